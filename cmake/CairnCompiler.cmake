@@ -1,0 +1,46 @@
+# Compiler settings shared by every target of this project.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET default)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(cairn_compiler INTERFACE)
+target_compile_options(cairn_compiler INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${CAIRN_WERROR}>>:-Werror>)
+target_include_directories(cairn_compiler INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+
+if(CAIRN_SANITIZE)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CAIRN_SANITIZE}>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
+  if(CAIRN_SANITIZE MATCHES "undefined")
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>)
+  endif()
+  add_link_options(-fsanitize=${CAIRN_SANITIZE})
+endif()
+if(CAIRN_COVERAGE)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--coverage>)
+  add_link_options(--coverage)
+endif()
+
+# cairn_add_floor(NAME SOURCES... LINKS...): one folder's object library `cairn_NAME`, and
+# `cairn_NAME_links`, what the whole library must link because of it.
+function(cairn_add_floor name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(cairn_${name}_links INTERFACE)
+  target_link_libraries(cairn_${name}_links INTERFACE ${ARG_LINKS})
+  add_library(cairn_${name} OBJECT ${ARG_SOURCES})
+  target_link_libraries(cairn_${name} PRIVATE cairn_compiler cairn_${name}_links)
+endfunction()

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cairn {
+
+// What the machine offers to this process: the cores and caches that hwloc finds within the
+// process's CPU binding. Immutable; thread-safe.
+class Topology {
+ public:
+  // Read once per process.
+  static const Topology& Get();
+
+  // Physical cores, and hardware threads, that the process may run on; at least 1.
+  int cores() const { return cores_; }
+  int hardware_threads() const { return hardware_threads_; }
+  int numa_nodes() const { return numa_nodes_; }
+  // Bytes of the caches of one core's view; 0 where unknown.
+  uint64_t l1_bytes() const { return l1_bytes_; }
+  uint64_t l2_bytes() const { return l2_bytes_; }
+  uint64_t l3_bytes() const { return l3_bytes_; }
+  // Memory that the process may use, in bytes: the machine's, or its cgroup's limit if lower.
+  uint64_t memory_bytes() const { return memory_bytes_; }
+
+  // The number of threads for work that was asked to run on `wanted`: `wanted`, or one per physical
+  // core where it is 0 or less.
+  int Threads(int wanted) const { return wanted > 0 ? wanted : cores_; }
+
+ private:
+  Topology();
+
+  int cores_ = 1;
+  int hardware_threads_ = 1;
+  int numa_nodes_ = 1;
+  uint64_t l1_bytes_ = 0;
+  uint64_t l2_bytes_ = 0;
+  uint64_t l3_bytes_ = 0;
+  uint64_t memory_bytes_ = 0;
+};
+
+}  // namespace cairn

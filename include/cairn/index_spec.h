@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cairn/key_codec.h"
+
+namespace cairn {
+
+enum class Endian : uint8_t { kLittle, kBig };
+
+// Where in a row one part of a secondary key is found.
+struct KeySource {
+  enum class Kind : uint8_t {
+    kKey,     // key            the row's primary key, or bytes of it: key[4:8]
+    kValue,   // value          the row's value, or bytes of it: value[8:4], value[8:]
+    kField,   // value.field('|', 4)         a delimited field, counted from 0
+    kJson,    // value.json('/address/city') a JSON pointer; an array gives one entry per element
+    kColumn,  // column('city')              a wide-column entity's column
+    kCustom,  // custom('name')              a registered KeyExtractor (extractor.h)
+  };
+  Kind kind = Kind::kValue;
+  uint64_t offset = 0;             // kKey, kValue: first byte
+  std::optional<uint64_t> length;  // kKey, kValue: bytes; none: up to the end
+  char delimiter = 0;              // kField
+  uint32_t field = 0;              // kField
+  std::string name;  // kJson: the pointer; kColumn: the column; kCustom: the extractor
+};
+
+struct KeyPart {
+  KeySource source;
+  KeyType type = KeyType::kBytes;
+  // Of a number read from raw bytes (kKey, kValue, kColumn); not looked at elsewhere, nor for one
+  // byte.
+  Endian endian = Endian::kBig;
+};
+
+// What a build does with a row whose value cannot be read as its part's declared type.
+enum class ErrorPolicy : uint8_t {
+  kFail,  // the build fails and names the primary key
+  kSkip,  // the row gives no entry and is counted
+};
+
+// What to index: which rows' which bytes, as which type.
+//
+// As text:  [name '='] part {',' part} {',' option}
+//   part:   source ':' type, the sources as above; types u8 … u64, i8 … i64, f32, f64, text, bytes.
+//           A number of more than one byte from raw bytes says its byte order: u32le, f64be.
+//   option: cf=NAME | unique=true | nulls=skip|first|last | on_error=fail|skip
+//   Strings stand between single quotes; \' \\ and \xHH escape. Blanks around tokens are ignored.
+// A part that is missing in a row (no such field, column or JSON member, a JSON null, a byte range
+// that starts at or behind the end) is null: see NullPolicy. A byte range that ends too early
+// cannot be read.
+struct IndexSpec {
+  std::string name;  // [A-Za-z0-9_.-]+, or empty
+  std::string column_family = "default";
+  std::vector<KeyPart> parts;  // 1 to 16
+  bool unique = false;         // two rows with one key are a build error
+  NullPolicy nulls = NullPolicy::kSkip;
+  ErrorPolicy on_error = ErrorPolicy::kFail;
+
+  // InvalidArgument, with the offset in `text` and what was expected there.
+  static absl::StatusOr<IndexSpec> Parse(std::string_view text);
+  // The canonical text: Parse(ToString()) gives the same spec.
+  std::string ToString() const;
+  // The codec of this spec's keys. InvalidArgument for a spec without parts or with too many.
+  absl::StatusOr<KeyCodec> Codec() const;
+};
+
+}  // namespace cairn

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "cairn/types.h"
+
+namespace cairn {
+
+// A batch of physical keys: a typed view that owns nothing. The keys must outlive every call that
+// is given the batch. Cheap to copy.
+class KeyBatch {
+ public:
+  KeyBatch() = default;  // an empty batch, of any kind
+
+  static KeyBatch U32(absl::Span<const uint32_t> keys) {
+    return KeyBatch(KeyKind::kU32, keys.data(), keys.size());
+  }
+  static KeyBatch U64(absl::Span<const uint64_t> keys) {
+    return KeyBatch(KeyKind::kU64, keys.data(), keys.size());
+  }
+  static KeyBatch Bytes(absl::Span<const std::string_view> keys) {
+    return KeyBatch(KeyKind::kBytes, keys.data(), keys.size());
+  }
+
+  KeyKind kind() const { return kind_; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  // The keys; each requires that kind() be the one it names, or that the batch be empty.
+  absl::Span<const uint32_t> u32() const { return {static_cast<const uint32_t*>(keys_), size_}; }
+  absl::Span<const uint64_t> u64() const { return {static_cast<const uint64_t*>(keys_), size_}; }
+  absl::Span<const std::string_view> bytes() const {
+    return {static_cast<const std::string_view*>(keys_), size_};
+  }
+
+  // The `count` keys from `first` on; requires first + count <= size().
+  KeyBatch Slice(size_t first, size_t count) const;
+
+ private:
+  KeyBatch(KeyKind kind, const void* keys, size_t size) : kind_(kind), size_(size), keys_(keys) {}
+
+  KeyKind kind_ = KeyKind::kU32;
+  size_t size_ = 0;
+  const void* keys_ = nullptr;
+};
+
+// Physical keys that own their bytes; what a KeyCodec encodes into, and what a scan returns keys
+// in. Reusable: Clear() keeps the capacity. Not thread-safe.
+class KeyColumn {
+ public:
+  explicit KeyColumn(KeyKind kind = KeyKind::kU32) : kind_(kind) {}
+
+  KeyKind kind() const { return kind_; }
+  size_t size() const;
+  bool empty() const { return size() == 0; }
+
+  // Removes all keys and sets the kind of those to come.
+  void Clear(KeyKind kind);
+
+  // Appends one key; each requires that kind() be the one it names.
+  void AppendU32(uint32_t key) { u32_.push_back(key); }
+  void AppendU64(uint64_t key) { u64_.push_back(key); }
+  void AppendBytes(std::string_view key);
+
+  // Key i; each requires that kind() be the one it names and i < size(). A view of bytes is valid
+  // until the column changes.
+  uint32_t u32(size_t i) const { return u32_[i]; }
+  uint64_t u64(size_t i) const { return u64_[i]; }
+  std::string_view bytes(size_t i) const {
+    return std::string_view(heap_).substr(ends_[i], ends_[i + 1] - ends_[i]);
+  }
+
+  // All keys as a batch, valid until the column changes or is destroyed.
+  KeyBatch Batch();
+
+ private:
+  KeyKind kind_;
+  std::vector<uint32_t> u32_;
+  std::vector<uint64_t> u64_;
+  std::string heap_;
+  std::vector<uint64_t> ends_ = {0};     // ends_[i + 1] is the offset in heap_ behind key i
+  std::vector<std::string_view> views_;  // built by Batch()
+};
+
+// What one end of a range does with its key.
+enum class Bound : uint8_t {
+  kInclusive,  // the key belongs to the range
+  kExclusive,  // the range ends just before, or starts just behind, the key
+  kOpen,       // no limit at this end; the key is ignored
+  kPrefix,     // upper end only, keys of bytes only: the range ends behind the last key that starts
+               // with the range's lower key; the upper key is ignored
+};
+
+// A batch of key ranges: a view that owns nothing. Range i goes from lower[i] to upper[i].
+// A range whose ends have crossed is empty, not an error.
+struct RangeBatch {
+  KeyBatch lower;
+  KeyBatch upper;                        // as many keys as `lower`, of the same kind
+  absl::Span<const Bound> lower_bounds;  // one a range; empty: `lower_bound` for all
+  absl::Span<const Bound> upper_bounds;  // one a range; empty: `upper_bound` for all
+  Bound lower_bound = Bound::kInclusive;
+  Bound upper_bound = Bound::kExclusive;
+  // Scan only: for range i, the cursor behind which to go on (Matches::cursors), or empty to start
+  // at the range's beginning. Empty span: all start there.
+  absl::Span<const std::string> after;
+
+  // [lower[i], upper[i])
+  static RangeBatch HalfOpen(KeyBatch lower, KeyBatch upper);
+  // [keys[i], keys[i]]: all entries of one key
+  static RangeBatch Equal(KeyBatch keys);
+  // every key that starts with prefixes[i], which must be bytes
+  static RangeBatch Prefix(KeyBatch prefixes);
+  // one range that holds everything
+  static RangeBatch Everything(KeyKind kind);
+
+  size_t size() const { return lower.size(); }
+  KeyKind kind() const { return lower.kind(); }
+  Bound lower_bound_of(size_t i) const {
+    return lower_bounds.empty() ? lower_bound : lower_bounds[i];
+  }
+  Bound upper_bound_of(size_t i) const {
+    return upper_bounds.empty() ? upper_bound : upper_bounds[i];
+  }
+};
+
+// The rows that each query of a batch found, in compressed sparse rows: query i's are
+// row_ids[offsets[i]] … row_ids[offsets[i + 1] - 1]. Reuse one object between calls: a warm call
+// allocates nothing. Plain data; a call that fails leaves it in an unspecified valid state.
+struct Matches {
+  std::vector<uint64_t> offsets;  // [batch + 1], offsets[0] = 0
+  std::vector<RowId>
+      row_ids;  // in (key, row id) order within a query; reversed by a descending scan
+
+  // Scan with QueryOptions::with_keys: keys[j] is the key under which row_ids[j] was found.
+  KeyColumn keys;
+  // SecondaryIndex::Scan with a limit: where range i goes on, for RangeBatch::after; empty when the
+  // range was exhausted. A cursor stays good for later versions of the index.
+  std::vector<std::string> cursors;
+
+  size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
+  absl::Span<const RowId> operator[](size_t i) const {
+    return absl::MakeConstSpan(row_ids).subspan(offsets[i], offsets[i + 1] - offsets[i]);
+  }
+};
+
+enum class Order : uint8_t { kAscending, kDescending };
+
+struct QueryOptions {
+  Order order = Order::kAscending;                        // of a scan's entries, by (key, row id)
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // of entries, for each range of a scan
+  bool with_keys = false;                                 // a scan also returns each entry's key
+};
+
+}  // namespace cairn

@@ -1,0 +1,177 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cairn/index_spec.h"
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/types.h"
+
+namespace cairn {
+
+// How far a build has come.
+struct Progress {
+  enum class Phase : uint8_t { kScan, kSort, kWrite };
+  Phase phase;
+  uint64_t done;   // kScan: rows; else entries, over all indexes of the build
+  uint64_t total;  // likewise; an estimate during kScan
+};
+
+struct BuildOptions {
+  int threads = 0;  // 0: one per core that this process may use
+  // Bytes of memory for entries that wait to be sorted; beyond it sorted runs are spilled into the
+  // index's directory and merged. 0: half of the machine's memory.
+  uint64_t memory_budget = 0;
+  // Called from one thread at a time, about ten times a second.
+  std::function<void(const Progress&)> on_progress;
+  // Set to true by any thread to stop the build, which then returns Cancelled.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+// What a build did.
+struct BuildReport {
+  uint64_t rows = 0;  // in the column family
+  uint64_t entries = 0;
+  uint64_t rows_skipped = 0;  // could not be read (ErrorPolicy::kSkip)
+  uint64_t rows_without_key = 0;
+  std::string first_skipped;  // the first skipped row's primary key and why, for a message
+};
+
+// One index of a build: where it goes and what it holds.
+struct BuildTarget {
+  IndexSpec spec;
+  std::string directory;  // made if missing; an index that is there is replaced by its next version
+};
+
+enum class VerifyLevel : uint8_t {
+  kMetadata,  // headers, section tables, sizes, manifest
+  kFull,      // and every section's checksum
+};
+
+struct OpenOptions {
+  VerifyLevel verify = VerifyLevel::kFull;
+  // The ordered index to search with (ordered_index.h).
+  std::string ordered_index = "auto";
+  int threads = 0;  // for opening and for large batches; 0: one per core that this process may use
+};
+
+// Primary keys, column-wise; reusable.
+class PrimaryKeyColumn {
+ public:
+  void Clear() { heap_.clear(), ends_.resize(1); }
+  size_t size() const { return ends_.size() - 1; }
+  std::string_view operator[](size_t i) const {
+    return std::string_view(heap_).substr(ends_[i], ends_[i + 1] - ends_[i]);
+  }
+  // For those who fill it.
+  std::string* heap() { return &heap_; }
+  void EndKey() { ends_.push_back(heap_.size()); }
+
+ private:
+  std::string heap_;
+  std::vector<uint64_t> ends_ = {0};
+};
+
+// Rows read from the database for a batch of queries: query i's are [offsets[i], offsets[i + 1]).
+struct FetchedRows {
+  std::vector<uint64_t> offsets;
+  std::vector<RowId> row_ids;
+  PrimaryKeyColumn primary_keys;
+  std::vector<std::string> values;  // of the default column where a row is an entity
+  uint64_t stale = 0;  // entries dropped: the row is gone or no longer matches its query
+};
+
+// Bytes, counts and structure of an open index.
+struct IndexStats {
+  uint64_t rows = 0;
+  uint64_t entries = 0;
+  uint64_t distinct_keys = 0;
+  SequenceNumber sequence = 0;
+  uint64_t version = 0;  // 1 for the first build into the directory, then counting
+  std::string database_id;
+  std::string ordered_index;  // its description()
+  uint64_t ordered_index_bytes = 0;
+  struct Section {
+    std::string file, name;
+    uint64_t bytes;
+  };
+  std::vector<Section> sections;  // of every live file
+};
+
+// A secondary index over one column family: a directory of immutable files that is mapped, plus the
+// search structure over it. Thread-safe: every const method may be called from any number of
+// threads.
+//
+// Keys are physical (key_codec.h): codec() encodes and decodes them. No exception leaves; errors
+// are InvalidArgument (a batch of the wrong kind), DataLoss (a damaged file), FailedPrecondition
+// (another database), NotFound (no index there).
+class SecondaryIndex {
+ public:
+  // Builds an index and opens it. On any error the directory holds what it held before.
+  static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Build(const SnapshotSource& source,
+                                                               const IndexSpec& spec,
+                                                               const std::string& directory,
+                                                               const BuildOptions& options = {});
+  // Builds several indexes in one pass over the rows; one report a target. Indexes are published
+  // one after the other once all are written.
+  static absl::StatusOr<std::vector<BuildReport>> BuildAll(const SnapshotSource& source,
+                                                           absl::Span<const BuildTarget> targets,
+                                                           const BuildOptions& options = {});
+
+  // Maps the index in `directory`. NotFound where there is none.
+  static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory,
+                                                              const OpenOptions& options = {});
+
+  virtual ~SecondaryIndex() = default;
+
+  virtual const IndexSpec& spec() const = 0;
+  virtual const KeyCodec& codec() const = 0;
+  // The sequence number that the index is current to.
+  virtual SequenceNumber sequence() const = 0;
+
+  // All rows of each key.
+  virtual absl::Status Find(KeyBatch keys, Matches* matches) const = 0;
+  // The lowest row of each key, or kNoRow.
+  virtual absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const = 0;
+  virtual absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const = 0;
+  // The number of entries in each range.
+  virtual absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const = 0;
+  // The rows of each range by (key, row id), ascending or descending; with a limit,
+  // matches->cursors says where to go on (RangeBatch::after).
+  virtual absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
+                            Matches* matches) const = 0;
+
+  // Appends the primary key of each row; OutOfRange for an id that is no row's.
+  virtual absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
+                                   PrimaryKeyColumn* primary_keys) const = 0;
+
+  // Answers the ranges (RangeBatch::Equal for points) with whole rows, read from `source` by sorted
+  // MultiGet. Each row's keys are extracted again, and a row that no longer matches its range is
+  // dropped and counted, so that a stale index never returns a wrong row. FailedPrecondition where
+  // the source is not the index's database and column family.
+  virtual absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
+                             const QueryOptions& options, FetchedRows* rows) const = 0;
+
+  // Checks the structure: every file's checksums, order of the entries, row ids in range, and the
+  // search structure against the run. DataLoss with the first fault.
+  virtual absl::Status Verify() const = 0;
+  // And against the database, both ways: every row's entries are in the index, every entry's row
+  // has its key. Differences are appended as one line each, at most `most`; OK with no lines means
+  // equal.
+  virtual absl::Status VerifyAgainst(const SnapshotSource& source, size_t most,
+                                     std::vector<std::string>* differences) const = 0;
+
+  virtual absl::StatusOr<IndexStats> Stats() const = 0;
+};
+
+}  // namespace cairn

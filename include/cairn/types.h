@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cairn {
+
+// The rank of a row's primary key among all rows of an index's base, in primary-key order.
+using RowId = uint32_t;
+
+// Where a query found no row. Never a row's id: an index holds at most kMaxEntries rows and
+// entries.
+inline constexpr RowId kNoRow = UINT32_MAX;
+
+// The rank of an entry in its sorted run, in [0, run.size()].
+using Position = uint32_t;
+
+// The most entries in a run, and the most rows in an index.
+inline constexpr uint64_t kMaxEntries = uint64_t{UINT32_MAX} - 1;
+
+// RocksDB's sequence number: an index answers for the state of its database at one of these.
+using SequenceNumber = uint64_t;
+
+// The three physical forms of a key. Every logical key type maps to one of them, order preserved
+// (key_codec.h), so that a search structure compares unsigned integers or byte strings only.
+enum class KeyKind : uint8_t {
+  kU32 = 1,    // unsigned 32-bit integer
+  kU64 = 2,    // unsigned 64-bit integer
+  kBytes = 3,  // byte string, compared as by memcmp, a prefix before its extensions
+};
+
+// The name used in messages: "u32", "u64" or "bytes".
+const char* KeyKindName(KeyKind kind);
+
+}  // namespace cairn
