@@ -379,7 +379,7 @@ BOOST_AUTO_TEST_CASE(a_kill_during_the_first_build_leaves_no_index_or_all_of_it)
   std::mt19937_64 random = TestRandom();
   TemporaryDirectory temporary;
   const Microseconds longest = LifeOfTwoVersions(temporary / "trial");
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 30; ++round) {
     const std::string path = temporary / std::to_string(round);
     const uint64_t acknowledged = RunAndKillWriter(path, RandomLife(random, longest));
     const auto held = ReadVersion(path);
