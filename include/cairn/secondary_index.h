@@ -53,11 +53,6 @@ struct BuildTarget {
   std::string directory;  // made if missing; an index that is there is replaced by its next version
 };
 
-enum class VerifyLevel : uint8_t {
-  kMetadata,  // headers, section tables, sizes, manifest
-  kFull,      // and every section's checksum
-};
-
 struct OpenOptions {
   VerifyLevel verify = VerifyLevel::kFull;
   // The ordered index to search with (ordered_index.h).

@@ -31,4 +31,10 @@ enum class KeyKind : uint8_t {
 // The name used in messages: "u32", "u64" or "bytes".
 const char* KeyKindName(KeyKind kind);
 
+// How closely a file is looked at before it is used.
+enum class VerifyLevel : uint8_t {
+  kMetadata,  // headers, section tables, sizes, manifest
+  kFull,      // and every section's checksum
+};
+
 }  // namespace cairn

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "index/manifest.h"
+#include "index/posix_file.h"
+#include "index/section_file.h"
+
+// An index is a directory: immutable files, MANIFEST, which names the live ones, and LOCK, which
+// one writer holds. index/README.md tells the protocol. A process killed at any instant, or a
+// machine that loses power, leaves the version before or the version after, never a mixture.
+namespace cairn {
+
+// The right to change an index's directory, held as long as the object lives. Readers need none,
+// and keep what they have mapped through every publish.
+//
+// Thread-safe: NextFileName and the const methods that say so; else one thread at a time.
+class IndexDirectory {
+ public:
+  // Takes the writer's place in `path`, making the directory (not its parents) where it is missing,
+  // and removes what an interrupted writer left: files of an index's names that the manifest does
+  // not name, and *.tmp. Nothing else is touched.
+  //
+  // Unavailable, naming the holder's process, while another writer has it; NotFound where the
+  // parent is missing; FailedPrecondition where the directory has files but is no index, or a newer
+  // version of the format; DataLoss where its manifest is damaged.
+  static absl::StatusOr<std::unique_ptr<IndexDirectory>> OpenForWrite(const std::string& path);
+
+  IndexDirectory(const IndexDirectory&) = delete;
+  IndexDirectory& operator=(const IndexDirectory&) = delete;
+  // Removes files that were made and not published. Where nothing ever was, everything that this
+  // object made goes, the directory included. Writers of files in it must be gone by then.
+  ~IndexDirectory();
+
+  const std::string& path() const { return path_; }
+  std::string PathOf(std::string_view name) const;
+  // The version that is published, or null before the first.
+  const Manifest* manifest() const { return manifest_.has_value() ? &*manifest_ : nullptr; }
+
+  // A name that no file of this index has had: "base-000007.run" of "base" and "run", both of
+  // lower-case letters. With the extension "tmp" for files that live no longer than this object.
+  // Thread-safe.
+  std::string NextFileName(std::string_view prefix, std::string_view extension);
+
+  // Makes `next` the index's version: `files` names all live files, of which the new ones were
+  // written by SectionFileWriter and finished. Its version and next_file_number are set here. Files
+  // of the version before that are no longer named are removed.
+  //
+  // On an error the version before stays, and `next`'s new files with it until the destructor; only
+  // where the very last sync fails has `next` come into force without being durable, and nothing is
+  // removed. FailedPrecondition where a file's size or header is not what `next` says.
+  absl::Status Publish(Manifest next);
+
+ private:
+  explicit IndexDirectory(std::string path);
+
+  // False where the directory or its lock was removed meanwhile, by the writer before.
+  absl::StatusOr<bool> TakeLock();
+  absl::Status CheckItIsAnIndex() const;
+  absl::Status ReadCurrent();
+  absl::Status CheckLiveFile(const ManifestFile& file) const;
+  void RemoveLeftovers() const;
+
+  std::string path_;
+  FileDescriptor lock_;
+  bool made_directory_ = false;
+  bool made_lock_ = false;
+  bool may_clean_ = false;  // the directory is an index, or new
+  std::optional<Manifest> manifest_;
+  std::atomic<uint64_t> next_file_number_{1};
+};
+
+// The version that an index's directory holds now. NotFound where it holds none, saying whether an
+// interrupted build left files; DataLoss; FailedPrecondition for another major version of the
+// format. Needs no lock.
+absl::StatusOr<Manifest> ReadManifest(const std::string& directory);
+
+// Reads the manifest and calls `open` with it; again, a few times, where `open` finds no file
+// (NotFound) because a writer has published the next version meanwhile.
+absl::Status OpenCurrentVersion(const std::string& directory,
+                                const std::function<absl::Status(const Manifest&)>& open);
+
+// DataLoss unless `opened` is the file that the manifest means.
+absl::Status CheckIsManifestFile(const ManifestFile& file, const SectionFile& opened);
+
+}  // namespace cairn
