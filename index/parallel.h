@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace cairn {
+
+// Calls body(i) once for every i in [0, items), on up to `threads` threads of which the caller's is
+// one, and returns when all calls have. Items are claimed one by one in ascending order, so they
+// may differ in size; they should be worth some microseconds. What the bodies wrote is visible to
+// the caller afterwards. An exception out of a body stops the claiming and is rethrown here.
+void ParallelFor(int threads, size_t items, const std::function<void(size_t)>& body);
+
+}  // namespace cairn
