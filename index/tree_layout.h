@@ -117,18 +117,19 @@ constexpr TreeLayout<Key>::TreeLayout(uint64_t entries, PageBlocking page)
     }
     return;
   }
-  const int block_levels = BlockLevels(page);
   const size_t page_lines = PageBytes(page) / 64;
-  const int top_levels = levels_ % block_levels == 0 ? block_levels : levels_ % block_levels;
-  for (int top = 0; top < levels_;) {
-    const int depth = top == 0 ? top_levels : block_levels;
-    lines_ = (lines_ + page_lines - 1) / page_lines * page_lines;
+  for (int bottom = levels_; bottom > 0;) {
+    const int depth = bottom < BlockLevels(page) ? bottom : BlockLevels(page);
+    const int top = bottom - depth;
+    // The root's block, which is alone, may share a page with others.
+    const size_t fits = top == 0 ? FirstLineOf(depth) : page_lines;
+    if (lines_ % page_lines + fits > page_lines) lines_ += page_lines - lines_ % page_lines;
     for (int i = 0; i < depth; ++i) {
       first_[top + i] = lines_;
       level_in_block_[top + i] = static_cast<uint8_t>(i);
     }
-    top += depth;
-    lines_ = Line(top - 1, nodes_[top - 1] - 1) + 1;
+    lines_ = Line(bottom - 1, nodes_[bottom - 1] - 1) + 1;
+    bottom = top;
   }
 }
 
