@@ -23,7 +23,9 @@ void SearchGroup(absl::Span<const Key> keys, absl::Span<const Key> queries, Posi
     length -= half;
     const size_t next = length / 2 - (length > 1);
     for (size_t j = 0; j < queries.size(); ++j) {
-      base[j] += base[j][half - 1] < queries[j] ? half : 0;
+      // A mask, since compilers make a branch of a conditional.
+      const size_t less = base[j][half - 1] < queries[j];
+      base[j] += half & (0 - less);
       __builtin_prefetch(base[j] + next);
     }
   }
