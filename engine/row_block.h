@@ -103,9 +103,10 @@ inline bool RowBlock::Parse(const char* data, uint64_t available, uint32_t rows)
   } else {
     total = total_ = Number(ends_ + width * (rows - 1));
   }
+  if (available - header < prefix_bytes_ + total) return false;
   prefix_ = data + header;
   rests_ = prefix_ + prefix_bytes_;
-  return available - header >= prefix_bytes_ + total;
+  return true;
 }
 
 inline bool RowBlock::Rest(uint32_t i, std::string_view* rest) const {

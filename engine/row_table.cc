@@ -189,6 +189,7 @@ absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
 absl::Status RowTable::Locate(absl::Span<Search> searches) const {
   // The last separator that is at most the key starts the 64 blocks that the answer is in, or just
   // behind. A key before all separators comes before all rows.
+  if (rows_ == 0) return absl::OkStatus();
   const uint64_t separators = sections_.separator_ends.size() - 1;
   for (Search& search : searches) {
     uint64_t begin = 0;
