@@ -103,10 +103,9 @@ PartLayout PartLayout::Of(const KeyCodec& codec, size_t i) {
 }
 
 absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::string* key) {
-  const bool keeps_nulls = layout.nulls != NullPolicy::kSkip;
   const size_t width = FixedWidth(layout.type);
   if (std::holds_alternative<std::monostate>(value)) {
-    if (!keeps_nulls) {
+    if (layout.nulls == NullPolicy::kSkip) {
       return absl::InvalidArgumentError("expected a value, found null, which nulls=skip keeps out");
     }
     key->push_back(NullMark(layout.nulls));
@@ -116,8 +115,7 @@ absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::st
   if (width != 0) {
     uint64_t bits = 0;
     if (absl::Status status = NumberBits(value, layout.type, &bits); !status.ok()) return status;
-    if (keeps_nulls) key->push_back(ValueMark(layout.nulls));
-    AppendBigEndian(OrderedBits(bits, layout.type), width, key);
+    AppendPartNumber(layout, OrderedBits(bits, layout.type), key);
     return absl::OkStatus();
   }
   const std::string_view* text = std::get_if<std::string_view>(&value);
@@ -131,6 +129,11 @@ absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::st
     key->push_back(kEnd);
   }
   return absl::OkStatus();
+}
+
+void AppendPartNumber(const PartLayout& layout, uint64_t ordered, std::string* key) {
+  if (layout.nulls != NullPolicy::kSkip) key->push_back(ValueMark(layout.nulls));
+  AppendBigEndian(ordered, FixedWidth(layout.type), key);
 }
 
 absl::Status AppendPartPrefix(const PartLayout& layout, std::string_view prefix, std::string* key) {

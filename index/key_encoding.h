@@ -66,6 +66,9 @@ struct PartLayout {
 // value that does not fit the type or would take more than KeyCodec::kMaxKeyBytes.
 absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::string* key);
 
+// The same for a number whose OrderedBits are known.
+void AppendPartNumber(const PartLayout& layout, uint64_t ordered, std::string* key);
+
 // Appends what the encodings of all text that starts with `prefix` start with.
 absl::Status AppendPartPrefix(const PartLayout& layout, std::string_view prefix, std::string* key);
 
