@@ -1,40 +1,43 @@
 #include "index/parallel.h"
 
-#include <tbb/info.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace cairn {
 
 void ParallelFor(int threads, size_t items, const std::function<void(size_t)>& body) {
-  // TBB has no more threads than it finds cores, and complains about a wish for more.
-  threads = std::min(threads, tbb::info::default_concurrency());
   const size_t workers = std::min(items, static_cast<size_t>(std::max(threads, 1)));
   if (workers <= 1) {
     for (size_t i = 0; i < items; ++i) body(i);
     return;
   }
-  // The counter does more than count: its release-acquire chain orders every body before the return
-  // of the caller's, also in the eyes of tools that cannot see into TBB.
   std::atomic<size_t> next{0};
-  tbb::task_arena arena(static_cast<int>(workers));
-  arena.execute([&] {
-    tbb::parallel_for(
-        size_t{0}, workers,
-        [&](size_t) {
-          try {
-            for (size_t i; (i = next.fetch_add(1, std::memory_order_acq_rel)) < items;) body(i);
-          } catch (...) {
-            next.store(items, std::memory_order_release);
-            throw;
-          }
-        },
-        tbb::simple_partitioner());
-  });
-  next.load(std::memory_order_acquire);
+  std::mutex mutex;
+  std::exception_ptr thrown;  // the first one; guarded by mutex
+  const auto work = [&] {
+    try {
+      for (size_t i; (i = next.fetch_add(1)) < items;) body(i);
+    } catch (...) {
+      next.store(items);
+      std::lock_guard<std::mutex> lock(mutex);
+      if (thrown == nullptr) thrown = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  others.reserve(workers - 1);
+  try {
+    while (others.size() < workers - 1) others.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system has no more threads: those there are do all the work.
+  }
+  work();
+  for (std::thread& other : others) other.join();
+  if (thrown != nullptr) std::rethrow_exception(thrown);
 }
 
 }  // namespace cairn

@@ -270,14 +270,18 @@ absl::Status RunBuilder::SortUnspilled(absl::Span<Part* const> parts, absl::Span
     }
     return chunks;
   };
+  uint64_t entries = 0;
+  for (const Part* part : parts) entries += part->unspilled_;
   absl::Status status;
   if constexpr (std::is_same_v<Key, std::string_view>) {
+    if (!WorthSplitting<BytesEntry>(entries)) threads = 1;
     RecordSource source(all_chunks([](Part * part) -> auto& { return part->bytes_.chunks(); }),
                         threads, stop);
     const auto sort = [&](absl::Span<BytesEntry> bucket) { SortRecords(bucket, source.depth()); };
     status = SortAndYield<BytesEntry>(&source, threads, sort, batch, stop);
   } else {
     using Entry = std::conditional_t<std::is_same_v<Key, uint32_t>, Entry32, Entry64>;
+    if (!WorthSplitting<Entry>(entries)) threads = 1;
     ColumnSource<Entry> source(all_chunks([](Part * part) -> auto& {
                                  if constexpr (std::is_same_v<Key, uint32_t>) {
                                    return part->u32_.chunks();
