@@ -18,12 +18,18 @@ std::string NameText(const std::string& name) {
 
 std::string IndexSpec::ToString() const {
   std::string text;
-  if (!name.empty()) text = name + "=";
+  if (!name.empty()) {
+    text += name;
+    text += '=';
+  }
   for (size_t i = 0; i < parts.size(); ++i) {
     if (i != 0) text += ',';
     text += PartText(parts[i]);
   }
-  if (column_family != "default") text += ",cf=" + NameText(column_family);
+  if (column_family != "default") {
+    text += ",cf=";
+    text += NameText(column_family);
+  }
   if (unique) text += ",unique=true";
   if (nulls != NullPolicy::kSkip)
     text += nulls == NullPolicy::kFirst ? ",nulls=first" : ",nulls=last";

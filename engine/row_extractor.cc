@@ -2,45 +2,20 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "engine/json_row.h"
-#include "engine/key_part.h"
-#include "index/escaped_text.h"
-#include "index/key_encoding.h"
+#include "engine/row_part.h"
 
 namespace cairn {
 namespace {
 
-constexpr uint64_t kToTheEnd = std::numeric_limits<uint64_t>::max();
-
-enum class Located : uint8_t { kFound, kMissing, kCutShort };
-
-uint64_t LoadNumber(const char* bytes, size_t width, Endian endian) {
-  switch (width) {
-    case 1:
-      return static_cast<unsigned char>(*bytes);
-    case 2: {
-      uint16_t number;
-      std::memcpy(&number, bytes, sizeof(number));
-      return endian == Endian::kLittle ? number : __builtin_bswap16(number);
-    }
-    case 4: {
-      uint32_t number;
-      std::memcpy(&number, bytes, sizeof(number));
-      return endian == Endian::kLittle ? number : __builtin_bswap32(number);
-    }
-    default: {
-      uint64_t number;
-      std::memcpy(&number, bytes, sizeof(number));
-      return endian == Endian::kLittle ? number : __builtin_bswap64(number);
-    }
-  }
+absl::Status KeyTooLong(size_t bytes) {
+  return absl::InvalidArgumentError(absl::StrFormat("expected at most %d bytes in a key, found %d",
+                                                    KeyCodec::kMaxKeyBytes, bytes));
 }
 
+<<<<<<< HEAD
 Located LocateRange(std::string_view source, uint64_t offset, uint64_t length,
                     std::string_view* bytes) {
   // What starts at the end is there, and empty, where it has no length of its own.
@@ -59,85 +34,17 @@ Located LocateField(std::string_view value, char delimiter, uint32_t field,
     const size_t end = value.find(delimiter);
     if (end == std::string_view::npos) return Located::kMissing;
     value.remove_prefix(end + 1);
+=======
+void AppendFixed(uint64_t key, KeyColumn* keys) {
+  if (keys->kind() == KeyKind::kU32) {
+    keys->AppendU32(static_cast<uint32_t>(key));
+  } else {
+    keys->AppendU64(key);
+>>>>>>> spec
   }
-  *bytes = value.substr(0, value.find(delimiter));
-  return Located::kFound;
-}
-
-Located LocateColumn(const RowView& row, std::string_view name, std::string_view* bytes) {
-  if (row.columns.empty() && name.empty()) {
-    *bytes = row.value;
-    return Located::kFound;
-  }
-  for (const ColumnView& column : row.columns) {
-    if (column.name != name) continue;
-    *bytes = column.value;
-    return Located::kFound;
-  }
-  return Located::kMissing;
 }
 
 }  // namespace
-
-struct RowExtractor::Part {
-  // Where the part's bytes are in the row; for sources that have one value at most.
-  Located Locate(const RowView& row, std::string_view* bytes) const {
-    switch (kind) {
-      case KeySource::Kind::kKey:
-        return LocateRange(row.primary_key, offset, length, bytes);
-      case KeySource::Kind::kValue:
-        return LocateRange(row.value, offset, length, bytes);
-      case KeySource::Kind::kField:
-        return LocateField(row.value, delimiter, field, bytes);
-      default:
-        return LocateColumn(row, name, bytes);
-    }
-  }
-
-  // The OrderedBits of a number that was located.
-  absl::Status ReadNumber(std::string_view bytes, uint64_t* ordered) const {
-    uint64_t bits = 0;
-    if (kind == KeySource::Kind::kField) {
-      KeyValue value;
-      if (absl::Status status = ParseNumber(bytes, layout.type, &value); !status.ok()) {
-        return status;
-      }
-      if (absl::Status status = NumberBits(value, layout.type, &bits); !status.ok()) return status;
-    } else {
-      if (bytes.size() != width) {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("expected %d bytes, found %d", width, bytes.size()));
-      }
-      bits = LoadNumber(bytes.data(), width, endian);
-    }
-    *ordered = OrderedBits(bits, layout.type);
-    return absl::OkStatus();
-  }
-
-  absl::Status CutShort(const RowView& row) const {
-    const size_t size = kind == KeySource::Kind::kKey ? row.primary_key.size() : row.value.size();
-    return absl::InvalidArgumentError(absl::StrFormat("expected %d bytes from offset %d, found %d",
-                                                      length, offset, size - offset));
-  }
-
-  // `status` with this part's position and text before its message.
-  absl::Status Here(const absl::Status& status) const {
-    return absl::Status(status.code(), absl::StrFormat("%s: %s", title, status.message()));
-  }
-
-  KeySource::Kind kind = KeySource::Kind::kValue;
-  Endian endian = Endian::kBig;
-  char delimiter = 0;
-  uint32_t field = 0;
-  size_t width = 0;             // of a number in bytes, else 0
-  uint64_t offset = 0;          // of a range
-  uint64_t length = kToTheEnd;  // of a range
-  std::string name;             // of a column
-  JsonPointer pointer;
-  std::shared_ptr<const KeyExtractor> custom;
-  PartLayout layout;
-  std::string title;  // "part 2 (value[8:4]:u32le)"
-};
 
 // The values of a row's parts, encoded.
 struct RowExtractor::Scratch::State {
@@ -161,7 +68,7 @@ struct RowExtractor::Scratch::State {
 // Encodes one part's values into a scratch. Once a value does not fit, it takes no more.
 class RowExtractor::PartSink : public KeySink {
  public:
-  PartSink(const Part& part, Scratch::State* state)
+  PartSink(const RowPart& part, Scratch::State* state)
       : part_(part), state_(state), first_(state->slices.size()) {}
 
   void Add(const KeyValue& value) override {
@@ -172,10 +79,21 @@ class RowExtractor::PartSink : public KeySink {
     if (status_.ok()) Keep(offset);
   }
 
-  void AddNumber(uint64_t ordered) {
-    const size_t offset = state_->heap.size();
-    AppendPartNumber(part_.layout, ordered, &state_->heap);
-    Keep(offset);
+  // Adds the value that a single-valued part has in the row, if any; false where it is unreadable.
+  bool AddFrom(const RowView& row) {
+    std::string_view bytes;
+    uint64_t ordered = 0;
+    const PartRead read =
+        part_.width == 0 ? part_.ReadBytes(row, &bytes) : part_.ReadNumber(row, &ordered);
+    if (read != PartRead::kFound) return read == PartRead::kMissing;
+    if (part_.width == 0) {
+      Add(bytes);
+    } else {
+      const size_t offset = state_->heap.size();
+      AppendPartNumber(part_.layout, ordered, &state_->heap);
+      Keep(offset);
+    }
+    return true;
   }
 
   // The number of values so far.
@@ -208,7 +126,7 @@ class RowExtractor::PartSink : public KeySink {
     }
   }
 
-  const Part& part_;
+  const RowPart& part_;
   Scratch::State* const state_;
   const size_t first_;
   absl::Status status_;
@@ -223,36 +141,17 @@ absl::StatusOr<RowExtractor> RowExtractor::Create(const IndexSpec& spec) {
   absl::StatusOr<KeyCodec> codec = spec.Codec();
   if (!codec.ok()) return codec.status();
   RowExtractor extractor(*std::move(codec));
-  std::vector<Part> parts;
+  std::vector<RowPart> parts;
   for (size_t i = 0; i < spec.parts.size(); ++i) {
-    const KeySource& source = spec.parts[i].source;
-    Part part;
-    part.kind = source.kind;
-    part.endian = spec.parts[i].endian;
-    part.delimiter = source.delimiter;
-    part.field = source.field;
-    part.width = FixedWidth(spec.parts[i].type);
-    part.offset = source.offset;
-    part.length = source.length.value_or(kToTheEnd);
-    part.name = source.name;
-    part.layout = PartLayout::Of(extractor.codec_, i);
-    part.title = absl::StrFormat("part %d (%s)", i + 1, PartText(spec.parts[i]));
-    if (absl::Status sound = CheckPart(spec.parts[i]); !sound.ok()) return part.Here(sound);
-    if (part.kind == KeySource::Kind::kJson) {
-      absl::StatusOr<JsonPointer> pointer = JsonPointer::Parse(source.name);
-      if (!pointer.ok()) return part.Here(pointer.status());
-      part.pointer = *std::move(pointer);
-    } else if (part.kind == KeySource::Kind::kCustom) {
-      absl::StatusOr<std::shared_ptr<const KeyExtractor>> custom = FindExtractor(source.name);
-      if (!custom.ok()) return part.Here(custom.status());
-      part.custom = *std::move(custom);
-    }
-    parts.push_back(std::move(part));
+    absl::StatusOr<RowPart> part =
+        RowPart::Compile(spec.parts[i], i + 1, PartLayout::Of(extractor.codec_, i));
+    if (!part.ok()) return part.status();
+    extractor.single_valued_ = extractor.single_valued_ && part->single_valued();
+    parts.push_back(*std::move(part));
   }
-  extractor.plain_ = parts.size() == 1 && spec.nulls == NullPolicy::kSkip &&
-                     parts[0].kind != KeySource::Kind::kJson &&
-                     parts[0].kind != KeySource::Kind::kCustom;
-  extractor.parts_ = std::make_shared<const std::vector<Part>>(std::move(parts));
+  extractor.plain_ =
+      extractor.single_valued_ && parts.size() == 1 && spec.nulls == NullPolicy::kSkip;
+  extractor.parts_ = std::make_shared<const std::vector<RowPart>>(std::move(parts));
   return extractor;
 }
 
@@ -264,37 +163,76 @@ absl::Status RowExtractor::Extract(const RowView& row, Scratch* scratch, KeyColu
 absl::Status RowExtractor::ExtractAgain(const RowView& row, Scratch* scratch,
                                         KeyColumn* keys) const {
   assert(keys->kind() == codec_.kind());
-  return plain_ ? ExtractPlain(row, keys) : ExtractCombined(row, scratch, keys);
+  if (plain_) return ExtractPlain(row, keys);
+  if (!single_valued_) return ExtractCombined(row, scratch, keys);
+  return codec_.kind() == KeyKind::kBytes ? ExtractBytes(row, scratch, keys)
+                                          : ExtractPacked(row, keys);
 }
 
 absl::Status RowExtractor::ExtractPlain(const RowView& row, KeyColumn* keys) const {
-  const Part& part = parts_->front();
+  const RowPart& part = parts_->front();
   std::string_view bytes;
-  switch (part.Locate(row, &bytes)) {
-    case Located::kMissing:
+  uint64_t ordered = 0;
+  switch (part.width == 0 ? part.ReadBytes(row, &bytes) : part.ReadNumber(row, &ordered)) {
+    case PartRead::kMissing:
       return absl::OkStatus();
-    case Located::kCutShort:
-      return part.Here(part.CutShort(row));
-    case Located::kFound:
+    case PartRead::kUnreadable:
+      return part.Unreadable(row);
+    case PartRead::kFound:
       break;
   }
-  if (part.width == 0) {
-    if (bytes.size() > KeyCodec::kMaxKeyBytes) {
-      return part.Here(absl::InvalidArgumentError(absl::StrFormat(
-          "expected at most %d bytes in a key, found %d", KeyCodec::kMaxKeyBytes, bytes.size())));
-    }
-    keys->AppendBytes(bytes);
-    return absl::OkStatus();
-  }
-  uint64_t ordered = 0;
-  if (absl::Status status = part.ReadNumber(bytes, &ordered); !status.ok()) {
-    return part.Here(status);
-  }
-  if (codec_.kind() == KeyKind::kU32) {
-    keys->AppendU32(static_cast<uint32_t>(ordered));
+  if (part.width != 0) {
+    AppendFixed(ordered, keys);
   } else {
-    keys->AppendU64(ordered);
+    if (bytes.size() > KeyCodec::kMaxKeyBytes) return part.Here(KeyTooLong(bytes.size()));
+    keys->AppendBytes(bytes);
   }
+  return absl::OkStatus();
+}
+
+absl::Status RowExtractor::ExtractPacked(const RowView& row, KeyColumn* keys) const {
+  uint64_t key = 0;
+  for (const RowPart& part : *parts_) {
+    uint64_t ordered = 0;
+    const PartRead read = part.ReadNumber(row, &ordered);
+    if (read == PartRead::kUnreadable) return part.Unreadable(row);
+    const bool found = read == PartRead::kFound;
+    if (!found && part.layout.nulls == NullPolicy::kSkip) return absl::OkStatus();
+    // No part of several, and none with a byte for nulls, is as wide as 64 bits.
+    key = key << (8 * part.layout.width()) |
+          (found ? PackedNumber(part.layout, ordered) : PackedNull(part.layout));
+  }
+  AppendFixed(key, keys);
+  return absl::OkStatus();
+}
+
+absl::Status RowExtractor::ExtractBytes(const RowView& row, Scratch* scratch,
+                                        KeyColumn* keys) const {
+  std::string& key = scratch->state_->key;
+  key.clear();
+  for (const RowPart& part : *parts_) {
+    std::string_view bytes;
+    uint64_t ordered = 0;
+    absl::Status status;
+    switch (part.width == 0 ? part.ReadBytes(row, &bytes) : part.ReadNumber(row, &ordered)) {
+      case PartRead::kUnreadable:
+        return part.Unreadable(row);
+      case PartRead::kMissing:
+        if (part.layout.nulls == NullPolicy::kSkip) return absl::OkStatus();
+        status = AppendPart(part.layout, std::monostate(), &key);
+        break;
+      case PartRead::kFound:
+        if (part.width == 0) {
+          status = AppendPart(part.layout, bytes, &key);
+        } else {
+          AppendPartNumber(part.layout, ordered, &key);
+        }
+        break;
+    }
+    if (status.ok() && key.size() > KeyCodec::kMaxKeyBytes) status = KeyTooLong(key.size());
+    if (!status.ok()) return part.Here(status);
+  }
+  keys->AppendBytes(key);
   return absl::OkStatus();
 }
 
@@ -304,29 +242,18 @@ absl::Status RowExtractor::ExtractCombined(const RowView& row, Scratch* scratch,
   state.heap.clear();
   state.slices.clear();
   state.part_begins.clear();
-  for (const Part& part : *parts_) {
+  for (const RowPart& part : *parts_) {
     state.part_begins.push_back(state.slices.size());
     PartSink sink(part, &state);
     absl::Status status;
-    if (part.kind == KeySource::Kind::kJson) {
-      // An empty value is no document; where it was not parsed, the last error is found again.
+    if (part.source.kind == KeySource::Kind::kJson) {
       if (!state.json_is_parsed) status = state.json.Parse(row.value);
       state.json_is_parsed = status.ok();
-      if (status.ok()) status = state.json.Values(part.pointer, part.layout.type, &sink);
-    } else if (part.kind == KeySource::Kind::kCustom) {
+      if (status.ok()) status = state.json.Values(*part.pointer, part.layout.type, &sink);
+    } else if (part.source.kind == KeySource::Kind::kCustom) {
       status = part.custom->Extract(row, &sink);
-    } else {
-      std::string_view bytes;
-      const Located located = part.Locate(row, &bytes);
-      if (located == Located::kCutShort) {
-        status = part.CutShort(row);
-      } else if (located == Located::kFound && part.width == 0) {
-        sink.Add(bytes);
-      } else if (located == Located::kFound) {
-        uint64_t ordered = 0;
-        status = part.ReadNumber(bytes, &ordered);
-        if (status.ok()) sink.AddNumber(ordered);
-      }
+    } else if (!sink.AddFrom(row)) {
+      return part.Unreadable(row);
     }
     // No value at all is one null.
     if (status.ok() && sink.status().ok() && sink.size() == 0) sink.Add(std::monostate());
@@ -360,10 +287,7 @@ absl::Status RowExtractor::AppendCombinations(Scratch* scratch, KeyColumn* keys)
     }
     longest += longest_value;
   }
-  if (longest > KeyCodec::kMaxKeyBytes) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "expected at most %d bytes in a key, found %d", KeyCodec::kMaxKeyBytes, longest));
-  }
+  if (longest > KeyCodec::kMaxKeyBytes) return KeyTooLong(longest);
   if (longest > kMaxKeyBytesPerRow / combinations) {
     return absl::InvalidArgumentError(
         absl::StrFormat("expected at most %d bytes of keys in a row, found %d keys of up to %d",
@@ -375,10 +299,8 @@ absl::Status RowExtractor::AppendCombinations(Scratch* scratch, KeyColumn* keys)
     for (const size_t slice : state.chosen) state.key.append(state.bytes(state.slices[slice]));
     if (codec_.kind() == KeyKind::kBytes) {
       keys->AppendBytes(state.key);
-    } else if (codec_.kind() == KeyKind::kU32) {
-      keys->AppendU32(static_cast<uint32_t>(ReadBigEndian(state.key)));
     } else {
-      keys->AppendU64(ReadBigEndian(state.key));
+      AppendFixed(ReadBigEndian(state.key), keys);
     }
     for (size_t part = parts; part-- > 0;) {
       if (++state.chosen[part] < state.part_begins[part + 1]) break;

@@ -14,6 +14,8 @@
 
 namespace cairn {
 
+struct RowPart;
+
 // A spec, compiled: takes the physical keys from a row. Immutable and thread-safe; each thread
 // brings a Scratch of its own.
 //
@@ -52,20 +54,22 @@ class RowExtractor {
   absl::Status ExtractAgain(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
 
  private:
-  struct Part;
   class PartSink;
 
   explicit RowExtractor(KeyCodec codec) : codec_(std::move(codec)) {}
 
+  // One for each way that a spec's keys come about, the cheapest first.
   absl::Status ExtractPlain(const RowView& row, KeyColumn* keys) const;
+  absl::Status ExtractPacked(const RowView& row, KeyColumn* keys) const;
+  absl::Status ExtractBytes(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
   absl::Status ExtractCombined(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
   absl::Status AppendCombinations(Scratch* scratch, KeyColumn* keys) const;
 
   KeyCodec codec_;
   // Shared by copies of this extractor, which are cheap.
-  std::shared_ptr<const std::vector<Part>> parts_;
-  // One part with one value at most and no nulls: its bytes are the key, and no scratch is needed.
-  bool plain_ = false;
+  std::shared_ptr<const std::vector<RowPart>> parts_;
+  bool single_valued_ = true;  // every part has one value at most
+  bool plain_ = false;         // and there is one part, without nulls: its value is the key
 };
 
 class RowExtractor::Scratch {

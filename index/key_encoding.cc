@@ -84,7 +84,9 @@ absl::Status TakeNumber(KeyType type, uint64_t ordered, KeyValue* value) {
 }  // namespace
 
 void AppendBigEndian(uint64_t number, size_t width, std::string* bytes) {
-  for (size_t i = width; i-- > 0;) bytes->push_back(static_cast<char>(number >> (8 * i)));
+  char digits[8];
+  for (size_t i = 0; i < 8; ++i) digits[i] = static_cast<char>(number >> (56 - 8 * i));
+  bytes->append(digits + 8 - width, width);
 }
 
 uint64_t ReadBigEndian(std::string_view bytes) {
@@ -134,6 +136,15 @@ absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::st
 void AppendPartNumber(const PartLayout& layout, uint64_t ordered, std::string* key) {
   if (layout.nulls != NullPolicy::kSkip) key->push_back(ValueMark(layout.nulls));
   AppendBigEndian(ordered, FixedWidth(layout.type), key);
+}
+
+uint64_t PackedNumber(const PartLayout& layout, uint64_t ordered) {
+  if (layout.nulls == NullPolicy::kSkip) return ordered;
+  return static_cast<uint64_t>(ValueMark(layout.nulls)) << (8 * FixedWidth(layout.type)) | ordered;
+}
+
+uint64_t PackedNull(const PartLayout& layout) {
+  return static_cast<uint64_t>(NullMark(layout.nulls)) << (8 * FixedWidth(layout.type));
 }
 
 absl::Status AppendPartPrefix(const PartLayout& layout, std::string_view prefix, std::string* key) {

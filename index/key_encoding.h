@@ -69,6 +69,10 @@ absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::st
 // The same for a number whose OrderedBits are known.
 void AppendPartNumber(const PartLayout& layout, uint64_t ordered, std::string* key);
 
+// The same encodings as a number of layout.width() bytes, for packed keys.
+uint64_t PackedNumber(const PartLayout& layout, uint64_t ordered);
+uint64_t PackedNull(const PartLayout& layout);
+
 // Appends what the encodings of all text that starts with `prefix` start with.
 absl::Status AppendPartPrefix(const PartLayout& layout, std::string_view prefix, std::string* key);
 
