@@ -1,9 +1,6 @@
 #include "cpu_fast/string_search.h"
 
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -12,43 +9,6 @@
 #include "index/run_columns.h"
 
 namespace cairn {
-namespace {
-
-// Queries searched together: their lines in flight, times two or three, still fit the L1 cache.
-constexpr size_t kGroup = 128;
-
-// Samples that one task takes.
-constexpr size_t kBuildGrain = 4096;
-
-}  // namespace
-
-// Everything known about the queries that are searched together. Query j's answer is in
-// [low[j], high[j]].
-struct StringSearch::Group {
-  Position low[kGroup];
-  Position high[kGroup];
-  // Bytes that the query shares with the key before `low`, and with that at `high`, at least.
-  size_t low_shared[kGroup];
-  size_t high_shared[kGroup];
-  bool found[kGroup];
-};
-
-StringSearch::StringSearch(SortedRun run, SimdLevel level)
-    : OrderedIndex(std::move(run)), level_(level) {
-  const BytesColumn& keys = this->run().bytes();
-  if (this->run().empty()) return;
-  const std::string_view first = keys[0];
-  common_ = first.substr(0, CommonPrefix(first, keys[keys.size() - 1], 0));
-  samples_ = AlignedBuffer<uint64_t>((keys.size() + kSample - 1) / kSample);
-  tbb::parallel_for(tbb::blocked_range<size_t>(0, samples_.size(), kBuildGrain),
-                    [&](const tbb::blocked_range<size_t>& range) {
-                      for (size_t i = range.begin(); i < range.end(); ++i) {
-                        samples_[i] = SliceOf(keys[i * kSample].substr(common_.size()));
-                      }
-                    });
-  tree_ = FastTreeNodes<uint64_t>(std::as_const(samples_).span(), {}, PageBlocking::kNone, level);
-}
-
 absl::StatusOr<std::unique_ptr<StringSearch>> StringSearch::Build(SortedRun run,
                                                                   std::optional<SimdLevel> level) {
   if (run.kind() != KeyKind::kBytes) {
@@ -67,69 +27,26 @@ std::string StringSearch::description() const {
 }
 
 uint64_t StringSearch::memory_bytes() const {
-  return samples_.size() * sizeof(uint64_t) + tree_.memory_bytes();
+  return samples_.memory_bytes();
 }
 
-void StringSearch::NarrowBySamples(absl::Span<const std::string_view> queries, Group* group) const {
-  uint64_t slices[kGroup];
-  Position first[kGroup];  // of the samples, the first not below the query's slice
-  const auto end = static_cast<Position>(run().size());
-  const auto samples = static_cast<Position>(samples_.size());
-  for (size_t j = 0; j < queries.size(); ++j) {
-    slices[j] = SliceOf(queries[j].substr(std::min(common_.size(), queries[j].size())));
+void StringSearch::Search(absl::Span<const std::string_view> queries, StringGroup* group,
+                          bool* found) const {
+  std::fill_n(found, queries.size(), false);
+  if (run().empty()) {
+    std::fill_n(group->low, queries.size(), 0);
+    return;
   }
-  tree_.LowerBound({slices, queries.size()}, first);
-
-  // Where several samples tie, a second search finds the end of the tie.
-  uint64_t tied_slices[kGroup];
-  Position tied_ends[kGroup];
-  uint8_t tied[kGroup];
-  size_t ties = 0;
-  for (size_t j = 0; j < queries.size(); ++j) {
-    const Position f = first[j];
-    Position behind = f + (f < samples && samples_[f] == slices[j]);
-    if (behind > f && behind < samples && samples_[behind] == slices[j]) {
-      tied[ties] = static_cast<uint8_t>(j);
-      tied_slices[ties++] = slices[j];
-    }
-    group->low[j] = f == 0 ? 0 : static_cast<Position>((f - 1) * kSample + 1);
-    group->high[j] = behind == samples ? end : static_cast<Position>(behind * kSample);
-  }
-  if (ties != 0) {
-    // The greatest slice has no successor; its tie ends with the samples.
-    for (size_t t = 0; t < ties; ++t) {
-      tied_slices[t] += tied_slices[t] != std::numeric_limits<uint64_t>::max();
-    }
-    tree_.LowerBound({tied_slices, ties}, tied_ends);
-    for (size_t t = 0; t < ties; ++t) {
-      const size_t j = tied[t];
-      const bool to_end = slices[j] == std::numeric_limits<uint64_t>::max();
-      group->high[j] =
-          to_end || tied_ends[t] == samples ? end : static_cast<Position>(tied_ends[t] * kSample);
-    }
-  }
-
-  for (size_t j = 0; j < queries.size(); ++j) {
-    group->low_shared[j] = group->high_shared[j] = common_.size();
-    group->found[j] = false;
-    // What lacks the common prefix stands before or behind all keys.
-    const size_t shared = common_.empty() ? 0 : CommonPrefix(queries[j], common_, 0);
-    if (shared == common_.size()) continue;
-    const Position answer = CompareBehind(queries[j], common_, shared) < 0 ? 0 : end;
-    group->low[j] = group->high[j] = answer;
-  }
-}
-
-void StringSearch::SearchRun(absl::Span<const std::string_view> queries, Group* group) const {
+  samples_.Narrow(queries, group);
   const BytesColumn& keys = run().bytes();
   const StringColumn column{keys};
-  uint8_t active[kGroup];
+  uint8_t active[StringGroup::kMost];
   size_t active_count = 0;
   for (size_t j = 0; j < queries.size(); ++j) {
     active[active_count] = static_cast<uint8_t>(j);
     active_count += group->low[j] < group->high[j];
   }
-  Position middle[kGroup];
+  Position middle[StringGroup::kMost];
   while (active_count > 0) {
     for (size_t a = 0; a < active_count; ++a) {
       const size_t j = active[a];
@@ -154,7 +71,7 @@ void StringSearch::SearchRun(absl::Span<const std::string_view> queries, Group* 
       } else {
         group->high[j] = middle[j];
         group->high_shared[j] = shared;
-        group->found[j] |= order == 0;
+        found[j] |= order == 0;
       }
       active[still_active] = static_cast<uint8_t>(j);
       still_active += group->low[j] < group->high[j];
@@ -163,25 +80,16 @@ void StringSearch::SearchRun(absl::Span<const std::string_view> queries, Group* 
   }
 }
 
-void StringSearch::Search(absl::Span<const std::string_view> queries, Group* group) const {
-  if (run().empty()) {
-    std::fill_n(group->low, queries.size(), 0);
-    std::fill_n(group->found, queries.size(), false);
-    return;
-  }
-  NarrowBySamples(queries, group);
-  SearchRun(queries, group);
-}
-
 template <typename Prefetch, typename Emit>
 void StringSearch::ForEach(absl::Span<const std::string_view> queries, Prefetch prefetch,
                            Emit emit) const {
-  Group group;
-  for (size_t first = 0; first < queries.size(); first += kGroup) {
-    const size_t count = std::min(kGroup, queries.size() - first);
-    Search(queries.subspan(first, count), &group);
+  StringGroup group;
+  bool found[StringGroup::kMost];
+  for (size_t first = 0; first < queries.size(); first += StringGroup::kMost) {
+    const size_t count = std::min(StringGroup::kMost, queries.size() - first);
+    Search(queries.subspan(first, count), &group, found);
     for (size_t j = 0; j < count; ++j) prefetch(group.low[j]);
-    for (size_t j = 0; j < count; ++j) emit(first + j, group.low[j], group.found[j]);
+    for (size_t j = 0; j < count; ++j) emit(first + j, group.low[j], found[j]);
   }
 }
 

@@ -14,7 +14,11 @@ absl::Status OutOfMemory(uint64_t rows) {
   return absl::ResourceExhaustedError(absl::StrFormat("no memory for a result of %d rows", rows));
 }
 
+<<<<<<< HEAD
 // Runs `append`, which grows *matches, and turns what an allocation throws into a Status.
+=======
+// Runs `append`, which grows a Matches, and turns what an allocation throws into a Status.
+>>>>>>> cpu
 template <typename Append>
 absl::Status Growing(uint64_t rows, Append append) {
   try {
@@ -39,14 +43,21 @@ absl::Status BeginMatches(KeyKind kind, size_t queries, Matches* matches) {
   });
 }
 
+<<<<<<< HEAD
 absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_t first,
                         absl::Span<const Position> begin, absl::Span<const Position> end,
                         Matches* matches) {
+=======
+absl::Status AllocateRows(const QueryOptions& options, size_t first,
+                          absl::Span<const Position> begin, absl::Span<const Position> end,
+                          Matches* matches) {
+>>>>>>> cpu
   uint64_t total = matches->offsets[first];
   for (size_t i = 0; i < begin.size(); ++i) {
     total += std::min<uint64_t>(end[i] - begin[i], options.limit);
     matches->offsets[first + i + 1] = total;
   }
+<<<<<<< HEAD
   if (absl::Status s = Growing(total, [&] { matches->row_ids.resize(total); }); !s.ok()) return s;
   const bool descending = options.order == Order::kDescending;
   PrefetchRows(run.row_ids(), descending ? end : begin);
@@ -62,6 +73,33 @@ absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_
   }
   if (!options.with_keys) return absl::OkStatus();
   return Growing(total, [&] {
+=======
+  return Growing(total, [&] { matches->row_ids.resize(total); });
+}
+
+void CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,
+              absl::Span<const Position> begin, absl::Span<const Position> end, Matches* matches) {
+  const bool descending = options.order == Order::kDescending;
+  const RowId* rows = run.row_ids().data();
+  RowId* out = matches->row_ids.data() + matches->offsets[first];
+  for (size_t chunk = 0; chunk < begin.size(); chunk += kQueryChunk) {
+    const size_t chunk_end = std::min(chunk + kQueryChunk, begin.size());
+    PrefetchRows(run.row_ids(), (descending ? end : begin).subspan(chunk, chunk_end - chunk));
+    for (size_t i = chunk; i < chunk_end; ++i) {
+      const uint64_t count = std::min<uint64_t>(end[i] - begin[i], options.limit);
+      out = descending ? std::reverse_copy(rows + end[i] - count, rows + end[i], out)
+                       : std::copy(rows + begin[i], rows + begin[i] + count, out);
+    }
+  }
+}
+
+absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
+                        absl::Span<const Position> begin, absl::Span<const Position> end,
+                        Matches* matches) {
+  if (!options.with_keys) return absl::OkStatus();
+  const bool descending = options.order == Order::kDescending;
+  return Growing(matches->row_ids.size(), [&] {
+>>>>>>> cpu
     WithColumn(run, [&](const auto& column) {
       for (size_t i = 0; i < begin.size(); ++i) {
         const uint64_t count = std::min<uint64_t>(end[i] - begin[i], options.limit);
@@ -73,4 +111,15 @@ absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_
   });
 }
 
+<<<<<<< HEAD
+=======
+absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_t first,
+                        absl::Span<const Position> begin, absl::Span<const Position> end,
+                        Matches* matches) {
+  if (absl::Status s = AllocateRows(options, first, begin, end, matches); !s.ok()) return s;
+  CopyRows(run, options, first, begin, end, matches);
+  return AppendKeys(run, options, begin, end, matches);
+}
+
+>>>>>>> cpu
 }  // namespace cairn
