@@ -15,9 +15,11 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Queries that take one step together: enough that the line each one has asked for has arrived when
-// its next step comes, (levels + 1) * kGroup steps later. PointLookup/cpu:fast, XXX.
-constexpr size_t kGroup = 32;
+// Queries that take one step together: enough that the line each has asked for has arrived when its
+// next step comes, a round later. PointLookup/cpu:fast/u64/n:20/row_id on a Xeon (Sapphire Rapids):
+// 15.7 ns with 16, 14.8 with 32, 13.6 with 64, 14.0 with 128; at n:24 they differ by less than the
+// noise.
+constexpr size_t kGroup = 64;
 
 template <typename Key>
 using SignedOf = std::make_signed_t<Key>;

@@ -29,10 +29,11 @@ class BucketMap {
 
   // In [0, buckets()), ascending with the entry.
   size_t BucketOf(const Entry& entry) const {
-    const Slot slot = slots_[SlotOf(entry.leading())];
-    if (slot.splitters == 0) return slot.bucket;
-    const Entry* first = splitters_.data() + slot.first_splitter;
-    return slot.bucket + UpperBound(first, slot.splitters, entry);
+    const uint16_t slot = slots_[SlotOf(entry.leading())];
+    if (slot < kDivided) return slot;
+    const DividedSlot& divided = divided_[slot - kDivided];
+    return divided.bucket +
+           UpperBound(&splitters_[divided.first_splitter], divided.splitters, entry);
   }
 
   static constexpr size_t kMaxBuckets = 2048;
@@ -40,15 +41,17 @@ class BucketMap {
  private:
   static constexpr size_t kSlots = 4096;
 
-  struct Slot {
-    uint16_t bucket;          // of the slot's least entries
-    uint16_t splitters;       // inside the slot: one bucket more each
-    uint16_t first_splitter;  // in splitters_
+  static constexpr uint16_t kDivided = 0x8000;  // slots_ from here on: an index of divided_
+
+  struct DividedSlot {
+    uint32_t bucket;          // of the slot's least entries
+    uint32_t first_splitter;  // in splitters_
+    uint32_t splitters;       // at least one; one bucket more each
   };
 
   size_t SlotOf(uint64_t word) const {
-    const uint64_t offset = word < least_ ? 0 : (word - least_) >> shift_;
-    return offset < kSlots ? offset : kSlots - 1;
+    const uint64_t offset = (std::max(word, least_) - least_) >> shift_;
+    return std::min<uint64_t>(offset, kSlots - 1);
   }
 
   // How many of `n` >= 1 splitters are at most `entry`; without branches that depend on it.
@@ -65,13 +68,13 @@ class BucketMap {
   size_t buckets_ = 1;
   uint64_t least_ = 0;
   int shift_ = 0;
-  std::vector<Slot> slots_;
+  std::vector<uint16_t> slots_;  // [kSlots] the slot's bucket, or kDivided and more
+  std::vector<DividedSlot> divided_;
   std::vector<Entry> splitters_;
 };
 
 template <typename Entry>
-BucketMap<Entry>::BucketMap(absl::Span<const Entry> sample, size_t buckets)
-    : slots_(kSlots, Slot{0, 0, 0}) {
+BucketMap<Entry>::BucketMap(absl::Span<const Entry> sample, size_t buckets) : slots_(kSlots, 0) {
   if (sample.empty() || buckets <= 1) return;
   least_ = sample.front().leading();
   const uint64_t width = sample.back().leading() - least_;
@@ -88,26 +91,30 @@ BucketMap<Entry>::BucketMap(absl::Span<const Entry> sample, size_t buckets)
     const size_t here = i - begin;
     if (here <= full + full / 2) {
       if (filled > 0 && filled + here > full + full / 2) ++bucket, filled = 0;
-      slots_[s].bucket = static_cast<uint16_t>(bucket);
+      slots_[s] = static_cast<uint16_t>(bucket);
       filled += here;
       if (filled >= full) ++bucket, filled = 0;
       continue;
     }
     if (filled > 0) ++bucket, filled = 0;
-    Slot& slot = slots_[s];
-    slot.bucket = static_cast<uint16_t>(bucket);
-    slot.first_splitter = static_cast<uint16_t>(splitters_.size());
+    const size_t first = splitters_.size();
     for (size_t j = begin + full; j + full / 2 < i; j += full) {
-      if (slot.splitters > 0 && !(splitters_.back() < sample[j])) continue;  // drawn twice
+      if (splitters_.size() > first && !(splitters_.back() < sample[j])) continue;  // drawn twice
       splitters_.push_back(sample[j]);
-      ++slot.splitters;
     }
-    bucket += slot.splitters + size_t{1};
+    const size_t splitters = splitters_.size() - first;
+    slots_[s] = static_cast<uint16_t>(bucket);
+    if (splitters > 0) {
+      slots_[s] = static_cast<uint16_t>(kDivided + divided_.size());
+      divided_.push_back({static_cast<uint32_t>(bucket), static_cast<uint32_t>(first),
+                          static_cast<uint32_t>(splitters)});
+    }
+    bucket += splitters + 1;
   }
   buckets_ = filled > 0 || bucket == 0 ? bucket + 1 : bucket;
   // Slots behind the last bucket's end hold no sample, but may meet entries.
-  for (Slot& slot : slots_) {
-    slot.bucket = static_cast<uint16_t>(std::min<size_t>(slot.bucket, buckets_ - 1));
+  for (uint16_t& slot : slots_) {
+    if (slot < kDivided) slot = static_cast<uint16_t>(std::min<size_t>(slot, buckets_ - 1));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "index/parallel.h"
 
+#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -9,6 +10,8 @@
 namespace cairn {
 
 void ParallelFor(int threads, size_t items, const std::function<void(size_t)>& body) {
+  // TBB has no more threads than it finds cores, and complains about a wish for more.
+  threads = std::min(threads, tbb::info::default_concurrency());
   const size_t workers = std::min(items, static_cast<size_t>(std::max(threads, 1)));
   if (workers <= 1) {
     for (size_t i = 0; i < items; ++i) body(i);

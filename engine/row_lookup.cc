@@ -1,0 +1,156 @@
+#include "engine/row_lookup.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/row_cursor.h"
+#include "engine/status.h"
+#include "rocksdb/version.h"
+
+namespace cairn {
+namespace {
+
+// Keys that one MultiGet reads: enough to share block reads, few enough to keep values in cache.
+constexpr size_t kBatch = 256;
+
+using Visitor = std::function<absl::Status(size_t, const RowView&)>;
+
+rocksdb::Slice ToSlice(std::string_view bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+absl::Status ReadError(const rocksdb::Status& status, std::string_view description) {
+  return FromRocksDb(status, absl::StrFormat("cannot read rows of %s", description));
+}
+
+absl::Status CheckAscending(absl::Span<const std::string_view> keys) {
+  for (size_t i = 1; i < keys.size(); ++i) {
+    if (keys[i] < keys[i - 1]) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "primary keys to read must ascend, but key %d is below key %d", i, i - 1));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Reads one row after another at an iterator's position.
+absl::Status LookUpBySeeks(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                           const rocksdb::ReadOptions& options,
+                           absl::Span<const std::string_view> keys, const Visitor& visitor,
+                           std::string_view description) {
+  const std::unique_ptr<rocksdb::Iterator> iterator(db->NewIterator(options, column_family));
+  std::vector<ColumnView> scratch;
+  RowView row;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const rocksdb::Slice key = ToSlice(keys[i]);
+    if (i == 0 || keys[i] != keys[i - 1]) iterator->Seek(key);
+    if (!iterator->Valid()) {
+      if (!iterator->status().ok()) return ReadError(iterator->status(), description);
+      continue;
+    }
+    if (iterator->key() != key) continue;
+    SetRow(iterator->key(), iterator->columns(), &scratch, &row);
+    if (absl::Status s = visitor(i, row); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+// Values alone, in batches.
+absl::Status LookUpByMultiGet(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                              const rocksdb::ReadOptions& options,
+                              absl::Span<const std::string_view> keys, const Visitor& visitor,
+                              std::string_view description) {
+  std::vector<rocksdb::Slice> slices(std::min(keys.size(), kBatch));
+  std::vector<rocksdb::PinnableSlice> values(slices.size());
+  std::vector<rocksdb::Status> statuses(slices.size());
+  RowView row;
+  for (size_t start = 0; start < keys.size(); start += kBatch) {
+    const size_t count = std::min(kBatch, keys.size() - start);
+    for (size_t i = 0; i < count; ++i) {
+      slices[i] = ToSlice(keys[start + i]);
+      values[i].Reset();
+    }
+    db->MultiGet(options, column_family, count, slices.data(), values.data(), statuses.data(),
+                 /*sorted_input=*/true);
+    for (size_t i = 0; i < count; ++i) {
+      if (statuses[i].IsNotFound()) continue;
+      if (!statuses[i].ok()) return ReadError(statuses[i], description);
+      row.primary_key = keys[start + i];
+      row.value = std::string_view(values[i].data(), values[i].size());
+      if (absl::Status s = visitor(start + i, row); !s.ok()) return s;
+    }
+  }
+  return absl::OkStatus();
+}
+
+#if ROCKSDB_MAJOR >= 8
+absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                            const rocksdb::ReadOptions& options,
+                            absl::Span<const std::string_view> keys, const Visitor& visitor,
+                            std::string_view description) {
+  std::vector<rocksdb::Slice> slices(std::min(keys.size(), kBatch));
+  std::vector<rocksdb::PinnableWideColumns> rows(slices.size());
+  std::vector<rocksdb::Status> statuses(slices.size());
+  std::vector<ColumnView> scratch;
+  RowView row;
+  for (size_t start = 0; start < keys.size(); start += kBatch) {
+    const size_t count = std::min(kBatch, keys.size() - start);
+    for (size_t i = 0; i < count; ++i) {
+      slices[i] = ToSlice(keys[start + i]);
+      rows[i].Reset();
+    }
+    db->MultiGetEntity(options, column_family, count, slices.data(), rows.data(), statuses.data(),
+                       /*sorted_input=*/true);
+    for (size_t i = 0; i < count; ++i) {
+      if (statuses[i].IsNotFound()) continue;
+      if (!statuses[i].ok()) return ReadError(statuses[i], description);
+      SetRow(slices[i], rows[i].columns(), &scratch, &row);
+      if (absl::Status s = visitor(start + i, row); !s.ok()) return s;
+    }
+  }
+  return absl::OkStatus();
+}
+#else
+// RocksDB 7 has no batched read of entities, and its MultiGet returns an entity's default column
+// without saying that there are others. So each row is read by GetEntity.
+absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                            const rocksdb::ReadOptions& options,
+                            absl::Span<const std::string_view> keys, const Visitor& visitor,
+                            std::string_view description) {
+  rocksdb::PinnableWideColumns columns;
+  std::vector<ColumnView> scratch;
+  RowView row;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    columns.Reset();
+    const rocksdb::Slice key = ToSlice(keys[i]);
+    const rocksdb::Status status = db->GetEntity(options, column_family, key, &columns);
+    if (status.IsNotFound()) continue;
+    if (!status.ok()) return ReadError(status, description);
+    SetRow(key, columns.columns(), &scratch, &row);
+    if (absl::Status s = visitor(i, row); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+#endif
+
+}  // namespace
+
+absl::Status LookUpRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                        const rocksdb::ReadOptions& options, LookupWay way,
+                        absl::Span<const std::string_view> primary_keys, const Visitor& visitor,
+                        std::string_view description) {
+  if (absl::Status s = CheckAscending(primary_keys); !s.ok()) return s;
+  switch (way) {
+    case LookupWay::kEntities:
+      return LookUpEntities(db, column_family, options, primary_keys, visitor, description);
+    case LookupWay::kMultiGet:
+      return LookUpByMultiGet(db, column_family, options, primary_keys, visitor, description);
+    case LookupWay::kSeeks:
+      return LookUpBySeeks(db, column_family, options, primary_keys, visitor, description);
+  }
+  return absl::InternalError("no such way to look rows up");
+}
+
+}  // namespace cairn
