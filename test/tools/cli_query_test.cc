@@ -97,7 +97,7 @@ struct Demo {
     return MustRun(more);
   }
 
-  TempDirectory directory;
+  TemporaryDirectory directory;
   Entries phone, nation, balance;
 };
 
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(text_has_a_headline_and_aligned_columns) {
 
 BOOST_AUTO_TEST_CASE(keys_of_any_bytes_can_be_printed_and_asked_for) {
   auto random = TestRandom();
-  TempDirectory directory;
+  TemporaryDirectory directory;
   std::map<std::string, std::string> rows;
   for (int byte = 0; byte < 256; ++byte) {
     rows["pk" + std::string(1, static_cast<char>(byte))] =
@@ -380,7 +380,7 @@ BOOST_AUTO_TEST_CASE(keys_of_any_bytes_can_be_printed_and_asked_for) {
 }
 
 BOOST_AUTO_TEST_CASE(rows_that_changed_since_the_build_are_left_out_with_values) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   const std::string db = directory / "db";
   WriteDb(db, [](rocksdb::DB* db) {
     for (int i = 100; i < 200; ++i) {
@@ -414,7 +414,7 @@ BOOST_AUTO_TEST_CASE(rows_that_changed_since_the_build_are_left_out_with_values)
 
 BOOST_AUTO_TEST_CASE(a_reader_that_goes_away_and_a_full_disk_end_a_query) {
   const Demo demo("20000");
-  TempDirectory directory;
+  TemporaryDirectory directory;
   const std::string err = directory / "err";
   const std::vector<std::string> query = {"query", demo.index("phone"), "--range=..",
                                           "--format=tsv"};
@@ -427,11 +427,11 @@ BOOST_AUTO_TEST_CASE(a_reader_that_goes_away_and_a_full_disk_end_a_query) {
   BOOST_TEST(read(reader, some, sizeof some) > 0);
   close(reader);
   BOOST_TEST(WaitForTool(child) == -SIGPIPE);
-  BOOST_TEST(ReadWhole(err) == "");
+  BOOST_TEST(ReadFile(err) == "");
 
   if (std::filesystem::exists("/dev/full")) {
     BOOST_TEST(WaitForTool(StartTool(query, "/dev/full", err)) == 1);
-    BOOST_TEST(ReadWhole(err).find("standard output") != std::string::npos);
+    BOOST_TEST(ReadFile(err).find("standard output") != std::string::npos);
   }
 }
 

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(help_and_version_go_to_standard_output) {
 }
 
 BOOST_AUTO_TEST_CASE(wrong_usage_is_one_line_and_exit_status_2) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   const std::string out = "--out=" + directory / "index";
   CheckComplaint(RunTool({}), 2);
   CheckComplaint(RunTool({"frobnicate"}), 2, {"frobnicate"});
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(wrong_usage_is_one_line_and_exit_status_2) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_there_is_a_failure_with_exit_status_1) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   const std::string nowhere = directory / "nowhere";
   CheckComplaint(RunTool({"query", nowhere, "--eq=1"}), 1, {nowhere});
   CheckComplaint(RunTool({"count", nowhere, "--eq=1"}), 1, {nowhere});
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_there_is_a_failure_with_exit_status_1) {
 }
 
 BOOST_AUTO_TEST_CASE(a_failed_build_leaves_nothing_and_names_the_row) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   WriteDb(directory / "db", [](rocksdb::DB* db) {
     BOOST_REQUIRE(db->Put({}, "good", "12").ok());
     BOOST_REQUIRE(db->Put({}, "the-bad-row", "twelve").ok());
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(a_failed_build_leaves_nothing_and_names_the_row) {
 }
 
 BOOST_AUTO_TEST_CASE(options_hold_for_specs_that_do_not_say_so_themselves) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   WriteDb(directory / "db", [](rocksdb::DB* db) {
     BOOST_REQUIRE(db->Put({}, "1", "x|red").ok());
     BOOST_REQUIRE(db->Put({}, "2", "x").ok());
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(options_hold_for_specs_that_do_not_say_so_themselves) {
 }
 
 BOOST_AUTO_TEST_CASE(progress_goes_to_standard_error_in_plain_lines) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   MustRun({"demo", directory / "db", "--rows=3000"});
   const ToolResult built = MustRun(
       {"build", "--db=" + directory / "db", "--cf=customer", "--threads=2", "--memory-budget=64M",
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(progress_goes_to_standard_error_in_plain_lines) {
 }
 
 BOOST_AUTO_TEST_CASE(inspect_shows_spec_counts_and_sections) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   MustRun({"demo", directory / "db", "--rows=2000"});
   MustRun({"build", "--db=" + directory / "db", "--cf=customer",
            "--spec=n=value.field('|', 3) : u8", "--out=" + directory / "index"});
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(inspect_shows_spec_counts_and_sections) {
 }
 
 BOOST_AUTO_TEST_CASE(the_demo_follows_from_its_seed) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   const auto demo = [&](const std::string& name, const std::string& seed, const char* rows) {
     const ToolResult result = MustRun({"demo", directory / name, "--seed=" + seed, rows});
     BOOST_TEST(result.out.find("cairn build") != std::string::npos);
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(the_demo_follows_from_its_seed) {
 }
 
 BOOST_AUTO_TEST_CASE(verify_tells_what_differs) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   const std::string db = directory / "db";
   WriteDb(db, [](rocksdb::DB* db) {
     for (int i = 0; i < 500; ++i) {
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(verify_tells_what_differs) {
 }
 
 BOOST_AUTO_TEST_CASE(an_index_of_another_database_is_refused) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   MustRun({"demo", directory / "db", "--rows=100"});
   MustRun({"demo", directory / "other", "--rows=100"});
   MustRun({"build", "--db=" + directory / "db", "--cf=customer", "--spec=value.field('|',4):text",
@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(an_index_of_another_database_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(an_interrupted_build_leaves_the_directory_as_it_was) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   MustRun({"demo", directory / "db", "--rows=200000"});
   const std::string index = directory / "index";
   bool interrupted = false;
@@ -269,10 +269,10 @@ BOOST_AUTO_TEST_CASE(an_interrupted_build_leaves_the_directory_as_it_was) {
     const int exit_status = WaitForTool(child);
     if (exit_status == -SIGINT) continue;  // before the tool got to listen
     BOOST_REQUIRE_MESSAGE(exit_status == 0 || exit_status == 130,
-                          exit_status << ": " << ReadWhole(directory / "err"));
+                          exit_status << ": " << ReadFile(directory / "err"));
     if (exit_status == 130) {
       interrupted = true;
-      BOOST_TEST(ReadWhole(directory / "err").find("cairn: interrupted\n") != std::string::npos);
+      BOOST_TEST(ReadFile(directory / "err").find("cairn: interrupted\n") != std::string::npos);
     }
     there |= exit_status == 0;
     BOOST_TEST(std::filesystem::exists(index) == there);

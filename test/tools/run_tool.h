@@ -8,8 +8,6 @@
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -18,7 +16,7 @@
 #include <vector>
 
 #include "rocksdb/db.h"
-#include "test/temp_directory.h"
+#include "test/temporary_directory.h"
 
 namespace cairn {
 
@@ -35,11 +33,6 @@ struct ToolResult {
     return lines;
   }
 };
-
-inline std::string ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // Starts the tool; its output goes to the files or devices named.
 inline pid_t StartTool(const std::vector<std::string>& arguments, const std::string& out,
@@ -73,13 +66,13 @@ inline int WaitForTool(pid_t child) {
 
 inline ToolResult RunTool(const std::vector<std::string>& arguments,
                           const std::string& input = "") {
-  TempDirectory directory;
-  std::ofstream(directory / "in", std::ios::binary) << input;
+  TemporaryDirectory directory;
+  WriteFile(directory / "in", input);
   const pid_t child = StartTool(arguments, directory / "out", directory / "err", directory / "in");
   ToolResult result;
   result.exit_status = WaitForTool(child);
-  result.out = ReadWhole(directory / "out");
-  result.err = ReadWhole(directory / "err");
+  result.out = ReadFile(directory / "out");
+  result.err = ReadFile(directory / "err");
   return result;
 }
 
