@@ -37,7 +37,7 @@ struct ToolResult {
 // Starts the tool; its output goes to the files or devices named.
 inline pid_t StartTool(const std::vector<std::string>& arguments, const std::string& out,
                        const std::string& err, const std::string& in = "/dev/null") {
-  std::vector<std::string> copy = {CAIRN_TOOL};
+  std::vector<std::string> copy = {std::string(CAIRN_TOOL)};
   copy.insert(copy.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& argument : copy) argv.push_back(argument.data());
