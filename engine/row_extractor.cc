@@ -43,7 +43,10 @@ uint64_t LoadNumber(const char* bytes, size_t width, Endian endian) {
 
 Located LocateRange(std::string_view source, uint64_t offset, uint64_t length,
                     std::string_view* bytes) {
-  if (offset >= source.size()) return Located::kMissing;
+  // What starts at the end is there, and empty, where it has no length of its own.
+  if (offset > source.size() || (offset == source.size() && length != kToTheEnd)) {
+    return Located::kMissing;
+  }
   const size_t rest = source.size() - offset;
   if (length != kToTheEnd && length > rest) return Located::kCutShort;
   *bytes = std::string_view(source.data() + offset, std::min<uint64_t>(length, rest));

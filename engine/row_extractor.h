@@ -18,8 +18,8 @@ namespace cairn {
 // brings a Scratch of its own.
 //
 // How a row is read, beyond what cairn/index_spec.h says:
-//   - A byte range that starts at or behind the end is null, `key` and `value` themselves where
-//     they are empty. An empty field or column is an empty text.
+//   - A byte range is null where none of it is there: it starts behind the end, or at the end and
+//     has a length. An empty value, field or column is an empty text.
 //   - Numbers in delimited fields are decimal, as KeyCodec::Parse takes them.
 //   - Without an entity, the column named '' is the row's value, and others are missing.
 //   - JSON is checked as a whole, RFC 8259 in UTF-8 (json_row.h says how values become keys).

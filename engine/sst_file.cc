@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/manifest.h"
 #include "engine/read_only_database.h"
+#include "engine/rocksdb_manifest.h"
 #include "engine/status.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/sst_file_reader.h"
@@ -177,7 +177,7 @@ absl::StatusOr<SstFile> InspectSstFile(const std::string& path, const rocksdb::O
 absl::Status FindKeyBounds(const rocksdb::Options& options, const std::string& scratch_directory,
                            SstFile* file) {
   constexpr uint64_t kNumber = 2;
-  ManifestFile placed;
+  SstPlacement placed;
   placed.level = 0;  // where RocksDB does not look at a file's bounds before it looks into it
   placed.number = kNumber;
   placed.bytes = file->bytes;
@@ -195,7 +195,7 @@ absl::Status FindKeyBounds(const rocksdb::Options& options, const std::string& s
     return absl::InternalError(
         absl::StrFormat("cannot make the link '%s': %s", link, error.message()));
   }
-  absl::Status found = WriteManifest(scratch_directory, absl::MakeConstSpan(&placed, 1));
+  absl::Status found = WriteRocksDbManifest(scratch_directory, absl::MakeConstSpan(&placed, 1));
   if (found.ok()) {
     absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> database = ReadOnlyDatabase::Open(
         scratch_directory, options, rocksdb::kDefaultColumnFamilyName, options, options);

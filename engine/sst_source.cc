@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/db_source.h"
-#include "engine/manifest.h"
 #include "engine/read_only_database.h"
+#include "engine/rocksdb_manifest.h"
 #include "engine/scratch_directory.h"
 #include "engine/sst_file.h"
 #include "engine/sst_levels.h"
@@ -114,10 +114,10 @@ absl::Status FindBounds(const rocksdb::Options& options, const std::string& scra
 
 absl::Status WriteDatabase(absl::Span<const SstFile> files, const SstLevels& levels,
                            const std::string& directory) {
-  std::vector<ManifestFile> placed;
+  std::vector<SstPlacement> placed;
   for (size_t i = 0; i < files.size(); ++i) {
     const SstFile& file = files[i];
-    ManifestFile entry;
+    SstPlacement entry;
     entry.level = levels.level[i];
     entry.number = i + 2;
     entry.bytes = file.bytes;
@@ -141,7 +141,7 @@ absl::Status WriteDatabase(absl::Span<const SstFile> files, const SstLevels& lev
     }
     placed.push_back(std::move(entry));
   }
-  return WriteManifest(directory, placed);
+  return WriteRocksDbManifest(directory, placed);
 }
 
 // Reads all entries of overlapping files of a database once, since a set that holds a file and

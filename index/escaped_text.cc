@@ -20,6 +20,22 @@ void AppendHexEscape(char byte, std::string* text) {
   text->append(escape, sizeof(escape));
 }
 
+void AppendEscaped(std::string_view bytes, Comma comma, std::string* text) {
+  for (const char c : bytes) {
+    if (c < '!' || c > '~' || c == '\\' || (c == ',' && comma == Comma::kEscaped)) {
+      AppendHexEscape(c, text);
+    } else {
+      text->push_back(c);
+    }
+  }
+}
+
+std::string EscapeBytes(std::string_view bytes) {
+  std::string text;
+  AppendEscaped(bytes, Comma::kPlain, &text);
+  return text;
+}
+
 bool ReadHexEscape(std::string_view digits, char* byte) {
   if (digits.size() < 2) return false;
   const int high = HexValue(digits[0]);

@@ -9,6 +9,12 @@ namespace cairn {
 // Appends `byte` as \xHH, in lower case.
 void AppendHexEscape(char byte, std::string* text);
 
+// Appends bytes as people read and write keys: every byte outside '!' to '~', the backslash and,
+// where it parts what stands beside it, the comma as \xHH.
+enum class Comma { kPlain, kEscaped };
+void AppendEscaped(std::string_view bytes, Comma comma, std::string* text);
+std::string EscapeBytes(std::string_view bytes);
+
 // Reads the HH of a \xHH escape, in either case, at the start of `digits`. False where two
 // hexadecimal digits are not there.
 bool ReadHexEscape(std::string_view digits, char* byte);

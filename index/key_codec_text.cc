@@ -64,16 +64,6 @@ absl::Status ParseParts(const KeyCodec& codec, absl::Span<const std::string_view
   return absl::OkStatus();
 }
 
-void AppendEscaped(std::string_view bytes, bool composite, std::string* text) {
-  for (const char c : bytes) {
-    if (c < '!' || c > '~' || c == '\\' || (composite && c == ',')) {
-      AppendHexEscape(c, text);
-    } else {
-      text->push_back(c);
-    }
-  }
-}
-
 }  // namespace
 
 absl::Status KeyCodec::Parse(std::string_view text, KeyColumn* keys) const {
@@ -122,7 +112,8 @@ absl::StatusOr<std::string> KeyCodec::Format(const KeyColumn& keys, size_t i) co
     } else if (FixedWidth(parts_[part]) != 0) {
       AppendNumber(values[part], parts_[part], &text);
     } else {
-      AppendEscaped(std::get<std::string_view>(values[part]), parts_.size() > 1, &text);
+      AppendEscaped(std::get<std::string_view>(values[part]),
+                    parts_.size() > 1 ? Comma::kEscaped : Comma::kPlain, &text);
     }
   }
   return text;

@@ -1,4 +1,5 @@
-// Builds an index over a database in the directory argv[1], at argv[2], and finds a row by its value.
+// Builds an index over a database in the directory argv[1], at argv[2], and finds a row by its
+// value.
 #include <iostream>
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-#include "engine/manifest.h"
+#include "engine/rocksdb_manifest.h"
 
 #include <algorithm>
 #include <array>
@@ -95,7 +95,7 @@ void AppendRecord(std::string_view record, std::string* log) {
   } while (true);
 }
 
-std::string FileEdit(const ManifestFile& file) {
+std::string FileEdit(const SstPlacement& file) {
   std::string edit;
   PutVarint(&edit, kNewFileField);
   PutVarint(&edit, static_cast<uint32_t>(file.level));
@@ -127,9 +127,10 @@ std::string TableFileName(uint64_t number) {
   return absl::StrFormat("%06d.sst", number);
 }
 
-absl::Status WriteManifest(const std::string& directory, absl::Span<const ManifestFile> files) {
+absl::Status WriteRocksDbManifest(const std::string& directory,
+                                  absl::Span<const SstPlacement> files) {
   uint64_t next_file = 2;
-  for (const ManifestFile& file : files) next_file = std::max(next_file, file.number + 1);
+  for (const SstPlacement& file : files) next_file = std::max(next_file, file.number + 1);
   std::string edit;
   PutVarint(&edit, kComparatorField);
   PutBytes(&edit, rocksdb::BytewiseComparator()->Name());
@@ -142,7 +143,7 @@ absl::Status WriteManifest(const std::string& directory, absl::Span<const Manife
 
   std::string log;
   AppendRecord(edit, &log);
-  for (const ManifestFile& file : files) AppendRecord(FileEdit(file), &log);
+  for (const SstPlacement& file : files) AppendRecord(FileEdit(file), &log);
   if (absl::Status s = WriteFile(absl::StrFormat("%s/%s", directory, kManifestName), log);
       !s.ok()) {
     return s;

@@ -14,7 +14,7 @@ namespace cairn {
 inline constexpr SequenceNumber kMaxSequenceNumber = (uint64_t{1} << 56) - 1;
 
 // An SST file as a MANIFEST places it in the tree.
-struct ManifestFile {
+struct SstPlacement {
   int level = 0;
   uint64_t number = 0;  // its name: TableFileName(number)
   uint64_t bytes = 0;   // its exact size
@@ -35,6 +35,7 @@ std::string TableFileName(uint64_t number);
 // files must be there when it is opened. Levels of 1 and more must hold files in ascending order
 // that do not overlap. The formats are those that RocksDB documents for its MANIFEST (version edits
 // in the log format), unchanged since version 3.
-absl::Status WriteManifest(const std::string& directory, absl::Span<const ManifestFile> files);
+absl::Status WriteRocksDbManifest(const std::string& directory,
+                                  absl::Span<const SstPlacement> files);
 
 }  // namespace cairn
