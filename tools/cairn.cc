@@ -58,7 +58,7 @@ std::vector<std::string> Arguments(int argc, char** argv) {
 
 int Run(int argc, char** argv) {
   CLI::App app("Secondary indexes for RocksDB that answer batches of queries.", "cairn");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   app.set_version_flag("--version", "cairn " CAIRN_VERSION);
   app.footer(kFooter);
   Action action;
@@ -74,6 +74,8 @@ int Run(int argc, char** argv) {
     if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(e);
     return Complain(std::string(e.what()) + " (see 'cairn --help')", kUsage);
   }
+
+  if (!action) return Complain("which command? (see 'cairn --help')", kUsage);
 
   std::signal(SIGINT, Interrupt);
   std::signal(SIGTERM, Interrupt);

@@ -30,6 +30,22 @@ struct DemoOptions {
   uint64_t seed = 1;
 };
 
+// Indexes to try, and what to ask them.
+struct Example {
+  const char *name, *column_family, *spec, *query;
+};
+constexpr Example kExamples[] = {
+    {"phone", "customer", "value.field('|',4):text", "--prefix=25- --limit=10"},
+    {"nation_balance", "customer", "value.field('|',3):u8,value.field('|',5):f64",
+     "--range=7,9990..8"},
+    {"date", "orders", "value.field('|',4):text", "--prefix=1995-03- --limit=10"},
+    {"customer", "orders", "value.field('|',1):u64", "--eq=1 --eq=4"},
+    {"city", "profile", "value.json('/address/city'):text", "--eq=Lisbon --limit=10"},
+    {"tags", "profile", "value.json('/tags'):text", "--eq=vip --reverse --limit=10"},
+    {"country_age", "profile", "value.json('/address/country'):text,value.json('/age'):u8",
+     "--range=PT,30..PT,40 --limit=10"},
+};
+
 using MakeRow = std::function<std::pair<std::string, std::string>(uint64_t number)>;
 
 struct Table {
@@ -161,23 +177,14 @@ absl::StatusOr<int> RunDemo(const DemoOptions& given) {
   const std::string& db = given.directory;
   Output output;
   output.Write(absl::StrFormat(
-      "%s customers, orders and profiles each, in column families 'customer', 'orders' and "
-      "'profile' of '%s'. Try:\n\n",
-      WithCommas(given.rows), db));
-  const auto try_it = [&](const char* column_family, const char* spec, const char* comment) {
-    output.Write(
-        absl::StrFormat("  # %s\n  cairn build --db=%s --cf=%s --out=%s.index --spec=\"%s\"\n",
-                        comment, db, column_family, db, spec));
-  };
-  try_it("customer", "value.field('|',4):text", "phone; query --prefix=25-");
-  try_it("customer", "value.field('|',3):u8,value.field('|',5):f64",
-         "nation and balance; query --range=7,9990..8");
-  try_it("orders", "value.field('|',4):text", "date; query --prefix=1995-03-");
-  try_it("orders", "value.field('|',1):u64", "customer; query --eq=1");
-  try_it("profile", "value.json('/address/city'):text", "city; query --eq=Lisbon");
-  try_it("profile", "value.json('/tags'):text", "tags, several a row; query --eq=vip");
-  try_it("profile", "value.json('/address/country'):text,value.json('/age'):u8",
-         "country and age; query --range=PT,30..PT,40");
+      "'%s' has %s customers, %s orders and %s profiles, each in a column family. Try:\n", db,
+      WithCommas(given.rows), WithCommas(given.rows - given.rows / kRowsPerChange),
+      WithCommas(given.rows)));
+  for (const Example& example : kExamples) {
+    output.Write(absl::StrFormat(
+        "\n  cairn build --db=%s --cf=%s --out=%s.%s --spec=\"%s\"\n  cairn query %s.%s %s\n", db,
+        example.column_family, db, example.name, example.spec, db, example.name, example.query));
+  }
   if (absl::Status s = output.Flush(); !s.ok()) return s;
   return kGood;
 }
@@ -195,6 +202,7 @@ void AddDemoCommand(CLI::App* app, Action* action) {
       ->capture_default_str();
   command->add_option("--seed", given->seed, "The same seed gives the same rows")
       ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->callback([given, action] { *action = [given] { return RunDemo(*given); }; });
 }

@@ -218,7 +218,9 @@ void AddQueryCommand(CLI::App* app, Action* action) {
       ->add_option("--db", given->db,
                    "Also print rows' values, from this database; rows that changed are left out")
       ->type_name("DIR");
-  command->add_option("--limit", given->limit, "The most entries in all")->type_name("N");
+  command->add_option("--limit", given->limit, "The most entries in all")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--reverse", given->reverse, "The greatest key first");
   command->add_option("--format", given->format, "text, tsv or json")
       ->type_name("FORMAT")
