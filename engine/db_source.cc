@@ -29,17 +29,23 @@ rocksdb::Slice ToSlice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
 }
 
-// The visible keys of a view, and RocksDB's estimates of how many bytes lie between them in files
-// and memory.
+// The visible keys of a view, and RocksDB's estimates of how many bytes lie between them. Those of
+// files are right to the block. Those of memory can be wrong three times over, and count bytes that
+// files compress, so that they only count where files hold less.
 class DbKeySpace final : public KeySpace {
  public:
-  DbKeySpace(const DbView& view, const rocksdb::ReadOptions& options)
-      : view_(view), iterator_(view.db->NewIterator(options, view.column_family)) {}
+  DbKeySpace(const DbView& view, const rocksdb::ReadOptions& options, uint64_t file_bytes)
+      : view_(view), iterator_(view.db->NewIterator(options, view.column_family)) {
+    uint64_t memory_bytes = 0;
+    view.db->GetIntProperty(view.column_family, rocksdb::DB::Properties::kCurSizeAllMemTables,
+                            &memory_bytes);
+    weigh_memory_ = file_bytes < memory_bytes;
+  }
 
   absl::StatusOr<std::vector<uint64_t>> Weigh(absl::Span<const KeySpan> spans) override {
     rocksdb::SizeApproximationOptions options;
     options.include_files = true;
-    options.include_memtables = true;
+    options.include_memtables = weigh_memory_;
     std::vector<rocksdb::Range> ranges;
     ranges.reserve(spans.size());
     for (const KeySpan& span : spans) {
@@ -72,6 +78,7 @@ class DbKeySpace final : public KeySpace {
  private:
   const DbView& view_;
   const std::unique_ptr<rocksdb::Iterator> iterator_;
+  bool weigh_memory_ = false;
 };
 
 }  // namespace
@@ -154,9 +161,9 @@ absl::StatusOr<std::unique_ptr<RowCursor>> DbSource::Scan(const PrimaryKeyRange&
 absl::StatusOr<std::vector<PrimaryKeyRange>> DbSource::Split(int parts) const {
   rocksdb::ReadOptions options = ScanOptions();
   options.readahead_size = 0;
-  DbKeySpace keys(view_, options);
   rocksdb::ColumnFamilyMetaData metadata;
-  if (parts > 1) view_.db->GetColumnFamilyMetaData(view_.column_family, &metadata);
+  view_.db->GetColumnFamilyMetaData(view_.column_family, &metadata);
+  DbKeySpace keys(view_, options, metadata.size);
   std::vector<std::string> boundaries;
   for (const rocksdb::LevelMetaData& level : metadata.levels) {
     for (const rocksdb::SstFileMetaData& file : level.files) {

@@ -111,8 +111,8 @@ class Cutter {
         halves.push_back(std::move(span));
         continue;
       }
-      span.weight /= 2;
       (*above)->weight = span.weight;
+      // Both halves carry the weight of the whole until it is shared out.
       for (WeighedSpan* half : {&span, &**above}) {
         fresh.push_back(halves.size());
         halves.push_back(std::move(*half));
@@ -120,8 +120,7 @@ class Cutter {
     }
     spans_ = std::move(halves);
     if (fresh.empty()) return false;
-    if (absl::Status s = Weigh(fresh); !s.ok()) return s;
-    return true;
+    return WeighHalves(fresh);
   }
 
   std::vector<WeighedSpan>& spans() { return spans_; }
@@ -151,6 +150,25 @@ class Cutter {
     WeighedSpan rest{*std::move(above), std::move(span->last), 0, false};
     span->last = *std::move(below);
     return std::optional<WeighedSpan>(std::move(rest));
+  }
+
+  // Shares the weight of what was halved out between pairs of halves. That small spans often weigh
+  // wrong (files are weighed by the block, memory by sampling) then never adds up.
+  absl::StatusOr<bool> WeighHalves(absl::Span<const size_t> halves) {
+    std::vector<uint64_t> whole(halves.size());
+    for (size_t i = 0; i < halves.size(); ++i) whole[i] = spans_[halves[i]].weight;
+    if (absl::Status s = Weigh(halves); !s.ok()) return s;
+    for (size_t i = 0; i + 1 < halves.size(); i += 2) {
+      uint64_t& lower = spans_[halves[i]].weight;
+      uint64_t& upper = spans_[halves[i + 1]].weight;
+      const double share = lower + upper == 0
+                               ? 0.5
+                               : static_cast<double>(lower) /
+                                     (static_cast<double>(lower) + static_cast<double>(upper));
+      lower = static_cast<uint64_t>(static_cast<double>(whole[i]) * share);
+      upper = whole[i] - lower;
+    }
+    return true;
   }
 
   absl::Status Weigh(absl::Span<const size_t> chosen) {

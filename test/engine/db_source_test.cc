@@ -191,6 +191,7 @@ BOOST_AUTO_TEST_CASE(any_number_of_parts_partitions_the_rows_evenly) {
   rocksdb::Options options;
   options.write_buffer_size = 1 << 20;
   options.target_file_size_base = 256 << 10;
+  options.compression = rocksdb::kNoCompression;
   const auto db = OpenDb(temp / "db", options);
   std::map<std::string, std::string> model;
   for (int i = 0; i < 60000; ++i) {
