@@ -1,5 +1,6 @@
 #include "engine/db_source.h"
 
+#include <optional>
 #include <typeinfo>
 #include <utility>
 
@@ -23,6 +24,62 @@ RowForm FormOf(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
   const rocksdb::Iterator& b = *below;
   return typeid(a) == typeid(b) ? RowForm::kStored : RowForm::kValuesOnly;
 }
+
+rocksdb::Slice ToSlice(std::string_view bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+// The visible keys of a view, and RocksDB's estimates of how many bytes lie between them. Those of
+// files are right to the block. Those of memory can be wrong three times over, and count bytes that
+// files compress, so that they only count where files hold less.
+class DbKeySpace final : public KeySpace {
+ public:
+  DbKeySpace(const DbView& view, const rocksdb::ReadOptions& options, uint64_t file_bytes)
+      : view_(view), iterator_(view.db->NewIterator(options, view.column_family)) {
+    uint64_t memory_bytes = 0;
+    view.db->GetIntProperty(view.column_family, rocksdb::DB::Properties::kCurSizeAllMemTables,
+                            &memory_bytes);
+    weigh_memory_ = file_bytes < memory_bytes;
+  }
+
+  absl::StatusOr<std::vector<uint64_t>> Weigh(absl::Span<const KeySpan> spans) override {
+    rocksdb::SizeApproximationOptions options;
+    options.include_files = true;
+    options.include_memtables = weigh_memory_;
+    std::vector<rocksdb::Range> ranges;
+    ranges.reserve(spans.size());
+    for (const KeySpan& span : spans) {
+      ranges.emplace_back(ToSlice(span.lower), ToSlice(span.upper));
+    }
+    std::vector<uint64_t> sizes(spans.size());
+    absl::Status s =
+        FromRocksDb(view_.db->GetApproximateSizes(options, view_.column_family, ranges.data(),
+                                                  static_cast<int>(ranges.size()), sizes.data()),
+                    absl::StrFormat("cannot estimate sizes in %s", view_.description));
+    if (!s.ok()) return s;
+    return sizes;
+  }
+
+  absl::Status FindNeighbours(std::string_view key, std::optional<std::string>* below,
+                              std::optional<std::string>* at_or_above) override {
+    below->reset();
+    at_or_above->reset();
+    iterator_->Seek(ToSlice(key));
+    if (iterator_->Valid()) {
+      *at_or_above = iterator_->key().ToString();
+      iterator_->Prev();
+    } else if (iterator_->status().ok()) {
+      iterator_->SeekToLast();
+    }
+    if (iterator_->Valid()) *below = iterator_->key().ToString();
+    return FromRocksDb(iterator_->status(), absl::StrFormat("cannot split %s", view_.description));
+  }
+
+ private:
+  const DbView& view_;
+  const std::unique_ptr<rocksdb::Iterator> iterator_;
+  bool weigh_memory_ = false;
+};
 
 }  // namespace
 
@@ -102,56 +159,18 @@ absl::StatusOr<std::unique_ptr<RowCursor>> DbSource::Scan(const PrimaryKeyRange&
 }
 
 absl::StatusOr<std::vector<PrimaryKeyRange>> DbSource::Split(int parts) const {
-  std::string first;
-  std::string last;
-  if (parts > 1) {
-    rocksdb::ReadOptions options = ScanOptions();
-    options.readahead_size = 0;
-    const std::unique_ptr<rocksdb::Iterator> iterator(
-        view_.db->NewIterator(options, view_.column_family));
-    iterator->SeekToFirst();
-    if (iterator->Valid()) {
-      first = iterator->key().ToString();
-      iterator->SeekToLast();
-    }
-    if (iterator->Valid()) last = iterator->key().ToString();
-    if (absl::Status s =
-            FromRocksDb(iterator->status(), absl::StrFormat("cannot split %s", view_.description));
-        !s.ok()) {
-      return s;
-    }
-  }
-
-  std::vector<std::string> boundaries;
+  rocksdb::ReadOptions options = ScanOptions();
+  options.readahead_size = 0;
   rocksdb::ColumnFamilyMetaData metadata;
-  if (parts > 1) view_.db->GetColumnFamilyMetaData(view_.column_family, &metadata);
+  view_.db->GetColumnFamilyMetaData(view_.column_family, &metadata);
+  DbKeySpace keys(view_, options, metadata.size);
+  std::vector<std::string> boundaries;
   for (const rocksdb::LevelMetaData& level : metadata.levels) {
     for (const rocksdb::SstFileMetaData& file : level.files) {
       boundaries.push_back(file.smallestkey);
-      boundaries.push_back(file.largestkey);
     }
   }
-
-  const WeighKeys weigh =
-      [this](absl::Span<const KeySpan> spans) -> absl::StatusOr<std::vector<uint64_t>> {
-    rocksdb::SizeApproximationOptions options;
-    options.include_files = true;
-    options.include_memtables = true;
-    std::vector<rocksdb::Range> ranges;
-    ranges.reserve(spans.size());
-    for (const KeySpan& span : spans) {
-      ranges.emplace_back(rocksdb::Slice(span.lower.data(), span.lower.size()),
-                          rocksdb::Slice(span.upper.data(), span.upper.size()));
-    }
-    std::vector<uint64_t> sizes(spans.size());
-    absl::Status s =
-        FromRocksDb(view_.db->GetApproximateSizes(options, view_.column_family, ranges.data(),
-                                                  static_cast<int>(ranges.size()), sizes.data()),
-                    absl::StrFormat("cannot estimate sizes in %s", view_.description));
-    if (!s.ok()) return s;
-    return sizes;
-  };
-  return CutKeyRanges(first, last, std::move(boundaries), parts, weigh);
+  return CutKeyRanges(std::move(boundaries), parts, &keys);
 }
 
 absl::Status DbSource::Get(
@@ -160,9 +179,12 @@ absl::Status DbSource::Get(
   rocksdb::ReadOptions options;
   options.snapshot = view_.snapshot;
   options.total_order_seek = true;
-  LookupWay way = LookupWay::kMultiGet;
-  if (view_.form == RowForm::kStored) way = LookupWay::kEntities;
-  if (!view_.levels_are_ordered) way = LookupWay::kSeeks;
+  LookupWay way = LookupWay::kSeeks;
+  if (view_.form == RowForm::kValuesOnly) {
+    way = LookupWay::kSeeksOfValues;
+  } else if (view_.levels_are_ordered) {
+    way = EntityLookup(view_.db, view_.column_family);
+  }
   return LookUpRows(view_.db, view_.column_family, options, way, primary_keys, visitor,
                     view_.description);
 }

@@ -187,7 +187,10 @@ absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> OpenDirectory(const std::strin
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDirectory(
     const std::string& directory, const std::string& column_family,
     const rocksdb::Options* options) {
-  if (absl::Status s = CheckIsDatabase(directory); !s.ok()) return s;
+  const bool plain_files = options == nullptr || options->env == rocksdb::Env::Default();
+  if (plain_files) {
+    if (absl::Status s = CheckIsDatabase(directory); !s.ok()) return s;
+  }
   OpenOptions chosen;
   if (options != nullptr) {
     chosen.db = *options;

@@ -35,14 +35,7 @@ bool DbRowCursor::Next() {
     ended_ = true;
     return false;
   }
-  if (form_ == RowForm::kStored) [[likely]] {
-    SetRow(iterator_->key(), iterator_->columns(), &columns_, &row_);
-  } else {
-    const rocksdb::Slice key = iterator_->key();
-    const rocksdb::Slice value = iterator_->value();
-    row_.primary_key = std::string_view(key.data(), key.size());
-    row_.value = std::string_view(value.data(), value.size());
-  }
+  SetRowAt(*iterator_, form_, &columns_, &row_);
   return true;
 }
 

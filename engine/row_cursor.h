@@ -35,6 +35,19 @@ inline void SetRow(const rocksdb::Slice& key, const rocksdb::WideColumns& column
   row->columns = *scratch;
 }
 
+// The row at an iterator's position, likewise.
+inline void SetRowAt(const rocksdb::Iterator& iterator, RowForm form,
+                     std::vector<ColumnView>* scratch, RowView* row) {
+  if (form == RowForm::kStored) [[likely]] {
+    SetRow(iterator.key(), iterator.columns(), scratch, row);
+    return;
+  }
+  const rocksdb::Slice key = iterator.key();
+  const rocksdb::Slice value = iterator.value();
+  *row = {
+      std::string_view(key.data(), key.size()), std::string_view(value.data(), value.size()), {}};
+}
+
 // Walks one range of a column family with a RocksDB iterator. The database must outlive it.
 class DbRowCursor final : public RowCursor {
  public:

@@ -12,9 +12,6 @@
 namespace cairn {
 namespace {
 
-// Keys that one MultiGet reads: enough to share block reads, few enough to keep values in cache.
-constexpr size_t kBatch = 256;
-
 using Visitor = std::function<absl::Status(size_t, const RowView&)>;
 
 rocksdb::Slice ToSlice(std::string_view bytes) {
@@ -37,7 +34,7 @@ absl::Status CheckAscending(absl::Span<const std::string_view> keys) {
 
 // Reads one row after another at an iterator's position.
 absl::Status LookUpBySeeks(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
-                           const rocksdb::ReadOptions& options,
+                           const rocksdb::ReadOptions& options, RowForm form,
                            absl::Span<const std::string_view> keys, const Visitor& visitor,
                            std::string_view description) {
   const std::unique_ptr<rocksdb::Iterator> iterator(db->NewIterator(options, column_family));
@@ -51,41 +48,16 @@ absl::Status LookUpBySeeks(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_
       continue;
     }
     if (iterator->key() != key) continue;
-    SetRow(iterator->key(), iterator->columns(), &scratch, &row);
+    SetRowAt(*iterator, form, &scratch, &row);
     if (absl::Status s = visitor(i, row); !s.ok()) return s;
   }
   return absl::OkStatus();
 }
 
-// Values alone, in batches.
-absl::Status LookUpByMultiGet(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
-                              const rocksdb::ReadOptions& options,
-                              absl::Span<const std::string_view> keys, const Visitor& visitor,
-                              std::string_view description) {
-  std::vector<rocksdb::Slice> slices(std::min(keys.size(), kBatch));
-  std::vector<rocksdb::PinnableSlice> values(slices.size());
-  std::vector<rocksdb::Status> statuses(slices.size());
-  RowView row;
-  for (size_t start = 0; start < keys.size(); start += kBatch) {
-    const size_t count = std::min(kBatch, keys.size() - start);
-    for (size_t i = 0; i < count; ++i) {
-      slices[i] = ToSlice(keys[start + i]);
-      values[i].Reset();
-    }
-    db->MultiGet(options, column_family, count, slices.data(), values.data(), statuses.data(),
-                 /*sorted_input=*/true);
-    for (size_t i = 0; i < count; ++i) {
-      if (statuses[i].IsNotFound()) continue;
-      if (!statuses[i].ok()) return ReadError(statuses[i], description);
-      row.primary_key = keys[start + i];
-      row.value = std::string_view(values[i].data(), values[i].size());
-      if (absl::Status s = visitor(start + i, row); !s.ok()) return s;
-    }
-  }
-  return absl::OkStatus();
-}
-
 #if ROCKSDB_MAJOR >= 8
+// Keys that one MultiGetEntity reads: enough to share block reads, few enough for the cache.
+constexpr size_t kBatch = 256;
+
 absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                             const rocksdb::ReadOptions& options,
                             absl::Span<const std::string_view> keys, const Visitor& visitor,
@@ -137,20 +109,26 @@ absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column
 
 }  // namespace
 
+LookupWay EntityLookup(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
+#if ROCKSDB_MAJOR < 8
+  // GetEntity of RocksDB 7 follows a null pointer where it meets a merge operand.
+  if (db->GetOptions(column_family).merge_operator != nullptr) return LookupWay::kSeeks;
+#endif
+  (void)db;
+  (void)column_family;
+  return LookupWay::kEntities;
+}
+
 absl::Status LookUpRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                         const rocksdb::ReadOptions& options, LookupWay way,
                         absl::Span<const std::string_view> primary_keys, const Visitor& visitor,
                         std::string_view description) {
   if (absl::Status s = CheckAscending(primary_keys); !s.ok()) return s;
-  switch (way) {
-    case LookupWay::kEntities:
-      return LookUpEntities(db, column_family, options, primary_keys, visitor, description);
-    case LookupWay::kMultiGet:
-      return LookUpByMultiGet(db, column_family, options, primary_keys, visitor, description);
-    case LookupWay::kSeeks:
-      return LookUpBySeeks(db, column_family, options, primary_keys, visitor, description);
+  if (way == LookupWay::kEntities) {
+    return LookUpEntities(db, column_family, options, primary_keys, visitor, description);
   }
-  return absl::InternalError("no such way to look rows up");
+  const RowForm form = way == LookupWay::kSeeksOfValues ? RowForm::kValuesOnly : RowForm::kStored;
+  return LookUpBySeeks(db, column_family, options, form, primary_keys, visitor, description);
 }
 
 }  // namespace cairn

@@ -183,7 +183,7 @@ absl::Status CheckEntries(rocksdb::DB* db, absl::Span<const SstFile> files) {
     found += end;
     if (!full) break;
     limit = end == 0 ? limit * 2 : usual_limit;
-    from = chunk[end == chunk.size() ? 0 : end].user_key;
+    from = chunk[end].user_key;
   }
   if (found != expected) {
     return absl::DataLossError(absl::StrFormat(
