@@ -15,32 +15,11 @@ absl::Status KeyTooLong(size_t bytes) {
                                                     KeyCodec::kMaxKeyBytes, bytes));
 }
 
-<<<<<<< HEAD
-Located LocateRange(std::string_view source, uint64_t offset, uint64_t length,
-                    std::string_view* bytes) {
-  // What starts at the end is there, and empty, where it has no length of its own.
-  if (offset > source.size() || (offset == source.size() && length != kToTheEnd)) {
-    return Located::kMissing;
-  }
-  const size_t rest = source.size() - offset;
-  if (length != kToTheEnd && length > rest) return Located::kCutShort;
-  *bytes = std::string_view(source.data() + offset, std::min<uint64_t>(length, rest));
-  return Located::kFound;
-}
-
-Located LocateField(std::string_view value, char delimiter, uint32_t field,
-                    std::string_view* bytes) {
-  for (; field != 0; --field) {
-    const size_t end = value.find(delimiter);
-    if (end == std::string_view::npos) return Located::kMissing;
-    value.remove_prefix(end + 1);
-=======
 void AppendFixed(uint64_t key, KeyColumn* keys) {
   if (keys->kind() == KeyKind::kU32) {
     keys->AppendU32(static_cast<uint32_t>(key));
   } else {
     keys->AppendU64(key);
->>>>>>> spec
   }
 }
 

@@ -59,9 +59,11 @@ struct RowPart {
 // Inline, as a byte range is read in about the time of a call.
 
 inline PartRead RowPart::ReadRange(std::string_view row, std::string_view* bytes) const {
-  if (source.offset >= row.size()) return PartRead::kMissing;
+  // What starts at the end is there, and empty, where it has no length of its own.
+  if (source.offset > row.size()) return PartRead::kMissing;
   row.remove_prefix(source.offset);
   if (source.length.has_value()) {
+    if (row.empty()) return PartRead::kMissing;
     if (*source.length > row.size()) return PartRead::kUnreadable;
     row = std::string_view(row.data(), *source.length);
   }

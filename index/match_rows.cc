@@ -14,11 +14,7 @@ absl::Status OutOfMemory(uint64_t rows) {
   return absl::ResourceExhaustedError(absl::StrFormat("no memory for a result of %d rows", rows));
 }
 
-<<<<<<< HEAD
-// Runs `append`, which grows *matches, and turns what an allocation throws into a Status.
-=======
 // Runs `append`, which grows a Matches, and turns what an allocation throws into a Status.
->>>>>>> cpu
 template <typename Append>
 absl::Status Growing(uint64_t rows, Append append) {
   try {
@@ -43,37 +39,14 @@ absl::Status BeginMatches(KeyKind kind, size_t queries, Matches* matches) {
   });
 }
 
-<<<<<<< HEAD
-absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_t first,
-                        absl::Span<const Position> begin, absl::Span<const Position> end,
-                        Matches* matches) {
-=======
 absl::Status AllocateRows(const QueryOptions& options, size_t first,
                           absl::Span<const Position> begin, absl::Span<const Position> end,
                           Matches* matches) {
->>>>>>> cpu
   uint64_t total = matches->offsets[first];
   for (size_t i = 0; i < begin.size(); ++i) {
     total += std::min<uint64_t>(end[i] - begin[i], options.limit);
     matches->offsets[first + i + 1] = total;
   }
-<<<<<<< HEAD
-  if (absl::Status s = Growing(total, [&] { matches->row_ids.resize(total); }); !s.ok()) return s;
-  const bool descending = options.order == Order::kDescending;
-  PrefetchRows(run.row_ids(), descending ? end : begin);
-  RowId* out = matches->row_ids.data() + matches->offsets[first];
-  const RowId* rows = run.row_ids().data();
-  for (size_t i = 0; i < begin.size(); ++i) {
-    const uint64_t count = std::min<uint64_t>(end[i] - begin[i], options.limit);
-    if (descending) {
-      out = std::reverse_copy(rows + end[i] - count, rows + end[i], out);
-    } else {
-      out = std::copy(rows + begin[i], rows + begin[i] + count, out);
-    }
-  }
-  if (!options.with_keys) return absl::OkStatus();
-  return Growing(total, [&] {
-=======
   return Growing(total, [&] { matches->row_ids.resize(total); });
 }
 
@@ -99,7 +72,6 @@ absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
   if (!options.with_keys) return absl::OkStatus();
   const bool descending = options.order == Order::kDescending;
   return Growing(matches->row_ids.size(), [&] {
->>>>>>> cpu
     WithColumn(run, [&](const auto& column) {
       for (size_t i = 0; i < begin.size(); ++i) {
         const uint64_t count = std::min<uint64_t>(end[i] - begin[i], options.limit);
@@ -111,8 +83,6 @@ absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
   });
 }
 
-<<<<<<< HEAD
-=======
 absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_t first,
                         absl::Span<const Position> begin, absl::Span<const Position> end,
                         Matches* matches) {
@@ -121,5 +91,4 @@ absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_
   return AppendKeys(run, options, begin, end, matches);
 }
 
->>>>>>> cpu
 }  // namespace cairn

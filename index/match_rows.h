@@ -8,19 +8,6 @@
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 
-<<<<<<< HEAD
-// Filling Matches from positions in a run. ResourceExhausted where the result does not fit into
-// memory.
-namespace cairn {
-
-// Empties *matches for a batch of `queries`, whose results are then appended in order.
-absl::Status BeginMatches(KeyKind kind, size_t queries, Matches* matches);
-
-// Appends the rows, and with options.with_keys the keys, of some position ranges, the first of
-// which is query `first` of the batch: in options.order, at most options.limit each. Requires that
-// all queries before have been appended. Ranges are prefetched together: at most kQueryChunk at a
-// time is best.
-=======
 // How a Matches is filled from ranges of positions. Ranges `first` to first + begin.size() of a
 // batch are [begin[i], end[i]); of each, options.limit entries count, from the end that
 // options.order starts at. ResourceExhausted where memory does not suffice.
@@ -45,7 +32,6 @@ absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
                         Matches* matches);
 
 // All three, for the next ranges of a batch.
->>>>>>> cpu
 absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_t first,
                         absl::Span<const Position> begin, absl::Span<const Position> end,
                         Matches* matches);

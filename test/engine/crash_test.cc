@@ -74,7 +74,7 @@ void BuildAndKill(const std::string& database, const std::string& directory,
 BOOST_AUTO_TEST_SUITE(crash_test)
 
 BOOST_AUTO_TEST_CASE(a_killed_build_leaves_the_index_of_before_or_after_or_none) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   const std::string small = directory / "small", large = directory / "large";
   for (const auto& [path, rows] : {std::pair{small, kRows}, {large, 2 * kRows}}) {
     rocksdb::Options options;

@@ -14,7 +14,7 @@
 #include "cairn/secondary_index.h"
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/options_util.h"
-#include "test/temp_directory.h"
+#include "test/temporary_directory.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_SUITE(db_bench_test)
 
 BOOST_DATA_TEST_CASE(answers_equal_a_full_scan_of_what_db_bench_wrote,
                      boost::unit_test::data::make(kWorkloads), workload) {
-  TempDirectory directory;
+  TemporaryDirectory directory;
   const std::string db = directory / "db";
   const std::string command = std::string("db_bench --db=") + db + " --seed=7 --threads=1 " +
                               workload.flags + " >" + (directory / "log") + " 2>&1";

@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_SUITE(db_source_test)
 
 BOOST_AUTO_TEST_CASE(reads_what_was_written_from_memory_and_files) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   for (int round = 0; round < 4; ++round) {
     rocksdb::Options options;
     options.write_buffer_size = 64 << 10;
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(reads_what_was_written_from_memory_and_files) {
 
 BOOST_AUTO_TEST_CASE(the_state_does_not_move_while_others_write) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.write_buffer_size = 64 << 10;
   const auto db = OpenDb(temp / "db", options);
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(the_state_does_not_move_while_others_write) {
 }
 
 BOOST_AUTO_TEST_CASE(a_snapshot_is_held_until_the_source_goes) {
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db");
   uint64_t held = 7;
   {
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(a_snapshot_is_held_until_the_source_goes) {
 
 BOOST_AUTO_TEST_CASE(wide_columns_are_seen_and_plain_rows_have_none) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db");
   const rocksdb::WriteOptions write;
   auto* family = db->DefaultColumnFamily();
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(wide_columns_are_seen_and_plain_rows_have_none) {
 
 BOOST_AUTO_TEST_CASE(merge_operands_are_merged) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.merge_operator = MakeOperator("StringAppendOperator");
   options.write_buffer_size = 64 << 10;
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(merge_operands_are_merged) {
 
 BOOST_AUTO_TEST_CASE(empty_single_and_huge_rows_are_read) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db");
   CheckSource(*OrDie(SnapshotSource::FromDb(db.get())), {}, &random);
   for (int parts : {1, 2, 64}) {
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(empty_single_and_huge_rows_are_read) {
 
 BOOST_AUTO_TEST_CASE(any_number_of_parts_partitions_the_rows_evenly) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.write_buffer_size = 1 << 20;
   options.target_file_size_base = 256 << 10;
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(any_number_of_parts_partitions_the_rows_evenly) {
 }
 
 BOOST_AUTO_TEST_CASE(reads_of_keys_must_ascend_and_end_at_the_visitors_error) {
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db");
   for (const char* key : {"a", "b", "c"}) CheckOk(db->Put(rocksdb::WriteOptions(), key, "v"));
   const auto source = OrDie(SnapshotSource::FromDb(db.get()));
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(reads_of_keys_must_ascend_and_end_at_the_visitors_error) {
 
 BOOST_AUTO_TEST_CASE(column_families_are_told_apart_and_named) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db");
   rocksdb::ColumnFamilyHandle* family = nullptr;
   CheckOk(db->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), "other", &family));
@@ -278,7 +278,7 @@ BOOST_AUTO_TEST_CASE(column_families_are_told_apart_and_named) {
 }
 
 BOOST_AUTO_TEST_CASE(a_database_without_snapshots_is_refused) {
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.inplace_update_support = true;
   options.allow_concurrent_memtable_write = false;
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(a_database_without_snapshots_is_refused) {
 
 BOOST_AUTO_TEST_CASE(layers_that_change_values_are_read_through) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.create_if_missing = true;
   rocksdb::DBWithTTL* opened = nullptr;
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(layers_that_change_values_are_read_through) {
 
 BOOST_AUTO_TEST_CASE(a_corrupt_block_ends_a_scan_with_an_error_that_names_the_file) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.compression = rocksdb::kNoCompression;
   const auto db = OpenDb(temp / "db", options);

@@ -122,8 +122,11 @@ BOOST_AUTO_TEST_CASE(a_byte_range_behind_the_end_is_null_and_one_that_is_cut_sho
   BOOST_TEST(Keys("value[6:1]:u8", "abcdef") == "");
   BOOST_TEST(Keys("value[7:]:text", "abcdef") == "");
   BOOST_TEST(Keys("value[18446744073709551614:1]:u8", "abcdef") == "");
-  BOOST_TEST(Keys("value:text", "") == "");
-  BOOST_TEST(Keys("value:text,nulls=first", "") == "\\N");
+  BOOST_TEST(Keys("value[7:]:text,nulls=first", "abcdef") == "\\N");
+  BOOST_TEST(Keys("value[6:1]:text,nulls=first", "abcdef") == "\\N");
+  BOOST_TEST(Keys("value[6:]:text,nulls=first", "abcdef") == "");
+  BOOST_TEST(Keys("value:text,nulls=first", "") == "");
+  Unreadable("value:u32le", "", "found 0");
   Unreadable("value[4:4]:text", "abcdef",
              "part 1 (value[4:4]:text): expected 4 bytes from offset 4, found 2");
   Unreadable("key:text,value[5:2]:u16le", "abcdef", "part 2 (value[5:2]:u16le)");

@@ -25,14 +25,14 @@
 namespace cairn {
 
 // A directory of one test's own.
-class TempDirectory {
+class TemporaryDirectory {
  public:
-  TempDirectory() {
+  TemporaryDirectory() {
     std::string path = (std::filesystem::temp_directory_path() / "cairn-test-XXXXXX").string();
     BOOST_REQUIRE(mkdtemp(path.data()) != nullptr);
     path_ = path;
   }
-  ~TempDirectory() {
+  ~TemporaryDirectory() {
     std::error_code error;
     std::filesystem::remove_all(path_, error);
   }

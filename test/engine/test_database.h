@@ -7,7 +7,7 @@
 
 #include "cairn/snapshot_source.h"
 #include "rocksdb/db.h"
-#include "test/temp_directory.h"
+#include "test/temporary_directory.h"
 
 namespace cairn {
 
@@ -43,7 +43,7 @@ class TestDatabase {
   }
 
  private:
-  TempDirectory directory_;
+  TemporaryDirectory directory_;
   std::unique_ptr<rocksdb::DB> db_;
 };
 
