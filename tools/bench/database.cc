@@ -42,10 +42,16 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>
 }  // namespace
 
 BenchDatabase& BenchDatabase::Get(uint64_t rows) {
-  static std::map<uint64_t, std::unique_ptr<BenchDatabase>> databases;
-  std::unique_ptr<BenchDatabase>& database = databases[rows];
+  std::unique_ptr<BenchDatabase>& database = Databases()[rows];
   if (database == nullptr) database.reset(new BenchDatabase(rows));
   return *database;
+}
+
+void BenchDatabase::RemoveAll() { Databases().clear(); }
+
+std::map<uint64_t, std::unique_ptr<BenchDatabase>>& BenchDatabase::Databases() {
+  static std::map<uint64_t, std::unique_ptr<BenchDatabase>> databases;
+  return databases;
 }
 
 // A bijection of 64-bit numbers, so that values are distinct: splitmix64's finaliser.

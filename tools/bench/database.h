@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ class BenchDatabase {
  public:
   // The database of this process with so many rows; made at the first call.
   static BenchDatabase& Get(uint64_t rows);
+  // Closes and removes all of them. Called by main, as long as RocksDB's own globals live.
+  static void RemoveAll();
   ~BenchDatabase();
   BenchDatabase(const BenchDatabase&) = delete;
   BenchDatabase& operator=(const BenchDatabase&) = delete;
@@ -35,6 +38,7 @@ class BenchDatabase {
   static std::string BigEndian(uint64_t value);
 
  private:
+  static std::map<uint64_t, std::unique_ptr<BenchDatabase>>& Databases();
   explicit BenchDatabase(uint64_t rows);
   void LoadRows(uint64_t rows);
   void LoadIndexes(uint64_t rows);
