@@ -51,7 +51,8 @@ Buckets<Entry> SplitIntoBuckets(Source* source, int threads) {
   const size_t size = source->size();
   size_t wanted = 1;
   if (WorthSplitting<Entry>(size)) {
-    wanted = std::max<size_t>(size / kBucketEntries<Entry>, static_cast<size_t>(threads) * 4);
+    wanted = std::max<size_t>(size / kBucketEntries<Entry>,
+                              static_cast<size_t>(std::max(threads, 1)) * 4);
     wanted = std::min(wanted, BucketMap<Entry>::kMaxBuckets);
   }
   std::vector<Entry> sample;

@@ -29,12 +29,15 @@ struct Group {
   size_t depth;
 };
 
-// Prefetches the byte at `depth` of the key of entry i + kPrefetchDistance, if there is one.
-void PrefetchAhead(absl::Span<const BytesEntry> entries, size_t i, size_t depth) {
-  if (i + kPrefetchDistance >= entries.size()) return;
-  const char* record = entries[i + kPrefetchDistance].record;
+// Prefetches a record's header and the byte at `depth` of its key.
+void PrefetchRecord(const char* record, size_t depth) {
   __builtin_prefetch(record);
-  if (depth > 0) __builtin_prefetch(record + KeyRecord::kHeaderBytes + depth);
+  __builtin_prefetch(record + KeyRecord::kHeaderBytes + depth);
+}
+
+void PrefetchAhead(absl::Span<const BytesEntry> entries, size_t i, size_t depth) {
+  i += kPrefetchDistance;
+  if (i < entries.size()) PrefetchRecord(entries[i].record, depth);
 }
 
 // The length of the common prefix of a[0, n) and b[0, n).
@@ -88,17 +91,6 @@ void SortFew(absl::Span<BytesEntry> entries, size_t depth) {
   }
 }
 
-// Gives entries that are equal before `depth` the partial keys behind what they have in common
-// there, whose depth it returns.
-size_t Deepen(absl::Span<BytesEntry> entries, size_t depth) {
-  depth += CommonPrefix(entries, depth);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    PrefetchAhead(entries, i, depth);
-    entries[i].partial_key = PartialKey(entries[i].key(), depth);
-  }
-  return depth;
-}
-
 }  // namespace
 
 size_t CommonPrefix(absl::Span<const BytesEntry> entries, size_t depth) {
@@ -110,6 +102,15 @@ size_t CommonPrefix(absl::Span<const BytesEntry> entries, size_t depth) {
   }
 }
 
+size_t TakePartialKeys(absl::Span<BytesEntry> entries, size_t depth) {
+  depth += CommonPrefix(entries, depth);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    PrefetchAhead(entries, i, depth);
+    entries[i].partial_key = PartialKey(entries[i].key(), depth);
+  }
+  return depth;
+}
+
 uint64_t PartialKeyBehind(std::string_view prefix, std::string_view key) {
   const size_t shared = std::min(prefix.size(), key.size());
   const int order = shared == 0 ? 0 : std::memcmp(key.data(), prefix.data(), shared);
@@ -119,6 +120,16 @@ uint64_t PartialKeyBehind(std::string_view prefix, std::string_view key) {
 }
 
 void SortRecords(absl::Span<BytesEntry> entries, size_t depth) {
+  // Records are looked at only where partial keys are equal, which is when they are prefetched.
+  const auto prefetch = [&](const Group& group, size_t begin, size_t end) {
+    begin = std::max(begin, group.begin + 1);
+    end = std::min(end, group.end);
+    for (size_t i = begin; i < end; ++i) {
+      if (entries[i].partial_key != entries[i - 1].partial_key) continue;
+      PrefetchRecord(entries[i - 1].record, group.depth);
+      PrefetchRecord(entries[i].record, group.depth);
+    }
+  };
   std::vector<Group> groups = {{0, entries.size(), depth}};
   while (!groups.empty()) {
     const Group group = groups.back();
@@ -127,6 +138,7 @@ void SortRecords(absl::Span<BytesEntry> entries, size_t depth) {
     for (size_t begin = group.begin, end; begin < group.end; begin = end) {
       const uint64_t partial_key = entries[begin].partial_key;
       for (end = begin + 1; end < group.end && entries[end].partial_key == partial_key;) ++end;
+      prefetch(group, begin + kPrefetchDistance, end + kPrefetchDistance);
       if (end - begin == 1) continue;
       const absl::Span<BytesEntry> equal = entries.subspan(begin, end - begin);
       const bool elsewhere = partial_key == kBelowDepth || partial_key == kAboveDepth;
@@ -136,7 +148,7 @@ void SortRecords(absl::Span<BytesEntry> entries, size_t depth) {
       } else if (equal.size() <= kFewRecords) {
         SortFew(equal, next);
       } else {
-        groups.push_back({begin, end, Deepen(equal, next)});
+        groups.push_back({begin, end, TakePartialKeys(equal, next)});
       }
     }
   }

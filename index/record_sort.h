@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
 
 #include "absl/types/span.h"
 #include "index/sort_entry.h"
@@ -19,6 +21,10 @@ void SortRecords(absl::Span<BytesEntry> entries, size_t depth);
 
 // How many bytes the keys of `entries`, from `depth` on, have in common; at least one entry.
 size_t CommonPrefix(absl::Span<const BytesEntry> entries, size_t depth);
+
+// Gives entries whose keys are equal before `depth`, at least one, the partial keys behind all that
+// they have in common from there, whose depth it returns.
+size_t TakePartialKeys(absl::Span<BytesEntry> entries, size_t depth);
 
 // The partial key of `key` at the depth of `prefix`'s size, marked where it has another prefix.
 uint64_t PartialKeyBehind(std::string_view prefix, std::string_view key);

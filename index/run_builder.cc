@@ -9,9 +9,9 @@
 #include "absl/base/optimization.h"
 #include "absl/strings/str_format.h"
 #include "cairn/key_codec.h"
-#include "index/bucket_sort.h"
+#include "index/bucket_split.h"
 #include "index/chunk_source.h"
-#include "index/record_sort.h"
+#include "index/record_split.h"
 #include "index/sort_entry.h"
 #include "index/sorted_yield.h"
 #include "index/stop_flag.h"
@@ -275,10 +275,9 @@ absl::Status RunBuilder::SortUnspilled(absl::Span<Part* const> parts, absl::Span
   absl::Status status;
   if constexpr (std::is_same_v<Key, std::string_view>) {
     if (!WorthSplitting<BytesEntry>(entries)) threads = 1;
-    RecordSource source(all_chunks([](Part * part) -> auto& { return part->bytes_.chunks(); }),
-                        threads, stop);
-    const auto sort = [&](absl::Span<BytesEntry> bucket) { SortRecords(bucket, source.depth()); };
-    status = SortAndYield<BytesEntry>(&source, threads, sort, batch, stop);
+    RecordSplit split(all_chunks([](Part * part) -> auto& { return part->bytes_.chunks(); }),
+                      threads, stop);
+    status = SortAndYield(&split, threads, batch, stop);
   } else {
     using Entry = std::conditional_t<std::is_same_v<Key, uint32_t>, Entry32, Entry64>;
     if (!WorthSplitting<Entry>(entries)) threads = 1;
@@ -290,8 +289,7 @@ absl::Status RunBuilder::SortUnspilled(absl::Span<Part* const> parts, absl::Span
                                  }
                                }),
                                threads, stop);
-    const auto sort = [](absl::Span<Entry> bucket) { SortBucket(bucket); };
-    status = SortAndYield<Entry>(&source, threads, sort, batch, stop);
+    status = SortAndYield<Entry>(&source, threads, batch, stop);
   }
   for (Part* part : parts) {
     part->u32_ = {};

@@ -33,8 +33,8 @@ namespace cairn {
 //   // then, once:
 //   s = builder.Finish({0, rows_of_part_0}, &sink);
 //
-// Memory: at most 16 bytes a u32 entry, 28 a u64 entry, and for keys of bytes the keys and 24 a key
-// (8 in the record, 16 in the sort). What would exceed the budget is sorted and spilled to an
+// Memory: at most 16 bytes a u32 entry, 28 a u64 entry, and for keys of bytes the keys and 26 a key
+// (8 in the record, 18 in the sort). What would exceed the budget is sorted and spilled to an
 // unnamed temporary file, and merged at the end.
 //
 // Thread safety: each part is used by one thread at a time, different parts by different threads.

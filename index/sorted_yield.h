@@ -5,14 +5,17 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <type_traits>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "index/bucket_sort.h"
 #include "index/bucket_split.h"
 #include "index/entry_sink.h"
+#include "index/parallel.h"
+#include "index/record_split.h"
 #include "index/sort_entry.h"
 #include "index/stop_flag.h"
 
@@ -66,28 +69,16 @@ class EntryBatch {
   absl::Status status_;
 };
 
-// Yields buckets to a batch in their order as threads report them sorted, in any order: whoever
-// completes the next ones yields them, unless another thread is at it, while the others go on
-// sorting. Thread-safe.
-template <typename Entry>
+// Yields buckets in their order as threads report them sorted, in any order: whoever completes the
+// next ones yields them, unless another thread is at it, while the others go on sorting.
+// Thread-safe.
 class OrderedYield {
  public:
-  OrderedYield(Buckets<Entry>* buckets, EntryBatch<typename Entry::Key>* batch)
-      : buckets_(buckets), batch_(batch), sorted_(buckets->size()) {}
+  // `yield` is called once for each bucket, in order, by one thread at a time.
+  OrderedYield(size_t buckets, std::function<void(size_t)> yield)
+      : yield_(std::move(yield)), sorted_(buckets) {}
 
-  void Sorted(size_t bucket) {
-    sorted_[bucket].store(true);
-    // A bucket that is stored here while another thread holds the lock is seen by that one when it
-    // looks again behind the lock.
-    while (NextIsSorted()) {
-      std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-      if (!lock.owns_lock()) return;
-      while (NextIsSorted()) {
-        Yield(buckets_->bucket(next_.load()));
-        next_.fetch_add(1);
-      }
-    }
-  }
+  void Sorted(size_t bucket);
 
  private:
   bool NextIsSorted() const {
@@ -95,40 +86,33 @@ class OrderedYield {
     return next < sorted_.size() && sorted_[next].load();
   }
 
-  void Yield(absl::Span<Entry> entries) {
-    constexpr size_t kPrefetchDistance = 16;  // records of bytes lie anywhere in memory
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if constexpr (std::is_same_v<Entry, BytesEntry>) {
-        if (i + kPrefetchDistance < entries.size()) {
-          __builtin_prefetch(entries[i + kPrefetchDistance].record);
-        }
-      }
-      batch_->Add(entries[i].key(), entries[i].row_id());
-    }
-  }
-
-  Buckets<Entry>* buckets_;
-  EntryBatch<typename Entry::Key>* batch_;
+  const std::function<void(size_t)> yield_;
   std::vector<std::atomic<bool>> sorted_;
-  std::atomic<size_t> next_{0};  // changed with mutex_ held
-  std::mutex mutex_;             // guards batch_
+  std::atomic<size_t> next_{0};  // the bucket to yield next; changed with mutex_ held
+  std::mutex mutex_;
 };
 
-// Sorts the entries of a Source (bucket_split.h) with `sort`, which sorts a span on its thread, and
-// appends them to `batch`, which it flushes. Returns the sink's first error, or Cancelled.
-template <typename Entry, typename Source, typename Sort>
-absl::Status SortAndYield(Source* source, int threads, Sort sort,
-                          EntryBatch<typename Entry::Key>* batch, StopFlag* stop) {
+// Sorts the entries of a source (bucket_split.h) and appends them to `batch`, which it flushes.
+// Returns the sink's first error, or Cancelled.
+template <typename Entry, typename Source>
+absl::Status SortAndYield(Source* source, int threads, EntryBatch<typename Entry::Key>* batch,
+                          StopFlag* stop) {
   Buckets<Entry> buckets = SplitIntoBuckets<Entry>(source, threads);
   if (stop->stopped()) return absl::CancelledError("cancelled");
-  OrderedYield<Entry> yield(&buckets, batch);
+  OrderedYield yield(buckets.size(), [&](size_t b) {
+    for (const Entry& entry : buckets.bucket(b)) batch->Add(entry.key(), entry.row_id());
+  });
   ParallelFor(threads, buckets.size(), [&](size_t b) {
     if (stop->stopped()) return;
-    sort(buckets.bucket(b));
+    SortBucket(buckets.bucket(b));
     yield.Sorted(b);
   });
   batch->Flush();
   return batch->status();
 }
+
+// Likewise for keys of bytes, which stay where the split has put them until the sink has them.
+absl::Status SortAndYield(RecordSplit* split, int threads, EntryBatch<std::string_view>* batch,
+                          StopFlag* stop);
 
 }  // namespace cairn
