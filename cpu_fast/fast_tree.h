@@ -15,8 +15,9 @@
 namespace cairn {
 
 struct FastTreeOptions {
-  // Level order is the fastest wherever it was measured (1.5x over blocks, and no worse with small
-  // pages); blocks are here for memory whose pages are dear, and to measure against.
+  // Level order is the fastest: PointLookup/cpu:fast at n:24, positions, took 10.6 ns (u32) and
+  // 19.3 ns (u64), with page=2m 20.4 and 34.6, with page=4k 21.2 and 35.3. The addresses of blocks
+  // cost more than the pages they save. Blocks are for memory whose pages are dear.
   PageBlocking page = PageBlocking::kNone;
   // The instruction set; none: DefaultSimdLevel().
   std::optional<SimdLevel> simd;

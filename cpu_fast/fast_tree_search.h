@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "absl/types/span.h"
 #include "cairn/types.h"

@@ -52,17 +52,18 @@ void StringSamples::FillSlices(size_t first, size_t depth, absl::Span<uint64_t> 
 
 void StringSamples::MakeNested(absl::Span<const uint64_t> slices, size_t first, uint64_t depth,
                                uint32_t level, uint32_t* children) {
-  const auto most = static_cast<size_t>(static_cast<double>(slices_.size()) * kMostNested);
+  const size_t most_bytes = slices_.size() * kMostNestedBytes;
   for (size_t i = 0; i < slices.size();) {
     size_t end = i + 1;
     while (end < slices.size() && slices[end] == slices[i]) ++end;
     const size_t tie = std::exchange(i, end);
     const size_t count = end - tie;
-    if (count < kNestedLeast || nested_slices_.size() + count > most) continue;
+    if (count < kNestedLeast || nested_bytes_ + NestedBytes(count) > most_bytes) continue;
     const size_t key = (first + tie) * kSample;
     const size_t shared = CommonPrefix(keys_[key], keys_[(first + end - 1) * kSample], depth);
     // Keys of different lengths may tie by their padding and share nothing more.
     if (shared == depth) continue;
+    nested_bytes_ += NestedBytes(count);
     const size_t begin = nested_slices_.size();
     children[tie] = static_cast<uint32_t>(nodes_.size());
     nodes_.push_back({keys_.offset(key), shared, static_cast<uint32_t>(first + tie),

@@ -31,14 +31,14 @@ struct StringGroup {
 //
 // Where kNestedLeast samples or more tie, a nested sample holds their next eight bytes, behind the
 // prefix that these share, and so on: a trie whose every level skips what its keys have in common.
-// At most kMostLevels deep, which bounds a search, and kMostNested nested slices for each of the
-// first sample, which bounds the memory; ties beyond stay unresolved, and are the caller's to
-// search.
+// At most kMostLevels deep, which bounds a search, and in kMostNestedBytes for each of the first
+// sample's slices, which bounds the memory to four bytes a key; ties beyond stay unresolved, and
+// are the caller's to search.
 class StringSamples {
  public:
   static constexpr size_t kSample = 8;
   static constexpr size_t kNestedLeast = 4;
-  static constexpr double kMostNested = 1.25;
+  static constexpr size_t kMostNestedBytes = 18;
   static constexpr size_t kMostLevels = 8;
 
   StringSamples() = default;
@@ -66,6 +66,11 @@ class StringSamples {
   // Queries on their way through one level of nested samples.
   struct Descent;
 
+  // Bytes that a nested sample of `count` slices takes.
+  static constexpr size_t NestedBytes(size_t count) {
+    return sizeof(Node) + count * (sizeof(uint64_t) + sizeof(uint32_t));
+  }
+
   void FillSlices(size_t first, size_t depth, absl::Span<uint64_t> slices) const;
   // Makes a node of `level` for each tie in `slices`, which are of samples `first` and on and start
   // at `depth`. children[i] becomes the node of the tie that starts at slice i.
@@ -86,6 +91,7 @@ class StringSamples {
   std::vector<uint32_t> children_;  // one a slice: the nested sample of the tie that starts there
   std::vector<Node> nodes_;
   std::vector<uint64_t> nested_slices_;
+  size_t nested_bytes_ = 0;
   std::vector<uint32_t> nested_children_;  // likewise, one a nested slice
 };
 

@@ -9,6 +9,7 @@
 #include "index/run_columns.h"
 
 namespace cairn {
+
 absl::StatusOr<std::unique_ptr<StringSearch>> StringSearch::Build(SortedRun run,
                                                                   std::optional<SimdLevel> level) {
   if (run.kind() != KeyKind::kBytes) {

@@ -23,7 +23,7 @@ namespace cairn {
 // bytes of the key that each compares next. Any set of keys costs at most a few probes more than
 // binary search does.
 //
-// Takes 1.7 bytes a key, and up to 1.9 more where many keys share long prefixes.
+// Takes 1.7 bytes a key, and up to 2.3 more where many keys share prefixes.
 class StringSearch final : public OrderedIndex {
  public:
   // Builds on all cores. Unimplemented for keys that are not bytes; for `level` see

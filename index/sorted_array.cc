@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-// Searches in step; PointLookup/cpu:sorted_array, u64, n = 2^24: 16 queries XX ns, 32 XX, 64 XX.
+// Searches in step.
 constexpr size_t kGroup = 32;
 
 // A search's state is the first position that may be the answer; all have `length` left. Every step

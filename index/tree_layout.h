@@ -92,7 +92,7 @@ class TreeLayout {
   size_t nodes_[kMaxLevels] = {};
   // The line of a level's first node (level order), or of the first block that the level is in.
   size_t first_[kMaxLevels] = {};
-  uint8_t level_in_block_[kMaxLevels] = {};
+  int level_in_block_[kMaxLevels] = {};
 };
 
 template <typename Key>
@@ -126,7 +126,7 @@ constexpr TreeLayout<Key>::TreeLayout(uint64_t entries, PageBlocking page)
     if (lines_ % page_lines + fits > page_lines) lines_ += page_lines - lines_ % page_lines;
     for (int i = 0; i < depth; ++i) {
       first_[top + i] = lines_;
-      level_in_block_[top + i] = static_cast<uint8_t>(i);
+      level_in_block_[top + i] = i;
     }
     lines_ = Line(bottom - 1, nodes_[bottom - 1] - 1) + 1;
     bottom = top;

@@ -1,5 +1,6 @@
 #include "cpu_fast/string_search.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <string>
@@ -73,15 +74,30 @@ BOOST_AUTO_TEST_CASE(comparisons_agree_with_those_of_the_standard_library) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(takes_less_than_four_bytes_a_key) {
-  std::vector<std::string> keys;
-  std::vector<RowId> rows;
-  for (uint32_t i = 0; i < 300000; ++i)
-    keys.push_back(std::to_string(1000000 + i)), rows.push_back(i);
-  const std::vector<std::string_view> views(keys.begin(), keys.end());
-  auto run = SortedRun::FromSorted(absl::MakeConstSpan(views), rows);
-  BOOST_REQUIRE(run.ok());
-  BOOST_TEST(Make(*run)->memory_bytes() < 4 * keys.size());
+// Ties of every size and depth: words from a small alphabet, some of them nested deeply.
+BOOST_AUTO_TEST_CASE(takes_no_more_than_four_bytes_a_key) {
+  for (size_t tie : {1, 30, 32, 33, 100, 5000}) {
+    OracleData<std::string> data;
+    data.name = "ties of " + std::to_string(tie);
+    auto random = TestRandom(tie);
+    for (uint32_t i = 0; i < 200000; ++i) {
+      std::string key = std::to_string(1000000 + i / tie);
+      key.append(random() % 2 == 0 ? 11 : 20, 'x');
+      key += std::to_string(1000000 + i % tie);
+      data.keys.push_back(std::move(key));
+      data.row_ids.push_back(i);
+    }
+    std::sort(data.keys.begin(), data.keys.end());
+    for (size_t i = 0; i < data.keys.size(); i += 97) {
+      data.queries.push_back(data.keys[i]);
+      data.queries.push_back(data.keys[i] + "0");
+      data.queries.push_back(data.keys[i].substr(0, 15));
+    }
+    const auto index = Make(OracleRun(data));
+    BOOST_TEST(index->memory_bytes() <= 4 * data.keys.size());
+    const auto queries = oracle::Views(data.queries);
+    oracle::Oracle<std::string>(*index, data).CheckPoints(KeyBatch::Bytes(queries));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(refuses_keys_that_are_not_bytes) {
