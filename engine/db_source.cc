@@ -135,7 +135,13 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDb(
 DbSource::DbSource(DbView view, std::shared_ptr<void> owned)
     : owned_(std::move(owned)),
       view_(std::move(view)),
-      column_family_(view_.column_family->GetName()) {}
+      column_family_(view_.column_family->GetName()) {
+  if (view_.form == RowForm::kValuesOnly) {
+    lookup_ = LookupWay::kSeeksOfValues;
+  } else if (view_.levels_are_ordered) {
+    lookup_ = EntityLookup(view_.db, view_.column_family);
+  }
+}
 
 DbSource::~DbSource() {
   if (view_.snapshot != nullptr) view_.db->ReleaseSnapshot(view_.snapshot);
@@ -179,13 +185,7 @@ absl::Status DbSource::Get(
   rocksdb::ReadOptions options;
   options.snapshot = view_.snapshot;
   options.total_order_seek = true;
-  LookupWay way = LookupWay::kSeeks;
-  if (view_.form == RowForm::kValuesOnly) {
-    way = LookupWay::kSeeksOfValues;
-  } else if (view_.levels_are_ordered) {
-    way = EntityLookup(view_.db, view_.column_family);
-  }
-  return LookUpRows(view_.db, view_.column_family, options, way, primary_keys, visitor,
+  return LookUpRows(view_.db, view_.column_family, options, lookup_, primary_keys, visitor,
                     view_.description);
 }
 

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "cairn/snapshot_source.h"
 #include "engine/row_cursor.h"
+#include "engine/row_lookup.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
@@ -28,8 +29,8 @@ struct DbView {
   std::string description;
 };
 
-// InvalidArgument, Unimplemented and so on where rows of this column family cannot be read as
-// primary keys in byte order; names the comparator and the column family.
+// Unimplemented, naming the comparator and the column family, where keys are not ordered by byte or
+// carry timestamps.
 absl::Status CheckComparator(const rocksdb::Comparator* comparator, std::string_view column_family,
                              std::string_view where);
 
@@ -62,6 +63,7 @@ class DbSource final : public SnapshotSource {
   const std::shared_ptr<void> owned_;
   const DbView view_;
   const std::string column_family_;
+  LookupWay lookup_ = LookupWay::kSeeks;
 };
 
 }  // namespace cairn

@@ -86,11 +86,17 @@ absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column
 }
 #else
 // RocksDB 7 has no batched read of entities, and its MultiGet returns an entity's default column
-// without saying that there are others. So each row is read by GetEntity.
+// without saying that there are others. So each row is read by GetEntity, which is as fast; but
+// for rows in blob files it returns their index.
 absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                             const rocksdb::ReadOptions& options,
                             absl::Span<const std::string_view> keys, const Visitor& visitor,
                             std::string_view description) {
+  uint64_t blob_files = 0;
+  db->GetIntProperty(column_family, rocksdb::DB::Properties::kNumBlobFiles, &blob_files);
+  if (blob_files > 0) {
+    return LookUpBySeeks(db, column_family, options, RowForm::kStored, keys, visitor, description);
+  }
   rocksdb::PinnableWideColumns columns;
   std::vector<ColumnView> scratch;
   RowView row;
@@ -109,13 +115,13 @@ absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column
 
 }  // namespace
 
-LookupWay EntityLookup(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
+LookupWay EntityLookup([[maybe_unused]] rocksdb::DB* db,
+                       [[maybe_unused]] rocksdb::ColumnFamilyHandle* column_family) {
 #if ROCKSDB_MAJOR < 8
   // GetEntity of RocksDB 7 follows a null pointer where it meets a merge operand.
-  if (db->GetOptions(column_family).merge_operator != nullptr) return LookupWay::kSeeks;
+  const rocksdb::Options options = db->GetOptions(column_family);
+  if (options.merge_operator != nullptr || options.enable_blob_files) return LookupWay::kSeeks;
 #endif
-  (void)db;
-  (void)column_family;
   return LookupWay::kEntities;
 }
 

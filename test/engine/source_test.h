@@ -247,7 +247,7 @@ inline std::map<std::string, std::string> DirectoryState(const std::string& dire
     std::ifstream in(entry.path(), std::ios::binary);
     std::stringstream contents;
     contents << in.rdbuf();
-    file += ":" + contents.str();
+    file.append(":").append(contents.str());
   }
   return state;
 }
@@ -262,8 +262,10 @@ inline std::string AdversarialKey(std::mt19937_64* random) {
 }
 
 inline std::string RandomKey(std::mt19937_64* random, uint64_t space) {
-  std::string key = std::to_string((*random)() % space);
-  return "key" + std::string(8 - std::min<size_t>(8, key.size()), '0') + key;
+  const std::string digits = std::to_string((*random)() % space);
+  std::string key("key");
+  key.append(8 - std::min<size_t>(8, digits.size()), '0');
+  return key.append(digits);
 }
 
 inline std::string RandomValue(std::mt19937_64* random) {
