@@ -3,9 +3,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <csignal>
-#include <ctime>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -316,42 +317,81 @@ BOOST_AUTO_TEST_CASE(one_writer_at_a_time_across_processes_until_it_dies) {
   }
 }
 
+using Microseconds = std::chrono::microseconds;
+
+// Runs a writer and kills it after `life`, or once it has published `enough` versions if that is
+// not 0. The last version whose publish had returned, or 0.
+uint64_t RunAndKillWriter(const std::string& path, Microseconds life, int enough = 0) {
+  int pipe_ends[2];
+  BOOST_REQUIRE(pipe(pipe_ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) PublishUntilKilled(path, pipe_ends[1]);
+  close(pipe_ends[1]);
+  uint64_t acknowledged = 0;
+  for (int i = 0; i < enough; ++i) {
+    BOOST_REQUIRE(read(pipe_ends[0], &acknowledged, sizeof(acknowledged)) > 0);
+  }
+  usleep(static_cast<useconds_t>(life.count()));
+  kill(child, SIGKILL);
+  int status = 0;
+  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+  BOOST_REQUIRE_MESSAGE(WIFSIGNALED(status), "the writer failed: " << WEXITSTATUS(status));
+  while (read(pipe_ends[0], &acknowledged, sizeof(acknowledged)) > 0) continue;
+  close(pipe_ends[0]);
+  return acknowledged;
+}
+
+// How long a writer takes to start and publish twice.
+Microseconds LifeOfTwoVersions(const std::string& path) {
+  const auto start = std::chrono::steady_clock::now();
+  RunAndKillWriter(path, Microseconds(0), 2);
+  return std::chrono::duration_cast<Microseconds>(std::chrono::steady_clock::now() - start);
+}
+
+Microseconds RandomLife(std::mt19937_64& random, Microseconds longest) {
+  return Microseconds(random() % static_cast<uint64_t>(longest.count()));
+}
+
 BOOST_AUTO_TEST_CASE(a_kill_at_any_instant_leaves_the_version_before_or_after) {
   constexpr int kRounds = 200;
-  constexpr uint64_t kLongestLifeMicroseconds = 12'000;
   std::mt19937_64 random = TestRandom();
   TemporaryDirectory temporary;
   const std::string path = temporary / "index";
-  uint64_t acknowledged = 0;
+  const Microseconds longest = 2 * LifeOfTwoVersions(path);
+  uint64_t before = *ReadVersion(path);
   for (int round = 0; round < kRounds; ++round) {
-    int acknowledgements[2];
-    BOOST_REQUIRE(pipe(acknowledgements) == 0);
-    const pid_t child = fork();
-    if (child == 0) PublishUntilKilled(path, acknowledgements[1]);
-    close(acknowledgements[1]);
-    usleep(static_cast<useconds_t>(random() % kLongestLifeMicroseconds));
-    kill(child, SIGKILL);
-    int status = 0;
-    BOOST_REQUIRE(waitpid(child, &status, 0) == child);
-    BOOST_REQUIRE_MESSAGE(WIFSIGNALED(status), "the writer failed: " << WEXITSTATUS(status));
-    uint64_t version = 0;
-    while (read(acknowledgements[0], &version, sizeof(version)) == sizeof(version)) {
-      BOOST_REQUIRE(version > acknowledged);
-      acknowledged = version;
-    }
-    close(acknowledgements[0]);
+    const uint64_t acknowledged =
+        std::max(before, RunAndKillWriter(path, RandomLife(random, longest)));
     const auto held = ReadVersion(path);
-    if (acknowledged == 0 && absl::IsNotFound(held.status())) continue;
     BOOST_REQUIRE_MESSAGE(held.ok(), "round " << round << ": " << held.status());
     BOOST_TEST((*held == acknowledged || *held == acknowledged + 1),
                *held << " after " << acknowledged);
-    acknowledged = *held;
+    before = *held;
   }
-  BOOST_TEST_MESSAGE(acknowledged << " versions published in " << kRounds << " lives");
-  BOOST_TEST(acknowledged > 0u);
+  BOOST_TEST_MESSAGE(before << " versions published in " << kRounds << " lives");
+  BOOST_TEST(before > 2u);
   // The next writer clears away whatever they left.
   BOOST_REQUIRE(IndexDirectory::OpenForWrite(path).ok());
   BOOST_TEST(NamesIn(path).size() == 4u);
+}
+
+BOOST_AUTO_TEST_CASE(a_kill_during_the_first_build_leaves_no_index_or_all_of_it) {
+  std::mt19937_64 random = TestRandom();
+  TemporaryDirectory temporary;
+  const Microseconds longest = LifeOfTwoVersions(temporary / "trial");
+  for (int round = 0; round < 40; ++round) {
+    const std::string path = temporary / std::to_string(round);
+    const uint64_t acknowledged = RunAndKillWriter(path, RandomLife(random, longest));
+    const auto held = ReadVersion(path);
+    if (acknowledged == 0 && absl::IsNotFound(held.status())) {
+      // Nothing there, or what the next build starts from.
+      BOOST_REQUIRE(PublishVersion(IndexDirectory::OpenForWrite(path)->get(), 1).ok());
+      BOOST_TEST(NamesIn(path).size() == 4u);
+      continue;
+    }
+    BOOST_REQUIRE_MESSAGE(held.ok(), "round " << round << ": " << held.status());
+    BOOST_TEST((*held == acknowledged || *held == acknowledged + 1));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -432,6 +432,16 @@ BOOST_AUTO_TEST_CASE(entries_that_were_not_promised_are_refused) {
   BOOST_CHECK(absl::IsResourceExhausted(writer->Begin(1, UINT64_MAX)));
 }
 
+BOOST_AUTO_TEST_CASE(offsets_have_four_bytes_as_long_as_the_heap_allows_it) {
+  TemporaryDirectory directory;
+  for (const auto& [key_bytes, offset_bytes] :
+       {std::pair<uint64_t, uint32_t>{0, 4}, {UINT32_MAX, 4}, {uint64_t{1} << 32, 8}}) {
+    auto writer = RunFileWriter::Create(directory / "run", KeyKind::kBytes).value();
+    BOOST_REQUIRE(writer->Begin(1000, key_bytes).ok());
+    BOOST_TEST(writer->properties().offset_bytes == offset_bytes);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(other_sections_travel_with_the_run) {
   TemporaryDirectory directory;
   const auto id = static_cast<uint32_t>(RunSection::kFirstExtra);

@@ -236,6 +236,19 @@ BOOST_AUTO_TEST_CASE(hostile_tables_with_right_checksums_are_refused) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_size_that_wraps_around_to_the_end_of_the_file_is_refused) {
+  TemporaryDirectory directory;
+  WriteSections(directory / "file", {"a", ""});
+  std::string good = ReadFile(directory / "file");
+  for (uint64_t size : {UINT64_MAX, UINT64_MAX - 62, UINT64_MAX - 63, uint64_t{1}}) {
+    std::string bytes = good;
+    reinterpret_cast<Section*>(bytes.data() + sizeof(FileHeader))[1].size = size;
+    RepairChecksums(&bytes);
+    const auto file = OpenBytes(bytes, kFormat, VerifyLevel::kMetadata);
+    BOOST_TEST(absl::IsDataLoss(file.status()), size);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(another_major_version_is_refused_and_a_newer_minor_one_is_read) {
   for (uint16_t version : {uint16_t{4}, uint16_t{2}, uint16_t{UINT16_MAX}}) {
     const absl::Status s =
