@@ -39,6 +39,9 @@ absl::StatusCode CodeOf(int error) {
 // The largest single read or write; Linux transfers at most 2 GiB less a page at once.
 constexpr size_t kMaxTransferBytes = size_t{1} << 30;
 
+// What a copy reads and writes at a time.
+constexpr uint64_t kCopyBytes = uint64_t{1} << 20;
+
 }  // namespace
 
 FileDescriptor::~FileDescriptor() {
@@ -129,6 +132,25 @@ absl::Status SyncDirectory(const std::string& path) {
   absl::StatusOr<FileDescriptor> directory = OpenFile(path, O_RDONLY | O_DIRECTORY);
   if (!directory.ok()) return directory.status();
   return SyncFile(*directory, path);
+}
+
+absl::Status LinkOrCopyFile(const std::string& from, const std::string& to) {
+  if (link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  if (errno == EEXIST) return ErrnoStatus(errno, "link", to);
+  uint64_t left = 0;
+  absl::StatusOr<FileDescriptor> source = OpenRegularFile(from, &left);
+  if (!source.ok()) return source.status();
+  absl::StatusOr<FileDescriptor> copy = OpenFile(to, O_WRONLY | O_CREAT | O_EXCL);
+  if (!copy.ok()) return copy.status();
+  std::string block(std::min(left, kCopyBytes), '\0');
+  for (uint64_t offset = 0; left > 0;) {
+    const size_t size = std::min(left, kCopyBytes);
+    if (absl::Status s = ReadAt(*source, from, offset, block.data(), size); !s.ok()) return s;
+    if (absl::Status s = WriteAt(*copy, to, offset, block.data(), size); !s.ok()) return s;
+    offset += size;
+    left -= size;
+  }
+  return SyncFile(*copy, to);
 }
 
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t most) {

@@ -54,6 +54,10 @@ absl::Status SyncFile(const FileDescriptor& file, const std::string& path);
 // Likewise for the names in a directory.
 absl::Status SyncDirectory(const std::string& path);
 
+// Gives the file `from` a second name, or where the file systems do not allow that, makes a durable
+// copy under it. AlreadyExists where the name is taken.
+absl::Status LinkOrCopyFile(const std::string& from, const std::string& to);
+
 // A small file's bytes; DataLoss, before anything is allocated, where it is larger than `most`.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t most);
 

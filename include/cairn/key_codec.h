@@ -66,7 +66,7 @@ class KeyCodec {
   // Appends the key of `values`, one value a part. InvalidArgument, naming the part, where a value
   // does not fit its part's type (a number out of range, text for a number, null under kSkip) or
   // the key would exceed kMaxKeyBytes. Integers are accepted for floats only if exact, and the
-  // reverse. Nothing is appended on an error.
+  // reverse; a double for f32 is rounded to nearest. Nothing is appended on an error.
   absl::Status Append(absl::Span<const KeyValue> values, KeyColumn* keys) const;
 
   // Appends to `lower` and `upper` the half-open physical range of all keys whose leading parts
@@ -80,7 +80,9 @@ class KeyCodec {
   // in text and bytes \xHH for any byte, so \x2c for a comma inside a composite; \N for null.
   // InvalidArgument, naming the part and what was expected.
   absl::Status Parse(std::string_view text, KeyColumn* keys) const;
-  // Likewise for a prefix: leading parts, the last of which may be a prefix of text or bytes.
+  // Likewise for a prefix: leading parts, the last of which may be a prefix of text or bytes. In a
+  // composite a comma at the end closes the last part, which is then no prefix: "de" stands for
+  // "de…,…", "de," for "de,…".
   absl::Status ParsePrefix(std::string_view text, KeyColumn* lower, KeyColumn* upper,
                            bool* upper_open) const;
 

@@ -1,6 +1,14 @@
 #pragma once
 
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/sorted_run.h"
 
 namespace cairn::bench {
 
@@ -27,5 +35,41 @@ class Random {
 
 // The seed of every data set, unless a benchmark says otherwise.
 inline constexpr uint64_t kSeed = 20261121;
+
+// `n` distinct uniform random keys, ascending. Requires n to be well below the number of keys there
+// are. The set that was made last is kept, since benchmarks of one size follow each other.
+template <typename Key>
+const std::vector<Key>& UniformKeys(size_t n);
+
+// The row id of entry i of `n`: distinct, and in no order.
+inline RowId ScatteredRow(size_t i, size_t n) {
+  uint64_t mask = 1;
+  while (mask < n) mask *= 2;
+  return static_cast<RowId>((i * 0x9E3779B1ull) & (mask - 1));
+}
+
+// Keys, ascending and distinct, with scattered row ids.
+template <typename Key>
+SortedRun MakeRun(const std::vector<Key>& keys);
+
+// Byte strings in one heap.
+struct Strings {
+  std::string heap;
+  std::vector<std::string_view> keys;  // ascending, distinct
+};
+
+// `n` strings of a named data set; the one that was made last is kept.
+//   dig16  sixteen random digits
+//   url    https://host/word/word/number, a hundred pages a host on average, few hosts having many
+const Strings& StringSet(std::string_view name, size_t n);
+
+// The counters ns_per_query and queries_per_s of a benchmark that answers `queries` an iteration.
+inline void SetQueryCounters(benchmark::State& state, size_t queries) {
+  const auto q = static_cast<double>(queries);
+  using benchmark::Counter;
+  state.counters["ns_per_query"] =
+      Counter(q * 1e-9, Counter::kIsIterationInvariantRate | Counter::kInvert);
+  state.counters["queries_per_s"] = Counter(q, Counter::kIsIterationInvariantRate);
+}
 
 }  // namespace cairn::bench

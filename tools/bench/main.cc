@@ -4,4 +4,12 @@
 // Benchmarks are registered by each subject's file.
 #include <benchmark/benchmark.h>
 
-BENCHMARK_MAIN();
+#include "tools/bench/database.h"
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  cairn::bench::BenchDatabase::RemoveAll();
+  return 0;
+}

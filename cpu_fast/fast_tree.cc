@@ -1,0 +1,166 @@
+#include "cpu_fast/fast_tree.h"
+
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "index/batch_check.h"
+
+namespace cairn {
+namespace {
+
+// Nodes that one task fills.
+constexpr size_t kBuildGrain = 4096;
+
+std::string_view PageName(PageBlocking page) {
+  switch (page) {
+    case PageBlocking::k4K:
+      return "4k";
+    case PageBlocking::k2M:
+      return "2m";
+    case PageBlocking::kNone:
+      break;
+  }
+  return "none";
+}
+
+template <typename Key>
+class FixedWidthFastTree final : public FastTree {
+ public:
+  FixedWidthFastTree(SortedRun run, PageBlocking page, SimdLevel level)
+      : FastTree(std::move(run)),
+        page_(page),
+        level_(level),
+        nodes_(Keys(), this->run().row_ids(), page, level) {}
+
+  std::string description() const override {
+    return absl::StrFormat("cpu:fast,page=%s,simd=%s", PageName(page_), SimdLevelName(level_));
+  }
+  uint64_t memory_bytes() const override { return nodes_.memory_bytes(); }
+
+  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
+    if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;
+    nodes_.LowerBound(Queries(keys), positions.data());
+    return absl::OkStatus();
+  }
+
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
+    if (absl::Status s = Check(keys, row_ids.size(), "row_ids"); !s.ok()) return s;
+    nodes_.FindFirst(Queries(keys), row_ids.data());
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Check(const KeyBatch& keys, size_t outputs, std::string_view name) const {
+    if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+    return CheckOutput(keys.size(), outputs, name);
+  }
+  absl::Span<const Key> Keys() const {
+    if constexpr (sizeof(Key) == 4) {
+      return run().u32();
+    } else {
+      return run().u64();
+    }
+  }
+  static absl::Span<const Key> Queries(const KeyBatch& batch) {
+    if constexpr (sizeof(Key) == 4) {
+      return batch.u32();
+    } else {
+      return batch.u64();
+    }
+  }
+
+  PageBlocking page_;
+  SimdLevel level_;
+  FastTreeNodes<Key> nodes_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FastTree>> FastTree::Build(SortedRun run,
+                                                          const FastTreeOptions& options) {
+  absl::StatusOr<SimdLevel> level =
+      options.simd.has_value() ? absl::StatusOr<SimdLevel>(*options.simd) : DefaultSimdLevel();
+  if (!level.ok()) return level.status();
+  if (absl::Status s = CheckSupported(*level); !s.ok()) return s;
+  switch (run.kind()) {
+    case KeyKind::kU32:
+      return std::make_unique<FixedWidthFastTree<uint32_t>>(std::move(run), options.page, *level);
+    case KeyKind::kU64:
+      return std::make_unique<FixedWidthFastTree<uint64_t>>(std::move(run), options.page, *level);
+    case KeyKind::kBytes:
+      break;
+  }
+  return absl::UnimplementedError("cpu:fast takes keys of u32 or u64, not bytes: see cpu:strings");
+}
+
+template <typename Key>
+FastTreeNodes<Key>::FastTreeNodes(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
+                                  PageBlocking page, SimdLevel level)
+    : search_(&FastTreeSearchFor<Key>(level)) {
+  using Layout = TreeLayout<Key>;
+  constexpr Key kFlip = Key{1} << (sizeof(Key) * 8 - 1);
+  constexpr Key kGreatest = std::numeric_limits<Key>::max();
+  view_.layout = Layout(keys.size(), page);
+  view_.keys = keys.data();
+  view_.row_ids = row_ids.data();
+  const Layout& layout = view_.layout;
+  if (keys.empty()) return;
+
+  // Nodes first, so that page blocks fall on pages; the allocation is 2 MiB-aligned once it is that
+  // large, and of a smaller one only 4 KiB blocks can be aligned.
+  constexpr size_t kLineKeys = Layout::kLineKeys;
+  const size_t slack = page == PageBlocking::kNone ? 0 : PageBytes(PageBlocking::k4K) / sizeof(Key);
+  memory_ = AlignedBuffer<Key>(slack + (layout.lines() + 1) * kLineKeys);
+  Key* nodes = memory_.data();
+  if (slack != 0) {
+    const uintptr_t page_bytes = PageBytes(PageBlocking::k4K);
+    const uintptr_t over = reinterpret_cast<uintptr_t>(nodes) % page_bytes;
+    if (over != 0) nodes += (page_bytes - over) / sizeof(Key);
+  }
+  view_.nodes = reinterpret_cast<const typename FastTreeView<Key>::Signed*>(nodes);
+
+  for (int l = 0; l < layout.levels(); ++l) {
+    tbb::parallel_for(tbb::blocked_range<size_t>(0, layout.nodes(l), kBuildGrain),
+                      [&](const tbb::blocked_range<size_t>& range) {
+                        for (size_t node = range.begin(); node < range.end(); ++node) {
+                          Key* line = nodes + layout.Line(l, node) * kLineKeys;
+                          for (size_t slot = 0; slot < kLineKeys; ++slot) {
+                            const uint64_t entry = layout.SeparatorEntry(l, node, slot);
+                            line[slot] = (entry < keys.size() ? keys[entry] : kGreatest) ^ kFlip;
+                          }
+                        }
+                      });
+  }
+  Key* last_line = nodes + layout.lines() * kLineKeys;
+  const size_t first = (layout.leaves() - 1) * kLineKeys;
+  std::fill_n(last_line, kLineKeys, kGreatest);
+  std::copy(keys.begin() + first, keys.end(), last_line);
+  view_.last_line = last_line;
+}
+
+template <typename Key>
+void FastTreeNodes<Key>::LowerBound(absl::Span<const Key> queries, Position* positions) const {
+  if (view_.layout.entries() == 0) {
+    std::fill_n(positions, queries.size(), 0);
+  } else {
+    search_->lower_bound(view_, queries, positions);
+  }
+}
+
+template <typename Key>
+void FastTreeNodes<Key>::FindFirst(absl::Span<const Key> queries, RowId* row_ids) const {
+  if (view_.layout.entries() == 0) {
+    std::fill_n(row_ids, queries.size(), kNoRow);
+  } else {
+    search_->find_first(view_, queries, row_ids);
+  }
+}
+
+template class FastTreeNodes<uint32_t>;
+template class FastTreeNodes<uint64_t>;
+
+}  // namespace cairn

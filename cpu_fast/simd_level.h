@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace cairn {
+
+// The instruction sets that searches are compiled for. kScalar is plain C++, and the only level on
+// processors other than x86-64.
+enum class SimdLevel : uint8_t { kScalar, kSse4, kAvx2, kAvx512 };
+
+// "scalar", "sse4", "avx2", "avx512".
+std::string_view SimdLevelName(SimdLevel level);
+// The level of that name; InvalidArgument, listing the names.
+absl::StatusOr<SimdLevel> ParseSimdLevel(std::string_view name);
+
+// The levels that this processor and operating system have, ascending; kScalar is always there.
+std::vector<SimdLevel> SupportedSimdLevels();
+
+// OK if this processor has the level; else Unavailable, listing those it has.
+absl::Status CheckSupported(SimdLevel level);
+
+// The level to use where none is asked for: what the environment variable CAIRN_SIMD names, or the
+// highest that is supported. A name that is unknown (InvalidArgument) or a level that the processor
+// lacks (Unavailable) is refused rather than replaced, so that a measurement or a test runs what it
+// says.
+absl::StatusOr<SimdLevel> DefaultSimdLevel();
+
+}  // namespace cairn

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace cairn {
+
+// Eight bytes at `p` as an integer that is ordered like them.
+inline uint64_t LoadBigEndian(const char* p) {
+  uint64_t word;
+  std::memcpy(&word, p, sizeof(word));
+  return __builtin_bswap64(word);  // x86-64 and AArch64 are little-endian
+}
+
+// The first eight bytes of `s`, as by LoadBigEndian; zeros stand in for bytes that it lacks. If
+// SliceOf(a) < SliceOf(b), then a < b; if they are equal, nothing follows.
+inline uint64_t SliceOf(std::string_view s) {
+  if (s.size() >= 8) return LoadBigEndian(s.data());
+  char padded[8] = {};
+  if (!s.empty()) std::memcpy(padded, s.data(), s.size());
+  return LoadBigEndian(padded);
+}
+
+// The length of the common prefix of two strings that share their first `known` bytes at least.
+inline size_t CommonPrefix(std::string_view a, std::string_view b, size_t known) {
+  const size_t shorter = std::min(a.size(), b.size());
+  size_t i = known;
+  for (; i + 8 <= shorter; i += 8) {
+    const uint64_t difference = LoadBigEndian(a.data() + i) ^ LoadBigEndian(b.data() + i);
+    if (difference != 0) return i + static_cast<size_t>(__builtin_clzll(difference)) / 8;
+  }
+  if (i < shorter && shorter >= 8) {  // the last word, which overlaps bytes known to be equal
+    const size_t last = shorter - 8;
+    const uint64_t difference = LoadBigEndian(a.data() + last) ^ LoadBigEndian(b.data() + last);
+    return difference == 0 ? shorter : last + static_cast<size_t>(__builtin_clzll(difference)) / 8;
+  }
+  while (i < shorter && a[i] == b[i]) ++i;
+  return i;
+}
+
+// Whether a < b (negative), a = b, or a > b (positive), given the length of their common prefix.
+inline int CompareBehind(std::string_view a, std::string_view b, size_t common_prefix) {
+  const int byte_a = common_prefix < a.size() ? static_cast<uint8_t>(a[common_prefix]) : -1;
+  const int byte_b = common_prefix < b.size() ? static_cast<uint8_t>(b[common_prefix]) : -1;
+  return byte_a - byte_b;
+}
+
+}  // namespace cairn

@@ -1,0 +1,111 @@
+#include "engine/base.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/row_table_file.h"
+
+namespace cairn {
+namespace {
+
+absl::Status Mismatch(const std::string& directory, const char* what, uint64_t expected,
+                      uint64_t found) {
+  return absl::DataLossError(absl::StrFormat(
+      "index '%s': the manifest says %d %s, the files hold %d", directory, expected, what, found));
+}
+
+// Opens one of the manifest's files with `open`; a file that is not there is damage.
+template <typename Open>
+auto OpenLiveFile(const std::string& directory, const Manifest& manifest, std::string_view prefix,
+                  Open open) -> decltype(open(std::string(), ManifestFile())) {
+  const ManifestFile* file = manifest.FindFile(prefix);
+  if (file == nullptr) {
+    return absl::DataLossError(
+        absl::StrFormat("index '%s': the manifest names no %s file", directory, prefix));
+  }
+  return open(directory + "/" + file->name, *file);
+}
+
+absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::string& directory,
+                                                        const Manifest& manifest,
+                                                        const OpenOptions& options) {
+  absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(manifest.spec);
+  if (!spec.ok()) {
+    return absl::DataLossError(absl::StrFormat("index '%s': its spec cannot be read: %s", directory,
+                                               std::string(spec.status().message())));
+  }
+  absl::StatusOr<KeyCodec> codec = spec->Codec();
+  if (!codec.ok()) return codec.status();
+  absl::StatusOr<RunFile> run = OpenLiveFile(
+      directory, manifest, "base",
+      [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<RunFile> {
+        absl::StatusOr<RunFile> opened = OpenRun(path, options.verify, options.threads);
+        if (!opened.ok()) return opened;
+        if (absl::Status s = CheckIsManifestFile(file, opened->file); !s.ok()) return s;
+        return opened;
+      });
+  if (!run.ok()) return run.status();
+  absl::StatusOr<RowTableFile> rows = OpenLiveFile(
+      directory, manifest, "rows",
+      [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<RowTableFile> {
+        absl::StatusOr<RowTableFile> opened = OpenRowTable(path, options.verify, options.threads);
+        if (!opened.ok()) return opened;
+        if (absl::Status s = CheckIsManifestFile(file, opened->file); !s.ok()) return s;
+        return opened;
+      });
+  if (!rows.ok()) return rows.status();
+
+  if (run->run.size() != manifest.entries) {
+    return Mismatch(directory, "entries", manifest.entries, run->run.size());
+  }
+  if (rows->table.rows() != manifest.rows) {
+    return Mismatch(directory, "rows", manifest.rows, rows->table.rows());
+  }
+  if (run->properties.rows_bound > manifest.rows) {
+    return Mismatch(directory, "rows", manifest.rows, run->properties.rows_bound);
+  }
+  if (run->run.kind() != codec->kind()) {
+    return absl::DataLossError(
+        absl::StrFormat("index '%s': its spec gives %s keys, its run holds %s", directory,
+                        KeyKindName(codec->kind()), KeyKindName(run->run.kind())));
+  }
+  absl::StatusOr<std::unique_ptr<OrderedIndex>> index =
+      MakeOrderedIndex(options.ordered_index, run->run);
+  if (!index.ok()) return index.status();
+  return std::make_shared<const Base>(Base{directory, manifest, *std::move(spec), *std::move(codec),
+                                           *std::move(run), *std::move(rows), *std::move(index)});
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Base>> Base::Open(const std::string& directory,
+                                                       const OpenOptions& options) {
+  std::shared_ptr<const Base> base;
+  const absl::Status status =
+      OpenCurrentVersion(directory, [&](const Manifest& manifest) -> absl::Status {
+        absl::StatusOr<std::shared_ptr<const Base>> opened =
+            OpenVersion(directory, manifest, options);
+        if (opened.ok()) base = *std::move(opened);
+        return opened.status();
+      });
+  if (!status.ok()) return status;
+  return base;
+}
+
+absl::Status CheckSameDatabase(const Base& base, const SnapshotSource& source) {
+  const Manifest& manifest = base.manifest;
+  if (manifest.column_family != source.column_family()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("index '%s' is of column family '%s', not of '%s'", base.directory,
+                        manifest.column_family, source.column_family()));
+  }
+  if (!manifest.database_id.empty() && !source.database_id().empty() &&
+      manifest.database_id != source.database_id()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "index '%s' was built from the database with the id %s, but %s has the id %s",
+        base.directory, manifest.database_id, source.description(), source.database_id()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cairn/key_codec.h"
+#include "cairn/ordered_index.h"
+#include "cairn/secondary_index.h"
+#include "cairn/sorted_run.h"
+#include "engine/row_table_file.h"
+#include "index/index_directory.h"
+#include "index/run_file.h"
+
+namespace cairn {
+
+// The immutable bulk of an index: one version's mapped files and the structure that searches them.
+// Thread-safe.
+struct Base {
+  std::string directory;
+  Manifest manifest;
+  IndexSpec spec;
+  KeyCodec codec;
+  RunFile run_file;
+  RowTableFile rows_file;
+  std::unique_ptr<OrderedIndex> index;
+
+  const SortedRun& run() const { return index->run(); }
+  const RowTable& rows() const { return rows_file.table; }
+
+  // Maps the live files of the index in `directory` and builds the structure that `options` names.
+  // NotFound where there is no index; DataLoss where its files do not belong together.
+  static absl::StatusOr<std::shared_ptr<const Base>> Open(const std::string& directory,
+                                                          const OpenOptions& options);
+};
+
+// FailedPrecondition unless rows of `source` can belong to the index: the same column family and,
+// as far as both know theirs, the same database. (A checkpoint does not carry its database's
+// identity.)
+absl::Status CheckSameDatabase(const Base& base, const SnapshotSource& source);
+
+}  // namespace cairn

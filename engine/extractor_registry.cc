@@ -1,0 +1,54 @@
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "cairn/extractor.h"
+
+namespace cairn {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const KeyExtractor>, std::less<>> extractors;
+};
+
+// Never destroyed, so that extractors may be looked up while a process ends.
+Registry& TheRegistry() {
+  static Registry* const registry = new Registry;
+  return *registry;
+}
+
+}  // namespace
+
+absl::Status RegisterExtractor(std::string name, std::shared_ptr<const KeyExtractor> extractor) {
+  if (name.empty()) {
+    return absl::InvalidArgumentError("expected a name to register an extractor under, found none");
+  }
+  if (extractor == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("expected an extractor to register as '%s', found null", name));
+  }
+  Registry& registry = TheRegistry();
+  const std::lock_guard<std::mutex> lock(registry.mutex);
+  const auto [place, inserted] = registry.extractors.emplace(std::move(name), std::move(extractor));
+  if (inserted) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrFormat("an extractor is already registered as '%s'", place->first));
+}
+
+absl::StatusOr<std::shared_ptr<const KeyExtractor>> FindExtractor(std::string_view name) {
+  Registry& registry = TheRegistry();
+  const std::lock_guard<std::mutex> lock(registry.mutex);
+  const auto found = registry.extractors.find(name);
+  if (found != registry.extractors.end()) return found->second;
+  std::string known;
+  for (const auto& [other, extractor] : registry.extractors) {
+    absl::StrAppendFormat(&known, "%s'%s'", known.empty() ? "" : ", ", other);
+  }
+  return absl::NotFoundError(absl::StrFormat("no extractor is registered as '%s'; known: %s", name,
+                                             known.empty() ? "none" : known));
+}
+
+}  // namespace cairn

@@ -1,0 +1,178 @@
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/ordered_index.h"
+#include "cpu_fast/fast_tree.h"
+#include "cpu_fast/simd_level.h"
+#include "cpu_fast/string_search.h"
+#include "gpu/device.h"
+#include "index/sorted_array.h"
+
+namespace cairn {
+namespace {
+
+// "cpu:fast,page=4k" in its parts; views of the text.
+struct FactoryString {
+  std::string_view text;
+  std::string_view device;  // "cpu" for "auto", which is "cpu:auto"
+  std::string_view structure;
+  struct Option {
+    std::string_view name, value;
+    bool taken = false;
+  };
+  std::vector<Option> options;
+
+  static absl::StatusOr<FactoryString> Parse(std::string_view text);
+
+  // The value of an option, which counts as known from here on; none where it is not there.
+  std::optional<std::string_view> Take(std::string_view name) {
+    for (Option& option : options) {
+      if (option.name != name) continue;
+      option.taken = true;
+      return option.value;
+    }
+    return std::nullopt;
+  }
+  // InvalidArgument if there is an option that nothing took.
+  absl::Status CheckAllTaken() const {
+    for (const Option& option : options) {
+      if (!option.taken) {
+        return Bad(absl::StrFormat("%s:%s has no option '%s'", device, structure, option.name));
+      }
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Bad(std::string_view what) const {
+    return absl::InvalidArgumentError(absl::StrFormat("ordered index '%s': %s", text, what));
+  }
+};
+
+absl::StatusOr<FactoryString> FactoryString::Parse(std::string_view text) {
+  FactoryString parsed;
+  parsed.text = text;
+  std::string_view rest = text;
+  const auto next = [&rest] {
+    const size_t comma = rest.find(',');
+    const std::string_view part = rest.substr(0, comma);
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma);
+    return part;
+  };
+  const std::string_view head = next();
+  const size_t colon = head.find(':');
+  if (colon != std::string_view::npos) {
+    parsed.device = head.substr(0, colon);
+    parsed.structure = head.substr(colon + 1);
+  } else if (head == "auto") {
+    parsed.device = "cpu";
+    parsed.structure = "auto";
+  } else {
+    return parsed.Bad("expected 'auto', or a device, a colon and a structure, as in 'cpu:fast'");
+  }
+  while (!rest.empty()) {
+    rest.remove_prefix(1);  // the comma
+    const std::string_view option = next();
+    const size_t equals = option.find('=');
+    if (equals == std::string_view::npos || equals == 0 || equals + 1 == option.size()) {
+      return parsed.Bad(absl::StrFormat("'%s' is no option; expected name=value", option));
+    }
+    const std::string_view name = option.substr(0, equals);
+    for (const Option& other : parsed.options) {
+      if (other.name == name)
+        return parsed.Bad(absl::StrFormat("option '%s' is there twice", name));
+    }
+    parsed.options.push_back({name, option.substr(equals + 1)});
+  }
+  return parsed;
+}
+
+absl::StatusOr<std::optional<SimdLevel>> TakeSimd(FactoryString* factory) {
+  const std::optional<std::string_view> name = factory->Take("simd");
+  if (!name.has_value()) return std::optional<SimdLevel>();
+  absl::StatusOr<SimdLevel> level = ParseSimdLevel(*name);
+  if (!level.ok()) return factory->Bad(std::string(level.status().message()));
+  return std::optional<SimdLevel>(*level);
+}
+
+absl::StatusOr<PageBlocking> TakePage(FactoryString* factory) {
+  const std::string_view page = factory->Take("page").value_or("none");
+  if (page == "none") return PageBlocking::kNone;
+  if (page == "4k") return PageBlocking::k4K;
+  if (page == "2m") return PageBlocking::k2M;
+  return factory->Bad(absl::StrFormat("page is none, 4k or 2m, not '%s'", page));
+}
+
+// A structure as the base class that callers hold.
+template <typename Structure>
+absl::StatusOr<std::unique_ptr<OrderedIndex>> AsOrderedIndex(
+    absl::StatusOr<std::unique_ptr<Structure>> built) {
+  if (!built.ok()) return built.status();
+  return std::unique_ptr<OrderedIndex>(*std::move(built));
+}
+
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run) {
+  if (factory.structure == "auto") {
+    factory.structure = run.kind() == KeyKind::kBytes ? "strings" : "fast";
+  }
+  if (factory.structure == "sorted_array") {
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return std::make_unique<SortedArray>(std::move(run));
+  }
+  if (factory.structure == "fast") {
+    const absl::StatusOr<PageBlocking> page = TakePage(&factory);
+    if (!page.ok()) return page.status();
+    const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
+    if (!simd.ok()) return simd.status();
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return AsOrderedIndex(FastTree::Build(std::move(run), {*page, *simd}));
+  }
+  if (factory.structure == "strings") {
+    const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
+    if (!simd.ok()) return simd.status();
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return AsOrderedIndex(StringSearch::Build(std::move(run), *simd));
+  }
+  return factory.Bad(
+      absl::StrFormat("there is no structure cpu:%s; there are cpu:auto, cpu:fast, "
+                      "cpu:sorted_array and cpu:strings",
+                      factory.structure));
+}
+
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnGpu(const FactoryString& factory) {
+  const auto devices = gpu::Devices();
+  if (!devices.ok()) {
+    return absl::Status(devices.status().code(),
+                        absl::StrFormat("ordered index '%s': %s", factory.text,
+                                        std::string(devices.status().message())));
+  }
+  return absl::UnimplementedError(
+      absl::StrFormat("ordered index '%s': there is no such structure for GPUs", factory.text));
+}
+
+absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, SortedRun run) {
+  absl::StatusOr<FactoryString> factory = FactoryString::Parse(text);
+  if (!factory.ok()) return factory.status();
+  if (factory->device == "gpu") return MakeOnGpu(*factory);
+  if (factory->device == "cpu") return MakeOnCpu(*std::move(factory), std::move(run));
+  return factory->Bad(
+      absl::StrFormat("there is no device '%s'; there are cpu and gpu", factory->device));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
+                                                               SortedRun run) {
+  const size_t entries = run.size();
+  try {
+    return Make(factory, std::move(run));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("no memory for ordered index '%s' over %d entries", factory, entries));
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/extractor.h"
+#include "cairn/index_spec.h"
+
+namespace cairn {
+
+struct RowPart;
+
+// A spec, compiled: takes the physical keys from a row. Immutable and thread-safe; each thread
+// brings a Scratch of its own.
+//
+// How a row is read, beyond what cairn/index_spec.h says:
+//   - A byte range is null where none of it is there: it starts behind the end, or at the end and
+//     has a length. An empty value, field or column is an empty text.
+//   - Numbers in delimited fields are decimal, as KeyCodec::Parse takes them.
+//   - Without an entity, the column named '' is the row's value, and others are missing.
+//   - JSON is checked as a whole, RFC 8259 in UTF-8 (json_row.h says how values become keys).
+//   - Parts with several values give every combination.
+//   - Parts are read in order. Under NullPolicy::kSkip a part without a value ends the row: what
+//     stands behind it is not looked at.
+class RowExtractor {
+ public:
+  // What Extract works in. Reuse one for many rows, and for several specs; not thread-safe.
+  class Scratch;
+
+  // The most keys, and the most bytes of byte-string keys, that one row may give.
+  static constexpr size_t kMaxKeysPerRow = 65536;
+  static constexpr size_t kMaxKeyBytesPerRow = size_t{64} << 20;
+
+  // InvalidArgument, naming the part, for a spec that no row could satisfy; NotFound for a custom
+  // extractor that is not registered.
+  static absl::StatusOr<RowExtractor> Create(const IndexSpec& spec);
+
+  const KeyCodec& codec() const { return codec_; }
+
+  // Appends the row's distinct keys in ascending order: none where it has no entry. Requires that
+  // keys->kind() be codec().kind(). InvalidArgument, naming the part and what was expected and
+  // found there, for a row that cannot be read; a custom extractor's own error, likewise. Nothing
+  // is appended on an error.
+  absl::Status Extract(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
+
+  // The same where the scratch's last Extract, of whatever spec, was of this very row: JSON that
+  // was parsed then is not parsed again.
+  absl::Status ExtractAgain(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
+
+ private:
+  class PartSink;
+
+  explicit RowExtractor(KeyCodec codec) : codec_(std::move(codec)) {}
+
+  // One for each way that a spec's keys come about, the cheapest first.
+  absl::Status ExtractPlain(const RowView& row, KeyColumn* keys) const;
+  absl::Status ExtractPacked(const RowView& row, KeyColumn* keys) const;
+  absl::Status ExtractBytes(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
+  absl::Status ExtractCombined(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
+  absl::Status AppendCombinations(Scratch* scratch, KeyColumn* keys) const;
+
+  KeyCodec codec_;
+  // Shared by copies of this extractor, which are cheap.
+  std::shared_ptr<const std::vector<RowPart>> parts_;
+  bool single_valued_ = true;  // every part has one value at most
+  bool plain_ = false;         // and there is one part, without nulls: its value is the key
+};
+
+class RowExtractor::Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  Scratch(Scratch&&) noexcept;
+  Scratch& operator=(Scratch&&) noexcept;
+
+ private:
+  friend class RowExtractor;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cairn

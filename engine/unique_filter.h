@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "cairn/query.h"
+#include "index/entry_sink.h"
+
+namespace cairn {
+
+// Passes entries on, and fails at the first key that comes with two rows: IndexSpec::unique. Used
+// by one thread at a time.
+class UniqueFilter : public EntrySink {
+ public:
+  // Words the error for a key and its two rows.
+  using Explain = std::function<absl::Status(const KeyColumn& key, RowId first, RowId second)>;
+
+  UniqueFilter(EntrySink* next, Explain explain) : next_(next), explain_(std::move(explain)) {}
+
+  absl::Status Begin(uint64_t entries, uint64_t key_bytes) override {
+    return next_->Begin(entries, key_bytes);
+  }
+  absl::Status Append(absl::Span<const uint32_t> keys, absl::Span<const RowId> row_ids) override;
+  absl::Status Append(absl::Span<const uint64_t> keys, absl::Span<const RowId> row_ids) override;
+  absl::Status Append(absl::Span<const std::string_view> keys,
+                      absl::Span<const RowId> row_ids) override;
+
+ private:
+  template <typename Key>
+  absl::Status Check(absl::Span<const Key> keys, absl::Span<const RowId> row_ids);
+
+  EntrySink* next_;
+  Explain explain_;
+  KeyColumn last_;  // the last key of the batch before, or nothing
+  RowId last_row_ = kNoRow;
+};
+
+}  // namespace cairn

@@ -1,0 +1,129 @@
+#include "index/parallel_batch.h"
+
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "index/batch_check.h"
+#include "index/match_rows.h"
+
+namespace cairn {
+namespace {
+
+template <typename T>
+absl::Span<const T> SliceOf(absl::Span<const T> all, size_t first, size_t count) {
+  return all.empty() ? all : all.subspan(first, count);
+}
+
+RangeBatch SliceOf(const RangeBatch& ranges, size_t first, size_t count) {
+  RangeBatch slice = ranges;
+  slice.lower = ranges.lower.Slice(first, count);
+  slice.upper = ranges.upper.Slice(first, count);
+  slice.lower_bounds = SliceOf(ranges.lower_bounds, first, count);
+  slice.upper_bounds = SliceOf(ranges.upper_bounds, first, count);
+  slice.after = SliceOf(ranges.after, first, count);
+  return slice;
+}
+
+absl::Status NoMemory(size_t queries) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("no memory to answer a batch of %d queries on several threads", queries));
+}
+
+}  // namespace
+
+absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
+                          absl::FunctionRef<absl::Status(size_t first, size_t count)> body) {
+  const size_t threads = static_cast<size_t>(std::max(parallelism.threads, 1));
+  const size_t parts = std::min(threads, size / std::max<size_t>(parallelism.min_slice, 1));
+  if (parts <= 1) return body(0, size);
+  const size_t part_size = (size + parts - 1) / parts;
+  try {
+    std::vector<absl::Status> statuses(parts);
+    tbb::parallel_for(
+        tbb::blocked_range<size_t>(0, parts, 1),
+        [&](const tbb::blocked_range<size_t>& range) {
+          for (size_t part = range.begin(); part < range.end(); ++part) {
+            const size_t first = std::min(part * part_size, size);
+            statuses[part] = body(first, std::min(part_size, size - first));
+          }
+        },
+        tbb::simple_partitioner());
+    for (absl::Status& status : statuses) {
+      if (!status.ok()) return std::move(status);
+    }
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return NoMemory(size);
+  }
+}
+
+absl::Status LowerBound(const OrderedIndex& index, KeyBatch keys, absl::Span<Position> positions,
+                        const Parallelism& parallelism) {
+  if (absl::Status s = CheckOutput(keys.size(), positions.size(), "positions"); !s.ok()) return s;
+  return ForEachSlice(keys.size(), parallelism, [&](size_t first, size_t count) {
+    return index.LowerBound(keys.Slice(first, count), positions.subspan(first, count));
+  });
+}
+
+absl::Status FindFirst(const OrderedIndex& index, KeyBatch keys, absl::Span<RowId> row_ids,
+                       const Parallelism& parallelism) {
+  if (absl::Status s = CheckOutput(keys.size(), row_ids.size(), "row_ids"); !s.ok()) return s;
+  return ForEachSlice(keys.size(), parallelism, [&](size_t first, size_t count) {
+    return index.FindFirst(keys.Slice(first, count), row_ids.subspan(first, count));
+  });
+}
+
+absl::Status Contains(const OrderedIndex& index, KeyBatch keys, absl::Span<bool> found,
+                      const Parallelism& parallelism) {
+  if (absl::Status s = CheckOutput(keys.size(), found.size(), "found"); !s.ok()) return s;
+  return ForEachSlice(keys.size(), parallelism, [&](size_t first, size_t count) {
+    return index.Contains(keys.Slice(first, count), found.subspan(first, count));
+  });
+}
+
+absl::Status Count(const OrderedIndex& index, const RangeBatch& ranges, absl::Span<uint64_t> counts,
+                   const Parallelism& parallelism) {
+  if (absl::Status s = CheckRanges(index.run().kind(), ranges); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(ranges.size(), counts.size(), "counts"); !s.ok()) return s;
+  return ForEachSlice(ranges.size(), parallelism, [&](size_t first, size_t count) {
+    return index.Count(SliceOf(ranges, first, count), counts.subspan(first, count));
+  });
+}
+
+absl::Status Find(const OrderedIndex& index, KeyBatch keys, Matches* matches,
+                  const Parallelism& parallelism) {
+  if (absl::Status s = CheckKind(index.run().kind(), keys); !s.ok()) return s;
+  return Scan(index, RangeBatch::Equal(keys), QueryOptions(), matches, parallelism);
+}
+
+absl::Status Scan(const OrderedIndex& index, const RangeBatch& ranges, const QueryOptions& options,
+                  Matches* matches, const Parallelism& parallelism) {
+  if (parallelism.threads <= 1 || ranges.size() < 2 * parallelism.min_slice) {
+    return index.Scan(ranges, options, matches);
+  }
+  const SortedRun& run = index.run();
+  const size_t size = ranges.size();
+  if (absl::Status s = CheckRanges(run.kind(), ranges); !s.ok()) return s;
+  const std::unique_ptr<Position[]> scratch(new (std::nothrow) Position[2 * size]);
+  if (scratch == nullptr) return NoMemory(size);
+  const absl::Span<Position> begin(scratch.get(), size), end(scratch.get() + size, size);
+  absl::Status s = ForEachSlice(size, parallelism, [&](size_t first, size_t count) {
+    return index.Positions(SliceOf(ranges, first, count), begin.subspan(first, count),
+                           end.subspan(first, count));
+  });
+  if (s.ok()) s = BeginMatches(run.kind(), size, matches);
+  if (s.ok()) s = AllocateRows(options, 0, begin, end, matches);
+  if (!s.ok()) return s;
+  s = ForEachSlice(size, parallelism, [&](size_t first, size_t count) {
+    CopyRows(run, options, first, begin.subspan(first, count), end.subspan(first, count), matches);
+    return absl::OkStatus();
+  });
+  return s.ok() ? AppendKeys(run, options, begin, end, matches) : s;
+}
+
+}  // namespace cairn

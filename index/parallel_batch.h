@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "cairn/ordered_index.h"
+#include "cairn/query.h"
+
+namespace cairn {
+
+// How a batch is spread over threads. A structure's own search is single-threaded; this is the one
+// place where a batch becomes several.
+struct Parallelism {
+  int threads = 1;             // at most, of TBB's; 1: the calling thread does it all
+  size_t min_slice = 1 << 14;  // queries; a smaller part is not worth waking a thread for
+};
+
+// Calls body(first, count) for consecutive parts of [0, size), on several threads at a time where
+// there is work for them. Returns an error of one part, if any; other parts may have run. A single
+// part, and a batch too small for two, runs on the calling thread.
+absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
+                          absl::FunctionRef<absl::Status(size_t first, size_t count)> body);
+
+// The operations of OrderedIndex, by the same name and to the same outcome, on several threads.
+// Those that fill a Matches give each thread its part of the result to write; scratch of eight
+// bytes a query is allocated, so unlike on one thread a warm call is not free of allocations.
+// ResourceExhausted where memory does not suffice.
+absl::Status LowerBound(const OrderedIndex& index, KeyBatch keys, absl::Span<Position> positions,
+                        const Parallelism& parallelism);
+absl::Status FindFirst(const OrderedIndex& index, KeyBatch keys, absl::Span<RowId> row_ids,
+                       const Parallelism& parallelism);
+absl::Status Contains(const OrderedIndex& index, KeyBatch keys, absl::Span<bool> found,
+                      const Parallelism& parallelism);
+absl::Status Count(const OrderedIndex& index, const RangeBatch& ranges, absl::Span<uint64_t> counts,
+                   const Parallelism& parallelism);
+absl::Status Find(const OrderedIndex& index, KeyBatch keys, Matches* matches,
+                  const Parallelism& parallelism);
+absl::Status Scan(const OrderedIndex& index, const RangeBatch& ranges, const QueryOptions& options,
+                  Matches* matches, const Parallelism& parallelism);
+
+}  // namespace cairn

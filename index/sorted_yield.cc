@@ -1,0 +1,42 @@
+#include "index/sorted_yield.h"
+
+#include "index/record_sort.h"
+
+namespace cairn {
+
+void OrderedYield::Sorted(size_t bucket) {
+  sorted_[bucket].store(true);
+  // A bucket that is stored here while another thread holds the lock is seen by that one when it
+  // looks again behind the lock.
+  while (NextIsSorted()) {
+    std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    while (NextIsSorted()) {
+      yield_(next_.load());
+      next_.fetch_add(1);
+    }
+  }
+}
+
+absl::Status SortAndYield(RecordSplit* split, int threads, EntryBatch<std::string_view>* batch,
+                          StopFlag* stop) {
+  if (stop->stopped()) return absl::CancelledError("cancelled");
+  std::vector<std::vector<BytesEntry>> sorted(split->buckets());
+  OrderedYield yield(split->buckets(), [&](size_t b) {
+    for (const BytesEntry& entry : sorted[b]) batch->Add(entry.key(), entry.row_id());
+    batch->Flush();  // its keys point into the bucket
+    sorted[b] = {};
+    split->Release(b);
+  });
+  ParallelFor(threads, split->buckets(), [&](size_t b) {
+    if (stop->stopped()) return;
+    sorted[b] = split->Entries(b);
+    const absl::Span<BytesEntry> entries = absl::MakeSpan(sorted[b]);
+    if (!entries.empty()) SortRecords(entries, TakePartialKeys(entries, 0));
+    yield.Sorted(b);
+  });
+  batch->Flush();
+  return batch->status();
+}
+
+}  // namespace cairn

@@ -1,0 +1,129 @@
+// A build is killed at random instants: its directory always opens as the index of before or after,
+// or is absent and can be built.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cairn/secondary_index.h"
+#include "test/engine/test_database.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+constexpr int kKills = 200;
+constexpr uint64_t kRows = 3000;
+
+absl::Status BuildIndex(const std::string& database, const std::string& directory) {
+  auto source = SnapshotSource::FromDirectory(database);
+  if (!source.ok()) return source.status();
+  BuildOptions options;
+  options.threads = 2;
+  options.memory_budget = 30000;  // so that spilling is interrupted, too
+  return SecondaryIndex::Build(**source, *IndexSpec::Parse("value.field('|',0):u64"), directory,
+                               options)
+      .status();
+}
+
+// The number of entries, all of which must be there; 0 where there is no index.
+uint64_t Entries(const std::string& directory) {
+  auto index = SecondaryIndex::Open(directory);
+  if (absl::IsNotFound(index.status())) return 0;
+  BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
+  BOOST_REQUIRE_MESSAGE((*index)->Verify().ok(), (*index)->Verify().ToString());
+  uint64_t count = 0;
+  BOOST_REQUIRE(
+      (*index)->Count(RangeBatch::Everything(KeyKind::kU64), absl::MakeSpan(&count, 1)).ok());
+  return count;
+}
+
+// Starts a build in a child process.
+pid_t StartBuild(const std::string& database, const std::string& directory) {
+  const pid_t child = fork();
+  BOOST_REQUIRE(child >= 0);
+  if (child == 0) _exit(BuildIndex(database, directory).ok() ? 0 : 1);
+  return child;
+}
+
+void Build(const std::string& database, const std::string& directory) {
+  int status = 0;
+  const pid_t child = StartBuild(database, directory);
+  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+  BOOST_REQUIRE((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+}
+
+void BuildAndKill(const std::string& database, const std::string& directory,
+                  std::chrono::microseconds delay) {
+  const pid_t child = StartBuild(database, directory);
+  std::this_thread::sleep_for(delay);
+  kill(child, SIGKILL);
+  int status = 0;
+  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+  // Ended by itself before the kill, and well; or was killed.
+  BOOST_TEST((WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0)));
+}
+
+BOOST_AUTO_TEST_SUITE(crash_test)
+
+BOOST_AUTO_TEST_CASE(a_killed_build_leaves_the_index_of_before_or_after_or_none) {
+  TemporaryDirectory directory;
+  const std::string small = directory / "small", large = directory / "large";
+  for (const auto& [path, rows] : {std::pair{small, kRows}, {large, 2 * kRows}}) {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    rocksdb::DB* db = nullptr;
+    BOOST_REQUIRE(rocksdb::DB::Open(options, path, &db).ok());
+    for (uint64_t i = 0; i < rows; ++i) {
+      BOOST_REQUIRE(db->Put({}, "row" + std::to_string(i), std::to_string(i % 97)).ok());
+    }
+    BOOST_REQUIRE(db->Flush({}).ok());
+    delete db;
+  }
+
+  // How long a build takes here, so that kills fall on all of it and some builds end.
+  const auto start = std::chrono::steady_clock::now();
+  Build(small, directory / "timed");
+  const auto duration = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - start);
+
+  std::mt19937_64 random = TestRandom();
+  const std::string index = directory / "index";
+  int absent = 0, kept = 0, replaced = 0;
+  for (int i = 0; i < kKills; ++i) {
+    if (i % 20 == 0) std::filesystem::remove_all(index);
+    const uint64_t before = Entries(index);
+    const std::string& database = before == kRows ? large : small;
+    BuildAndKill(database, index, std::chrono::microseconds(random() % (duration.count() * 3 / 2)));
+    const uint64_t after = Entries(index);
+    if (after == before) {
+      ++(before == 0 ? absent : kept);
+    } else {
+      BOOST_TEST(after == (database == large ? 2 * kRows : kRows));
+      ++replaced;
+    }
+  }
+  BOOST_TEST_MESSAGE(absent << " absent, " << kept << " kept, " << replaced << " replaced");
+  BOOST_TEST(kept + absent > 0);
+  BOOST_TEST(replaced > 0);
+  // Whatever a kill left does not stand in the next build's way, and is gone after it.
+  Build(small, index);
+  BOOST_TEST(Entries(index) == kRows);
+  size_t files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(index)) {
+    files += file.is_regular_file() ? 1 : 0;
+  }
+  BOOST_TEST(files == 4u);  // run, rows, MANIFEST, LOCK
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

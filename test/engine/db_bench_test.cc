@@ -1,0 +1,244 @@
+// Indexes over databases that RocksDB's own db_bench wrote: every answer equals a full scan's, and
+// Verify finds nothing. db_bench is Debian's package rocksdb-tools.
+#include <algorithm>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cairn/secondary_index.h"
+#include "rocksdb/db.h"
+#include "rocksdb/utilities/options_util.h"
+#include "test/temporary_directory.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+struct Workload {
+  const char* name;
+  const char* flags;
+  const char* column_family = "default";
+};
+
+std::ostream& operator<<(std::ostream& out, const Workload& workload) {
+  return out << workload.name;
+}
+
+constexpr Workload kWorkloads[] = {
+    {"fillseq", "--benchmarks=fillseq --num=20000"},
+    {"overwrite_and_delete_uncompressed",
+     "--benchmarks=fillrandom,overwrite,deleterandom --num=30000 --deletes=8000 "
+     "--compression_type=none --write_buffer_size=500000"},
+    {"zstd_many_levels",
+     "--benchmarks=fillrandom,overwrite,deleterandom,compact,overwrite --num=30000 --deletes=3000 "
+     "--compression_type=zstd --write_buffer_size=300000 --target_file_size_base=200000"},
+    {"lz4_without_wal",
+     "--benchmarks=fillrandom,flush --num=20000 --compression_type=lz4 --disable_wal=1"},
+    {"zlib_long_keys",
+     "--benchmarks=fillrandom --num=10000 --key_size=100 --compression_type=zlib"},
+    {"blob_files",
+     "--benchmarks=fillrandom,overwrite,flush --num=20000 --enable_blob_files=1 --min_blob_size=64 "
+     "--blob_compression_type=lz4 --write_buffer_size=500000"},
+    {"merge_operands",
+     "--benchmarks=fillrandom,mergerandom --num=20000 --merge_operator=stringappend "
+     "--write_buffer_size=500000"},
+    {"range_tombstones",
+     "--benchmarks=fillrandom --num=20000 --range_tombstone_width=50 "
+     "--writes_per_range_tombstone=500 --max_num_range_tombstones=30 --write_buffer_size=300000"},
+    {"many_column_families",
+     "--benchmarks=fillrandom,overwrite,deleterandom --num=30000 --deletes=5000 "
+     "--num_column_families=5 --write_buffer_size=300000",
+     "column_family_name_000003"},
+};
+
+struct Entry {
+  std::string key;
+  std::string primary_key;
+  bool operator<(const Entry& other) const {
+    return std::tie(key, primary_key) < std::tie(other.key, other.primary_key);
+  }
+};
+
+// The answers by a full scan with a plain iterator. The key is big-endian bytes, whatever its kind.
+std::vector<Entry> FullScan(const std::string& directory, const std::string& column_family,
+                            size_t offset, size_t length) {
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::ConfigOptions config;
+  rocksdb::DBOptions db_options;
+  BOOST_REQUIRE(rocksdb::LoadLatestOptions(config, directory, &db_options, &families).ok());
+  rocksdb::DB* opened = nullptr;
+  BOOST_REQUIRE(
+      rocksdb::DB::OpenForReadOnly(db_options, directory, families, &handles, &opened).ok());
+  std::unique_ptr<rocksdb::DB> db(opened);
+  std::vector<Entry> entries;
+  for (size_t i = 0; i < handles.size(); ++i) {
+    if (handles[i]->GetName() == column_family) {
+      std::unique_ptr<rocksdb::Iterator> rows(db->NewIterator({}, handles[i]));
+      for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
+        const std::string value = rows->value().ToString();
+        if (offset < value.size()) {
+          entries.push_back({value.substr(offset, length), rows->key().ToString()});
+        }
+      }
+      BOOST_REQUIRE(rows->status().ok());
+    }
+    BOOST_REQUIRE(db->DestroyColumnFamilyHandle(handles[i]).ok());
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+// One index and the entries that it must hold.
+struct Indexed {
+  std::unique_ptr<SecondaryIndex> index;
+  std::vector<Entry> entries;
+
+  KeyColumn Physical(const std::vector<std::string>& keys) const {
+    KeyColumn column(index->codec().kind());
+    for (const std::string& key : keys) {
+      uint64_t number = 0;
+      for (const char c : key) number = number << 8 | static_cast<uint8_t>(c);
+      switch (column.kind()) {
+        case KeyKind::kU32:
+          column.AppendU32(static_cast<uint32_t>(number));
+          break;
+        case KeyKind::kU64:
+          column.AppendU64(number);
+          break;
+        case KeyKind::kBytes:
+          column.AppendBytes(key);
+          break;
+      }
+    }
+    return column;
+  }
+
+  std::vector<std::string> PrimaryKeys(absl::Span<const RowId> row_ids) const {
+    PrimaryKeyColumn column;
+    BOOST_REQUIRE(index->PrimaryKeys(row_ids, &column).ok());
+    std::vector<std::string> keys;
+    for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
+    return keys;
+  }
+
+  // The primary keys of the entries whose key is in [lower, upper).
+  std::vector<std::string> Expected(const std::string& lower, const std::string& upper) const {
+    std::vector<std::string> keys;
+    auto entry = std::lower_bound(entries.begin(), entries.end(), Entry{lower, ""});
+    for (; entry != entries.end() && entry->key < upper; ++entry)
+      keys.push_back(entry->primary_key);
+    return keys;
+  }
+};
+
+void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
+  std::mt19937_64 random = TestRandom();
+  const auto random_key = [&] {
+    std::string key;
+    if (!indexed.entries.empty() && random() % 4 != 0) {
+      key = indexed.entries[random() % indexed.entries.size()].key;
+      if (random() % 4 == 0) key.back() = static_cast<char>(random());
+    } else {
+      for (size_t i = 0; i < key_bytes; ++i) key.push_back(static_cast<char>(random()));
+    }
+    return key;
+  };
+
+  std::vector<std::string> points, lower, upper;
+  for (int i = 0; i < 500; ++i) {
+    points.push_back(random_key());
+    lower.push_back(random_key());
+    upper.push_back(random_key());
+  }
+  Matches matches;
+  KeyColumn batch = indexed.Physical(points);
+  BOOST_REQUIRE(indexed.index->Find(batch.Batch(), &matches).ok());
+  BOOST_REQUIRE(matches.size() == points.size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    BOOST_TEST(indexed.PrimaryKeys(matches[i]) ==
+                   indexed.Expected(points[i], points[i] + std::string(1, '\0')),
+               boost::test_tools::per_element());
+  }
+
+  KeyColumn lows = indexed.Physical(lower), highs = indexed.Physical(upper);
+  const RangeBatch ranges = RangeBatch::HalfOpen(lows.Batch(), highs.Batch());
+  std::vector<uint64_t> counts(lower.size());
+  BOOST_REQUIRE(indexed.index->Count(ranges, absl::MakeSpan(counts)).ok());
+  for (size_t i = 0; i < lower.size(); ++i) {
+    BOOST_TEST(counts[i] == indexed.Expected(lower[i], upper[i]).size());
+  }
+  const RangeBatch few =
+      RangeBatch::HalfOpen(lows.Batch().Slice(0, 20), highs.Batch().Slice(0, 20));
+  BOOST_REQUIRE(indexed.index->Scan(few, {}, &matches).ok());
+  for (size_t i = 0; i < few.size(); ++i) {
+    BOOST_TEST(indexed.PrimaryKeys(matches[i]) == indexed.Expected(lower[i], upper[i]),
+               boost::test_tools::per_element());
+  }
+
+  if (indexed.index->codec().kind() == KeyKind::kBytes) {
+    std::vector<std::string> prefixes;
+    for (int i = 0; i < 50; ++i) prefixes.push_back(random_key().substr(0, 1 + random() % 2));
+    KeyColumn column = indexed.Physical(prefixes);
+    BOOST_REQUIRE(indexed.index->Scan(RangeBatch::Prefix(column.Batch()), {}, &matches).ok());
+    for (size_t i = 0; i < prefixes.size(); ++i) {
+      BOOST_TEST(indexed.PrimaryKeys(matches[i]) ==
+                     indexed.Expected(prefixes[i], prefixes[i] + std::string(40, '\xff')),
+                 boost::test_tools::per_element());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE(db_bench_test)
+
+BOOST_DATA_TEST_CASE(answers_equal_a_full_scan_of_what_db_bench_wrote,
+                     boost::unit_test::data::make(kWorkloads), workload) {
+  TemporaryDirectory directory;
+  const std::string db = directory / "db";
+  const std::string command = std::string("db_bench --db=") + db + " --seed=7 --threads=1 " +
+                              workload.flags + " >" + (directory / "log") + " 2>&1";
+  BOOST_REQUIRE_MESSAGE(std::system(command.c_str()) == 0, "failed: " << command);
+
+  auto source = SnapshotSource::FromDirectory(db, workload.column_family);
+  BOOST_REQUIRE_MESSAGE(source.ok(), source.status().ToString());
+  struct Case {
+    const char* spec;
+    size_t offset, length;
+  };
+  const std::vector<Case> cases = {
+      {"a=value[0:4]:u32be", 0, 4}, {"b=value[3:8]:u64be", 3, 8}, {"c=value[5:3]:bytes", 5, 3}};
+  std::vector<BuildTarget> targets;
+  for (const Case& c : cases) {
+    auto spec = IndexSpec::Parse(c.spec);
+    BOOST_REQUIRE(spec.ok());
+    targets.push_back({*spec, directory / spec->name});
+  }
+  auto reports = SecondaryIndex::BuildAll(**source, targets);
+  BOOST_REQUIRE_MESSAGE(reports.ok(), reports.status().ToString());
+
+  for (size_t i = 0; i < cases.size(); ++i) {
+    auto index = SecondaryIndex::Open(targets[i].directory);
+    BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
+    Indexed indexed{std::move(*index),
+                    FullScan(db, workload.column_family, cases[i].offset, cases[i].length)};
+    BOOST_REQUIRE(indexed.entries.size() > 1000u);
+    BOOST_TEST((*reports)[i].entries == indexed.entries.size());
+    CheckAnswers(indexed, cases[i].length);
+    BOOST_TEST(indexed.index->Verify().ToString() == "OK");
+    std::vector<std::string> differences;
+    const absl::Status verified = indexed.index->VerifyAgainst(**source, 10, &differences);
+    BOOST_TEST(verified.ToString() == "OK");
+    BOOST_TEST(differences.empty());
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,118 @@
+#include <boost/test/unit_test.hpp>
+#include <string>
+#include <vector>
+
+#include "cairn/ordered_index.h"
+#include "gpu/device.h"
+#include "test/ordered_index_oracle.h"
+
+namespace cairn {
+namespace {
+
+SortedRun RunOf(KeyKind kind) {
+  if (kind == KeyKind::kU32) return OracleRun(OracleCatalogue<uint32_t>(100).back());
+  if (kind == KeyKind::kU64) return OracleRun(OracleCatalogue<uint64_t>(100).back());
+  return OracleRun(OracleCatalogue<std::string>(100).back());
+}
+
+std::string DescriptionOf(std::string_view factory, KeyKind kind) {
+  auto index = MakeOrderedIndex(factory, RunOf(kind));
+  return index.ok() ? (*index)->description() : std::string(index.status().message());
+}
+
+absl::Status ErrorOf(std::string_view factory, KeyKind kind = KeyKind::kU32) {
+  return MakeOrderedIndex(factory, RunOf(kind)).status();
+}
+
+BOOST_AUTO_TEST_SUITE(ordered_index_factory_test)
+
+BOOST_AUTO_TEST_CASE(makes_the_structure_that_is_named) {
+  BOOST_TEST(DescriptionOf("cpu:sorted_array", KeyKind::kU32) == "cpu:sorted_array");
+  BOOST_TEST(DescriptionOf("cpu:fast,simd=scalar", KeyKind::kU32) ==
+             "cpu:fast,page=none,simd=scalar");
+  BOOST_TEST(DescriptionOf("cpu:fast,page=4k,simd=scalar", KeyKind::kU64) ==
+             "cpu:fast,page=4k,simd=scalar");
+  BOOST_TEST(DescriptionOf("cpu:fast,simd=scalar,page=2m", KeyKind::kU64) ==
+             "cpu:fast,page=2m,simd=scalar");
+  BOOST_TEST(DescriptionOf("cpu:strings,simd=scalar", KeyKind::kBytes) ==
+             "cpu:strings,simd=scalar");
+}
+
+BOOST_AUTO_TEST_CASE(auto_chooses_by_the_kind_of_keys) {
+  for (const char* factory : {"auto", "cpu:auto"}) {
+    for (KeyKind kind : {KeyKind::kU32, KeyKind::kU64}) {
+      BOOST_TEST(DescriptionOf(factory, kind).substr(0, 8) == "cpu:fast");
+    }
+    BOOST_TEST(DescriptionOf(factory, KeyKind::kBytes).substr(0, 11) == "cpu:strings");
+  }
+  BOOST_TEST(DescriptionOf("auto,simd=scalar", KeyKind::kU32) == "cpu:fast,page=none,simd=scalar");
+}
+
+BOOST_AUTO_TEST_CASE(a_description_makes_the_same_structure) {
+  for (const char* factory : {"cpu:sorted_array", "cpu:fast", "cpu:fast,page=2m"}) {
+    const std::string description = DescriptionOf(factory, KeyKind::kU32);
+    BOOST_TEST(DescriptionOf(description, KeyKind::kU32) == description);
+  }
+  const std::string description = DescriptionOf("cpu:strings", KeyKind::kBytes);
+  BOOST_TEST(DescriptionOf(description, KeyKind::kBytes) == description);
+}
+
+BOOST_AUTO_TEST_CASE(every_structure_answers_like_the_oracle) {
+  for (const OracleData<uint32_t>& data : OracleCatalogue<uint32_t>(100)) {
+    for (const char* factory : {"auto", "cpu:sorted_array", "cpu:fast,page=4k"}) {
+      auto index = MakeOrderedIndex(factory, OracleRun(data));
+      BOOST_REQUIRE(index.ok());
+      CheckAgainstOracle(**index, data);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refuses_what_it_does_not_know_and_says_what) {
+  for (const char* factory : {"",
+                              ",",
+                              ":",
+                              "cpu",
+                              "cpu:",
+                              "fast",
+                              "tpu:fast",
+                              "auto:fast",
+                              "cpu:nothing",
+                              "cpu:fast,",
+                              "cpu:fast,page",
+                              "cpu:fast,page=",
+                              "cpu:fast,=4k",
+                              "cpu:fast,page=8k",
+                              "cpu:fast,page=4k,page=4k",
+                              "cpu:fast,colour=red",
+                              "cpu:sorted_array,page=4k",
+                              "cpu:fast,simd=mmx",
+                              "cpu:fast page=4k",
+                              "CPU:FAST"}) {
+    const absl::Status s = ErrorOf(factory);
+    BOOST_TEST(absl::IsInvalidArgument(s), factory << ": " << s);
+    BOOST_TEST(s.message().find(factory) != std::string::npos);
+  }
+  const absl::Status unknown = ErrorOf("cpu:nothing");
+  BOOST_TEST(unknown.message().find("cpu:sorted_array") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(refuses_keys_that_a_structure_does_not_take) {
+  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:fast", KeyKind::kBytes)));
+  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:strings", KeyKind::kU64)));
+}
+
+BOOST_AUTO_TEST_CASE(says_why_there_is_nothing_for_gpus) {
+  const absl::Status s = ErrorOf("gpu:auto");
+  const auto devices = gpu::Devices();
+  if (devices.ok()) {
+    BOOST_TEST(absl::IsUnimplemented(s));
+  } else {
+    BOOST_TEST(absl::IsUnavailable(s));
+    BOOST_TEST(s.message().find(std::string(devices.status().message())) != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

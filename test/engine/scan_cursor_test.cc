@@ -1,0 +1,47 @@
+#include "engine/scan_cursor.h"
+
+#include <boost/test/unit_test.hpp>
+#include <string>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+using namespace std::string_view_literals;
+
+BOOST_AUTO_TEST_SUITE(scan_cursor_test)
+
+BOOST_AUTO_TEST_CASE(comes_back_as_it_was_encoded) {
+  const std::string long_key(70000, 'k');
+  const std::vector<ScanCursor> cursors = {
+      {KeyKind::kU32, 0, "", ""},
+      {KeyKind::kU32, UINT32_MAX, "", "pk"},
+      {KeyKind::kU64, UINT64_MAX - 1, "", "\0\xff"sv},
+      {KeyKind::kBytes, 0, "", ""},
+      {KeyKind::kBytes, 0, "a\0b"sv, "pk"},
+      {KeyKind::kBytes, 0, long_key, ""},
+  };
+  for (const ScanCursor& cursor : cursors) {
+    const std::string text = cursor.Encode();
+    const auto back = ScanCursor::Decode(text, cursor.kind);
+    BOOST_REQUIRE(back.ok());
+    BOOST_TEST(back->number == cursor.number);
+    BOOST_CHECK(back->bytes == cursor.bytes);
+    BOOST_CHECK(back->primary_key == cursor.primary_key);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refuses_what_is_no_cursor) {
+  const std::string cursor = ScanCursor{KeyKind::kU64, 7, "", ""}.Encode();
+  BOOST_CHECK(absl::IsInvalidArgument(ScanCursor::Decode(cursor, KeyKind::kU32).status()));
+  for (size_t size = 0; size < cursor.size(); ++size) {
+    BOOST_CHECK(!ScanCursor::Decode(cursor.substr(0, size), KeyKind::kU64).ok());
+  }
+  BOOST_CHECK(!ScanCursor::Decode("\x03\xff\xff\xff\xffkey"sv, KeyKind::kBytes).ok());
+  BOOST_CHECK(!ScanCursor::Decode("\x01\x05\0\0\0abcde"sv, KeyKind::kU32).ok());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,631 @@
+#include "cairn/key_codec.h"
+
+#include <bit>
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <compare>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr KeyType kAllTypes[] = {KeyType::kU8,  KeyType::kU16, KeyType::kU32,  KeyType::kU64,
+                                 KeyType::kI8,  KeyType::kI16, KeyType::kI32,  KeyType::kI64,
+                                 KeyType::kF32, KeyType::kF64, KeyType::kText, KeyType::kBytes};
+constexpr NullPolicy kAllNulls[] = {NullPolicy::kSkip, NullPolicy::kFirst, NullPolicy::kLast};
+
+KeyCodec Codec(absl::Span<const KeyType> parts, NullPolicy nulls = NullPolicy::kSkip) {
+  auto codec = KeyCodec::Create(parts, nulls);
+  BOOST_REQUIRE(codec.ok());
+  return *std::move(codec);
+}
+
+bool Mentions(const absl::Status& status, std::string_view what) {
+  const bool found = std::string(status.message()).find(what) != std::string::npos;
+  if (!found) BOOST_TEST_MESSAGE("'" << what << "' is not in: " << status.message());
+  return found;
+}
+
+bool IsNull(const KeyValue& value) {
+  return std::holds_alternative<std::monostate>(value);
+}
+
+// The order that keys promise, by definition and without any encoding.
+std::strong_ordering Compare(const KeyValue& a, const KeyValue& b, NullPolicy nulls) {
+  if (IsNull(a) || IsNull(b)) {
+    const auto order = IsNull(b) <=> IsNull(a);
+    return nulls == NullPolicy::kFirst ? order : 0 <=> order;
+  }
+  if (const auto* x = std::get_if<uint64_t>(&a)) return *x <=> std::get<uint64_t>(b);
+  if (const auto* x = std::get_if<int64_t>(&a)) return *x <=> std::get<int64_t>(b);
+  if (const auto* x = std::get_if<std::string_view>(&a)) {
+    return x->compare(std::get<std::string_view>(b)) <=> 0;
+  }
+  const double x = std::get<double>(a);
+  const double y = std::get<double>(b);
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) <=> std::isnan(y);
+  if (x != y) return x < y ? std::strong_ordering::less : std::strong_ordering::greater;
+  return std::signbit(y) <=> std::signbit(x);
+}
+
+std::strong_ordering Compare(absl::Span<const KeyValue> a, absl::Span<const KeyValue> b,
+                             NullPolicy nulls) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (const auto order = Compare(a[i], b[i], nulls); order != 0) return order;
+  }
+  return std::strong_ordering::equal;
+}
+
+std::strong_ordering Compare(const KeyColumn& keys, size_t i, const KeyColumn& others, size_t j) {
+  switch (keys.kind()) {
+    case KeyKind::kU32:
+      return keys.u32(i) <=> others.u32(j);
+    case KeyKind::kU64:
+      return keys.u64(i) <=> others.u64(j);
+    case KeyKind::kBytes:
+      break;
+  }
+  return keys.bytes(i).compare(others.bytes(j)) <=> 0;
+}
+
+// Values of a type that are likely to go wrong: the ends of its range, both zeros, denormals,
+// infinities, NaNs; text with zero bytes, FF bytes, prefixes of one another.
+std::vector<KeyValue> Corners(KeyType type) {
+  std::vector<KeyValue> values;
+  const auto add = [&values](auto... v) { (values.push_back(v), ...); };
+  const auto add_integers = [&values](auto min, auto max) {
+    for (const auto v : {min, decltype(min)(min + 1), decltype(min)(max / 2), decltype(min)(0),
+                         decltype(min)(1), decltype(min)(max / 2 + 1), decltype(min)(max - 1), max,
+                         decltype(min)(min / 2), decltype(min)(max / 256), decltype(min)(256)}) {
+      values.push_back(v);
+    }
+  };
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  switch (type) {
+    case KeyType::kU8:
+      for (uint64_t v = 0; v < 256; ++v) add(v);
+      break;
+    case KeyType::kU16:
+      add_integers(uint64_t{0}, uint64_t{UINT16_MAX});
+      break;
+    case KeyType::kU32:
+      add_integers(uint64_t{0}, uint64_t{UINT32_MAX});
+      break;
+    case KeyType::kU64:
+      add_integers(uint64_t{0}, UINT64_MAX);
+      break;
+    case KeyType::kI8:
+      for (int64_t v = -128; v < 128; ++v) add(v);
+      break;
+    case KeyType::kI16:
+      add_integers(int64_t{INT16_MIN}, int64_t{INT16_MAX});
+      add(int64_t{-1});
+      break;
+    case KeyType::kI32:
+      add_integers(int64_t{INT32_MIN}, int64_t{INT32_MAX});
+      add(int64_t{-1});
+      break;
+    case KeyType::kI64:
+      add_integers(INT64_MIN, INT64_MAX);
+      add(int64_t{-1});
+      break;
+    case KeyType::kF32:
+      for (const float v : {0.f, 1.f, 1.5f, 0.1f, 1e-20f, std::numeric_limits<float>::min(),
+                            std::numeric_limits<float>::denorm_min(),
+                            std::numeric_limits<float>::max(), 16777216.f}) {
+        add(double{v}, -double{v});
+      }
+      add(kInf, -kInf, std::nan("1"), -std::nan("2"));
+      break;
+    case KeyType::kF64:
+      for (const double v :
+           {0., 1., 1.5, 0.1, 1e-200, 1e22, std::numeric_limits<double>::min(),
+            std::numeric_limits<double>::denorm_min(), std::numeric_limits<double>::max()}) {
+        add(v, -v);
+      }
+      add(kInf, -kInf, std::nan("1"), -std::nan("2"));
+      break;
+    case KeyType::kText:
+    case KeyType::kBytes:
+      add(""sv, "\0"sv, "\0\0"sv, "\0\1"sv, "\0\xff"sv, "\1"sv, "a"sv, "a\0"sv, "a\0b"sv,
+          "a\0\xff"sv, "a\1"sv, "aa"sv, "a\xff"sv, "\xff"sv, "\xff\xff"sv, "\xff\0"sv, "a,b"sv,
+          "\\N"sv, "\\x2c"sv, "'"sv, " "sv, "\xc3\xbc"sv);
+      break;
+  }
+  return values;
+}
+
+KeyValue RandomValue(KeyType type, std::mt19937_64& random) {
+  static const std::vector<KeyValue> kTexts = Corners(KeyType::kText);
+  const uint64_t bits = random();
+  switch (type) {
+    case KeyType::kU8:
+      return bits & 0xFF;
+    case KeyType::kU16:
+      return bits & 0xFFFF;
+    case KeyType::kU32:
+      return bits & 0xFFFFFFFF;
+    case KeyType::kU64:
+      return bits;
+    case KeyType::kI8:
+      return int64_t{static_cast<int8_t>(bits)};
+    case KeyType::kI16:
+      return int64_t{static_cast<int16_t>(bits)};
+    case KeyType::kI32:
+      return int64_t{static_cast<int32_t>(bits)};
+    case KeyType::kI64:
+      return static_cast<int64_t>(bits);
+    case KeyType::kF32:
+      return double{std::bit_cast<float>(static_cast<uint32_t>(bits))};
+    case KeyType::kF64:
+      return std::bit_cast<double>(bits);
+    case KeyType::kText:
+    case KeyType::kBytes:
+      break;
+  }
+  return kTexts[bits % kTexts.size()];
+}
+
+// Encodes all tuples and compares every pair's order, and what decodes, with the definition.
+void CheckOrderAndDecoding(const KeyCodec& codec, absl::Span<const std::vector<KeyValue>> tuples) {
+  KeyColumn keys(codec.kind());
+  for (const auto& tuple : tuples) BOOST_REQUIRE(codec.Append(tuple, &keys).ok());
+  std::vector<KeyValue> decoded;
+  std::string scratch;
+  for (size_t i = 0; i < tuples.size(); ++i) {
+    for (size_t j = 0; j < tuples.size(); ++j) {
+      if (Compare(tuples[i], tuples[j], codec.nulls()) != Compare(keys, i, keys, j)) {
+        BOOST_FAIL("wrong order of tuples " << i << " and " << j);
+      }
+    }
+    BOOST_REQUIRE(codec.Decode(keys, i, &decoded, &scratch).ok());
+    BOOST_REQUIRE(decoded.size() == tuples[i].size());
+    BOOST_REQUIRE(Compare(decoded, tuples[i], codec.nulls()) == 0);
+  }
+}
+
+// Writes every key as text and reads it back.
+void CheckText(const KeyCodec& codec, const KeyColumn& keys) {
+  KeyColumn read(codec.kind());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto text = codec.Format(keys, i);
+    BOOST_REQUIRE(text.ok());
+    for (const char c : *text) BOOST_REQUIRE((c >= '!' && c <= '~'));
+    BOOST_REQUIRE_MESSAGE(codec.Parse(*text, &read).ok(), *text);
+    BOOST_REQUIRE_MESSAGE(Compare(keys, i, read, i) == 0, *text);
+  }
+}
+
+std::vector<std::vector<KeyValue>> Tuples(absl::Span<const KeyType> parts, NullPolicy nulls,
+                                          size_t count, std::mt19937_64& random) {
+  std::vector<std::vector<KeyValue>> tuples(count);
+  for (auto& tuple : tuples) {
+    for (const KeyType type : parts) {
+      const std::vector<KeyValue> corners = Corners(type);
+      const uint64_t dice = random() % 8;
+      if (dice == 0 && nulls != NullPolicy::kSkip) {
+        tuple.push_back(std::monostate());
+      } else if (dice < 6) {
+        tuple.push_back(corners[random() % std::min<size_t>(corners.size(), 24)]);
+      } else {
+        tuple.push_back(RandomValue(type, random));
+      }
+    }
+  }
+  return tuples;
+}
+
+BOOST_AUTO_TEST_SUITE(key_codec_test)
+
+BOOST_AUTO_TEST_CASE(the_kind_follows_from_the_widths) {
+  using T = KeyType;
+  const auto kind = [](std::vector<T> parts, NullPolicy nulls = NullPolicy::kSkip) {
+    return Codec(parts, nulls).kind();
+  };
+  for (const T type : {T::kU8, T::kU16, T::kU32, T::kI8, T::kI32, T::kF32}) {
+    BOOST_CHECK(kind({type}) == KeyKind::kU32);
+  }
+  for (const T type : {T::kU64, T::kI64, T::kF64}) BOOST_CHECK(kind({type}) == KeyKind::kU64);
+  BOOST_CHECK(kind({T::kText}) == KeyKind::kBytes);
+  BOOST_CHECK(kind({T::kU16, T::kI8, T::kU8}) == KeyKind::kU32);
+  BOOST_CHECK(kind({T::kU16, T::kU16, T::kU8}) == KeyKind::kU64);
+  BOOST_CHECK(kind({T::kU32, T::kF32}) == KeyKind::kU64);
+  BOOST_CHECK(kind({T::kU32, T::kF32, T::kU8}) == KeyKind::kBytes);
+  BOOST_CHECK(kind({T::kU8, T::kText}) == KeyKind::kBytes);
+  BOOST_CHECK(kind({T::kU16}, NullPolicy::kFirst) == KeyKind::kU32);
+  BOOST_CHECK(kind({T::kU32}, NullPolicy::kLast) == KeyKind::kU64);
+  BOOST_CHECK(kind({T::kU64}, NullPolicy::kLast) == KeyKind::kBytes);
+}
+
+BOOST_AUTO_TEST_CASE(refuses_no_parts_and_more_than_16) {
+  BOOST_CHECK(absl::IsInvalidArgument(KeyCodec::Create({}).status()));
+  const std::vector<KeyType> many(17, KeyType::kU8);
+  BOOST_CHECK(Mentions(KeyCodec::Create(many).status(), "found 17"));
+  BOOST_CHECK(KeyCodec::Create(absl::MakeConstSpan(many).subspan(1)).ok());
+}
+
+BOOST_AUTO_TEST_CASE(all_u8_and_i8_pairs_are_in_order) {
+  for (const KeyType type : {KeyType::kU8, KeyType::kI8}) {
+    std::vector<std::vector<KeyValue>> tuples;
+    for (const KeyValue& value : Corners(type)) tuples.push_back({value});
+    CheckOrderAndDecoding(Codec({type}), tuples);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_type_is_in_order_at_its_corners_and_at_random) {
+  auto random = TestRandom();
+  for (const KeyType type : kAllTypes) {
+    for (const NullPolicy nulls : kAllNulls) {
+      std::vector<std::vector<KeyValue>> tuples;
+      for (const KeyValue& value : Corners(type)) tuples.push_back({value});
+      for (int i = 0; i < 200; ++i) tuples.push_back({RandomValue(type, random)});
+      if (nulls != NullPolicy::kSkip) tuples.push_back({std::monostate()});
+      CheckOrderAndDecoding(Codec({type}, nulls), tuples);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_single_number_is_its_own_key_and_floats_map_as_published) {
+  KeyColumn keys(KeyKind::kU32);
+  BOOST_REQUIRE(Codec({KeyType::kU8}).Append({uint64_t{200}}, &keys).ok());
+  BOOST_REQUIRE(Codec({KeyType::kI32}).Append({int64_t{-5}}, &keys).ok());
+  BOOST_REQUIRE(Codec({KeyType::kF32}).Append({-2.5}, &keys).ok());
+  BOOST_TEST(keys.u32(0) == 200u);
+  BOOST_TEST(keys.u32(1) == OrderPreserving(int32_t{-5}));
+  BOOST_TEST(keys.u32(2) == OrderPreserving(-2.5f));
+  KeyColumn wide(KeyKind::kU64);
+  BOOST_REQUIRE(Codec({KeyType::kI64}).Append({INT64_MIN}, &wide).ok());
+  BOOST_REQUIRE(Codec({KeyType::kF64}).Append({1e300}, &wide).ok());
+  BOOST_TEST(wide.u64(0) == 0u);
+  BOOST_TEST(wide.u64(1) == OrderPreserving(1e300));
+  BOOST_TEST(OrderPreserving(-0.0) + 1 == OrderPreserving(0.0));
+  BOOST_TEST(OrderPreserving(std::nan("")) == OrderPreserving(-std::nan("7")));
+  BOOST_CHECK(OrderPreserving(std::nan("")) >
+              OrderPreserving(std::numeric_limits<double>::infinity()));
+}
+
+BOOST_AUTO_TEST_CASE(composites_are_in_order_with_zeros_prefixes_and_nulls) {
+  using T = KeyType;
+  auto random = TestRandom(1);
+  std::vector<std::vector<KeyType>> composites = {{T::kText, T::kText},
+                                                  {T::kText, T::kU8},
+                                                  {T::kU8, T::kI8},
+                                                  {T::kI16, T::kF32},
+                                                  {T::kF64, T::kText},
+                                                  {T::kBytes, T::kText, T::kBytes},
+                                                  {T::kU8, T::kU8, T::kI16},
+                                                  {T::kU64, T::kU64},
+                                                  {T::kU16, T::kText, T::kF32},
+                                                  {T::kU8, T::kU8, T::kU8},
+                                                  {T::kI8, T::kI16, T::kI32},
+                                                  {T::kText, T::kI64, T::kText},
+                                                  std::vector<T>(16, T::kText),
+                                                  {T::kI8, T::kU8}};
+  for (const auto& parts : composites) {
+    for (const NullPolicy nulls : kAllNulls) {
+      const auto tuples = Tuples(parts, nulls, 250, random);
+      const KeyCodec codec = Codec(parts, nulls);
+      CheckOrderAndDecoding(codec, tuples);
+      KeyColumn keys(codec.kind());
+      for (const auto& tuple : tuples) BOOST_REQUIRE(codec.Append(tuple, &keys).ok());
+      CheckText(codec, keys);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_type_reads_what_it_writes) {
+  auto random = TestRandom(2);
+  for (const KeyType type : kAllTypes) {
+    for (const NullPolicy nulls : kAllNulls) {
+      const KeyCodec codec = Codec({type}, nulls);
+      KeyColumn keys(codec.kind());
+      for (const KeyValue& value : Corners(type)) BOOST_REQUIRE(codec.Append({value}, &keys).ok());
+      for (int i = 0; i < 2000; ++i) {
+        BOOST_REQUIRE(codec.Append({RandomValue(type, random)}, &keys).ok());
+      }
+      if (nulls != NullPolicy::kSkip) {
+        BOOST_REQUIRE(codec.Append({std::monostate()}, &keys).ok());
+      }
+      CheckText(codec, keys);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(text_forms_are_the_documented_ones) {
+  KeyColumn keys(KeyKind::kBytes);
+  const KeyCodec composite = Codec({KeyType::kText, KeyType::kF32}, NullPolicy::kLast);
+  BOOST_REQUIRE(composite.Append({"a,b \\\xc3"sv, 0.1}, &keys).ok());
+  BOOST_REQUIRE(composite.Append({std::monostate(), -std::nan("")}, &keys).ok());
+  BOOST_TEST(*composite.Format(keys, 0) == "a\\x2cb\\x20\\x5c\\xc3,0.1");
+  BOOST_TEST(*composite.Format(keys, 1) == "\\N,nan");
+  const KeyCodec text = Codec({KeyType::kText});
+  KeyColumn single(KeyKind::kBytes);
+  BOOST_REQUIRE(text.Parse("a,b", &single).ok());
+  BOOST_TEST(*text.Format(single, 0) == "a,b");
+  BOOST_REQUIRE(text.Parse("\\x4A \\x5c", &single).ok());
+  BOOST_CHECK(single.bytes(1) == "J \\");
+  KeyColumn floats(KeyKind::kU64);
+  const KeyCodec f64 = Codec({KeyType::kF64});
+  for (const char* written : {"inf", "-inf", "nan", "-0", "0", "1e+22", "0.1", "5e-324"}) {
+    BOOST_REQUIRE(f64.Parse(written, &floats).ok());
+    BOOST_TEST(*f64.Format(floats, floats.size() - 1) == written);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refuses_text_that_is_no_such_number) {
+  const auto refuses = [](KeyType type, std::string_view text, std::string_view mention) {
+    const KeyCodec codec = Codec({type});
+    KeyColumn keys(codec.kind());
+    const absl::Status status = codec.Parse(text, &keys);
+    BOOST_CHECK_MESSAGE(absl::IsInvalidArgument(status), KeyTypeName(type) << " " << text);
+    BOOST_CHECK(Mentions(status, "part 1"));
+    BOOST_CHECK(Mentions(status, mention));
+    BOOST_TEST(keys.empty());
+  };
+  refuses(KeyType::kU8, "256", "from 0 to 255");
+  refuses(KeyType::kU8, "", "found nothing");
+  refuses(KeyType::kU8, "-1", "found '-1'");
+  refuses(KeyType::kU8, "+1", "found '+1'");
+  refuses(KeyType::kU8, "1 ", "found '1 '");
+  refuses(KeyType::kU8, "0x1", "found '0x1'");
+  refuses(KeyType::kU16, "65536", "to 65535");
+  refuses(KeyType::kU32, "4294967296", "to 4294967295");
+  refuses(KeyType::kU64, "18446744073709551616", "to 18446744073709551615");
+  refuses(KeyType::kI8, "128", "from -128 to 127");
+  refuses(KeyType::kI8, "-129", "from -128 to 127");
+  refuses(KeyType::kI16, "1.0", "found '1.0'");
+  refuses(KeyType::kI32, "2147483648", "to 2147483647");
+  refuses(KeyType::kI64, "-9223372036854775809", "from -9223372036854775808");
+  refuses(KeyType::kF32, "1e39", "range of f32");
+  refuses(KeyType::kF32, "1e-60", "range of f32");
+  refuses(KeyType::kF64, "1e309", "range of f64");
+  refuses(KeyType::kF64, "-1e-400", "range of f64");
+  for (const char* text :
+       {"", "NaN", "infinity", "-nan", "nan(1)", "1.5x", " 1", "+1", "1e", "."}) {
+    refuses(KeyType::kF64, text, "f64 number in decimal");
+  }
+  refuses(KeyType::kU8, "\\N", "null");
+  refuses(KeyType::kText, "\\N", "null");
+  refuses(KeyType::kText, "a\\n", "expected \\xHH");
+  refuses(KeyType::kText, "\\x2", "expected \\xHH");
+  refuses(KeyType::kBytes, "\\xg0", "expected \\xHH");
+  refuses(KeyType::kText, "\\", "expected \\xHH");
+  const KeyCodec pair = Codec({KeyType::kText, KeyType::kU8});
+  KeyColumn keys(KeyKind::kBytes);
+  BOOST_CHECK(Mentions(pair.Parse("a", &keys), "found 1"));
+  BOOST_CHECK(Mentions(pair.Parse("a,1,", &keys), "found 3"));
+  BOOST_CHECK(Mentions(pair.Parse("a,x", &keys), "part 2 (u8)"));
+  BOOST_TEST(keys.empty());
+}
+
+BOOST_AUTO_TEST_CASE(refuses_values_that_do_not_fit_and_appends_nothing) {
+  const auto refuses = [](KeyType type, const KeyValue& value, std::string_view mention) {
+    const KeyCodec codec = Codec({KeyType::kU8, type});
+    KeyColumn keys(codec.kind());
+    const absl::Status status = codec.Append({uint64_t{1}, value}, &keys);
+    BOOST_CHECK(absl::IsInvalidArgument(status));
+    BOOST_CHECK(Mentions(status, "part 2"));
+    BOOST_CHECK(Mentions(status, mention));
+    BOOST_TEST(keys.empty());
+  };
+  refuses(KeyType::kU8, uint64_t{256}, "found 256");
+  refuses(KeyType::kU8, int64_t{-1}, "found -1");
+  refuses(KeyType::kU64, -1.0, "found -1");
+  refuses(KeyType::kU64, 0x1p64, "found 18446744073709551616");
+  refuses(KeyType::kI64, uint64_t{1} << 63, "found 9223372036854775808");
+  refuses(KeyType::kI64, 0x1p63, "from -9223372036854775808");
+  refuses(KeyType::kI8, 1.5, "found 1.5");
+  refuses(KeyType::kI8, std::nan(""), "found nan");
+  refuses(KeyType::kI8, "7"sv, "found '7'");
+  refuses(KeyType::kF32, uint64_t{16777217}, "found 16777217");
+  refuses(KeyType::kF32, 3.5e38, "f32");
+  refuses(KeyType::kF32, -1e-60, "found -1e-60");
+  refuses(KeyType::kF64, UINT64_MAX, "found 18446744073709551615");
+  refuses(KeyType::kF64, INT64_MAX, "found 9223372036854775807");
+  refuses(KeyType::kF64, (int64_t{1} << 53) + 1, "f64");
+  refuses(KeyType::kText, uint64_t{5}, "expected text, found the number 5");
+  refuses(KeyType::kU32, std::monostate(), "null");
+  refuses(KeyType::kText, std::monostate(), "null");
+  const std::string huge(KeyCodec::kMaxKeyBytes, 'x');
+  refuses(KeyType::kText, std::string_view(huge), "at most 16777216 bytes");
+  KeyColumn keys(KeyKind::kBytes);
+  BOOST_CHECK(Codec({KeyType::kText}).Append({std::string_view(huge)}, &keys).ok());
+  // Zero bytes grow in an earlier part.
+  const std::string zeros(KeyCodec::kMaxKeyBytes / 2 + 1, '\0');
+  const KeyCodec pair = Codec({KeyType::kBytes, KeyType::kU8});
+  BOOST_CHECK(Mentions(pair.Append({std::string_view(zeros), uint64_t{1}}, &keys), "part 1"));
+  BOOST_CHECK(Mentions(pair.Append({""sv}, &keys), "expected 2 values"));
+  KeyColumn narrow(KeyKind::kU32);
+  BOOST_CHECK(Mentions(pair.Append({""sv, uint64_t{1}}, &narrow), "found one of u32"));
+  BOOST_TEST(keys.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(accepts_exact_conversions_between_integers_and_floats) {
+  const auto same = [](KeyType type, const KeyValue& a, const KeyValue& b) {
+    const KeyCodec codec = Codec({type});
+    KeyColumn keys(codec.kind());
+    BOOST_REQUIRE(codec.Append({a}, &keys).ok());
+    BOOST_REQUIRE(codec.Append({b}, &keys).ok());
+    BOOST_CHECK(Compare(keys, 0, keys, 1) == 0);
+  };
+  same(KeyType::kU8, int64_t{255}, 255.0);
+  same(KeyType::kU64, uint64_t{1} << 63, 0x1p63);
+  same(KeyType::kI64, INT64_MIN, -0x1p63);
+  same(KeyType::kI8, int64_t{0}, -0.0);
+  same(KeyType::kF64, INT64_MIN, -0x1p63);
+  same(KeyType::kF64, uint64_t{1} << 63, 0x1p63);
+  same(KeyType::kF32, int64_t{-16777216}, -16777216.0);
+  same(KeyType::kF32, 0.1, double{0.1f});
+  same(KeyType::kF32, double{std::numeric_limits<float>::max()}, 0x1.fffffefp127);
+}
+
+BOOST_AUTO_TEST_CASE(a_prefix_range_holds_exactly_the_keys_with_those_leading_parts) {
+  using T = KeyType;
+  auto random = TestRandom(3);
+  const std::vector<std::vector<KeyType>> composites = {{T::kText},
+                                                        {T::kU8},
+                                                        {T::kU32},
+                                                        {T::kU64},
+                                                        {T::kF32},
+                                                        {T::kText, T::kText},
+                                                        {T::kU8, T::kU8},
+                                                        {T::kU8, T::kU8, T::kI16},
+                                                        {T::kI8, T::kText},
+                                                        {T::kText, T::kU8},
+                                                        {T::kU64, T::kU8},
+                                                        {T::kU32, T::kI32},
+                                                        {T::kBytes, T::kI8, T::kText}};
+  size_t open_ends = 0;
+  for (const auto& parts : composites) {
+    for (const NullPolicy nulls : kAllNulls) {
+      const KeyCodec codec = Codec(parts, nulls);
+      const auto tuples = Tuples(parts, nulls, 200, random);
+      KeyColumn keys(codec.kind());
+      for (const auto& tuple : tuples) BOOST_REQUIRE(codec.Append(tuple, &keys).ok());
+      for (size_t q = 0; q < 60; ++q) {
+        const size_t given = 1 + random() % parts.size();
+        std::vector<KeyValue> values(tuples[q].begin(), tuples[q].begin() + given);
+        const auto* text = std::get_if<std::string_view>(&values.back());
+        const bool last_is_prefix = text != nullptr && random() % 2 == 0;
+        if (last_is_prefix) values.back() = text->substr(0, random() % (text->size() + 1));
+        KeyColumn lower(codec.kind());
+        KeyColumn upper(codec.kind());
+        bool open = false;
+        BOOST_REQUIRE(codec.AppendPrefixRange(values, last_is_prefix, &lower, &upper, &open).ok());
+        BOOST_REQUIRE((lower.size() == 1 && upper.size() == 1));
+        open_ends += open;
+        const size_t whole = given - last_is_prefix;
+        for (size_t i = 0; i < tuples.size(); ++i) {
+          const auto head = absl::MakeConstSpan(tuples[i]);
+          bool expected = Compare(head.subspan(0, whole),
+                                  absl::MakeConstSpan(values).subspan(0, whole), nulls) == 0;
+          if (last_is_prefix) {
+            const auto* candidate = std::get_if<std::string_view>(&head[whole]);
+            const auto prefix = std::get<std::string_view>(values[whole]);
+            expected =
+                expected && candidate != nullptr && candidate->substr(0, prefix.size()) == prefix;
+          }
+          const bool within =
+              Compare(keys, i, lower, 0) >= 0 && (open || Compare(keys, i, upper, 0) < 0);
+          if (within != expected) BOOST_FAIL("query " << q << ", tuple " << i);
+        }
+      }
+    }
+  }
+  BOOST_TEST(open_ends > 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_prefix_range_at_the_top_of_the_kind_is_open) {
+  const auto range = [](const KeyCodec& codec, absl::Span<const KeyValue> values,
+                        KeyColumn* upper) {
+    KeyColumn lower(codec.kind());
+    bool open = false;
+    BOOST_REQUIRE(codec.AppendPrefixRange(values, false, &lower, upper, &open).ok());
+    return open;
+  };
+  KeyColumn u32(KeyKind::kU32);
+  BOOST_TEST(range(Codec({KeyType::kU32}), {uint64_t{UINT32_MAX}}, &u32));
+  BOOST_TEST(!range(Codec({KeyType::kU8}), {uint64_t{255}}, &u32));
+  BOOST_TEST(u32.u32(1) == 256u);
+  KeyColumn u64(KeyKind::kU64);
+  BOOST_TEST(range(Codec({KeyType::kU64}), {UINT64_MAX}, &u64));
+  BOOST_TEST(range(Codec({KeyType::kU32, KeyType::kU32}), {uint64_t{UINT32_MAX}}, &u64));
+  KeyColumn bytes(KeyKind::kBytes);
+  BOOST_TEST(range(Codec({KeyType::kU64, KeyType::kText}), {UINT64_MAX}, &bytes));
+}
+
+BOOST_AUTO_TEST_CASE(refuses_prefixes_that_cannot_be) {
+  const KeyCodec codec = Codec({KeyType::kText, KeyType::kU8}, NullPolicy::kFirst);
+  KeyColumn lower(KeyKind::kBytes);
+  KeyColumn upper(KeyKind::kBytes);
+  bool open = false;
+  const auto refuses = [&](std::vector<KeyValue> values, bool prefix, std::string_view mention) {
+    const absl::Status status = codec.AppendPrefixRange(values, prefix, &lower, &upper, &open);
+    BOOST_CHECK(absl::IsInvalidArgument(status));
+    BOOST_CHECK(Mentions(status, mention));
+  };
+  refuses({}, false, "1 to 2 values");
+  refuses({"a"sv, uint64_t{1}, uint64_t{2}}, false, "found 3");
+  refuses({"a"sv, uint64_t{1}}, true, "part 2 (u8): expected a prefix of text or bytes");
+  refuses({std::monostate()}, true, "found null");
+  refuses({uint64_t{1}}, false, "part 1 (text)");
+  KeyColumn narrow(KeyKind::kU32);
+  BOOST_CHECK(!codec.AppendPrefixRange({"a"sv}, true, &lower, &narrow, &open).ok());
+  BOOST_CHECK(!codec.ParsePrefix("a,1,2", &lower, &upper, &open).ok());
+  BOOST_CHECK(!codec.ParsePrefix("a,256", &lower, &upper, &open).ok());
+  BOOST_TEST((lower.empty() && upper.empty()));
+}
+
+BOOST_AUTO_TEST_CASE(a_written_prefix_is_open_at_its_last_text_unless_a_comma_closes_it) {
+  const KeyCodec codec = Codec({KeyType::kText, KeyType::kText}, NullPolicy::kFirst);
+  KeyColumn keys(KeyKind::kBytes);
+  for (const char* text : {"d,x", "de,", "de,\\N", "de,ab", "de,b", "def,a", "e,a", "\\N,a"}) {
+    BOOST_REQUIRE(codec.Parse(text, &keys).ok());
+  }
+  const auto found = [&](std::string_view prefix) {
+    KeyColumn lower(KeyKind::kBytes);
+    KeyColumn upper(KeyKind::kBytes);
+    bool open = false;
+    BOOST_REQUIRE(codec.ParsePrefix(prefix, &lower, &upper, &open).ok());
+    std::string rows;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (Compare(keys, i, lower, 0) >= 0 && (open || Compare(keys, i, upper, 0) < 0)) {
+        rows += static_cast<char>('0' + i);
+      }
+    }
+    return rows;
+  };
+  BOOST_TEST(found("de") == "12345");
+  BOOST_TEST(found("de,") == "1234");
+  BOOST_TEST(found("de,a") == "3");
+  BOOST_TEST(found("de,a,") == "");
+  BOOST_TEST(found("de,ab,") == "3");
+  BOOST_TEST(found("de,\\N") == "2");
+  BOOST_TEST(found("\\N") == "7");
+  BOOST_TEST(found("") == "0123456");
+}
+
+BOOST_AUTO_TEST_CASE(bytes_that_are_no_encoding_are_data_loss) {
+  const auto refuses = [](const KeyCodec& codec, auto key, std::string_view mention) {
+    KeyColumn keys(codec.kind());
+    if constexpr (std::is_same_v<decltype(key), uint32_t>) {
+      keys.AppendU32(key);
+    } else if constexpr (std::is_same_v<decltype(key), uint64_t>) {
+      keys.AppendU64(key);
+    } else {
+      keys.AppendBytes(key);
+    }
+    const absl::Status status = codec.Format(keys, 0).status();
+    BOOST_CHECK(absl::IsDataLoss(status));
+    BOOST_CHECK(Mentions(status, "key 0"));
+    BOOST_CHECK(Mentions(status, mention));
+  };
+  using T = KeyType;
+  refuses(Codec({T::kU8}), uint32_t{256}, "found 0x100");
+  refuses(Codec({T::kF32}), uint32_t{0xFFC00001}, "an encoded f32");
+  refuses(Codec({T::kF32}), uint32_t{0}, "an encoded f32");
+  refuses(Codec({T::kF64}), UINT64_MAX, "an encoded f64");
+  refuses(Codec({T::kU8}, NullPolicy::kFirst), uint32_t{1}, "zeros behind a null");
+  refuses(Codec({T::kU8}, NullPolicy::kFirst), uint32_t{0x200}, "found 2");
+  refuses(Codec({T::kText, T::kU8}), "abc"sv, "part 1 (text)");
+  refuses(Codec({T::kText, T::kU8}), "abc\0"sv, "00 00 at its end");
+  refuses(Codec({T::kText, T::kU8}), "a\0\1c\0\0x"sv, "part 1 (text)");
+  refuses(Codec({T::kText, T::kU16}), "a\0\0x"sv, "part 2 (u16): expected 2 bytes");
+  refuses(Codec({T::kText, T::kU8}), "a\0\0xy"sv, "found 1 bytes more");
+  refuses(Codec({T::kText}, NullPolicy::kLast), ""sv, "the key's end");
+  refuses(Codec({T::kText}, NullPolicy::kLast), "\1x"sv, "found 1 bytes more");
+  KeyColumn keys(KeyKind::kU32);
+  BOOST_CHECK(absl::IsOutOfRange(Codec({T::kU8}).Format(keys, 0).status()));
+  BOOST_CHECK(absl::IsInvalidArgument(Codec({T::kU64}).Format(keys, 0).status()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

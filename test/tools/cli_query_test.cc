@@ -1,0 +1,441 @@
+// cairn query and cairn count, compared with a full scan of the database.
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <charconv>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "test/test_random.h"
+#include "test/tools/run_tool.h"
+
+namespace cairn {
+namespace {
+
+// An entry as a full scan gives it; `order` compares as the keys do.
+struct Entry {
+  std::string order;
+  std::string primary_key;
+  std::string key;   // as tsv shows it
+  std::string json;  // as json shows it
+  std::string value;
+};
+
+std::string BigEndian(uint64_t number) {
+  std::string bytes(8, '\0');
+  for (size_t i = 8; i-- > 0; number >>= 8) bytes[i] = static_cast<char>(number);
+  return bytes;
+}
+
+// A double as 8 bytes in numerical order.
+std::string Ordered(double number) {
+  uint64_t bits;
+  static_assert(sizeof bits == sizeof number);
+  std::memcpy(&bits, &number, sizeof bits);
+  return BigEndian(bits >> 63 != 0 ? ~bits : bits | uint64_t{1} << 63);
+}
+
+std::string Shortest(double number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
+using Entries = std::vector<Entry>;
+
+Entries Sorted(Entries entries) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.order, a.primary_key) < std::tie(b.order, b.primary_key);
+  });
+  return entries;
+}
+
+Entries Where(const Entries& entries, const std::function<bool(const Entry&)>& wanted) {
+  Entries result;
+  std::copy_if(entries.begin(), entries.end(), std::back_inserter(result), wanted);
+  return result;
+}
+
+std::string Tsv(const Entries& entries, bool with_values) {
+  std::string text;
+  for (const Entry& entry : entries) {
+    text += entry.key + "\t" + Escaped(entry.primary_key);
+    if (with_values) text += "\t" + Escaped(entry.value);
+    text += "\n";
+  }
+  return text;
+}
+
+// A demo database with three indexes over its customers, and what a scan says about them.
+struct Demo {
+  explicit Demo(const std::string& rows) {
+    MustRun({"demo", db(), "--rows=" + rows, "--seed=" + std::to_string(TestSeed() % 1000)});
+    MustRun({"build", "--db=" + db(), "--cf=customer", "--out=" + directory / "indexes",
+             "--spec=phone=value.field('|',4):text", "--spec=nation=value.field('|',3):u8",
+             "--spec=nation_balance=value.field('|',3):u8,value.field('|',5):f64"});
+    for (const auto& [primary_key, value] : ReadRows(db(), "customer")) {
+      const std::string phone_text = Field(value, 4);
+      phone.push_back({phone_text, primary_key, phone_text, '"' + phone_text + '"', value});
+      const std::string nation_text = Field(value, 3);
+      const std::string nation_order = BigEndian(std::stoull(nation_text));
+      nation.push_back({nation_order, primary_key, nation_text, nation_text, value});
+      const double number = std::stod(Field(value, 5));
+      const std::string both = nation_text + "," + Shortest(number);
+      balance.push_back(
+          {nation_order + Ordered(number), primary_key, both, "[" + both + "]", value});
+    }
+    phone = Sorted(std::move(phone));
+    nation = Sorted(std::move(nation));
+    balance = Sorted(std::move(balance));
+  }
+
+  std::string db() const { return directory / "db"; }
+  std::string index(const std::string& name) const { return directory / "indexes/" + name; }
+  ToolResult Query(const std::string& name, std::vector<std::string> more) const {
+    more.insert(more.begin(), {"query", index(name)});
+    return MustRun(more);
+  }
+
+  TemporaryDirectory directory;
+  Entries phone, nation, balance;
+};
+
+// Compares long texts without printing them.
+void CheckEqual(const std::string& found, const std::string& expected) {
+  const auto [a, b] = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());
+  BOOST_TEST((a == found.end() && b == expected.end()),
+             "differ at byte " << a - found.begin() << ": found '"
+                               << found.substr(static_cast<size_t>(a - found.begin()), 80)
+                               << "', expected '"
+                               << expected.substr(static_cast<size_t>(b - expected.begin()), 80)
+                               << "'");
+}
+
+BOOST_AUTO_TEST_SUITE(cli_query_test)
+
+BOOST_AUTO_TEST_CASE(every_selector_gives_what_a_full_scan_gives) {
+  const Demo demo("3000");
+  for (const char* name : {"phone", "nation", "nation_balance"}) {
+    MustRun({"verify", demo.index(name), "--db=" + demo.db()});
+  }
+  const std::string with_db = "--db=" + demo.db();
+  for (const bool values : {false, true}) {
+    const auto check = [&](const std::string& index, const Entries& expected,
+                           std::vector<std::string> selectors) {
+      selectors.push_back("--format=tsv");
+      if (values) selectors.push_back(with_db);
+      CheckEqual(demo.Query(index, selectors).out, Tsv(expected, values));
+      selectors.push_back("--reverse");
+      CheckEqual(demo.Query(index, selectors).out,
+                 Tsv(Entries(expected.rbegin(), expected.rend()), values));
+    };
+    const auto phones = [&](auto wanted) {
+      return Where(demo.phone, [=](const Entry& e) { return wanted(e.order); });
+    };
+    check("phone", demo.phone, {"--range=.."});
+    check("phone", demo.phone, {"--prefix="});
+    check("phone", phones([](auto p) { return p.substr(0, 3) == "25-"; }), {"--prefix=25-"});
+    check("phone", phones([](auto p) { return p >= "17-5" && p < "19-2"; }),
+          {"--range=17-5..19-2"});
+    check("phone", phones([](auto p) { return p >= "33-"; }), {"--range=33-.."});
+    check("phone", phones([](auto p) { return p < "12-"; }), {"--range", "..12-"});
+    check("phone", {}, {"--range=19..17"});
+    check("phone", {}, {"--eq="});
+    const std::string one = demo.phone[1234].order;
+    check("phone", phones([=](auto p) { return p == one; }), {"--eq=" + one});
+
+    const auto nations = [&](uint64_t first, uint64_t end) {
+      return Where(demo.nation, [=](const Entry& e) {
+        return e.order >= BigEndian(first) && e.order < BigEndian(end);
+      });
+    };
+    check("nation", nations(7, 8), {"--eq=7"});
+    check("nation", nations(7, 8), {"--prefix=7"});
+    check("nation", nations(0, 3), {"--range=..3"});
+    check("nation", nations(20, 256), {"--range=20.."});
+    check("nation", {}, {"--eq=255"});
+    check("nation", nations(20, 255), {"--range=20..255"});
+    check("nation", {}, {"--range=4..4"});
+
+    const auto balances = [&](uint64_t nation, double first, double end) {
+      return Where(demo.balance, [=](const Entry& e) {
+        return e.order >= BigEndian(nation) + Ordered(first) &&
+               e.order < BigEndian(nation) + Ordered(end);
+      });
+    };
+    check("nation_balance", balances(7, 9000, 9999.99), {"--range=7,9000..7,9999.99"});
+    check("nation_balance", balances(7, -1e9, 1e9), {"--prefix=7"});
+    check("nation_balance", balances(7, 9000, 1e9), {"--range=7,9000..8"});
+    check("nation_balance", balances(7, -1e9, 0), {"--range=7..7,0"});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(overlapping_selectors_give_an_entry_once_and_in_order) {
+  const Demo demo("3000");
+  const Entries expected = Where(demo.phone, [](const Entry& e) {
+    const std::string nation = e.order.substr(0, 2);
+    return nation == "11" || nation == "20" || nation == "21" || nation >= "34";
+  });
+  const std::vector<std::string> selectors = {"--range=34..",
+                                              "--prefix=11-",
+                                              "--prefix=2",
+                                              "--prefix=11-5",
+                                              "--eq=" + expected[0].order,
+                                              "--range=34-5..34-7",
+                                              "--prefix=35"};
+  Entries wanted = Where(demo.phone, [](const Entry& e) {
+    return e.order[0] == '2' || e.order.substr(0, 3) == "11-" || e.order >= "34";
+  });
+  auto more = selectors;
+  more.push_back("--format=tsv");
+  CheckEqual(demo.Query("phone", more).out, Tsv(wanted, false));
+  std::reverse(wanted.begin(), wanted.end());
+  more.push_back("--reverse");
+  CheckEqual(demo.Query("phone", more).out, Tsv(wanted, false));
+  wanted.resize(100);
+  more.push_back("--limit=100");
+  CheckEqual(demo.Query("phone", more).out, Tsv(wanted, false));
+}
+
+BOOST_AUTO_TEST_CASE(count_gives_a_number_for_each_selector_in_order) {
+  const Demo demo("3000");
+  const auto count = [&](const std::function<bool(const std::string&)>& wanted) {
+    return std::to_string(std::count_if(demo.phone.begin(), demo.phone.end(),
+                                        [&](const Entry& e) { return wanted(e.order); }));
+  };
+  const std::string index = demo.index("phone");
+  BOOST_TEST(MustRun({"count", index, "--range=.."}).out == "3000\n");
+  const std::string first = demo.phone[5].order;
+  BOOST_TEST(MustRun({"count", index, "--prefix=25-", "--eq=" + first, "--range=30..", "--eq=no",
+                      "--prefix=1", "--range=9..1"})
+                 .out == count([](const std::string& p) { return p.substr(0, 3) == "25-"; }) +
+                             "\n" + count([&](const std::string& p) { return p == first; }) + "\n" +
+                             count([](const std::string& p) { return p >= "30"; }) + "\n0\n" +
+                             count([](const std::string& p) { return p[0] == '1'; }) + "\n0\n");
+  std::ofstream(demo.directory / "keys") << first << "\nno\n" << demo.phone[9].order;
+  BOOST_TEST(MustRun({"count", index, "--keys=" + demo.directory / "keys"}).out == "1\n0\n1\n");
+  const ToolResult none = RunTool({"count", index});
+  BOOST_TEST(none.exit_status == 2);
+  BOOST_TEST(none.err.find("--eq") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(keys_that_cannot_be_read_are_wrong_usage) {
+  const Demo demo("100");
+  const auto refused = [&](const std::string& index, const std::string& selector,
+                           const std::string& part) {
+    const ToolResult result = RunTool({"query", demo.index(index), selector});
+    BOOST_TEST(result.exit_status == 2, selector);
+    BOOST_TEST(result.out == "");
+    BOOST_TEST(result.err.find(part) != std::string::npos, result.err);
+  };
+  refused("nation", "--eq=256", "256");
+  refused("nation", "--eq=x", "x");
+  refused("nation", "--eq=", "--eq");
+  refused("nation", "--range=1-2", "LO..HI");
+  refused("nation", "--range=1..x", "1..x");
+  refused("nation_balance", "--eq=1", "--eq");
+  refused("nation_balance", "--prefix=1,2,3", "--prefix");
+  refused("phone", "--eq=\\xg0", "--eq");
+  std::ofstream(demo.directory / "keys") << "1\n2\nthree\n";
+  refused("nation", "--keys=" + demo.directory / "keys", "line 3");
+  BOOST_TEST(RunTool({"query", demo.index("nation"), "--keys=/nowhere"}).exit_status == 1);
+  BOOST_TEST(RunTool({"query", demo.index("nation")}).exit_status == 2);
+}
+
+BOOST_AUTO_TEST_CASE(long_results_are_paged_without_loss) {
+  // More entries than any page holds, thousands of them under one key.
+  const Demo demo("140000");
+  for (const bool reverse : {false, true}) {
+    for (const bool values : {false, true}) {
+      Entries expected = demo.nation;
+      if (reverse) std::reverse(expected.begin(), expected.end());
+      std::vector<std::string> more = {"--format=tsv"};
+      if (reverse) more.push_back("--reverse");
+      if (values) more.push_back("--db=" + demo.db());
+      const auto check = [&](std::vector<std::string> selectors, const Entries& wanted) {
+        selectors.insert(selectors.end(), more.begin(), more.end());
+        CheckEqual(demo.Query("nation", selectors).out, Tsv(wanted, values));
+      };
+      check({"--range=.."}, expected);
+      // Keys that are apart, so that each is a range of its own.
+      check({"--eq=9", "--eq=0", "--eq=24", "--eq=3"}, Where(expected, [](const Entry& e) {
+              return e.key == "0" || e.key == "3" || e.key == "9" || e.key == "24";
+            }));
+      for (const size_t limit : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097},
+                                 size_t{65535}, size_t{65536}, size_t{65537}, size_t{139999}}) {
+        check({"--range=..", "--limit=" + std::to_string(limit)},
+              Entries(expected.begin(), expected.begin() + static_cast<ptrdiff_t>(limit)));
+      }
+    }
+  }
+  // A file of keys, more than are asked for at a time.
+  std::string keys;
+  Entries expected;
+  for (size_t i = 0; i < demo.phone.size(); i += 37) {
+    keys += demo.phone[i].order + "\n";
+    expected.push_back(demo.phone[i]);
+  }
+  const Entries matches = Where(demo.phone, [&](const Entry& e) {
+    return std::binary_search(expected.begin(), expected.end(), e,
+                              [](const Entry& a, const Entry& b) { return a.order < b.order; });
+  });
+  CheckEqual(MustRun({"query", demo.index("phone"), "--keys=-", "--format=tsv"}, keys).out,
+             Tsv(matches, false));
+}
+
+BOOST_AUTO_TEST_CASE(json_is_one_object_a_line) {
+  const Demo demo("1000");
+  const auto check = [&](const std::string& index, const Entries& entries) {
+    std::string expected;
+    std::string with_values;
+    for (const Entry& entry : entries) {
+      const std::string both =
+          "{\"key\":" + entry.json + ",\"primary_key\":\"" + entry.primary_key + "\"";
+      expected += both + "}\n";
+      with_values += both + ",\"value\":\"" + entry.value + "\"}\n";
+    }
+    CheckEqual(demo.Query(index, {"--range=..", "--format=json"}).out, expected);
+    CheckEqual(demo.Query(index, {"--range=..", "--format=json", "--db=" + demo.db()}).out,
+               with_values);
+  };
+  check("phone", demo.phone);
+  check("nation", demo.nation);
+  check("nation_balance", demo.balance);
+}
+
+BOOST_AUTO_TEST_CASE(text_has_a_headline_and_aligned_columns) {
+  const Demo demo("1000");
+  const auto lines = demo.Query("phone", {"--range=.."}).lines();
+  BOOST_REQUIRE(lines.size() == 1001u);
+  BOOST_TEST(lines[0] == "key" + std::string(14, ' ') + "primary key");
+  for (size_t i = 1; i < lines.size(); ++i) {
+    BOOST_REQUIRE(lines[i] == demo.phone[i - 1].key + "  " + demo.phone[i - 1].primary_key);
+  }
+  const auto with_values = demo.Query("nation", {"--eq=3", "--db=" + demo.db()}).lines();
+  BOOST_REQUIRE(with_values.size() > 1);
+  const size_t column = with_values[0].find("value");
+  for (size_t i = 1; i < with_values.size(); ++i) {
+    const std::string value = with_values[i].substr(column);
+    BOOST_TEST(Field(value, 3) == "3", with_values[i]);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(keys_of_any_bytes_can_be_printed_and_asked_for) {
+  auto random = TestRandom();
+  TemporaryDirectory directory;
+  std::map<std::string, std::string> rows;
+  for (int byte = 0; byte < 256; ++byte) {
+    rows["pk" + std::string(1, static_cast<char>(byte))] =
+        std::string(1, static_cast<char>(byte)) + "|x" + std::string(1, static_cast<char>(byte));
+  }
+  for (int i = 0; i < 300; ++i) {
+    std::string bytes(random() % 12, '\0');
+    for (char& c : bytes) c = "\0\xff,\\.. \n\t'\"a\x80{}["[random() % 17];
+    rows[bytes + std::to_string(i)] = bytes;
+  }
+  WriteDb(directory / "db", [&](rocksdb::DB* db) {
+    for (const auto& [key, value] : rows) BOOST_REQUIRE(db->Put({}, key, value).ok());
+  });
+  MustRun({"build", "--db=" + directory / "db", "--out=" + directory / "out",
+           "--spec=all=value:bytes", "--spec=both=value[0:1]:bytes,key:bytes"});
+  MustRun({"verify", directory / "out/all", "--db=" + directory / "db"});
+  MustRun({"verify", directory / "out/both", "--db=" + directory / "db"});
+
+  Entries expected;
+  for (const auto& [key, value] : rows) expected.push_back({value, key, Escaped(value), "", value});
+  expected = Sorted(std::move(expected));
+  const std::string all = directory / "out/all";
+  CheckEqual(MustRun({"query", all, "--range=..", "--format=tsv", "--db=" + directory / "db"}).out,
+             Tsv(expected, true));
+  // What was printed can be asked for: one by one, and as a file.
+  std::string keys;
+  for (const Entry& entry : expected) keys += entry.key + "\n";
+  CheckEqual(MustRun({"query", all, "--keys=-", "--format=tsv"}, keys).out, Tsv(expected, false));
+  for (size_t i = 0; i < expected.size(); i += 11) {
+    const std::string& order = expected[i].order;
+    CheckEqual(MustRun({"query", all, "--format=tsv", "--eq=" + expected[i].key}).out,
+               Tsv(Where(expected, [&](const Entry& e) { return e.order == order; }), false));
+    CheckEqual(
+        MustRun({"query", all, "--format=tsv", "--prefix=" + expected[i].key}).out,
+        Tsv(Where(expected,
+                  [&](const Entry& e) { return e.order.compare(0, order.size(), order) == 0; }),
+            false));
+  }
+  // Composite keys: the comma inside a part is escaped.
+  const std::string both = directory / "out/both";
+  for (const std::string& line : MustRun({"query", both, "--range=..", "--format=tsv"}).lines()) {
+    const std::string key = line.substr(0, line.find('\t'));
+    const std::string primary_key = line.substr(line.find('\t') + 1);
+    BOOST_TEST(key.substr(key.find(',') + 1).find(',') == std::string::npos);
+    if (random() % 16 == 0) {
+      CheckEqual(MustRun({"query", both, "--format=tsv", "--eq=" + key}).out, line + "\n");
+    }
+  }
+  // Bytes that are no UTF-8 stay apart from text in JSON.
+  const std::string json = MustRun({"query", all, "--eq=\\xff|x\\xff", "--format=json"}).out;
+  BOOST_TEST(json == "{\"key\":{\"hex\":\"ff7c78ff\"},\"primary_key\":{\"hex\":\"706bff\"}}\n");
+  BOOST_TEST(MustRun({"query", all, "--eq=\\x0a|x\\x0a", "--format=json"}).out ==
+             "{\"key\":\"\\u000a|x\\u000a\",\"primary_key\":\"pk\\u000a\"}\n");
+}
+
+BOOST_AUTO_TEST_CASE(rows_that_changed_since_the_build_are_left_out_with_values) {
+  TemporaryDirectory directory;
+  const std::string db = directory / "db";
+  WriteDb(db, [](rocksdb::DB* db) {
+    for (int i = 100; i < 200; ++i) {
+      BOOST_REQUIRE(db->Put({}, std::to_string(i), std::to_string(i % 3)).ok());
+    }
+  });
+  const std::string index = directory / "index";
+  MustRun({"build", "--db=" + db, "--spec=value.field('|',0):u8", "--out=" + index});
+  WriteDb(db, [](rocksdb::DB* db) {
+    BOOST_REQUIRE(db->Put({}, "101", "0|moved").ok());
+    BOOST_REQUIRE(db->Delete({}, "104").ok());
+    BOOST_REQUIRE(db->Put({}, "105", "0|new text, same key").ok());
+  });
+  std::string expected;
+  for (const int key : {0, 1, 2}) {
+    for (int i = 100; i < 200; ++i) {
+      if (i % 3 != key || i == 101 || i == 104) continue;
+      expected += std::to_string(key) + "\t" + std::to_string(i) + "\t" +
+                  (i == 105 ? "0|new\\x20text,\\x20same\\x20key" : std::to_string(key)) + "\n";
+    }
+  }
+  const ToolResult fresh = MustRun({"query", index, "--range=..", "--format=tsv", "--db=" + db});
+  CheckEqual(fresh.out, expected);
+  BOOST_TEST(fresh.err.find("2 entries left out") != std::string::npos, fresh.err);
+  // The limit counts what is printed.
+  const ToolResult limited =
+      MustRun({"query", index, "--range=1..2", "--format=tsv", "--db=" + db, "--limit=2"});
+  BOOST_TEST(limited.out == "1\t100\t1\n1\t103\t1\n");
+  BOOST_TEST(MustRun({"query", index, "--range=..", "--format=tsv"}).lines().size() == 100u);
+}
+
+BOOST_AUTO_TEST_CASE(a_reader_that_goes_away_and_a_full_disk_end_a_query) {
+  const Demo demo("20000");
+  TemporaryDirectory directory;
+  const std::string err = directory / "err";
+  const std::vector<std::string> query = {"query", demo.index("phone"), "--range=..",
+                                          "--format=tsv"};
+  const std::string pipe = directory / "pipe";
+  BOOST_REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const pid_t child = StartTool(query, pipe, err);
+  const int reader = open(pipe.c_str(), O_RDONLY);
+  BOOST_REQUIRE(reader >= 0);
+  char some[100];
+  BOOST_TEST(read(reader, some, sizeof some) > 0);
+  close(reader);
+  BOOST_TEST(WaitForTool(child) == -SIGPIPE);
+  BOOST_TEST(ReadFile(err) == "");
+
+  if (std::filesystem::exists("/dev/full")) {
+    BOOST_TEST(WaitForTool(StartTool(query, "/dev/full", err)) == 1);
+    BOOST_TEST(ReadFile(err).find("standard output") != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,287 @@
+// The command line: builds, failures, and what is said about them.
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/test_random.h"
+#include "test/tools/run_tool.h"
+
+namespace cairn {
+namespace {
+
+// One line, from the tool, that says all of `parts`.
+void CheckComplaint(const ToolResult& result, int exit_status,
+                    const std::vector<std::string>& parts = {}) {
+  BOOST_TEST(result.exit_status == exit_status);
+  BOOST_TEST(result.out == "");
+  BOOST_TEST(result.err.compare(0, 7, "cairn: ") == 0, result.err);
+  BOOST_TEST(std::count(result.err.begin(), result.err.end(), '\n') == 1, result.err);
+  for (const std::string& part : parts) {
+    BOOST_TEST(result.err.find(part) != std::string::npos, "'" << part << "' in: " << result.err);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE(cli_test)
+
+BOOST_AUTO_TEST_CASE(help_and_version_go_to_standard_output) {
+  BOOST_TEST(MustRun({"--version"}).out.compare(0, 6, "cairn ") == 0);
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
+                                                    {"build", "--help"},
+                                                    {"query", "--help"},
+                                                    {"count", "--help"},
+                                                    {"inspect", "--help"},
+                                                    {"verify", "--help"},
+                                                    {"demo", "--help"}}) {
+    const ToolResult help = MustRun(arguments);
+    BOOST_TEST(help.out.find("Usage: cairn") != std::string::npos, help.out);
+    BOOST_TEST(help.err == "");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(wrong_usage_is_one_line_and_exit_status_2) {
+  TemporaryDirectory directory;
+  const std::string out = "--out=" + directory / "index";
+  CheckComplaint(RunTool({}), 2);
+  CheckComplaint(RunTool({"frobnicate"}), 2, {"frobnicate"});
+  CheckComplaint(RunTool({"query"}), 2, {"INDEX"});
+  CheckComplaint(RunTool({"query", "x", "--frob"}), 2, {"--frob"});
+  CheckComplaint(RunTool({"query", "x", "--format=xml"}), 2, {"xml"});
+  CheckComplaint(RunTool({"query", "x", "--limit=-1"}), 2, {"--limit"});
+  CheckComplaint(RunTool({"query", "x", "--limit=many"}), 2, {"--limit"});
+  CheckComplaint(RunTool({"demo"}), 2, {"DIR"});
+  CheckComplaint(RunTool({"demo", "x", "--rows=-1"}), 2, {"--rows"});
+  CheckComplaint(RunTool({"build", "--db=x", out}), 2, {"--spec"});
+  CheckComplaint(RunTool({"build", "--db=x", "--spec=value:text"}), 2, {"--out"});
+  CheckComplaint(RunTool({"build", "--spec=value:text", out}), 2,
+                 {"--db", "--checkpoint", "--sst"});
+  CheckComplaint(RunTool({"build", "--db=x", "--checkpoint=y", "--spec=value:text", out}), 2,
+                 {"--db", "--checkpoint"});
+  CheckComplaint(RunTool({"build", "--db=x", "--spec=value", out}), 2, {"value"});
+  CheckComplaint(RunTool({"build", "--db=x", "--spec=value[0:4]:u32", out}), 2, {"u32"});
+  CheckComplaint(RunTool({"build", "--db=x", "--spec=value:text", out, "--nulls=middle"}), 2,
+                 {"middle"});
+  CheckComplaint(RunTool({"build", "--db=x", "--spec=value:text", out, "--threads=0"}), 2,
+                 {"--threads"});
+  // Several specs need names, each its own.
+  CheckComplaint(RunTool({"build", "--db=x", "--spec=a=value:text", "--spec=value:text", out}), 2,
+                 {"name"});
+  CheckComplaint(RunTool({"build", "--db=x", "--spec=a=value:text", "--spec=a=key:text", out}), 2,
+                 {"'a'"});
+  CheckComplaint(RunTool({"build", "--db=x", "--spec=a=value:text", "--spec=..=key:text", out}), 2,
+                 {"name"});
+  BOOST_TEST(!std::filesystem::exists(directory / "index"));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_there_is_a_failure_with_exit_status_1) {
+  TemporaryDirectory directory;
+  const std::string nowhere = directory / "nowhere";
+  CheckComplaint(RunTool({"query", nowhere, "--eq=1"}), 1, {nowhere});
+  CheckComplaint(RunTool({"count", nowhere, "--eq=1"}), 1, {nowhere});
+  CheckComplaint(RunTool({"inspect", nowhere}), 1, {nowhere});
+  CheckComplaint(RunTool({"verify", nowhere}), 1, {nowhere});
+  CheckComplaint(
+      RunTool({"build", "--db=" + nowhere, "--spec=value:text", "--out=" + directory / "index"}), 1,
+      {nowhere});
+  BOOST_TEST(!std::filesystem::exists(directory / "index"));
+  BOOST_TEST(!std::filesystem::exists(nowhere));
+  CheckComplaint(RunTool({"demo", "/dev/null/db", "--rows=1"}), 1, {"/dev/null/db"});
+}
+
+BOOST_AUTO_TEST_CASE(a_failed_build_leaves_nothing_and_names_the_row) {
+  TemporaryDirectory directory;
+  WriteDb(directory / "db", [](rocksdb::DB* db) {
+    BOOST_REQUIRE(db->Put({}, "good", "12").ok());
+    BOOST_REQUIRE(db->Put({}, "the-bad-row", "twelve").ok());
+    BOOST_REQUIRE(db->Put({}, "other", "12").ok());
+  });
+  const std::string db = "--db=" + directory / "db";
+  const std::string index = directory / "index";
+  const std::string spec = "--spec=value.field('|',0):u32";
+  const auto build = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"build", db, "--out=" + index};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunTool(arguments);
+  };
+  const auto last_line = [](ToolResult result) {  // behind the progress
+    result.err.pop_back();
+    result.err = result.err.substr(result.err.rfind('\n') + 1) + "\n";
+    return result;
+  };
+  CheckComplaint(last_line(build({spec})), 1, {"the-bad-row"});
+  CheckComplaint(last_line(build({spec + ",on_error=fail", "--on-error=skip"})), 1,
+                 {"the-bad-row"});
+  CheckComplaint(last_line(build({"--spec=a=value.field('|',0):u32", "--spec=b=value:text"})), 1,
+                 {"the-bad-row"});
+  BOOST_TEST(!std::filesystem::exists(index));
+
+  const ToolResult skipped = build({spec, "--on-error=skip"});
+  BOOST_TEST(skipped.exit_status == 0);
+  BOOST_TEST(skipped.out.find("the-bad-row") != std::string::npos, skipped.out);
+  BOOST_TEST(MustRun({"count", index, "--range=.."}).out == "2\n");
+
+  // The index that is there survives a build that fails.
+  CheckComplaint(last_line(build({spec, "--on-error=skip", "--unique"})), 1, {"good", "other"});
+  BOOST_TEST(MustRun({"count", index, "--eq=12"}).out == "2\n");
+  BOOST_TEST(build({spec + ",unique=false", "--on-error=skip", "--unique"}).exit_status == 0);
+  BOOST_TEST(MustRun({"inspect", index}).out.find("version           2\n") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(options_hold_for_specs_that_do_not_say_so_themselves) {
+  TemporaryDirectory directory;
+  WriteDb(directory / "db", [](rocksdb::DB* db) {
+    BOOST_REQUIRE(db->Put({}, "1", "x|red").ok());
+    BOOST_REQUIRE(db->Put({}, "2", "x").ok());
+    rocksdb::ColumnFamilyHandle* other = nullptr;
+    BOOST_REQUIRE(db->CreateColumnFamily({}, "other", &other).ok());
+    BOOST_REQUIRE(db->Put({}, other, "3", "x|blue").ok());
+    BOOST_REQUIRE(db->DestroyColumnFamilyHandle(other).ok());
+  });
+  MustRun({"build", "--db=" + directory / "db", "--out=" + directory / "out", "--cf=other",
+           "--nulls=last", "--spec=a=value.field('|',1):text",
+           "--spec=b=value.field('|',1):text, cf=default",
+           "--spec=c=value.field('|',1):text, cf='default', nulls=skip"});
+  const auto entries = [&](const std::string& name) {
+    return MustRun({"query", directory / "out/" + name, "--range=..", "--format=tsv"}).out;
+  };
+  BOOST_TEST(entries("a") == "blue\t3\n");
+  BOOST_TEST(entries("b") == "red\t1\n\\N\t2\n");
+  BOOST_TEST(entries("c") == "red\t1\n");
+}
+
+BOOST_AUTO_TEST_CASE(progress_goes_to_standard_error_in_plain_lines) {
+  TemporaryDirectory directory;
+  MustRun({"demo", directory / "db", "--rows=3000"});
+  const ToolResult built = MustRun(
+      {"build", "--db=" + directory / "db", "--cf=customer", "--threads=2", "--memory-budget=64M",
+       "--spec=value.field('|',4):text", "--out", directory / "index"});
+  BOOST_TEST(built.err.find("cairn: scanning rows") == 0u, built.err);
+  BOOST_TEST(built.err.find('\r') == std::string::npos);
+  BOOST_TEST(built.out.find("3,000 entries of 3,000 rows") != std::string::npos, built.out);
+}
+
+BOOST_AUTO_TEST_CASE(inspect_shows_spec_counts_and_sections) {
+  TemporaryDirectory directory;
+  MustRun({"demo", directory / "db", "--rows=2000"});
+  MustRun({"build", "--db=" + directory / "db", "--cf=customer",
+           "--spec=n=value.field('|', 3) : u8", "--out=" + directory / "index"});
+  const std::string text = MustRun({"inspect", directory / "index"}).out;
+  for (const char* part :
+       {"n=value.field('|',3):u8", "customer", "rows              2,000\n",
+        "entries           2,000\n", "distinct keys     25\n", "version           1\n",
+        "sequence number", "database id", ".run", ".tbl", "checksums         good\n"}) {
+    BOOST_TEST(text.find(part) != std::string::npos, "'" << part << "' in:\n" << text);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_demo_follows_from_its_seed) {
+  TemporaryDirectory directory;
+  const auto demo = [&](const std::string& name, const std::string& seed, const char* rows) {
+    const ToolResult result = MustRun({"demo", directory / name, "--seed=" + seed, rows});
+    BOOST_TEST(result.out.find("cairn build") != std::string::npos);
+  };
+  demo("a", "7", "--rows=2500");
+  demo("b", "7", "--rows=2500");
+  demo("c", "8", "--rows=2500");
+  demo("none", "8", "--rows=0");
+  for (const char* column_family : {"customer", "orders", "profile"}) {
+    const auto a = ReadRows(directory / "a", column_family);
+    BOOST_TEST(a.size() == (column_family == std::string("orders") ? 2498u : 2500u));
+    BOOST_CHECK(a == ReadRows(directory / "b", column_family));
+    BOOST_CHECK(a != ReadRows(directory / "c", column_family));
+    BOOST_TEST(ReadRows(directory / "none", column_family).empty());
+  }
+  // A database that is there is not touched.
+  CheckComplaint(RunTool({"demo", directory / "a"}), 1, {directory / "a"});
+  BOOST_TEST(ReadRows(directory / "a", "customer").size() == 2500u);
+}
+
+BOOST_AUTO_TEST_CASE(verify_tells_what_differs) {
+  TemporaryDirectory directory;
+  const std::string db = directory / "db";
+  WriteDb(db, [](rocksdb::DB* db) {
+    for (int i = 0; i < 500; ++i) {
+      BOOST_REQUIRE(db->Put({}, "row" + std::to_string(i), std::to_string(i % 10)).ok());
+    }
+  });
+  const std::string index = directory / "index";
+  MustRun({"build", "--db=" + db, "--spec=value.field('|',0):u8", "--out=" + index});
+  MustRun({"verify", index});
+  MustRun({"verify", index, "--db=" + db});
+  MustRun({"verify", index, "--checkpoint=" + db});
+
+  WriteDb(db, [](rocksdb::DB* db) {
+    BOOST_REQUIRE(db->Put({}, "row123", "77").ok());
+    BOOST_REQUIRE(db->Delete({}, "row321").ok());
+    BOOST_REQUIRE(db->Put({}, "row-new", "5").ok());
+  });
+  MustRun({"verify", index});  // in itself it is still good
+  const ToolResult differs = RunTool({"verify", index, "--db=" + db});
+  BOOST_TEST(differs.exit_status == 1);
+  for (const char* row : {"row123", "row321", "row-new"}) {
+    BOOST_TEST(differs.out.find(row) != std::string::npos, differs.out);
+  }
+  BOOST_TEST(differs.out.find("row124") == std::string::npos);
+  const ToolResult first = RunTool({"verify", index, "--db=" + db, "--most=1"});
+  BOOST_TEST(first.exit_status == 1);
+  BOOST_TEST(first.lines().size() == 2u);
+
+  for (const auto& file : std::filesystem::directory_iterator(index)) {
+    if (file.path().extension() != ".run") continue;
+    std::fstream stream(file.path(), std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(-10, std::ios::end);
+    const int byte = stream.peek();
+    stream.seekp(-10, std::ios::end);
+    stream.put(static_cast<char>(byte ^ 1));
+  }
+  const ToolResult damaged = RunTool({"verify", index});
+  BOOST_TEST(damaged.exit_status == 1);
+  BOOST_TEST(damaged.out.find(".run") != std::string::npos, damaged.out);
+  CheckComplaint(RunTool({"query", index, "--eq=1"}), 1, {".run"});
+}
+
+BOOST_AUTO_TEST_CASE(an_index_of_another_database_is_refused) {
+  TemporaryDirectory directory;
+  MustRun({"demo", directory / "db", "--rows=100"});
+  MustRun({"demo", directory / "other", "--rows=100"});
+  MustRun({"build", "--db=" + directory / "db", "--cf=customer", "--spec=value.field('|',4):text",
+           "--out=" + directory / "index"});
+  const std::string other = "--db=" + directory / "other";
+  CheckComplaint(RunTool({"verify", directory / "index", other}), 1);
+  CheckComplaint(RunTool({"query", directory / "index", "--range=..", other}), 1);
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupted_build_leaves_the_directory_as_it_was) {
+  TemporaryDirectory directory;
+  MustRun({"demo", directory / "db", "--rows=200000"});
+  const std::string index = directory / "index";
+  bool interrupted = false;
+  bool there = false;
+  for (int delay = 1; delay <= 4096 && !(interrupted && there); delay *= 2) {
+    const pid_t child = StartTool(
+        {"build", "--db=" + directory / "db", "--cf=profile", "--threads=1",
+         "--spec=value.json('/address/city'):text,value.json('/age'):u8", "--out=" + index},
+        directory / "out", directory / "err");
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay));
+    kill(child, SIGINT);
+    const int exit_status = WaitForTool(child);
+    if (exit_status == -SIGINT) continue;  // before the tool got to listen
+    BOOST_REQUIRE_MESSAGE(exit_status == 0 || exit_status == 130,
+                          exit_status << ": " << ReadFile(directory / "err"));
+    if (exit_status == 130) {
+      interrupted = true;
+      BOOST_TEST(ReadFile(directory / "err").find("cairn: interrupted\n") != std::string::npos);
+    }
+    there |= exit_status == 0;
+    BOOST_TEST(std::filesystem::exists(index) == there);
+    if (there) MustRun({"verify", index});
+  }
+  BOOST_TEST(interrupted);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rocksdb/db.h"
+
+namespace cairn::bench {
+
+// A RocksDB of `rows` rows in a temporary directory, removed at the end: 16-byte primary keys (the
+// rank as 16 decimal digits), values of 100 bytes whose first 8 are a random big-endian u64, all
+// distinct. Two more column families hold what people make by hand today: `by_value` with keys
+// value||primary key and empty values, and `value_to_key` with the value as key and the primary key
+// as value. All compacted and uncompressed, with a block cache that holds everything.
+class BenchDatabase {
+ public:
+  // The database of this process with so many rows; made at the first call.
+  static BenchDatabase& Get(uint64_t rows);
+  // Closes and removes all of them. Called by main, as long as RocksDB's own globals live.
+  static void RemoveAll();
+  ~BenchDatabase();
+  BenchDatabase(const BenchDatabase&) = delete;
+  BenchDatabase& operator=(const BenchDatabase&) = delete;
+
+  rocksdb::DB* db() { return db_.get(); }
+  rocksdb::ColumnFamilyHandle* rows_family() { return families_[0]; }
+  rocksdb::ColumnFamilyHandle* by_value() { return families_[1]; }
+  rocksdb::ColumnFamilyHandle* value_to_key() { return families_[2]; }
+  const std::string& directory() const { return directory_; }
+
+  // Row i's indexed value and primary key.
+  static uint64_t Value(uint64_t i);
+  static std::string PrimaryKey(uint64_t i);
+  // 8 big-endian bytes.
+  static std::string BigEndian(uint64_t value);
+
+ private:
+  static std::map<uint64_t, std::unique_ptr<BenchDatabase>>& Databases();
+  explicit BenchDatabase(uint64_t rows);
+  void LoadRows(uint64_t rows);
+  void LoadIndexes(uint64_t rows);
+
+  std::string directory_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> families_;
+};
+
+// The number of rows that benchmarks over a database use: CAIRN_BENCH_ROWS, or `otherwise`.
+uint64_t BenchRows(uint64_t otherwise);
+
+}  // namespace cairn::bench

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "cairn/secondary_index.h"
+
+namespace cairn::tools {
+
+// Shows a build's progress on standard error: a bar that is drawn over on a terminal; elsewhere a
+// line when a phase begins, and then one every few seconds.
+class BuildProgress {
+ public:
+  BuildProgress();
+  // Removes the bar.
+  ~BuildProgress();
+  BuildProgress(const BuildProgress&) = delete;
+  BuildProgress& operator=(const BuildProgress&) = delete;
+
+  void Show(const Progress& progress);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const bool terminal_;
+  std::optional<Progress::Phase> phase_;
+  Clock::time_point phase_start_;
+  Clock::time_point last_line_;
+  size_t drawn_ = 0;  // characters of the bar that stands on the terminal
+};
+
+}  // namespace cairn::tools

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/snapshot_source.h"
+
+namespace cairn::tools {
+
+// What a command line asks for. Gives the process's exit status: kGood, or kDifferent where a check
+// found something.
+using Action = std::function<absl::StatusOr<int>()>;
+
+inline constexpr int kGood = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kDifferent = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kInterrupted = 130;  // as a shell says it: 128 + SIGINT
+
+// Each adds one command to `app`; when that command is on the command line, *action is set to what
+// it does. One file a command, <name>_command.cc.
+void AddBuildCommand(CLI::App* app, Action* action);
+void AddQueryCommand(CLI::App* app, Action* action);
+void AddCountCommand(CLI::App* app, Action* action);
+void AddInspectCommand(CLI::App* app, Action* action);
+void AddVerifyCommand(CLI::App* app, Action* action);
+void AddDemoCommand(CLI::App* app, Action* action);
+
+// An error of whoever wrote the command line: kUsage instead of kFailed.
+absl::Status UsageError(std::string_view message);
+bool IsUsageError(const absl::Status& status);
+
+// Set once the user asked to stop (SIGINT, SIGTERM).
+const std::atomic<bool>& Interrupted();
+
+// An option that may come many times, with one value each time, in any form: an empty one too, and
+// one that starts with a dash.
+CLI::Option* AddValues(CLI::App* app, const std::string& name, const std::string& type,
+                       const std::string& description);
+
+// Where rows are read from: --db, --checkpoint or --sst.
+struct SourceOptions {
+  std::string db;
+  std::string checkpoint;
+  std::vector<std::string> sst;
+
+  bool given() const { return !db.empty() || !checkpoint.empty() || !sst.empty(); }
+};
+
+// Adds the three options, of which a command line has at most one.
+void AddSourceOptions(CLI::App* app, SourceOptions* options);
+
+// Opens what was given; requires that something be.
+absl::StatusOr<std::unique_ptr<SnapshotSource>> OpenSource(const SourceOptions& options,
+                                                           const std::string& column_family);
+
+}  // namespace cairn::tools

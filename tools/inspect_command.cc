@@ -1,0 +1,67 @@
+// cairn inspect: what an index is and what its files hold.
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "cairn/secondary_index.h"
+#include "tools/command.h"
+#include "tools/output.h"
+
+namespace cairn::tools {
+namespace {
+
+void Line(const char* name, const std::string& value, Output* output) {
+  output->Write(absl::StrFormat("%-17s %s\n", name, value));
+}
+
+std::string Size(uint64_t bytes) {
+  return bytes < 1024 ? WithUnit(bytes)
+                      : absl::StrFormat("%s (%s B)", WithUnit(bytes), WithCommas(bytes));
+}
+
+absl::StatusOr<int> RunInspect(const std::string& directory) {
+  // Opening checks headers, sizes and every section's checksum.
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = SecondaryIndex::Open(directory);
+  if (!index.ok()) return index.status();
+  absl::StatusOr<IndexStats> stats = (*index)->Stats();
+  if (!stats.ok()) return stats.status();
+  uint64_t bytes = 0;
+  for (const IndexStats::Section& section : stats->sections) bytes += section.bytes;
+
+  Output output;
+  Line("index", directory, &output);
+  Line("spec", (*index)->spec().ToString(), &output);
+  Line("column family", (*index)->spec().column_family, &output);
+  Line("physical keys", KeyKindName((*index)->codec().kind()), &output);
+  Line("rows", WithCommas(stats->rows), &output);
+  Line("entries", WithCommas(stats->entries), &output);
+  Line("distinct keys", WithCommas(stats->distinct_keys), &output);
+  Line("version", std::to_string(stats->version), &output);
+  Line("sequence number", std::to_string(stats->sequence), &output);
+  Line("database id", stats->database_id.empty() ? "(none)" : stats->database_id, &output);
+  Line("searched with",
+       absl::StrFormat("%s, %s in memory", stats->ordered_index,
+                       WithUnit(stats->ordered_index_bytes)),
+       &output);
+  Line("sections", Size(bytes), &output);
+  for (const IndexStats::Section& section : stats->sections) {
+    output.Write(
+        absl::StrFormat("  %-20s %-16s %s\n", section.file, section.name, Size(section.bytes)));
+  }
+  Line("checksums", "good", &output);
+  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  return kGood;
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App* app, Action* action) {
+  auto directory = std::make_shared<std::string>();
+  CLI::App* command = app->add_subcommand(
+      "inspect", "Prints what an index is, what its files hold, and checks their checksums");
+  command->add_option("INDEX", *directory, "The index's directory")->required();
+  command->callback(
+      [directory, action] { *action = [directory] { return RunInspect(*directory); }; });
+}
+
+}  // namespace cairn::tools
