@@ -101,8 +101,10 @@ std::string FileEdit(const SstPlacement& file) {
   PutVarint(&edit, static_cast<uint32_t>(file.level));
   PutVarint(&edit, file.number);
   PutVarint(&edit, file.bytes);
-  // The outermost internal keys that these user keys can have.
-  PutInternalKey(&edit, file.smallest, kMaxSequenceNumber, kTypeRangeDeletion);
+  // The outermost internal keys that these user keys can have. RocksDB takes bounds for keys while
+  // it walks range deletions, and for them to be told apart, as keys are, those of two files must
+  // not be equal.
+  PutInternalKey(&edit, file.smallest, kMaxSequenceNumber - file.number, kTypeRangeDeletion);
   if (file.largest_is_excluded) {
     PutInternalKey(&edit, file.largest, kMaxSequenceNumber, kTypeRangeDeletion);
   } else {
