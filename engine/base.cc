@@ -81,13 +81,20 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::string& direc
 absl::StatusOr<std::shared_ptr<const Base>> Base::Open(const std::string& directory,
                                                        const OpenOptions& options) {
   std::shared_ptr<const Base> base;
+  bool manifest_read = false;
   const absl::Status status =
       OpenCurrentVersion(directory, [&](const Manifest& manifest) -> absl::Status {
+        manifest_read = true;
         absl::StatusOr<std::shared_ptr<const Base>> opened =
             OpenVersion(directory, manifest, options);
         if (opened.ok()) base = *std::move(opened);
         return opened.status();
       });
+  if (absl::IsNotFound(status) && manifest_read) {
+    return absl::DataLossError(
+        absl::StrFormat("index '%s': a file that its manifest names is missing: %s", directory,
+                        std::string(status.message())));
+  }
   if (!status.ok()) return status;
   return base;
 }

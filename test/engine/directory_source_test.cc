@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_SUITE(directory_source_test)
 
 BOOST_AUTO_TEST_CASE(checkpoints_of_every_compression_are_read_and_not_written_to) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   for (const rocksdb::CompressionType type : rocksdb::GetSupportedCompressions()) {
     rocksdb::Options options;
     options.compression = type;
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(checkpoints_of_every_compression_are_read_and_not_written_t
 
 BOOST_AUTO_TEST_CASE(a_log_that_was_never_flushed_is_read_fully) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.avoid_flush_during_shutdown = true;
   Rows expected;
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_log_that_was_never_flushed_is_read_fully) {
 
 BOOST_AUTO_TEST_CASE(leftovers_of_deleted_files_stay) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   { CheckOk(OpenDb(temp / "db")->Put(rocksdb::WriteOptions(), "a", "b")); }
   std::ofstream(temp / "db/000099.sst.trash") << "trash";
   CheckDirectory(temp / "db", {{"a", "b", {}}}, &random);
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(leftovers_of_deleted_files_stay) {
 
 BOOST_AUTO_TEST_CASE(one_of_many_column_families_is_opened) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   std::map<std::string, Rows> expected;
   {
     const auto db = OpenDb(temp / "db");
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(one_of_many_column_families_is_opened) {
 
 BOOST_AUTO_TEST_CASE(values_in_blob_files_are_read) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.enable_blob_files = true;
   options.min_blob_size = 50;
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(values_in_blob_files_are_read) {
 
 BOOST_AUTO_TEST_CASE(wide_columns_are_read) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   Rows expected;
   {
     const auto db = OpenDb(temp / "db");
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(wide_columns_are_read) {
 
 BOOST_AUTO_TEST_CASE(merge_operators_come_from_the_stored_options) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   for (const std::string name : {"{id=StringAppendOperator;delimiter=|}", "uint64add"}) {
     rocksdb::Options options;
     options.merge_operator = MakeOperator(name);
@@ -214,7 +214,7 @@ BOOST_AUTO_TEST_CASE(merge_operators_come_from_the_stored_options) {
 
 BOOST_AUTO_TEST_CASE(an_unknown_merge_operator_is_refused_by_name_unless_it_is_given) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.merge_operator = std::make_shared<Lengths>();
   options.avoid_flush_during_shutdown = true;
@@ -249,7 +249,7 @@ BOOST_AUTO_TEST_CASE(an_unknown_merge_operator_is_refused_by_name_unless_it_is_g
 
 BOOST_AUTO_TEST_CASE(without_stored_options_files_name_their_merge_operator) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   for (const std::string name : {"uint64add", "StringAppendOperator"}) {
     rocksdb::Options options;
     options.merge_operator = MakeOperator(name);
@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(without_stored_options_files_name_their_merge_operator) {
 
 BOOST_AUTO_TEST_CASE(a_directory_without_options_is_read_with_the_default_ones) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   Rows expected;
   {
     const auto db = OpenDb(temp / "db");
@@ -303,7 +303,7 @@ BOOST_AUTO_TEST_CASE(a_directory_without_options_is_read_with_the_default_ones) 
 
 BOOST_AUTO_TEST_CASE(options_that_matter_to_writers_do_not_stop_readers) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(3));
   options.memtable_factory.reset(rocksdb::NewHashSkipListRepFactory());
@@ -330,7 +330,7 @@ BOOST_AUTO_TEST_CASE(options_that_matter_to_writers_do_not_stop_readers) {
 
 BOOST_AUTO_TEST_CASE(the_log_is_looked_for_where_it_belongs_to_this_state) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.wal_dir = temp / "wal";
   options.avoid_flush_during_shutdown = true;
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(the_log_is_looked_for_where_it_belongs_to_this_state) {
 
 BOOST_AUTO_TEST_CASE(a_restored_backup_is_read) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db");
   Fill(db.get(), 3000, &random);
   rocksdb::BackupEngine* made = nullptr;
@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(a_restored_backup_is_read) {
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_has_the_identity_of_its_database) {
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db");
   CheckOk(db->Put(rocksdb::WriteOptions(), "a", "b"));
   Checkpoint(db.get(), temp / "cp");
@@ -378,13 +378,13 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_has_the_identity_of_its_database) {
 
 BOOST_AUTO_TEST_CASE(an_empty_database_has_no_rows) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   { OpenDb(temp / "db"); }
   CheckDirectory(temp / "db", {}, &random);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_a_database_is_refused) {
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   BOOST_TEST(absl::IsNotFound(SnapshotSource::FromDirectory(temp / "nowhere").status()));
   BOOST_TEST(!std::filesystem::exists(temp / "nowhere"));
   std::filesystem::create_directory(temp / "empty");
@@ -406,7 +406,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_a_database_is_refused) {
 
 BOOST_AUTO_TEST_CASE(a_missing_file_is_an_error_and_not_a_smaller_result) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   std::string name;
   {
     const auto db = OpenDb(temp / "db");
@@ -423,7 +423,7 @@ BOOST_AUTO_TEST_CASE(a_missing_file_is_an_error_and_not_a_smaller_result) {
 }
 
 BOOST_AUTO_TEST_CASE(other_orders_are_refused_by_name) {
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   static const Backwards backwards;
   for (const rocksdb::Comparator* comparator : {static_cast<const rocksdb::Comparator*>(&backwards),
                                                 rocksdb::ReverseBytewiseComparator()}) {
@@ -451,7 +451,7 @@ BOOST_AUTO_TEST_CASE(other_orders_are_refused_by_name) {
 
 BOOST_AUTO_TEST_CASE(a_column_family_in_byte_order_is_read_beside_others) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.comparator = rocksdb::ReverseBytewiseComparator();
   {
@@ -470,7 +470,7 @@ BOOST_AUTO_TEST_CASE(a_column_family_in_byte_order_is_read_beside_others) {
 
 BOOST_AUTO_TEST_CASE(hostile_option_and_manifest_files_are_errors) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   { CheckOk(OpenDb(temp / "db")->Put(rocksdb::WriteOptions(), "a", "b")); }
   std::vector<std::string> damaged;
   for (const auto& entry : std::filesystem::directory_iterator(temp / "db")) {

@@ -21,27 +21,9 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/merge_operator.h"
+#include "test/temporary_directory.h"
 
 namespace cairn {
-
-// A directory of one test's own.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string path = (std::filesystem::temp_directory_path() / "cairn-test-XXXXXX").string();
-    BOOST_REQUIRE(mkdtemp(path.data()) != nullptr);
-    path_ = path;
-  }
-  ~TemporaryDirectory() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 struct Row {
   std::string key;

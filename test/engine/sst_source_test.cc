@@ -49,7 +49,7 @@ void WriteSst(const std::string& path, const std::map<std::string, Entry>& entri
 void CheckFiles(const std::string& directory, const Files& files, const Rows& expected,
                 std::mt19937_64* random, const rocksdb::Options* options = nullptr) {
   const auto before = DirectoryState(directory);
-  const TempDirectory scratch;
+  const TemporaryDirectory scratch;
   {
     const auto source = OrDie(SnapshotSource::FromSstFiles(files, scratch.path(), options));
     CheckSource(*source, expected, random);
@@ -72,7 +72,7 @@ void CheckFiles(const std::string& directory, const Files& files, const Rows& ex
 
 // The files are refused, and leave nothing behind.
 absl::Status Refused(const Files& files, const rocksdb::Options* options = nullptr) {
-  const TempDirectory scratch;
+  const TemporaryDirectory scratch;
   const absl::Status status = SnapshotSource::FromSstFiles(files, scratch.path(), options).status();
   BOOST_TEST(!status.ok());
   BOOST_TEST(fs::is_empty(scratch.path()));
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_SUITE(sst_source_test)
 
 BOOST_AUTO_TEST_CASE(one_file_is_read) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   std::map<std::string, Entry> entries;
   std::map<std::string, std::string> model;
   for (int i = 0; i < 20000; ++i) {
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(one_file_is_read) {
 BOOST_AUTO_TEST_CASE(later_files_of_a_writer_win_with_tombstones_and_range_deletions) {
   std::mt19937_64 random = TestRandom();
   for (int round = 0; round < 30; ++round) {
-    const TempDirectory temp;
+    const TemporaryDirectory temp;
     std::map<std::string, std::string> model;
     Files files;
     const bool ranges = round % 3 != 0;
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(later_files_of_a_writer_win_with_tombstones_and_range_delet
 
 BOOST_AUTO_TEST_CASE(the_order_given_and_not_that_of_names_decides) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   WriteSst(temp / "a.sst", {{"k", {Entry::kPut, "of a"}}, {"z", {}}});
   WriteSst(temp / "b.sst", {{"k", {Entry::kPut, "of b"}}}, {{"l", "zz"}});
   CheckFiles(temp.path(), {temp / "a.sst", temp / "b.sst"}, {{"k", "of b", {}}}, &random);
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(the_order_given_and_not_that_of_names_decides) {
 
 BOOST_AUTO_TEST_CASE(range_deletions_reach_keys_of_any_length) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const std::string longest(70000, '\xFF');
   const std::string mark(64, '\xFF');
   WriteSst(temp / "old.sst", {{"", {}}, {"a", {}}, {mark, {}}, {longest, {}}});
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(range_deletions_reach_keys_of_any_length) {
 
 BOOST_AUTO_TEST_CASE(many_files_that_do_not_overlap_share_a_level) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   std::map<std::string, std::string> model;
   Files files;
   for (int f = 0; f < 200; ++f) {
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(many_files_that_do_not_overlap_share_a_level) {
 BOOST_AUTO_TEST_CASE(the_files_of_a_database_are_ordered_by_sequence_number) {
   std::mt19937_64 random = TestRandom();
   for (int round = 0; round < 4; ++round) {
-    const TempDirectory temp;
+    const TemporaryDirectory temp;
     rocksdb::Options options = SmallFiles();
     options.disable_auto_compactions = round == 3;  // overlapping files of the first level only
     const auto db = OpenDb(temp / "db", options);
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(the_files_of_a_database_are_ordered_by_sequence_number) {
 
 BOOST_AUTO_TEST_CASE(an_exported_column_family_is_read) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db", SmallFiles());
   rocksdb::ColumnFamilyHandle* family = nullptr;
   CheckOk(db->CreateColumnFamily(SmallFiles(), "exported", &family));
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(an_exported_column_family_is_read) {
 
 BOOST_AUTO_TEST_CASE(a_database_file_is_refused_beside_what_it_was_compacted_to) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db", SmallFiles());
   const auto copy_files = [&](const std::string& to) {
     fs::create_directory(temp / to);
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(a_database_file_is_refused_beside_what_it_was_compacted_to)
 
 BOOST_AUTO_TEST_CASE(range_deletions_of_a_database_are_read_from_one_file_and_refused_from_more) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options = SmallFiles();
   options.disable_auto_compactions = true;
   const auto db = OpenDb(temp / "db", options);
@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(range_deletions_of_a_database_are_read_from_one_file_and_re
 
 BOOST_AUTO_TEST_CASE(files_of_a_writer_and_of_a_database_must_not_overlap) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db");
   for (const char* key : {"a", "c", "e"}) CheckOk(db->Put(rocksdb::WriteOptions(), key, "db"));
   CheckOk(db->Flush(rocksdb::FlushOptions()));
@@ -371,7 +371,7 @@ BOOST_AUTO_TEST_CASE(files_of_a_writer_and_of_a_database_must_not_overlap) {
 
 BOOST_AUTO_TEST_CASE(files_of_two_databases_must_not_overlap) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   Files files;
   for (const char* name : {"one", "two", "three"}) {
     const auto db = OpenDb(temp / name);
@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE(files_of_two_databases_must_not_overlap) {
 
 BOOST_AUTO_TEST_CASE(ingested_files_keep_the_number_that_was_written_into_them) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options;
   options.disable_auto_compactions = true;
   const auto db = OpenDb(temp / "db", options);
@@ -409,7 +409,7 @@ BOOST_AUTO_TEST_CASE(ingested_files_keep_the_number_that_was_written_into_them) 
 
 BOOST_AUTO_TEST_CASE(merge_operands_need_an_operator_that_is_known) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto number = [](char n) { return std::string(1, n) + std::string(7, '\0'); };
   rocksdb::Options adding;
   adding.merge_operator = MakeOperator("uint64add");
@@ -446,7 +446,7 @@ BOOST_AUTO_TEST_CASE(merge_operands_need_an_operator_that_is_known) {
 
 BOOST_AUTO_TEST_CASE(wide_columns_are_read) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   const auto db = OpenDb(temp / "db", SmallFiles());
   for (int i = 0; i < 3000; ++i) {
     const std::string city = RandomValue(&random);
@@ -461,7 +461,7 @@ BOOST_AUTO_TEST_CASE(wide_columns_are_read) {
 
 BOOST_AUTO_TEST_CASE(values_in_blob_files_are_an_error_and_not_garbage) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options options = SmallFiles();
   options.enable_blob_files = true;
   options.min_blob_size = 100;
@@ -489,7 +489,7 @@ BOOST_AUTO_TEST_CASE(values_in_blob_files_are_an_error_and_not_garbage) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_set_of_sst_files_is_refused) {
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   BOOST_TEST(absl::IsInvalidArgument(Refused({})));
   BOOST_TEST(absl::IsNotFound(Refused({temp / "missing.sst"})));
   BOOST_TEST(absl::IsInvalidArgument(Refused({temp.path()})));
@@ -519,7 +519,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_set_of_sst_files_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(other_orders_are_refused_by_name) {
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   rocksdb::Options reversed;
   reversed.comparator = rocksdb::ReverseBytewiseComparator();
   WriteSst(temp / "reversed.sst", {{"a", {}}}, {}, reversed);
@@ -542,7 +542,7 @@ BOOST_AUTO_TEST_CASE(other_orders_are_refused_by_name) {
 
 BOOST_AUTO_TEST_CASE(damaged_files_give_errors_and_never_other_rows) {
   std::mt19937_64 random = TestRandom();
-  const TempDirectory temp;
+  const TemporaryDirectory temp;
   std::map<std::string, Entry> entries;
   std::map<std::string, std::string> model;
   for (int i = 0; i < 2000; ++i) {
