@@ -82,19 +82,24 @@ absl::Status RowTableFileWriter::Finish() {
 absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level, int threads) {
   absl::StatusOr<SectionFile> file = SectionFile::Open(path, kRowTableFileFormat, level, threads);
   if (!file.ok()) return file.status();
-  const auto blocks = Bytes(*file, RowTableSection::kBlocks);
-  const auto parts = Numbers<RowTablePart>(*file, RowTableSection::kParts);
-  const auto block_offsets = Numbers<uint64_t>(*file, RowTableSection::kBlockOffsets);
-  const auto separator_ends = Numbers<uint64_t>(*file, RowTableSection::kSeparatorEnds);
-  const auto separators = Bytes(*file, RowTableSection::kSeparators);
+  return OpenRowTable(*std::move(file), level);
+}
+
+absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, VerifyLevel level) {
+  const auto blocks = Bytes(file, RowTableSection::kBlocks);
+  const auto parts = Numbers<RowTablePart>(file, RowTableSection::kParts);
+  const auto block_offsets = Numbers<uint64_t>(file, RowTableSection::kBlockOffsets);
+  const auto separator_ends = Numbers<uint64_t>(file, RowTableSection::kSeparatorEnds);
+  const auto separators = Bytes(file, RowTableSection::kSeparators);
   for (const absl::Status& s : {blocks.status(), parts.status(), block_offsets.status(),
                                 separator_ends.status(), separators.status()}) {
     if (!s.ok()) return s;
   }
-  absl::StatusOr<RowTable> table = RowTable::Wrap(
-      {*blocks, *parts, *block_offsets, *separator_ends, *separators}, path, level, file->owner());
+  absl::StatusOr<RowTable> table =
+      RowTable::Wrap({*blocks, *parts, *block_offsets, *separator_ends, *separators}, file.path(),
+                     level, file.owner());
   if (!table.ok()) return table.status();
-  return RowTableFile{*std::move(file), *std::move(table)};
+  return RowTableFile{std::move(file), *std::move(table)};
 }
 
 }  // namespace cairn

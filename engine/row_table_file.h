@@ -60,4 +60,7 @@ struct RowTableFile {
 absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level,
                                           int threads = 0);
 
+// The same for a section file that is open, as far as its own level went.
+absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, VerifyLevel level);
+
 }  // namespace cairn

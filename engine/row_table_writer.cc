@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
+#include "index/escaped_text.h"
 
 namespace cairn {
 namespace {
-
-// A key as messages show it: escaped, and cut where it is long.
-std::string Shown(std::string_view key) {
-  constexpr size_t kShownBytes = 64;
-  std::string shown = absl::CHexEscape(std::string(key.substr(0, kShownBytes)));
-  return key.size() <= kShownBytes ? shown : shown + "…";
-}
 
 template <typename T>
 std::string_view AsBytes(const std::vector<T>& values) {
@@ -68,14 +61,14 @@ absl::Status RowTableWriter::Part::Close() {
 
 absl::Status RowTableWriter::Part::OutOfOrder(std::string_view primary_key) {
   return writer_->Fail(absl::InvalidArgumentError(
-      absl::StrFormat("primary keys do not ascend: row %d of a part, '%s', comes after '%s'", rows_,
-                      Shown(primary_key), Shown(last()))));
+      absl::StrFormat("primary keys do not ascend: row %d of a part, %s, comes after %s", rows_,
+                      Quoted(primary_key), Quoted(last()))));
 }
 
 absl::Status RowTableWriter::Part::TooLong(std::string_view primary_key) {
   return writer_->Fail(absl::InvalidArgumentError(
-      absl::StrFormat("a primary key has %d bytes, more than %d: '%s'", primary_key.size(),
-                      kMaxPrimaryKeyBytes, Shown(primary_key))));
+      absl::StrFormat("a primary key has %d bytes, more than %d: %s", primary_key.size(),
+                      kMaxPrimaryKeyBytes, Quoted(primary_key))));
 }
 
 RowTableWriter::RowTableWriter(size_t parts, RowTableSink* sink) : sink_(sink), parts_(parts) {
@@ -115,8 +108,8 @@ absl::Status RowTableWriter::CheckParts() const {
     if (part.rows() == 0) continue;
     if (before != nullptr && before->last() >= part.first_key_) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "primary keys do not ascend: part %d starts with '%s', but one before it ends with '%s'",
-          i, Shown(part.first_key_), Shown(before->last())));
+          "primary keys do not ascend: part %d starts with %s, but one before it ends with %s", i,
+          Quoted(part.first_key_), Quoted(before->last())));
     }
     before = &part;
   }

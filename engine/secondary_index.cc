@@ -14,6 +14,7 @@
 #include "engine/scan_cursor.h"
 #include "engine/verify.h"
 #include "index/match_rows.h"
+#include "index/parallel_batch.h"
 
 namespace cairn {
 namespace {
@@ -23,23 +24,25 @@ namespace {
 class BaseIndex : public SecondaryIndex {
  public:
   BaseIndex(std::shared_ptr<const Base> base, const OpenOptions& options)
-      : base_(std::move(base)), options_(options) {}
+      : base_(std::move(base)), options_(options) {
+    parallelism_.threads = Topology::Get().Threads(options.threads);
+  }
 
   const IndexSpec& spec() const override { return base_->spec; }
   const KeyCodec& codec() const override { return base_->codec; }
   SequenceNumber sequence() const override { return base_->manifest.sequence; }
 
   absl::Status Find(KeyBatch keys, Matches* matches) const override {
-    return base_->index->Find(keys, matches);
+    return cairn::Find(*base_->index, keys, matches, parallelism_);
   }
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
-    return base_->index->FindFirst(keys, row_ids);
+    return cairn::FindFirst(*base_->index, keys, row_ids, parallelism_);
   }
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const override {
-    return base_->index->Contains(keys, found);
+    return cairn::Contains(*base_->index, keys, found, parallelism_);
   }
   absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const override {
-    return base_->index->Count(ranges, counts);
+    return cairn::Count(*base_->index, ranges, counts, parallelism_);
   }
   absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
                     Matches* matches) const override;
@@ -55,7 +58,6 @@ class BaseIndex : public SecondaryIndex {
   absl::StatusOr<IndexStats> Stats() const override;
 
  private:
-  int threads() const { return Topology::Get().Threads(options_.threads); }
   // Moves one end of range i to behind the entry that its cursor names.
   absl::Status GoOn(std::string_view cursor, Order order, Position* begin, Position* end) const;
   // The cursor behind the entry at `position`.
@@ -63,12 +65,15 @@ class BaseIndex : public SecondaryIndex {
 
   const std::shared_ptr<const Base> base_;
   const OpenOptions options_;
+  Parallelism parallelism_;  // of large batches
 };
 
 absl::Status BaseIndex::Scan(const RangeBatch& ranges, const QueryOptions& options,
                              Matches* matches) const {
   const bool pages = options.limit != QueryOptions().limit;
-  if (!pages && ranges.after.empty()) return base_->index->Scan(ranges, options, matches);
+  if (!pages && ranges.after.empty()) {
+    return cairn::Scan(*base_->index, ranges, options, matches, parallelism_);
+  }
   if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));
@@ -183,7 +188,7 @@ absl::Status BaseIndex::Verify() const {
 absl::Status BaseIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
                                       std::vector<std::string>* differences) const {
   if (absl::Status s = CheckSameDatabase(*base_, source); !s.ok()) return s;
-  return VerifyAgainstSource(*base_, source, threads(), most, differences);
+  return VerifyAgainstSource(*base_, source, parallelism_.threads, most, differences);
 }
 
 absl::StatusOr<IndexStats> BaseIndex::Stats() const {

@@ -14,6 +14,9 @@
 namespace cairn {
 namespace {
 
+// Below this, threads take longer to wake than one takes to hash everything.
+constexpr uint64_t kMinParallelBytes = uint64_t{1} << 20;
+
 constexpr size_t kChecksumOffset = offsetof(FileHeader, checksum);
 
 std::string Quoted(std::string_view bytes) {
@@ -143,7 +146,7 @@ absl::Status SectionFile::VerifySection(const Section& section) const {
 }
 
 absl::Status SectionFile::Verify(int threads) const {
-  if (threads == 1 || sections_.size() < 2) {
+  if (threads == 1 || sections_.size() < 2 || size() < kMinParallelBytes) {
     for (const Section& section : sections_) {
       if (absl::Status s = VerifySection(section); !s.ok()) return s;
     }

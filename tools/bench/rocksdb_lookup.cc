@@ -111,8 +111,13 @@ SecondaryIndex& Index(uint64_t rows) {
     BenchDatabase& database = BenchDatabase::Get(rows);
     auto source = SnapshotSource::FromDb(database.db(), database.rows_family());
     if (!source.ok()) throw std::runtime_error(source.status().ToString());
-    auto built = SecondaryIndex::Build(**source, *IndexSpec::Parse("value[0:8]:u64be"),
-                                       database.directory() + "/index");
+    const BuildTarget target{*IndexSpec::Parse("value[0:8]:u64be"),
+                             database.directory() + "/index"};
+    const auto reports = SecondaryIndex::BuildAll(**source, absl::MakeConstSpan(&target, 1));
+    if (!reports.ok()) throw std::runtime_error(reports.status().ToString());
+    OpenOptions options;
+    options.threads = 1;
+    auto built = SecondaryIndex::Open(target.directory, options);
     if (!built.ok()) throw std::runtime_error(built.status().ToString());
     return *std::move(built);
   }();
