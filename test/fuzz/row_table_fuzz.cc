@@ -16,7 +16,9 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-bool IsExpected(const absl::Status& status) { return status.ok() || absl::IsDataLoss(status); }
+bool IsExpected(const absl::Status& status) {
+  return status.ok() || absl::IsDataLoss(status);
+}
 
 void OpenAndRead(std::string_view bytes) {
   for (VerifyLevel level : {VerifyLevel::kMetadata, VerifyLevel::kFull}) {

@@ -47,7 +47,9 @@ BenchDatabase& BenchDatabase::Get(uint64_t rows) {
   return *database;
 }
 
-void BenchDatabase::RemoveAll() { Databases().clear(); }
+void BenchDatabase::RemoveAll() {
+  Databases().clear();
+}
 
 std::map<uint64_t, std::unique_ptr<BenchDatabase>>& BenchDatabase::Databases() {
   static std::map<uint64_t, std::unique_ptr<BenchDatabase>> databases;
