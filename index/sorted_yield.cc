@@ -5,17 +5,17 @@
 namespace cairn {
 
 void OrderedYield::Sorted(size_t bucket) {
-  sorted_[bucket].store(true);
-  // A bucket that is stored here while another thread holds the lock is seen by that one when it
-  // looks again behind the lock.
-  while (NextIsSorted()) {
-    std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;
-    while (NextIsSorted()) {
-      yield_(next_.load());
-      next_.fetch_add(1);
-    }
+  std::unique_lock<std::mutex> lock(mutex_);
+  sorted_[bucket] = true;
+  if (yielding_) return;  // whoever it is looks again before it stops
+  yielding_ = true;
+  for (; next_ < sorted_.size() && sorted_[next_]; ++next_) {
+    const size_t next = next_;
+    lock.unlock();
+    yield_(next);
+    lock.lock();
   }
+  yielding_ = false;
 }
 
 absl::Status SortAndYield(RecordSplit* split, int threads, EntryBatch<std::string_view>* batch,

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -81,15 +80,11 @@ class OrderedYield {
   void Sorted(size_t bucket);
 
  private:
-  bool NextIsSorted() const {
-    const size_t next = next_.load();
-    return next < sorted_.size() && sorted_[next].load();
-  }
-
   const std::function<void(size_t)> yield_;
-  std::vector<std::atomic<bool>> sorted_;
-  std::atomic<size_t> next_{0};  // the bucket to yield next; changed with mutex_ held
   std::mutex mutex_;
+  std::vector<bool> sorted_;  // guarded by mutex_, like all below
+  size_t next_ = 0;           // the bucket to yield next
+  bool yielding_ = false;     // whether a thread is at it, without the lock
 };
 
 // Sorts the entries of a source (bucket_split.h) and appends them to `batch`, which it flushes.
