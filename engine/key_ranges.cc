@@ -200,8 +200,8 @@ std::vector<PrimaryKeyRange> CutAtShares(absl::Span<const WeighedSpan> spans, in
   for (size_t i = 1; i < spans.size() && ranges.size() < static_cast<size_t>(parts); ++i) {
     before += static_cast<double>(spans[i - 1].weight);
     const double ahead = before + static_cast<double>(spans[i].weight);
-    // Wait while the next boundary is nearer.
-    if (before < ideal && ideal - before > std::abs(ahead - ideal)) continue;
+    // Wait while the next boundary is no farther.
+    if (before < ideal && ideal - before >= std::abs(ahead - ideal)) continue;
     ideal = share * std::max(ideal / share + 1, std::floor(before / share + 0.5) + 1);
     ranges.back().upper = spans[i].first;
     ranges.back().open = false;

@@ -65,10 +65,10 @@ class SnapshotSource {
 
   // Loose SST files: made by SstFileWriter, where a later file of the list wins over an earlier
   // one, or written by a database (an exported column family, a copy of its files), where sequence
-  // numbers decide. Tombstones and range deletions are honoured across files; the files are not
-  // changed. Scratch space, of a few kilobytes where hard links to the files are possible, else of
-  // the files' size, is taken in `scratch_directory` (empty: beside the first file) and given back
-  // by the destructor.
+  // numbers decide; those must be the live files of one state. Tombstones and range deletions are
+  // honoured across files; the files are not changed. A directory of symbolic links and a few
+  // kilobytes is made in `scratch_directory` (empty: beside the first file) and removed by the
+  // destructor.
   static absl::StatusOr<std::unique_ptr<SnapshotSource>> FromSstFiles(
       absl::Span<const std::string> files, const std::string& scratch_directory = "",
       const rocksdb::Options* options = nullptr);
@@ -79,10 +79,11 @@ class SnapshotSource {
   // as far as file metadata tells. At least one.
   virtual absl::StatusOr<std::vector<PrimaryKeyRange>> Split(int parts) const = 0;
 
-  // A cursor over one range; all cursors of a source see the same state.
+  // A cursor over one range, to be destroyed before the source; all cursors of a source see the
+  // same state.
   virtual absl::StatusOr<std::unique_ptr<RowCursor>> Scan(const PrimaryKeyRange& range) const = 0;
 
-  // Reads the rows with these primary keys, which ascend, by MultiGet. The visitor is called once
+  // Reads the rows with these primary keys, which ascend, in batches. The visitor is called once
   // for each that exists, in order, with its index in `primary_keys`; its first error ends the
   // call.
   virtual absl::Status Get(

@@ -170,6 +170,32 @@ BOOST_AUTO_TEST_CASE(boundaries_of_files_are_used_and_thinned_out) {
   for (const PrimaryKeyRange& range : *ranges) BOOST_TEST(KeysIn(keys, range) <= 1500u);
 }
 
+// Weighs by the hundred, as files are weighed by the block.
+class CoarseSet final : public KeySet {
+ public:
+  using KeySet::KeySet;
+  absl::StatusOr<std::vector<uint64_t>> Weigh(absl::Span<const KeySpan> spans) override {
+    absl::StatusOr<std::vector<uint64_t>> weights = KeySet::Weigh(spans);
+    for (uint64_t& weight : *weights) weight = weight / 100 * 100;
+    return weights;
+  }
+};
+
+BOOST_AUTO_TEST_CASE(candidates_with_nothing_between_them_are_no_cuts) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 8000; ++i) keys.push_back(std::to_string(10000 + i));
+  // Of files that all start near the first key.
+  const std::vector<std::string> candidates(keys.begin(), keys.begin() + 6);
+  CoarseSet set(keys);
+  absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = CutKeyRanges(candidates, 8, &set);
+  BOOST_REQUIRE(ranges.ok());
+  BOOST_TEST(ranges->size() == 8u);
+  for (const PrimaryKeyRange& range : *ranges) {
+    BOOST_TEST(KeysIn(keys, range) >= 700u);
+    BOOST_TEST(KeysIn(keys, range) <= 1300u);
+  }
+}
+
 class LostSet final : public KeySet {
  public:
   using KeySet::KeySet;
