@@ -5,9 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
 #include "cpu_fast/fast_tree.h"
+#include "cpu_fast/packed_index.h"
 #include "cpu_fast/simd_level.h"
 #include "cpu_fast/string_search.h"
 #include "gpu/device.h"
@@ -106,6 +108,26 @@ absl::StatusOr<PageBlocking> TakePage(FactoryString* factory) {
   return factory->Bad(absl::StrFormat("page is none, 4k or 2m, not '%s'", page));
 }
 
+absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
+  PackedIndexOptions options;
+  const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(factory);
+  if (!simd.ok()) return simd.status();
+  options.simd = *simd;
+  const std::string_view directory = factory->Take("directory").value_or("auto");
+  if (directory == "cells") {
+    options.directory = LeafDirectory::kCells;
+  } else if (directory == "tree") {
+    options.directory = LeafDirectory::kTree;
+  } else if (directory != "auto") {
+    return factory->Bad(absl::StrFormat("directory is auto, cells or tree, not '%s'", directory));
+  }
+  const std::string_view bits = factory->Take("bits").value_or("auto");
+  if (bits != "auto" && !absl::SimpleAtoi(std::string(bits), &options.bits)) {
+    return factory->Bad(absl::StrFormat("bits is auto, 16, 32 or 64, not '%s'", bits));
+  }
+  return options;
+}
+
 // A structure as the base class that callers hold.
 template <typename Structure>
 absl::StatusOr<std::unique_ptr<OrderedIndex>> AsOrderedIndex(
@@ -130,6 +152,12 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
     if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
     return AsOrderedIndex(FastTree::Build(std::move(run), {*page, *simd}));
   }
+  if (factory.structure == "packed") {
+    const absl::StatusOr<PackedIndexOptions> options = TakePackedOptions(&factory);
+    if (!options.ok()) return options.status();
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return AsOrderedIndex(PackedIndex::Build(std::move(run), *options));
+  }
   if (factory.structure == "strings") {
     const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
     if (!simd.ok()) return simd.status();
@@ -138,7 +166,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
   }
   return factory.Bad(
       absl::StrFormat("there is no structure cpu:%s; there are cpu:auto, cpu:fast, "
-                      "cpu:sorted_array and cpu:strings",
+                      "cpu:packed, cpu:sorted_array and cpu:strings",
                       factory.structure));
 }
 

@@ -185,8 +185,9 @@ const bool registered = [] {
   for (int log2_n : {16, 20, 24, 26}) {
     for (const char* index :
          {"cpu:fast", "cpu:fast,page=4k", "cpu:fast,page=2m", "cpu:fast,simd=sse4",
-          "cpu:fast,simd=avx2", "cpu:fast,simd=scalar", "cpu:sorted_array", "baseline:lower_bound",
-          "baseline:eytzinger", "baseline:absl_btree"}) {
+          "cpu:fast,simd=avx2", "cpu:fast,simd=scalar", "cpu:packed", "cpu:packed,directory=tree",
+          "cpu:sorted_array", "baseline:lower_bound", "baseline:eytzinger",
+          "baseline:absl_btree"}) {
       for (Answer answer : {Answer::kRowId, Answer::kPosition}) {
         Register<uint32_t>("u32", index, log2_n, answer);
         Register<uint64_t>("u64", index, log2_n, answer);
