@@ -68,7 +68,7 @@ class CellDirectory {
   uint64_t memory_bytes() const { return cells_.size() * sizeof(Cell); }
 
  private:
-  static constexpr size_t kMinFill = 8;
+  static constexpr size_t kMinFill = 5;
   // Where separators may share a step, at most so many do: a search walks past them.
   static constexpr size_t kMostTies = 4;
 

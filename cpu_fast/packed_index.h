@@ -29,7 +29,7 @@ struct PackedIndexOptions {
 // bytes, and a directory small enough to stay in a cache. A lookup reads one line of each, where a
 // search tree over a run reads one a level, then the row id's.
 //
-// Takes 6.4 to 9.2 bytes an entry of 32-bit keys, 6.4 to 12.8 of 64-bit keys, and up to one byte
+// Takes 6.4 to 9.2 bytes an entry of 32-bit keys, 6.4 to 12.8 of 64-bit keys, and up to 1.3 bytes
 // for the directory.
 class PackedIndex : public OrderedIndex {
  public:

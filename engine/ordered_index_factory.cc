@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
 #include "cpu_fast/fast_tree.h"
@@ -17,6 +16,10 @@
 
 namespace cairn {
 namespace {
+
+// Below this many entries a tree over the run stays in the first caches and answers as fast as
+// packed leaves do, for a fraction of their memory (PointLookup, n:10 to n:16).
+constexpr size_t kLeastPackedEntries = size_t{1} << 14;
 
 // "cpu:fast,page=4k" in its parts; views of the text.
 struct FactoryString {
@@ -122,7 +125,8 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
     return factory->Bad(absl::StrFormat("directory is auto, cells or tree, not '%s'", directory));
   }
   const std::string_view bits = factory->Take("bits").value_or("auto");
-  if (bits != "auto" && !absl::SimpleAtoi(std::string(bits), &options.bits)) {
+  options.bits = bits == "16" ? 16 : bits == "32" ? 32 : bits == "64" ? 64 : 0;
+  if (options.bits == 0 && bits != "auto") {
     return factory->Bad(absl::StrFormat("bits is auto, 16, 32 or 64, not '%s'", bits));
   }
   return options;
@@ -138,7 +142,9 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> AsOrderedIndex(
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run) {
   if (factory.structure == "auto") {
-    factory.structure = run.kind() == KeyKind::kBytes ? "strings" : "fast";
+    factory.structure = run.kind() == KeyKind::kBytes      ? "strings"
+                        : run.size() < kLeastPackedEntries ? "fast"
+                                                           : "packed";
   }
   if (factory.structure == "sorted_array") {
     if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
