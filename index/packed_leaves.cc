@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "index/parallel.h"
@@ -55,14 +57,16 @@ class Packer {
     }
   }
 
+  size_t CountLeaves(size_t task) const {
+    size_t leaves = 0;
+    ForEachLeaf(task, [&](size_t, size_t, Key) { ++leaves; });
+    return leaves;
+  }
+
   // The leaves of all tasks before each, and of all.
   std::vector<size_t> LeavesBefore(int threads) const {
     std::vector<size_t> before(tasks() + 1);
-    ParallelFor(threads, tasks(), [&](size_t task) {
-      size_t leaves = 0;
-      ForEachLeaf(task, [&](size_t, size_t, Key) { ++leaves; });
-      before[task + 1] = leaves;
-    });
+    ParallelFor(threads, tasks(), [&](size_t task) { before[task + 1] = CountLeaves(task); });
     for (size_t task = 0; task < tasks(); ++task) before[task + 1] += before[task];
     return before;
   }
@@ -77,6 +81,8 @@ class Packer {
   // The end of entry i's block, galloping: most blocks are short, or span all.
   size_t BlockEnd(size_t i) const {
     const Key last = keys_[i] | low_mask_;
+    if (keys_.back() <= last) return keys_.size();
+    if (keys_[i + 1] > last) return i + 1;
     size_t step = entries_;
     while (i + step < keys_.size() && keys_[i + step] <= last) step *= 2;
     const auto stop = keys_.begin() + static_cast<ptrdiff_t>(std::min(i + step, keys_.size()));
@@ -88,6 +94,17 @@ class Packer {
   const Key low_mask_;
   const size_t entries_;  // of a full leaf
 };
+
+// The leaves of a few tasks, spread over the run.
+template <typename Key>
+size_t SampledLeaves(const Packer<Key>& packer, int threads) {
+  constexpr size_t kSampledTasks = 16;
+  const size_t tasks = std::min(kSampledTasks, packer.tasks());
+  std::vector<size_t> leaves(tasks);
+  ParallelFor(threads, tasks,
+              [&](size_t i) { leaves[i] = packer.CountLeaves(i * packer.tasks() / tasks); });
+  return std::accumulate(leaves.begin(), leaves.end(), size_t{0});
+}
 
 template <int kBits, typename Key>
 void FillLeaf(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, size_t first,
@@ -118,9 +135,9 @@ size_t CountPackedLeaves(absl::Span<const Key> keys, int bits, int threads) {
 template <typename Key>
 int ChooseLeafBits(absl::Span<const Key> keys, int threads) {
   int best = static_cast<int>(sizeof(Key)) * 8;
-  size_t fewest = CountPackedLeaves(keys, best, threads);
+  size_t fewest = SampledLeaves(Packer<Key>(keys, best), threads);
   for (int bits = best / 2; bits >= 16; bits /= 2) {
-    const size_t leaves = CountPackedLeaves(keys, bits, threads);
+    const size_t leaves = SampledLeaves(Packer<Key>(keys, bits), threads);
     if (leaves < fewest) best = bits, fewest = leaves;
   }
   return best;

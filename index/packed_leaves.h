@@ -51,7 +51,8 @@ struct PackedLeaves {
 template <typename Key>
 size_t CountPackedLeaves(absl::Span<const Key> keys, int bits, int threads);
 
-// The number of bits, out of 16, 32 and 64 up to the key's, that takes the fewest leaves.
+// The number of bits, out of 16, 32 and 64 up to the key's, that takes the fewest leaves, as far as
+// a sample of the keys tells.
 template <typename Key>
 int ChooseLeafBits(absl::Span<const Key> keys, int threads);
 
