@@ -66,6 +66,7 @@ class CellDirectory {
   const CellScale<Key>& scale() const { return scale_; }
   const Cell* cells() const { return cells_.data(); }
   uint64_t memory_bytes() const { return cells_.size() * sizeof(Cell); }
+  uint64_t huge_page_bytes() const { return cells_.huge_page_bytes(); }
 
  private:
   static constexpr size_t kMinFill = 5;

@@ -40,6 +40,7 @@ class FixedWidthFastTree final : public FastTree {
     return absl::StrFormat("cpu:fast,page=%s,simd=%s", PageName(page_), SimdLevelName(level_));
   }
   uint64_t memory_bytes() const override { return nodes_.memory_bytes(); }
+  uint64_t huge_page_bytes() const override { return nodes_.huge_page_bytes(); }
 
   absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
     if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;

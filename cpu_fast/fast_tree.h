@@ -59,6 +59,7 @@ class FastTreeNodes {
   void FindFirst(absl::Span<const Key> queries, RowId* row_ids) const;
 
   uint64_t memory_bytes() const { return memory_.size() * sizeof(Key); }
+  uint64_t huge_page_bytes() const { return memory_.huge_page_bytes(); }
 
  private:
   AlignedBuffer<Key> memory_;  // the last leaf, padded, on a page of its own; then the nodes

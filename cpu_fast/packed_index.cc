@@ -42,6 +42,12 @@ class FixedWidthPackedIndex final : public PackedIndex {
                                : leaves_.separators.size() * sizeof(Key) + tree_.memory_bytes());
   }
 
+  uint64_t huge_page_bytes() const override {
+    return leaves_.leaves.huge_page_bytes() +
+           (cells_.has_value() ? cells_->huge_page_bytes()
+                               : leaves_.separators.huge_page_bytes() + tree_.huge_page_bytes());
+  }
+
   absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
     if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;
     Search(Queries(keys), search_->lower_bound, search_->lower_bound_in_leaf, positions.data());

@@ -201,6 +201,7 @@ absl::StatusOr<IndexStats> BaseIndex::Stats() const {
   stats.database_id = base_->manifest.database_id;
   stats.ordered_index = base_->index->description();
   stats.ordered_index_bytes = base_->index->memory_bytes();
+  stats.ordered_index_huge_page_bytes = base_->index->huge_page_bytes();
   for (const auto& [file, prefix] :
        {std::pair{&base_->run_file.file, "base"}, std::pair{&base_->rows_file.file, "rows"}}) {
     for (const Section& section : file->sections()) {

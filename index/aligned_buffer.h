@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "absl/types/span.h"
+#include "index/huge_pages.h"
 
 namespace cairn {
 
@@ -30,6 +31,8 @@ class AlignedBuffer {
   const T& operator[](size_t i) const { return data()[i]; }
   T* begin() { return data(); }
   T* end() { return data() + size_; }
+  // Bytes of this that are in huge pages (HugePageBytes).
+  uint64_t huge_page_bytes() const { return HugePageBytes(data(), size_ * sizeof(T)); }
   absl::Span<T> span() { return {data(), size_}; }
   absl::Span<const T> span() const { return {data(), size_}; }
 

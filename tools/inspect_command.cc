@@ -40,8 +40,9 @@ absl::StatusOr<int> RunInspect(const std::string& directory) {
   Line("sequence number", std::to_string(stats->sequence), &output);
   Line("database id", stats->database_id.empty() ? "(none)" : stats->database_id, &output);
   Line("searched with",
-       absl::StrFormat("%s, %s in memory", stats->ordered_index,
-                       WithUnit(stats->ordered_index_bytes)),
+       absl::StrFormat("%s, %s in memory, %s of it in huge pages", stats->ordered_index,
+                       WithUnit(stats->ordered_index_bytes),
+                       WithUnit(stats->ordered_index_huge_page_bytes)),
        &output);
   Line("sections", Size(bytes), &output);
   for (const IndexStats::Section& section : stats->sections) {

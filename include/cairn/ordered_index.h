@@ -34,6 +34,9 @@ class OrderedIndex {
   virtual std::string description() const = 0;
   // Bytes that the structure takes beyond its run.
   virtual uint64_t memory_bytes() const = 0;
+  // How many of these the kernel keeps in huge pages, which make random reads faster. They are
+  // asked for (madvise) and may be refused: small pages serve as well. Takes milliseconds.
+  virtual uint64_t huge_page_bytes() const { return 0; }
 
   // positions[i] = the number of entries whose key is less than keys[i].
   virtual absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const = 0;

@@ -96,6 +96,7 @@ struct IndexStats {
   std::string database_id;
   std::string ordered_index;  // its description()
   uint64_t ordered_index_bytes = 0;
+  uint64_t ordered_index_huge_page_bytes = 0;  // of these
   struct Section {
     std::string file, name;
     uint64_t bytes;

@@ -109,6 +109,14 @@ BOOST_AUTO_TEST_CASE(bounds_what_the_directory_takes) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(counts_its_huge_pages) {
+  for (const auto& data : EvenSets<uint64_t>()) {
+    const auto index = PackedIndex::Build(OracleRun(data));
+    BOOST_REQUIRE(index.ok());
+    BOOST_TEST((*index)->huge_page_bytes() <= (*index)->memory_bytes());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(refuses_what_it_cannot_do) {
   const std::string_view keys[] = {"a"};
   const RowId rows[] = {0};
