@@ -8,6 +8,7 @@
 
 #include "cpu_fast/fast_tree_scalar.h"
 #include "cpu_fast/fast_tree_search.h"
+#include "cpu_fast/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cairn {
@@ -196,20 +197,7 @@ namespace cairn {
 template <typename Key>
 const FastTreeSearch<Key>& FastTreeSearchFor(SimdLevel level) {
   switch (level) {
-#if HWY_ARCH_X86_64
-#if (HWY_TARGETS & HWY_SSE4) != 0
-    case SimdLevel::kSse4:
-      return N_SSE4::Searches<Key>();
-#endif
-#if (HWY_TARGETS & HWY_AVX2) != 0
-    case SimdLevel::kAvx2:
-      return N_AVX2::Searches<Key>();
-#endif
-#if (HWY_TARGETS & HWY_AVX3) != 0
-    case SimdLevel::kAvx512:
-      return N_AVX3::Searches<Key>();
-#endif
-#endif
+    CAIRN_SIMD_CASES(Searches<Key>())
     default:
       return ScalarFastTreeSearch<Key>();
   }

@@ -8,6 +8,7 @@
 
 #include "cpu_fast/packed_search.h"
 #include "cpu_fast/packed_search_scalar.h"
+#include "cpu_fast/simd_dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cairn {
@@ -178,20 +179,7 @@ namespace cairn {
 template <typename Key>
 const PackedSearch<Key>& PackedSearchFor(SimdLevel level, int bits, bool exact) {
   switch (level) {
-#if HWY_ARCH_X86_64
-#if (HWY_TARGETS & HWY_SSE4) != 0
-    case SimdLevel::kSse4:
-      return N_SSE4::SearchesFor<Key>(bits, exact);
-#endif
-#if (HWY_TARGETS & HWY_AVX2) != 0
-    case SimdLevel::kAvx2:
-      return N_AVX2::SearchesFor<Key>(bits, exact);
-#endif
-#if (HWY_TARGETS & HWY_AVX3) != 0
-    case SimdLevel::kAvx512:
-      return N_AVX3::SearchesFor<Key>(bits, exact);
-#endif
-#endif
+    CAIRN_SIMD_CASES(SearchesFor<Key>(bits, exact))
     default:
       return ScalarPackedSearch<Key>(bits);
   }

@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 constexpr SimdLevel kLevels[] = {SimdLevel::kScalar, SimdLevel::kSse4, SimdLevel::kAvx2,
-                                 SimdLevel::kAvx512};
+                                 SimdLevel::kAvx512, SimdLevel::kNeon};
 
 std::string Names(const std::vector<SimdLevel>& levels) {
   std::string names;
@@ -33,6 +33,8 @@ std::string_view SimdLevelName(SimdLevel level) {
       return "avx2";
     case SimdLevel::kAvx512:
       return "avx512";
+    case SimdLevel::kNeon:
+      return "neon";
   }
   return "unknown";
 }
@@ -47,11 +49,13 @@ absl::StatusOr<SimdLevel> ParseSimdLevel(std::string_view name) {
 
 std::vector<SimdLevel> SupportedSimdLevels() {
   std::vector<SimdLevel> levels = {SimdLevel::kScalar};
+  [[maybe_unused]] const auto targets = hwy::SupportedTargets();
 #if HWY_ARCH_X86_64
-  const auto targets = hwy::SupportedTargets();
   if ((targets & HWY_SSE4) != 0) levels.push_back(SimdLevel::kSse4);
   if ((targets & HWY_AVX2) != 0) levels.push_back(SimdLevel::kAvx2);
   if ((targets & HWY_AVX3) != 0) levels.push_back(SimdLevel::kAvx512);
+#elif HWY_ARCH_ARM_A64
+  if ((targets & HWY_NEON) != 0) levels.push_back(SimdLevel::kNeon);
 #endif
   return levels;
 }

@@ -8,11 +8,11 @@
 
 namespace cairn {
 
-// The instruction sets that searches are compiled for. kScalar is plain C++, and the only level on
-// processors other than x86-64.
-enum class SimdLevel : uint8_t { kScalar, kSse4, kAvx2, kAvx512 };
+// The instruction sets that searches are compiled for: kScalar, plain C++, everywhere; kNeon on
+// 64-bit ARM; the others on x86-64.
+enum class SimdLevel : uint8_t { kScalar, kSse4, kAvx2, kAvx512, kNeon };
 
-// "scalar", "sse4", "avx2", "avx512".
+// "scalar", "sse4", "avx2", "avx512", "neon".
 std::string_view SimdLevelName(SimdLevel level);
 // The level of that name; InvalidArgument, listing the names.
 absl::StatusOr<SimdLevel> ParseSimdLevel(std::string_view name);
