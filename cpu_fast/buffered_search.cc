@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "index/run_columns.h"
+#include "cpu_fast/part_map.h"
 
 namespace cairn {
 namespace {
-
-// Queries whose parts are found in step.
-constexpr size_t kGroup = 64;
 
 // A part that expects fewer queries than this is not worth a buffer of its own: an index needs as
 // many at a time to hide its cache misses.
@@ -20,56 +17,36 @@ class PartBuffers {
   using Role = StrategyScratch::Role;
 
  public:
-  // `parts` is a power of two, at least 2; `keys`, the run's, are not empty.
-  PartBuffers(const OrderedIndex& index, Answer answer, absl::Span<const Key> keys, size_t parts,
-              size_t capacity, StrategyScratch* scratch, absl::Span<uint32_t> out)
+  PartBuffers(const OrderedIndex& index, Answer answer, const PartMap<Key>& map, size_t capacity,
+              StrategyScratch* scratch, absl::Span<uint32_t> out)
       : index_(index),
         answer_(answer),
-        parts_(parts),
+        map_(map),
         capacity_(capacity),
-        separators_(scratch->Take<Key>(Role::kSeparators, parts - 1)),
-        fill_(scratch->Take<uint32_t>(Role::kFill, parts)),
-        keys_(scratch->Take<Key>(Role::kKeys, parts * capacity)),
-        slots_(scratch->Take<uint32_t>(Role::kSlots, parts * capacity)),
+        fill_(scratch->Take<uint32_t>(Role::kFill, map.parts())),
+        keys_(scratch->Take<Key>(Role::kKeys, map.parts() * capacity)),
+        slots_(scratch->Take<uint32_t>(Role::kSlots, map.parts() * capacity)),
         answers_(scratch->Take<uint32_t>(Role::kAnswers, capacity)),
         out_(out) {
-    for (size_t i = 0; i + 1 < parts; ++i) separators_[i] = keys[(i + 1) * keys.size() / parts];
     std::fill(fill_.begin(), fill_.end(), 0);
   }
 
   absl::Status Run(absl::Span<const Key> queries) {
-    uint16_t parts[kGroup];
-    for (size_t first = 0; first < queries.size(); first += kGroup) {
-      const size_t count = std::min(kGroup, queries.size() - first);
-      FindParts(queries.subspan(first, count), parts);
-      for (size_t j = 0; j < count; ++j) {
-        const size_t part = parts[j];
-        const size_t at = part * capacity_ + fill_[part]++;
-        keys_[at] = queries[first + j];
-        slots_[at] = static_cast<uint32_t>(first + j);
-        if (fill_[part] < capacity_) continue;
-        if (absl::Status s = RunPart(part); !s.ok()) return s;
-      }
+    for (size_t i = 0; i < queries.size(); ++i) {
+      const size_t part = map_.PartOf(queries[i]);
+      const size_t at = part * capacity_ + fill_[part];
+      keys_[at] = queries[i];
+      slots_[at] = static_cast<uint32_t>(i);
+      if (++fill_[part] < capacity_) continue;
+      if (absl::Status s = RunPart(part); !s.ok()) return s;
     }
-    for (size_t part = 0; part < parts_; ++part) {
+    for (size_t part = 0; part < map_.parts(); ++part) {
       if (absl::Status s = RunPart(part); !s.ok()) return s;
     }
     return absl::OkStatus();
   }
 
  private:
-  // A query's part is the number of separators below it.
-  void FindParts(absl::Span<const Key> queries, uint16_t* parts) const {
-    std::fill_n(parts, queries.size(), 0);
-    for (size_t half = parts_ / 2; half > 0; half /= 2) {
-      for (size_t j = 0; j < queries.size(); ++j) {
-        // A mask, since compilers make a branch of a conditional.
-        const size_t less = separators_[parts[j] + half - 1] < queries[j];
-        parts[j] = static_cast<uint16_t>(parts[j] + (half & (0 - less)));
-      }
-    }
-  }
-
   absl::Status RunPart(size_t part) {
     const size_t count = fill_[part];
     const size_t begin = part * capacity_;
@@ -86,17 +63,23 @@ class PartBuffers {
 
   const OrderedIndex& index_;
   const Answer answer_;
-  const size_t parts_;
-  const size_t capacity_;  // of a buffer, in queries
-  // separators_[i] is the first key of part i + 1, unless that key repeats: then parts i and i + 1
-  // share its entries. Any separators would do, since a part is searched in the whole index.
-  const absl::Span<Key> separators_;
-  const absl::Span<uint32_t> fill_;   // [parts_] queries in each buffer
-  const absl::Span<Key> keys_;        // [parts_][capacity_] the buffers: queries,
+  const PartMap<Key>& map_;
+  const size_t capacity_;             // of a buffer, in queries
+  const absl::Span<uint32_t> fill_;   // [parts] queries in each buffer
+  const absl::Span<Key> keys_;        // [parts][capacity_] the buffers: queries,
   const absl::Span<uint32_t> slots_;  // and which of the batch they are
   const absl::Span<uint32_t> answers_;
   const absl::Span<uint32_t> out_;
 };
+
+template <typename Key>
+absl::Status Search(const OrderedIndex& index, Answer answer, absl::Span<const Key> keys,
+                    absl::Span<const Key> queries, size_t parts, size_t capacity,
+                    StrategyScratch* scratch, absl::Span<uint32_t> out) {
+  PartMap<Key>& map = scratch->part_map<Key>();
+  map.Prepare(keys, parts);
+  return PartBuffers<Key>(index, answer, map, capacity, scratch, out).Run(queries);
+}
 
 }  // namespace
 
@@ -110,11 +93,9 @@ absl::Status BufferedSearch(const OrderedIndex& index, Answer answer, KeyBatch k
   const size_t capacity = std::min(options.buffer, keys.size());
   switch (index.run().kind()) {
     case KeyKind::kU32:
-      return PartBuffers<uint32_t>(index, answer, index.run().u32(), parts, capacity, scratch, out)
-          .Run(keys.u32());
+      return Search(index, answer, index.run().u32(), keys.u32(), parts, capacity, scratch, out);
     case KeyKind::kU64:
-      return PartBuffers<uint64_t>(index, answer, index.run().u64(), parts, capacity, scratch, out)
-          .Run(keys.u64());
+      return Search(index, answer, index.run().u64(), keys.u64(), parts, capacity, scratch, out);
     case KeyKind::kBytes:
       break;
   }

@@ -15,7 +15,7 @@ namespace cairn {
 // to, and a part's queries are searched together, so that they share cache lines and TLB entries:
 // the buffered search of Kim et al., FAST (SIGMOD 2010), section 7.
 //
-// Two deviations. Parts are the ranges between keys taken at equal distances from the run, not the
+// Two deviations. Parts are ranges of keys that a sample of the run gives (PartMap), not the
 // subtrees below a tree's first page, so that this works for every ordered index; the way from the
 // root to a part's subtree, walked once more, is cached by the part's first queries. The threshold
 // at which all buffers are run is the end of the batch. Requires checked arguments and a run of

@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-constexpr size_t kMaxParts = size_t{1} << 16;
+constexpr size_t kMaxParts = 1024;
 
 absl::Status CheckOptions(const StrategyOptions& options) {
   if (options.order == ResultOrder::kKey && options.strategy != Strategy::kSortBased) {

@@ -40,7 +40,7 @@ struct StrategyOptions {
   // kKey takes kSortBased, since the other strategies know no order.
   ResultOrder order = ResultOrder::kCaller;
   SortedSearch sorted_search = SortedSearch::kFastest;
-  // Buffered: at most so many parts, a power of two up to 2^16; fewer for a batch that would leave
+  // Buffered: about so many parts, a power of two up to 1024; fewer for a batch that would leave
   // their buffers nearly empty. More parts have more to share among the queries of each, but their
   // buffers, of `buffer` queries each, must stay in the core's cache.
   size_t parts = 256;

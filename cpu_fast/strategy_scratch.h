@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "absl/types/span.h"
+#include "cpu_fast/part_map.h"
 #include "index/aligned_buffer.h"
 
 namespace cairn {
@@ -18,6 +19,7 @@ class StrategyScratch {
   // of each result's key. Equal keys keep the batch's order. Valid until the next call.
   absl::Span<const uint32_t> permutation() const { return permutation_; }
 
+  // Bytes of what grows with the batch.
   uint64_t memory_bytes() const {
     uint64_t bytes = 0;
     for (const auto& array : arrays_) bytes += array.size() * sizeof(uint64_t);
@@ -26,7 +28,7 @@ class StrategyScratch {
 
   // What follows is for the strategies.
 
-  enum class Role : uint8_t { kEntries, kKeys, kSlots, kAnswers, kSeparators, kFill, kCount };
+  enum class Role : uint8_t { kEntries, kKeys, kSlots, kAnswers, kFill, kCount };
 
   // `size` elements for a role, uninitialised; those that the role had before are gone. Throws
   // std::bad_alloc.
@@ -41,10 +43,20 @@ class StrategyScratch {
     }
     return {reinterpret_cast<T*>(array.data()), size};
   }
+  template <typename Key>
+  PartMap<Key>& part_map() {
+    if constexpr (sizeof(Key) == 4) {
+      return part_map32_;
+    } else {
+      return part_map64_;
+    }
+  }
   void set_permutation(absl::Span<const uint32_t> permutation) { permutation_ = permutation; }
 
  private:
   std::array<AlignedBuffer<uint64_t>, static_cast<size_t>(Role::kCount)> arrays_;
+  PartMap<uint32_t> part_map32_;
+  PartMap<uint64_t> part_map64_;
   absl::Span<const uint32_t> permutation_;
 };
 
