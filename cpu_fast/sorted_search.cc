@@ -8,7 +8,6 @@
 
 #include "index/aligned_buffer.h"
 #include "index/bucket_sort.h"
-#include "index/gallop.h"
 #include "index/run_columns.h"
 #include "index/sort_entry.h"
 
@@ -20,9 +19,11 @@ using Role = StrategyScratch::Role;
 // Queries that are answered, then written to where the caller wants them.
 constexpr size_t kChunk = 4096;
 
-// Entries a query up to which a linear pass over the run is the fastest (Response/sort_based at
-// n:24, u32 and u64).
-constexpr size_t kMergeRatio = 16;
+// Entries a query up to which a pass over the run beats sorted queries through an index:
+// Response/cpu:fast+sort_merge and +sort_index at n:20, u32 and u64, are on a par at batch:18.
+// Galloping from query to query was never the fastest: 175 ns at batch:12, where a pass took 97 and
+// the index 37.
+constexpr size_t kMergeRatio = 4;
 
 // A batch in key order.
 template <typename Key>
@@ -87,12 +88,10 @@ SortedBatch<std::string_view> Sort(absl::Span<const std::string_view> queries,
   return sorted;
 }
 
-enum class Pace : uint8_t { kLinear, kGalloping };
-
 // A walk along sorted keys, which start on a cache line, to the lower bounds of ascending queries.
-// It goes from line to line by their last keys, and counts within a line: so no branch depends on
+// It goes from line to line by their last keys, and halves within a line: so no branch depends on
 // where in its line a key is.
-template <typename Key, Pace kPace>
+template <typename Key>
 class AscendingSearch {
   static constexpr size_t kLineKeys = kCacheLineBytes / sizeof(Key);
 
@@ -102,21 +101,17 @@ class AscendingSearch {
 
   // The number of keys less than `query`, which must not be less than the one before.
   size_t LowerBound(Key query) {
-    const auto ends_below = [&](size_t line) {
-      return keys_[line * kLineKeys + kLineKeys - 1] < query;
-    };
-    if constexpr (kPace == Pace::kGalloping) {
-      line_ = Gallop(line_, full_lines_, ends_below);
-    } else {
-      while (line_ < full_lines_ && ends_below(line_)) ++line_;
-    }
+    while (line_ < full_lines_ && keys_[line_ * kLineKeys + kLineKeys - 1] < query) ++line_;
     const size_t first = line_ * kLineKeys;
     const Key* line = keys_.data() + first;
     size_t less = 0;
     if (line_ < full_lines_) {
-      for (size_t i = 0; i < kLineKeys; ++i) less += line[i] < query;
+      for (size_t half = kLineKeys / 2; half > 0; half /= 2) {
+        // A mask, since compilers make a branch of a conditional.
+        less += half & (0 - size_t{line[less + half - 1] < query});
+      }
     } else {
-      for (size_t i = 0; i < keys_.size() - first; ++i) less += line[i] < query;
+      while (less < keys_.size() - first && line[less] < query) ++less;
     }
     return first + less;
   }
@@ -128,7 +123,7 @@ class AscendingSearch {
 };
 
 // Answers sorted queries by a walk along the run's keys.
-template <typename Key, Pace kPace>
+template <typename Key>
 class RunWalk {
  public:
   RunWalk(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, Answer answer)
@@ -150,7 +145,7 @@ class RunWalk {
   const absl::Span<const Key> keys_;
   const absl::Span<const RowId> row_ids_;
   const Answer answer_;
-  AscendingSearch<Key, kPace> search_;
+  AscendingSearch<Key> search_;
 };
 
 // Puts a sorted batch to search(keys, out), and its answers in the order that is asked for.
@@ -196,12 +191,7 @@ absl::Status SortBasedSearch(const OrderedIndex& index, Answer answer, KeyBatch 
       using Key = typename std::decay_t<decltype(column.keys)>::value_type;
       if (way == SortedSearch::kMerge) {
         return AnswerSorted(batch, options.order, scratch,
-                            RunWalk<Key, Pace::kLinear>(column.keys, run.row_ids(), answer), out);
-      }
-      if (way == SortedSearch::kGallop) {
-        return AnswerSorted(batch, options.order, scratch,
-                            RunWalk<Key, Pace::kGalloping>(column.keys, run.row_ids(), answer),
-                            out);
+                            RunWalk<Key>(column.keys, run.row_ids(), answer), out);
       }
     }
     const auto by_index = [&](auto queries, absl::Span<uint32_t> answers) {

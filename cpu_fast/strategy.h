@@ -31,7 +31,6 @@ enum class ResultOrder : uint8_t {
 enum class SortedSearch : uint8_t {
   kFastest,  // by the ratio of the batch to the run
   kIndex,    // through the index, whose paths neighbouring queries share
-  kGallop,   // through the run from one query's place to the next, in doubling steps
   kMerge,    // in one linear pass over the run: the paper's
 };
 
@@ -50,7 +49,7 @@ struct StrategyOptions {
 // The operations of OrderedIndex, by the same name and to the same outcome, in one thread. What is
 // allocated is kept in *scratch, so a call that is no larger than one before allocates nothing.
 // Besides their errors: InvalidArgument for options that do not go together or are out of range;
-// Unimplemented for keys of bytes and the strategy kBuffered, or a sorted search of the run itself;
+// Unimplemented for keys of bytes and the strategy kBuffered, or SortedSearch::kMerge;
 // ResourceExhausted where memory does not suffice.
 absl::Status LowerBound(const OrderedIndex& index, KeyBatch keys, absl::Span<Position> positions,
                         const StrategyOptions& options, StrategyScratch* scratch);

@@ -25,8 +25,7 @@ std::vector<StrategyOptions> EveryStrategy() {
       all.push_back(options);
     }
   }
-  for (SortedSearch search : {SortedSearch::kFastest, SortedSearch::kIndex, SortedSearch::kGallop,
-                              SortedSearch::kMerge}) {
+  for (SortedSearch search : {SortedSearch::kFastest, SortedSearch::kIndex, SortedSearch::kMerge}) {
     for (ResultOrder order : {ResultOrder::kCaller, ResultOrder::kKey}) {
       StrategyOptions options;
       options.strategy = Strategy::kSortBased;

@@ -51,7 +51,6 @@ const Route kRoutes[] = {
     {"cpu:fast+buffered", "cpu:fast", Buffered()},
     {"cpu:fast+sort", "cpu:fast", Sorted(SortedSearch::kFastest)},
     {"cpu:fast+sort_index", "cpu:fast", Sorted(SortedSearch::kIndex)},
-    {"cpu:fast+sort_gallop", "cpu:fast", Sorted(SortedSearch::kGallop)},
     {"cpu:fast+sort_merge", "cpu:fast", Sorted(SortedSearch::kMerge)},
 };
 
