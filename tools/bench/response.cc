@@ -1,6 +1,7 @@
 // Response/<route>/<key>/n:<k>/batch:<b>: the throughput of a batch of 2^b random keys that are
 // there, against its response time: figure 11 of Kim et al., FAST (SIGMOD 2010). Row ids, in the
-// caller's order, one thread. A route is an index and a strategy: "cpu:fast" alone is unbuffered;
+// caller's order, one thread. A route is an index and a strategy: one without a strategy is
+// unbuffered;
 // "+sort" sorts and takes the fastest sorted search, "+sort_index", "+sort_gallop" and
 // "+sort_merge" one of them. n is CAIRN_BENCH_LOG2_N, 24 where it is not set. Counters:
 // ns_per_query, queries_per_s, response_us (of one batch).
@@ -48,6 +49,7 @@ StrategyOptions Buffered() {
 
 const Route kRoutes[] = {
     {"cpu:fast", "cpu:fast", {}},
+    {"cpu:fast,compressed", "cpu:fast,compressed", {}},
     {"cpu:fast+buffered", "cpu:fast", Buffered()},
     {"cpu:fast+sort", "cpu:fast", Sorted(SortedSearch::kFastest)},
     {"cpu:fast+sort_index", "cpu:fast", Sorted(SortedSearch::kIndex)},
