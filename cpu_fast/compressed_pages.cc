@@ -8,8 +8,8 @@
 namespace cairn {
 namespace {
 
-// Pages that one task compresses.
-constexpr size_t kBuildGrain = 1024;
+// Groups of pages that one task compresses.
+constexpr size_t kBuildGrain = 64;
 
 template <typename Key>
 absl::Span<const Key> PageKeys(absl::Span<const Key> keys, size_t page) {
@@ -18,7 +18,7 @@ absl::Span<const Key> PageKeys(absl::Span<const Key> keys, size_t page) {
 }
 
 // The log2 of the bytes that a number takes, of 1, 2, 4 or 8.
-uint32_t WidthLog2(uint64_t greatest) {
+uint64_t WidthLog2(uint64_t greatest) {
   return (greatest > UINT8_MAX ? 1 : 0) + (greatest > UINT16_MAX ? 1 : 0) +
          (greatest > UINT32_MAX ? 1 : 0);
 }
@@ -46,11 +46,17 @@ void WriteDeltas(int width_log2, absl::Span<const Key> keys, uint8_t* to) {
   }
 }
 
-template <typename Body>
+// body(group, page) for each page, one group's in one thread.
+template <typename Key, typename Body>
 void ForEachPage(size_t pages, Body body) {
-  tbb::parallel_for(tbb::blocked_range<size_t>(0, pages, kBuildGrain),
+  constexpr size_t kGroupPages = CompressedPagesView<Key>::kGroupPages;
+  const size_t groups = (pages + kGroupPages - 1) / kGroupPages;
+  tbb::parallel_for(tbb::blocked_range<size_t>(0, groups, kBuildGrain),
                     [&](const tbb::blocked_range<size_t>& range) {
-                      for (size_t page = range.begin(); page < range.end(); ++page) body(page);
+                      const size_t end = std::min(range.end() * kGroupPages, pages);
+                      for (size_t page = range.begin() * kGroupPages; page < end; ++page) {
+                        body(page / kGroupPages, page);
+                      }
                     });
 }
 
@@ -62,30 +68,32 @@ CompressedPages<Key>::CompressedPages(absl::Span<const Key> keys, absl::Span<con
   const size_t pages = view_.pages();
   if (pages == 0) return;
   minima_ = AlignedBuffer<Key>(pages);
-  refs_ = AlignedBuffer<uint32_t>(pages);
-  ForEachPage(pages, [&](size_t page) {
+  groups_ = AlignedBuffer<uint64_t>((pages + View::kGroupPages - 1) / View::kGroupPages);
+  std::fill(groups_.begin(), groups_.end(), 0);
+  ForEachPage<Key>(pages, [&](size_t group, size_t page) {
     const absl::Span<const Key> of_page = PageKeys(keys, page);
     minima_[page] = of_page.front();
-    refs_[page] = WidthLog2(of_page.back() - of_page.front());
+    const uint64_t width_log2 = WidthLog2(of_page.back() - of_page.front());
+    groups_[group] |= width_log2 << (2 * (page % View::kGroupPages));
   });
-
-  // A page of w-byte deltas takes w cache lines.
-  static_assert(View::kPageKeys == kCacheLineBytes);
-  uint32_t line = 0;  // below 2^30, as references hold: kMaxEntries / 64 pages of at most 8
-  for (uint32_t& ref : refs_) {
-    const uint32_t width_log2 = ref;
-    ref = line << 2 | width_log2;
-    line += 1u << width_log2;
-  }
-  deltas_ = AlignedBuffer<uint8_t>(size_t{line} * kCacheLineBytes);
   view_.minima = minima_.data();
-  view_.refs = refs_.data();
-  view_.deltas = deltas_.data();
+  view_.groups = groups_.data();
   view_.row_ids = row_ids.data();
-  ForEachPage(pages, [&](size_t page) {
-    const uint32_t ref = refs_[page];
-    uint8_t* to = deltas_.data() + (view_.Deltas(ref) - view_.deltas);
-    WriteDeltas(View::WidthLog2(ref), PageKeys(keys, page), to);
+
+  uint64_t unit = 0;  // of kPageKeys bytes; fits 32 bits, as kMaxEntries / 32 pages take at most 8
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    groups_[group] |= unit << 32;
+    // Of the last group, slots without a page count as pages of one byte a key.
+    const size_t last = (group + 1) * View::kGroupPages - 1;
+    const CompressedPage page = view_.Page(last);
+    unit = static_cast<size_t>(page.deltas - view_.deltas) / View::kPageKeys +
+           (size_t{1} << page.width_log2);
+  }
+  deltas_ = AlignedBuffer<uint8_t>(unit * View::kPageKeys);
+  view_.deltas = deltas_.data();
+  ForEachPage<Key>(pages, [&](size_t, size_t page) {
+    const CompressedPage to = view_.Page(page);
+    WriteDeltas(to.width_log2, PageKeys(keys, page), deltas_.data() + (to.deltas - view_.deltas));
   });
 }
 

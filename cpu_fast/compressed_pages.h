@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,47 +11,57 @@
 
 namespace cairn {
 
+// One page of CompressedPages: its deltas, little-endian numbers of 1 << width_log2 bytes each.
+struct CompressedPage {
+  const uint8_t* deltas;
+  int width_log2;
+
+  // The delta of its key `slot`.
+  uint64_t Delta(size_t slot) const {
+    // The aligned word of eight bytes that holds it, shifted down and cut off.
+    const size_t at = slot << width_log2;
+    uint64_t word;
+    std::memcpy(&word, deltas + (at & ~size_t{7}), sizeof word);
+    return word >> ((at & 7) * 8) & ~uint64_t{0} >> (64 - (8 << width_log2));
+  }
+};
+
 // What a search of CompressedPages reads: plain pointers into memory that the pages keep alive.
 template <typename Key>
 struct CompressedPagesView {
-  static constexpr size_t kPageKeys = 64;
+  static constexpr size_t kPageKeys = 32;
+  static constexpr size_t kGroupPages = 16;
 
   size_t entries = 0;
-  const Key* minima = nullptr;     // [pages] the first key of each
-  const uint32_t* refs = nullptr;  // [pages] where its deltas are: Line and WidthLog2
+  const Key* minima = nullptr;  // [pages()] the first key of each
+  // One word for kGroupPages pages: in the upper half, where the first one's deltas start, in units
+  // of kPageKeys bytes; below it two bits a page, from the lowest on, its width_log2.
+  const uint64_t* groups = nullptr;
   const uint8_t* deltas = nullptr;
   const RowId* row_ids = nullptr;  // [entries]; null where only positions are asked for
 
   size_t pages() const { return (entries + kPageKeys - 1) / kPageKeys; }
-  // The deltas of a page: kPageKeys little-endian numbers of 1 << WidthLog2(ref) bytes each.
-  const uint8_t* Deltas(uint32_t ref) const { return deltas + size_t{ref >> 2} * kCacheLineBytes; }
-  static int WidthLog2(uint32_t ref) { return static_cast<int>(ref & 3); }
-  // Requires entry < entries.
-  Key KeyAt(size_t entry) const {
-    const size_t page = entry / kPageKeys;
-    return minima[page] + DeltaAt(refs[page], entry % kPageKeys);
+
+  CompressedPage Page(size_t page) const {
+    const uint64_t group = groups[page / kGroupPages];
+    const int slot = static_cast<int>(page % kGroupPages);
+    const auto widths = static_cast<uint32_t>(group);
+    // A page takes 1, 2, 4 or 8 units: one for itself, and for its bits 1, 3, and 3 for both.
+    const uint32_t before = widths & ((uint32_t{1} << (2 * slot)) - 1);
+    const uint32_t low = before & 0x55555555, high = before >> 1 & 0x55555555;
+    const size_t unit =
+        (group >> 32) + static_cast<size_t>(slot + std::popcount(low) + 3 * std::popcount(high) +
+                                            3 * std::popcount(low & high));
+    return {deltas + unit * kPageKeys, static_cast<int>(widths >> (2 * slot) & 3)};
   }
-  // Delta `slot` of a page.
-  Key DeltaAt(uint32_t ref, size_t slot) const;
 };
 
-template <typename Key>
-Key CompressedPagesView<Key>::DeltaAt(uint32_t ref, size_t slot) const {
-  // The eight bytes of an aligned word that hold it, shifted down and cut off.
-  const int width_log2 = WidthLog2(ref);
-  const size_t at = slot << width_log2;
-  uint64_t word;
-  std::memcpy(&word, Deltas(ref) + (at & ~size_t{7}), sizeof word);
-  const uint64_t mask = ~uint64_t{0} >> (64 - (8 << width_log2));
-  return static_cast<Key>(word >> ((at & 7) * 8) & mask);
-}
-
-// Sorted keys in pages of 64, each page the minimum and the differences from it, as wide as its
+// Sorted keys in pages of 32, each page the minimum and the differences from it, as wide as its
 // greatest one takes: 8, 16, 32 or 64 bits. After Kim et al., FAST (SIGMOD 2010), section 6.2, with
 // two deviations: widths are whole bytes, so that SIMD lanes compare them as they lie, and a page
-// has few keys, so that it is one cache line of 8-bit deltas, two of 16-bit ones, and compared as a
-// whole. Smaller pages also have narrower deltas: of 2^24 uniform 32-bit keys all pages of 64 take
-// 16 bits, half of those of 256 would take 32. Immutable; safe from any number of threads.
+// has few keys, so that one of 16-bit deltas is one cache line and compared as a whole. Smaller
+// pages have narrower deltas too: of 2^24 uniform 32-bit keys all pages of 32 take 16 bits, half of
+// those of 256 would take 32. Immutable; safe from any number of threads.
 template <typename Key>
 class CompressedPages {
  public:
@@ -65,12 +76,12 @@ class CompressedPages {
   absl::Span<const Key> minima() const { return minima_.span(); }
   const View& view() const { return view_; }
   uint64_t memory_bytes() const {
-    return minima_.size() * sizeof(Key) + refs_.size() * sizeof(uint32_t) + deltas_.size();
+    return minima_.size() * sizeof(Key) + groups_.size() * sizeof(uint64_t) + deltas_.size();
   }
 
  private:
   AlignedBuffer<Key> minima_;
-  AlignedBuffer<uint32_t> refs_;
+  AlignedBuffer<uint64_t> groups_;
   AlignedBuffer<uint8_t> deltas_;
   View view_;
 };

@@ -19,11 +19,10 @@ template <typename Key>
 size_t LowerBoundOf(const CompressedPagesView<Key>& pages, size_t below, Key query) {
   if (below == 0) return 0;
   const size_t page = below - 1;
-  const uint32_t ref = pages.refs[page];
-  const uint8_t* deltas = pages.Deltas(ref);
+  const auto [deltas, width_log2] = pages.Page(page);
   const Key difference = query - pages.minima[page];
   size_t less = 0;
-  switch (pages.WidthLog2(ref)) {
+  switch (width_log2) {
     case 0:
       less = CountLess<uint8_t>(deltas, difference);
       break;
@@ -40,6 +39,12 @@ size_t LowerBoundOf(const CompressedPagesView<Key>& pages, size_t below, Key que
 }
 
 template <typename Key>
+Key KeyAt(const CompressedPagesView<Key>& pages, size_t entry) {
+  const size_t page = entry / pages.kPageKeys;
+  return pages.minima[page] + static_cast<Key>(pages.Page(page).Delta(entry % pages.kPageKeys));
+}
+
+template <typename Key>
 void LowerBound(const CompressedPagesView<Key>& pages, absl::Span<const Key> queries,
                 uint32_t* out) {
   for (size_t i = 0; i < queries.size(); ++i) {
@@ -52,7 +57,7 @@ void FindFirst(const CompressedPagesView<Key>& pages, absl::Span<const Key> quer
                uint32_t* out) {
   for (size_t i = 0; i < queries.size(); ++i) {
     const size_t p = LowerBoundOf(pages, out[i], queries[i]);
-    const bool found = p < pages.entries && pages.KeyAt(p) == queries[i];
+    const bool found = p < pages.entries && KeyAt(pages, p) == queries[i];
     out[i] = found ? pages.row_ids[p] : kNoRow;
   }
 }

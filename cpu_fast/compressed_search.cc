@@ -12,15 +12,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace cairn {
 namespace HWY_NAMESPACE {
+namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
 // How many queries ahead of the one that is compared something is prefetched: its deltas, and
-// before them, the reference that says where they are.
-constexpr size_t kDeltasAhead = 32;
-constexpr size_t kRefsAhead = 64;
+// before them, the words that say where they are.
+constexpr size_t kDeltasAhead = 64;
+constexpr size_t kPagesAhead = 96;
 // How many queries behind, row ids are read.
-constexpr size_t kRowsBehind = 32;
+constexpr size_t kRowsBehind = 64;
 
 enum class Output { kPosition, kFirstRow };
 
@@ -30,12 +31,12 @@ template <typename Delta, typename Key>
 HWY_INLINE size_t CountAtMost(const uint8_t* HWY_RESTRICT deltas, Key limit) {
   constexpr size_t kPageKeys = CompressedPagesView<Key>::kPageKeys;
   constexpr Key kGreatest = hwy::LimitsMax<Delta>();
-  const hn::CappedTag<Delta, 64 / sizeof(Delta)> d;
+  const hn::CappedTag<Delta, kPageKeys> d;
   const auto v = hn::Set(d, static_cast<Delta>(limit < kGreatest ? limit : kGreatest));
   const auto* delta = reinterpret_cast<const Delta*>(deltas);
   size_t greater = 0;
   for (size_t i = 0; i < kPageKeys; i += hn::Lanes(d)) {
-    greater += hn::CountTrue(d, hn::Gt(hn::Load(d, delta + i), v));
+    greater += hn::CountTrue(d, hn::Gt(hn::LoadU(d, delta + i), v));
   }
   return kPageKeys - greater;
 }
@@ -55,7 +56,7 @@ HWY_INLINE size_t CountAtMost(int width_log2, const uint8_t* HWY_RESTRICT deltas
   }
 }
 
-// One batch's way through the pages: in each step of a software pipeline one query's reference is
+// One batch's way through the pages: in each step of a software pipeline one query's page is
 // prefetched, another's deltas, a third is compared and a fourth's row is read.
 template <typename Key, Output kOutput>
 class PageSearch {
@@ -64,14 +65,26 @@ class PageSearch {
  public:
   explicit PageSearch(const View& pages) : pages_(pages) {}
 
+  // Prefetches stand here and not in functions of their own, whose calls GCC 12 drops: it takes a
+  // function that does nothing else for one without effect.
   HWY_ATTR void Run(absl::Span<const Key> queries, uint32_t* out) const {
     const size_t size = queries.size();
-    constexpr size_t kStages = kRefsAhead + (kOutput == Output::kFirstRow ? kRowsBehind : 0);
+    constexpr size_t kStages = kPagesAhead + (kOutput == Output::kFirstRow ? kRowsBehind : 0);
     for (size_t step = 0; step < size + kStages; ++step) {
-      if (step < size) __builtin_prefetch(pages_.refs + PageOf(out[step]));
-      const size_t deltas = step - (kRefsAhead - kDeltasAhead);
-      if (deltas < size) PrefetchDeltas(out[deltas]);
-      const size_t compared = step - kRefsAhead;
+      if (step < size) {
+        const size_t page = PageOf(out[step]);
+        __builtin_prefetch(pages_.groups + page / View::kGroupPages);
+        __builtin_prefetch(pages_.minima + page);
+      }
+      const size_t asked = step - (kPagesAhead - kDeltasAhead);
+      if (asked < size) {
+        const CompressedPage page = pages_.Page(PageOf(out[asked]));
+        const size_t bytes = View::kPageKeys << page.width_log2;
+        for (size_t i = 0; i < bytes; i += kCacheLineBytes) __builtin_prefetch(page.deltas + i);
+        // Behind narrower pages, a page starts within a line.
+        __builtin_prefetch(page.deltas + bytes - 1);
+      }
+      const size_t compared = step - kPagesAhead;
       if (compared < size) out[compared] = Compare(queries[compared], out[compared]);
       if constexpr (kOutput == Output::kFirstRow) {
         const size_t read = compared - kRowsBehind;
@@ -84,29 +97,22 @@ class PageSearch {
   // The last page whose minimum is less than the query, or the first.
   static size_t PageOf(uint32_t below) { return below - (below != 0); }
 
-  HWY_ATTR void PrefetchDeltas(uint32_t below) const {
-    const uint32_t ref = pages_.refs[PageOf(below)];
-    const uint8_t* deltas = pages_.Deltas(ref);
-    const size_t bytes = size_t{kCacheLineBytes} << View::WidthLog2(ref);
-    for (size_t i = 0; i < bytes; i += kCacheLineBytes) __builtin_prefetch(deltas + i);
-  }
-
   // The query's position, or for rows, kNoRow where no entry has its key.
   HWY_ATTR uint32_t Compare(Key query, uint32_t below) const {
-    const size_t page = PageOf(below);
-    const uint32_t ref = pages_.refs[page];
-    const Key difference = query - pages_.minima[page];
-    // The minimum is less than the query, so that the difference is at least 1; if not, it is the
-    // first entry of all.
+    const size_t number = PageOf(below);
+    const CompressedPage page = pages_.Page(number);
+    const Key difference = query - pages_.minima[number];
+    // If the minimum is less than the query, the difference is at least 1; if not, the page is the
+    // first and the answer its first entry.
     const size_t less =
-        below == 0 ? 0 : CountAtMost<Key>(View::WidthLog2(ref), pages_.Deltas(ref), difference - 1);
-    const size_t behind = page * View::kPageKeys + less;
+        below == 0 ? 0 : CountAtMost<Key>(page.width_log2, page.deltas, difference - 1);
+    const size_t behind = number * View::kPageKeys + less;
     const size_t position = behind < pages_.entries ? behind : pages_.entries;
     if constexpr (kOutput == Output::kFirstRow) {
       if (position == pages_.entries) return kNoRow;
-      const Key key = less < View::kPageKeys ? pages_.minima[page] + pages_.DeltaAt(ref, less)
-                                             : pages_.minima[page + 1];
-      if (key != query) return kNoRow;
+      const bool found = less < View::kPageKeys ? page.Delta(less) == difference
+                                                : pages_.minima[number + 1] == query;
+      if (!found) return kNoRow;
       __builtin_prefetch(pages_.row_ids + position);
     }
     return static_cast<uint32_t>(position);
@@ -128,6 +134,7 @@ const CompressedSearch<Key>& Searches() {
   return kSearches;
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace cairn
 HWY_AFTER_NAMESPACE();

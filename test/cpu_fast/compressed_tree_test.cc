@@ -46,11 +46,11 @@ OracleData<Key> PagesOfEveryWidth() {
   std::vector<Key> keys;
   Key next = 3;
   for (int round = 0; round < 3; ++round) {
-    for (uint64_t greatest : {uint64_t{0}, uint64_t{63}, uint64_t{254}, uint64_t{255},
+    for (uint64_t greatest : {uint64_t{0}, uint64_t{31}, uint64_t{254}, uint64_t{255},
                               uint64_t{256}, uint64_t{65534}, uint64_t{65535}, uint64_t{65536},
                               uint64_t{1} << 24, (uint64_t{1} << 32) - 1, uint64_t{1} << 32}) {
       if (greatest > kMax - next || (greatest >= uint64_t{1} << 24 && round != 2)) continue;
-      for (uint64_t i = 0; i < 64; ++i) keys.push_back(next + Key(greatest / 63 * i));
+      for (uint64_t i = 0; i < 32; ++i) keys.push_back(next + Key(greatest / 31 * i));
       keys.back() = next + static_cast<Key>(greatest);
       if (keys.back() > kMax - 1000) break;
       next = keys.back() + (round == 0 ? 0 : round == 1 ? 1 : 700);
@@ -86,15 +86,15 @@ BOOST_AUTO_TEST_CASE(pages_of_every_width_stand_side_by_side) {
 }
 
 BOOST_AUTO_TEST_CASE(a_page_takes_the_width_of_its_greatest_delta) {
-  BOOST_TEST(BytesPerKey<uint32_t>(4) == 1u);  // 63 * 4 < 2^8
-  BOOST_TEST(BytesPerKey<uint32_t>(5) == 2u);
-  BOOST_TEST(BytesPerKey<uint32_t>(1040) == 2u);  // 63 * 1040 < 2^16
-  BOOST_TEST(BytesPerKey<uint32_t>(1041) == 4u);
-  BOOST_TEST(BytesPerKey<uint64_t>(4) == 1u);
-  BOOST_TEST(BytesPerKey<uint64_t>(1040) == 2u);
-  BOOST_TEST(BytesPerKey<uint64_t>(1041) == 4u);
-  BOOST_TEST(BytesPerKey<uint64_t>(68174084) == 4u);  // 63 * 68174084 < 2^32
-  BOOST_TEST(BytesPerKey<uint64_t>(68174085) == 8u);
+  BOOST_TEST(BytesPerKey<uint32_t>(8) == 1u);  // 31 * 8 < 2^8
+  BOOST_TEST(BytesPerKey<uint32_t>(9) == 2u);
+  BOOST_TEST(BytesPerKey<uint32_t>(2114) == 2u);  // 31 * 2114 < 2^16
+  BOOST_TEST(BytesPerKey<uint32_t>(2115) == 4u);
+  BOOST_TEST(BytesPerKey<uint64_t>(8) == 1u);
+  BOOST_TEST(BytesPerKey<uint64_t>(2114) == 2u);
+  BOOST_TEST(BytesPerKey<uint64_t>(2115) == 4u);
+  BOOST_TEST(BytesPerKey<uint64_t>(138547332) == 4u);  // 31 * 138547332 < 2^32
+  BOOST_TEST(BytesPerKey<uint64_t>(138547333) == 8u);
 }
 
 BOOST_AUTO_TEST_CASE(refuses_keys_of_bytes) {
