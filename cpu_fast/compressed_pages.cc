@@ -84,10 +84,9 @@ CompressedPages<Key>::CompressedPages(absl::Span<const Key> keys, absl::Span<con
   for (size_t group = 0; group < groups_.size(); ++group) {
     groups_[group] |= unit << 32;
     // Of the last group, slots without a page count as pages of one byte a key.
-    const size_t last = (group + 1) * View::kGroupPages - 1;
-    const CompressedPage page = view_.Page(last);
-    unit = static_cast<size_t>(page.deltas - view_.deltas) / View::kPageKeys +
-           (size_t{1} << page.width_log2);
+    constexpr size_t kLast = View::kGroupPages - 1;
+    unit =
+        View::Unit(groups_[group], kLast) + (size_t{1} << View::WidthLog2(groups_[group], kLast));
   }
   deltas_ = AlignedBuffer<uint8_t>(unit * View::kPageKeys);
   view_.deltas = deltas_.data();

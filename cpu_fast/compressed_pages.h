@@ -44,15 +44,21 @@ struct CompressedPagesView {
 
   CompressedPage Page(size_t page) const {
     const uint64_t group = groups[page / kGroupPages];
-    const int slot = static_cast<int>(page % kGroupPages);
-    const auto widths = static_cast<uint32_t>(group);
+    const size_t slot = page % kGroupPages;
+    return {deltas + Unit(group, slot) * kPageKeys, WidthLog2(group, slot)};
+  }
+
+  // Of a group's page `slot`: its width, and the unit that its deltas start at.
+  static int WidthLog2(uint64_t group, size_t slot) {
+    return static_cast<int>(group >> (2 * slot) & 3);
+  }
+  static size_t Unit(uint64_t group, size_t slot) {
     // A page takes 1, 2, 4 or 8 units: one for itself, and for its bits 1, 3, and 3 for both.
-    const uint32_t before = widths & ((uint32_t{1} << (2 * slot)) - 1);
-    const uint32_t low = before & 0x55555555, high = before >> 1 & 0x55555555;
-    const size_t unit =
-        (group >> 32) + static_cast<size_t>(slot + std::popcount(low) + 3 * std::popcount(high) +
-                                            3 * std::popcount(low & high));
-    return {deltas + unit * kPageKeys, static_cast<int>(widths >> (2 * slot) & 3)};
+    const uint64_t before = group & ((uint64_t{1} << (2 * slot)) - 1);
+    const uint64_t low = before & 0x55555555, high = before >> 1 & 0x55555555;
+    return (group >> 32) + slot +
+           static_cast<size_t>(std::popcount(low) + 3 * std::popcount(high) +
+                               3 * std::popcount(low & high));
   }
 };
 
@@ -61,7 +67,9 @@ struct CompressedPagesView {
 // two deviations: widths are whole bytes, so that SIMD lanes compare them as they lie, and a page
 // has few keys, so that one of 16-bit deltas is one cache line and compared as a whole. Smaller
 // pages have narrower deltas too: of 2^24 uniform 32-bit keys all pages of 32 take 16 bits, half of
-// those of 256 would take 32. Immutable; safe from any number of threads.
+// those of 256 would take 32. PointLookup/cpu:fast,compressed/u32/n:24/position/uniform took 24 ns
+// with pages of 32, 36 with pages of 64, where cpu:fast took 24 in both runs. Immutable; safe from
+// any number of threads.
 template <typename Key>
 class CompressedPages {
  public:

@@ -11,11 +11,10 @@ namespace cairn {
 
 // A FAST tree with compressed leaves ("cpu:fast,compressed"), after Kim et al., FAST (SIGMOD 2010),
 // section 6.2: the run's keys in pages of deltas (CompressedPages), which are searched as they are,
-// and a FastTree over the pages' minima. Where keys are dense, a search waits for fewer cache lines
-// than in the run's own, and the tree is a quarter as large: 32-bit keys take 1.1 bytes in pages of
-// 8-bit deltas, 2.1 of 16-bit ones. Where they are not, a page is longer than a leaf of FastTree,
-// which is the faster structure then. The run's own keys are read by other operations than
-// LowerBound and FindFirst only.
+// and a FastTree over the pages' minima. A 32-bit key takes 1.15 bytes where deltas are of 8 bits,
+// 2.15 where they are of 16, all of it beyond the run, whose own keys only operations other than
+// LowerBound and FindFirst read. For dense keys, whose pages are no longer than a cache line; of
+// others a page is longer than a leaf of FastTree, which is the faster structure then.
 class CompressedTree : public OrderedIndex {
  public:
   // Builds on all cores; `simd` none: DefaultSimdLevel(). Unimplemented for keys of bytes,
