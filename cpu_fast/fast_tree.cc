@@ -1,19 +1,19 @@
 #include "cpu_fast/fast_tree.h"
 
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "cpu_fast/topology.h"
 #include "index/batch_check.h"
+#include "index/parallel.h"
 
 namespace cairn {
 namespace {
 
 // Nodes that one task fills.
-constexpr size_t kBuildGrain = 4096;
+constexpr size_t kBuildGrain = 16384;
 
 std::string_view PageName(PageBlocking page) {
   switch (page) {
@@ -123,17 +123,19 @@ FastTreeNodes<Key>::FastTreeNodes(absl::Span<const Key> keys, absl::Span<const R
   }
   view_.nodes = reinterpret_cast<const typename FastTreeView<Key>::Signed*>(nodes);
 
+  const int threads = Topology::Get().cores();
   for (int l = 0; l < layout.levels(); ++l) {
-    tbb::parallel_for(tbb::blocked_range<size_t>(0, layout.nodes(l), kBuildGrain),
-                      [&](const tbb::blocked_range<size_t>& range) {
-                        for (size_t node = range.begin(); node < range.end(); ++node) {
-                          Key* line = nodes + layout.Line(l, node) * kLineKeys;
-                          for (size_t slot = 0; slot < kLineKeys; ++slot) {
-                            const uint64_t entry = layout.SeparatorEntry(l, node, slot);
-                            line[slot] = (entry < keys.size() ? keys[entry] : kGreatest) ^ kFlip;
-                          }
-                        }
-                      });
+    const size_t grains = (layout.nodes(l) + kBuildGrain - 1) / kBuildGrain;
+    ParallelFor(threads, grains, [&](size_t grain) {
+      const size_t end = std::min((grain + 1) * kBuildGrain, layout.nodes(l));
+      for (size_t node = grain * kBuildGrain; node < end; ++node) {
+        Key* line = nodes + layout.Line(l, node) * kLineKeys;
+        for (size_t slot = 0; slot < kLineKeys; ++slot) {
+          const uint64_t entry = layout.SeparatorEntry(l, node, slot);
+          line[slot] = (entry < keys.size() ? keys[entry] : kGreatest) ^ kFlip;
+        }
+      }
+    });
   }
   Key* last_line = nodes + layout.lines() * kLineKeys;
   const size_t first = (layout.leaves() - 1) * kLineKeys;

@@ -15,11 +15,9 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Queries that take one step together: enough that the line each has asked for has arrived when its
-// next step comes, a round later. PointLookup/cpu:fast/u64/n:20/row_id on a Xeon with AVX-512:
-// 15.7 ns with 16, 14.8 with 32, 13.6 with 64, 14.0 with 128; at n:24 they differ by less than the
-// noise.
-constexpr size_t kGroup = 64;
+// Queries between two levels of the pipeline: each has so many turns for the line that it asked for
+// to arrive, and every level has as many lines in flight.
+constexpr size_t kAhead = 32;
 
 template <typename Key>
 using SignedOf = std::make_signed_t<Key>;
@@ -51,116 +49,133 @@ HWY_INLINE size_t CountLess(const Signed* HWY_RESTRICT line, Signed query) {
   return count;
 }
 
-// Queries of one group on their way down.
-template <typename Key>
-struct Group {
-  SignedOf<Key> queries[kGroup];  // flipped
-  uint32_t nodes[kGroup];         // in the level that comes next
-};
-
 enum class Output { kPosition, kFirstRow };
 
-// One batch's way through one tree. A software pipeline over levels: in one round each group in
-// flight takes one step, the oldest, which has come to its leaves, first.
-template <typename Key, PageBlocking kPage, Output kOutput>
+constexpr int kAnyLevels = -1;
+
+// One batch's way through one tree: a software pipeline over queries. In each turn every level
+// takes its step of one query, the root of the one that comes next, the level below of the one that
+// came kAhead turns before, and so on; steps of one turn have nothing to do with each other, so
+// that the processor runs them side by side. Between its steps a query's node waits in `out`.
+//
+// kLevels is the number of inner levels, so that the steps of a turn are laid out one after the
+// other; or kAnyLevels, for a loop over them.
+template <typename Key, PageBlocking kPage, Output kOutput, int kLevels>
 class Descent {
   using Signed = SignedOf<Key>;
   using Layout = TreeLayout<Key>;
   static constexpr Key kFlip = Key{1} << (sizeof(Key) * 8 - 1);
 
  public:
-  explicit Descent(const FastTreeView<Key>& tree) : tree_(tree) {}
+  HWY_INLINE Descent(const FastTreeView<Key>& tree, const Key* queries, uint32_t* out)
+      : tree_(tree),
+        queries_(queries),
+        out_(out),
+        levels_(kLevels == kAnyLevels ? tree.layout.levels() : kLevels) {}
 
-  HWY_ATTR void Run(absl::Span<const Key> queries, uint32_t* out) {
-    const size_t levels = static_cast<size_t>(tree_.layout.levels());
-    const size_t groups = (queries.size() + kGroup - 1) / kGroup;
-    for (size_t round = 0; round < groups + levels; ++round) {
-      for (size_t level = levels + 1; level-- > 0;) {
-        if (level > round || round - level >= groups) continue;
-        const size_t first = (round - level) * kGroup;
-        const size_t count = queries.size() - first < kGroup ? queries.size() - first : kGroup;
-        Group<Key>& group = groups_[(round - level) % (levels + 1)];
-        if (level == 0) Start(queries.data() + first, count, &group);
-        if (level == levels) {
-          Finish(count, group, out + first);
-        } else if (level + 1 == levels) {
-          StepToLeaf(static_cast<int>(level), count, &group);
-        } else {
-          Step(static_cast<int>(level), count, &group);
-        }
-      }
-    }
+  HWY_INLINE void Run(size_t size) {
+    const size_t depth = static_cast<size_t>(levels_) * kAhead;
+    size_t turn = 0;
+    for (; turn < size && turn < depth; ++turn) Turn<true>(turn, size);
+    for (; turn < size; ++turn) Turn<false>(turn, size);
+    for (; turn < size + depth; ++turn) Turn<true>(turn, size);
   }
 
  private:
-  HWY_ATTR void Start(const Key* queries, size_t count, Group<Key>* group) {
-    for (size_t j = 0; j < count; ++j) {
-      group->queries[j] = static_cast<Signed>(queries[j] ^ kFlip);
-      group->nodes[j] = 0;
+  // kEdge: some levels have no query yet, or no more.
+  template <bool kEdge>
+  HWY_INLINE void Turn(size_t turn, size_t size) {
+    const size_t i = turn - static_cast<size_t>(levels_) * kAhead;  // wraps where there is none
+    if (!kEdge || i < size) Finish(i);
+    if constexpr (kLevels == kAnyLevels) {
+      for (int level = levels_ - 1; level >= 0; --level) {
+        StepOf<kEdge>(level, turn - static_cast<size_t>(level) * kAhead, size);
+      }
+    } else {
+      Steps<kEdge, kLevels - 1>(turn, size);
     }
   }
+  template <bool kEdge, int kLevel>
+  HWY_INLINE void Steps(size_t turn, size_t size) {
+    if constexpr (kLevel >= 0) {
+      StepOf<kEdge>(kLevel, turn - static_cast<size_t>(kLevel) * kAhead, size);
+      Steps<kEdge, kLevel - 1>(turn, size);
+    }
+  }
+  template <bool kEdge>
+  HWY_INLINE void StepOf(int level, size_t i, size_t size) {
+    if (!kEdge || i < size) Step(level, i);
+  }
 
-  HWY_ATTR const Signed* Node(int level, size_t node) const {
+  HWY_INLINE Signed Query(size_t i) const { return static_cast<Signed>(queries_[i] ^ kFlip); }
+  HWY_INLINE const Signed* Node(int level, size_t node) const {
     return tree_.nodes + tree_.layout.template Line<kPage>(level, node) * Layout::kLineKeys;
   }
 
-  HWY_ATTR void Step(int level, size_t count, Group<Key>* group) {
-    for (size_t j = 0; j < count; ++j) {
-      const uint32_t node = group->nodes[j];
-      const size_t child =
-          (size_t{node} << Layout::kFanOutBits) + CountLess(Node(level, node), group->queries[j]);
-      group->nodes[j] = static_cast<uint32_t>(child);
+  HWY_INLINE void Step(int level, size_t i) {
+    const size_t node = level == 0 ? 0 : out_[i];
+    const size_t child = (node << Layout::kFanOutBits) + CountLess(Node(level, node), Query(i));
+    out_[i] = static_cast<uint32_t>(child);
+    if (level + 1 < levels_) {
       __builtin_prefetch(Node(level + 1, child));
-    }
-  }
-
-  HWY_ATTR void StepToLeaf(int level, size_t count, Group<Key>* group) {
-    for (size_t j = 0; j < count; ++j) {
-      const uint32_t node = group->nodes[j];
-      const size_t leaf =
-          (size_t{node} << Layout::kFanOutBits) + CountLess(Node(level, node), group->queries[j]);
-      group->nodes[j] = static_cast<uint32_t>(leaf);
-      __builtin_prefetch(tree_.keys + leaf * Layout::kLineKeys);
+    } else {
+      __builtin_prefetch(tree_.keys + child * Layout::kLineKeys);
       if constexpr (kOutput == Output::kFirstRow) {
-        __builtin_prefetch(tree_.row_ids + leaf * Layout::kLineKeys);
+        __builtin_prefetch(tree_.row_ids + child * Layout::kLineKeys);
       }
     }
   }
 
-  HWY_ATTR void Finish(size_t count, const Group<Key>& group, uint32_t* out) {
-    const size_t last = tree_.layout.leaves() - 1;
-    const size_t last_entry = tree_.layout.entries() - 1;
-    for (size_t j = 0; j < count; ++j) {
-      const size_t leaf = group.nodes[j];
-      const Key* line = leaf == last ? tree_.last_line : tree_.keys + leaf * Layout::kLineKeys;
-      const size_t position =
-          leaf * Layout::kLineKeys + CountLess(reinterpret_cast<const Signed*>(line),
-                                               group.queries[j], static_cast<Signed>(kFlip));
-      if constexpr (kOutput == Output::kPosition) {
-        out[j] = static_cast<Position>(position);
-      } else {
-        // Behind the end nothing is equal to the query, so that the last entry may stand for it.
-        const size_t entry = position < last_entry ? position : last_entry;
-        const Key query = static_cast<Key>(group.queries[j]) ^ kFlip;
-        const RowId row = tree_.row_ids[entry];
-        out[j] = tree_.keys[entry] == query ? row : kNoRow;
-      }
+  HWY_INLINE void Finish(size_t i) {
+    const size_t leaf = levels_ == 0 ? 0 : out_[i];
+    const bool last = leaf + 1 == tree_.layout.leaves();
+    const Key* line = last ? tree_.last_line : tree_.keys + leaf * Layout::kLineKeys;
+    const size_t position =
+        leaf * Layout::kLineKeys +
+        CountLess(reinterpret_cast<const Signed*>(line), Query(i), static_cast<Signed>(kFlip));
+    if constexpr (kOutput == Output::kPosition) {
+      out_[i] = static_cast<Position>(position);
+    } else {
+      // Behind the end nothing is equal to the query, so that the last entry may stand for it.
+      const size_t last_entry = tree_.layout.entries() - 1;
+      const size_t entry = position < last_entry ? position : last_entry;
+      const RowId row = tree_.row_ids[entry];
+      out_[i] = tree_.keys[entry] == queries_[i] ? row : kNoRow;
     }
   }
 
-  const FastTreeView<Key>& tree_;
-  Group<Key> groups_[Layout::kMaxLevels + 1];
+  const FastTreeView<Key> tree_;
+  const Key* HWY_RESTRICT queries_;
+  uint32_t* HWY_RESTRICT out_;
+  const int levels_;
 };
 
+template <typename Key, PageBlocking kPage, Output kOutput, int kLevels = kAnyLevels>
+HWY_NOINLINE void Descend(const FastTreeView<Key>& tree, absl::Span<const Key> queries,
+                          uint32_t* out) {
+  Descent<Key, kPage, kOutput, kLevels>(tree, queries.data(), out).Run(queries.size());
+}
+
+// Calls the descent of the tree's number of levels.
+template <typename Key, Output kOutput, int... kLevels>
+void DescendLevels(const FastTreeView<Key>& tree, absl::Span<const Key> queries, uint32_t* out,
+                   std::integer_sequence<int, kLevels...>) {
+  static constexpr void (*kDescents[])(
+      const FastTreeView<Key>&, absl::Span<const Key>,
+      uint32_t*) = {Descend<Key, PageBlocking::kNone, kOutput, kLevels>...};
+  kDescents[tree.layout.levels()](tree, queries, out);
+}
+
 template <typename Key, Output kOutput>
-HWY_ATTR void Search(const FastTreeView<Key>& tree, absl::Span<const Key> queries, uint32_t* out) {
+void Search(const FastTreeView<Key>& tree, absl::Span<const Key> queries, uint32_t* out) {
   switch (tree.layout.page()) {
     case PageBlocking::kNone:
-      return Descent<Key, PageBlocking::kNone, kOutput>(tree).Run(queries, out);
+      return DescendLevels<Key, kOutput>(
+          tree, queries, out, std::make_integer_sequence<int, TreeLayout<Key>::kMaxLevels + 1>());
     case PageBlocking::k4K:
-      return Descent<Key, PageBlocking::k4K, kOutput>(tree).Run(queries, out);
+      return Descend<Key, PageBlocking::k4K, kOutput>(tree, queries, out);
     case PageBlocking::k2M:
-      return Descent<Key, PageBlocking::k2M, kOutput>(tree).Run(queries, out);
+      return Descend<Key, PageBlocking::k2M, kOutput>(tree, queries, out);
   }
 }
 

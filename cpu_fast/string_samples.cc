@@ -1,12 +1,12 @@
 #include "cpu_fast/string_samples.h"
 
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "cpu_fast/string_compare.h"
+#include "cpu_fast/topology.h"
 #include "index/gallop.h"
+#include "index/parallel.h"
 
 namespace cairn {
 namespace {
@@ -42,12 +42,13 @@ StringSamples::StringSamples(const BytesColumn& keys, SimdLevel level) : keys_(k
 }
 
 void StringSamples::FillSlices(size_t first, size_t depth, absl::Span<uint64_t> slices) const {
-  tbb::parallel_for(tbb::blocked_range<size_t>(0, slices.size(), kBuildGrain),
-                    [&](const tbb::blocked_range<size_t>& range) {
-                      for (size_t i = range.begin(); i < range.end(); ++i) {
-                        slices[i] = SliceOf(keys_[(first + i) * kSample].substr(depth));
-                      }
-                    });
+  const size_t grains = (slices.size() + kBuildGrain - 1) / kBuildGrain;
+  ParallelFor(Topology::Get().cores(), grains, [&](size_t grain) {
+    const size_t end = std::min((grain + 1) * kBuildGrain, slices.size());
+    for (size_t i = grain * kBuildGrain; i < end; ++i) {
+      slices[i] = SliceOf(keys_[(first + i) * kSample].substr(depth));
+    }
+  });
 }
 
 void StringSamples::MakeNested(absl::Span<const uint64_t> slices, size_t first, uint64_t depth,

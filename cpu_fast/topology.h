@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+
+struct hwloc_topology;
 
 namespace cairn {
 
@@ -26,9 +30,20 @@ class Topology {
   // core where it is 0 or less.
   int Threads(int wanted) const { return wanted > 0 ? wanted : cores_; }
 
+  // Where a thread may run: anywhere that the process may, or on the first hardware thread of any
+  // of its cores.
+  enum class Binding : uint8_t { kProcess, kOneThreadPerCore };
+  // Binds the calling thread; where the system refuses, the thread stays where it was.
+  void BindThisThread(Binding binding) const;
+
+  // Asks that pages of [memory, memory + bytes) which nothing has touched yet be spread over the
+  // NUMA nodes, for what every core reads alike. Does nothing on one node.
+  void InterleaveMemory(void* memory, size_t bytes) const;
+
  private:
   Topology();
 
+  std::shared_ptr<hwloc_topology> topology_;  // null where hwloc finds none
   int cores_ = 1;
   int hardware_threads_ = 1;
   int numa_nodes_ = 1;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cpu_fast/parallel_batch.h"
 #include "cpu_fast/topology.h"
 #include "engine/base.h"
 #include "engine/fetch.h"
@@ -14,7 +15,6 @@
 #include "engine/scan_cursor.h"
 #include "engine/verify.h"
 #include "index/match_rows.h"
-#include "index/parallel_batch.h"
 
 namespace cairn {
 namespace {

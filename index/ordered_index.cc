@@ -29,9 +29,10 @@ absl::Status OrderedIndex::UpperBound(KeyBatch keys, absl::Span<Position> positi
   return absl::OkStatus();
 }
 
-absl::Status OrderedIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  if (absl::Status s = CheckKind(run_.kind(), keys); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(keys.size(), row_ids.size(), "row_ids"); !s.ok()) return s;
+// Calls emit(i, position, found) for every key: its lower bound, and whether the entry there has
+// it.
+template <typename Emit>
+absl::Status OrderedIndex::ForEachFirst(KeyBatch keys, Emit emit) const {
   Position buffer[kQueryChunk];
   for (size_t first = 0; first < keys.size(); first += kQueryChunk) {
     const size_t count = std::min(kQueryChunk, keys.size() - first);
@@ -44,33 +45,25 @@ absl::Status OrderedIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) c
       PrefetchKeys(column, run_.size(), positions);
       for (size_t i = 0; i < count; ++i) {
         const Position p = positions[i];
-        row_ids[first + i] =
-            p < run_.size() && column[p] == queries[i] ? run_.row_ids()[p] : kNoRow;
+        emit(first + i, p, p < run_.size() && column[p] == queries[i]);
       }
     });
   }
   return absl::OkStatus();
 }
 
+absl::Status OrderedIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
+  if (absl::Status s = CheckKind(run_.kind(), keys); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(keys.size(), row_ids.size(), "row_ids"); !s.ok()) return s;
+  return ForEachFirst(keys, [&](size_t i, Position p, bool found) {
+    row_ids[i] = found ? run_.row_ids()[p] : kNoRow;
+  });
+}
+
 absl::Status OrderedIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {
   if (absl::Status s = CheckKind(run_.kind(), keys); !s.ok()) return s;
   if (absl::Status s = CheckOutput(keys.size(), found.size(), "found"); !s.ok()) return s;
-  Position buffer[kQueryChunk];
-  for (size_t first = 0; first < keys.size(); first += kQueryChunk) {
-    const size_t count = std::min(kQueryChunk, keys.size() - first);
-    const KeyBatch chunk = keys.Slice(first, count);
-    const absl::Span<Position> positions(buffer, count);
-    if (absl::Status s = LowerBound(chunk, positions); !s.ok()) return s;
-    WithColumn(run_, [&](const auto& column) {
-      const auto queries = column.Queries(chunk);
-      PrefetchKeys(column, run_.size(), positions);
-      for (size_t i = 0; i < count; ++i) {
-        const Position p = positions[i];
-        found[first + i] = p < run_.size() && column[p] == queries[i];
-      }
-    });
-  }
-  return absl::OkStatus();
+  return ForEachFirst(keys, [&](size_t i, Position, bool there) { found[i] = there; });
 }
 
 absl::Status OrderedIndex::Find(KeyBatch keys, Matches* matches) const {

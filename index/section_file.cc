@@ -1,15 +1,15 @@
 #include "index/section_file.h"
 
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include <cstring>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "index/checksum.h"
 #include "index/mapped_file.h"
+#include "index/parallel.h"
 
 namespace cairn {
 namespace {
@@ -146,18 +146,11 @@ absl::Status SectionFile::VerifySection(const Section& section) const {
 }
 
 absl::Status SectionFile::Verify(int threads) const {
-  if (threads == 1 || sections_.size() < 2 || size() < kMinParallelBytes) {
-    for (const Section& section : sections_) {
-      if (absl::Status s = VerifySection(section); !s.ok()) return s;
-    }
-    return absl::OkStatus();
-  }
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int workers = size() < kMinParallelBytes ? 1 : threads > 0 ? threads : cores;
   std::vector<absl::Status> results(sections_.size());
-  tbb::task_arena arena(threads > 0 ? threads : tbb::task_arena::automatic);
-  arena.execute([&] {
-    tbb::parallel_for(size_t{0}, sections_.size(),
-                      [&](size_t i) { results[i] = VerifySection(sections_[i]); });
-  });
+  ParallelFor(workers, sections_.size(),
+              [&](size_t i) { results[i] = VerifySection(sections_[i]); });
   for (absl::Status& result : results) {
     if (!result.ok()) return std::move(result);
   }

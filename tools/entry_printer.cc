@@ -132,7 +132,7 @@ class TextPrinter : public EntryPrinter {
     if (absl::Status s = codec_.Decode(keys, i, &parts_, &scratch_); !s.ok()) return s;
     Line line;
     for (size_t part = 0; part < parts_.size(); ++part) {
-      if (part != 0) line.key += ", ";
+      if (part != 0) line.key += ',';
       AppendValue(parts_[part], &line.key);
     }
     AppendReadable(primary_key, &line.primary_key);

@@ -8,6 +8,7 @@
 #include "cairn/secondary_index.h"
 #include "tools/command.h"
 #include "tools/output.h"
+#include "tools/selectors.h"
 
 namespace cairn::tools {
 namespace {
@@ -27,7 +28,7 @@ absl::StatusOr<int> RunVerify(const VerifyOptionsGiven& given) {
     if (absl::Status s = output.Flush(); !s.ok()) return s;
     return kDifferent;
   };
-  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = SecondaryIndex::Open(given.index);
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = SecondaryIndex::Open(given.index, ForFewQueries());
   if (!index.ok()) return found(index.status());
   if (absl::Status s = (*index)->Verify(); !s.ok()) return found(s);
   absl::StatusOr<IndexStats> stats = (*index)->Stats();

@@ -57,6 +57,9 @@ class OrderedIndex {
                             Matches* matches) const;
 
  private:
+  template <typename Emit>
+  absl::Status ForEachFirst(KeyBatch keys, Emit emit) const;
+
   SortedRun run_;
 };
 

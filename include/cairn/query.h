@@ -106,8 +106,8 @@ struct RangeBatch {
   absl::Span<const Bound> upper_bounds;  // one a range; empty: `upper_bound` for all
   Bound lower_bound = Bound::kInclusive;
   Bound upper_bound = Bound::kExclusive;
-  // Scan only: for range i, the cursor behind which to go on (Matches::cursors), or empty to start
-  // at the range's beginning. Empty span: all start there.
+  // SecondaryIndex's Scan and Fetch: for range i, the cursor behind which to go on
+  // (Matches::cursors), or empty to start at the range's beginning. Empty span: all start there.
   absl::Span<const std::string> after;
 
   // [lower[i], upper[i])

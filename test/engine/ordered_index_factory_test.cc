@@ -52,9 +52,24 @@ BOOST_AUTO_TEST_CASE(auto_chooses_by_the_kind_of_keys) {
   BOOST_TEST(DescriptionOf("auto,simd=scalar", KeyKind::kU32) == "cpu:fast,page=none,simd=scalar");
 }
 
+BOOST_AUTO_TEST_CASE(auto_packs_runs_that_outgrow_the_first_caches) {
+  std::vector<uint32_t> keys(1 << 14);
+  std::vector<RowId> rows(keys.size());
+  for (uint32_t i = 0; i < keys.size(); ++i) keys[i] = i * 5, rows[i] = i;
+  for (size_t size : {keys.size() - 1, keys.size()}) {
+    auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys).subspan(0, size),
+                                     absl::MakeConstSpan(rows).subspan(0, size));
+    BOOST_REQUIRE(run.ok());
+    auto index = MakeOrderedIndex("auto", *run);
+    BOOST_REQUIRE(index.ok());
+    const char* expected = size < keys.size() ? "cpu:fast," : "cpu:packed,";
+    BOOST_TEST((*index)->description().find(expected) == 0u);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_description_makes_the_same_structure) {
-  for (const char* factory :
-       {"cpu:sorted_array", "cpu:fast", "cpu:fast,page=2m", "cpu:fast,compressed"}) {
+  for (const char* factory : {"cpu:sorted_array", "cpu:fast", "cpu:fast,page=2m", "cpu:packed",
+                              "cpu:packed,directory=tree,bits=16", "cpu:fast,compressed"}) {
     const std::string description = DescriptionOf(factory, KeyKind::kU32);
     BOOST_TEST(DescriptionOf(description, KeyKind::kU32) == description);
   }
@@ -65,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_description_makes_the_same_structure) {
 BOOST_AUTO_TEST_CASE(every_structure_answers_like_the_oracle) {
   for (const OracleData<uint32_t>& data : OracleCatalogue<uint32_t>(100)) {
     for (const char* factory :
-         {"auto", "cpu:sorted_array", "cpu:fast,page=4k", "cpu:fast,compressed"}) {
+         {"auto", "cpu:sorted_array", "cpu:fast,page=4k", "cpu:packed", "cpu:fast,compressed"}) {
       auto index = MakeOrderedIndex(factory, OracleRun(data));
       BOOST_REQUIRE(index.ok());
       CheckAgainstOracle(**index, data);
@@ -95,6 +110,12 @@ BOOST_AUTO_TEST_CASE(refuses_what_it_does_not_know_and_says_what) {
                               "cpu:sorted_array,compressed",
                               "cpu:fast,page=4k,page=4k",
                               "cpu:fast,colour=red",
+                              "cpu:packed,bits",
+                              "cpu:packed,bits=17",
+                              "cpu:packed,bits=x",
+                              "cpu:packed,bits=99999999999",
+                              "cpu:packed,directory=list",
+                              "cpu:packed,page=4k",
                               "cpu:sorted_array,page=4k",
                               "cpu:fast,simd=mmx",
                               "cpu:fast page=4k",

@@ -1,27 +1,67 @@
-// PointLookup/<index>/<key>/n:<log2 n>/<row_id|position>: batches of 2^20 random keys that are
-// there, uniform over n uniform keys. Counter limit_ns: a random read of one line among as much
-// memory as the run and the index take, measured in the same process.
+// PointLookup/<index>/<key>/n:<log2 n>/<row_id|position>[/<variant>][/threads:<t>]: batches of 2^22
+// keys. Without a variant they are there, random, and n uniform keys are distinct. Variants:
+//   miss        keys that are not there, each just above one that is
+//   zipf        few keys asked for often (theta 0.99)
+//   sorted      queries in ascending order
+//   clustered   the keys are dense in a thousand places
+//   duplicates  sixteen entries a key
+// Counter limit_ns: a random read of one line among as much memory as the run, or the structure
+// if that is larger, takes; measured in the same process.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
+#include "cpu_fast/parallel_batch.h"
 #include "tools/bench/baselines.h"
 #include "tools/bench/data.h"
 #include "tools/bench/limit.h"
+#include "tools/bench/line_tree.h"
 
 namespace cairn::bench {
 namespace {
 
-constexpr size_t kBatch = size_t{1} << 20;
-constexpr size_t kBatches = 8;  // asked in turn
+constexpr size_t kBatch = size_t{1} << 22;
+constexpr size_t kBatches = 3;  // asked in turn
 
 enum class Answer : uint8_t { kRowId, kPosition };
+enum class Variant : uint8_t { kHits, kMiss, kZipf, kSorted, kClustered, kDuplicates };
+
+constexpr const char* kVariantNames[] = {"",        "/miss",      "/zipf",
+                                         "/sorted", "/clustered", "/duplicates"};
+
+// A run of `n` entries of the variant.
+template <typename Key>
+SortedRun MakeRunOf(Variant variant, size_t n) {
+  if (variant == Variant::kClustered) {
+    // Disjoint: each cluster has a thousandth of the key space to itself.
+    constexpr size_t kClusters = 1000;
+    const Key space = static_cast<Key>(~Key{0} / kClusters);
+    Random random(kSeed);
+    std::vector<Key> keys;
+    for (size_t c = 0; c < kClusters; ++c) {
+      const size_t size = n * (c + 1) / kClusters - n * c / kClusters;
+      Key key = static_cast<Key>(space * c + random.Below(space - 2 * size));
+      for (size_t i = 0; i < size; ++i) keys.push_back(key += 1 + random.Below(2));
+    }
+    return MakeRun(keys);
+  }
+  if (variant == Variant::kDuplicates) {
+    const std::vector<Key>& distinct = UniformKeys<Key>(n / 16);
+    std::vector<Key> keys(n);
+    std::vector<RowId> rows(n);
+    for (size_t i = 0; i < n; ++i) keys[i] = distinct[i / 16], rows[i] = static_cast<RowId>(i);
+    return *SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
+  }
+  return MakeRun(UniformKeys<Key>(n));
+}
 
 template <typename Key>
 KeyBatch AsBatch(absl::Span<const Key> keys) {
@@ -41,29 +81,72 @@ absl::Span<const Key> KeysOf(const SortedRun& run) {
   }
 }
 
-// Batches of queries with their positions in the run.
+// Positions as a Zipf distribution draws them (Gray et al., Quickly generating billion-record
+// synthetic databases, 1994), scattered over the run.
+class Zipf {
+ public:
+  explicit Zipf(size_t n) : n_(static_cast<double>(n)), size_(n) {
+    for (size_t i = 1; i <= n; ++i) zeta_ += i < 10000 ? std::pow(i, -kTheta) : 0;
+    // The rest of the sum, by its integral.
+    if (n >= 10000) {
+      zeta_ += (std::pow(n_, 1 - kTheta) - std::pow(10000.0, 1 - kTheta)) / (1 - kTheta);
+    }
+    eta_ = (1 - std::pow(2 / n_, 1 - kTheta)) / (1 - (1 + std::pow(0.5, kTheta)) / zeta_);
+  }
+  size_t Next(Random* random) const {
+    const double u = static_cast<double>((*random)() >> 11) * 0x1p-53, uz = u * zeta_;
+    const double rank = uz < 1 ? 0
+                        : uz < 1 + std::pow(0.5, kTheta)
+                            ? 1
+                            : n_ * std::pow(eta_ * u - eta_ + 1, 1 / (1 - kTheta));
+    return static_cast<size_t>(std::min(rank, n_ - 1)) * 0x9E3779B97F4A7C15ull % size_;
+  }
+
+ private:
+  static constexpr double kTheta = 0.99;
+  double n_;
+  size_t size_;
+  double zeta_ = 0;
+  double eta_;
+};
+
+// Batches of queries with the positions of their lower bounds, and whether they are there.
 template <typename Key>
 class Queries {
  public:
-  explicit Queries(absl::Span<const Key> keys)
-      : keys_(kBatches * kBatch), positions_(keys_.size()) {
+  Queries(absl::Span<const Key> keys, Variant variant)
+      : keys_(kBatches * kBatch), positions_(keys_.size()), there_(variant != Variant::kMiss) {
     Random random(kSeed + 1);
+    const Zipf zipf(variant == Variant::kZipf ? keys.size() : 2);
     for (size_t i = 0; i < keys_.size(); ++i) {
-      positions_[i] = static_cast<Position>(random.Below(keys.size()));
-      keys_[i] = keys[positions_[i]];
+      size_t p = variant == Variant::kZipf ? zipf.Next(&random) : random.Below(keys.size());
+      if (variant == Variant::kDuplicates) p -= p % 16;
+      while (!there_ && p + 1 < keys.size() && keys[p] + 1 == keys[p + 1]) ++p;
+      positions_[i] = static_cast<Position>(p);
+    }
+    for (size_t b = 0; b < kBatches && variant == Variant::kSorted; ++b) {
+      std::sort(positions_.begin() + static_cast<ptrdiff_t>(b * kBatch),
+                positions_.begin() + static_cast<ptrdiff_t>((b + 1) * kBatch));
+    }
+    for (size_t i = 0; i < keys_.size(); ++i) {
+      keys_[i] = keys[positions_[i]] + (there_ ? 0 : 1);
+      if (!there_) ++positions_[i];
     }
   }
   absl::Span<const Key> Next() { return Batch(next_++); }
   absl::Span<const Key> Batch(size_t b) const {
     return absl::MakeConstSpan(keys_).subspan(b % kBatches * kBatch, kBatch);
   }
-  absl::Span<const Position> Positions(size_t b) const {
-    return absl::MakeConstSpan(positions_).subspan(b % kBatches * kBatch, kBatch);
+  // What a search of query i of batch b gives.
+  uint32_t Expected(const SortedRun& run, Answer answer, size_t b, size_t i) const {
+    const Position p = positions_[b % kBatches * kBatch + i];
+    return answer == Answer::kPosition ? p : there_ ? run.row_ids()[p] : kNoRow;
   }
 
  private:
   std::vector<Key> keys_;
   std::vector<Position> positions_;
+  bool there_;
   size_t next_ = 0;
 };
 
@@ -91,7 +174,8 @@ void RowsAt(const SortedRun& run, absl::Span<const Key> queries, uint32_t* out) 
 }
 
 template <typename Key>
-Contender<Key> MakeContender(const std::string& name, const SortedRun& run, Answer answer) {
+Contender<Key> MakeContender(const std::string& name, const SortedRun& run, Answer answer,
+                             int threads) {
   const absl::Span<const Key> keys = KeysOf<Key>(run);
   const bool rows = answer == Answer::kRowId;
   if (name == "baseline:lower_bound") {
@@ -108,6 +192,15 @@ Contender<Key> MakeContender(const std::string& name, const SortedRun& run, Answ
   }
   if (name == "baseline:eytzinger") {
     auto tree = std::make_shared<Eytzinger<Key>>(keys);
+    return {[=](absl::Span<const Key> queries, uint32_t* out) {
+              tree->LowerBound(queries, out);
+              if (rows) RowsAt(run, queries, out);
+            },
+            tree->memory_bytes(), ""};
+  }
+  if (name == "baseline:line_tree") {
+    if (!LineTree<Key>::Supported()) return {nullptr, 0, "this processor has no AVX-512"};
+    auto tree = std::make_shared<LineTree<Key>>(keys);
     return {[=](absl::Span<const Key> queries, uint32_t* out) {
               tree->LowerBound(queries, out);
               if (rows) RowsAt(run, queries, out);
@@ -133,21 +226,31 @@ Contender<Key> MakeContender(const std::string& name, const SortedRun& run, Answ
   auto made = MakeOrderedIndex(name, run);
   if (!made.ok()) return {nullptr, 0, std::string(made.status().message())};
   std::shared_ptr<OrderedIndex> index = *std::move(made);
+  const Parallelism parallelism{threads};
   return {[=](absl::Span<const Key> queries, uint32_t* out) {
-            const absl::Status s = rows
-                                       ? index->FindFirst(AsBatch(queries), {out, queries.size()})
-                                       : index->LowerBound(AsBatch(queries), {out, queries.size()});
+            const KeyBatch batch = AsBatch(queries);
+            const absl::Span<uint32_t> answers(out, queries.size());
+            const absl::Status s = rows ? FindFirst(*index, batch, answers, parallelism)
+                                        : LowerBound(*index, batch, answers, parallelism);
             if (!s.ok()) std::abort();
           },
           index->memory_bytes(), ""};
 }
 
+struct Case {
+  std::string index;
+  int log2_n;
+  Answer answer = Answer::kRowId;
+  Variant variant = Variant::kHits;
+  int threads = 1;
+};
+
 template <typename Key>
-void PointLookup(benchmark::State& state, const std::string& name, int log2_n, Answer answer) {
-  const SortedRun run = MakeRun(UniformKeys<Key>(size_t{1} << log2_n));
-  Contender<Key> contender = MakeContender<Key>(name, run, answer);
+void PointLookup(benchmark::State& state, const Case& c) {
+  const SortedRun run = MakeRunOf<Key>(c.variant, size_t{1} << c.log2_n);
+  Contender<Key> contender = MakeContender<Key>(c.index, run, c.answer, c.threads);
   if (contender.search == nullptr) return state.SkipWithError(contender.error.c_str());
-  Queries<Key> queries(KeysOf<Key>(run));
+  Queries<Key> queries(KeysOf<Key>(run), c.variant);
   std::vector<uint32_t> out(kBatch);
   for (auto _ : state) {
     contender.search(queries.Next(), out.data());
@@ -156,42 +259,51 @@ void PointLookup(benchmark::State& state, const std::string& name, int log2_n, A
   for (size_t b = 0; b < kBatches; ++b) {
     contender.search(queries.Batch(b), out.data());
     for (size_t i = 0; i < kBatch; ++i) {
-      const Position p = queries.Positions(b)[i];
-      if (out[i] != (answer == Answer::kPosition ? p : run.row_ids()[p])) {
+      if (out[i] != queries.Expected(run, c.answer, b, i)) {
         return state.SkipWithError("wrong answer");
       }
     }
   }
   SetQueryCounters(state, kBatch);
-  const auto n = static_cast<double>(run.size());
-  const uint64_t footprint =
-      run.memory_bytes() - (answer == Answer::kPosition ? run.size() * 4 : 0);
-  state.counters["bytes_per_key"] = static_cast<double>(contender.bytes) / n;
-  state.counters["limit_ns"] = RandomLineNs(footprint + contender.bytes);
+  const uint64_t columns =
+      run.memory_bytes() - (c.answer == Answer::kPosition ? run.size() * sizeof(RowId) : 0);
+  state.counters["bytes_per_key"] =
+      static_cast<double>(contender.bytes) / static_cast<double>(run.size());
+  state.counters["limit_ns"] = RandomLineNs(std::max(columns, contender.bytes));
 }
 
 template <typename Key>
-void Register(const char* key_name, const std::string& index, int log2_n, Answer answer) {
-  const std::string name = absl::StrFormat("PointLookup/%s/%s/n:%d/%s", index, key_name, log2_n,
-                                           answer == Answer::kRowId ? "row_id" : "position");
-  benchmark::RegisterBenchmark(
-      name.c_str(),
-      [=](benchmark::State& state) { PointLookup<Key>(state, index, log2_n, answer); })
+void Register(const char* key_name, const Case& c) {
+  std::string name = absl::StrFormat("PointLookup/%s/%s/n:%d/%s%s", c.index, key_name, c.log2_n,
+                                     c.answer == Answer::kRowId ? "row_id" : "position",
+                                     kVariantNames[static_cast<size_t>(c.variant)]);
+  if (c.threads > 1) absl::StrAppendFormat(&name, "/threads:%d", c.threads);
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [=](benchmark::State& state) { PointLookup<Key>(state, c); })
       ->Unit(benchmark::kMillisecond)
       ->UseRealTime();
 }
 
+void Register(const Case& c) {
+  Register<uint32_t>("u32", c);
+  Register<uint64_t>("u64", c);
+}
+
 const bool registered = [] {
-  for (int log2_n : {16, 20, 24, 26}) {
+  for (int log2_n : {10, 12, 14, 16, 18, 20, 22, 24, 26, 28}) {
     for (const char* index :
-         {"cpu:fast", "cpu:fast,page=4k", "cpu:fast,page=2m", "cpu:fast,simd=sse4",
-          "cpu:fast,simd=avx2", "cpu:fast,simd=scalar", "cpu:sorted_array", "baseline:lower_bound",
-          "baseline:eytzinger", "baseline:absl_btree"}) {
-      for (Answer answer : {Answer::kRowId, Answer::kPosition}) {
-        Register<uint32_t>("u32", index, log2_n, answer);
-        Register<uint64_t>("u64", index, log2_n, answer);
-      }
+         {"cpu:auto", "cpu:fast", "cpu:fast,page=4k", "cpu:fast,page=2m", "cpu:fast,simd=sse4",
+          "cpu:fast,simd=avx2", "cpu:fast,simd=scalar", "cpu:packed", "cpu:packed,directory=tree",
+          "cpu:packed,simd=sse4", "cpu:packed,simd=avx2", "cpu:packed,simd=scalar",
+          "cpu:sorted_array", "baseline:line_tree", "baseline:lower_bound", "baseline:eytzinger",
+          "baseline:absl_btree"}) {
+      for (Answer answer : {Answer::kRowId, Answer::kPosition}) Register({index, log2_n, answer});
     }
+    for (Variant variant : {Variant::kMiss, Variant::kZipf, Variant::kSorted, Variant::kClustered,
+                            Variant::kDuplicates}) {
+      if (log2_n >= 20) Register({"cpu:auto", log2_n, Answer::kRowId, variant});
+    }
+    if (log2_n >= 20) Register({"cpu:auto", log2_n, Answer::kRowId, Variant::kHits, 2});
   }
   return true;
 }();

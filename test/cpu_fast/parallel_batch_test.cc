@@ -1,4 +1,4 @@
-#include "index/parallel_batch.h"
+#include "cpu_fast/parallel_batch.h"
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>

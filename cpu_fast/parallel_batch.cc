@@ -1,6 +1,4 @@
-#include "index/parallel_batch.h"
-
-#include <tbb/parallel_for.h>
+#include "cpu_fast/parallel_batch.h"
 
 #include <algorithm>
 #include <memory>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cpu_fast/batch_threads.h"
 #include "index/batch_check.h"
 #include "index/match_rows.h"
 
@@ -44,15 +43,10 @@ absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
   const size_t part_size = (size + parts - 1) / parts;
   try {
     std::vector<absl::Status> statuses(parts);
-    tbb::parallel_for(
-        tbb::blocked_range<size_t>(0, parts, 1),
-        [&](const tbb::blocked_range<size_t>& range) {
-          for (size_t part = range.begin(); part < range.end(); ++part) {
-            const size_t first = std::min(part * part_size, size);
-            statuses[part] = body(first, std::min(part_size, size - first));
-          }
-        },
-        tbb::simple_partitioner());
+    RunOnBatchThreads(parts, [&](size_t part) {
+      const size_t first = std::min(part * part_size, size);
+      statuses[part] = body(first, std::min(part_size, size - first));
+    });
     for (absl::Status& status : statuses) {
       if (!status.ok()) return std::move(status);
     }

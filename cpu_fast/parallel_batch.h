@@ -13,7 +13,7 @@ namespace cairn {
 // How a batch is spread over threads. A structure's own search is single-threaded; this is the one
 // place where a batch becomes several.
 struct Parallelism {
-  int threads = 1;             // at most, of TBB's; 1: the calling thread does it all
+  int threads = 1;             // at most; 1: the calling thread does it all
   size_t min_slice = 1 << 14;  // queries; a smaller part is not worth waking a thread for
 };
 

@@ -1,0 +1,132 @@
+#include "index/packed_leaves.h"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "test/ordered_index_oracle.h"
+
+namespace cairn {
+namespace {
+
+template <typename T>
+std::vector<T> Read(const Leaf& leaf, size_t offset, size_t count) {
+  std::vector<T> values(count);
+  std::memcpy(values.data(), leaf.bytes + offset, count * sizeof(T));
+  return values;
+}
+
+// BOOST_REQUIRE for inner loops: it costs nothing while it holds.
+#define REQUIRE(condition)                                                             \
+  do {                                                                                 \
+    if (!(condition)) BOOST_FAIL(#condition << ", leaf " << i << ", entry " << entry); \
+  } while (false)
+
+// Checks what PackedLeaves promises of every leaf against the entries themselves.
+template <typename Key, int kBits>
+void CheckLeaves(const OracleData<Key>& data, int threads) {
+  using Layout = LeafLayout<kBits>;
+  using Low = std::conditional_t<kBits == 16, uint16_t,
+                                 std::conditional_t<kBits == 32, uint32_t, uint64_t>>;
+  const absl::Span<const Key> keys = data.keys;
+  const auto packed = PackLeaves<Key>(keys, data.row_ids, kBits, threads);
+  const size_t count = packed.leaves.size();
+  BOOST_TEST_CONTEXT(data.name << ", " << kBits << " bits") {
+    BOOST_REQUIRE_EQUAL(packed.bits, kBits);
+    BOOST_REQUIRE_EQUAL(count, CountPackedLeaves(keys, kBits, 1));
+    BOOST_REQUIRE_EQUAL(packed.separators.size() + 1, count);
+    size_t entry = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const auto position = Read<Position>(packed.leaves[i], Layout::kPositionOffset, 1)[0];
+      const auto low = Read<Low>(packed.leaves[i], 0, Layout::kEntries);
+      const auto rows = Read<RowId>(packed.leaves[i], Layout::kRowsOffset, Layout::kEntries);
+      REQUIRE(position == entry);
+      size_t filled = 0;
+      while (filled < rows.size() && rows[filled] != kNoRow) {
+        REQUIRE(entry < keys.size());
+        REQUIRE(low[filled] == static_cast<Low>(keys[entry]));
+        REQUIRE(rows[filled] == data.row_ids[entry]);
+        ++filled, ++entry;
+      }
+      for (size_t lane = filled; lane < Layout::kEntries; ++lane) {
+        REQUIRE(low[lane] == std::numeric_limits<Low>::max());
+        REQUIRE(rows[lane] == kNoRow);
+      }
+      // The interval that the leaf answers for holds its keys; all of it agrees with them in the
+      // high bits.
+      const bool last = i + 1 == count;
+      const Key upper = last ? std::numeric_limits<Key>::max() : packed.separators[i];
+      if (i > 0) REQUIRE(packed.separators[i - 1] <= upper);
+      const Key lower = i == 0 ? 0 : packed.separators[i - 1];
+      if (filled == 0) continue;
+      REQUIRE(lower <= keys[position]);
+      REQUIRE(keys[entry - 1] <= upper);
+      if constexpr (kBits < static_cast<int>(sizeof(Key)) * 8) {
+        const Key above = i == 0 ? 0 : lower + 1;
+        const bool duplicates_go_on = i > 0 && lower == upper;
+        if (!duplicates_go_on) REQUIRE(above >> kBits == upper >> kBits);
+        REQUIRE(keys[position] >> kBits == upper >> kBits);
+      }
+    }
+    BOOST_REQUIRE_EQUAL(entry, keys.size());
+  }
+}
+
+template <typename Key>
+std::vector<OracleData<Key>> LargeSets() {
+  std::vector<OracleData<Key>> sets;
+  auto random = TestRandom(9);
+  const auto add = [&](const std::string& name, auto key) {
+    std::vector<Key> keys(300000);
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<Key>(key(i));
+    sets.push_back(oracle::FinishIntegers(name, std::move(keys)));
+  };
+  add("large random", [&](size_t) { return random(); });
+  add("large dense", [&](size_t i) { return i + 100000; });
+  add("large clusters", [&](size_t) { return (random() % 20 << 27) + random() % 40000; });
+  add("large duplicate", [&](size_t i) { return i < 200000 ? 70000 : random(); });
+  return sets;
+}
+
+template <typename Key>
+void CheckSets(const std::vector<OracleData<Key>>& sets) {
+  for (const OracleData<Key>& data : sets) {
+    for (int threads : {1, 3}) {
+      CheckLeaves<Key, 16>(data, threads);
+      CheckLeaves<Key, 32>(data, threads);
+      if constexpr (sizeof(Key) == 8) CheckLeaves<Key, 64>(data, threads);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE(packed_leaves_test)
+
+BOOST_AUTO_TEST_CASE(hold_every_32_bit_entry_and_answer_for_the_whole_key_space) {
+  CheckSets(OracleCatalogue<uint32_t>());
+  CheckSets(LargeSets<uint32_t>());
+}
+
+BOOST_AUTO_TEST_CASE(hold_every_64_bit_entry_and_answer_for_the_whole_key_space) {
+  CheckSets(OracleCatalogue<uint64_t>());
+  CheckSets(LargeSets<uint64_t>());
+}
+
+BOOST_AUTO_TEST_CASE(keep_as_few_bits_as_pays) {
+  std::vector<uint64_t> dense(100000), in_32_bits(100000), scattered(100000);
+  for (size_t i = 0; i < dense.size(); ++i) {
+    dense[i] = i * 3;
+    in_32_bits[i] = i * 40000;
+    scattered[i] = i * 184467440737095ull;
+  }
+  BOOST_TEST(ChooseLeafBits(absl::MakeConstSpan(dense), 2) == 16);
+  BOOST_TEST(ChooseLeafBits(absl::MakeConstSpan(in_32_bits), 2) == 32);
+  BOOST_TEST(ChooseLeafBits(absl::MakeConstSpan(scattered), 2) == 64);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn
