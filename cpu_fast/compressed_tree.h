@@ -13,8 +13,9 @@ namespace cairn {
 // section 6.2: the run's keys in pages of deltas (CompressedPages), which are searched as they are,
 // and a FastTree over the pages' minima. A 32-bit key takes 1.15 bytes where deltas are of 8 bits,
 // 2.15 where they are of 16, all of it beyond the run, whose own keys only operations other than
-// LowerBound and FindFirst read. For dense keys, whose pages are no longer than a cache line; of
-// others a page is longer than a leaf of FastTree, which is the faster structure then.
+// LowerBound and FindFirst read. It is the faster of the two for dense 64-bit keys, on a par or
+// slower for 32-bit ones (docs/results/2026-11-21-fast-paper.md), and slower for scattered keys,
+// whose pages are longer than a leaf of FastTree.
 class CompressedTree : public OrderedIndex {
  public:
   // Builds on all cores; `simd` none: DefaultSimdLevel(). Unimplemented for keys of bytes,
