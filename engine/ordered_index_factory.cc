@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
+#include "cpu_fast/compressed_tree.h"
 #include "cpu_fast/fast_tree.h"
 #include "cpu_fast/packed_index.h"
 #include "cpu_fast/simd_level.h"
@@ -28,6 +29,7 @@ struct FactoryString {
   std::string_view structure;
   struct Option {
     std::string_view name, value;
+    bool has_value = true;
     bool taken = false;
   };
   std::vector<Option> options;
@@ -42,6 +44,16 @@ struct FactoryString {
       return option.value;
     }
     return std::nullopt;
+  }
+  // Whether an option without a value is there, which counts as known from here on.
+  absl::StatusOr<bool> TakeFlag(std::string_view name) {
+    for (Option& option : options) {
+      if (option.name != name) continue;
+      option.taken = true;
+      if (option.has_value) return Bad(absl::StrFormat("option '%s' takes no value", name));
+      return true;
+    }
+    return false;
   }
   // InvalidArgument if there is an option that nothing took.
   absl::Status CheckAllTaken() const {
@@ -82,15 +94,17 @@ absl::StatusOr<FactoryString> FactoryString::Parse(std::string_view text) {
     rest.remove_prefix(1);  // the comma
     const std::string_view option = next();
     const size_t equals = option.find('=');
-    if (equals == std::string_view::npos || equals == 0 || equals + 1 == option.size()) {
-      return parsed.Bad(absl::StrFormat("'%s' is no option; expected name=value", option));
+    if (option.empty() || equals == 0 || equals + 1 == option.size()) {
+      return parsed.Bad(absl::StrFormat("'%s' is no option; expected name or name=value", option));
     }
     const std::string_view name = option.substr(0, equals);
+    const bool has_value = equals != std::string_view::npos;
     for (const Option& other : parsed.options) {
       if (other.name == name)
         return parsed.Bad(absl::StrFormat("option '%s' is there twice", name));
     }
-    parsed.options.push_back({name, option.substr(equals + 1)});
+    parsed.options.push_back(
+        {name, has_value ? option.substr(equals + 1) : std::string_view(), has_value});
   }
   return parsed;
 }
@@ -140,6 +154,16 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> AsOrderedIndex(
   return std::unique_ptr<OrderedIndex>(*std::move(built));
 }
 
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressed(FactoryString factory, SortedRun run) {
+  const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
+  if (!simd.ok()) return simd.status();
+  if (factory.Take("page").has_value()) {
+    return factory.Bad("page and compressed do not go together");
+  }
+  if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+  return AsOrderedIndex(CompressedTree::Build(std::move(run), *simd));
+}
+
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run) {
   if (factory.structure == "auto") {
     factory.structure = run.kind() == KeyKind::kBytes      ? "strings"
@@ -151,6 +175,9 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
     return std::make_unique<SortedArray>(std::move(run));
   }
   if (factory.structure == "fast") {
+    const absl::StatusOr<bool> compressed = factory.TakeFlag("compressed");
+    if (!compressed.ok()) return compressed.status();
+    if (*compressed) return MakeCompressed(std::move(factory), std::move(run));
     const absl::StatusOr<PageBlocking> page = TakePage(&factory);
     if (!page.ok()) return page.status();
     const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);

@@ -34,6 +34,10 @@ BOOST_AUTO_TEST_CASE(makes_the_structure_that_is_named) {
              "cpu:fast,page=4k,simd=scalar");
   BOOST_TEST(DescriptionOf("cpu:fast,simd=scalar,page=2m", KeyKind::kU64) ==
              "cpu:fast,page=2m,simd=scalar");
+  for (const char* factory :
+       {"cpu:fast,compressed,simd=scalar", "cpu:fast,simd=scalar,compressed"}) {
+    BOOST_TEST(DescriptionOf(factory, KeyKind::kU64) == "cpu:fast,compressed,simd=scalar");
+  }
   BOOST_TEST(DescriptionOf("cpu:strings,simd=scalar", KeyKind::kBytes) ==
              "cpu:strings,simd=scalar");
 }
@@ -65,7 +69,7 @@ BOOST_AUTO_TEST_CASE(auto_packs_runs_that_outgrow_the_first_caches) {
 
 BOOST_AUTO_TEST_CASE(a_description_makes_the_same_structure) {
   for (const char* factory : {"cpu:sorted_array", "cpu:fast", "cpu:fast,page=2m", "cpu:packed",
-                              "cpu:packed,directory=tree,bits=16"}) {
+                              "cpu:packed,directory=tree,bits=16", "cpu:fast,compressed"}) {
     const std::string description = DescriptionOf(factory, KeyKind::kU32);
     BOOST_TEST(DescriptionOf(description, KeyKind::kU32) == description);
   }
@@ -75,7 +79,8 @@ BOOST_AUTO_TEST_CASE(a_description_makes_the_same_structure) {
 
 BOOST_AUTO_TEST_CASE(every_structure_answers_like_the_oracle) {
   for (const OracleData<uint32_t>& data : OracleCatalogue<uint32_t>(100)) {
-    for (const char* factory : {"auto", "cpu:sorted_array", "cpu:fast,page=4k", "cpu:packed"}) {
+    for (const char* factory :
+         {"auto", "cpu:sorted_array", "cpu:fast,page=4k", "cpu:packed", "cpu:fast,compressed"}) {
       auto index = MakeOrderedIndex(factory, OracleRun(data));
       BOOST_REQUIRE(index.ok());
       CheckAgainstOracle(**index, data);
@@ -98,8 +103,14 @@ BOOST_AUTO_TEST_CASE(refuses_what_it_does_not_know_and_says_what) {
                               "cpu:fast,page=",
                               "cpu:fast,=4k",
                               "cpu:fast,page=8k",
+                              "cpu:fast,compressed=yes",
+                              "cpu:fast,compressed=",
+                              "cpu:fast,compressed,compressed",
+                              "cpu:fast,compressed,page=4k",
+                              "cpu:sorted_array,compressed",
                               "cpu:fast,page=4k,page=4k",
                               "cpu:fast,colour=red",
+                              "cpu:packed,bits",
                               "cpu:packed,bits=17",
                               "cpu:packed,bits=x",
                               "cpu:packed,bits=99999999999",
@@ -119,6 +130,7 @@ BOOST_AUTO_TEST_CASE(refuses_what_it_does_not_know_and_says_what) {
 
 BOOST_AUTO_TEST_CASE(refuses_keys_that_a_structure_does_not_take) {
   BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:fast", KeyKind::kBytes)));
+  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:fast,compressed", KeyKind::kBytes)));
   BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:strings", KeyKind::kU64)));
 }
 
