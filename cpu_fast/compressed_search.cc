@@ -8,6 +8,8 @@
 
 #include "cpu_fast/compressed_scalar.h"
 #include "cpu_fast/compressed_search.h"
+#include "cpu_fast/simd_dispatch.h"
+#include "index/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cairn {
@@ -73,16 +75,16 @@ class PageSearch {
     for (size_t step = 0; step < size + kStages; ++step) {
       if (step < size) {
         const size_t page = PageOf(out[step]);
-        __builtin_prefetch(pages_.groups + page / View::kGroupPages);
-        __builtin_prefetch(pages_.minima + page);
+        Prefetch(pages_.groups + page / View::kGroupPages);
+        Prefetch(pages_.minima + page);
       }
       const size_t asked = step - (kPagesAhead - kDeltasAhead);
       if (asked < size) {
         const CompressedPage page = pages_.Page(PageOf(out[asked]));
         const size_t bytes = View::kPageKeys << page.width_log2;
-        for (size_t i = 0; i < bytes; i += kCacheLineBytes) __builtin_prefetch(page.deltas + i);
+        for (size_t i = 0; i < bytes; i += kCacheLineBytes) Prefetch(page.deltas + i);
         // Behind narrower pages, a page starts within a line.
-        __builtin_prefetch(page.deltas + bytes - 1);
+        Prefetch(page.deltas + bytes - 1);
       }
       const size_t compared = step - kPagesAhead;
       if (compared < size) out[compared] = Compare(queries[compared], out[compared]);
@@ -113,7 +115,7 @@ class PageSearch {
       const bool found = less < View::kPageKeys ? page.Delta(less) == difference
                                                 : pages_.minima[number + 1] == query;
       if (!found) return kNoRow;
-      __builtin_prefetch(pages_.row_ids + position);
+      Prefetch(pages_.row_ids + position);
     }
     return static_cast<uint32_t>(position);
   }
@@ -145,20 +147,7 @@ namespace cairn {
 template <typename Key>
 const CompressedSearch<Key>& CompressedSearchFor(SimdLevel level) {
   switch (level) {
-#if HWY_ARCH_X86_64
-#if (HWY_TARGETS & HWY_SSE4) != 0
-    case SimdLevel::kSse4:
-      return N_SSE4::Searches<Key>();
-#endif
-#if (HWY_TARGETS & HWY_AVX2) != 0
-    case SimdLevel::kAvx2:
-      return N_AVX2::Searches<Key>();
-#endif
-#if (HWY_TARGETS & HWY_AVX3) != 0
-    case SimdLevel::kAvx512:
-      return N_AVX3::Searches<Key>();
-#endif
-#endif
+    CAIRN_SIMD_CASES(Searches<Key>())
     default:
       return ScalarCompressedSearch<Key>();
   }

@@ -9,6 +9,7 @@
 #include "cpu_fast/fast_tree_scalar.h"
 #include "cpu_fast/fast_tree_search.h"
 #include "cpu_fast/simd_dispatch.h"
+#include "index/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cairn {
@@ -118,11 +119,11 @@ class Descent {
     const size_t child = (node << Layout::kFanOutBits) + CountLess(Node(level, node), Query(i));
     out_[i] = static_cast<uint32_t>(child);
     if (level + 1 < levels_) {
-      __builtin_prefetch(Node(level + 1, child));
+      Prefetch(Node(level + 1, child));
     } else {
-      __builtin_prefetch(tree_.keys + child * Layout::kLineKeys);
+      Prefetch(tree_.keys + child * Layout::kLineKeys);
       if constexpr (kOutput == Output::kFirstRow) {
-        __builtin_prefetch(tree_.row_ids + child * Layout::kLineKeys);
+        Prefetch(tree_.row_ids + child * Layout::kLineKeys);
       }
     }
   }

@@ -10,6 +10,7 @@
 #include "cpu_fast/topology.h"
 #include "index/batch_check.h"
 #include "index/packed_leaves.h"
+#include "index/prefetch.h"
 
 namespace cairn {
 namespace {
@@ -128,7 +129,7 @@ class FixedWidthPackedIndex final : public PackedIndex {
       const absl::Span<const Key> group = queries.subspan(first, kTreeGroup);
       tree_.LowerBound(group, out + first);
       for (size_t i = 0; i < group.size(); ++i) {
-        __builtin_prefetch(view_.leaves + out[first + i]);
+        Prefetch(view_.leaves + out[first + i]);
       }
       in_leaf(view_, waiting, waiting_out);
       waiting = group;

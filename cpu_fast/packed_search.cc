@@ -9,6 +9,7 @@
 #include "cpu_fast/packed_search.h"
 #include "cpu_fast/packed_search_scalar.h"
 #include "cpu_fast/simd_dispatch.h"
+#include "index/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cairn {
@@ -84,9 +85,6 @@ HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key que
 // kCellAhead turns ago reads it and asks for its leaf, and one that asked for that kLeafAhead turns
 // ago is answered. One loop over all three keeps the processor's units busy where a loop for each
 // would wait in turn.
-//
-// Every step is inlined by force: GCC 12 takes a function that only prefetches for one without an
-// effect, and drops calls of it.
 template <typename Key, int kBits, Output kOutput, bool kWalk>
 class CellSearch {
  public:
@@ -107,7 +105,7 @@ class CellSearch {
 
  private:
   HWY_INLINE void AskForCell(size_t i) const {
-    __builtin_prefetch(view_.cells + view_.scale.PlaceOf(queries_[i]).cell);
+    Prefetch(view_.cells + view_.scale.PlaceOf(queries_[i]).cell);
   }
 
   HWY_INLINE void ReadCell(size_t i) {
@@ -124,7 +122,7 @@ class CellSearch {
     }
     const uint32_t leaf = cell.first + static_cast<uint32_t>(count);
     leaves_[i % kLeafAhead] = leaf;
-    __builtin_prefetch(view_.leaves + leaf);
+    Prefetch(view_.leaves + leaf);
   }
 
   HWY_INLINE void ReadLeaf(size_t i) {

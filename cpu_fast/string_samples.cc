@@ -7,6 +7,7 @@
 #include "cpu_fast/topology.h"
 #include "index/gallop.h"
 #include "index/parallel.h"
+#include "index/prefetch.h"
 
 namespace cairn {
 namespace {
@@ -130,7 +131,7 @@ void StringSamples::Narrow(absl::Span<const std::string_view> queries, StringGro
             : Gallop(at[j], slices_.size(), [&](size_t i) { return slices_[i] == slices[j]; });
     NarrowTo(j, at[j], behind, 0, slices_.size(), common_.size(), group);
     if (child == kNoNode) continue;
-    __builtin_prefetch(keys_.heap() + nodes_[child].prefix + common_.size());
+    Prefetch(keys_.heap() + nodes_[child].prefix + common_.size());
     descent.query[descent.size] = static_cast<uint8_t>(j);
     descent.depth[descent.size] = common_.size();
     descent.node[descent.size++] = child;
@@ -163,7 +164,7 @@ void StringSamples::EnterNodes(absl::Span<const std::string_view> queries, Desce
     descent->depth[kept] = node.depth;
     descent->slice[kept] = SliceOf(queries[j].substr(node.depth));
     descent->at[kept] = nested_slices_.data() + node.begin;
-    __builtin_prefetch(descent->at[kept] + node.count / 2);
+    Prefetch(descent->at[kept] + node.count / 2);
     ++kept;
   }
   descent->size = kept;
@@ -183,7 +184,7 @@ void StringSamples::SearchNodes(Descent* descent, StringGroup* group) const {
       const size_t less = descent->at[a][half - (half > 0)] < descent->slice[a];
       length[a] -= half;
       descent->at[a] += half & (0 - less);
-      __builtin_prefetch(descent->at[a] + length[a] / 2);
+      Prefetch(descent->at[a] + length[a] / 2);
     }
   }
   size_t kept = 0;
@@ -201,7 +202,7 @@ void StringSamples::SearchNodes(Descent* descent, StringGroup* group) const {
     NarrowTo(j, node.first + at, node.first + behind, node.first, size_t{node.first} + node.count,
              node.depth, group);
     if (child == kNoNode) continue;
-    __builtin_prefetch(keys_.heap() + nodes_[child].prefix + node.depth);
+    Prefetch(keys_.heap() + nodes_[child].prefix + node.depth);
     descent->query[kept] = static_cast<uint8_t>(j);
     descent->node[kept] = child;
     descent->depth[kept++] = node.depth;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "cpu_fast/string_compare.h"
 #include "index/batch_check.h"
+#include "index/prefetch.h"
 #include "index/run_columns.h"
 
 namespace cairn {
@@ -56,8 +57,8 @@ void StringSearch::Search(absl::Span<const std::string_view> queries, StringGrou
     }
     for (size_t a = 0; a < active_count; ++a) {
       const size_t j = active[a];
-      __builtin_prefetch(keys.heap() + keys.offset(middle[j]) +
-                         std::min(group->low_shared[j], group->high_shared[j]));
+      Prefetch(keys.heap() + keys.offset(middle[j]) +
+               std::min(group->low_shared[j], group->high_shared[j]));
     }
     size_t still_active = 0;
     for (size_t a = 0; a < active_count; ++a) {
@@ -108,7 +109,7 @@ absl::Status StringSearch::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) c
   if (absl::Status s = CheckOutput(keys.size(), row_ids.size(), "row_ids"); !s.ok()) return s;
   const RowId* rows = run().row_ids().data();
   ForEach(
-      keys.bytes(), [&](Position position) { __builtin_prefetch(rows + position); },
+      keys.bytes(), [&](Position position) { Prefetch(rows + position); },
       [&](size_t i, Position position, bool found) {
         row_ids[i] = found ? rows[position] : kNoRow;
       });

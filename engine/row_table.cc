@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/prefetch.h"
 
 namespace cairn {
 namespace {
@@ -138,7 +139,7 @@ bool RowTable::Parse(uint64_t block, uint32_t rows, RowBlock* parsed) const {
 void RowTable::PrefetchBlock(uint64_t block) const {
   const auto address = reinterpret_cast<uintptr_t>(sections_.blocks.data()) +
                        static_cast<uintptr_t>(sections_.block_offsets[block]);
-  __builtin_prefetch(reinterpret_cast<const void*>(address));
+  Prefetch(reinterpret_cast<const void*>(address));
 }
 
 absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
@@ -168,12 +169,12 @@ absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
       group[i].block = at.first_block + block_rank;
       group[i].rows = static_cast<uint32_t>(std::min<uint64_t>(kRowsPerBlock, rows_from_block));
       group[i].index = static_cast<uint32_t>(rank % kRowsPerBlock);
-      __builtin_prefetch(&sections_.block_offsets[group[i].block]);
+      Prefetch(&sections_.block_offsets[group[i].block]);
     }
     for (size_t i = 0; i < count; ++i) PrefetchBlock(group[i].block);
     for (size_t i = 0; i < count; ++i) {
       if (!Parse(group[i].block, group[i].rows, &group[i].parsed)) return Damaged(group[i].block);
-      __builtin_prefetch(group[i].parsed.rest_address(group[i].index));
+      Prefetch(group[i].parsed.rest_address(group[i].index));
     }
     for (size_t i = 0; i < count; ++i) {
       std::string_view rest;
@@ -210,7 +211,7 @@ absl::Status RowTable::Locate(absl::Span<Search> searches) const {
         std::min(search.begin + kBlocksPerSeparator, sections_.parts[part + 1].first_block);
     const uint64_t* const offsets = sections_.block_offsets.data();
     for (uint64_t block = search.begin; block < search.end; block += 8) {
-      __builtin_prefetch(&offsets[block]);
+      Prefetch(&offsets[block]);
     }
   }
   // All searches halve their blocks together.

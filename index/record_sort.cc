@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "index/bucket_sort.h"
+#include "index/prefetch.h"
 
 namespace cairn {
 namespace {
@@ -31,8 +32,8 @@ struct Group {
 
 // Prefetches a record's header and the byte at `depth` of its key.
 void PrefetchRecord(const char* record, size_t depth) {
-  __builtin_prefetch(record);
-  __builtin_prefetch(record + KeyRecord::kHeaderBytes + depth);
+  Prefetch(record);
+  Prefetch(record + KeyRecord::kHeaderBytes + depth);
 }
 
 void PrefetchAhead(absl::Span<const BytesEntry> entries, size_t i, size_t depth) {

@@ -8,6 +8,7 @@
 #include "cairn/query.h"
 #include "cairn/sorted_run.h"
 #include "index/gallop.h"
+#include "index/prefetch.h"
 
 namespace cairn {
 
@@ -22,7 +23,7 @@ struct FixedWidthColumn {
 
   Key operator[](size_t i) const { return keys[i]; }
   static absl::Span<const Key> Queries(const KeyBatch& batch);
-  void PrefetchKey(size_t i) const { __builtin_prefetch(keys.data() + i); }
+  void PrefetchKey(size_t i) const { Prefetch(keys.data() + i); }
   void PrefetchHeap(size_t) const {}
   void Append(size_t i, KeyColumn* to) const;
 };
@@ -50,12 +51,12 @@ struct StringColumn {
   static absl::Span<const std::string_view> Queries(const KeyBatch& batch) { return batch.bytes(); }
   void PrefetchKey(size_t i) const {
     if (keys.offsets32() != nullptr) {
-      __builtin_prefetch(keys.offsets32() + i);
+      Prefetch(keys.offsets32() + i);
     } else {
-      __builtin_prefetch(keys.offsets64() + i);
+      Prefetch(keys.offsets64() + i);
     }
   }
-  void PrefetchHeap(size_t i) const { __builtin_prefetch(keys.heap() + keys.offset(i)); }
+  void PrefetchHeap(size_t i) const { Prefetch(keys.heap() + keys.offset(i)); }
   void Append(size_t i, KeyColumn* to) const { to->AppendBytes(keys[i]); }
 };
 
@@ -87,7 +88,7 @@ void PrefetchKeys(const Column& column, size_t entries, absl::Span<const Positio
 }
 
 inline void PrefetchRows(absl::Span<const RowId> row_ids, absl::Span<const Position> positions) {
-  for (Position p : positions) __builtin_prefetch(row_ids.data() + p);
+  for (Position p : positions) Prefetch(row_ids.data() + p);
 }
 
 // Moves position i, where(i) given, from before the entries of query i to behind them.

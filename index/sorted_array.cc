@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "index/batch_check.h"
+#include "index/prefetch.h"
 #include "index/run_columns.h"
 
 namespace cairn {
@@ -26,7 +27,7 @@ void SearchGroup(absl::Span<const Key> keys, absl::Span<const Key> queries, Posi
       // A mask, since compilers make a branch of a conditional.
       const size_t less = base[j][half - 1] < queries[j];
       base[j] += half & (0 - less);
-      __builtin_prefetch(base[j] + next);
+      Prefetch(base[j] + next);
     }
   }
   for (size_t j = 0; j < queries.size(); ++j) {

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "index/aligned_buffer.h"
+#include "index/prefetch.h"
 
 namespace cairn::bench {
 
@@ -38,7 +39,7 @@ class Eytzinger {
           const bool below = at[j] >= keys_.size();
           const bool less = keys_[below ? 0 : at[j]] < queries[first + j];
           at[j] = 2 * at[j] + (below | less);
-          __builtin_prefetch(keys_.data() + at[j]);
+          Prefetch(keys_.data() + at[j]);
         }
       }
       for (size_t j = 0; j < count; ++j) {

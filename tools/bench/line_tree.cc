@@ -1,4 +1,5 @@
 #include "tools/bench/line_tree.h"
+#include "index/prefetch.h"
 
 #include <immintrin.h>
 
@@ -68,7 +69,7 @@ __attribute__((target("avx512f,popcnt"))) void LineTree<Key>::LowerBound(
         positions[i] = static_cast<Position>(next);
         if (level < inner) {
           const Key* below = level + 1 == inner ? keys_.data() : levels_[level + 1].data();
-          __builtin_prefetch(below + next * kLine);
+          Prefetch(below + next * kLine);
         }
       }
     }

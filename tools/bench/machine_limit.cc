@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "index/aligned_buffer.h"
+#include "index/prefetch.h"
 #include "tools/bench/data.h"
 #include "tools/bench/limit.h"
 
@@ -32,7 +33,7 @@ class RandomLines {
   void Read() {
     uint64_t sum = 0;
     for (size_t i = 0; i < kReads; ++i) {
-      __builtin_prefetch(&memory_[size_t{order_[i + kInFlight]} * 8]);
+      Prefetch(&memory_[size_t{order_[i + kInFlight]} * 8]);
       sum += memory_[size_t{order_[i]} * 8];
     }
     benchmark::DoNotOptimize(sum);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "index/parallel.h"
+#include "index/prefetch.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -123,7 +124,7 @@ void PaperTree<kBlocking, kPageBytes>::LowerBound(absl::Span<const uint32_t> que
         search.node = 0;
         search.slots = keys_.data() + BlockSlot(tier, search.block);
         if constexpr (kInFlight > 1) {
-          __builtin_prefetch(search.slots + NodesAbove(first_level) * kNodeSlots);
+          Prefetch(search.slots + NodesAbove(first_level) * kNodeSlots);
         }
       }
       for (int level = first_level; level < kBlockLevels; ++level) {
@@ -133,7 +134,7 @@ void PaperTree<kBlocking, kPageBytes>::LowerBound(absl::Span<const uint32_t> que
           search.node = (search.node << kFanOutBits) + ChildOf<kBlocking>(node, search.query);
           if constexpr (kInFlight > 1) {
             if (level + 1 == kBlockLevels) continue;
-            __builtin_prefetch(search.slots + (NodesAbove(level + 1) + search.node) * kNodeSlots);
+            Prefetch(search.slots + (NodesAbove(level + 1) + search.node) * kNodeSlots);
           }
         }
       }

@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
 #include "cpu_fast/parallel_batch.h"
+#include "index/prefetch.h"
 #include "tools/bench/baselines.h"
 #include "tools/bench/data.h"
 #include "tools/bench/limit.h"
@@ -165,8 +166,8 @@ void RowsAt(const SortedRun& run, absl::Span<const Key> queries, uint32_t* out) 
   constexpr size_t kAhead = 32;
   for (size_t i = 0; i < queries.size(); ++i) {
     if (i + kAhead < queries.size()) {
-      __builtin_prefetch(run.row_ids().data() + out[i + kAhead]);
-      __builtin_prefetch(keys.data() + out[i + kAhead]);
+      Prefetch(run.row_ids().data() + out[i + kAhead]);
+      Prefetch(keys.data() + out[i + kAhead]);
     }
     const Position p = out[i];
     out[i] = p < run.size() && keys[p] == queries[i] ? run.row_ids()[p] : kNoRow;
