@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
 #include "cpu_fast/fast_tree.h"
+#include "cpu_fast/partial_key_tree.h"
 #include "cpu_fast/simd_level.h"
 #include "cpu_fast/string_search.h"
 #include "gpu/device.h"
@@ -130,6 +131,12 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
     if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
     return AsOrderedIndex(FastTree::Build(std::move(run), {*page, *simd}));
   }
+  if (factory.structure == "partial_key") {
+    const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
+    if (!simd.ok()) return simd.status();
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return AsOrderedIndex(PartialKeyTree::Build(std::move(run), *simd));
+  }
   if (factory.structure == "strings") {
     const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
     if (!simd.ok()) return simd.status();
@@ -138,7 +145,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
   }
   return factory.Bad(
       absl::StrFormat("there is no structure cpu:%s; there are cpu:auto, cpu:fast, "
-                      "cpu:sorted_array and cpu:strings",
+                      "cpu:partial_key, cpu:sorted_array and cpu:strings",
                       factory.structure));
 }
 

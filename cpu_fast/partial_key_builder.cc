@@ -1,0 +1,339 @@
+#include "cpu_fast/partial_key_builder.h"
+
+#include <algorithm>
+#include <queue>
+#include <vector>
+
+#include "cpu_fast/range_minimum.h"
+#include "index/parallel.h"
+
+namespace cairn {
+namespace {
+
+constexpr size_t kSlots = PartialKeyNode::kSlots;
+
+// Entries in the range of the lowest inner nodes, and how many times more in those one level above:
+// small enough that slots suffice to cut a range into pieces that pack well.
+constexpr size_t kLowestInner = 500;
+constexpr size_t kInnerFanOut = 24;
+// Pieces of a child's size divided by this are not cut further.
+constexpr size_t kPiecesPerChild = 4;
+
+constexpr size_t kMostBytesPerKey = 8;
+constexpr int kMostLevels = 16;
+
+// The root table has at most one element for so many keys.
+constexpr size_t kKeysPerRootElement = 8;
+constexpr size_t kMostRootBits = 22;
+
+// Keys whose first differences one task finds, and entries of the subtrees that one task builds.
+constexpr size_t kBuildGrain = size_t{1} << 16;
+
+// The first bit in which a key and its predecessor differ; this where none does, or one so far out
+// that it does not count.
+constexpr uint32_t kSame = UINT32_MAX;
+
+// A range of entries.
+struct Range {
+  size_t first;
+  size_t last;  // not included
+
+  size_t size() const { return last - first; }
+};
+
+// How many entries a child may have in a node of `size`.
+size_t ChildCapacity(size_t size) {
+  if (size <= kLowestInner) return kSlots;
+  size_t capacity = kLowestInner;
+  while (capacity * kInnerFanOut < size) capacity *= kInnerFanOut;
+  return capacity;
+}
+
+// The sparse partial key of a piece, given that of the piece before it and the bit between them:
+// their ways part at the bit, so that above it they are the same.
+uint32_t NextSparseKey(uint32_t previous, uint32_t place) {
+  return (previous & ~(place | (place - 1))) | place;
+}
+
+// First differences between neighbouring keys, and what tries are made of them.
+class KeyTrie {
+ public:
+  KeyTrie(const BytesColumn& keys, int threads)
+      : differences_(FindDifferences(keys, threads)),
+        minimum_(absl::MakeConstSpan(differences_.data(), differences_.size())) {}
+
+  uint32_t difference(size_t i) const { return differences_[i]; }
+  // Where the keys of a range of two or more differ first.
+  size_t Cut(const Range& range) const { return minimum_.ArgMin(range.first + 1, range.last); }
+
+  // Whether a leaf can tell apart the entries of the range as far as their bits do; adds their bits
+  // to *bits, or some of them.
+  bool AddAll(const Range& range, PartialKeyBitSet* bits) const {
+    for (size_t i = range.first + 1; i < range.last; ++i) {
+      if (differences_[i] != kSame && !bits->Add(differences_[i])) return false;
+    }
+    return true;
+  }
+  bool FitsLeaf(const Range& range) const {
+    PartialKeyBitSet bits(PartialKeyNode::kMostBits);
+    return range.size() <= kSlots && AddAll(range, &bits);
+  }
+
+  // Cuts a range into at most `most_pieces`, of no more entries than `small` where that goes, and
+  // into pieces that fit a leaf if `for_leaves`. Returns where they start, and adds to *bits those
+  // that tell them apart.
+  std::vector<size_t> Pieces(const Range& range, size_t most_pieces, size_t small, bool for_leaves,
+                             PartialKeyBitSet* bits) const {
+    std::vector<size_t> starts = {range.first};
+    const auto smaller = [](const Range& a, const Range& b) {
+      return a.size() != b.size() ? a.size() < b.size() : a.first < b.first;
+    };
+    std::priority_queue<Range, std::vector<Range>, decltype(smaller)> pieces(smaller);
+    pieces.push(range);
+    while (!pieces.empty() && starts.size() < most_pieces) {
+      const Range piece = pieces.top();
+      pieces.pop();
+      if (piece.size() == 1) break;
+      if (piece.size() <= small && (!for_leaves || FitsLeaf(piece))) continue;
+      const size_t cut = Cut(piece);
+      if (differences_[cut] == kSame || !bits->Add(differences_[cut])) continue;
+      starts.push_back(cut);
+      pieces.push({piece.first, cut});
+      pieces.push({cut, piece.last});
+    }
+    std::sort(starts.begin(), starts.end());
+    return starts;
+  }
+
+  // Joins neighbouring pieces that fit one child of `capacity` entries, or one leaf if
+  // `for_leaves`. Returns where children start, which are some of `pieces`.
+  std::vector<size_t> Children(const Range& range, const std::vector<size_t>& pieces,
+                               size_t capacity, bool for_leaves) const {
+    std::vector<size_t> starts = {range.first};
+    PartialKeyBitSet bits(PartialKeyNode::kMostBits);
+    bool open = true;  // whether the last child can take more
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const Range piece = {pieces[i], i + 1 < pieces.size() ? pieces[i + 1] : range.last};
+      if (i > 0) {
+        open = open && piece.last - starts.back() <= capacity &&
+               (!for_leaves || AddAll({piece.first - 1, piece.last}, &bits));
+        if (open) continue;
+        starts.push_back(piece.first);
+        bits = PartialKeyBitSet(PartialKeyNode::kMostBits);
+      }
+      open = piece.size() <= capacity && (!for_leaves || AddAll(piece, &bits));
+    }
+    return starts;
+  }
+
+ private:
+  static AlignedBuffer<uint32_t> FindDifferences(const BytesColumn& keys, int threads) {
+    AlignedBuffer<uint32_t> differences(keys.size());
+    const size_t blocks = (keys.size() + kBuildGrain - 1) / kBuildGrain;
+    ParallelFor(threads, blocks, [&](size_t block) {
+      const size_t first = block * kBuildGrain, last = std::min(keys.size(), first + kBuildGrain);
+      for (size_t i = first; i < last; ++i) {
+        const uint64_t bit = i == 0 ? kNoBit : FirstDifferentBit(keys[i - 1], keys[i]);
+        differences[i] = static_cast<uint32_t>(std::min<uint64_t>(bit, kSame));
+      }
+    });
+    return differences;
+  }
+
+  AlignedBuffer<uint32_t> differences_;  // of key i from key i - 1
+  RangeMinimum minimum_;
+};
+
+// Builds subtrees, one behind the other, in nodes of its own.
+class SubtreeBuilder {
+ public:
+  explicit SubtreeBuilder(const KeyTrie& trie) : trie_(trie) {}
+
+  // Makes nodes for the ranges, one behind the other at the front, and for all below them.
+  void Build(absl::Span<const Range> ranges) { BuildChildren(ranges, 1); }
+  const std::vector<PartialKeyNode>& nodes() const { return nodes_; }
+
+ private:
+  uint32_t BuildChildren(absl::Span<const Range> ranges, int level) {
+    const size_t base = nodes_.size();
+    nodes_.resize(base + ranges.size());
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      // Made apart, since making nodes below moves the vector.
+      const PartialKeyNode node = BuildNode(ranges[i], level);
+      nodes_[base + i] = node;
+    }
+    return static_cast<uint32_t>(base);
+  }
+
+  PartialKeyNode BuildNode(const Range& range, int level) {
+    if (range.size() <= kSlots) return Leaf(range);
+    const bool same = trie_.difference(trie_.Cut(range)) == kSame;
+    if (same || level == kMostLevels) return GroupLeaf(range);
+    const size_t size_before = nodes_.size();
+    const PartialKeyNode node = Inner(range, level);
+    const size_t bytes = (nodes_.size() - size_before + 1) * sizeof(PartialKeyNode);
+    if (bytes <= kMostBytesPerKey * range.size()) return node;
+    nodes_.resize(size_before);
+    return GroupLeaf(range);
+  }
+
+  static PartialKeyNode EmptyNode() {
+    PartialKeyNode node = {};
+    std::fill(std::begin(node.slots) + 1, std::end(node.slots), PartialKeyNode::kNever);
+    return node;
+  }
+
+  static PartialKeyNode GroupLeaf(const Range& range) {
+    PartialKeyNode node = EmptyNode();
+    node.base = static_cast<uint32_t>(range.first);
+    node.entries = static_cast<uint32_t>(range.size());
+    node.starts = PartialKeyNode::kAllStart;
+    return node;
+  }
+
+  PartialKeyNode Leaf(const Range& range) const {
+    PartialKeyBitSet bits(PartialKeyNode::kMostBits);
+    bool told_apart[kSlots] = {};
+    TellApart(range, range.first, &bits, told_apart);
+    PartialKeyNode node = GroupLeaf(range);
+    node.bits = bits.bits();
+    uint32_t sparse = 0;
+    for (size_t i = 1; i < range.size(); ++i) {
+      if (!told_apart[i]) continue;
+      sparse = NextSparseKey(sparse, bits.Place(trie_.difference(range.first + i)));
+      node.slots[i] = static_cast<uint16_t>(sparse);
+    }
+    return node;
+  }
+
+  // Sets told_apart[i - begin] for each cut i of the range's trie that the bits can make.
+  void TellApart(const Range& range, size_t begin, PartialKeyBitSet* bits, bool* told_apart) const {
+    if (range.size() == 1) return;
+    const size_t cut = trie_.Cut(range);
+    if (trie_.difference(cut) == kSame || !bits->Add(trie_.difference(cut))) return;
+    told_apart[cut - begin] = true;
+    TellApart({range.first, cut}, begin, bits, told_apart);
+    TellApart({cut, range.last}, begin, bits, told_apart);
+  }
+
+  PartialKeyNode Inner(const Range& range, int level) {
+    const size_t capacity = ChildCapacity(range.size());
+    const bool for_leaves = capacity == kSlots;
+    PartialKeyBitSet bits(PartialKeyNode::kMostBits);
+    const std::vector<size_t> pieces =
+        trie_.Pieces(range, kSlots, capacity / kPiecesPerChild, for_leaves, &bits);
+    const std::vector<size_t> starts = trie_.Children(range, pieces, capacity, for_leaves);
+
+    PartialKeyNode node = EmptyNode();
+    node.bits = bits.bits();
+    uint32_t sparse = 0;
+    std::vector<Range> children;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (i > 0) sparse = NextSparseKey(sparse, bits.Place(trie_.difference(pieces[i])));
+      node.slots[i] = static_cast<uint16_t>(sparse);
+      const size_t child = children.size();
+      if (child == starts.size() || starts[child] != pieces[i]) continue;
+      node.starts |= uint64_t{1} << (PartialKeyNode::kHeaderLanes + i);
+      children.push_back({pieces[i], child + 1 < starts.size() ? starts[child + 1] : range.last});
+    }
+    node.base = BuildChildren(children, level + 1);
+    return node;
+  }
+
+  const KeyTrie& trie_;
+  std::vector<PartialKeyNode> nodes_;
+};
+
+// The pieces that the root table tells apart.
+struct RootPieces {
+  std::vector<uint32_t> sparse_keys;
+  std::vector<uint32_t> nodes;
+
+  // Fills the part of the table whose elements share all bits above `place`, where pieces
+  // [first, last) qualify: those with the bit at `place` are behind those without.
+  void FillTable(size_t first, size_t last, uint32_t place, absl::Span<uint32_t> table) const {
+    if (last - first == 1) {
+      std::fill(table.begin(), table.end(), nodes[first]);
+      return;
+    }
+    const size_t half = table.size() / 2;
+    const auto begin = sparse_keys.begin();
+    const size_t with_bit =
+        std::partition_point(begin + first, begin + last,
+                             [place](uint32_t sparse) { return (sparse & place) == 0; }) -
+        begin;
+    FillTable(first, with_bit, place / 2, table.first(half));
+    if (with_bit == last) {
+      std::copy_n(table.begin(), half, table.begin() + half);
+    } else {
+      FillTable(with_bit, last, place / 2, table.subspan(half));
+    }
+  }
+};
+
+size_t RootBits(size_t entries) {
+  size_t bits = 0;
+  while (bits < kMostRootBits && (kKeysPerRootElement << (bits + 1)) <= entries) ++bits;
+  return bits;
+}
+
+}  // namespace
+
+PartialKeyNodes BuildPartialKeyNodes(const BytesColumn& keys, int threads) {
+  const KeyTrie trie(keys, threads);
+  const Range all = {0, keys.size()};
+  PartialKeyBitSet bits(RootBits(keys.size()));
+  const size_t capacity = keys.size() > kLowestInner ? kLowestInner : kSlots;
+  const bool for_leaves = capacity == kSlots;
+  const std::vector<size_t> pieces =
+      trie.Pieces(all, size_t{1} << bits.most(), capacity / kPiecesPerChild, for_leaves, &bits);
+  const std::vector<size_t> starts = trie.Children(all, pieces, capacity, for_leaves);
+
+  // Subtrees, cut into tasks of kBuildGrain entries or one subtree.
+  std::vector<Range> children;
+  std::vector<size_t> tasks;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    children.push_back({starts[i], i + 1 < starts.size() ? starts[i + 1] : all.last});
+    const bool full =
+        tasks.empty() || children.back().last - children[tasks.back()].first > kBuildGrain;
+    if (full) tasks.push_back(i);
+  }
+  tasks.push_back(children.size());
+  std::vector<SubtreeBuilder> subtrees(tasks.size() - 1, SubtreeBuilder(trie));
+  ParallelFor(threads, subtrees.size(), [&](size_t t) {
+    subtrees[t].Build(absl::MakeConstSpan(children).subspan(tasks[t], tasks[t + 1] - tasks[t]));
+  });
+
+  // All nodes in one array.
+  std::vector<size_t> begins = {0};
+  for (const SubtreeBuilder& subtree : subtrees) {
+    begins.push_back(begins.back() + subtree.nodes().size());
+  }
+  PartialKeyNodes tree;
+  tree.nodes = AlignedBuffer<PartialKeyNode>(begins.back());
+  ParallelFor(threads, subtrees.size(), [&](size_t t) {
+    PartialKeyNode* to = tree.nodes.data() + begins[t];
+    for (PartialKeyNode node : subtrees[t].nodes()) {
+      if (!node.is_leaf()) node.base += static_cast<uint32_t>(begins[t]);
+      *to++ = node;
+    }
+  });
+
+  RootPieces root;
+  uint32_t sparse = 0;
+  size_t child = 0, task = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (i > 0) sparse = NextSparseKey(sparse, bits.Place(trie.difference(pieces[i])));
+    if (child + 1 < starts.size() && starts[child + 1] == pieces[i]) ++child;
+    if (tasks[task + 1] == child) ++task;
+    root.sparse_keys.push_back(sparse);
+    root.nodes.push_back(static_cast<uint32_t>(begins[task] + child - tasks[task]));
+  }
+  tree.root_bits = bits.bits();
+  tree.root = AlignedBuffer<uint32_t>(size_t{1} << bits.size());
+  root.FillTable(0, pieces.size(), uint32_t{1} << bits.size() >> 1,
+                 {tree.root.data(), tree.root.size()});
+  return tree;
+}
+
+}  // namespace cairn

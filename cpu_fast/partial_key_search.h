@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cairn/types.h"
+#include "cpu_fast/partial_key.h"
+#include "cpu_fast/simd_level.h"
+
+namespace cairn {
+
+// A node of a PartialKeyTree: two cache lines, searched as 64 lanes of 16 bits of which the first
+// kHeaderLanes are the header, and the others slots.
+//
+// A node stands for a range of entries, cut into pieces by a blind trie: the bits at which keys to
+// the left and to the right of each cut differ first. Slot i holds the sparse partial key of piece
+// i: of the bits that the node looks at, those where the way from the trie's root to the piece goes
+// right (Binna et al., HOT, SIGMOD 2018, section 4.1). The last slot whose bits are all set in a
+// query's partial key is where the trie leads. Slot 0, which is 0, always qualifies, so that the
+// header's lanes before it never matter.
+struct alignas(128) PartialKeyNode {
+  static constexpr size_t kHeaderLanes = 20;
+  static constexpr size_t kSlots = 44;
+  // One less than a slot's: no partial key has the highest bit.
+  static constexpr size_t kMostBits = 15;
+  // A slot that no query is led to.
+  static constexpr uint16_t kNever = 0x8000;
+  // `starts` of a leaf: slots are entries.
+  static constexpr uint64_t kAllStart = UINT64_MAX << kHeaderLanes;
+
+  // Inner nodes: the first child; the others follow it. Leaves: the position of slot 0's entry.
+  uint32_t base;
+  // Leaves: the number of their entries, at most kSlots but in a leaf that is one group. Inner
+  // nodes: 0.
+  uint32_t entries;
+  PartialKeyBits bits;
+  // Inner nodes: bit kHeaderLanes + i is set where slot i leads to another child than slot i - 1.
+  uint64_t starts;
+  uint16_t slots[kSlots];
+
+  bool is_leaf() const { return entries > 0; }
+  // Where the search goes from the lane that it found: a child, or a position.
+  uint32_t Next(int lane) const {
+    return base + static_cast<uint32_t>(__builtin_popcountll(starts << (63 - lane))) - 1;
+  }
+};
+static_assert(sizeof(PartialKeyNode) == 128);
+
+// What a search of a PartialKeyTree reads: plain pointers into memory that the tree keeps alive.
+struct PartialKeyTreeView {
+  PartialKeyBits root_bits;
+  const uint32_t* root = nullptr;  // partial key -> node
+  const PartialKeyNode* nodes = nullptr;
+};
+
+// Queries that go down a tree together.
+struct PartialKeyGroup {
+  // Enough that what each has asked of memory has arrived when its next step comes.
+  static constexpr size_t kMost = 128;
+
+  size_t size = 0;
+  PaddedKey keys[kMost];
+  KeyPrefix prefixes[kMost];  // read by the searches of prefixes only
+  uint32_t nodes[kMost];      // where each is, and then its leaf
+  Position positions[kMost];  // the entry that it is led to
+};
+
+// The searches of one SIMD level: each leads the queries of a group to an entry whose key has the
+// longest common prefix with the query, in bits, of all keys that the tree tells apart.
+// Thread-safe; allocates nothing.
+struct PartialKeySearch {
+  void (*find)(const PartialKeyTreeView& tree, PartialKeyGroup* group);
+  // The same for prefixes of the queries.
+  void (*find_prefix)(const PartialKeyTreeView& tree, PartialKeyGroup* group);
+  // From the nodes in group->nodes on.
+  void (*find_prefix_below)(const PartialKeyTreeView& tree, PartialKeyGroup* group);
+};
+
+// The searches of `level`, which CheckSupported must have let pass.
+const PartialKeySearch& PartialKeySearchFor(SimdLevel level);
+
+}  // namespace cairn

@@ -1,0 +1,316 @@
+#include "cpu_fast/partial_key_tree.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "cpu_fast/topology.h"
+#include "index/batch_check.h"
+
+namespace cairn {
+namespace {
+
+constexpr size_t kGroup = PartialKeyGroup::kMost;
+
+// Lines of a key that are asked for at once; the processor goes on by itself.
+constexpr size_t kMostPrefetchedBytes = 256;
+
+// The length that all keys have, if they have one.
+std::optional<uint64_t> CommonLength(const BytesColumn& keys) {
+  if (keys.size() == 0) return std::nullopt;
+  const uint64_t length = keys.offset(1);
+  if (keys.offset(keys.size()) != length * keys.size()) return std::nullopt;
+  for (size_t i = 2; i < keys.size(); ++i) {
+    if (keys.offset(i) != length * i) return std::nullopt;
+  }
+  return length;
+}
+
+bool HasBit(std::string_view key, uint64_t bit) {
+  const uint64_t byte = bit / 8;
+  return byte < key.size() && (static_cast<uint8_t>(key[byte]) >> (7 - bit % 8) & 1) != 0;
+}
+
+}  // namespace
+
+struct PartialKeyTree::Group {
+  // A query that is not the key that it was led to.
+  struct Missing {
+    uint8_t query;
+    // The entries that the tree does not tell apart from that one, and the query's lower bound
+    // among them, once it is searched for.
+    Position first, last;
+    Position within;
+  };
+
+  // Starts a group of queries, all of which go down the tree.
+  explicit Group(absl::Span<const std::string_view> group_queries) : queries(group_queries) {
+    for (size_t j = 0; j < queries.size(); ++j) {
+      const std::string_view query = queries[j];
+      const char* data = query.data();
+      if (query.size() < sizeof(short_keys[j])) {
+        std::memset(short_keys[j], 0, sizeof(short_keys[j]));
+        if (!query.empty()) std::memcpy(short_keys[j], query.data(), query.size());
+        data = short_keys[j];
+      }
+      descent.keys[j] = {data, std::max(query.size(), sizeof(short_keys[j])) - 8};
+    }
+    descent.size = queries.size();
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  absl::Span<const std::string_view> queries;
+  PartialKeyGroup descent;
+  bool found[kGroup];
+  Missing missing[kGroup];
+  size_t missing_count = 0;
+  char short_keys[kGroup][8];  // queries of less than eight bytes, padded
+};
+
+absl::StatusOr<std::unique_ptr<PartialKeyTree>> PartialKeyTree::Build(
+    SortedRun run, std::optional<SimdLevel> level) {
+  if (run.kind() != KeyKind::kBytes) {
+    return absl::UnimplementedError(absl::StrFormat(
+        "cpu:partial_key takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
+  }
+  absl::StatusOr<SimdLevel> chosen =
+      level.has_value() ? absl::StatusOr<SimdLevel>(*level) : DefaultSimdLevel();
+  if (!chosen.ok()) return chosen.status();
+  if (absl::Status s = CheckSupported(*chosen); !s.ok()) return s;
+  return std::unique_ptr<PartialKeyTree>(new PartialKeyTree(std::move(run), *chosen));
+}
+
+PartialKeyTree::PartialKeyTree(SortedRun run, SimdLevel level)
+    : OrderedIndex(std::move(run)), level_(level), key_bytes_(CommonLength(this->run().bytes())) {
+  if (this->run().empty()) return;
+  nodes_ = BuildPartialKeyNodes(this->run().bytes(), Topology::Get().Threads(0));
+}
+
+std::string PartialKeyTree::description() const {
+  return absl::StrFormat("cpu:partial_key,simd=%s", SimdLevelName(level_));
+}
+
+uint64_t PartialKeyTree::memory_bytes() const {
+  return nodes_.root.size() * sizeof(uint32_t) + nodes_.nodes.size() * sizeof(PartialKeyNode);
+}
+
+uint64_t PartialKeyTree::Offset(size_t position) const {
+  return key_bytes_.has_value() ? *key_bytes_ * position : run().bytes().offset(position);
+}
+
+std::string_view PartialKeyTree::Key(size_t position) const {
+  const uint64_t offset = Offset(position);
+  return {run().bytes().heap() + offset, static_cast<size_t>(Offset(position + 1) - offset)};
+}
+
+void PartialKeyTree::PrefetchOffset(size_t position) const {
+  if (key_bytes_.has_value()) return;
+  const BytesColumn& keys = run().bytes();
+  if (keys.offsets32() != nullptr) {
+    __builtin_prefetch(keys.offsets32() + position);
+    __builtin_prefetch(keys.offsets32() + position + 1);
+  } else {
+    __builtin_prefetch(keys.offsets64() + position);
+    __builtin_prefetch(keys.offsets64() + position + 1);
+  }
+}
+
+void PartialKeyTree::PrefetchKey(size_t position, size_t bytes) const {
+  const char* const key = run().bytes().heap() + Offset(position);
+  const size_t in_line = reinterpret_cast<uintptr_t>(key) % kCacheLineBytes;
+  const size_t end = in_line + std::min(std::max<size_t>(bytes, 1), kMostPrefetchedBytes);
+  for (size_t i = 0; i < end; i += kCacheLineBytes) __builtin_prefetch(key - in_line + i);
+}
+
+Position PartialKeyTree::EndOfTies(uint32_t leaf, Position position) const {
+  const PartialKeyNode& node = nodes_.nodes[leaf];
+  const size_t slots = std::min<size_t>(node.entries, PartialKeyNode::kSlots);
+  for (size_t slot = position - node.base + 1; slot < slots; ++slot) {
+    if (node.slots[slot] != PartialKeyNode::kNever) return node.base + static_cast<Position>(slot);
+  }
+  return node.base + node.entries;
+}
+
+template <typename Prefetch>
+void PartialKeyTree::FindExact(absl::Span<const std::string_view> queries, Prefetch prefetch,
+                               Group* group) const {
+  PartialKeySearchFor(level_).find(nodes_.view(), &group->descent);
+  const Position* const positions = group->descent.positions;
+  for (size_t j = 0; j < queries.size(); ++j) {
+    PrefetchOffset(positions[j]);
+    prefetch(positions[j]);
+  }
+  for (size_t j = 0; j < queries.size(); ++j) PrefetchKey(positions[j], queries[j].size());
+  for (size_t j = 0; j < queries.size(); ++j) {
+    group->found[j] = Key(positions[j]) == queries[j];
+    if (group->found[j]) continue;
+    const Position first = positions[j], last = EndOfTies(group->descent.nodes[j], first);
+    group->missing[group->missing_count++] = {static_cast<uint8_t>(j), first, last, first};
+  }
+  SearchTies(group);
+}
+
+void PartialKeyTree::SearchTies(Group* group) const {
+  struct Search {
+    uint8_t missing;
+    Position low, high;              // the lower bound is in [low, high]
+    size_t low_shared, high_shared;  // bytes shared with the keys before `low` and at `high`
+  };
+  Search searches[kGroup];
+  size_t count = 0;
+  for (size_t m = 0; m < group->missing_count; ++m) {
+    const Group::Missing& missing = group->missing[m];
+    if (missing.last - missing.first == 1) continue;
+    searches[count++] = {static_cast<uint8_t>(m), missing.first, missing.last, 0, 0};
+  }
+  const auto middle = [](const Search& s) { return s.low + (s.high - s.low) / 2; };
+  while (count > 0) {
+    for (size_t s = 0; s < count; ++s) PrefetchOffset(middle(searches[s]));
+    for (size_t s = 0; s < count; ++s) {
+      const Search& search = searches[s];
+      __builtin_prefetch(run().bytes().heap() + Offset(middle(search)) +
+                         std::min(search.low_shared, search.high_shared));
+    }
+    size_t still_searching = 0;
+    for (size_t s = 0; s < count; ++s) {
+      Search search = searches[s];
+      Group::Missing& missing = group->missing[search.missing];
+      const std::string_view query = group->queries[missing.query], key = Key(middle(search));
+      const size_t shared =
+          CommonPrefix(query, key, std::min(search.low_shared, search.high_shared));
+      const int order = CompareBehind(key, query, shared);
+      if (order < 0) {
+        search.low = middle(search) + 1;
+        search.low_shared = shared;
+      } else {
+        search.high = middle(search);
+        search.high_shared = shared;
+        group->found[missing.query] |= order == 0;
+      }
+      if (search.low < search.high) {
+        searches[still_searching++] = search;
+      } else {
+        missing.within = search.low;
+        group->descent.positions[missing.query] = search.low;
+      }
+    }
+    count = still_searching;
+  }
+}
+
+void PartialKeyTree::PlaceMissing(Group* group) const {
+  const PartialKeySearch& search = PartialKeySearchFor(level_);
+  PartialKeyGroup& descent = group->descent;
+  // Searches for prefixes: within the leaf, and then, where its range does not show where all keys
+  // with the prefix start or end, from the root.
+  PartialKeyGroup prefixes;
+  uint8_t queries[kGroup];
+  const auto add = [&](size_t j, uint32_t leaf, const KeyPrefix& prefix) {
+    const size_t p = prefixes.size++;
+    queries[p] = static_cast<uint8_t>(j);
+    prefixes.keys[p] = descent.keys[j];
+    prefixes.prefixes[p] = prefix;
+    prefixes.nodes[p] = leaf;
+  };
+  for (size_t m = 0; m < group->missing_count; ++m) {
+    const Group::Missing& missing = group->missing[m];
+    const size_t j = missing.query;
+    const bool alone = missing.last - missing.first == 1;
+    if (group->found[j] || (missing.within != missing.first && missing.within != missing.last)) {
+      continue;
+    }
+    // The query stands before or behind all the ties: its neighbour among them shares most with it.
+    const Position neighbour =
+        alone || missing.within == missing.first ? missing.first : missing.last - 1;
+    const std::string_view query = group->queries[j], key = Key(neighbour);
+    const uint64_t bit = FirstDifferentBit(query, key);
+    if (bit == kNoBit) {
+      descent.positions[j] = query.size() < key.size() ? neighbour : neighbour + 1;
+    } else {
+      add(j, descent.nodes[j], {bit, HasBit(query, bit)});
+    }
+  }
+  search.find_prefix_below(nodes_.view(), &prefixes);
+  const size_t searched = std::exchange(prefixes.size, 0);
+  for (size_t p = 0; p < searched; ++p) {
+    const uint32_t leaf = prefixes.nodes[p];
+    const PartialKeyNode& node = nodes_.nodes[leaf];
+    const KeyPrefix prefix = prefixes.prefixes[p];
+    const Position at =
+        prefix.ones ? EndOfTies(leaf, prefixes.positions[p]) : prefixes.positions[p];
+    if (at == (prefix.ones ? node.base + node.entries : node.base)) {
+      add(queries[p], leaf, prefix);
+    } else {
+      descent.positions[queries[p]] = at;
+    }
+  }
+  search.find_prefix(nodes_.view(), &prefixes);
+  for (size_t p = 0; p < prefixes.size; ++p) {
+    descent.positions[queries[p]] = prefixes.prefixes[p].ones
+                                        ? EndOfTies(prefixes.nodes[p], prefixes.positions[p])
+                                        : prefixes.positions[p];
+  }
+}
+
+template <typename Prefetch, typename Emit>
+void PartialKeyTree::ForEachExact(KeyBatch keys, Prefetch prefetch, Emit emit) const {
+  for (size_t first = 0; first < keys.size(); first += kGroup) {
+    const auto queries = keys.bytes().subspan(first, std::min(kGroup, keys.size() - first));
+    Group group(queries);
+    FindExact(queries, prefetch, &group);
+    emit(first, &group);
+  }
+}
+
+absl::Status PartialKeyTree::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
+  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(keys.size(), positions.size(), "positions"); !s.ok()) return s;
+  if (run().empty()) {
+    std::fill(positions.begin(), positions.end(), 0);
+    return absl::OkStatus();
+  }
+  ForEachExact(
+      keys, [](Position) {},
+      [&](size_t first, Group* group) {
+        if (group->missing_count > 0) PlaceMissing(group);
+        std::copy_n(group->descent.positions, group->queries.size(), positions.begin() + first);
+      });
+  return absl::OkStatus();
+}
+
+absl::Status PartialKeyTree::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
+  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(keys.size(), row_ids.size(), "row_ids"); !s.ok()) return s;
+  if (run().empty()) {
+    std::fill(row_ids.begin(), row_ids.end(), kNoRow);
+    return absl::OkStatus();
+  }
+  const RowId* const rows = run().row_ids().data();
+  ForEachExact(
+      keys, [rows](Position position) { __builtin_prefetch(rows + position); },
+      [&](size_t first, Group* group) {
+        for (size_t j = 0; j < group->queries.size(); ++j) {
+          row_ids[first + j] = group->found[j] ? rows[group->descent.positions[j]] : kNoRow;
+        }
+      });
+  return absl::OkStatus();
+}
+
+absl::Status PartialKeyTree::Contains(KeyBatch keys, absl::Span<bool> found) const {
+  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(keys.size(), found.size(), "found"); !s.ok()) return s;
+  if (run().empty()) {
+    std::fill(found.begin(), found.end(), false);
+    return absl::OkStatus();
+  }
+  ForEachExact(
+      keys, [](Position) {},
+      [&](size_t first, Group* group) {
+        std::copy_n(group->found, group->queries.size(), found.begin() + first);
+      });
+  return absl::OkStatus();
+}
+
+}  // namespace cairn
