@@ -13,8 +13,6 @@ struct PartialKeyNodes {
   PartialKeyBits root_bits;
   AlignedBuffer<uint32_t> root;  // 2^(number of root_bits)
   AlignedBuffer<PartialKeyNode> nodes;
-
-  PartialKeyTreeView view() const { return {root_bits, root.data(), nodes.data()}; }
 };
 
 // Builds the tree over `keys`, of which there must be some, on up to `threads` threads. The result

@@ -25,20 +25,29 @@ void FindBelow(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
       group->nodes[j] = next;
     }
   }
+  group->active_size = 0;
 }
 
 template <bool kPrefix>
-void Find(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
+void Enter(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
   for (size_t j = 0; j < group->size; ++j) {
     group->nodes[j] = tree.root[PartialKeyAt<kPrefix>(tree.root_bits, *group, j)];
   }
-  FindBelow<kPrefix>(tree, group);
+  group->active_size = group->size;
+}
+
+void LookAtNothing(const PartialKeyTreeView&, PartialKeyGroup*) {}
+
+void FindPrefix(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
+  Enter<true>(tree, group);
+  FindBelow<true>(tree, group);
 }
 
 }  // namespace
 
 const PartialKeySearch& ScalarPartialKeySearch() {
-  static constexpr PartialKeySearch kSearch = {Find<false>, Find<true>, FindBelow<true>};
+  static constexpr PartialKeySearch kSearch = {LookAtNothing, Enter<false>, FindBelow<false>,
+                                               FindPrefix, FindBelow<true>};
   return kSearch;
 }
 

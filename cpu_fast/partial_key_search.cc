@@ -66,47 +66,73 @@ HWY_INLINE void Prefetch(const PartialKeyNode* node) {
   __builtin_prefetch(reinterpret_cast<const char*>(node) + sizeof(*node) / 2);
 }
 
-// All queries take a step, then those that have not come to a leaf take the next one.
 template <typename Gather, bool kPrefix>
-HWY_ATTR void FindBelow(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
-  uint8_t active[PartialKeyGroup::kMost];
-  for (size_t j = 0; j < group->size; ++j) active[j] = static_cast<uint8_t>(j);
-  for (size_t count = group->size; count > 0;) {
-    size_t still_active = 0;
-    for (size_t a = 0; a < count; ++a) {
-      const size_t j = active[a];
-      const PartialKeyNode& node = tree.nodes[group->nodes[j]];
-      const uint32_t partial_key = PartialKeyAt<Gather, kPrefix>(node.bits, *group, j);
-      const uint32_t next = node.Next(LastSubset(node, partial_key));
-      if (node.is_leaf()) {
-        group->positions[j] = next;
-      } else {
-        group->nodes[j] = next;
-        Prefetch(tree.nodes + next);
-        active[still_active++] = static_cast<uint8_t>(j);
-      }
-    }
-    count = still_active;
+HWY_ATTR void Look(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
+  for (size_t j = 0; j < group->size; ++j) {
+    const uint32_t partial_key = PartialKeyAt<Gather, kPrefix>(tree.root_bits, *group, j);
+    group->nodes[j] = partial_key;
+    __builtin_prefetch(tree.root + partial_key);
   }
 }
 
+void ActivateAll(PartialKeyGroup* group) {
+  group->active_size = group->size;
+  for (size_t j = 0; j < group->size; ++j) group->active[j] = static_cast<uint8_t>(j);
+}
+
+void Enter(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
+  for (size_t j = 0; j < group->size; ++j) {
+    const uint32_t node = tree.root[group->nodes[j]];
+    group->nodes[j] = node;
+    Prefetch(tree.nodes + node);
+  }
+  ActivateAll(group);
+}
+
+// Without branches on what is a leaf, since queries of one group come to theirs at different
+// depths.
 template <typename Gather, bool kPrefix>
-HWY_ATTR void Find(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
-  for (size_t j = 0; j < group->size; ++j) {
-    group->nodes[j] = PartialKeyAt<Gather, kPrefix>(tree.root_bits, *group, j);
-    __builtin_prefetch(tree.root + group->nodes[j]);
+HWY_ATTR void Step(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
+  const EntryColumn inner[2] = {
+      {reinterpret_cast<const char*>(tree.nodes), sizeof(PartialKeyNode)},
+      {reinterpret_cast<const char*>(tree.nodes) + sizeof(PartialKeyNode) / 2,
+       sizeof(PartialKeyNode)}};
+  size_t still_active = 0;
+  for (size_t a = 0; a < group->active_size; ++a) {
+    const size_t j = group->active[a];
+    const uint32_t at = group->nodes[j];
+    const PartialKeyNode& node = tree.nodes[at];
+    const uint32_t partial_key = PartialKeyAt<Gather, kPrefix>(node.bits, *group, j);
+    const uint32_t next = node.Next(LastSubset(node, partial_key));
+    const bool leaf = node.is_leaf();
+    group->nodes[j] = leaf ? at : next;
+    group->positions[j] = next;
+    const EntryColumn* const wanted = leaf ? tree.wanted : inner;
+    __builtin_prefetch(wanted[0].At(next));
+    __builtin_prefetch(wanted[1].At(next));
+    group->active[still_active] = static_cast<uint8_t>(j);
+    still_active += leaf ? 0 : 1;
   }
-  for (size_t j = 0; j < group->size; ++j) {
-    group->nodes[j] = tree.root[group->nodes[j]];
-    Prefetch(tree.nodes + group->nodes[j]);
-  }
-  FindBelow<Gather, kPrefix>(tree, group);
+  group->active_size = still_active;
+}
+
+template <typename Gather>
+HWY_ATTR void FindPrefixBelow(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
+  ActivateAll(group);
+  while (group->active_size > 0) Step<Gather, true>(tree, group);
+}
+
+template <typename Gather>
+HWY_ATTR void FindPrefix(const PartialKeyTreeView& tree, PartialKeyGroup* group) {
+  Look<Gather, true>(tree, group);
+  Enter(tree, group);
+  while (group->active_size > 0) Step<Gather, true>(tree, group);
 }
 
 template <typename Gather>
 const PartialKeySearch& SearchWith() {
-  static constexpr PartialKeySearch kSearch = {Find<Gather, false>, Find<Gather, true>,
-                                               FindBelow<Gather, true>};
+  static constexpr PartialKeySearch kSearch = {Look<Gather, false>, Enter, Step<Gather, false>,
+                                               FindPrefix<Gather>, FindPrefixBelow<Gather>};
   return kSearch;
 }
 

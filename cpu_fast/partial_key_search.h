@@ -46,33 +46,49 @@ struct alignas(128) PartialKeyNode {
 };
 static_assert(sizeof(PartialKeyNode) == 128);
 
+// A column that has so many bytes for each entry.
+struct EntryColumn {
+  const char* data = nullptr;
+  size_t stride = 0;
+
+  const char* At(size_t entry) const { return data + entry * stride; }
+};
+
 // What a search of a PartialKeyTree reads: plain pointers into memory that the tree keeps alive.
 struct PartialKeyTreeView {
   PartialKeyBits root_bits;
   const uint32_t* root = nullptr;  // partial key -> node
   const PartialKeyNode* nodes = nullptr;
+  // What to ask of memory where a query comes to an entry.
+  EntryColumn wanted[2];
 };
 
 // Queries that go down a tree together.
 struct PartialKeyGroup {
-  // Enough that what each has asked of memory has arrived when its next step comes.
-  static constexpr size_t kMost = 128;
+  static constexpr size_t kMost = 64;
 
   size_t size = 0;
   PaddedKey keys[kMost];
   KeyPrefix prefixes[kMost];  // read by the searches of prefixes only
-  uint32_t nodes[kMost];      // where each is, and then its leaf
+  uint32_t nodes[kMost];      // where each query is, and then its leaf
   Position positions[kMost];  // the entry that it is led to
+  // Those that have not come to an entry yet.
+  size_t active_size = 0;
+  uint8_t active[kMost];
 };
 
 // The searches of one SIMD level: each leads the queries of a group to an entry whose key has the
 // longest common prefix with the query, in bits, of all keys that the tree tells apart.
 // Thread-safe; allocates nothing.
 struct PartialKeySearch {
-  void (*find)(const PartialKeyTreeView& tree, PartialKeyGroup* group);
-  // The same for prefixes of the queries.
+  // A search in stages, each of which asks memory for what the next one reads: look(), enter(), and
+  // step() until there is no active query.
+  void (*look)(const PartialKeyTreeView& tree, PartialKeyGroup* group);
+  void (*enter)(const PartialKeyTreeView& tree, PartialKeyGroup* group);
+  void (*step)(const PartialKeyTreeView& tree, PartialKeyGroup* group);
+  // A search for prefixes of the queries.
   void (*find_prefix)(const PartialKeyTreeView& tree, PartialKeyGroup* group);
-  // From the nodes in group->nodes on.
+  // The same from the nodes in group->nodes on.
   void (*find_prefix_below)(const PartialKeyTreeView& tree, PartialKeyGroup* group);
 };
 

@@ -12,6 +12,7 @@ namespace cairn {
 namespace {
 
 constexpr size_t kGroup = PartialKeyGroup::kMost;
+constexpr size_t kGroupsInFlight = 4;
 
 // Lines of a key that are asked for at once; the processor goes on by itself.
 constexpr size_t kMostPrefetchedBytes = 256;
@@ -44,8 +45,13 @@ struct PartialKeyTree::Group {
     Position within;
   };
 
-  // Starts a group of queries, all of which go down the tree.
-  explicit Group(absl::Span<const std::string_view> group_queries) : queries(group_queries) {
+  // What to do with the group next.
+  enum class Stage : uint8_t { kIdle, kEnter, kDescend, kReadKeys, kVerify };
+
+  void Start(size_t first_query, absl::Span<const std::string_view> group_queries) {
+    first = first_query;
+    queries = group_queries;
+    missing_count = 0;
     for (size_t j = 0; j < queries.size(); ++j) {
       const std::string_view query = queries[j];
       const char* data = query.data();
@@ -58,9 +64,9 @@ struct PartialKeyTree::Group {
     }
     descent.size = queries.size();
   }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
 
+  Stage stage = Stage::kIdle;
+  size_t first;  // the number in the batch of the first query
   absl::Span<const std::string_view> queries;
   PartialKeyGroup descent;
   bool found[kGroup];
@@ -68,6 +74,34 @@ struct PartialKeyTree::Group {
   size_t missing_count = 0;
   char short_keys[kGroup][8];  // queries of less than eight bytes, padded
 };
+
+inline uint64_t PartialKeyTree::Offset(size_t position) const {
+  return key_bytes_.has_value() ? *key_bytes_ * position : run().bytes().offset(position);
+}
+
+inline std::string_view PartialKeyTree::Key(size_t position) const {
+  const uint64_t offset = Offset(position);
+  return {run().bytes().heap() + offset, static_cast<size_t>(Offset(position + 1) - offset)};
+}
+
+inline void PartialKeyTree::PrefetchOffset(size_t position) const {
+  if (key_bytes_.has_value()) return;
+  const BytesColumn& keys = run().bytes();
+  if (keys.offsets32() != nullptr) {
+    __builtin_prefetch(keys.offsets32() + position);
+    __builtin_prefetch(keys.offsets32() + position + 1);
+  } else {
+    __builtin_prefetch(keys.offsets64() + position);
+    __builtin_prefetch(keys.offsets64() + position + 1);
+  }
+}
+
+inline void PartialKeyTree::PrefetchKey(size_t position, size_t bytes) const {
+  const char* const key = run().bytes().heap() + Offset(position);
+  const size_t in_line = reinterpret_cast<uintptr_t>(key) % kCacheLineBytes;
+  const size_t end = in_line + std::min(std::max<size_t>(bytes, 1), kMostPrefetchedBytes);
+  for (size_t i = 0; i < end; i += kCacheLineBytes) __builtin_prefetch(key - in_line + i);
+}
 
 absl::StatusOr<std::unique_ptr<PartialKeyTree>> PartialKeyTree::Build(
     SortedRun run, std::optional<SimdLevel> level) {
@@ -96,34 +130,6 @@ uint64_t PartialKeyTree::memory_bytes() const {
   return nodes_.root.size() * sizeof(uint32_t) + nodes_.nodes.size() * sizeof(PartialKeyNode);
 }
 
-uint64_t PartialKeyTree::Offset(size_t position) const {
-  return key_bytes_.has_value() ? *key_bytes_ * position : run().bytes().offset(position);
-}
-
-std::string_view PartialKeyTree::Key(size_t position) const {
-  const uint64_t offset = Offset(position);
-  return {run().bytes().heap() + offset, static_cast<size_t>(Offset(position + 1) - offset)};
-}
-
-void PartialKeyTree::PrefetchOffset(size_t position) const {
-  if (key_bytes_.has_value()) return;
-  const BytesColumn& keys = run().bytes();
-  if (keys.offsets32() != nullptr) {
-    __builtin_prefetch(keys.offsets32() + position);
-    __builtin_prefetch(keys.offsets32() + position + 1);
-  } else {
-    __builtin_prefetch(keys.offsets64() + position);
-    __builtin_prefetch(keys.offsets64() + position + 1);
-  }
-}
-
-void PartialKeyTree::PrefetchKey(size_t position, size_t bytes) const {
-  const char* const key = run().bytes().heap() + Offset(position);
-  const size_t in_line = reinterpret_cast<uintptr_t>(key) % kCacheLineBytes;
-  const size_t end = in_line + std::min(std::max<size_t>(bytes, 1), kMostPrefetchedBytes);
-  for (size_t i = 0; i < end; i += kCacheLineBytes) __builtin_prefetch(key - in_line + i);
-}
-
 Position PartialKeyTree::EndOfTies(uint32_t leaf, Position position) const {
   const PartialKeyNode& node = nodes_.nodes[leaf];
   const size_t slots = std::min<size_t>(node.entries, PartialKeyNode::kSlots);
@@ -133,21 +139,75 @@ Position PartialKeyTree::EndOfTies(uint32_t leaf, Position position) const {
   return node.base + node.entries;
 }
 
-template <typename Prefetch>
-void PartialKeyTree::FindExact(absl::Span<const std::string_view> queries, Prefetch prefetch,
-                               Group* group) const {
-  PartialKeySearchFor(level_).find(nodes_.view(), &group->descent);
-  const Position* const positions = group->descent.positions;
-  for (size_t j = 0; j < queries.size(); ++j) {
-    PrefetchOffset(positions[j]);
-    prefetch(positions[j]);
+PartialKeyTreeView PartialKeyTree::View(bool rows) const {
+  PartialKeyTreeView view;
+  view.root_bits = nodes_.root_bits;
+  view.root = nodes_.root.data();
+  view.nodes = nodes_.nodes.data();
+  const BytesColumn& keys = run().bytes();
+  if (key_bytes_.has_value()) {
+    view.wanted[0] = {keys.heap(), *key_bytes_};
+  } else if (keys.offsets32() != nullptr) {
+    view.wanted[0] = {reinterpret_cast<const char*>(keys.offsets32()), sizeof(uint32_t)};
+  } else {
+    view.wanted[0] = {reinterpret_cast<const char*>(keys.offsets64()), sizeof(uint64_t)};
   }
-  for (size_t j = 0; j < queries.size(); ++j) PrefetchKey(positions[j], queries[j].size());
-  for (size_t j = 0; j < queries.size(); ++j) {
-    group->found[j] = Key(positions[j]) == queries[j];
+  view.wanted[1] =
+      rows ? EntryColumn{reinterpret_cast<const char*>(run().row_ids().data()), sizeof(RowId)}
+           : EntryColumn{view.wanted[0].data + view.wanted[0].stride, view.wanted[0].stride};
+  return view;
+}
+
+template <typename Finish>
+void PartialKeyTree::ForEachGroup(absl::Span<const std::string_view> queries, bool rows,
+                                  Finish finish) const {
+  const PartialKeySearch& search = PartialKeySearchFor(level_);
+  const PartialKeyTreeView view = View(rows);
+  Group groups[kGroupsInFlight];
+  size_t next = 0, in_flight = 0;
+  do {
+    for (Group& group : groups) {
+      switch (group.stage) {
+        case Group::Stage::kIdle:
+          if (next == queries.size()) break;
+          group.Start(next, queries.subspan(next, kGroup));
+          next += group.queries.size();
+          ++in_flight;
+          search.look(view, &group.descent);
+          group.stage = Group::Stage::kEnter;
+          break;
+        case Group::Stage::kEnter:
+          search.enter(view, &group.descent);
+          group.stage = Group::Stage::kDescend;
+          break;
+        case Group::Stage::kDescend:
+          search.step(view, &group.descent);
+          if (group.descent.active_size == 0) group.stage = Group::Stage::kReadKeys;
+          break;
+        case Group::Stage::kReadKeys:
+          for (size_t j = 0; j < group.queries.size(); ++j) {
+            PrefetchKey(group.descent.positions[j], group.queries[j].size());
+          }
+          group.stage = Group::Stage::kVerify;
+          break;
+        case Group::Stage::kVerify:
+          Verify(&group);
+          finish(&group);
+          group.stage = Group::Stage::kIdle;
+          --in_flight;
+          break;
+      }
+    }
+  } while (next < queries.size() || in_flight > 0);
+}
+
+void PartialKeyTree::Verify(Group* group) const {
+  for (size_t j = 0; j < group->queries.size(); ++j) {
+    const Position position = group->descent.positions[j];
+    group->found[j] = Key(position) == group->queries[j];
     if (group->found[j]) continue;
-    const Position first = positions[j], last = EndOfTies(group->descent.nodes[j], first);
-    group->missing[group->missing_count++] = {static_cast<uint8_t>(j), first, last, first};
+    const Position last = EndOfTies(group->descent.nodes[j], position);
+    group->missing[group->missing_count++] = {static_cast<uint8_t>(j), position, last, position};
   }
   SearchTies(group);
 }
@@ -202,6 +262,7 @@ void PartialKeyTree::SearchTies(Group* group) const {
 
 void PartialKeyTree::PlaceMissing(Group* group) const {
   const PartialKeySearch& search = PartialKeySearchFor(level_);
+  const PartialKeyTreeView view = View(false);
   PartialKeyGroup& descent = group->descent;
   // Searches for prefixes: within the leaf, and then, where its range does not show where all keys
   // with the prefix start or end, from the root.
@@ -232,7 +293,7 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
       add(j, descent.nodes[j], {bit, HasBit(query, bit)});
     }
   }
-  search.find_prefix_below(nodes_.view(), &prefixes);
+  search.find_prefix_below(view, &prefixes);
   const size_t searched = std::exchange(prefixes.size, 0);
   for (size_t p = 0; p < searched; ++p) {
     const uint32_t leaf = prefixes.nodes[p];
@@ -246,21 +307,11 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
       descent.positions[queries[p]] = at;
     }
   }
-  search.find_prefix(nodes_.view(), &prefixes);
+  search.find_prefix(view, &prefixes);
   for (size_t p = 0; p < prefixes.size; ++p) {
     descent.positions[queries[p]] = prefixes.prefixes[p].ones
                                         ? EndOfTies(prefixes.nodes[p], prefixes.positions[p])
                                         : prefixes.positions[p];
-  }
-}
-
-template <typename Prefetch, typename Emit>
-void PartialKeyTree::ForEachExact(KeyBatch keys, Prefetch prefetch, Emit emit) const {
-  for (size_t first = 0; first < keys.size(); first += kGroup) {
-    const auto queries = keys.bytes().subspan(first, std::min(kGroup, keys.size() - first));
-    Group group(queries);
-    FindExact(queries, prefetch, &group);
-    emit(first, &group);
   }
 }
 
@@ -271,12 +322,10 @@ absl::Status PartialKeyTree::LowerBound(KeyBatch keys, absl::Span<Position> posi
     std::fill(positions.begin(), positions.end(), 0);
     return absl::OkStatus();
   }
-  ForEachExact(
-      keys, [](Position) {},
-      [&](size_t first, Group* group) {
-        if (group->missing_count > 0) PlaceMissing(group);
-        std::copy_n(group->descent.positions, group->queries.size(), positions.begin() + first);
-      });
+  ForEachGroup(keys.bytes(), false, [&](Group* group) {
+    if (group->missing_count > 0) PlaceMissing(group);
+    std::copy_n(group->descent.positions, group->queries.size(), positions.begin() + group->first);
+  });
   return absl::OkStatus();
 }
 
@@ -288,13 +337,11 @@ absl::Status PartialKeyTree::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids)
     return absl::OkStatus();
   }
   const RowId* const rows = run().row_ids().data();
-  ForEachExact(
-      keys, [rows](Position position) { __builtin_prefetch(rows + position); },
-      [&](size_t first, Group* group) {
-        for (size_t j = 0; j < group->queries.size(); ++j) {
-          row_ids[first + j] = group->found[j] ? rows[group->descent.positions[j]] : kNoRow;
-        }
-      });
+  ForEachGroup(keys.bytes(), true, [&](Group* group) {
+    for (size_t j = 0; j < group->queries.size(); ++j) {
+      row_ids[group->first + j] = group->found[j] ? rows[group->descent.positions[j]] : kNoRow;
+    }
+  });
   return absl::OkStatus();
 }
 
@@ -305,11 +352,9 @@ absl::Status PartialKeyTree::Contains(KeyBatch keys, absl::Span<bool> found) con
     std::fill(found.begin(), found.end(), false);
     return absl::OkStatus();
   }
-  ForEachExact(
-      keys, [](Position) {},
-      [&](size_t first, Group* group) {
-        std::copy_n(group->found, group->queries.size(), found.begin() + first);
-      });
+  ForEachGroup(keys.bytes(), false, [&](Group* group) {
+    std::copy_n(group->found, group->queries.size(), found.begin() + group->first);
+  });
   return absl::OkStatus();
 }
 

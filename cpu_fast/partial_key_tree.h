@@ -41,17 +41,21 @@ class PartialKeyTree final : public OrderedIndex {
 
   PartialKeyTree(SortedRun run, SimdLevel level);
 
-  // The run's key at `position`, and requests for what it is read from: first its offset, then at
-  // most so many bytes of it.
+  // The run's key at `position`, and requests for what it is read from: its offset, where that has
+  // to be read, and at most so many of its bytes.
   std::string_view Key(size_t position) const;
   uint64_t Offset(size_t position) const;
   void PrefetchOffset(size_t position) const;
   void PrefetchKey(size_t position, size_t bytes) const;
 
-  // Leads a group's queries to entries, asks for these by prefetch(position), and tells which are
-  // there.
-  template <typename Prefetch>
-  void FindExact(absl::Span<const std::string_view> queries, Prefetch prefetch, Group* group) const;
+  // What a descent reads; it asks memory for row ids too if `rows`.
+  PartialKeyTreeView View(bool rows) const;
+  // Searches a batch and calls finish(&group) when it is known for each query of a group
+  // to which entry the tree leads it, and whether it is there.
+  template <typename Finish>
+  void ForEachGroup(absl::Span<const std::string_view> queries, bool rows, Finish finish) const;
+  // Looks which queries are the keys that they were led to.
+  void Verify(Group* group) const;
   // The end of the entries that the tree does not tell apart from that at `position`, to which it
   // led in `leaf`.
   Position EndOfTies(uint32_t leaf, Position position) const;
@@ -60,8 +64,6 @@ class PartialKeyTree final : public OrderedIndex {
   void SearchTies(Group* group) const;
   // Makes the positions of missing queries their lower bounds.
   void PlaceMissing(Group* group) const;
-  template <typename Prefetch, typename Emit>
-  void ForEachExact(KeyBatch keys, Prefetch prefetch, Emit emit) const;
 
   SimdLevel level_;
   PartialKeyNodes nodes_;

@@ -121,7 +121,7 @@ void RunBenchmark(benchmark::State& state, const std::string& data, const std::s
 
 const bool registered = [] {
   for (const char* data : {"dig16", "url"}) {
-    for (const char* index : {"cpu:strings", "cpu:sorted_array", "baseline:lower_bound"}) {
+    for (const char* index : {"cpu:strings", "cpu:partial_key", "cpu:sorted_array", "baseline:lower_bound"}) {
       for (Ask ask : {Ask::kPoint, Ask::kLowerBound, Ask::kMiss}) {
         const std::string name = absl::StrFormat("Strings/%s/%s/%s", data, index,
                                                  ask == Ask::kPoint        ? "point"
