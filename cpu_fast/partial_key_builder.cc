@@ -14,7 +14,7 @@ constexpr size_t kSlots = PartialKeyNode::kSlots;
 
 // Entries in the range of the lowest inner nodes, and how many times more in those one level above:
 // small enough that slots suffice to cut a range into pieces that pack well.
-constexpr size_t kLowestInner = 500;
+constexpr size_t kLowestInner = 900;
 constexpr size_t kInnerFanOut = 24;
 // Pieces of a child's size divided by this are not cut further.
 constexpr size_t kPiecesPerChild = 4;
@@ -24,7 +24,7 @@ constexpr int kMostLevels = 16;
 
 // The root table has at most one element for so many keys.
 constexpr size_t kKeysPerRootElement = 8;
-constexpr size_t kMostRootBits = 22;
+constexpr size_t kMostRootBits = 16;
 
 // Keys whose first differences one task finds, and entries of the subtrees that one task builds.
 constexpr size_t kBuildGrain = size_t{1} << 16;

@@ -65,7 +65,7 @@ struct PartialKeyTreeView {
 
 // Queries that go down a tree together.
 struct PartialKeyGroup {
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMost = 32;
 
   size_t size = 0;
   PaddedKey keys[kMost];
