@@ -168,23 +168,25 @@ class SubtreeBuilder {
   PartialKeyNode BuildNode(const Range& range, int level) {
     if (range.size() <= kSlots) return Leaf(range);
     const bool same = trie_.difference(trie_.Cut(range)) == kSame;
-    if (same || level == kMostLevels) return GroupLeaf(range);
+    if (same || level == kMostLevels) return TiedLeaf(range, same);
     const size_t size_before = nodes_.size();
     const PartialKeyNode node = Inner(range, level);
     const size_t bytes = (nodes_.size() - size_before + 1) * sizeof(PartialKeyNode);
     if (bytes <= kMostBytesPerKey * range.size()) return node;
     nodes_.resize(size_before);
-    return GroupLeaf(range);
+    return TiedLeaf(range, false);
   }
 
   static PartialKeyNode EmptyNode() {
     PartialKeyNode node = {};
-    std::fill(std::begin(node.slots) + 1, std::end(node.slots), PartialKeyNode::kNever);
+    std::fill(std::begin(node.slots) + 1, std::end(node.slots), PartialKeyNode::kTied);
     return node;
   }
 
-  static PartialKeyNode GroupLeaf(const Range& range) {
+  // A leaf that tells nothing apart, be it that all its keys have the same bits.
+  static PartialKeyNode TiedLeaf(const Range& range, bool same) {
     PartialKeyNode node = EmptyNode();
+    if (!same) node.slots[1] |= PartialKeyNode::kMixed;
     node.base = static_cast<uint32_t>(range.first);
     node.entries = static_cast<uint32_t>(range.size());
     node.starts = PartialKeyNode::kAllStart;
@@ -195,13 +197,21 @@ class SubtreeBuilder {
     PartialKeyBitSet bits(PartialKeyNode::kMostBits);
     bool told_apart[kSlots] = {};
     TellApart(range, range.first, &bits, told_apart);
-    PartialKeyNode node = GroupLeaf(range);
+    PartialKeyNode node = TiedLeaf(range, true);
     node.bits = bits.bits();
     uint32_t sparse = 0;
+    size_t last_told_apart = 0;
     for (size_t i = 1; i < range.size(); ++i) {
-      if (!told_apart[i]) continue;
-      sparse = NextSparseKey(sparse, bits.Place(trie_.difference(range.first + i)));
-      node.slots[i] = static_cast<uint16_t>(sparse);
+      const uint32_t difference = trie_.difference(range.first + i);
+      if (told_apart[i]) {
+        sparse = NextSparseKey(sparse, bits.Place(difference));
+        node.slots[i] = static_cast<uint16_t>(sparse);
+        last_told_apart = i;
+      } else {
+        uint16_t& ties = node.slots[last_told_apart + 1];
+        ++ties;
+        if (difference != kSame) ties |= PartialKeyNode::kMixed;
+      }
     }
     return node;
   }

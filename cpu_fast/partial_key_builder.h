@@ -24,10 +24,10 @@ struct PartialKeyNodes {
 // trie is not balanced. What the joined pieces were cut by is cut again in the child, whose own
 // trie is that of its range.
 //
-// A leaf's entries that its partial keys do not tell apart, be it that the keys are equal or that
-// they differ in too many or too distant bits, form a *group*. A part of the tree that would take
-// more than kMostBytesPerKey, or be deeper than kMostLevels, becomes a leaf that is one group, so
-// that no set of keys makes the tree large or slow beyond binary search.
+// Entries of a leaf that its partial keys do not tell apart, be it that their keys are equal or
+// that they differ in too many or too distant bits, are *ties*. A part of the tree that would take
+// more than kMostBytesPerKey, or be deeper than kMostLevels, becomes a leaf whose entries are all
+// tied, so that no set of keys makes the tree large, or slower than binary search by much.
 PartialKeyNodes BuildPartialKeyNodes(const BytesColumn& keys, int threads);
 
 }  // namespace cairn

@@ -23,21 +23,24 @@ struct alignas(128) PartialKeyNode {
   static constexpr size_t kSlots = 44;
   // One less than a slot's: no partial key has the highest bit.
   static constexpr size_t kMostBits = 15;
-  // A slot that no query is led to.
-  static constexpr uint16_t kNever = 0x8000;
+  // Slots that no query is led to, for the highest bit: those behind the last one and, in a leaf,
+  // entries that are not told apart from the one before. The first of such *ties* has their number
+  // in its low bits, and says with kMixed that not all have the same bits.
+  static constexpr uint16_t kTied = 0x8000;
+  static constexpr uint16_t kMixed = 0x4000;
   // `starts` of a leaf: slots are entries.
   static constexpr uint64_t kAllStart = UINT64_MAX << kHeaderLanes;
 
   // Inner nodes: the first child; the others follow it. Leaves: the position of slot 0's entry.
   uint32_t base;
-  // Leaves: the number of their entries, at most kSlots but in a leaf that is one group. Inner
-  // nodes: 0.
+  // Leaves: the number of their entries, at most kSlots unless all are ties. Inner nodes: 0.
   uint32_t entries;
   PartialKeyBits bits;
   // Inner nodes: bit kHeaderLanes + i is set where slot i leads to another child than slot i - 1.
   uint64_t starts;
   uint16_t slots[kSlots];
 
+  bool ties_all() const { return entries > kSlots; }
   bool is_leaf() const { return entries > 0; }
   // Where the search goes from the lane that it found: a child, or a position.
   uint32_t Next(int lane) const {

@@ -39,10 +39,8 @@ struct PartialKeyTree::Group {
   // A query that is not the key that it was led to.
   struct Missing {
     uint8_t query;
-    // The entries that the tree does not tell apart from that one, and the query's lower bound
-    // among them, once it is searched for.
-    Position first, last;
-    Position within;
+    bool search_ties;  // since the query may belong between them
+    Ties ties;
   };
 
   // What to do with the group next.
@@ -130,13 +128,16 @@ uint64_t PartialKeyTree::memory_bytes() const {
   return nodes_.root.size() * sizeof(uint32_t) + nodes_.nodes.size() * sizeof(PartialKeyNode);
 }
 
-Position PartialKeyTree::EndOfTies(uint32_t leaf, Position position) const {
+PartialKeyTree::Ties PartialKeyTree::TiesAt(uint32_t leaf, Position position) const {
   const PartialKeyNode& node = nodes_.nodes[leaf];
-  const size_t slots = std::min<size_t>(node.entries, PartialKeyNode::kSlots);
-  for (size_t slot = position - node.base + 1; slot < slots; ++slot) {
-    if (node.slots[slot] != PartialKeyNode::kNever) return node.base + static_cast<Position>(slot);
+  const size_t behind = position - node.base + 1;
+  if (behind == node.entries || node.slots[behind] < PartialKeyNode::kTied) {
+    return {position, position + 1, true};
   }
-  return node.base + node.entries;
+  const uint32_t value = node.slots[behind];
+  const uint32_t ties = value & (PartialKeyNode::kMixed - 1);
+  return {position, node.ties_all() ? node.base + node.entries : position + 1 + ties,
+          (value & PartialKeyNode::kMixed) == 0};
 }
 
 PartialKeyTreeView PartialKeyTree::View(bool rows) const {
@@ -206,54 +207,61 @@ void PartialKeyTree::Verify(Group* group) const {
     const Position position = group->descent.positions[j];
     group->found[j] = Key(position) == group->queries[j];
     if (group->found[j]) continue;
-    const Position last = EndOfTies(group->descent.nodes[j], position);
-    group->missing[group->missing_count++] = {static_cast<uint8_t>(j), position, last, position};
+    const Ties ties = TiesAt(group->descent.nodes[j], position);
+    const bool alone = ties.last - ties.first == 1;
+    const bool search_ties =
+        !alone &&
+        (!ties.same_bits || FirstDifferentBit(group->queries[j], Key(position)) == kNoBit);
+    group->missing[group->missing_count++] = {static_cast<uint8_t>(j), search_ties, ties};
   }
   SearchTies(group);
 }
 
 void PartialKeyTree::SearchTies(Group* group) const {
   struct Search {
-    uint8_t missing;
+    uint8_t query;
     Position low, high;              // the lower bound is in [low, high]
     size_t low_shared, high_shared;  // bytes shared with the keys before `low` and at `high`
+    int probes;
+
+    // The key to compare with next: the ends come first, as most missing queries are beyond them.
+    Position Next() const { return probes == 0 ? low : probes == 1 ? high - 1 : Middle(); }
+    Position Middle() const { return low + (high - low) / 2; }
   };
   Search searches[kGroup];
   size_t count = 0;
   for (size_t m = 0; m < group->missing_count; ++m) {
     const Group::Missing& missing = group->missing[m];
-    if (missing.last - missing.first == 1) continue;
-    searches[count++] = {static_cast<uint8_t>(m), missing.first, missing.last, 0, 0};
+    if (!missing.search_ties) continue;
+    searches[count++] = {missing.query, missing.ties.first, missing.ties.last, 0, 0, 0};
   }
-  const auto middle = [](const Search& s) { return s.low + (s.high - s.low) / 2; };
   while (count > 0) {
-    for (size_t s = 0; s < count; ++s) PrefetchOffset(middle(searches[s]));
+    for (size_t s = 0; s < count; ++s) PrefetchOffset(searches[s].Next());
     for (size_t s = 0; s < count; ++s) {
       const Search& search = searches[s];
-      __builtin_prefetch(run().bytes().heap() + Offset(middle(search)) +
+      __builtin_prefetch(run().bytes().heap() + Offset(search.Next()) +
                          std::min(search.low_shared, search.high_shared));
     }
     size_t still_searching = 0;
     for (size_t s = 0; s < count; ++s) {
       Search search = searches[s];
-      Group::Missing& missing = group->missing[search.missing];
-      const std::string_view query = group->queries[missing.query], key = Key(middle(search));
+      const std::string_view query = group->queries[search.query], key = Key(search.Next());
       const size_t shared =
           CommonPrefix(query, key, std::min(search.low_shared, search.high_shared));
       const int order = CompareBehind(key, query, shared);
       if (order < 0) {
-        search.low = middle(search) + 1;
+        search.low = search.Next() + 1;
         search.low_shared = shared;
       } else {
-        search.high = middle(search);
+        search.high = search.Next();
         search.high_shared = shared;
-        group->found[missing.query] |= order == 0;
+        group->found[search.query] |= order == 0;
       }
+      ++search.probes;
       if (search.low < search.high) {
         searches[still_searching++] = search;
       } else {
-        missing.within = search.low;
-        group->descent.positions[missing.query] = search.low;
+        group->descent.positions[search.query] = search.low;
       }
     }
     count = still_searching;
@@ -278,13 +286,10 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
   for (size_t m = 0; m < group->missing_count; ++m) {
     const Group::Missing& missing = group->missing[m];
     const size_t j = missing.query;
-    const bool alone = missing.last - missing.first == 1;
-    if (group->found[j] || (missing.within != missing.first && missing.within != missing.last)) {
-      continue;
-    }
+    const Position at = descent.positions[j];
+    if (group->found[j] || (at != missing.ties.first && at != missing.ties.last)) continue;
     // The query stands before or behind all the ties: its neighbour among them shares most with it.
-    const Position neighbour =
-        alone || missing.within == missing.first ? missing.first : missing.last - 1;
+    const Position neighbour = at == missing.ties.first ? at : at - 1;
     const std::string_view query = group->queries[j], key = Key(neighbour);
     const uint64_t bit = FirstDifferentBit(query, key);
     if (bit == kNoBit) {
@@ -300,7 +305,7 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
     const PartialKeyNode& node = nodes_.nodes[leaf];
     const KeyPrefix prefix = prefixes.prefixes[p];
     const Position at =
-        prefix.ones ? EndOfTies(leaf, prefixes.positions[p]) : prefixes.positions[p];
+        prefix.ones ? TiesAt(leaf, prefixes.positions[p]).last : prefixes.positions[p];
     if (at == (prefix.ones ? node.base + node.entries : node.base)) {
       add(queries[p], leaf, prefix);
     } else {
@@ -310,7 +315,7 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
   search.find_prefix(view, &prefixes);
   for (size_t p = 0; p < prefixes.size; ++p) {
     descent.positions[queries[p]] = prefixes.prefixes[p].ones
-                                        ? EndOfTies(prefixes.nodes[p], prefixes.positions[p])
+                                        ? TiesAt(prefixes.nodes[p], prefixes.positions[p]).last
                                         : prefixes.positions[p];
   }
 }

@@ -38,6 +38,12 @@ class PartialKeyTree final : public OrderedIndex {
  private:
   // Queries that are searched together.
   struct Group;
+  // Entries that the tree does not tell apart.
+  struct Ties {
+    Position first;
+    Position last;   // not included
+    bool same_bits;  // of their keys, which are equal then but for zero bytes at the end
+  };
 
   PartialKeyTree(SortedRun run, SimdLevel level);
 
@@ -56,11 +62,9 @@ class PartialKeyTree final : public OrderedIndex {
   void ForEachGroup(absl::Span<const std::string_view> queries, bool rows, Finish finish) const;
   // Looks which queries are the keys that they were led to.
   void Verify(Group* group) const;
-  // The end of the entries that the tree does not tell apart from that at `position`, to which it
-  // led in `leaf`.
-  Position EndOfTies(uint32_t leaf, Position position) const;
-  // Searches the entries that the tree does not tell apart from the one that a missing query was
-  // led to.
+  // The ties of the entry at `position`, to which the tree led in `leaf`.
+  Ties TiesAt(uint32_t leaf, Position position) const;
+  // Searches the ties of the entries that missing queries were led to, where they may be there.
   void SearchTies(Group* group) const;
   // Makes the positions of missing queries their lower bounds.
   void PlaceMissing(Group* group) const;
