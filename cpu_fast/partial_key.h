@@ -80,25 +80,28 @@ struct KeyPrefix {
   bool ones;
 };
 
+// How many of the bits stand at `bit` or behind it.
+inline int PartialKeyBitsFrom(const PartialKeyBits& bits, uint64_t bit) {
+  int count = 0;
+  for (int w = 0; w < 2; ++w) {
+    const uint64_t start = uint64_t{bits.offset[w]} * 8;
+    const uint64_t within = bit < start ? 0 : bit - start;
+    if (within < 64) count += __builtin_popcountll(bits.mask[w] & UINT64_MAX >> within);
+  }
+  return count;
+}
+
 // Makes the partial key of a key that of its prefix.
 inline uint32_t PartialKeyOfPrefix(const PartialKeyBits& bits, uint32_t partial_key,
                                    const KeyPrefix& prefix) {
-  int behind = 0;
-  for (int w = 0; w < 2; ++w) {
-    const uint64_t start = uint64_t{bits.offset[w]} * 8;
-    const uint64_t within = prefix.bits < start ? 0 : prefix.bits - start;
-    if (within < 64) behind += __builtin_popcountll(bits.mask[w] & UINT64_MAX >> within);
-  }
-  const uint32_t filled = (uint32_t{1} << behind) - 1;
+  const uint32_t filled = (uint32_t{1} << PartialKeyBitsFrom(bits, prefix.bits)) - 1;
   return prefix.ones ? partial_key | filled : partial_key & ~filled;
 }
 
 // A set of bits that grows, as long as partial keys can be made of them.
 class PartialKeyBitSet {
  public:
-  static constexpr size_t kMost = 24;
-
-  // At most `most` bits, of no more than kMost.
+  // At most `most` bits, which must be less than 32.
   explicit PartialKeyBitSet(size_t most) : most_(most) {}
 
   // Adds a bit that may be there already. False, and the set as it was, where there would be too
@@ -106,16 +109,17 @@ class PartialKeyBitSet {
   bool Add(uint32_t bit);
   size_t most() const { return most_; }
   size_t size() const { return size_; }
-  PartialKeyBits bits() const;
+  const PartialKeyBits& bits() const { return bits_; }
   // The value in a partial key of a bit that is in the set.
-  uint32_t Place(uint32_t bit) const;
+  uint32_t Place(uint32_t bit) const { return uint32_t{1} << (PartialKeyBitsFrom(bits_, bit) - 1); }
 
  private:
-  bool FitsWindows() const;
+  static constexpr size_t kMost = 32;
 
   size_t most_;
   size_t size_ = 0;
-  uint32_t bits_[kMost + 1];  // ascending
+  uint32_t sorted_[kMost];  // ascending
+  PartialKeyBits bits_;     // the same
 };
 
 }  // namespace cairn

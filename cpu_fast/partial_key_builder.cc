@@ -196,7 +196,14 @@ class SubtreeBuilder {
   PartialKeyNode Leaf(const Range& range) const {
     PartialKeyBitSet bits(PartialKeyNode::kMostBits);
     bool told_apart[kSlots] = {};
-    TellApart(range, range.first, &bits, told_apart);
+    if (trie_.AddAll(range, &bits)) {
+      for (size_t i = 1; i < range.size(); ++i) {
+        told_apart[i] = trie_.difference(range.first + i) != kSame;
+      }
+    } else {
+      bits = PartialKeyBitSet(PartialKeyNode::kMostBits);
+      TellApart(range, range.first, &bits, told_apart);
+    }
     PartialKeyNode node = TiedLeaf(range, true);
     node.bits = bits.bits();
     uint32_t sparse = 0;
