@@ -117,7 +117,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> AsOrderedIndex(
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run) {
   if (factory.structure == "auto") {
-    factory.structure = run.kind() == KeyKind::kBytes ? "strings" : "fast";
+    factory.structure = run.kind() == KeyKind::kBytes ? "partial_key" : "fast";
   }
   if (factory.structure == "sorted_array") {
     if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
