@@ -107,7 +107,6 @@ class PartialKeyBitSet {
   // Adds a bit that may be there already. False, and the set as it was, where there would be too
   // many or two windows could not hold them.
   bool Add(uint32_t bit);
-  size_t most() const { return most_; }
   size_t size() const { return size_; }
   const PartialKeyBits& bits() const { return bits_; }
   // The value in a partial key of a bit that is in the set.

@@ -1,10 +1,9 @@
 #include "cpu_fast/partial_key_builder.h"
 
 #include <algorithm>
-#include <queue>
 #include <vector>
 
-#include "cpu_fast/range_minimum.h"
+#include "cpu_fast/partial_key_trie.h"
 #include "index/parallel.h"
 
 namespace cairn {
@@ -12,13 +11,13 @@ namespace {
 
 constexpr size_t kSlots = PartialKeyNode::kSlots;
 
-// Entries in the range of the lowest inner nodes, and how many times more in those one level above:
-// small enough that slots suffice to cut a range into pieces that pack well.
+// Entries in the range of the lowest inner nodes, small enough that slots suffice to cut it into
+// pieces that pack well into leaves, and how many times more in those one level above.
 constexpr size_t kLowestInner = 900;
 constexpr size_t kInnerFanOut = 24;
-// Pieces of a child's size divided by this are not cut further.
-constexpr size_t kPiecesPerChild = 4;
-
+// A larger range goes without a level if its leaves come out with so many entries on average.
+constexpr size_t kLargestLowestInner = 1800;
+constexpr size_t kWellFilled = 28;
 constexpr size_t kMostBytesPerKey = 8;
 constexpr int kMostLevels = 16;
 
@@ -26,24 +25,15 @@ constexpr int kMostLevels = 16;
 constexpr size_t kKeysPerRootElement = 8;
 constexpr size_t kMostRootBits = 16;
 
-// Keys whose first differences one task finds, and entries of the subtrees that one task builds.
+// Entries of the subtrees that one task builds.
 constexpr size_t kBuildGrain = size_t{1} << 16;
 
-// The first bit in which a key and its predecessor differ; this where none does, or one so far out
-// that it does not count.
-constexpr uint32_t kSame = UINT32_MAX;
+constexpr uint32_t kSame = PartialKeyTrie::kSame;
+using Range = PartialKeyTrie::Range;
+using Division = PartialKeyTrie::Division;
 
-// A range of entries.
-struct Range {
-  size_t first;
-  size_t last;  // not included
-
-  size_t size() const { return last - first; }
-};
-
-// How many entries a child may have in a node of `size`.
+// How many entries an inner child may have in a node of `size`.
 size_t ChildCapacity(size_t size) {
-  if (size <= kLowestInner) return kSlots;
   size_t capacity = kLowestInner;
   while (capacity * kInnerFanOut < size) capacity *= kInnerFanOut;
   return capacity;
@@ -55,99 +45,10 @@ uint32_t NextSparseKey(uint32_t previous, uint32_t place) {
   return (previous & ~(place | (place - 1))) | place;
 }
 
-// First differences between neighbouring keys, and what tries are made of them.
-class KeyTrie {
- public:
-  KeyTrie(const BytesColumn& keys, int threads)
-      : differences_(FindDifferences(keys, threads)),
-        minimum_(absl::MakeConstSpan(differences_.data(), differences_.size())) {}
-
-  uint32_t difference(size_t i) const { return differences_[i]; }
-  // Where the keys of a range of two or more differ first.
-  size_t Cut(const Range& range) const { return minimum_.ArgMin(range.first + 1, range.last); }
-
-  // Whether a leaf can tell apart the entries of the range as far as their bits do; adds their bits
-  // to *bits, or some of them.
-  bool AddAll(const Range& range, PartialKeyBitSet* bits) const {
-    for (size_t i = range.first + 1; i < range.last; ++i) {
-      if (differences_[i] != kSame && !bits->Add(differences_[i])) return false;
-    }
-    return true;
-  }
-  bool FitsLeaf(const Range& range) const {
-    PartialKeyBitSet bits(PartialKeyNode::kMostBits);
-    return range.size() <= kSlots && AddAll(range, &bits);
-  }
-
-  // Cuts a range into at most `most_pieces`, of no more entries than `small` where that goes, and
-  // into pieces that fit a leaf if `for_leaves`. Returns where they start, and adds to *bits those
-  // that tell them apart.
-  std::vector<size_t> Pieces(const Range& range, size_t most_pieces, size_t small, bool for_leaves,
-                             PartialKeyBitSet* bits) const {
-    std::vector<size_t> starts = {range.first};
-    const auto smaller = [](const Range& a, const Range& b) {
-      return a.size() != b.size() ? a.size() < b.size() : a.first < b.first;
-    };
-    std::priority_queue<Range, std::vector<Range>, decltype(smaller)> pieces(smaller);
-    pieces.push(range);
-    while (!pieces.empty() && starts.size() < most_pieces) {
-      const Range piece = pieces.top();
-      pieces.pop();
-      if (piece.size() == 1) break;
-      if (piece.size() <= small && (!for_leaves || FitsLeaf(piece))) continue;
-      const size_t cut = Cut(piece);
-      if (differences_[cut] == kSame || !bits->Add(differences_[cut])) continue;
-      starts.push_back(cut);
-      pieces.push({piece.first, cut});
-      pieces.push({cut, piece.last});
-    }
-    std::sort(starts.begin(), starts.end());
-    return starts;
-  }
-
-  // Joins neighbouring pieces that fit one child of `capacity` entries, or one leaf if
-  // `for_leaves`. Returns where children start, which are some of `pieces`.
-  std::vector<size_t> Children(const Range& range, const std::vector<size_t>& pieces,
-                               size_t capacity, bool for_leaves) const {
-    std::vector<size_t> starts = {range.first};
-    PartialKeyBitSet bits(PartialKeyNode::kMostBits);
-    bool open = true;  // whether the last child can take more
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      const Range piece = {pieces[i], i + 1 < pieces.size() ? pieces[i + 1] : range.last};
-      if (i > 0) {
-        open = open && piece.last - starts.back() <= capacity &&
-               (!for_leaves || AddAll({piece.first - 1, piece.last}, &bits));
-        if (open) continue;
-        starts.push_back(piece.first);
-        bits = PartialKeyBitSet(PartialKeyNode::kMostBits);
-      }
-      open = piece.size() <= capacity && (!for_leaves || AddAll(piece, &bits));
-    }
-    return starts;
-  }
-
- private:
-  static AlignedBuffer<uint32_t> FindDifferences(const BytesColumn& keys, int threads) {
-    AlignedBuffer<uint32_t> differences(keys.size());
-    const size_t blocks = (keys.size() + kBuildGrain - 1) / kBuildGrain;
-    ParallelFor(threads, blocks, [&](size_t block) {
-      const size_t first = block * kBuildGrain, last = std::min(keys.size(), first + kBuildGrain);
-      for (size_t i = first; i < last; ++i) {
-        const uint64_t bit = i == 0 ? kNoBit : FirstDifferentBit(keys[i - 1], keys[i]);
-        differences[i] = static_cast<uint32_t>(std::min<uint64_t>(bit, kSame));
-      }
-    });
-    return differences;
-  }
-
-  AlignedBuffer<uint32_t> differences_;  // of key i from key i - 1
-  RangeMinimum minimum_;
-};
-
 // Builds subtrees, one behind the other, in nodes of its own.
 class SubtreeBuilder {
  public:
-  explicit SubtreeBuilder(const KeyTrie& trie) : trie_(trie) {}
+  explicit SubtreeBuilder(const PartialKeyTrie& trie) : trie_(trie) {}
 
   // Makes nodes for the ranges, one behind the other at the front, and for all below them.
   void Build(absl::Span<const Range> ranges) { BuildChildren(ranges, 1); }
@@ -233,13 +134,21 @@ class SubtreeBuilder {
     TellApart({cut, range.last}, begin, bits, told_apart);
   }
 
+  Division Divide(const Range& range) const {
+    if (range.size() <= kLargestLowestInner) {
+      Division leaves = trie_.Divide(range, kSlots, kSlots, PartialKeyNode::kMostBits);
+      const bool well_filled =
+          leaves.children.size() * kWellFilled <= range.size() && leaves.largest_child <= kSlots;
+      if (well_filled || range.size() <= kLowestInner) return leaves;
+    }
+    return trie_.Divide(range, ChildCapacity(range.size()), kSlots, PartialKeyNode::kMostBits);
+  }
+
   PartialKeyNode Inner(const Range& range, int level) {
-    const size_t capacity = ChildCapacity(range.size());
-    const bool for_leaves = capacity == kSlots;
-    PartialKeyBitSet bits(PartialKeyNode::kMostBits);
-    const std::vector<size_t> pieces =
-        trie_.Pieces(range, kSlots, capacity / kPiecesPerChild, for_leaves, &bits);
-    const std::vector<size_t> starts = trie_.Children(range, pieces, capacity, for_leaves);
+    const Division division = Divide(range);
+    const std::vector<size_t>& pieces = division.pieces;
+    const std::vector<size_t>& starts = division.children;
+    const PartialKeyBitSet& bits = division.bits;
 
     PartialKeyNode node = EmptyNode();
     node.bits = bits.bits();
@@ -257,7 +166,7 @@ class SubtreeBuilder {
     return node;
   }
 
-  const KeyTrie& trie_;
+  const PartialKeyTrie& trie_;
   std::vector<PartialKeyNode> nodes_;
 };
 
@@ -297,14 +206,14 @@ size_t RootBits(size_t entries) {
 }  // namespace
 
 PartialKeyNodes BuildPartialKeyNodes(const BytesColumn& keys, int threads) {
-  const KeyTrie trie(keys, threads);
+  const PartialKeyTrie trie(keys, threads);
   const Range all = {0, keys.size()};
-  PartialKeyBitSet bits(RootBits(keys.size()));
-  const size_t capacity = keys.size() > kLowestInner ? kLowestInner : kSlots;
-  const bool for_leaves = capacity == kSlots;
-  const std::vector<size_t> pieces =
-      trie.Pieces(all, size_t{1} << bits.most(), capacity / kPiecesPerChild, for_leaves, &bits);
-  const std::vector<size_t> starts = trie.Children(all, pieces, capacity, for_leaves);
+  const size_t root_bits = RootBits(keys.size());
+  const Division division = trie.Divide(all, keys.size() > kLowestInner ? kLowestInner : kSlots,
+                                        size_t{1} << root_bits, root_bits);
+  const std::vector<size_t>& pieces = division.pieces;
+  const std::vector<size_t>& starts = division.children;
+  const PartialKeyBitSet& bits = division.bits;
 
   // Subtrees, cut into tasks of kBuildGrain entries or one subtree.
   std::vector<Range> children;
