@@ -18,7 +18,7 @@ constexpr size_t kInnerFanOut = 24;
 // A larger range goes without a level if its leaves come out with so many entries on average.
 constexpr size_t kLargestLowestInner = 1800;
 constexpr size_t kWellFilled = 28;
-constexpr size_t kMostBytesPerKey = 8;
+constexpr size_t kMostBytesPerKey = 12;
 constexpr int kMostLevels = 16;
 
 // The root table has at most one element for so many keys.
