@@ -16,7 +16,8 @@ struct PartialKeyNodes {
 };
 
 // Builds the tree over `keys`, of which there must be some, on up to `threads` threads. The result
-// does not depend on their number. Takes 4.3 bytes a key of memory besides. Throws std::bad_alloc.
+// does not depend on their number. Takes about nine bytes a key of memory meanwhile. Throws
+// std::bad_alloc.
 //
 // From the top: a node's range is cut at the bits at which its keys differ first, the largest piece
 // next, for as long as the node has slots and can make partial keys of the bits; then neighbouring

@@ -68,6 +68,7 @@ struct PartialKeyTreeView {
 
 // Queries that go down a tree together.
 struct PartialKeyGroup {
+  // With the groups that PartialKeyTree has in flight, about what the L1 cache holds of lines.
   static constexpr size_t kMost = 32;
 
   size_t size = 0;

@@ -12,6 +12,10 @@ namespace cairn {
 namespace {
 
 constexpr size_t kGroup = PartialKeyGroup::kMost;
+// Each at another stage of its search, so that one computes while others wait for memory. Point
+// queries of Strings/dig16 and /url with 20,000 keys on a Xeon with AVX-512: 27 and 49 ns with 4
+// groups of 32, 28 and 52 with 6 of 32, 29 and 53 with 4 of 64. With more keys than the caches hold
+// they differ by less than the noise.
 constexpr size_t kGroupsInFlight = 4;
 
 // Lines of a key that are asked for at once; the processor goes on by itself.
