@@ -10,6 +10,7 @@
 #include "cpu_fast/compressed_tree.h"
 #include "cpu_fast/fast_tree.h"
 #include "cpu_fast/packed_index.h"
+#include "cpu_fast/partial_key_tree.h"
 #include "cpu_fast/simd_level.h"
 #include "cpu_fast/string_search.h"
 #include "gpu/device.h"
@@ -166,7 +167,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressed(FactoryString facto
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run) {
   if (factory.structure == "auto") {
-    factory.structure = run.kind() == KeyKind::kBytes      ? "strings"
+    factory.structure = run.kind() == KeyKind::kBytes      ? "partial_key"
                         : run.size() < kLeastPackedEntries ? "fast"
                                                            : "packed";
   }
@@ -191,6 +192,12 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
     if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
     return AsOrderedIndex(PackedIndex::Build(std::move(run), *options));
   }
+  if (factory.structure == "partial_key") {
+    const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
+    if (!simd.ok()) return simd.status();
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return AsOrderedIndex(PartialKeyTree::Build(std::move(run), *simd));
+  }
   if (factory.structure == "strings") {
     const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
     if (!simd.ok()) return simd.status();
@@ -199,7 +206,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
   }
   return factory.Bad(
       absl::StrFormat("there is no structure cpu:%s; there are cpu:auto, cpu:fast, "
-                      "cpu:packed, cpu:sorted_array and cpu:strings",
+                      "cpu:packed, cpu:partial_key, cpu:sorted_array and cpu:strings",
                       factory.structure));
 }
 

@@ -40,6 +40,8 @@ BOOST_AUTO_TEST_CASE(makes_the_structure_that_is_named) {
   }
   BOOST_TEST(DescriptionOf("cpu:strings,simd=scalar", KeyKind::kBytes) ==
              "cpu:strings,simd=scalar");
+  BOOST_TEST(DescriptionOf("cpu:partial_key,simd=scalar", KeyKind::kBytes) ==
+             "cpu:partial_key,simd=scalar");
 }
 
 BOOST_AUTO_TEST_CASE(auto_chooses_by_the_kind_of_keys) {
@@ -47,7 +49,7 @@ BOOST_AUTO_TEST_CASE(auto_chooses_by_the_kind_of_keys) {
     for (KeyKind kind : {KeyKind::kU32, KeyKind::kU64}) {
       BOOST_TEST(DescriptionOf(factory, kind).substr(0, 8) == "cpu:fast");
     }
-    BOOST_TEST(DescriptionOf(factory, KeyKind::kBytes).substr(0, 11) == "cpu:strings");
+    BOOST_TEST(DescriptionOf(factory, KeyKind::kBytes).substr(0, 15) == "cpu:partial_key");
   }
   BOOST_TEST(DescriptionOf("auto,simd=scalar", KeyKind::kU32) == "cpu:fast,page=none,simd=scalar");
 }
@@ -73,8 +75,10 @@ BOOST_AUTO_TEST_CASE(a_description_makes_the_same_structure) {
     const std::string description = DescriptionOf(factory, KeyKind::kU32);
     BOOST_TEST(DescriptionOf(description, KeyKind::kU32) == description);
   }
-  const std::string description = DescriptionOf("cpu:strings", KeyKind::kBytes);
-  BOOST_TEST(DescriptionOf(description, KeyKind::kBytes) == description);
+  for (const char* factory : {"cpu:partial_key", "cpu:strings"}) {
+    const std::string description = DescriptionOf(factory, KeyKind::kBytes);
+    BOOST_TEST(DescriptionOf(description, KeyKind::kBytes) == description);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(every_structure_answers_like_the_oracle) {
@@ -132,6 +136,7 @@ BOOST_AUTO_TEST_CASE(refuses_keys_that_a_structure_does_not_take) {
   BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:fast", KeyKind::kBytes)));
   BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:fast,compressed", KeyKind::kBytes)));
   BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:strings", KeyKind::kU64)));
+  BOOST_TEST(absl::IsUnimplemented(ErrorOf("cpu:partial_key", KeyKind::kU64)));
 }
 
 BOOST_AUTO_TEST_CASE(says_why_there_is_nothing_for_gpus) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,17 +50,6 @@ inline RowId ScatteredRow(size_t i, size_t n) {
 // Keys, ascending and distinct, with scattered row ids.
 template <typename Key>
 SortedRun MakeRun(const std::vector<Key>& keys);
-
-// Byte strings in one heap.
-struct Strings {
-  std::string heap;
-  std::vector<std::string_view> keys;  // ascending, distinct
-};
-
-// `n` strings of a named data set; the one that was made last is kept.
-//   dig16  sixteen random digits
-//   url    https://host/word/word/number, a hundred pages a host on average, few hosts having many
-const Strings& StringSet(std::string_view name, size_t n);
 
 // The counters ns_per_query and queries_per_s of a benchmark that answers `queries` an iteration.
 inline void SetQueryCounters(benchmark::State& state, size_t queries) {

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cairn::bench {
+
+// Byte strings in one heap.
+struct Strings {
+  std::string heap;
+  std::vector<std::string_view> keys;  // ascending
+};
+
+// The names of all data sets: those that are like real keys, and those that are hard.
+//   dig16      sixteen random digits
+//   phone      TPC-H's c_phone: 25-989-741-2988
+//   email      name.name@host, some with a number, few hosts having many
+//   url        https://host/word/word/number, a hundred pages a host on average, few having many
+//   d64, d128  so many bytes of ten symbols
+//   prefix100  a hundred bytes that all keys share, then twelve random letters
+//   prefix1k   1,000 bytes that all keys share, then three random bytes
+//   equal      one key, as many times
+//   repeated   sixteen random digits, each key thirty times
+//   chains     a number, then 0 to 199 times the same letter
+//   sparse     two hundred equal letters but three
+inline constexpr std::string_view kStringSets[] = {"dig16", "phone", "email", "url", "d64", "d128"};
+inline constexpr std::string_view kHardStringSets[] = {"prefix100", "prefix1k", "equal",
+                                                       "repeated",  "chains",   "sparse"};
+
+// About `n` strings of a named data set, at most 2^20 of a hard one and
+// 2^16 of prefix1k; distinct but for `equal` and
+// `repeated`. The set that was made last is kept.
+const Strings& StringSet(std::string_view name, size_t n);
+
+}  // namespace cairn::bench
