@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "cpu_fast/topology.h"
 #include "index/parallel.h"
 
 namespace cairn {
@@ -61,6 +62,7 @@ std::optional<CellDirectory<Key>> CellDirectory<Key>::Build(absl::Span<const Key
   scale.multiplier = cells;
 
   directory.cells_ = AlignedBuffer<Cell>(scale.PlaceOf(scale.high).cell + size_t{1});
+  Topology::Get().InterleaveMemory(directory.cells_.data(), directory.memory_bytes());
   const auto begin_cells = [&](size_t first_cell, size_t end_cell, size_t first) {
     for (size_t c = first_cell; c < end_cell; ++c) {
       Cell& cell = directory.cells_[c];

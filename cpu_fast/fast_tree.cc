@@ -116,6 +116,7 @@ FastTreeNodes<Key>::FastTreeNodes(absl::Span<const Key> keys, absl::Span<const R
   constexpr size_t kLineKeys = Layout::kLineKeys;
   const size_t slack = page == PageBlocking::kNone ? 0 : PageBytes(PageBlocking::k4K) / sizeof(Key);
   memory_ = AlignedBuffer<Key>(slack + (layout.lines() + 1) * kLineKeys);
+  Topology::Get().InterleaveMemory(memory_.data(), memory_.size() * sizeof(Key));
   Key* nodes = memory_.data();
   if (slack != 0) {
     const uintptr_t page_bytes = PageBytes(PageBlocking::k4K);

@@ -72,7 +72,8 @@ void Topology::BindThisThread(Binding binding) const {
 }
 
 void Topology::InterleaveMemory(void* memory, size_t bytes) const {
-  if (topology_ == nullptr || numa_nodes_ == 1) return;
+  constexpr size_t kHugePageBytes = size_t{2} << 20;
+  if (topology_ == nullptr || numa_nodes_ == 1 || bytes < kHugePageBytes) return;
   hwloc_set_area_membind(topology_.get(), memory, bytes,
                          hwloc_topology_get_topology_nodeset(topology_.get()),
                          HWLOC_MEMBIND_INTERLEAVE, HWLOC_MEMBIND_BYNODESET);

@@ -37,7 +37,8 @@ class Topology {
   void BindThisThread(Binding binding) const;
 
   // Asks that pages of [memory, memory + bytes) which nothing has touched yet be spread over the
-  // NUMA nodes, for what every core reads alike. Does nothing on one node.
+  // NUMA nodes, for what every core reads alike. Does nothing on one node, and for less than a
+  // huge page: that is in each core's own caches.
   void InterleaveMemory(void* memory, size_t bytes) const;
 
  private:

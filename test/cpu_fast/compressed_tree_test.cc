@@ -19,14 +19,10 @@ std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> simd 
 template <typename Key>
 void CheckPointsAtEveryLevel(const OracleData<Key>& data) {
   const SortedRun run = OracleRun(data);
-  const auto queries = oracle::Views(data.queries);
-  const KeyBatch batch = oracle::Physical<Key>::Batch(queries);
   for (SimdLevel level : SupportedSimdLevels()) {
     const auto tree = Make(run, level);
-    BOOST_TEST_MESSAGE(tree->description() << " on " << data.name);
-    oracle::Oracle<Key> oracle(*tree, data);
-    oracle.CheckPoints(batch);
-    oracle.CheckPoints(batch.Slice(0, std::min<size_t>(batch.size(), 33)));
+    CheckPointsAgainstOracle(*tree, data);
+    CheckPointsAgainstOracle(*tree, data, 33);
   }
 }
 

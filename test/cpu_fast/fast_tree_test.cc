@@ -29,12 +29,8 @@ void CheckEveryLevelAndLayout() {
     for (SimdLevel level : SupportedSimdLevels()) {
       for (PageBlocking page : {PageBlocking::kNone, PageBlocking::k4K, PageBlocking::k2M}) {
         const auto tree = Make(run, {page, level});
-        BOOST_TEST_MESSAGE(tree->description() << " on " << data.name);
-        oracle::Oracle<Key> oracle(*tree, data);
-        const auto queries = oracle::Views(data.queries);
-        const KeyBatch batch = oracle::Physical<Key>::Batch(queries);
-        oracle.CheckPoints(batch);
-        oracle.CheckPoints(batch.Slice(0, std::min<size_t>(batch.size(), 33)));
+        CheckPointsAgainstOracle(*tree, data);
+        CheckPointsAgainstOracle(*tree, data, 33);
       }
     }
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
+#include "test/test_random.h"
 
 namespace cairn {
 namespace {
@@ -37,8 +38,6 @@ template <typename Key>
 void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
   for (const OracleData<Key>& data : sets) {
     const SortedRun run = OracleRun(data);
-    const auto queries = oracle::Views(data.queries);
-    const KeyBatch batch = oracle::Physical<Key>::Batch(queries);
     for (LeafDirectory directory :
          {LeafDirectory::kAuto, LeafDirectory::kCells, LeafDirectory::kTree}) {
       for (int bits : {0, 16, 32, 64}) {
@@ -50,10 +49,9 @@ void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
             break;
           }
           BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-          oracle::Oracle<Key> oracle(**index, data);
-          oracle.CheckPoints(batch);
+          CheckPointsAgainstOracle(**index, data);
           for (size_t size : {1, 63, 64, 65, 127, 128, 129, 257}) {
-            oracle.CheckPoints(batch.Slice(0, std::min<size_t>(batch.size(), size)));
+            CheckPointsAgainstOracle(**index, data, size);
           }
         }
       }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
+#include "test/test_random.h"
 
 namespace cairn {
 namespace {
@@ -22,11 +23,8 @@ std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> level
 // All point operations at every SIMD level.
 void CheckEveryLevel(const OracleData<std::string>& data) {
   const SortedRun run = OracleRun(data);
-  const auto queries = oracle::Views(data.queries);
   for (SimdLevel level : SupportedSimdLevels()) {
-    const auto tree = Make(run, level);
-    BOOST_TEST_MESSAGE(tree->description() << " on " << data.name);
-    oracle::Oracle<std::string>(*tree, data).CheckPoints(KeyBatch::Bytes(queries));
+    CheckPointsAgainstOracle(*Make(run, level), data);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "cpu_fast/fast_tree.h"
 #include "index/sorted_array.h"
 #include "test/ordered_index_oracle.h"
+#include "test/test_random.h"
 
 namespace cairn {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "cpu_fast/string_compare.h"
 #include "test/ordered_index_oracle.h"
+#include "test/test_random.h"
 
 namespace cairn {
 namespace {
@@ -95,8 +96,7 @@ BOOST_AUTO_TEST_CASE(takes_no_more_than_four_bytes_a_key) {
     }
     const auto index = Make(OracleRun(data));
     BOOST_TEST(index->memory_bytes() <= 4 * data.keys.size());
-    const auto queries = oracle::Views(data.queries);
-    oracle::Oracle<std::string>(*index, data).CheckPoints(KeyBatch::Bytes(queries));
+    CheckPointsAgainstOracle(*index, data);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
+#include "test/test_random.h"
 
 namespace cairn {
 namespace {
