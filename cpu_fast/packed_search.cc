@@ -22,22 +22,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr size_t kCellAhead = 64;
 constexpr size_t kLeafAhead = 64;
 
-// Unsigned integers of a leaf's kBits.
-template <int kBits>
-struct LowOf;
-template <>
-struct LowOf<16> {
-  using Type = uint16_t;
-};
-template <>
-struct LowOf<32> {
-  using Type = uint32_t;
-};
-template <>
-struct LowOf<64> {
-  using Type = uint64_t;
-};
-
 // The number of the first kCount lanes that are less than x. Reads whole vectors, 64 bytes at most.
 template <size_t kCount, typename T>
 HWY_INLINE size_t CountLess(const T* HWY_RESTRICT lanes, T x) {
@@ -60,7 +44,7 @@ enum class Output { kPosition, kFirstRow };
 template <typename Key, int kBits, Output kOutput, bool kWalk>
 HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key query) {
   using Layout = LeafLayout<kBits>;
-  using Low = typename LowOf<kBits>::Type;
+  using Low = typename Layout::Low;
   const auto low = static_cast<Low>(query);
   const unsigned char* bytes = view.leaves[leaf].bytes;
   if constexpr (kWalk) {

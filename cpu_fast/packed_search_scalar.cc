@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 namespace cairn {
 namespace {
@@ -12,8 +11,7 @@ enum class Output { kPosition, kFirstRow };
 template <typename Key, int kBits, Output kOutput>
 uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key query) {
   using Layout = LeafLayout<kBits>;
-  using Low = std::conditional_t<kBits == 16, uint16_t,
-                                 std::conditional_t<kBits == 32, uint32_t, uint64_t>>;
+  using Low = typename Layout::Low;
   Low keys[Layout::kEntries];
   const auto low = static_cast<Low>(query);
   for (;; ++leaf) {

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <type_traits>
 #include <vector>
 
 #include "index/parallel.h"
@@ -110,8 +109,7 @@ template <int kBits, typename Key>
 void FillLeaf(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, size_t first,
               Leaf* leaf) {
   using Layout = LeafLayout<kBits>;
-  using Low = std::conditional_t<kBits == 16, uint16_t,
-                                 std::conditional_t<kBits == 32, uint32_t, uint64_t>>;
+  using Low = typename Layout::Low;
   Low low[Layout::kEntries];
   RowId rows[Layout::kEntries];
   std::fill_n(low, Layout::kEntries, std::numeric_limits<Low>::max());

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "absl/types/span.h"
 #include "cairn/types.h"
@@ -20,6 +21,10 @@ namespace cairn {
 template <int kBits>
 struct LeafLayout {
   static_assert(kBits == 16 || kBits == 32 || kBits == 64);
+  // What is kept of a key.
+  using Low = std::conditional_t<kBits == 16, uint16_t,
+                                 std::conditional_t<kBits == 32, uint32_t, uint64_t>>;
+
   static constexpr size_t kBytes = 64;
   static constexpr size_t kEntries = (kBytes - 4) / (kBits / 8 + 4);  // 10, 7, 5
   static constexpr size_t kPositionOffset = kEntries * kBits / 8;

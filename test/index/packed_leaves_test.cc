@@ -31,8 +31,7 @@ std::array<T, kCount> Read(const Leaf& leaf, size_t offset) {
 template <typename Key, int kBits>
 void CheckLeaves(const OracleData<Key>& data, int threads) {
   using Layout = LeafLayout<kBits>;
-  using Low = std::conditional_t<kBits == 16, uint16_t,
-                                 std::conditional_t<kBits == 32, uint32_t, uint64_t>>;
+  using Low = typename Layout::Low;
   const absl::Span<const Key> keys = data.keys;
   const auto packed = PackLeaves<Key>(keys, data.row_ids, kBits, threads);
   const size_t count = packed.leaves.size();
