@@ -75,19 +75,25 @@ uint32_t WindowOffset(size_t granule, size_t window_bytes, size_t key_bytes) {
 }
 
 // Adds to at[i] how many of the `count` entries from at[i] on are before query i, of `queries` that
-// take each step together. before(i, p): whether entry p is; entries that are come first.
-template <typename Before, typename Ask>
+// take each step together. before(i, p): whether entry p is; entries that are come first. Entry p
+// is at `entries` + p * bytes.
+template <typename Before>
 __attribute__((always_inline)) inline void SearchTogether(size_t queries, size_t count, size_t* at,
-                                                          Before before, Ask prefetch) {
+                                                          const void* entries, size_t bytes,
+                                                          Before before) {
+  const auto* memory = static_cast<const char*>(entries);
   while (count > 1) {
     const size_t half = count / 2;
     count -= half;
     for (size_t i = 0; i < queries; ++i) {
-      at[i] += before(i, at[i] + half - 1) ? half : 0;
-      prefetch(at[i] + std::max<size_t>(count / 2, 1) - 1);
+      // No branch: it would be mispredicted every other time.
+      at[i] += half & (size_t{0} - static_cast<size_t>(before(i, at[i] + half - 1)));
+      if (count * bytes > kCacheLineBytes / 2) {
+        Prefetch(memory + (at[i] + std::max<size_t>(count / 2, 1) - 1) * bytes);
+      }
     }
   }
-  for (size_t i = 0; i < queries; ++i) at[i] += before(i, at[i]) ? 1 : 0;
+  for (size_t i = 0; i < queries; ++i) at[i] += static_cast<size_t>(before(i, at[i]));
 }
 
 }  // namespace
@@ -241,10 +247,8 @@ void PartialKeyPages<Window>::FindLeaves(const FirstPage<Partial>& page, Group* 
     group->at[i] = 0;
   }
   const Partial* keys = page.keys.data();
-  SearchTogether(
-      group->size, page.keys.size(), group->at,
-      [&](size_t i, size_t p) { return keys[p] <= wanted[i]; },
-      [&](size_t p) { Prefetch(keys + p); });
+  SearchTogether(group->size, page.keys.size(), group->at, keys, sizeof(*keys),
+                 [&](size_t i, size_t p) { return keys[p] <= wanted[i]; });
   for (size_t i = 0; i < group->size; ++i) {
     size_t& at = group->at[i];
     if (at > 0 && keys[at - 1] == wanted[i]) {  // the full keys tell
@@ -285,10 +289,8 @@ void PartialKeyPages<Window>::SearchLeaves(Group* group) const {
     end[i] = std::min(group->at[i] + kPaperPageKeys, keys_.size);
   }
   const uint32_t* keys = partial_keys_.data();
-  SearchTogether(
-      group->size, kPaperPageKeys, group->at,
-      [&](size_t i, size_t p) { return keys[p] < wanted[i]; },
-      [&](size_t p) { Prefetch(keys + p); });
+  SearchTogether(group->size, kPaperPageKeys, group->at, keys, sizeof(*keys),
+                 [&](size_t i, size_t p) { return keys[p] < wanted[i]; });
   for (size_t i = 0; i < group->size; ++i) {
     const size_t at = std::min(group->at[i], end[i]);
     PrefetchKey(keys_[at], keys_.bytes);
@@ -372,18 +374,16 @@ void FullKeyPages::LowerBound(const FixedKeys& queries, size_t first, size_t cou
     const size_t size = std::min(kInFlight, count - done);
     const char* query = queries[first + done];
     std::fill_n(at, size, 0);
-    SearchTogether(
-        size, first_page_.size, at,
-        [&](size_t i, size_t p) { return Compare(first_page_[p], query + i * bytes, bytes) <= 0; },
-        [&](size_t p) { Prefetch(first_page_[p]); });
+    SearchTogether(size, first_page_.size, at, first_page_[0], bytes, [&](size_t i, size_t p) {
+      return Compare(first_page_[p], query + i * bytes, bytes) <= 0;
+    });
     for (size_t i = 0; i < size; ++i) {
       at[i] = (at[i] == 0 ? 0 : at[i] - 1) * kPaperPageKeys;
       Prefetch(keys_[at[i] + kPaperPageKeys / 2 - 1]);
     }
-    SearchTogether(
-        size, kPaperPageKeys, at,
-        [&](size_t i, size_t p) { return Compare(keys_[p], query + i * bytes, bytes) < 0; },
-        [&](size_t p) { Prefetch(keys_[p]); });
+    SearchTogether(size, kPaperPageKeys, at, keys_[0], bytes, [&](size_t i, size_t p) {
+      return Compare(keys_[p], query + i * bytes, bytes) < 0;
+    });
     for (size_t i = 0; i < size; ++i) {
       positions[done + i] = static_cast<Position>(std::min(at[i], keys_.size));
     }

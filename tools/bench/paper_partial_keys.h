@@ -14,8 +14,9 @@
 namespace cairn::bench {
 
 inline constexpr size_t kMaxKeyBytes = 128;
-// The keys of a page: as many 32-bit partial keys as 4 KB hold.
-inline constexpr size_t kPaperPageKeys = 1024;
+// The keys of a page, the paper's 10 levels: in 4 KB where they are partial keys of 32 bits. Pages
+// of a power of two, searched together, would contend for the same few cache sets.
+inline constexpr size_t kPaperPageKeys = 1023;
 
 // Keys of one size, 1 to kMaxKeyBytes, one behind the other. The 16 bytes at the start of each are
 // readable, and so are whole pages of keys: the greatest key stands behind the last.
