@@ -197,7 +197,7 @@ void Compressed(benchmark::State& state, const Subject& subject, PaperPrefix pre
 }
 
 void Uncompressed(benchmark::State& state, const Subject& subject) {
-  const FullKeyPages pages(subject.keys);
+  const FullKeyPages pages(subject.keys, Threads());
   Measure(state, subject, [&](const FixedKeys& queries, size_t first, Position* out) {
     pages.LowerBound(queries, first, kBatch, out);
   });

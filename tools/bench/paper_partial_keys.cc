@@ -16,20 +16,7 @@ namespace cairn::bench {
 namespace {
 
 constexpr size_t kGranuleBits = 4;
-// Queries that go down together.
-constexpr size_t kInFlight = 32;
 constexpr double kMostFalsePositives = 0.0001;
-
-// Less than 0, 0, or greater, like memcmp.
-inline int Compare(const char* a, const char* b, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += 8) {
-    const size_t behind = i + 8 > bytes ? 8 * (i + 8 - bytes) : 0;  // bits that are not the key's
-    const uint64_t x = LoadBigEndian(a + i) >> behind;
-    const uint64_t y = LoadBigEndian(b + i) >> behind;
-    if (x != y) return x < y ? -1 : 1;
-  }
-  return 0;
-}
 
 inline void PrefetchKey(const char* key, size_t bytes) {
   for (size_t i = 0; i < bytes; i += kCacheLineBytes) Prefetch(key + i);
@@ -74,34 +61,10 @@ uint32_t WindowOffset(size_t granule, size_t window_bytes, size_t key_bytes) {
   return static_cast<uint32_t>(std::min(granule / 2, last));
 }
 
-// Adds to at[i] how many of the `count` entries from at[i] on are before query i, of `queries` that
-// take each step together. before(i, p): whether entry p is; entries that are come first. Entry p
-// is at `entries` + p * bytes.
-template <typename Before>
-__attribute__((always_inline)) inline void SearchTogether(size_t queries, size_t count, size_t* at,
-                                                          const void* entries, size_t bytes,
-                                                          Before before) {
-  const auto* memory = static_cast<const char*>(entries);
-  while (count > 1) {
-    const size_t half = count / 2;
-    count -= half;
-    for (size_t i = 0; i < queries; ++i) {
-      // No branch: it would be mispredicted every other time.
-      at[i] += half & (size_t{0} - static_cast<size_t>(before(i, at[i] + half - 1)));
-      if (count * bytes > kCacheLineBytes / 2) {
-        Prefetch(memory + (at[i] + std::max<size_t>(count / 2, 1) - 1) * bytes);
-      }
-    }
-  }
-  for (size_t i = 0; i < queries; ++i) at[i] += static_cast<size_t>(before(i, at[i]));
-}
-
 }  // namespace
 
 FixedKeys::FixedKeys(size_t key_bytes, size_t count)
-    : bytes(key_bytes), size(count), data(pages() * kPaperPageKeys * bytes + 16) {
-  std::memset(at(size), 0xFF, data.size() - size * bytes);
-}
+    : bytes(key_bytes), size(count), data(size * bytes + 16) {}
 
 ShuffleWindow::ShuffleWindow(absl::Span<const size_t> granules, size_t key_bytes, size_t* next) {
   std::memset(control_, 0x80, sizeof(control_));
@@ -163,15 +126,19 @@ PartialKeyExtractor<Window, Partial>::PartialKeyExtractor(absl::Span<const size_
 template <typename Window>
 struct PartialKeyPages<Window>::Group {
   size_t size;
-  const char* query[kInFlight];
-  size_t at[kInFlight];    // a leaf page, then the first position that the query may have
-  size_t last[kInFlight];  // the end of those it may have
+  const char* query[kPaperInFlight];
+  size_t page[kPaperInFlight];      // a leaf page
+  size_t rank[kPaperInFlight];      // in that, of the first partial key that is not less
+  uint32_t wanted[kPaperInFlight];  // the query's partial key there
   uint64_t work;
 };
 
 template <typename Window>
 PartialKeyPages<Window>::PartialKeyPages(const FixedKeys& keys, PaperPrefix prefix, int threads)
-    : keys_(keys), extract_(keys.pages()), partial_keys_(keys.pages() * kPaperPageKeys) {
+    : keys_(keys),
+      extract_(keys.pages()),
+      layout_(kPaperPageKeys, sizeof(uint32_t)),
+      slots_(keys.pages() * layout_.slots()) {
   alignas(16) uint8_t difference[kMaxKeyBytes] = {};
   std::mutex mutex;
   constexpr size_t kPagesPerItem = 64;
@@ -197,8 +164,10 @@ void PartialKeyPages<Window>::BuildLeaf(size_t page, PaperPrefix prefix, uint8_t
   for (size_t b = 0; b < keys_.bytes; ++b) difference[b] |= differs[b];
   const PartialKeyExtractor<Window, uint32_t> extract(
       Granules(differs, keys_.bytes, 32 / kGranuleBits, prefix), keys_.bytes);
-  for (size_t i = begin; i < end; ++i) partial_keys_[i] = extract(keys_[i]);
-  std::fill(partial_keys_.data() + end, partial_keys_.data() + begin + kPaperPageKeys, UINT32_MAX);
+  uint32_t* slots = slots_.data() + page * layout_.slots();
+  for (size_t i = 0; i < kPaperPageKeys; ++i) {
+    slots[layout_.SlotOf(i)] = begin + i < end ? extract(keys_[begin + i]) : UINT32_MAX;
+  }
   extract_[page] = extract;
 }
 
@@ -208,11 +177,15 @@ bool PartialKeyPages<Window>::BuildFirstPage(const uint8_t* difference, PaperPre
                                              bool force) {
   const size_t most = 8 * sizeof(Partial) / kGranuleBits;
   FirstPage<Partial> page{{Granules(difference, keys_.bytes, most, prefix), keys_.bytes},
-                          AlignedBuffer<Partial>(keys_.pages())};
+                          PaperPageLayout(keys_.pages(), sizeof(Partial)),
+                          {}};
+  page.slots = AlignedBuffer<Partial>(page.layout.slots());
+  std::fill_n(page.slots.data(), page.slots.size(), ~Partial{0});
   size_t false_positives = 0;
   for (size_t i = 0; i < keys_.pages(); ++i) {
-    page.keys[i] = page.extract(keys_[i * kPaperPageKeys]);
-    if (i > 0 && page.keys[i - 1] == page.keys[i]) ++false_positives;
+    Partial& slot = page.slots[page.layout.SlotOf(i)];
+    slot = page.extract(keys_[i * kPaperPageKeys]);
+    if (i > 0 && page.slots[page.layout.SlotOf(i - 1)] == slot) ++false_positives;
   }
   const double most_wrong = kMostFalsePositives * static_cast<double>(keys_.pages());
   if (!force && static_cast<double>(false_positives) >= most_wrong) return false;
@@ -225,41 +198,45 @@ template <typename Window>
 double PartialKeyPages<Window>::false_positives() const {
   size_t pairs = 0, equal = 0;
   for (size_t i = 1; i < keys_.size; ++i) {
-    if (i % kPaperPageKeys == 0) continue;
+    const size_t rank = i % kPaperPageKeys;
+    if (rank == 0) continue;
     ++pairs;
-    equal += partial_keys_[i - 1] == partial_keys_[i] ? 1 : 0;
+    const uint32_t* slots = slots_.data() + i / kPaperPageKeys * layout_.slots();
+    equal += slots[layout_.SlotOf(rank - 1)] == slots[layout_.SlotOf(rank)] ? 1 : 0;
   }
   return static_cast<double>(equal) / static_cast<double>(std::max<size_t>(pairs, 1));
 }
 
 template <typename Window>
 uint64_t PartialKeyPages<Window>::memory_bytes() const {
-  return partial_keys_.size() * sizeof(uint32_t) + extract_.size() * sizeof(extract_[0]) +
-         keys_.pages() * static_cast<size_t>(first_page_bits_) / 8;
+  return slots_.size() * sizeof(uint32_t) + extract_.size() * sizeof(extract_[0]) +
+         std::visit([](const auto& p) { return p.slots.size() * sizeof(p.slots[0]); }, first_page_);
 }
 
 template <typename Window>
 template <typename Partial>
 void PartialKeyPages<Window>::FindLeaves(const FirstPage<Partial>& page, Group* group) const {
-  Partial wanted[kInFlight];
+  Partial wanted[kPaperInFlight];
+  for (size_t i = 0; i < group->size; ++i) wanted[i] = page.extract(group->query[i]);
+  const Partial* slots = page.slots.data();
+  page.layout.Search(
+      group->size, group->page, [&](size_t i, size_t slot) { return slots[slot] <= wanted[i]; },
+      [&](size_t, size_t slot) { Prefetch(slots + slot); });
   for (size_t i = 0; i < group->size; ++i) {
-    wanted[i] = page.extract(group->query[i]);
-    group->at[i] = 0;
-  }
-  const Partial* keys = page.keys.data();
-  SearchTogether(group->size, page.keys.size(), group->at, keys, sizeof(*keys),
-                 [&](size_t i, size_t p) { return keys[p] <= wanted[i]; });
-  for (size_t i = 0; i < group->size; ++i) {
-    size_t& at = group->at[i];
-    if (at > 0 && keys[at - 1] == wanted[i]) {  // the full keys tell
-      const auto first = std::lower_bound(keys, keys + at, wanted[i]) - keys;
-      at = LeafAmong(group->query[i], static_cast<size_t>(first), at, &group->work);
+    size_t& at = group->page[i];
+    at = std::min(at, keys_.pages());
+    if (at > 0 && slots[page.layout.SlotOf(at - 1)] == wanted[i]) {  // the full keys tell
+      size_t first = 0;
+      page.layout.Search(
+          1, &first, [&](size_t, size_t slot) { return slots[slot] < wanted[i]; },
+          [](size_t, size_t) {});
+      at = LeafAmong(group->query[i], first, at, &group->work);
     } else if (at > 0) {
       --at;
     }
     Prefetch(&extract_[at]);
     Prefetch(reinterpret_cast<const char*>(&extract_[at] + 1) - 1);
-    Prefetch(&partial_keys_[at * kPaperPageKeys + kPaperPageKeys / 2 - 1]);
+    Prefetch(slots_.data() + at * layout_.slots());
   }
 }
 
@@ -269,7 +246,7 @@ size_t PartialKeyPages<Window>::LeafAmong(const char* query, size_t first, size_
   while (first < last) {
     const size_t middle = first + (last - first) / 2;
     ++*work;
-    if (Compare(keys_[middle * kPaperPageKeys], query, keys_.bytes) <= 0) {
+    if (ComparePaperKeys(keys_[middle * kPaperPageKeys], query, keys_.bytes) <= 0) {
       first = middle + 1;
     } else {
       last = middle;
@@ -280,26 +257,17 @@ size_t PartialKeyPages<Window>::LeafAmong(const char* query, size_t first, size_
 
 template <typename Window>
 void PartialKeyPages<Window>::SearchLeaves(Group* group) const {
-  uint32_t wanted[kInFlight];
-  size_t end[kInFlight];
+  const uint32_t* slots[kPaperInFlight];
   for (size_t i = 0; i < group->size; ++i) {
-    const size_t page = group->at[i];
-    wanted[i] = extract_[page](group->query[i]);
-    group->at[i] = page * kPaperPageKeys;
-    end[i] = std::min(group->at[i] + kPaperPageKeys, keys_.size);
+    group->wanted[i] = extract_[group->page[i]](group->query[i]);
+    slots[i] = slots_.data() + group->page[i] * layout_.slots();
   }
-  const uint32_t* keys = partial_keys_.data();
-  SearchTogether(group->size, kPaperPageKeys, group->at, keys, sizeof(*keys),
-                 [&](size_t i, size_t p) { return keys[p] < wanted[i]; });
+  layout_.Search(
+      group->size, group->rank,
+      [&](size_t i, size_t slot) { return slots[i][slot] < group->wanted[i]; },
+      [&](size_t i, size_t slot) { Prefetch(slots[i] + slot); });
   for (size_t i = 0; i < group->size; ++i) {
-    const size_t at = std::min(group->at[i], end[i]);
-    PrefetchKey(keys_[at], keys_.bytes);
-    size_t last = std::min(at + 1, keys_.size);
-    if (last < end[i] && keys[last] == wanted[i]) {
-      last = static_cast<size_t>(std::upper_bound(keys + last, keys + end[i], wanted[i]) - keys);
-    }
-    group->at[i] = at;
-    group->last[i] = last;
+    PrefetchKey(keys_[group->page[i] * kPaperPageKeys + group->rank[i]], keys_.bytes);
   }
 }
 
@@ -309,7 +277,7 @@ bool PartialKeyPages<Window>::Narrow(const char* query, size_t* first, size_t la
   while (*first < last) {
     const size_t middle = *first + (last - *first) / 2;
     ++*work;
-    const int order = Compare(keys_[middle], query, keys_.bytes);
+    const int order = ComparePaperKeys(keys_[middle], query, keys_.bytes);
     if (order < 0) {
       *first = middle + 1;
     } else {
@@ -322,12 +290,25 @@ bool PartialKeyPages<Window>::Narrow(const char* query, size_t* first, size_t la
 }
 
 template <typename Window>
-size_t PartialKeyPages<Window>::Resolve(const char* query, size_t first, size_t last,
-                                        uint64_t* work) const {
-  size_t begin = first, end = last;  // what has been searched
+size_t PartialKeyPages<Window>::Resolve(size_t i, Group* group) const {
+  const char* query = group->query[i];
+  uint64_t* work = &group->work;
+  const size_t page = group->page[i] * kPaperPageKeys;
+  size_t begin = std::min(page + group->rank[i], keys_.size), first = begin;
+  size_t end = std::min(first + 1, keys_.size);
   if (Narrow(query, &first, end, work)) return first;
+  if (first == end && group->wanted[i] < UINT32_MAX) {  // one of the next with its partial key?
+    size_t rank = 0;
+    const uint32_t* slots = slots_.data() + group->page[i] * layout_.slots();
+    layout_.Search(
+        1, &rank, [&](size_t, size_t slot) { return slots[slot] <= group->wanted[i]; },
+        [](size_t, size_t) {});
+    end = std::max(end, std::min(page + rank, keys_.size));
+    if (Narrow(query, &first, end, work)) return first;
+  }
+  // It is not there, or the page has not all of its like: ever wider around what was searched.
   for (size_t step = 1; first == begin && begin > 0; step *= 2) {
-    last = begin;
+    const size_t last = begin;
     first = begin -= std::min(step, begin);
     if (Narrow(query, &first, last, work)) return first;
   }
@@ -344,13 +325,12 @@ uint64_t PartialKeyPages<Window>::LowerBound(const FixedKeys& queries, size_t fi
   Group group;
   group.work = 0;
   for (size_t done = 0; done < count; done += group.size) {
-    group.size = std::min(kInFlight, count - done);
+    group.size = std::min(kPaperInFlight, count - done);
     for (size_t i = 0; i < group.size; ++i) group.query[i] = queries[first + done + i];
     std::visit([&](const auto& page) { FindLeaves(page, &group); }, first_page_);
     SearchLeaves(&group);
     for (size_t i = 0; i < group.size; ++i) {
-      positions[done + i] =
-          static_cast<Position>(Resolve(group.query[i], group.at[i], group.last[i], &group.work));
+      positions[done + i] = static_cast<Position>(Resolve(i, &group));
     }
   }
   return group.work;
@@ -358,37 +338,6 @@ uint64_t PartialKeyPages<Window>::LowerBound(const FixedKeys& queries, size_t fi
 
 template class PartialKeyPages<ShuffleWindow>;
 template class PartialKeyPages<PextWindow>;
-
-FullKeyPages::FullKeyPages(const FixedKeys& keys)
-    : keys_(keys), first_page_(keys.bytes, keys.pages()) {
-  for (size_t i = 0; i < keys.pages(); ++i) {
-    std::memcpy(first_page_.at(i), keys[i * kPaperPageKeys], keys.bytes);
-  }
-}
-
-void FullKeyPages::LowerBound(const FixedKeys& queries, size_t first, size_t count,
-                              Position* positions) const {
-  const size_t bytes = keys_.bytes;
-  size_t at[kInFlight];
-  for (size_t done = 0; done < count; done += kInFlight) {
-    const size_t size = std::min(kInFlight, count - done);
-    const char* query = queries[first + done];
-    std::fill_n(at, size, 0);
-    SearchTogether(size, first_page_.size, at, first_page_[0], bytes, [&](size_t i, size_t p) {
-      return Compare(first_page_[p], query + i * bytes, bytes) <= 0;
-    });
-    for (size_t i = 0; i < size; ++i) {
-      at[i] = (at[i] == 0 ? 0 : at[i] - 1) * kPaperPageKeys;
-      Prefetch(keys_[at[i] + kPaperPageKeys / 2 - 1]);
-    }
-    SearchTogether(size, kPaperPageKeys, at, keys_[0], bytes, [&](size_t i, size_t p) {
-      return Compare(keys_[p], query + i * bytes, bytes) < 0;
-    });
-    for (size_t i = 0; i < size; ++i) {
-      positions[done + i] = static_cast<Position>(std::min(at[i], keys_.size));
-    }
-  }
-}
 
 }  // namespace cairn::bench
 #endif

@@ -8,18 +8,18 @@
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "index/aligned_buffer.h"
+#include "tools/bench/paper_page.h"
 
 // The compression of long keys of Kim et al., FAST (SIGMOD 2010, section 6.1), as the paper has it,
 // for comparison with cpu:partial_key. x86-64 only, with SSSE3 and BMI2.
 namespace cairn::bench {
 
 inline constexpr size_t kMaxKeyBytes = 128;
-// The keys of a page, the paper's 10 levels: in 4 KB where they are partial keys of 32 bits. Pages
-// of a power of two, searched together, would contend for the same few cache sets.
+// The keys of a page, the paper's 10 levels: in 4 KB where they are partial keys of 32 bits.
 inline constexpr size_t kPaperPageKeys = 1023;
 
 // Keys of one size, 1 to kMaxKeyBytes, one behind the other. The 16 bytes at the start of each are
-// readable, and so are whole pages of keys: the greatest key stands behind the last.
+// readable.
 struct FixedKeys {
   FixedKeys() = default;
   FixedKeys(size_t key_bytes, size_t count);  // to be filled in
@@ -92,9 +92,9 @@ class PartialKeyExtractor {
 // those of leaf pages are of 32 bits (section 6.1.2). Immutable; the keys must outlive it.
 //
 // Where it differs from the paper: the granules of the first page are those in which any keys
-// differ, not only those in it, without which a search for a key that is there could go astray; a
-// page is searched as a sorted array; and where partial keys cannot tell, full keys do, so that
-// positions are exact, of keys that are not there too.
+// differ, not only those in it, without which a search for a key that is there could go astray;
+// pages are blocked for cache lines, but not for SIMD registers; and where partial keys cannot
+// tell, full keys do, so that positions are exact, of keys that are not there too.
 template <typename Window>
 class PartialKeyPages {
  public:
@@ -116,7 +116,8 @@ class PartialKeyPages {
   template <typename Partial>
   struct FirstPage {
     PartialKeyExtractor<Window, Partial> extract;
-    AlignedBuffer<Partial> keys;
+    PaperPageLayout layout;
+    AlignedBuffer<Partial> slots;
   };
   struct Group;
 
@@ -134,8 +135,8 @@ class PartialKeyPages {
   // The greatest position whose key is at most the query among the first keys of leaf pages
   // [first, last), as a leaf page; the one before `first` if none is.
   size_t LeafAmong(const char* query, size_t first, size_t last, uint64_t* work) const;
-  // The query's lower bound, which is probably in [first, last).
-  size_t Resolve(const char* query, size_t first, size_t last, uint64_t* work) const;
+  // The lower bound of query i, once the leaves are searched.
+  size_t Resolve(size_t i, Group* group) const;
   // Binary search of [*first, last): *first is the lower bound among them. True if the query is
   // there.
   bool Narrow(const char* query, size_t* first, size_t last, uint64_t* work) const;
@@ -144,18 +145,23 @@ class PartialKeyPages {
   int first_page_bits_ = 0;
   std::variant<FirstPage<uint32_t>, FirstPage<uint64_t>, FirstPage<Wide>> first_page_;
   std::vector<PartialKeyExtractor<Window, uint32_t>> extract_;  // of each leaf page
-  AlignedBuffer<uint32_t> partial_keys_;                        // of leaf pages
+  PaperPageLayout layout_;
+  AlignedBuffer<uint32_t> slots_;  // of leaf pages, one behind the other
 };
 
 // The same search on full keys: what compression is compared with.
 class FullKeyPages {
  public:
-  explicit FullKeyPages(const FixedKeys& keys);
+  FullKeyPages(const FixedKeys& keys, int threads);
   void LowerBound(const FixedKeys& queries, size_t first, size_t count, Position* positions) const;
 
  private:
+  void FillPage(size_t first, size_t stride, const PaperPageLayout& layout, size_t count,
+                char* page);
+
   const FixedKeys& keys_;
-  FixedKeys first_page_;
+  PaperPageLayout first_layout_, layout_;
+  AlignedBuffer<char> first_page_, leaves_;
 };
 
 }  // namespace cairn::bench
