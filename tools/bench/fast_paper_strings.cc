@@ -16,6 +16,7 @@
 //
 // CAIRN_BENCH_STRINGS sets the keys of figure 9 and of the construction, a million where it is not
 // set; figure 10 has 64 bytes of keys for each, whatever their size.
+#if defined(__x86_64__)
 #include <benchmark/benchmark.h>
 #include <tbb/parallel_sort.h>
 
@@ -36,7 +37,6 @@
 #include "tools/bench/data.h"
 #include "tools/bench/paper_partial_keys.h"
 
-#if defined(__x86_64__)
 namespace cairn::bench {
 namespace {
 

@@ -1,3 +1,4 @@
+#if defined(__x86_64__)
 #include <algorithm>
 #include <cstring>
 
@@ -60,3 +61,4 @@ void FullKeyPages::LowerBound(const FixedKeys& queries, size_t first, size_t cou
 }
 
 }  // namespace cairn::bench
+#endif

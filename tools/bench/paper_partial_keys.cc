@@ -1,6 +1,6 @@
+#if defined(__x86_64__)
 #include "tools/bench/paper_partial_keys.h"
 
-#if defined(__x86_64__)
 #include <immintrin.h>
 
 #include <algorithm>
