@@ -11,9 +11,9 @@ namespace {
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 }  // namespace
 
-void* AllocateLines(size_t bytes) {
+void* AllocateLines(size_t bytes, size_t alignment) {
   const bool huge = bytes >= kHugePageBytes;
-  const size_t alignment = huge ? kHugePageBytes : kCacheLineBytes;
+  if (huge) alignment = kHugePageBytes;
   if (bytes >= SIZE_MAX / 2) throw std::bad_alloc();
   const size_t rounded = bytes == 0 ? alignment : (bytes + alignment - 1) / alignment * alignment;
   void* p = std::aligned_alloc(alignment, rounded);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,9 +14,10 @@ namespace cairn {
 // The size of a cache line, which every column of keys and row ids is aligned and padded to.
 inline constexpr size_t kCacheLineBytes = 64;
 
-// A fixed-size array of trivial elements that starts on a cache line, is padded to whole lines, and
-// asks for 2 MB pages (madvise) once it is larger than one. Contents are uninitialised, the padding
-// zero. Movable; not thread-safe. Throws std::bad_alloc like any container.
+// A fixed-size array of trivial elements that starts on a cache line, or as T is aligned, is padded
+// to whole lines, and asks for 2 MB pages (madvise) once it is larger than one. Contents are
+// uninitialised, the padding zero. Movable; not thread-safe. Throws std::bad_alloc like any
+// container.
 template <typename T>
 class AlignedBuffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -44,14 +46,15 @@ class AlignedBuffer {
   size_t size_ = 0;
 };
 
-// The allocation behind AlignedBuffer: `bytes` rounded up to whole cache lines, at least one, whose
-// last line is zeroed.
-void* AllocateLines(size_t bytes);
+// The allocation behind AlignedBuffer: `bytes` rounded up to whole multiples of `alignment`, at
+// least one, the line in which they end being zeroed. `alignment` is at least a cache line.
+void* AllocateLines(size_t bytes, size_t alignment);
 void FreeLines(void* p);
 
 template <typename T>
 AlignedBuffer<T>::AlignedBuffer(size_t size)
-    : memory_(AllocateLines(size > SIZE_MAX / 2 / sizeof(T) ? SIZE_MAX / 2 : size * sizeof(T))),
+    : memory_(AllocateLines(size > SIZE_MAX / 2 / sizeof(T) ? SIZE_MAX / 2 : size * sizeof(T),
+                            std::max(kCacheLineBytes, alignof(T)))),
       size_(size) {}
 
 template <typename T>
