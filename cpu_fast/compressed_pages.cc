@@ -1,15 +1,16 @@
 #include "cpu_fast/compressed_pages.h"
 
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
 #include <limits>
+
+#include "cpu_fast/topology.h"
+#include "index/parallel.h"
 
 namespace cairn {
 namespace {
 
 // Groups of pages that one task compresses.
-constexpr size_t kBuildGrain = 64;
+constexpr size_t kBuildGrain = 256;
 
 template <typename Key>
 absl::Span<const Key> PageKeys(absl::Span<const Key> keys, size_t page) {
@@ -51,13 +52,13 @@ template <typename Key, typename Body>
 void ForEachPage(size_t pages, Body body) {
   constexpr size_t kGroupPages = CompressedPagesView<Key>::kGroupPages;
   const size_t groups = (pages + kGroupPages - 1) / kGroupPages;
-  tbb::parallel_for(tbb::blocked_range<size_t>(0, groups, kBuildGrain),
-                    [&](const tbb::blocked_range<size_t>& range) {
-                      const size_t end = std::min(range.end() * kGroupPages, pages);
-                      for (size_t page = range.begin() * kGroupPages; page < end; ++page) {
-                        body(page / kGroupPages, page);
-                      }
-                    });
+  const size_t grains = (groups + kBuildGrain - 1) / kBuildGrain;
+  ParallelFor(Topology::Get().cores(), grains, [&](size_t grain) {
+    const size_t end = std::min((grain + 1) * kBuildGrain * kGroupPages, pages);
+    for (size_t page = grain * kBuildGrain * kGroupPages; page < end; ++page) {
+      body(page / kGroupPages, page);
+    }
+  });
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::vector<OracleData<Key>> EvenSets() {
     for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<Key>(key(i));
     sets.push_back(oracle::FinishIntegers(name + ", " + std::to_string(size), std::move(keys)));
   };
-  for (size_t size : {400u, 5000u, 300000u}) {
+  for (size_t size : {400u, 5000u, 150000u}) {
     add("even random", size, [&](size_t) { return random(); });
     add("even dense", size, [&](size_t i) { return i + 1000; });
     add("even 20 bits", size, [&](size_t) { return 12345 + random() % (1 << 20); });
@@ -42,6 +42,7 @@ void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
          {LeafDirectory::kAuto, LeafDirectory::kCells, LeafDirectory::kTree}) {
       for (int bits : {0, 16, 32, 64}) {
         if (bits > static_cast<int>(sizeof(Key)) * 8) continue;
+        if (bits != 0 && data.keys.size() > 100000) continue;
         for (SimdLevel level : SupportedSimdLevels()) {
           const auto index = PackedIndex::Build(run, {directory, bits, level});
           if (absl::IsFailedPrecondition(index.status())) {
@@ -50,7 +51,7 @@ void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
           }
           BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
           CheckPointsAgainstOracle(**index, data);
-          for (size_t size : {1, 63, 64, 65, 127, 128, 129, 257}) {
+          for (size_t size : {1, 64, 129, 257}) {
             CheckPointsAgainstOracle(**index, data, size);
           }
         }
