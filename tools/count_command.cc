@@ -17,7 +17,8 @@ struct CountOptions {
 };
 
 absl::StatusOr<int> RunCount(const CountOptions& given) {
-  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = SecondaryIndex::Open(given.index, ForFewQueries());
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
+      SecondaryIndex::Open(given.index, ForFewQueries());
   if (!index.ok()) return index.status();
   absl::StatusOr<std::vector<KeyRange>> ranges = given.selectors.Parse((*index)->codec());
   if (!ranges.ok()) return ranges.status();

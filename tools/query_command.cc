@@ -191,7 +191,8 @@ absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string&
 }
 
 absl::StatusOr<int> RunQuery(const QueryOptionsGiven& given) {
-  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = SecondaryIndex::Open(given.index, ForFewQueries());
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
+      SecondaryIndex::Open(given.index, ForFewQueries());
   if (!index.ok()) return index.status();
   absl::StatusOr<std::vector<KeyRange>> ranges = given.selectors.Parse((*index)->codec());
   if (!ranges.ok()) return ranges.status();

@@ -28,7 +28,8 @@ absl::StatusOr<int> RunVerify(const VerifyOptionsGiven& given) {
     if (absl::Status s = output.Flush(); !s.ok()) return s;
     return kDifferent;
   };
-  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = SecondaryIndex::Open(given.index, ForFewQueries());
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
+      SecondaryIndex::Open(given.index, ForFewQueries());
   if (!index.ok()) return found(index.status());
   if (absl::Status s = (*index)->Verify(); !s.ok()) return found(s);
   absl::StatusOr<IndexStats> stats = (*index)->Stats();
