@@ -77,10 +77,8 @@ class FixedWidthCompressedTree final : public CompressedTree {
 
 absl::StatusOr<std::unique_ptr<CompressedTree>> CompressedTree::Build(
     SortedRun run, std::optional<SimdLevel> simd) {
-  absl::StatusOr<SimdLevel> level =
-      simd.has_value() ? absl::StatusOr<SimdLevel>(*simd) : DefaultSimdLevel();
+  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(simd);
   if (!level.ok()) return level.status();
-  if (absl::Status s = CheckSupported(*level); !s.ok()) return s;
   switch (run.kind()) {
     case KeyKind::kU32: {
       const absl::Span<const uint32_t> keys = run.u32();

@@ -8,6 +8,7 @@
 #include "cpu_fast/topology.h"
 #include "index/batch_check.h"
 #include "index/parallel.h"
+#include "index/run_columns.h"
 
 namespace cairn {
 namespace {
@@ -44,13 +45,13 @@ class FixedWidthFastTree final : public FastTree {
 
   absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
     if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;
-    nodes_.LowerBound(Queries(keys), positions.data());
+    nodes_.LowerBound(FixedWidthColumn<Key>::Queries(keys), positions.data());
     return absl::OkStatus();
   }
 
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
     if (absl::Status s = Check(keys, row_ids.size(), "row_ids"); !s.ok()) return s;
-    nodes_.FindFirst(Queries(keys), row_ids.data());
+    nodes_.FindFirst(FixedWidthColumn<Key>::Queries(keys), row_ids.data());
     return absl::OkStatus();
   }
 
@@ -66,13 +67,6 @@ class FixedWidthFastTree final : public FastTree {
       return run().u64();
     }
   }
-  static absl::Span<const Key> Queries(const KeyBatch& batch) {
-    if constexpr (sizeof(Key) == 4) {
-      return batch.u32();
-    } else {
-      return batch.u64();
-    }
-  }
 
   PageBlocking page_;
   SimdLevel level_;
@@ -83,10 +77,8 @@ class FixedWidthFastTree final : public FastTree {
 
 absl::StatusOr<std::unique_ptr<FastTree>> FastTree::Build(SortedRun run,
                                                           const FastTreeOptions& options) {
-  absl::StatusOr<SimdLevel> level =
-      options.simd.has_value() ? absl::StatusOr<SimdLevel>(*options.simd) : DefaultSimdLevel();
+  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(options.simd);
   if (!level.ok()) return level.status();
-  if (absl::Status s = CheckSupported(*level); !s.ok()) return s;
   switch (run.kind()) {
     case KeyKind::kU32:
       return std::make_unique<FixedWidthFastTree<uint32_t>>(std::move(run), options.page, *level);

@@ -11,6 +11,7 @@
 #include "index/batch_check.h"
 #include "index/packed_leaves.h"
 #include "index/prefetch.h"
+#include "index/run_columns.h"
 
 namespace cairn {
 namespace {
@@ -51,13 +52,15 @@ class FixedWidthPackedIndex final : public PackedIndex {
 
   absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
     if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;
-    Search(Queries(keys), search_->lower_bound, search_->lower_bound_in_leaf, positions.data());
+    Search(FixedWidthColumn<Key>::Queries(keys), search_->lower_bound, search_->lower_bound_in_leaf,
+           positions.data());
     return absl::OkStatus();
   }
 
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
     if (absl::Status s = Check(keys, row_ids.size(), "row_ids"); !s.ok()) return s;
-    Search(Queries(keys), search_->find_first, search_->find_first_in_leaf, row_ids.data());
+    Search(FixedWidthColumn<Key>::Queries(keys), search_->find_first, search_->find_first_in_leaf,
+           row_ids.data());
     return absl::OkStatus();
   }
 
@@ -149,13 +152,6 @@ class FixedWidthPackedIndex final : public PackedIndex {
       return run().u64();
     }
   }
-  static absl::Span<const Key> Queries(const KeyBatch& batch) {
-    if constexpr (sizeof(Key) == 4) {
-      return batch.u32();
-    } else {
-      return batch.u64();
-    }
-  }
 
   const SimdLevel level_;
   PackedLeaves<Key> leaves_;  // without separators where there are cells
@@ -169,10 +165,8 @@ class FixedWidthPackedIndex final : public PackedIndex {
 
 absl::StatusOr<std::unique_ptr<PackedIndex>> PackedIndex::Build(SortedRun run,
                                                                 const PackedIndexOptions& options) {
-  absl::StatusOr<SimdLevel> level =
-      options.simd.has_value() ? absl::StatusOr<SimdLevel>(*options.simd) : DefaultSimdLevel();
+  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(options.simd);
   if (!level.ok()) return level.status();
-  if (absl::Status s = CheckSupported(*level); !s.ok()) return s;
   switch (run.kind()) {
     case KeyKind::kU32:
       return FixedWidthPackedIndex<uint32_t>::Build(std::move(run), options, *level);

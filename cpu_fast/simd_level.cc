@@ -79,4 +79,10 @@ absl::StatusOr<SimdLevel> DefaultSimdLevel() {
                       absl::StrFormat("CAIRN_SIMD: %s", std::string(status.message())));
 }
 
+absl::StatusOr<SimdLevel> ChooseSimdLevel(std::optional<SimdLevel> wanted) {
+  if (!wanted.has_value()) return DefaultSimdLevel();
+  if (absl::Status s = CheckSupported(*wanted); !s.ok()) return s;
+  return *wanted;
+}
+
 }  // namespace cairn

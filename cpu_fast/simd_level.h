@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -28,5 +29,9 @@ absl::Status CheckSupported(SimdLevel level);
 // lacks (Unavailable) is refused rather than replaced, so that a measurement or a test runs what it
 // says.
 absl::StatusOr<SimdLevel> DefaultSimdLevel();
+
+// The level that a structure is built for: `wanted`, or DefaultSimdLevel() where none is.
+// Unavailable where the processor lacks it, and DefaultSimdLevel's errors.
+absl::StatusOr<SimdLevel> ChooseSimdLevel(std::optional<SimdLevel> wanted);
 
 }  // namespace cairn

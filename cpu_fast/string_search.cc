@@ -17,10 +17,8 @@ absl::StatusOr<std::unique_ptr<StringSearch>> StringSearch::Build(SortedRun run,
     return absl::UnimplementedError(absl::StrFormat(
         "cpu:strings takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
   }
-  absl::StatusOr<SimdLevel> chosen =
-      level.has_value() ? absl::StatusOr<SimdLevel>(*level) : DefaultSimdLevel();
+  const absl::StatusOr<SimdLevel> chosen = ChooseSimdLevel(level);
   if (!chosen.ok()) return chosen.status();
-  if (absl::Status s = CheckSupported(*chosen); !s.ok()) return s;
   return std::unique_ptr<StringSearch>(new StringSearch(std::move(run), *chosen));
 }
 
