@@ -86,6 +86,9 @@ class CompressedPages {
   uint64_t memory_bytes() const {
     return minima_.size() * sizeof(Key) + groups_.size() * sizeof(uint64_t) + deltas_.size();
   }
+  uint64_t huge_page_bytes() const {
+    return minima_.huge_page_bytes() + groups_.huge_page_bytes() + deltas_.huge_page_bytes();
+  }
 
  private:
   AlignedBuffer<Key> minima_;

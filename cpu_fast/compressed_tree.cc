@@ -35,6 +35,9 @@ class FixedWidthCompressedTree final : public CompressedTree {
     return absl::StrFormat("cpu:fast,compressed,simd=%s", SimdLevelName(level_));
   }
   uint64_t memory_bytes() const override { return pages_.memory_bytes() + tree_.memory_bytes(); }
+  uint64_t huge_page_bytes() const override {
+    return pages_.huge_page_bytes() + tree_.huge_page_bytes();
+  }
 
   absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
     if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;

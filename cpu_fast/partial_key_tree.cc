@@ -131,6 +131,10 @@ uint64_t PartialKeyTree::memory_bytes() const {
   return nodes_.root.size() * sizeof(uint32_t) + nodes_.nodes.size() * sizeof(PartialKeyNode);
 }
 
+uint64_t PartialKeyTree::huge_page_bytes() const {
+  return nodes_.root.huge_page_bytes() + nodes_.nodes.huge_page_bytes();
+}
+
 PartialKeyTree::Ties PartialKeyTree::TiesAt(uint32_t leaf, Position position) const {
   const PartialKeyNode& node = nodes_.nodes[leaf];
   const size_t behind = position - node.base + 1;

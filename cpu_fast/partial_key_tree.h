@@ -31,6 +31,7 @@ class PartialKeyTree final : public OrderedIndex {
 
   std::string description() const override;
   uint64_t memory_bytes() const override;
+  uint64_t huge_page_bytes() const override;
   absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override;
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override;
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const override;

@@ -49,6 +49,8 @@ class StringSamples {
   void Narrow(absl::Span<const std::string_view> queries, StringGroup* group) const;
 
   uint64_t memory_bytes() const;
+  // Of these, as far as buffers ask for them.
+  uint64_t huge_page_bytes() const { return slices_.huge_page_bytes() + tree_.huge_page_bytes(); }
 
  private:
   static constexpr uint32_t kNoNode = UINT32_MAX;

@@ -87,6 +87,7 @@ BOOST_AUTO_TEST_CASE(every_structure_answers_like_the_oracle) {
          {"auto", "cpu:sorted_array", "cpu:fast,page=4k", "cpu:packed", "cpu:fast,compressed"}) {
       auto index = MakeOrderedIndex(factory, OracleRun(data));
       BOOST_REQUIRE(index.ok());
+      BOOST_TEST((*index)->huge_page_bytes() <= (*index)->memory_bytes());
       CheckAgainstOracle(**index, data);
     }
   }
