@@ -123,7 +123,7 @@ struct RunFile {
 // wrong answers, or reads out of bounds. kFull also reads everything: checksums, that offsets
 // ascend within the heap, that row ids are below rows_bound. After it no file, whatever it holds,
 // makes the run reach out of its mapping; that its entries ascend is for SortedRun::CheckOrder to
-// say. `threads` check sections side by side; 0: as many as TBB runs.
+// say. `threads` check sections side by side; 0: one a hardware thread.
 absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int threads = 0);
 
 // The same for a section file that is open, as far as its own level went.

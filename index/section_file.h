@@ -83,7 +83,7 @@ class SectionFile {
  public:
   // Maps a file. NotFound where there is none; DataLoss, naming file, offset, expected and found,
   // where it is damaged; FailedPrecondition where its major version is another. `threads` check
-  // sections side by side; 0: as many as TBB runs.
+  // sections side by side; 0: one a hardware thread.
   static absl::StatusOr<SectionFile> Open(const std::string& path, const FileFormat& format,
                                           VerifyLevel level, int threads = 0);
 
