@@ -56,7 +56,7 @@ struct RowTableFile {
 // Maps a row table. NotFound where there is no such file; DataLoss, naming file, offset, expected
 // and found, where it is damaged; FailedPrecondition where its major version is another. kMetadata
 // trusts the sections' bytes as far as RowTable::Wrap says; kFull checks all checksums. `threads`:
-// 0 is as many as TBB runs.
+// 0 is one a hardware thread.
 absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level,
                                           int threads = 0);
 
