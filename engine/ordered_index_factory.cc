@@ -3,7 +3,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
@@ -13,7 +12,8 @@
 #include "cpu_fast/partial_key_tree.h"
 #include "cpu_fast/simd_level.h"
 #include "cpu_fast/string_search.h"
-#include "gpu/device.h"
+#include "gpu/gpu_factory.h"
+#include "index/factory_string.h"
 #include "index/sorted_array.h"
 
 namespace cairn {
@@ -22,93 +22,6 @@ namespace {
 // Below this many entries a tree over the run stays in the first caches and answers as fast as
 // packed leaves do, for a fraction of their memory (PointLookup, n:10 to n:16).
 constexpr size_t kLeastPackedEntries = size_t{1} << 14;
-
-// "cpu:fast,page=4k" in its parts; views of the text.
-struct FactoryString {
-  std::string_view text;
-  std::string_view device;  // "cpu" for "auto", which is "cpu:auto"
-  std::string_view structure;
-  struct Option {
-    std::string_view name, value;
-    bool has_value = true;
-    bool taken = false;
-  };
-  std::vector<Option> options;
-
-  static absl::StatusOr<FactoryString> Parse(std::string_view text);
-
-  // The value of an option, which counts as known from here on; none where it is not there.
-  std::optional<std::string_view> Take(std::string_view name) {
-    for (Option& option : options) {
-      if (option.name != name) continue;
-      option.taken = true;
-      return option.value;
-    }
-    return std::nullopt;
-  }
-  // Whether an option without a value is there, which counts as known from here on.
-  absl::StatusOr<bool> TakeFlag(std::string_view name) {
-    for (Option& option : options) {
-      if (option.name != name) continue;
-      option.taken = true;
-      if (option.has_value) return Bad(absl::StrFormat("option '%s' takes no value", name));
-      return true;
-    }
-    return false;
-  }
-  // InvalidArgument if there is an option that nothing took.
-  absl::Status CheckAllTaken() const {
-    for (const Option& option : options) {
-      if (!option.taken) {
-        return Bad(absl::StrFormat("%s:%s has no option '%s'", device, structure, option.name));
-      }
-    }
-    return absl::OkStatus();
-  }
-  absl::Status Bad(std::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrFormat("ordered index '%s': %s", text, what));
-  }
-};
-
-absl::StatusOr<FactoryString> FactoryString::Parse(std::string_view text) {
-  FactoryString parsed;
-  parsed.text = text;
-  std::string_view rest = text;
-  const auto next = [&rest] {
-    const size_t comma = rest.find(',');
-    const std::string_view part = rest.substr(0, comma);
-    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma);
-    return part;
-  };
-  const std::string_view head = next();
-  const size_t colon = head.find(':');
-  if (colon != std::string_view::npos) {
-    parsed.device = head.substr(0, colon);
-    parsed.structure = head.substr(colon + 1);
-  } else if (head == "auto") {
-    parsed.device = "cpu";
-    parsed.structure = "auto";
-  } else {
-    return parsed.Bad("expected 'auto', or a device, a colon and a structure, as in 'cpu:fast'");
-  }
-  while (!rest.empty()) {
-    rest.remove_prefix(1);  // the comma
-    const std::string_view option = next();
-    const size_t equals = option.find('=');
-    if (option.empty() || equals == 0 || equals + 1 == option.size()) {
-      return parsed.Bad(absl::StrFormat("'%s' is no option; expected name or name=value", option));
-    }
-    const std::string_view name = option.substr(0, equals);
-    const bool has_value = equals != std::string_view::npos;
-    for (const Option& other : parsed.options) {
-      if (other.name == name)
-        return parsed.Bad(absl::StrFormat("option '%s' is there twice", name));
-    }
-    parsed.options.push_back(
-        {name, has_value ? option.substr(equals + 1) : std::string_view(), has_value});
-  }
-  return parsed;
-}
 
 absl::StatusOr<std::optional<SimdLevel>> TakeSimd(FactoryString* factory) {
   const std::optional<std::string_view> name = factory->Take("simd");
@@ -210,21 +123,10 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
                       factory.structure));
 }
 
-absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnGpu(const FactoryString& factory) {
-  const auto devices = gpu::Devices();
-  if (!devices.ok()) {
-    return absl::Status(devices.status().code(),
-                        absl::StrFormat("ordered index '%s': %s", factory.text,
-                                        std::string(devices.status().message())));
-  }
-  return absl::UnimplementedError(
-      absl::StrFormat("ordered index '%s': there is no such structure for GPUs", factory.text));
-}
-
 absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, SortedRun run) {
   absl::StatusOr<FactoryString> factory = FactoryString::Parse(text);
   if (!factory.ok()) return factory.status();
-  if (factory->device == "gpu") return MakeOnGpu(*factory);
+  if (factory->device == "gpu") return gpu::MakeGpuIndex(*std::move(factory), std::move(run));
   if (factory->device == "cpu") return MakeOnCpu(*std::move(factory), std::move(run));
   return factory->Bad(
       absl::StrFormat("there is no device '%s'; there are cpu and gpu", factory->device));

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "cairn/ordered_index.h"
-#include "gpu/device.h"
+#include "cairn/device.h"
 #include "test/ordered_index_oracle.h"
 
 namespace cairn {
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(refuses_keys_that_a_structure_does_not_take) {
 
 BOOST_AUTO_TEST_CASE(says_why_there_is_nothing_for_gpus) {
   const absl::Status s = ErrorOf("gpu:auto");
-  const auto devices = gpu::Devices();
+  const auto devices = Devices();
   if (devices.ok()) {
     BOOST_TEST(absl::IsUnimplemented(s));
   } else {

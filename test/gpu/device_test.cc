@@ -1,4 +1,4 @@
-#include "gpu/device.h"
+#include "cairn/device.h"
 
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>

@@ -1,12 +1,17 @@
-#include "gpu/device.h"
-
 #include <cuda_runtime.h>
 
-namespace cairn::gpu {
+#include <string>
+#include <vector>
+
+#include "cairn/device.h"
+#include "gpu/cuda_status.h"
+
+namespace cairn {
 
 absl::StatusOr<std::vector<Device>> Devices() {
   int count = 0;
-  if (cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
+    (void)cudaGetLastError();
     return absl::UnavailableError(
         std::string("no CUDA device: ") +
         (error == cudaSuccess ? "none is visible" : cudaGetErrorString(error)));
@@ -14,7 +19,8 @@ absl::StatusOr<std::vector<Device>> Devices() {
   std::vector<Device> devices(count);
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp properties;
-    if (cudaError_t error = cudaGetDeviceProperties(&properties, i); error != cudaSuccess) {
+    if (const cudaError_t error = cudaGetDeviceProperties(&properties, i); error != cudaSuccess) {
+      (void)cudaGetLastError();
       return absl::UnavailableError("CUDA device " + std::to_string(i) + ": " +
                                     cudaGetErrorString(error));
     }
@@ -23,4 +29,4 @@ absl::StatusOr<std::vector<Device>> Devices() {
   return devices;
 }
 
-}  // namespace cairn::gpu
+}  // namespace cairn

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace cairn::gpu {
+
+// All device memory of this library comes from here: one stream-ordered pool a device, whose freed
+// memory is kept for the next allocation. Thread-safe.
+
+// Bytes on the current device that an allocation may still take: what is free, and what the pool
+// keeps.
+absl::StatusOr<size_t> AvailableDeviceBytes();
+
+// Bytes that are allocated now on the current device.
+size_t AllocatedDeviceBytes();
+
+// The most bytes that were allocated at once on the current device since the last call.
+size_t TakePeakDeviceBytes();
+
+// OK if `bytes` more fit the current device; ResourceExhausted, naming `what`, the size and what is
+// available. For builds, before they begin.
+absl::Status CheckDeviceMemory(size_t bytes, const char* what);
+
+// For tests: the allocation after `count` more, in any thread, fails as if memory had run out, and
+// so do all after it; a negative count ends that.
+void FailDeviceAllocationsAfter(int64_t count);
+
+// Memory of the current device for `bytes` bytes, 256-byte aligned, uninitialised; usable by work
+// enqueued on `stream` after the call, and by that of other streams once they have waited for it.
+// ResourceExhausted, with sizes. Null for no bytes.
+absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream);
+// Frees it when the work enqueued on `stream` so far is done.
+void FreeDeviceBytes(void* memory, size_t bytes, int device, cudaStream_t stream);
+
+// An array of `size` trivial elements in device memory, uninitialised. It is freed in the order of
+// the stream that it was made on, so whoever uses it on another stream must have waited. Movable.
+template <typename T>
+class DeviceBuffer {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  DeviceBuffer() = default;
+  // On the current device.
+  static absl::StatusOr<DeviceBuffer> Allocate(size_t size, cudaStream_t stream) {
+    DeviceBuffer buffer;
+    if (size > SIZE_MAX / sizeof(T)) {
+      return absl::ResourceExhaustedError("device memory: the size does not fit 64 bits");
+    }
+    absl::StatusOr<void*> memory = AllocateDeviceBytes(size * sizeof(T), stream);
+    if (!memory.ok()) return memory.status();
+    (void)cudaGetDevice(&buffer.device_);
+    buffer.data_ = static_cast<T*>(*memory);
+    buffer.size_ = size;
+    buffer.stream_ = stream;
+    return buffer;
+  }
+  DeviceBuffer(DeviceBuffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        device_(other.device_),
+        stream_(other.stream_) {}
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(device_, other.device_);
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+  ~DeviceBuffer() {
+    if (data_ != nullptr) FreeDeviceBytes(data_, bytes(), device_, stream_);
+  }
+
+  T* data() const { return data_; }
+  size_t size() const { return size_; }
+  size_t bytes() const { return size_ * sizeof(T); }
+
+  // From now on the memory is freed in the order of `stream`, which must outlive this; null, the
+  // default stream, for memory that outlives the streams of its making. The caller has waited.
+  void SetStream(cudaStream_t stream) { stream_ = stream; }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
+  int device_ = 0;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace cairn::gpu

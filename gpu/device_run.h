@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "cairn/sorted_run.h"
+#include "cairn/types.h"
+#include "gpu/device_memory.h"
+
+namespace cairn::gpu {
+
+// A SortedRun in device memory, columns apart: what every structure is built from. Key is uint32_t
+// or uint64_t.
+template <typename Key>
+struct DeviceRun {
+  DeviceBuffer<Key> keys;
+  DeviceBuffer<RowId> row_ids;
+
+  size_t size() const { return keys.size(); }
+};
+
+// Copies a run, of Key's kind, to the current device. Waits.
+template <typename Key>
+absl::StatusOr<DeviceRun<Key>> UploadRun(const SortedRun& run, cudaStream_t stream);
+
+// Sorts entries in device memory, which are left as they are, by (key, row id). Takes at most twice
+// the entries' bytes besides them. Waits. InvalidArgument beyond kMaxEntries.
+template <typename Key>
+absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, size_t size,
+                                         cudaStream_t stream);
+
+}  // namespace cairn::gpu
