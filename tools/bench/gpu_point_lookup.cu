@@ -243,16 +243,20 @@ void RegisterSize(int log2_n) {
   for (DeviceAnswer answer : {DeviceAnswer::kContains, DeviceAnswer::kFindAll}) {
     RegisterDeviceLookup<Key>({"gpu:auto", log2_n, answer});
   }
-  // No cliffs, of what production uses.
+  // No cliffs.
   if (log2_n < 20) return;
-  for (QueryMix mix : {QueryMix::kMiss, QueryMix::kHalfMiss, QueryMix::kZipf, QueryMix::kSorted}) {
-    RegisterDeviceLookup<Key>({"gpu:auto", log2_n, DeviceAnswer::kRowId, KeySet::kUniform, mix});
+  constexpr DeviceAnswer kRowId = DeviceAnswer::kRowId;
+  for (const char* index : {"gpu:auto", "gpu:packed,directory=tree", "baseline:lower_bound"}) {
+    for (QueryMix mix :
+         {QueryMix::kMiss, QueryMix::kHalfMiss, QueryMix::kZipf, QueryMix::kSorted}) {
+      RegisterDeviceLookup<Key>({index, log2_n, kRowId, KeySet::kUniform, mix});
+    }
   }
   for (KeySet set : {KeySet::kClustered, KeySet::kRuns, KeySet::kDuplicates}) {
-    for (const char* index : {"gpu:auto", "gpu:packed,directory=tree"}) {
-      RegisterDeviceLookup<Key>({index, log2_n, DeviceAnswer::kRowId, set});
+    for (const char* index : {"gpu:auto", "gpu:packed,directory=tree", "baseline:lower_bound"}) {
+      RegisterDeviceLookup<Key>({index, log2_n, kRowId, set});
+      RegisterDeviceLookup<Key>({index, log2_n, kRowId, set, QueryMix::kMiss});
     }
-    RegisterDeviceLookup<Key>({"gpu:auto", log2_n, DeviceAnswer::kRowId, set, QueryMix::kMiss});
     RegisterDeviceLookup<Key>({"gpu:auto", log2_n, DeviceAnswer::kFindAll, set});
   }
 }
