@@ -9,6 +9,7 @@
 #include "cairn/types.h"
 #include "gpu/device_memory.h"
 #include "gpu/device_run.h"
+#include "gpu/range_rows.h"
 
 namespace cairn::gpu {
 
@@ -64,6 +65,11 @@ struct EntryArray {
     } else {
       return {words.data()};
     }
+  }
+  RowColumn row_column() const {
+    constexpr uint32_t kStride = EntryView<Key, EntryLayout::kAoS>::kStride;
+    if (layout == EntryLayout::kSoA) return {row_ids.data(), 1};
+    return {words.data() + kStride - 1, kStride};
   }
   void SetStream(cudaStream_t stream) {
     keys.SetStream(stream);
