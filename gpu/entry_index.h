@@ -18,6 +18,11 @@ constexpr KeyKind KindOf() {
   return sizeof(Key) == 4 ? KeyKind::kU32 : KeyKind::kU64;
 }
 
+// What a factory string says of a layout.
+constexpr const char* LayoutOption(EntryLayout layout) {
+  return layout == EntryLayout::kAoS ? ",aos" : ",soa";
+}
+
 // What device structures have in common that keep a run's entries in run order.
 template <typename Key, EntryLayout kLayout>
 class EntryIndex : public DeviceIndex {
@@ -27,8 +32,6 @@ class EntryIndex : public DeviceIndex {
 
   EntryView<Key, kLayout> view() const { return entries_.template view<kLayout>(); }
   uint64_t entry_bytes() const { return entries_.bytes(); }
-  // What a factory string says of the layout.
-  static constexpr const char* kLayoutOption = kLayout == EntryLayout::kAoS ? ",aos" : "";
 
  private:
   absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,

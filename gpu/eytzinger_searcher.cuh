@@ -17,7 +17,8 @@ namespace cairn::gpu {
 // What is pinned is the keys of the first so many nodes (section 4.2).
 //
 // Every search goes down to the leaf level, unlike the paper's, which stops at an equal key: among
-// duplicates the first is wanted, and nearly all keys are leaves. The rank follows from the way down.
+// duplicates the first is wanted, and nearly all keys are leaves. The rank follows from the way
+// down.
 template <typename Key, int kFanOut, EntryLayout kLayout, int kLaneCount>
 struct EytzingerSearcher {
   struct Slot {
@@ -69,7 +70,8 @@ struct EytzingerSearcher {
     for (int i = 0; i < kQueries; ++i) way.slots[i] = kNoSlot;
     if (pinned != nullptr) SearchPinned(queries, way, pinned);
     while (way.level < layout.levels()) {
-      way.Descend(queries, [&](int, size_t first, LaneKeys& keys) { LoadNode(entries, first, keys); });
+      way.Descend(queries,
+                  [&](int, size_t first, LaneKeys& keys) { LoadNode(entries, first, keys); });
     }
     uint32_t less[kQueries] = {};
     if (layout.leaf_entries() > 0) SearchLeaves(queries, way, less);
@@ -79,11 +81,15 @@ struct EytzingerSearcher {
     }
   }
 
-  __device__ Position position(Slot slot) const { return slot.rank; }
+  __device__ Position position(Slot slot) const {
+    return slot.rank;
+  }
   __device__ bool Equals(Slot slot, Key key) const {
     return slot.slot != kNoSlot && entries.key(slot.slot) == key;
   }
-  __device__ RowId row_id(Slot slot) const { return entries.row_id(slot.slot); }
+  __device__ RowId row_id(Slot slot) const {
+    return entries.row_id(slot.slot);
+  }
 
  private:
   using LaneKeys = Key[Node::kPerLane];
@@ -97,9 +103,9 @@ struct EytzingerSearcher {
   template <int kQueries>
   struct Descent {
     int level = 0;
-    uint32_t start = 0;            // the level's first slot
+    uint32_t start = 0;             // the level's first slot
     uint32_t nodes[kQueries] = {};  // of the level
-    uint32_t slots[kQueries];      // the least entry so far that is not below the query
+    uint32_t slots[kQueries];       // the least entry so far that is not below the query
 
     __device__ size_t first(int i) const { return start + size_t{nodes[i]} * kNodeKeys; }
 
@@ -107,8 +113,8 @@ struct EytzingerSearcher {
     template <typename Load>
     __device__ void Descend(const Key (&queries)[kQueries], Load load) {
       uint32_t less[kQueries];
-      Node::template CountLess<kQueries>(
-          queries, less, [&](int i, LaneKeys& keys) { load(i, first(i), keys); });
+      Node::template CountLess<kQueries>(queries, less,
+                                         [&](int i, LaneKeys& keys) { load(i, first(i), keys); });
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) {
         if (less[i] < kNodeKeys) slots[i] = static_cast<uint32_t>(first(i)) + less[i];
@@ -124,7 +130,8 @@ struct EytzingerSearcher {
                                const void* shared) const {
     const KeysView<Key> pinned{static_cast<const Key*>(shared)};
     while (way.level < pinned_levels) {
-      way.Descend(queries, [&](int, size_t first, LaneKeys& keys) { LoadNode(pinned, first, keys); });
+      way.Descend(queries,
+                  [&](int, size_t first, LaneKeys& keys) { LoadNode(pinned, first, keys); });
     }
     if (pinned_nodes * kNodeKeys == way.start) return;
     way.Descend(queries, [&](int, size_t first, LaneKeys& keys) {

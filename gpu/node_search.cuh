@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,7 +18,8 @@ struct KeysView {
   __device__ Key key(size_t i) const { return keys[i]; }
 };
 
-// Reads kCount words of 4 bytes with loads as wide as that number allows; `from` is aligned to them.
+// Reads kCount words of 4 bytes with loads as wide as that number allows; `from` is aligned to
+// them.
 template <int kCount>
 __device__ inline void LoadWords(const uint32_t* from, uint32_t (&words)[kCount]) {
   if constexpr (kCount % 4 == 0) {
@@ -71,6 +74,11 @@ __device__ inline void LoadKeys(const EntryView<Key, EntryLayout::kAoS>& view, s
 #pragma unroll
     for (int i = 0; i < kCount; ++i) keys[i] = view.key(first + i);
   }
+}
+
+// As many lanes as there are words of 16 bytes in a node.
+constexpr int LanesForBytes(size_t bytes) {
+  return bytes < 32 ? 1 : static_cast<int>(std::bit_floor(std::min<size_t>(bytes, 512) / 16));
 }
 
 // Compares queries with nodes of kKeys keys by kLanes lanes, each of which takes as many keys next

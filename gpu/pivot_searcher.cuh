@@ -39,8 +39,8 @@ struct PivotSearcher {
     for (pinned_levels = 0; pinned_levels < layout.levels(); ++pinned_levels) {
       if (layout.first_node(pinned_levels + 1) > fits) break;
     }
-    pinned_nodes = static_cast<uint32_t>(
-        pinning == Pinning::kFull ? fits : layout.first_node(pinned_levels));
+    pinned_nodes =
+        static_cast<uint32_t>(pinning == Pinning::kFull ? fits : layout.first_node(pinned_levels));
   }
 
   __host__ __device__ size_t pinned_bytes() const {
@@ -61,7 +61,8 @@ struct PivotSearcher {
     if (pinned != nullptr) level = SearchPinned<kQueries>(queries, nodes, pinned);
     for (; level < layout.levels(); ++level) {
       const size_t before = layout.first_node(level);
-      Descend<kQueries>(queries, nodes, [&](int i, auto& keys) { LoadNode(pivots, before + nodes[i], keys); });
+      Descend<kQueries>(queries, nodes,
+                        [&](int i, auto& keys) { LoadNode(pivots, before + nodes[i], keys); });
     }
     SearchPartitions<kQueries>(queries, nodes, slots);
   }
@@ -95,9 +96,8 @@ struct PivotSearcher {
     const KeysView<Key> pinned{static_cast<const Key*>(shared)};
     for (int level = 0; level < pinned_levels; ++level) {
       const size_t before = layout.first_node(level);
-      Descend<kQueries>(queries, nodes, [&](int i, LaneKeys& keys) {
-        LoadNode(pinned, before + nodes[i], keys);
-      });
+      Descend<kQueries>(queries, nodes,
+                        [&](int i, LaneKeys& keys) { LoadNode(pinned, before + nodes[i], keys); });
     }
     const size_t before = layout.first_node(pinned_levels);
     if (pinned_nodes == before) return pinned_levels;

@@ -6,7 +6,6 @@
 #include "absl/strings/str_format.h"
 #include "gpu/array_searcher.cuh"
 #include "gpu/cuda_status.h"
-#include "gpu/device_memory.h"
 #include "gpu/entry_index.h"
 #include "gpu/search_kernel.cuh"
 
@@ -20,7 +19,7 @@ class SortedArray final : public EntryIndex<Key, kLayout> {
       : EntryIndex<Key, kLayout>(std::move(entries), size, device) {}
 
   std::string description() const override {
-    return absl::StrFormat("gpu:sorted_array%s", this->kLayoutOption);
+    return absl::StrFormat("gpu:sorted_array%s", LayoutOption(kLayout));
   }
   uint64_t memory_bytes() const override { return this->entry_bytes(); }
 
@@ -38,9 +37,6 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run, cudaStrea
   const size_t size = run.size();
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  absl::Status fits =
-      CheckDeviceMemory(ArrangeBytes<Key>(size, kLayout), "the sorted array's pairs");
-  if (!fits.ok()) return fits;
   absl::StatusOr<EntryArray<Key>> entries = ArrangeEntries(std::move(run), kLayout, stream);
   if (!entries.ok()) return entries.status();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
