@@ -10,6 +10,7 @@
 #include "gpu/leaf_packing.h"
 #include "gpu/packed_rows.h"
 #include "gpu/packed_search.h"
+#include "gpu/range_rows.h"
 #include "gpu/rank_bitmap.h"
 
 namespace cairn::gpu {
@@ -162,7 +163,10 @@ template <typename Key>
 absl::Status PackedIndex<Key>::GatherRows(const Position* begin, const uint64_t* offsets,
                                           size_t queries, uint64_t rows, Order order,
                                           RowId* row_ids, DeviceStream stream) const {
-  if (view_.first_entry != nullptr) return absl::UnimplementedError("rows of repeated keys");
+  if (view_.first_entry != nullptr) {
+    return CopyRowsFromColumn({row_ids_.data(), 1}, begin, offsets, queries, rows, order, row_ids,
+                              stream);
+  }
   return CopyRowsFromLeaves(view_, samples_.data(), begin, offsets, queries, rows, order, row_ids,
                             stream);
 }
