@@ -39,13 +39,17 @@ class PackedIndex : public DeviceIndex {
   }
   uint64_t memory_bytes() const override {
     return leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() + samples_.bytes() +
-           (bitmap_.has_value() ? bitmap_->memory_bytes() : 0);
+           separators_.bytes() + (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
+           (tree_.has_value() ? tree_->memory_bytes() : 0);
   }
 
  private:
   // Cuts leaves under a bitmap, into *cut; false where the keys do not suit one.
   absl::StatusOr<bool> CutUnderBitmap(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
                                       int bits, LeafCut* cut, cudaStream_t stream);
+  // Cuts leaves under a tree, into *cut.
+  absl::Status CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
+                            cudaStream_t stream);
   absl::Status Search(PointQuery query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override;
   absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
@@ -54,7 +58,9 @@ class PackedIndex : public DeviceIndex {
 
   PackedView view_;
   DeviceBuffer<Leaf> leaves_;
-  std::optional<RankBitmap<Key>> bitmap_;
+  std::optional<RankBitmap<Key>> bitmap_;   // this
+  std::optional<KaryDirectory<Key>> tree_;  // or this, over separators
+  DeviceBuffer<Key> separators_;
   DeviceBuffer<uint32_t> samples_;      // SampleLeaves; where keys do not repeat
   DeviceBuffer<Position> first_entry_;  // DistinctKeys, where keys repeat
   DeviceBuffer<RowId> row_ids_;         // likewise
@@ -91,6 +97,26 @@ absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& k
 }
 
 template <typename Key>
+absl::Status PackedIndex<Key>::CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
+                                            cudaStream_t stream) {
+  const size_t size = keys.size();
+  const absl::StatusOr<KeyMarks> marks = MarkBlocks(keys.keys.data(), size, bits, stream);
+  if (!marks.ok()) return marks.status();
+  absl::StatusOr<LeafCut> leaves = CutLeaves(keys.keys.data(), size, bits, *marks, stream);
+  if (!leaves.ok()) return leaves.status();
+  absl::StatusOr<DeviceBuffer<Key>> separators =
+      FindSeparators(keys.keys.data(), size, *leaves, stream);
+  if (!separators.ok()) return separators.status();
+  separators_ = *std::move(separators);
+  absl::StatusOr<KaryDirectory<Key>> tree =
+      KaryDirectory<Key>::Build(separators_.data(), separators_.size(), stream);
+  if (!tree.ok()) return tree.status();
+  tree_ = *std::move(tree);
+  *cut = *std::move(leaves);
+  return absl::OkStatus();
+}
+
+template <typename Key>
 absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOptions& options,
                                      cudaStream_t stream) {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
@@ -116,7 +142,9 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
       return absl::FailedPreconditionError("the keys are too uneven for a rank bitmap");
     }
   }
-  if (!bitmap_.has_value()) return absl::UnimplementedError("tree directory");
+  if (!bitmap_.has_value()) {
+    if (absl::Status s = CutUnderTree(*distinct, view_.bits, &cut, stream); !s.ok()) return s;
+  }
 
   absl::StatusOr<DeviceBuffer<Leaf>> leaves = FillLeaves(*distinct, cut, stream);
   if (!leaves.ok()) return leaves.status();
@@ -138,7 +166,8 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   samples_.SetStream(nullptr);
   first_entry_.SetStream(nullptr);
   row_ids_.SetStream(nullptr);
-  bitmap_->Detach();
+  separators_.SetStream(nullptr);
+  if (bitmap_.has_value()) bitmap_->Detach();
   return absl::OkStatus();
 }
 
@@ -156,7 +185,8 @@ absl::Status PackedIndex<Key>::Search(PointQuery query, DeviceKeys keys, void* r
                                                                : PackedAnswer::kPosition;
   const Key add = query == PointQuery::kUpperBound ? 1 : 0;
   const PackedBatch<Key> batch = {static_cast<const Key*>(keys.data()), keys.size(), add, results};
-  return SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream);
+  return bitmap_.has_value() ? SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream)
+                             : SearchUnderTree(view_, *tree_, answer, batch, stream);
 }
 
 template <typename Key>
