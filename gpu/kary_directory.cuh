@@ -25,11 +25,13 @@ struct KaryDirectoryView {
     }
   }
 
-  // The leaves of kQueries keys, whose reads are in flight together. `shared` was filled by Load.
+  // The leaves of kQueries keys, whose reads are in flight together. `shared` was filled by Load,
+  // or is null.
   template <int kQueries>
   __device__ void FindLeaves(const Key (&keys)[kQueries], uint32_t (&leaves)[kQueries],
                              const void* shared) const {
-    SearchTop(keys, leaves, static_cast<const Key*>(shared));
+    const Key* top = levels.separators[levels.layout.levels()];
+    SearchTop(keys, leaves, shared == nullptr ? top : static_cast<const Key*>(shared));
     for (int level = levels.layout.levels() - 1; level >= 0; --level) {
       Node nodes[kQueries];
 #pragma unroll
