@@ -52,7 +52,6 @@ size_t CountNodes(const Layout& layout) {
   return nodes;
 }
 
-// The separators of the levels above 0, each from a multiple of 16 bytes on.
 size_t CountSeparatorsAbove(const Layout& layout) {
   size_t separators = 0;
   for (int level = 1; level <= layout.levels(); ++level) separators += layout.separators(level);
@@ -62,46 +61,46 @@ size_t CountSeparatorsAbove(const Layout& layout) {
 }  // namespace
 
 template <typename Key>
-size_t KaryDirectory<Key>::PredictBytes(size_t count) {
-  const Layout layout(count, kTopBytes / sizeof(Key));
-  return CountNodes(layout) * sizeof(Node) + CountSeparatorsAbove(layout) * sizeof(Key);
+size_t KaryDirectory<Key>::PredictBytes(size_t separators) {
+  const Layout layout(separators, kTopBytes / sizeof(Key));
+  return CountNodes(layout) * sizeof(Node) +
+         (separators + CountSeparatorsAbove(layout)) * sizeof(Key);
 }
 
 template <typename Key>
-absl::StatusOr<KaryDirectory<Key>> KaryDirectory<Key>::Build(const Key* separators, size_t count,
+absl::StatusOr<KaryDirectory<Key>> KaryDirectory<Key>::Build(DeviceBuffer<Key> separators,
                                                              cudaStream_t stream) {
-  if (absl::Status s = CheckDeviceMemory(PredictBytes(count), "a K-ary directory"); !s.ok()) {
-    return s;
-  }
+  const size_t more = PredictBytes(separators.size()) - separators.bytes();
+  if (absl::Status s = CheckDeviceMemory(more, "a K-ary directory"); !s.ok()) return s;
   KaryDirectory directory;
   KaryDirectoryLevels<Key>& levels = directory.levels_;
-  levels.layout = Layout(count, kTopBytes / sizeof(Key));
+  levels.layout = Layout(separators.size(), kTopBytes / sizeof(Key));
+  levels.separators[0] = separators.data();
   const Layout& layout = levels.layout;
-  auto nodes = DeviceBuffer<Node>::Allocate(CountNodes(layout), stream);
-  if (!nodes.ok()) return nodes.status();
-  auto above = DeviceBuffer<Key>::Allocate(CountSeparatorsAbove(layout), stream);
-  if (!above.ok()) return above.status();
-  Node* next_node = nodes->data();
-  Key* next_separator = above->data();
-  levels.separators[0] = separators;
+  absl::Status s = Resize(&directory.nodes_, CountNodes(layout), stream);
+  if (!s.ok()) return s;
+  s = Resize(&directory.separators_above_, CountSeparatorsAbove(layout), stream);
+  if (!s.ok()) return s;
+  Node* nodes = directory.nodes_.data();
+  Key* above = directory.separators_above_.data();
   for (int level = 0; level < layout.levels(); ++level) {
     const size_t passed_on = layout.separators(level + 1);
-    PassOn<<<SimpleBlocks(passed_on), kSimpleThreads, 0, stream>>>(levels.separators[level],
-                                                                   next_separator, passed_on);
+    PassOn<<<SimpleBlocks(passed_on), kSimpleThreads, 0, stream>>>(levels.separators[level], above,
+                                                                   passed_on);
     CAIRN_RETURN_IF_LAUNCH_FAILED("PassOn");
-    levels.nodes[level] = next_node;
-    levels.separators[level + 1] = next_separator;
+    levels.nodes[level] = nodes;
+    levels.separators[level + 1] = above;
     MakeNodes<<<SimpleBlocks(layout.nodes(level)), kSimpleThreads, 0, stream>>>(levels, level,
-                                                                                next_node);
+                                                                                nodes);
     CAIRN_RETURN_IF_LAUNCH_FAILED("MakeNodes");
-    next_node += layout.nodes(level);
-    next_separator += passed_on;
+    nodes += layout.nodes(level);
+    above += passed_on;
   }
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  directory.nodes_ = *std::move(nodes);
-  directory.separators_ = *std::move(above);
-  directory.nodes_.SetStream(nullptr);
+  directory.separators_ = std::move(separators);
   directory.separators_.SetStream(nullptr);
+  directory.nodes_.SetStream(nullptr);
+  directory.separators_above_.SetStream(nullptr);
   return directory;
 }
 

@@ -16,7 +16,7 @@ namespace cairn::gpu {
 // the key. A K-ary tree of 32-byte nodes (index/kary_node.h) over the separators, of which a lookup
 // reads one sector a level; the levels above the last are small enough for any cache, and the top
 // is searched in shared memory. Where a node leaves it open which side of a separator the key is
-// on, the separator itself is read. About 1.1 bytes a leaf besides the separators.
+// on, the separator itself is read. A byte a leaf, besides the separators.
 //
 // A lookup for a key that is near a separator costs a read more, so builders that are free to
 // choose a separator between two keys do best with one in the middle.
@@ -38,31 +38,31 @@ struct KaryDirectoryLevels {
   const Key* separators[KaryDirectoryLayout::kMaxLevels + 1] = {};
 };
 
-// Owns a directory's memory, apart from the separators that it was built over. Key is uint32_t or
-// uint64_t.
+// Owns a directory's memory. Key is uint32_t or uint64_t.
 template <typename Key>
 class KaryDirectory {
  public:
   // Bytes of shared memory that the top may take.
   static constexpr size_t kTopBytes = 128 << 10;
 
-  // The directory over `count` ascending separators, less than 2^32 - 1, in the memory of the
-  // current device, which must stay there as long as the directory is used. Waits for the stream.
-  // ResourceExhausted if memory does not suffice.
-  static absl::StatusOr<KaryDirectory> Build(const Key* separators, size_t count,
-                                             cudaStream_t stream);
+  // The directory over ascending separators, less than 2^32 - 1 of them, which it keeps. Waits for
+  // the stream. ResourceExhausted if memory does not suffice.
+  static absl::StatusOr<KaryDirectory> Build(DeviceBuffer<Key> separators, cudaStream_t stream);
   // What memory_bytes() will be.
-  static size_t PredictBytes(size_t count);
+  static size_t PredictBytes(size_t separators);
 
   KaryDirectoryView<Key> view() const;
-  size_t memory_bytes() const { return nodes_.bytes() + separators_.bytes(); }
+  size_t memory_bytes() const {
+    return separators_.bytes() + nodes_.bytes() + separators_above_.bytes();
+  }
 
  private:
   KaryDirectory() = default;
 
   KaryDirectoryLevels<Key> levels_;
+  DeviceBuffer<Key> separators_;
   DeviceBuffer<KaryDirectoryNode> nodes_;
-  DeviceBuffer<Key> separators_;  // those of the levels above 0
+  DeviceBuffer<Key> separators_above_;  // of the levels above 0
 };
 
 // leaves[i] = the leaf of keys[i], all in device memory; enqueues. What a kernel does that searches
