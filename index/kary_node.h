@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "index/bit_width.h"
+
 namespace cairn {
 
 // A node of a K-ary search tree in one 32-byte sector: up to kSeparators ascending keys, each kept
@@ -87,7 +89,7 @@ struct alignas(32) KaryNode {
 template <int kSeparators, int kLowBits>
 template <typename Key>
 constexpr uint32_t KaryNode<kSeparators, kLowBits>::MakeHeader(Key first, Key last) {
-  const int bits = static_cast<int>(std::bit_width(static_cast<Key>(last - first)));
+  const int bits = BitWidth(static_cast<Key>(last - first));
   uint32_t shift = bits > kOffsetBits ? static_cast<uint32_t>(bits - kOffsetBits) : 0;
   if ((last >> shift) - (first >> shift) >= kOffsets) ++shift;
   const auto greatest = static_cast<uint32_t>((last >> shift) - (first >> shift));
