@@ -1,0 +1,41 @@
+#include "gpu/entry_array.h"
+
+#include <utility>
+
+#include "gpu/cuda_status.h"
+#include "gpu/launch.h"
+
+namespace cairn::gpu {
+namespace {
+
+template <typename Key>
+__global__ void PutInOrder(const Key* keys, const RowId* row_ids, size_t size,
+                           EntryWriter<Key> entries) {
+  ForEachIndex(size, [=](size_t i) { entries.Put(i, keys[i], row_ids[i]); });
+}
+
+}  // namespace
+
+template <typename Key>
+absl::StatusOr<EntryArray<Key>> ArrangeEntries(DeviceRun<Key> run, EntryLayout layout,
+                                               cudaStream_t stream) {
+  if (layout == EntryLayout::kSoA) return EntryArray<Key>(std::move(run));
+  const size_t size = run.size();
+  absl::Status fits = CheckDeviceMemory(EntryArray<Key>::BytesOf(size), "entries as pairs");
+  if (!fits.ok()) return fits;
+  absl::StatusOr<EntryArray<Key>> entries = EntryArray<Key>::Allocate(size, layout, stream);
+  if (!entries.ok()) return entries;
+  PutInOrder<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(run.keys.data(), run.row_ids.data(),
+                                                                size, entries->writer());
+  CAIRN_RETURN_IF_LAUNCH_FAILED("PutInOrder");
+  run.keys.SetStream(stream);
+  run.row_ids.SetStream(stream);
+  return entries;
+}
+
+template absl::StatusOr<EntryArray<uint32_t>> ArrangeEntries(DeviceRun<uint32_t>, EntryLayout,
+                                                             cudaStream_t);
+template absl::StatusOr<EntryArray<uint64_t>> ArrangeEntries(DeviceRun<uint64_t>, EntryLayout,
+                                                             cudaStream_t);
+
+}  // namespace cairn::gpu
