@@ -8,6 +8,7 @@
 #include "cairn/device.h"
 #include "gpu/cuda_status.h"
 #include "gpu/device_run.h"
+#include "gpu/gpu_index.h"
 #include "gpu/packed_index.h"
 #include "gpu/stream.h"
 
@@ -133,7 +134,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString fa
   absl::StatusOr<std::unique_ptr<DeviceIndex>> index =
       MakeOnDevice(std::move(factory), run, *device);
   if (!index.ok()) return index.status();
-  return absl::UnimplementedError("host batches");
+  return std::make_unique<gpu::GpuIndex>(std::move(run), *std::move(index));
 }
 
 }  // namespace cairn

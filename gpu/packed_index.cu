@@ -12,6 +12,7 @@
 #include "gpu/leaf_separators.h"
 #include "gpu/packed_rows.h"
 #include "gpu/packed_search.h"
+#include "gpu/range_rows.h"
 #include "gpu/rank_bitmap.h"
 
 namespace cairn::gpu {
@@ -40,7 +41,7 @@ class PackedIndex : public DeviceIndex {
   }
   uint64_t memory_bytes() const override {
     return leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() + samples_.bytes() +
-           (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
+           separators_.bytes() + (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
            (tree_.has_value() ? tree_->memory_bytes() : 0);
   }
 
@@ -59,8 +60,9 @@ class PackedIndex : public DeviceIndex {
 
   PackedView view_;
   DeviceBuffer<Leaf> leaves_;
-  std::optional<RankBitmap<Key>> bitmap_;  // or
-  std::optional<KaryDirectory<Key>> tree_;
+  std::optional<RankBitmap<Key>> bitmap_;   // this
+  std::optional<KaryDirectory<Key>> tree_;  // or this, over separators
+  DeviceBuffer<Key> separators_;
   DeviceBuffer<uint32_t> samples_;      // SampleLeaves; where keys do not repeat
   DeviceBuffer<Position> first_entry_;  // DistinctKeys, where keys repeat
   DeviceBuffer<RowId> row_ids_;         // likewise
@@ -99,15 +101,17 @@ absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& k
 template <typename Key>
 absl::Status PackedIndex<Key>::CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
                                             cudaStream_t stream) {
-  const absl::StatusOr<KeyMarks> marks = MarkBlocks(keys.keys.data(), keys.size(), bits, stream);
+  const size_t size = keys.size();
+  const absl::StatusOr<KeyMarks> marks = MarkBlocks(keys.keys.data(), size, bits, stream);
   if (!marks.ok()) return marks.status();
-  absl::StatusOr<LeafCut> leaves = CutLeaves(keys.keys.data(), keys.size(), bits, *marks, stream);
+  absl::StatusOr<LeafCut> leaves = CutLeaves(keys.keys.data(), size, bits, *marks, stream);
   if (!leaves.ok()) return leaves.status();
   absl::StatusOr<DeviceBuffer<Key>> separators =
-      ChooseSeparators(keys.keys.data(), keys.size(), *leaves, stream);
+      FindSeparators(keys.keys.data(), size, *leaves, stream);
   if (!separators.ok()) return separators.status();
+  separators_ = *std::move(separators);
   absl::StatusOr<KaryDirectory<Key>> tree =
-      KaryDirectory<Key>::Build(*std::move(separators), stream);
+      KaryDirectory<Key>::Build(separators_.data(), separators_.size(), stream);
   if (!tree.ok()) return tree.status();
   tree_ = *std::move(tree);
   *cut = *std::move(leaves);
@@ -164,6 +168,7 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   samples_.SetStream(nullptr);
   first_entry_.SetStream(nullptr);
   row_ids_.SetStream(nullptr);
+  separators_.SetStream(nullptr);
   if (bitmap_.has_value()) bitmap_->Detach();
   return absl::OkStatus();
 }
@@ -182,15 +187,18 @@ absl::Status PackedIndex<Key>::Search(PointQuery query, DeviceKeys keys, void* r
                                                                : PackedAnswer::kPosition;
   const Key add = query == PointQuery::kUpperBound ? 1 : 0;
   const PackedBatch<Key> batch = {static_cast<const Key*>(keys.data()), keys.size(), add, results};
-  if (tree_.has_value()) return SearchUnderTree(view_, *tree_, answer, batch, stream);
-  return SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream);
+  return bitmap_.has_value() ? SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream)
+                             : SearchUnderTree(view_, *tree_, answer, batch, stream);
 }
 
 template <typename Key>
 absl::Status PackedIndex<Key>::GatherRows(const Position* begin, const uint64_t* offsets,
                                           size_t queries, uint64_t rows, Order order,
                                           RowId* row_ids, DeviceStream stream) const {
-  if (view_.first_entry != nullptr) return absl::UnimplementedError("rows of repeated keys");
+  if (view_.first_entry != nullptr) {
+    return CopyRowsFromColumn({row_ids_.data(), 1}, begin, offsets, queries, rows, order, row_ids,
+                              stream);
+  }
   return CopyRowsFromLeaves(view_, samples_.data(), begin, offsets, queries, rows, order, row_ids,
                             stream);
 }

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <benchmark/benchmark.h>
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/bench/registration.h"
+
+// The frame of the benchmarks on a GPU: registration, time, and counters. device_data.h has entries
+// and queries in device memory, and checks answers there.
+//
+//   absl::Status Lookup(benchmark::State& state, cudaStream_t stream) {
+//     …  // get the entries, the queries and the index
+//     absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
+//       return index.FindFirst(keys, rows, stream);
+//     });
+//     if (!seconds.ok()) return seconds.status();
+//     …  // check the rows
+//     Report(state, *seconds, {.queries = n, .bytes = index.memory_bytes(), .entries = size});
+//     return absl::OkStatus();
+//   }
+//   const RegisterInMain registered([] { RegisterDeviceBenchmark("PointLookup/…", Lookup); });
+namespace cairn::bench {
+
+// Enqueues on the stream, of device 0, that it is given.
+using DeviceBody = std::function<absl::Status(benchmark::State&, cudaStream_t)>;
+
+// Registers a benchmark if there is a device. A status of its body that is not OK becomes the
+// benchmark's error, so a structure that does not exist shows as skipped, with the reason. The body
+// runs once for a repetition, and calls Report.
+void RegisterDeviceBenchmark(const std::string& name, DeviceBody body);
+
+// Each time is the median of this many runs, after the others, which are thrown away.
+inline constexpr int kTimedRuns = 9;
+inline constexpr int kWarmUpRuns = 2;
+
+// The median seconds that the device takes for what `work` enqueues on `stream`, by CUDA events.
+// `work` is called kWarmUpRuns + kTimedRuns times, and may take another input each time.
+absl::StatusOr<double> MedianSeconds(cudaStream_t stream,
+                                     const std::function<absl::Status()>& work);
+
+// The same by the host's clock, from the call until `stream` is done: for work that waits itself.
+absl::StatusOr<double> MedianWallSeconds(cudaStream_t stream,
+                                         const std::function<absl::Status()>& work);
+
+// What a benchmark did in the time it reports, and the counters that come of it; zero where one has
+// no meaning.
+struct DeviceFigures {
+  uint64_t queries = 0;      // queries_per_s and ns_per_query
+  uint64_t rows = 0;         // rows_per_s: sorted, indexed or copied
+  uint64_t moved_bytes = 0;  // bytes_per_s: read and written
+  // bytes_per_key: what an index takes, by the entries that it holds.
+  uint64_t bytes = 0;
+  uint64_t entries = 0;
+  // ratio_to_limit: what the machine takes for the same, by what was taken.
+  double limit_seconds = 0;
+};
+void Report(benchmark::State& state, double seconds, const DeviceFigures& figures);
+
+}  // namespace cairn::bench
