@@ -41,7 +41,7 @@ class PackedIndex : public DeviceIndex {
   }
   uint64_t memory_bytes() const override {
     return leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() + samples_.bytes() +
-           separators_.bytes() + (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
+           (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
            (tree_.has_value() ? tree_->memory_bytes() : 0);
   }
 
@@ -61,11 +61,10 @@ class PackedIndex : public DeviceIndex {
   PackedView view_;
   DeviceBuffer<Leaf> leaves_;
   std::optional<RankBitmap<Key>> bitmap_;   // this
-  std::optional<KaryDirectory<Key>> tree_;  // or this, over separators
-  DeviceBuffer<Key> separators_;
-  DeviceBuffer<uint32_t> samples_;      // SampleLeaves; where keys do not repeat
-  DeviceBuffer<Position> first_entry_;  // DistinctKeys, where keys repeat
-  DeviceBuffer<RowId> row_ids_;         // likewise
+  std::optional<KaryDirectory<Key>> tree_;  // or this
+  DeviceBuffer<uint32_t> samples_;          // SampleLeaves; where keys do not repeat
+  DeviceBuffer<Position> first_entry_;      // DistinctKeys, where keys repeat
+  DeviceBuffer<RowId> row_ids_;             // likewise
 };
 
 template <typename Key>
@@ -109,9 +108,8 @@ absl::Status PackedIndex<Key>::CutUnderTree(const DistinctKeys<Key>& keys, int b
   absl::StatusOr<DeviceBuffer<Key>> separators =
       FindSeparators(keys.keys.data(), size, *leaves, stream);
   if (!separators.ok()) return separators.status();
-  separators_ = *std::move(separators);
   absl::StatusOr<KaryDirectory<Key>> tree =
-      KaryDirectory<Key>::Build(separators_.data(), separators_.size(), stream);
+      KaryDirectory<Key>::Build(*std::move(separators), stream);
   if (!tree.ok()) return tree.status();
   tree_ = *std::move(tree);
   *cut = *std::move(leaves);
@@ -168,7 +166,6 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   samples_.SetStream(nullptr);
   first_entry_.SetStream(nullptr);
   row_ids_.SetStream(nullptr);
-  separators_.SetStream(nullptr);
   if (bitmap_.has_value()) bitmap_->Detach();
   return absl::OkStatus();
 }

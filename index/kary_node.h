@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "index/bit_width.h"
 #include "index/unroll.h"
 
 namespace cairn {
@@ -92,7 +93,7 @@ struct alignas(32) KaryNode {
 template <int kSeparators, int kLowBits>
 template <typename Key>
 constexpr uint32_t KaryNode<kSeparators, kLowBits>::MakeHeader(Key first, Key last) {
-  const int bits = static_cast<int>(std::bit_width(static_cast<Key>(last - first)));
+  const int bits = BitWidth(last - first);
   uint32_t shift = bits > kOffsetBits ? static_cast<uint32_t>(bits - kOffsetBits) : 0;
   if ((last >> shift) - (first >> shift) >= kOffsets) ++shift;
   const auto greatest = static_cast<uint32_t>((last >> shift) - (first >> shift));

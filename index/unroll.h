@@ -2,7 +2,7 @@
 
 // Before a loop in code that kernels use too: unrolls it there, so that what it indexes stays in
 // registers.
-#ifdef __CUDACC__
+#ifdef __CUDA_ARCH__
 #define CAIRN_UNROLL _Pragma("unroll")
 #else
 #define CAIRN_UNROLL
