@@ -30,14 +30,6 @@ constexpr int LeafCapacity(int bits) {
 
 // ---- Distinct keys
 
-template <typename Key>
-__global__ void CountHeads(const Key* keys, size_t size, unsigned long long* heads) {
-  unsigned long long count = 0;
-  ForEachIndex(size, [&](size_t i) { count += i == 0 || keys[i] != keys[i - 1]; });
-  for (int step = 16; step > 0; step /= 2) count += __shfl_xor_sync(kAllLanes, count, step);
-  if (threadIdx.x % 32 == 0) atomicAdd(heads, count);
-}
-
 // Whether key i is the first of its like.
 template <typename Key>
 struct IsHead {
@@ -60,13 +52,18 @@ __global__ void ScatterHeads(const Key* keys, const Position* ranks, size_t size
 
 // ---- Survey
 
+struct SurveyCounts {
+  static constexpr int kWidths = KeySurvey<uint64_t>::kWidths;
+  unsigned long long distinct, blocks[kWidths], gaps[kWidths];
+};
+
 template <typename Key>
-__global__ void CountBlocks(const Key* keys, size_t size, unsigned long long* blocks,
-                            unsigned long long* gaps) {
-  constexpr int kWidths = KeySurvey<Key>::kWidths;
-  unsigned block_counts[kWidths] = {}, gap_counts[kWidths] = {};
+__global__ void CountBlocks(const Key* keys, size_t size, SurveyCounts* counts) {
+  constexpr int kWidths = SurveyCounts::kWidths;
+  unsigned distinct = 0, block_counts[kWidths] = {}, gap_counts[kWidths] = {};
   ForEachIndex(size, [&](size_t i) {
     const Key key = keys[i], before = i == 0 ? Key{0} : keys[i - 1];
+    distinct += i == 0 || key != before;
 #pragma unroll
     for (int width = 0; width < kWidths; ++width) {
       const int bits = 16 * (width + 1);
@@ -76,12 +73,15 @@ __global__ void CountBlocks(const Key* keys, size_t size, unsigned long long* bl
       gap_counts[width] += i == 0 ? step != 0 : step > 1;
     }
   });
+  const auto add = [](unsigned count, unsigned long long* sum) {
+    count = __reduce_add_sync(kAllLanes, count);
+    if (threadIdx.x % 32 == 0 && count != 0) atomicAdd(sum, count);
+  };
+  add(distinct, &counts->distinct);
 #pragma unroll
   for (int width = 0; width < kWidths; ++width) {
-    const unsigned block_sum = __reduce_add_sync(kAllLanes, block_counts[width]);
-    const unsigned gap_sum = __reduce_add_sync(kAllLanes, gap_counts[width]);
-    if (threadIdx.x % 32 == 0 && block_sum != 0) atomicAdd(blocks + width, block_sum);
-    if (threadIdx.x % 32 == 0 && gap_sum != 0) atomicAdd(gaps + width, gap_sum);
+    add(block_counts[width], &counts->blocks[width]);
+    add(gap_counts[width], &counts->gaps[width]);
   }
 }
 
@@ -263,21 +263,10 @@ __global__ void WriteSeparators(const Key* keys, size_t size, const Position* fi
 }  // namespace
 
 template <typename Key>
-absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, cudaStream_t stream) {
+absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, size_t size,
+                                                   cudaStream_t stream) {
   DistinctKeys<Key> distinct;
   const size_t entries = run.size();
-  size_t size = 0;
-  if (entries > 0) {
-    DeviceBuffer<unsigned long long> heads;
-    if (absl::Status s = Resize(&heads, 1, stream); !s.ok()) return s;
-    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(heads.data(), 0, heads.bytes(), stream));
-    CountHeads<<<SimpleBlocks(entries), kSimpleThreads, 0, stream>>>(run.keys.data(), entries,
-                                                                     heads.data());
-    CAIRN_RETURN_IF_LAUNCH_FAILED("CountHeads");
-    const absl::StatusOr<unsigned long long> count = ReadBack(heads.data(), stream);
-    if (!count.ok()) return count.status();
-    size = *count;
-  }
   if (size == entries) {
     distinct.keys = std::move(run.keys);
     distinct.row_ids = std::move(run.row_ids);
@@ -321,21 +310,18 @@ int KeySurvey<Key>::BestBits(size_t size) const {
 template <typename Key>
 absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, size_t size, cudaStream_t stream) {
   KeySurvey<Key> survey = {};
-  struct Counts {
-    unsigned long long blocks[KeySurvey<Key>::kWidths], gaps[KeySurvey<Key>::kWidths];
-  };
-  DeviceBuffer<Counts> counts;
+  DeviceBuffer<SurveyCounts> counts;
   if (absl::Status s = Resize(&counts, 1, stream); !s.ok()) return s;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(counts.data(), 0, counts.bytes(), stream));
-  CountBlocks<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(keys, size, counts.data()->blocks,
-                                                                 counts.data()->gaps);
+  CountBlocks<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(keys, size, counts.data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("CountBlocks");
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemcpyAsync(&survey.least, keys, sizeof(Key), cudaMemcpyDeviceToHost, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&survey.greatest, keys + size - 1, sizeof(Key),
                                              cudaMemcpyDeviceToHost, stream));
-  const absl::StatusOr<Counts> read = ReadBack(counts.data(), stream);
+  const absl::StatusOr<SurveyCounts> read = ReadBack(counts.data(), stream);
   if (!read.ok()) return read.status();
+  survey.distinct = read->distinct;
   for (int width = 0; width < KeySurvey<Key>::kWidths; ++width) {
     survey.blocks[width] = read->blocks[width];
     survey.gaps[width] = read->gaps[width];
@@ -343,16 +329,23 @@ absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, size_t size, cudaStre
   return survey;
 }
 
+absl::StatusOr<KeyMarks> AllocateMarks(size_t size, cudaStream_t stream) {
+  KeyMarks marks;
+  for (DeviceBuffer<uint32_t>* bits : {&marks.cells, &marks.blocks}) {
+    if (absl::Status s = Resize(bits, MarkWords(size), stream); !s.ok()) return s;
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(bits->data(), 0, bits->bytes(), stream));
+  }
+  return marks;
+}
+
 template <typename Key>
 absl::StatusOr<KeyMarks> MarkBlocks(const Key* keys, size_t size, int bits, cudaStream_t stream) {
-  KeyMarks marks;
-  if (absl::Status s = Resize(&marks.cells, MarkWords(size), stream); !s.ok()) return s;
-  if (absl::Status s = Resize(&marks.blocks, MarkWords(size), stream); !s.ok()) return s;
+  absl::StatusOr<KeyMarks> marks = AllocateMarks(size, stream);
+  if (!marks.ok()) return marks;
   CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemsetAsync(marks.cells.data(), 0xff, marks.cells.bytes(), stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(marks.blocks.data(), 0, marks.blocks.bytes(), stream));
+      cudaMemsetAsync(marks->cells.data(), 0xff, marks->cells.bytes(), stream));
   MarkBlockStarts<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(keys, size, bits,
-                                                                     marks.blocks.data());
+                                                                     marks->blocks.data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("MarkBlockStarts");
   return marks;
 }
@@ -452,7 +445,8 @@ absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, c
 }
 
 #define CAIRN_INSTANTIATE(Key)                                                                     \
-  template absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key>, cudaStream_t);       \
+  template absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key>, size_t,              \
+                                                              cudaStream_t);                       \
   template struct KeySurvey<Key>;                                                                  \
   template absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key*, size_t, cudaStream_t);            \
   template absl::StatusOr<KeyMarks> MarkBlocks(const Key*, size_t, int, cudaStream_t);             \
