@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "index/bit_width.h"
+#include "index/unroll.h"
 
 namespace cairn {
 
@@ -73,6 +74,8 @@ struct alignas(32) KaryNode {
 
   // Where the unary code has its zero number `index`, counted from 0.
   constexpr uint32_t ZeroAt(uint32_t index) const;
+  // The place behind its last zero before place `at`, 0 if there is none.
+  constexpr uint32_t BehindZeroBefore(uint32_t at) const;
   constexpr uint32_t LowOf(uint32_t separator) const;
   constexpr void SetBits(uint32_t at, uint32_t bits) {
     words[at / 32] |= bits << at % 32;
@@ -81,6 +84,7 @@ struct alignas(32) KaryNode {
   // words[i], written such that a node in registers stays there.
   constexpr uint32_t Word(uint32_t i) const {
     uint32_t word = words[0];
+    CAIRN_UNROLL
     for (uint32_t j = 1; j < kWords; ++j) word = i == j ? words[j] : word;
     return word;
   }
@@ -89,7 +93,7 @@ struct alignas(32) KaryNode {
 template <int kSeparators, int kLowBits>
 template <typename Key>
 constexpr uint32_t KaryNode<kSeparators, kLowBits>::MakeHeader(Key first, Key last) {
-  const int bits = BitWidth(static_cast<Key>(last - first));
+  const int bits = BitWidth(last - first);
   uint32_t shift = bits > kOffsetBits ? static_cast<uint32_t>(bits - kOffsetBits) : 0;
   if ((last >> shift) - (first >> shift) >= kOffsets) ++shift;
   const auto greatest = static_cast<uint32_t>((last >> shift) - (first >> shift));
@@ -120,23 +124,37 @@ constexpr KaryNode<kSeparators, kLowBits> KaryNode<kSeparators, kLowBits>::Make(
 template <int kSeparators, int kLowBits>
 constexpr uint32_t KaryNode<kSeparators, kLowBits>::ZeroAt(uint32_t index) const {
   // The word, then the bit by halving.
-  uint32_t zeros = ~words[0], at = 0;
-  for (int i = 1; i * 32 < kUnaryBits; ++i) {
-    const auto before = static_cast<uint32_t>(std::popcount(zeros));
-    if (index < before) break;
-    index -= before;
-    zeros = ~words[i];
-    at += 32;
+  uint32_t zeros = ~words[0], at = 0, up_to = 0, before = 0;
+  CAIRN_UNROLL
+  for (uint32_t i = 1; i * 32 < kUnaryBits; ++i) {
+    up_to += static_cast<uint32_t>(std::popcount(~words[i - 1]));
+    const bool behind = index >= up_to;
+    zeros = behind ? ~words[i] : zeros;
+    at = behind ? i * 32 : at;
+    before = behind ? up_to : before;
   }
-  for (int half = 16; half > 0; half /= 2) {
-    const auto before = static_cast<uint32_t>(std::popcount(zeros & ((1u << half) - 1)));
-    if (index >= before) {
-      index -= before;
-      zeros >>= half;
-      at += static_cast<uint32_t>(half);
-    }
+  index -= before;
+  CAIRN_UNROLL
+  for (uint32_t half = 16; half > 0; half /= 2) {
+    const auto lower = static_cast<uint32_t>(std::popcount(zeros & ((1u << half) - 1)));
+    const bool behind = index >= lower;
+    index -= behind ? lower : 0;
+    zeros >>= behind ? half : 0;
+    at += behind ? half : 0;
   }
   return at;
+}
+
+template <int kSeparators, int kLowBits>
+constexpr uint32_t KaryNode<kSeparators, kLowBits>::BehindZeroBefore(uint32_t at) const {
+  uint32_t behind = 0;
+  CAIRN_UNROLL
+  for (uint32_t i = 0; i * 32 < kUnaryBits; ++i) {
+    const uint32_t before = at >= (i + 1) * 32 ? ~0u : at <= i * 32 ? 0 : (1u << at % 32) - 1;
+    const uint32_t zeros = ~words[i] & before;
+    behind = zeros == 0 ? behind : i * 32 + static_cast<uint32_t>(std::bit_width(zeros));
+  }
+  return behind;
 }
 
 template <int kSeparators, int kLowBits>
@@ -154,9 +172,10 @@ template <typename Key>
 constexpr typename KaryNode<kSeparators, kLowBits>::Ranks KaryNode<kSeparators, kLowBits>::Find(
     Key key) const {
   const uint32_t number = Number(key), cell = number >> kLowBits, low = number & kLowMask;
-  // The ones of the cell are those between its zero and the one before.
-  const uint32_t end = ZeroAt(cell) - cell;
-  uint32_t begin = cell == 0 ? 0 : ZeroAt(cell - 1) + 1 - cell;
+  // The ones of the cell are those between its zero and the one before; as many zeros as there are
+  // cells before are before them.
+  const uint32_t zero = ZeroAt(cell), end = zero - cell;
+  uint32_t begin = BehindZeroBefore(zero) - cell;
   while (begin < end && LowOf(begin) < low) ++begin;
   uint32_t doubtful = begin;
   while (doubtful < end && LowOf(doubtful) == low) ++doubtful;
