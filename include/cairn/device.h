@@ -114,16 +114,16 @@ class DeviceIndex {
   absl::Status CopyRows(const Position* begin, const uint64_t* offsets, size_t queries,
                         uint64_t rows, Order order, RowId* row_ids, DeviceStream stream) const;
 
- protected:
-  DeviceIndex(KeyKind kind, size_t size, int device) : kind_(kind), size_(size), device_(device) {}
-
-  // What Search finds out about a key, and the type of its results.
+  // What a structure finds out about a key, and the type of its results.
   enum class PointQuery : uint8_t {
     kLowerBound,  // Position
     kUpperBound,  // Position
     kFindFirst,   // RowId
     kContains,    // bool
   };
+
+ protected:
+  DeviceIndex(KeyKind kind, size_t size, int device) : kind_(kind), size_(size), device_(device) {}
 
  private:
   // Answers a batch, of the index's kind and not empty, on the index's device.

@@ -1,22 +1,11 @@
 #include "cairn/device.h"
 
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
-#include <iostream>
+
+#include "test/gpu/needs_device.h"
 
 namespace cairn::gpu {
 namespace {
-
-// Ends the process with ctest's "skipped" status where there is no device.
-struct NeedsDevice {
-  NeedsDevice() {
-    if (auto devices = Devices(); !devices.ok()) {
-      BOOST_CHECK(absl::IsUnavailable(devices.status()));
-      std::cerr << "skipped: " << devices.status().message() << std::endl;
-      std::_Exit(77);
-    }
-  }
-};
 
 BOOST_FIXTURE_TEST_SUITE(device_test, NeedsDevice)
 
