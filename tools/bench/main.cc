@@ -5,10 +5,12 @@
 #include <benchmark/benchmark.h>
 
 #include "tools/bench/database.h"
+#include "tools/bench/registration.h"
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  cairn::bench::RegisterInMain::RunAll();
   benchmark::RunSpecifiedBenchmarks();
   cairn::bench::BenchDatabase::RemoveAll();
   return 0;

@@ -10,7 +10,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,6 +24,7 @@
 #include "tools/bench/data.h"
 #include "tools/bench/limit.h"
 #include "tools/bench/line_tree.h"
+#include "tools/bench/zipf.h"
 
 namespace cairn::bench {
 namespace {
@@ -82,35 +82,6 @@ absl::Span<const Key> KeysOf(const SortedRun& run) {
   }
 }
 
-// Positions as a Zipf distribution draws them (Gray et al., Quickly generating billion-record
-// synthetic databases, 1994), scattered over the run.
-class Zipf {
- public:
-  explicit Zipf(size_t n) : n_(static_cast<double>(n)), size_(n) {
-    for (size_t i = 1; i <= n; ++i) zeta_ += i < 10000 ? std::pow(i, -kTheta) : 0;
-    // The rest of the sum, by its integral.
-    if (n >= 10000) {
-      zeta_ += (std::pow(n_, 1 - kTheta) - std::pow(10000.0, 1 - kTheta)) / (1 - kTheta);
-    }
-    eta_ = (1 - std::pow(2 / n_, 1 - kTheta)) / (1 - (1 + std::pow(0.5, kTheta)) / zeta_);
-  }
-  size_t Next(Random* random) const {
-    const double u = static_cast<double>((*random)() >> 11) * 0x1p-53, uz = u * zeta_;
-    const double rank = uz < 1 ? 0
-                        : uz < 1 + std::pow(0.5, kTheta)
-                            ? 1
-                            : n_ * std::pow(eta_ * u - eta_ + 1, 1 / (1 - kTheta));
-    return static_cast<size_t>(std::min(rank, n_ - 1)) * 0x9E3779B97F4A7C15ull % size_;
-  }
-
- private:
-  static constexpr double kTheta = 0.99;
-  double n_;
-  size_t size_;
-  double zeta_ = 0;
-  double eta_;
-};
-
 // Batches of queries with the positions of their lower bounds, and whether they are there.
 template <typename Key>
 class Queries {
@@ -120,7 +91,9 @@ class Queries {
     Random random(kSeed + 1);
     const Zipf zipf(variant == Variant::kZipf ? keys.size() : 2);
     for (size_t i = 0; i < keys_.size(); ++i) {
-      size_t p = variant == Variant::kZipf ? zipf.Next(&random) : random.Below(keys.size());
+      size_t p = random.Below(keys.size());
+      // Scattered over the run.
+      if (variant == Variant::kZipf) p = zipf.Rank(random()) * 0x9E3779B97F4A7C15ull % keys.size();
       if (variant == Variant::kDuplicates) p -= p % 16;
       while (!there_ && p + 1 < keys.size() && keys[p] + 1 == keys[p + 1]) ++p;
       positions_[i] = static_cast<Position>(p);
