@@ -69,6 +69,7 @@ class BPlusTreeLayout {
   // Enough for kMaxEntries entries in half-full pages of the least order.
   static constexpr int kMaxLevels = 14;
 
+  // Orders are powers of two, so that pages align with the vectors that they are read in.
   static constexpr bool IsOrder(int order) {
     return order >= kLeastOrder && order <= kGreatestOrder && (order & (order - 1)) == 0;
   }
@@ -101,6 +102,13 @@ class BPlusTreeLayout {
   // The number of an inner level's first page.
   constexpr uint32_t first_page(int level) const { return first_page_[level]; }
 
+  // The level of an inner page by its number among all.
+  constexpr int level_of(uint32_t number) const {
+    int level = levels_ - 1;
+    while (level > 1 && number >= first_page_[level - 1]) --level;
+    return level;
+  }
+
   // Of an inner page, counted within its level: its separators.
   constexpr uint32_t separators(int level, uint32_t page) const {
     return level_[level].size(page) - 1;
@@ -113,6 +121,22 @@ class BPlusTreeLayout {
       item = level_[below].first(item) + level_[below].size(item) - 1;
     }
     return item;
+  }
+
+  // Inner pages that suffice, besides those that there are, for `inserts` entries put one by one
+  // into a tree with so many pages by level. An insert splits one leaf at most; an inner page may
+  // split at the first child that it gets, but what came out of that only after order / 2 + 1 more.
+  // And there may be new roots.
+  static constexpr uint64_t SpareInnerPages(int order, const uint32_t (&pages)[kMaxLevels],
+                                            uint64_t inserts) {
+    const uint64_t half = static_cast<uint64_t>(order) / 2 + 1;
+    uint64_t spare = kMaxLevels, splits = inserts;
+    for (int level = 1; level < kMaxLevels; ++level) {
+      const uint64_t most = pages[level] + splits / half;
+      splits = splits < most ? splits : most;
+      spare += splits;
+    }
+    return spare;
   }
 
  private:
