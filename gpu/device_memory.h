@@ -93,4 +93,13 @@ class DeviceBuffer {
   cudaStream_t stream_ = nullptr;
 };
 
+// Gives *buffer memory for `size` elements, as Allocate does.
+template <typename T>
+absl::Status Resize(DeviceBuffer<T>* buffer, size_t size, cudaStream_t stream) {
+  absl::StatusOr<DeviceBuffer<T>> allocated = DeviceBuffer<T>::Allocate(size, stream);
+  if (!allocated.ok()) return allocated.status();
+  *buffer = *std::move(allocated);
+  return absl::OkStatus();
+}
+
 }  // namespace cairn::gpu

@@ -8,18 +8,45 @@
 #include "cairn/device.h"
 #include "gpu/cuda_status.h"
 #include "gpu/device_run.h"
+#include "gpu/gpu_index.h"
+#include "gpu/packed_index.h"
 #include "gpu/stream.h"
 
 namespace cairn {
 namespace gpu {
 namespace {
 
+absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
+  PackedIndexOptions options;
+  const std::string_view directory = factory->Take("directory").value_or("auto");
+  if (directory == "bitmap") {
+    options.directory = LeafDirectory::kBitmap;
+  } else if (directory == "tree") {
+    options.directory = LeafDirectory::kTree;
+  } else if (directory != "auto") {
+    return factory->Bad(absl::StrFormat("directory is auto, bitmap or tree, not '%s'", directory));
+  }
+  const std::string_view bits = factory->Take("bits").value_or("auto");
+  options.bits = bits == "16" ? 16 : bits == "32" ? 32 : bits == "48" ? 48 : bits == "64" ? 64 : 0;
+  if (options.bits == 0 && bits != "auto") {
+    return factory->Bad(absl::StrFormat("bits is auto, 16, 32, 48 or 64, not '%s'", bits));
+  }
+  return options;
+}
+
 // Builds the structure that `factory` names, on the current device; its option device= is taken.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, DeviceRun<Key> run,
                                                    cudaStream_t stream) {
-  (void)run, (void)stream;
-  return factory.Bad(absl::StrFormat("there is no structure gpu:%s", factory.structure));
+  if (factory.structure == "auto") factory.structure = "packed";
+  if (factory.structure == "packed") {
+    const absl::StatusOr<PackedIndexOptions> options = TakePackedOptions(&factory);
+    if (!options.ok()) return options.status();
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return BuildPackedIndex(std::move(run), *options, stream);
+  }
+  return factory.Bad(absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed",
+                                     factory.structure));
 }
 
 // OK if the ordinal is a device's; Unavailable, with the reason, where it is none.
@@ -107,7 +134,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString fa
   absl::StatusOr<std::unique_ptr<DeviceIndex>> index =
       MakeOnDevice(std::move(factory), run, *device);
   if (!index.ok()) return index.status();
-  return absl::UnimplementedError("host batches");
+  return std::make_unique<gpu::GpuIndex>(std::move(run), *std::move(index));
 }
 
 }  // namespace cairn

@@ -108,19 +108,12 @@ size_t SampledLeaves(const Packer<Key>& packer, int threads) {
 template <int kBits, typename Key>
 void FillLeaf(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, size_t first,
               Leaf* leaf) {
-  using Layout = LeafLayout<kBits>;
-  using Low = typename Layout::Low;
-  Low low[Layout::kEntries];
-  RowId rows[Layout::kEntries];
-  std::fill_n(low, Layout::kEntries, std::numeric_limits<Low>::max());
-  std::fill_n(rows, Layout::kEntries, kNoRow);
-  for (size_t i = 0; i < keys.size(); ++i) low[i] = static_cast<Low>(keys[i]);
-  std::copy(row_ids.begin(), row_ids.end(), rows);
-  const auto position = static_cast<Position>(first);
-  std::memset(leaf->bytes, 0, sizeof(leaf->bytes));
-  std::memcpy(leaf->bytes, low, sizeof(low));
-  std::memcpy(leaf->bytes + Layout::kPositionOffset, &position, sizeof(position));
-  std::memcpy(leaf->bytes + Layout::kRowsOffset, rows, sizeof(rows));
+  LeafWords<kBits> words(static_cast<Position>(first));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    words.SetKey(static_cast<int>(i), keys[i]);
+    words.SetRow(static_cast<int>(i), row_ids[i]);
+  }
+  std::memcpy(leaf->bytes, words.words, sizeof(leaf->bytes));
 }
 
 }  // namespace

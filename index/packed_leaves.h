@@ -16,23 +16,63 @@ namespace cairn {
 //   position   4 bytes            of the leaf's first entry in the run
 //   row ids    kEntries x 4       kNoRow where there is no entry
 //
-// so that one cache line holds all that a lookup reads. Little-endian; the same bytes on CPU and
-// GPU.
+// so that one cache line holds all that a lookup reads. Keys of 48 bits are in two parts: the low
+// 32 bits of each, then the high 16 of each. Little-endian; the same bytes on CPU and GPU.
 template <int kBits>
 struct LeafLayout {
-  static_assert(kBits == 16 || kBits == 32 || kBits == 64);
-  // What is kept of a key.
+  static_assert(kBits == 16 || kBits == 32 || kBits == 48 || kBits == 64);
+  // What holds the part of a key that is kept.
   using Low = std::conditional_t<kBits == 16, uint16_t,
                                  std::conditional_t<kBits == 32, uint32_t, uint64_t>>;
 
   static constexpr size_t kBytes = 64;
-  static constexpr size_t kEntries = (kBytes - 4) / (kBits / 8 + 4);  // 10, 7, 5
+  static constexpr size_t kEntries = (kBytes - 4) / (kBits / 8 + 4);  // 10, 7, 6, 5
   static constexpr size_t kPositionOffset = kEntries * kBits / 8;
   static constexpr size_t kRowsOffset = kPositionOffset + 4;
+  // The bits of a key that are kept.
+  static constexpr uint64_t kMask = ~uint64_t{0} >> (64 - kBits);
 };
 
 struct alignas(64) Leaf {
   unsigned char bytes[64];
+};
+
+// A leaf's sixteen 32-bit words while it is being filled, on either processor.
+template <int kBits>
+struct LeafWords {
+  using Layout = LeafLayout<kBits>;
+  uint32_t words[16];
+
+  // A leaf without entries before the entry at `position`.
+  constexpr explicit LeafWords(Position position) : words{} {
+    for (int i = 0; i < static_cast<int>(Layout::kPositionOffset / 4); ++i) words[i] = UINT32_MAX;
+    words[Layout::kPositionOffset / 4] = position;
+    for (int i = 0; i < static_cast<int>(Layout::kEntries); ++i) SetRow(i, kNoRow);
+  }
+
+  constexpr void SetRow(int slot, RowId row_id) { words[Layout::kRowsOffset / 4 + slot] = row_id; }
+  // Keeps the low bits of `key`.
+  constexpr void SetKey(int slot, uint64_t key) {
+    if constexpr (kBits == 16) {
+      SetHalf(0, slot, key);
+    } else if constexpr (kBits == 32) {
+      words[slot] = static_cast<uint32_t>(key);
+    } else if constexpr (kBits == 48) {
+      words[slot] = static_cast<uint32_t>(key);
+      SetHalf(Layout::kEntries, slot, key >> 32);
+    } else {
+      words[2 * slot] = static_cast<uint32_t>(key);
+      words[2 * slot + 1] = static_cast<uint32_t>(key >> 32);
+    }
+  }
+
+ private:
+  // Sets the 16-bit number `i` behind word `first`.
+  constexpr void SetHalf(int first, int i, uint64_t value) {
+    const int shift = 16 * (i % 2);
+    uint32_t& word = words[first + i / 2];
+    word = (word & ~(uint32_t{0xffff} << shift)) | static_cast<uint32_t>(value & 0xffff) << shift;
+  }
 };
 
 // The entries of a run of fixed-width keys in packed leaves, in order, with the key space cut into

@@ -107,6 +107,9 @@ void Report(benchmark::State& state, double seconds, const DeviceFigures& figure
     state.counters["bytes_per_key"] =
         static_cast<double>(figures.bytes) / static_cast<double>(figures.entries);
   }
+  if (figures.rows != 0) {
+    state.counters["rows_per_s"] = static_cast<double>(figures.rows) / seconds;
+  }
   if (figures.moved_bytes != 0) {
     state.counters["bytes_per_s"] = static_cast<double>(figures.moved_bytes) / seconds;
   }
@@ -114,13 +117,6 @@ void Report(benchmark::State& state, double seconds, const DeviceFigures& figure
     state.counters["ratio_to_limit"] = figures.limit_seconds / seconds;
     if (figures.queries != 0) state.counters["limit_per_s"] = queries / figures.limit_seconds;
   }
-}
-
-size_t L2Bytes() {
-  int bytes = 0;
-  if (FirstDevice() == nullptr) return 0;
-  (void)cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, FirstDevice()->ordinal);
-  return static_cast<size_t>(bytes);
 }
 
 }  // namespace cairn::bench

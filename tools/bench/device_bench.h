@@ -49,17 +49,18 @@ absl::StatusOr<double> MedianSeconds(cudaStream_t stream,
 absl::StatusOr<double> MedianWallSeconds(cudaStream_t stream,
                                          const std::function<absl::Status()>& work);
 
-// What a benchmark did in the time it reports; zero where a figure has no meaning.
+// What a benchmark did in the time it reports, and the counters that come of it; zero where one has
+// no meaning.
 struct DeviceFigures {
-  uint64_t queries = 0;      // counters queries_per_s, ns_per_query
-  uint64_t bytes = 0;        // of the index, and …
-  uint64_t entries = 0;      // … how many keys they hold: bytes_per_key
-  double limit_seconds = 0;  // what the machine takes for such a work: ratio_to_limit, and …
-  uint64_t moved_bytes = 0;  // read and written: bytes_per_s
+  uint64_t queries = 0;      // queries_per_s and ns_per_query
+  uint64_t rows = 0;         // rows_per_s: sorted, indexed or copied
+  uint64_t moved_bytes = 0;  // bytes_per_s: read and written
+  // bytes_per_key: what an index takes, by the entries that it holds.
+  uint64_t bytes = 0;
+  uint64_t entries = 0;
+  // ratio_to_limit: what the machine takes for the same, by what was taken.
+  double limit_seconds = 0;
 };
 void Report(benchmark::State& state, double seconds, const DeviceFigures& figures);
-
-// Bytes that a device holds in its L2 cache, as it says.
-size_t L2Bytes();
 
 }  // namespace cairn::bench

@@ -1,28 +1,15 @@
 // The checks that device_data.h declares: kernels that compare answers with what the data's rule or
 // the sorted run says, as plainly as can be.
-#include "absl/strings/str_format.h"
-#include "gpu/cuda_status.h"
 #include "gpu/launch.h"
+#include "tools/bench/check_each.cuh"
 #include "tools/bench/device_data.h"
 
 namespace cairn::bench {
 namespace {
 
 using gpu::DeviceBuffer;
-using gpu::ForEachIndex;
 using gpu::kSimpleThreads;
 using gpu::SimpleBlocks;
-
-// What is wrong with a batch of answers.
-struct Wrong {
-  unsigned long long count;
-  unsigned long long first;  // the least query that was answered wrongly
-};
-
-__device__ void Report(Wrong* wrong, uint64_t query) {
-  atomicAdd(&wrong->count, 1ull);
-  atomicMin(&wrong->first, static_cast<unsigned long long>(query));
-}
 
 // The number of keys that are less than (or at most, if `inclusive`) `key`.
 template <typename Key>
@@ -37,14 +24,6 @@ __device__ size_t Rank(const Key* keys, size_t n, Key key, bool inclusive) {
     }
   }
   return low;
-}
-
-// Calls is_wrong(i) for every i < size.
-template <typename IsWrong>
-__global__ void CountWrong(size_t size, IsWrong is_wrong, Wrong* wrong) {
-  ForEachIndex(size, [=](size_t i) {
-    if (is_wrong(i)) Report(wrong, i);
-  });
 }
 
 // A warp a range.
@@ -62,34 +41,8 @@ __global__ void CountWrongMatches(const Key* keys, const RowId* rows, size_t n, 
     for (size_t j = lane; right && j < count; j += kLanes) {
       right = row_ids[offsets[i] + j] == rows[begin + j];
     }
-    if (!__all_sync(~0u, right) && lane == 0) Report(wrong, i);
+    if (!__all_sync(~0u, right) && lane == 0) wrong->Count(i);
   }
-}
-
-// Runs `enqueue(Wrong*)` and says what it found.
-template <typename Enqueue>
-absl::Status Check(size_t size, cudaStream_t stream, Enqueue enqueue) {
-  absl::StatusOr<DeviceBuffer<Wrong>> wrong = DeviceBuffer<Wrong>::Allocate(1, stream);
-  if (!wrong.ok()) return wrong.status();
-  Wrong found{0, ~0ull};
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemcpyAsync(wrong->data(), &found, sizeof found, cudaMemcpyHostToDevice, stream));
-  enqueue(wrong->data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("CountWrong");
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemcpyAsync(&found, wrong->data(), sizeof found, cudaMemcpyDeviceToHost, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  if (found.count == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrFormat("wrong answers: %d of %d; the first is to query %d",
-                                             found.count, size, found.first));
-}
-
-// As Check, with a function of a query's number.
-template <typename IsWrong>
-absl::Status CheckEach(size_t size, cudaStream_t stream, IsWrong is_wrong) {
-  return Check(size, stream, [&](Wrong* wrong) {
-    CountWrong<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(size, is_wrong, wrong);
-  });
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "tools/bench/device_data.h"
 
-#include <cub/device/device_radix_sort.cuh>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "gpu/cuda_status.h"
 #include "gpu/launch.h"
 #include "gpu/stream.h"
+#include "tools/bench/check_each.cuh"
 #include "tools/bench/key_rule.cuh"
 #include "tools/bench/zipf.h"
 
@@ -25,19 +25,6 @@ __global__ void MakeEntries(KeyRule<Key> rule, Key* keys, RowId* row_ids) {
   ForEachIndex(rule.entries(), [=](size_t i) {
     keys[i] = rule.KeyOf(static_cast<RowId>(i));
     row_ids[i] = static_cast<RowId>(i);
-  });
-}
-
-// Counts what is not in (key, row id) order, or not an entry of the rule.
-template <typename Key>
-__global__ void CountUnsorted(KeyRule<Key> rule, const Key* keys, const RowId* row_ids,
-                              unsigned long long* wrong) {
-  ForEachIndex(rule.entries(), [=](size_t i) {
-    const bool follows =
-        i == 0 || keys[i - 1] < keys[i] || (keys[i - 1] == keys[i] && row_ids[i - 1] < row_ids[i]);
-    if (!follows || row_ids[i] >= rule.entries() || keys[i] != rule.KeyOf(row_ids[i])) {
-      atomicAdd(wrong, 1ull);
-    }
   });
 }
 
@@ -68,6 +55,18 @@ __global__ void CutRanges(const Key* keys, size_t n, size_t hits, Key* lower, Ke
   });
 }
 
+// Whether a run holds the rule's entries in (key, row id) order.
+template <typename Key>
+absl::Status CheckRun(KeyRule<Key> rule, const gpu::DeviceRun<Key>& run, cudaStream_t stream) {
+  const Key* keys = run.keys.data();
+  const RowId* row_ids = run.row_ids.data();
+  return CheckEach(run.size(), stream, [=] __device__(size_t i) {
+    const bool follows =
+        i == 0 || keys[i - 1] < keys[i] || (keys[i - 1] == keys[i] && row_ids[i - 1] < row_ids[i]);
+    return !follows || row_ids[i] >= rule.entries() || keys[i] != rule.KeyOf(row_ids[i]);
+  });
+}
+
 template <typename Key>
 absl::StatusOr<EntrySet<Key>> NewEntries(KeySet set, int log2_n, cudaStream_t stream) {
   const KeyRule<Key> rule{set, log2_n};
@@ -80,18 +79,7 @@ absl::StatusOr<EntrySet<Key>> NewEntries(KeySet set, int log2_n, cudaStream_t st
   CAIRN_RETURN_IF_LAUNCH_FAILED("MakeEntries");
   auto run = gpu::SortToRun(keys->data(), row_ids->data(), n, stream);
   if (!run.ok()) return run.status();
-  absl::StatusOr<DeviceBuffer<unsigned long long>> wrong =
-      DeviceBuffer<unsigned long long>::Allocate(1, stream);
-  if (!wrong.ok()) return wrong.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(wrong->data(), 0, wrong->bytes(), stream));
-  CountUnsorted<<<SimpleBlocks(n), kSimpleThreads, 0, stream>>>(rule, run->keys.data(),
-                                                                run->row_ids.data(), wrong->data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("CountUnsorted");
-  unsigned long long count = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemcpyAsync(&count, wrong->data(), wrong->bytes(), cudaMemcpyDeviceToHost, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  if (count != 0) return absl::InternalError(absl::StrFormat("%d entries are not sorted", count));
+  if (absl::Status s = CheckRun(rule, *run, stream); !s.ok()) return s;
   keys->SetStream(nullptr), row_ids->SetStream(nullptr);
   run->keys.SetStream(nullptr), run->row_ids.SetStream(nullptr);
   return EntrySet<Key>{set, log2_n, *std::move(keys), *std::move(row_ids), *std::move(run)};

@@ -75,7 +75,7 @@ inline constexpr size_t kDeviceQueries = size_t{1} << 27;
 
 // Each gives what it gave before, if it was asked for the same last time; else the old one is freed
 // first. So benchmarks of one data set should follow each other, and within it those of one index.
-// 10 <= log2_n <= 31.
+// 10 <= log2_n <= 30.
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const EntrySet<Key>>> GetEntries(KeySet set, int log2_n);
 template <typename Key>

@@ -1,0 +1,233 @@
+#include "gpu/host_batch.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "cpu_fast/batch_threads.h"
+#include "gpu/cuda_status.h"
+#include "gpu/device_memory.h"
+
+namespace cairn::gpu {
+namespace {
+
+constexpr size_t kMostColumns = 4;
+constexpr size_t kSlots = QueryContext::kStreams;
+
+// Where the columns of `count` queries lie in one block of memory: inputs, then outputs.
+class Layout {
+ public:
+  Layout(const HostBatch& batch, size_t count) {
+    constexpr size_t kAlignment = 256;
+    const auto add = [&](const HostColumn& column) {
+      offsets_[columns_++] = bytes_;
+      bytes_ += (count * column.element_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    };
+    for (const HostColumn& column : batch.inputs) add(column);
+    for (const HostColumn& column : batch.outputs) add(column);
+  }
+  size_t bytes() const { return bytes_; }
+  std::array<void*, kMostColumns> Columns(char* block) const {
+    std::array<void*, kMostColumns> columns{};
+    for (size_t i = 0; i < columns_; ++i) columns[i] = block + offsets_[i];
+    return columns;
+  }
+
+ private:
+  std::array<size_t, kMostColumns> offsets_{};
+  size_t columns_ = 0;
+  size_t bytes_ = 0;
+};
+
+void Fill(const HostBatch& batch, size_t input, size_t first, size_t count, void* to) {
+  const HostColumn& column = batch.inputs[input];
+  if (column.data == nullptr) {
+    batch.fill(input, first, count, to);
+    return;
+  }
+  CopyOnHost(to, static_cast<const char*>(column.data) + first * column.element_bytes,
+             count * column.element_bytes);
+}
+
+// The kernel reads and writes pinned memory of the host.
+absl::Status RunZeroCopy(const HostBatch& batch, QueryContext& context) {
+  const Layout layout(batch, batch.size);
+  absl::StatusOr<char*> pinned = context.Pinned(layout.bytes());
+  if (!pinned.ok()) return pinned.status();
+  const std::array<void*, kMostColumns> columns = layout.Columns(*pinned);
+  void* const* const out = columns.data() + batch.inputs.size();
+  for (size_t i = 0; i < batch.inputs.size(); ++i) Fill(batch, i, 0, batch.size, columns[i]);
+  absl::Status status = batch.search(columns.data(), out, batch.size, context.stream(0));
+  status.Update(context.Wait(0));
+  if (!status.ok()) return status;
+  for (size_t i = 0; i < batch.outputs.size(); ++i) {
+    CopyOnHost(batch.outputs[i].data, out[i], batch.size * batch.outputs[i].element_bytes);
+  }
+  return absl::OkStatus();
+}
+
+// Whether the device's copy engines reach the memory as it is.
+bool IsPinned(const void* memory) {
+  cudaPointerAttributes attributes;
+  if (memory == nullptr || cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  return attributes.type == cudaMemoryTypeHost;
+}
+
+// Chunks take turns on the streams, each with memory of the device for one chunk, and with pinned
+// memory for the columns that the caller has in ordinary memory.
+class ChunkedRun {
+ public:
+  ChunkedRun(const HostBatch& batch, const HostBatchPolicy& policy, QueryContext& context)
+      : batch_(batch),
+        context_(context),
+        staged_(Staged(batch)),
+        any_staged_(std::find(staged_.begin(), staged_.end(), true) != staged_.end()),
+        chunk_(ChunkSize(batch.size, policy, any_staged_ ? policy.staged_chunk : policy.chunk)),
+        layout_(batch, chunk_) {}
+
+  absl::Status Run() {
+    absl::Status status = Enqueue();
+    // What the streams still do uses memory that ends with this.
+    if (!status.ok()) (void)context_.WaitForAll();
+    return status;
+  }
+
+ private:
+  // Whole cache lines of any column.
+  static size_t ChunkSize(size_t queries, const HostBatchPolicy& policy, size_t most) {
+    constexpr size_t kMultiple = 64;
+    const size_t wanted = std::min(std::max(queries / policy.chunks, policy.most_zero_copy), most);
+    return (wanted + kMultiple - 1) / kMultiple * kMultiple;
+  }
+
+  static std::array<bool, kMostColumns> Staged(const HostBatch& batch) {
+    std::array<bool, kMostColumns> staged{};
+    size_t columns = 0;
+    for (const HostColumn& column : batch.inputs) staged[columns++] = !IsPinned(column.data);
+    for (const HostColumn& column : batch.outputs) staged[columns++] = !IsPinned(column.data);
+    return staged;
+  }
+
+  absl::Status Enqueue() {
+    const size_t chunks = (batch_.size + chunk_ - 1) / chunk_;
+    const size_t slots = std::min(chunks, kSlots);
+    if (any_staged_) {
+      absl::StatusOr<char*> pinned = context_.Pinned(slots * layout_.bytes());
+      if (!pinned.ok()) return pinned.status();
+      pinned_ = *pinned;
+    }
+    for (size_t slot = 0; slot < slots; ++slot) {
+      absl::StatusOr<DeviceBuffer<char>> memory =
+          DeviceBuffer<char>::Allocate(layout_.bytes(), context_.stream(static_cast<int>(slot)));
+      if (!memory.ok()) return memory.status();
+      memory_[slot] = *std::move(memory);
+    }
+    for (size_t chunk = 0; chunk < chunks; ++chunk) {
+      if (chunk >= slots && any_staged_) {
+        if (absl::Status s = Finish(chunk - slots); !s.ok()) return s;
+      }
+      if (absl::Status s = Start(chunk); !s.ok()) return s;
+    }
+    for (size_t chunk = chunks - slots; chunk < chunks; ++chunk) {
+      if (absl::Status s = Finish(chunk); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  size_t CountOf(size_t chunk) const { return std::min(chunk_, batch_.size - chunk * chunk_); }
+  std::array<void*, kMostColumns> StagingOf(size_t chunk) const {
+    return layout_.Columns(pinned_ + chunk % kSlots * layout_.bytes());
+  }
+  // Where the chunk's elements of a column of the caller's are.
+  static char* Part(const HostColumn& column, size_t first) {
+    return static_cast<char*>(column.data) + first * column.element_bytes;
+  }
+
+  // Enqueues a chunk: its inputs' way to the device, the search, its outputs' way back.
+  absl::Status Start(size_t chunk) {
+    const cudaStream_t stream = context_.stream(static_cast<int>(chunk % kSlots));
+    const size_t first = chunk * chunk_, count = CountOf(chunk), inputs = batch_.inputs.size();
+    const auto columns = layout_.Columns(memory_[chunk % kSlots].data());
+    const auto staging = StagingOf(chunk);
+    for (size_t i = 0; i < inputs; ++i) {
+      const void* from = staging[i];
+      if (staged_[i]) {
+        Fill(batch_, i, first, count, staging[i]);
+      } else {
+        from = Part(batch_.inputs[i], first);
+      }
+      CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(columns[i], from,
+                                                 count * batch_.inputs[i].element_bytes,
+                                                 cudaMemcpyHostToDevice, stream));
+    }
+    if (absl::Status s = batch_.search(columns.data(), columns.data() + inputs, count, stream);
+        !s.ok()) {
+      return s;
+    }
+    for (size_t i = 0; i < batch_.outputs.size(); ++i) {
+      const HostColumn& column = batch_.outputs[i];
+      void* const to = staged_[inputs + i] ? staging[inputs + i] : Part(column, first);
+      CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(
+          to, columns[inputs + i], count * column.element_bytes, cudaMemcpyDeviceToHost, stream));
+    }
+    return absl::OkStatus();
+  }
+
+  // Waits for a chunk and brings its outputs to the caller.
+  absl::Status Finish(size_t chunk) {
+    if (absl::Status s = context_.Wait(static_cast<int>(chunk % kSlots)); !s.ok()) return s;
+    const auto staging = StagingOf(chunk);
+    for (size_t i = 0; i < batch_.outputs.size(); ++i) {
+      if (!staged_[batch_.inputs.size() + i]) continue;
+      CopyOnHost(Part(batch_.outputs[i], chunk * chunk_), staging[batch_.inputs.size() + i],
+                 CountOf(chunk) * batch_.outputs[i].element_bytes);
+    }
+    return absl::OkStatus();
+  }
+
+  const HostBatch& batch_;
+  QueryContext& context_;
+  const std::array<bool, kMostColumns> staged_;
+  const bool any_staged_;
+  const size_t chunk_;
+  const Layout layout_;
+  char* pinned_ = nullptr;
+  std::array<DeviceBuffer<char>, kSlots> memory_;
+};
+
+}  // namespace
+
+absl::Status RunHostBatch(const HostBatch& batch, const HostBatchPolicy& policy,
+                          QueryContext& context) {
+  if (batch.size == 0) return absl::OkStatus();
+  const OnDevice on_device(context.device());
+  if (batch.size <= policy.most_zero_copy) return RunZeroCopy(batch, context);
+  return ChunkedRun(batch, policy, context).Run();
+}
+
+void CopyOnHost(void* to, const void* from, size_t bytes) {
+  constexpr size_t kPartBytes = size_t{256} << 10;  // a smaller part is not worth waking a thread
+  const size_t parts = std::min<size_t>(bytes / kPartBytes, 8);
+  const auto copy = [&](size_t begin, size_t end) {
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                end - begin);
+  };
+  if (parts < 2) {
+    if (bytes > 0) copy(0, bytes);
+    return;
+  }
+  try {
+    RunOnBatchThreads(parts, [&](size_t part) {
+      copy(bytes / parts * part, part + 1 == parts ? bytes : bytes / parts * (part + 1));
+    });
+  } catch (const std::bad_alloc&) {
+    copy(0, bytes);
+  }
+}
+
+}  // namespace cairn::gpu

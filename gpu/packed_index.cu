@@ -1,0 +1,190 @@
+#include "gpu/packed_index.h"
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "gpu/cuda_status.h"
+#include "gpu/leaf_packing.h"
+#include "gpu/packed_rows.h"
+#include "gpu/packed_search.h"
+#include "gpu/rank_bitmap.h"
+
+namespace cairn::gpu {
+namespace {
+
+// Keys of a bitmap's cell, on average: the fewer, the fuller are leaves; the more, the smaller is
+// the bitmap, which is to stay in the second-level cache.
+constexpr double kLightLoad = 1.25, kHeavyLoad = 2.5;
+constexpr size_t kLightBitmapBytes = size_t{12} << 20;
+
+// A bitmap suits keys if nearly all of them are in the leaves that it finds.
+constexpr double kMostChained = 0.03;
+constexpr size_t kLongestChain = 4;
+
+template <typename Key>
+class PackedIndex : public DeviceIndex {
+ public:
+  PackedIndex(size_t size, int device)
+      : DeviceIndex(std::is_same_v<Key, uint32_t> ? KeyKind::kU32 : KeyKind::kU64, size, device) {}
+
+  absl::Status Build(DeviceRun<Key> run, const PackedIndexOptions& options, cudaStream_t stream);
+
+  std::string description() const override {
+    return absl::StrFormat("gpu:packed,directory=%s,bits=%d",
+                           bitmap_.has_value() ? "bitmap" : "tree", view_.bits);
+  }
+  uint64_t memory_bytes() const override {
+    return leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() + samples_.bytes() +
+           (bitmap_.has_value() ? bitmap_->memory_bytes() : 0);
+  }
+
+ private:
+  // Cuts leaves under a bitmap, into *cut; false where the keys do not suit one.
+  absl::StatusOr<bool> CutUnderBitmap(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
+                                      int bits, LeafCut* cut, cudaStream_t stream);
+  absl::Status Search(PointQuery query, DeviceKeys keys, void* results,
+                      DeviceStream stream) const override;
+  absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
+                          uint64_t rows, Order order, RowId* row_ids,
+                          DeviceStream stream) const override;
+
+  PackedView view_;
+  DeviceBuffer<Leaf> leaves_;
+  std::optional<RankBitmap<Key>> bitmap_;
+  DeviceBuffer<uint32_t> samples_;      // SampleLeaves; where keys do not repeat
+  DeviceBuffer<Position> first_entry_;  // DistinctKeys, where keys repeat
+  DeviceBuffer<RowId> row_ids_;         // likewise
+};
+
+template <typename Key>
+absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& keys,
+                                                      const KeySurvey<Key>& survey, int bits,
+                                                      LeafCut* cut, cudaStream_t stream) {
+  const size_t size = keys.size();
+  // A node for every 96 cells, were all regions alike, and one a region.
+  const double light_bytes = static_cast<double>(size) / kLightLoad * 2 / RankNode::kCells * 16;
+  const double load =
+      light_bytes <= static_cast<double>(kLightBitmapBytes) ? kLightLoad : kHeavyLoad;
+  const size_t most_nodes = RankBitmapView<Key>::kRegions + size / 32;
+  absl::StatusOr<RankBitmap<Key>> bitmap =
+      RankBitmap<Key>::Plan(keys.keys.data(), size, survey, bits, load, most_nodes, stream);
+  if (!bitmap.ok()) return bitmap.status();
+  if (!bitmap->planned()) return false;
+  const absl::StatusOr<KeyMarks> marks = bitmap->Mark(keys.keys.data(), size, stream);
+  if (!marks.ok()) return marks.status();
+  absl::StatusOr<LeafCut> leaves = CutLeaves(keys.keys.data(), size, bits, *marks, stream);
+  if (!leaves.ok()) return leaves.status();
+  if (leaves->longest_chain > kLongestChain ||
+      static_cast<double>(leaves->chained_keys) > kMostChained * static_cast<double>(size) + 16) {
+    return false;
+  }
+  if (absl::Status s = bitmap->SetLeaves(keys.keys.data(), size, *leaves, stream); !s.ok()) {
+    return s;
+  }
+  bitmap_ = *std::move(bitmap);
+  *cut = *std::move(leaves);
+  return true;
+}
+
+template <typename Key>
+absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOptions& options,
+                                     cudaStream_t stream) {
+  constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
+  if (options.bits < 0 || options.bits > kKeyBits || options.bits % 16 != 0 ||
+      (options.bits == 48 && kKeyBits == 32)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("leaves of %d bits for keys of %d bits", options.bits, kKeyBits));
+  }
+  view_.bits = options.bits != 0 ? options.bits : kKeyBits;
+  if (run.size() == 0) return absl::OkStatus();
+  absl::StatusOr<DistinctKeys<Key>> distinct = FindDistinctKeys(std::move(run), stream);
+  if (!distinct.ok()) return distinct.status();
+  const size_t keys = distinct->size();
+  const absl::StatusOr<KeySurvey<Key>> survey = SurveyKeys(distinct->keys.data(), keys, stream);
+  if (!survey.ok()) return survey.status();
+  if (options.bits == 0) view_.bits = survey->BestBits(keys);
+
+  LeafCut cut;
+  if (options.directory != LeafDirectory::kTree) {
+    const absl::StatusOr<bool> suits = CutUnderBitmap(*distinct, *survey, view_.bits, &cut, stream);
+    if (!suits.ok()) return suits.status();
+    if (!*suits && options.directory == LeafDirectory::kBitmap) {
+      return absl::FailedPreconditionError("the keys are too uneven for a rank bitmap");
+    }
+  }
+  if (!bitmap_.has_value()) return absl::UnimplementedError("tree directory");
+
+  absl::StatusOr<DeviceBuffer<Leaf>> leaves = FillLeaves(*distinct, cut, stream);
+  if (!leaves.ok()) return leaves.status();
+  leaves_ = *std::move(leaves);
+  view_.links = cut.linked.size() != 0;
+  view_.distinct = static_cast<Position>(keys);
+  view_.leaves = leaves_.data();
+  if (distinct->repeats()) {
+    first_entry_ = std::move(distinct->first_entry);
+    row_ids_ = std::move(distinct->row_ids);
+    view_.first_entry = first_entry_.data();
+  } else {
+    absl::StatusOr<DeviceBuffer<uint32_t>> samples = SampleLeaves(cut, keys, stream);
+    if (!samples.ok()) return samples.status();
+    samples_ = *std::move(samples);
+  }
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  leaves_.SetStream(nullptr);
+  samples_.SetStream(nullptr);
+  first_entry_.SetStream(nullptr);
+  row_ids_.SetStream(nullptr);
+  bitmap_->Detach();
+  return absl::OkStatus();
+}
+
+template <typename Key>
+absl::Status PackedIndex<Key>::Search(PointQuery query, DeviceKeys keys, void* results,
+                                      DeviceStream stream) const {
+  if (size() == 0) {
+    const bool row = query == PointQuery::kFindFirst;
+    const size_t bytes = keys.size() * (query == PointQuery::kContains ? 1 : 4);
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(results, row ? 0xff : 0, bytes, stream));
+    return absl::OkStatus();
+  }
+  const PackedAnswer answer = query == PointQuery::kFindFirst  ? PackedAnswer::kRow
+                              : query == PointQuery::kContains ? PackedAnswer::kFound
+                                                               : PackedAnswer::kPosition;
+  const Key add = query == PointQuery::kUpperBound ? 1 : 0;
+  const PackedBatch<Key> batch = {static_cast<const Key*>(keys.data()), keys.size(), add, results};
+  return SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream);
+}
+
+template <typename Key>
+absl::Status PackedIndex<Key>::GatherRows(const Position* begin, const uint64_t* offsets,
+                                          size_t queries, uint64_t rows, Order order,
+                                          RowId* row_ids, DeviceStream stream) const {
+  if (view_.first_entry != nullptr) return absl::UnimplementedError("rows of repeated keys");
+  return CopyRowsFromLeaves(view_, samples_.data(), begin, offsets, queries, rows, order, row_ids,
+                            stream);
+}
+
+}  // namespace
+
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<Key> run,
+                                                              const PackedIndexOptions& options,
+                                                              cudaStream_t stream) {
+  int device = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  auto index = std::make_unique<PackedIndex<Key>>(run.size(), device);
+  if (absl::Status s = index->Build(std::move(run), options, stream); !s.ok()) return s;
+  return std::unique_ptr<DeviceIndex>(std::move(index));
+}
+
+template absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<uint32_t>,
+                                                                       const PackedIndexOptions&,
+                                                                       cudaStream_t);
+template absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<uint64_t>,
+                                                                       const PackedIndexOptions&,
+                                                                       cudaStream_t);
+
+}  // namespace cairn::gpu

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/query.h"
+#include "cairn/types.h"
+#include "gpu/device_memory.h"
+#include "gpu/leaf_packing.h"
+#include "gpu/packed_search.h"
+
+// The row ids of positions, out of packed leaves.
+
+namespace cairn::gpu {
+
+// Positions for each of which the leaf is known that holds it.
+inline constexpr size_t kLeafSample = 128;
+
+// samples[i] is the primary leaf whose keys position i * kLeafSample is among; the last element is
+// the last leaf.
+absl::StatusOr<DeviceBuffer<uint32_t>> SampleLeaves(const LeafCut& cut, size_t size,
+                                                    cudaStream_t stream);
+
+// DeviceIndex::CopyRows, where there are rows, for leaves of distinct keys.
+absl::Status CopyRowsFromLeaves(const PackedView& view, const uint32_t* samples,
+                                const Position* begin, const uint64_t* offsets, size_t queries,
+                                uint64_t rows, Order order, RowId* row_ids, cudaStream_t stream);
+
+}  // namespace cairn::gpu

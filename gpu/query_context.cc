@@ -1,0 +1,122 @@
+#include "gpu/query_context.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "gpu/cuda_status.h"
+
+namespace cairn::gpu {
+namespace {
+
+// Of pinned memory, and of positions: enough for a small batch of anything.
+constexpr size_t kLeastPinnedBytes = size_t{1} << 20;
+constexpr size_t kLeastPositions = size_t{1} << 14;
+constexpr size_t kMostDevices = 64;
+
+// The contexts of one device that no thread holds; the last one returned goes out first.
+struct IdleContexts {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<QueryContext>> contexts;
+};
+
+// Never destroyed: at the end of the process CUDA may be gone before it.
+IdleContexts& IdleOf(int device) {
+  static auto& all = *new std::array<IdleContexts, kMostDevices>;
+  return all[static_cast<size_t>(device)];
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<QueryContext>> QueryContext::Create() {
+  std::unique_ptr<QueryContext> context(new (std::nothrow) QueryContext);
+  if (context == nullptr) return absl::ResourceExhaustedError("no memory for a query context");
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&context->device_));
+  for (std::optional<Stream>& stream : context->streams_) {
+    absl::StatusOr<Stream> created = Stream::Create();
+    if (!created.ok()) return created.status();
+    stream = *std::move(created);
+  }
+  return context;
+}
+
+QueryContext::~QueryContext() {
+  const OnDevice on_device(device_);
+  if (pinned_ != nullptr) (void)cudaFreeHost(pinned_);
+}
+
+absl::Status QueryContext::WaitForAll() const {
+  absl::Status status;
+  for (int i = 0; i < kStreams; ++i) status.Update(Wait(i));
+  return status;
+}
+
+absl::StatusOr<char*> QueryContext::Pinned(size_t bytes) {
+  if (bytes <= pinned_bytes_) return pinned_;
+  bytes = std::max(bytes, kLeastPinnedBytes);
+  if (pinned_ != nullptr) (void)cudaFreeHost(std::exchange(pinned_, nullptr));
+  pinned_bytes_ = 0;
+  void* memory = nullptr;
+  const cudaError_t error =
+      cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("host memory: no room for %d bytes of pinned memory", bytes));
+  }
+  CAIRN_RETURN_IF_CUDA_FAILS(error);
+  pinned_ = static_cast<char*>(memory);
+  pinned_bytes_ = bytes;
+  return pinned_;
+}
+
+absl::StatusOr<Position*> QueryContext::Positions(size_t size) {
+  if (size <= positions_size_) return positions_.get();
+  size = std::max(size, kLeastPositions);
+  positions_size_ = 0;
+  positions_.reset();
+  positions_.reset(new (std::nothrow) Position[size]);
+  if (positions_ == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("host memory: no room for %d positions", size));
+  }
+  positions_size_ = size;
+  return positions_.get();
+}
+
+absl::StatusOr<QueryContextLease> QueryContextLease::Acquire(int device) {
+  IdleContexts& idle = IdleOf(device);
+  {
+    const std::lock_guard<std::mutex> lock(idle.mutex);
+    if (!idle.contexts.empty()) {
+      QueryContextLease lease(std::move(idle.contexts.back()));
+      idle.contexts.pop_back();
+      return lease;
+    }
+  }
+  const OnDevice on_device(device);
+  absl::StatusOr<std::unique_ptr<QueryContext>> context = QueryContext::Create();
+  if (!context.ok()) return context.status();
+  return QueryContextLease(*std::move(context));
+}
+
+QueryContextLease::~QueryContextLease() {
+  if (context_ == nullptr) return;
+  IdleContexts& idle = IdleOf(context_->device());
+  const std::lock_guard<std::mutex> lock(idle.mutex);
+  try {
+    idle.contexts.push_back(std::move(context_));
+  } catch (const std::bad_alloc&) {  // it is freed then
+  }
+}
+
+void FreeIdleQueryContexts(int device) {
+  std::vector<std::unique_ptr<QueryContext>> contexts;
+  IdleContexts& idle = IdleOf(device);
+  const std::lock_guard<std::mutex> lock(idle.mutex);
+  contexts.swap(idle.contexts);
+}
+
+}  // namespace cairn::gpu

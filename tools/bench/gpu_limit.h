@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+
+// What a GPU's memory gives, beside which the structures are shown. Each is the median of
+// device_bench.h, is measured once a process for its arguments, and waits.
+namespace cairn::bench {
+
+// Seconds that `queries` independent random reads of 64-byte lines among `bytes` of memory take,
+// four lanes a line, each with a query of 4 bytes read and a result of 4 bytes written: the bound
+// of every search over as much. The best of the ways that Limit/gpu/random_read_64B lists. `bytes`
+// is rounded down to MiB, and at least one.
+absl::StatusOr<double> RandomReadSeconds(size_t bytes, size_t queries, cudaStream_t stream);
+
+// Seconds that cub::DeviceRadixSort::SortPairs takes for 2^log2_n random pairs of a key and a row
+// id, from unsorted to sorted arrays: the bound of every build.
+template <typename Key>
+absl::StatusOr<double> SortPairsSeconds(int log2_n, cudaStream_t stream);
+
+}  // namespace cairn::bench

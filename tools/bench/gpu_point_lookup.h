@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tools/bench/device_data.h"
+
+namespace cairn::bench {
+
+// What a batch of point queries is answered with.
+enum class DeviceAnswer : uint8_t {
+  kRowId,     // FindFirst
+  kPosition,  // LowerBound
+  kContains,  // Contains
+  kFindAll,   // PlanScan and CopyRows, of 2^24 keys, with the wait for the rows' number
+};
+
+// One benchmark PointLookup/<index>/<key>/n:<log2 n>/<answer>[/<key set>][/<query mix>].
+struct DeviceLookup {
+  std::string index;  // a factory string gpu:…, or baseline:…
+  int log2_n;
+  DeviceAnswer answer = DeviceAnswer::kRowId;
+  KeySet set = KeySet::kUniform;
+  QueryMix mix = QueryMix::kHits;
+};
+
+// Registers it, for uint32_t or uint64_t keys, if there is a device. From RegisterInMain.
+template <typename Key>
+void RegisterDeviceLookup(const DeviceLookup& lookup);
+
+}  // namespace cairn::bench
