@@ -10,13 +10,11 @@
 #include "gpu/b_plus_tree_rows.h"
 #include "gpu/b_plus_tree_update.h"
 #include "gpu/cuda_status.h"
+#include "gpu/entry_index.h"
 #include "gpu/stream.h"
 
 namespace cairn::gpu {
 namespace {
-
-template <typename Key>
-constexpr KeyKind kKindOf = std::is_same_v<Key, uint32_t> ? KeyKind::kU32 : KeyKind::kU64;
 
 // Keys a page is created with: at least half of what it holds.
 int KeysOfFill(const BPlusTreeOptions& options) {
@@ -26,9 +24,8 @@ int KeysOfFill(const BPlusTreeOptions& options) {
 
 absl::Status CheckMostEntries(size_t entries, size_t more) {
   if (more <= kMaxEntries && entries + more <= kMaxEntries) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%d and %d entries, more than the %d that an index takes", entries, more,
-                      kMaxEntries));
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%d and %d entries, more than the %d that an index takes", entries, more, kMaxEntries));
 }
 
 // Pages over the first `size` entries of a run, when they are done.
@@ -49,9 +46,8 @@ absl::StatusOr<BPlusTreePages<Key>> CreateAndWait(const DeviceRun<Key>& run, siz
 
 absl::StatusOr<BPlusTreeOptions> BPlusTreeOptions::Take(FactoryString* factory) {
   BPlusTreeOptions options;
-  const absl::StatusOr<int> order =
-      factory->TakeNumber("order", BPlusTreeLayout::kLeastOrder, BPlusTreeLayout::kGreatestOrder,
-                          options.order);
+  const absl::StatusOr<int> order = factory->TakeNumber(
+      "order", BPlusTreeLayout::kLeastOrder, BPlusTreeLayout::kGreatestOrder, options.order);
   if (!order.ok()) return order.status();
   options.order = *order;
   if (!BPlusTreeLayout::IsOrder(*order)) return factory->Bad("order= takes 8, 16, 32 or 64");
@@ -77,7 +73,7 @@ absl::StatusOr<BPlusTreeOptions> BPlusTreeOptions::Take(FactoryString* factory) 
 
 template <typename Key>
 BPlusTree<Key>::BPlusTree(BPlusTreeOptions options, int device, BPlusTreePages<Key> pages)
-    : DeviceIndex(kKindOf<Key>, pages.entries(), device),
+    : DeviceIndex(KindOf<Key>(), pages.entries(), device),
       options_(options),
       pages_(std::move(pages)) {}
 
@@ -118,7 +114,8 @@ absl::Status BPlusTree<Key>::BulkInsert(const Key* keys, const RowId* row_ids, s
   const absl::StatusOr<MergedRun<Key>> merged =
       MergeRuns(*std::move(old), *std::move(added), duplicates, stream);
   if (!merged.ok()) return merged.status();
-  absl::StatusOr<BPlusTreePages<Key>> pages = CreateAndWait(merged->entries, merged->size, options_, stream);
+  absl::StatusOr<BPlusTreePages<Key>> pages =
+      CreateAndWait(merged->entries, merged->size, options_, stream);
   if (!pages.ok()) return pages.status();
   pages_ = *std::move(pages);
   SetSize(pages_.entries());

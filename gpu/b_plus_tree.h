@@ -18,8 +18,8 @@
 namespace cairn::gpu {
 
 struct BPlusTreeOptions {
-  int order = 16;         // keys a page holds: BPlusTreeLayout::IsOrder
-  double fill = 1;        // how much of a page is filled at creation, 0.5 to 1
+  int order = 16;   // keys a page holds: BPlusTreeLayout::IsOrder
+  double fill = 1;  // how much of a page is filled at creation, 0.5 to 1
   BPlusTreeMethod method = BPlusTreeMethod::kCombined;
 
   // Takes order=, fill= and method=. InvalidArgument where they are none.
@@ -34,9 +34,9 @@ enum class Duplicates : uint8_t {
 
 // A B+-tree on the device: Kaczmarek, "B+-Tree Optimized for GPGPU" (2012).
 //
-// Thread safety: as a DeviceIndex between updates. An update (BulkInsert, Insert) excludes all other
-// calls, from any thread, from its beginning until it returns; and work that was enqueued before on
-// other streams must be done. Updates wait for their stream.
+// Thread safety: as a DeviceIndex between updates. An update (BulkInsert, Insert) excludes all
+// other calls, from any thread, from its beginning until it returns; and work that was enqueued
+// before on other streams must be done. Updates wait for their stream.
 //
 // Invariants: every page but the root is at least half full. Entries are in (key, row id) order.
 template <typename Key>
@@ -54,8 +54,8 @@ class BPlusTree final : public DeviceIndex {
   // tree, and creating all pages anew (section 2.2, bulk insert). No equal pairs are left, not even
   // such as were there before. The tree is unchanged on errors: ResourceExhausted; InvalidArgument
   // where it would hold more than kMaxEntries.
-  absl::Status BulkInsert(const Key* keys, const RowId* row_ids, size_t size,
-                          Duplicates duplicates, cudaStream_t stream);
+  absl::Status BulkInsert(const Key* keys, const RowId* row_ids, size_t size, Duplicates duplicates,
+                          cudaStream_t stream);
 
   // Adds a few entries in device memory one by one, in their order, splitting full pages up the
   // path that the search took (section 2.2, single insert); pairs that are there already are left

@@ -29,7 +29,7 @@ void __device__ SetResult(PointQuery query, void* results, size_t i, uint32_t an
 __global__ void AnswerAsBehindAll(PointQuery query, uint32_t entries, void* results, size_t size) {
   ForEachIndex(size, [=](size_t i) {
     SetResult(query, results, i,
-              query == PointQuery::kFindFirst ? kNoRow
+              query == PointQuery::kFindFirst  ? kNoRow
               : query == PointQuery::kContains ? 0
                                                : entries);
   });
@@ -109,8 +109,8 @@ absl::Status SearchAllLeaves(const BPlusTreePages<Key>& pages, PointQuery query,
     const size_t chunks = (keys.size() + kQueriesAtOnce - 1) / kQueriesAtOnce;
     const dim3 blocks(static_cast<unsigned>(SimpleBlocks(pages.leaves.size())),
                       static_cast<unsigned>(std::min<size_t>(chunks, 64)));
-    CompareAll<<<blocks, kThreads, 0, stream>>>(
-        view, query, static_cast<const Key*>(keys.data()), keys.size(), results);
+    CompareAll<<<blocks, kThreads, 0, stream>>>(view, query, static_cast<const Key*>(keys.data()),
+                                                keys.size(), results);
     CAIRN_RETURN_IF_LAUNCH_FAILED("CompareAll");
     return absl::OkStatus();
   });

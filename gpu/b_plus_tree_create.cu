@@ -25,7 +25,8 @@ __global__ void CreateLeaves(const __grid_constant__ BPlusTreeLayout layout, int
 }
 
 // All levels together: a separator is an entry's key, whose number arithmetic tells. Pages need no
-// repair afterwards, since it tells too how the two rightmost pages of each level share their items.
+// repair afterwards, since it tells too how the two rightmost pages of each level share their
+// items.
 template <typename Key>
 __global__ void CreateInnerPages(const __grid_constant__ BPlusTreeLayout layout, int order_bits,
                                  const Key* keys, Key* inner) {
@@ -64,15 +65,15 @@ absl::StatusOr<BPlusTreePages<Key>> CreatePages(const Key* keys, const RowId* ro
   const size_t slots = layout.leaves() * order;
   absl::StatusOr<DeviceBuffer<Key>> inner = DeviceBuffer<Key>::Allocate(separators, stream);
   if (!inner.ok()) return inner.status();
-  absl::StatusOr<DeviceBuffer<Key>> leaves = DeviceBuffer<Key>::Allocate(
-      layout.leaves() * LeafStride<Key>(layout.order()), stream);
+  absl::StatusOr<DeviceBuffer<Key>> leaves =
+      DeviceBuffer<Key>::Allocate(layout.leaves() * LeafStride<Key>(layout.order()), stream);
   if (!leaves.ok()) return leaves.status();
   const int bits = std::countr_zero(order);
-  CreateLeaves<<<SimpleBlocks(slots), kSimpleThreads, 0, stream>>>(
-      layout, bits, keys, row_ids, leaves->data());
+  CreateLeaves<<<SimpleBlocks(slots), kSimpleThreads, 0, stream>>>(layout, bits, keys, row_ids,
+                                                                   leaves->data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("CreateLeaves");
-  CreateInnerPages<<<SimpleBlocks(separators), kSimpleThreads, 0, stream>>>(
-      layout, bits, keys, inner->data());
+  CreateInnerPages<<<SimpleBlocks(separators), kSimpleThreads, 0, stream>>>(layout, bits, keys,
+                                                                            inner->data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("CreateInnerPages");
   BPlusTreePages<Key> pages;
   pages.layout = layout;

@@ -74,8 +74,8 @@ class Inserter {
     uint32_t rank = 0;
     for (uint32_t i = 0; i < pages_.order; i += 32) {
       const uint32_t at = i + lane_;
-      const bool less = at < size && (keys[at] < item.key ||
-                                      (keys[at] == item.key && rows[at] < item.row_id));
+      const bool less =
+          at < size && (keys[at] < item.key || (keys[at] == item.key && rows[at] < item.row_id));
       rank += static_cast<uint32_t>(__popc(__ballot_sync(kWhole, less)));
     }
     return rank;
@@ -86,8 +86,8 @@ class Inserter {
     uint32_t page = state_->shape.root;
     for (int level = state_->shape.levels - 1; level > 0; --level) {
       const size_t first = size_t{page} * pages_.order;
-      const uint32_t slot = Rank(pages_.inner + first, pages_.inner_rows + first,
-                                 pages_.inner_sizes[page], item);
+      const uint32_t slot =
+          Rank(pages_.inner + first, pages_.inner_rows + first, pages_.inner_sizes[page], item);
       if (lane_ == 0) {
         state_->page[level] = page;
         state_->slot[level] = slot;
@@ -179,7 +179,8 @@ class Inserter {
     const size_t first = size_t{page} * pages_.order;
     const uint32_t size = pages_.inner_sizes[page];
     const uint32_t* const children = pages_.children + size_t{page} * (pages_.order + 1);
-    for (uint32_t i = lane_; i <= size; i += 32) state_->children[i + (i > at ? 1 : 0)] = children[i];
+    for (uint32_t i = lane_; i <= size; i += 32)
+      state_->children[i + (i > at ? 1 : 0)] = children[i];
     if (lane_ == 0) state_->children[at + 1] = item->right;
     LoadWithItem(pages_.inner + first, pages_.inner_rows + first, size, at, *item);
     if (size < pages_.order) {
@@ -244,14 +245,11 @@ absl::Status InsertOneByOne(BPlusTreePages<Key>* pages, const Key* keys, const R
   if (!shape.ok()) return shape.status();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(shape->data(), &links.shape, sizeof(BPlusTreeShape),
                                              cudaMemcpyHostToDevice, stream));
-  const WritablePages<Key> writable{pages->inner.data(),
-                                    links.inner_rows.data(),
-                                    links.children.data(),
-                                    links.inner_sizes.data(),
-                                    pages->leaves.data(),
-                                    links.leaf_sizes.data(),
-                                    links.next_leaf.data(),
-                                    static_cast<uint32_t>(pages->layout.order())};
+  const WritablePages<Key> writable{
+      pages->inner.data(),    links.inner_rows.data(),
+      links.children.data(),  links.inner_sizes.data(),
+      pages->leaves.data(),   links.leaf_sizes.data(),
+      links.next_leaf.data(), static_cast<uint32_t>(pages->layout.order())};
   InsertEach<<<1, 32, 0, stream>>>(writable, shape->data(), keys, row_ids, size);
   CAIRN_RETURN_IF_LAUNCH_FAILED("InsertEach");
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&links.shape, shape->data(), sizeof(BPlusTreeShape),

@@ -151,8 +151,7 @@ struct Room {
   uint64_t inner, leaves;
 
   Room(const BPlusTreeShape& shape, int order, size_t inserts)
-      : inner(shape.inner_pages +
-              BPlusTreeLayout::SpareInnerPages(order, shape.pages, inserts)),
+      : inner(shape.inner_pages + BPlusTreeLayout::SpareInnerPages(order, shape.pages, inserts)),
         leaves(shape.pages[0] + uint64_t{inserts}) {}
   // A sixteenth more, so that many inserts do not copy the tree as often.
   uint64_t inner_to_allocate() const { return inner + inner / 16; }
@@ -286,8 +285,8 @@ absl::Status LeafCount::Run(const BPlusTreeLinks& links, int order, cudaStream_t
   const BPlusTreeShape& shape = links.shape;
   const uint32_t* level_pages = pages_[0].data();
   uint32_t* const root = shape.levels == 1 ? links.leaf_at.data() : pages_[0].data();
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(root, &shape.root, sizeof(shape.root),
-                                             cudaMemcpyHostToDevice, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cudaMemcpyAsync(root, &shape.root, sizeof(shape.root), cudaMemcpyHostToDevice, stream));
   for (int level = shape.levels - 1; level > 0; --level) {
     const uint32_t pages = shape.pages[level];
     uint32_t* const below = level == 1                        ? links.leaf_at.data()

@@ -1,3 +1,5 @@
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
 #include <thrust/iterator/zip_iterator.h>
 #include <thrust/tuple.h>
 
@@ -24,13 +26,15 @@ struct EntryLess {
   }
 };
 
+// Whether an entry of a run is kept: the first of equal ones.
 template <typename Key>
-struct EntryEqual {
+struct IsFirst {
+  const Key* keys;
+  const RowId* row_ids;
   bool by_key_only;
 
-  __host__ __device__ bool operator()(const Entry<Key>& a, const Entry<Key>& b) const {
-    return thrust::get<0>(a) == thrust::get<0>(b) &&
-           (by_key_only || thrust::get<1>(a) == thrust::get<1>(b));
+  __host__ __device__ bool operator()(size_t i) const {
+    return i == 0 || keys[i - 1] != keys[i] || (!by_key_only && row_ids[i - 1] != row_ids[i]);
   }
 };
 
@@ -72,10 +76,10 @@ absl::StatusOr<MergedRun<Key>> MergeRuns(DeviceRun<Key> old, DeviceRun<Key> adde
   // Where entries compare equal, those of the first run come first.
   absl::Status s = CallWithScratch(
       [&](void* scratch, size_t& bytes) {
-        return cub::DeviceMerge::MergeKeys(
-            scratch, bytes, Entries(added), static_cast<int64_t>(added.size()), Entries(old),
-            static_cast<int64_t>(old.size()), Entries(*merged), EntryLess<Key>{by_key_only},
-            stream);
+        return cub::DeviceMerge::MergeKeys(scratch, bytes, Entries(added),
+                                           static_cast<int64_t>(added.size()), Entries(old),
+                                           static_cast<int64_t>(old.size()), Entries(*merged),
+                                           EntryLess<Key>{by_key_only}, stream);
       },
       stream);
   if (!s.ok()) return s;
@@ -87,9 +91,11 @@ absl::StatusOr<MergedRun<Key>> MergeRuns(DeviceRun<Key> old, DeviceRun<Key> adde
   if (!count.ok()) return count.status();
   s = CallWithScratch(
       [&](void* scratch, size_t& bytes) {
-        return cub::DeviceSelect::Unique(scratch, bytes, Entries(*merged), Entries(*unique),
-                                         count->data(), static_cast<int64_t>(size),
-                                         EntryEqual<Key>{by_key_only}, stream);
+        const IsFirst<Key> is_first{merged->keys.data(), merged->row_ids.data(), by_key_only};
+        return cub::DeviceSelect::Flagged(
+            scratch, bytes, Entries(*merged),
+            thrust::make_transform_iterator(thrust::make_counting_iterator(size_t{0}), is_first),
+            Entries(*unique), count->data(), static_cast<int64_t>(size), stream);
       },
       stream);
   if (!s.ok()) return s;

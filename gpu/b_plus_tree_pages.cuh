@@ -108,14 +108,10 @@ PackedPages<Key> ViewPacked(const BPlusTreePages<Key>& pages) {
 template <typename Key>
 LinkedPages<Key> ViewLinked(const BPlusTreePages<Key>& pages) {
   const BPlusTreeLinks& links = *pages.links;
-  return {ViewMemory(pages),
-          links.shape,
-          links.children.data(),
-          links.leaf_sizes.data(),
-          links.next_leaf.data(),
-          links.first_positions.data(),
-          links.leaf_at.data(),
-          links.ordinal_at.data()};
+  return {ViewMemory(pages),      links.shape,
+          links.children.data(),  links.leaf_sizes.data(),
+          links.next_leaf.data(), links.first_positions.data(),
+          links.leaf_at.data(),   links.ordinal_at.data()};
 }
 
 // visit(PackedPages or LinkedPages), whose results must be of one type.

@@ -67,9 +67,9 @@ struct BPlusTreeLinks {
 // Pages of a tree: packed without links, else linked.
 template <typename Key>
 struct BPlusTreePages {
-  BPlusTreeLayout layout;      // of the tree as it was created
-  DeviceBuffer<Key> inner;     // `order` separators a page
-  DeviceBuffer<Key> leaves;    // LeafStride a page
+  BPlusTreeLayout layout;    // of the tree as it was created
+  DeviceBuffer<Key> inner;   // `order` separators a page
+  DeviceBuffer<Key> leaves;  // LeafStride a page
   std::optional<BPlusTreeLinks> links;
 
   uint32_t entries() const { return links ? links->shape.entries : layout.entries(); }

@@ -43,8 +43,7 @@ absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod metho
       return SearchBatch<Policy>(searcher, pages.entries(), query, keys, results, stream);
     };
     const auto combined = [&]<int kOrder>() {
-      using Searcher =
-          BPlusTreeCombinedSearcher<Key, Pages, kOrder, kCombinedLanes<Key, kOrder>>;
+      using Searcher = BPlusTreeCombinedSearcher<Key, Pages, kOrder, kCombinedLanes<Key, kOrder>>;
       return search.template operator()<CombinedPolicy<Key, kOrder>>(Searcher{answers});
     };
     if (method == BPlusTreeMethod::kBinary) {

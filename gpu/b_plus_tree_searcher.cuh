@@ -45,8 +45,8 @@ struct BPlusTreeAnswers {
   }
   // Requires kEquals or kRow. What pads pages equals the greatest key.
   __device__ bool Equals(Slot slot, Key key) const {
-    return slot.found != kNoRow && (key != std::numeric_limits<Key>::max() ||
-                                    slot.offset < pages.LeafSize(slot.leaf));
+    return slot.found != kNoRow &&
+           (key != std::numeric_limits<Key>::max() || slot.offset < pages.LeafSize(slot.leaf));
   }
 };
 
@@ -143,7 +143,9 @@ struct BPlusTreeCombinedSearcher : BPlusTreeAnswers<Key, Pages> {
   }
 
  private:
-  static __device__ int lane() { return static_cast<int>(threadIdx.x) % kLanes; }
+  static __device__ int lane() {
+    return static_cast<int>(threadIdx.x) % kLanes;
+  }
 
   // A lane's part of some array of a page: vectors lane(), lane() + kLanes, …
   template <typename T>

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
+#include "gpu/b_plus_tree.h"
 #include "gpu/cuda_status.h"
 #include "gpu/device_run.h"
 #include "gpu/gpu_index.h"
@@ -45,7 +46,13 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, Device
     if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
     return BuildPackedIndex(std::move(run), *options, stream);
   }
-  return factory.Bad(absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed",
+  if (factory.structure == "btree") {
+    const absl::StatusOr<BPlusTreeOptions> options = BPlusTreeOptions::Take(&factory);
+    if (!options.ok()) return options.status();
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return BuildBPlusTree(std::move(run), *options, stream);
+  }
+  return factory.Bad(absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:btree, gpu:packed",
                                      factory.structure));
 }
 
