@@ -5,7 +5,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "gpu/b_plus_tree_rows.h"
 #include "gpu/b_plus_tree_update.h"
@@ -43,33 +42,6 @@ absl::StatusOr<BPlusTreePages<Key>> CreateAndWait(const DeviceRun<Key>& run, siz
 }
 
 }  // namespace
-
-absl::StatusOr<BPlusTreeOptions> BPlusTreeOptions::Take(FactoryString* factory) {
-  BPlusTreeOptions options;
-  const absl::StatusOr<int> order = factory->TakeNumber(
-      "order", BPlusTreeLayout::kLeastOrder, BPlusTreeLayout::kGreatestOrder, options.order);
-  if (!order.ok()) return order.status();
-  options.order = *order;
-  if (!BPlusTreeLayout::IsOrder(*order)) return factory->Bad("order= takes 8, 16, 32 or 64");
-  if (const auto fill = factory->Take("fill")) {
-    const bool is_number =
-        absl::SimpleAtod(absl::string_view(fill->data(), fill->size()), &options.fill);
-    if (!is_number || !(options.fill >= 0.5 && options.fill <= 1)) {
-      return factory->Bad("fill= takes a number from 0.5 to 1");
-    }
-  }
-  if (const auto method = factory->Take("method")) {
-    using enum BPlusTreeMethod;
-    constexpr BPlusTreeMethod kMethods[] = {kBinary, kCombined, kBrute, kMultiple};
-    const auto found = std::ranges::find_if(
-        kMethods, [&](BPlusTreeMethod m) { return *method == BPlusTreeMethodName(m); });
-    if (found == std::end(kMethods)) {
-      return factory->Bad("method= takes binary, combined, brute or multiple");
-    }
-    options.method = *found;
-  }
-  return options;
-}
 
 template <typename Key>
 BPlusTree<Key>::BPlusTree(BPlusTreeOptions options, int device, BPlusTreePages<Key> pages)

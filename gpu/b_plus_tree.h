@@ -13,7 +13,6 @@
 #include "gpu/b_plus_tree_pages.h"
 #include "gpu/b_plus_tree_search.h"
 #include "gpu/device_run.h"
-#include "index/factory_string.h"
 
 namespace cairn::gpu {
 
@@ -21,9 +20,6 @@ struct BPlusTreeOptions {
   int order = 16;   // keys a page holds: BPlusTreeLayout::IsOrder
   double fill = 1;  // how much of a page is filled at creation, 0.5 to 1
   BPlusTreeMethod method = BPlusTreeMethod::kCombined;
-
-  // Takes order=, fill= and method=. InvalidArgument where they are none.
-  static absl::StatusOr<BPlusTreeOptions> Take(FactoryString* factory);
 };
 
 // What becomes of equal keys on bulk insertion.

@@ -21,6 +21,11 @@ enum class EntryLayout : uint8_t {
   kAoS,  // each key before its row id: pairs of 8 bytes, of 12 (4-byte aligned) for 64-bit keys
 };
 
+// The fan-outs K of K-ary search that are compiled in: nodes of K - 1 keys, up to two cache lines.
+constexpr bool IsSearchFanOut(int k) {
+  return k == 2 || k == 9 || k == 17 || k == 33;
+}
+
 // Entries as kernels see them.
 template <typename Key, EntryLayout kLayout>
 struct EntryView;

@@ -12,12 +12,9 @@
 namespace cairn::gpu {
 
 struct EytzingerTreeOptions {
-  int fan_out = 17;  // kEytzingerFanOuts
+  int fan_out = 17;  // as IsSearchFanOut
   EntryLayout layout = EntryLayout::kSoA;
 };
-
-// The fan-outs that are compiled in.
-inline constexpr int kEytzingerFanOuts[] = {2, 9, 17, 33};
 
 // A run's entries in K-ary Eytzinger order (index/eytzinger_layout.h): EO+BS and EO+KS of Henneberg
 // and Schuhknecht, "Is Binary Search Really All You Need?" (2025). It takes the run's memory and

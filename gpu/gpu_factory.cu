@@ -1,16 +1,22 @@
 #include "gpu/gpu_factory.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
 #include "gpu/b_plus_tree.h"
 #include "gpu/cuda_status.h"
 #include "gpu/device_run.h"
+#include "gpu/eytzinger_tree.h"
 #include "gpu/gpu_index.h"
 #include "gpu/packed_index.h"
+#include "gpu/pivot_tree.h"
+#include "gpu/sorted_array.h"
 #include "gpu/stream.h"
 
 namespace cairn {
@@ -35,25 +41,125 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   return options;
 }
 
+// The option aos or soa.
+absl::StatusOr<EntryLayout> TakeLayout(FactoryString* factory, EntryLayout otherwise) {
+  const absl::StatusOr<bool> aos = factory->TakeFlag("aos");
+  if (!aos.ok()) return aos.status();
+  const absl::StatusOr<bool> soa = factory->TakeFlag("soa");
+  if (!soa.ok()) return soa.status();
+  if (*aos && *soa) return factory->Bad("either aos or soa");
+  return *aos ? EntryLayout::kAoS : *soa ? EntryLayout::kSoA : otherwise;
+}
+
+// The option k.
+absl::StatusOr<int> TakeFanOut(FactoryString* factory, int otherwise) {
+  const absl::StatusOr<int> k = factory->TakeNumber("k", 2, 33, otherwise);
+  if (k.ok() && !IsSearchFanOut(*k)) return factory->Bad("k is 2, 9, 17 or 33");
+  return k;
+}
+
+absl::StatusOr<SortedArrayOptions> TakeSortedArrayOptions(FactoryString* factory) {
+  SortedArrayOptions options;
+  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  if (!layout.ok()) return layout.status();
+  options.layout = *layout;
+  return options;
+}
+
+absl::StatusOr<EytzingerTreeOptions> TakeEytzingerOptions(FactoryString* factory) {
+  EytzingerTreeOptions options;
+  const absl::StatusOr<int> k = TakeFanOut(factory, options.fan_out);
+  if (!k.ok()) return k.status();
+  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  if (!layout.ok()) return layout.status();
+  options.fan_out = *k;
+  options.layout = *layout;
+  return options;
+}
+
+absl::StatusOr<PivotTreeOptions> TakePivotOptions(FactoryString* factory) {
+  PivotTreeOptions options;
+  const absl::StatusOr<int> k = TakeFanOut(factory, options.fan_out);
+  if (!k.ok()) return k.status();
+  const absl::StatusOr<int> levels = factory->TakeNumber("levels", 0, 32, options.levels);
+  if (!levels.ok()) return levels.status();
+  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  if (!layout.ok()) return layout.status();
+  options.fan_out = *k;
+  options.levels = *levels;
+  options.layout = *layout;
+  return options;
+}
+
+// The options order, fill and method.
+absl::StatusOr<BPlusTreeOptions> TakeBPlusTreeOptions(FactoryString* factory) {
+  BPlusTreeOptions options;
+  const absl::StatusOr<int> order = factory->TakeNumber(
+      "order", BPlusTreeLayout::kLeastOrder, BPlusTreeLayout::kGreatestOrder, options.order);
+  if (!order.ok()) return order.status();
+  options.order = *order;
+  if (!BPlusTreeLayout::IsOrder(*order)) return factory->Bad("order= takes 8, 16, 32 or 64");
+  if (const auto fill = factory->Take("fill")) {
+    const bool is_number =
+        absl::SimpleAtod(absl::string_view(fill->data(), fill->size()), &options.fill);
+    if (!is_number || !(options.fill >= 0.5 && options.fill <= 1)) {
+      return factory->Bad("fill= takes a number from 0.5 to 1");
+    }
+  }
+  if (const auto method = factory->Take("method")) {
+    using enum BPlusTreeMethod;
+    constexpr BPlusTreeMethod kMethods[] = {kBinary, kCombined, kBrute, kMultiple};
+    const auto found = std::ranges::find_if(
+        kMethods, [&](BPlusTreeMethod m) { return *method == BPlusTreeMethodName(m); });
+    if (found == std::end(kMethods)) {
+      return factory->Bad("method= takes binary, combined, brute or multiple");
+    }
+    options.method = *found;
+  }
+  return options;
+}
+
+// Builds a structure with the options that are taken from `factory`, all of them.
+template <typename Key, typename Options, typename Index>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildWith(
+    absl::StatusOr<std::unique_ptr<Index>> (*build)(DeviceRun<Key>, const Options&, cudaStream_t),
+    const absl::StatusOr<Options>& options, const FactoryString& factory, DeviceRun<Key> run,
+    cudaStream_t stream) {
+  if (!options.ok()) return options.status();
+  if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+  return build(std::move(run), *options, stream);
+}
+
 // Builds the structure that `factory` names, on the current device; its option device= is taken.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, DeviceRun<Key> run,
                                                    cudaStream_t stream) {
   if (factory.structure == "auto") factory.structure = "packed";
-  if (factory.structure == "packed") {
-    const absl::StatusOr<PackedIndexOptions> options = TakePackedOptions(&factory);
-    if (!options.ok()) return options.status();
-    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return BuildPackedIndex(std::move(run), *options, stream);
+  const std::string_view name = factory.structure;
+  if (name == "packed") {
+    return BuildWith(&BuildPackedIndex<Key>, TakePackedOptions(&factory), factory, std::move(run),
+                     stream);
   }
-  if (factory.structure == "btree") {
-    const absl::StatusOr<BPlusTreeOptions> options = BPlusTreeOptions::Take(&factory);
-    if (!options.ok()) return options.status();
-    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return BuildBPlusTree(std::move(run), *options, stream);
+  if (name == "btree") {
+    return BuildWith(&BuildBPlusTree<Key>, TakeBPlusTreeOptions(&factory), factory, std::move(run),
+                     stream);
   }
-  return factory.Bad(absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:btree, gpu:packed",
-                                     factory.structure));
+  if (name == "pivot") {
+    return BuildWith(&BuildPivotTree<Key>, TakePivotOptions(&factory), factory, std::move(run),
+                     stream);
+  }
+  if (name == "eytzinger") {
+    return BuildWith(&BuildEytzingerTree<Key>, TakeEytzingerOptions(&factory), factory,
+                     std::move(run), stream);
+  }
+  if (name == "sorted_array") {
+    return BuildWith(&BuildSortedArray<Key>, TakeSortedArrayOptions(&factory), factory,
+                     std::move(run), stream);
+  }
+  return factory.Bad(
+      absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed, gpu:btree, "
+                      "gpu:pivot, gpu:eytzinger, gpu:sorted_array",
+                      name));
 }
 
 // OK if the ordinal is a device's; Unavailable, with the reason, where it is none.

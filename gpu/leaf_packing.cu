@@ -249,15 +249,14 @@ __global__ void FillLinkedLeaves(LeafSource<Key> source, const LinkedLeaf* linke
   });
 }
 
-// ---- Starts
+// ---- Separators
 
 template <typename Key>
-__global__ void WriteLeafStarts(const Key* keys, size_t size, const Position* first, size_t primary,
-                                int bits, Key* least, Key* greatest) {
-  ForEachIndex(primary, [=](size_t leaf) {
-    const LeafStart<Key> start = FindLeafStart(keys, size, first, leaf, bits);
-    least[leaf] = start.least;
-    greatest[leaf] = start.greatest;
+__global__ void WriteSeparators(const Key* keys, size_t size, const Position* first, size_t primary,
+                                int bits, Key* separators) {
+  ForEachIndex(primary - 1, [=](size_t leaf) {
+    const LeafStart<Key> next = FindLeafStart(keys, size, first, leaf + 1, bits);
+    separators[leaf] = next.least - 1 + (next.greatest - next.least) / 2;
   });
 }
 
@@ -442,16 +441,14 @@ absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<Key>& keys, con
 }
 
 template <typename Key>
-absl::StatusOr<LeafStarts<Key>> FindLeafStarts(const Key* keys, size_t size, const LeafCut& cut,
-                                               cudaStream_t stream) {
-  LeafStarts<Key> starts;
-  if (absl::Status s = Resize(&starts.least, cut.primary, stream); !s.ok()) return s;
-  if (absl::Status s = Resize(&starts.greatest, cut.primary, stream); !s.ok()) return s;
-  WriteLeafStarts<<<SimpleBlocks(cut.primary), kSimpleThreads, 0, stream>>>(
-      keys, size, cut.first.data(), cut.primary, cut.bits, starts.least.data(),
-      starts.greatest.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("WriteLeafStarts");
-  return starts;
+absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, const LeafCut& cut,
+                                                 cudaStream_t stream) {
+  DeviceBuffer<Key> separators;
+  if (absl::Status s = Resize(&separators, cut.primary - 1, stream); !s.ok()) return s;
+  WriteSeparators<<<SimpleBlocks(cut.primary), kSimpleThreads, 0, stream>>>(
+      keys, size, cut.first.data(), cut.primary, cut.bits, separators.data());
+  CAIRN_RETURN_IF_LAUNCH_FAILED("WriteSeparators");
+  return separators;
 }
 
 #define CAIRN_INSTANTIATE(Key)                                                                     \
@@ -463,8 +460,8 @@ absl::StatusOr<LeafStarts<Key>> FindLeafStarts(const Key* keys, size_t size, con
                                              cudaStream_t);                                        \
   template absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<Key>&, const LeafCut&, \
                                                          cudaStream_t);                            \
-  template absl::StatusOr<LeafStarts<Key>> FindLeafStarts(const Key*, size_t, const LeafCut&,      \
-                                                          cudaStream_t)
+  template absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key*, size_t, const LeafCut&,    \
+                                                            cudaStream_t)
 CAIRN_INSTANTIATE(uint32_t);
 CAIRN_INSTANTIATE(uint64_t);
 #undef CAIRN_INSTANTIATE

@@ -106,14 +106,10 @@ template <typename Key>
 absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<Key>& keys, const LeafCut& cut,
                                               cudaStream_t stream);
 
-// The first key that primary leaf `i` answers for, apart from leaf 0, which answers from 0 on, may
-// be any in [least, greatest]: what stands in between is in no leaf.
+// The greatest key that each primary leaf but the last answers for, ascending: the middle of what
+// lies between its last key and the next leaf's first, where that is open.
 template <typename Key>
-struct LeafStarts {
-  DeviceBuffer<Key> least, greatest;  // [primary]
-};
-template <typename Key>
-absl::StatusOr<LeafStarts<Key>> FindLeafStarts(const Key* keys, size_t size, const LeafCut& cut,
-                                               cudaStream_t stream);
+absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, const LeafCut& cut,
+                                                 cudaStream_t stream);
 
 }  // namespace cairn::gpu

@@ -10,7 +10,8 @@ __host__ __device__ inline Key BlockOf(Key key, int bits) {
   return bits == static_cast<int>(sizeof(Key)) * 8 ? Key{0} : key >> bits;
 }
 
-// Where a leaf may begin: see LeafStarts.
+// The first key that a leaf answers for may be any in [least, greatest]: what stands in between is
+// in no leaf.
 template <typename Key>
 struct LeafStart {
   Key least, greatest;

@@ -7,9 +7,11 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/cuda_status.h"
+#include "gpu/kary_directory.h"
 #include "gpu/leaf_packing.h"
 #include "gpu/packed_rows.h"
 #include "gpu/packed_search.h"
+#include "gpu/range_rows.h"
 #include "gpu/rank_bitmap.h"
 
 namespace cairn::gpu {
@@ -38,13 +40,17 @@ class PackedIndex : public DeviceIndex {
   }
   uint64_t memory_bytes() const override {
     return leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() + samples_.bytes() +
-           (bitmap_.has_value() ? bitmap_->memory_bytes() : 0);
+           (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
+           (tree_.has_value() ? tree_->memory_bytes() : 0);
   }
 
  private:
   // Cuts leaves under a bitmap, into *cut; false where the keys do not suit one.
   absl::StatusOr<bool> CutUnderBitmap(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
                                       int bits, LeafCut* cut, cudaStream_t stream);
+  // Cuts leaves under a tree, into *cut.
+  absl::Status CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
+                            cudaStream_t stream);
   absl::Status Search(PointQuery query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override;
   absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
@@ -53,10 +59,11 @@ class PackedIndex : public DeviceIndex {
 
   PackedView view_;
   DeviceBuffer<Leaf> leaves_;
-  std::optional<RankBitmap<Key>> bitmap_;
-  DeviceBuffer<uint32_t> samples_;      // SampleLeaves; where keys do not repeat
-  DeviceBuffer<Position> first_entry_;  // DistinctKeys, where keys repeat
-  DeviceBuffer<RowId> row_ids_;         // likewise
+  std::optional<RankBitmap<Key>> bitmap_;   // this
+  std::optional<KaryDirectory<Key>> tree_;  // or this
+  DeviceBuffer<uint32_t> samples_;          // SampleLeaves; where keys do not repeat
+  DeviceBuffer<Position> first_entry_;      // DistinctKeys, where keys repeat
+  DeviceBuffer<RowId> row_ids_;             // likewise
 };
 
 template <typename Key>
@@ -90,6 +97,25 @@ absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& k
 }
 
 template <typename Key>
+absl::Status PackedIndex<Key>::CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
+                                            cudaStream_t stream) {
+  const size_t size = keys.size();
+  const absl::StatusOr<KeyMarks> marks = MarkBlocks(keys.keys.data(), size, bits, stream);
+  if (!marks.ok()) return marks.status();
+  absl::StatusOr<LeafCut> leaves = CutLeaves(keys.keys.data(), size, bits, *marks, stream);
+  if (!leaves.ok()) return leaves.status();
+  absl::StatusOr<DeviceBuffer<Key>> separators =
+      FindSeparators(keys.keys.data(), size, *leaves, stream);
+  if (!separators.ok()) return separators.status();
+  absl::StatusOr<KaryDirectory<Key>> tree =
+      KaryDirectory<Key>::Build(*std::move(separators), stream);
+  if (!tree.ok()) return tree.status();
+  tree_ = *std::move(tree);
+  *cut = *std::move(leaves);
+  return absl::OkStatus();
+}
+
+template <typename Key>
 absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOptions& options,
                                      cudaStream_t stream) {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
@@ -115,7 +141,9 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
       return absl::FailedPreconditionError("the keys are too uneven for a rank bitmap");
     }
   }
-  if (!bitmap_.has_value()) return absl::UnimplementedError("tree directory");
+  if (!bitmap_.has_value()) {
+    if (absl::Status s = CutUnderTree(*distinct, view_.bits, &cut, stream); !s.ok()) return s;
+  }
 
   absl::StatusOr<DeviceBuffer<Leaf>> leaves = FillLeaves(*distinct, cut, stream);
   if (!leaves.ok()) return leaves.status();
@@ -137,7 +165,7 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   samples_.SetStream(nullptr);
   first_entry_.SetStream(nullptr);
   row_ids_.SetStream(nullptr);
-  bitmap_->Detach();
+  if (bitmap_.has_value()) bitmap_->Detach();
   return absl::OkStatus();
 }
 
@@ -155,14 +183,18 @@ absl::Status PackedIndex<Key>::Search(PointQuery query, DeviceKeys keys, void* r
                                                                : PackedAnswer::kPosition;
   const Key add = query == PointQuery::kUpperBound ? 1 : 0;
   const PackedBatch<Key> batch = {static_cast<const Key*>(keys.data()), keys.size(), add, results};
-  return SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream);
+  return bitmap_.has_value() ? SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream)
+                             : SearchUnderTree(view_, *tree_, answer, batch, stream);
 }
 
 template <typename Key>
 absl::Status PackedIndex<Key>::GatherRows(const Position* begin, const uint64_t* offsets,
                                           size_t queries, uint64_t rows, Order order,
                                           RowId* row_ids, DeviceStream stream) const {
-  if (view_.first_entry != nullptr) return absl::UnimplementedError("rows of repeated keys");
+  if (view_.first_entry != nullptr) {
+    return CopyRowsFromColumn({row_ids_.data(), 1}, begin, offsets, queries, rows, order, row_ids,
+                              stream);
+  }
   return CopyRowsFromLeaves(view_, samples_.data(), begin, offsets, queries, rows, order, row_ids,
                             stream);
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "cairn/types.h"
+#include "gpu/kary_directory.h"
 #include "gpu/rank_bitmap.h"
 #include "index/packed_leaves.h"
 
@@ -42,5 +43,9 @@ template <typename Key>
 absl::Status SearchUnderBitmap(const PackedView& view, const RankBitmapView<Key>& directory,
                                PackedAnswer answer, const PackedBatch<Key>& batch,
                                cudaStream_t stream);
+template <typename Key>
+absl::Status SearchUnderTree(const PackedView& view, const KaryDirectory<Key>& directory,
+                             PackedAnswer answer, const PackedBatch<Key>& batch,
+                             cudaStream_t stream);
 
 }  // namespace cairn::gpu

@@ -12,15 +12,12 @@
 namespace cairn::gpu {
 
 struct PivotTreeOptions {
-  int fan_out = 17;  // one of kPivotFanOuts
+  int fan_out = 17;  // as IsSearchFanOut
   // Levels of pivots; as many as there can be, but for a fan-out of 2, where the last four are
   // left out, if negative.
   int levels = -1;
   EntryLayout layout = EntryLayout::kAoS;
 };
-
-// The fan-outs that are compiled in.
-inline constexpr int kPivotFanOuts[] = {2, 9, 17, 33};
 
 // A run's entries with a buffer of pivots above them (index/pivot_layout.h): AO+PB+BS and AO+PB+KS
 // of Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025). With nodes of one

@@ -1,0 +1,128 @@
+#include "gpu/kary_directory.h"
+
+#include <limits>
+#include <utility>
+
+#include "gpu/cuda_status.h"
+#include "gpu/kary_directory.cuh"
+#include "gpu/launch.h"
+
+namespace cairn::gpu {
+namespace {
+
+using Layout = KaryDirectoryLayout;
+using Node = KaryDirectoryNode;
+
+template <typename Key>
+__global__ void PassOn(const Key* separators, Key* above, size_t size) {
+  ForEachIndex(size, [=](size_t i) { above[i] = separators[Layout::PassedOn(i)]; });
+}
+
+template <typename Key>
+__global__ void MakeNodes(KaryDirectoryLevels<Key> levels, int level, Node* nodes) {
+  ForEachIndex(levels.layout.nodes(level), [=](size_t i) {
+    const Key* above = levels.separators[level + 1];
+    const Key* separators = levels.separators[level] + Layout::FirstSeparator(i);
+    const bool is_last = i + 1 == levels.layout.nodes(level);
+    nodes[i] = Node::Make(
+        i == 0 ? Key{0} : above[i - 1], is_last ? std::numeric_limits<Key>::max() : above[i],
+        levels.layout.CountSeparators(level, i), [=](int j) { return separators[j]; });
+  });
+}
+
+constexpr int kFindThreads = 512;
+
+template <typename Key>
+__global__ void __launch_bounds__(kFindThreads)
+    FindLeavesOf(KaryDirectoryView<Key> directory, const Key* keys, size_t size, uint32_t* leaves) {
+  extern __shared__ uint4 shared[];
+  directory.Load(shared);
+  __syncthreads();
+  ForEachIndex(size, [&](size_t i) {
+    const Key key[] = {keys[i]};
+    uint32_t leaf[1];
+    directory.FindLeaves(key, leaf, shared);
+    leaves[i] = leaf[0];
+  });
+}
+
+size_t CountNodes(const Layout& layout) {
+  size_t nodes = 0;
+  for (int level = 0; level < layout.levels(); ++level) nodes += layout.nodes(level);
+  return nodes;
+}
+
+size_t CountSeparatorsAbove(const Layout& layout) {
+  size_t separators = 0;
+  for (int level = 1; level <= layout.levels(); ++level) separators += layout.separators(level);
+  return separators;
+}
+
+}  // namespace
+
+template <typename Key>
+size_t KaryDirectory<Key>::PredictBytes(size_t separators) {
+  const Layout layout(separators, kTopBytes / sizeof(Key));
+  return CountNodes(layout) * sizeof(Node) +
+         (separators + CountSeparatorsAbove(layout)) * sizeof(Key);
+}
+
+template <typename Key>
+absl::StatusOr<KaryDirectory<Key>> KaryDirectory<Key>::Build(DeviceBuffer<Key> separators,
+                                                             cudaStream_t stream) {
+  const size_t more = PredictBytes(separators.size()) - separators.bytes();
+  if (absl::Status s = CheckDeviceMemory(more, "a K-ary directory"); !s.ok()) return s;
+  KaryDirectory directory;
+  KaryDirectoryLevels<Key>& levels = directory.levels_;
+  levels.layout = Layout(separators.size(), kTopBytes / sizeof(Key));
+  levels.separators[0] = separators.data();
+  const Layout& layout = levels.layout;
+  absl::Status s = Resize(&directory.nodes_, CountNodes(layout), stream);
+  if (!s.ok()) return s;
+  s = Resize(&directory.separators_above_, CountSeparatorsAbove(layout), stream);
+  if (!s.ok()) return s;
+  Node* nodes = directory.nodes_.data();
+  Key* above = directory.separators_above_.data();
+  for (int level = 0; level < layout.levels(); ++level) {
+    const size_t passed_on = layout.separators(level + 1);
+    PassOn<<<SimpleBlocks(passed_on), kSimpleThreads, 0, stream>>>(levels.separators[level], above,
+                                                                   passed_on);
+    CAIRN_RETURN_IF_LAUNCH_FAILED("PassOn");
+    levels.nodes[level] = nodes;
+    levels.separators[level + 1] = above;
+    MakeNodes<<<SimpleBlocks(layout.nodes(level)), kSimpleThreads, 0, stream>>>(levels, level,
+                                                                                nodes);
+    CAIRN_RETURN_IF_LAUNCH_FAILED("MakeNodes");
+    nodes += layout.nodes(level);
+    above += passed_on;
+  }
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  directory.separators_ = std::move(separators);
+  directory.separators_.SetStream(nullptr);
+  directory.nodes_.SetStream(nullptr);
+  directory.separators_above_.SetStream(nullptr);
+  return directory;
+}
+
+template <typename Key>
+absl::Status FindLeaves(const KaryDirectory<Key>& directory, const Key* keys, size_t size,
+                        uint32_t* leaves, cudaStream_t stream) {
+  if (size == 0) return absl::OkStatus();
+  const KaryDirectoryView<Key> view = directory.view();
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaFuncSetAttribute(FindLeavesOf<Key>,
+                                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(view.shared_bytes())));
+  FindLeavesOf<<<SimpleBlocks(size), kFindThreads, view.shared_bytes(), stream>>>(view, keys, size,
+                                                                                  leaves);
+  CAIRN_RETURN_IF_LAUNCH_FAILED("FindLeavesOf");
+  return absl::OkStatus();
+}
+
+template class KaryDirectory<uint32_t>;
+template class KaryDirectory<uint64_t>;
+template absl::Status FindLeaves(const KaryDirectory<uint32_t>&, const uint32_t*, size_t, uint32_t*,
+                                 cudaStream_t);
+template absl::Status FindLeaves(const KaryDirectory<uint64_t>&, const uint64_t*, size_t, uint32_t*,
+                                 cudaStream_t);
+
+}  // namespace cairn::gpu

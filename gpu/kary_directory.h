@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "gpu/device_memory.h"
+#include "index/kary_layout.h"
+#include "index/kary_node.h"
+
+namespace cairn::gpu {
+
+// Maps keys to leaves for any distribution of keys: leaf(key) is the number of separators less than
+// the key. A K-ary tree of 32-byte nodes (index/kary_node.h) over the separators, of which a lookup
+// reads one sector a level; the levels above the last are small enough for any cache, and the top
+// is searched in shared memory. Where a node leaves it open which side of a separator the key is
+// on, the separator itself is read. A byte a leaf, besides the separators.
+//
+// A lookup for a key that is near a separator costs a read more, so builders that are free to
+// choose a separator between two keys do best with one in the middle.
+
+// What kernels take by value, in gpu/kary_directory.cuh.
+template <typename Key>
+struct KaryDirectoryView;
+
+// Separators of 32 bytes a node: 32 with 4 low bits each, of 2^10 numbers.
+using KaryDirectoryNode = KaryNode<32, 4>;
+using KaryDirectoryLayout = KaryLayout<KaryDirectoryNode::kFanOut>;
+
+// Where everything stands; all pointers are to device memory.
+template <typename Key>
+struct KaryDirectoryLevels {
+  KaryDirectoryLayout layout;
+  // Of every level, and of the top: nodes[0] and separators[0] are the lowest.
+  const KaryDirectoryNode* nodes[KaryDirectoryLayout::kMaxLevels] = {};
+  const Key* separators[KaryDirectoryLayout::kMaxLevels + 1] = {};
+};
+
+// Owns a directory's memory. Key is uint32_t or uint64_t.
+template <typename Key>
+class KaryDirectory {
+ public:
+  // Bytes of shared memory that the top may take.
+  static constexpr size_t kTopBytes = 128 << 10;
+
+  // The directory over ascending separators, less than 2^32 - 1 of them, which it keeps. Waits for
+  // the stream. ResourceExhausted if memory does not suffice.
+  static absl::StatusOr<KaryDirectory> Build(DeviceBuffer<Key> separators, cudaStream_t stream);
+  // What memory_bytes() will be.
+  static size_t PredictBytes(size_t separators);
+
+  KaryDirectoryView<Key> view() const;
+  size_t memory_bytes() const {
+    return separators_.bytes() + nodes_.bytes() + separators_above_.bytes();
+  }
+
+ private:
+  KaryDirectory() = default;
+
+  KaryDirectoryLevels<Key> levels_;
+  DeviceBuffer<Key> separators_;
+  DeviceBuffer<KaryDirectoryNode> nodes_;
+  DeviceBuffer<Key> separators_above_;  // of the levels above 0
+};
+
+// leaves[i] = the leaf of keys[i], all in device memory; enqueues. What a kernel does that searches
+// a directory and then nothing.
+template <typename Key>
+absl::Status FindLeaves(const KaryDirectory<Key>& directory, const Key* keys, size_t size,
+                        uint32_t* leaves, cudaStream_t stream);
+
+}  // namespace cairn::gpu
