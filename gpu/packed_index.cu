@@ -9,7 +9,6 @@
 #include "gpu/cuda_status.h"
 #include "gpu/kary_directory.h"
 #include "gpu/leaf_packing.h"
-#include "gpu/leaf_separators.h"
 #include "gpu/packed_rows.h"
 #include "gpu/packed_search.h"
 #include "gpu/range_rows.h"
