@@ -14,8 +14,9 @@ namespace cairn {
 namespace {
 
 // Nodes are arithmetic that the compiler can do.
-static_assert(sizeof(KaryNode<32, 4>) == 32 && KaryNode<32, 4>::kNumbers == 1024);
-static_assert(KaryNode<32, 4>::Make<uint32_t>(0, 99, 1, [](int) { return 50; }).Find(51u).low == 1);
+static_assert(sizeof(KaryNode<32, 4>) == 32 && KaryNode<32, 4>::kNumbers == 1536);
+static_assert(
+    KaryNode<32, 4>::Make<uint32_t>(0, 99, 1, [](uint32_t) { return 50; }).Find(51u).low == 1);
 static_assert(KaryLayout<33>(33 * 33 - 1, 32).levels() == 1);
 static_assert(KaryLayout<33>(33 * 33, 32).levels() == 2);
 
@@ -36,8 +37,8 @@ uint32_t CheckKey(const Node& node, const std::vector<Key>& separators, Key key)
 // neighbourhood of separators and of the ends are tried.
 template <typename Node, typename Key>
 void CheckNode(Key first, Key last, const std::vector<Key>& separators) {
-  const auto node = Node::Make(first, last, static_cast<int>(separators.size()),
-                               [&](int i) { return separators[static_cast<size_t>(i)]; });
+  const auto node = Node::Make(first, last, static_cast<uint32_t>(separators.size()),
+                               [&](uint32_t i) { return separators[i]; });
   std::vector<Key> centres = separators;
   centres.insert(centres.end(), {first, last, first + (last - first) / 2});
   for (Key centre : centres) {
@@ -99,25 +100,26 @@ BOOST_AUTO_TEST_CASE(nodes_hold_the_rank_of_every_key_however_separators_are_spr
   CheckAllSpreads<KaryNode<56, 1>, uint32_t>();
 }
 
-BOOST_AUTO_TEST_CASE(nodes_of_evenly_spread_keys_leave_few_in_doubt) {
+BOOST_AUTO_TEST_CASE(nodes_of_evenly_spread_separators_leave_few_in_doubt) {
   using Node = KaryNode<32, 4>;
   auto random = TestRandom(22);
-  uint32_t doubts = 0;
+  uint32_t in_doubt = 0;
   constexpr uint32_t kTries = 100000;
-  std::vector<uint64_t> separators;
+  constexpr uint64_t kGap = uint64_t{1} << 35, kLast = kGap * Node::kFanOut;
+  std::vector<uint64_t> separators(Node::kSeparators);
   Node node = {};
-  const uint64_t width = uint64_t{1} << 40;
   for (uint32_t i = 0; i < kTries; ++i) {
     if (i % 100 == 0) {
-      separators =
-          Separators<uint64_t>(Node::kSeparators, 0, width, [&] { return random() % width; });
-      node = Node::Make<uint64_t>(5, width, Node::kSeparators,
-                                  [&](int s) { return separators[static_cast<size_t>(s)]; });
+      for (size_t s = 0; s < separators.size(); ++s) {
+        separators[s] = kGap * (s + 1) - kGap / 4 + random() % (kGap / 2);
+      }
+      node = Node::Make<uint64_t>(0, kLast, Node::kSeparators,
+                                  [&](uint32_t s) { return separators[s]; });
     }
-    doubts += CheckKey(node, separators, 5 + random() % (width - 5));
+    in_doubt += CheckKey(node, separators, random() % kLast) != 0;
   }
-  // One number in 32, on average.
-  BOOST_TEST(doubts < kTries / 25);
+  // Those with a separator's number: there are 46 numbers a separator.
+  BOOST_TEST(in_doubt < kTries / 40);
 }
 
 BOOST_AUTO_TEST_CASE(nodes_of_dense_keys_leave_none_in_doubt) {
@@ -126,8 +128,8 @@ BOOST_AUTO_TEST_CASE(nodes_of_dense_keys_leave_none_in_doubt) {
     std::vector<uint64_t> separators(Node::kSeparators);
     for (size_t i = 0; i < separators.size(); ++i) separators[i] = 1000 + gap * (i + 1);
     const uint64_t last = separators.back() + gap;
-    const auto node = Node::Make<uint64_t>(
-        1000, last, Node::kSeparators, [&](int i) { return separators[static_cast<size_t>(i)]; });
+    const auto node = Node::Make<uint64_t>(1000, last, Node::kSeparators,
+                                           [&](uint32_t i) { return separators[i]; });
     for (uint64_t key = 1000; key <= last; ++key) {
       BOOST_REQUIRE(CheckKey(node, separators, key) == 0);
     }
