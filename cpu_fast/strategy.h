@@ -7,25 +7,15 @@
 #include "absl/types/span.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
+#include "cairn/strategy.h"
 #include "cairn/types.h"
 #include "cpu_fast/strategy_scratch.h"
 
-// Ways to put a batch to an ordered index, after Kim et al., FAST (SIGMOD 2010), section 7: they
-// trade the response time of a batch against throughput. Functions over any OrderedIndex; each is
-// exact for every batch. The paper's fourth scheme, a compressed tree, is an index: CompressedTree.
+// The strategies of cairn/strategy.h on the CPU: functions over any OrderedIndex; each is exact for
+// every batch. Buffered queries wait in buffers, one for each part of the key range, that are run
+// when full. The paper's fourth scheme, a compressed tree, is an index: CompressedTree.
 
 namespace cairn {
-
-enum class Strategy : uint8_t {
-  kUnbuffered,  // the batch as it is
-  kBuffered,  // queries wait in buffers, one for each part of the key range, that are run when full
-  kSortBased,  // the batch is sorted first
-};
-
-enum class ResultOrder : uint8_t {
-  kCaller,  // result i is of keys[i]
-  kKey,     // results ascend by key: result i is of keys[scratch.permutation()[i]]
-};
 
 // How sorted queries are answered.
 enum class SortedSearch : uint8_t {
@@ -36,7 +26,8 @@ enum class SortedSearch : uint8_t {
 
 struct StrategyOptions {
   Strategy strategy = Strategy::kUnbuffered;
-  // kKey takes kSortBased, since the other strategies know no order.
+  // kKey takes kSortBased, since the other strategies know no order. Result i is then of
+  // keys[scratch.permutation()[i]].
   ResultOrder order = ResultOrder::kCaller;
   SortedSearch sorted_search = SortedSearch::kFastest;
   // Buffered: about so many parts, a power of two up to 1024; fewer for a batch that would leave

@@ -24,6 +24,8 @@ struct Base {
   RunFile run_file;
   RowTableFile rows_file;
   std::unique_ptr<OrderedIndex> index;
+  bool on_gpu = false;   // the structure is in a GPU's memory
+  std::string fallback;  // why it is not, although a GPU was asked for
 
   const SortedRun& run() const { return index->run(); }
   const RowTable& rows() const { return rows_file.table; }

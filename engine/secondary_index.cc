@@ -25,7 +25,8 @@ class BaseIndex : public SecondaryIndex {
  public:
   BaseIndex(std::shared_ptr<const Base> base, const OpenOptions& options)
       : base_(std::move(base)), options_(options) {
-    parallelism_.threads = Topology::Get().Threads(options.threads);
+    // A GPU takes a batch as a whole.
+    parallelism_.threads = base_->on_gpu ? 1 : Topology::Get().Threads(options.threads);
   }
 
   const IndexSpec& spec() const override { return base_->spec; }
@@ -202,6 +203,7 @@ absl::StatusOr<IndexStats> BaseIndex::Stats() const {
   stats.ordered_index = base_->index->description();
   stats.ordered_index_bytes = base_->index->memory_bytes();
   stats.ordered_index_huge_page_bytes = base_->index->huge_page_bytes();
+  stats.fallback = base_->fallback;
   for (const auto& [file, prefix] :
        {std::pair{&base_->run_file.file, "base"}, std::pair{&base_->rows_file.file, "rows"}}) {
     for (const Section& section : file->sections()) {

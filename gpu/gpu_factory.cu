@@ -8,8 +8,11 @@
 #include "cairn/device.h"
 #include "gpu/cuda_status.h"
 #include "gpu/device_run.h"
+#include "gpu/eytzinger_tree.h"
 #include "gpu/gpu_index.h"
 #include "gpu/packed_index.h"
+#include "gpu/pivot_tree.h"
+#include "gpu/sorted_array.h"
 #include "gpu/stream.h"
 
 namespace cairn {
@@ -34,19 +37,94 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   return options;
 }
 
+// The option aos or soa.
+absl::StatusOr<EntryLayout> TakeLayout(FactoryString* factory, EntryLayout otherwise) {
+  const absl::StatusOr<bool> aos = factory->TakeFlag("aos");
+  if (!aos.ok()) return aos.status();
+  const absl::StatusOr<bool> soa = factory->TakeFlag("soa");
+  if (!soa.ok()) return soa.status();
+  if (*aos && *soa) return factory->Bad("either aos or soa");
+  return *aos ? EntryLayout::kAoS : *soa ? EntryLayout::kSoA : otherwise;
+}
+
+// The option k.
+absl::StatusOr<int> TakeFanOut(FactoryString* factory, int otherwise) {
+  const absl::StatusOr<int> k = factory->TakeNumber("k", 2, 33, otherwise);
+  if (k.ok() && !IsSearchFanOut(*k)) return factory->Bad("k is 2, 9, 17 or 33");
+  return k;
+}
+
+absl::StatusOr<SortedArrayOptions> TakeSortedArrayOptions(FactoryString* factory) {
+  SortedArrayOptions options;
+  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  if (!layout.ok()) return layout.status();
+  options.layout = *layout;
+  return options;
+}
+
+absl::StatusOr<EytzingerTreeOptions> TakeEytzingerOptions(FactoryString* factory) {
+  EytzingerTreeOptions options;
+  const absl::StatusOr<int> k = TakeFanOut(factory, options.fan_out);
+  if (!k.ok()) return k.status();
+  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  if (!layout.ok()) return layout.status();
+  options.fan_out = *k;
+  options.layout = *layout;
+  return options;
+}
+
+absl::StatusOr<PivotTreeOptions> TakePivotOptions(FactoryString* factory) {
+  PivotTreeOptions options;
+  const absl::StatusOr<int> k = TakeFanOut(factory, options.fan_out);
+  if (!k.ok()) return k.status();
+  const absl::StatusOr<int> levels = factory->TakeNumber("levels", 0, 32, options.levels);
+  if (!levels.ok()) return levels.status();
+  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  if (!layout.ok()) return layout.status();
+  options.fan_out = *k;
+  options.levels = *levels;
+  options.layout = *layout;
+  return options;
+}
+
+// Builds a structure with the options that are taken from `factory`, all of them.
+template <typename Key, typename Options>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildWith(
+    absl::StatusOr<std::unique_ptr<DeviceIndex>> (*build)(DeviceRun<Key>, const Options&,
+                                                          cudaStream_t),
+    const absl::StatusOr<Options>& options, const FactoryString& factory, DeviceRun<Key> run,
+    cudaStream_t stream) {
+  if (!options.ok()) return options.status();
+  if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+  return build(std::move(run), *options, stream);
+}
+
 // Builds the structure that `factory` names, on the current device; its option device= is taken.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, DeviceRun<Key> run,
                                                    cudaStream_t stream) {
   if (factory.structure == "auto") factory.structure = "packed";
-  if (factory.structure == "packed") {
-    const absl::StatusOr<PackedIndexOptions> options = TakePackedOptions(&factory);
-    if (!options.ok()) return options.status();
-    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return BuildPackedIndex(std::move(run), *options, stream);
+  const std::string_view name = factory.structure;
+  if (name == "packed") {
+    return BuildWith(&BuildPackedIndex<Key>, TakePackedOptions(&factory), factory, std::move(run),
+                     stream);
   }
-  return factory.Bad(absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed",
-                                     factory.structure));
+  if (name == "pivot") {
+    return BuildWith(&BuildPivotTree<Key>, TakePivotOptions(&factory), factory, std::move(run),
+                     stream);
+  }
+  if (name == "eytzinger") {
+    return BuildWith(&BuildEytzingerTree<Key>, TakeEytzingerOptions(&factory), factory,
+                     std::move(run), stream);
+  }
+  if (name == "sorted_array") {
+    return BuildWith(&BuildSortedArray<Key>, TakeSortedArrayOptions(&factory), factory,
+                     std::move(run), stream);
+  }
+  return factory.Bad(
+      absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed, gpu:pivot, "
+                      "gpu:eytzinger, gpu:sorted_array",
+                      name));
 }
 
 // OK if the ordinal is a device's; Unavailable, with the reason, where it is none.

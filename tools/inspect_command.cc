@@ -44,6 +44,7 @@ absl::StatusOr<int> RunInspect(const std::string& directory) {
                        WithUnit(stats->ordered_index_bytes),
                        WithUnit(stats->ordered_index_huge_page_bytes)),
        &output);
+  if (!stats->fallback.empty()) Line("not on a GPU", stats->fallback, &output);
   Line("sections", Size(bytes), &output);
   for (const IndexStats::Section& section : stats->sections) {
     output.Write(

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "cairn/query.h"
 #include "cairn/sorted_run.h"
+#include "cairn/strategy.h"
 #include "cairn/types.h"
 
 // The device API: indexes whose keys, queries and results are all in the memory of one GPU, for
@@ -138,6 +139,28 @@ class DeviceIndex {
   size_t size_;
   int device_;
 };
+
+// How a batch is put to a device index.
+struct DeviceStrategyOptions {
+  Strategy strategy = Strategy::kUnbuffered;
+  // kKey, which does not go with kUnbuffered, leaves out the way back to the caller's order: random
+  // writes, which for most structures take longer than the search.
+  ResultOrder order = ResultOrder::kCaller;
+  // Buffered: queries are gathered by so many leading bits of their keys, 1 to 16.
+  int part_bits = 8;
+};
+
+// DeviceIndex's operations by a strategy: functions over any index, each exact for every batch.
+// With ResultOrder::kKey result i is of keys[query_of[i]]; `query_of` is for that, and as large as
+// the batch, else null. Besides their errors: InvalidArgument for options that do not go together
+// or are out of range, and for a batch of more than kMaxEntries. Scratch takes up to 24 bytes a
+// query of 32 bits, and 32 of one of 64.
+absl::Status LowerBound(const DeviceIndex& index, DeviceKeys keys, Position* positions,
+                        const DeviceStrategyOptions& options, uint32_t* query_of,
+                        DeviceStream stream);
+absl::Status FindFirst(const DeviceIndex& index, DeviceKeys keys, RowId* row_ids,
+                       const DeviceStrategyOptions& options, uint32_t* query_of,
+                       DeviceStream stream);
 
 // Builds the structure that a factory string names ("gpu:auto"; README.md lists them) over entries
 // in host memory, which must be of fixed-width keys, on device `device` (an ordinal). Waits.

@@ -53,10 +53,20 @@ struct BuildTarget {
   std::string directory;  // made if missing; an index that is there is replaced by its next version
 };
 
+// Which processor searches an index.
+enum class SearchDevice : uint8_t {
+  kCpu,
+  kGpu,   // Open fails where a GPU cannot
+  kAuto,  // a GPU; where that cannot be, the CPU, and IndexStats says why
+};
+
 struct OpenOptions {
   VerifyLevel verify = VerifyLevel::kFull;
-  // The ordered index to search with (ordered_index.h).
+  // The ordered index to search with (ordered_index.h). "auto" is cpu:auto or gpu:auto, as `device`
+  // says; with SearchDevice::kAuto, cpu:auto also takes the place of one that is named gpu:… if
+  // there is no device or driver for it, memory does not suffice, or keys are not of its kind.
   std::string ordered_index = "auto";
+  SearchDevice device = SearchDevice::kCpu;
   int threads = 0;  // for opening and for large batches; 0: one per core that this process may use
 };
 
@@ -97,6 +107,7 @@ struct IndexStats {
   std::string ordered_index;  // its description()
   uint64_t ordered_index_bytes = 0;
   uint64_t ordered_index_huge_page_bytes = 0;  // of these
+  std::string fallback;  // why the CPU searches where a GPU was asked for (SearchDevice::kAuto)
   struct Section {
     std::string file, name;
     uint64_t bytes;

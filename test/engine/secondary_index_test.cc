@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/device.h"
 #include "test/engine/test_database.h"
 #include "test/test_random.h"
 
@@ -360,6 +361,57 @@ BOOST_AUTO_TEST_CASE(a_cancelled_build_leaves_what_was_there) {
   BOOST_CHECK(absl::IsCancelled(stopped.status()));
   BOOST_TEST(!std::filesystem::exists(db.Beside("index")));
   BOOST_CHECK(absl::IsNotFound(SecondaryIndex::Open(db.Beside("index")).status()));
+}
+
+// What both processors can be asked to search: the CPU answers wherever a GPU cannot, and says why.
+BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
+  TestDatabase db;
+  db.Put("a", "blue");
+  db.Put("b", "red");
+  db.Put("c", "blue");
+  const bool devices = Devices().ok();
+  for (const bool text : {true, false}) {
+    Build(db, text ? "value:bytes" : "value[0:2]:u16be");
+    const bool on_gpu = devices && !text;
+    OpenOptions options;
+    options.device = SearchDevice::kAuto;
+    for (const char* name : {"auto", "gpu:auto"}) {
+      options.ordered_index = name;
+      auto index = SecondaryIndex::Open(db.Beside("index"), options);
+      BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+      BOOST_TEST(All(**index).size() == 3u);
+      const auto stats = (*index)->Stats();
+      BOOST_REQUIRE(stats.ok());
+      BOOST_TEST(stats->ordered_index.substr(0, 4) == (on_gpu ? "gpu:" : "cpu:"));
+      BOOST_TEST(stats->fallback.empty() == on_gpu);
+      if (!devices && !text) {
+        BOOST_TEST(stats->fallback.find(std::string(Devices().status().message())) !=
+                   std::string::npos);
+      }
+      BOOST_TEST((*index)->Verify().ok());
+    }
+    // A name is looked at all the same, and a structure of the CPU stays what it is.
+    options.ordered_index = "gpu:nothing,";
+    BOOST_TEST(absl::IsInvalidArgument(SecondaryIndex::Open(db.Beside("index"), options).status()));
+    options.ordered_index = "cpu:sorted_array";
+    auto index = SecondaryIndex::Open(db.Beside("index"), options);
+    BOOST_REQUIRE(index.ok());
+    BOOST_TEST((*index)->Stats()->ordered_index == "cpu:sorted_array");
+    BOOST_TEST((*index)->Stats()->fallback == "");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_gpu_that_is_insisted_on_and_is_not_there_is_an_error) {
+  if (Devices().ok()) return;
+  TestDatabase db;
+  db.Put("a", "blue");
+  Build(db, "value[0:2]:u16be");
+  OpenOptions options;
+  options.device = SearchDevice::kGpu;
+  BOOST_TEST(absl::IsUnavailable(SecondaryIndex::Open(db.Beside("index"), options).status()));
+  options.device = SearchDevice::kCpu;
+  options.ordered_index = "gpu:auto";
+  BOOST_TEST(absl::IsUnavailable(SecondaryIndex::Open(db.Beside("index"), options).status()));
 }
 
 BOOST_AUTO_TEST_CASE(queries_from_many_threads_agree) {

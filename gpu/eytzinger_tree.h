@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "cairn/device.h"
+#include "gpu/device_run.h"
+#include "gpu/entry_array.h"
+
+namespace cairn::gpu {
+
+struct EytzingerTreeOptions {
+  int fan_out = 17;  // as IsSearchFanOut
+  EntryLayout layout = EntryLayout::kSoA;
+};
+
+// A run's entries in K-ary Eytzinger order (index/eytzinger_layout.h): EO+BS and EO+KS of Henneberg
+// and Schuhknecht, "Is Binary Search Really All You Need?" (2025). It takes the run's memory and
+// nothing else, but, while it is built, as much again. InvalidArgument for another fan-out. Waits
+// for the stream.
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildEytzingerTree(DeviceRun<Key> run,
+                                                                const EytzingerTreeOptions& options,
+                                                                cudaStream_t stream);
+
+}  // namespace cairn::gpu

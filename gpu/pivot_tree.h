@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "cairn/device.h"
+#include "gpu/device_run.h"
+#include "gpu/entry_array.h"
+
+namespace cairn::gpu {
+
+struct PivotTreeOptions {
+  int fan_out = 17;  // as IsSearchFanOut
+  // Levels of pivots; as many as there can be, but for a fan-out of 2, where the last four are
+  // left out, if negative.
+  int levels = -1;
+  EntryLayout layout = EntryLayout::kAoS;
+};
+
+// A run's entries with a buffer of pivots above them (index/pivot_layout.h): AO+PB+BS and AO+PB+KS
+// of Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025). With nodes of one
+// cache line the buffer takes a sixteenth of the keys' bytes. InvalidArgument for another fan-out.
+// Waits for the stream.
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPivotTree(DeviceRun<Key> run,
+                                                            const PivotTreeOptions& options,
+                                                            cudaStream_t stream);
+
+}  // namespace cairn::gpu

@@ -1,0 +1,65 @@
+#include "gpu/sorted_array.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "gpu/array_searcher.cuh"
+#include "gpu/cuda_status.h"
+#include "gpu/entry_index.h"
+#include "gpu/search_kernel.cuh"
+
+namespace cairn::gpu {
+namespace {
+
+template <typename Key, EntryLayout kLayout>
+class SortedArray final : public EntryIndex<Key, kLayout> {
+ public:
+  SortedArray(EntryArray<Key> entries, size_t size, int device)
+      : EntryIndex<Key, kLayout>(std::move(entries), size, device) {}
+
+  std::string description() const override {
+    return absl::StrFormat("gpu:sorted_array%s", LayoutOption(kLayout));
+  }
+  uint64_t memory_bytes() const override { return this->entry_bytes(); }
+
+ private:
+  absl::Status Search(DeviceIndex::PointQuery query, DeviceKeys keys, void* results,
+                      DeviceStream stream) const override {
+    return SearchBatch<SearchPolicy<256, 2>>(
+        ArraySearcher<Key, kLayout>(this->view(), this->size()), this->size(), query, keys, results,
+        stream);
+  }
+};
+
+template <typename Key, EntryLayout kLayout>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run, cudaStream_t stream) {
+  const size_t size = run.size();
+  int device = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  absl::StatusOr<EntryArray<Key>> entries = ArrangeEntries(std::move(run), kLayout, stream);
+  if (!entries.ok()) return entries.status();
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  entries->SetStream(nullptr);
+  return std::make_unique<SortedArray<Key, kLayout>>(*std::move(entries), size, device);
+}
+
+}  // namespace
+
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildSortedArray(DeviceRun<Key> run,
+                                                              const SortedArrayOptions& options,
+                                                              cudaStream_t stream) {
+  return options.layout == EntryLayout::kAoS
+             ? Build<Key, EntryLayout::kAoS>(std::move(run), stream)
+             : Build<Key, EntryLayout::kSoA>(std::move(run), stream);
+}
+
+template absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildSortedArray(DeviceRun<uint32_t>,
+                                                                       const SortedArrayOptions&,
+                                                                       cudaStream_t);
+template absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildSortedArray(DeviceRun<uint64_t>,
+                                                                       const SortedArrayOptions&,
+                                                                       cudaStream_t);
+
+}  // namespace cairn::gpu
