@@ -16,18 +16,6 @@ namespace {
 
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-template <typename Key>
-constexpr int KeyBits() {
-  return static_cast<int>(sizeof(Key)) * 8;
-}
-
-constexpr int LeafCapacity(int bits) {
-  return static_cast<int>(bits == 16   ? LeafLayout<16>::kEntries
-                          : bits == 32 ? LeafLayout<32>::kEntries
-                          : bits == 48 ? LeafLayout<48>::kEntries
-                                       : LeafLayout<64>::kEntries);
-}
-
 // ---- Distinct keys
 
 // Whether key i is the first of its like.
@@ -48,41 +36,6 @@ __global__ void ScatterHeads(const Key* keys, const Position* ranks, size_t size
     distinct[ranks[i] - 1] = keys[i];
     first_entry[ranks[i] - 1] = static_cast<Position>(i);
   });
-}
-
-// ---- Survey
-
-struct SurveyCounts {
-  static constexpr int kWidths = KeySurvey<uint64_t>::kWidths;
-  unsigned long long distinct, blocks[kWidths], gaps[kWidths];
-};
-
-template <typename Key>
-__global__ void CountBlocks(const Key* keys, size_t size, SurveyCounts* counts) {
-  constexpr int kWidths = SurveyCounts::kWidths;
-  unsigned distinct = 0, block_counts[kWidths] = {}, gap_counts[kWidths] = {};
-  ForEachIndex(size, [&](size_t i) {
-    const Key key = keys[i], before = i == 0 ? Key{0} : keys[i - 1];
-    distinct += i == 0 || key != before;
-#pragma unroll
-    for (int width = 0; width < kWidths; ++width) {
-      const int bits = 16 * (width + 1);
-      if (bits >= KeyBits<Key>()) continue;
-      const Key step = (key >> bits) - (before >> bits);
-      block_counts[width] += i == 0 || step != 0;
-      gap_counts[width] += i == 0 ? step != 0 : step > 1;
-    }
-  });
-  const auto add = [](unsigned count, unsigned long long* sum) {
-    count = __reduce_add_sync(kAllLanes, count);
-    if (threadIdx.x % 32 == 0 && count != 0) atomicAdd(sum, count);
-  };
-  add(distinct, &counts->distinct);
-#pragma unroll
-  for (int width = 0; width < kWidths; ++width) {
-    add(block_counts[width], &counts->blocks[width]);
-    add(gap_counts[width], &counts->gaps[width]);
-  }
 }
 
 // ---- Marks
@@ -141,7 +94,7 @@ struct CutInput {
                                 WalkBits(cells, MarkWords(size), first_tile, staged_cells),
                                 WalkBits(blocks, MarkWords(size), first_tile, staged_blocks),
                                 bits,
-                                LeafCapacity(bits)};
+                                LeafEntries(bits)};
     __syncthreads();
     return walk;
   }
@@ -349,43 +302,6 @@ absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, size_t si
   return distinct;
 }
 
-template <typename Key>
-int KeySurvey<Key>::BestBits(size_t size) const {
-  int best = KeyBits<Key>();
-  double fewest = static_cast<double>(size) / LeafCapacity(best);
-  for (int width = 0; 16 * (width + 1) < KeyBits<Key>(); ++width) {
-    const int bits = 16 * (width + 1);
-    // A block's last leaf is half empty.
-    const double leaves = static_cast<double>(size) / LeafCapacity(bits) +
-                          0.5 * static_cast<double>(blocks[width]) +
-                          static_cast<double>(gaps[width]);
-    if (leaves < fewest) best = bits, fewest = leaves;
-  }
-  return best;
-}
-
-template <typename Key>
-absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, size_t size, cudaStream_t stream) {
-  KeySurvey<Key> survey = {};
-  DeviceBuffer<SurveyCounts> counts;
-  if (absl::Status s = Resize(&counts, 1, stream); !s.ok()) return s;
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(counts.data(), 0, counts.bytes(), stream));
-  CountBlocks<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(keys, size, counts.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("CountBlocks");
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemcpyAsync(&survey.least, keys, sizeof(Key), cudaMemcpyDeviceToHost, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&survey.greatest, keys + size - 1, sizeof(Key),
-                                             cudaMemcpyDeviceToHost, stream));
-  const absl::StatusOr<SurveyCounts> read = ReadBack(counts.data(), stream);
-  if (!read.ok()) return read.status();
-  survey.distinct = read->distinct;
-  for (int width = 0; width < KeySurvey<Key>::kWidths; ++width) {
-    survey.blocks[width] = read->blocks[width];
-    survey.gaps[width] = read->gaps[width];
-  }
-  return survey;
-}
-
 absl::StatusOr<KeyMarks> AllocateMarks(size_t size, cudaStream_t stream) {
   KeyMarks marks;
   for (DeviceBuffer<uint32_t>* bits : {&marks.cells, &marks.blocks}) {
@@ -501,8 +417,6 @@ absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, c
 #define CAIRN_INSTANTIATE(Key)                                                                     \
   template absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key>, size_t,              \
                                                               cudaStream_t);                       \
-  template struct KeySurvey<Key>;                                                                  \
-  template absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key*, size_t, cudaStream_t);            \
   template absl::StatusOr<KeyMarks> MarkBlocks(const Key*, size_t, int, cudaStream_t);             \
   template absl::StatusOr<LeafCut> CutLeaves(const Key*, size_t, int, const KeyMarks&,             \
                                              cudaStream_t);                                        \
