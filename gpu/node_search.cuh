@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -76,9 +74,11 @@ __device__ inline void LoadKeys(const EntryView<Key, EntryLayout::kAoS>& view, s
   }
 }
 
-// As many lanes as there are words of 16 bytes in a node.
+// As many lanes, but a power of two, as there are words of 16 bytes in a node.
 constexpr int LanesForBytes(size_t bytes) {
-  return bytes < 32 ? 1 : static_cast<int>(std::bit_floor(std::min<size_t>(bytes, 512) / 16));
+  int lanes = 1;
+  while (lanes < 32 && static_cast<size_t>(lanes) * 2 * 16 <= bytes) lanes *= 2;
+  return lanes;
 }
 
 // Compares queries with nodes of kKeys keys by kLanes lanes, each of which takes as many keys next

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/array_searcher.cuh"
-#include "gpu/cuda_status.h"
 #include "gpu/eytzinger_build.cuh"
 #include "gpu/eytzinger_searcher.cuh"
 #include "gpu/pivot_build.cuh"
@@ -26,7 +25,7 @@ struct Question {
 // What is not compiled in: shared memory to pin, and the schedule.
 struct Setting {
   size_t pinned_bytes = 0;
-  SearchSchedule schedule;
+  SearchSchedule schedule = {};
 };
 
 template <typename Policy, typename Searcher>
@@ -38,34 +37,34 @@ absl::Status Ask(Searcher searcher, size_t entries, const Question& q, const Set
                              setting.schedule);
 }
 
-// A copy, since columns of a run become the structure's.
-template <typename Key>
-absl::StatusOr<EntryArray<Key>> CopyEntries(const DeviceRun<Key>& run, EntryLayout layout,
-                                            cudaStream_t stream) {
-  DeviceRun<Key> copy;
-  auto keys = DeviceBuffer<Key>::Allocate(run.size(), stream);
-  if (!keys.ok()) return keys.status();
-  auto row_ids = DeviceBuffer<RowId>::Allocate(run.size(), stream);
-  if (!row_ids.ok()) return row_ids.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(keys->data(), run.keys.data(), run.keys.bytes(),
-                                             cudaMemcpyDeviceToDevice, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(
-      row_ids->data(), run.row_ids.data(), run.row_ids.bytes(), cudaMemcpyDeviceToDevice, stream));
-  copy.keys = *std::move(keys);
-  copy.row_ids = *std::move(row_ids);
-  return ArrangeEntries(std::move(copy), layout, stream);
-}
+// Entries in run order: the run's columns, or pairs that are kept here.
+template <typename Key, EntryLayout kLayout>
+struct OrderedEntries {
+  absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
+    if constexpr (kLayout == kSoA) {
+      view = {run.keys.data(), run.row_ids.data()};
+    } else {
+      absl::StatusOr<EntryArray<Key>> made = PairEntries(run, stream);
+      if (!made.ok()) return made.status();
+      pairs = *std::move(made);
+      view = pairs.template view<kLayout>();
+    }
+    return absl::OkStatus();
+  }
+
+  EntryArray<Key> pairs;
+  EntryView<Key, kLayout> view;
+};
 
 template <typename Key, EntryLayout kLayout, typename Policy>
 PolicySearch<Key> Array(const char* name, const Setting& setting = {}) {
   return {absl::StrFormat("array, %s", name),
           [setting](const DeviceRun<Key>& run, DeviceIndex::PointQuery query, DeviceKeys keys,
                     void* results, cudaStream_t stream) -> absl::Status {
-            auto entries = CopyEntries(run, kLayout, stream);
-            if (!entries.ok()) return entries.status();
-            return Ask<Policy>(
-                ArraySearcher<Key, kLayout>(entries->template view<kLayout>(), run.size()),
-                run.size(), {query, keys, results, stream}, setting);
+            OrderedEntries<Key, kLayout> entries;
+            if (absl::Status s = entries.Build(run, stream); !s.ok()) return s;
+            return Ask<Policy>(ArraySearcher<Key, kLayout>(entries.view, run.size()), run.size(),
+                               {query, keys, results, stream}, setting);
           }};
 }
 
@@ -93,11 +92,11 @@ PolicySearch<Key> Pivot(int left_out, const char* name, const Setting& setting =
             const PivotLayout<kFanOut> layout(run.size(), full < left_out ? 0 : full - left_out);
             auto pivots = BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream);
             if (!pivots.ok()) return pivots.status();
-            auto entries = CopyEntries(run, kLayout, stream);
-            if (!entries.ok()) return entries.status();
-            return Ask<Policy>(PivotSearcher<Key, kFanOut, kLayout, kLanes>(
-                                   pivots->data(), entries->template view<kLayout>(), layout),
-                               run.size(), {query, keys, results, stream}, setting);
+            OrderedEntries<Key, kLayout> entries;
+            if (absl::Status s = entries.Build(run, stream); !s.ok()) return s;
+            return Ask<Policy>(
+                PivotSearcher<Key, kFanOut, kLayout, kLanes>(pivots->data(), entries.view, layout),
+                run.size(), {query, keys, results, stream}, setting);
           }};
 }
 
