@@ -269,6 +269,10 @@ BOOST_AUTO_TEST_CASE(factory_strings_say_what_was_chosen_or_what_is_wrong) {
   const auto index = make("gpu:btree");
   BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
   BOOST_TEST((*index)->description() == "gpu:btree,order=16,fill=1,method=combined");
+  const auto wide = MakeDeviceIndex("gpu:btree,fill=0.75",
+                                    OracleRun(oracle::FinishIntegers<uint64_t>("", {1, 2, 3})));
+  BOOST_REQUIRE_MESSAGE(wide.ok(), wide.status());
+  BOOST_TEST((*wide)->description() == "gpu:btree,order=8,fill=0.75,method=combined");
   for (const char* bad : {"gpu:btree,order=24", "gpu:btree,order=4", "gpu:btree,fill=0.4",
                           "gpu:btree,fill=1.1", "gpu:btree,fill=nan", "gpu:btree,fill=x",
                           "gpu:btree,method=ternary", "gpu:btree,page=4k"}) {
