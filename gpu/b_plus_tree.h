@@ -22,6 +22,11 @@ struct BPlusTreeOptions {
   BPlusTreeMethod method = BPlusTreeMethod::kCombined;
 };
 
+// The order whose pages have keys of 64 bytes, which search is fastest with: u32, n = 2^28, orders
+// 8, 16, 32 and 64: 16.9, 19.1, 13.7 and 10.8 G lookups/s; u64, n = 2^26: 16.5, 13.7, 9.8 and 6.8.
+template <typename Key>
+inline constexpr int kBestOrder = 64 / sizeof(Key);
+
 // What becomes of equal keys on bulk insertion.
 enum class Duplicates : uint8_t {
   kKeepRows,     // a key may have many rows; of equal (key, row id) pairs one is kept
@@ -55,9 +60,10 @@ class BPlusTree final : public DeviceIndex {
 
   // Adds a few entries in device memory one by one, in their order, splitting full pages up the
   // path that the search took (section 2.2, single insert); pairs that are there already are left
-  // out. Returns how many were new. Takes some microseconds an entry, and then time for each leaf,
-  // to count positions anew; the first Insert after the tree was created makes links for all pages.
-  // Errors as BulkInsert's.
+  // out. Returns how many were new. Takes 3 to 6 microseconds an entry, and then time for each
+  // leaf, to count positions anew: 0.4 ms at 2^28 entries; the first Insert after the tree was
+  // created makes links for all pages, in 5 ms. BulkInsert is faster from 1,000 entries on for a
+  // tree of 2^28, 130 for 2^24, 15 for 2^20. Errors as BulkInsert's.
   absl::StatusOr<size_t> Insert(const Key* keys, const RowId* row_ids, size_t size,
                                 cudaStream_t stream);
 

@@ -1,4 +1,5 @@
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "gpu/b_plus_tree_pages.cuh"
@@ -9,18 +10,43 @@
 namespace cairn::gpu {
 namespace {
 
+// Entries that a thread puts into a leaf together: a vector of 16 bytes of keys.
+template <typename Key>
+inline constexpr uint32_t kVector = 16 / sizeof(Key);
+
+// to[0] … to[kVector - 1] = from[0] … from[count - 1], then `empty`.
+template <uint32_t kCount, typename T>
+__device__ void CopyVector(const T* from, uint32_t count, T empty, T* to) {
+  using Vector = std::conditional_t<kCount * sizeof(T) == 16, uint4, uint2>;
+  union {
+    Vector vector;
+    T items[kCount];
+  } values;
+  if (count >= kCount && reinterpret_cast<uintptr_t>(from) % sizeof(Vector) == 0) {
+    values.vector = __ldcs(reinterpret_cast<const Vector*>(from));
+  } else {
+#pragma unroll
+    for (uint32_t i = 0; i < kCount; ++i) values.items[i] = i < count ? from[i] : empty;
+  }
+  *reinterpret_cast<Vector*>(to) = values.vector;
+}
+
 template <typename Key>
 __global__ void CreateLeaves(const __grid_constant__ BPlusTreeLayout layout, int order_bits,
                              const Key* keys, const RowId* row_ids, Key* leaves) {
   const uint32_t order = 1u << order_bits;
-  ForEachIndex(size_t{layout.leaves()} << order_bits, [&](size_t i) {
-    const auto leaf = static_cast<uint32_t>(i >> order_bits);
-    const uint32_t slot = static_cast<uint32_t>(i) & (order - 1);
-    const bool filled = slot < layout.level(0).size(leaf);
+  const size_t vectors = (size_t{layout.leaves()} << order_bits) / kVector<Key>;
+  ForEachIndex(vectors, [&](size_t i) {
+    const size_t place = i * kVector<Key>;
+    const auto leaf = static_cast<uint32_t>(place >> order_bits);
+    const uint32_t slot = static_cast<uint32_t>(place) & (order - 1);
+    const uint32_t size = layout.level(0).size(leaf);
+    const uint32_t count = slot < size ? size - slot : 0;
     const size_t entry = size_t{layout.level(0).first(leaf)} + slot;
     Key* const page = leaves + leaf * LeafStride<Key>(static_cast<int>(order));
-    page[slot] = filled ? keys[entry] : std::numeric_limits<Key>::max();
-    reinterpret_cast<RowId*>(page + order)[slot] = filled ? row_ids[entry] : kNoRow;
+    CopyVector<kVector<Key>>(keys + entry, count, std::numeric_limits<Key>::max(), page + slot);
+    CopyVector<kVector<Key>>(row_ids + entry, count, kNoRow,
+                             reinterpret_cast<RowId*>(page + order) + slot);
   });
 }
 
@@ -69,8 +95,8 @@ absl::StatusOr<BPlusTreePages<Key>> CreatePages(const Key* keys, const RowId* ro
       DeviceBuffer<Key>::Allocate(layout.leaves() * LeafStride<Key>(layout.order()), stream);
   if (!leaves.ok()) return leaves.status();
   const int bits = std::countr_zero(order);
-  CreateLeaves<<<SimpleBlocks(slots), kSimpleThreads, 0, stream>>>(layout, bits, keys, row_ids,
-                                                                   leaves->data());
+  CreateLeaves<<<SimpleBlocks(slots / kVector<Key>), kSimpleThreads, 0, stream>>>(
+      layout, bits, keys, row_ids, leaves->data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("CreateLeaves");
   CreateInnerPages<<<SimpleBlocks(separators), kSimpleThreads, 0, stream>>>(layout, bits, keys,
                                                                             inner->data());

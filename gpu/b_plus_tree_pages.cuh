@@ -19,16 +19,25 @@ namespace cairn::gpu {
 // What both forms have in common.
 template <typename Key>
 struct PageMemory {
-  const Key* inner;   // page i at i * order: its separators, then the greatest key
-  const Key* leaves;  // leaf i at i * LeafKeys(order): keys, then row ids, both padded likewise
+  const Key* inner;  // page i at i * order: its separators, then the greatest key
+  const Key*
+      leaves;  // leaf i at i * LeafStride: keys, then row ids; empty places hold the greatest
   int order_bits;
 
   __device__ uint32_t order() const { return 1u << order_bits; }
-  __device__ const Key* Keys(uint32_t leaf) const {
-    return leaves + size_t{leaf} * LeafStride<Key>(1 << order_bits);
+  // Addresses; faster where the order is known at compile time, as kOrder.
+  template <int kOrder = 0>
+  __device__ const Key* Separators(uint32_t number) const {
+    return inner + (kOrder > 0 ? size_t{number} * kOrder : size_t{number} << order_bits);
   }
+  template <int kOrder = 0>
+  __device__ const Key* Keys(uint32_t leaf) const {
+    return leaves + size_t{leaf} * LeafStride<Key>(kOrder > 0 ? kOrder : 1 << order_bits);
+  }
+  template <int kOrder = 0>
   __device__ const RowId* Rows(uint32_t leaf) const {
-    return reinterpret_cast<const RowId*>(Keys(leaf) + (1 << order_bits));
+    return reinterpret_cast<const RowId*>(Keys<kOrder>(leaf) +
+                                          (kOrder > 0 ? kOrder : 1 << order_bits));
   }
 };
 
@@ -38,8 +47,9 @@ struct PackedPages : PageMemory<Key> {
 
   __device__ int levels() const { return layout.levels(); }
   __device__ uint32_t root() const { return 0; }
-  __device__ const Key* Separators(int level, uint32_t page) const {
-    return this->inner + (size_t{layout.first_page(level) + page} << this->order_bits);
+  // Of an inner page that its parent, or root(), names: its number among all.
+  __device__ uint32_t Number(int level, uint32_t page) const {
+    return layout.first_page(level) + page;
   }
   __device__ uint32_t Child(int level, uint32_t page, uint32_t slot) const {
     return layout.level(level).first(page) + slot;
@@ -70,9 +80,7 @@ struct LinkedPages : PageMemory<Key> {
 
   __device__ int levels() const { return shape.levels; }
   __device__ uint32_t root() const { return shape.root; }
-  __device__ const Key* Separators(int, uint32_t page) const {
-    return this->inner + (size_t{page} << this->order_bits);
-  }
+  __device__ uint32_t Number(int, uint32_t page) const { return page; }
   __device__ uint32_t Child(int, uint32_t page, uint32_t slot) const {
     return children[size_t{page} * (this->order() + 1) + slot];
   }

@@ -66,7 +66,7 @@ struct BPlusTreeBinarySearcher : BPlusTreeAnswers<Key, Pages> {
 #pragma unroll 1
     for (int level = pages.levels() - 1; level > 0; --level) {
 #pragma unroll
-      for (int i = 0; i < kQueries; ++i) keys[i] = pages.Separators(level, page[i]);
+      for (int i = 0; i < kQueries; ++i) keys[i] = pages.Separators(pages.Number(level, page[i]));
       RankInPages<kQueries>(keys, queries, rank);
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) page[i] = pages.Child(level, page[i], rank[i]);
@@ -129,7 +129,8 @@ struct BPlusTreeCombinedSearcher : BPlusTreeAnswers<Key, Pages> {
       PageKeys keys[kQueries];
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) {
-        keys[i].template Load<false>(pages.Separators(level, page[i]));
+        keys[i].template Load<false>(
+            pages.template Separators<kOrder>(pages.Number(level, page[i])));
       }
       RankInPages<kQueries>(keys, queries, rank);
 #pragma unroll
@@ -165,6 +166,19 @@ struct BPlusTreeCombinedSearcher : BPlusTreeAnswers<Key, Pages> {
       for (int v = 0; v < kVectors; ++v) {
         vectors[v] = kOnce ? __ldcs(from + v * kLanes) : __ldg(from + v * kLanes);
       }
+    }
+    // Item `index` modulo their number, by halving, so that all stay in registers.
+    __device__ T At(uint32_t index) const {
+      T some[kVectors * kVector];
+#pragma unroll
+      for (int i = 0; i < kVectors * kVector; ++i) some[i] = items[i];
+#pragma unroll
+      for (int half = kVectors * kVector / 2; half > 0; half /= 2) {
+        const bool upper = (index & static_cast<uint32_t>(half)) != 0;
+#pragma unroll
+        for (int i = 0; i < half; ++i) some[i] = upper ? some[i + half] : some[i];
+      }
+      return some[0];
     }
   };
   using PageKeys = PagePart<Key>;
@@ -204,8 +218,8 @@ struct BPlusTreeCombinedSearcher : BPlusTreeAnswers<Key, Pages> {
     PageRows rows[kQueries];
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {
-      keys[i].template Load<true>(this->pages.Keys(leaf[i]));
-      if (read_rows) rows[i].template Load<true>(this->pages.Rows(leaf[i]));
+      keys[i].template Load<true>(this->pages.template Keys<kOrder>(leaf[i]));
+      if (read_rows) rows[i].template Load<true>(this->pages.template Rows<kOrder>(leaf[i]));
     }
     uint32_t rank[kQueries];
     RankInPages<kQueries>(keys, queries, rank);
@@ -217,12 +231,7 @@ struct BPlusTreeCombinedSearcher : BPlusTreeAnswers<Key, Pages> {
       const uint32_t place = rank[i] % (kVector * kLanes) / kVector;
       const uint32_t item = rank[i] / (kVector * kLanes) * kVector + rank[i] % kVector;
       RowId found = kNoRow;
-#pragma unroll
-      for (int k = 0; k < kVectors * kVector; ++k) {
-        if (static_cast<uint32_t>(k) == item && keys[i].items[k] == queries[i]) {
-          found = read_rows ? rows[i].items[k] : 0;
-        }
-      }
+      if (keys[i].At(item) == queries[i]) found = read_rows ? rows[i].At(item) : 0;
       found = __shfl_sync(0xffffffffu, found, static_cast<int>(place), kLanes);
       if (rank[i] < kOrder) slots[i].found = found;
     }

@@ -93,8 +93,10 @@ absl::StatusOr<PivotTreeOptions> TakePivotOptions(FactoryString* factory) {
 }
 
 // The options order, fill and method.
+template <typename Key>
 absl::StatusOr<BPlusTreeOptions> TakeBPlusTreeOptions(FactoryString* factory) {
   BPlusTreeOptions options;
+  options.order = kBestOrder<Key>;
   const absl::StatusOr<int> order = factory->TakeNumber(
       "order", BPlusTreeLayout::kLeastOrder, BPlusTreeLayout::kGreatestOrder, options.order);
   if (!order.ok()) return order.status();
@@ -142,8 +144,8 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, Device
                      stream);
   }
   if (name == "btree") {
-    return BuildWith(&BuildBPlusTree<Key>, TakeBPlusTreeOptions(&factory), factory, std::move(run),
-                     stream);
+    return BuildWith(&BuildBPlusTree<Key>, TakeBPlusTreeOptions<Key>(&factory), factory,
+                     std::move(run), stream);
   }
   if (name == "pivot") {
     return BuildWith(&BuildPivotTree<Key>, TakePivotOptions(&factory), factory, std::move(run),

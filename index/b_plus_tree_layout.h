@@ -14,9 +14,9 @@ class BPlusTreeLevel {
  public:
   constexpr BPlusTreeLevel() = default;
   // `items` items, in pages of `fill`; at most `capacity` fit a page, and all pages of several must
-  // hold `least`. Requires least <= fill <= capacity and capacity + 1 >= 2 * least.
+  // hold `least`. Requires 2 <= least <= fill <= capacity and capacity + 1 >= 2 * least.
   constexpr BPlusTreeLevel(uint32_t items, uint32_t fill, uint32_t least, uint32_t capacity)
-      : items_(items), fill_(fill) {
+      : items_(items), fill_(fill), reciprocal_(static_cast<uint32_t>((uint64_t{1} << 32) / fill)) {
     const uint32_t full = items / fill, rest = items % fill;
     pages_ = full + (rest > 0 ? 1 : 0);
     if (pages_ == 0) pages_ = 1;
@@ -35,19 +35,24 @@ class BPlusTreeLevel {
   constexpr uint32_t pages() const { return pages_; }
   // The first item of a page, and how many it holds.
   constexpr uint32_t first(uint32_t page) const {
-    return page + 1 == pages_ ? last_first_ : page * fill_;
+    const uint32_t unless_last = page * fill_, last = last_first_;
+    return unless_last < last ? unless_last : last;
   }
   constexpr uint32_t size(uint32_t page) const {
     return (page + 1 == pages_ ? items_ : first(page + 1)) - first(page);
   }
-  // The page of an item.
+  // The page of an item. Without a division, which GPUs are slow at: multiplied by the reciprocal,
+  // the quotient is too small by one at most.
   constexpr uint32_t page_of(uint32_t item) const {
-    return item >= last_first_ ? pages_ - 1 : item / fill_;
+    uint32_t page = static_cast<uint32_t>(uint64_t{item} * reciprocal_ >> 32);
+    page += item - page * fill_ >= fill_ ? 1 : 0;
+    return item >= last_first_ ? pages_ - 1 : page;
   }
 
  private:
   uint32_t items_ = 0;
   uint32_t fill_ = 1;
+  uint32_t reciprocal_ = 0;  // 2^32 / fill, rounded down
   uint32_t pages_ = 1;
   uint32_t last_first_ = 0;  // of the last page
 };

@@ -81,6 +81,21 @@ BOOST_AUTO_TEST_CASE(every_page_but_the_root_is_at_least_half_full) {
   });
 }
 
+BOOST_AUTO_TEST_CASE(every_item_is_on_the_page_that_holds_it) {
+  for (uint32_t fill = 2; fill <= 65; ++fill) {
+    const uint32_t greatest = UINT32_MAX - 1;
+    const BPlusTreeLevel level(greatest, fill, fill, 2 * fill - 1);
+    const auto check = [&](uint32_t item) {
+      const uint32_t page = level.page_of(item);
+      BOOST_REQUIRE(item >= level.first(page) && item - level.first(page) < level.size(page));
+    };
+    for (uint32_t i = 0; i < 5000; ++i) check(i), check(greatest - 1 - i), check(i * 858993u);
+    for (uint32_t page = 1; page < level.pages(); page += level.pages() / 1000) {
+      check(page * fill - 1), check(page * fill);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(inner_pages_are_numbered_from_the_root_without_gaps) {
   ForEachLayout([](const BPlusTreeLayout& layout) {
     uint32_t next = 0;
