@@ -13,6 +13,7 @@
 #include "gpu/cuda_status.h"
 #include "gpu/device_run.h"
 #include "gpu/eytzinger_tree.h"
+#include "gpu/fast_tree.h"
 #include "gpu/gpu_index.h"
 #include "gpu/packed_index.h"
 #include "gpu/pivot_tree.h"
@@ -152,13 +153,17 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, Device
     return BuildWith(&BuildEytzingerTree<Key>, TakeEytzingerOptions(&factory), factory,
                      std::move(run), stream);
   }
+  if (name == "fast") {
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return BuildFastTree(std::move(run), stream);
+  }
   if (name == "sorted_array") {
     return BuildWith(&BuildSortedArray<Key>, TakeSortedArrayOptions(&factory), factory,
                      std::move(run), stream);
   }
   return factory.Bad(
       absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed, gpu:btree, "
-                      "gpu:pivot, gpu:eytzinger, gpu:sorted_array",
+                      "gpu:fast, gpu:pivot, gpu:eytzinger, gpu:sorted_array",
                       name));
 }
 

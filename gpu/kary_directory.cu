@@ -26,7 +26,7 @@ __global__ void MakeNodes(KaryDirectoryLevels<Key> levels, int level, Node* node
     const bool is_last = i + 1 == levels.layout.nodes(level);
     nodes[i] = Node::Make(
         i == 0 ? Key{0} : above[i - 1], is_last ? std::numeric_limits<Key>::max() : above[i],
-        levels.layout.CountSeparators(level, i), [=](int j) { return separators[j]; });
+        levels.layout.CountSeparators(level, i), [=](uint32_t j) { return separators[j]; });
   });
 }
 

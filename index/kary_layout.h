@@ -36,9 +36,9 @@ class KaryLayout {
   // The separators that a node of a level has itself, the first and how many; the last node of a
   // level may have fewer than the others, or none.
   static constexpr size_t FirstSeparator(size_t node) { return node * kFanOut; }
-  constexpr int CountSeparators(int level, size_t node) const {
+  constexpr uint32_t CountSeparators(int level, size_t node) const {
     const size_t left = separators_[level] - FirstSeparator(node);
-    return static_cast<int>(left < kFanOut - 1 ? left : kFanOut - 1);
+    return static_cast<uint32_t>(left < kFanOut - 1 ? left : kFanOut - 1);
   }
   // The separator of a level that is number `i` of the level above.
   static constexpr size_t PassedOn(size_t i) { return i * kFanOut + kFanOut - 1; }
