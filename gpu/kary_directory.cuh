@@ -11,6 +11,7 @@ namespace cairn::gpu {
 template <typename Key>
 struct KaryDirectoryView {
   using Node = KaryDirectoryNode;
+  static constexpr uint32_t kMostInTop = KaryDirectory<Key>::kTopBytes / sizeof(Key);
 
   KaryDirectoryLevels<Key> levels;
 
@@ -30,8 +31,11 @@ struct KaryDirectoryView {
   template <int kQueries>
   __device__ void FindLeaves(const Key (&keys)[kQueries], uint32_t (&leaves)[kQueries],
                              const void* shared) const {
-    const Key* top = levels.separators[levels.layout.levels()];
-    SearchTop(keys, leaves, shared == nullptr ? top : static_cast<const Key*>(shared));
+    if (shared != nullptr) {
+      SearchTop(keys, leaves, static_cast<const Key*>(shared));
+    } else {
+      SearchTop(keys, leaves, levels.separators[levels.layout.levels()]);
+    }
     for (int level = levels.layout.levels() - 1; level >= 0; --level) {
       Node nodes[kQueries];
 #pragma unroll
@@ -49,19 +53,24 @@ struct KaryDirectoryView {
   }
 
  private:
-  // The number of keys of the top that are less than each key.
+  // The number of keys of the top that are less than each key. After the first step, what is left
+  // is of 2^n - 1 keys, so that the steps are constants.
   template <int kQueries>
   __device__ void SearchTop(const Key (&keys)[kQueries], uint32_t (&ranks)[kQueries],
                             const Key* top) const {
+    const uint32_t size = static_cast<uint32_t>(levels.layout.top());
+    const uint32_t half = size == 0 ? 0 : 1u << (31 - __clz(static_cast<int>(size)));
 #pragma unroll
-    for (int q = 0; q < kQueries; ++q) ranks[q] = 0;
-    for (uint32_t left = static_cast<uint32_t>(levels.layout.top()); left > 0;) {
-      const uint32_t half = (left + 1) / 2;
+    for (int q = 0; q < kQueries; ++q) {
+      ranks[q] = half != 0 && top[half - 1] < keys[q] ? size - half + 1 : 0;
+    }
+#pragma unroll
+    for (uint32_t step = kMostInTop / 2; step > 0; step /= 2) {
+      if (step >= half) continue;
 #pragma unroll
       for (int q = 0; q < kQueries; ++q) {
-        ranks[q] = top[ranks[q] + half - 1] < keys[q] ? ranks[q] + half : ranks[q];
+        if (top[ranks[q] + step - 1] < keys[q]) ranks[q] += step;
       }
-      left -= half;
     }
   }
 
