@@ -79,4 +79,13 @@ void Topology::InterleaveMemory(void* memory, size_t bytes) const {
                          HWLOC_MEMBIND_INTERLEAVE, HWLOC_MEMBIND_BYNODESET);
 }
 
+void Topology::PlaceMemory(void* memory, size_t bytes, int numa_node) const {
+  if (topology_ == nullptr || numa_nodes_ == 1 || numa_node < 0) return;
+  const hwloc_obj_t node =
+      hwloc_get_numanode_obj_by_os_index(topology_.get(), static_cast<unsigned>(numa_node));
+  if (node == nullptr) return;
+  hwloc_set_area_membind(topology_.get(), memory, bytes, node->nodeset, HWLOC_MEMBIND_BIND,
+                         HWLOC_MEMBIND_BYNODESET);
+}
+
 }  // namespace cairn

@@ -40,6 +40,10 @@ class Topology {
   // NUMA nodes, for what every core reads alike. Does nothing on one node, and for less than a
   // huge page: that is in each core's own caches.
   void InterleaveMemory(void* memory, size_t bytes) const;
+  // Asks that pages of [memory, memory + bytes) which nothing has touched yet be on one NUMA node,
+  // by the system's number of it; for what a device near that node reads. Does nothing where there
+  // is no such node, or no other.
+  void PlaceMemory(void* memory, size_t bytes, int numa_node) const;
 
  private:
   Topology();

@@ -6,30 +6,32 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/cuda_status.h"
+#include "gpu/device_algorithms.cuh"
+#include "gpu/launch.h"
 
 namespace cairn::gpu {
 namespace {
 
-__global__ void FindDescent(const RowId* row_ids, size_t size, int* descends) {
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i + 1 < size; i += stride) {
-    if (row_ids[i + 1] < row_ids[i]) *descends = 1;
-  }
+// Sets *descends where an entry's row id is less than that of the entry before it, for equal keys.
+template <typename Key>
+__global__ void FindDescent(const Key* keys, const RowId* row_ids, size_t size, int* descends) {
+  ForEachIndex(size - 1, [=](size_t i) {
+    if (keys[i] == keys[i + 1] && row_ids[i + 1] < row_ids[i]) *descends = 1;
+  });
 }
 
-// Whether row ids ascend, so that a stable sort by key alone is one by (key, row id).
-absl::StatusOr<bool> RowIdsAscend(const RowId* row_ids, size_t size, cudaStream_t stream) {
-  absl::StatusOr<DeviceBuffer<int>> descends = DeviceBuffer<int>::Allocate(1, stream);
-  if (!descends.ok()) return descends.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(descends->data(), 0, sizeof(int), stream));
-  constexpr int kThreads = 256, kBlocks = 2048;
-  FindDescent<<<kBlocks, kThreads, 0, stream>>>(row_ids, size, descends->data());
+// Whether entries that ascend by key do so by row id too.
+template <typename Key>
+absl::StatusOr<bool> RowIdsAscend(const DeviceRun<Key>& run, cudaStream_t stream) {
+  DeviceBuffer<int> descends;
+  if (absl::Status s = Resize(&descends, 1, stream); !s.ok()) return s;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(descends.data(), 0, sizeof(int), stream));
+  FindDescent<<<SimpleBlocks(run.size()), kSimpleThreads, 0, stream>>>(
+      run.keys.data(), run.row_ids.data(), run.size(), descends.data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("FindDescent");
-  int found = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemcpyAsync(&found, descends->data(), sizeof(int), cudaMemcpyDeviceToHost, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  return found == 0;
+  const absl::StatusOr<int> found = ReadBack(descends.data(), stream);
+  if (!found.ok()) return found.status();
+  return *found == 0;
 }
 
 // Stable sort of pairs, out of place.
@@ -90,23 +92,21 @@ absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, 
   }
   absl::StatusOr<DeviceRun<Key>> run = AllocateRun<Key>(size, stream);
   if (!run.ok() || size == 0) return run;
-  const absl::StatusOr<bool> ascend = RowIdsAscend(row_ids, size, stream);
+  absl::Status sorted =
+      SortPairs(keys, row_ids, size, run->keys.data(), run->row_ids.data(), stream);
+  if (!sorted.ok()) return sorted;
+  // The sort is stable, so this holds where row ids ascended before, as they mostly do.
+  const absl::StatusOr<bool> ascend = RowIdsAscend(*run, stream);
   if (!ascend.ok()) return ascend.status();
-  if (*ascend) {
-    absl::Status sorted =
-        SortPairs(keys, row_ids, size, run->keys.data(), run->row_ids.data(), stream);
-    if (!sorted.ok()) return sorted;
-  } else {
-    // By row id first, then, stably, by key.
-    absl::StatusOr<DeviceRun<Key>> by_row = AllocateRun<Key>(size, stream);
-    if (!by_row.ok()) return by_row.status();
-    absl::Status sorted =
-        SortPairs(row_ids, keys, size, by_row->row_ids.data(), by_row->keys.data(), stream);
-    if (!sorted.ok()) return sorted;
-    sorted = SortPairs(by_row->keys.data(), by_row->row_ids.data(), size, run->keys.data(),
-                       run->row_ids.data(), stream);
-    if (!sorted.ok()) return sorted;
-  }
+  if (*ascend) return run;
+  // By row id first, then, stably, by key.
+  absl::StatusOr<DeviceRun<Key>> by_row = AllocateRun<Key>(size, stream);
+  if (!by_row.ok()) return by_row.status();
+  sorted = SortPairs(row_ids, keys, size, by_row->row_ids.data(), by_row->keys.data(), stream);
+  if (!sorted.ok()) return sorted;
+  sorted = SortPairs(by_row->keys.data(), by_row->row_ids.data(), size, run->keys.data(),
+                     run->row_ids.data(), stream);
+  if (!sorted.ok()) return sorted;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   return run;
 }

@@ -25,8 +25,9 @@ struct DeviceRun {
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> UploadRun(const SortedRun& run, cudaStream_t stream);
 
-// Sorts entries in device memory, which are left as they are, by (key, row id). Takes at most twice
-// the entries' bytes besides them. Waits. InvalidArgument beyond kMaxEntries.
+// Sorts entries in device memory, which are left as they are, by (key, row id). Takes twice the
+// entries' bytes besides them; three times, and three times as long, where rows of a key are not
+// given in ascending order. Waits. InvalidArgument beyond kMaxEntries.
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, size_t size,
                                          cudaStream_t stream);

@@ -30,14 +30,6 @@ constexpr int LeafCapacity(int bits) {
 
 // ---- Distinct keys
 
-template <typename Key>
-__global__ void CountHeads(const Key* keys, size_t size, unsigned long long* heads) {
-  unsigned long long count = 0;
-  ForEachIndex(size, [&](size_t i) { count += i == 0 || keys[i] != keys[i - 1]; });
-  for (int step = 16; step > 0; step /= 2) count += __shfl_xor_sync(kAllLanes, count, step);
-  if (threadIdx.x % 32 == 0) atomicAdd(heads, count);
-}
-
 // Whether key i is the first of its like.
 template <typename Key>
 struct IsHead {
@@ -60,13 +52,18 @@ __global__ void ScatterHeads(const Key* keys, const Position* ranks, size_t size
 
 // ---- Survey
 
+struct SurveyCounts {
+  static constexpr int kWidths = KeySurvey<uint64_t>::kWidths;
+  unsigned long long distinct, blocks[kWidths], gaps[kWidths];
+};
+
 template <typename Key>
-__global__ void CountBlocks(const Key* keys, size_t size, unsigned long long* blocks,
-                            unsigned long long* gaps) {
-  constexpr int kWidths = KeySurvey<Key>::kWidths;
-  unsigned block_counts[kWidths] = {}, gap_counts[kWidths] = {};
+__global__ void CountBlocks(const Key* keys, size_t size, SurveyCounts* counts) {
+  constexpr int kWidths = SurveyCounts::kWidths;
+  unsigned distinct = 0, block_counts[kWidths] = {}, gap_counts[kWidths] = {};
   ForEachIndex(size, [&](size_t i) {
     const Key key = keys[i], before = i == 0 ? Key{0} : keys[i - 1];
+    distinct += i == 0 || key != before;
 #pragma unroll
     for (int width = 0; width < kWidths; ++width) {
       const int bits = 16 * (width + 1);
@@ -76,12 +73,15 @@ __global__ void CountBlocks(const Key* keys, size_t size, unsigned long long* bl
       gap_counts[width] += i == 0 ? step != 0 : step > 1;
     }
   });
+  const auto add = [](unsigned count, unsigned long long* sum) {
+    count = __reduce_add_sync(kAllLanes, count);
+    if (threadIdx.x % 32 == 0 && count != 0) atomicAdd(sum, count);
+  };
+  add(distinct, &counts->distinct);
 #pragma unroll
   for (int width = 0; width < kWidths; ++width) {
-    const unsigned block_sum = __reduce_add_sync(kAllLanes, block_counts[width]);
-    const unsigned gap_sum = __reduce_add_sync(kAllLanes, gap_counts[width]);
-    if (threadIdx.x % 32 == 0 && block_sum != 0) atomicAdd(blocks + width, block_sum);
-    if (threadIdx.x % 32 == 0 && gap_sum != 0) atomicAdd(gaps + width, gap_sum);
+    add(block_counts[width], &counts->blocks[width]);
+    add(gap_counts[width], &counts->gaps[width]);
   }
 }
 
@@ -117,40 +117,97 @@ struct CutSums {
   unsigned long long longest_chain;
 };
 
+// What is cut, for kernels: a thread walks over a tile.
 template <typename Key>
-__global__ void CountLeaves(LeafWalk<Key> walk, TileLeaves* counts, CutSums* sums) {
-  ForEachIndex(walk.tiles(), [=](size_t tile) {
-    TileLeaves count = {0, 0};
-    unsigned long long chained = 0, chain = 0, longest = 0;
-    walk.ForEachLeaf(
-        tile, [&](size_t) { ++count.primary; },
-        [&](size_t first, size_t end, bool is_first) {
-          ++count.linked;
-          chain = is_first ? 1 : chain + 1;
-          chained += is_first ? end - first : 0;
-          longest = max(longest, chain);
-        });
-    counts[tile] = count;
-    if (chained != 0) {
-      atomicAdd(&sums->chained_keys, chained);
-      atomicMax(&sums->longest_chain, longest);
-    }
-  });
-}
+struct CutInput {
+  const Key* keys;
+  size_t size;
+  const uint32_t* cells;
+  const uint32_t* blocks;
+  int bits;
+
+  __host__ __device__ size_t tiles() const {
+    return (size + WalkBits::kTile - 1) / WalkBits::kTile;
+  }
+  unsigned thread_blocks() const {
+    return static_cast<unsigned>((tiles() + WalkBits::kThreads - 1) / WalkBits::kThreads);
+  }
+  // By the whole block.
+  __device__ LeafWalk<Key> Walk(WalkBits::Staged& staged_cells,
+                                WalkBits::Staged& staged_blocks) const {
+    const size_t first_tile = size_t{blockIdx.x} * WalkBits::kThreads;
+    const LeafWalk<Key> walk = {keys,
+                                size,
+                                WalkBits(cells, MarkWords(size), first_tile, staged_cells),
+                                WalkBits(blocks, MarkWords(size), first_tile, staged_blocks),
+                                bits,
+                                LeafCapacity(bits)};
+    __syncthreads();
+    return walk;
+  }
+};
 
 template <typename Key>
-__global__ void WriteCut(LeafWalk<Key> walk, const TileLeaves* up_to, size_t primary,
-                         Position* first, LinkedLeaf* linked) {
-  ForEachIndex(walk.tiles(), [=](size_t tile) {
+__global__ void __launch_bounds__(WalkBits::kThreads)
+    CountLeaves(CutInput<Key> input, TileLeaves* counts, CutSums* sums) {
+  __shared__ WalkBits::Staged cells, blocks;
+  const LeafWalk<Key> walk = input.Walk(cells, blocks);
+  const size_t tile = size_t{blockIdx.x} * WalkBits::kThreads + threadIdx.x;
+  if (tile >= input.tiles()) return;
+  TileLeaves count = {0, 0};
+  unsigned long long chained = 0, chain = 0, longest = 0;
+  walk.ForEachLeaf(
+      tile, [&](size_t) { ++count.primary; },
+      [&](size_t first, size_t end, bool is_first) {
+        ++count.linked;
+        chain = is_first ? 1 : chain + 1;
+        chained += is_first ? end - first : 0;
+        longest = max(longest, chain);
+      });
+  counts[tile] = count;
+  if (chained != 0) {
+    atomicAdd(&sums->chained_keys, chained);
+    atomicMax(&sums->longest_chain, longest);
+  }
+}
+
+// Leaves of a block's tiles that are collected in shared memory: written by the threads that find
+// them, they would go to as many places at once, which took ten times as long.
+constexpr size_t kCollected = 7168;
+
+template <typename Key>
+__global__ void __launch_bounds__(WalkBits::kThreads)
+    WriteCut(CutInput<Key> input, const TileLeaves* up_to, size_t primary, Position* first,
+             LinkedLeaf* linked) {
+  __shared__ WalkBits::Staged cells, blocks;
+  __shared__ Position collected[kCollected];
+  const LeafWalk<Key> walk = input.Walk(cells, blocks);
+  const size_t first_tile = size_t{blockIdx.x} * WalkBits::kThreads;
+  const size_t end_tile = min(first_tile + WalkBits::kThreads, input.tiles());
+  const size_t begin = first_tile == 0 ? 0 : up_to[first_tile - 1].primary;
+  const size_t end = up_to[end_tile - 1].primary;
+  const bool collect = end - begin <= kCollected;
+  const size_t tile = first_tile + threadIdx.x;
+  if (tile < end_tile) {
     TileLeaves next = tile == 0 ? TileLeaves{0, 0} : up_to[tile - 1];
     walk.ForEachLeaf(
-        tile, [&](size_t i) { first[next.primary++] = static_cast<Position>(i); },
-        [&](size_t i, size_t end, bool is_first) {
+        tile,
+        [&](size_t i) {
+          const uint32_t leaf = next.primary++;
+          (collect ? collected[leaf - begin] : first[leaf]) = static_cast<Position>(i);
+        },
+        [&](size_t i, size_t chain_end, bool is_first) {
           const uint32_t from =
               is_first ? next.primary - 1 : static_cast<uint32_t>(primary) + next.linked - 1;
-          linked[next.linked++] = {static_cast<Position>(i), static_cast<Position>(end), from};
+          linked[next.linked++] = {static_cast<Position>(i), static_cast<Position>(chain_end),
+                                   from};
         });
-  });
+  }
+  if (!collect) return;
+  __syncthreads();
+  for (size_t leaf = begin + threadIdx.x; leaf < end; leaf += WalkBits::kThreads) {
+    first[leaf] = collected[leaf - begin];
+  }
 }
 
 // ---- Fill
@@ -263,21 +320,10 @@ __global__ void WriteSeparators(const Key* keys, size_t size, const Position* fi
 }  // namespace
 
 template <typename Key>
-absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, cudaStream_t stream) {
+absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, size_t size,
+                                                   cudaStream_t stream) {
   DistinctKeys<Key> distinct;
   const size_t entries = run.size();
-  size_t size = 0;
-  if (entries > 0) {
-    DeviceBuffer<unsigned long long> heads;
-    if (absl::Status s = Resize(&heads, 1, stream); !s.ok()) return s;
-    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(heads.data(), 0, heads.bytes(), stream));
-    CountHeads<<<SimpleBlocks(entries), kSimpleThreads, 0, stream>>>(run.keys.data(), entries,
-                                                                     heads.data());
-    CAIRN_RETURN_IF_LAUNCH_FAILED("CountHeads");
-    const absl::StatusOr<unsigned long long> count = ReadBack(heads.data(), stream);
-    if (!count.ok()) return count.status();
-    size = *count;
-  }
   if (size == entries) {
     distinct.keys = std::move(run.keys);
     distinct.row_ids = std::move(run.row_ids);
@@ -321,21 +367,18 @@ int KeySurvey<Key>::BestBits(size_t size) const {
 template <typename Key>
 absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, size_t size, cudaStream_t stream) {
   KeySurvey<Key> survey = {};
-  struct Counts {
-    unsigned long long blocks[KeySurvey<Key>::kWidths], gaps[KeySurvey<Key>::kWidths];
-  };
-  DeviceBuffer<Counts> counts;
+  DeviceBuffer<SurveyCounts> counts;
   if (absl::Status s = Resize(&counts, 1, stream); !s.ok()) return s;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(counts.data(), 0, counts.bytes(), stream));
-  CountBlocks<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(keys, size, counts.data()->blocks,
-                                                                 counts.data()->gaps);
+  CountBlocks<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(keys, size, counts.data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("CountBlocks");
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemcpyAsync(&survey.least, keys, sizeof(Key), cudaMemcpyDeviceToHost, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&survey.greatest, keys + size - 1, sizeof(Key),
                                              cudaMemcpyDeviceToHost, stream));
-  const absl::StatusOr<Counts> read = ReadBack(counts.data(), stream);
+  const absl::StatusOr<SurveyCounts> read = ReadBack(counts.data(), stream);
   if (!read.ok()) return read.status();
+  survey.distinct = read->distinct;
   for (int width = 0; width < KeySurvey<Key>::kWidths; ++width) {
     survey.blocks[width] = read->blocks[width];
     survey.gaps[width] = read->gaps[width];
@@ -343,16 +386,23 @@ absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, size_t size, cudaStre
   return survey;
 }
 
+absl::StatusOr<KeyMarks> AllocateMarks(size_t size, cudaStream_t stream) {
+  KeyMarks marks;
+  for (DeviceBuffer<uint32_t>* bits : {&marks.cells, &marks.blocks}) {
+    if (absl::Status s = Resize(bits, MarkWords(size), stream); !s.ok()) return s;
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(bits->data(), 0, bits->bytes(), stream));
+  }
+  return marks;
+}
+
 template <typename Key>
 absl::StatusOr<KeyMarks> MarkBlocks(const Key* keys, size_t size, int bits, cudaStream_t stream) {
-  KeyMarks marks;
-  if (absl::Status s = Resize(&marks.cells, MarkWords(size), stream); !s.ok()) return s;
-  if (absl::Status s = Resize(&marks.blocks, MarkWords(size), stream); !s.ok()) return s;
+  absl::StatusOr<KeyMarks> marks = AllocateMarks(size, stream);
+  if (!marks.ok()) return marks;
   CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemsetAsync(marks.cells.data(), 0xff, marks.cells.bytes(), stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(marks.blocks.data(), 0, marks.blocks.bytes(), stream));
+      cudaMemsetAsync(marks->cells.data(), 0xff, marks->cells.bytes(), stream));
   MarkBlockStarts<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(keys, size, bits,
-                                                                     marks.blocks.data());
+                                                                     marks->blocks.data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("MarkBlockStarts");
   return marks;
 }
@@ -362,27 +412,24 @@ absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const 
                                   cudaStream_t stream) {
   LeafCut cut;
   cut.bits = bits;
-  const LeafWalk<Key> walk = {
-      keys, size, {marks.cells.data()}, {marks.blocks.data()}, bits, LeafCapacity(bits)};
+  const CutInput<Key> input = {keys, size, marks.cells.data(), marks.blocks.data(), bits};
   DeviceBuffer<TileLeaves> tiles;
   DeviceBuffer<CutSums> sums;
-  if (absl::Status s = Resize(&tiles, walk.tiles(), stream); !s.ok()) return s;
+  if (absl::Status s = Resize(&tiles, input.tiles(), stream); !s.ok()) return s;
   if (absl::Status s = Resize(&sums, 1, stream); !s.ok()) return s;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(sums.data(), 0, sums.bytes(), stream));
-  // Few blocks, so that a small run's tiles are spread over the device.
-  constexpr int kThreads = 64;
-  const int blocks = static_cast<int>((walk.tiles() + kThreads - 1) / kThreads);
-  CountLeaves<<<blocks, kThreads, 0, stream>>>(walk, tiles.data(), sums.data());
+  CountLeaves<<<input.thread_blocks(), WalkBits::kThreads, 0, stream>>>(input, tiles.data(),
+                                                                        sums.data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("CountLeaves");
   absl::Status scanned =
-      InclusiveScan(tiles.data(), tiles.data(), walk.tiles(), AddTileLeaves(), stream);
+      InclusiveScan(tiles.data(), tiles.data(), input.tiles(), AddTileLeaves(), stream);
   if (!scanned.ok()) return scanned;
   Key greatest;
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemcpyAsync(&greatest, keys + size - 1, sizeof(Key), cudaMemcpyDeviceToHost, stream));
   const absl::StatusOr<CutSums> all = ReadBack(sums.data(), stream);
   if (!all.ok()) return all.status();
-  const absl::StatusOr<TileLeaves> leaves = ReadBack(tiles.data() + walk.tiles() - 1, stream);
+  const absl::StatusOr<TileLeaves> leaves = ReadBack(tiles.data() + input.tiles() - 1, stream);
   if (!leaves.ok()) return leaves.status();
   cut.chained_keys = all->chained_keys;
   cut.longest_chain = all->longest_chain;
@@ -391,8 +438,8 @@ absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const 
   cut.primary = leaves->primary + (trailing ? 1 : 0);
   if (absl::Status s = Resize(&cut.first, cut.primary + 1, stream); !s.ok()) return s;
   if (absl::Status s = Resize(&cut.linked, leaves->linked, stream); !s.ok()) return s;
-  WriteCut<<<blocks, kThreads, 0, stream>>>(walk, tiles.data(), cut.primary, cut.first.data(),
-                                            cut.linked.data());
+  WriteCut<<<input.thread_blocks(), WalkBits::kThreads, 0, stream>>>(
+      input, tiles.data(), cut.primary, cut.first.data(), cut.linked.data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("WriteCut");
   const Position end[2] = {static_cast<Position>(size), static_cast<Position>(size)};
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(cut.first.data() + leaves->primary, end,
@@ -452,7 +499,8 @@ absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, c
 }
 
 #define CAIRN_INSTANTIATE(Key)                                                                     \
-  template absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key>, cudaStream_t);       \
+  template absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key>, size_t,              \
+                                                              cudaStream_t);                       \
   template struct KeySurvey<Key>;                                                                  \
   template absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key*, size_t, cudaStream_t);            \
   template absl::StatusOr<KeyMarks> MarkBlocks(const Key*, size_t, int, cudaStream_t);             \

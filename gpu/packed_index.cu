@@ -126,11 +126,11 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   }
   view_.bits = options.bits != 0 ? options.bits : kKeyBits;
   if (run.size() == 0) return absl::OkStatus();
-  absl::StatusOr<DistinctKeys<Key>> distinct = FindDistinctKeys(std::move(run), stream);
-  if (!distinct.ok()) return distinct.status();
-  const size_t keys = distinct->size();
-  const absl::StatusOr<KeySurvey<Key>> survey = SurveyKeys(distinct->keys.data(), keys, stream);
+  const absl::StatusOr<KeySurvey<Key>> survey = SurveyKeys(run.keys.data(), run.size(), stream);
   if (!survey.ok()) return survey.status();
+  const size_t keys = survey->distinct;
+  absl::StatusOr<DistinctKeys<Key>> distinct = FindDistinctKeys(std::move(run), keys, stream);
+  if (!distinct.ok()) return distinct.status();
   if (options.bits == 0) view_.bits = survey->BestBits(keys);
 
   LeafCut cut;

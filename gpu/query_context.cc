@@ -11,9 +11,7 @@
 namespace cairn::gpu {
 namespace {
 
-// Of pinned memory, and of positions: enough for a small batch of anything.
-constexpr size_t kLeastPinnedBytes = size_t{1} << 20;
-constexpr size_t kLeastPositions = size_t{1} << 14;
+constexpr size_t kLeastPositions = size_t{1} << 14;  // enough for a small batch
 constexpr size_t kMostDevices = 64;
 
 // The contexts of one device that no thread holds; the last one returned goes out first.
@@ -42,11 +40,6 @@ absl::StatusOr<std::unique_ptr<QueryContext>> QueryContext::Create() {
   return context;
 }
 
-QueryContext::~QueryContext() {
-  const OnDevice on_device(device_);
-  if (pinned_ != nullptr) (void)cudaFreeHost(pinned_);
-}
-
 absl::Status QueryContext::WaitForAll() const {
   absl::Status status;
   for (int i = 0; i < kStreams; ++i) status.Update(Wait(i));
@@ -54,22 +47,12 @@ absl::Status QueryContext::WaitForAll() const {
 }
 
 absl::StatusOr<char*> QueryContext::Pinned(size_t bytes) {
-  if (bytes <= pinned_bytes_) return pinned_;
-  bytes = std::max(bytes, kLeastPinnedBytes);
-  if (pinned_ != nullptr) (void)cudaFreeHost(std::exchange(pinned_, nullptr));
-  pinned_bytes_ = 0;
-  void* memory = nullptr;
-  const cudaError_t error =
-      cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
-  if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("host memory: no room for %d bytes of pinned memory", bytes));
-  }
-  CAIRN_RETURN_IF_CUDA_FAILS(error);
-  pinned_ = static_cast<char*>(memory);
-  pinned_bytes_ = bytes;
-  return pinned_;
+  if (bytes <= pinned_.bytes()) return pinned_.data();
+  pinned_ = PinnedMemory();  // first, so that both need not fit
+  absl::StatusOr<PinnedMemory> memory = PinnedMemory::Allocate(bytes);
+  if (!memory.ok()) return memory.status();
+  pinned_ = *std::move(memory);
+  return pinned_.data();
 }
 
 absl::StatusOr<Position*> QueryContext::Positions(size_t size) {

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/types.h"
+#include "gpu/pinned_memory.h"
 #include "gpu/stream.h"
 
 namespace cairn::gpu {
@@ -24,7 +25,6 @@ class QueryContext {
 
   // For the current device.
   static absl::StatusOr<std::unique_ptr<QueryContext>> Create();
-  ~QueryContext();
   QueryContext(const QueryContext&) = delete;
   QueryContext& operator=(const QueryContext&) = delete;
 
@@ -45,8 +45,7 @@ class QueryContext {
 
   int device_ = 0;
   std::array<std::optional<Stream>, kStreams> streams_;  // all are there
-  char* pinned_ = nullptr;
-  size_t pinned_bytes_ = 0;
+  PinnedMemory pinned_;
   std::unique_ptr<Position[]> positions_;
   size_t positions_size_ = 0;
 };

@@ -73,20 +73,25 @@ __global__ void WriteRegions(const uint8_t* shifts, const uint64_t* nodes_up_to,
   });
 }
 
-// One bit a key: whether a cell begins with it.
+// A bit a key: whether a cell begins with it, and whether a block does.
 template <typename Key>
-__global__ void MarkCellStarts(RankBitmapView<Key> view, const Key* keys, size_t size,
-                               const uint32_t* blocks, uint32_t* cells) {
+__global__ void MarkStarts(RankBitmapView<Key> view, const Key* keys, size_t size, int bits,
+                           uint32_t* cells, uint32_t* blocks) {
   ForEachIndex((size + 31) / 32 * 32, [=](size_t i) {
-    bool starts = i == 0;
+    bool cell = i == 0, block = i == 0;
     if (i > 0 && i < size) {
       const Key offset = keys[i] - view.base, before = keys[i - 1] - view.base;
       const int shift = static_cast<int>(view.regions[offset >> view.region_shift] >>
                                          RankBitmapView<Key>::kNodeBits);
-      starts = (offset >> shift) != (before >> shift);
+      block = BlockOf(offset, bits) != BlockOf(before, bits);
+      cell = block || (offset >> shift) != (before >> shift);
     }
-    const uint32_t word = __ballot_sync(0xffffffffu, starts);
-    if (i % 32 == 0) cells[i / 32] = word | blocks[i / 32];
+    const uint32_t cell_word = __ballot_sync(0xffffffffu, cell);
+    const uint32_t block_word = __ballot_sync(0xffffffffu, block);
+    if (i % 32 == 0) {
+      cells[i / 32] = cell_word;
+      blocks[i / 32] = block_word;
+    }
   });
 }
 
@@ -166,12 +171,11 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
 template <typename Key>
 absl::StatusOr<KeyMarks> RankBitmap<Key>::Mark(const Key* keys, size_t size,
                                                cudaStream_t stream) const {
-  absl::StatusOr<KeyMarks> marks = MarkBlocks(keys, size, bits_, stream);
+  absl::StatusOr<KeyMarks> marks = AllocateMarks(size, stream);
   if (!marks.ok()) return marks;
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(marks->cells.data(), 0, marks->cells.bytes(), stream));
-  MarkCellStarts<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(
-      view(), keys, size, marks->blocks.data(), marks->cells.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("MarkCellStarts");
+  MarkStarts<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(
+      view(), keys, size, bits_, marks->cells.data(), marks->blocks.data());
+  CAIRN_RETURN_IF_LAUNCH_FAILED("MarkStarts");
   return marks;
 }
 

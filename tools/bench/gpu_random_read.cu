@@ -191,7 +191,8 @@ void RegisterReads(int mib, int directory_mib) {
   const std::string pattern = directory_mib == 0
                                   ? absl::StrFormat("random_read_%dB", kLineBytes)
                                   : absl::StrFormat("chain_%dMiB_%dB", directory_mib, kLineBytes);
-  RegisterDeviceBenchmark(absl::StrFormat("Limit/gpu/%s/%d/in_flight:%d", pattern, mib, kInFlight),
+  RegisterDeviceBenchmark(absl::StrFormat("Limit/gpu/%s/%d/in_flight:%d%s", pattern, mib, kInFlight,
+                                          kHint == LineHint::kEvictFirst ? "/evict_first" : ""),
                           [=](benchmark::State& state, cudaStream_t stream) {
                             const auto seconds = TimeRandomReads<kLineBytes, kInFlight, kHint>(
                                 size_t(mib) << 20, size_t(directory_mib) << 20, kDeviceQueries,
