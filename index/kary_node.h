@@ -173,7 +173,8 @@ constexpr uint32_t KaryNode<kSeparators, kLowBits>::EndOfRun(uint32_t cell) cons
   CAIRN_UNROLL
   for (uint32_t i = kBitmapWords; i-- > 0;) {
     const uint32_t zeros = ~words[i] & ~Before(cell, i);
-    if (zeros != 0) end = i * 32 + static_cast<uint32_t>(std::countr_zero(zeros));
+    // std::countr_zero(zeros), which nvcc 13 makes 0 on the device.
+    if (zeros != 0) end = i * 32 + static_cast<uint32_t>(std::popcount(~zeros & (zeros - 1)));
   }
   return end < kCells ? end : kCells;
 }
