@@ -40,11 +40,12 @@ std::unique_ptr<BPlusTree<Key>> BuildTree(const Entries<Key>& entries, BPlusTree
 
 // Asks a tree for keys that it has and for their neighbours, and compares with its entries.
 template <typename Key>
-void CheckAnswers(const BPlusTree<Key>& tree, const Entries<Key>& entries, uint64_t salt) {
+void CheckAnswers(const BPlusTree<Key>& tree, const Entries<Key>& entries, uint64_t salt,
+                  int keys_asked_for = 700) {
   constexpr Key kGreatest = std::numeric_limits<Key>::max();
   auto random = TestRandom(salt);
   std::vector<Key> queries = {0, 1, kGreatest - 1, kGreatest};
-  for (int i = 0; i < 700; ++i) {
+  for (int i = 0; i < keys_asked_for; ++i) {
     const Key key =
         entries.empty() ? static_cast<Key>(random()) : entries[random() % entries.size()].first;
     queries.insert(queries.end(), {key, key + 1, key - 1});
@@ -290,6 +291,15 @@ BOOST_AUTO_TEST_CASE(pages_are_sound_after_bulk_creation_of_any_size) {
       const auto entries = RandomEntries<uint64_t>(12345, 0, 1);
       CheckTree(*BuildTree(entries, {order, fill}), Sorted(entries), 1);
     }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(large_batches_are_answered_like_small_ones) {
+  const auto narrow = Sorted(RandomEntries<uint32_t>(40000, 30000, 1));
+  const auto wide = Sorted(RandomEntries<uint64_t>(40000, 0, 2));
+  for (int order : {8, 16, 32, 64}) {
+    CheckAnswers(*BuildTree(narrow, {order, 0.8}), narrow, 1, 70000);
+    CheckAnswers(*BuildTree(wide, {order, 1}), wide, 2, 70000);
   }
 }
 
