@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -8,6 +7,7 @@
 #include "gpu/entry_array.h"
 #include "gpu/launch.h"
 #include "gpu/search_kernel.cuh"
+#include "index/bit_width.h"
 
 namespace cairn::gpu {
 
@@ -32,7 +32,9 @@ struct ArraySearcher {
   uint32_t pinned_partly = 0;  // entries that are pinned of the step after
 
   ArraySearcher(EntryView<Key, kLayout> view, size_t entry_count)
-      : entries(view), size(static_cast<uint32_t>(entry_count)), first_step(std::bit_floor(size)) {}
+      : entries(view),
+        size(static_cast<uint32_t>(entry_count)),
+        first_step(static_cast<uint32_t>(BitFloor(entry_count))) {}
 
   // Pins what fits `bytes` of shared memory.
   void PinUpTo(size_t bytes, Pinning pinning) {

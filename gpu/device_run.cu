@@ -10,28 +10,6 @@
 namespace cairn::gpu {
 namespace {
 
-__global__ void FindDescent(const RowId* row_ids, size_t size, int* descends) {
-  const size_t stride = size_t{gridDim.x} * blockDim.x;
-  for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i + 1 < size; i += stride) {
-    if (row_ids[i + 1] < row_ids[i]) *descends = 1;
-  }
-}
-
-// Whether row ids ascend, so that a stable sort by key alone is one by (key, row id).
-absl::StatusOr<bool> RowIdsAscend(const RowId* row_ids, size_t size, cudaStream_t stream) {
-  absl::StatusOr<DeviceBuffer<int>> descends = DeviceBuffer<int>::Allocate(1, stream);
-  if (!descends.ok()) return descends.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(descends->data(), 0, sizeof(int), stream));
-  constexpr int kThreads = 256, kBlocks = 2048;
-  FindDescent<<<kBlocks, kThreads, 0, stream>>>(row_ids, size, descends->data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("FindDescent");
-  int found = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemcpyAsync(&found, descends->data(), sizeof(int), cudaMemcpyDeviceToHost, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  return found == 0;
-}
-
 // Stable sort of pairs, out of place.
 template <typename Key, typename Value>
 absl::Status SortPairs(const Key* keys, const Value* values, size_t size, Key* sorted_keys,
@@ -90,23 +68,23 @@ absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, 
   }
   absl::StatusOr<DeviceRun<Key>> run = AllocateRun<Key>(size, stream);
   if (!run.ok() || size == 0) return run;
-  const absl::StatusOr<bool> ascend = RowIdsAscend(row_ids, size, stream);
-  if (!ascend.ok()) return ascend.status();
-  if (*ascend) {
-    absl::Status sorted =
-        SortPairs(keys, row_ids, size, run->keys.data(), run->row_ids.data(), stream);
-    if (!sorted.ok()) return sorted;
-  } else {
-    // By row id first, then, stably, by key.
-    absl::StatusOr<DeviceRun<Key>> by_row = AllocateRun<Key>(size, stream);
-    if (!by_row.ok()) return by_row.status();
-    absl::Status sorted =
-        SortPairs(row_ids, keys, size, by_row->row_ids.data(), by_row->keys.data(), stream);
-    if (!sorted.ok()) return sorted;
-    sorted = SortPairs(by_row->keys.data(), by_row->row_ids.data(), size, run->keys.data(),
-                       run->row_ids.data(), stream);
-    if (!sorted.ok()) return sorted;
-  }
+  absl::Status sorted =
+      SortPairs(keys, row_ids, size, run->keys.data(), run->row_ids.data(), stream);
+  if (!sorted.ok()) return sorted;
+  // The sort is stable, so the row ids of a key ascend where they did before, as they mostly do.
+  const absl::StatusOr<KeySurvey<Key>> survey =
+      SurveyKeys(run->keys.data(), run->row_ids.data(), size, stream);
+  if (!survey.ok()) return survey.status();
+  run->survey = *survey;
+  if (survey->rows_ascend) return run;
+  // By row id first, then, stably, by key.
+  absl::StatusOr<DeviceRun<Key>> by_row = AllocateRun<Key>(size, stream);
+  if (!by_row.ok()) return by_row.status();
+  sorted = SortPairs(row_ids, keys, size, by_row->row_ids.data(), by_row->keys.data(), stream);
+  if (!sorted.ok()) return sorted;
+  sorted = SortPairs(by_row->keys.data(), by_row->row_ids.data(), size, run->keys.data(),
+                     run->row_ids.data(), stream);
+  if (!sorted.ok()) return sorted;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   return run;
 }

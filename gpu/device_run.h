@@ -3,11 +3,13 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 #include "gpu/device_memory.h"
+#include "gpu/key_survey.h"
 
 namespace cairn::gpu {
 
@@ -17,6 +19,8 @@ template <typename Key>
 struct DeviceRun {
   DeviceBuffer<Key> keys;
   DeviceBuffer<RowId> row_ids;
+  // Where they have been surveyed already.
+  std::optional<KeySurvey<Key>> survey;
 
   size_t size() const { return keys.size(); }
 };
@@ -25,8 +29,9 @@ struct DeviceRun {
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> UploadRun(const SortedRun& run, cudaStream_t stream);
 
-// Sorts entries in device memory, which are left as they are, by (key, row id). Takes at most twice
-// the entries' bytes besides them. Waits. InvalidArgument beyond kMaxEntries.
+// Sorts entries in device memory, which are left as they are, by (key, row id). Takes twice the
+// entries' bytes besides them; three times, and three times as long, where rows of a key are not
+// given in ascending order. Waits. InvalidArgument beyond kMaxEntries.
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, size_t size,
                                          cudaStream_t stream);

@@ -122,8 +122,13 @@ class EntryArray {
   DeviceBuffer<uint32_t> words_;  // kAoS
 };
 
+// A run's entries in run order as pairs. Enqueued on `stream`. ResourceExhausted where they do not
+// fit beside the run.
+template <typename Key>
+absl::StatusOr<EntryArray<Key>> PairEntries(const DeviceRun<Key>& run, cudaStream_t stream);
+
 // A run's entries, in run order. Enqueued on `stream`, which frees the run if it is not kept.
-// ResourceExhausted where pairs do not fit beside the run.
+// Errors as PairEntries'.
 template <typename Key>
 absl::StatusOr<EntryArray<Key>> ArrangeEntries(DeviceRun<Key> run, EntryLayout layout,
                                                cudaStream_t stream);

@@ -1,25 +1,18 @@
 #include "gpu/eytzinger_tree.h"
 
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "gpu/cuda_status.h"
-#include "gpu/device_memory.h"
 #include "gpu/entry_index.h"
+#include "gpu/eytzinger_build.cuh"
 #include "gpu/eytzinger_searcher.cuh"
-#include "gpu/launch.h"
 #include "gpu/range_rows.cuh"
 #include "gpu/search_kernel.cuh"
 
 namespace cairn::gpu {
 namespace {
-
-// Slots before the first one: with a fan-out of 2, one, so that siblings begin at even places and
-// the nodes of a small subtree share a sector (section 3.2). Wider nodes are aligned as they are.
-template <int kFanOut>
-constexpr size_t kSlotsBefore = kFanOut == 2 ? 1 : 0;
 
 // The row of a position.
 template <int kFanOut>
@@ -50,14 +43,14 @@ class EytzingerTree final : public DeviceIndex {
     constexpr size_t kEntryBytes = sizeof(Key) + (kLayout == EntryLayout::kAoS ? sizeof(RowId) : 0);
     constexpr int kLanes = LanesForBytes((kFanOut - 1) * kEntryBytes);
     const EytzingerSearcher<Key, kFanOut, kLayout, kLanes> searcher(
-        entries_.template view<kLayout>().From(kSlotsBefore<kFanOut>), layout_);
+        EytzingerView<kFanOut, kLayout>(entries_), layout_);
     return SearchBatch<SearchPolicy<256, 2>>(searcher, size(), query, keys, results, stream);
   }
   absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
                           uint64_t rows, Order order, RowId* row_ids,
                           DeviceStream stream) const override {
     RowColumn slots = entries_.row_column();
-    slots.rows += kSlotsBefore<kFanOut> * slots.stride;
+    slots.rows += kEytzingerSlotsBefore<kFanOut> * slots.stride;
     return CopyRowsOfRanges(EytzingerRows<kFanOut>{slots, layout_}, begin, offsets, queries, rows,
                             order, row_ids, stream);
   }
@@ -66,41 +59,14 @@ class EytzingerTree final : public DeviceIndex {
   EytzingerLayout<kFanOut> layout_;
 };
 
-// Every slot's entry, each by a formula (section 3.5).
-template <typename Key, int kFanOut>
-__global__ void PutInEytzingerOrder(const Key* keys, const RowId* row_ids,
-                                    EytzingerLayout<kFanOut> layout, EntryWriter<Key> entries) {
-  if constexpr (kSlotsBefore<kFanOut> == 1) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) entries.Put(0, 0, kNoRow);
-  }
-  ForEachIndex(layout.slots(), [=](size_t slot) {
-    Key key = std::numeric_limits<Key>::max();
-    RowId row_id = kNoRow;
-    if (slot < layout.entries()) {
-      const uint32_t rank = layout.RankOfSlot(static_cast<uint32_t>(slot));
-      key = keys[rank];
-      row_id = row_ids[rank];
-    }
-    entries.Put(kSlotsBefore<kFanOut> + slot, key, row_id);
-  });
-}
-
 template <typename Key, int kFanOut>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run, EntryLayout layout,
                                                    cudaStream_t stream) {
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   const size_t size = run.size();
-  const EytzingerLayout<kFanOut> order(size);
-  const size_t slots = kSlotsBefore<kFanOut> + order.slots();
-  absl::Status fits =
-      CheckDeviceMemory(EntryArray<Key>::BytesOf(slots), "entries in Eytzinger order");
-  if (!fits.ok()) return fits;
-  absl::StatusOr<EntryArray<Key>> entries = EntryArray<Key>::Allocate(slots, layout, stream);
+  absl::StatusOr<EntryArray<Key>> entries = ArrangeEytzinger<Key, kFanOut>(run, layout, stream);
   if (!entries.ok()) return entries.status();
-  PutInEytzingerOrder<Key, kFanOut><<<SimpleBlocks(slots), kSimpleThreads, 0, stream>>>(
-      run.keys.data(), run.row_ids.data(), order, entries->writer());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("PutInEytzingerOrder");
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   entries->SetStream(nullptr);
   if (layout == EntryLayout::kAoS) {

@@ -1,14 +1,19 @@
 #include "gpu/gpu_factory.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
+#include "gpu/b_plus_tree.h"
 #include "gpu/cuda_status.h"
 #include "gpu/device_run.h"
 #include "gpu/eytzinger_tree.h"
+#include "gpu/fast_tree.h"
 #include "gpu/gpu_index.h"
 #include "gpu/packed_index.h"
 #include "gpu/pivot_tree.h"
@@ -87,11 +92,40 @@ absl::StatusOr<PivotTreeOptions> TakePivotOptions(FactoryString* factory) {
   return options;
 }
 
+// The options order, fill and method.
+template <typename Key>
+absl::StatusOr<BPlusTreeOptions> TakeBPlusTreeOptions(FactoryString* factory) {
+  BPlusTreeOptions options;
+  options.order = kBestOrder<Key>;
+  const absl::StatusOr<int> order = factory->TakeNumber(
+      "order", BPlusTreeLayout::kLeastOrder, BPlusTreeLayout::kGreatestOrder, options.order);
+  if (!order.ok()) return order.status();
+  options.order = *order;
+  if (!BPlusTreeLayout::IsOrder(*order)) return factory->Bad("order= takes 8, 16, 32 or 64");
+  if (const auto fill = factory->Take("fill")) {
+    const bool is_number =
+        absl::SimpleAtod(absl::string_view(fill->data(), fill->size()), &options.fill);
+    if (!is_number || !(options.fill >= 0.5 && options.fill <= 1)) {
+      return factory->Bad("fill= takes a number from 0.5 to 1");
+    }
+  }
+  if (const auto method = factory->Take("method")) {
+    using enum BPlusTreeMethod;
+    constexpr BPlusTreeMethod kMethods[] = {kBinary, kCombined, kBrute, kMultiple};
+    const auto found = std::ranges::find_if(
+        kMethods, [&](BPlusTreeMethod m) { return *method == BPlusTreeMethodName(m); });
+    if (found == std::end(kMethods)) {
+      return factory->Bad("method= takes binary, combined, brute or multiple");
+    }
+    options.method = *found;
+  }
+  return options;
+}
+
 // Builds a structure with the options that are taken from `factory`, all of them.
-template <typename Key, typename Options>
+template <typename Key, typename Options, typename Index>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildWith(
-    absl::StatusOr<std::unique_ptr<DeviceIndex>> (*build)(DeviceRun<Key>, const Options&,
-                                                          cudaStream_t),
+    absl::StatusOr<std::unique_ptr<Index>> (*build)(DeviceRun<Key>, const Options&, cudaStream_t),
     const absl::StatusOr<Options>& options, const FactoryString& factory, DeviceRun<Key> run,
     cudaStream_t stream) {
   if (!options.ok()) return options.status();
@@ -109,6 +143,10 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, Device
     return BuildWith(&BuildPackedIndex<Key>, TakePackedOptions(&factory), factory, std::move(run),
                      stream);
   }
+  if (name == "btree") {
+    return BuildWith(&BuildBPlusTree<Key>, TakeBPlusTreeOptions<Key>(&factory), factory,
+                     std::move(run), stream);
+  }
   if (name == "pivot") {
     return BuildWith(&BuildPivotTree<Key>, TakePivotOptions(&factory), factory, std::move(run),
                      stream);
@@ -117,13 +155,17 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, Device
     return BuildWith(&BuildEytzingerTree<Key>, TakeEytzingerOptions(&factory), factory,
                      std::move(run), stream);
   }
+  if (name == "fast") {
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return BuildFastTree(std::move(run), stream);
+  }
   if (name == "sorted_array") {
     return BuildWith(&BuildSortedArray<Key>, TakeSortedArrayOptions(&factory), factory,
                      std::move(run), stream);
   }
   return factory.Bad(
-      absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed, gpu:pivot, "
-                      "gpu:eytzinger, gpu:sorted_array",
+      absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed, gpu:btree, "
+                      "gpu:fast, gpu:pivot, gpu:eytzinger, gpu:sorted_array",
                       name));
 }
 

@@ -34,27 +34,10 @@ struct DistinctKeys {
   bool repeats() const { return first_entry.size() != 0; }
 };
 
+// `distinct` is how many there are.
 template <typename Key>
-absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, cudaStream_t stream);
-
-// What is to be known of the keys before they are packed.
-template <typename Key>
-struct KeySurvey {
-  // Indexes of the counts below: for leaves that keep 16, 32, 48 and 64 bits of a key.
-  static constexpr int kWidths = 4;
-
-  Key least, greatest;
-  // How many blocks, of keys that agree above the bits that are kept, hold keys; and how many of
-  // them have a block without keys before them.
-  uint64_t blocks[kWidths], gaps[kWidths];
-
-  // The number of bits that takes the fewest leaves for `size` keys.
-  int BestBits(size_t size) const;
-};
-
-// Surveys at least one key.
-template <typename Key>
-absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, size_t size, cudaStream_t stream);
+absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, size_t distinct,
+                                                   cudaStream_t stream);
 
 // Bits a key: where the directory's cells begin, and where blocks do, which is where a cell does
 // too. The first key begins both.
@@ -67,6 +50,9 @@ struct KeyMarks {
 constexpr size_t MarkWords(size_t size) {
   return size / 32 + 3;
 }
+
+// Memory for the marks of `size` keys; what no key marks is zero.
+absl::StatusOr<KeyMarks> AllocateMarks(size_t size, cudaStream_t stream);
 
 // Cells of one key each, for a directory that takes leaves as they come.
 template <typename Key>

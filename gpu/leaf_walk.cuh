@@ -8,14 +8,30 @@
 
 namespace cairn::gpu {
 
-// A bit array in device memory; words behind the last bit are readable.
-struct Bits {
-  const uint32_t* words;
+// A bit array in device memory, of which a block keeps the words that it walks over in shared
+// memory; words behind the last bit are readable.
+class WalkBits {
+ public:
+  // Threads of a block, and the keys that each walks over.
+  static constexpr int kThreads = 32;
+  static constexpr size_t kTile = 1024;
 
+  // Shared memory: a word of padding a tile, so that threads at the same place of their tiles
+  // read from different banks.
+  using Staged = uint32_t[kThreads * (kTile / 32 + 1)];
+
+  // By the whole block, whose first tile is `first_tile`; `words` has `count` words.
+  __device__ WalkBits(const uint32_t* words, size_t count, size_t first_tile, Staged& staged)
+      : words_(words), staged_(staged), first_word_(first_tile * (kTile / 32)) {
+    for (size_t i = threadIdx.x; i < kStagedWords; i += kThreads) {
+      if (first_word_ + i < count) staged[i + i / (kTile / 32)] = words[first_word_ + i];
+    }
+  }
+
+  __device__ bool operator[](size_t i) const { return (Word(i / 32) >> (i % 32) & 1) != 0; }
   // The 32 bits from bit i on.
   __device__ uint32_t Window(size_t i) const {
-    const uint32_t* word = words + i / 32;
-    return __funnelshift_r(word[0], word[1], static_cast<unsigned>(i % 32));
+    return __funnelshift_r(Word(i / 32), Word(i / 32 + 1), static_cast<unsigned>(i % 32));
   }
   // The first bit that is set in [i, end), or `end`.
   __device__ size_t Next(size_t i, size_t end) const {
@@ -26,23 +42,32 @@ struct Bits {
     }
     return end;
   }
+
+ private:
+  static constexpr size_t kStagedWords = kThreads * (kTile / 32);
+  __device__ uint32_t Word(size_t i) const {
+    const size_t local = i - first_word_;
+    return local < kStagedWords ? staged_[local + local / (kTile / 32)] : words_[i];
+  }
+
+  const uint32_t* words_;
+  const uint32_t* staged_;
+  size_t first_word_;
 };
 
 // Cuts the keys of one tile into leaves, one after the other: as many whole cells as a leaf has
 // room for, of one block. Tiles are independent: a tile's leaves begin at the first cell that
 // begins in it, and end where the next tile's begin.
+// A leaf ends with its tile, which costs half a leaf in about 110.
 template <typename Key>
 struct LeafWalk {
-  // Keys of a tile. A leaf ends with it, which costs half a leaf in about 110.
-  static constexpr size_t kTile = 1024;
+  static constexpr size_t kTile = WalkBits::kTile;
 
   const Key* keys;
   size_t size;
-  Bits cells, blocks;
+  WalkBits cells, blocks;
   int bits;      // of a key in a leaf
   int capacity;  // keys of a leaf
-
-  __host__ __device__ size_t tiles() const { return (size + kTile - 1) / kTile; }
 
   // Calls leaf(first) for each primary leaf, and after that linked(first, end, is_first) for each
   // that is linked to from it.
@@ -70,9 +95,7 @@ struct LeafWalk {
  private:
   // Whether there is a block without keys just before that of key i, which begins one.
   __device__ bool FollowsGap(size_t i) const {
-    if ((blocks.words[i / 32] >> (i % 32) & 1) == 0 || bits == static_cast<int>(sizeof(Key)) * 8) {
-      return false;
-    }
+    if (!blocks[i] || bits == static_cast<int>(sizeof(Key)) * 8) return false;
     const Key block = keys[i] >> bits;
     return i == 0 ? block != 0 : block != (keys[i - 1] >> bits) + 1;
   }

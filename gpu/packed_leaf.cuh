@@ -25,13 +25,23 @@ class LeafQuad {
         : "l"(from));
   }
 
-  // One bit a slot, the same in all four lanes: which slots' keys equal the low bits of `key`, or
-  // are less. A slot without an entry has the greatest key.
+  // The same in all four lanes: one bit a slot, the lowest of which that is set is the first slot
+  // whose key equals the low bits of `key`. A slot without an entry has the greatest key.
   __device__ uint32_t Equal(uint64_t key, int part) const {
-    return Finish<false>(OrOfQuad(Compare<false>(key, part)));
+    const uint32_t bits = OrOfQuad(EqualHere(key, part));
+    if constexpr (kBits == 48) return bits & bits >> 8 & ((1u << kEntries) - 1);
+    return bits;
   }
-  __device__ uint32_t Less(uint64_t key, int part) const {
-    return Finish<true>(OrOfQuad(Compare<true>(key, part)));
+  // The same in all four lanes: how many slots' keys are less than the low bits of `key`.
+  __device__ uint32_t CountLess(uint64_t key, int part) const {
+    if constexpr (kBits == 48) {
+      const uint32_t bits = OrOfQuad(Less48Here(key, part));
+      return __popc((bits >> 8 | (bits >> 16 & bits)) & ((1u << kEntries) - 1));
+    } else {
+      uint32_t count = CountLessHere(key, part);
+      count += __shfl_xor_sync(0xffffffffu, count, 1);
+      return count + __shfl_xor_sync(0xffffffffu, count, 2);
+    }
   }
 
   // Whether the leaf is continued in another (FillLeaves).
@@ -96,75 +106,91 @@ class LeafQuad {
     return __shfl_sync(0xffffffffu, Word<kWord % 4>(), kWord / 4, kLanes);
   }
 
-  // Bit 0 for the low half of a word, bit 1 for the high one.
-  template <bool kLess>
-  static __device__ uint32_t CompareHalves(uint32_t word, uint32_t key) {
-    const uint32_t low = word & 0xffff, high = word >> 16;
-    return kLess ? (low < key ? 1 : 0) | (high < key ? 2 : 0)
-                 : (low == key ? 1 : 0) | (high == key ? 2 : 0);
-  }
-  template <bool kLess, typename T>
-  static __device__ uint32_t CompareOne(T word, T key) {
-    return (kLess ? word < key : word == key) ? 1 : 0;
-  }
   static __device__ uint64_t Join(uint32_t low, uint32_t high) {
     return uint64_t{high} << 32 | low;
   }
+  // What a lane's words are depends on its part, but all lanes do the same: they compare their
+  // words as if all were keys, and Select says what of that counts.
+  template <typename T>
+  static __device__ T Select(int part, T in_first, T in_second, T in_third) {
+    return part == 0 ? in_first : part == 1 ? in_second : part == 2 ? in_third : T{0};
+  }
 
-  // What this lane's words tell; Finish makes a bit a slot of all that the four tell. Keys of 48
-  // bits: their low parts from bit 0 on, their high parts from bit 8 on, and where they are to be
-  // less, whether the high parts are equal from bit 16 on.
-  template <bool kLess>
-  __device__ uint32_t Compare(uint64_t key, int part) const {
-    const uint32_t low = static_cast<uint32_t>(key);
+  // Bits 15 and 31, for the low and the high half of a word that equal those of `key`; the high
+  // half may be told to be equal where the low one is.
+  static __device__ uint32_t EqualHalves(uint32_t word, uint32_t key) {
+    const uint32_t zero = word ^ key;
+    return (zero - 0x00010001u) & ~zero & 0x80008000u;
+  }
+  // Bits 0 and 1, exactly.
+  static __device__ uint32_t ExactHalves(uint32_t word, uint32_t half) {
+    return ((word & 0xffff) == half ? 1 : 0) | (word >> 16 == half ? 2 : 0);
+  }
+  static __device__ uint32_t LessHalves(uint32_t word, uint32_t half) {
+    return ((word & 0xffff) < half ? 1 : 0) | (word >> 16 < half ? 2 : 0);
+  }
+
+  // The bits of Equal that this lane's words give. For keys of 48 bits those of the low parts, and
+  // eight bits above them those of the high parts.
+  __device__ uint32_t EqualHere(uint64_t key, int part) const {
+    const auto low = static_cast<uint32_t>(key);
     if constexpr (kBits == 16) {
-      const uint32_t half = low & 0xffff;
-      const uint32_t first = CompareHalves<kLess>(words_.x, half);
-      const uint32_t rest = CompareHalves<kLess>(words_.y, half) << 2 |
-                            CompareHalves<kLess>(words_.z, half) << 4 |
-                            CompareHalves<kLess>(words_.w, half) << 6;
-      return part == 0 ? first | rest : part == 1 ? first << 8 : 0;
-    } else if constexpr (kBits == 32) {
-      const uint32_t three = CompareOne<kLess>(words_.x, low) |
-                             CompareOne<kLess>(words_.y, low) << 1 |
-                             CompareOne<kLess>(words_.z, low) << 2;
-      return part == 0 ? three | CompareOne<kLess>(words_.w, low) << 3 : part == 1 ? three << 4 : 0;
-    } else if constexpr (kBits == 48) {
-      const uint32_t half = static_cast<uint32_t>(key >> 32) & 0xffff;
-      const uint32_t two = CompareOne<kLess>(words_.x, low) | CompareOne<kLess>(words_.y, low) << 1;
-      if (part == 0) {
-        return two | CompareOne<kLess>(words_.z, low) << 2 | CompareOne<kLess>(words_.w, low) << 3;
-      }
-      if (part == 1) {
-        const auto high = [&](auto compare) { return compare(words_.z) | compare(words_.w) << 2; };
-        return two << 4 | HighParts<kLess>(high, half, 8);
-      }
-      if (part == 2) {
-        return HighParts<kLess>([&](auto compare) { return compare(words_.x); }, half, 12);
-      }
-      return 0;
+      const uint32_t both = (low & 0xffff) * 0x00010001u;
+      // The low halves' bits at 0, 2, 4, 6, the high ones' at 16, 18, 20, 22.
+      const uint32_t apart = EqualHalves(words_.x, both) >> 15 | EqualHalves(words_.y, both) >> 13 |
+                             EqualHalves(words_.z, both) >> 11 | EqualHalves(words_.w, both) >> 9;
+      const uint32_t bits = (apart | apart >> 15) & 0xff;
+      return Select(part, bits, (bits & 3) << 8, 0u);
+    } else if constexpr (kBits == 64) {
+      const uint32_t two =
+          (Join(words_.x, words_.y) == key ? 1 : 0) | (Join(words_.z, words_.w) == key ? 2 : 0);
+      return Select(part, two, two << 2, (two & 1) << 4);
     } else {
-      const uint32_t first = CompareOne<kLess>(Join(words_.x, words_.y), key);
-      const uint32_t second = CompareOne<kLess>(Join(words_.z, words_.w), key);
-      return part == 0   ? first | second << 1
-             : part == 1 ? first << 2 | second << 3
-             : part == 2 ? first << 4
-                         : 0;
+      const uint32_t two = (words_.x == low ? 1 : 0) | (words_.y == low ? 2 : 0);
+      const uint32_t four = two | (words_.z == low ? 4 : 0) | (words_.w == low ? 8 : 0);
+      if constexpr (kBits == 32) return Select(part, four, (four & 7) << 4, 0u);
+      const auto half = static_cast<uint32_t>(key >> 32) & 0xffff;
+      const uint32_t high =
+          Select(part, 0u, ExactHalves(words_.z, half) | ExactHalves(words_.w, half) << 2,
+                 ExactHalves(words_.x, half) << 4);
+      return Select(part, four, two << 4, 0u) | high << 8;
     }
   }
-  // words(compare) compares all high parts that a lane has, whose first bit is `bit`.
-  template <bool kLess, typename Words>
-  static __device__ uint32_t HighParts(Words words, uint32_t half, int bit) {
-    const auto equal = [=](uint32_t word) { return CompareHalves<false>(word, half); };
-    const auto less = [=](uint32_t word) { return CompareHalves<true>(word, half); };
-    return kLess ? words(less) << bit | words(equal) << (bit + 8) : words(equal) << bit;
+
+  __device__ uint32_t CountLessHere(uint64_t key, int part) const {
+    const auto low = static_cast<uint32_t>(key);
+    if constexpr (kBits == 16) {
+      // A word is less than the key above sixteen zeros just if its high half is less.
+      const uint32_t top = low << 16;
+      const auto count = [top](uint32_t word) {
+        return (word < top ? 1u : 0u) + (word << 16 < top ? 1u : 0u);
+      };
+      const uint32_t first = count(words_.x);
+      return Select(part, first + count(words_.y) + count(words_.z) + count(words_.w), first, 0u);
+    } else if constexpr (kBits == 32) {
+      const uint32_t three =
+          (words_.x < low ? 1u : 0u) + (words_.y < low ? 1u : 0u) + (words_.z < low ? 1u : 0u);
+      return Select(part, three + (words_.w < low ? 1u : 0u), three, 0u);
+    } else {
+      const uint32_t first = Join(words_.x, words_.y) < key ? 1 : 0;
+      const uint32_t two = first + (Join(words_.z, words_.w) < key ? 1u : 0u);
+      return Select(part, two, two, first);
+    }
   }
-  template <bool kLess>
-  static __device__ uint32_t Finish(uint32_t bits) {
-    if constexpr (kBits != 48) return bits;
-    constexpr uint32_t kSlots = (1u << kEntries) - 1;
-    const uint32_t low = bits & kSlots, high = bits >> 8 & kSlots;
-    return kLess ? high | (bits >> 16 & low) : high & low;
+  // For keys of 48 bits, a bit a slot: from bit 0 on whether the low part is less, from bit 8 on
+  // whether the high part is, from bit 16 on whether that is equal.
+  __device__ uint32_t Less48Here(uint64_t key, int part) const {
+    const auto low = static_cast<uint32_t>(key);
+    const auto half = static_cast<uint32_t>(key >> 32) & 0xffff;
+    const uint32_t two = (words_.x < low ? 1 : 0) | (words_.y < low ? 2 : 0);
+    const uint32_t four = two | (words_.z < low ? 4 : 0) | (words_.w < low ? 8 : 0);
+    const uint32_t less =
+        Select(part, 0u, LessHalves(words_.z, half) | LessHalves(words_.w, half) << 2,
+               LessHalves(words_.x, half) << 4);
+    const uint32_t equal =
+        Select(part, 0u, ExactHalves(words_.z, half) | ExactHalves(words_.w, half) << 2,
+               ExactHalves(words_.x, half) << 4);
+    return Select(part, four, two << 4, 0u) | less << 8 | equal << 16;
   }
 
   uint4 words_;

@@ -45,20 +45,22 @@ struct LeafAnswer {
   static constexpr bool kLess = kAnswer == PackedAnswer::kPosition;
 
   Quad quad;
-  uint32_t slots;  // those that are less than the key, or equal to it
+  uint32_t slots;  // how many are less than the key, or a bit for each that equals it
 
   __device__ void Compare(uint64_t key, int part) {
-    slots = kLess ? quad.Less(key, part) : quad.Equal(key, part);
+    slots = kLess ? quad.CountLess(key, part) : quad.Equal(key, part);
   }
   // Goes on along the chain, for the whole warp together, where the leaf is continued.
   __device__ void FollowLinks(const Leaf* leaves, uint64_t key, int part) {
-    constexpr uint32_t kLinkSlot = uint32_t{1} << (Quad::kEntries - 1);
+    constexpr uint32_t kOthers = Quad::kEntries - 1;
     bool follow = true;
     while (true) {
       const bool linked = quad.HasLink(part);
       follow = follow && linked;
-      if (follow) slots &= ~kLinkSlot;
-      follow = follow && (kLess ? slots == kLinkSlot - 1 : slots == 0);
+      // The link's slot has key zero, and is no entry.
+      if (follow && kLess) slots -= (key & Quad::Layout::kMask) != 0 ? 1 : 0;
+      if (follow && !kLess) slots &= (uint32_t{1} << kOthers) - 1;
+      follow = follow && slots == (kLess ? kOthers : 0);
       if (!__any_sync(0xffffffffu, follow)) return;
       const uint32_t next = quad.Link();
       if (follow) quad.Load(leaves + next, part);
@@ -110,9 +112,8 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
       if constexpr (kAnswer == PackedAnswer::kPosition) {
         if (!answer.quad.HoldsPosition(part)) continue;
         // The upper bound of the greatest key is that of key 0 to come.
-        Position position = batch.add != 0 && key == 0
-                                ? view.distinct
-                                : answer.quad.position() + __popc(answer.slots);
+        Position position =
+            batch.add != 0 && key == 0 ? view.distinct : answer.quad.position() + answer.slots;
         if (view.first_entry != nullptr) position = view.first_entry[position];
         __stcs(static_cast<Position*>(batch.results) + i, position);
       } else {

@@ -1,7 +1,6 @@
 #include "gpu/pivot_tree.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -9,7 +8,7 @@
 #include "gpu/cuda_status.h"
 #include "gpu/device_memory.h"
 #include "gpu/entry_index.h"
-#include "gpu/launch.h"
+#include "gpu/pivot_build.cuh"
 #include "gpu/pivot_searcher.cuh"
 #include "gpu/search_kernel.cuh"
 
@@ -44,16 +43,6 @@ class PivotTree final : public EntryIndex<Key, kLayout> {
   PivotLayout<kFanOut> layout_;
 };
 
-// Every slot's pivot, each by a formula (section 3.5).
-template <typename Key, int kFanOut>
-__global__ void PutPivots(const Key* keys, const __grid_constant__ PivotLayout<kFanOut> layout,
-                          Key* pivots) {
-  ForEachIndex(layout.slots(), [&](size_t slot) {
-    const uint64_t entry = layout.EntryOfSlot(slot);
-    pivots[slot] = entry < layout.entries() ? keys[entry] : std::numeric_limits<Key>::max();
-  });
-}
-
 template <typename Key, int kFanOut>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run,
                                                    const PivotTreeOptions& options,
@@ -63,13 +52,9 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run,
   const int full = PivotLayout<kFanOut>::FullLevels(run.size());
   const int otherwise = kFanOut == 2 ? std::max(full - 4, 0) : full;
   const PivotLayout<kFanOut> layout(run.size(), options.levels < 0 ? otherwise : options.levels);
-  absl::Status fits = CheckDeviceMemory(layout.slots() * sizeof(Key), "a pivot tree");
-  if (!fits.ok()) return fits;
-  absl::StatusOr<DeviceBuffer<Key>> pivots = DeviceBuffer<Key>::Allocate(layout.slots(), stream);
+  absl::StatusOr<DeviceBuffer<Key>> pivots =
+      BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream);
   if (!pivots.ok()) return pivots.status();
-  PutPivots<Key, kFanOut><<<SimpleBlocks(layout.slots()), kSimpleThreads, 0, stream>>>(
-      run.keys.data(), layout, pivots->data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("PutPivots");
   absl::StatusOr<EntryArray<Key>> entries = ArrangeEntries(std::move(run), options.layout, stream);
   if (!entries.ok()) return entries.status();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
+
+#include "index/bit_width.h"
 
 namespace cairn {
 
@@ -51,7 +52,7 @@ class EytzingerLayout {
     // power = K^l, where l counts levels from the last inner one, 0.
     uint32_t start = 0, power = (inner_ + 1) / kFanOut;
     if constexpr (kFanOut == 2) {
-      start = std::bit_floor(slot + 1) - 1;
+      start = static_cast<uint32_t>(BitFloor(uint64_t{slot} + 1)) - 1;
       power = (inner_ + 1) / 2 / (start + 1);
     } else {
       for (; slot >= Next(start); start = Next(start)) power /= kFanOut;

@@ -125,6 +125,8 @@ class DeviceIndex {
 
  protected:
   DeviceIndex(KeyKind kind, size_t size, int device) : kind_(kind), size_(size), device_(device) {}
+  // For structures that can be updated, and say what an update excludes.
+  void SetSize(size_t size) { size_ = size; }
 
  private:
   // Answers a batch, of the index's kind and not empty, on the index's device.

@@ -34,11 +34,17 @@ absl::Status RunBody(const DeviceBody& body, benchmark::State& state) {
 
 template <typename Run>
 absl::StatusOr<double> Median(Run run) {
-  std::array<double, kTimedRuns> seconds;
-  for (int i = -kWarmUpRuns; i < kTimedRuns; ++i) {
+  double warm_up = 0;
+  for (int i = 0; i < kWarmUpRuns || warm_up < kWarmUpSeconds; ++i) {
     const absl::StatusOr<double> taken = run();
     if (!taken.ok()) return taken.status();
-    if (i >= 0) seconds[i] = *taken;
+    warm_up += *taken;
+  }
+  std::array<double, kTimedRuns> seconds;
+  for (double& timed : seconds) {
+    const absl::StatusOr<double> taken = run();
+    if (!taken.ok()) return taken.status();
+    timed = *taken;
   }
   std::nth_element(seconds.begin(), seconds.begin() + kTimedRuns / 2, seconds.end());
   return seconds[kTimedRuns / 2];

@@ -36,12 +36,14 @@ using DeviceBody = std::function<absl::Status(benchmark::State&, cudaStream_t)>;
 // runs once for a repetition, and calls Report.
 void RegisterDeviceBenchmark(const std::string& name, DeviceBody body);
 
-// Each time is the median of this many runs, after the others, which are thrown away.
+// Each time is the median of so many runs, after others that are thrown away: so many at least, and
+// until they took so long, since an idle device raises its clocks only when it has work.
 inline constexpr int kTimedRuns = 9;
 inline constexpr int kWarmUpRuns = 2;
+inline constexpr double kWarmUpSeconds = 0.01;
 
 // The median seconds that the device takes for what `work` enqueues on `stream`, by CUDA events.
-// `work` is called kWarmUpRuns + kTimedRuns times, and may take another input each time.
+// `work` may take another input each time.
 absl::StatusOr<double> MedianSeconds(cudaStream_t stream,
                                      const std::function<absl::Status()>& work);
 

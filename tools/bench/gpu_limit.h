@@ -17,6 +17,11 @@ namespace cairn::bench {
 // is rounded down to MiB, and at least one.
 absl::StatusOr<double> RandomReadSeconds(size_t bytes, size_t queries, cudaStream_t stream);
 
+// Seconds that cudaMemcpy takes from one array of kCopiedBytes to another: the bound of what
+// streams through memory, reads and writes counted.
+inline constexpr size_t kCopiedBytes = size_t{4} << 30;
+absl::StatusOr<double> CopySeconds(cudaStream_t stream);
+
 // Seconds that cub::DeviceRadixSort::SortPairs takes for 2^log2_n random pairs of a key and a row
 // id, from unsorted to sorted arrays: the bound of every build.
 template <typename Key>

@@ -7,9 +7,10 @@
 //   clustered        sixteen runs of consecutive keys
 //   runs             many runs of ten consecutive keys
 //   duplicates       sixteen entries a key
+//   buffered, sort_based  by a strategy of cairn/device.h (gpu_batch_strategy.cc)
 // <index> is a factory string, or
-//   baseline:lower_bound  binary search in the sorted keys, a thread a query
-//   baseline:thrust       thrust::lower_bound of all queries; row ids by a second pass
+//   baseline:gpu_lower_bound  binary search in the sorted keys, a thread a query
+//   baseline:thrust           thrust::lower_bound of all queries; row ids by a second pass
 // ratio_to_limit is to random reads of 64 bytes among as much memory as the index takes, measured
 // in the same process.
 #include "tools/bench/gpu_point_lookup.h"
@@ -78,7 +79,7 @@ absl::StatusOr<Contender<Key>> MakeBaseline(const DeviceLookup& lookup, const En
   const RowId* row_ids = e.run.row_ids.data();
   const size_t n = e.size();
   const uint64_t bytes = e.run.keys.bytes() + (rows ? e.run.row_ids.bytes() : 0);
-  if (lookup.index == "baseline:lower_bound") {
+  if (lookup.index == "baseline:gpu_lower_bound") {
     return Contender<Key>{[=](const Key* keys, size_t size, void* results) -> absl::Status {
                             BinarySearch<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(
                                 sorted, row_ids, n, keys, static_cast<uint32_t*>(results), size,
@@ -105,16 +106,22 @@ absl::StatusOr<Contender<Key>> MakeBaseline(const DeviceLookup& lookup, const En
   return absl::InvalidArgumentError("no such baseline");
 }
 
+// `query_of` is for strategies whose answers are in key order.
 template <typename Key>
 absl::StatusOr<Contender<Key>> MakeContender(const DeviceLookup& lookup,
-                                             const EntrySet<Key>& entries, cudaStream_t stream) {
+                                             const EntrySet<Key>& entries, uint32_t* query_of,
+                                             cudaStream_t stream) {
   if (lookup.index.starts_with("baseline:")) return MakeBaseline(lookup, entries, stream);
   const auto made = GetIndex<Key>(lookup.index, lookup.set, lookup.log2_n);
   if (!made.ok()) return made.status();
   const std::shared_ptr<const DeviceIndex>& index = *made;
   return Contender<Key>{
-      [index, stream, answer = lookup.answer](const Key* keys, size_t size, void* results) {
+      [index, stream, query_of, answer = lookup.answer, way = lookup.way](
+          const Key* keys, size_t size, void* results) {
         const DeviceKeys batch = AsDeviceKeys(keys, size);
+        if (way.strategy != Strategy::kUnbuffered) {
+          return FindFirst(*index, batch, static_cast<RowId*>(results), way, query_of, stream);
+        }
         switch (answer) {
           case DeviceAnswer::kPosition:
             return index->LowerBound(batch, static_cast<Position*>(results), stream);
@@ -129,8 +136,12 @@ absl::StatusOr<Contender<Key>> MakeContender(const DeviceLookup& lookup,
 
 template <typename Key>
 absl::Status CheckAnswers(const DeviceLookup& lookup, const EntrySet<Key>& entries,
-                          const QuerySet<Key>& queries, const void* results, cudaStream_t stream) {
+                          const QuerySet<Key>& queries, const void* results,
+                          const uint32_t* query_of, cudaStream_t stream) {
   const size_t size = queries.size();
+  if (query_of != nullptr) {
+    return CheckFirstRowsOf(queries, size, query_of, static_cast<const RowId*>(results), stream);
+  }
   switch (lookup.answer) {
     case DeviceAnswer::kPosition:
       return CheckPositions(entries, queries, 0, size, static_cast<const Position*>(results),
@@ -146,11 +157,14 @@ template <typename Key>
 absl::Status PointLookup(benchmark::State& state, cudaStream_t stream, const DeviceLookup& lookup) {
   const auto entries = GetEntries<Key>(lookup.set, lookup.log2_n);
   if (!entries.ok()) return entries.status();
-  const auto contender = MakeContender<Key>(lookup, **entries, stream);
-  if (!contender.ok()) return contender.status();
   const auto queries = GetQueries<Key>(lookup.set, lookup.log2_n, lookup.mix);
   if (!queries.ok()) return queries.status();
   const QuerySet<Key>& q = **queries;
+  const auto query_of = DeviceBuffer<uint32_t>::Allocate(
+      lookup.way.order == ResultOrder::kKey ? q.size() : 0, stream);
+  if (!query_of.ok()) return query_of.status();
+  const auto contender = MakeContender<Key>(lookup, **entries, query_of->data(), stream);
+  if (!contender.ok()) return contender.status();
   const auto results = DeviceBuffer<uint32_t>::Allocate(q.size(), stream);
   if (!results.ok()) return results.status();
   const absl::StatusOr<double> seconds = MedianSeconds(
@@ -163,7 +177,7 @@ absl::Status PointLookup(benchmark::State& state, cudaStream_t stream, const Dev
           .bytes = contender->bytes,
           .entries = (*entries)->size(),
           .limit_seconds = *limit});
-  return CheckAnswers(lookup, **entries, q, results->data(), stream);
+  return CheckAnswers(lookup, **entries, q, results->data(), query_of->data(), stream);
 }
 
 // All rows of each key: two steps, between which the caller makes room.
@@ -219,6 +233,13 @@ void RegisterDeviceLookup(const DeviceLookup& lookup) {
   for (const char* variant : {KeySetName(lookup.set), QueryMixName(lookup.mix)}) {
     if (*variant != 0) absl::StrAppendFormat(&name, "/%s", variant);
   }
+  if (lookup.way.strategy != Strategy::kUnbuffered) {
+    name += lookup.way.strategy == Strategy::kBuffered ? "/buffered" : "/sort_based";
+  }
+  if (lookup.way.part_bits != DeviceStrategyOptions().part_bits) {
+    absl::StrAppendFormat(&name, ",bits=%d", lookup.way.part_bits);
+  }
+  if (lookup.way.order == ResultOrder::kKey) name += ",key_order";
   RegisterDeviceBenchmark(name, [lookup](benchmark::State& state, cudaStream_t stream) {
     return lookup.answer == DeviceAnswer::kFindAll ? FindAll<Key>(state, stream, lookup)
                                                    : PointLookup<Key>(state, stream, lookup);
@@ -234,7 +255,7 @@ template <typename Key>
 void RegisterSize(int log2_n) {
   for (const char* index : {"gpu:auto", "gpu:packed,directory=bitmap", "gpu:packed,directory=tree",
                             "gpu:fast", "gpu:btree", "gpu:pivot", "gpu:eytzinger",
-                            "gpu:sorted_array", "baseline:lower_bound", "baseline:thrust"}) {
+                            "gpu:sorted_array", "baseline:gpu_lower_bound", "baseline:thrust"}) {
     RegisterDeviceLookup<Key>({index, log2_n});
     if (std::string_view(index) == "gpu:auto" || log2_n == 24 || log2_n == 28) {
       RegisterDeviceLookup<Key>({index, log2_n, DeviceAnswer::kPosition});
@@ -246,14 +267,15 @@ void RegisterSize(int log2_n) {
   // No cliffs.
   if (log2_n < 20) return;
   constexpr DeviceAnswer kRowId = DeviceAnswer::kRowId;
-  for (const char* index : {"gpu:auto", "gpu:packed,directory=tree", "baseline:lower_bound"}) {
+  for (const char* index : {"gpu:auto", "gpu:packed,directory=tree", "baseline:gpu_lower_bound"}) {
     for (QueryMix mix :
          {QueryMix::kMiss, QueryMix::kHalfMiss, QueryMix::kZipf, QueryMix::kSorted}) {
       RegisterDeviceLookup<Key>({index, log2_n, kRowId, KeySet::kUniform, mix});
     }
   }
   for (KeySet set : {KeySet::kClustered, KeySet::kRuns, KeySet::kDuplicates}) {
-    for (const char* index : {"gpu:auto", "gpu:packed,directory=tree", "baseline:lower_bound"}) {
+    for (const char* index :
+         {"gpu:auto", "gpu:packed,directory=tree", "baseline:gpu_lower_bound"}) {
       RegisterDeviceLookup<Key>({index, log2_n, kRowId, set});
       RegisterDeviceLookup<Key>({index, log2_n, kRowId, set, QueryMix::kMiss});
     }

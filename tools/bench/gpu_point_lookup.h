@@ -15,13 +15,16 @@ enum class DeviceAnswer : uint8_t {
   kFindAll,   // PlanScan and CopyRows, of 2^24 keys, with the wait for the rows' number
 };
 
-// One benchmark PointLookup/<index>/<key>/n:<log2 n>/<answer>[/<key set>][/<query mix>].
+// One benchmark PointLookup/<index>/<key>/n:<log2 n>/<answer>[/<key set>][/<query mix>]
+// [/<strategy>[,bits=<b>][,key_order]].
 struct DeviceLookup {
   std::string index;  // a factory string gpu:…, or baseline:…
   int log2_n;
   DeviceAnswer answer = DeviceAnswer::kRowId;
   KeySet set = KeySet::kUniform;
   QueryMix mix = QueryMix::kHits;
+  // Another strategy than kUnbuffered is for gpu:… and row ids.
+  DeviceStrategyOptions way = {};
 };
 
 // Registers it, for uint32_t or uint64_t keys, if there is a device. From RegisterInMain.

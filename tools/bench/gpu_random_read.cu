@@ -71,18 +71,29 @@ __global__ void FillQueries(uint32_t* queries, size_t size) {
                [=](size_t i) { queries[i] = static_cast<uint32_t>(DrawRandom(kSeed + 1, i)); });
 }
 
-// The reads of a line that evict nothing useful: a search's leaves.
+// What happens to a line in the caches: it stays out of L1, and the L2 gives it up like others or
+// before them.
+enum class LineHint : uint8_t { kNoAllocate, kEvictFirst };
+
+template <LineHint kHint>
 __device__ uint4 LoadPart(const uint4* part) {
   uint4 value;
-  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-               : "l"(part));
+  if constexpr (kHint == LineHint::kNoAllocate) {
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+        : "l"(part));
+  } else {
+    asm("{ .reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0;"
+        "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], policy; }"
+        : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+        : "l"(part));
+  }
   return value;
 }
 
 // results[i] = all words of the line of query i, xored. A line is read by as many lanes as it has
 // parts, each for kInFlight queries at once; `size` is a multiple of the queries of a warp's step.
-template <int kLineBytes, int kInFlight>
+template <int kLineBytes, int kInFlight, LineHint kHint>
 __global__ void __launch_bounds__(kThreads)
     RandomReads(const uint4* parts, uint64_t lines, Directory directory, const uint32_t* queries,
                 uint32_t* results, size_t size) {
@@ -97,7 +108,7 @@ __global__ void __launch_bounds__(kThreads)
   for (size_t base = warp * kWarp * kBatches; base < size; base += stride) {
     uint32_t asked[kBatches], result[kBatches] = {};
 #pragma unroll
-    for (int b = 0; b < kBatches; ++b) asked[b] = queries[base + b * kWarp + lane];
+    for (int b = 0; b < kBatches; ++b) asked[b] = __ldcs(queries + base + b * kWarp + lane);
     if (directory.size != 0) {
       uint32_t said[kBatches];
 #pragma unroll
@@ -114,7 +125,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int f = 0; f < kInFlight; ++f) {
         const int round = first + f, b = round / kLanes;
         const uint32_t query = __shfl_sync(~0u, asked[b], round % kLanes * kGroups + group);
-        part[f] = LoadPart(parts + PickLine(query, lines) * kLanes + lane % kLanes);
+        part[f] = LoadPart<kHint>(parts + PickLine(query, lines) * kLanes + lane % kLanes);
       }
 #pragma unroll
       for (int f = 0; f < kInFlight; ++f) {
@@ -127,11 +138,11 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
 #pragma unroll
-    for (int b = 0; b < kBatches; ++b) results[base + b * kWarp + lane] = result[b];
+    for (int b = 0; b < kBatches; ++b) __stcs(results + base + b * kWarp + lane, result[b]);
   }
 }
 
-template <int kLineBytes, int kInFlight>
+template <int kLineBytes, int kInFlight, LineHint kHint>
 absl::StatusOr<double> TimeRandomReads(size_t bytes, size_t directory_bytes, size_t queries,
                                        cudaStream_t stream) {
   constexpr int kLanes = kLineBytes / 16;
@@ -152,10 +163,10 @@ absl::StatusOr<double> TimeRandomReads(size_t bytes, size_t directory_bytes, siz
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      &blocks, RandomReads<kLineBytes, kInFlight>, kThreads, 0));
+      &blocks, RandomReads<kLineBytes, kInFlight, kHint>, kThreads, 0));
   const uint64_t lines = parts->size() / kLanes;
   const absl::StatusOr<double> seconds = MedianSeconds(stream, [&]() -> absl::Status {
-    RandomReads<kLineBytes, kInFlight><<<processors * blocks, kThreads, 0, stream>>>(
+    RandomReads<kLineBytes, kInFlight, kHint><<<processors * blocks, kThreads, 0, stream>>>(
         parts->data(), lines, {nodes->data(), nodes->size()}, asked->data(), results->data(),
         queries);
     CAIRN_RETURN_IF_LAUNCH_FAILED("RandomReads");
@@ -175,14 +186,15 @@ absl::StatusOr<double> TimeRandomReads(size_t bytes, size_t directory_bytes, siz
   return seconds;
 }
 
-template <int kLineBytes, int kInFlight>
+template <int kLineBytes, int kInFlight, LineHint kHint>
 void RegisterReads(int mib, int directory_mib) {
   const std::string pattern = directory_mib == 0
                                   ? absl::StrFormat("random_read_%dB", kLineBytes)
                                   : absl::StrFormat("chain_%dMiB_%dB", directory_mib, kLineBytes);
-  RegisterDeviceBenchmark(absl::StrFormat("Limit/gpu/%s/%d/in_flight:%d", pattern, mib, kInFlight),
+  RegisterDeviceBenchmark(absl::StrFormat("Limit/gpu/%s/%d/in_flight:%d%s", pattern, mib, kInFlight,
+                                          kHint == LineHint::kEvictFirst ? "/evict_first" : ""),
                           [=](benchmark::State& state, cudaStream_t stream) {
-                            const auto seconds = TimeRandomReads<kLineBytes, kInFlight>(
+                            const auto seconds = TimeRandomReads<kLineBytes, kInFlight, kHint>(
                                 size_t(mib) << 20, size_t(directory_mib) << 20, kDeviceQueries,
                                 stream);
                             if (seconds.ok()) Report(state, *seconds, {.queries = kDeviceQueries});
@@ -191,13 +203,15 @@ void RegisterReads(int mib, int directory_mib) {
 }
 
 const RegisterInMain registered([] {
-  for (int mib : {16, 32, 64, 256, 1024, 2048, 4096, 8192}) {
-    RegisterReads<32, 4>(mib, 0);
-    RegisterReads<64, 2>(mib, 0);
-    RegisterReads<64, 4>(mib, 0);
-    RegisterReads<64, 8>(mib, 0);
-    RegisterReads<128, 4>(mib, 0);
-    RegisterReads<64, 8>(mib, 16);
+  constexpr LineHint kPlain = LineHint::kNoAllocate, kEvictFirst = LineHint::kEvictFirst;
+  for (int mib : {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192}) {
+    RegisterReads<32, 8, kPlain>(mib, 0);
+    RegisterReads<64, 2, kPlain>(mib, 0);
+    RegisterReads<64, 8, kPlain>(mib, 0);
+    RegisterReads<64, 8, kEvictFirst>(mib, 0);
+    RegisterReads<128, 8, kPlain>(mib, 0);
+    RegisterReads<64, 8, kEvictFirst>(mib, 16);
+    RegisterReads<64, 8, kEvictFirst>(mib, 32);
   }
 });
 
@@ -208,7 +222,9 @@ absl::StatusOr<double> RandomReadSeconds(size_t bytes, size_t queries, cudaStrea
   bytes = std::max<size_t>(1, bytes >> 20) << 20;
   const auto [at, is_new] = measured.try_emplace({bytes, queries}, 0.0);
   if (!is_new) return at->second;
-  for (const auto time : {TimeRandomReads<64, 2>, TimeRandomReads<64, 4>, TimeRandomReads<64, 8>}) {
+  for (const auto time : {TimeRandomReads<64, 2, LineHint::kNoAllocate>,
+                          TimeRandomReads<64, 8, LineHint::kNoAllocate>,
+                          TimeRandomReads<64, 8, LineHint::kEvictFirst>}) {
     const absl::StatusOr<double> seconds = time(bytes, 0, queries, stream);
     if (!seconds.ok()) {
       measured.erase(at);

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cairn/types.h"
+
+namespace cairn {
+
+// How many items each page of one level of a bulk-created B+-tree holds: entries in leaves,
+// children in inner pages. All pages hold `fill`, but the two rightmost, which are repaired so that
+// no page is less than half full (Kaczmarek, B+-Tree Optimized for GPGPU, section 2.2): what is
+// left over joins the last full page where it fits, else the two share their items evenly.
+class BPlusTreeLevel {
+ public:
+  constexpr BPlusTreeLevel() = default;
+  // `items` items, in pages of `fill`; at most `capacity` fit a page, and all pages of several must
+  // hold `least`. Requires 2 <= least <= fill <= capacity and capacity + 1 >= 2 * least.
+  constexpr BPlusTreeLevel(uint32_t items, uint32_t fill, uint32_t least, uint32_t capacity)
+      : items_(items), fill_(fill), reciprocal_(static_cast<uint32_t>((uint64_t{1} << 32) / fill)) {
+    const uint32_t full = items / fill, rest = items % fill;
+    pages_ = full + (rest > 0 ? 1 : 0);
+    if (pages_ == 0) pages_ = 1;
+    last_first_ = (pages_ - 1) * fill;
+    if (pages_ == 1 || rest == 0 || rest >= least) return;
+    if (fill + rest <= capacity) {
+      --pages_;
+      last_first_ -= fill;
+    } else {
+      last_first_ = items - (fill + rest) / 2;
+    }
+  }
+
+  constexpr uint32_t items() const { return items_; }
+  // At least one, which is empty where there are no items.
+  constexpr uint32_t pages() const { return pages_; }
+  // The first item of a page, and how many it holds.
+  constexpr uint32_t first(uint32_t page) const {
+    const uint32_t unless_last = page * fill_, last = last_first_;
+    return unless_last < last ? unless_last : last;
+  }
+  constexpr uint32_t size(uint32_t page) const {
+    return (page + 1 == pages_ ? items_ : first(page + 1)) - first(page);
+  }
+  // The page of an item. Without a division, which GPUs are slow at: multiplied by the reciprocal,
+  // the quotient is too small by one at most.
+  constexpr uint32_t page_of(uint32_t item) const {
+    uint32_t page = static_cast<uint32_t>(uint64_t{item} * reciprocal_ >> 32);
+    page += item - page * fill_ >= fill_ ? 1 : 0;
+    return item >= last_first_ ? pages_ - 1 : page;
+  }
+
+ private:
+  uint32_t items_ = 0;
+  uint32_t fill_ = 1;
+  uint32_t reciprocal_ = 0;  // 2^32 / fill, rounded down
+  uint32_t pages_ = 1;
+  uint32_t last_first_ = 0;  // of the last page
+};
+
+// Where everything stands in a B+-tree that was created in bulk over a sorted run. Arithmetic only:
+// no memory. Any page of any level can be filled without looking at another, so all levels are
+// created at once.
+//
+// A page of order p holds up to p keys: a leaf, entries; an inner page, separators, and one child
+// more. Separator s is the greatest key below child s, so that the child to visit for the lower
+// bound of q is the number of separators below q, duplicates or not, and holds that bound unless q
+// is greater than all keys. Children of a page are consecutive pages, so no pointers are needed.
+//
+// Levels count from the leaves, 0. Inner pages are numbered from the root, 0, level by level.
+class BPlusTreeLayout {
+ public:
+  static constexpr int kLeastOrder = 8;
+  static constexpr int kGreatestOrder = 64;
+  // Enough for kMaxEntries entries in half-full pages of the least order.
+  static constexpr int kMaxLevels = 14;
+
+  // Orders are powers of two, so that pages align with the vectors that they are read in.
+  static constexpr bool IsOrder(int order) {
+    return order >= kLeastOrder && order <= kGreatestOrder && (order & (order - 1)) == 0;
+  }
+
+  // The tree over `entries` entries, at most kMaxEntries, of order `order` (IsOrder), with `fill`
+  // keys a page, from order / 2 to order.
+  constexpr BPlusTreeLayout(uint64_t entries, int order, int fill) : order_(order), fill_(fill) {
+    const auto p = static_cast<uint32_t>(order), f = static_cast<uint32_t>(fill);
+    level_[0] = BPlusTreeLevel(static_cast<uint32_t>(entries), f, p / 2, p);
+    levels_ = 1;
+    while (level_[levels_ - 1].pages() > 1) {
+      level_[levels_] = BPlusTreeLevel(level_[levels_ - 1].pages(), f + 1, p / 2 + 1, p + 1);
+      ++levels_;
+    }
+    for (int level = levels_ - 1; level > 0; --level) {
+      first_page_[level] = inner_pages_;
+      inner_pages_ += level_[level].pages();
+    }
+  }
+  constexpr BPlusTreeLayout() : BPlusTreeLayout(0, 16, 16) {}
+
+  constexpr int order() const { return order_; }
+  constexpr int fill() const { return fill_; }
+  constexpr uint32_t entries() const { return level_[0].items(); }
+  // With that of the leaves: at least 1.
+  constexpr int levels() const { return levels_; }
+  constexpr const BPlusTreeLevel& level(int level) const { return level_[level]; }
+  constexpr uint32_t leaves() const { return level_[0].pages(); }
+  constexpr uint32_t inner_pages() const { return inner_pages_; }
+  // The number of an inner level's first page.
+  constexpr uint32_t first_page(int level) const { return first_page_[level]; }
+
+  // The level of an inner page by its number among all.
+  constexpr int level_of(uint32_t number) const {
+    int level = levels_ - 1;
+    while (level > 1 && number >= first_page_[level - 1]) --level;
+    return level;
+  }
+
+  // Of an inner page, counted within its level: its separators.
+  constexpr uint32_t separators(int level, uint32_t page) const {
+    return level_[level].size(page) - 1;
+  }
+  // The entry whose key is separator `slot` of it: the last one below child `slot`, which there
+  // must be, and must not be the last.
+  constexpr uint32_t SeparatorEntry(int level, uint32_t page, uint32_t slot) const {
+    uint32_t item = level_[level].first(page) + slot;
+    for (int below = level - 1; below >= 0; --below) {
+      item = level_[below].first(item) + level_[below].size(item) - 1;
+    }
+    return item;
+  }
+
+  // Inner pages that suffice, besides those that there are, for `inserts` entries put one by one
+  // into a tree with so many pages by level. An insert splits one leaf at most; an inner page may
+  // split at the first child that it gets, but what came out of that only after order / 2 + 1 more.
+  // And there may be new roots.
+  static constexpr uint64_t SpareInnerPages(int order, const uint32_t (&pages)[kMaxLevels],
+                                            uint64_t inserts) {
+    const uint64_t half = static_cast<uint64_t>(order) / 2 + 1;
+    uint64_t spare = kMaxLevels, splits = inserts;
+    for (int level = 1; level < kMaxLevels; ++level) {
+      const uint64_t most = pages[level] + splits / half;
+      splits = splits < most ? splits : most;
+      spare += splits;
+    }
+    return spare;
+  }
+
+ private:
+  int order_;
+  int fill_;
+  int levels_ = 0;
+  uint32_t inner_pages_ = 0;
+  BPlusTreeLevel level_[kMaxLevels];
+  uint32_t first_page_[kMaxLevels] = {};
+};
+
+}  // namespace cairn
