@@ -21,9 +21,8 @@
 #include "gpu/pivot_searcher.cuh"
 #include "gpu/search_kernel.cuh"
 #include "tools/bench/device_bench.h"
-#include "tools/bench/device_data.h"
-#include "tools/bench/gpu_limit.h"
 #include "tools/bench/gpu_point_lookup.h"
+#include "tools/bench/searcher_bench.cuh"
 
 namespace cairn::bench {
 namespace {
@@ -35,10 +34,10 @@ using gpu::EntryLayout;
 using gpu::Pinning;
 using gpu::Reorder;
 using gpu::SearchLaunch;
+using Setting = SearcherSetting;
 using gpu::SearchPolicy;
 
 constexpr EntryLayout kSoA = EntryLayout::kSoA, kAoS = EntryLayout::kAoS;
-constexpr size_t kPinnedBytes = size_t{96} << 10;
 
 const char* LayoutName(EntryLayout layout) {
   return layout == kSoA ? "soa" : "aos";
@@ -129,70 +128,9 @@ struct PivotScheme {
   PivotLayout<kFanOut> layout;
 };
 
-// What is not compiled in.
-struct Setting {
-  int log2_n;
-  Pinning pinning = Pinning::kNone;
-  SearchLaunch launch = {};
-};
-
-template <typename Policy>
-std::string PolicyName(const Setting& setting) {
-  std::string name = absl::StrFormat("%dx%d", Policy::kThreads, Policy::kQueries);
-  if (Policy::kInFlight > 1) absl::StrAppendFormat(&name, ",%d_at_once", Policy::kInFlight);
-  name += setting.launch.blocks_per_multiprocessor > 0 ? ",static" : ",dynamic";
-  if (setting.pinning != Pinning::kNone) {
-    name += setting.pinning == Pinning::kSteps ? ",steps" : ",full";
-  }
-  if (Policy::kReorder != Reorder::kNone) {
-    name += Policy::kReorder == Reorder::kLookups ? ",lookups" : ",double";
-    if (setting.launch.sort_end_bit != 0) {
-      absl::StrAppendFormat(&name, ",%d_bits",
-                            setting.launch.sort_end_bit - setting.launch.sort_begin_bit);
-    }
-  }
-  return name;
-}
-
-template <typename Scheme, typename Policy>
-absl::Status Lookup(benchmark::State& state, cudaStream_t stream, const Setting& setting) {
-  using Key = typename Scheme::KeyType;
-  const auto entries = GetEntries<Key>(KeySet::kUniform, setting.log2_n);
-  if (!entries.ok()) return entries.status();
-  const auto queries = GetQueries<Key>(KeySet::kUniform, setting.log2_n, QueryMix::kHits);
-  if (!queries.ok()) return queries.status();
-  const QuerySet<Key>& q = **queries;
-  Scheme scheme;
-  if (absl::Status s = scheme.Build((*entries)->run, stream); !s.ok()) return s;
-  auto searcher = scheme.Searcher();
-  if (setting.pinning != Pinning::kNone) searcher.PinUpTo(kPinnedBytes, setting.pinning);
-  const auto results = DeviceBuffer<RowId>::Allocate(q.size(), stream);
-  if (!results.ok()) return results.status();
-  const absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
-    return gpu::SearchBatch<Policy>(
-        searcher, (*entries)->size(), DeviceIndex::PointQuery::kFindFirst,
-        AsDeviceKeys(q.keys.data(), q.size()), results->data(), stream, setting.launch);
-  });
-  if (!seconds.ok()) return seconds.status();
-  const uint64_t bytes = EntryArray<Key>::BytesOf((*entries)->size()) + scheme.bytes();
-  const absl::StatusOr<double> limit = RandomReadSeconds(bytes, q.size(), stream);
-  if (!limit.ok()) return limit.status();
-  Report(state, *seconds,
-         {.queries = q.size(),
-          .bytes = bytes,
-          .entries = (*entries)->size(),
-          .limit_seconds = *limit});
-  return CheckFirstRows(q, 0, q.size(), results->data(), stream);
-}
-
 template <typename Scheme, typename Policy>
 void Register(const Setting& setting) {
-  const std::string name = absl::StrFormat("Lightweight/%s/u%d/n:%d/%s", Scheme::Name(),
-                                           8 * sizeof(typename Scheme::KeyType), setting.log2_n,
-                                           PolicyName<Policy>(setting));
-  RegisterDeviceBenchmark(name, [setting](benchmark::State& state, cudaStream_t stream) {
-    return Lookup<Scheme, Policy>(state, stream, setting);
-  });
+  RegisterSearcher<Scheme, Policy>("Lightweight/", setting);
 }
 
 // A policy with and without pinning, under both schedules.
