@@ -110,8 +110,7 @@ absl::Status Scan(const OrderedIndex& index, const RangeBatch& ranges, const Que
     return index.Positions(SliceOf(ranges, first, count), begin.subspan(first, count),
                            end.subspan(first, count));
   });
-  if (s.ok()) s = BeginMatches(run.kind(), size, matches);
-  if (s.ok()) s = AllocateRows(options, 0, begin, end, matches);
+  if (s.ok()) s = PlanMatches(run.kind(), options, begin, end, matches);
   if (!s.ok()) return s;
   s = ForEachSlice(size, parallelism, [&](size_t first, size_t count) {
     CopyRows(run, options, first, begin.subspan(first, count), end.subspan(first, count), matches);

@@ -44,7 +44,7 @@ absl::StatusOr<DeviceRun<Key>> AllocateRun(size_t size, cudaStream_t stream) {
   if (!keys.ok()) return keys.status();
   absl::StatusOr<DeviceBuffer<RowId>> row_ids = DeviceBuffer<RowId>::Allocate(size, stream);
   if (!row_ids.ok()) return row_ids.status();
-  return DeviceRun<Key>{*std::move(keys), *std::move(row_ids)};
+  return DeviceRun<Key>{*std::move(keys), *std::move(row_ids), {}};
 }
 
 template <typename Key>

@@ -6,33 +6,9 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/cuda_status.h"
-#include "gpu/device_algorithms.cuh"
-#include "gpu/launch.h"
 
 namespace cairn::gpu {
 namespace {
-
-// Sets *descends where an entry's row id is less than that of the entry before it, for equal keys.
-template <typename Key>
-__global__ void FindDescent(const Key* keys, const RowId* row_ids, size_t size, int* descends) {
-  ForEachIndex(size - 1, [=](size_t i) {
-    if (keys[i] == keys[i + 1] && row_ids[i + 1] < row_ids[i]) *descends = 1;
-  });
-}
-
-// Whether entries that ascend by key do so by row id too.
-template <typename Key>
-absl::StatusOr<bool> RowIdsAscend(const DeviceRun<Key>& run, cudaStream_t stream) {
-  DeviceBuffer<int> descends;
-  if (absl::Status s = Resize(&descends, 1, stream); !s.ok()) return s;
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(descends.data(), 0, sizeof(int), stream));
-  FindDescent<<<SimpleBlocks(run.size()), kSimpleThreads, 0, stream>>>(
-      run.keys.data(), run.row_ids.data(), run.size(), descends.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("FindDescent");
-  const absl::StatusOr<int> found = ReadBack(descends.data(), stream);
-  if (!found.ok()) return found.status();
-  return *found == 0;
-}
 
 // Stable sort of pairs, out of place.
 template <typename Key, typename Value>
@@ -95,10 +71,12 @@ absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, 
   absl::Status sorted =
       SortPairs(keys, row_ids, size, run->keys.data(), run->row_ids.data(), stream);
   if (!sorted.ok()) return sorted;
-  // The sort is stable, so this holds where row ids ascended before, as they mostly do.
-  const absl::StatusOr<bool> ascend = RowIdsAscend(*run, stream);
-  if (!ascend.ok()) return ascend.status();
-  if (*ascend) return run;
+  // The sort is stable, so the row ids of a key ascend where they did before, as they mostly do.
+  const absl::StatusOr<KeySurvey<Key>> survey =
+      SurveyKeys(run->keys.data(), run->row_ids.data(), size, stream);
+  if (!survey.ok()) return survey.status();
+  run->survey = *survey;
+  if (survey->rows_ascend) return run;
   // By row id first, then, stably, by key.
   absl::StatusOr<DeviceRun<Key>> by_row = AllocateRun<Key>(size, stream);
   if (!by_row.ok()) return by_row.status();

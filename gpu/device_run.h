@@ -3,11 +3,13 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 #include "gpu/device_memory.h"
+#include "gpu/key_survey.h"
 
 namespace cairn::gpu {
 
@@ -17,6 +19,8 @@ template <typename Key>
 struct DeviceRun {
   DeviceBuffer<Key> keys;
   DeviceBuffer<RowId> row_ids;
+  // Where they have been surveyed already.
+  std::optional<KeySurvey<Key>> survey;
 
   size_t size() const { return keys.size(); }
 };

@@ -27,7 +27,7 @@ struct EytzingerSearcher {
   };
   using KeyType = Key;
   using Layout = EytzingerLayout<kFanOut>;
-  using Node = NodeSearch<kFanOut - 1, kLaneCount>;
+  using Node = NodeSearch<Key, kFanOut - 1, kLaneCount>;
   static constexpr int kLanes = kLaneCount;
   static constexpr uint32_t kNodeKeys = kFanOut - 1;
   static constexpr uint32_t kNoSlot = UINT32_MAX;
@@ -70,8 +70,8 @@ struct EytzingerSearcher {
     for (int i = 0; i < kQueries; ++i) way.slots[i] = kNoSlot;
     if (pinned != nullptr) SearchPinned(queries, way, pinned);
     while (way.level < layout.levels()) {
-      way.Descend(queries,
-                  [&](int, size_t first, LaneKeys& keys) { LoadNode(entries, first, keys); });
+      way.template Descend<View>(
+          queries, [&](size_t first, Part<View>& part) { part.Load(entries, first); });
     }
     uint32_t less[kQueries] = {};
     if (layout.leaf_entries() > 0) SearchLeaves(queries, way, less);
@@ -92,12 +92,9 @@ struct EytzingerSearcher {
   }
 
  private:
-  using LaneKeys = Key[Node::kPerLane];
-
-  template <typename View>
-  __device__ static void LoadNode(const View& view, size_t first, LaneKeys& keys) {
-    LoadKeys<Node::kPerLane>(view, first + Node::FirstKeyOfLane(), keys);
-  }
+  using View = EntryView<Key, kLayout>;
+  template <typename V>
+  using Part = typename Node::template Part<V>;
 
   // Where some queries have got to.
   template <int kQueries>
@@ -109,12 +106,14 @@ struct EytzingerSearcher {
 
     __device__ size_t first(int i) const { return start + size_t{nodes[i]} * kNodeKeys; }
 
-    // Compares with a full level's nodes; load(i, slot, keys) reads them.
-    template <typename Load>
+    // Compares with a full level's nodes; load(slot, part) reads the one from a slot on.
+    template <typename V, typename Load>
     __device__ void Descend(const Key (&queries)[kQueries], Load load) {
+      Part<V> parts[kQueries];
       uint32_t less[kQueries];
-      Node::template CountLess<kQueries>(queries, less,
-                                         [&](int i, LaneKeys& keys) { load(i, first(i), keys); });
+#pragma unroll
+      for (int i = 0; i < kQueries; ++i) load(first(i), parts[i]);
+      Node::template CountLess<kQueries>(queries, parts, less);
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) {
         if (less[i] < kNodeKeys) slots[i] = static_cast<uint32_t>(first(i)) + less[i];
@@ -128,17 +127,21 @@ struct EytzingerSearcher {
   template <int kQueries>
   __device__ void SearchPinned(const Key (&queries)[kQueries], Descent<kQueries>& way,
                                const void* shared) const {
-    const KeysView<Key> pinned{static_cast<const Key*>(shared)};
+    using Keys = KeysView<Key>;
+    const Keys pinned{static_cast<const Key*>(shared)};
     while (way.level < pinned_levels) {
-      way.Descend(queries,
-                  [&](int, size_t first, LaneKeys& keys) { LoadNode(pinned, first, keys); });
+      way.template Descend<Keys>(queries,
+                                 [&](size_t first, Part<Keys>& part) { part.Load(pinned, first); });
     }
     if (pinned_nodes * kNodeKeys == way.start) return;
-    way.Descend(queries, [&](int, size_t first, LaneKeys& keys) {
+    way.template Descend<Keys>(queries, [&](size_t first, Part<Keys>& part) {
       if (first < pinned_nodes * kNodeKeys) {
-        LoadNode(pinned, first, keys);
-      } else {
-        LoadNode(entries, first, keys);
+        part.Load(pinned, first);
+        return;
+      }
+#pragma unroll
+      for (int i = 0; i < Node::kPerLane; ++i) {
+        part.keys[i] = entries.key(first + Part<Keys>::Place(i));
       }
     });
   }
@@ -147,14 +150,16 @@ struct EytzingerSearcher {
   template <int kQueries>
   __device__ void SearchLeaves(const Key (&queries)[kQueries], Descent<kQueries>& way,
                                uint32_t (&less)[kQueries]) const {
-    Node::template CountLess<kQueries>(queries, less, [&](int i, LaneKeys& keys) {
-      if (way.first(i) < layout.entries()) {
-        LoadNode(entries, way.first(i), keys);
-      } else {
+    Part<View> parts[kQueries];
 #pragma unroll
-        for (int j = 0; j < Node::kPerLane; ++j) keys[j] = queries[i];
+    for (int i = 0; i < kQueries; ++i) {
+      if (way.first(i) < layout.entries()) {
+        parts[i].Load(entries, way.first(i));
+      } else {
+        parts[i].Fill(queries[i]);
       }
-    });
+    }
+    Node::template CountLess<kQueries>(queries, parts, less);
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {
       const size_t slot = way.first(i) + less[i];

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "cairn/types.h"
 #include "gpu/entry_array.h"
@@ -26,7 +25,7 @@ struct FastSearcher {
   using Slot = uint32_t;  // a position
   using Layout = TreeLayout<Key>;
   static constexpr int kLineKeys = static_cast<int>(Layout::kLineKeys);
-  using Line = NodeSearch<kLineKeys, kLaneCount>;
+  using Line = NodeSearch<Key, kLineKeys, kLaneCount>;
   static constexpr int kLanes = kLaneCount;
 
   KeysView<Key> lines;
@@ -80,17 +79,19 @@ struct FastSearcher {
   __device__ RowId row_id(Slot slot) const { return entries.row_id(slot); }
 
  private:
-  using LaneKeys = Key[Line::kPerLane];
+  using LinePart = typename Line::template Part<KeysView<Key>>;
 
   // From nodes of a level to their children.
   template <int kQueries>
   __device__ void Descend(const Key (&queries)[kQueries], uint32_t (&nodes)[kQueries], int level,
                           const KeysView<Key>& view) const {
+    LinePart parts[kQueries];
     uint32_t less[kQueries];
-    Line::template CountLess<kQueries>(queries, less, [&](int i, LaneKeys& keys) {
-      const size_t line = layout.template Line<kPage>(level, nodes[i]);
-      LoadKeys<Line::kPerLane>(view, line * kLineKeys + Line::FirstKeyOfLane(), keys);
-    });
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) {
+      parts[i].Load(view, layout.template Line<kPage>(level, nodes[i]) * kLineKeys);
+    }
+    Line::template CountLess<kQueries>(queries, parts, less);
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) nodes[i] = nodes[i] * kLineKeys + less[i];
   }
@@ -99,19 +100,13 @@ struct FastSearcher {
   template <int kQueries>
   __device__ void SearchLeaves(const Key (&queries)[kQueries], const uint32_t (&leaves)[kQueries],
                                Slot (&slots)[kQueries]) const {
-    const uint64_t size = layout.entries();
+    LinePart parts[kQueries];
     uint32_t less[kQueries];
-    Line::template CountLess<kQueries>(queries, less, [&](int i, LaneKeys& keys) {
-      const uint64_t at = uint64_t{leaves[i]} * kLineKeys + Line::FirstKeyOfLane();
-      if (at + Line::kPerLane <= size) {
-        LoadKeys<Line::kPerLane>(entries, at, keys);
-      } else {
 #pragma unroll
-        for (int j = 0; j < Line::kPerLane; ++j) {
-          keys[j] = at + j < size ? entries.key(at + j) : std::numeric_limits<Key>::max();
-        }
-      }
-    });
+    for (int i = 0; i < kQueries; ++i) {
+      parts[i].Load(KeysView<Key>{entries.keys}, size_t{leaves[i]} * kLineKeys, layout.entries());
+    }
+    Line::template CountLess<kQueries>(queries, parts, less);
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) slots[i] = leaves[i] * kLineKeys + less[i];
   }

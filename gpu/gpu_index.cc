@@ -27,35 +27,52 @@ HostColumn KeyColumnOf(const KeyBatch& keys) {
 
 constexpr auto NothingToFill = [](size_t, size_t, size_t, void*) {};
 
-// Ranges with bounds of their own as ranges that are inclusive at both ends, exactly: a bound that
-// excludes a key includes its neighbour. The two that have none, which Mend puts right, are those
-// above the greatest key and below the least.
+// Ranges as lower bounds to search for: two keys each, first those of all beginnings, then those of
+// all ends. A bound on the other side of its key is the lower bound of the next key, exactly; one
+// that has no such key, or is open, is known without a search, and its place holds any key.
 template <typename Key>
-class InclusiveRanges {
+class BoundKeys {
  public:
-  explicit InclusiveRanges(const RangeBatch& ranges) : ranges_(ranges) {}
+  explicit BoundKeys(const RangeBatch& ranges) : ranges_(ranges) {}
 
-  void Fill(size_t input, size_t first, size_t count, void* to) const {
-    Key* const keys = static_cast<Key*>(to);
-    for (size_t i = 0; i < count; ++i) {
-      keys[i] = input == 0 ? LowerOf(first + i) : UpperOf(first + i);
+  // Keys [first, first + count).
+  void Fill(size_t first, size_t count, void* to) const {
+    Key* keys = static_cast<Key*>(to);
+    const size_t size = ranges_.size();
+    for (size_t i = first; i < std::min(first + count, size); ++i) {
+      *keys++ = KeyAt(ranges_.lower, i) + Key{Behind(ranges_.lower_bound_of(i), kLower)};
+    }
+    for (size_t i = std::max(first, size); i < first + count; ++i) {
+      *keys++ =
+          KeyAt(ranges_.upper, i - size) + Key{Behind(ranges_.upper_bound_of(i - size), kUpper)};
     }
   }
 
-  // Corrects the positions of all ranges, in a run of `entries`.
-  void Mend(size_t entries, absl::Span<Position> begin, absl::Span<Position> end) const {
-    for (size_t i = 0; i < begin.size(); ++i) {
-      if (ranges_.lower_bound_of(i) == Bound::kExclusive && Lower(i) == kGreatest) {
-        begin[i] = end[i] = static_cast<Position>(entries);
-      } else if (ranges_.upper_bound_of(i) == Bound::kExclusive && Upper(i) == 0) {
-        end[i] = begin[i];
-      }
+  // From the lower bounds of all keys to positions in a run of `entries`.
+  void Finish(const Position* bounds, size_t entries, absl::Span<Position> begin,
+              absl::Span<Position> end) const {
+    const Position last = static_cast<Position>(entries);
+    const size_t size = ranges_.size();
+    for (size_t i = 0; i < size; ++i) {
+      const Bound lower = ranges_.lower_bound_of(i), upper = ranges_.upper_bound_of(i);
+      const Position from = lower == Bound::kOpen                                   ? 0
+                            : Behind(lower, kLower) && IsGreatest(ranges_.lower, i) ? last
+                                                                                    : bounds[i];
+      const Position to = upper == Bound::kOpen ? last
+                          : Behind(upper, kUpper) && IsGreatest(ranges_.upper, i)
+                              ? last
+                              : bounds[size + i];
+      begin[i] = from;
+      end[i] = std::max(from, to);  // crossed ends hold nothing
     }
   }
 
  private:
-  static constexpr Key kGreatest = std::numeric_limits<Key>::max();
-
+  enum End : uint8_t { kLower, kUpper };
+  // Whether a range begins, or ends, behind the entries of its key.
+  static bool Behind(Bound bound, End end) {
+    return bound == (end == kLower ? Bound::kExclusive : Bound::kInclusive);
+  }
   static Key KeyAt(const KeyBatch& keys, size_t i) {
     if constexpr (sizeof(Key) == sizeof(uint32_t)) {
       return keys.u32()[i];
@@ -63,67 +80,60 @@ class InclusiveRanges {
       return keys.u64()[i];
     }
   }
-  Key Lower(size_t i) const { return KeyAt(ranges_.lower, i); }
-  Key Upper(size_t i) const { return KeyAt(ranges_.upper, i); }
-
-  Key LowerOf(size_t i) const {
-    switch (ranges_.lower_bound_of(i)) {
-      case Bound::kExclusive:
-        return Lower(i) == kGreatest ? kGreatest : Lower(i) + 1;
-      case Bound::kOpen:
-        return 0;
-      default:
-        return Lower(i);
-    }
-  }
-  Key UpperOf(size_t i) const {
-    switch (ranges_.upper_bound_of(i)) {
-      case Bound::kExclusive:
-        return Upper(i) == 0 ? 0 : Upper(i) - 1;
-      case Bound::kOpen:
-        return kGreatest;
-      default:
-        return Upper(i);
-    }
+  static bool IsGreatest(const KeyBatch& keys, size_t i) {
+    return KeyAt(keys, i) == std::numeric_limits<Key>::max();
   }
 
   const RangeBatch& ranges_;
 };
 
-// Has the index find the positions of ranges with the given bounds for all; `inputs` are the lower
-// and the upper keys, or the keys that are both.
-template <typename Fill>
-absl::Status UniformPositions(const DeviceIndex& index, absl::Span<const HostColumn> inputs,
-                              const Fill& fill, Bound lower_bound, Bound upper_bound,
-                              absl::Span<Position> begin, absl::Span<Position> end,
-                              const HostBatchPolicy& policy, QueryContext& context) {
+// One search for both ends of all ranges, by way of keys and positions of ours: for small batches,
+// where each kernel's launch counts, and for ranges with bounds of their own. `begin` and `end` may
+// be the halves of the context's positions.
+template <typename Key>
+absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ranges,
+                                  absl::Span<Position> begin, absl::Span<Position> end,
+                                  const HostBatchPolicy& policy, QueryContext& context) {
+  const size_t bounds = 2 * ranges.size();
+  absl::StatusOr<Position*> positions = context.Positions(bounds);
+  if (!positions.ok()) return positions.status();
+  const BoundKeys<Key> keys(ranges);
+  const auto fill = [&](size_t, size_t first, size_t count, void* to) {
+    keys.Fill(first, count, to);
+  };
+  const auto search = [&](const void* const* in, void* const* out, size_t count,
+                          cudaStream_t stream) {
+    return index.LowerBound(KeysAt(index.kind(), in[0], count), static_cast<Position*>(out[0]),
+                            stream);
+  };
+  const HostColumn inputs[] = {{nullptr, sizeof(Key)}};
+  const HostColumn outputs[] = {{*positions, sizeof(Position)}};
+  absl::Status status = RunHostBatch({bounds, inputs, outputs, fill, search}, policy, context);
+  if (status.ok()) keys.Finish(*positions, index.size(), begin, end);
+  return status;
+}
+
+// Ranges with the same bounds for all: the device reads the caller's keys as they are, once where
+// they are both lower and upper ones.
+absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch,
+                               absl::Span<Position> begin, absl::Span<Position> end,
+                               const HostBatchPolicy& policy, QueryContext& context) {
+  const HostColumn inputs[] = {KeyColumnOf(batch.lower), KeyColumnOf(batch.upper)};
+  const size_t distinct = inputs[0].data == inputs[1].data ? 1 : 2;
   const auto search = [&](const void* const* in, void* const* out, size_t count,
                           cudaStream_t stream) {
     DeviceRanges ranges;
     ranges.lower = KeysAt(index.kind(), in[0], count);
-    ranges.upper = KeysAt(index.kind(), in[inputs.size() - 1], count);
-    ranges.lower_bound = lower_bound;
-    ranges.upper_bound = upper_bound;
+    ranges.upper = KeysAt(index.kind(), in[distinct - 1], count);
+    ranges.lower_bound = batch.lower_bound;
+    ranges.upper_bound = batch.upper_bound;
     return index.Positions(ranges, static_cast<Position*>(out[0]), static_cast<Position*>(out[1]),
                            stream);
   };
   const HostColumn outputs[] = {{begin.data(), sizeof(Position)}, {end.data(), sizeof(Position)}};
-  return RunHostBatch({begin.size(), inputs, outputs, fill, search}, policy, context);
-}
-
-template <typename Key>
-absl::Status PositionsWithBounds(const DeviceIndex& index, const RangeBatch& ranges,
-                                 absl::Span<Position> begin, absl::Span<Position> end,
-                                 const HostBatchPolicy& policy, QueryContext& context) {
-  const InclusiveRanges<Key> inclusive(ranges);
-  const auto fill = [&](size_t input, size_t first, size_t count, void* to) {
-    inclusive.Fill(input, first, count, to);
-  };
-  const HostColumn inputs[] = {{nullptr, sizeof(Key)}, {nullptr, sizeof(Key)}};
-  absl::Status status = UniformPositions(index, inputs, fill, Bound::kInclusive, Bound::kInclusive,
-                                         begin, end, policy, context);
-  if (status.ok()) inclusive.Mend(index.size(), begin, end);
-  return status;
+  return RunHostBatch(
+      {batch.size(), absl::MakeConstSpan(inputs).first(distinct), outputs, NothingToFill, search},
+      policy, context);
 }
 
 }  // namespace
@@ -175,15 +185,13 @@ absl::Status GpuIndex::Find(KeyBatch keys, Matches* matches) const {
 
 absl::Status GpuIndex::CheckedPositions(const RangeBatch& ranges, absl::Span<Position> begin,
                                         absl::Span<Position> end, QueryContext& context) const {
-  if (!ranges.lower_bounds.empty() || !ranges.upper_bounds.empty()) {
-    return run().kind() == KeyKind::kU32
-               ? PositionsWithBounds<uint32_t>(*index_, ranges, begin, end, policy_, context)
-               : PositionsWithBounds<uint64_t>(*index_, ranges, begin, end, policy_, context);
+  const bool uniform = ranges.lower_bounds.empty() && ranges.upper_bounds.empty();
+  if (uniform && 2 * ranges.size() > policy_.most_zero_copy) {
+    return PositionsOfRanges(*index_, ranges, begin, end, policy_, context);
   }
-  const HostColumn inputs[] = {KeyColumnOf(ranges.lower), KeyColumnOf(ranges.upper)};
-  const size_t distinct = inputs[0].data == inputs[1].data ? 1 : 2;
-  return UniformPositions(*index_, absl::MakeConstSpan(inputs).first(distinct), NothingToFill,
-                          ranges.lower_bound, ranges.upper_bound, begin, end, policy_, context);
+  return run().kind() == KeyKind::kU32
+             ? PositionsByOneSearch<uint32_t>(*index_, ranges, begin, end, policy_, context)
+             : PositionsByOneSearch<uint64_t>(*index_, ranges, begin, end, policy_, context);
 }
 
 absl::Status GpuIndex::Positions(const RangeBatch& ranges, absl::Span<Position> begin,
@@ -216,15 +224,14 @@ absl::Status GpuIndex::Scan(const RangeBatch& ranges, const QueryOptions& option
                             Matches* matches) const {
   if (absl::Status s = CheckRanges(run().kind(), ranges); !s.ok()) return s;
   const size_t size = ranges.size();
-  if (absl::Status s = BeginMatches(run().kind(), size, matches); !s.ok()) return s;
-  if (size == 0) return absl::OkStatus();
+  if (size == 0) return BeginMatches(run().kind(), 0, matches);
   const absl::StatusOr<QueryContextLease> context = QueryContextLease::Acquire(index_->device());
   if (!context.ok()) return context.status();
   absl::StatusOr<Position*> positions = (*context)->Positions(2 * size);
   if (!positions.ok()) return positions.status();
   const absl::Span<Position> begin(*positions, size), end(*positions + size, size);
   absl::Status status = CheckedPositions(ranges, begin, end, **context);
-  if (status.ok()) status = AllocateRows(options, 0, begin, end, matches);
+  if (status.ok()) status = PlanMatches(run().kind(), options, begin, end, matches);
   if (!status.ok()) return status;
   if (matches->row_ids.size() <= policy_.most_rows_from_run) {
     CopyRows(run(), options, 0, begin, end, matches);

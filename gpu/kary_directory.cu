@@ -19,6 +19,14 @@ __global__ void PassOn(const Key* separators, Key* above, size_t size) {
 }
 
 template <typename Key>
+__global__ void FillTop(const Key* separators, Layout layout, Key* top) {
+  ForEachIndex(layout.top_slots(), [=](size_t slot) {
+    const size_t entry = slot == 0 ? layout.top() : layout.TopEntry(slot);
+    top[slot] = entry < layout.top() ? separators[entry] : std::numeric_limits<Key>::max();
+  });
+}
+
+template <typename Key>
 __global__ void MakeNodes(KaryDirectoryLevels<Key> levels, int level, Node* nodes) {
   ForEachIndex(levels.layout.nodes(level), [=](size_t i) {
     const Key* above = levels.separators[level + 1];
@@ -38,11 +46,12 @@ __global__ void __launch_bounds__(kFindThreads)
   extern __shared__ uint4 shared[];
   directory.Load(shared);
   __syncthreads();
-  ForEachIndex(size, [&](size_t i) {
-    const Key key[] = {keys[i]};
+  // By whole warps.
+  ForEachIndex((size + 31) / 32 * 32, [&](size_t i) {
+    const Key key[] = {i < size ? keys[i] : Key{0}};
     uint32_t leaf[1];
     directory.FindLeaves(key, leaf, shared);
-    leaves[i] = leaf[0];
+    if (i < size) leaves[i] = leaf[0];
   });
 }
 
@@ -62,9 +71,9 @@ size_t CountSeparatorsAbove(const Layout& layout) {
 
 template <typename Key>
 size_t KaryDirectory<Key>::PredictBytes(size_t separators) {
-  const Layout layout(separators, kTopBytes / sizeof(Key));
+  const Layout layout(separators, kMostInTop);
   return CountNodes(layout) * sizeof(Node) +
-         (separators + CountSeparatorsAbove(layout)) * sizeof(Key);
+         (separators + CountSeparatorsAbove(layout) + layout.top_slots()) * sizeof(Key);
 }
 
 template <typename Key>
@@ -74,12 +83,14 @@ absl::StatusOr<KaryDirectory<Key>> KaryDirectory<Key>::Build(DeviceBuffer<Key> s
   if (absl::Status s = CheckDeviceMemory(more, "a K-ary directory"); !s.ok()) return s;
   KaryDirectory directory;
   KaryDirectoryLevels<Key>& levels = directory.levels_;
-  levels.layout = Layout(separators.size(), kTopBytes / sizeof(Key));
+  levels.layout = Layout(separators.size(), kMostInTop);
   levels.separators[0] = separators.data();
   const Layout& layout = levels.layout;
   absl::Status s = Resize(&directory.nodes_, CountNodes(layout), stream);
   if (!s.ok()) return s;
   s = Resize(&directory.separators_above_, CountSeparatorsAbove(layout), stream);
+  if (!s.ok()) return s;
+  s = Resize(&directory.top_, layout.top_slots(), stream);
   if (!s.ok()) return s;
   Node* nodes = directory.nodes_.data();
   Key* above = directory.separators_above_.data();
@@ -96,11 +107,16 @@ absl::StatusOr<KaryDirectory<Key>> KaryDirectory<Key>::Build(DeviceBuffer<Key> s
     nodes += layout.nodes(level);
     above += passed_on;
   }
+  levels.top = directory.top_.data();
+  FillTop<<<SimpleBlocks(layout.top_slots()), kSimpleThreads, 0, stream>>>(
+      levels.separators[layout.levels()], layout, directory.top_.data());
+  CAIRN_RETURN_IF_LAUNCH_FAILED("FillTop");
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   directory.separators_ = std::move(separators);
   directory.separators_.SetStream(nullptr);
   directory.nodes_.SetStream(nullptr);
   directory.separators_above_.SetStream(nullptr);
+  directory.top_.SetStream(nullptr);
   return directory;
 }
 

@@ -15,13 +15,14 @@ struct KaryDirectoryView {
   KaryDirectoryLevels<Key> levels;
 
   // Bytes of shared memory that Load fills.
-  __host__ __device__ size_t shared_bytes() const { return levels.layout.top() * sizeof(Key); }
+  __host__ __device__ size_t shared_bytes() const {
+    return levels.layout.top_slots() * sizeof(Key);
+  }
 
   // By the whole block, which must wait for itself afterwards.
   __device__ void Load(void* shared) const {
-    const Key* top = levels.separators[levels.layout.levels()];
-    for (size_t i = threadIdx.x; i < levels.layout.top(); i += blockDim.x) {
-      static_cast<Key*>(shared)[i] = top[i];
+    for (size_t i = threadIdx.x; i < levels.layout.top_slots(); i += blockDim.x) {
+      static_cast<Key*>(shared)[i] = levels.top[i];
     }
   }
 
@@ -30,12 +31,15 @@ struct KaryDirectoryView {
   template <int kQueries>
   __device__ void FindLeaves(const Key (&keys)[kQueries], uint32_t (&leaves)[kQueries],
                              const void* shared) const {
-    const Key* top = levels.separators[levels.layout.levels()];
-    SearchTop(keys, leaves, shared == nullptr ? top : static_cast<const Key*>(shared));
+    if (shared != nullptr) {
+      SearchTop(keys, leaves, static_cast<const Key*>(shared));
+    } else {
+      SearchTop(keys, leaves, levels.top);
+    }
     for (int level = levels.layout.levels() - 1; level >= 0; --level) {
       Node nodes[kQueries];
 #pragma unroll
-      for (int q = 0; q < kQueries; ++q) nodes[q] = ReadNode(levels.nodes[level] + leaves[q]);
+      for (int q = 0; q < kQueries; ++q) nodes[q] = ReadNode(levels.nodes[level], leaves[q]);
       typename Node::Ranks ranks[kQueries];
 #pragma unroll
       for (int q = 0; q < kQueries; ++q) {
@@ -49,20 +53,23 @@ struct KaryDirectoryView {
   }
 
  private:
-  // The number of keys of the top that are less than each key.
+  // The number of separators of the top that are less than each key. Random lookups in Eytzinger
+  // order are spread over the banks of shared memory, unlike those of steps of powers of two.
   template <int kQueries>
   __device__ void SearchTop(const Key (&keys)[kQueries], uint32_t (&ranks)[kQueries],
                             const Key* top) const {
+    uint32_t slots[kQueries];
 #pragma unroll
-    for (int q = 0; q < kQueries; ++q) ranks[q] = 0;
-    for (uint32_t left = static_cast<uint32_t>(levels.layout.top()); left > 0;) {
-      const uint32_t half = (left + 1) / 2;
+    for (int q = 0; q < kQueries; ++q) slots[q] = 1;
+    for (int level = levels.layout.top_levels(); level > 0; --level) {
 #pragma unroll
       for (int q = 0; q < kQueries; ++q) {
-        ranks[q] = top[ranks[q] + half - 1] < keys[q] ? ranks[q] + half : ranks[q];
+        slots[q] = 2 * slots[q] + (top[slots[q]] < keys[q] ? 1 : 0);
       }
-      left -= half;
     }
+    const uint32_t leaves = static_cast<uint32_t>(levels.layout.top_slots());
+#pragma unroll
+    for (int q = 0; q < kQueries; ++q) ranks[q] = slots[q] - leaves;
   }
 
   // Makes ranks exact, by binary search among the separators in doubt, of which first[q] is the
@@ -94,9 +101,19 @@ struct KaryDirectoryView {
     }
   }
 
-  __device__ static Node ReadNode(const Node* node) {
-    const uint4* halves = reinterpret_cast<const uint4*>(node);
-    const uint4 a = __ldg(halves), b = __ldg(halves + 1);
+  // Reads each lane's node. Two lanes read both their nodes together, each its half of them, so
+  // that a sector is asked for once; whole warps call it.
+  __device__ static Node ReadNode(const Node* level, uint32_t node) {
+    const bool odd = threadIdx.x % 2 != 0;
+    const uint32_t others = __shfl_xor_sync(0xffffffffu, node, 1);
+    const uint4* halves = reinterpret_cast<const uint4*>(level) + (odd ? 1 : 0);
+    const uint4 evens = __ldg(halves + size_t{odd ? others : node} * 2);
+    const uint4 odds = __ldg(halves + size_t{odd ? node : others} * 2);
+    const uint4 own = odd ? odds : evens, give = odd ? evens : odds;
+    const uint4 got = {
+        __shfl_xor_sync(0xffffffffu, give.x, 1), __shfl_xor_sync(0xffffffffu, give.y, 1),
+        __shfl_xor_sync(0xffffffffu, give.z, 1), __shfl_xor_sync(0xffffffffu, give.w, 1)};
+    const uint4 a = odd ? got : own, b = odd ? own : got;
     return Node{a.x, {a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
   }
 };

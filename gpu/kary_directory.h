@@ -33,7 +33,8 @@ using KaryDirectoryLayout = KaryLayout<KaryDirectoryNode::kFanOut>;
 template <typename Key>
 struct KaryDirectoryLevels {
   KaryDirectoryLayout layout;
-  // Of every level, and of the top: nodes[0] and separators[0] are the lowest.
+  // Of every level, and separators of the top: nodes[0] and separators[0] are the lowest.
+  const Key* top = nullptr;  // [layout.top_slots()], as layout.TopEntry
   const KaryDirectoryNode* nodes[KaryDirectoryLayout::kMaxLevels] = {};
   const Key* separators[KaryDirectoryLayout::kMaxLevels + 1] = {};
 };
@@ -42,8 +43,9 @@ struct KaryDirectoryLevels {
 template <typename Key>
 class KaryDirectory {
  public:
-  // Bytes of shared memory that the top may take.
+  // Bytes of shared memory that the top may take, and the separators that are in it at most.
   static constexpr size_t kTopBytes = 128 << 10;
+  static constexpr size_t kMostInTop = kTopBytes / sizeof(Key) - 1;
 
   // The directory over ascending separators, less than 2^32 - 1 of them, which it keeps. Waits for
   // the stream. ResourceExhausted if memory does not suffice.
@@ -53,7 +55,7 @@ class KaryDirectory {
 
   KaryDirectoryView<Key> view() const;
   size_t memory_bytes() const {
-    return separators_.bytes() + nodes_.bytes() + separators_above_.bytes();
+    return separators_.bytes() + nodes_.bytes() + separators_above_.bytes() + top_.bytes();
   }
 
  private:
@@ -63,6 +65,7 @@ class KaryDirectory {
   DeviceBuffer<Key> separators_;
   DeviceBuffer<KaryDirectoryNode> nodes_;
   DeviceBuffer<Key> separators_above_;  // of the levels above 0
+  DeviceBuffer<Key> top_;
 };
 
 // leaves[i] = the leaf of keys[i], all in device memory; enqueues. What a kernel does that searches

@@ -34,26 +34,6 @@ struct DistinctKeys {
   bool repeats() const { return first_entry.size() != 0; }
 };
 
-// What is to be known of the keys before they are packed.
-template <typename Key>
-struct KeySurvey {
-  // Indexes of the counts below: for leaves that keep 16, 32, 48 and 64 bits of a key.
-  static constexpr int kWidths = 4;
-
-  Key least, greatest;
-  uint64_t distinct;
-  // How many blocks, of keys that agree above the bits that are kept, hold keys; and how many of
-  // them have a block without keys before them.
-  uint64_t blocks[kWidths], gaps[kWidths];
-
-  // The number of bits that takes the fewest leaves for `size` keys.
-  int BestBits(size_t size) const;
-};
-
-// Surveys at least one key, in order.
-template <typename Key>
-absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, size_t size, cudaStream_t stream);
-
 // `distinct` is how many there are.
 template <typename Key>
 absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, size_t distinct,

@@ -22,9 +22,13 @@ namespace {
 constexpr double kLightLoad = 1.25, kHeavyLoad = 2.5;
 constexpr size_t kLightBitmapBytes = size_t{12} << 20;
 
-// A bitmap suits keys if nearly all of them are in the leaves that it finds.
-constexpr double kMostChained = 0.03;
-constexpr size_t kLongestChain = 4;
+// A bitmap suits keys if few of them are in leaves that are linked to, and no leaf is far behind
+// the one that it finds.
+constexpr double kMostChained = 0.1;
+constexpr size_t kLongestChain = 16;
+
+// Nodes that even a small bitmap may take: 1 MB.
+constexpr size_t kLeastNodes = size_t{1} << 16;
 
 template <typename Key>
 class PackedIndex : public DeviceIndex {
@@ -75,7 +79,7 @@ absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& k
   const double light_bytes = static_cast<double>(size) / kLightLoad * 2 / RankNode::kCells * 16;
   const double load =
       light_bytes <= static_cast<double>(kLightBitmapBytes) ? kLightLoad : kHeavyLoad;
-  const size_t most_nodes = RankBitmapView<Key>::kRegions + size / 32;
+  const size_t most_nodes = kLeastNodes + size / 32;
   absl::StatusOr<RankBitmap<Key>> bitmap =
       RankBitmap<Key>::Plan(keys.keys.data(), size, survey, bits, load, most_nodes, stream);
   if (!bitmap.ok()) return bitmap.status();
@@ -126,12 +130,14 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   }
   view_.bits = options.bits != 0 ? options.bits : kKeyBits;
   if (run.size() == 0) return absl::OkStatus();
-  const absl::StatusOr<KeySurvey<Key>> survey = SurveyKeys(run.keys.data(), run.size(), stream);
+  absl::StatusOr<KeySurvey<Key>> survey =
+      run.survey.has_value() ? *run.survey
+                             : SurveyKeys(run.keys.data(), run.row_ids.data(), run.size(), stream);
   if (!survey.ok()) return survey.status();
   const size_t keys = survey->distinct;
   absl::StatusOr<DistinctKeys<Key>> distinct = FindDistinctKeys(std::move(run), keys, stream);
   if (!distinct.ok()) return distinct.status();
-  if (options.bits == 0) view_.bits = survey->BestBits(keys);
+  if (options.bits == 0) view_.bits = survey->BestLeafBits(keys);
 
   LeafCut cut;
   if (options.directory != LeafDirectory::kTree) {

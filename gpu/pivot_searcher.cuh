@@ -19,7 +19,7 @@ struct PivotSearcher {
   using KeyType = Key;
   using Slot = uint32_t;  // a position
   using Layout = PivotLayout<kFanOut>;
-  using Node = NodeSearch<kFanOut - 1, kLaneCount>;
+  using Node = NodeSearch<Key, kFanOut - 1, kLaneCount>;
   static constexpr int kLanes = kLaneCount;
   static constexpr uint32_t kNodeKeys = kFanOut - 1;
 
@@ -56,35 +56,78 @@ struct PivotSearcher {
   template <int kQueries>
   __device__ void LowerBound(const Key (&queries)[kQueries], Slot (&slots)[kQueries],
                              const void* pinned) const {
+    uint64_t first[kQueries];
+    FindBlocks<kQueries>(queries, first, pinned);
+    LeafPart parts[kQueries];
+    uint32_t less[kQueries];
+    CompareBlocks<kQueries>(queries, first, parts, less);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) slots[i] = static_cast<uint32_t>(first[i] + less[i]);
+  }
+
+  // A pair's row id has come with its key.
+  template <int kQueries>
+  __device__ void FirstRows(const Key (&queries)[kQueries], RowId (&row_ids)[kQueries],
+                            const void* pinned) const {
+    uint64_t first[kQueries];
+    FindBlocks<kQueries>(queries, first, pinned);
+    LeafPart parts[kQueries];
+    uint32_t less[kQueries];
+    CompareBlocks<kQueries>(queries, first, parts, less);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) {
+      row_ids[i] =
+          first[i] + less[i] < layout.entries() ? parts[i].RowAt(less[i], queries[i]) : kNoRow;
+    }
+    if constexpr (kLayout == EntryLayout::kSoA) {
+#pragma unroll
+      for (int i = 0; i < kQueries; ++i) {
+        if (row_ids[i] != kNoRow) row_ids[i] = entries.row_id(first[i] + less[i]);
+      }
+    }
+  }
+
+  __device__ Position position(Slot slot) const {
+    return slot;
+  }
+  __device__ bool Equals(Slot slot, Key key) const {
+    return slot < layout.entries() && entries.key(slot) == key;
+  }
+  __device__ RowId row_id(Slot slot) const {
+    return entries.row_id(slot);
+  }
+
+ private:
+  using PivotPart = typename Node::template Part<KeysView<Key>>;
+  using LeafPart = typename Node::template Part<EntryView<Key, kLayout>>;
+
+  // The first entries of the blocks of the lower bounds.
+  template <int kQueries>
+  __device__ void FindBlocks(const Key (&queries)[kQueries], uint64_t (&first)[kQueries],
+                             const void* pinned) const {
     uint32_t nodes[kQueries] = {};  // of a level
     int level = 0;
     if (pinned != nullptr) level = SearchPinned<kQueries>(queries, nodes, pinned);
     for (; level < layout.levels(); ++level) {
       const size_t before = layout.first_node(level);
-      Descend<kQueries>(queries, nodes,
-                        [&](int i, auto& keys) { LoadNode(pivots, before + nodes[i], keys); });
+      Descend<kQueries>(queries, nodes, [&](size_t node, PivotPart& part) {
+        part.Load(pivots, (before + node) * kNodeKeys);
+      });
     }
-    SearchPartitions<kQueries>(queries, nodes, slots);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) first[i] = nodes[i] * layout.partition_entries();
+    if (layout.partition_blocks() > 1) SearchPartitions<kQueries>(queries, first);
   }
 
-  __device__ Position position(Slot slot) const { return slot; }
-  __device__ bool Equals(Slot slot, Key key) const {
-    return slot < layout.entries() && entries.key(slot) == key;
-  }
-  __device__ RowId row_id(Slot slot) const { return entries.row_id(slot); }
-
- private:
-  using LaneKeys = Key[Node::kPerLane];
-
-  __device__ static void LoadNode(const KeysView<Key>& view, size_t node, LaneKeys& keys) {
-    LoadKeys<Node::kPerLane>(view, node * kNodeKeys + Node::FirstKeyOfLane(), keys);
-  }
-
+  // Goes down a level; load(node, part) reads a node of it.
   template <int kQueries, typename Load>
   __device__ static void Descend(const Key (&queries)[kQueries], uint32_t (&nodes)[kQueries],
                                  Load load) {
+    PivotPart parts[kQueries];
     uint32_t less[kQueries];
-    Node::template CountLess<kQueries>(queries, less, load);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) load(nodes[i], parts[i]);
+    Node::template CountLess<kQueries>(queries, parts, less);
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) nodes[i] = nodes[i] * kFanOut + less[i];
   }
@@ -96,27 +139,24 @@ struct PivotSearcher {
     const KeysView<Key> pinned{static_cast<const Key*>(shared)};
     for (int level = 0; level < pinned_levels; ++level) {
       const size_t before = layout.first_node(level);
-      Descend<kQueries>(queries, nodes,
-                        [&](int i, LaneKeys& keys) { LoadNode(pinned, before + nodes[i], keys); });
+      Descend<kQueries>(queries, nodes, [&](size_t node, PivotPart& part) {
+        part.Load(pinned, (before + node) * kNodeKeys);
+      });
     }
     const size_t before = layout.first_node(pinned_levels);
     if (pinned_nodes == before) return pinned_levels;
-    Descend<kQueries>(queries, nodes, [&](int i, LaneKeys& keys) {
-      const size_t node = before + nodes[i];
-      LoadNode(node < pinned_nodes ? pinned : pivots, node, keys);
+    Descend<kQueries>(queries, nodes, [&](size_t node, PivotPart& part) {
+      part.Load(before + node < pinned_nodes ? pinned : pivots, (before + node) * kNodeKeys);
     });
     return pinned_levels + 1;
   }
 
-  // The positions, given the partitions they are in: binary search for the block, then the block.
+  // From the first entries of partitions to those of blocks: binary search for the first block
+  // whose last key is not below.
   template <int kQueries>
   __device__ void SearchPartitions(const Key (&queries)[kQueries],
-                                   const uint32_t (&partitions)[kQueries],
-                                   Slot (&slots)[kQueries]) const {
+                                   uint64_t (&first)[kQueries]) const {
     const uint64_t size = layout.entries();
-    uint64_t first[kQueries];
-#pragma unroll
-    for (int i = 0; i < kQueries; ++i) first[i] = partitions[i] * layout.partition_entries();
     for (uint64_t blocks = layout.partition_blocks(); blocks > 1; blocks -= blocks / 2) {
       const uint64_t half = blocks / 2 * kNodeKeys;
       Key last[kQueries];
@@ -128,20 +168,18 @@ struct PivotSearcher {
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) first[i] += last[i] < queries[i] ? half : 0;
     }
-    uint32_t less[kQueries];
-    Node::template CountLess<kQueries>(queries, less, [&](int i, LaneKeys& keys) {
-      const uint64_t at = first[i] + Node::FirstKeyOfLane();
-      if (at + Node::kPerLane <= size) {
-        LoadKeys<Node::kPerLane>(entries, at, keys);
-      } else {
+  }
+
+  // Compares with blocks of entries. Nothing else of their lines is wanted, if loads are whole.
+  template <int kQueries>
+  __device__ void CompareBlocks(const Key (&queries)[kQueries], const uint64_t (&first)[kQueries],
+                                LeafPart (&parts)[kQueries], uint32_t (&less)[kQueries]) const {
+    constexpr CacheUse kUse = kLanes > 1 ? CacheUse::kOnce : CacheUse::kKeep;
 #pragma unroll
-        for (int j = 0; j < Node::kPerLane; ++j) {
-          keys[j] = at + j < size ? entries.key(at + j) : std::numeric_limits<Key>::max();
-        }
-      }
-    });
-#pragma unroll
-    for (int i = 0; i < kQueries; ++i) slots[i] = static_cast<uint32_t>(first[i] + less[i]);
+    for (int i = 0; i < kQueries; ++i) {
+      parts[i].template Load<kUse>(entries, first[i], layout.entries());
+    }
+    Node::template CountLess<kQueries>(queries, parts, less);
   }
 };
 

@@ -5,12 +5,9 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
 #include "gpu/cuda_status.h"
-#include "gpu/device_memory.h"
-#include "gpu/launch.h"
 
 namespace cairn::gpu {
 
@@ -27,13 +24,15 @@ namespace range_rows {
 // copies at a time: kGroups groups of four rows for each lane, so that reads and writes are of 16
 // bytes and several are in flight.
 inline constexpr int kThreads = 256;
+inline constexpr int kBlocksAtOnce = 5;     // on a multiprocessor
 inline constexpr int kRangesAtOnce = 1024;  // of a tile, whose bounds are in shared memory
 inline constexpr int kGroups = 4;
 inline constexpr int kGroupRows = 4;
-inline constexpr uint32_t kUnitRows = 32 * kGroups * kGroupRows;
+inline constexpr int kUnitRows = 32 * kGroups * kGroupRows;
 inline constexpr uint64_t kMostTileItems = 16384;
-inline constexpr uint64_t kLeastTileItems = 1024;
-inline constexpr uint64_t kTilesWanted = 8192;  // enough to balance a large device
+inline constexpr uint64_t kLeastTileItems = 2048;
+inline constexpr uint64_t kTilesWanted = 1024;  // enough to fill a large device
+inline constexpr unsigned kWholeWarp = 0xffffffff;
 
 template <typename Rows>
 struct RowBatch {
@@ -46,35 +45,34 @@ struct RowBatch {
   RowId* out;
 };
 
-// first[t] = the last range whose heading is at or before the first item of tile t.
+// The last range whose heading is at or before an item, by one warp.
 template <typename Rows>
-__global__ void FindTiles(RowBatch<Rows> batch, size_t tiles, size_t* first) {
-  ForEachIndex(tiles + 1, [=](size_t tile) {
-    const uint64_t item = tile * batch.tile_items;
-    size_t low = 0, size = batch.queries;
-    while (size > 1) {
-      const size_t half = size / 2;
-      const size_t middle = low + half;
-      if (batch.offsets[middle] + middle <= item) low = middle;
-      size -= half;
-    }
-    first[tile] = low;
-  });
+__device__ size_t RangeOfItem(const RowBatch<Rows>& batch, uint64_t item, int lane) {
+  size_t low = 0, size = batch.queries;
+  while (size > 1) {
+    const size_t step = (size + 31) / 32;
+    const size_t at = static_cast<size_t>(lane) * step;
+    const bool before = at < size && batch.offsets[low + at] + low + at <= item;
+    // Lane 0's is; where one is, so are those below.
+    const size_t last = static_cast<size_t>(__popc(__ballot_sync(kWholeWarp, before)) - 1) * step;
+    low += last;
+    size = min(step, size - last);
+  }
+  return low;
 }
 
 // The rows of a tile, counted from 0 at its first one, and the ranges they belong to, or as many of
 // these as are looked at together.
 struct TileRanges {
-  uint32_t end[kRangesAtOnce];     // where range i ends
+  int end[kRangesAtOnce];          // where range i ends
   uint32_t source[kRangesAtOnce];  // row x of range i has position source[i] + x, or - x
 };
 
 // The first range from `low` on that ends behind row x; requires one before `count`.
-__device__ inline uint32_t RangeOfRow(const TileRanges& ranges, uint32_t low, uint32_t count,
-                                      uint32_t x) {
-  uint32_t size = count - low;
+__device__ inline int RangeOfRow(const TileRanges& ranges, int low, int count, int x) {
+  int size = count - low;
   while (size > 1) {
-    const uint32_t half = size / 2;
+    const int half = size / 2;
     if (ranges.end[low + half - 1] <= x) low += half;
     size -= half;
   }
@@ -82,8 +80,9 @@ __device__ inline uint32_t RangeOfRow(const TileRanges& ranges, uint32_t low, ui
 }
 
 template <Order kOrder>
-__device__ Position PositionOfRow(const TileRanges& ranges, uint32_t range, uint32_t x) {
-  return kOrder == Order::kAscending ? ranges.source[range] + x : ranges.source[range] - x;
+__device__ Position PositionOfRow(const TileRanges& ranges, int range, int x) {
+  const uint32_t row = static_cast<uint32_t>(x);
+  return kOrder == Order::kAscending ? ranges.source[range] + row : ranges.source[range] - row;
 }
 
 // Words `shift` to `shift` + 3 of two vectors that follow each other.
@@ -97,54 +96,57 @@ __device__ inline uint4 Reversed(uint4 v) {
   return {v.w, v.z, v.y, v.x};
 }
 
-// Copies a unit, from row x on, that lies in one range with three rows to spare on both sides, so
-// that whole vectors around its rows may be read. `out` is aligned to 16 bytes.
+// Copies a unit that lies in one range with three rows to spare on both sides, so that whole
+// vectors around its rows may be read. A lane reads vectors, and takes the words of the next one
+// that belong to its rows from the lane that read it. `out` is aligned to 16 bytes.
 template <Order kOrder>
-__device__ void CopyWideUnit(const RowId* source, RowId* out, uint32_t lane) {
-  constexpr bool kUp = kOrder == Order::kAscending;
+__device__ void CopyWideUnit(const RowId* source, RowId* out, int lane) {
+  constexpr int kStep = kOrder == Order::kAscending ? 1 : -1;
   // The first row's place in its vector, in the direction of reading.
   const uint32_t word = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(source) / 4) & 3;
-  const uint32_t shift = kUp ? word : 3 - word;
+  const uint32_t shift = kStep > 0 ? word : 3 - word;
   const uint4* const vectors = reinterpret_cast<const uint4*>(source - word);
-  const int next = shift == 0 ? 0 : kUp ? 1 : -1;
-  uint4 low[kGroups], high[kGroups];
+  uint4 read[kGroups + 1];
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) read[g] = vectors[(g * 32 + lane) * kStep];
+  read[kGroups] = uint4{};
+  if (shift != 0 && lane == 0) read[kGroups] = vectors[kGroups * 32 * kStep];
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    const int i = (g * 32 + static_cast<int>(lane)) * (kUp ? 1 : -1);
-    low[g] = vectors[i];
-    high[g] = vectors[i + next];
-  }
-#pragma unroll
-  for (int g = 0; g < kGroups; ++g) {
-    if (!kUp) low[g] = Reversed(low[g]), high[g] = Reversed(high[g]);
-    __stcs(reinterpret_cast<uint4*>(out) + g * 32 + lane, Shifted(low[g], high[g], shift));
+    // What the lane before needs: for the last lane that is what the first one read next.
+    const uint4 given = lane != 0 ? read[g] : read[g + 1];
+    const uint4 ahead = kStep > 0 ? given : Reversed(given);
+    uint4 high{};
+    high.x = __shfl_sync(kWholeWarp, ahead.x, lane + 1);
+    high.y = __shfl_sync(kWholeWarp, ahead.y, lane + 1);
+    high.z = __shfl_sync(kWholeWarp, ahead.z, lane + 1);
+    const uint4 low = kStep > 0 ? read[g] : Reversed(read[g]);
+    __stcs(reinterpret_cast<uint4*>(out) + g * 32 + lane, Shifted(low, high, shift));
   }
 }
 
 // Copies the rows of a unit that are in [first, last), whatever ranges they belong to: those in
 // `ranges` from `range` on.
 template <Order kOrder, typename Rows>
-__device__ void CopyAnyUnit(const RowBatch<Rows>& batch, const TileRanges& ranges, uint32_t range,
-                            uint32_t count, int64_t unit, uint32_t first, uint32_t last, RowId* out,
-                            uint32_t lane) {
+__device__ void CopyAnyUnit(const Rows& source, const TileRanges& ranges, int range, int count,
+                            int unit, int first, int last, RowId* out, int lane) {
   RowId rows[kGroups][kGroupRows];
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    const int64_t group = unit + (g * 32 + lane) * kGroupRows;
+    const int group = unit + (g * 32 + lane) * kGroupRows;
     if (group + kGroupRows <= first || group >= last) continue;
-    uint32_t r =
-        RangeOfRow(ranges, range, count, static_cast<uint32_t>(max(group, int64_t{first})));
+    int r = RangeOfRow(ranges, range, count, max(group, first));
 #pragma unroll
     for (int w = 0; w < kGroupRows; ++w) {
-      if (group + w < first || group + w >= last) continue;
-      const uint32_t x = static_cast<uint32_t>(group + w);
+      const int x = group + w;
+      if (x < first || x >= last) continue;
       if (ranges.end[r] <= x && ranges.end[++r] <= x) r = RangeOfRow(ranges, r, count, x);
-      rows[g][w] = batch.rows(PositionOfRow<kOrder>(ranges, r, x));
+      rows[g][w] = source(PositionOfRow<kOrder>(ranges, r, x));
     }
   }
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    const int64_t group = unit + (g * 32 + lane) * kGroupRows;
+    const int group = unit + (g * 32 + lane) * kGroupRows;
     RowId* const to = out + group;
     if (group >= first && group + kGroupRows <= last) {
       __stcs(reinterpret_cast<uint4*>(to), uint4{rows[g][0], rows[g][1], rows[g][2], rows[g][3]});
@@ -159,11 +161,11 @@ __device__ void CopyAnyUnit(const RowBatch<Rows>& batch, const TileRanges& range
 
 // Reads the bounds of `count` ranges from `range` on, of a tile with rows [first, last).
 template <Order kOrder, typename Rows>
-__device__ void LoadRanges(const RowBatch<Rows>& batch, size_t range, uint32_t count,
-                           uint64_t first, uint64_t last, TileRanges* ranges) {
-  for (uint32_t i = threadIdx.x; i < count; i += kThreads) {
+__device__ void LoadRanges(const RowBatch<Rows>& batch, size_t range, int count, uint64_t first,
+                           uint64_t last, TileRanges* ranges) {
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
     const uint64_t end = batch.offsets[range + i + 1];
-    ranges->end[i] = static_cast<uint32_t>(min(end, last) - first);
+    ranges->end[i] = static_cast<int>(min(end, last) - first);
     const uint64_t zero =
         kOrder == Order::kAscending ? first - batch.offsets[range + i] : end - 1 - first;
     ranges->source[i] = batch.begin[range + i] + static_cast<uint32_t>(zero);
@@ -178,37 +180,38 @@ __device__ uint64_t RowOfItem(const RowBatch<Rows>& batch, uint64_t item, size_t
 }
 
 template <Order kOrder, typename Rows>
-__global__ void __launch_bounds__(kThreads)
-    CopyTiles(RowBatch<Rows> batch, const size_t* tile_ranges) {
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce) CopyTiles(RowBatch<Rows> batch) {
   __shared__ TileRanges ranges;
-  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const size_t first_range = tile_ranges[blockIdx.x], last_range = tile_ranges[blockIdx.x + 1];
+  __shared__ size_t ends[2];  // the tile's first and last range
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const uint64_t item = blockIdx.x * batch.tile_items;
-  const uint64_t first_row = RowOfItem(batch, item, first_range);
-  const uint64_t last_row = RowOfItem(batch, min(item + batch.tile_items, batch.items), last_range);
+  const uint64_t end_item = min(item + batch.tile_items, batch.items);
+  if (warp < 2) ends[warp] = RangeOfItem(batch, warp == 0 ? item : end_item, lane);
+  __syncthreads();
+  const size_t last_range = ends[1];
+  const uint64_t first_row = RowOfItem(batch, item, ends[0]);
+  const uint64_t last_row = RowOfItem(batch, end_item, last_range);
   RowId* const out = batch.out + first_row;
   // Units start at vectors of the output, so the first one begins up to three rows before the tile.
-  const int64_t lead = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) / 4 % kGroupRows);
-  uint32_t done = 0;
-  for (size_t range = first_range; range <= last_range; range += kRangesAtOnce) {
-    const uint32_t count =
-        static_cast<uint32_t>(min(size_t{kRangesAtOnce}, last_range - range + 1));
+  const int lead = static_cast<int>(reinterpret_cast<uintptr_t>(out) / sizeof(RowId) % kGroupRows);
+  int done = 0;
+  for (size_t range = ends[0]; range <= last_range; range += kRangesAtOnce) {
+    const int count = static_cast<int>(min(size_t{kRangesAtOnce}, last_range - range + 1));
     LoadRanges<kOrder>(batch, range, count, first_row, last_row, &ranges);
     __syncthreads();
-    const uint32_t end = ranges.end[count - 1];
-    int64_t unit = (done + lead) / kUnitRows * kUnitRows - lead + int64_t{warp} * kUnitRows;
+    const int end = ranges.end[count - 1];
+    int unit = (done + lead) / kUnitRows * kUnitRows - lead + warp * kUnitRows;
     for (; unit < end; unit += kThreads / 32 * kUnitRows) {
-      const uint32_t first = static_cast<uint32_t>(max(unit, int64_t{done}));
-      const uint32_t last = static_cast<uint32_t>(min(unit + kUnitRows, int64_t{end}));
+      const int first = max(unit, done), last = min(unit + kUnitRows, end);
       if (first >= last) continue;
-      const uint32_t r = RangeOfRow(ranges, 0, count, first);
-      const uint32_t start = r == 0 ? done : ranges.end[r - 1];
-      if (batch.rows.column() != nullptr && unit >= int64_t{start} + 3 &&
-          unit + kUnitRows + 3 <= int64_t{ranges.end[r]}) {
+      const int r = RangeOfRow(ranges, 0, count, first);
+      const int start = r == 0 ? done : ranges.end[r - 1];
+      if (batch.rows.column() != nullptr && unit >= start + 3 &&
+          unit + kUnitRows + 3 <= ranges.end[r]) {
         CopyWideUnit<kOrder>(batch.rows.column() + PositionOfRow<kOrder>(ranges, r, first),
                              out + unit, lane);
       } else {
-        CopyAnyUnit<kOrder>(batch, ranges, r, count, unit, first, last, out, lane);
+        CopyAnyUnit<kOrder>(batch.rows, ranges, r, count, unit, first, last, out, lane);
       }
     }
     done = end;
@@ -228,15 +231,9 @@ absl::Status CopyRowsOfRanges(const Rows& source, const Position* begin, const u
   batch.tile_items = std::clamp((batch.items / kTilesWanted + kUnitRows) / kUnitRows * kUnitRows,
                                 kLeastTileItems, kMostTileItems);
   const size_t tiles = (batch.items + batch.tile_items - 1) / batch.tile_items;
-  absl::StatusOr<DeviceBuffer<size_t>> tile_ranges =
-      DeviceBuffer<size_t>::Allocate(tiles + 1, stream);
-  if (!tile_ranges.ok()) return tile_ranges.status();
-  FindTiles<<<SimpleBlocks(tiles + 1), kSimpleThreads, 0, stream>>>(batch, tiles,
-                                                                    tile_ranges->data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("FindTiles");
   const auto kernel = order == Order::kAscending ? CopyTiles<Order::kAscending, Rows>
                                                  : CopyTiles<Order::kDescending, Rows>;
-  kernel<<<static_cast<unsigned>(tiles), kThreads, 0, stream>>>(batch, tile_ranges->data());
+  kernel<<<static_cast<unsigned>(tiles), kThreads, 0, stream>>>(batch);
   CAIRN_RETURN_IF_LAUNCH_FAILED("CopyTiles");
   return absl::OkStatus();
 }

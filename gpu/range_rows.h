@@ -21,7 +21,6 @@ struct RowColumn {
 // DeviceIndex::CopyRows for every structure that keeps row ids in run order: copies those of range
 // i, the offsets[i + 1] - offsets[i] positions from begin[i] on, to out[offsets[i]] and after,
 // ascending or in reverse. Requires offsets[0] = 0, offsets[queries] = rows and rows > 0.
-// ResourceExhausted where scratch does not fit: four or eight bytes per thousand ranges and rows.
 //
 // Work is divided by ranges and rows together, so that one range with most of the rows, or millions
 // without any, spread over the device like any others.

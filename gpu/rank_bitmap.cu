@@ -5,6 +5,7 @@
 
 #include "gpu/cuda_status.h"
 #include "gpu/device_algorithms.cuh"
+#include "gpu/key_groups.cuh"
 #include "gpu/launch.h"
 #include "gpu/leaf_start.cuh"
 #include "gpu/rank_bitmap.cuh"
@@ -25,7 +26,7 @@ struct RegionPlan {
   Key base, limit;
   int region_shift;
   int bits;
-  float load;
+  double load;
 
   // The number of keys before region `region`.
   __device__ size_t KeysBefore(uint32_t region) const {
@@ -49,12 +50,14 @@ template <typename Key>
 __global__ void PlanRegions(RegionPlan<Key> plan, uint8_t* shifts, uint64_t* nodes) {
   ForEachIndex(RankBitmapView<Key>::kRegions, [=](size_t i) {
     const auto region = static_cast<uint32_t>(i);
-    const size_t keys = plan.KeysBefore(region + 1) - plan.KeysBefore(region);
+    const size_t first = plan.KeysBefore(region), end = plan.KeysBefore(region + 1);
     int shift = plan.region_shift;
     // A region without keys is one cell: no leaf begins in its middle.
-    if (keys != 0) {
-      const float cells = static_cast<float>(keys) / plan.load;
-      while (shift > 0 && ldexpf(1.0f, plan.region_shift - shift) < cells) --shift;
+    if (first != end) {
+      const double span = 1 + static_cast<double>(plan.keys[end - 1] - plan.keys[first]);
+      const double keys = static_cast<double>(end - first);
+      // The greatest shift at which that many keys of the span, on average, share a cell.
+      if (keys > 1) shift = min(shift, max(0, ilogb(plan.load * span / keys)));
       // Leaves begin with blocks, and so must cells.
       shift = min(shift, plan.bits);
     }
@@ -77,20 +80,33 @@ __global__ void WriteRegions(const uint8_t* shifts, const uint64_t* nodes_up_to,
 template <typename Key>
 __global__ void MarkStarts(RankBitmapView<Key> view, const Key* keys, size_t size, int bits,
                            uint32_t* cells, uint32_t* blocks) {
-  ForEachIndex((size + 31) / 32 * 32, [=](size_t i) {
-    bool cell = i == 0, block = i == 0;
-    if (i > 0 && i < size) {
-      const Key offset = keys[i] - view.base, before = keys[i - 1] - view.base;
+  constexpr int kGroup = kKeyGroup<Key>;
+  ForEachKeyGroup(keys, size, [=](size_t first, const auto& group, int count) {
+    uint32_t cell_bits = 0, block_bits = 0;
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) {
+      if (j >= count) continue;
+      const Key offset = group[1 + j] - view.base, before = group[j] - view.base;
       const int shift = static_cast<int>(view.regions[offset >> view.region_shift] >>
                                          RankBitmapView<Key>::kNodeBits);
-      block = BlockOf(offset, bits) != BlockOf(before, bits);
-      cell = block || (offset >> shift) != (before >> shift);
+      const bool block = first + j == 0 || BlockOf(offset, bits) != BlockOf(before, bits);
+      const bool cell = block || (offset >> shift) != (before >> shift);
+      cell_bits |= (cell ? 1u : 0u) << j;
+      block_bits |= (block ? 1u : 0u) << j;
     }
-    const uint32_t cell_word = __ballot_sync(0xffffffffu, cell);
-    const uint32_t block_word = __ballot_sync(0xffffffffu, block);
-    if (i % 32 == 0) {
-      cells[i / 32] = cell_word;
-      blocks[i / 32] = block_word;
+    // The lanes whose keys share a word put it together.
+    constexpr int kLanes = 32 / kGroup;
+    const int at = static_cast<int>(threadIdx.x) % kLanes * kGroup;
+    cell_bits <<= at;
+    block_bits <<= at;
+#pragma unroll
+    for (int step = 1; step < kLanes; step *= 2) {
+      cell_bits |= __shfl_xor_sync(0xffffffffu, cell_bits, step);
+      block_bits |= __shfl_xor_sync(0xffffffffu, block_bits, step);
+    }
+    if (at == 0 && count != 0) {
+      cells[first / 32] = cell_bits;
+      blocks[first / 32] = block_bits;
     }
   });
 }
@@ -139,13 +155,8 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
   bitmap.limit_ = static_cast<Key>((survey.greatest | in_block) - bitmap.base_);
   while ((bitmap.limit_ >> bitmap.region_shift_) >= View::kRegions) ++bitmap.region_shift_;
 
-  const RegionPlan<Key> plan = {keys,
-                                size,
-                                bitmap.base_,
-                                bitmap.limit_,
-                                bitmap.region_shift_,
-                                bits,
-                                static_cast<float>(load)};
+  const RegionPlan<Key> plan = {keys, size, bitmap.base_, bitmap.limit_, bitmap.region_shift_,
+                                bits, load};
   DeviceBuffer<uint8_t> shifts;
   DeviceBuffer<uint64_t> nodes;
   if (absl::Status s = Resize(&shifts, View::kRegions, stream); !s.ok()) return s;

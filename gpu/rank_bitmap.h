@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "gpu/device_memory.h"
+#include "gpu/key_survey.h"
 #include "gpu/leaf_packing.h"
 
 namespace cairn::gpu {
@@ -45,9 +46,10 @@ struct RankBitmapView {
 // holds about two keys; leaves begin with cells, and a bitmap says with which. The leaf of a key is
 // the number of bits that are set up to its cell.
 //
-// Suits keys that are spread evenly within regions, however much regions differ: elsewhere many
-// keys share cells, and their leaves are chained (LeafCut). Takes 16 bytes for 96 cells, so 0.07 to
-// 0.14 bytes a key, and the region table, which a block of threads keeps in shared memory.
+// Suits keys that are spread evenly between the first and the last of a region, however much
+// regions differ: elsewhere many keys share cells, and their leaves are chained (LeafCut). Takes 16
+// bytes for 96 cells, so 0.07 to 0.14 bytes a key, and the region table, which a block of threads
+// keeps in shared memory.
 template <typename Key>
 class RankBitmap {
  public:

@@ -34,6 +34,10 @@
 //     __device__ Position position(Slot) const;  // rank among all entries; their number at the end
 //     __device__ bool Equals(Slot, Key) const;   // whether an entry is there, and has this key
 //     __device__ RowId row_id(Slot) const;       // requires Equals
+//     // Optional, for searchers to which row ids come with keys: the first rows, or kNoRow.
+//     template <int kQueries>
+//     __device__ void FirstRows(const Key (&queries)[kQueries], RowId (&row_ids)[kQueries],
+//                               const void* pinned) const;
 //   };
 //
 // The optimisations are those of Henneberg and Schuhknecht, "Is Binary Search Really All You Need?"
@@ -69,10 +73,14 @@ struct SearchPolicy {
   static constexpr Pinning kPinning = kPins;
 };
 
-// Static scheduling (section 4.1): so many blocks for each multiprocessor, which share the batch.
-// 0: dynamic scheduling, a block for each `threads * queries` of the batch.
-struct SearchSchedule {
+// What is not compiled in.
+struct SearchLaunch {
+  // Static scheduling (section 4.1): so many blocks for each multiprocessor, which share the batch.
+  // 0: dynamic scheduling, a block for each `threads * queries` of the batch.
   int blocks_per_multiprocessor = 0;
+  // The bits of keys by which queries are reordered: each four take a pass. All, if both are 0.
+  int sort_begin_bit = 0;
+  int sort_end_bit = 0;
 };
 
 #ifdef __CUDACC__
@@ -96,11 +104,11 @@ class QueryTile {
   using Storage = std::conditional_t<kSorted, SortStorage, NoStorage>;
 
   // Takes the first `size` of the tile's queries; in place of others stands the greatest key.
-  __device__ void Load(const Key* queries, int size, Storage& storage) {
+  __device__ void Load(const Key* queries, int size, const SearchLaunch& launch, Storage& storage) {
 #pragma unroll
     for (int r = 0; r < kQueries; ++r) {
       const int i = r * kThreads + static_cast<int>(threadIdx.x);
-      keys_[r] = i < size ? queries[i] : std::numeric_limits<Key>::max();
+      keys_[r] = i < size ? __ldcs(queries + i) : std::numeric_limits<Key>::max();
     }
     if constexpr (kSorted) {
 #pragma unroll
@@ -108,7 +116,8 @@ class QueryTile {
         places_[r] = static_cast<uint16_t>(r * kThreads + static_cast<int>(threadIdx.x));
       }
       __syncthreads();  // the storage may hold the tile before
-      Sort(storage.sort).SortBlockedToStriped(keys_, places_);
+      Sort(storage.sort)
+          .SortBlockedToStriped(keys_, places_, launch.sort_begin_bit, launch.sort_end_bit);
     }
   }
 
@@ -141,74 +150,104 @@ class QueryTile {
   uint16_t places_[kSorted ? kQueries : 1];
 };
 
-// The slots of the lower bounds of each thread's queries.
+template <typename Searcher>
+concept FindsRows = requires(const Searcher& searcher, const typename Searcher::KeyType (&keys)[1],
+                             RowId (&row_ids)[1]) {
+  searcher.template FirstRows<1>(keys, row_ids, nullptr);
+};
+
+// The positions of lower bounds, or, where `upper`, upper bounds.
 template <typename Searcher, int kQueries>
-__device__ inline void FindSlots(const Searcher& searcher,
-                                 const typename Searcher::KeyType (&queries)[kQueries],
-                                 typename Searcher::Slot (&slots)[kQueries], const void* pinned) {
+__device__ inline void FindPositions(const Searcher& searcher, uint32_t entries, bool upper,
+                                     const typename Searcher::KeyType (&keys)[kQueries],
+                                     uint32_t (&positions)[kQueries], const void* pinned) {
+  using Key = typename Searcher::KeyType;
+  constexpr Key kGreatest = std::numeric_limits<Key>::max();
+  Key bounds[kQueries];  // an upper bound is the lower bound of the next key
+#pragma unroll
+  for (int i = 0; i < kQueries; ++i) bounds[i] = keys[i] + (upper && keys[i] != kGreatest ? 1 : 0);
+  typename Searcher::Slot slots[kQueries];
+  searcher.template LowerBound<kQueries>(bounds, slots, pinned);
+#pragma unroll
+  for (int i = 0; i < kQueries; ++i) {
+    positions[i] = upper && keys[i] == kGreatest ? entries : searcher.position(slots[i]);
+  }
+}
+
+// The first rows of keys, or kNoRow; for a question of whether there are any, maybe 0 instead.
+template <typename Searcher, int kQueries>
+__device__ inline void FindRows(const Searcher& searcher, bool any,
+                                const typename Searcher::KeyType (&keys)[kQueries],
+                                RowId (&row_ids)[kQueries], const void* pinned) {
+  if constexpr (FindsRows<Searcher>) {
+    searcher.template FirstRows<kQueries>(keys, row_ids, pinned);
+  } else {
+    typename Searcher::Slot slots[kQueries];
+    searcher.template LowerBound<kQueries>(keys, slots, pinned);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) row_ids[i] = searcher.Equals(slots[i], keys[i]) ? 0 : kNoRow;
+    if (any) return;
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) {
+      if (row_ids[i] != kNoRow) row_ids[i] = searcher.row_id(slots[i]);
+    }
+  }
+}
+
+// The answers, as 32-bit numbers, to queries that all lanes of a group have.
+template <typename Searcher, int kQueries>
+__device__ inline void AnswerTogether(const Searcher& searcher, uint32_t entries,
+                                      DeviceIndex::PointQuery query,
+                                      const typename Searcher::KeyType (&keys)[kQueries],
+                                      uint32_t (&answers)[kQueries], const void* pinned) {
+  using PointQuery = DeviceIndex::PointQuery;
+  if (query == PointQuery::kLowerBound || query == PointQuery::kUpperBound) {
+    FindPositions<Searcher, kQueries>(searcher, entries, query == PointQuery::kUpperBound, keys,
+                                      answers, pinned);
+    return;
+  }
+  const bool any = query == PointQuery::kContains;
+  FindRows<Searcher, kQueries>(searcher, any, keys, answers, pinned);
+#pragma unroll
+  for (int i = 0; i < kQueries; ++i) {
+    if (any) answers[i] = answers[i] != kNoRow;
+  }
+}
+
+// The answers to each thread's queries. Groups of lanes answer those of one lane after the other,
+// all of a query while what it has read is still near.
+template <typename Searcher, int kQueries>
+__device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries,
+                                     DeviceIndex::PointQuery query,
+                                     const typename Searcher::KeyType (&keys)[kQueries],
+                                     uint32_t (&answers)[kQueries], const void* pinned) {
   if constexpr (Searcher::kLanes == 1) {
-    searcher.template LowerBound<kQueries>(queries, slots, pinned);
+    AnswerTogether<Searcher, kQueries>(searcher, entries, query, keys, answers, pinned);
   } else {
     constexpr int kLanes = Searcher::kLanes;
     const int lane = static_cast<int>(threadIdx.x) % kLanes;
 #pragma unroll 1
     for (int owner = 0; owner < kLanes; ++owner) {
-      typename Searcher::KeyType shared_queries[kQueries];
-      typename Searcher::Slot found[kQueries];
+      typename Searcher::KeyType shared_keys[kQueries];
+      uint32_t found[kQueries];
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) {
-        shared_queries[i] = __shfl_sync(0xffffffffu, queries[i], owner, kLanes);
+        shared_keys[i] = __shfl_sync(0xffffffffu, keys[i], owner, kLanes);
       }
-      searcher.template LowerBound<kQueries>(shared_queries, found, pinned);
+      AnswerTogether<Searcher, kQueries>(searcher, entries, query, shared_keys, found, pinned);
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) {
-        if (lane == owner) slots[i] = found[i];
+        if (lane == owner) answers[i] = found[i];
       }
     }
   }
-}
-
-// The answers to each thread's queries, as 32-bit numbers.
-template <typename Searcher, int kQueries>
-__device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries,
-                                     DeviceIndex::PointQuery query,
-                                     typename Searcher::KeyType (&keys)[kQueries],
-                                     uint32_t (&answers)[kQueries], const void* pinned) {
-  using Key = typename Searcher::KeyType;
-  constexpr Key kGreatest = std::numeric_limits<Key>::max();
-  const bool upper = query == DeviceIndex::PointQuery::kUpperBound;
-  bool behind_all[kQueries];  // the upper bound of the greatest key
-#pragma unroll
-  for (int i = 0; i < kQueries; ++i) {
-    behind_all[i] = upper && keys[i] == kGreatest;
-    if (upper && !behind_all[i]) ++keys[i];
-  }
-  typename Searcher::Slot slots[kQueries];
-  FindSlots<Searcher, kQueries>(searcher, keys, slots, pinned);
-  if (upper || query == DeviceIndex::PointQuery::kLowerBound) {
-#pragma unroll
-    for (int i = 0; i < kQueries; ++i) {
-      answers[i] = behind_all[i] ? entries : searcher.position(slots[i]);
-    }
-    return;
-  }
-  bool equal[kQueries];
-#pragma unroll
-  for (int i = 0; i < kQueries; ++i) equal[i] = searcher.Equals(slots[i], keys[i]);
-  if (query == DeviceIndex::PointQuery::kContains) {
-#pragma unroll
-    for (int i = 0; i < kQueries; ++i) answers[i] = equal[i];
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < kQueries; ++i) answers[i] = equal[i] ? searcher.row_id(slots[i]) : kNoRow;
 }
 
 template <typename Searcher, typename Policy>
 __global__ void __launch_bounds__(Policy::kThreads)
     SearchKernel(const __grid_constant__ Searcher searcher, uint32_t entries,
                  DeviceIndex::PointQuery query, const typename Searcher::KeyType* queries,
-                 size_t size, void* results) {
+                 size_t size, void* results, SearchLaunch launch) {
   using Key = typename Searcher::KeyType;
   using Tile = QueryTile<Key, Policy>;
   constexpr int kInFlight = Policy::kInFlight;
@@ -224,7 +263,7 @@ __global__ void __launch_bounds__(Policy::kThreads)
   for (size_t begin = size_t{blockIdx.x} * Tile::kSize; begin < size; begin += stride) {
     const int tile_size = static_cast<int>(min(size_t{Tile::kSize}, size - begin));
     Tile tile;
-    tile.Load(queries + begin, tile_size, storage);
+    tile.Load(queries + begin, tile_size, launch, storage);
     uint32_t answers[Policy::kQueries];
 #pragma unroll
     for (int r = 0; r < Policy::kQueries; r += kInFlight) {
@@ -240,7 +279,7 @@ __global__ void __launch_bounds__(Policy::kThreads)
       if (query == DeviceIndex::PointQuery::kContains) {
         static_cast<bool*>(results)[begin + place] = answer != 0;
       } else {
-        static_cast<uint32_t*>(results)[begin + place] = answer;
+        __stcs(static_cast<uint32_t*>(results) + begin + place, answer);
       }
     });
   }
@@ -251,17 +290,18 @@ __global__ void __launch_bounds__(Policy::kThreads)
 template <typename Policy, typename Searcher>
 absl::Status SearchBatch(const Searcher& searcher, size_t entries, DeviceIndex::PointQuery query,
                          DeviceKeys keys, void* results, cudaStream_t stream,
-                         SearchSchedule schedule = {}) {
+                         SearchLaunch launch = {}) {
   constexpr size_t kTile = static_cast<size_t>(Policy::kThreads) * Policy::kQueries;
   size_t blocks = std::min<size_t>((keys.size() + kTile - 1) / kTile, INT_MAX);
-  if (schedule.blocks_per_multiprocessor > 0) {
+  if (launch.blocks_per_multiprocessor > 0) {
     int device = 0, multiprocessors = 0;
     CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
     CAIRN_RETURN_IF_CUDA_FAILS(
         cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     blocks = std::min(blocks, size_t{static_cast<unsigned>(multiprocessors)} *
-                                  static_cast<unsigned>(schedule.blocks_per_multiprocessor));
+                                  static_cast<unsigned>(launch.blocks_per_multiprocessor));
   }
+  if (launch.sort_end_bit == 0) launch.sort_end_bit = 8 * sizeof(typename Searcher::KeyType);
   size_t pinned_bytes = 0;
   if constexpr (Policy::kPinning != Pinning::kNone) {
     pinned_bytes = searcher.pinned_bytes();
@@ -272,7 +312,8 @@ absl::Status SearchBatch(const Searcher& searcher, size_t entries, DeviceIndex::
   SearchKernel<Searcher, Policy>
       <<<static_cast<unsigned>(blocks), Policy::kThreads, pinned_bytes, stream>>>(
           searcher, static_cast<uint32_t>(entries), query,
-          static_cast<const typename Searcher::KeyType*>(keys.data()), keys.size(), results);
+          static_cast<const typename Searcher::KeyType*>(keys.data()), keys.size(), results,
+          launch);
   CAIRN_RETURN_IF_LAUNCH_FAILED("SearchKernel");
   return absl::OkStatus();
 }

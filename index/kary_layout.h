@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "index/bit_width.h"
+
 namespace cairn {
 
 // The levels of a K-ary tree over ascending separators, built from them up: every node takes
@@ -24,6 +26,18 @@ class KaryLayout {
     }
   }
   constexpr KaryLayout() : KaryLayout(0, 0) {}
+
+  // The top as a perfect binary tree in Eytzinger order, for a search of top_levels() steps: slot 1
+  // is the root, 2 i and 2 i + 1 are the children of slot i, and slot 0 stands for nothing. Slots
+  // without a separator, TopEntry(slot) >= top(), have the greatest key.
+  constexpr int top_levels() const { return BitWidth(top()); }
+  constexpr size_t top_slots() const { return size_t{1} << top_levels(); }
+  // The separator of the top that has a slot; requires 0 < slot < top_slots().
+  constexpr size_t TopEntry(size_t slot) const {
+    const int depth = BitWidth(slot) - 1;
+    const size_t in_level = slot - (size_t{1} << depth);
+    return ((2 * in_level + 1) << (top_levels() - 1 - depth)) - 1;
+  }
 
   // Levels of nodes, 0 the lowest; 0 if all separators are in the top.
   constexpr int levels() const { return levels_; }

@@ -81,7 +81,14 @@ struct alignas(32) KaryNode {
 
   // The bits of word `i` of the bitmap that are for the cells before `cell`.
   static constexpr uint32_t Before(uint32_t cell, uint32_t i) {
-    return i < cell / 32 ? ~0u : i == cell / 32 ? (1u << cell % 32) - 1 : 0;
+    const int bits = static_cast<int>(cell) - static_cast<int>(i * 32);
+#ifdef __CUDA_ARCH__
+    uint32_t mask = 0;
+    asm("bmsk.clamp.b32 %0, 0, %1;" : "=r"(mask) : "r"(bits > 0 ? bits : 0));
+    return mask;
+#else
+    return bits >= 32 ? ~0u : bits > 0 ? (1u << bits) - 1 : 0;
+#endif
   }
   constexpr uint32_t CountBefore(uint32_t cell) const;
   // The cell behind the last one before `cell` whose bit is not set, or the first; the first one
@@ -166,7 +173,8 @@ constexpr uint32_t KaryNode<kSeparators, kLowBits>::EndOfRun(uint32_t cell) cons
   CAIRN_UNROLL
   for (uint32_t i = kBitmapWords; i-- > 0;) {
     const uint32_t zeros = ~words[i] & ~Before(cell, i);
-    if (zeros != 0) end = i * 32 + static_cast<uint32_t>(std::countr_zero(zeros));
+    // std::countr_zero(zeros), which nvcc 13 makes 0 on the device.
+    if (zeros != 0) end = i * 32 + static_cast<uint32_t>(std::popcount(~zeros & (zeros - 1)));
   }
   return end < kCells ? end : kCells;
 }
@@ -174,6 +182,14 @@ constexpr uint32_t KaryNode<kSeparators, kLowBits>::EndOfRun(uint32_t cell) cons
 template <int kSeparators, int kLowBits>
 constexpr uint32_t KaryNode<kSeparators, kLowBits>::LowOf(uint32_t separator) const {
   constexpr uint32_t kFrom = kCells / 32;
+#ifdef __CUDA_ARCH__
+  if constexpr (kLowBits == 4 && kFrom + 4 == kWords && kCells % 32 == 0) {
+    const uint32_t byte = separator / 2 & 7;
+    const uint32_t bytes = separator < 16 ? __byte_perm(words[kFrom], words[kFrom + 1], byte)
+                                          : __byte_perm(words[kFrom + 2], words[kFrom + 3], byte);
+    return bytes >> separator % 2 * 4 & kLowMask;
+  }
+#endif
   const uint32_t bit = kCells + separator * kLowBits;
   const uint32_t word = Word<kFrom, kWords>(bit / 32);
   if constexpr (32 % kLowBits == 0 && kCells % kLowBits == 0) {
@@ -190,11 +206,12 @@ constexpr typename KaryNode<kSeparators, kLowBits>::Ranks KaryNode<kSeparators, 
     Key key) const {
   const uint32_t number = Number(key), cell = number >> kLowBits, low = number & kLowMask;
   const uint32_t before = CountBefore(cell);
-  if ((Word<0, kBitmapWords>(cell / 32) >> cell % 32 & 1) == 0) return {before, before};
+  const uint32_t set = Word<0, kBitmapWords>(cell / 32) >> cell % 32 & 1;
   const uint32_t separator = LowOf(before);
-  Ranks ranks = {before + (low > separator ? 1 : 0), before + (low >= separator ? 1 : 0)};
-  if (distinguishes()) ranks.high = ranks.low;
-  if ((header & kIrregular) != 0) {
+  const uint32_t above = set & (low > separator ? 1 : 0);
+  const uint32_t equal = set & (low == separator && !distinguishes() ? 1 : 0);
+  Ranks ranks = {before + above, before + above + equal};
+  if ((header & kIrregular) != 0 && set != 0) {
     const uint32_t begin = BeginOfRun(cell), end = EndOfRun(cell);
     if (end - begin > 1) ranks = {before - (cell - begin), before + (end - cell)};
   }

@@ -27,16 +27,21 @@ absl::Status Growing(uint64_t rows, Append append) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status BeginMatches(KeyKind kind, size_t queries, Matches* matches) {
-  matches->row_ids.clear();
+// Empties *matches for a batch of `queries`, but for its rows.
+absl::Status BeginOffsets(KeyKind kind, size_t queries, Matches* matches) {
   matches->keys.Clear(kind);
   matches->cursors.clear();
   return Growing(0, [&] {
     matches->offsets.resize(queries + 1);
     matches->offsets[0] = 0;
   });
+}
+
+}  // namespace
+
+absl::Status BeginMatches(KeyKind kind, size_t queries, Matches* matches) {
+  matches->row_ids.clear();
+  return BeginOffsets(kind, queries, matches);
 }
 
 absl::Status AllocateRows(const QueryOptions& options, size_t first,
@@ -48,6 +53,13 @@ absl::Status AllocateRows(const QueryOptions& options, size_t first,
     matches->offsets[first + i + 1] = total;
   }
   return Growing(total, [&] { matches->row_ids.resize(total); });
+}
+
+absl::Status PlanMatches(KeyKind kind, const QueryOptions& options,
+                         absl::Span<const Position> begin, absl::Span<const Position> end,
+                         Matches* matches) {
+  if (absl::Status s = BeginOffsets(kind, begin.size(), matches); !s.ok()) return s;
+  return AllocateRows(options, 0, begin, end, matches);
 }
 
 void CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,

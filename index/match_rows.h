@@ -21,6 +21,12 @@ absl::Status AllocateRows(const QueryOptions& options, size_t first,
                           absl::Span<const Position> begin, absl::Span<const Position> end,
                           Matches* matches);
 
+// Both for the whole batch: what *matches holds of rows stays where they fit, to be written over,
+// so that a warm call does not clear memory that it is about to fill.
+absl::Status PlanMatches(KeyKind kind, const QueryOptions& options,
+                         absl::Span<const Position> begin, absl::Span<const Position> end,
+                         Matches* matches);
+
 // Writes the ranges' rows to where AllocateRows made room; different ranges by different threads,
 // if need be.
 void CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,

@@ -33,6 +33,11 @@ struct LeafLayout {
   static constexpr uint64_t kMask = ~uint64_t{0} >> (64 - kBits);
 };
 
+// LeafLayout<bits>::kEntries.
+constexpr int LeafEntries(int bits) {
+  return static_cast<int>((LeafLayout<16>::kBytes - 4) / (static_cast<size_t>(bits) / 8 + 4));
+}
+
 struct alignas(64) Leaf {
   unsigned char bytes[64];
 };

@@ -102,8 +102,8 @@ BOOST_FIXTURE_TEST_SUITE(kary_directory_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(finds_leaves_however_separators_are_spread) {
   // Around a node, a top, a level of nodes, two, and some.
-  constexpr size_t kTop32 = KaryDirectory<uint32_t>::kTopBytes / 4;
-  constexpr size_t kTop64 = KaryDirectory<uint64_t>::kTopBytes / 8;
+  constexpr size_t kTop32 = KaryDirectory<uint32_t>::kMostInTop;
+  constexpr size_t kTop64 = KaryDirectory<uint64_t>::kMostInTop;
   constexpr size_t kFanOut = KaryDirectoryNode::kFanOut;
   for (size_t count : {size_t{1}, size_t{2}, kFanOut - 2, kFanOut, kTop64 - 1, kTop64, kTop64 + 1,
                        kTop32, kTop32 + 1, kTop64 * kFanOut + kFanOut - 1,
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(has_one_leaf_without_separators) {
 
 BOOST_AUTO_TEST_CASE(finds_leaves_through_three_levels) {
   constexpr size_t kFanOut = KaryDirectoryNode::kFanOut;
-  const size_t count = KaryDirectory<uint64_t>::kTopBytes / 8 * kFanOut * kFanOut + 12345;
+  const size_t count = KaryDirectory<uint64_t>::kMostInTop * kFanOut * kFanOut + 12345;
   auto random = TestRandom(33);
   Check("even", Separators<uint64_t>(count, random));
 }

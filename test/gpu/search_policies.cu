@@ -22,10 +22,10 @@ struct Question {
   cudaStream_t stream;
 };
 
-// What is not compiled in: shared memory to pin, and the schedule.
+// What is not compiled in.
 struct Setting {
   size_t pinned_bytes = 0;
-  SearchSchedule schedule = {};
+  SearchLaunch launch = {};
 };
 
 template <typename Policy, typename Searcher>
@@ -34,7 +34,7 @@ absl::Status Ask(Searcher searcher, size_t entries, const Question& q, const Set
     searcher.PinUpTo(setting.pinned_bytes, Policy::kPinning);
   }
   return SearchBatch<Policy>(searcher, entries, q.query, q.keys, q.results, q.stream,
-                             setting.schedule);
+                             setting.launch);
 }
 
 // Entries in run order: the run's columns, or pairs that are kept here.
@@ -100,7 +100,8 @@ PolicySearch<Key> Pivot(int left_out, const char* name, const Setting& setting =
           }};
 }
 
-constexpr SearchSchedule kOneBlock = {.blocks_per_multiprocessor = 1};
+constexpr SearchLaunch kOneBlock = {.blocks_per_multiprocessor = 1};
+constexpr SearchLaunch kFewBits = {.sort_begin_bit = 3, .sort_end_bit = 13};
 
 }  // namespace
 
@@ -116,7 +117,7 @@ std::vector<PolicySearch<Key>> PolicySearches() {
       Array<Key, kSoA, SearchPolicy<32, 3>>("static", {0, kOneBlock}),
       Array<Key, kSoA, Steps>("steps, 1000 bytes", {1000, kOneBlock}),
       Array<Key, kAoS, Full>("full, 1000 bytes", {1000, kOneBlock}),
-      Array<Key, kAoS, Full>("full, 100 KB", {100000, {}}),
+      Array<Key, kAoS, Full>("full, 100 KB, by few bits", {100000, kFewBits}),
       Array<Key, kAoS, Full>("full, nothing", {7, {}}),
       Eytzinger<Key, 2, kSoA, 1, Full>("full, 1000 bytes", {1000, kOneBlock}),
       Eytzinger<Key, 2, kAoS, 1, Steps>("steps, 1000 bytes", {1000, {}}),

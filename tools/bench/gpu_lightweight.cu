@@ -7,7 +7,7 @@
 //   ... at once           queries of a thread, or of a group of lanes, in flight together
 //   static, dynamic       scheduling, section 4.1 (static: one block a multiprocessor)
 //   steps, full           pinning of up to 96 KB, section 4.2
-//   lookups, double       reordering, section 4.3
+//   lookups, double       reordering, section 4.3, by all bits of a key, or by its first 12
 // The product's own structures, with their policies, are in PointLookup/gpu:…; here are those with
 // other fan-outs, levels and layouts.
 #include <string>
@@ -20,10 +20,10 @@
 #include "gpu/pivot_build.cuh"
 #include "gpu/pivot_searcher.cuh"
 #include "gpu/search_kernel.cuh"
-#include "tools/bench/device_bench.h"
 #include "tools/bench/device_data.h"
 #include "tools/bench/gpu_limit.h"
 #include "tools/bench/gpu_point_lookup.h"
+#include "tools/bench/searcher_bench.cuh"
 
 namespace cairn::bench {
 namespace {
@@ -34,11 +34,10 @@ using gpu::EntryArray;
 using gpu::EntryLayout;
 using gpu::Pinning;
 using gpu::Reorder;
+using gpu::SearchLaunch;
 using gpu::SearchPolicy;
-using gpu::SearchSchedule;
 
 constexpr EntryLayout kSoA = EntryLayout::kSoA, kAoS = EntryLayout::kAoS;
-constexpr size_t kPinnedBytes = size_t{96} << 10;
 
 const char* LayoutName(EntryLayout layout) {
   return layout == kSoA ? "soa" : "aos";
@@ -129,66 +128,9 @@ struct PivotScheme {
   PivotLayout<kFanOut> layout;
 };
 
-// What is not compiled in.
-struct Setting {
-  int log2_n;
-  Pinning pinning = Pinning::kNone;
-  SearchSchedule schedule = {};
-};
-
-template <typename Policy>
-std::string PolicyName(const Setting& setting) {
-  std::string name = absl::StrFormat("%dx%d", Policy::kThreads, Policy::kQueries);
-  if (Policy::kInFlight > 1) absl::StrAppendFormat(&name, ",%d_at_once", Policy::kInFlight);
-  name += setting.schedule.blocks_per_multiprocessor > 0 ? ",static" : ",dynamic";
-  if (setting.pinning != Pinning::kNone) {
-    name += setting.pinning == Pinning::kSteps ? ",steps" : ",full";
-  }
-  if (Policy::kReorder != Reorder::kNone) {
-    name += Policy::kReorder == Reorder::kLookups ? ",lookups" : ",double";
-  }
-  return name;
-}
-
 template <typename Scheme, typename Policy>
-absl::Status Lookup(benchmark::State& state, cudaStream_t stream, const Setting& setting) {
-  using Key = typename Scheme::KeyType;
-  const auto entries = GetEntries<Key>(KeySet::kUniform, setting.log2_n);
-  if (!entries.ok()) return entries.status();
-  const auto queries = GetQueries<Key>(KeySet::kUniform, setting.log2_n, QueryMix::kHits);
-  if (!queries.ok()) return queries.status();
-  const QuerySet<Key>& q = **queries;
-  Scheme scheme;
-  if (absl::Status s = scheme.Build((*entries)->run, stream); !s.ok()) return s;
-  auto searcher = scheme.Searcher();
-  if (setting.pinning != Pinning::kNone) searcher.PinUpTo(kPinnedBytes, setting.pinning);
-  const auto results = DeviceBuffer<RowId>::Allocate(q.size(), stream);
-  if (!results.ok()) return results.status();
-  const absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
-    return gpu::SearchBatch<Policy>(
-        searcher, (*entries)->size(), DeviceIndex::PointQuery::kFindFirst,
-        AsDeviceKeys(q.keys.data(), q.size()), results->data(), stream, setting.schedule);
-  });
-  if (!seconds.ok()) return seconds.status();
-  const uint64_t bytes = EntryArray<Key>::BytesOf((*entries)->size()) + scheme.bytes();
-  const absl::StatusOr<double> limit = RandomReadSeconds(bytes, q.size(), stream);
-  if (!limit.ok()) return limit.status();
-  Report(state, *seconds,
-         {.queries = q.size(),
-          .bytes = bytes,
-          .entries = (*entries)->size(),
-          .limit_seconds = *limit});
-  return CheckFirstRows(q, 0, q.size(), results->data(), stream);
-}
-
-template <typename Scheme, typename Policy>
-void Register(const Setting& setting) {
-  const std::string name = absl::StrFormat("Lightweight/%s/u%d/n:%d/%s", Scheme::Name(),
-                                           8 * sizeof(typename Scheme::KeyType), setting.log2_n,
-                                           PolicyName<Policy>(setting));
-  RegisterDeviceBenchmark(name, [setting](benchmark::State& state, cudaStream_t stream) {
-    return Lookup<Scheme, Policy>(state, stream, setting);
-  });
+void Register(const SearcherSetting& setting) {
+  RegisterSearcher<Scheme, Policy>("Lightweight/", setting);
 }
 
 // A policy with and without pinning, under both schedules.
@@ -197,10 +139,10 @@ void RegisterPinnings(int log2_n) {
   using Unpinned = SearchPolicy<kThreads, kQueries, 1, kReorder>;
   using Pinned = SearchPolicy<kThreads, kQueries, 1, kReorder, Pinning::kFull>;
   for (int blocks : {0, 1}) {
-    const SearchSchedule schedule{blocks};
-    Register<Scheme, Unpinned>({log2_n, Pinning::kNone, schedule});
-    Register<Scheme, Pinned>({log2_n, Pinning::kSteps, schedule});
-    Register<Scheme, Pinned>({log2_n, Pinning::kFull, schedule});
+    const SearchLaunch launch{.blocks_per_multiprocessor = blocks};
+    Register<Scheme, Unpinned>({log2_n, Pinning::kNone, launch});
+    Register<Scheme, Pinned>({log2_n, Pinning::kSteps, launch});
+    Register<Scheme, Pinned>({log2_n, Pinning::kFull, launch});
   }
 }
 
@@ -212,14 +154,20 @@ void RegisterOptimisations(int log2_n) {
   RegisterPinnings<Scheme, 1024, 1, Reorder::kDouble>(log2_n);
   RegisterPinnings<Scheme, 128, 16, Reorder::kDouble>(log2_n);
   for (int blocks : {0, 1}) {
-    const SearchSchedule schedule{blocks};
-    Register<Scheme, SearchPolicy<128, 16, 1, Reorder::kLookups>>(
-        {log2_n, Pinning::kNone, schedule});
-    Register<Scheme, SearchPolicy<256, 8, 1, Reorder::kDouble>>({log2_n, Pinning::kNone, schedule});
+    const SearchLaunch launch{.blocks_per_multiprocessor = blocks};
+    Register<Scheme, SearchPolicy<128, 16, 1, Reorder::kLookups>>({log2_n, Pinning::kNone, launch});
+    Register<Scheme, SearchPolicy<256, 8, 1, Reorder::kDouble>>({log2_n, Pinning::kNone, launch});
   }
   Register<Scheme, SearchPolicy<256, 2>>({log2_n});
   Register<Scheme, SearchPolicy<256, 4>>({log2_n});
-  Register<Scheme, SearchPolicy<128, 16, 4, Reorder::kDouble>>({log2_n});
+  constexpr int kBits = 8 * sizeof(typename Scheme::KeyType);
+  const SearchLaunch by_12_bits{.sort_begin_bit = kBits - 12, .sort_end_bit = kBits};
+  Register<Scheme, SearchPolicy<128, 16, 1, Reorder::kDouble>>(
+      {log2_n, Pinning::kNone, by_12_bits});
+  Register<Scheme, SearchPolicy<128, 16, 4, Reorder::kDouble>>(
+      {log2_n, Pinning::kNone, by_12_bits});
+  Register<Scheme, SearchPolicy<256, 16, 2, Reorder::kDouble>>(
+      {log2_n, Pinning::kNone, by_12_bits});
 }
 
 template <typename Scheme>

@@ -7,8 +7,7 @@
 //   clustered        sixteen runs of consecutive keys
 //   runs             many runs of ten consecutive keys
 //   duplicates       sixteen entries a key
-//   buffered:<b> or sort, with /key_order or without: strategies of cairn/device.h, of b part bits,
-//                    with answers in key order, each with its query, or in the order of the keys
+//   buffered, sort_based  by a strategy of cairn/device.h (gpu_batch_strategy.cc)
 // <index> is a factory string, or
 //   baseline:gpu_lower_bound  binary search in the sorted keys, a thread a query
 //   baseline:thrust           thrust::lower_bound of all queries; row ids by a second pass
@@ -234,11 +233,13 @@ void RegisterDeviceLookup(const DeviceLookup& lookup) {
   for (const char* variant : {KeySetName(lookup.set), QueryMixName(lookup.mix)}) {
     if (*variant != 0) absl::StrAppendFormat(&name, "/%s", variant);
   }
-  if (lookup.way.strategy == Strategy::kBuffered) {
-    absl::StrAppendFormat(&name, "/buffered:%d", lookup.way.part_bits);
+  if (lookup.way.strategy != Strategy::kUnbuffered) {
+    name += lookup.way.strategy == Strategy::kBuffered ? "/buffered" : "/sort_based";
   }
-  if (lookup.way.strategy == Strategy::kSortBased) name += "/sort";
-  if (lookup.way.order == ResultOrder::kKey) name += "/key_order";
+  if (lookup.way.part_bits != DeviceStrategyOptions().part_bits) {
+    absl::StrAppendFormat(&name, ",bits=%d", lookup.way.part_bits);
+  }
+  if (lookup.way.order == ResultOrder::kKey) name += ",key_order";
   RegisterDeviceBenchmark(name, [lookup](benchmark::State& state, cudaStream_t stream) {
     return lookup.answer == DeviceAnswer::kFindAll ? FindAll<Key>(state, stream, lookup)
                                                    : PointLookup<Key>(state, stream, lookup);
@@ -262,15 +263,6 @@ void RegisterSize(int log2_n) {
   }
   for (DeviceAnswer answer : {DeviceAnswer::kContains, DeviceAnswer::kFindAll}) {
     RegisterDeviceLookup<Key>({"gpu:auto", log2_n, answer});
-  }
-  for (int part_bits : {0, 6, 8, 11}) {
-    for (ResultOrder order : {ResultOrder::kCaller, ResultOrder::kKey}) {
-      DeviceLookup lookup{"gpu:auto", log2_n};
-      lookup.way.strategy = part_bits == 0 ? Strategy::kSortBased : Strategy::kBuffered;
-      lookup.way.order = order;
-      if (part_bits != 0) lookup.way.part_bits = part_bits;
-      RegisterDeviceLookup<Key>(lookup);
-    }
   }
   // No cliffs.
   if (log2_n < 20) return;

@@ -16,7 +16,7 @@ enum class DeviceAnswer : uint8_t {
 };
 
 // One benchmark PointLookup/<index>/<key>/n:<log2 n>/<answer>[/<key set>][/<query mix>]
-// [/<strategy>][/key_order].
+// [/<strategy>[,bits=<b>][,key_order]].
 struct DeviceLookup {
   std::string index;  // a factory string gpu:…, or baseline:…
   int log2_n;

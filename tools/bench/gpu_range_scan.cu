@@ -208,6 +208,11 @@ void RegisterSize(int log2_n) {
                               "baseline:warp_per_range", "baseline:thread_then_warp"}) {
       Register<Key>({index, log2_n, hits, ranges, ""});
     }
+    // Beside gpu_eytzinger_scan.cu.
+    for (const char* index : {"gpu:eytzinger,k=2,soa", "gpu:eytzinger,k=2,aos",
+                              "gpu:eytzinger,k=9,aos", "gpu:eytzinger,k=17,soa"}) {
+      Register<Key>({index, log2_n, hits, ranges, "rows"});
+    }
     for (const char* variant : {"plan", "rows", "descending"}) {
       Register<Key>({"gpu:auto", log2_n, hits, ranges, variant});
       Register<Key>({"gpu:sorted_array", log2_n, hits, ranges, variant});

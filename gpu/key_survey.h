@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "cairn/types.h"
+
+namespace cairn::gpu {
+
+// What one pass over a run's entries tells of them.
+template <typename Key>
+struct KeySurvey {
+  // Indexes of the counts below: for blocks of 2^16, 2^32 and 2^48 keys.
+  static constexpr int kWidths = 3;
+
+  Key least, greatest;
+  uint64_t distinct;
+  bool rows_ascend;  // whether the row ids of equal keys do
+  // How many blocks, of keys that agree above their low bits, hold keys; and how many of them have
+  // a block without keys just before them.
+  uint64_t blocks[kWidths], gaps[kWidths];
+
+  // How many of a key's bits packed leaves should keep so that `size` keys take fewest of them.
+  int BestLeafBits(size_t size) const;
+};
+
+// Surveys at least one entry, in order of keys. Waits.
+template <typename Key>
+absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids, size_t size,
+                                          cudaStream_t stream);
+
+}  // namespace cairn::gpu
