@@ -7,7 +7,7 @@
 //   ... at once           queries of a thread, or of a group of lanes, in flight together
 //   static, dynamic       scheduling, section 4.1 (static: one block a multiprocessor)
 //   steps, full           pinning of up to 96 KB, section 4.2
-//   lookups, double       reordering, section 4.3, by all bits of a key, or by its first 12
+//   lookups, double       reordering, section 4.3
 // The product's own structures, with their policies, are in PointLookup/gpu:…; here are those with
 // other fan-outs, levels and layouts.
 #include <string>
@@ -20,10 +20,8 @@
 #include "gpu/pivot_build.cuh"
 #include "gpu/pivot_searcher.cuh"
 #include "gpu/search_kernel.cuh"
-#include "tools/bench/device_bench.h"
-#include "tools/bench/device_data.h"
-#include "tools/bench/gpu_limit.h"
 #include "tools/bench/gpu_point_lookup.h"
+#include "tools/bench/searcher_bench.cuh"
 
 namespace cairn::bench {
 namespace {
@@ -34,34 +32,14 @@ using gpu::EntryArray;
 using gpu::EntryLayout;
 using gpu::Pinning;
 using gpu::Reorder;
-using gpu::SearchLaunch;
 using gpu::SearchPolicy;
+using gpu::SearchSchedule;
 
 constexpr EntryLayout kSoA = EntryLayout::kSoA, kAoS = EntryLayout::kAoS;
-constexpr size_t kPinnedBytes = size_t{96} << 10;
 
 const char* LayoutName(EntryLayout layout) {
   return layout == kSoA ? "soa" : "aos";
 }
-
-// Entries in run order: the run's columns, or pairs that are kept here.
-template <typename Key, EntryLayout kLayout>
-struct OrderedEntries {
-  absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
-    if constexpr (kLayout == kSoA) {
-      view = {run.keys.data(), run.row_ids.data()};
-    } else {
-      absl::StatusOr<EntryArray<Key>> made = gpu::PairEntries(run, stream);
-      if (!made.ok()) return made.status();
-      pairs = *std::move(made);
-      view = pairs.template view<kLayout>();
-    }
-    return absl::OkStatus();
-  }
-
-  EntryArray<Key> pairs;
-  gpu::EntryView<Key, kLayout> view;
-};
 
 // The schemes: what is built, and its searcher. Bytes are those beyond the entries.
 template <typename Key, EntryLayout kLayout>
@@ -75,7 +53,7 @@ struct SortedArrayScheme {
   gpu::ArraySearcher<Key, kLayout> Searcher() const { return {entries.view, size}; }
   uint64_t bytes() const { return 0; }
 
-  OrderedEntries<Key, kLayout> entries;
+  gpu::RunEntries<Key, kLayout> entries;
   size_t size = 0;
 };
 
@@ -125,74 +103,13 @@ struct PivotScheme {
   uint64_t bytes() const { return pivots.bytes(); }
 
   DeviceBuffer<Key> pivots;
-  OrderedEntries<Key, kLayout> entries;
+  gpu::RunEntries<Key, kLayout> entries;
   PivotLayout<kFanOut> layout;
 };
 
-// What is not compiled in.
-struct Setting {
-  int log2_n;
-  Pinning pinning = Pinning::kNone;
-  SearchLaunch launch = {};
-};
-
-template <typename Policy>
-std::string PolicyName(const Setting& setting) {
-  std::string name = absl::StrFormat("%dx%d", Policy::kThreads, Policy::kQueries);
-  if (Policy::kInFlight > 1) absl::StrAppendFormat(&name, ",%d_at_once", Policy::kInFlight);
-  name += setting.launch.blocks_per_multiprocessor > 0 ? ",static" : ",dynamic";
-  if (setting.pinning != Pinning::kNone) {
-    name += setting.pinning == Pinning::kSteps ? ",steps" : ",full";
-  }
-  if (Policy::kReorder != Reorder::kNone) {
-    name += Policy::kReorder == Reorder::kLookups ? ",lookups" : ",double";
-    if (setting.launch.sort_end_bit != 0) {
-      absl::StrAppendFormat(&name, ",%d_bits",
-                            setting.launch.sort_end_bit - setting.launch.sort_begin_bit);
-    }
-  }
-  return name;
-}
-
 template <typename Scheme, typename Policy>
-absl::Status Lookup(benchmark::State& state, cudaStream_t stream, const Setting& setting) {
-  using Key = typename Scheme::KeyType;
-  const auto entries = GetEntries<Key>(KeySet::kUniform, setting.log2_n);
-  if (!entries.ok()) return entries.status();
-  const auto queries = GetQueries<Key>(KeySet::kUniform, setting.log2_n, QueryMix::kHits);
-  if (!queries.ok()) return queries.status();
-  const QuerySet<Key>& q = **queries;
-  Scheme scheme;
-  if (absl::Status s = scheme.Build((*entries)->run, stream); !s.ok()) return s;
-  auto searcher = scheme.Searcher();
-  if (setting.pinning != Pinning::kNone) searcher.PinUpTo(kPinnedBytes, setting.pinning);
-  const auto results = DeviceBuffer<RowId>::Allocate(q.size(), stream);
-  if (!results.ok()) return results.status();
-  const absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
-    return gpu::SearchBatch<Policy>(
-        searcher, (*entries)->size(), DeviceIndex::PointQuery::kFindFirst,
-        AsDeviceKeys(q.keys.data(), q.size()), results->data(), stream, setting.launch);
-  });
-  if (!seconds.ok()) return seconds.status();
-  const uint64_t bytes = EntryArray<Key>::BytesOf((*entries)->size()) + scheme.bytes();
-  const absl::StatusOr<double> limit = RandomReadSeconds(bytes, q.size(), stream);
-  if (!limit.ok()) return limit.status();
-  Report(state, *seconds,
-         {.queries = q.size(),
-          .bytes = bytes,
-          .entries = (*entries)->size(),
-          .limit_seconds = *limit});
-  return CheckFirstRows(q, 0, q.size(), results->data(), stream);
-}
-
-template <typename Scheme, typename Policy>
-void Register(const Setting& setting) {
-  const std::string name = absl::StrFormat("Lightweight/%s/u%d/n:%d/%s", Scheme::Name(),
-                                           8 * sizeof(typename Scheme::KeyType), setting.log2_n,
-                                           PolicyName<Policy>(setting));
-  RegisterDeviceBenchmark(name, [setting](benchmark::State& state, cudaStream_t stream) {
-    return Lookup<Scheme, Policy>(state, stream, setting);
-  });
+void Register(const SearcherSetting& setting) {
+  RegisterSearcher<Scheme, Policy>("Lightweight/", setting);
 }
 
 // A policy with and without pinning, under both schedules.
@@ -201,10 +118,10 @@ void RegisterPinnings(int log2_n) {
   using Unpinned = SearchPolicy<kThreads, kQueries, 1, kReorder>;
   using Pinned = SearchPolicy<kThreads, kQueries, 1, kReorder, Pinning::kFull>;
   for (int blocks : {0, 1}) {
-    const SearchLaunch launch{.blocks_per_multiprocessor = blocks};
-    Register<Scheme, Unpinned>({log2_n, Pinning::kNone, launch});
-    Register<Scheme, Pinned>({log2_n, Pinning::kSteps, launch});
-    Register<Scheme, Pinned>({log2_n, Pinning::kFull, launch});
+    const SearchSchedule schedule{blocks};
+    Register<Scheme, Unpinned>({log2_n, Pinning::kNone, schedule});
+    Register<Scheme, Pinned>({log2_n, Pinning::kSteps, schedule});
+    Register<Scheme, Pinned>({log2_n, Pinning::kFull, schedule});
   }
 }
 
@@ -212,24 +129,12 @@ void RegisterPinnings(int log2_n) {
 template <typename Scheme>
 void RegisterOptimisations(int log2_n) {
   RegisterPinnings<Scheme, 1024, 1, Reorder::kNone>(log2_n);
-  RegisterPinnings<Scheme, 256, 1, Reorder::kNone>(log2_n);
   RegisterPinnings<Scheme, 1024, 1, Reorder::kDouble>(log2_n);
   RegisterPinnings<Scheme, 128, 16, Reorder::kDouble>(log2_n);
-  for (int blocks : {0, 1}) {
-    const SearchLaunch launch{.blocks_per_multiprocessor = blocks};
-    Register<Scheme, SearchPolicy<128, 16, 1, Reorder::kLookups>>({log2_n, Pinning::kNone, launch});
-    Register<Scheme, SearchPolicy<256, 8, 1, Reorder::kDouble>>({log2_n, Pinning::kNone, launch});
-  }
+  Register<Scheme, SearchPolicy<128, 16, 1, Reorder::kLookups>>({log2_n});
+  Register<Scheme, SearchPolicy<256, 1>>({log2_n});
   Register<Scheme, SearchPolicy<256, 2>>({log2_n});
   Register<Scheme, SearchPolicy<256, 4>>({log2_n});
-  constexpr int kBits = 8 * sizeof(typename Scheme::KeyType);
-  const SearchLaunch by_12_bits{.sort_begin_bit = kBits - 12, .sort_end_bit = kBits};
-  Register<Scheme, SearchPolicy<128, 16, 1, Reorder::kDouble>>(
-      {log2_n, Pinning::kNone, by_12_bits});
-  Register<Scheme, SearchPolicy<128, 16, 4, Reorder::kDouble>>(
-      {log2_n, Pinning::kNone, by_12_bits});
-  Register<Scheme, SearchPolicy<256, 16, 2, Reorder::kDouble>>(
-      {log2_n, Pinning::kNone, by_12_bits});
 }
 
 template <typename Scheme>
@@ -241,19 +146,17 @@ void RegisterInFlight(int log2_n) {
 
 // Lanes of a group: the paper's one a key, ours one for 16 bytes, and others.
 void RegisterLanes(int log2_n) {
-  RegisterInFlight<PivotScheme<uint32_t, 9, kAoS, 1, 0>>(log2_n);
   RegisterInFlight<PivotScheme<uint32_t, 9, kAoS, 2, 0>>(log2_n);
   RegisterInFlight<PivotScheme<uint32_t, 9, kAoS, 4, 0>>(log2_n);
   RegisterInFlight<PivotScheme<uint32_t, 9, kAoS, 8, 0>>(log2_n);
-  RegisterInFlight<PivotScheme<uint32_t, 17, kAoS, 1, 0>>(log2_n);
+  RegisterInFlight<PivotScheme<uint32_t, 17, kAoS, 2, 0>>(log2_n);
   RegisterInFlight<PivotScheme<uint32_t, 17, kAoS, 4, 0>>(log2_n);
-  RegisterInFlight<PivotScheme<uint32_t, 17, kAoS, 8, 0>>(log2_n);
-  RegisterInFlight<PivotScheme<uint32_t, 17, kSoA, 4, 0>>(log2_n);
-  RegisterInFlight<EytzingerScheme<uint32_t, 9, kAoS, 2>>(log2_n);
+  RegisterInFlight<PivotScheme<uint32_t, 17, kAoS, 16, 0>>(log2_n);
+  RegisterInFlight<PivotScheme<uint64_t, 9, kAoS, 4, 0>>(log2_n);
+  RegisterInFlight<PivotScheme<uint64_t, 9, kSoA, 4, 0>>(log2_n);
+  RegisterInFlight<PivotScheme<uint64_t, 17, kAoS, 4, 0>>(log2_n);
   RegisterInFlight<EytzingerScheme<uint32_t, 9, kAoS, 4>>(log2_n);
-  RegisterInFlight<EytzingerScheme<uint32_t, 9, kAoS, 8>>(log2_n);
-  RegisterInFlight<EytzingerScheme<uint32_t, 17, kSoA, 4>>(log2_n);
-  RegisterInFlight<EytzingerScheme<uint32_t, 17, kAoS, 8>>(log2_n);
+  RegisterInFlight<EytzingerScheme<uint32_t, 17, kAoS, 4>>(log2_n);
 }
 
 // Figures 16, 17(b) and 18(b): fan-outs, layouts and levels, with the product's policies.
@@ -278,7 +181,7 @@ void RegisterProduct(int log2_n) {
 }
 
 const RegisterInMain registered([] {
-  for (int log2_n : {16, 20, 24, 28}) {
+  for (int log2_n : {16, 18, 20, 22, 24, 26, 28}) {
     RegisterOptimisations<SortedArrayScheme<uint32_t, kSoA>>(log2_n);
     RegisterOptimisations<EytzingerScheme<uint32_t, 2, kSoA, 1>>(log2_n);
     RegisterOptimisations<PivotScheme<uint32_t, 2, kAoS, 1, 4>>(log2_n);
