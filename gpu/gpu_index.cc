@@ -46,7 +46,8 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
   };
   const HostColumn inputs[] = {{nullptr, sizeof(Key)}};
   const HostColumn outputs[] = {{*positions, sizeof(Position)}};
-  absl::Status status = RunHostBatch({bounds, inputs, outputs, fill, search}, policy, context);
+  absl::Status status = RunHostBatch(
+      {bounds, inputs, outputs, index.writes_results_once(), fill, search}, policy, context);
   if (status.ok()) keys.Finish(*positions, index.size(), begin, end);
   return status;
 }
@@ -69,9 +70,9 @@ absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch
                            stream);
   };
   const HostColumn outputs[] = {{begin.data(), sizeof(Position)}, {end.data(), sizeof(Position)}};
-  return RunHostBatch(
-      {batch.size(), absl::MakeConstSpan(inputs).first(distinct), outputs, NothingToFill, search},
-      policy, context);
+  return RunHostBatch({batch.size(), absl::MakeConstSpan(inputs).first(distinct), outputs, false,
+                       NothingToFill, search},
+                      policy, context);
 }
 
 }  // namespace
@@ -97,7 +98,9 @@ absl::Status GpuIndex::Points(PointSearch<Result> search, KeyBatch keys, absl::S
   };
   const HostColumn inputs[] = {KeyColumnOf(keys)};
   const HostColumn outputs[] = {{results.data(), sizeof(Result)}};
-  return RunHostBatch({keys.size(), inputs, outputs, NothingToFill, enqueue}, policy_, **context);
+  return RunHostBatch(
+      {keys.size(), inputs, outputs, index_->writes_results_once(), NothingToFill, enqueue},
+      policy_, **context);
 }
 
 absl::Status GpuIndex::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {

@@ -252,7 +252,8 @@ absl::Status RunHostBatch(const HostBatch& batch, const HostBatchPolicy& policy,
   if (batch.size == 0) return absl::OkStatus();
   const OnDevice on_device(context.device());
   if (batch.size <= policy.most_zero_copy) {
-    const bool polled = batch.size <= policy.most_polled && batch.outputs.size() == 1;
+    const bool polled =
+        batch.written_once && batch.outputs.size() == 1 && batch.size <= policy.most_polled;
     return RunZeroCopy(batch, polled, context);
   }
   return ChunkedRun(batch, policy, context).Run();

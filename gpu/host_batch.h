@@ -43,6 +43,8 @@ struct HostBatch {
   size_t size = 0;
   absl::Span<const HostColumn> inputs;   // one or two
   absl::Span<const HostColumn> outputs;  // likewise
+  // Whether each element of the outputs is written once (DeviceIndex::writes_results_once).
+  bool written_once = false;
   // Writes elements [first, first + count) of input i to `to`, where they are not simply what its
   // array holds; null data says so.
   absl::FunctionRef<void(size_t i, size_t first, size_t count, void* to)> fill;

@@ -38,6 +38,7 @@ class PackedIndex : public DeviceIndex {
 
   absl::Status Build(DeviceRun<Key> run, const PackedIndexOptions& options, cudaStream_t stream);
 
+  bool writes_results_once() const override { return true; }
   std::string description() const override {
     return absl::StrFormat("gpu:packed,directory=%s,bits=%d%s",
                            bitmap_.has_value() ? "bitmap" : "tree", view_.bits,
