@@ -7,15 +7,21 @@
 // SearchPages, to be instantiated for one type of key a file.
 namespace cairn::gpu {
 
-// Lanes of a group: one a vector of 16 bytes, but no more than four, since every lane repeats what
-// the group does once. Of 2^26 hits among 2^28 u32 keys, order 16, two lanes answer 11.8 G/s, four
-// 19.2; order 32, four lanes 13.8, eight 11.7; order 64, four 10.5, eight 10.8, sixteen 7.0.
+// Lanes of a group by a page's keys in bytes: one for each vector of 16 bytes, but no more than
+// four, since every lane repeats what the group does once, until there are too many vectors for a
+// lane's registers. 2^26 hits, u32, n = 2^28: order 16, two lanes 11.8 G/s, four 19.2; order 32,
+// four lanes 13.8, eight 11.7; order 64, four 10.5, eight 10.8, sixteen 7.0. u64, n = 2^26: order
+// 8, two lanes 13.2, four 14.4; order 16, two 8.0, four 13.6, eight 12.3; order 64, four 5.0,
+// eight 6.8.
 template <typename Key, int kOrder>
-inline constexpr int kCombinedLanes = kOrder * sizeof(Key) / 16 < 4 ? kOrder * sizeof(Key) / 16 : 4;
+inline constexpr int kCombinedLanes = kOrder * sizeof(Key) >= 512  ? 8
+                                      : kOrder * sizeof(Key) >= 64 ? 4
+                                                                   : kOrder * sizeof(Key) / 16;
 
-// The frame's parameters.
-template <typename Key, int kOrder>
+// The frame's parameters; small blocks where large ones would leave multiprocessors without work.
 using CombinedPolicy = SearchPolicy<256, 2>;
+using SmallBatchPolicy = SearchPolicy<64, 1>;
+inline constexpr size_t kSmallBatch = size_t{1} << 17;
 using BinaryPolicy = SearchPolicy<256, 1>;
 using MultiplePolicy = SearchPolicy<128, 1>;
 
@@ -45,7 +51,10 @@ absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod metho
     };
     const auto combined = [&]<int kOrder>() {
       using Searcher = BPlusTreeCombinedSearcher<Key, Pages, kOrder, kCombinedLanes<Key, kOrder>>;
-      return search.template operator()<CombinedPolicy<Key, kOrder>>(Searcher{answers});
+      if (keys.size() <= kSmallBatch) {
+        return search.template operator()<SmallBatchPolicy>(Searcher{answers});
+      }
+      return search.template operator()<CombinedPolicy>(Searcher{answers});
     };
     if (method == BPlusTreeMethod::kBinary) {
       return search.template operator()<BinaryPolicy>(

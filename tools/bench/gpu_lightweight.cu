@@ -20,7 +20,8 @@
 #include "gpu/pivot_build.cuh"
 #include "gpu/pivot_searcher.cuh"
 #include "gpu/search_kernel.cuh"
-#include "tools/bench/device_bench.h"
+#include "tools/bench/device_data.h"
+#include "tools/bench/gpu_limit.h"
 #include "tools/bench/gpu_point_lookup.h"
 #include "tools/bench/searcher_bench.cuh"
 
@@ -34,7 +35,6 @@ using gpu::EntryLayout;
 using gpu::Pinning;
 using gpu::Reorder;
 using gpu::SearchLaunch;
-using Setting = SearcherSetting;
 using gpu::SearchPolicy;
 
 constexpr EntryLayout kSoA = EntryLayout::kSoA, kAoS = EntryLayout::kAoS;
@@ -129,7 +129,7 @@ struct PivotScheme {
 };
 
 template <typename Scheme, typename Policy>
-void Register(const Setting& setting) {
+void Register(const SearcherSetting& setting) {
   RegisterSearcher<Scheme, Policy>("Lightweight/", setting);
 }
 
