@@ -127,6 +127,26 @@ class EntryArray {
 template <typename Key>
 absl::StatusOr<EntryArray<Key>> PairEntries(const DeviceRun<Key>& run, cudaStream_t stream);
 
+// Entries of a run that stays where it is: its columns, or pairs made of them and kept here.
+template <typename Key, EntryLayout kLayout>
+struct RunEntries {
+  // Enqueued on `stream`.
+  absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
+    if constexpr (kLayout == EntryLayout::kSoA) {
+      view = {run.keys.data(), run.row_ids.data()};
+    } else {
+      absl::StatusOr<EntryArray<Key>> made = PairEntries(run, stream);
+      if (!made.ok()) return made.status();
+      pairs = *std::move(made);
+      view = pairs.template view<kLayout>();
+    }
+    return absl::OkStatus();
+  }
+
+  EntryArray<Key> pairs;
+  EntryView<Key, kLayout> view;
+};
+
 // A run's entries, in run order. Enqueued on `stream`, which frees the run if it is not kept.
 // Errors as PairEntries'.
 template <typename Key>

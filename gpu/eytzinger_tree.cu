@@ -40,11 +40,11 @@ class EytzingerTree final : public DeviceIndex {
  private:
   absl::Status Search(PointQuery query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override {
-    constexpr size_t kEntryBytes = sizeof(Key) + (kLayout == EntryLayout::kAoS ? sizeof(RowId) : 0);
-    constexpr int kLanes = LanesForBytes((kFanOut - 1) * kEntryBytes);
+    constexpr int kLanes = LanesOfNode<Key>(kFanOut);
     const EytzingerSearcher<Key, kFanOut, kLayout, kLanes> searcher(
         EytzingerView<kFanOut, kLayout>(entries_), layout_);
-    return SearchBatch<SearchPolicy<256, 2>>(searcher, size(), query, keys, results, stream);
+    return SearchBatch<SearchPolicy<256, kLanes == 1 ? 1 : 2>>(searcher, size(), query, keys,
+                                                               results, stream);
   }
   absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
                           uint64_t rows, Order order, RowId* row_ids,

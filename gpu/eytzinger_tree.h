@@ -12,8 +12,9 @@
 namespace cairn::gpu {
 
 struct EytzingerTreeOptions {
-  int fan_out = 17;  // as IsSearchFanOut
-  EntryLayout layout = EntryLayout::kSoA;
+  int fan_out = 9;  // as IsSearchFanOut
+  // Pairs: a leaf of eight 32-bit keys and their row ids is one line of 64 bytes.
+  EntryLayout layout = EntryLayout::kAoS;
 };
 
 // A run's entries in K-ary Eytzinger order (index/eytzinger_layout.h): EO+BS and EO+KS of Henneberg

@@ -81,11 +81,12 @@ struct EntryWords<EntryView<Key, EntryLayout::kAoS>> {
   }
 };
 
-// As many lanes, but a power of two, as there are words of 16 bytes in a node.
-constexpr int LanesForBytes(size_t bytes) {
-  int lanes = 1;
-  while (lanes < 32 && static_cast<size_t>(lanes) * 2 * 16 <= bytes) lanes *= 2;
-  return lanes;
+// Lanes for nodes of kFanOut - 1 keys, alone or with row ids: four up to a node of two cache lines,
+// more for larger ones. Of 2, 4 and 8 lanes four were fastest for 8 and 16 32-bit keys on an H200
+// (cairn_bench, Lightweight/AO+PB+KS and EO+KS), with two queries of a group in flight.
+template <typename Key>
+constexpr int LanesOfNode(int fan_out) {
+  return fan_out == 2 ? 1 : fan_out * sizeof(Key) <= 160 ? 4 : 8;
 }
 
 // Compares queries with nodes of kKeys keys by kLanes lanes: section 3.4 of Henneberg and

@@ -33,8 +33,8 @@ class PivotTree final : public EntryIndex<Key, kLayout> {
  private:
   absl::Status Search(DeviceIndex::PointQuery query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override {
-    constexpr int kLanes = LanesForBytes((kFanOut - 1) * sizeof(Key));
-    return SearchBatch<SearchPolicy<256, 2>>(
+    constexpr int kLanes = LanesOfNode<Key>(kFanOut);
+    return SearchBatch<SearchPolicy<256, kLanes == 1 ? 1 : 2>>(
         PivotSearcher<Key, kFanOut, kLayout, kLanes>(pivots_.data(), this->view(), layout_),
         this->size(), query, keys, results, stream);
   }

@@ -16,6 +16,8 @@ struct PivotTreeOptions {
   // Levels of pivots; as many as there can be, but for a fan-out of 2, where the last four are
   // left out, if negative.
   int levels = -1;
+  // Pairs: a lookup finds the row id beside its key, in a line that it has read anyway. Columns
+  // make ranges faster, which then read no keys.
   EntryLayout layout = EntryLayout::kAoS;
 };
 

@@ -73,14 +73,10 @@ struct SearchPolicy {
   static constexpr Pinning kPinning = kPins;
 };
 
-// What is not compiled in.
-struct SearchLaunch {
-  // Static scheduling (section 4.1): so many blocks for each multiprocessor, which share the batch.
-  // 0: dynamic scheduling, a block for each `threads * queries` of the batch.
+// Static scheduling (section 4.1): so many blocks for each multiprocessor, which share the batch.
+// 0: dynamic scheduling, a block for each `threads * queries` of the batch.
+struct SearchSchedule {
   int blocks_per_multiprocessor = 0;
-  // The bits of keys by which queries are reordered: each four take a pass. All, if both are 0.
-  int sort_begin_bit = 0;
-  int sort_end_bit = 0;
 };
 
 #ifdef __CUDACC__
@@ -104,7 +100,7 @@ class QueryTile {
   using Storage = std::conditional_t<kSorted, SortStorage, NoStorage>;
 
   // Takes the first `size` of the tile's queries; in place of others stands the greatest key.
-  __device__ void Load(const Key* queries, int size, const SearchLaunch& launch, Storage& storage) {
+  __device__ void Load(const Key* queries, int size, Storage& storage) {
 #pragma unroll
     for (int r = 0; r < kQueries; ++r) {
       const int i = r * kThreads + static_cast<int>(threadIdx.x);
@@ -116,8 +112,7 @@ class QueryTile {
         places_[r] = static_cast<uint16_t>(r * kThreads + static_cast<int>(threadIdx.x));
       }
       __syncthreads();  // the storage may hold the tile before
-      Sort(storage.sort)
-          .SortBlockedToStriped(keys_, places_, launch.sort_begin_bit, launch.sort_end_bit);
+      Sort(storage.sort).SortBlockedToStriped(keys_, places_);
     }
   }
 
@@ -247,7 +242,7 @@ template <typename Searcher, typename Policy>
 __global__ void __launch_bounds__(Policy::kThreads)
     SearchKernel(const __grid_constant__ Searcher searcher, uint32_t entries,
                  DeviceIndex::PointQuery query, const typename Searcher::KeyType* queries,
-                 size_t size, void* results, SearchLaunch launch) {
+                 size_t size, void* results) {
   using Key = typename Searcher::KeyType;
   using Tile = QueryTile<Key, Policy>;
   constexpr int kInFlight = Policy::kInFlight;
@@ -263,7 +258,7 @@ __global__ void __launch_bounds__(Policy::kThreads)
   for (size_t begin = size_t{blockIdx.x} * Tile::kSize; begin < size; begin += stride) {
     const int tile_size = static_cast<int>(min(size_t{Tile::kSize}, size - begin));
     Tile tile;
-    tile.Load(queries + begin, tile_size, launch, storage);
+    tile.Load(queries + begin, tile_size, storage);
     uint32_t answers[Policy::kQueries];
 #pragma unroll
     for (int r = 0; r < Policy::kQueries; r += kInFlight) {
@@ -290,18 +285,17 @@ __global__ void __launch_bounds__(Policy::kThreads)
 template <typename Policy, typename Searcher>
 absl::Status SearchBatch(const Searcher& searcher, size_t entries, DeviceIndex::PointQuery query,
                          DeviceKeys keys, void* results, cudaStream_t stream,
-                         SearchLaunch launch = {}) {
+                         SearchSchedule schedule = {}) {
   constexpr size_t kTile = static_cast<size_t>(Policy::kThreads) * Policy::kQueries;
   size_t blocks = std::min<size_t>((keys.size() + kTile - 1) / kTile, INT_MAX);
-  if (launch.blocks_per_multiprocessor > 0) {
+  if (schedule.blocks_per_multiprocessor > 0) {
     int device = 0, multiprocessors = 0;
     CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
     CAIRN_RETURN_IF_CUDA_FAILS(
         cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     blocks = std::min(blocks, size_t{static_cast<unsigned>(multiprocessors)} *
-                                  static_cast<unsigned>(launch.blocks_per_multiprocessor));
+                                  static_cast<unsigned>(schedule.blocks_per_multiprocessor));
   }
-  if (launch.sort_end_bit == 0) launch.sort_end_bit = 8 * sizeof(typename Searcher::KeyType);
   size_t pinned_bytes = 0;
   if constexpr (Policy::kPinning != Pinning::kNone) {
     pinned_bytes = searcher.pinned_bytes();
@@ -312,8 +306,7 @@ absl::Status SearchBatch(const Searcher& searcher, size_t entries, DeviceIndex::
   SearchKernel<Searcher, Policy>
       <<<static_cast<unsigned>(blocks), Policy::kThreads, pinned_bytes, stream>>>(
           searcher, static_cast<uint32_t>(entries), query,
-          static_cast<const typename Searcher::KeyType*>(keys.data()), keys.size(), results,
-          launch);
+          static_cast<const typename Searcher::KeyType*>(keys.data()), keys.size(), results);
   CAIRN_RETURN_IF_LAUNCH_FAILED("SearchKernel");
   return absl::OkStatus();
 }

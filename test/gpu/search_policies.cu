@@ -25,7 +25,7 @@ struct Question {
 // What is not compiled in.
 struct Setting {
   size_t pinned_bytes = 0;
-  SearchLaunch launch = {};
+  SearchSchedule schedule = {};
 };
 
 template <typename Policy, typename Searcher>
@@ -34,34 +34,15 @@ absl::Status Ask(Searcher searcher, size_t entries, const Question& q, const Set
     searcher.PinUpTo(setting.pinned_bytes, Policy::kPinning);
   }
   return SearchBatch<Policy>(searcher, entries, q.query, q.keys, q.results, q.stream,
-                             setting.launch);
+                             setting.schedule);
 }
-
-// Entries in run order: the run's columns, or pairs that are kept here.
-template <typename Key, EntryLayout kLayout>
-struct OrderedEntries {
-  absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
-    if constexpr (kLayout == kSoA) {
-      view = {run.keys.data(), run.row_ids.data()};
-    } else {
-      absl::StatusOr<EntryArray<Key>> made = PairEntries(run, stream);
-      if (!made.ok()) return made.status();
-      pairs = *std::move(made);
-      view = pairs.template view<kLayout>();
-    }
-    return absl::OkStatus();
-  }
-
-  EntryArray<Key> pairs;
-  EntryView<Key, kLayout> view;
-};
 
 template <typename Key, EntryLayout kLayout, typename Policy>
 PolicySearch<Key> Array(const char* name, const Setting& setting = {}) {
   return {absl::StrFormat("array, %s", name),
           [setting](const DeviceRun<Key>& run, DeviceIndex::PointQuery query, DeviceKeys keys,
                     void* results, cudaStream_t stream) -> absl::Status {
-            OrderedEntries<Key, kLayout> entries;
+            RunEntries<Key, kLayout> entries;
             if (absl::Status s = entries.Build(run, stream); !s.ok()) return s;
             return Ask<Policy>(ArraySearcher<Key, kLayout>(entries.view, run.size()), run.size(),
                                {query, keys, results, stream}, setting);
@@ -92,7 +73,7 @@ PolicySearch<Key> Pivot(int left_out, const char* name, const Setting& setting =
             const PivotLayout<kFanOut> layout(run.size(), full < left_out ? 0 : full - left_out);
             auto pivots = BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream);
             if (!pivots.ok()) return pivots.status();
-            OrderedEntries<Key, kLayout> entries;
+            RunEntries<Key, kLayout> entries;
             if (absl::Status s = entries.Build(run, stream); !s.ok()) return s;
             return Ask<Policy>(
                 PivotSearcher<Key, kFanOut, kLayout, kLanes>(pivots->data(), entries.view, layout),
@@ -100,8 +81,7 @@ PolicySearch<Key> Pivot(int left_out, const char* name, const Setting& setting =
           }};
 }
 
-constexpr SearchLaunch kOneBlock = {.blocks_per_multiprocessor = 1};
-constexpr SearchLaunch kFewBits = {.sort_begin_bit = 3, .sort_end_bit = 13};
+constexpr SearchSchedule kOneBlock = {.blocks_per_multiprocessor = 1};
 
 }  // namespace
 
@@ -117,7 +97,7 @@ std::vector<PolicySearch<Key>> PolicySearches() {
       Array<Key, kSoA, SearchPolicy<32, 3>>("static", {0, kOneBlock}),
       Array<Key, kSoA, Steps>("steps, 1000 bytes", {1000, kOneBlock}),
       Array<Key, kAoS, Full>("full, 1000 bytes", {1000, kOneBlock}),
-      Array<Key, kAoS, Full>("full, 100 KB, by few bits", {100000, kFewBits}),
+      Array<Key, kAoS, Full>("full, 100 KB", {100000, {}}),
       Array<Key, kAoS, Full>("full, nothing", {7, {}}),
       Eytzinger<Key, 2, kSoA, 1, Full>("full, 1000 bytes", {1000, kOneBlock}),
       Eytzinger<Key, 2, kAoS, 1, Steps>("steps, 1000 bytes", {1000, {}}),

@@ -7,7 +7,7 @@
 //   ... at once           queries of a thread, or of a group of lanes, in flight together
 //   static, dynamic       scheduling, section 4.1 (static: one block a multiprocessor)
 //   steps, full           pinning of up to 96 KB, section 4.2
-//   lookups, double       reordering, section 4.3, by all bits of a key, or by its first 12
+//   lookups, double       reordering, section 4.3
 // The product's own structures, with their policies, are in PointLookup/gpu:…; here are those with
 // other fan-outs, levels and layouts.
 #include <string>
@@ -20,8 +20,6 @@
 #include "gpu/pivot_build.cuh"
 #include "gpu/pivot_searcher.cuh"
 #include "gpu/search_kernel.cuh"
-#include "tools/bench/device_data.h"
-#include "tools/bench/gpu_limit.h"
 #include "tools/bench/gpu_point_lookup.h"
 #include "tools/bench/searcher_bench.cuh"
 
@@ -34,33 +32,14 @@ using gpu::EntryArray;
 using gpu::EntryLayout;
 using gpu::Pinning;
 using gpu::Reorder;
-using gpu::SearchLaunch;
 using gpu::SearchPolicy;
+using gpu::SearchSchedule;
 
 constexpr EntryLayout kSoA = EntryLayout::kSoA, kAoS = EntryLayout::kAoS;
 
 const char* LayoutName(EntryLayout layout) {
   return layout == kSoA ? "soa" : "aos";
 }
-
-// Entries in run order: the run's columns, or pairs that are kept here.
-template <typename Key, EntryLayout kLayout>
-struct OrderedEntries {
-  absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
-    if constexpr (kLayout == kSoA) {
-      view = {run.keys.data(), run.row_ids.data()};
-    } else {
-      absl::StatusOr<EntryArray<Key>> made = gpu::PairEntries(run, stream);
-      if (!made.ok()) return made.status();
-      pairs = *std::move(made);
-      view = pairs.template view<kLayout>();
-    }
-    return absl::OkStatus();
-  }
-
-  EntryArray<Key> pairs;
-  gpu::EntryView<Key, kLayout> view;
-};
 
 // The schemes: what is built, and its searcher. Bytes are those beyond the entries.
 template <typename Key, EntryLayout kLayout>
@@ -74,7 +53,7 @@ struct SortedArrayScheme {
   gpu::ArraySearcher<Key, kLayout> Searcher() const { return {entries.view, size}; }
   uint64_t bytes() const { return 0; }
 
-  OrderedEntries<Key, kLayout> entries;
+  gpu::RunEntries<Key, kLayout> entries;
   size_t size = 0;
 };
 
@@ -124,7 +103,7 @@ struct PivotScheme {
   uint64_t bytes() const { return pivots.bytes(); }
 
   DeviceBuffer<Key> pivots;
-  OrderedEntries<Key, kLayout> entries;
+  gpu::RunEntries<Key, kLayout> entries;
   PivotLayout<kFanOut> layout;
 };
 
@@ -139,10 +118,10 @@ void RegisterPinnings(int log2_n) {
   using Unpinned = SearchPolicy<kThreads, kQueries, 1, kReorder>;
   using Pinned = SearchPolicy<kThreads, kQueries, 1, kReorder, Pinning::kFull>;
   for (int blocks : {0, 1}) {
-    const SearchLaunch launch{.blocks_per_multiprocessor = blocks};
-    Register<Scheme, Unpinned>({log2_n, Pinning::kNone, launch});
-    Register<Scheme, Pinned>({log2_n, Pinning::kSteps, launch});
-    Register<Scheme, Pinned>({log2_n, Pinning::kFull, launch});
+    const SearchSchedule schedule{blocks};
+    Register<Scheme, Unpinned>({log2_n, Pinning::kNone, schedule});
+    Register<Scheme, Pinned>({log2_n, Pinning::kSteps, schedule});
+    Register<Scheme, Pinned>({log2_n, Pinning::kFull, schedule});
   }
 }
 
@@ -150,24 +129,12 @@ void RegisterPinnings(int log2_n) {
 template <typename Scheme>
 void RegisterOptimisations(int log2_n) {
   RegisterPinnings<Scheme, 1024, 1, Reorder::kNone>(log2_n);
-  RegisterPinnings<Scheme, 256, 1, Reorder::kNone>(log2_n);
   RegisterPinnings<Scheme, 1024, 1, Reorder::kDouble>(log2_n);
   RegisterPinnings<Scheme, 128, 16, Reorder::kDouble>(log2_n);
-  for (int blocks : {0, 1}) {
-    const SearchLaunch launch{.blocks_per_multiprocessor = blocks};
-    Register<Scheme, SearchPolicy<128, 16, 1, Reorder::kLookups>>({log2_n, Pinning::kNone, launch});
-    Register<Scheme, SearchPolicy<256, 8, 1, Reorder::kDouble>>({log2_n, Pinning::kNone, launch});
-  }
+  Register<Scheme, SearchPolicy<128, 16, 1, Reorder::kLookups>>({log2_n});
+  Register<Scheme, SearchPolicy<256, 1>>({log2_n});
   Register<Scheme, SearchPolicy<256, 2>>({log2_n});
   Register<Scheme, SearchPolicy<256, 4>>({log2_n});
-  constexpr int kBits = 8 * sizeof(typename Scheme::KeyType);
-  const SearchLaunch by_12_bits{.sort_begin_bit = kBits - 12, .sort_end_bit = kBits};
-  Register<Scheme, SearchPolicy<128, 16, 1, Reorder::kDouble>>(
-      {log2_n, Pinning::kNone, by_12_bits});
-  Register<Scheme, SearchPolicy<128, 16, 4, Reorder::kDouble>>(
-      {log2_n, Pinning::kNone, by_12_bits});
-  Register<Scheme, SearchPolicy<256, 16, 2, Reorder::kDouble>>(
-      {log2_n, Pinning::kNone, by_12_bits});
 }
 
 template <typename Scheme>
@@ -179,19 +146,17 @@ void RegisterInFlight(int log2_n) {
 
 // Lanes of a group: the paper's one a key, ours one for 16 bytes, and others.
 void RegisterLanes(int log2_n) {
-  RegisterInFlight<PivotScheme<uint32_t, 9, kAoS, 1, 0>>(log2_n);
   RegisterInFlight<PivotScheme<uint32_t, 9, kAoS, 2, 0>>(log2_n);
   RegisterInFlight<PivotScheme<uint32_t, 9, kAoS, 4, 0>>(log2_n);
   RegisterInFlight<PivotScheme<uint32_t, 9, kAoS, 8, 0>>(log2_n);
-  RegisterInFlight<PivotScheme<uint32_t, 17, kAoS, 1, 0>>(log2_n);
+  RegisterInFlight<PivotScheme<uint32_t, 17, kAoS, 2, 0>>(log2_n);
   RegisterInFlight<PivotScheme<uint32_t, 17, kAoS, 4, 0>>(log2_n);
-  RegisterInFlight<PivotScheme<uint32_t, 17, kAoS, 8, 0>>(log2_n);
-  RegisterInFlight<PivotScheme<uint32_t, 17, kSoA, 4, 0>>(log2_n);
-  RegisterInFlight<EytzingerScheme<uint32_t, 9, kAoS, 2>>(log2_n);
+  RegisterInFlight<PivotScheme<uint32_t, 17, kAoS, 16, 0>>(log2_n);
+  RegisterInFlight<PivotScheme<uint64_t, 9, kAoS, 4, 0>>(log2_n);
+  RegisterInFlight<PivotScheme<uint64_t, 9, kSoA, 4, 0>>(log2_n);
+  RegisterInFlight<PivotScheme<uint64_t, 17, kAoS, 4, 0>>(log2_n);
   RegisterInFlight<EytzingerScheme<uint32_t, 9, kAoS, 4>>(log2_n);
-  RegisterInFlight<EytzingerScheme<uint32_t, 9, kAoS, 8>>(log2_n);
-  RegisterInFlight<EytzingerScheme<uint32_t, 17, kSoA, 4>>(log2_n);
-  RegisterInFlight<EytzingerScheme<uint32_t, 17, kAoS, 8>>(log2_n);
+  RegisterInFlight<EytzingerScheme<uint32_t, 17, kAoS, 4>>(log2_n);
 }
 
 // Figures 16, 17(b) and 18(b): fan-outs, layouts and levels, with the product's policies.
@@ -216,7 +181,7 @@ void RegisterProduct(int log2_n) {
 }
 
 const RegisterInMain registered([] {
-  for (int log2_n : {16, 20, 24, 28}) {
+  for (int log2_n : {16, 18, 20, 22, 24, 26, 28}) {
     RegisterOptimisations<SortedArrayScheme<uint32_t, kSoA>>(log2_n);
     RegisterOptimisations<EytzingerScheme<uint32_t, 2, kSoA, 1>>(log2_n);
     RegisterOptimisations<PivotScheme<uint32_t, 2, kAoS, 1, 4>>(log2_n);

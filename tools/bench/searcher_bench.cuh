@@ -29,23 +29,19 @@ inline constexpr size_t kPinnedBytes = size_t{96} << 10;
 struct SearcherSetting {
   int log2_n;
   gpu::Pinning pinning = gpu::Pinning::kNone;
-  gpu::SearchLaunch launch = {};
+  gpu::SearchSchedule schedule = {};
 };
 
 template <typename Policy>
 std::string PolicyName(const SearcherSetting& setting) {
   std::string name = absl::StrFormat("%dx%d", Policy::kThreads, Policy::kQueries);
   if (Policy::kInFlight > 1) absl::StrAppendFormat(&name, ",%d_at_once", Policy::kInFlight);
-  name += setting.launch.blocks_per_multiprocessor > 0 ? ",static" : ",dynamic";
+  name += setting.schedule.blocks_per_multiprocessor > 0 ? ",static" : ",dynamic";
   if (setting.pinning != gpu::Pinning::kNone) {
     name += setting.pinning == gpu::Pinning::kSteps ? ",steps" : ",full";
   }
   if (Policy::kReorder != gpu::Reorder::kNone) {
     name += Policy::kReorder == gpu::Reorder::kLookups ? ",lookups" : ",double";
-    if (setting.launch.sort_end_bit != 0) {
-      absl::StrAppendFormat(&name, ",%d_bits",
-                            setting.launch.sort_end_bit - setting.launch.sort_begin_bit);
-    }
   }
   return name;
 }
@@ -69,7 +65,7 @@ absl::Status SearcherLookup(benchmark::State& state, cudaStream_t stream,
   const absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
     return gpu::SearchBatch<Policy>(
         searcher, (*entries)->size(), DeviceIndex::PointQuery::kFindFirst,
-        AsDeviceKeys(q.keys.data(), q.size()), results->data(), stream, setting.launch);
+        AsDeviceKeys(q.keys.data(), q.size()), results->data(), stream, setting.schedule);
   });
   if (!seconds.ok()) return seconds.status();
   const uint64_t bytes = gpu::EntryArray<Key>::BytesOf((*entries)->size()) + scheme.bytes();
