@@ -67,9 +67,11 @@ class PackedIndex : public DeviceIndex {
   DeviceBuffer<Leaf> leaves_;
   std::optional<RankBitmap<Key>> bitmap_;   // this
   std::optional<KaryDirectory<Key>> tree_;  // or this
-  DeviceBuffer<uint32_t> samples_;          // SampleLeaves; where keys do not repeat
-  DeviceBuffer<Position> first_entry_;      // DistinctKeys, where keys repeat
-  DeviceBuffer<RowId> row_ids_;             // likewise
+  DeviceBuffer<Position> first_entry_;  // DistinctKeys, where keys repeat
+  // Where rows of ranges come from: a column of all, or the leaves themselves.
+  DeviceBuffer<RowId> row_ids_;
+  DeviceBuffer<uint32_t> samples_;  // SampleLeaves
+  bool row_column_ = false;         // PackedIndexOptions
 };
 
 template <typename Key>
