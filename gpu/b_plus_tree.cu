@@ -27,6 +27,9 @@ absl::Status CheckMostEntries(size_t entries, size_t more) {
       "%d and %d entries, more than the %d that an index takes", entries, more, kMaxEntries));
 }
 
+// Entries that are inserted one by one rather than together.
+constexpr size_t kMostOneByOne = 64;
+
 // Pages over the first `size` entries of a run, when they are done.
 template <typename Key>
 absl::StatusOr<BPlusTreePages<Key>> CreateAndWait(const DeviceRun<Key>& run, size_t size,
@@ -101,11 +104,14 @@ absl::StatusOr<size_t> BPlusTree<Key>::Insert(const Key* keys, const RowId* row_
   if (absl::Status s = CheckMostEntries(this->size(), size); !s.ok()) return s;
   if (size == 0) return 0;
   if (absl::Status s = MakeRoom(&pages_, size, stream); !s.ok()) return s;
-  absl::StatusOr<LeafCount> count = LeafCount::Prepare(*pages_.links, stream);
-  if (!count.ok()) return count.status();
-  if (absl::Status s = InsertOneByOne(&pages_, keys, row_ids, size, stream); !s.ok()) return s;
-  if (absl::Status s = count->Run(*pages_.links, options_.order, stream); !s.ok()) return s;
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  if (size <= kMostOneByOne) {
+    absl::Status s = InsertOneByOne(&pages_, keys, row_ids, size, stream);
+    if (!s.ok()) return s;
+  } else {
+    const absl::StatusOr<DeviceRun<Key>> added = SortToRun(keys, row_ids, size, stream);
+    if (!added.ok()) return added.status();
+    if (absl::Status s = InsertTogether(&pages_, *added, stream); !s.ok()) return s;
+  }
   const size_t inserted = pages_.entries() - this->size();
   SetSize(pages_.entries());
   return inserted;

@@ -240,6 +240,8 @@ template <typename Key>
 absl::Status InsertOneByOne(BPlusTreePages<Key>* pages, const Key* keys, const RowId* row_ids,
                             size_t size, cudaStream_t stream) {
   BPlusTreeLinks& links = *pages->links;
+  absl::StatusOr<LeafCount> count = LeafCount::Prepare(links, stream);
+  if (!count.ok()) return count.status();
   absl::StatusOr<DeviceBuffer<BPlusTreeShape>> shape =
       DeviceBuffer<BPlusTreeShape>::Allocate(1, stream);
   if (!shape.ok()) return shape.status();
@@ -254,6 +256,10 @@ absl::Status InsertOneByOne(BPlusTreePages<Key>* pages, const Key* keys, const R
   CAIRN_RETURN_IF_LAUNCH_FAILED("InsertEach");
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&links.shape, shape->data(), sizeof(BPlusTreeShape),
                                              cudaMemcpyDeviceToHost, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  const int order = pages->layout.order();
+  if (absl::Status s = count->ListLeaves(links, order, stream); !s.ok()) return s;
+  if (absl::Status s = count->SetPositions(links, order, stream); !s.ok()) return s;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   return absl::OkStatus();
 }

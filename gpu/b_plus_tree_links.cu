@@ -79,9 +79,9 @@ __global__ void ListChildren(const uint32_t* page, const uint32_t* sums, uint32_
   });
 }
 
-__global__ void SetPositions(const uint32_t* leaf_at, const uint32_t* sums, uint32_t leaves,
-                             const uint32_t* leaf_sizes, int order_bits, Position* first_positions,
-                             uint32_t* ordinal_at) {
+__global__ void SetLeafPositions(const uint32_t* leaf_at, const uint32_t* sums, uint32_t leaves,
+                                 const uint32_t* leaf_sizes, int order_bits,
+                                 Position* first_positions, uint32_t* ordinal_at) {
   ForEachIndex(leaves, [=](size_t i) {
     const uint32_t leaf = leaf_at[i];
     first_positions[leaf] = sums[i];
@@ -97,15 +97,6 @@ struct ListedSize {
 
   __host__ __device__ uint32_t operator()(uint32_t i) const { return sizes[page[i]] + more; }
 };
-
-absl::Status SumSizes(const ListedSize& size, uint32_t pages, uint32_t* sums,
-                      const DeviceBuffer<char>& scratch, cudaStream_t stream) {
-  const auto sizes = thrust::make_transform_iterator(thrust::make_counting_iterator(0u), size);
-  size_t bytes = scratch.bytes();
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cub::DeviceScan::ExclusiveSum(scratch.data(), bytes, sizes, sums, pages, stream));
-  return absl::OkStatus();
-}
 
 absl::StatusOr<size_t> SumScratchBytes(uint32_t most) {
   size_t bytes = 0;
@@ -150,9 +141,16 @@ BPlusTreeShape ShapeOf(const BPlusTreeLayout& layout) {
 struct Room {
   uint64_t inner, leaves;
 
-  Room(const BPlusTreeShape& shape, int order, size_t inserts)
-      : inner(shape.inner_pages + BPlusTreeLayout::SpareInnerPages(order, shape.pages, inserts)),
-        leaves(shape.pages[0] + uint64_t{inserts}) {}
+  // For inserts one by one, or together: then inner pages are created anew.
+  Room(const BPlusTreeShape& shape, const BPlusTreeLayout& layout, size_t inserts)
+      : inner(shape.inner_pages +
+              BPlusTreeLayout::SpareInnerPages(layout.order(), shape.pages, inserts)),
+        leaves(shape.pages[0] + uint64_t{inserts}) {
+    const auto most_leaves = static_cast<uint32_t>(std::min<uint64_t>(leaves, kMaxEntries));
+    const auto anew =
+        BPlusTreeLayout::AboveLeaves(most_leaves, layout.order(), layout.fill()).inner_pages();
+    inner = std::max<uint64_t>(inner, anew);
+  }
   // A sixteenth more, so that many inserts do not copy the tree as often.
   uint64_t inner_to_allocate() const { return inner + inner / 16; }
   uint64_t leaves_to_allocate() const { return leaves + leaves / 16; }
@@ -238,7 +236,8 @@ void BPlusTreeLinks::SetStream(cudaStream_t stream) {
 template <typename Key>
 absl::Status MakeRoom(BPlusTreePages<Key>* pages, size_t inserts, cudaStream_t stream) {
   const int order = pages->layout.order();
-  const Room room(pages->links ? pages->links->shape : ShapeOf(pages->layout), order, inserts);
+  const Room room(pages->links ? pages->links->shape : ShapeOf(pages->layout), pages->layout,
+                  inserts);
   if (pages->links && room.inner <= pages->links->inner_room &&
       room.leaves <= pages->links->leaf_room) {
     return absl::OkStatus();
@@ -280,8 +279,18 @@ absl::StatusOr<LeafCount> LeafCount::Prepare(const BPlusTreeLinks& links, cudaSt
   return count;
 }
 
-// From the root down, each level's pages in key order give those of the next.
-absl::Status LeafCount::Run(const BPlusTreeLinks& links, int order, cudaStream_t stream) {
+absl::Status LeafCount::Sum(const uint32_t* list, const uint32_t* sizes, uint32_t more,
+                            uint32_t pages, cudaStream_t stream) {
+  const auto listed = thrust::make_transform_iterator(thrust::make_counting_iterator(0u),
+                                                      ListedSize{list, sizes, more});
+  size_t bytes = scratch_.bytes();
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cub::DeviceScan::ExclusiveSum(scratch_.data(), bytes, listed, sums_.data(), pages, stream));
+  return absl::OkStatus();
+}
+
+// Each level's pages in key order give those of the next.
+absl::Status LeafCount::ListLeaves(const BPlusTreeLinks& links, int order, cudaStream_t stream) {
   const BPlusTreeShape& shape = links.shape;
   const uint32_t* level_pages = pages_[0].data();
   uint32_t* const root = shape.levels == 1 ? links.leaf_at.data() : pages_[0].data();
@@ -292,9 +301,9 @@ absl::Status LeafCount::Run(const BPlusTreeLinks& links, int order, cudaStream_t
     uint32_t* const below = level == 1                        ? links.leaf_at.data()
                             : level_pages == pages_[0].data() ? pages_[1].data()
                                                               : pages_[0].data();
-    absl::Status s =
-        SumSizes({level_pages, links.inner_sizes.data(), 1}, pages, sums_.data(), scratch_, stream);
-    if (!s.ok()) return s;
+    if (absl::Status s = Sum(level_pages, links.inner_sizes.data(), 1, pages, stream); !s.ok()) {
+      return s;
+    }
     const size_t items = size_t{pages} * static_cast<size_t>(order + 1);
     ListChildren<<<SimpleBlocks(items), kSimpleThreads, 0, stream>>>(
         level_pages, sums_.data(), pages, links.children.data(), links.inner_sizes.data(), order,
@@ -302,15 +311,18 @@ absl::Status LeafCount::Run(const BPlusTreeLinks& links, int order, cudaStream_t
     CAIRN_RETURN_IF_LAUNCH_FAILED("ListChildren");
     level_pages = below;
   }
-  const uint32_t leaves = shape.pages[0];
-  absl::Status s = SumSizes({links.leaf_at.data(), links.leaf_sizes.data(), 0}, leaves,
-                            sums_.data(), scratch_, stream);
+  return absl::OkStatus();
+}
+
+absl::Status LeafCount::SetPositions(const BPlusTreeLinks& links, int order, cudaStream_t stream) {
+  const uint32_t leaves = links.shape.pages[0];
+  absl::Status s = Sum(links.leaf_at.data(), links.leaf_sizes.data(), 0, leaves, stream);
   if (!s.ok()) return s;
-  SetPositions<<<SimpleBlocks(leaves), kSimpleThreads, 0, stream>>>(
+  SetLeafPositions<<<SimpleBlocks(leaves), kSimpleThreads, 0, stream>>>(
       links.leaf_at.data(), sums_.data(), leaves, links.leaf_sizes.data(),
       std::countr_zero(static_cast<unsigned>(order)), links.first_positions.data(),
       links.ordinal_at.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("SetPositions");
+  CAIRN_RETURN_IF_LAUNCH_FAILED("SetLeafPositions");
   return absl::OkStatus();
 }
 

@@ -92,13 +92,20 @@ absl::StatusOr<DeviceRun<Key>> ExtractRun(const BPlusTreePages<Key>& pages, cuda
 template <typename Key>
 absl::Status MakeRoom(BPlusTreePages<Key>* pages, size_t inserts, cudaStream_t stream);
 
-// Counts the leaves of linked pages anew: first_positions, leaf_at and ordinal_at follow from
-// children and sizes. Scratch is allocated before, so that Run does not fail for want of memory.
+// Counts the leaves of linked pages anew. Scratch is allocated before, for all that there is room
+// for, so that the rest does not fail for want of memory; all is enqueued on one stream.
 class LeafCount {
  public:
   static absl::StatusOr<LeafCount> Prepare(const BPlusTreeLinks& links, cudaStream_t stream);
-  // Enqueued on `stream`.
-  absl::Status Run(const BPlusTreeLinks& links, int order, cudaStream_t stream);
+
+  // leaf_at, from the root down.
+  absl::Status ListLeaves(const BPlusTreeLinks& links, int order, cudaStream_t stream);
+  // first_positions and ordinal_at, from leaf_at and sizes.
+  absl::Status SetPositions(const BPlusTreeLinks& links, int order, cudaStream_t stream);
+  // Sums over the first pages of a list: sums()[i] = sizes[p] + more for all p = list[j], j < i.
+  absl::Status Sum(const uint32_t* list, const uint32_t* sizes, uint32_t more, uint32_t pages,
+                   cudaStream_t stream);
+  const uint32_t* sums() const { return sums_.data(); }
 
  private:
   DeviceBuffer<uint32_t> pages_[2];  // of a level, in key order

@@ -7,27 +7,38 @@
 // SearchPages, to be instantiated for one type of key a file.
 namespace cairn::gpu {
 
-// Lanes of a group: one a vector of 16 bytes, but no more than four, since every lane repeats what
-// the group does once. Of 2^26 hits among 2^28 u32 keys, order 16, two lanes answer 11.8 G/s, four
-// 19.2; order 32, four lanes 13.8, eight 11.7; order 64, four 10.5, eight 10.8, sixteen 7.0.
+// Lanes of a group by a page's keys in bytes: one for each vector of 16 bytes, but no more than
+// four, since every lane repeats what the group does once, until there are too many vectors for a
+// lane's registers. 2^26 hits, u32, n = 2^28: order 16, two lanes 11.8 G/s, four 19.2; order 32,
+// four lanes 13.8, eight 11.7; order 64, four 10.5, eight 10.8, sixteen 7.0. u64, n = 2^26: order
+// 8, two lanes 13.2, four 14.4; order 16, two 8.0, four 13.6, eight 12.3; order 64, four 5.0,
+// eight 6.8.
 template <typename Key, int kOrder>
-inline constexpr int kCombinedLanes = kOrder * sizeof(Key) / 16 < 4 ? kOrder * sizeof(Key) / 16 : 4;
+inline constexpr int kCombinedLanes = kOrder * sizeof(Key) >= 512  ? 8
+                                      : kOrder * sizeof(Key) >= 64 ? 4
+                                                                   : kOrder * sizeof(Key) / 16;
 
-// The frame's parameters.
-template <typename Key, int kOrder>
+// The frame's parameters; small blocks where large ones would leave multiprocessors without work.
 using CombinedPolicy = SearchPolicy<256, 2>;
+using SmallBatchPolicy = SearchPolicy<64, 1>;
+inline constexpr size_t kSmallBatch = size_t{1} << 17;
 using BinaryPolicy = SearchPolicy<256, 1>;
 using MultiplePolicy = SearchPolicy<128, 1>;
 
-inline LeafAnswer AnswerOf(DeviceIndex::PointQuery query) {
-  switch (query) {
-    case DeviceIndex::PointQuery::kFindFirst:
-      return LeafAnswer::kRow;
-    case DeviceIndex::PointQuery::kContains:
-      return LeafAnswer::kEquals;
-    default:
-      return LeafAnswer::kPlace;
+// How many levels of inner pages, from 1 on, take too much of the first-level cache of Hopper's
+// multiprocessors, which is of 256 KiB.
+template <typename Key>
+int DeepLevels(const BPlusTreePages<Key>& pages) {
+  constexpr size_t kMostBytes = size_t{160} << 10;
+  const size_t page_bytes = static_cast<size_t>(pages.layout.order()) * sizeof(Key);
+  int level = pages.links ? pages.links->shape.levels : pages.layout.levels();
+  while (level > 1) {
+    const uint32_t count =
+        pages.links ? pages.links->shape.pages[level - 1] : pages.layout.level(level - 1).pages();
+    if (count * page_bytes > kMostBytes) break;
+    --level;
   }
+  return level - 1;
 }
 
 template <typename Key>
@@ -37,23 +48,26 @@ absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod metho
   if (method == BPlusTreeMethod::kBrute) {
     return SearchAllLeaves(pages, query, keys, results, stream);
   }
+  const int deep_levels = DeepLevels(pages);
   return VisitPages(pages, [&](const auto& view) {
     using Pages = std::decay_t<decltype(view)>;
-    const BPlusTreeAnswers<Key, Pages> answers{view, AnswerOf(query)};
+    const BPlusTreeSearcher<Key, Pages> base{view, query == DeviceIndex::PointQuery::kFindFirst};
     const auto search = [&]<typename Policy>(const auto& searcher) {
       return SearchBatch<Policy>(searcher, pages.entries(), query, keys, results, stream);
     };
     const auto combined = [&]<int kOrder>() {
       using Searcher = BPlusTreeCombinedSearcher<Key, Pages, kOrder, kCombinedLanes<Key, kOrder>>;
-      return search.template operator()<CombinedPolicy<Key, kOrder>>(Searcher{answers});
+      if (keys.size() <= kSmallBatch) {
+        return search.template operator()<SmallBatchPolicy>(Searcher{base, deep_levels});
+      }
+      return search.template operator()<CombinedPolicy>(Searcher{base, deep_levels});
     };
     if (method == BPlusTreeMethod::kBinary) {
-      return search.template operator()<BinaryPolicy>(
-          BPlusTreeBinarySearcher<Key, Pages, 1>{answers});
+      return search.template operator()<BinaryPolicy>(BPlusTreeBinarySearcher<Key, Pages, 1>{base});
     }
     if (method == BPlusTreeMethod::kMultiple) {
       return search.template operator()<MultiplePolicy>(
-          BPlusTreeBinarySearcher<Key, Pages, 16>{answers});
+          BPlusTreeBinarySearcher<Key, Pages, 16>{base});
     }
     switch (pages.layout.order()) {
       case 8:

@@ -25,10 +25,16 @@ template <typename Key>
 absl::StatusOr<MergedRun<Key>> MergeRuns(DeviceRun<Key> old, DeviceRun<Key> added,
                                          Duplicates duplicates, cudaStream_t stream);
 
-// Puts entries one by one into pages that have room for them (MakeRoom), but does not count leaves
-// anew. Waits for the stream; the pages' shape is what it is afterwards.
+// Puts entries one by one into pages that have room for them (MakeRoom). The tree is unchanged on
+// ResourceExhausted. Waits for the stream.
 template <typename Key>
 absl::Status InsertOneByOne(BPlusTreePages<Key>* pages, const Key* keys, const RowId* row_ids,
                             size_t size, cudaStream_t stream);
+
+// Puts a sorted batch into pages that have room for it, all leaves at once, and creates inner pages
+// anew. The tree is unchanged on ResourceExhausted. Waits for the stream.
+template <typename Key>
+absl::Status InsertTogether(BPlusTreePages<Key>* pages, const DeviceRun<Key>& added,
+                            cudaStream_t stream);
 
 }  // namespace cairn::gpu

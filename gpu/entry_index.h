@@ -26,6 +26,9 @@ constexpr const char* LayoutOption(EntryLayout layout) {
 // What device structures have in common that keep a run's entries in run order.
 template <typename Key, EntryLayout kLayout>
 class EntryIndex : public DeviceIndex {
+ public:
+  bool writes_results_once() const override { return true; }  // one kernel of search_kernel.cuh
+
  protected:
   EntryIndex(EntryArray<Key> entries, size_t size, int device)
       : DeviceIndex(KindOf<Key>(), size, device), entries_(std::move(entries)) {}

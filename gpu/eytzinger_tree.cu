@@ -36,6 +36,7 @@ class EytzingerTree final : public DeviceIndex {
     return absl::StrFormat("gpu:eytzinger,k=%d%s", kFanOut, LayoutOption(kLayout));
   }
   uint64_t memory_bytes() const override { return entries_.bytes(); }
+  bool writes_results_once() const override { return true; }
 
  private:
   absl::Status Search(PointQuery query, DeviceKeys keys, void* results,

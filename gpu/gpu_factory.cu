@@ -40,6 +40,9 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   if (options.bits == 0 && bits != "auto") {
     return factory->Bad(absl::StrFormat("bits is auto, 16, 32, 48 or 64, not '%s'", bits));
   }
+  const absl::StatusOr<bool> rows = factory->TakeFlag("rows");
+  if (!rows.ok()) return rows.status();
+  options.row_column = *rows;
   return options;
 }
 

@@ -1,9 +1,7 @@
 #include "gpu/gpu_index.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "absl/strings/str_format.h"
+#include "gpu/bound_keys.h"
 #include "gpu/host_rows.h"
 #include "gpu/query_context.h"
 #include "index/batch_check.h"
@@ -27,66 +25,6 @@ HostColumn KeyColumnOf(const KeyBatch& keys) {
 
 constexpr auto NothingToFill = [](size_t, size_t, size_t, void*) {};
 
-// Ranges as lower bounds to search for: two keys each, first those of all beginnings, then those of
-// all ends. A bound on the other side of its key is the lower bound of the next key, exactly; one
-// that has no such key, or is open, is known without a search, and its place holds any key.
-template <typename Key>
-class BoundKeys {
- public:
-  explicit BoundKeys(const RangeBatch& ranges) : ranges_(ranges) {}
-
-  // Keys [first, first + count).
-  void Fill(size_t first, size_t count, void* to) const {
-    Key* keys = static_cast<Key*>(to);
-    const size_t size = ranges_.size();
-    for (size_t i = first; i < std::min(first + count, size); ++i) {
-      *keys++ = KeyAt(ranges_.lower, i) + Key{Behind(ranges_.lower_bound_of(i), kLower)};
-    }
-    for (size_t i = std::max(first, size); i < first + count; ++i) {
-      *keys++ =
-          KeyAt(ranges_.upper, i - size) + Key{Behind(ranges_.upper_bound_of(i - size), kUpper)};
-    }
-  }
-
-  // From the lower bounds of all keys to positions in a run of `entries`.
-  void Finish(const Position* bounds, size_t entries, absl::Span<Position> begin,
-              absl::Span<Position> end) const {
-    const Position last = static_cast<Position>(entries);
-    const size_t size = ranges_.size();
-    for (size_t i = 0; i < size; ++i) {
-      const Bound lower = ranges_.lower_bound_of(i), upper = ranges_.upper_bound_of(i);
-      const Position from = lower == Bound::kOpen                                   ? 0
-                            : Behind(lower, kLower) && IsGreatest(ranges_.lower, i) ? last
-                                                                                    : bounds[i];
-      const Position to = upper == Bound::kOpen ? last
-                          : Behind(upper, kUpper) && IsGreatest(ranges_.upper, i)
-                              ? last
-                              : bounds[size + i];
-      begin[i] = from;
-      end[i] = std::max(from, to);  // crossed ends hold nothing
-    }
-  }
-
- private:
-  enum End : uint8_t { kLower, kUpper };
-  // Whether a range begins, or ends, behind the entries of its key.
-  static bool Behind(Bound bound, End end) {
-    return bound == (end == kLower ? Bound::kExclusive : Bound::kInclusive);
-  }
-  static Key KeyAt(const KeyBatch& keys, size_t i) {
-    if constexpr (sizeof(Key) == sizeof(uint32_t)) {
-      return keys.u32()[i];
-    } else {
-      return keys.u64()[i];
-    }
-  }
-  static bool IsGreatest(const KeyBatch& keys, size_t i) {
-    return KeyAt(keys, i) == std::numeric_limits<Key>::max();
-  }
-
-  const RangeBatch& ranges_;
-};
-
 // One search for both ends of all ranges, by way of keys and positions of ours: for small batches,
 // where each kernel's launch counts, and for ranges with bounds of their own. `begin` and `end` may
 // be the halves of the context's positions.
@@ -108,7 +46,8 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
   };
   const HostColumn inputs[] = {{nullptr, sizeof(Key)}};
   const HostColumn outputs[] = {{*positions, sizeof(Position)}};
-  absl::Status status = RunHostBatch({bounds, inputs, outputs, fill, search}, policy, context);
+  absl::Status status = RunHostBatch(
+      {bounds, inputs, outputs, index.writes_results_once(), fill, search}, policy, context);
   if (status.ok()) keys.Finish(*positions, index.size(), begin, end);
   return status;
 }
@@ -131,9 +70,9 @@ absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch
                            stream);
   };
   const HostColumn outputs[] = {{begin.data(), sizeof(Position)}, {end.data(), sizeof(Position)}};
-  return RunHostBatch(
-      {batch.size(), absl::MakeConstSpan(inputs).first(distinct), outputs, NothingToFill, search},
-      policy, context);
+  return RunHostBatch({batch.size(), absl::MakeConstSpan(inputs).first(distinct), outputs, false,
+                       NothingToFill, search},
+                      policy, context);
 }
 
 }  // namespace
@@ -159,7 +98,9 @@ absl::Status GpuIndex::Points(PointSearch<Result> search, KeyBatch keys, absl::S
   };
   const HostColumn inputs[] = {KeyColumnOf(keys)};
   const HostColumn outputs[] = {{results.data(), sizeof(Result)}};
-  return RunHostBatch({keys.size(), inputs, outputs, NothingToFill, enqueue}, policy_, **context);
+  return RunHostBatch(
+      {keys.size(), inputs, outputs, index_->writes_results_once(), NothingToFill, enqueue},
+      policy_, **context);
 }
 
 absl::Status GpuIndex::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -51,15 +52,58 @@ void Fill(const HostBatch& batch, size_t input, size_t first, size_t count, void
              count * column.element_bytes);
 }
 
-// The kernel reads and writes pinned memory of the host.
-absl::Status RunZeroCopy(const HostBatch& batch, QueryContext& context) {
+// What results are before they arrive, in every byte. Few results look like it, and those that do
+// are told apart by the stream's being done.
+constexpr int kNotArrived = 0xFE;
+
+// Copies results that a kernel on `stream` writes to pinned memory, each as soon as it is there: it
+// is about 3 us sooner than the stream is seen to be done. Result is as large as an element.
+template <typename Result>
+absl::Status CopyArriving(const void* pinned, size_t size, cudaStream_t stream, void* results) {
+  constexpr size_t kBlock = 64 / sizeof(Result);
+  constexpr int kLooksBetweenQueries = 256;
+  Result missing;
+  std::memset(&missing, kNotArrived, sizeof missing);
+  const Result* const from = static_cast<const Result*>(pinned);
+  Result* const to = static_cast<Result*>(results);
+  for (size_t first = 0, looks = 0; first < size;) {
+    const size_t count = std::min(kBlock, size - first);
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // memory changes behind the compiler
+    bool arrived = true;
+    for (size_t i = 0; i < count; ++i) {
+      to[first + i] = from[first + i];
+      arrived &= to[first + i] != missing;
+    }
+    if (arrived) {
+      first += count;
+    } else if (++looks % kLooksBetweenQueries == 0) {
+      const cudaError_t done = cudaStreamQuery(stream);
+      if (done == cudaErrorNotReady) continue;
+      CAIRN_RETURN_IF_CUDA_FAILS(done);
+      std::memcpy(to, from, size * sizeof(Result));
+      return absl::OkStatus();
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The kernel reads and writes pinned memory of the host. Polled, it may be about to end when this
+// returns, but has read and written all that there is for it.
+absl::Status RunZeroCopy(const HostBatch& batch, bool polled, QueryContext& context) {
   const Layout layout(batch, batch.size);
   absl::StatusOr<char*> pinned = context.Pinned(layout.bytes());
   if (!pinned.ok()) return pinned.status();
   const std::array<void*, kMostColumns> columns = layout.Columns(*pinned);
   void* const* const out = columns.data() + batch.inputs.size();
   for (size_t i = 0; i < batch.inputs.size(); ++i) Fill(batch, i, 0, batch.size, columns[i]);
-  absl::Status status = batch.search(columns.data(), out, batch.size, context.stream(0));
+  const cudaStream_t stream = context.stream(0);
+  if (polled) std::memset(out[0], kNotArrived, batch.size * batch.outputs[0].element_bytes);
+  absl::Status status = batch.search(columns.data(), out, batch.size, stream);
+  if (status.ok() && polled) {
+    return batch.outputs[0].element_bytes == sizeof(uint32_t)
+               ? CopyArriving<uint32_t>(out[0], batch.size, stream, batch.outputs[0].data)
+               : CopyArriving<uint8_t>(out[0], batch.size, stream, batch.outputs[0].data);
+  }
   status.Update(context.Wait(0));
   if (!status.ok()) return status;
   for (size_t i = 0; i < batch.outputs.size(); ++i) {
@@ -87,7 +131,7 @@ class ChunkedRun {
         context_(context),
         staged_(Staged(batch)),
         any_staged_(std::find(staged_.begin(), staged_.end(), true) != staged_.end()),
-        chunk_(ChunkSize(batch.size, policy, any_staged_ ? policy.staged_chunk : policy.chunk)),
+        chunk_(ChunkSize(batch.size, policy)),
         layout_(batch, chunk_) {}
 
   absl::Status Run() {
@@ -99,10 +143,11 @@ class ChunkedRun {
 
  private:
   // Whole cache lines of any column.
-  static size_t ChunkSize(size_t queries, const HostBatchPolicy& policy, size_t most) {
+  size_t ChunkSize(size_t queries, const HostBatchPolicy& policy) const {
     constexpr size_t kMultiple = 64;
-    const size_t wanted = std::min(std::max(queries / policy.chunks, policy.most_zero_copy), most);
-    return (wanted + kMultiple - 1) / kMultiple * kMultiple;
+    const size_t most = any_staged_ ? policy.most_staged_chunk : policy.most_chunk;
+    const size_t chunk = std::min(std::max(queries / policy.chunks, policy.least_chunk), most);
+    return (std::min(chunk, queries) + kMultiple - 1) / kMultiple * kMultiple;
   }
 
   static std::array<bool, kMostColumns> Staged(const HostBatch& batch) {
@@ -206,13 +251,18 @@ absl::Status RunHostBatch(const HostBatch& batch, const HostBatchPolicy& policy,
                           QueryContext& context) {
   if (batch.size == 0) return absl::OkStatus();
   const OnDevice on_device(context.device());
-  if (batch.size <= policy.most_zero_copy) return RunZeroCopy(batch, context);
+  if (batch.size <= policy.most_zero_copy) {
+    const bool polled =
+        batch.written_once && batch.outputs.size() == 1 && batch.size <= policy.most_polled;
+    return RunZeroCopy(batch, polled, context);
+  }
   return ChunkedRun(batch, policy, context).Run();
 }
 
 void CopyOnHost(void* to, const void* from, size_t bytes) {
-  constexpr size_t kPartBytes = size_t{256} << 10;  // a smaller part is not worth waking a thread
-  const size_t parts = std::min<size_t>(bytes / kPartBytes, 8);
+  // On 16 cores, memory to memory: 256 KB in 28 us by one thread, in 9 by 16; 4 MB in 442 and 48.
+  constexpr size_t kLeastBytes = size_t{256} << 10, kParts = 16;
+  const size_t parts = bytes < kLeastBytes ? 1 : kParts;
   const auto copy = [&](size_t begin, size_t end) {
     std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
                 end - begin);

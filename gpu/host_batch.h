@@ -16,16 +16,18 @@ namespace cairn::gpu {
 struct HostBatchPolicy {
   // Up to so many queries the kernel reads keys and writes results in pinned memory of the host;
   // larger batches are copied in chunks, several under way at a time.
-  size_t most_zero_copy = size_t{1} << 16;
-  // The most queries of a chunk: straight from and to pinned memory of the caller, or by way of
-  // pinned memory of ours.
-  size_t chunk = size_t{1} << 20;
-  size_t staged_chunk = size_t{1} << 18;
-  // A chunk is about this part of its batch, but not smaller than most_zero_copy.
-  size_t chunks = 8;
+  size_t most_zero_copy = size_t{1} << 14;
+  // Up to so many the calling thread does not wait for the kernel's end, but for each result.
+  size_t most_polled = size_t{1} << 13;
+  // A chunk is about this part of its batch, within these bounds: for memory of the caller that is
+  // pinned, and for other, which goes by way of pinned memory of ours.
+  size_t chunks = 4;
+  size_t least_chunk = size_t{1} << 16;
+  size_t most_chunk = size_t{1} << 20;
+  size_t most_staged_chunk = size_t{1} << 20;
   // Up to so many rows of a scan are copied by the calling thread from the run, once their
   // positions are known; more by the device, in pieces of so many ranges and rows.
-  size_t most_rows_from_run = size_t{1} << 12;
+  size_t most_rows_from_run = size_t{1} << 20;
   size_t piece_ranges = size_t{1} << 18;
   size_t piece_rows = size_t{1} << 20;
 };
@@ -41,6 +43,8 @@ struct HostBatch {
   size_t size = 0;
   absl::Span<const HostColumn> inputs;   // one or two
   absl::Span<const HostColumn> outputs;  // likewise
+  // Whether each element of the outputs is written once (DeviceIndex::writes_results_once).
+  bool written_once = false;
   // Writes elements [first, first + count) of input i to `to`, where they are not simply what its
   // array holds; null data says so.
   absl::FunctionRef<void(size_t i, size_t first, size_t count, void* to)> fill;

@@ -39,7 +39,7 @@ struct KaryDirectoryView {
     for (int level = levels.layout.levels() - 1; level >= 0; --level) {
       Node nodes[kQueries];
 #pragma unroll
-      for (int q = 0; q < kQueries; ++q) nodes[q] = ReadNode(levels.nodes[level], leaves[q]);
+      for (int q = 0; q < kQueries; ++q) nodes[q] = ReadNode(levels.nodes[level] + leaves[q]);
       typename Node::Ranks ranks[kQueries];
 #pragma unroll
       for (int q = 0; q < kQueries; ++q) {
@@ -101,19 +101,9 @@ struct KaryDirectoryView {
     }
   }
 
-  // Reads each lane's node. Two lanes read both their nodes together, each its half of them, so
-  // that a sector is asked for once; whole warps call it.
-  __device__ static Node ReadNode(const Node* level, uint32_t node) {
-    const bool odd = threadIdx.x % 2 != 0;
-    const uint32_t others = __shfl_xor_sync(0xffffffffu, node, 1);
-    const uint4* halves = reinterpret_cast<const uint4*>(level) + (odd ? 1 : 0);
-    const uint4 evens = __ldg(halves + size_t{odd ? others : node} * 2);
-    const uint4 odds = __ldg(halves + size_t{odd ? node : others} * 2);
-    const uint4 own = odd ? odds : evens, give = odd ? evens : odds;
-    const uint4 got = {
-        __shfl_xor_sync(0xffffffffu, give.x, 1), __shfl_xor_sync(0xffffffffu, give.y, 1),
-        __shfl_xor_sync(0xffffffffu, give.z, 1), __shfl_xor_sync(0xffffffffu, give.w, 1)};
-    const uint4 a = odd ? got : own, b = odd ? own : got;
+  __device__ static Node ReadNode(const Node* node) {
+    const uint4* halves = reinterpret_cast<const uint4*>(node);
+    const uint4 a = __ldg(halves), b = __ldg(halves + 1);
     return Node{a.x, {a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
   }
 };

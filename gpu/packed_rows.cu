@@ -1,5 +1,7 @@
 #include "gpu/packed_rows.h"
 
+#include <algorithm>
+
 #include "gpu/cuda_status.h"
 #include "gpu/launch.h"
 #include "gpu/packed_leaf.cuh"
@@ -21,7 +23,9 @@ __global__ void WriteSamples(const Position* first, size_t primary, uint32_t* sa
   });
 }
 
-// Rows that a warp copies, of one range or of several.
+// Where queries have fewer rows than this on average, four lanes copy those of each; else a warp
+// copies so many rows, of one query or of several.
+constexpr uint64_t kShortRows = 32;
 constexpr uint64_t kWarpRows = 1024;
 constexpr int kCopyThreads = 128;
 
@@ -126,6 +130,79 @@ __global__ void __launch_bounds__(kCopyThreads) CopyRowsKernel(RowCopy copy) {
   }
 }
 
+// The primary leaf that `position` is in; by four lanes, a query for each four of a warp. Those
+// that are not `active` get any leaf.
+template <int kBits>
+__device__ inline uint32_t LeafOfQuad(const RowCopy& copy, Position position, bool active,
+                                      int lane) {
+  uint32_t leaf = active ? copy.samples[position / kLeafSample] : 0;
+  const uint32_t last = active ? copy.samples[position / kLeafSample + 1] : 0;
+  while (true) {
+    const uint32_t mine = leaf + 1 + static_cast<uint32_t>(lane % 4);
+    const bool before =
+        active && mine <= last && PositionOfLeaf<kBits>(copy.leaves + mine) <= position;
+    const uint32_t quad = __ballot_sync(kAllLanes, before) >> (lane & ~3) & 15;
+    leaf += __popc(quad);
+    active = active && quad == 15;
+    if (!__any_sync(kAllLanes, active)) return leaf;
+  }
+}
+
+template <int kBits>
+__global__ void __launch_bounds__(kCopyThreads) CopyShortRowsKernel(RowCopy copy) {
+  using Quad = LeafQuad<kBits>;
+  const int lane = static_cast<int>(threadIdx.x % 32), part = lane % 4;
+  const size_t stride = size_t{gridDim.x} * kCopyThreads / 4;
+  const size_t end = (copy.queries + 7) / 8 * 8;  // whole warps
+  for (size_t query = (size_t{blockIdx.x} * kCopyThreads + threadIdx.x) / 4; query < end;
+       query += stride) {
+    const uint64_t from = query < copy.queries ? copy.offsets[query] : 0;
+    const uint64_t rows = query < copy.queries ? copy.offsets[query + 1] - from : 0;
+    const Position first = rows == 0 ? 0 : copy.begin[query];
+    uint32_t leaf = LeafOfQuad<kBits>(copy, first, rows != 0, lane);
+    // The rows are copied leaf after leaf, and those of a leaf along its chain.
+    uint64_t copied = 0;
+    uint32_t next = leaf;
+    while (__any_sync(kAllLanes, copied < rows)) {
+      Quad words;
+      words.Load(copy.leaves + next, part);
+      const bool linked = words.HasLink(part);
+      const uint32_t link = words.Link();
+      const Position begin = words.PositionInAll();
+      uint32_t entries = 0;
+      words.ForEachRow(part, linked, [&](int slot, RowId row_id) {
+        ++entries;
+        const Position position = begin + static_cast<Position>(slot);
+        if (position < first || position - first >= rows) return;
+        const uint64_t i = position - first;
+        copy.row_ids[from + (copy.descending ? rows - 1 - i : i)] = row_id;
+      });
+      entries += __shfl_xor_sync(kAllLanes, entries, 1);
+      entries += __shfl_xor_sync(kAllLanes, entries, 2);
+      if (copied < rows) {
+        copied = begin + entries > first ? begin + entries - first : 0;
+        if (!linked) ++leaf;
+        next = linked ? link : leaf;
+        if (copied >= rows) next = leaf = 0;  // any leaf there is
+      }
+    }
+  }
+}
+
+template <int kBits>
+void LaunchCopyRows(const RowCopy& copy, cudaStream_t stream) {
+  if (copy.rows < kShortRows * copy.queries) {
+    constexpr size_t kPerBlock = kCopyThreads / 4, kMostBlocks = size_t{1} << 20;
+    const size_t blocks = (copy.queries + kPerBlock - 1) / kPerBlock;
+    CopyShortRowsKernel<kBits>
+        <<<static_cast<unsigned>(std::min(blocks, kMostBlocks)), kCopyThreads, 0, stream>>>(copy);
+    return;
+  }
+  const uint64_t warps = (copy.rows + kWarpRows - 1) / kWarpRows;
+  const auto blocks = static_cast<unsigned>((warps * 32 + kCopyThreads - 1) / kCopyThreads);
+  CopyRowsKernel<kBits><<<blocks, kCopyThreads, 0, stream>>>(copy);
+}
+
 }  // namespace
 
 absl::StatusOr<DeviceBuffer<uint32_t>> SampleLeaves(const LeafCut& cut, size_t size,
@@ -144,20 +221,18 @@ absl::Status CopyRowsFromLeaves(const PackedView& view, const uint32_t* samples,
                                 uint64_t rows, Order order, RowId* row_ids, cudaStream_t stream) {
   const RowCopy copy = {
       view.leaves, samples, begin, offsets, queries, rows, order == Order::kDescending, row_ids};
-  const uint64_t warps = (rows + kWarpRows - 1) / kWarpRows;
-  const auto blocks = static_cast<unsigned>((warps * 32 + kCopyThreads - 1) / kCopyThreads);
   switch (view.bits) {
     case 16:
-      CopyRowsKernel<16><<<blocks, kCopyThreads, 0, stream>>>(copy);
+      LaunchCopyRows<16>(copy, stream);
       break;
     case 32:
-      CopyRowsKernel<32><<<blocks, kCopyThreads, 0, stream>>>(copy);
+      LaunchCopyRows<32>(copy, stream);
       break;
     case 48:
-      CopyRowsKernel<48><<<blocks, kCopyThreads, 0, stream>>>(copy);
+      LaunchCopyRows<48>(copy, stream);
       break;
     default:
-      CopyRowsKernel<64><<<blocks, kCopyThreads, 0, stream>>>(copy);
+      LaunchCopyRows<64>(copy, stream);
   }
   CAIRN_RETURN_IF_LAUNCH_FAILED("CopyRowsKernel");
   return absl::OkStatus();

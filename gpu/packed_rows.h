@@ -17,8 +17,9 @@
 
 namespace cairn::gpu {
 
-// Positions for each of which the leaf is known that holds it.
-inline constexpr size_t kLeafSample = 128;
+// The leaf is known of every so manieth position: the fewer, the fewer leaves are looked at before
+// the right one, at 4 bytes each.
+inline constexpr size_t kLeafSample = 32;
 
 // samples[i] is the primary leaf whose keys position i * kLeafSample is among; the last element is
 // the last leaf.

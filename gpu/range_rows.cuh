@@ -24,12 +24,12 @@ namespace range_rows {
 // copies at a time: kGroups groups of four rows for each lane, so that reads and writes are of 16
 // bytes and several are in flight.
 inline constexpr int kThreads = 256;
-inline constexpr int kBlocksAtOnce = 5;     // on a multiprocessor
+inline constexpr int kBlocksAtOnce = 8;     // on a multiprocessor
 inline constexpr int kRangesAtOnce = 1024;  // of a tile, whose bounds are in shared memory
-inline constexpr int kGroups = 4;
+inline constexpr int kGroups = 2;
 inline constexpr int kGroupRows = 4;
 inline constexpr int kUnitRows = 32 * kGroups * kGroupRows;
-inline constexpr uint64_t kMostTileItems = 16384;
+inline constexpr uint64_t kMostTileItems = 8192;
 inline constexpr uint64_t kLeastTileItems = 2048;
 inline constexpr uint64_t kTilesWanted = 1024;  // enough to fill a large device
 inline constexpr unsigned kWholeWarp = 0xffffffff;

@@ -14,9 +14,9 @@ class BPlusTreeLevel {
  public:
   constexpr BPlusTreeLevel() = default;
   // `items` items, in pages of `fill`; at most `capacity` fit a page, and all pages of several must
-  // hold `least`. Requires 2 <= least <= fill <= capacity and capacity + 1 >= 2 * least.
+  // hold `least`. Requires 1 <= least <= fill <= capacity and capacity + 1 >= 2 * least.
   constexpr BPlusTreeLevel(uint32_t items, uint32_t fill, uint32_t least, uint32_t capacity)
-      : items_(items), fill_(fill), reciprocal_(static_cast<uint32_t>((uint64_t{1} << 32) / fill)) {
+      : items_(items), fill_(fill), reciprocal_(UINT32_MAX / fill) {
     const uint32_t full = items / fill, rest = items % fill;
     pages_ = full + (rest > 0 ? 1 : 0);
     if (pages_ == 0) pages_ = 1;
@@ -52,7 +52,7 @@ class BPlusTreeLevel {
  private:
   uint32_t items_ = 0;
   uint32_t fill_ = 1;
-  uint32_t reciprocal_ = 0;  // 2^32 / fill, rounded down
+  uint32_t reciprocal_ = 0;  // 2^32 / fill, less 1 at most
   uint32_t pages_ = 1;
   uint32_t last_first_ = 0;  // of the last page
 };
@@ -81,18 +81,15 @@ class BPlusTreeLayout {
 
   // The tree over `entries` entries, at most kMaxEntries, of order `order` (IsOrder), with `fill`
   // keys a page, from order / 2 to order.
-  constexpr BPlusTreeLayout(uint64_t entries, int order, int fill) : order_(order), fill_(fill) {
-    const auto p = static_cast<uint32_t>(order), f = static_cast<uint32_t>(fill);
-    level_[0] = BPlusTreeLevel(static_cast<uint32_t>(entries), f, p / 2, p);
-    levels_ = 1;
-    while (level_[levels_ - 1].pages() > 1) {
-      level_[levels_] = BPlusTreeLevel(level_[levels_ - 1].pages(), f + 1, p / 2 + 1, p + 1);
-      ++levels_;
-    }
-    for (int level = levels_ - 1; level > 0; --level) {
-      first_page_[level] = inner_pages_;
-      inner_pages_ += level_[level].pages();
-    }
+  constexpr BPlusTreeLayout(uint64_t entries, int order, int fill)
+      : BPlusTreeLayout(
+            BPlusTreeLevel(static_cast<uint32_t>(entries), static_cast<uint32_t>(fill),
+                           static_cast<uint32_t>(order) / 2, static_cast<uint32_t>(order)),
+            order, fill) {}
+  // The inner pages above leaves of any sizes, with leaves in the place of entries: a
+  // SeparatorEntry then is the number of a leaf.
+  static constexpr BPlusTreeLayout AboveLeaves(uint32_t leaves, int order, int fill) {
+    return {BPlusTreeLevel(leaves, 1, 1, 1), order, fill};
   }
   constexpr BPlusTreeLayout() : BPlusTreeLayout(0, 16, 16) {}
 
@@ -145,6 +142,21 @@ class BPlusTreeLayout {
   }
 
  private:
+  constexpr BPlusTreeLayout(BPlusTreeLevel leaves, int order, int fill)
+      : order_(order), fill_(fill) {
+    const auto p = static_cast<uint32_t>(order), f = static_cast<uint32_t>(fill);
+    level_[0] = leaves;
+    levels_ = 1;
+    while (level_[levels_ - 1].pages() > 1) {
+      level_[levels_] = BPlusTreeLevel(level_[levels_ - 1].pages(), f + 1, p / 2 + 1, p + 1);
+      ++levels_;
+    }
+    for (int level = levels_ - 1; level > 0; --level) {
+      first_page_[level] = inner_pages_;
+      inner_pages_ += level_[level].pages();
+    }
+  }
+
   int order_;
   int fill_;
   int levels_ = 0;

@@ -90,6 +90,9 @@ class DeviceIndex {
   virtual std::string description() const = 0;
   // Bytes of device memory, all told.
   virtual uint64_t memory_bytes() const = 0;
+  // Whether a point query's result is written once and never again, so that whoever sees it in
+  // memory that the host shares need not wait for the stream.
+  virtual bool writes_results_once() const { return false; }
 
   // positions[i] = the number of entries whose key is less than (UpperBound: at most) keys[i].
   absl::Status LowerBound(DeviceKeys keys, Position* positions, DeviceStream stream) const;

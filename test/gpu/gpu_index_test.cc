@@ -20,8 +20,10 @@ namespace {
 HostBatchPolicy TinyPolicy() {
   HostBatchPolicy policy;
   policy.most_zero_copy = 64;
-  policy.chunk = 256;
-  policy.staged_chunk = 128;
+  policy.most_polled = 20;
+  policy.least_chunk = 64;
+  policy.most_chunk = 256;
+  policy.most_staged_chunk = 128;
   policy.most_rows_from_run = 8;
   policy.piece_ranges = 100;
   policy.piece_rows = 1000;
@@ -139,9 +141,12 @@ BOOST_AUTO_TEST_CASE(every_operation_agrees_with_the_oracle_in_chunks_and_pieces
 
 BOOST_AUTO_TEST_CASE(batches_of_every_size_around_the_switch_points) {
   HostBatchPolicy policy;
+  policy.most_polled = 1000;
   policy.most_zero_copy = 4096;
-  policy.chunk = 16384;
-  policy.staged_chunk = 8192;
+  policy.chunks = 8;
+  policy.least_chunk = 4096;
+  policy.most_chunk = 16384;
+  policy.most_staged_chunk = 8192;
   const std::vector<size_t> sizes = Around(
       {8192, 2 * 8192, 4 * 8192, 5 * 8192, 8 * 4096, 8 * 8192, 8 * 16384, 9 * 16384, 150000});
   CheckSizes(Lookups<uint32_t>(30000, 150001), policy, sizes);
@@ -151,9 +156,25 @@ BOOST_AUTO_TEST_CASE(batches_of_every_size_around_the_switch_points) {
 BOOST_AUTO_TEST_CASE(batches_around_the_switch_points_of_production) {
   const HostBatchPolicy policy;
   const std::vector<size_t> sizes =
-      Around({policy.most_zero_copy, policy.staged_chunk, 8 * policy.most_zero_copy,
-              8 * policy.staged_chunk, 8 * policy.chunk, 9 * policy.chunk});
-  CheckSizes(Lookups<uint32_t>(1000000, 9 * policy.chunk + 1), policy, sizes);
+      Around({policy.most_polled, policy.most_zero_copy, policy.least_chunk,
+              policy.chunks * policy.least_chunk, policy.chunks * policy.most_chunk,
+              (policy.chunks + 1) * policy.most_chunk});
+  CheckSizes(Lookups<uint32_t>(1000000, (policy.chunks + 1) * policy.most_chunk + 1), policy,
+             sizes);
+}
+
+// Results that look like what stands in their place until they arrive.
+BOOST_AUTO_TEST_CASE(row_ids_of_every_pattern_are_found) {
+  std::vector<uint32_t> keys(256);
+  std::vector<RowId> rows(256);
+  for (uint32_t i = 0; i < 256; ++i) {
+    keys[i] = i;
+    rows[i] = i * 0x01010101u;  // 0xFEFEFEFE among them
+  }
+  const std::unique_ptr<OrderedIndex> index = MakeIndex(*SortedRun::FromSorted(keys, rows), {});
+  std::vector<RowId> found(256);
+  BOOST_REQUIRE(index->FindFirst(KeyBatch::U32(keys), absl::MakeSpan(found)).ok());
+  BOOST_TEST(found == rows);
 }
 
 BOOST_AUTO_TEST_CASE(a_scan_of_one_range_that_is_longer_than_many_pieces) {

@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(every_page_but_the_root_is_at_least_half_full) {
 }
 
 BOOST_AUTO_TEST_CASE(every_item_is_on_the_page_that_holds_it) {
-  for (uint32_t fill = 2; fill <= 65; ++fill) {
+  for (uint32_t fill = 1; fill <= 65; ++fill) {
     const uint32_t greatest = UINT32_MAX - 1;
     const BPlusTreeLevel level(greatest, fill, fill, 2 * fill - 1);
     const auto check = [&](uint32_t item) {
@@ -126,6 +126,27 @@ BOOST_AUTO_TEST_CASE(separators_are_the_last_entries_below_their_children) {
         }
         std::sort(found.begin(), found.end());
         BOOST_REQUIRE(found == expected);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(pages_above_leaves_are_those_of_a_tree_with_as_many) {
+  for (int order : kOrders) {
+    for (uint32_t leaves : {1u, 2u, 9u, 10u, 1000u, 54321u}) {
+      const BPlusTreeLayout above = BPlusTreeLayout::AboveLeaves(leaves, order, order);
+      const BPlusTreeLayout full(uint64_t{leaves} * order, order, order);
+      BOOST_TEST(above.leaves() == leaves);
+      BOOST_TEST(above.levels() == full.levels());
+      BOOST_TEST(above.inner_pages() == full.inner_pages());
+      for (int level = 1; level < full.levels(); ++level) {
+        for (uint32_t page = 0; page < full.level(level).pages(); ++page) {
+          BOOST_REQUIRE(above.level(level).first(page) == full.level(level).first(page));
+          for (uint32_t slot = 0; slot < full.separators(level, page); ++slot) {
+            BOOST_REQUIRE((above.SeparatorEntry(level, page, slot) + 1) * order - 1 ==
+                          full.SeparatorEntry(level, page, slot));
+          }
+        }
       }
     }
   }
