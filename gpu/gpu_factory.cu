@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,14 +46,15 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   return options;
 }
 
-// The option aos or soa.
-absl::StatusOr<EntryLayout> TakeLayout(FactoryString* factory, EntryLayout otherwise) {
+// The option aos or soa, if it is there.
+absl::StatusOr<std::optional<EntryLayout>> TakeLayout(FactoryString* factory) {
   const absl::StatusOr<bool> aos = factory->TakeFlag("aos");
   if (!aos.ok()) return aos.status();
   const absl::StatusOr<bool> soa = factory->TakeFlag("soa");
   if (!soa.ok()) return soa.status();
   if (*aos && *soa) return factory->Bad("either aos or soa");
-  return *aos ? EntryLayout::kAoS : *soa ? EntryLayout::kSoA : otherwise;
+  if (!*aos && !*soa) return std::optional<EntryLayout>();
+  return std::optional(*aos ? EntryLayout::kAoS : EntryLayout::kSoA);
 }
 
 // The option k.
@@ -64,9 +66,9 @@ absl::StatusOr<int> TakeFanOut(FactoryString* factory, int otherwise) {
 
 absl::StatusOr<SortedArrayOptions> TakeSortedArrayOptions(FactoryString* factory) {
   SortedArrayOptions options;
-  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
   if (!layout.ok()) return layout.status();
-  options.layout = *layout;
+  options.layout = layout->value_or(options.layout);
   return options;
 }
 
@@ -74,7 +76,7 @@ absl::StatusOr<EytzingerTreeOptions> TakeEytzingerOptions(FactoryString* factory
   EytzingerTreeOptions options;
   const absl::StatusOr<int> k = TakeFanOut(factory, options.fan_out);
   if (!k.ok()) return k.status();
-  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
   if (!layout.ok()) return layout.status();
   options.fan_out = *k;
   options.layout = *layout;
@@ -87,11 +89,11 @@ absl::StatusOr<PivotTreeOptions> TakePivotOptions(FactoryString* factory) {
   if (!k.ok()) return k.status();
   const absl::StatusOr<int> levels = factory->TakeNumber("levels", 0, 32, options.levels);
   if (!levels.ok()) return levels.status();
-  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
   if (!layout.ok()) return layout.status();
   options.fan_out = *k;
   options.levels = *levels;
-  options.layout = *layout;
+  options.layout = layout->value_or(options.layout);
   return options;
 }
 
