@@ -25,15 +25,20 @@ inline constexpr size_t kSmallBatch = size_t{1} << 17;
 using BinaryPolicy = SearchPolicy<256, 1>;
 using MultiplePolicy = SearchPolicy<128, 1>;
 
-inline LeafAnswer AnswerOf(DeviceIndex::PointQuery query) {
-  switch (query) {
-    case DeviceIndex::PointQuery::kFindFirst:
-      return LeafAnswer::kRow;
-    case DeviceIndex::PointQuery::kContains:
-      return LeafAnswer::kEquals;
-    default:
-      return LeafAnswer::kPlace;
+// How many levels of inner pages, from 1 on, take too much of the first-level cache of Hopper's
+// multiprocessors, which is of 256 KiB.
+template <typename Key>
+int DeepLevels(const BPlusTreePages<Key>& pages) {
+  constexpr size_t kMostBytes = size_t{160} << 10;
+  const size_t page_bytes = static_cast<size_t>(pages.layout.order()) * sizeof(Key);
+  int level = pages.links ? pages.links->shape.levels : pages.layout.levels();
+  while (level > 1) {
+    const uint32_t count =
+        pages.links ? pages.links->shape.pages[level - 1] : pages.layout.level(level - 1).pages();
+    if (count * page_bytes > kMostBytes) break;
+    --level;
   }
+  return level - 1;
 }
 
 template <typename Key>
@@ -43,26 +48,26 @@ absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod metho
   if (method == BPlusTreeMethod::kBrute) {
     return SearchAllLeaves(pages, query, keys, results, stream);
   }
+  const int deep_levels = DeepLevels(pages);
   return VisitPages(pages, [&](const auto& view) {
     using Pages = std::decay_t<decltype(view)>;
-    const BPlusTreeAnswers<Key, Pages> answers{view, AnswerOf(query)};
+    const BPlusTreeSearcher<Key, Pages> base{view, query == DeviceIndex::PointQuery::kFindFirst};
     const auto search = [&]<typename Policy>(const auto& searcher) {
       return SearchBatch<Policy>(searcher, pages.entries(), query, keys, results, stream);
     };
     const auto combined = [&]<int kOrder>() {
       using Searcher = BPlusTreeCombinedSearcher<Key, Pages, kOrder, kCombinedLanes<Key, kOrder>>;
       if (keys.size() <= kSmallBatch) {
-        return search.template operator()<SmallBatchPolicy>(Searcher{answers});
+        return search.template operator()<SmallBatchPolicy>(Searcher{base, deep_levels});
       }
-      return search.template operator()<CombinedPolicy>(Searcher{answers});
+      return search.template operator()<CombinedPolicy>(Searcher{base, deep_levels});
     };
     if (method == BPlusTreeMethod::kBinary) {
-      return search.template operator()<BinaryPolicy>(
-          BPlusTreeBinarySearcher<Key, Pages, 1>{answers});
+      return search.template operator()<BinaryPolicy>(BPlusTreeBinarySearcher<Key, Pages, 1>{base});
     }
     if (method == BPlusTreeMethod::kMultiple) {
       return search.template operator()<MultiplePolicy>(
-          BPlusTreeBinarySearcher<Key, Pages, 16>{answers});
+          BPlusTreeBinarySearcher<Key, Pages, 16>{base});
     }
     switch (pages.layout.order()) {
       case 8:

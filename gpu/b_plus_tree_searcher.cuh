@@ -12,51 +12,78 @@
 // "B+-Tree Optimized for GPGPU" (2012), section 2.3.
 namespace cairn::gpu {
 
-// What a search brings home from the leaf, besides the place.
-enum class LeafAnswer : uint8_t {
-  kPlace,   // nothing
-  kEquals,  // whether the key is there
-  kRow,     // and its row
+// What becomes of a line that is read, in the caches.
+enum class CacheHint : uint8_t {
+  kKeep,
+  kPassL1,            // it is not kept in the first-level cache
+  kPassL1EvictFirst,  // nor long in the second
 };
 
-// Where a lower bound is. `found` is kNoRow unless the key is there (kEquals, kRow); else it is the
-// row, if that was read along with the keys.
-struct BPlusTreeSlot {
-  uint32_t leaf;
-  uint32_t offset;
-  RowId found;
-};
+// Reads 8 or 16 bytes.
+template <CacheHint kHint, typename Vector>
+__device__ Vector LoadVector(const Vector* from) {
+  Vector v;
+  if constexpr (kHint == CacheHint::kKeep) {
+    v = __ldg(from);
+  } else if constexpr (kHint == CacheHint::kPassL1 && sizeof(Vector) == 16) {
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+        : "l"(from));
+  } else if constexpr (kHint == CacheHint::kPassL1) {
+    asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
+  } else if constexpr (sizeof(Vector) == 16) {
+    asm("{ .reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0;"
+        "ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], policy; }"
+        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+        : "l"(from));
+  } else {
+    asm("{ .reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0;"
+        "ld.global.nc.L1::no_allocate.L2::cache_hint.v2.u32 {%0, %1}, [%2], policy; }"
+        : "=r"(v.x), "=r"(v.y)
+        : "l"(from));
+  }
+  return v;
+}
 
-// What searchers answer from slots.
+// What searchers have in common. Slots are offsets in leaves; one behind a leaf's last entry is
+// behind all.
 template <typename Key, typename Pages>
-struct BPlusTreeAnswers {
+struct BPlusTreeSearcher {
   using KeyType = Key;
-  using Slot = BPlusTreeSlot;
+  struct Slot {
+    uint32_t leaf, offset;
+  };
 
   Pages pages;
-  LeafAnswer answer;
+  // Whether FirstRows gives row ids, or 0 for keys that are there.
+  bool rows_wanted;
 
   __host__ __device__ size_t pinned_bytes() const { return 0; }
   __device__ void Pin(void*) const {}
-
-  // A slot behind a leaf's last entry is behind all.
   __device__ Position position(Slot slot) const {
     return pages.FirstPosition(slot.leaf) + slot.offset;
   }
-  // Requires kEquals or kRow. What pads pages equals the greatest key.
-  __device__ bool Equals(Slot slot, Key key) const {
-    return slot.found != kNoRow &&
-           (key != std::numeric_limits<Key>::max() || slot.offset < pages.LeafSize(slot.leaf));
+
+ protected:
+  // What FirstRows gives for a key that equals the one at its lower bound. Empty places of leaves
+  // hold the greatest key, and kNoRow.
+  __device__ RowId RowOfEqual(Key key, Slot slot) const {
+    if (rows_wanted) return pages.Rows(slot.leaf)[slot.offset];
+    const bool there =
+        key != std::numeric_limits<Key>::max() || slot.offset < pages.LeafSize(slot.leaf);
+    return there ? 0 : kNoRow;
   }
 };
 
 // One thread does a query's binary searches; or kLanesOfQuery do, all the same.
 template <typename Key, typename Pages, int kLanesOfQuery>
-struct BPlusTreeBinarySearcher : BPlusTreeAnswers<Key, Pages> {
+struct BPlusTreeBinarySearcher : BPlusTreeSearcher<Key, Pages> {
   static constexpr int kLanes = kLanesOfQuery;
 
+  using typename BPlusTreeSearcher<Key, Pages>::Slot;
+
   template <int kQueries>
-  __device__ void LowerBound(const Key (&queries)[kQueries], BPlusTreeSlot (&slots)[kQueries],
+  __device__ void LowerBound(const Key (&queries)[kQueries], Slot (&slots)[kQueries],
                              const void*) const {
     const auto& pages = this->pages;
     uint32_t page[kQueries], rank[kQueries];
@@ -66,7 +93,9 @@ struct BPlusTreeBinarySearcher : BPlusTreeAnswers<Key, Pages> {
 #pragma unroll 1
     for (int level = pages.levels() - 1; level > 0; --level) {
 #pragma unroll
-      for (int i = 0; i < kQueries; ++i) keys[i] = pages.Separators(pages.Number(level, page[i]));
+      for (int i = 0; i < kQueries; ++i) {
+        keys[i] = pages.Separators(pages.Number(level, page[i]));
+      }
       RankInPages<kQueries>(keys, queries, rank);
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) page[i] = pages.Child(level, page[i], rank[i]);
@@ -75,14 +104,20 @@ struct BPlusTreeBinarySearcher : BPlusTreeAnswers<Key, Pages> {
     for (int i = 0; i < kQueries; ++i) keys[i] = pages.Keys(page[i]);
     RankInPages<kQueries>(keys, queries, rank);
 #pragma unroll
-    for (int i = 0; i < kQueries; ++i) {
-      const bool equal = this->answer != LeafAnswer::kPlace && rank[i] < pages.order() &&
-                         keys[i][rank[i]] == queries[i];
-      slots[i] = {page[i], rank[i], equal ? 0 : kNoRow};
-    }
+    for (int i = 0; i < kQueries; ++i) slots[i] = {page[i], rank[i]};
   }
-  __device__ RowId row_id(BPlusTreeSlot slot) const {
-    return this->pages.Rows(slot.leaf)[slot.offset];
+
+  template <int kQueries>
+  __device__ void FirstRows(const Key (&queries)[kQueries], RowId (&row_ids)[kQueries],
+                            const void*) const {
+    Slot slots[kQueries];
+    LowerBound<kQueries>(queries, slots, nullptr);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) {
+      const bool equal = slots[i].offset < this->pages.order() &&
+                         this->pages.Keys(slots[i].leaf)[slots[i].offset] == queries[i];
+      row_ids[i] = equal ? this->RowOfEqual(queries[i], slots[i]) : kNoRow;
+    }
   }
 
  private:
@@ -109,7 +144,7 @@ struct BPlusTreeBinarySearcher : BPlusTreeAnswers<Key, Pages> {
 // they need no second read, and one shuffle for each doubling of lanes sums up to four queries.
 // Small leaves come with their row ids at once.
 template <typename Key, typename Pages, int kOrder, int kLanesOfQuery>
-struct BPlusTreeCombinedSearcher : BPlusTreeAnswers<Key, Pages> {
+struct BPlusTreeCombinedSearcher : BPlusTreeSearcher<Key, Pages> {
   static constexpr int kLanes = kLanesOfQuery;
   static constexpr int kVector = 16 / sizeof(Key);
   static constexpr int kVectors = kOrder / (kVector * kLanes);  // of a page, for each lane
@@ -117,33 +152,57 @@ struct BPlusTreeCombinedSearcher : BPlusTreeAnswers<Key, Pages> {
   // Reads of 128 bytes cost little more than of 64, but a second one costs as much again.
   static constexpr bool kRowsWithKeys = kOrder * (sizeof(Key) + sizeof(RowId)) <= 192;
 
+  using typename BPlusTreeSearcher<Key, Pages>::Slot;
+
+  // Levels of inner pages, from 1 on, that do not fit a first-level cache.
+  int deep_levels;
+
   template <int kQueries>
-  __device__ void LowerBound(const Key (&queries)[kQueries], BPlusTreeSlot (&slots)[kQueries],
+  __device__ void LowerBound(const Key (&queries)[kQueries], Slot (&slots)[kQueries],
                              const void*) const {
-    const auto& pages = this->pages;
-    uint32_t page[kQueries], rank[kQueries];
+    uint32_t leaf[kQueries], rank[kQueries];
+    DescendToLeaves<kQueries>(queries, leaf);
+    PageKeys keys[kQueries];
+    LoadKeys<kQueries>(leaf, keys);
+    RankInPages<kQueries>(keys, queries, rank);
 #pragma unroll
-    for (int i = 0; i < kQueries; ++i) page[i] = pages.root();
-#pragma unroll 1
-    for (int level = pages.levels() - 1; level > 0; --level) {
-      PageKeys keys[kQueries];
+    for (int i = 0; i < kQueries; ++i) slots[i] = {leaf[i], rank[i]};
+  }
+
+  template <int kQueries>
+  __device__ void FirstRows(const Key (&queries)[kQueries], RowId (&row_ids)[kQueries],
+                            const void*) const {
+    const bool read_rows = kRowsWithKeys && this->rows_wanted;
+    uint32_t leaf[kQueries], rank[kQueries];
+    DescendToLeaves<kQueries>(queries, leaf);
+    PageKeys keys[kQueries];
+    PageRows rows[kQueries];
+    LoadKeys<kQueries>(leaf, keys);
+    if (read_rows) {
 #pragma unroll
       for (int i = 0; i < kQueries; ++i) {
-        keys[i].template Load<false>(
-            pages.template Separators<kOrder>(pages.Number(level, page[i])));
+        rows[i].template Load<kLeafHint>(this->pages.template Rows<kOrder>(leaf[i]));
       }
-      RankInPages<kQueries>(keys, queries, rank);
-#pragma unroll
-      for (int i = 0; i < kQueries; ++i) page[i] = pages.Child(level, page[i], rank[i]);
     }
-    SearchLeaves<kQueries>(queries, page, slots);
-  }
-  __device__ RowId row_id(BPlusTreeSlot slot) const {
-    if constexpr (kRowsWithKeys) return slot.found;
-    return this->pages.Rows(slot.leaf)[slot.offset];
+    RankInPages<kQueries>(keys, queries, rank);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) {
+      // The lane that has the item at the lower bound tells the others.
+      const uint32_t place = rank[i] % (kVector * kLanes) / kVector;
+      const uint32_t item = rank[i] / (kVector * kLanes) * kVector + rank[i] % kVector;
+      RowId row = kNoRow;
+      if (keys[i].At(item) == queries[i]) row = read_rows ? rows[i].At(item) : 0;
+      row = __shfl_sync(0xffffffffu, row, static_cast<int>(place), kLanes);
+      if (rank[i] >= kOrder) row = kNoRow;
+      if (!read_rows && row == 0) row = this->RowOfEqual(queries[i], {leaf[i], rank[i]});
+      row_ids[i] = row;
+    }
   }
 
  private:
+  static constexpr CacheHint kDeepHint = CacheHint::kPassL1;
+  static constexpr CacheHint kLeafHint = CacheHint::kPassL1EvictFirst;
+
   static __device__ int lane() {
     return static_cast<int>(threadIdx.x) % kLanes;
   }
@@ -158,14 +217,11 @@ struct BPlusTreeCombinedSearcher : BPlusTreeAnswers<Key, Pages> {
       T items[kVectors * kVector];
     };
 
-    // kOnce: leaves are not likely to be read again soon, so they should leave caches first.
-    template <bool kOnce>
+    template <CacheHint kHint>
     __device__ void Load(const T* page) {
       const Vector* const from = reinterpret_cast<const Vector*>(page) + lane();
 #pragma unroll
-      for (int v = 0; v < kVectors; ++v) {
-        vectors[v] = kOnce ? __ldcs(from + v * kLanes) : __ldg(from + v * kLanes);
-      }
+      for (int v = 0; v < kVectors; ++v) vectors[v] = LoadVector<kHint>(from + v * kLanes);
     }
     // Item `index` modulo their number, by halving, so that all stay in registers.
     __device__ T At(uint32_t index) const {
@@ -183,6 +239,21 @@ struct BPlusTreeCombinedSearcher : BPlusTreeAnswers<Key, Pages> {
   };
   using PageKeys = PagePart<Key>;
   using PageRows = PagePart<RowId>;
+
+  template <int kQueries, CacheHint kHint>
+  __device__ void Descend(int level, const Key (&queries)[kQueries],
+                          uint32_t (&page)[kQueries]) const {
+    const auto& pages = this->pages;
+    PageKeys keys[kQueries];
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) {
+      keys[i].template Load<kHint>(pages.template Separators<kOrder>(pages.Number(level, page[i])));
+    }
+    uint32_t rank[kQueries];
+    RankInPages<kQueries>(keys, queries, rank);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) page[i] = pages.Child(level, page[i], rank[i]);
+  }
 
   // How many of each page's keys are less than the query, for all lanes.
   template <int kQueries>
@@ -211,29 +282,22 @@ struct BPlusTreeCombinedSearcher : BPlusTreeAnswers<Key, Pages> {
   }
 
   template <int kQueries>
-  __device__ void SearchLeaves(const Key (&queries)[kQueries], const uint32_t (&leaf)[kQueries],
-                               BPlusTreeSlot (&slots)[kQueries]) const {
-    const bool read_rows = kRowsWithKeys && this->answer == LeafAnswer::kRow;
-    PageKeys keys[kQueries];
-    PageRows rows[kQueries];
+  __device__ void DescendToLeaves(const Key (&queries)[kQueries],
+                                  uint32_t (&page)[kQueries]) const {
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) page[i] = this->pages.root();
+    int level = this->pages.levels() - 1;
+#pragma unroll 1
+    for (; level > deep_levels; --level) Descend<kQueries, CacheHint::kKeep>(level, queries, page);
+#pragma unroll 1
+    for (; level > 0; --level) Descend<kQueries, kDeepHint>(level, queries, page);
+  }
+
+  template <int kQueries>
+  __device__ void LoadKeys(const uint32_t (&leaf)[kQueries], PageKeys (&keys)[kQueries]) const {
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {
-      keys[i].template Load<true>(this->pages.template Keys<kOrder>(leaf[i]));
-      if (read_rows) rows[i].template Load<true>(this->pages.template Rows<kOrder>(leaf[i]));
-    }
-    uint32_t rank[kQueries];
-    RankInPages<kQueries>(keys, queries, rank);
-#pragma unroll
-    for (int i = 0; i < kQueries; ++i) {
-      slots[i] = {leaf[i], rank[i], kNoRow};
-      if (this->answer == LeafAnswer::kPlace) continue;
-      // The lane that has the item at the lower bound tells the others.
-      const uint32_t place = rank[i] % (kVector * kLanes) / kVector;
-      const uint32_t item = rank[i] / (kVector * kLanes) * kVector + rank[i] % kVector;
-      RowId found = kNoRow;
-      if (keys[i].At(item) == queries[i]) found = read_rows ? rows[i].At(item) : 0;
-      found = __shfl_sync(0xffffffffu, found, static_cast<int>(place), kLanes);
-      if (rank[i] < kOrder) slots[i].found = found;
+      keys[i].template Load<kLeafHint>(this->pages.template Keys<kOrder>(leaf[i]));
     }
   }
 };

@@ -84,15 +84,17 @@ template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildEytzingerTree(DeviceRun<Key> run,
                                                                 const EytzingerTreeOptions& options,
                                                                 cudaStream_t stream) {
+  const EntryLayout layout =
+      options.layout.value_or(sizeof(Key) == 4 ? EntryLayout::kAoS : EntryLayout::kSoA);
   switch (options.fan_out) {
     case 2:
-      return Build<Key, 2>(std::move(run), options.layout, stream);
+      return Build<Key, 2>(std::move(run), layout, stream);
     case 9:
-      return Build<Key, 9>(std::move(run), options.layout, stream);
+      return Build<Key, 9>(std::move(run), layout, stream);
     case 17:
-      return Build<Key, 17>(std::move(run), options.layout, stream);
+      return Build<Key, 17>(std::move(run), layout, stream);
     case 33:
-      return Build<Key, 33>(std::move(run), options.layout, stream);
+      return Build<Key, 33>(std::move(run), layout, stream);
     default:
       return absl::InvalidArgumentError(
           absl::StrFormat("Eytzinger order: a fan-out of %d, not 2, 9, 17 or 33", options.fan_out));

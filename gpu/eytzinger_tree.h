@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "cairn/device.h"
@@ -13,8 +14,9 @@ namespace cairn::gpu {
 
 struct EytzingerTreeOptions {
   int fan_out = 9;  // as IsSearchFanOut
-  // Pairs: a leaf of eight 32-bit keys and their row ids is one line of 64 bytes.
-  EntryLayout layout = EntryLayout::kAoS;
+  // Unless told, pairs for 32-bit keys, of which eight are a line of 64 bytes with their row ids;
+  // columns for 64-bit keys, of which eight are one without.
+  std::optional<EntryLayout> layout;
 };
 
 // A run's entries in K-ary Eytzinger order (index/eytzinger_layout.h): EO+BS and EO+KS of Henneberg

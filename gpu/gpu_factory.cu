@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,17 +40,21 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   if (options.bits == 0 && bits != "auto") {
     return factory->Bad(absl::StrFormat("bits is auto, 16, 32, 48 or 64, not '%s'", bits));
   }
+  const absl::StatusOr<bool> rows = factory->TakeFlag("rows");
+  if (!rows.ok()) return rows.status();
+  options.row_column = *rows;
   return options;
 }
 
-// The option aos or soa.
-absl::StatusOr<EntryLayout> TakeLayout(FactoryString* factory, EntryLayout otherwise) {
+// The option aos or soa, if it is there.
+absl::StatusOr<std::optional<EntryLayout>> TakeLayout(FactoryString* factory) {
   const absl::StatusOr<bool> aos = factory->TakeFlag("aos");
   if (!aos.ok()) return aos.status();
   const absl::StatusOr<bool> soa = factory->TakeFlag("soa");
   if (!soa.ok()) return soa.status();
   if (*aos && *soa) return factory->Bad("either aos or soa");
-  return *aos ? EntryLayout::kAoS : *soa ? EntryLayout::kSoA : otherwise;
+  if (!*aos && !*soa) return std::optional<EntryLayout>();
+  return std::optional(*aos ? EntryLayout::kAoS : EntryLayout::kSoA);
 }
 
 // The option k.
@@ -61,9 +66,9 @@ absl::StatusOr<int> TakeFanOut(FactoryString* factory, int otherwise) {
 
 absl::StatusOr<SortedArrayOptions> TakeSortedArrayOptions(FactoryString* factory) {
   SortedArrayOptions options;
-  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
   if (!layout.ok()) return layout.status();
-  options.layout = *layout;
+  options.layout = layout->value_or(options.layout);
   return options;
 }
 
@@ -71,7 +76,7 @@ absl::StatusOr<EytzingerTreeOptions> TakeEytzingerOptions(FactoryString* factory
   EytzingerTreeOptions options;
   const absl::StatusOr<int> k = TakeFanOut(factory, options.fan_out);
   if (!k.ok()) return k.status();
-  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
   if (!layout.ok()) return layout.status();
   options.fan_out = *k;
   options.layout = *layout;
@@ -84,11 +89,11 @@ absl::StatusOr<PivotTreeOptions> TakePivotOptions(FactoryString* factory) {
   if (!k.ok()) return k.status();
   const absl::StatusOr<int> levels = factory->TakeNumber("levels", 0, 32, options.levels);
   if (!levels.ok()) return levels.status();
-  const absl::StatusOr<EntryLayout> layout = TakeLayout(factory, options.layout);
+  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
   if (!layout.ok()) return layout.status();
   options.fan_out = *k;
   options.levels = *levels;
-  options.layout = *layout;
+  options.layout = layout->value_or(options.layout);
   return options;
 }
 

@@ -150,7 +150,7 @@ struct NodeSearch {
     }
 
     // The row id (without kHasRow: 0) of the entry at a place, if it has this key; else kNoRow, as
-    // where there is no such place. All lanes get it.
+    // where there is no such place. All lanes get it. Whole warps call it.
     __device__ RowId RowAt(uint32_t place, Key key) const {
       RowId row_id = kNoRow;
 #pragma unroll

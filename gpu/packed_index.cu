@@ -40,8 +40,9 @@ class PackedIndex : public DeviceIndex {
 
   bool writes_results_once() const override { return true; }
   std::string description() const override {
-    return absl::StrFormat("gpu:packed,directory=%s,bits=%d",
-                           bitmap_.has_value() ? "bitmap" : "tree", view_.bits);
+    return absl::StrFormat("gpu:packed,directory=%s,bits=%d%s",
+                           bitmap_.has_value() ? "bitmap" : "tree", view_.bits,
+                           row_column_ ? ",rows" : "");
   }
   uint64_t memory_bytes() const override {
     return leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() + samples_.bytes() +
@@ -66,9 +67,11 @@ class PackedIndex : public DeviceIndex {
   DeviceBuffer<Leaf> leaves_;
   std::optional<RankBitmap<Key>> bitmap_;   // this
   std::optional<KaryDirectory<Key>> tree_;  // or this
-  DeviceBuffer<uint32_t> samples_;          // SampleLeaves; where keys do not repeat
   DeviceBuffer<Position> first_entry_;      // DistinctKeys, where keys repeat
-  DeviceBuffer<RowId> row_ids_;             // likewise
+  // Where rows of ranges come from: a column of all, or the leaves themselves.
+  DeviceBuffer<RowId> row_ids_;
+  DeviceBuffer<uint32_t> samples_;  // SampleLeaves
+  bool row_column_ = false;         // PackedIndexOptions
 };
 
 template <typename Key>
@@ -130,6 +133,7 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
         absl::StrFormat("leaves of %d bits for keys of %d bits", options.bits, kKeyBits));
   }
   view_.bits = options.bits != 0 ? options.bits : kKeyBits;
+  row_column_ = options.row_column;
   if (run.size() == 0) return absl::OkStatus();
   absl::StatusOr<KeySurvey<Key>> survey =
       run.survey.has_value() ? *run.survey
@@ -158,10 +162,10 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   view_.links = cut.linked.size() != 0;
   view_.distinct = static_cast<Position>(keys);
   view_.leaves = leaves_.data();
-  if (distinct->repeats()) {
+  if (distinct->repeats() || options.row_column) {
     first_entry_ = std::move(distinct->first_entry);
+    view_.first_entry = first_entry_.data();  // null where keys do not repeat
     row_ids_ = std::move(distinct->row_ids);
-    view_.first_entry = first_entry_.data();
   } else {
     absl::StatusOr<DeviceBuffer<uint32_t>> samples = SampleLeaves(cut, keys, stream);
     if (!samples.ok()) return samples.status();
@@ -198,7 +202,7 @@ template <typename Key>
 absl::Status PackedIndex<Key>::GatherRows(const Position* begin, const uint64_t* offsets,
                                           size_t queries, uint64_t rows, Order order,
                                           RowId* row_ids, DeviceStream stream) const {
-  if (view_.first_entry != nullptr) {
+  if (row_ids_.size() != 0) {
     return CopyRowsFromColumn({row_ids_.data(), 1}, begin, offsets, queries, rows, order, row_ids,
                               stream);
   }

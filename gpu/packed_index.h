@@ -23,6 +23,9 @@ struct PackedIndexOptions {
   // Bits of a key that leaves keep: 16, 32, 48 or 64, at most the key's. 0: what takes least
   // memory.
   int bits = 0;
+  // Keeps the row ids in a column too, from which long ranges are copied twice as fast as from
+  // leaves, for 4 bytes an entry. Where keys repeat, there is one anyway.
+  bool row_column = false;
 };
 
 // Packed leaves under a directory ("gpu:packed"): keys and row ids side by side in lines of 64

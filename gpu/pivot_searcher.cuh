@@ -76,8 +76,8 @@ struct PivotSearcher {
     CompareBlocks<kQueries>(queries, first, parts, less);
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {
-      row_ids[i] =
-          first[i] + less[i] < layout.entries() ? parts[i].RowAt(less[i], queries[i]) : kNoRow;
+      const RowId row_id = parts[i].RowAt(less[i], queries[i]);  // by all lanes of the warp
+      row_ids[i] = first[i] + less[i] < layout.entries() ? row_id : kNoRow;
     }
     if constexpr (kLayout == EntryLayout::kSoA) {
 #pragma unroll

@@ -12,7 +12,8 @@
 namespace cairn::gpu {
 
 struct PivotTreeOptions {
-  int fan_out = 17;  // as IsSearchFanOut
+  // As IsSearchFanOut: eight keys and row ids are a line of 64 bytes.
+  int fan_out = 9;
   // Levels of pivots; as many as there can be, but for a fan-out of 2, where the last four are
   // left out, if negative.
   int levels = -1;
@@ -22,8 +23,8 @@ struct PivotTreeOptions {
 };
 
 // A run's entries with a buffer of pivots above them (index/pivot_layout.h): AO+PB+BS and AO+PB+KS
-// of Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025). With nodes of one
-// cache line the buffer takes a sixteenth of the keys' bytes. InvalidArgument for another fan-out.
+// of Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025). The buffer takes
+// one part in fan_out - 1 of the keys' bytes. InvalidArgument for another fan-out.
 // Waits for the stream.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPivotTree(DeviceRun<Key> run,

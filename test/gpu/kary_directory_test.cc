@@ -48,10 +48,12 @@ template <typename Key>
 void Check(const std::string& name, std::vector<Key> separators) {
   BOOST_TEST_CONTEXT(name << ", " << separators.size() << " separators of " << 8 * sizeof(Key)
                           << " bits") {
-    std::sort(separators.begin(), separators.end());
+    if (!std::is_sorted(separators.begin(), separators.end())) {
+      std::sort(separators.begin(), separators.end());
+    }
     separators.erase(std::unique(separators.begin(), separators.end()), separators.end());
     const KaryDirectory<Key> directory = Build(separators);
-    const std::vector<Key> keys = KeysToFind(separators, 100000);
+    const std::vector<Key> keys = KeysToFind(separators, 20000);
     const DeviceArray<Key> on_device(keys);
     const DeviceArray<uint32_t> found(keys.size());
     const absl::Status s =
@@ -101,16 +103,29 @@ void CheckAllSpreads(size_t count) {
 BOOST_FIXTURE_TEST_SUITE(kary_directory_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(finds_leaves_however_separators_are_spread) {
-  // Around a node, a top, a level of nodes, two, and some.
-  constexpr size_t kTop32 = KaryDirectory<uint32_t>::kMostInTop;
-  constexpr size_t kTop64 = KaryDirectory<uint64_t>::kMostInTop;
+  // Around a node, and around a top and the first level of nodes under it.
   constexpr size_t kFanOut = KaryDirectoryNode::kFanOut;
-  for (size_t count : {size_t{1}, size_t{2}, kFanOut - 2, kFanOut, kTop64 - 1, kTop64, kTop64 + 1,
-                       kTop32, kTop32 + 1, kTop64 * kFanOut + kFanOut - 1,
-                       kTop64 * kFanOut + kFanOut, kTop32 * kFanOut + kFanOut}) {
+  for (size_t count : {size_t{1}, size_t{2}, kFanOut - 2, kFanOut, size_t{5000}}) {
     CheckAllSpreads<uint32_t>(count);
     CheckAllSpreads<uint64_t>(count);
   }
+  CheckAllSpreads<uint32_t>(100000);
+  CheckAllSpreads<uint64_t>(100000);
+}
+
+template <typename Key>
+void FindsLeavesAroundFullLevels() {
+  constexpr size_t kTop = KaryDirectory<Key>::kMostInTop, kFanOut = KaryDirectoryNode::kFanOut;
+  auto random = TestRandom(34);
+  for (size_t count : {kTop - 1, kTop, kTop + 1, kTop * kFanOut - 1, kTop * kFanOut + kFanOut - 1,
+                       kTop * kFanOut + kFanOut}) {
+    Check("even", Separators<Key>(count, random));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(finds_leaves_around_full_levels) {
+  FindsLeavesAroundFullLevels<uint32_t>();
+  FindsLeavesAroundFullLevels<uint64_t>();
 }
 
 BOOST_AUTO_TEST_CASE(has_one_leaf_without_separators) {
@@ -120,9 +135,10 @@ BOOST_AUTO_TEST_CASE(has_one_leaf_without_separators) {
 
 BOOST_AUTO_TEST_CASE(finds_leaves_through_three_levels) {
   constexpr size_t kFanOut = KaryDirectoryNode::kFanOut;
-  const size_t count = KaryDirectory<uint64_t>::kMostInTop * kFanOut * kFanOut + 12345;
-  auto random = TestRandom(33);
-  Check("even", Separators<uint64_t>(count, random));
+  const size_t count = (KaryDirectory<uint64_t>::kMostInTop + 1) * kFanOut * kFanOut + 12345;
+  std::vector<uint64_t> separators(count);
+  for (size_t i = 0; i < count; ++i) separators[i] = i * i;
+  Check("squares", std::move(separators));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

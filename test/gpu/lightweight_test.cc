@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -161,8 +162,9 @@ BOOST_AUTO_TEST_CASE(policies_over_64_bit_keys_agree_with_the_oracle) {
 }
 
 BOOST_AUTO_TEST_CASE(descriptions_name_every_parameter_and_make_the_same_structure) {
-  const SortedRun run =
-      *SortedRun::FromSorted(std::vector<uint32_t>(1000, 7), std::vector<RowId>(1000, 1));
+  std::vector<RowId> row_ids(1000);
+  std::iota(row_ids.begin(), row_ids.end(), 0);
+  const SortedRun run = *SortedRun::FromSorted(std::vector<uint32_t>(1000, 7), row_ids);
   const auto description = [&](const std::string& factory) {
     const auto index = MakeDeviceIndex(factory, run);
     BOOST_REQUIRE_MESSAGE(index.ok(), factory << ": " << index.status());

@@ -22,7 +22,8 @@ std::unique_ptr<OrderedIndex> Make(const std::string& factory, SortedRun run) {
 
 // Every combination that a key of `key_bits` bits allows.
 std::vector<std::string> Factories(int key_bits) {
-  std::vector<std::string> factories = {"gpu:packed", "gpu:packed,directory=tree"};
+  std::vector<std::string> factories = {"gpu:packed", "gpu:packed,directory=tree",
+                                        "gpu:packed,rows"};
   for (int bits = 16; bits <= key_bits; bits += 16) {
     if (key_bits == 32 && bits == 48) continue;
     const std::string option = ",bits=" + std::to_string(bits);

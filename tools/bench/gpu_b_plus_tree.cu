@@ -5,7 +5,7 @@
 //   BPlusTree/create/fill:<f>/n:<log2 n>             all pages, from a sorted run
 //   BPlusTree/insert_all/n:<log2 n>                  n entries one by one, into an empty tree
 //   BPlusTree/bulk_insert/added:<log2 m>/n:<log2 n>  m unsorted entries into n
-//   BPlusTree/insert/added:<m>/n:<log2 n>            m entries one by one into n
+//   BPlusTree/insert/added:<m>/n:<log2 n>            m entries into n, one by one if they are few
 // (Build/gpu:btree is bulk creation with the sort.) Wall time, but for create.
 // Figure 4, search, with 1 key and with 10,000:
 //   BPlusTree/search/<method>/queries:<q>/n:<log2 n>
@@ -241,7 +241,8 @@ void RegisterCreation(int log2_n) {
                             });
         });
   }
-  for (size_t added : {1, 100, 1000}) {
+  for (size_t added : {1, 64, 1000, 100000}) {
+    if (added > size_t{1} << log2_n) continue;
     RegisterDeviceBenchmark(absl::StrFormat("BPlusTree/insert/added:%d/n:%d", added, log2_n),
                             [=](benchmark::State& state, cudaStream_t stream) {
                               return InsertMore(

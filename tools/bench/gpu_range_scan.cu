@@ -203,9 +203,10 @@ void RegisterSize(int log2_n) {
     size_t hits, ranges;
   } shapes[] = {{1 << 6, k64K}, {1 << 14, k64K}, {1 << 6, k4M}, {1 << 2, k4M}, {1 << 10, k64K}};
   for (const auto& [hits, ranges] : shapes) {
-    for (const char* index : {"gpu:auto", "gpu:sorted_array", "gpu:sorted_array,aos", "gpu:pivot",
-                              "gpu:eytzinger", "gpu:btree", "gpu:fast", "baseline:thread_per_range",
-                              "baseline:warp_per_range", "baseline:thread_then_warp"}) {
+    for (const char* index :
+         {"gpu:auto", "gpu:packed,rows", "gpu:sorted_array", "gpu:sorted_array,aos", "gpu:pivot",
+          "gpu:eytzinger", "gpu:btree", "gpu:fast", "baseline:thread_per_range",
+          "baseline:warp_per_range", "baseline:thread_then_warp"}) {
       Register<Key>({index, log2_n, hits, ranges, ""});
     }
     // Beside gpu_eytzinger_scan.cu.
