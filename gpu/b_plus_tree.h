@@ -58,12 +58,13 @@ class BPlusTree final : public DeviceIndex {
   absl::Status BulkInsert(const Key* keys, const RowId* row_ids, size_t size, Duplicates duplicates,
                           cudaStream_t stream);
 
-  // Adds a few entries in device memory one by one, in their order, splitting full pages up the
-  // path that the search took (section 2.2, single insert); pairs that are there already are left
-  // out. Returns how many were new. Takes 3 to 6 microseconds an entry, and then time for each
-  // leaf, to count positions anew: 0.4 ms at 2^28 entries; the first Insert after the tree was
-  // created makes links for all pages, in 5 ms. BulkInsert is faster from 1,000 entries on for a
-  // tree of 2^28, 130 for 2^24, 15 for 2^20. Errors as BulkInsert's.
+  // Adds entries in device memory without moving others than those of the pages that they belong
+  // to; pairs that are there already are left out. Returns how many were new. Up to 64 entries go
+  // one by one, in their order, splitting full pages up the path that the search took (section 2.2,
+  // single insert), in 3 to 6 microseconds each. More go to their leaves all at once, and inner
+  // pages are created anew. Either way positions are counted anew, which takes time for every leaf:
+  // 0.4 ms at 2^28 entries; and the first Insert after the tree was created makes links for all
+  // pages, in 5 ms. Errors as BulkInsert's.
   absl::StatusOr<size_t> Insert(const Key* keys, const RowId* row_ids, size_t size,
                                 cudaStream_t stream);
 

@@ -359,6 +359,7 @@ absl::Status InsertTogether(BPlusTreePages<Key>* pages, const DeviceRun<Key>& ad
   if (!leaf_count.ok()) return leaf_count.status();
   std::swap(links.leaf_at, scratch.new_leaf_at);
   links.leaf_at.SetStream(nullptr);
+  scratch.new_leaf_at.SetStream(stream);
   shape.pages[0] = *leaf_count;
   shape.entries += *fresh;
   if (s = CreateInnerAnew(pages, stream); !s.ok()) return s;

@@ -25,7 +25,9 @@ namespace cairn::gpu {
 template <typename Key>
 struct KaryDirectoryView;
 
-// Separators of 32 bytes a node: 32 with 4 low bits each, of 2^10 numbers.
+// 32 separators in 32 bytes, each one of 1,536 numbers. With 48 of 512 numbers the directory is a
+// third smaller, but four times as many separators are in doubt: PointLookup of 32-bit keys under
+// it takes 4.76 ms for 2^27 at n = 2^28, instead of 4.55; of 64-bit keys 5.84 instead of 5.80.
 using KaryDirectoryNode = KaryNode<32, 4>;
 using KaryDirectoryLayout = KaryLayout<KaryDirectoryNode::kFanOut>;
 
@@ -33,8 +35,8 @@ using KaryDirectoryLayout = KaryLayout<KaryDirectoryNode::kFanOut>;
 template <typename Key>
 struct KaryDirectoryLevels {
   KaryDirectoryLayout layout;
-  // Of every level, and separators of the top: nodes[0] and separators[0] are the lowest.
   const Key* top = nullptr;  // [layout.top_slots()], as layout.TopEntry
+  // Of every level, and separators of the top: nodes[0] and separators[0] are the lowest.
   const KaryDirectoryNode* nodes[KaryDirectoryLayout::kMaxLevels] = {};
   const Key* separators[KaryDirectoryLayout::kMaxLevels + 1] = {};
 };
@@ -43,7 +45,8 @@ struct KaryDirectoryLevels {
 template <typename Key>
 class KaryDirectory {
  public:
-  // Bytes of shared memory that the top may take, and the separators that are in it at most.
+  // Bytes of shared memory that the top may take, and the separators that are in it at most. Of
+  // 16 KB, a level more is needed at n = 2^26 and 2^28, and lookups take an eighth longer.
   static constexpr size_t kTopBytes = 128 << 10;
   static constexpr size_t kMostInTop = kTopBytes / sizeof(Key) - 1;
 

@@ -67,7 +67,7 @@ class PackedIndex : public DeviceIndex {
   DeviceBuffer<Leaf> leaves_;
   std::optional<RankBitmap<Key>> bitmap_;   // this
   std::optional<KaryDirectory<Key>> tree_;  // or this
-  DeviceBuffer<Position> first_entry_;  // DistinctKeys, where keys repeat
+  DeviceBuffer<Position> first_entry_;      // DistinctKeys, where keys repeat
   // Where rows of ranges come from: a column of all, or the leaves themselves.
   DeviceBuffer<RowId> row_ids_;
   DeviceBuffer<uint32_t> samples_;  // SampleLeaves
@@ -162,11 +162,9 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   view_.links = cut.linked.size() != 0;
   view_.distinct = static_cast<Position>(keys);
   view_.leaves = leaves_.data();
-  if (distinct->repeats()) {
-    first_entry_ = std::move(distinct->first_entry);
-    view_.first_entry = first_entry_.data();
-  }
   if (distinct->repeats() || options.row_column) {
+    first_entry_ = std::move(distinct->first_entry);
+    view_.first_entry = first_entry_.data();  // null where keys do not repeat
     row_ids_ = std::move(distinct->row_ids);
   } else {
     absl::StatusOr<DeviceBuffer<uint32_t>> samples = SampleLeaves(cut, keys, stream);

@@ -158,6 +158,22 @@ BOOST_AUTO_TEST_CASE(layouts_share_out_all_separators) {
   BOOST_TEST(Layout((size_t{1} << 32) - 2, 16384).levels() <= Layout::kMaxLevels);
 }
 
+BOOST_AUTO_TEST_CASE(tops_are_search_trees_in_eytzinger_order) {
+  for (size_t top = 0; top <= 70; ++top) {
+    const KaryLayout<33> layout(top, 100);
+    BOOST_REQUIRE(layout.levels() == 0 && layout.top() == top);
+    BOOST_REQUIRE(layout.top_slots() > top);
+    // For each separator and behind all: where a search for it ends.
+    for (size_t rank = 0; rank <= top; ++rank) {
+      size_t slot = 1;
+      for (int level = layout.top_levels(); level > 0; --level) {
+        slot = 2 * slot + (layout.TopEntry(slot) < rank ? 1 : 0);
+      }
+      BOOST_REQUIRE(slot - layout.top_slots() == rank);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
