@@ -19,9 +19,9 @@
 //
 //   template <typename Key> struct XSearcher {
 //     using KeyType = Key;
-//     using Slot = uint32_t;            // a place in the structure
-//     static constexpr int kLanes = 1;  // lanes, a power of two up to 32, that answer a query
-//     together
+//     using Slot = uint32_t;  // a place in the structure
+//     // Lanes, a power of two up to 32, that answer a query together.
+//     static constexpr int kLanes = 1;
 //     // Shared memory that Pin fills, by the whole block; 0: none.
 //     __host__ __device__ size_t pinned_bytes() const;
 //     __device__ void Pin(void* shared) const;
