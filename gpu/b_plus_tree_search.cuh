@@ -25,22 +25,6 @@ inline constexpr size_t kSmallBatch = size_t{1} << 17;
 using BinaryPolicy = SearchPolicy<256, 1>;
 using MultiplePolicy = SearchPolicy<128, 1>;
 
-// How many levels of inner pages, from 1 on, take too much of the first-level cache of Hopper's
-// multiprocessors, which is of 256 KiB.
-template <typename Key>
-int DeepLevels(const BPlusTreePages<Key>& pages) {
-  constexpr size_t kMostBytes = size_t{160} << 10;
-  const size_t page_bytes = static_cast<size_t>(pages.layout.order()) * sizeof(Key);
-  int level = pages.links ? pages.links->shape.levels : pages.layout.levels();
-  while (level > 1) {
-    const uint32_t count =
-        pages.links ? pages.links->shape.pages[level - 1] : pages.layout.level(level - 1).pages();
-    if (count * page_bytes > kMostBytes) break;
-    --level;
-  }
-  return level - 1;
-}
-
 template <typename Key>
 absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod method,
                          DeviceIndex::PointQuery query, DeviceKeys keys, void* results,
@@ -48,7 +32,6 @@ absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod metho
   if (method == BPlusTreeMethod::kBrute) {
     return SearchAllLeaves(pages, query, keys, results, stream);
   }
-  const int deep_levels = DeepLevels(pages);
   return VisitPages(pages, [&](const auto& view) {
     using Pages = std::decay_t<decltype(view)>;
     const BPlusTreeSearcher<Key, Pages> base{view, query == DeviceIndex::PointQuery::kFindFirst};
@@ -58,9 +41,9 @@ absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod metho
     const auto combined = [&]<int kOrder>() {
       using Searcher = BPlusTreeCombinedSearcher<Key, Pages, kOrder, kCombinedLanes<Key, kOrder>>;
       if (keys.size() <= kSmallBatch) {
-        return search.template operator()<SmallBatchPolicy>(Searcher{base, deep_levels});
+        return search.template operator()<SmallBatchPolicy>(Searcher{base});
       }
-      return search.template operator()<CombinedPolicy>(Searcher{base, deep_levels});
+      return search.template operator()<CombinedPolicy>(Searcher{base});
     };
     if (method == BPlusTreeMethod::kBinary) {
       return search.template operator()<BinaryPolicy>(BPlusTreeBinarySearcher<Key, Pages, 1>{base});

@@ -42,6 +42,25 @@ class Layout {
   size_t bytes_ = 0;
 };
 
+// Whether the device reaches the memory as it is. Takes a tenth of a microsecond.
+bool IsPinned(const void* memory) {
+  cudaPointerAttributes attributes;
+  if (memory == nullptr || cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  return attributes.type == cudaMemoryTypeHost;
+}
+
+// Which columns, inputs then outputs, go by way of pinned memory of ours.
+std::array<bool, kMostColumns> StagedColumns(const HostBatch& batch) {
+  std::array<bool, kMostColumns> staged{};
+  size_t columns = 0;
+  for (const HostColumn& column : batch.inputs) staged[columns++] = !IsPinned(column.data);
+  for (const HostColumn& column : batch.outputs) staged[columns++] = !IsPinned(column.data);
+  return staged;
+}
+
 void Fill(const HostBatch& batch, size_t input, size_t first, size_t count, void* to) {
   const HostColumn& column = batch.inputs[input];
   if (column.data == nullptr) {
@@ -56,8 +75,9 @@ void Fill(const HostBatch& batch, size_t input, size_t first, size_t count, void
 // are told apart by the stream's being done.
 constexpr int kNotArrived = 0xFE;
 
-// Copies results that a kernel on `stream` writes to pinned memory, each as soon as it is there: it
-// is about 3 us sooner than the stream is seen to be done. Result is as large as an element.
+// Copies results that a kernel on `stream` writes to pinned memory, which may be where they are to
+// go, each as soon as it is there: 2.5 us sooner than the stream is seen to be done. Result is as
+// large as an element.
 template <typename Result>
 absl::Status CopyArriving(const void* pinned, size_t size, cudaStream_t stream, void* results) {
   constexpr size_t kBlock = 64 / sizeof(Result);
@@ -69,18 +89,18 @@ absl::Status CopyArriving(const void* pinned, size_t size, cudaStream_t stream, 
   for (size_t first = 0, looks = 0; first < size;) {
     const size_t count = std::min(kBlock, size - first);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // memory changes behind the compiler
+    Result block[kBlock];
+    std::memcpy(block, from + first, count * sizeof(Result));
     bool arrived = true;
-    for (size_t i = 0; i < count; ++i) {
-      to[first + i] = from[first + i];
-      arrived &= to[first + i] != missing;
-    }
+    for (size_t i = 0; i < count; ++i) arrived &= block[i] != missing;
     if (arrived) {
+      if (to != from) std::memcpy(to + first, block, count * sizeof(Result));
       first += count;
     } else if (++looks % kLooksBetweenQueries == 0) {
       const cudaError_t done = cudaStreamQuery(stream);
       if (done == cudaErrorNotReady) continue;
       CAIRN_RETURN_IF_CUDA_FAILS(done);
-      std::memcpy(to, from, size * sizeof(Result));
+      if (to != from) std::memcpy(to, from, size * sizeof(Result));
       return absl::OkStatus();
     }
   }
@@ -93,9 +113,20 @@ absl::Status RunZeroCopy(const HostBatch& batch, bool polled, QueryContext& cont
   const Layout layout(batch, batch.size);
   absl::StatusOr<char*> pinned = context.Pinned(layout.bytes());
   if (!pinned.ok()) return pinned.status();
-  const std::array<void*, kMostColumns> columns = layout.Columns(*pinned);
-  void* const* const out = columns.data() + batch.inputs.size();
-  for (size_t i = 0; i < batch.inputs.size(); ++i) Fill(batch, i, 0, batch.size, columns[i]);
+  const std::array<bool, kMostColumns> staged = StagedColumns(batch);
+  std::array<void*, kMostColumns> columns = layout.Columns(*pinned);
+  const size_t inputs = batch.inputs.size();
+  for (size_t i = 0; i < inputs; ++i) {
+    if (staged[i]) {
+      Fill(batch, i, 0, batch.size, columns[i]);
+    } else {
+      columns[i] = batch.inputs[i].data;
+    }
+  }
+  void** const out = columns.data() + inputs;
+  for (size_t i = 0; i < batch.outputs.size(); ++i) {
+    if (!staged[inputs + i]) out[i] = batch.outputs[i].data;
+  }
   const cudaStream_t stream = context.stream(0);
   if (polled) std::memset(out[0], kNotArrived, batch.size * batch.outputs[0].element_bytes);
   absl::Status status = batch.search(columns.data(), out, batch.size, stream);
@@ -107,19 +138,10 @@ absl::Status RunZeroCopy(const HostBatch& batch, bool polled, QueryContext& cont
   status.Update(context.Wait(0));
   if (!status.ok()) return status;
   for (size_t i = 0; i < batch.outputs.size(); ++i) {
+    if (!staged[inputs + i]) continue;
     CopyOnHost(batch.outputs[i].data, out[i], batch.size * batch.outputs[i].element_bytes);
   }
   return absl::OkStatus();
-}
-
-// Whether the device's copy engines reach the memory as it is.
-bool IsPinned(const void* memory) {
-  cudaPointerAttributes attributes;
-  if (memory == nullptr || cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
-    (void)cudaGetLastError();
-    return false;
-  }
-  return attributes.type == cudaMemoryTypeHost;
 }
 
 // Chunks take turns on the streams, each with memory of the device for one chunk, and with pinned
@@ -129,7 +151,7 @@ class ChunkedRun {
   ChunkedRun(const HostBatch& batch, const HostBatchPolicy& policy, QueryContext& context)
       : batch_(batch),
         context_(context),
-        staged_(Staged(batch)),
+        staged_(StagedColumns(batch)),
         any_staged_(std::find(staged_.begin(), staged_.end(), true) != staged_.end()),
         chunk_(ChunkSize(batch.size, policy)),
         layout_(batch, chunk_) {}
@@ -148,14 +170,6 @@ class ChunkedRun {
     const size_t most = any_staged_ ? policy.most_staged_chunk : policy.most_chunk;
     const size_t chunk = std::min(std::max(queries / policy.chunks, policy.least_chunk), most);
     return (std::min(chunk, queries) + kMultiple - 1) / kMultiple * kMultiple;
-  }
-
-  static std::array<bool, kMostColumns> Staged(const HostBatch& batch) {
-    std::array<bool, kMostColumns> staged{};
-    size_t columns = 0;
-    for (const HostColumn& column : batch.inputs) staged[columns++] = !IsPinned(column.data);
-    for (const HostColumn& column : batch.outputs) staged[columns++] = !IsPinned(column.data);
-    return staged;
   }
 
   absl::Status Enqueue() {

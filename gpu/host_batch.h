@@ -14,17 +14,17 @@ namespace cairn::gpu {
 // How batches of the host get to the device. The defaults are what Response/gpu:... measured on an
 // H200 behind PCIe 5; tests and benchmarks set their own.
 struct HostBatchPolicy {
-  // Up to so many queries the kernel reads keys and writes results in pinned memory of the host;
-  // larger batches are copied in chunks, several under way at a time.
-  size_t most_zero_copy = size_t{1} << 14;
+  // Up to so many queries the kernel reads keys and writes results in pinned memory of the host,
+  // the caller's own if it is; larger batches are copied in chunks, several under way at a time.
+  size_t most_zero_copy = size_t{1} << 16;
   // Up to so many the calling thread does not wait for the kernel's end, but for each result.
-  size_t most_polled = size_t{1} << 13;
+  size_t most_polled = size_t{1} << 11;
   // A chunk is about this part of its batch, within these bounds: for memory of the caller that is
   // pinned, and for other, which goes by way of pinned memory of ours.
   size_t chunks = 4;
   size_t least_chunk = size_t{1} << 16;
   size_t most_chunk = size_t{1} << 20;
-  size_t most_staged_chunk = size_t{1} << 20;
+  size_t most_staged_chunk = size_t{1} << 21;
   // Up to so many rows of a scan are copied by the calling thread from the run, once their
   // positions are known; more by the device, in pieces of so many ranges and rows.
   size_t most_rows_from_run = size_t{1} << 20;

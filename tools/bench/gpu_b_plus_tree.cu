@@ -15,9 +15,10 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "gpu/b_plus_tree.h"
@@ -42,7 +43,6 @@ using gpu::SimpleBlocks;
 
 using Key = uint32_t;
 constexpr KeySet kSet = KeySet::kUniform;
-constexpr int kRuns = kWarmUpRuns + kTimedRuns;
 
 absl::StatusOr<std::unique_ptr<BPlusTree<Key>>> MakeTree(const EntrySet<Key>& entries,
                                                          const BPlusTreeOptions& options,
@@ -111,27 +111,43 @@ __global__ void CountUp(RowId* rows, RowId first, size_t size) {
   ForEachIndex(size, [=](size_t i) { rows[i] = first + static_cast<RowId>(i); });
 }
 
-// Inserts the keys of the first `size` entries once more a run, with row ids that are new.
+// Inserts the keys of the first `size` entries once more, with row ids that are new. Each run is of
+// a tree that was just created, by the host's clock; where `linked`, of one that was inserted into.
 template <typename Insert>
 absl::Status InsertMore(benchmark::State& state, cudaStream_t stream, int log2_n, size_t size,
-                        Insert insert) {
+                        bool linked, Insert insert) {
+  using Clock = std::chrono::steady_clock;
   const auto entries = GetEntries<Key>(kSet, log2_n);
   if (!entries.ok()) return entries.status();
   const EntrySet<Key>& e = **entries;
-  auto tree = MakeTree(e, {}, stream);
-  if (!tree.ok()) return tree.status();
-  const auto rows = DeviceBuffer<RowId>::Allocate(kRuns * size, stream);
+  const auto rows = DeviceBuffer<RowId>::Allocate(size + 1, stream);
   if (!rows.ok()) return rows.status();
   CountUp<<<SimpleBlocks(rows->size()), kSimpleThreads, 0, stream>>>(
       rows->data(), static_cast<RowId>(e.size()), rows->size());
   CAIRN_RETURN_IF_LAUNCH_FAILED("CountUp");
-  int run = 0;
-  const auto seconds = MedianWallSeconds(
-      stream, [&] { return insert(**tree, e.keys.data(), rows->data() + size * run++, size); });
-  if (!seconds.ok()) return seconds.status();
-  Report(state, *seconds,
-         {.rows = size, .bytes = (*tree)->memory_bytes(), .entries = (*tree)->size()});
-  return CheckTree(**tree, log2_n, e.size() + kRuns * size, stream);
+  std::array<double, kTimedRuns> seconds;
+  std::unique_ptr<BPlusTree<Key>> tree;
+  for (int run = -kWarmUpRuns; run < kTimedRuns; ++run) {
+    tree = nullptr;
+    auto made = MakeTree(e, {}, stream);
+    if (!made.ok()) return made.status();
+    tree = *std::move(made);
+    if (linked) {
+      const auto linking = tree->Insert(e.keys.data(), rows->data() + size, 1, stream);
+      if (!linking.ok()) return linking.status();
+    }
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+    const Clock::time_point start = Clock::now();
+    if (absl::Status s = insert(*tree, e.keys.data(), rows->data(), size); !s.ok()) return s;
+    if (run >= 0) {
+      seconds[static_cast<size_t>(run)] =
+          std::chrono::duration<double>(Clock::now() - start).count();
+    }
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + kTimedRuns / 2, seconds.end());
+  Report(state, seconds[kTimedRuns / 2],
+         {.rows = size, .bytes = tree->memory_bytes(), .entries = tree->size()});
+  return CheckTree(*tree, log2_n, e.size() + size + (linked ? 1 : 0), stream);
 }
 
 absl::Status Search(benchmark::State& state, cudaStream_t stream, BPlusTreeMethod method,
@@ -234,7 +250,7 @@ void RegisterCreation(int log2_n) {
     RegisterDeviceBenchmark(
         absl::StrFormat("BPlusTree/bulk_insert/added:%d/n:%d", log2_added, log2_n),
         [=](benchmark::State& state, cudaStream_t stream) {
-          return InsertMore(state, stream, log2_n, size_t{1} << log2_added,
+          return InsertMore(state, stream, log2_n, size_t{1} << log2_added, false,
                             [=](auto& tree, const Key* keys, const RowId* rows, size_t size) {
                               return tree.BulkInsert(keys, rows, size, gpu::Duplicates::kKeepRows,
                                                      stream);
@@ -246,7 +262,7 @@ void RegisterCreation(int log2_n) {
     RegisterDeviceBenchmark(absl::StrFormat("BPlusTree/insert/added:%d/n:%d", added, log2_n),
                             [=](benchmark::State& state, cudaStream_t stream) {
                               return InsertMore(
-                                  state, stream, log2_n, added,
+                                  state, stream, log2_n, added, true,
                                   [=](auto& tree, const Key* keys, const RowId* rows, size_t size) {
                                     return tree.Insert(keys, rows, size, stream).status();
                                   });
