@@ -159,7 +159,7 @@ struct DeviceStrategyOptions {
 // With ResultOrder::kKey result i is of keys[query_of[i]]; `query_of` is for that, and as large as
 // the batch, else null. Besides their errors: InvalidArgument for options that do not go together
 // or are out of range, and for a batch of more than kMaxEntries. Scratch takes up to 24 bytes a
-// query of 32 bits, and 32 of one of 64.
+// query of 32 bits, and 36 of one of 64.
 absl::Status LowerBound(const DeviceIndex& index, DeviceKeys keys, Position* positions,
                         const DeviceStrategyOptions& options, uint32_t* query_of,
                         DeviceStream stream);

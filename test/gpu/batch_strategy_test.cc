@@ -124,14 +124,6 @@ BOOST_AUTO_TEST_CASE(every_strategy_and_order_gives_the_right_answers) {
   CheckStrategies<uint32_t>(0, 1000);
 }
 
-BOOST_AUTO_TEST_CASE(batches_so_large_that_their_results_are_gathered_first) {
-  for (size_t size : {(size_t{1} << 23) - 1, (size_t{1} << 23) + 1, size_t{10000019}}) {
-    const std::vector<uint32_t> keys = SortedKeys<uint32_t>(1000, 5);
-    const std::vector<uint32_t> queries = Queries(keys, size, 6);
-    CheckStrategy(keys, queries, {Strategy::kBuffered, ResultOrder::kCaller});
-  }
-}
-
 BOOST_AUTO_TEST_CASE(options_that_do_not_go_together_are_refused) {
   const std::unique_ptr<DeviceIndex> index = MakeIndex(SortedKeys<uint32_t>(10, 1));
   const DeviceArray<uint32_t> keys(std::vector<uint32_t>{1, 2}), out(2), numbers(2);
