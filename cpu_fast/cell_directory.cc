@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "cpu_fast/topology.h"
 #include "index/parallel.h"
+#include "index/topology.h"
 
 namespace cairn {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "cpu_fast/topology.h"
 #include "index/parallel.h"
+#include "index/topology.h"
 
 namespace cairn {
 namespace {

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/topology.h"
 #include "index/batch_check.h"
 #include "index/parallel.h"
 #include "index/run_columns.h"
+#include "index/topology.h"
 
 namespace cairn {
 namespace {

@@ -7,11 +7,11 @@
 #include "cpu_fast/cell_directory.h"
 #include "cpu_fast/fast_tree.h"
 #include "cpu_fast/packed_search.h"
-#include "cpu_fast/topology.h"
 #include "index/batch_check.h"
 #include "index/packed_leaves.h"
 #include "index/prefetch.h"
 #include "index/run_columns.h"
+#include "index/topology.h"
 
 namespace cairn {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/batch_threads.h"
 #include "index/batch_check.h"
+#include "index/batch_threads.h"
 #include "index/match_rows.h"
 
 namespace cairn {

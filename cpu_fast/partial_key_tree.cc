@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/topology.h"
 #include "index/batch_check.h"
 #include "index/prefetch.h"
+#include "index/topology.h"
 
 namespace cairn {
 namespace {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "cpu_fast/string_compare.h"
-#include "cpu_fast/topology.h"
 #include "index/gallop.h"
 #include "index/parallel.h"
 #include "index/prefetch.h"
+#include "index/topology.h"
 
 namespace cairn {
 namespace {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/topology.h"
 #include "engine/progress_meter.h"
 #include "engine/row_extractor.h"
 #include "engine/row_table_file.h"
@@ -19,6 +18,7 @@
 #include "index/posix_file.h"
 #include "index/run_builder.h"
 #include "index/run_file.h"
+#include "index/topology.h"
 
 namespace cairn {
 namespace {

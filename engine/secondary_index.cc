@@ -8,13 +8,13 @@
 
 #include "absl/strings/str_format.h"
 #include "cpu_fast/parallel_batch.h"
-#include "cpu_fast/topology.h"
 #include "engine/base.h"
 #include "engine/fetch.h"
 #include "engine/index_builder.h"
 #include "engine/scan_cursor.h"
 #include "engine/verify.h"
 #include "index/match_rows.h"
+#include "index/topology.h"
 
 namespace cairn {
 namespace {

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <new>
 
-#include "cpu_fast/batch_threads.h"
 #include "gpu/cuda_status.h"
 #include "gpu/device_memory.h"
+#include "index/batch_threads.h"
 
 namespace cairn::gpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/topology.h"
 #include "gpu/cuda_status.h"
+#include "index/topology.h"
 
 namespace cairn::gpu {
 namespace {

@@ -1,12 +1,12 @@
 // Compiled without ThreadSanitizer, to which oneTBB's own synchronisation is invisible; what the
 // library guarantees is declared below instead, and the bodies are checked as usual.
-#include "cpu_fast/batch_threads.h"
+#include "index/batch_threads.h"
 
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_scheduler_observer.h>
 
-#include "cpu_fast/topology.h"
+#include "index/topology.h"
 
 #ifdef CAIRN_TSAN
 extern "C" void __tsan_acquire(void* address);

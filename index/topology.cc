@@ -1,4 +1,4 @@
-#include "cpu_fast/topology.h"
+#include "index/topology.h"
 
 #include <hwloc.h>
 #include <unistd.h>
