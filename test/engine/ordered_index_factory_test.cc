@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "cairn/ordered_index.h"
 #include "cairn/device.h"
+#include "cairn/ordered_index.h"
 #include "test/ordered_index_oracle.h"
 
 namespace cairn {
