@@ -10,6 +10,12 @@
 namespace cairn {
 namespace {
 
+// BOOST_REQUIRE for inner loops: it costs nothing while it holds.
+#define REQUIRE(condition)                    \
+  do {                                        \
+    if (!(condition)) BOOST_FAIL(#condition); \
+  } while (false)
+
 constexpr int kOrders[] = {8, 16, 32, 64};
 
 // Layouts are arithmetic that the compiler can do.
@@ -46,24 +52,23 @@ void ForEachLayout(Check check) {
 // two.
 void CheckLevel(const BPlusTreeLevel& level, uint32_t fill, uint32_t least, uint32_t capacity) {
   const uint32_t pages = level.pages();
-  BOOST_REQUIRE(pages >= 1);
+  REQUIRE(pages >= 1);
   if (pages == 1) {
-    BOOST_REQUIRE(level.first(0) == 0 && level.size(0) == level.items());
-    BOOST_REQUIRE(level.items() <= capacity);
+    REQUIRE(level.first(0) == 0 && level.size(0) == level.items());
+    REQUIRE(level.items() <= capacity);
     return;
   }
   // The pages before the last few are alike.
   const uint32_t from = pages > 8 ? pages - 8 : 0;
   for (uint32_t page = from; page < pages; ++page) {
     const uint32_t size = level.size(page);
-    BOOST_REQUIRE(size >= least && size <= capacity);
-    if (page + 2 < pages) BOOST_REQUIRE(size == fill);
-    BOOST_REQUIRE(level.first(page) + size ==
-                  (page + 1 < pages ? level.first(page + 1) : level.items()));
-    BOOST_REQUIRE(level.page_of(level.first(page)) == page);
-    BOOST_REQUIRE(level.page_of(level.first(page) + size - 1) == page);
+    REQUIRE(size >= least && size <= capacity);
+    if (page + 2 < pages) REQUIRE(size == fill);
+    REQUIRE(level.first(page) + size == (page + 1 < pages ? level.first(page + 1) : level.items()));
+    REQUIRE(level.page_of(level.first(page)) == page);
+    REQUIRE(level.page_of(level.first(page) + size - 1) == page);
   }
-  BOOST_REQUIRE(from == 0 ? level.first(0) == 0 : level.first(from) == from * fill);
+  REQUIRE(from == 0 ? level.first(0) == 0 : level.first(from) == from * fill);
 }
 
 BOOST_AUTO_TEST_SUITE(b_plus_tree_layout_test)
@@ -73,11 +78,11 @@ BOOST_AUTO_TEST_CASE(every_page_but_the_root_is_at_least_half_full) {
     const uint32_t p = layout.order(), f = layout.fill();
     CheckLevel(layout.level(0), f, p / 2, p);
     for (int level = 1; level < layout.levels(); ++level) {
-      BOOST_REQUIRE(layout.level(level).items() == layout.level(level - 1).pages());
+      REQUIRE(layout.level(level).items() == layout.level(level - 1).pages());
       CheckLevel(layout.level(level), f + 1, p / 2 + 1, p + 1);
-      BOOST_REQUIRE(layout.separators(level, layout.level(level).pages() - 1) >= 1u);
+      REQUIRE(layout.separators(level, layout.level(level).pages() - 1) >= 1u);
     }
-    BOOST_REQUIRE(layout.level(layout.levels() - 1).pages() == 1);
+    REQUIRE(layout.level(layout.levels() - 1).pages() == 1);
   });
 }
 
@@ -87,7 +92,7 @@ BOOST_AUTO_TEST_CASE(every_item_is_on_the_page_that_holds_it) {
     const BPlusTreeLevel level(greatest, fill, fill, 2 * fill - 1);
     const auto check = [&](uint32_t item) {
       const uint32_t page = level.page_of(item);
-      BOOST_REQUIRE(item >= level.first(page) && item - level.first(page) < level.size(page));
+      REQUIRE(item >= level.first(page) && item - level.first(page) < level.size(page));
     };
     for (uint32_t i = 0; i < 5000; ++i) check(i), check(greatest - 1 - i), check(i * 858993u);
     for (uint32_t page = 1; page < level.pages(); page += level.pages() / 1000) {
@@ -100,10 +105,10 @@ BOOST_AUTO_TEST_CASE(inner_pages_are_numbered_from_the_root_without_gaps) {
   ForEachLayout([](const BPlusTreeLayout& layout) {
     uint32_t next = 0;
     for (int level = layout.levels() - 1; level > 0; --level) {
-      BOOST_REQUIRE(layout.first_page(level) == next);
+      REQUIRE(layout.first_page(level) == next);
       next += layout.level(level).pages();
     }
-    BOOST_REQUIRE(layout.inner_pages() == next);
+    REQUIRE(layout.inner_pages() == next);
   });
 }
 
@@ -125,7 +130,7 @@ BOOST_AUTO_TEST_CASE(separators_are_the_last_entries_below_their_children) {
           }
         }
         std::sort(found.begin(), found.end());
-        BOOST_REQUIRE(found == expected);
+        REQUIRE(found == expected);
       }
     }
   }
@@ -141,10 +146,10 @@ BOOST_AUTO_TEST_CASE(pages_above_leaves_are_those_of_a_tree_with_as_many) {
       BOOST_TEST(above.inner_pages() == full.inner_pages());
       for (int level = 1; level < full.levels(); ++level) {
         for (uint32_t page = 0; page < full.level(level).pages(); ++page) {
-          BOOST_REQUIRE(above.level(level).first(page) == full.level(level).first(page));
+          REQUIRE(above.level(level).first(page) == full.level(level).first(page));
           for (uint32_t slot = 0; slot < full.separators(level, page); ++slot) {
-            BOOST_REQUIRE((above.SeparatorEntry(level, page, slot) + 1) * order - 1 ==
-                          full.SeparatorEntry(level, page, slot));
+            REQUIRE((above.SeparatorEntry(level, page, slot) + 1) * order - 1 ==
+                    full.SeparatorEntry(level, page, slot));
           }
         }
       }
@@ -167,7 +172,7 @@ BOOST_AUTO_TEST_CASE(descent_by_separators_ends_in_the_leaf_of_the_entry) {
           }
           page = layout.level(level).first(page) + rank;
         }
-        BOOST_REQUIRE(page == layout.level(0).page_of(entry));
+        REQUIRE(page == layout.level(0).page_of(entry));
       }
     }
   }
