@@ -7,10 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "cairn/strategy.h"
 #include "cairn/types.h"
 
 namespace cairn {
+
+struct Explain;  // route.h
 
 // A batch of physical keys: a typed view that owns nothing. The keys must outlive every call that
 // is given the batch. Cheap to copy.
@@ -151,10 +155,28 @@ struct Matches {
 
 enum class Order : uint8_t { kAscending, kDescending };
 
+// What a batch asks for beside its keys. The first group is heeded by an OrderedIndex; all of it by
+// a SecondaryIndex.
 struct QueryOptions {
   Order order = Order::kAscending;                        // of a scan's entries, by (key, row id)
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of entries, for each range of a scan
   bool with_keys = false;                                 // a scan also returns each entry's key
+
+  // The whole batch shall be answered within this time. Of the routes (route.h) that are predicted
+  // to keep it the one of highest throughput is taken; where none is, the fastest.
+  absl::Duration max_response_time = absl::InfiniteDuration();
+  // The caller knows that the batch's keys (a range's lower keys) ascend. Wrong answers never come
+  // of a wrong word, slow ones may.
+  bool sorted_input = false;
+  // Find, FindFirst and Contains: with kKey answers come in the order of the batch's keys, which
+  // saves the way back to the caller's, and query_of, as long as the batch, is set: answer i is of
+  // query query_of[i].
+  ResultOrder result_order = ResultOrder::kCaller;
+  absl::Span<uint32_t> query_of;
+  // The route to take, by name; empty: the router chooses. InvalidArgument, naming those that there
+  // are, for any other.
+  std::string_view route;
+  Explain* explain = nullptr;  // if not null, set to how the batch was routed
 };
 
 }  // namespace cairn

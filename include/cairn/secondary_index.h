@@ -14,6 +14,7 @@
 #include "cairn/index_spec.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
+#include "cairn/route.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
 
@@ -53,20 +54,33 @@ struct BuildTarget {
   std::string directory;  // made if missing; an index that is there is replaced by its next version
 };
 
-// Which processor searches an index.
+// Where the ordered indexes of an open index are.
 enum class SearchDevice : uint8_t {
   kCpu,
-  kGpu,   // Open fails where a GPU cannot
-  kAuto,  // a GPU; where that cannot be, the CPU, and IndexStats says why
+  kGpu,   // Open fails where a GPU cannot take them
+  kAuto,  // on the CPU, and on a GPU besides; where that cannot be, IndexStats says why
+};
+
+// Where the router's cost models come from.
+enum class Calibration : uint8_t {
+  kStored,  // what an earlier Open on such a machine stored in the index's directory; else trials
+  kTrials,  // trials of a few milliseconds, stored for the next Open
+  kNone,    // none: the first of OpenOptions::ordered_indexes answers every batch, unbuffered
 };
 
 struct OpenOptions {
   VerifyLevel verify = VerifyLevel::kFull;
-  // The ordered index to search with (ordered_index.h). "auto" is cpu:auto or gpu:auto, as `device`
-  // says; with SearchDevice::kAuto, cpu:auto also takes the place of one that is named gpu:… if
-  // there is no device or driver for it, memory does not suffice, or keys are not of its kind.
-  std::string ordered_index = "auto";
+  // The ordered indexes to keep in memory, by factory string (ordered_index.h), one or more. Empty:
+  // cpu:auto, gpu:auto or both, as `device` says. With SearchDevice::kAuto one that is named gpu:…
+  // is left out, cpu:auto in its place if it is the only one, where there is no device or driver,
+  // memory does not suffice, or keys are not of its kind.
+  std::vector<std::string> ordered_indexes;
   SearchDevice device = SearchDevice::kCpu;
+  // Bytes that `auto` may take for ordered indexes, in memory of the host and of a GPU; beyond them
+  // it takes smaller structures, down to the mapped files alone. 0: half of what there is.
+  uint64_t host_memory_budget = 0;
+  uint64_t device_memory_budget = 0;
+  Calibration calibration = Calibration::kStored;
   int threads = 0;  // for opening and for large batches; 0: one per core that this process may use
 };
 
@@ -104,10 +118,14 @@ struct IndexStats {
   SequenceNumber sequence = 0;
   uint64_t version = 0;  // 1 for the first build into the directory, then counting
   std::string database_id;
-  std::string ordered_index;  // its description()
-  uint64_t ordered_index_bytes = 0;
-  uint64_t ordered_index_huge_page_bytes = 0;  // of these
-  std::string fallback;  // why the CPU searches where a GPU was asked for (SearchDevice::kAuto)
+  struct OrderedIndex {
+    std::string description;
+    uint64_t bytes;            // beyond the run
+    uint64_t huge_page_bytes;  // of these
+  };
+  std::vector<OrderedIndex> ordered_indexes;
+  std::string fallback;  // why no GPU searches where one was asked for (SearchDevice::kAuto)
+  std::vector<RouteStats> routes;
   struct Section {
     std::string file, name;
     uint64_t bytes;
@@ -147,16 +165,37 @@ class SecondaryIndex {
   virtual SequenceNumber sequence() const = 0;
 
   // All rows of each key.
-  virtual absl::Status Find(KeyBatch keys, Matches* matches) const = 0;
+  virtual absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const = 0;
   // The lowest row of each key, or kNoRow.
-  virtual absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const = 0;
-  virtual absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const = 0;
+  virtual absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
+                                 absl::Span<RowId> row_ids) const = 0;
+  virtual absl::Status Contains(KeyBatch keys, const QueryOptions& options,
+                                absl::Span<bool> found) const = 0;
   // The number of entries in each range.
-  virtual absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const = 0;
+  virtual absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
+                             absl::Span<uint64_t> counts) const = 0;
   // The rows of each range by (key, row id), ascending or descending; with a limit,
   // matches->cursors says where to go on (RangeBatch::after).
   virtual absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
                             Matches* matches) const = 0;
+
+  // The same with default options.
+  absl::Status Find(KeyBatch keys, Matches* matches) const { return Find(keys, {}, matches); }
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
+    return FindFirst(keys, {}, row_ids);
+  }
+  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const {
+    return Contains(keys, {}, found);
+  }
+  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
+    return Count(ranges, {}, counts);
+  }
+
+  // The time that a batch of so many queries is predicted to take on the route that it would be
+  // given, and the least batch, in queries, whose predicted throughput is nine tenths of the
+  // highest: what a larger batch would gain is little. Zero and 1 under Calibration::kNone.
+  virtual absl::Duration PredictedTime(Operation operation, size_t queries) const = 0;
+  virtual size_t BestBatch(Operation operation) const = 0;
 
   // Appends the primary key of each row; OutOfRange for an id that is no row's.
   virtual absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
