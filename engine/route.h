@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "cairn/ordered_index.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
+#include "cairn/strategy.h"
+
+namespace cairn {
+
+// One way to answer batches: an ordered index, which the route does not own, and a strategy.
+// Thread-safe.
+//
+// The methods are OrderedIndex's, with the options that a SecondaryIndex heeds. Unimplemented where
+// the route does not take the batch (Takes).
+class Route {
+ public:
+  Route(std::string name, const OrderedIndex* index, bool on_gpu, Strategy strategy, int threads);
+
+  const std::string& name() const { return name_; }
+  const OrderedIndex& index() const { return *index_; }
+  bool on_gpu() const { return on_gpu_; }
+  Strategy strategy() const { return strategy_; }
+
+  // Whether the route answers such batches: all of them if it is unbuffered and results are in the
+  // caller's order.
+  bool Takes(Operation operation, ResultOrder order) const;
+
+  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
+                         absl::Span<RowId> row_ids) const;
+  absl::Status Contains(KeyBatch keys, const QueryOptions& options, absl::Span<bool> found) const;
+  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const;
+  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const;
+  absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options, Matches* matches) const;
+
+ private:
+  std::string name_;
+  const OrderedIndex* index_;
+  bool on_gpu_;
+  Strategy strategy_;
+  int threads_;  // for large batches
+};
+
+}  // namespace cairn
