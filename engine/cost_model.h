@@ -31,6 +31,14 @@ class CostModel {
   enum class Curve : uint8_t { kPoint, kSortedPoint, kFind, kCount };
   static constexpr size_t kCurves = 4;
   static constexpr size_t kKnots = 33;  // batches of up to 2^32 queries
+
+  // The nanoseconds that a batch of this shape takes.
+  double Predict(const BatchShape& shape) const;
+  // Takes note of the nanoseconds that one took.
+  void Observe(const BatchShape& shape, double nanoseconds);
+
+ private:
+  std::array<std::array<double, kKnots>, kCurves> knots_ = {};
 };
 
 }  // namespace cairn
