@@ -26,7 +26,8 @@ struct KeyRange {
 // they are, since making anything faster would take longer than the answers.
 inline OpenOptions ForFewQueries() {
   OpenOptions options;
-  options.ordered_index = "cpu:sorted_array";
+  options.ordered_indexes = {"cpu:sorted_array"};
+  options.calibration = Calibration::kNone;
   return options;
 }
 
