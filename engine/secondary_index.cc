@@ -85,14 +85,14 @@ class BaseIndex : public SecondaryIndex {
   absl::StatusOr<IndexStats> Stats() const override;
 
  private:
-  const OrderedIndex& index() const { return *base_->resident.indexes.front().index; }
   // Rows that `keys` keys are expected to find, all of them.
   double ExpectedRows(size_t keys) const;
   // A scan of which each range ends at options.limit, or starts behind a cursor.
-  absl::Status ScanPages(const RangeBatch& ranges, const QueryOptions& options,
-                         Matches* matches) const;
+  absl::Status ScanPages(const OrderedIndex& index, const RangeBatch& ranges,
+                         const QueryOptions& options, Matches* matches) const;
   // Moves one end of range i to behind the entry that its cursor names.
-  absl::Status GoOn(std::string_view cursor, Order order, Position* begin, Position* end) const;
+  absl::Status GoOn(const OrderedIndex& index, std::string_view cursor, Order order,
+                    Position* begin, Position* end) const;
   // The cursor behind the entry at `position`.
   absl::StatusOr<std::string> CursorBehind(Position position) const;
 
@@ -151,17 +151,21 @@ absl::Status BaseIndex::Count(const RangeBatch& ranges, const QueryOptions& opti
 
 absl::Status BaseIndex::Scan(const RangeBatch& ranges, const QueryOptions& options,
                              Matches* matches) const {
-  if (options.limit != QueryOptions().limit || !ranges.after.empty()) {
-    return ScanPages(ranges, options, matches);
+  if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));
   }
-  const double ranges_asked = static_cast<double>(ranges.size());
+  const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
+  const double asked = static_cast<double>(ranges.size());
   const double per_range = rows_per_range_.load(std::memory_order_relaxed);
   return router_.Answer(
-      {Operation::kScan, ranges.size(), ranges_asked * per_range, options.sorted_input}, options,
+      {Operation::kScan, ranges.size(), asked * per_range, options.sorted_input}, options,
       [&](const Route& route) -> absl::StatusOr<uint64_t> {
-        if (absl::Status s = route.Scan(ranges, options, matches); !s.ok()) return s;
+        absl::Status s = in_pages ? ScanPages(route.index(), ranges, options, matches)
+                                  : route.Scan(ranges, options, matches);
+        if (!s.ok()) return s;
         if (ranges.size() != 0) {
-          const double found = static_cast<double>(matches->row_ids.size()) / ranges_asked;
+          const double found = static_cast<double>(matches->row_ids.size()) / asked;
           rows_per_range_.store(per_range + (found - per_range) * kWeightOfLastScan,
                                 std::memory_order_relaxed);
         }
@@ -169,21 +173,16 @@ absl::Status BaseIndex::Scan(const RangeBatch& ranges, const QueryOptions& optio
       });
 }
 
-absl::Status BaseIndex::ScanPages(const RangeBatch& ranges, const QueryOptions& options,
-                                  Matches* matches) const {
-  if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));
-  }
-
+absl::Status BaseIndex::ScanPages(const OrderedIndex& index, const RangeBatch& ranges,
+                                  const QueryOptions& options, Matches* matches) const {
   std::vector<Position> begin(ranges.size()), end(ranges.size());
-  if (absl::Status s = index().Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end));
+  if (absl::Status s = index.Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end));
       !s.ok()) {
     return s;
   }
   for (size_t i = 0; i < ranges.after.size(); ++i) {
     if (ranges.after[i].empty()) continue;
-    if (absl::Status s = GoOn(ranges.after[i], options.order, &begin[i], &end[i]); !s.ok())
+    if (absl::Status s = GoOn(index, ranges.after[i], options.order, &begin[i], &end[i]); !s.ok())
       return s;
   }
   if (absl::Status s = BeginMatches(base_->run().kind(), ranges.size(), matches); !s.ok()) return s;
@@ -226,8 +225,8 @@ absl::StatusOr<std::string> BaseIndex::CursorBehind(Position position) const {
   return cursor.Encode();
 }
 
-absl::Status BaseIndex::GoOn(std::string_view text, Order order, Position* begin,
-                             Position* end) const {
+absl::Status BaseIndex::GoOn(const OrderedIndex& index, std::string_view text, Order order,
+                             Position* begin, Position* end) const {
   const SortedRun& run = base_->run();
   absl::StatusOr<ScanCursor> cursor = ScanCursor::Decode(text, run.kind());
   if (!cursor.ok()) return cursor.status();
@@ -244,8 +243,8 @@ absl::Status BaseIndex::GoOn(std::string_view text, Order order, Position* begin
       break;
   }
   Position lower, upper;
-  if (absl::Status s = index().Positions(RangeBatch::Equal(key.Batch()), absl::MakeSpan(&lower, 1),
-                                         absl::MakeSpan(&upper, 1));
+  if (absl::Status s = index.Positions(RangeBatch::Equal(key.Batch()), absl::MakeSpan(&lower, 1),
+                                       absl::MakeSpan(&upper, 1));
       !s.ok()) {
     return s;
   }
