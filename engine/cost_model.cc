@@ -58,13 +58,6 @@ void Multiply(std::atomic<double>* factor, double by) {
   Set(factor, std::clamp(Get(*factor) * by, 1 / kMostFactor, kMostFactor));
 }
 
-// The queries that the busiest thread answers of a batch of 2^k.
-double QueriesOfOneThread(size_t k, const Parallelism& parallelism) {
-  const double queries = std::ldexp(1.0, static_cast<int>(k));
-  const double slices = std::floor(queries / static_cast<double>(std::max<size_t>(parallelism.min_slice, 1)));
-  return queries / std::clamp(slices, 1.0, static_cast<double>(std::max(parallelism.threads, 1)));
-}
-
 // A trial where its curve's time is linear.
 struct Point {
   double queries;  // of the busiest thread
@@ -107,11 +100,17 @@ double CostCurves::Time(const BatchShape& shape) const {
   return time;
 }
 
+double QueriesOfOneThread(size_t queries, const Parallelism& parallelism) {
+  const size_t slices = queries / std::max<size_t>(parallelism.min_slice, 1);
+  const size_t parts = std::clamp<size_t>(slices, 1, std::max(parallelism.threads, 1));
+  return static_cast<double>(queries) / static_cast<double>(parts);
+}
+
 CostCurves::Knots FitCurve(absl::Span<const CostTrial> trials, const Parallelism& parallelism) {
   std::vector<std::pair<size_t, Point>> points;  // by the logarithm of their sizes
   for (const CostTrial& trial : trials) {
     const size_t k = std::bit_width(trial.queries) - 1;
-    points.push_back({k, {QueriesOfOneThread(k, parallelism), trial.ns}});
+    points.push_back({k, {QueriesOfOneThread(trial.queries, parallelism), trial.ns}});
   }
   for (size_t i = points.size(); i-- > 1;) {
     points[i - 1].second.ns = std::min(points[i - 1].second.ns, points[i].second.ns);
@@ -128,7 +127,7 @@ CostCurves::Knots FitCurve(absl::Span<const CostTrial> trials, const Parallelism
   CostCurves::Knots knots;
   for (size_t k = 0, next = 0; k < knots.size(); ++k) {
     while (next < points.size() && points[next].first < k) ++next;
-    const double queries = QueriesOfOneThread(k, parallelism);
+    const double queries = QueriesOfOneThread(size_t{1} << k, parallelism);
     if (next == points.size()) {
       knots[k] = last.ns + marginal * (queries - last.queries);
     } else if (points[next].first == k) {

@@ -58,6 +58,9 @@ struct CostTrial {
   double ns = 0;
 };
 
+// The queries that the busiest thread answers of a batch.
+double QueriesOfOneThread(size_t queries, const Parallelism& parallelism);
+
 // The curve through trials of ascending sizes, all powers of two, of a route that spreads a batch
 // over threads as `parallelism` says. Requires one trial at least, and positive times.
 //

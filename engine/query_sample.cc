@@ -58,10 +58,7 @@ size_t HeapBytes(const SortedRun& run, absl::Span<const Position> positions) {
 }  // namespace
 
 QuerySample::QuerySample(const SortedRun& run, const std::function<int64_t()>& now_ns)
-    : run_(run),
-      lower_column_(run.kind()),
-      upper_column_(run.kind()),
-      ascending_(run.kind()) {
+    : run_(run), lower_column_(run.kind()), upper_column_(run.kind()), ascending_(run.kind()) {
   const int64_t start = now_ns();
   const size_t last = std::max<size_t>(run.size(), 1) - 1;
   size_t bytes = 0;
@@ -90,18 +87,14 @@ size_t QuerySample::Below(size_t n) {
   return static_cast<size_t>((z >> 32) * uint64_t{n} >> 32);  // positions take 32 bits
 }
 
-void QuerySample::Repeat(size_t count) {
-  if (count <= lower_.size()) return;
-  for (size_t i = lower_.size(); i < count; ++i) {
-    AppendKey(lower_column_, i % drawn_, &lower_column_);
-    AppendKey(upper_column_, i % drawn_, &upper_column_);
-  }
-  lower_ = lower_column_.Batch();
-  upper_ = upper_column_.Batch();
+void QuerySample::Repeat(size_t count, KeyColumn* column, KeyBatch* batch) const {
+  if (count <= batch->size()) return;
+  for (size_t i = batch->size(); i < count; ++i) AppendKey(*column, i % drawn_, column);
+  *batch = column->Batch();
 }
 
 KeyBatch QuerySample::Next(size_t count) {
-  Repeat(count);
+  Repeat(count, &lower_column_, &lower_);
   if (next_ + count > lower_.size()) next_ = 0;
   next_ += count;
   return lower_.Slice(next_ - count, count);
@@ -109,6 +102,7 @@ KeyBatch QuerySample::Next(size_t count) {
 
 RangeBatch QuerySample::NextRanges(size_t count) {
   const KeyBatch lower = Next(count);
+  Repeat(next_, &upper_column_, &upper_);
   return RangeBatch::HalfOpen(lower, upper_.Slice(next_ - count, count));
 }
 

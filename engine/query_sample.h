@@ -38,8 +38,8 @@ class QuerySample {
 
  private:
   size_t Below(size_t n);  // random
-  // Makes the drawn keys, again and again, at least `count`.
-  void Repeat(size_t count);
+  // Makes the keys of a column, again and again, at least `count`.
+  void Repeat(size_t count, KeyColumn* column, KeyBatch* batch) const;
 
   const SortedRun& run_;
   uint64_t random_ = 0x9E3779B97F4A7C15;
