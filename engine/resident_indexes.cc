@@ -72,6 +72,12 @@ class ResidentIndexMaker {
     if (made_.indexes.empty()) {
       if (absl::Status s = MakeWithinBudget(); !s.ok()) return s;
     }
+    // What a GPU cannot answer, once it is lost, the files can.
+    const bool all_on_gpu = std::all_of(made_.indexes.begin(), made_.indexes.end(),
+                                        [](const ResidentIndex& index) { return index.on_gpu; });
+    if (all_on_gpu) {
+      if (absl::Status s = MakeNamed("cpu:sorted_array"); !s.ok()) return s;
+    }
     return std::move(made_);
   }
 

@@ -18,7 +18,7 @@ struct ResidentIndex {
   bool on_gpu = false;
 };
 
-// All of them over one run. The first is on the CPU, unless the caller named none for it.
+// All of them over one run, one of them at least on the CPU.
 struct ResidentIndexes {
   std::vector<ResidentIndex> indexes;
   std::string fallback;  // why none is on a GPU, although one was asked for

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -33,15 +33,17 @@ class Router {
  public:
   using Clock = std::function<int64_t()>;  // nanoseconds, from any moment on; never goes back
 
-  // A route, and its cost model; null where there is none, and such a route is taken only by name
-  // or if no other is left. The first route takes what no model decides.
-  struct Entry {
-    Route route;
-    std::unique_ptr<CostModel> costs;
-  };
+  // Requires one route at least and 64 at most, one of them on the CPU and unbuffered. Until there
+  // are cost models the first route that takes a batch answers it.
+  explicit Router(std::vector<Route> routes, Clock clock = SteadyNanoseconds);
 
-  // Requires one entry at least, one of them on the CPU and unbuffered.
-  explicit Router(std::vector<Entry> entries, Clock clock = SteadyNanoseconds);
+  // Gives the routes, in their order, cost models of new trials; null for a route without one,
+  // which is taken only by name or if no other is left. Thread-safe; batches under way finish with
+  // what they began with.
+  void SetCosts(std::vector<std::unique_ptr<CostModel>> costs);
+  // Whether routes have become so much faster or slower that trials should be made again. Takes a
+  // nanosecond: to be asked after each batch.
+  bool TrialsAreDue() const { return trials_are_due_.load(std::memory_order_relaxed); }
 
   // Answers a batch: calls `answer` with the best route, and again with others where that fails on
   // a GPU. It returns the bytes of the batch's keys and answers. InvalidArgument where
@@ -53,27 +55,40 @@ class Router {
   absl::Duration PredictedTime(Operation operation, size_t queries) const;
   size_t BestBatch(Operation operation) const;
 
-  const std::vector<Entry>& entries() const { return entries_; }
+  std::vector<const Route*> routes() const;
   std::vector<RouteStats> Stats() const;
 
   static int64_t SteadyNanoseconds();
 
  private:
-  static constexpr size_t kNoEntry = SIZE_MAX;
+  using Costs = std::vector<std::unique_ptr<CostModel>>;  // one a route
+  static constexpr size_t kNoRoute = SIZE_MAX;
 
-  // The best of the entries that are not in the set `tried` (bits) and are not on a GPU if `cpu`.
+  // The best of the routes that are not in the set `tried` (bits) and are not on a GPU if `cpu`.
   size_t Best(const BatchShape& shape, ResultOrder order, uint64_t tried, bool cpu) const;
   absl::StatusOr<size_t> Named(const BatchShape& shape, const QueryOptions& options) const;
-  double Predict(size_t entry, const BatchShape& shape) const;
+  // The route of a batch; kNoRoute where none takes it.
+  absl::StatusOr<size_t> Choose(const BatchShape& shape, const QueryOptions& options,
+                                bool gpu_is_out) const;
+  const Costs& costs() const { return *costs_.load(std::memory_order_acquire); }
+  double Predict(size_t route, const BatchShape& shape) const;
+  void Observe(size_t route, const BatchShape& shape, int64_t nanoseconds) const;
   // Whether GPUs are left alone at the moment.
   bool GpuIsOut(int64_t now) const { return now < gpu_out_until_.load(std::memory_order_relaxed); }
   void LeaveGpuAlone(const absl::Status& status, int64_t now) const;
   void FillExplain(const BatchShape& shape, const QueryOptions& options, size_t chosen,
-                   int64_t now) const;
+                   bool gpu_is_out) const;
 
-  std::vector<Entry> entries_;
-  Clock clock_;
-  std::unique_ptr<RouteCounters[]> counters_;  // one an entry
+  const std::vector<Route> routes_;
+  const Clock clock_;
+  std::unique_ptr<RouteCounters[]> counters_;  // one a route
+
+  std::atomic<const Costs*> costs_;  // the last of all_costs_, which batches may still use
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<const Costs>> all_costs_;  // guarded by mutex_
+  std::atomic<int> trials_{0};                           // how many times they were made
+  mutable std::atomic<bool> trials_are_due_{false};
+
   mutable std::atomic<int64_t> gpu_out_until_{INT64_MIN};
   mutable std::atomic<int64_t> gpu_out_for_{0};  // nanoseconds, the last time
 };

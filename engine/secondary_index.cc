@@ -7,10 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_format.h"
 #include "engine/base.h"
 #include "engine/fetch.h"
 #include "engine/index_builder.h"
+#include "engine/index_router.h"
 #include "engine/router.h"
 #include "engine/scan_cursor.h"
 #include "engine/verify.h"
@@ -36,16 +38,6 @@ uint64_t BytesOf(const Matches& matches) {
   return matches.offsets.size() * sizeof(uint64_t) + matches.row_ids.size() * sizeof(RowId);
 }
 
-std::vector<Router::Entry> MakeRouter(const Base& base, int threads) {
-  std::vector<Router::Entry> entries;
-  for (const ResidentIndex& resident : base.resident.indexes) {
-    entries.push_back({Route(resident.name, resident.index.get(), resident.on_gpu,
-                             Strategy::kUnbuffered, threads),
-                       nullptr});
-  }
-  return entries;
-}
-
 // Answers from one base. What a query does beyond the ordered index is written here: cursors,
 // primary keys and rows.
 class BaseIndex : public SecondaryIndex {
@@ -54,7 +46,11 @@ class BaseIndex : public SecondaryIndex {
       : base_(std::move(base)),
         options_(options),
         threads_(Topology::Get().Threads(options.threads)),
-        router_(MakeRouter(*base_, threads_)) {}
+        router_(std::make_unique<Router>(MakeRoutes(base_->resident, threads_))),
+        calibration_(router_->routes(), base_->run(), threads_, base_->directory,
+                     base_->manifest.version) {
+    router_->SetCosts(calibration_.Get(options.calibration));
+  }
 
   const IndexSpec& spec() const override { return base_->spec; }
   const KeyCodec& codec() const override { return base_->codec; }
@@ -70,9 +66,9 @@ class BaseIndex : public SecondaryIndex {
   absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
                     Matches* matches) const override;
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
-    return router_.PredictedTime(operation, queries);
+    return router_->PredictedTime(operation, queries);
   }
-  size_t BestBatch(Operation operation) const override { return router_.BestBatch(operation); }
+  size_t BestBatch(Operation operation) const override { return router_->BestBatch(operation); }
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                            PrimaryKeyColumn* primary_keys) const override {
     return base_->rows().PrimaryKeys(row_ids, primary_keys);
@@ -85,6 +81,9 @@ class BaseIndex : public SecondaryIndex {
   absl::StatusOr<IndexStats> Stats() const override;
 
  private:
+  // Has the router answer a batch, and makes new trials behind it where they are due.
+  absl::Status Answer(const BatchShape& shape, const QueryOptions& options,
+                      absl::FunctionRef<absl::StatusOr<uint64_t>(const Route&)> answer) const;
   // Rows that `keys` keys are expected to find, all of them.
   double ExpectedRows(size_t keys) const;
   // A scan of which each range ends at options.limit, or starts behind a cursor.
@@ -99,9 +98,24 @@ class BaseIndex : public SecondaryIndex {
   const std::shared_ptr<const Base> base_;
   const OpenOptions options_;
   const int threads_;
-  const Router router_;
+  const std::unique_ptr<Router> router_;
+  const CostCalibration calibration_;
+  mutable std::atomic_flag calibrating_ = ATOMIC_FLAG_INIT;
   mutable std::atomic<double> rows_per_range_{1};  // of scans so far, the last ones weighing most
 };
+
+absl::Status BaseIndex::Answer(
+    const BatchShape& shape, const QueryOptions& options,
+    absl::FunctionRef<absl::StatusOr<uint64_t>(const Route&)> answer) const {
+  const absl::Status status = router_->Answer(shape, options, answer);
+  // Trials take milliseconds, which a caller who is in a hurry is spared.
+  if (router_->TrialsAreDue() && options.max_response_time == absl::InfiniteDuration() &&
+      !calibrating_.test_and_set()) {
+    router_->SetCosts(calibration_.Get(Calibration::kTrials));
+    calibrating_.clear();
+  }
+  return status;
+}
 
 double BaseIndex::ExpectedRows(size_t keys) const {
   const RunProperties& properties = base_->run_file.properties;
@@ -111,42 +125,39 @@ double BaseIndex::ExpectedRows(size_t keys) const {
 }
 
 absl::Status BaseIndex::Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const {
-  return router_.Answer(
-      {Operation::kFind, keys.size(), ExpectedRows(keys.size()), options.sorted_input}, options,
-      [&](const Route& route) -> absl::StatusOr<uint64_t> {
-        if (absl::Status s = route.Find(keys, options, matches); !s.ok()) return s;
-        return BytesOf(keys) + BytesOf(*matches);
-      });
+  return Answer({Operation::kFind, keys.size(), ExpectedRows(keys.size()), options.sorted_input},
+                options, [&](const Route& route) -> absl::StatusOr<uint64_t> {
+                  if (absl::Status s = route.Find(keys, options, matches); !s.ok()) return s;
+                  return BytesOf(keys) + BytesOf(*matches);
+                });
 }
 
 absl::Status BaseIndex::FindFirst(KeyBatch keys, const QueryOptions& options,
                                   absl::Span<RowId> row_ids) const {
-  return router_.Answer({Operation::kFindFirst, keys.size(), 0, options.sorted_input}, options,
-                        [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                          if (absl::Status s = route.FindFirst(keys, options, row_ids); !s.ok())
-                            return s;
-                          return BytesOf(keys) + row_ids.size() * sizeof(RowId);
-                        });
+  return Answer({Operation::kFindFirst, keys.size(), 0, options.sorted_input}, options,
+                [&](const Route& route) -> absl::StatusOr<uint64_t> {
+                  if (absl::Status s = route.FindFirst(keys, options, row_ids); !s.ok()) return s;
+                  return BytesOf(keys) + row_ids.size() * sizeof(RowId);
+                });
 }
 
 absl::Status BaseIndex::Contains(KeyBatch keys, const QueryOptions& options,
                                  absl::Span<bool> found) const {
-  return router_.Answer({Operation::kContains, keys.size(), 0, options.sorted_input}, options,
-                        [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                          if (absl::Status s = route.Contains(keys, options, found); !s.ok())
-                            return s;
-                          return BytesOf(keys) + found.size() * sizeof(bool);
-                        });
+  return Answer({Operation::kContains, keys.size(), 0, options.sorted_input}, options,
+                [&](const Route& route) -> absl::StatusOr<uint64_t> {
+                  if (absl::Status s = route.Contains(keys, options, found); !s.ok()) return s;
+                  return BytesOf(keys) + found.size() * sizeof(bool);
+                });
 }
 
 absl::Status BaseIndex::Count(const RangeBatch& ranges, const QueryOptions& options,
                               absl::Span<uint64_t> counts) const {
-  return router_.Answer({Operation::kCount, ranges.size(), 0, options.sorted_input}, options,
-                        [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                          if (absl::Status s = route.Count(ranges, counts); !s.ok()) return s;
-                          return BytesOf(ranges.lower) + BytesOf(ranges.upper) +
-                                 counts.size() * sizeof(uint64_t);
-                        });
+  return Answer({Operation::kCount, ranges.size(), 0, options.sorted_input}, options,
+                [&](const Route& route) -> absl::StatusOr<uint64_t> {
+                  if (absl::Status s = route.Count(ranges, counts); !s.ok()) return s;
+                  return BytesOf(ranges.lower) + BytesOf(ranges.upper) +
+                         counts.size() * sizeof(uint64_t);
+                });
 }
 
 absl::Status BaseIndex::Scan(const RangeBatch& ranges, const QueryOptions& options,
@@ -158,19 +169,18 @@ absl::Status BaseIndex::Scan(const RangeBatch& ranges, const QueryOptions& optio
   const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
   const double asked = static_cast<double>(ranges.size());
   const double per_range = rows_per_range_.load(std::memory_order_relaxed);
-  return router_.Answer(
-      {Operation::kScan, ranges.size(), asked * per_range, options.sorted_input}, options,
-      [&](const Route& route) -> absl::StatusOr<uint64_t> {
-        absl::Status s = in_pages ? ScanPages(route.index(), ranges, options, matches)
-                                  : route.Scan(ranges, options, matches);
-        if (!s.ok()) return s;
-        if (ranges.size() != 0) {
-          const double found = static_cast<double>(matches->row_ids.size()) / asked;
-          rows_per_range_.store(per_range + (found - per_range) * kWeightOfLastScan,
-                                std::memory_order_relaxed);
-        }
-        return BytesOf(ranges.lower) + BytesOf(ranges.upper) + BytesOf(*matches);
-      });
+  return Answer({Operation::kScan, ranges.size(), asked * per_range, options.sorted_input}, options,
+                [&](const Route& route) -> absl::StatusOr<uint64_t> {
+                  absl::Status s = in_pages ? ScanPages(route.index(), ranges, options, matches)
+                                            : route.Scan(ranges, options, matches);
+                  if (!s.ok()) return s;
+                  if (ranges.size() != 0) {
+                    const double found = static_cast<double>(matches->row_ids.size()) / asked;
+                    rows_per_range_.store(per_range + (found - per_range) * kWeightOfLastScan,
+                                          std::memory_order_relaxed);
+                  }
+                  return BytesOf(ranges.lower) + BytesOf(ranges.upper) + BytesOf(*matches);
+                });
 }
 
 absl::Status BaseIndex::ScanPages(const OrderedIndex& index, const RangeBatch& ranges,
@@ -301,7 +311,7 @@ absl::StatusOr<IndexStats> BaseIndex::Stats() const {
         {index.description(), index.memory_bytes(), index.huge_page_bytes()});
   }
   stats.fallback = base_->resident.fallback;
-  stats.routes = router_.Stats();
+  stats.routes = router_->Stats();
   for (const auto& [file, prefix] :
        {std::pair{&base_->run_file.file, "base"}, std::pair{&base_->rows_file.file, "rows"}}) {
     for (const Section& section : file->sections()) {
