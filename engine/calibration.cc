@@ -33,10 +33,12 @@ constexpr size_t kDensest = 16;
 constexpr size_t kLeastRanges = 64;
 constexpr size_t kMostRanges = 512;
 
-// A trial is repeated until its times add up to this, within bounds.
-constexpr double kTrialNanoseconds = 60e3;
-constexpr size_t kLeastRepeats = 2;
-constexpr size_t kMostRepeats = 31;
+// Trials are made twice, at different times, of which the shorter counts: most of what disturbs
+// them lasts for some milliseconds. Each time a batch is repeated until it has taken this long, at
+// most so often.
+constexpr int kPasses = 2;
+constexpr double kTrialNanoseconds = 30e3;
+constexpr size_t kMostRepeats = 15;
 // Trials end when disturbances have stretched them beyond so many budgets.
 constexpr double kMostBudgets = 8;
 
@@ -73,7 +75,7 @@ struct Ladder {
     if (trials.empty()) return 0;
     const double more = QueriesOfOneThread(Asked(NextSize(growth)), parallelism) /
                         QueriesOfOneThread(Asked(trials.back().queries), parallelism);
-    return std::max(last_ns * more * kLeastRepeats, kTrialNanoseconds);
+    return std::max(last_ns * more, kTrialNanoseconds);
   }
   double RowsPerQuery() const { return static_cast<double>(rows) / static_cast<double>(queries); }
 };
@@ -107,8 +109,11 @@ class Calibrator {
 
   std::vector<absl::StatusOr<CostCurves>> Run() {
     for (size_t i = 0; i < routes_.size(); ++i) AddLadders(i);
-    Climb(/*on_gpu=*/false, options_.cpu_budget);
-    Climb(/*on_gpu=*/true, options_.gpu_budget);
+    for (const bool on_gpu : {false, true}) {
+      const absl::Duration budget = on_gpu ? options_.gpu_budget : options_.cpu_budget;
+      Climb(on_gpu, budget);
+      Repeat(on_gpu, budget);
+    }
     std::vector<absl::StatusOr<CostCurves>> results;
     for (size_t i = 0; i < routes_.size(); ++i) {
       if (statuses_[i].ok()) {
@@ -123,11 +128,18 @@ class Calibrator {
  private:
   void AddLadders(size_t i);
   void Climb(bool on_gpu, absl::Duration budget);
-  // Makes the ladder's next trial; returns what it typically takes with its repeats.
-  absl::StatusOr<double> Step(Ladder* ladder, size_t growth);
+  // Makes all trials again. Stops early where that takes very long.
+  void Repeat(bool on_gpu, absl::Duration budget);
+  // Makes a trial, of batches of that size. In *spent goes what its repeats typically take.
+  absl::StatusOr<CostTrial> Try(Ladder* ladder, size_t size, double* spent);
+  // The nanoseconds that one batch takes.
   absl::StatusOr<double> Time(Ladder* ladder, size_t size);
   absl::Status Ask(const Route& route, Kind kind, KeyBatch keys, const RangeBatch& ranges);
 
+  // Whether the ladder is of a route of that device which has not failed.
+  bool IsUsed(const Ladder& ladder, bool on_gpu) const {
+    return routes_[ladder.route]->on_gpu() == on_gpu && statuses_[ladder.route].ok();
+  }
   const Ladder* Find(size_t route, Kind kind) const;
   const Ladder* SlicesOf(size_t route) const;
   CostCurves Fit(size_t route) const;
@@ -193,14 +205,13 @@ const Ladder* Calibrator::SlicesOf(size_t route) const {
 // Always makes the trial that takes the least, so that all kinds of trials come as far as there is
 // time for all, and the cheap ones further.
 void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
-  const double budget_ns = absl::ToDoubleNanoseconds(budget);
+  const double budget_ns = absl::ToDoubleNanoseconds(budget) / kPasses;
   const int64_t start = options_.now_ns();
   double spent = 0;
   for (size_t growth = kGrowth; growth > 1;) {
     Ladder* cheapest = nullptr;
     for (Ladder& ladder : ladders_) {
-      if (routes_[ladder.route]->on_gpu() != on_gpu || !statuses_[ladder.route].ok()) continue;
-      if (ladder.done()) continue;
+      if (!IsUsed(ladder, on_gpu) || ladder.done()) continue;
       if (cheapest == nullptr || ladder.NextCost(growth) < cheapest->NextCost(growth)) {
         cheapest = &ladder;
       }
@@ -213,38 +224,52 @@ void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
       growth /= 2;
       continue;
     }
-    const absl::StatusOr<double> took = Step(cheapest, growth);
-    if (took.ok()) {
-      spent += *took;
+    const auto trial = Try(cheapest, cheapest->NextSize(growth), &spent);
+    if (trial.ok()) {
+      cheapest->trials.push_back(*trial);
     } else {
-      statuses_[cheapest->route] = took.status();
+      statuses_[cheapest->route] = trial.status();
     }
   }
 }
 
-absl::StatusOr<double> Calibrator::Step(Ladder* ladder, size_t growth) {
-  const size_t size = ladder->NextSize(growth);
+void Calibrator::Repeat(bool on_gpu, absl::Duration budget) {
+  const double most_ns = kMostBudgets * absl::ToDoubleNanoseconds(budget) / kPasses;
+  const int64_t start = options_.now_ns();
+  double spent = 0;
+  for (Ladder& ladder : ladders_) {
+    for (CostTrial& trial : ladder.trials) {
+      if (static_cast<double>(options_.now_ns() - start) > most_ns) return;
+      if (!IsUsed(ladder, on_gpu)) break;
+      const auto again = Try(&ladder, trial.queries, &spent);
+      if (again.ok()) {
+        trial.ns = std::min(trial.ns, again->ns);
+      } else {
+        statuses_[ladder.route] = again.status();
+      }
+    }
+  }
+}
+
+absl::StatusOr<CostTrial> Calibrator::Try(Ladder* ladder, size_t size, double* spent) {
   if (ladder->trials.empty()) {  // what is called for the first time allocates
     if (absl::Status s = Time(ladder, size).status(); !s.ok()) return s;
   }
   std::vector<double> times;
-  for (double sum = 0;
-       times.size() < kLeastRepeats || (sum < kTrialNanoseconds && times.size() < kMostRepeats);) {
+  for (double sum = 0; sum < kTrialNanoseconds && times.size() < kMostRepeats;) {
     const absl::StatusOr<double> time = Time(ladder, size);
-    if (!time.ok()) return time;
+    if (!time.ok()) return time.status();
     times.push_back(*time);
     sum += *time;
   }
-  // The lower of two medians: what disturbs a trial makes it longer.
   const auto median = times.begin() + static_cast<ptrdiff_t>((times.size() - 1) / 2);
   std::nth_element(times.begin(), median, times.end());
+  *spent += *median * static_cast<double>(times.size());
   ladder->last_ns = *median;
   const double whole = static_cast<double>(size) / static_cast<double>(ladder->Asked(size));
-  ladder->trials.push_back({size, *median * whole});
-  return *median * static_cast<double>(times.size());
+  return CostTrial{size, *median * whole};
 }
 
-// The nanoseconds that a batch of the ladder's kind takes.
 absl::StatusOr<double> Calibrator::Time(Ladder* ladder, size_t size) {
   const size_t count = ladder->Asked(size);
   KeyBatch keys;
