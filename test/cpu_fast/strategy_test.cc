@@ -143,6 +143,7 @@ class UnderStrategy : public OrderedIndex {
     }
     CheckPermutation(keys, query_of);
     BOOST_REQUIRE(by_key.size() == keys.size());
+    BOOST_REQUIRE(by_key.row_ids.size() == by_key.offsets.back());
     std::vector<absl::Span<const RowId>> rows(keys.size());
     for (size_t i = 0; i < rows.size(); ++i) rows[query_of[i]] = by_key[i];
     *matches = Matches();
