@@ -33,7 +33,7 @@ StrategyOptions SortBased(ResultOrder order = ResultOrder::kCaller,
   return options;
 }
 
-StrategyOptions Buffered(size_t parts = 256, size_t buffer = 1024) {
+StrategyOptions Buffered(size_t parts = 64, size_t buffer = 256) {
   StrategyOptions options;
   options.strategy = Strategy::kBuffered;
   options.parts = parts;
@@ -46,10 +46,10 @@ StrategyOptions Buffered(size_t parts = 256, size_t buffer = 1024) {
 std::vector<StrategyOptions> EveryStrategy(KeyKind kind) {
   std::vector<StrategyOptions> strategies = {{},
                                              Buffered(),
-                                             Buffered(1, 1024),
-                                             Buffered(2, 1),
+                                             Buffered(1, 64),
+                                             Buffered(2, 100),
                                              Buffered(16, 3),
-                                             Buffered(256, 64),
+                                             Buffered(256, 1),
                                              SortBased(),
                                              SortBased({}, SortedSearch::kIndex)};
   if (kind != KeyKind::kBytes) strategies.push_back(SortBased({}, SortedSearch::kMerge));
@@ -143,6 +143,7 @@ class UnderStrategy : public OrderedIndex {
     }
     CheckPermutation(keys, query_of);
     BOOST_REQUIRE(by_key.size() == keys.size());
+    BOOST_REQUIRE(by_key.row_ids.size() == by_key.offsets.back());
     std::vector<absl::Span<const RowId>> rows(keys.size());
     for (size_t i = 0; i < rows.size(); ++i) rows[query_of[i]] = by_key[i];
     *matches = Matches();
