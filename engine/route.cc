@@ -55,6 +55,11 @@ absl::Status Route::Find(KeyBatch keys, const QueryOptions& options, Matches* ma
                      options.query_of);
 }
 
+absl::Status Route::Positions(const RangeBatch& ranges, absl::Span<Position> begin,
+                              absl::Span<Position> end) const {
+  return cairn::Positions(*index_, ranges, begin, end, parallelism_);
+}
+
 absl::Status Route::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
   return cairn::Count(*index_, ranges, counts, parallelism_);
 }

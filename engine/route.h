@@ -37,6 +37,8 @@ class Route {
                          absl::Span<RowId> row_ids) const;
   absl::Status Contains(KeyBatch keys, const QueryOptions& options, absl::Span<bool> found) const;
   absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const;
+  absl::Status Positions(const RangeBatch& ranges, absl::Span<Position> begin,
+                         absl::Span<Position> end) const;
   absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const;
   absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options, Matches* matches) const;
 
