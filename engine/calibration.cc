@@ -1,6 +1,7 @@
 #include "engine/calibration.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -15,14 +16,17 @@ namespace {
 
 using Curve = CostCurves::Curve;
 
-// A trial has so many times the queries of the one before.
+// A trial has so many times the queries of the one before, or fewer, if those fit into the budget.
 constexpr size_t kGrowth = 8;
 // The largest trials: beyond these, keys to ask for would cost more than the trials.
 constexpr size_t kMostOnCpu = size_t{1} << 18;
-constexpr size_t kMostOnGpu = size_t{1} << 21;
-// The largest sorted batches, and the part of a larger one that is tried in its place.
-constexpr size_t kMostAscending = 4096;
-constexpr size_t kLeastSlice = 512;
+constexpr size_t kMostOnGpu = size_t{1} << 20;
+// The largest sorted batches, with and without a sort, the part of a larger one that is tried in
+// its place, and the batches for which that is done.
+constexpr size_t kMostSorted = 4096;
+constexpr size_t kMostAscending = 512;
+constexpr size_t kSlice = 1024;
+constexpr size_t kLeastSliced = 512;
 constexpr size_t kMostSliced = size_t{1} << 24;
 // Sorted queries that are closer than this many to an entry share all that they can.
 constexpr size_t kDensest = 16;
@@ -59,17 +63,18 @@ struct Ladder {
   size_t queries = 0;  // of all trials and repeats, and rows that they found
   size_t rows = 0;
 
-  size_t NextSize() const { return trials.empty() ? first : trials.back().queries * kGrowth; }
-  // Of that size, the queries that are asked.
-  size_t Asked(size_t size) const {
-    return kind == Kind::kSlices ? std::min(size, kMostAscending) : size;
+  size_t NextSize(size_t growth) const {
+    return trials.empty() ? first : std::min(trials.back().queries * growth, most);
   }
+  bool done() const { return !trials.empty() && trials.back().queries >= most; }
+  // Of that size, the queries that are asked.
+  size_t Asked(size_t size) const { return kind == Kind::kSlices ? std::min(size, kSlice) : size; }
   // What the next trial will take; 0 where nothing is known.
-  double NextCost() const {
+  double NextCost(size_t growth) const {
     if (trials.empty()) return 0;
-    const double growth = QueriesOfOneThread(Asked(NextSize()), parallelism) /
-                          QueriesOfOneThread(Asked(trials.back().queries), parallelism);
-    return std::max(last_ns * growth * kLeastRepeats, kTrialNanoseconds);
+    const double more = QueriesOfOneThread(Asked(NextSize(growth)), parallelism) /
+                        QueriesOfOneThread(Asked(trials.back().queries), parallelism);
+    return std::max(last_ns * more * kLeastRepeats, kTrialNanoseconds);
   }
   const CostTrial* Find(size_t size) const {
     for (const CostTrial& trial : trials) {
@@ -129,7 +134,7 @@ class Calibrator {
   void AddLadders(size_t i);
   void Climb(bool on_gpu, absl::Duration budget);
   // Makes the ladder's next trial; returns what it typically takes with its repeats.
-  absl::StatusOr<double> Step(Ladder* ladder);
+  absl::StatusOr<double> Step(Ladder* ladder, size_t growth);
   absl::StatusOr<double> Time(Ladder* ladder, size_t size);
   absl::Status Ask(const Route& route, Kind kind, KeyBatch keys, const RangeBatch& ranges);
 
@@ -164,18 +169,19 @@ void Calibrator::AddLadders(size_t i) {
   if (Takes(route, Operation::kFindFirst)) {
     add(Kind::kPoint, 1, most);
     if (IsSliced(route)) {
-      add(Kind::kSortedPoint, 1, kMostAscending);
+      const bool sorts = route.strategy() == Strategy::kSortBased;
+      add(Kind::kSortedPoint, 1, sorts ? kMostSorted : kMostAscending);
       if (SlicesOf(i) == nullptr) {
-        add(Kind::kSlices, kLeastSlice,
-            std::clamp(kDensest * run_.size(), kMostAscending, kMostSliced));
+        add(Kind::kSlices, kLeastSliced,
+            std::clamp(std::bit_ceil(kDensest * run_.size()), kMostSorted, kMostSliced));
       }
     }
   }
   if (Takes(route, Operation::kFind)) {
-    add(Kind::kFind, 1, kMostOnCpu);
+    add(Kind::kFind, 1, most);
     add(Kind::kRows, kLeastRanges, kMostRanges);
   }
-  if (Takes(route, Operation::kCount)) add(Kind::kCount, 1, kMostOnCpu);
+  if (Takes(route, Operation::kCount)) add(Kind::kCount, 1, most);
 }
 
 const Ladder* Calibrator::Find(size_t route, Kind kind) const {
@@ -200,18 +206,24 @@ void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
   const double budget_ns = absl::ToDoubleNanoseconds(budget);
   const int64_t start = options_.now_ns();
   double spent = 0;
-  for (;;) {
+  for (size_t growth = kGrowth; growth > 1;) {
     Ladder* cheapest = nullptr;
     for (Ladder& ladder : ladders_) {
       if (routes_[ladder.route]->on_gpu() != on_gpu || !statuses_[ladder.route].ok()) continue;
-      if (ladder.NextSize() > ladder.most) continue;
-      if (cheapest == nullptr || ladder.NextCost() < cheapest->NextCost()) cheapest = &ladder;
+      if (ladder.done()) continue;
+      if (cheapest == nullptr || ladder.NextCost(growth) < cheapest->NextCost(growth)) {
+        cheapest = &ladder;
+      }
     }
     if (cheapest == nullptr) return;
-    const double cost = cheapest->NextCost();
+    const double cost = cheapest->NextCost(growth);
     const auto elapsed = static_cast<double>(options_.now_ns() - start);
-    if (cost > 0 && (spent + cost > budget_ns || elapsed > kMostBudgets * budget_ns)) return;
-    const absl::StatusOr<double> took = Step(cheapest);
+    if (cost > 0 && elapsed > kMostBudgets * budget_ns) return;
+    if (cost > 0 && spent + cost > budget_ns) {
+      growth /= 2;
+      continue;
+    }
+    const absl::StatusOr<double> took = Step(cheapest, growth);
     if (took.ok()) {
       spent += *took;
     } else {
@@ -220,8 +232,8 @@ void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
   }
 }
 
-absl::StatusOr<double> Calibrator::Step(Ladder* ladder) {
-  const size_t size = ladder->NextSize();
+absl::StatusOr<double> Calibrator::Step(Ladder* ladder, size_t growth) {
+  const size_t size = ladder->NextSize(growth);
   if (ladder->trials.empty()) {  // what is called for the first time allocates
     if (absl::Status s = Time(ladder, size).status(); !s.ok()) return s;
   }
@@ -300,14 +312,18 @@ absl::Status Calibrator::Ask(const Route& route, Kind kind, KeyBatch keys,
 // strategy: sorting, which grows with the batch's logarithm.
 std::vector<CostTrial> Calibrator::Extended(size_t route, const Ladder& ladder) const {
   std::vector<CostTrial> trials = ladder.trials;
-  const CostTrial last = trials.back();
   const Ladder* const slices = SlicesOf(route);
-  const CostTrial* const same = slices != nullptr ? slices->Find(last.queries) : nullptr;
+  if (slices == nullptr) return trials;
+  // The largest that both have: the rest is told there.
+  size_t i = trials.size();
+  const CostTrial* same = nullptr;
+  while (same == nullptr && i > 0) same = slices->Find(trials[--i].queries);
   if (same == nullptr) return trials;
-  const auto last_size = static_cast<double>(last.queries);
-  const double rest = (last.ns - same->ns) / last_size;
+  const auto last_size = static_cast<double>(same->queries);
+  const double rest = (trials[i].ns - same->ns) / last_size;
+  const size_t tried = trials.back().queries;
   for (const CostTrial& slice : slices->trials) {
-    if (slice.queries <= last.queries) continue;
+    if (slice.queries <= tried) continue;
     const auto size = static_cast<double>(slice.queries);
     const double growth = routes_[route]->strategy() == Strategy::kSortBased
                               ? std::log2(size) / std::log2(last_size)
