@@ -17,8 +17,8 @@ namespace cairn {
 // Makes an open index's versions: from its files, by updates, and by merging both into a new base.
 // Readers take the version of the moment and keep it as long as they need it.
 //
-// Thread-safe. Updates come one after the other; a merge works beside them, and makes them wait only
-// while its base takes the old one's place.
+// Thread-safe. Updates come one after the other; a merge works beside them, and makes them wait
+// only while its base takes the old one's place.
 class IndexWriter {
  public:
   // Maps the live files in `directory`, and applies what is stored of updates. Errors as
@@ -28,14 +28,31 @@ class IndexWriter {
 
   std::shared_ptr<const IndexVersion> version() const;
 
-  // The next version: the latest one after `updates`, which take it to the database's state at
-  // `sequence`. `position` is where in the log to go on from there. AlreadyExists, naming key and
-  // rows, where a unique index would get a key twice; other errors as DeltaWriter::Apply's. After an
-  // error the version is what it was.
-  absl::Status Apply(const RowUpdates& updates, SequenceNumber sequence, LogPosition position);
+  // The right to make the next version, which one thread has at a time. What was applied is seen by
+  // nobody until it is published; what is not published when the update ends is undone.
+  class Update {
+   public:
+    explicit Update(IndexWriter* writer);
+    ~Update();
+    Update(const Update&) = delete;
+    Update& operator=(const Update&) = delete;
 
-  // Where the log goes on behind the latest version's sequence number.
-  LogPosition position() const;
+    // The version to update, and where the log goes on behind its sequence number.
+    const IndexVersion& version() const { return *version_; }
+    LogPosition position() const { return writer_->position_; }
+
+    // AlreadyExists, naming the key and both rows, where a unique index would get a key twice;
+    // other errors as DeltaWriter::Apply's.
+    absl::Status Apply(const RowUpdates& updates);
+    // Makes what was applied the latest version, which is current to `sequence`.
+    void Publish(SequenceNumber sequence, LogPosition position);
+
+   private:
+    IndexWriter* const writer_;
+    const std::unique_lock<std::mutex> lock_;
+    const std::shared_ptr<const IndexVersion> version_;
+    bool applied_ = false;  // and not published
+  };
 
   // Writes what came since the last call, so that the next Open begins with the latest version.
   // Errors as CatchUp's.
@@ -46,15 +63,20 @@ class IndexWriter {
   bool MergePays() const;
 
  private:
-  IndexWriter() = default;
+  explicit IndexWriter(const OpenOptions& options) : options_(options) {}
 
-  OpenOptions options_;
-  std::mutex apply_mutex_;  // held by Apply, and by Merge at its end
-  std::unique_ptr<DeltaWriter> deltas_;  // over the latest version's base
+  // Makes deltas_ anew, to go on from the latest version.
+  absl::Status RestartDeltas();
+  void Publish(IndexVersion version);
 
-  mutable std::mutex version_mutex_;  // guards what follows
-  std::shared_ptr<const IndexVersion> version_;
+  const OpenOptions options_;
+
+  std::mutex update_mutex_;              // guards what follows
+  std::unique_ptr<DeltaWriter> deltas_;  // null after it could not be made anew
   LogPosition position_;
+
+  mutable std::mutex version_mutex_;
+  std::shared_ptr<const IndexVersion> version_;  // guarded by version_mutex_
 };
 
 }  // namespace cairn

@@ -18,8 +18,9 @@ namespace cairn {
 // One way to answer batches: an ordered index, which the route does not own, and a strategy.
 // Thread-safe.
 //
-// The methods are OrderedIndex's, with the options that a SecondaryIndex heeds, and require that the
-// route take such a batch (Takes). With ResultOrder::kKey options.query_of is as long as the batch.
+// The methods are OrderedIndex's, with the options that a SecondaryIndex heeds, and require that
+// the route take such a batch (Takes). With ResultOrder::kKey options.query_of is as long as the
+// batch.
 class Route {
  public:
   Route(std::string name, const OrderedIndex* index, bool on_gpu, Strategy strategy, int threads);

@@ -64,7 +64,7 @@ absl::Status RoutedBase::Find(KeyBatch keys, const QueryOptions& options, Matche
 }
 
 absl::Status RoutedBase::FindFirst(KeyBatch keys, const QueryOptions& options,
-                                  absl::Span<RowId> row_ids) const {
+                                   absl::Span<RowId> row_ids) const {
   return Answer({Operation::kFindFirst, keys.size(), 0, options.sorted_input}, options,
                 [&](const Route& route) -> absl::StatusOr<uint64_t> {
                   if (absl::Status s = route.FindFirst(keys, options, row_ids); !s.ok()) return s;
@@ -73,7 +73,7 @@ absl::Status RoutedBase::FindFirst(KeyBatch keys, const QueryOptions& options,
 }
 
 absl::Status RoutedBase::Contains(KeyBatch keys, const QueryOptions& options,
-                                 absl::Span<bool> found) const {
+                                  absl::Span<bool> found) const {
   return Answer({Operation::kContains, keys.size(), 0, options.sorted_input}, options,
                 [&](const Route& route) -> absl::StatusOr<uint64_t> {
                   if (absl::Status s = route.Contains(keys, options, found); !s.ok()) return s;
@@ -82,7 +82,7 @@ absl::Status RoutedBase::Contains(KeyBatch keys, const QueryOptions& options,
 }
 
 absl::Status RoutedBase::Count(const RangeBatch& ranges, const QueryOptions& options,
-                              absl::Span<uint64_t> counts) const {
+                               absl::Span<uint64_t> counts) const {
   return Answer({Operation::kCount, ranges.size(), 0, options.sorted_input}, options,
                 [&](const Route& route) -> absl::StatusOr<uint64_t> {
                   if (absl::Status s = route.Count(ranges, counts); !s.ok()) return s;

@@ -12,6 +12,7 @@
 #include "engine/index_version.h"
 #include "engine/index_writer.h"
 #include "engine/verify.h"
+#include "engine/verify_source.h"
 #include "engine/versioned_search.h"
 #include "index/topology.h"
 
@@ -23,7 +24,9 @@ namespace {
 class OpenIndex final : public SecondaryIndex {
  public:
   OpenIndex(std::unique_ptr<IndexWriter> writer, const OpenOptions& options)
-      : writer_(std::move(writer)), options_(options), spec_(version()->spec()),
+      : writer_(std::move(writer)),
+        options_(options),
+        spec_(version()->spec()),
         codec_(version()->base->base().codec) {}
 
   const IndexSpec& spec() const override { return spec_; }
@@ -85,10 +88,11 @@ class OpenIndex final : public SecondaryIndex {
  private:
   std::shared_ptr<const IndexVersion> version() const { return writer_->version(); }
   VersionedSearch Search(const IndexVersion& at) const {
-    return VersionedSearch(*at.delta, *at.base, Parallelism{Topology::Get().Threads(options_.threads)});
+    return VersionedSearch(*at.delta, *at.base,
+                           Parallelism{Topology::Get().Threads(options_.threads)});
   }
-  absl::Status ScanAt(const IndexVersion& at, const RangeBatch& ranges,
-                      const QueryOptions& options, Matches* matches) const;
+  absl::Status ScanAt(const IndexVersion& at, const RangeBatch& ranges, const QueryOptions& options,
+                      Matches* matches) const;
 
   const std::unique_ptr<IndexWriter> writer_;
   const OpenOptions options_;
