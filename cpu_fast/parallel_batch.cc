@@ -36,9 +36,9 @@ absl::Status NoMemory(size_t queries) {
 }  // namespace
 
 size_t SliceCount(size_t queries, const Parallelism& parallelism) {
-  const size_t threads = static_cast<size_t>(std::max(parallelism.threads, 1));
-  const size_t most = queries / std::max<size_t>(parallelism.min_slice, 1);
-  return std::clamp<size_t>(most, 1, threads);
+  const size_t min_slice = std::max<size_t>(parallelism.min_slice, 1);
+  if (parallelism.threads <= 1 || queries < 2 * min_slice) return 1;
+  return std::min(static_cast<size_t>(parallelism.threads), queries / min_slice);
 }
 
 absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,

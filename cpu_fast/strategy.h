@@ -34,6 +34,9 @@ struct StrategyOptions {
   // do, which costs little; where they do not the batch is answered as if nothing had been said,
   // and sorted for ResultOrder::kKey.
   bool sorted_input = false;
+  // The index's keys are distinct, so that Find need not look for a key's second row. That must be
+  // so: rows are missing where it is not.
+  bool distinct_keys = false;
   SortedSearch sorted_search = SortedSearch::kFastest;
   // Buffered: about so many parts, a power of two up to 1024; fewer for a batch that would leave
   // their buffers nearly empty. More parts have more to share among the queries of each, but their

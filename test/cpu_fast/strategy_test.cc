@@ -105,11 +105,11 @@ class UnderStrategy : public OrderedIndex {
 
   std::string description() const override {
     return absl::StrFormat(
-        "%s, strategy %d, order %d, sorted_input %d, sorted_search %d, parts %d, buffer %d, "
-        "threads %d",
+        "%s, strategy %d, order %d, sorted_input %d, distinct_keys %d, sorted_search %d, parts %d, "
+        "buffer %d, threads %d",
         index_.description(), static_cast<int>(options_.strategy), static_cast<int>(options_.order),
-        options_.sorted_input, static_cast<int>(options_.sorted_search), options_.parts,
-        options_.buffer, parallelism_.threads);
+        options_.sorted_input, options_.distinct_keys, static_cast<int>(options_.sorted_search),
+        options_.parts, options_.buffer, parallelism_.threads);
   }
   uint64_t memory_bytes() const override { return 0; }
 
@@ -266,10 +266,15 @@ void CheckEveryStrategy(MakeKey make_key) {
   for (const OracleData<Key>& data : DataOf<Key>(make_key)) {
     BOOST_TEST_MESSAGE(data.name);
     const auto indexes = IndexesOf(OracleRun(data));
+    const bool distinct = std::adjacent_find(data.keys.begin(), data.keys.end()) == data.keys.end();
     for (const OracleData<Key>& batch : WithBatches(data)) {
       for (const auto& index : indexes) {
-        for (const StrategyOptions& options : EveryStrategy(index->run().kind())) {
+        for (StrategyOptions options : EveryStrategy(index->run().kind())) {
           for (const Parallelism& parallelism : {kOneThread, kFourThreads}) {
+            options.distinct_keys = false;
+            CheckPointsAgainstOracle(UnderStrategy(*index, options, parallelism, &pool), batch);
+            if (!distinct) continue;
+            options.distinct_keys = true;
             CheckPointsAgainstOracle(UnderStrategy(*index, options, parallelism, &pool), batch);
           }
         }
