@@ -14,7 +14,7 @@
 namespace cairn {
 
 struct MergeOptions {
-  int threads = 0;                   // 0: one per core that this process may use
+  int threads = 0;                    // 0: one per core that this process may use
   uint64_t max_bytes_per_second = 0;  // of keys and row ids written; 0: no limit
   // As BuildOptions': one phase, kWrite, of the merged base's rows and entries together.
   std::function<void(const Progress&)> on_progress;
@@ -40,9 +40,9 @@ struct MergedBase {
 
 // Writes the base that a delta and its base come to into new files of `directory`: the files that a
 // build of the same rows would write, but for the parts of the row table. Nothing is sorted and
-// nothing copied in memory: both bases are streamed, in one pass each, and the pass over the entries
-// translates their row ids. Takes 4 bytes a row, 16 to 24 bytes for each entry that came, and some
-// megabytes.
+// nothing copied in memory: both bases are streamed, in one pass each, and the pass over the
+// entries translates their row ids. Takes 4 bytes a row, 16 to 24 bytes for each entry that came,
+// and some megabytes.
 //
 // The directory's holder publishes the files, and may publish others meanwhile. Readers are not in
 // the way, nor in their way this, but for the memory's and the disk's bandwidth.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "engine/key_type.h"
+#include "engine/physical_key.h"
 
 namespace cairn {
 
@@ -60,7 +60,7 @@ absl::StatusOr<std::shared_ptr<const DeltaSegment>> Delta::AddedEntries() const 
   if (added_entries() == 0) return nullptr;
   if (parts.size() == 1 && parts[0].removed.empty()) return parts[0].segment;
   try {
-    return WithKeyType(base_run.kind(), [&](auto type) {
+    return WithPhysicalKey(base_run.kind(), [&](auto type) {
       using Key = typename decltype(type)::type;
       std::vector<DeltaEntry<Key>> entries;
       for (size_t i = parts.size(); i-- > 0;) MergePart(parts[i], *rows, &entries);

@@ -9,7 +9,7 @@
 
 #include "cpu_fast/fast_tree.h"
 #include "cpu_fast/string_search.h"
-#include "engine/key_type.h"
+#include "engine/physical_key.h"
 #include "index/aligned_buffer.h"
 #include "index/sorted_array.h"
 

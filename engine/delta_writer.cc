@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/key_type.h"
+#include "engine/physical_key.h"
 #include "engine/row_keys.h"
 #include "engine/sorted_order.h"
 #include "engine/update_rows.h"
@@ -345,7 +345,7 @@ absl::StatusOr<std::unique_ptr<DeltaWriter>> DeltaWriter::Create(SortedRun base_
     delta->end_row = rows->end();
     delta->base_run = std::move(base_run);
     delta->base_rows = std::move(base_rows);
-    return WithKeyType(
+    return WithPhysicalKey(
         delta->base_run.kind(), [&](auto type) -> absl::StatusOr<std::unique_ptr<DeltaWriter>> {
           using Key = typename decltype(type)::type;
           return std::make_unique<TypedDeltaWriter<Key>>(delta, std::move(rows), threads);

@@ -43,8 +43,8 @@ class EntryMerge {
   }
 
   absl::Status Run(int threads) {
-    absl::Status status = sink_->Begin(base_rows_.size() - removed_.size() + added_.size(),
-                                       KeyBytes());
+    absl::Status status =
+        sink_->Begin(base_rows_.size() - removed_.size() + added_.size(), KeyBytes());
     if (!status.ok()) return status;
     std::vector<Piece> pieces(threads <= 1 ? 1 : static_cast<size_t>(threads) * kPiecesPerThread);
     const auto fail = [&](absl::Status s) {
@@ -81,7 +81,8 @@ class EntryMerge {
     if constexpr (std::is_same_v<Key, std::string_view>) {
       const uint64_t end = base_rows_.size();
       uint64_t bytes = end == 0 ? 0 : base_.keys.offset(end);
-      for (uint64_t p = removed_.FirstMember(0, end); p < end; p = removed_.FirstMember(p + 1, end)) {
+      for (uint64_t p = removed_.FirstMember(0, end); p < end;
+           p = removed_.FirstMember(p + 1, end)) {
         bytes -= base_[p].size();
       }
       for (const auto& entry : added_) bytes += entry.key.size();

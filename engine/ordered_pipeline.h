@@ -17,7 +17,6 @@ namespace cairn {
 // Returns once all items that were claimed have been taken. An exception of one of the three stops
 // the claiming, leaves items untaken, and is rethrown here.
 void RunOrderedPipeline(int threads, size_t slots, absl::FunctionRef<bool(size_t)> claim,
-                        absl::FunctionRef<void(size_t)> make,
-                        absl::FunctionRef<void(size_t)> take);
+                        absl::FunctionRef<void(size_t)> make, absl::FunctionRef<void(size_t)> take);
 
 }  // namespace cairn

@@ -103,8 +103,7 @@ absl::Status MergeRows(const Delta& delta, const MergedRowIds& ids, size_t parts
   ParallelFor(threads, parts, [&](size_t part) {
     const auto begin = static_cast<RowId>(base_rows * part / parts);
     const auto end = static_cast<RowId>(base_rows * (part + 1) / parts);
-    absl::Status s =
-        RowPartMerge(delta, ids, begin, end, pace, &table->part(part)).Run();
+    absl::Status s = RowPartMerge(delta, ids, begin, end, pace, &table->part(part)).Run();
     if (s.ok()) return;
     std::lock_guard<std::mutex> lock(mutex);
     if (status.ok()) status = std::move(s);

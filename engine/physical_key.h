@@ -14,22 +14,22 @@ namespace cairn {
 
 // The C++ type of keys of one kind, as a value: uint32_t, uint64_t or std::string_view.
 template <typename Key>
-struct KeyType {
+struct PhysicalKey {
   using type = Key;
 };
 
-// Calls `body` with the KeyType of keys of `kind`.
+// Calls `body` with the PhysicalKey of keys of `kind`.
 template <typename Body>
-auto WithKeyType(KeyKind kind, Body body) {
+auto WithPhysicalKey(KeyKind kind, Body body) {
   switch (kind) {
     case KeyKind::kU32:
-      return body(KeyType<uint32_t>());
+      return body(PhysicalKey<uint32_t>());
     case KeyKind::kU64:
-      return body(KeyType<uint64_t>());
+      return body(PhysicalKey<uint64_t>());
     case KeyKind::kBytes:
       break;
   }
-  return body(KeyType<std::string_view>());
+  return body(PhysicalKey<std::string_view>());
 }
 
 // The kind of keys of this type.
