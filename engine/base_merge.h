@@ -1,9 +1,7 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "absl/status/statusor.h"
 #include "cairn/secondary_index.h"
@@ -12,15 +10,6 @@
 #include "index/manifest.h"
 
 namespace cairn {
-
-struct MergeOptions {
-  int threads = 0;                    // 0: one per core that this process may use
-  uint64_t max_bytes_per_second = 0;  // of keys and row ids written; 0: no limit
-  // As BuildOptions': one phase, kWrite, of the merged base's rows and entries together.
-  std::function<void(const Progress&)> on_progress;
-  // Set to true by any thread to stop the merge, which then returns Cancelled.
-  const std::atomic<bool>* cancelled = nullptr;
-};
 
 // What a merge wrote.
 struct MergedBase {
