@@ -57,6 +57,11 @@ class DbSource final : public SnapshotSource {
   uint64_t approximate_rows() const override;
   uint64_t approximate_bytes() const override;
 
+  rocksdb::DB* db() const { return view_.db; }
+  rocksdb::ColumnFamilyHandle* column_family_handle() const { return view_.column_family; }
+  // Null where the database cannot change.
+  const rocksdb::Snapshot* snapshot() const { return view_.snapshot; }
+
  private:
   rocksdb::ReadOptions ScanOptions() const;
 

@@ -282,6 +282,13 @@ absl::Status RowTable::LowerBound(absl::Span<const std::string_view> primary_key
   return LocateAll(primary_keys, [&](size_t i, const Search& search) { row_ids[i] = search.row; });
 }
 
+absl::Status RowTable::Places(absl::Span<const std::string_view> primary_keys,
+                              absl::Span<RowPlace> places) const {
+  return LocateAll(primary_keys, [&](size_t i, const Search& search) {
+    places[i] = {primary_keys[i], search.row, search.found};
+  });
+}
+
 absl::Status RowTable::CheckOrder() const {
   std::string before;
   std::string key;

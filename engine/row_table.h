@@ -14,6 +14,13 @@
 
 namespace cairn {
 
+// Where a primary key belongs among a table's rows.
+struct RowPlace {
+  std::string_view primary_key;
+  RowId rank = 0;      // the number of rows whose primary key is less
+  bool found = false;  // whether row `rank` has this one
+};
+
 // Row id -> primary key and back, for the rows of an index's base. Immutable and mapped; every
 // method is safe from any number of threads. A copy shares the memory.
 //
@@ -61,6 +68,9 @@ class RowTable {
                     absl::Span<RowId> row_ids) const;
   absl::Status LowerBound(absl::Span<const std::string_view> primary_keys,
                           absl::Span<RowId> row_ids) const;
+  // Both at once: places[i] is of primary_keys[i]. As many places as keys.
+  absl::Status Places(absl::Span<const std::string_view> primary_keys,
+                      absl::Span<RowPlace> places) const;
 
   // Reads every key: DataLoss, naming the row, unless the keys ascend and the separators part them.
   absl::Status CheckOrder() const;
