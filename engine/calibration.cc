@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <new>
-#include <optional>
 #include <utility>
 
+#include "engine/curve_fit.h"
 #include "engine/query_sample.h"
 
 namespace cairn {
@@ -25,7 +24,8 @@ constexpr size_t kMostOnGpu = size_t{1} << 20;
 // The largest sorted batches, the part of a larger one that is tried in its place, and the batches
 // for which that is done.
 constexpr size_t kMostAscending = 512;
-constexpr size_t kSlice = 1024;
+constexpr size_t kSlice = 512;
+constexpr size_t kSlicedGrowth = 4;
 constexpr size_t kMostSliced = size_t{1} << 24;
 // Sorted queries that are closer than this many to an entry share all that they can.
 constexpr size_t kDensest = 16;
@@ -33,10 +33,15 @@ constexpr size_t kDensest = 16;
 constexpr size_t kLeastRanges = 64;
 constexpr size_t kMostRanges = 512;
 
-// A trial is repeated until its times add up to this, within bounds.
-constexpr double kTrialNanoseconds = 60e3;
-constexpr size_t kLeastRepeats = 2;
-constexpr size_t kMostRepeats = 31;
+// Trials are made twice, at different times, of which the shorter counts: most of what disturbs
+// them lasts for some milliseconds. Each time a batch is repeated until it has taken this long, at
+// most so often.
+constexpr int kPasses = 2;
+constexpr double kTrialNanoseconds = 30e3;
+constexpr size_t kMostRepeats = 15;
+// A batch that takes so many times what it was expected to is asked again, so often at most.
+constexpr double kDoubtful = 2;
+constexpr size_t kMostDoubts = 3;
 // Trials end when disturbances have stretched them beyond so many budgets.
 constexpr double kMostBudgets = 8;
 
@@ -63,6 +68,7 @@ struct Ladder {
   size_t rows = 0;
 
   size_t NextSize(size_t growth) const {
+    if (kind == Kind::kSlices) growth = std::min(growth, kSlicedGrowth);
     return trials.empty() ? first : std::min(trials.back().queries * growth, most);
   }
   bool done() const { return !trials.empty() && trials.back().queries >= most; }
@@ -73,7 +79,7 @@ struct Ladder {
     if (trials.empty()) return 0;
     const double more = QueriesOfOneThread(Asked(NextSize(growth)), parallelism) /
                         QueriesOfOneThread(Asked(trials.back().queries), parallelism);
-    return std::max(last_ns * more * kLeastRepeats, kTrialNanoseconds);
+    return std::max(last_ns * more, kTrialNanoseconds);
   }
   double RowsPerQuery() const { return static_cast<double>(rows) / static_cast<double>(queries); }
 };
@@ -107,8 +113,11 @@ class Calibrator {
 
   std::vector<absl::StatusOr<CostCurves>> Run() {
     for (size_t i = 0; i < routes_.size(); ++i) AddLadders(i);
-    Climb(/*on_gpu=*/false, options_.cpu_budget);
-    Climb(/*on_gpu=*/true, options_.gpu_budget);
+    for (const bool on_gpu : {false, true}) {
+      const absl::Duration budget = on_gpu ? options_.gpu_budget : options_.cpu_budget;
+      Climb(on_gpu, budget);
+      Repeat(on_gpu, budget);
+    }
     std::vector<absl::StatusOr<CostCurves>> results;
     for (size_t i = 0; i < routes_.size(); ++i) {
       if (statuses_[i].ok()) {
@@ -123,21 +132,23 @@ class Calibrator {
  private:
   void AddLadders(size_t i);
   void Climb(bool on_gpu, absl::Duration budget);
-  // Makes the ladder's next trial; returns what it typically takes with its repeats.
-  absl::StatusOr<double> Step(Ladder* ladder, size_t growth);
+  // Makes all trials again. Stops early where that takes very long.
+  void Repeat(bool on_gpu, absl::Duration budget);
+  // Makes a trial, of batches of that size; one is expected to take so many nanoseconds at most.
+  // To *spent is added what the repeats typically take.
+  absl::StatusOr<CostTrial> Try(Ladder* ladder, size_t size, double expected, double* spent);
+  // The nanoseconds that one batch takes.
   absl::StatusOr<double> Time(Ladder* ladder, size_t size);
   absl::Status Ask(const Route& route, Kind kind, KeyBatch keys, const RangeBatch& ranges);
 
+  // Whether the ladder is of a route of that device which has not failed.
+  bool IsUsed(const Ladder& ladder, bool on_gpu) const {
+    return routes_[ladder.route]->on_gpu() == on_gpu && statuses_[ladder.route].ok();
+  }
   const Ladder* Find(size_t route, Kind kind) const;
   const Ladder* SlicesOf(size_t route) const;
   CostCurves Fit(size_t route) const;
   CostCurves::Knots Fitted(const Ladder& ladder) const;
-  // A ladder's trials, and behind them those of larger batches whose queries are searched for in
-  // key order: what a query costs there falls as the batch grows, since neighbours share what they
-  // read. Slices tell that. What a query of a trial took beyond one of its slice is the rest of the
-  // strategy, of which sorting grows with the batch's logarithm.
-  std::vector<CostTrial> Extended(const Ladder& ladder) const;
-
   const absl::Span<const Route* const> routes_;
   const SortedRun& run_;
   const CalibrationOptions& options_;
@@ -193,14 +204,13 @@ const Ladder* Calibrator::SlicesOf(size_t route) const {
 // Always makes the trial that takes the least, so that all kinds of trials come as far as there is
 // time for all, and the cheap ones further.
 void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
-  const double budget_ns = absl::ToDoubleNanoseconds(budget);
+  const double budget_ns = absl::ToDoubleNanoseconds(budget) / kPasses;
   const int64_t start = options_.now_ns();
   double spent = 0;
   for (size_t growth = kGrowth; growth > 1;) {
     Ladder* cheapest = nullptr;
     for (Ladder& ladder : ladders_) {
-      if (routes_[ladder.route]->on_gpu() != on_gpu || !statuses_[ladder.route].ok()) continue;
-      if (ladder.done()) continue;
+      if (!IsUsed(ladder, on_gpu) || ladder.done()) continue;
       if (cheapest == nullptr || ladder.NextCost(growth) < cheapest->NextCost(growth)) {
         cheapest = &ladder;
       }
@@ -213,38 +223,57 @@ void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
       growth /= 2;
       continue;
     }
-    const absl::StatusOr<double> took = Step(cheapest, growth);
-    if (took.ok()) {
-      spent += *took;
+    const auto trial = Try(cheapest, cheapest->NextSize(growth), cost, &spent);
+    if (trial.ok()) {
+      cheapest->trials.push_back(*trial);
     } else {
-      statuses_[cheapest->route] = took.status();
+      statuses_[cheapest->route] = trial.status();
     }
   }
 }
 
-absl::StatusOr<double> Calibrator::Step(Ladder* ladder, size_t growth) {
-  const size_t size = ladder->NextSize(growth);
+void Calibrator::Repeat(bool on_gpu, absl::Duration budget) {
+  const double most_ns = kMostBudgets * absl::ToDoubleNanoseconds(budget) / kPasses;
+  const int64_t start = options_.now_ns();
+  double spent = 0;
+  for (Ladder& ladder : ladders_) {
+    for (CostTrial& trial : ladder.trials) {
+      if (static_cast<double>(options_.now_ns() - start) > most_ns) return;
+      if (!IsUsed(ladder, on_gpu)) break;
+      const auto again = Try(&ladder, trial.queries, trial.ns, &spent);
+      if (again.ok()) {
+        trial.ns = std::min(trial.ns, again->ns);
+      } else {
+        statuses_[ladder.route] = again.status();
+      }
+    }
+  }
+}
+
+absl::StatusOr<CostTrial> Calibrator::Try(Ladder* ladder, size_t size, double expected,
+                                          double* spent) {
   if (ladder->trials.empty()) {  // what is called for the first time allocates
     if (absl::Status s = Time(ladder, size).status(); !s.ok()) return s;
   }
+  const double most = kDoubtful * std::max(expected, kTrialNanoseconds);
   std::vector<double> times;
-  for (double sum = 0;
-       times.size() < kLeastRepeats || (sum < kTrialNanoseconds && times.size() < kMostRepeats);) {
+  double sum = 0, least = std::numeric_limits<double>::max();
+  do {
     const absl::StatusOr<double> time = Time(ladder, size);
-    if (!time.ok()) return time;
+    if (!time.ok()) return time.status();
     times.push_back(*time);
     sum += *time;
-  }
-  // The lower of two medians: what disturbs a trial makes it longer.
+    least = std::min(least, *time);
+  } while ((sum < kTrialNanoseconds && times.size() < kMostRepeats) ||
+           (least > most && times.size() < kMostDoubts));
   const auto median = times.begin() + static_cast<ptrdiff_t>((times.size() - 1) / 2);
   std::nth_element(times.begin(), median, times.end());
+  *spent += *median * static_cast<double>(times.size());
   ladder->last_ns = *median;
   const double whole = static_cast<double>(size) / static_cast<double>(ladder->Asked(size));
-  ladder->trials.push_back({size, *median * whole});
-  return *median * static_cast<double>(times.size());
+  return CostTrial{size, *median * whole};
 }
 
-// The nanoseconds that a batch of the ladder's kind takes.
 absl::StatusOr<double> Calibrator::Time(Ladder* ladder, size_t size) {
   const size_t count = ladder->Asked(size);
   KeyBatch keys;
@@ -296,53 +325,18 @@ absl::Status Calibrator::Ask(const Route& route, Kind kind, KeyBatch keys,
   return route.Scan(ranges, options, &matches_);
 }
 
-// What a query took beyond a sorted query's search: the largest trial that both ladders have tells.
-struct Rest {
-  size_t queries = 0;
-  double ns = 0;  // of one query
-};
-std::optional<Rest> RestOf(const Ladder& ladder, const Ladder& slices) {
-  for (size_t i = ladder.trials.size(); i-- > 0;) {
-    const CostTrial& trial = ladder.trials[i];
-    for (const CostTrial& slice : slices.trials) {
-      if (slice.queries != trial.queries) continue;
-      return Rest{trial.queries, (trial.ns - slice.ns) / static_cast<double>(slice.queries)};
-    }
-  }
-  return std::nullopt;
-}
-
 CostCurves::Knots Calibrator::Fitted(const Ladder& ladder) const {
-  return FitCurve(Extended(ladder), ladder.parallelism);
-}
-
-std::vector<CostTrial> Calibrator::Extended(const Ladder& ladder) const {
-  std::vector<CostTrial> trials = ladder.trials;
   const bool sorts = routes_[ladder.route]->strategy() == Strategy::kSortBased;
+  const bool sorted = ladder.kind == Kind::kSortedPoint;
   const Ladder* const slices = SlicesOf(ladder.route);
-  if (slices == nullptr || !(sorts || ladder.kind == Kind::kSortedPoint)) return trials;
-  const std::optional<Rest> rest = RestOf(ladder, *slices);
-  if (!rest.has_value()) return trials;
-  double sort = 0;  // of `rest`, what grows with the logarithm
-  if (ladder.kind != Kind::kSortedPoint) {
-    const std::optional<Rest> points = RestOf(*Find(ladder.route, Kind::kPoint), *slices);
-    sort = points.has_value() ? std::max(points->ns, 0.0) : 0;
+  if (slices == nullptr || !(sorts || sorted)) return FitCurve(ladder.trials, ladder.parallelism);
+  double sort_cost = 0;
+  if (!sorted) {
+    const Ladder& points = *Find(ladder.route, Kind::kPoint);
+    sort_cost = std::max(SortCost({points.trials, slices->trials, true}, points.parallelism), 0.0);
   }
-  const CostCurves::Knots search = FitCurve(slices->trials, Parallelism{1});
-  const size_t tried = trials.back().queries;
-  for (const CostTrial& slice : slices->trials) {
-    if (slice.queries <= tried) continue;
-    const double of_one_thread = QueriesOfOneThread(slice.queries, ladder.parallelism);
-    // Each thread sorts its part of a batch, but takes it from the middle of a sorted one.
-    const double sorted_together =
-        ladder.kind == Kind::kSortedPoint ? static_cast<double>(slice.queries) : of_one_thread;
-    const double query_search = CostCurves::At(search, sorted_together) / sorted_together;
-    const double growth =
-        std::log2(of_one_thread) / std::log2(static_cast<double>(rest->queries)) - 1;
-    const double query = query_search + rest->ns + sort * growth;
-    trials.push_back({slice.queries, of_one_thread * std::max(query, query_search / 2)});
-  }
-  return trials;
+  return FitCurve(Extend({ladder.trials, slices->trials, !sorted}, sort_cost, ladder.parallelism),
+                  ladder.parallelism);
 }
 
 // What a scan's trial took beyond Find's, by the rows that it found beyond. Where that is no more,

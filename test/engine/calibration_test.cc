@@ -44,9 +44,10 @@ class FakeIndex final : public OrderedIndex {
   FakeIndex(SortedRun run, FakeClock* clock, Cost cost)
       : OrderedIndex(std::move(run)), clock_(clock), cost_(std::move(cost)) {}
 
-  double ns_per_row = 0;   // of Find and Scan
-  double noise = 0;        // the most that a time is off by, as a share
-  double interrupted = 0;  // the share of batches that take another 4 ms
+  double ns_per_row = 0;     // of Find and Scan
+  double noise = 0;          // the most that a time is off by, as a share
+  double interrupted = 0;    // the share of batches that take another 4 ms
+  bool slow_phases = false;  // twice as slow in one of three times two milliseconds
   absl::Status count_status = absl::OkStatus();
 
   std::string description() const override { return "fake"; }
@@ -88,6 +89,7 @@ class FakeIndex final : public OrderedIndex {
     std::uniform_real_distribution<double> uniform(-1, 1);
     double ns = cost_(static_cast<double>(queries)) + ns_per_row * static_cast<double>(rows);
     ns *= 1 + noise * uniform(random_);
+    if (slow_phases && std::fmod(clock_->ns, 6e6) < 2e6) ns *= 2;
     if (uniform(random_) > 1 - 2 * interrupted) ns += 4e6;
     clock_->ns += ns;
   }
@@ -232,6 +234,16 @@ BOOST_AUTO_TEST_CASE(so_are_they_where_trials_are_disturbed) {
   index.noise = 0.1;
   index.interrupted = 0.02;
   CheckDocumentedError("disturbed", Calibrated(Unbuffered(index), &clock), CpuCost);
+}
+
+BOOST_AUTO_TEST_CASE(so_are_they_where_the_machine_is_slow_for_some_milliseconds) {
+  for (const double phase : {0.0, 1e6, 2e6, 3e6, 4e6, 5e6}) {
+    FakeClock clock;
+    clock.ns = phase;
+    FakeIndex index(FakeRun(1 << 20), &clock, CpuCost);
+    index.slow_phases = true;
+    CheckDocumentedError("slow phases", Calibrated(Unbuffered(index), &clock), CpuCost);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(trials_keep_to_their_budgets) {
