@@ -1,11 +1,13 @@
 #include "engine/calibration.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "engine/query_sample.h"
@@ -15,14 +17,15 @@ namespace {
 
 using Curve = CostCurves::Curve;
 
-// A trial has so many times the queries of the one before.
+// A trial has so many times the queries of the one before, or fewer, if those fit into the budget.
 constexpr size_t kGrowth = 8;
 // The largest trials: beyond these, keys to ask for would cost more than the trials.
 constexpr size_t kMostOnCpu = size_t{1} << 18;
-constexpr size_t kMostOnGpu = size_t{1} << 21;
-// The largest sorted batches, and the part of a larger one that is tried in its place.
-constexpr size_t kMostAscending = 4096;
-constexpr size_t kLeastSlice = 512;
+constexpr size_t kMostOnGpu = size_t{1} << 20;
+// The largest sorted batches, the part of a larger one that is tried in its place, and the batches
+// for which that is done.
+constexpr size_t kMostAscending = 512;
+constexpr size_t kSlice = 1024;
 constexpr size_t kMostSliced = size_t{1} << 24;
 // Sorted queries that are closer than this many to an entry share all that they can.
 constexpr size_t kDensest = 16;
@@ -59,24 +62,20 @@ struct Ladder {
   size_t queries = 0;  // of all trials and repeats, and rows that they found
   size_t rows = 0;
 
-  size_t NextSize() const { return trials.empty() ? first : trials.back().queries * kGrowth; }
+  size_t NextSize(size_t growth) const {
+    return trials.empty() ? first : std::min(trials.back().queries * growth, most);
+  }
+  bool done() const { return !trials.empty() && trials.back().queries >= most; }
   // Of that size, the queries that are asked.
-  size_t Asked(size_t size) const {
-    return kind == Kind::kSlices ? std::min(size, kMostAscending) : size;
-  }
+  size_t Asked(size_t size) const { return kind == Kind::kSlices ? std::min(size, kSlice) : size; }
   // What the next trial will take; 0 where nothing is known.
-  double NextCost() const {
+  double NextCost(size_t growth) const {
     if (trials.empty()) return 0;
-    const double growth = QueriesOfOneThread(Asked(NextSize()), parallelism) /
-                          QueriesOfOneThread(Asked(trials.back().queries), parallelism);
-    return std::max(last_ns * growth * kLeastRepeats, kTrialNanoseconds);
+    const double more = QueriesOfOneThread(Asked(NextSize(growth)), parallelism) /
+                        QueriesOfOneThread(Asked(trials.back().queries), parallelism);
+    return std::max(last_ns * more * kLeastRepeats, kTrialNanoseconds);
   }
-  const CostTrial* Find(size_t size) const {
-    for (const CostTrial& trial : trials) {
-      if (trial.queries == size) return &trial;
-    }
-    return nullptr;
-  }
+  double RowsPerQuery() const { return static_cast<double>(rows) / static_cast<double>(queries); }
 };
 
 using Kind = Ladder::Kind;
@@ -88,10 +87,6 @@ ResultOrder OrderOf(const Route& route) {
 }
 bool Takes(const Route& route, Operation operation) {
   return route.Takes(operation, OrderOf(route));
-}
-
-bool IsSliced(const Route& route) {
-  return !route.on_gpu() && route.strategy() != Strategy::kBuffered;
 }
 
 class Calibrator {
@@ -129,14 +124,19 @@ class Calibrator {
   void AddLadders(size_t i);
   void Climb(bool on_gpu, absl::Duration budget);
   // Makes the ladder's next trial; returns what it typically takes with its repeats.
-  absl::StatusOr<double> Step(Ladder* ladder);
+  absl::StatusOr<double> Step(Ladder* ladder, size_t growth);
   absl::StatusOr<double> Time(Ladder* ladder, size_t size);
   absl::Status Ask(const Route& route, Kind kind, KeyBatch keys, const RangeBatch& ranges);
 
   const Ladder* Find(size_t route, Kind kind) const;
   const Ladder* SlicesOf(size_t route) const;
   CostCurves Fit(size_t route) const;
-  std::vector<CostTrial> Extended(size_t route, const Ladder& ladder) const;
+  CostCurves::Knots Fitted(const Ladder& ladder) const;
+  // A ladder's trials, and behind them those of larger batches whose queries are searched for in
+  // key order: what a query costs there falls as the batch grows, since neighbours share what they
+  // read. Slices tell that. What a query of a trial took beyond one of its slice is the rest of the
+  // strategy, of which sorting grows with the batch's logarithm.
+  std::vector<CostTrial> Extended(const Ladder& ladder) const;
 
   const absl::Span<const Route* const> routes_;
   const SortedRun& run_;
@@ -155,27 +155,23 @@ class Calibrator {
 
 void Calibrator::AddLadders(size_t i) {
   const Route& route = *routes_[i];
-  const size_t most = route.on_gpu() ? kMostOnGpu : kMostOnCpu;
-  const bool parallel = !route.on_gpu() && route.strategy() == Strategy::kUnbuffered;
-  const Parallelism parallelism{parallel ? options_.threads : 1};
-  const auto add = [&](Kind kind, size_t first, size_t largest) {
-    ladders_.push_back({kind, i, first, largest, parallelism});
+  const bool on_cpu = !route.on_gpu();
+  const Parallelism parallelism{on_cpu ? options_.threads : 1};
+  const size_t largest = on_cpu ? kMostOnCpu : kMostOnGpu;
+  const auto add = [&](Kind kind, size_t first, size_t most) {
+    ladders_.push_back({kind, i, first, most, parallelism});
   };
-  if (Takes(route, Operation::kFindFirst)) {
-    add(Kind::kPoint, 1, most);
-    if (IsSliced(route)) {
-      add(Kind::kSortedPoint, 1, kMostAscending);
-      if (SlicesOf(i) == nullptr) {
-        add(Kind::kSlices, kLeastSlice,
-            std::clamp(kDensest * run_.size(), kMostAscending, kMostSliced));
-      }
+  if (Takes(route, Operation::kFindFirst)) add(Kind::kPoint, 1, largest);
+  if (Takes(route, Operation::kFindFirst) && on_cpu) {
+    add(Kind::kSortedPoint, 1, kMostAscending);
+    if (SlicesOf(i) == nullptr) {
+      const size_t densest = std::bit_ceil(kDensest * run_.size());
+      add(Kind::kSlices, kMostAscending, std::clamp(densest, kMostAscending, kMostSliced));
     }
   }
-  if (Takes(route, Operation::kFind)) {
-    add(Kind::kFind, 1, kMostOnCpu);
-    add(Kind::kRows, kLeastRanges, kMostRanges);
-  }
-  if (Takes(route, Operation::kCount)) add(Kind::kCount, 1, kMostOnCpu);
+  if (Takes(route, Operation::kFind)) add(Kind::kFind, 1, largest);
+  if (Takes(route, Operation::kCount)) add(Kind::kCount, 1, largest);
+  if (Takes(route, Operation::kScan)) add(Kind::kRows, kLeastRanges, kMostRanges);
 }
 
 const Ladder* Calibrator::Find(size_t route, Kind kind) const {
@@ -200,18 +196,24 @@ void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
   const double budget_ns = absl::ToDoubleNanoseconds(budget);
   const int64_t start = options_.now_ns();
   double spent = 0;
-  for (;;) {
+  for (size_t growth = kGrowth; growth > 1;) {
     Ladder* cheapest = nullptr;
     for (Ladder& ladder : ladders_) {
       if (routes_[ladder.route]->on_gpu() != on_gpu || !statuses_[ladder.route].ok()) continue;
-      if (ladder.NextSize() > ladder.most) continue;
-      if (cheapest == nullptr || ladder.NextCost() < cheapest->NextCost()) cheapest = &ladder;
+      if (ladder.done()) continue;
+      if (cheapest == nullptr || ladder.NextCost(growth) < cheapest->NextCost(growth)) {
+        cheapest = &ladder;
+      }
     }
     if (cheapest == nullptr) return;
-    const double cost = cheapest->NextCost();
+    const double cost = cheapest->NextCost(growth);
     const auto elapsed = static_cast<double>(options_.now_ns() - start);
-    if (cost > 0 && (spent + cost > budget_ns || elapsed > kMostBudgets * budget_ns)) return;
-    const absl::StatusOr<double> took = Step(cheapest);
+    if (cost > 0 && elapsed > kMostBudgets * budget_ns) return;
+    if (cost > 0 && spent + cost > budget_ns) {
+      growth /= 2;
+      continue;
+    }
+    const absl::StatusOr<double> took = Step(cheapest, growth);
     if (took.ok()) {
       spent += *took;
     } else {
@@ -220,8 +222,8 @@ void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
   }
 }
 
-absl::StatusOr<double> Calibrator::Step(Ladder* ladder) {
-  const size_t size = ladder->NextSize();
+absl::StatusOr<double> Calibrator::Step(Ladder* ladder, size_t growth) {
+  const size_t size = ladder->NextSize(growth);
   if (ladder->trials.empty()) {  // what is called for the first time allocates
     if (absl::Status s = Time(ladder, size).status(); !s.ok()) return s;
   }
@@ -294,61 +296,84 @@ absl::Status Calibrator::Ask(const Route& route, Kind kind, KeyBatch keys,
   return route.Scan(ranges, options, &matches_);
 }
 
-// A ladder's trials, and behind them those of larger batches whose queries are searched for in key
-// order. What a query costs there falls as the batch grows, since neighbours share what they read;
-// slices tell it. What a query of the last trial took beyond one of its slice is the rest of the
-// strategy: sorting, which grows with the batch's logarithm.
-std::vector<CostTrial> Calibrator::Extended(size_t route, const Ladder& ladder) const {
+// What a query took beyond a sorted query's search: the largest trial that both ladders have tells.
+struct Rest {
+  size_t queries = 0;
+  double ns = 0;  // of one query
+};
+std::optional<Rest> RestOf(const Ladder& ladder, const Ladder& slices) {
+  for (size_t i = ladder.trials.size(); i-- > 0;) {
+    const CostTrial& trial = ladder.trials[i];
+    for (const CostTrial& slice : slices.trials) {
+      if (slice.queries != trial.queries) continue;
+      return Rest{trial.queries, (trial.ns - slice.ns) / static_cast<double>(slice.queries)};
+    }
+  }
+  return std::nullopt;
+}
+
+CostCurves::Knots Calibrator::Fitted(const Ladder& ladder) const {
+  return FitCurve(Extended(ladder), ladder.parallelism);
+}
+
+std::vector<CostTrial> Calibrator::Extended(const Ladder& ladder) const {
   std::vector<CostTrial> trials = ladder.trials;
-  const CostTrial last = trials.back();
-  const Ladder* const slices = SlicesOf(route);
-  const CostTrial* const same = slices != nullptr ? slices->Find(last.queries) : nullptr;
-  if (same == nullptr) return trials;
-  const auto last_size = static_cast<double>(last.queries);
-  const double rest = (last.ns - same->ns) / last_size;
+  const bool sorts = routes_[ladder.route]->strategy() == Strategy::kSortBased;
+  const Ladder* const slices = SlicesOf(ladder.route);
+  if (slices == nullptr || !(sorts || ladder.kind == Kind::kSortedPoint)) return trials;
+  const std::optional<Rest> rest = RestOf(ladder, *slices);
+  if (!rest.has_value()) return trials;
+  double sort = 0;  // of `rest`, what grows with the logarithm
+  if (ladder.kind != Kind::kSortedPoint) {
+    const std::optional<Rest> points = RestOf(*Find(ladder.route, Kind::kPoint), *slices);
+    sort = points.has_value() ? std::max(points->ns, 0.0) : 0;
+  }
+  const CostCurves::Knots search = FitCurve(slices->trials, Parallelism{1});
+  const size_t tried = trials.back().queries;
   for (const CostTrial& slice : slices->trials) {
-    if (slice.queries <= last.queries) continue;
-    const auto size = static_cast<double>(slice.queries);
-    const double growth = routes_[route]->strategy() == Strategy::kSortBased
-                              ? std::log2(size) / std::log2(last_size)
-                              : 1;
-    const double query = std::max(slice.ns / size + rest * growth, slice.ns / size / 2);
-    trials.push_back(
-        {slice.queries, QueriesOfOneThread(slice.queries, ladder.parallelism) * query});
+    if (slice.queries <= tried) continue;
+    const double of_one_thread = QueriesOfOneThread(slice.queries, ladder.parallelism);
+    // Each thread sorts its part of a batch, but takes it from the middle of a sorted one.
+    const double sorted_together =
+        ladder.kind == Kind::kSortedPoint ? static_cast<double>(slice.queries) : of_one_thread;
+    const double query_search = CostCurves::At(search, sorted_together) / sorted_together;
+    const double growth =
+        std::log2(of_one_thread) / std::log2(static_cast<double>(rest->queries)) - 1;
+    const double query = query_search + rest->ns + sort * growth;
+    trials.push_back({slice.queries, of_one_thread * std::max(query, query_search / 2)});
   }
   return trials;
 }
 
+// What a scan's trial took beyond Find's, by the rows that it found beyond. Where that is no more,
+// so many entries have one key that Find's time is that of its rows.
+double RowCost(const CostCurves& curves, const Ladder& rows) {
+  const CostTrial& scan = rows.trials.back();
+  const auto ranges = static_cast<double>(scan.queries);
+  const double find_ns = curves.Time({Operation::kFind, scan.queries});
+  const double more = (rows.RowsPerQuery() - curves.rows_per_query) * ranges;
+  return more >= 1 ? std::max(scan.ns - find_ns, 0.0) / more
+                   : find_ns / ranges / std::max(curves.rows_per_query, 1.0);
+}
+
 CostCurves Calibrator::Fit(size_t route) const {
   CostCurves curves;
-  const bool sort_based = routes_[route]->strategy() == Strategy::kSortBased;
   if (const Ladder* points = Find(route, Kind::kPoint)) {
-    curves.ns[Curve::kPoint] = FitCurve(
-        sort_based && IsSliced(*routes_[route]) ? Extended(route, *points) : points->trials,
-        points->parallelism);
+    curves.ns[Curve::kPoint] = Fitted(*points);
     curves.ns[Curve::kSortedPoint] = curves.ns[Curve::kPoint];
   }
   if (const Ladder* sorted = Find(route, Kind::kSortedPoint)) {
-    curves.ns[Curve::kSortedPoint] = FitCurve(Extended(route, *sorted), sorted->parallelism);
+    curves.ns[Curve::kSortedPoint] = Fitted(*sorted);
   }
   if (const Ladder* counts = Find(route, Kind::kCount)) {
-    curves.ns[Curve::kCount] = FitCurve(counts->trials, counts->parallelism);
+    curves.ns[Curve::kCount] = Fitted(*counts);
   }
-  const Ladder* const find = Find(route, Kind::kFind);
-  if (find == nullptr) return curves;
-  curves.ns[Curve::kFind] = FitCurve(find->trials, find->parallelism);
-  curves.rows_per_query = static_cast<double>(find->rows) / static_cast<double>(find->queries);
-  const Ladder& rows = *Find(route, Kind::kRows);
-  const CostTrial& scan = rows.trials.back();
-  const double scanned = static_cast<double>(rows.rows) / static_cast<double>(rows.queries);
-  // More than Find finds.
-  const double more = (scanned - curves.rows_per_query) * static_cast<double>(scan.queries);
-  const double find_ns = curves.Time({Operation::kFind, scan.queries});
-  if (more >= 1) {
-    curves.ns_per_row = std::max(scan.ns - find_ns, 0.0) / more;
-  } else {  // so many entries have one key that Find's time is that of its rows
-    curves.ns_per_row =
-        find_ns / static_cast<double>(scan.queries) / std::max(curves.rows_per_query, 1.0);
+  if (const Ladder* find = Find(route, Kind::kFind)) {
+    curves.ns[Curve::kFind] = Fitted(*find);
+    curves.rows_per_query = find->RowsPerQuery();
+  }
+  if (const Ladder* rows = Find(route, Kind::kRows)) {
+    curves.ns_per_row = RowCost(curves, *rows);
   }
   return curves;
 }

@@ -84,18 +84,21 @@ CostCurves::Curve CostCurves::Of(Operation operation, bool sorted) {
   return sorted ? kSortedPoint : kPoint;
 }
 
+double CostCurves::At(const Knots& knots, double queries) {
+  queries = std::max(queries, 1.0);
+  const auto whole = static_cast<uint64_t>(queries);
+  const size_t k = std::min<size_t>(std::bit_width(whole) - 1, kKnots - 2);
+  const auto at_knot = static_cast<double>(uint64_t{1} << k);
+  return knots[k] + (knots[k + 1] - knots[k]) * (queries - at_knot) / at_knot;
+}
+
 double CostCurves::Time(const BatchShape& shape) const {
   const Curve curve = Of(shape.operation, shape.sorted);
   if (!has(curve)) return std::numeric_limits<double>::infinity();
-  const Knots& knots = ns[curve];
-  const size_t queries = std::max<size_t>(shape.queries, 1);
-  const size_t k = std::min<size_t>(std::bit_width(queries) - 1, kKnots - 2);
-  const auto at_knot = static_cast<double>(size_t{1} << k);
-  const double beyond = (static_cast<double>(queries) - at_knot) / at_knot;
-  double time = knots[k] + (knots[k + 1] - knots[k]) * beyond;
+  const auto queries = static_cast<double>(shape.queries);
+  double time = At(ns[curve], queries);
   if (curve == kFind) {
-    const double rows = shape.rows - rows_per_query * static_cast<double>(queries);
-    time += std::max(rows, 0.0) * ns_per_row;
+    time += std::max(shape.rows - rows_per_query * queries, 0.0) * ns_per_row;
   }
   return time;
 }

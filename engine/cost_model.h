@@ -46,6 +46,8 @@ struct CostCurves {
   double ns_per_row = 0;      // of each row that a batch finds beyond these
 
   bool has(Curve curve) const { return ns[curve][0] > 0; }
+  // The time on a curve, one query at least.
+  static double At(const Knots& knots, double queries);
   // The time of a batch of this shape, without drift; infinite where there is no curve for it.
   double Time(const BatchShape& shape) const;
 
