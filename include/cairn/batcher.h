@@ -280,11 +280,12 @@ class BatcherGroup {
   explicit BatcherGroup(Batcher* batcher) : batcher_(batcher) {}
   ~BatcherGroup() = default;
 
-  absl::Status Submit(Operation operation, const KeyBatch& keys, Batcher::Request request);
+  absl::Status Submit(Operation operation, const KeyBatch& keys, const Batcher::Request& request);
   absl::Status Submit(Operation operation, const RangeBatch& ranges, const QueryOptions& options,
-                      Batcher::Request request);
-  // Called by receivers when `answers` have been stored.
-  void Answered(const Batcher::Answers& answers);
+                      const Batcher::Request& request);
+  // For receivers: what went wrong, then that so many answers are stored.
+  void Fail(const absl::Status& error);
+  void Answered(size_t queries);
 
  private:
   Batcher* const batcher_;
@@ -349,12 +350,15 @@ class Batcher::Group : public BatcherGroup {
 
   size_t size() const { return size_; }
   // One a query, in the order of Add. Valid between Wait and the next Add or Clear.
-  absl::Span<const Answer> answers() const { return {answers_.get(), size_}; }
+  absl::Span<const Answer> answers() const {
+    return absl::Span<const Answer>(answers_.get(), size_);
+  }
   // Forgets the answers. Requires that Wait was called since the last Add.
   void Clear() { size_ = 0; }
 
  private:
   static void Receive(void* context, const Answers& answers);
+  absl::Status CheckRoom(size_t queries) const;
 
   const size_t capacity_;
   size_t size_ = 0;
