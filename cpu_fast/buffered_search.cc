@@ -2,45 +2,103 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
 
 #include "cpu_fast/part_map.h"
+#include "index/run_columns.h"
 
 namespace cairn {
 namespace {
+
+using Role = StrategyScratch::Role;
 
 // A part that expects fewer queries than this is not worth a buffer of its own: an index needs as
 // many at a time to hide its cache misses.
 constexpr size_t kLeastPerPart = 64;
 
+// The parts of a run of fixed-width keys.
 template <typename Key>
-class PartBuffers {
-  using Role = StrategyScratch::Role;
-
+class FixedWidthParts {
  public:
-  PartBuffers(const OrderedIndex& index, Answer answer, const PartMap<Key>& map, size_t capacity,
-              StrategyScratch* scratch, absl::Span<uint32_t> out)
+  FixedWidthParts(const FixedWidthColumn<Key>& column, size_t parts, StrategyScratch* scratch)
+      : map_(scratch->part_map<Key>()) {
+    map_.Prepare(column.keys.data(), column.keys.size(), parts,
+                 [&](size_t i) { return column[i]; });
+  }
+  size_t size() const { return map_.parts(); }
+  size_t PartOf(Key query) const { return map_.PartOf(query); }
+
+ private:
+  PartMap<Key>& map_;
+};
+
+// Of a run of bytes.
+class BytesParts {
+ public:
+  BytesParts(const StringColumn& column, size_t parts, StrategyScratch* scratch)
+      : map_(scratch->part_map<uint64_t>()) {
+    const std::string_view first = column[0], last = column[column.keys.size() - 1];
+    const size_t shorter = std::min(first.size(), last.size());
+    const auto differ = std::mismatch(first.begin(), first.begin() + shorter, last.begin());
+    common_ = first.substr(0, static_cast<size_t>(differ.first - first.begin()));
+    map_.Prepare(column.keys.heap(), column.keys.size(), parts,
+                 [&](size_t i) { return WordAt(column[i], common_.size()); });
+  }
+  size_t size() const { return map_.parts(); }
+  size_t PartOf(std::string_view query) const { return map_.PartOf(WordOf(query)); }
+
+ private:
+  // Ascends with the query.
+  uint64_t WordOf(std::string_view query) const {
+    const int order = query.substr(0, common_.size()).compare(common_);
+    if (order != 0) return order < 0 ? 0 : UINT64_MAX;
+    return WordAt(query, common_.size());
+  }
+  // The key's eight bytes from `depth` on, zeros behind its end, as a big-endian integer. Requires
+  // depth <= key.size().
+  static uint64_t WordAt(std::string_view key, size_t depth) {
+    uint64_t word = 0;
+    if (key.size() >= depth + sizeof word) {
+      std::memcpy(&word, key.data() + depth, sizeof word);
+    } else if (key.size() > depth) {
+      std::memcpy(&word, key.data() + depth, key.size() - depth);
+    }
+    return __builtin_bswap64(word);
+  }
+
+  PartMap<uint64_t>& map_;
+  std::string_view common_;  // what all of the run's keys start with
+};
+
+// One buffer a part, all of `capacity` queries.
+template <typename Key, typename Parts>
+class PartBuffers {
+ public:
+  PartBuffers(const OrderedIndex& index, const Parts& parts, size_t capacity,
+              StrategyScratch* scratch, const Answers& answers)
       : index_(index),
-        answer_(answer),
-        map_(map),
+        parts_(parts),
         capacity_(capacity),
-        fill_(scratch->Take<uint32_t>(Role::kFill, map.parts())),
-        keys_(scratch->Take<Key>(Role::kKeys, map.parts() * capacity)),
-        slots_(scratch->Take<uint32_t>(Role::kSlots, map.parts() * capacity)),
-        answers_(scratch->Take<uint32_t>(Role::kAnswers, capacity)),
-        out_(out) {
+        fill_(scratch->Take<uint32_t>(Role::kFill, parts.size())),
+        keys_(scratch->Take<Key>(Role::kKeys, parts.size() * capacity)),
+        slots_(scratch->Take<uint32_t>(Role::kSlots, parts.size() * capacity)),
+        found_(scratch->TakeAnswers(answers.query, capacity)),
+        answers_(answers) {
     std::fill(fill_.begin(), fill_.end(), 0);
   }
 
   absl::Status Run(absl::Span<const Key> queries) {
     for (size_t i = 0; i < queries.size(); ++i) {
-      const size_t part = map_.PartOf(queries[i]);
+      const size_t part = parts_.PartOf(queries[i]);
       const size_t at = part * capacity_ + fill_[part];
       keys_[at] = queries[i];
       slots_[at] = static_cast<uint32_t>(i);
       if (++fill_[part] < capacity_) continue;
       if (absl::Status s = RunPart(part); !s.ok()) return s;
     }
-    for (size_t part = 0; part < map_.parts(); ++part) {
+    for (size_t part = 0; part < parts_.size(); ++part) {
       if (absl::Status s = RunPart(part); !s.ok()) return s;
     }
     return absl::OkStatus();
@@ -50,56 +108,43 @@ class PartBuffers {
   absl::Status RunPart(size_t part) {
     const size_t count = fill_[part];
     const size_t begin = part * capacity_;
-    const absl::Span<uint32_t> answers = answers_.subspan(0, count);
+    const Answers found = found_.Slice(0, count);
     fill_[part] = 0;
-    if (absl::Status s =
-            AnswerBatch(index_, answer_, BatchOf(keys_.subspan(begin, count)), answers);
+    if (absl::Status s = AnswerBatch(index_, BatchOf(keys_.subspan(begin, count)), found);
         !s.ok()) {
       return s;
     }
-    for (size_t i = 0; i < count; ++i) out_[slots_[begin + i]] = answers[i];
+    found.Scatter(slots_.subspan(begin, count), answers_);
     return absl::OkStatus();
   }
 
   const OrderedIndex& index_;
-  const Answer answer_;
-  const PartMap<Key>& map_;
+  const Parts& parts_;
   const size_t capacity_;             // of a buffer, in queries
   const absl::Span<uint32_t> fill_;   // [parts] queries in each buffer
   const absl::Span<Key> keys_;        // [parts][capacity_] the buffers: queries,
   const absl::Span<uint32_t> slots_;  // and which of the batch they are
-  const absl::Span<uint32_t> answers_;
-  const absl::Span<uint32_t> out_;
+  const Answers found_;               // [capacity_] of the buffer that is run
+  const Answers answers_;
 };
-
-template <typename Key>
-absl::Status Search(const OrderedIndex& index, Answer answer, absl::Span<const Key> keys,
-                    absl::Span<const Key> queries, size_t parts, size_t capacity,
-                    StrategyScratch* scratch, absl::Span<uint32_t> out) {
-  PartMap<Key>& map = scratch->part_map<Key>();
-  map.Prepare(keys, parts);
-  return PartBuffers<Key>(index, answer, map, capacity, scratch, out).Run(queries);
-}
 
 }  // namespace
 
-absl::Status BufferedSearch(const OrderedIndex& index, Answer answer, KeyBatch keys,
-                            const StrategyOptions& options, StrategyScratch* scratch,
-                            absl::Span<uint32_t> out) {
+absl::Status BufferedSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+                            const StrategyOptions& options, StrategyScratch* scratch) {
   size_t parts = options.parts;
   while (parts > 1 && keys.size() / parts < kLeastPerPart) parts /= 2;
-  if (parts == 1 || index.run().empty()) return AnswerBatch(index, answer, keys, out);
+  if (parts == 1 || index.run().empty()) return AnswerBatch(index, keys, answers);
   // No buffer need hold more than the batch.
   const size_t capacity = std::min(options.buffer, keys.size());
-  switch (index.run().kind()) {
-    case KeyKind::kU32:
-      return Search(index, answer, index.run().u32(), keys.u32(), parts, capacity, scratch, out);
-    case KeyKind::kU64:
-      return Search(index, answer, index.run().u64(), keys.u64(), parts, capacity, scratch, out);
-    case KeyKind::kBytes:
-      break;
-  }
-  return absl::UnimplementedError("buffered search takes keys of u32 or u64, not bytes");
+  return WithColumn(index.run(), [&](const auto& column) {
+    const auto queries = column.Queries(keys);
+    using Key = typename decltype(queries)::value_type;
+    using Parts =
+        std::conditional_t<std::is_same_v<Key, std::string_view>, BytesParts, FixedWidthParts<Key>>;
+    const Parts of_run(column, parts, scratch);
+    return PartBuffers<Key, Parts>(index, of_run, capacity, scratch, answers).Run(queries);
+  });
 }
 
 }  // namespace cairn

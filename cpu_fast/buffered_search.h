@@ -1,13 +1,11 @@
 #pragma once
 
-#include <cstdint>
-
 #include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
 #include "cpu_fast/batch_answer.h"
 #include "cpu_fast/strategy.h"
+#include "cpu_fast/strategy_scratch.h"
 
 namespace cairn {
 
@@ -17,11 +15,12 @@ namespace cairn {
 //
 // Two deviations. Parts are ranges of keys that a sample of the run gives (PartMap), not the
 // subtrees below a tree's first page, so that this works for every ordered index; the way from the
-// root to a part's subtree, walked once more, is cached by the part's first queries. The threshold
-// at which all buffers are run is the end of the batch. Requires checked arguments and a run of
-// fixed-width keys. Throws std::bad_alloc.
-absl::Status BufferedSearch(const OrderedIndex& index, Answer answer, KeyBatch keys,
-                            const StrategyOptions& options, StrategyScratch* scratch,
-                            absl::Span<uint32_t> out);
+// root to a part's subtree, walked once more, is cached by the part's first queries. Keys of bytes
+// are told apart by the first eight bytes behind those that all of the run's have in common. The
+// threshold at which all buffers are run is the end of the batch.
+//
+// In the caller's order, on the calling thread. Requires checked arguments. Throws std::bad_alloc.
+absl::Status BufferedSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+                            const StrategyOptions& options, StrategyScratch* scratch);
 
 }  // namespace cairn

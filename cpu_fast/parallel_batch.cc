@@ -35,11 +35,16 @@ absl::Status NoMemory(size_t queries) {
 
 }  // namespace
 
+size_t SliceCount(size_t queries, const Parallelism& parallelism) {
+  const size_t threads = static_cast<size_t>(std::max(parallelism.threads, 1));
+  const size_t most = queries / std::max<size_t>(parallelism.min_slice, 1);
+  return std::clamp<size_t>(most, 1, threads);
+}
+
 absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
                           absl::FunctionRef<absl::Status(size_t first, size_t count)> body) {
-  const size_t threads = static_cast<size_t>(std::max(parallelism.threads, 1));
-  const size_t parts = std::min(threads, size / std::max<size_t>(parallelism.min_slice, 1));
-  if (parts <= 1) return body(0, size);
+  const size_t parts = SliceCount(size, parallelism);
+  if (parts == 1) return body(0, size);
   const size_t part_size = (size + parts - 1) / parts;
   try {
     std::vector<absl::Status> statuses(parts);
@@ -97,7 +102,7 @@ absl::Status Find(const OrderedIndex& index, KeyBatch keys, Matches* matches,
 
 absl::Status Scan(const OrderedIndex& index, const RangeBatch& ranges, const QueryOptions& options,
                   Matches* matches, const Parallelism& parallelism) {
-  if (parallelism.threads <= 1 || ranges.size() < 2 * parallelism.min_slice) {
+  if (SliceCount(ranges.size(), parallelism) == 1) {
     return index.Scan(ranges, options, matches);
   }
   const SortedRun& run = index.run();

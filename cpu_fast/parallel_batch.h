@@ -17,6 +17,9 @@ struct Parallelism {
   size_t min_slice = 1 << 14;  // queries; a smaller part is not worth waking a thread for
 };
 
+// How many parts that makes of so many queries, one at least.
+size_t SliceCount(size_t queries, const Parallelism& parallelism);
+
 // Calls body(first, count) for consecutive parts of [0, size), on several threads at a time where
 // there is work for them. Returns an error of one part, if any; other parts may have run. A single
 // part, and a batch too small for two, runs on the calling thread.

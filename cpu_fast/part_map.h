@@ -5,14 +5,13 @@
 #include <type_traits>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "index/bucket_map.h"
 #include "index/sort_entry.h"
 
 namespace cairn {
 
 // Cuts a run's keys into parts of about as many entries each, and tells a query's part. Kept from
-// call to call: asked again for the same run and number of parts, it is ready without allocating.
+// call to call: asked again for the same run and number of parts, it is ready.
 template <typename Key>
 class PartMap {
   using Entry = std::conditional_t<sizeof(Key) == 4, Entry32, Entry64>;
@@ -20,20 +19,19 @@ class PartMap {
   static constexpr size_t kSamplesPerPart = 4;
 
  public:
-  // About `parts` parts, at most BucketMap::kMaxBuckets, of ascending keys, of which there is one
-  // at least. Throws std::bad_alloc.
-  void Prepare(absl::Span<const Key> keys, size_t parts) {
-    sample_.resize(std::min(keys.size(), parts * kSamplesPerPart));
-    for (size_t i = 0; i < sample_.size(); ++i) {
-      sample_[i] = Entry::Make(keys[i * keys.size() / sample_.size()], 0);
+  // About `parts` parts, at most BucketMap::kMaxBuckets, of `size` ascending keys, one at least:
+  // key_at(i) is key i. `run` is the address of their column; where another run has taken it in
+  // the meantime, parts are uneven, but parts. Throws std::bad_alloc.
+  template <typename KeyAt>
+  void Prepare(const void* run, size_t size, size_t parts, KeyAt key_at) {
+    if (run == run_ && size == size_ && parts == wanted_) return;
+    std::vector<Entry> sample(std::min(size, parts * kSamplesPerPart));
+    for (size_t i = 0; i < sample.size(); ++i) {
+      sample[i] = Entry::Make(key_at(i * size / sample.size()), 0);
     }
-    const auto same = [](const Entry& a, const Entry& b) { return a.key() == b.key(); };
-    if (parts == wanted_ &&
-        std::equal(sample_.begin(), sample_.end(), mapped_.begin(), mapped_.end(), same)) {
-      return;
-    }
-    map_ = BucketMap<Entry>(sample_, parts);
-    mapped_ = sample_;
+    map_ = BucketMap<Entry>(sample, parts);
+    run_ = run;
+    size_ = size;
     wanted_ = parts;
   }
 
@@ -42,8 +40,9 @@ class PartMap {
   size_t PartOf(Key query) const { return map_.BucketOf(Entry::Make(query, 0)); }
 
  private:
-  std::vector<Entry> sample_;
-  std::vector<Entry> mapped_;  // the sample that map_ is of
+  // What map_ is of.
+  const void* run_ = nullptr;
+  size_t size_ = 0;
   size_t wanted_ = 0;
   BucketMap<Entry> map_{{}, 1};
 };

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <string_view>
 #include <type_traits>
 
-#include "index/aligned_buffer.h"
-#include "index/bucket_sort.h"
+#include "absl/strings/str_format.h"
+#include "cpu_fast/merge_search.h"
+#include "index/prefetch.h"
 #include "index/run_columns.h"
+#include "index/sort.h"
 #include "index/sort_entry.h"
 
 namespace cairn {
@@ -19,185 +20,186 @@ using Role = StrategyScratch::Role;
 // Queries that are answered, then written to where the caller wants them.
 constexpr size_t kChunk = 4096;
 
+// Keys that are compared before it is looked whether all of them ascended.
+constexpr size_t kAscendingBlock = 256;
+
+// How far ahead records are prefetched: they lie in the batch's order.
+constexpr size_t kRecordsAhead = 16;
+
 // Entries a query up to which a pass over the run beats sorted queries through an index:
-// Response/cpu:fast+sort_merge and +sort_index at n:20, u32 and u64, are on a par at batch:18.
-// Galloping from query to query was never the fastest: 175 ns at batch:12, where a pass took 97 and
-// the index 37.
+// Response/cpu:fast+sort_based,merge and +sort_based,index at n:20, u32 and u64, are on a par at
+// batch:18. Galloping from query to query was never the fastest: 175 ns at batch:12, where a pass
+// took 97 and the index 37.
 constexpr size_t kMergeRatio = 4;
 
-// A batch in key order.
 template <typename Key>
-struct SortedBatch {
-  absl::Span<Key> keys;
-  absl::Span<uint32_t> slots;  // the place of each in the batch
-};
-
-// A query of bytes as it is sorted. Its first eight bytes, zeros behind its end, decide most
-// comparisons without a look at the key.
-struct BytesQuery {
-  uint64_t prefix;
-  uint32_t slot;
-};
-
-uint64_t PrefixOf(std::string_view key) {
-  char bytes[sizeof(uint64_t)] = {};
-  if (!key.empty()) std::memcpy(bytes, key.data(), std::min(key.size(), sizeof bytes));
-  uint64_t word;
-  std::memcpy(&word, bytes, sizeof word);
-  return __builtin_bswap64(word);
+bool AllAscend(absl::Span<const Key> keys) {
+  for (size_t first = 1; first < keys.size(); first += kAscendingBlock) {
+    const size_t end = std::min(first + kAscendingBlock, keys.size());
+    bool descends = false;
+    for (size_t i = first; i < end; ++i) descends |= keys[i] < keys[i - 1];
+    if (descends) return false;
+  }
+  return true;
 }
 
+// What is sorted: a query, its place in the batch where entries of a run have their row id.
 template <typename Key>
-SortedBatch<Key> TakeSortedBatch(size_t size, StrategyScratch* scratch) {
-  return {scratch->Take<Key>(Role::kKeys, size), scratch->Take<uint32_t>(Role::kSlots, size)};
-}
+using EntryOf = std::conditional_t<sizeof(Key) == 4, Entry32,
+                                   std::conditional_t<sizeof(Key) == 8, Entry64, BytesEntry>>;
 
 template <typename Key>
-SortedBatch<Key> Sort(absl::Span<const Key> queries, StrategyScratch* scratch) {
-  // The row id of an entry is the query's place here.
-  using Entry = std::conditional_t<sizeof(Key) == 4, Entry32, Entry64>;
-  const absl::Span<Entry> entries = scratch->Take<Entry>(Role::kEntries, queries.size());
+void MakeEntries(absl::Span<const Key> queries, StrategyScratch*,
+                 absl::Span<EntryOf<Key>> entries) {
   for (size_t i = 0; i < queries.size(); ++i) {
-    entries[i] = Entry::Make(queries[i], static_cast<uint32_t>(i));
+    entries[i] = EntryOf<Key>::Make(queries[i], static_cast<uint32_t>(i));
   }
-  SortBucket(entries);
-  const SortedBatch<Key> sorted = TakeSortedBatch<Key>(queries.size(), scratch);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    sorted.keys[i] = entries[i].key();
-    sorted.slots[i] = entries[i].row_id();
-  }
-  return sorted;
 }
 
-SortedBatch<std::string_view> Sort(absl::Span<const std::string_view> queries,
-                                   StrategyScratch* scratch) {
-  const auto entries = scratch->Take<BytesQuery>(Role::kEntries, queries.size());
+void MakeEntries(absl::Span<const std::string_view> queries, StrategyScratch* scratch,
+                 absl::Span<BytesEntry> entries) {
+  size_t bytes = KeyRecord::kSlack;
+  for (std::string_view query : queries) bytes += KeyRecord::Bytes(query.size());
+  char* record = scratch->Take<char>(Role::kRecords, bytes).data();
   for (size_t i = 0; i < queries.size(); ++i) {
-    entries[i] = {PrefixOf(queries[i]), static_cast<uint32_t>(i)};
+    KeyRecord::Write(queries[i], static_cast<uint32_t>(i), record);
+    entries[i].record = record;
+    record += KeyRecord::Bytes(queries[i].size());
   }
-  std::sort(entries.begin(), entries.end(), [&](const BytesQuery& a, const BytesQuery& b) {
-    if (a.prefix != b.prefix) return a.prefix < b.prefix;
-    const int order = queries[a.slot].compare(queries[b.slot]);
-    return order != 0 ? order < 0 : a.slot < b.slot;
-  });
-  const auto sorted = TakeSortedBatch<std::string_view>(queries.size(), scratch);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    sorted.keys[i] = queries[entries[i].slot];
-    sorted.slots[i] = entries[i].slot;
-  }
-  return sorted;
 }
 
-// A walk along sorted keys, which start on a cache line, to the lower bounds of ascending queries.
-// It goes from line to line by their last keys, and halves within a line: so no branch depends on
-// where in its line a key is.
-template <typename Key>
-class AscendingSearch {
-  static constexpr size_t kLineKeys = kCacheLineBytes / sizeof(Key);
-
- public:
-  explicit AscendingSearch(absl::Span<const Key> keys)
-      : keys_(keys), full_lines_(keys.size() / kLineKeys) {}
-
-  // The number of keys less than `query`, which must not be less than the one before.
-  size_t LowerBound(Key query) {
-    while (line_ < full_lines_ && keys_[line_ * kLineKeys + kLineKeys - 1] < query) ++line_;
-    const size_t first = line_ * kLineKeys;
-    const Key* line = keys_.data() + first;
-    size_t less = 0;
-    if (line_ < full_lines_) {
-      for (size_t half = kLineKeys / 2; half > 0; half /= 2) {
-        // A mask, since compilers make a branch of a conditional.
-        less += half & (0 - size_t{line[less + half - 1] < query});
-      }
-    } else {
-      while (less < keys_.size() - first && line[less] < query) ++less;
+absl::Status CheckLengths(absl::Span<const std::string_view> queries) {
+  for (size_t i = 0; i < queries.size(); ++i) {
+    if (queries[i].size() > UINT32_MAX) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "query %d has %d bytes; those to be sorted have less than 4 GiB", i, queries[i].size()));
     }
-    return first + less;
+  }
+  return absl::OkStatus();
+}
+template <typename Key>
+absl::Status CheckLengths(absl::Span<const Key>) {
+  return absl::OkStatus();
+}
+
+// What to search ascending keys through.
+class SearchInOrder {
+ public:
+  // `batch` is the size of the batch that the keys are a part of, or are.
+  SearchInOrder(const OrderedIndex& index, size_t batch, const StrategyOptions& options)
+      : index_(index),
+        merge_(index.run()),
+        merges_(options.strategy == Strategy::kSortBased &&
+                Merges(index.run(), batch, options.sorted_search)) {}
+
+  absl::Status operator()(KeyBatch keys, const Answers& answers) const {
+    return AnswerBatch(merges_ ? merge_ : index_, keys, answers);
   }
 
  private:
-  const absl::Span<const Key> keys_;
-  const size_t full_lines_;
-  size_t line_ = 0;  // all before end below the last query
+  static bool Merges(const SortedRun& run, size_t batch, SortedSearch wanted) {
+    if (wanted != SortedSearch::kFastest) return wanted == SortedSearch::kMerge;
+    return run.kind() != KeyKind::kBytes && run.size() / kMergeRatio <= batch;
+  }
+
+  const OrderedIndex& index_;
+  const MergeSearch merge_;
+  const bool merges_;
 };
 
-// Answers sorted queries by a walk along the run's keys.
 template <typename Key>
-class RunWalk {
- public:
-  RunWalk(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, Answer answer)
-      : keys_(keys), row_ids_(row_ids), answer_(answer), search_(keys) {}
+absl::Span<const EntryOf<Key>> Sort(absl::Span<const Key> queries, int threads,
+                                    StrategyScratch* scratch) {
+  const auto entries = scratch->Take<EntryOf<Key>>(Role::kEntries, queries.size());
+  MakeEntries(queries, scratch, entries);
+  SortEntries(entries, threads);
+  return entries;
+}
 
-  absl::Status operator()(absl::Span<const Key> queries, absl::Span<uint32_t> out) {
-    for (size_t i = 0; i < queries.size(); ++i) {
-      out[i] = static_cast<Position>(search_.LowerBound(queries[i]));
+template <typename Entry>
+void Unpack(absl::Span<const Entry> entries, absl::Span<typename Entry::Key> keys,
+            absl::Span<uint32_t> slots) {
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if constexpr (std::is_same_v<Entry, BytesEntry>) {
+      if (i + kRecordsAhead < entries.size()) Prefetch(entries[i + kRecordsAhead].record);
     }
-    if (answer_ == Answer::kPosition) return absl::OkStatus();
-    for (size_t i = 0; i < queries.size(); ++i) {
-      const Position p = out[i];
-      out[i] = p < keys_.size() && keys_[p] == queries[i] ? row_ids_[p] : kNoRow;
+    keys[i] = entries[i].key();
+    slots[i] = entries[i].row_id();
+  }
+}
+
+// Answers sorted queries: to the places of each in the batch, or, for ResultOrder::kKey, to
+// consecutive ones and with `query_of`.
+template <typename Entry>
+absl::Status SearchEntries(absl::Span<const Entry> entries, const SearchInOrder& search,
+                           ResultOrder order, const Answers& answers, absl::Span<uint32_t> query_of,
+                           StrategyScratch* scratch) {
+  const size_t room = std::min(kChunk, entries.size());
+  const auto keys = scratch->Take<typename Entry::Key>(Role::kKeys, room);
+  const auto slots = scratch->Take<uint32_t>(Role::kSlots, room);
+  Answers buffer = answers;
+  if (order == ResultOrder::kCaller) buffer = scratch->TakeAnswers(answers.query, room);
+  for (size_t first = 0; first < entries.size(); first += kChunk) {
+    const size_t count = std::min(kChunk, entries.size() - first);
+    Unpack(entries.subspan(first, count), keys, slots);
+    const Answers found = buffer.Slice(order == ResultOrder::kCaller ? 0 : first, count);
+    const KeyBatch batch = BatchOf(keys.first(count));
+    if (absl::Status s = search(batch, found); !s.ok()) return s;
+    if (order == ResultOrder::kCaller) {
+      found.Scatter(slots.first(count), answers);
+    } else if (!query_of.empty()) {
+      std::copy_n(slots.begin(), count, query_of.begin() + first);
     }
-    return absl::OkStatus();
-  }
-
- private:
-  const absl::Span<const Key> keys_;
-  const absl::Span<const RowId> row_ids_;
-  const Answer answer_;
-  AscendingSearch<Key> search_;
-};
-
-// Puts a sorted batch to search(keys, out), and its answers in the order that is asked for.
-template <typename Key, typename Search>
-absl::Status AnswerSorted(const SortedBatch<Key>& batch, ResultOrder order,
-                          StrategyScratch* scratch, Search search, absl::Span<uint32_t> out) {
-  if (order == ResultOrder::kKey) {
-    scratch->set_permutation(batch.slots);
-    return search(absl::Span<const Key>(batch.keys), out);
-  }
-  const absl::Span<uint32_t> buffer = scratch->Take<uint32_t>(Role::kAnswers, kChunk);
-  for (size_t first = 0; first < batch.keys.size(); first += kChunk) {
-    const size_t count = std::min(kChunk, batch.keys.size() - first);
-    const absl::Span<uint32_t> answers = buffer.subspan(0, count);
-    const absl::Span<const Key> chunk = batch.keys.subspan(first, count);
-    if (absl::Status s = search(chunk, answers); !s.ok()) return s;
-    for (size_t i = 0; i < count; ++i) out[batch.slots[first + i]] = answers[i];
   }
   return absl::OkStatus();
 }
 
-SortedSearch Choose(SortedSearch wanted, size_t batch, const SortedRun& run) {
-  if (wanted != SortedSearch::kFastest) return wanted;
-  if (run.kind() == KeyKind::kBytes) return SortedSearch::kIndex;
-  return run.size() / kMergeRatio <= batch ? SortedSearch::kMerge : SortedSearch::kIndex;
-}
-
 }  // namespace
 
-absl::Status SortBasedSearch(const OrderedIndex& index, Answer answer, KeyBatch keys,
-                             const StrategyOptions& options, StrategyScratch* scratch,
-                             absl::Span<uint32_t> out) {
-  const SortedRun& run = index.run();
-  const SortedSearch way = Choose(options.sorted_search, keys.size(), run);
-  return WithColumn(run, [&](const auto& column) -> absl::Status {
-    const auto batch = Sort(column.Queries(keys), scratch);
-    using Column = std::decay_t<decltype(column)>;
-    if constexpr (std::is_same_v<Column, StringColumn>) {
-      if (way != SortedSearch::kIndex) {
-        return absl::UnimplementedError("keys of bytes are searched in sorted order by index only");
-      }
-    } else {
-      using Key = typename std::decay_t<decltype(column.keys)>::value_type;
-      if (way == SortedSearch::kMerge) {
-        return AnswerSorted(batch, options.order, scratch,
-                            RunWalk<Key>(column.keys, run.row_ids(), answer), out);
-      }
-    }
-    const auto by_index = [&](auto queries, absl::Span<uint32_t> answers) {
-      return AnswerBatch(index, answer, BatchOf(queries), answers);
-    };
-    return AnswerSorted(batch, options.order, scratch, by_index, out);
+bool Ascends(KeyBatch keys) {
+  switch (keys.kind()) {
+    case KeyKind::kU32:
+      return AllAscend(keys.u32());
+    case KeyKind::kU64:
+      return AllAscend(keys.u64());
+    case KeyKind::kBytes:
+      break;
+  }
+  return AllAscend(keys.bytes());
+}
+
+absl::Status SearchAscending(const OrderedIndex& index, KeyBatch keys, size_t batch,
+                             const Answers& answers, const StrategyOptions& options) {
+  return SearchInOrder(index, batch, options)(keys, answers);
+}
+
+absl::Status SortBasedSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+                             const StrategyOptions& options, StrategyScratch* scratch) {
+  const SearchInOrder search(index, keys.size(), options);
+  return WithColumn(index.run(), [&](const auto& column) -> absl::Status {
+    const auto queries = column.Queries(keys);
+    if (absl::Status s = CheckLengths(queries); !s.ok()) return s;
+    const auto entries = Sort(queries, 1, scratch);
+    return SearchEntries(entries, search, ResultOrder::kCaller, answers, {}, scratch);
+  });
+}
+
+absl::Status KeyOrderSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+                            const StrategyOptions& options, const Parallelism& parallelism,
+                            StrategyScratchPool* pool, absl::Span<uint32_t> query_of) {
+  const SearchInOrder search(index, keys.size(), options);
+  const int threads = static_cast<int>(SliceCount(keys.size(), parallelism));
+  return WithColumn(index.run(), [&](const auto& column) -> absl::Status {
+    const auto queries = column.Queries(keys);
+    if (absl::Status s = CheckLengths(queries); !s.ok()) return s;
+    const StrategyScratchPool::Lease batch_scratch = pool->Take();
+    const auto entries = Sort(queries, threads, batch_scratch.get());
+    return ForEachSlice(keys.size(), parallelism, [&](size_t first, size_t count) {
+      const StrategyScratchPool::Lease scratch = pool->Take();
+      return SearchEntries(
+          entries.subspan(first, count), search, ResultOrder::kKey, answers.Slice(first, count),
+          query_of.empty() ? query_of : query_of.subspan(first, count), scratch.get());
+    });
   });
 }
 

@@ -8,15 +8,32 @@
 #include "cairn/query.h"
 #include "cpu_fast/batch_answer.h"
 #include "cpu_fast/strategy.h"
+#include "cpu_fast/strategy_scratch.h"
+
+// Strategy::kSortBased, after Kim et al., FAST (SIGMOD 2010), section 7: the queries are sorted
+// with Highway's vectorized quicksort (the paper: merge sort), those of bytes as records
+// (index/record_sort.h), and then answered in order, one of the ways of SortedSearch.
+//
+// All require checked arguments and throw std::bad_alloc. InvalidArgument where a key to be sorted
+// has 4 GiB or more.
 
 namespace cairn {
 
-// Strategy::kSortBased, after Kim et al., FAST (SIGMOD 2010), section 7: the queries are sorted
-// with Highway's vectorized quicksort (the paper: merge sort), those of bytes by their first eight
-// bytes and then by comparison, and then answered in order, one of the ways of SortedSearch. Sets
-// scratch->permutation() for ResultOrder::kKey. Requires checked arguments; throws std::bad_alloc.
-absl::Status SortBasedSearch(const OrderedIndex& index, Answer answer, KeyBatch keys,
-                             const StrategyOptions& options, StrategyScratch* scratch,
-                             absl::Span<uint32_t> out);
+// Whether no key is less than the one before. Of a batch in no order it looks at few keys only.
+bool Ascends(KeyBatch keys);
+
+// Answers keys that ascend, on the calling thread: a part of a batch of `batch` keys in all.
+absl::Status SearchAscending(const OrderedIndex& index, KeyBatch keys, size_t batch,
+                             const Answers& answers, const StrategyOptions& options);
+
+// Sorts a batch and answers it in the caller's order, on the calling thread.
+absl::Status SortBasedSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+                             const StrategyOptions& options, StrategyScratch* scratch);
+
+// Sorts a batch and answers it in the order of its keys, equal ones as they came; answer i is of
+// query query_of[i], if that is asked for (not empty).
+absl::Status KeyOrderSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+                            const StrategyOptions& options, const Parallelism& parallelism,
+                            StrategyScratchPool* pool, absl::Span<uint32_t> query_of);
 
 }  // namespace cairn

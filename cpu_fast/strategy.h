@@ -9,6 +9,7 @@
 #include "cairn/query.h"
 #include "cairn/strategy.h"
 #include "cairn/types.h"
+#include "cpu_fast/parallel_batch.h"
 #include "cpu_fast/strategy_scratch.h"
 
 // The strategies of cairn/strategy.h on the CPU: functions over any OrderedIndex; each is exact for
@@ -21,14 +22,18 @@ namespace cairn {
 enum class SortedSearch : uint8_t {
   kFastest,  // by the ratio of the batch to the run
   kIndex,    // through the index, whose paths neighbouring queries share
-  kMerge,    // in one linear pass over the run: the paper's
+  kMerge,    // in one linear pass over the run: the paper's; keys of 32 and 64 bits only
 };
 
 struct StrategyOptions {
   Strategy strategy = Strategy::kUnbuffered;
-  // kKey takes kSortBased, since the other strategies know no order. Result i is then of
-  // keys[scratch.permutation()[i]].
+  // kKey takes a strategy that knows of an order: kSortBased, or any if `sorted_input`. Answer i is
+  // then of query query_of[i], which ascends where keys are equal.
   ResultOrder order = ResultOrder::kCaller;
+  // The batch's keys ascend, so that nothing need be sorted or buffered. It is looked whether they
+  // do, which costs little; where they do not the batch is answered as if nothing had been said,
+  // and sorted for ResultOrder::kKey.
+  bool sorted_input = false;
   SortedSearch sorted_search = SortedSearch::kFastest;
   // Buffered: about so many parts, a power of two up to 1024; fewer for a batch that would leave
   // their buffers nearly empty. More parts have more to share among the queries of each, but their
@@ -37,14 +42,30 @@ struct StrategyOptions {
   size_t buffer = 1024;
 };
 
-// The operations of OrderedIndex, by the same name and to the same outcome, in one thread. What is
-// allocated is kept in *scratch, so a call that is no larger than one before allocates nothing.
+// The operations of OrderedIndex, by the same name and to the same outcome, on several threads:
+// each takes a part of the batch, of the sorted batch for ResultOrder::kKey. Thread-safe, as the
+// pool is, and without allocations where an earlier call was as large; but sorting on several
+// threads, or keys of bytes, takes some.
+//
+// `query_of` is empty or as long as the batch, and set so that answer i is of query query_of[i].
+//
 // Besides their errors: InvalidArgument for options that do not go together or are out of range;
-// Unimplemented for keys of bytes and the strategy kBuffered, or SortedSearch::kMerge;
-// ResourceExhausted where memory does not suffice.
+// Unimplemented for keys of bytes and SortedSearch::kMerge; ResourceExhausted where memory does not
+// suffice.
 absl::Status LowerBound(const OrderedIndex& index, KeyBatch keys, absl::Span<Position> positions,
-                        const StrategyOptions& options, StrategyScratch* scratch);
+                        const StrategyOptions& options, const Parallelism& parallelism,
+                        StrategyScratchPool* pool, absl::Span<uint32_t> query_of = {});
+absl::Status UpperBound(const OrderedIndex& index, KeyBatch keys, absl::Span<Position> positions,
+                        const StrategyOptions& options, const Parallelism& parallelism,
+                        StrategyScratchPool* pool, absl::Span<uint32_t> query_of = {});
 absl::Status FindFirst(const OrderedIndex& index, KeyBatch keys, absl::Span<RowId> row_ids,
-                       const StrategyOptions& options, StrategyScratch* scratch);
+                       const StrategyOptions& options, const Parallelism& parallelism,
+                       StrategyScratchPool* pool, absl::Span<uint32_t> query_of = {});
+absl::Status Contains(const OrderedIndex& index, KeyBatch keys, absl::Span<bool> found,
+                      const StrategyOptions& options, const Parallelism& parallelism,
+                      StrategyScratchPool* pool, absl::Span<uint32_t> query_of = {});
+absl::Status Find(const OrderedIndex& index, KeyBatch keys, Matches* matches,
+                  const StrategyOptions& options, const Parallelism& parallelism,
+                  StrategyScratchPool* pool, absl::Span<uint32_t> query_of = {});
 
 }  // namespace cairn

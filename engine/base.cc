@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "engine/row_table_file.h"
 
@@ -25,32 +24,6 @@ auto OpenLiveFile(const std::string& directory, const Manifest& manifest, std::s
         absl::StrFormat("index '%s': the manifest names no %s file", directory, prefix));
   }
   return open(directory + "/" + file->name, *file);
-}
-
-// A structure, and where it is.
-struct PlacedIndex {
-  std::unique_ptr<OrderedIndex> index;
-  bool on_gpu;
-  std::string fallback;
-};
-
-// Whether a GPU could not take a structure for a reason that leaves it to the CPU.
-bool IsReasonForCpu(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
-         absl::IsUnimplemented(status);
-}
-
-absl::StatusOr<PlacedIndex> MakeIndex(const OpenOptions& options, const SortedRun& run) {
-  std::string factory = options.ordered_index;
-  if (factory == "auto") factory = options.device == SearchDevice::kCpu ? "cpu:auto" : "gpu:auto";
-  const bool on_gpu = absl::StartsWith(factory, "gpu:");
-  absl::StatusOr<std::unique_ptr<OrderedIndex>> index = MakeOrderedIndex(factory, run);
-  if (index.ok()) return PlacedIndex{*std::move(index), on_gpu, ""};
-  const absl::Status status = index.status();
-  if (!on_gpu || options.device != SearchDevice::kAuto || !IsReasonForCpu(status)) return status;
-  index = MakeOrderedIndex("cpu:auto", run);
-  if (!index.ok()) return index.status();
-  return PlacedIndex{*std::move(index), false, std::string(status.message())};
 }
 
 absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::string& directory,
@@ -96,11 +69,11 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::string& direc
         absl::StrFormat("index '%s': its spec gives %s keys, its run holds %s", directory,
                         KeyKindName(codec->kind()), KeyKindName(run->run.kind())));
   }
-  absl::StatusOr<PlacedIndex> placed = MakeIndex(options, run->run);
-  if (!placed.ok()) return placed.status();
-  return std::make_shared<const Base>(Base{
-      directory, manifest, *std::move(spec), *std::move(codec), *std::move(run), *std::move(rows),
-      std::move(placed->index), placed->on_gpu, std::move(placed->fallback)});
+  absl::StatusOr<ResidentIndexes> resident = MakeResidentIndexes(options, run->run);
+  if (!resident.ok()) return resident.status();
+  return std::make_shared<const Base>(Base{directory, manifest, *std::move(spec), *std::move(codec),
+                                           *std::move(run), *std::move(rows),
+                                           *std::move(resident)});
 }
 
 }  // namespace

@@ -8,13 +8,14 @@
 #include "cairn/ordered_index.h"
 #include "cairn/secondary_index.h"
 #include "cairn/sorted_run.h"
+#include "engine/resident_indexes.h"
 #include "engine/row_table_file.h"
 #include "index/index_directory.h"
 #include "index/run_file.h"
 
 namespace cairn {
 
-// The immutable bulk of an index: one version's mapped files and the structure that searches them.
+// The immutable bulk of an index: one version's mapped files and what searches them.
 // Thread-safe.
 struct Base {
   std::string directory;
@@ -23,14 +24,13 @@ struct Base {
   KeyCodec codec;
   RunFile run_file;
   RowTableFile rows_file;
-  std::unique_ptr<OrderedIndex> index;
-  bool on_gpu = false;   // the structure is in a GPU's memory
-  std::string fallback;  // why it is not, although a GPU was asked for
+  ResidentIndexes resident;
 
-  const SortedRun& run() const { return index->run(); }
+  const SortedRun& run() const { return run_file.run; }
   const RowTable& rows() const { return rows_file.table; }
 
-  // Maps the live files of the index in `directory` and builds the structure that `options` names.
+  // Maps the live files of the index in `directory` and makes the ordered indexes of
+  // `options`.
   // NotFound where there is no index; DataLoss where its files do not belong together.
   static absl::StatusOr<std::shared_ptr<const Base>> Open(const std::string& directory,
                                                           const OpenOptions& options);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -8,14 +9,17 @@
 #include "cairn/query.h"
 #include "cairn/route.h"
 #include "cairn/strategy.h"
+#include "cpu_fast/parallel_batch.h"
+#include "cpu_fast/strategy.h"
+#include "cpu_fast/strategy_scratch.h"
 
 namespace cairn {
 
 // One way to answer batches: an ordered index, which the route does not own, and a strategy.
 // Thread-safe.
 //
-// The methods are OrderedIndex's, with the options that a SecondaryIndex heeds. Unimplemented where
-// the route does not take the batch (Takes).
+// The methods are OrderedIndex's, with the options that a SecondaryIndex heeds, and require that the
+// route take such a batch (Takes). With ResultOrder::kKey options.query_of is as long as the batch.
 class Route {
  public:
   Route(std::string name, const OrderedIndex* index, bool on_gpu, Strategy strategy, int threads);
@@ -25,8 +29,8 @@ class Route {
   bool on_gpu() const { return on_gpu_; }
   Strategy strategy() const { return strategy_; }
 
-  // Whether the route answers such batches: all of them if it is unbuffered and results are in the
-  // caller's order.
+  // Whether the route answers such batches: an unbuffered one all whose results are in the caller's
+  // order, others those of points, and a sort-based one these in key order too.
   bool Takes(Operation operation, ResultOrder order) const;
 
   absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
@@ -37,11 +41,14 @@ class Route {
   absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options, Matches* matches) const;
 
  private:
+  StrategyOptions OptionsFor(const QueryOptions& options) const;
+
   std::string name_;
   const OrderedIndex* index_;
   bool on_gpu_;
   Strategy strategy_;
-  int threads_;  // for large batches
+  Parallelism parallelism_;                       // of large batches
+  std::shared_ptr<StrategyScratchPool> scratch_;  // of copies, too
 };
 
 }  // namespace cairn

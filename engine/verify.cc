@@ -108,14 +108,17 @@ absl::Status CheckOrderedIndex(const Base& base) {
     lower.resize(keys.size());
     upper.resize(keys.size());
     const KeyBatch batch = keys.Batch();
-    if (absl::Status s = base.index->LowerBound(batch, absl::MakeSpan(lower)); !s.ok()) return s;
-    if (absl::Status s = base.index->UpperBound(batch, absl::MakeSpan(upper)); !s.ok()) return s;
-    for (size_t k = 0; k < keys.size(); ++k) {
-      if (lower[k] == expected_lower[k] && upper[k] == expected_upper[k]) continue;
-      return absl::DataLossError(
-          absl::StrFormat("index '%s': %s finds key %s at [%d, %d), but it is at [%d, %d)",
-                          base.directory, base.index->description(), KeyText(base, keys, k),
-                          lower[k], upper[k], expected_lower[k], expected_upper[k]));
+    for (const ResidentIndex& resident : base.resident.indexes) {
+      const OrderedIndex& index = *resident.index;
+      if (absl::Status s = index.LowerBound(batch, absl::MakeSpan(lower)); !s.ok()) return s;
+      if (absl::Status s = index.UpperBound(batch, absl::MakeSpan(upper)); !s.ok()) return s;
+      for (size_t k = 0; k < keys.size(); ++k) {
+        if (lower[k] == expected_lower[k] && upper[k] == expected_upper[k]) continue;
+        return absl::DataLossError(
+            absl::StrFormat("index '%s': %s finds key %s at [%d, %d), but it is at [%d, %d)",
+                            base.directory, index.description(), KeyText(base, keys, k), lower[k],
+                            upper[k], expected_lower[k], expected_upper[k]));
+      }
     }
   }
   if (distinct != base.run_file.properties.distinct_keys) {
@@ -246,10 +249,9 @@ absl::Status Comparison::CompareBatch(Batch* batch) {
   batch->lower.resize(batch->keys.size());
   batch->upper.resize(batch->keys.size());
   const KeyBatch keys = batch->keys.Batch();
-  if (absl::Status s = base_.index->LowerBound(keys, absl::MakeSpan(batch->lower)); !s.ok())
-    return s;
-  if (absl::Status s = base_.index->UpperBound(keys, absl::MakeSpan(batch->upper)); !s.ok())
-    return s;
+  const OrderedIndex& index = *base_.resident.indexes.front().index;
+  if (absl::Status s = index.LowerBound(keys, absl::MakeSpan(batch->lower)); !s.ok()) return s;
+  if (absl::Status s = index.UpperBound(keys, absl::MakeSpan(batch->upper)); !s.ok()) return s;
   for (size_t i = 0; i < batch->keys.size(); ++i) {
     const RowId row = batch->row_ids[batch->row_of_key[i]];
     if (row == kNoRow) continue;  // reported above

@@ -10,9 +10,9 @@
 namespace cairn {
 
 // Whether a base agrees with itself: entries strictly ascending, row ids within the row table,
-// primary keys strictly ascending, counts as in the manifest, and the ordered index gives the right
-// positions for every distinct key of the run. DataLoss with the first fault. Reads everything;
-// checksums are Open's.
+// primary keys strictly ascending, counts as in the manifest, and every ordered index gives the
+// right positions for every distinct key of the run. DataLoss with the first fault. Reads
+// everything; checksums are Open's.
 absl::Status VerifyStructure(const Base& base);
 
 // Whether a base agrees with a database, both ways (as PostgreSQL's amcheck does): each row is in

@@ -39,11 +39,12 @@ absl::StatusOr<int> RunInspect(const std::string& directory) {
   Line("version", std::to_string(stats->version), &output);
   Line("sequence number", std::to_string(stats->sequence), &output);
   Line("database id", stats->database_id.empty() ? "(none)" : stats->database_id, &output);
-  Line("searched with",
-       absl::StrFormat("%s, %s in memory, %s of it in huge pages", stats->ordered_index,
-                       WithUnit(stats->ordered_index_bytes),
-                       WithUnit(stats->ordered_index_huge_page_bytes)),
-       &output);
+  for (const IndexStats::OrderedIndex& ordered : stats->ordered_indexes) {
+    Line("searched with",
+         absl::StrFormat("%s, %s in memory, %s of it in huge pages", ordered.description,
+                         WithUnit(ordered.bytes), WithUnit(ordered.huge_page_bytes)),
+         &output);
+  }
   if (!stats->fallback.empty()) Line("not on a GPU", stats->fallback, &output);
   Line("sections", Size(bytes), &output);
   for (const IndexStats::Section& section : stats->sections) {

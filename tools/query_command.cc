@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/entry_printer.h"
 #include "tools/output.h"
+#include "tools/route_options.h"
 #include "tools/selectors.h"
 
 namespace cairn::tools {
@@ -30,18 +31,20 @@ struct QueryOptionsGiven {
   bool reverse = false;
   std::string format = "text";
   SelectorOptions selectors;
+  RouteOptions routes;
 };
 
 // One run of the command.
 class Query {
  public:
-  Query(const QueryOptionsGiven& given, const SecondaryIndex& index, const SnapshotSource* source)
+  Query(QueryOptionsGiven* given, const SecondaryIndex& index, const SnapshotSource* source)
       : index_(index),
         source_(source),
-        order_(given.reverse ? Order::kDescending : Order::kAscending),
-        left_(given.limit),
+        order_(given->reverse ? Order::kDescending : Order::kAscending),
+        left_(given->limit),
+        routes_(given->routes),
         columns_(index.codec().kind()),
-        printer_(EntryPrinter::Make(given.format, index.codec(), source != nullptr, &output_)) {}
+        printer_(EntryPrinter::Make(given->format, index.codec(), source != nullptr, &output_)) {}
 
   absl::Status Run(std::vector<KeyRange> ranges);
 
@@ -62,6 +65,7 @@ class Query {
   const SnapshotSource* const source_;  // null: no values
   const Order order_;
   uint64_t left_;  // of the limit
+  RouteOptions& routes_;
   uint64_t stale_ = 0;
   RangeColumns columns_;
   Matches matches_;
@@ -98,7 +102,10 @@ absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std
   options.order = order_;
   options.with_keys = true;
   options.limit = std::min(std::max<uint64_t>(page / ranges.size(), 1), left_);
-  return index_.Scan(batch, options, &matches_);
+  routes_.AddTo(&options);
+  if (absl::Status s = index_.Scan(batch, options, &matches_); !s.ok()) return s;
+  routes_.Print();
+  return absl::OkStatus();
 }
 
 absl::Status Query::PrintRanges(absl::Span<const KeyRange> ranges) {
@@ -190,16 +197,16 @@ absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string&
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> RunQuery(const QueryOptionsGiven& given) {
+absl::StatusOr<int> RunQuery(QueryOptionsGiven* given) {
   absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
-      SecondaryIndex::Open(given.index, ForFewQueries());
+      SecondaryIndex::Open(given->index, given->routes.Open());
   if (!index.ok()) return index.status();
-  absl::StatusOr<std::vector<KeyRange>> ranges = given.selectors.Parse((*index)->codec());
+  absl::StatusOr<std::vector<KeyRange>> ranges = given->selectors.Parse((*index)->codec());
   if (!ranges.ok()) return ranges.status();
   std::unique_ptr<SnapshotSource> source;
-  if (!given.db.empty()) {
+  if (!given->db.empty()) {
     absl::StatusOr<std::unique_ptr<SnapshotSource>> opened =
-        SnapshotSource::FromDirectory(given.db, (*index)->spec().column_family);
+        SnapshotSource::FromDirectory(given->db, (*index)->spec().column_family);
     if (!opened.ok()) return opened.status();
     source = *std::move(opened);
   }
@@ -215,6 +222,7 @@ void AddQueryCommand(CLI::App* app, Action* action) {
   CLI::App* command = app->add_subcommand("query", "Prints entries of an index, in key order");
   command->add_option("INDEX", given->index, "The index's directory")->required();
   given->selectors.AddTo(command);
+  given->routes.AddTo(command);
   command
       ->add_option("--db", given->db,
                    "Also print rows' values, from this database; rows that changed are left out")
@@ -241,7 +249,7 @@ Examples:
   cairn query /tmp/phone --eq=25-989-741-2988
   cairn query /tmp/phone --prefix=25- --prefix=26- --limit=20 --db=/tmp/db
   cairn query /tmp/nation_balance --range=7,9990..8 --reverse --format=tsv)");
-  command->callback([given, action] { *action = [given] { return RunQuery(*given); }; });
+  command->callback([given, action] { *action = [given] { return RunQuery(given.get()); }; });
 }
 
 }  // namespace cairn::tools

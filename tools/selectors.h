@@ -22,14 +22,6 @@ struct KeyRange {
   bool empty() const { return !open && upper <= lower; }
 };
 
-// How a command that asks a handful of questions opens an index: by binary search over the files as
-// they are, since making anything faster would take longer than the answers.
-inline OpenOptions ForFewQueries() {
-  OpenOptions options;
-  options.ordered_index = "cpu:sorted_array";
-  return options;
-}
-
 // Which entries a command line asks for: --eq, --range, --prefix and --keys, any number of each.
 class SelectorOptions {
  public:

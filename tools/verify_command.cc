@@ -8,7 +8,7 @@
 #include "cairn/secondary_index.h"
 #include "tools/command.h"
 #include "tools/output.h"
-#include "tools/selectors.h"
+#include "tools/route_options.h"
 
 namespace cairn::tools {
 namespace {

@@ -172,10 +172,10 @@ struct QueryOptions {
   // saves the way back to the caller's, and query_of, as long as the batch, is set: answer i is of
   // query query_of[i].
   ResultOrder result_order = ResultOrder::kCaller;
-  absl::Span<uint32_t> query_of;
+  absl::Span<uint32_t> query_of = {};
   // The route to take, by name; empty: the router chooses. InvalidArgument, naming those that there
   // are, for any other.
-  std::string_view route;
+  std::string_view route = {};
   Explain* explain = nullptr;  // if not null, set to how the batch was routed
 };
 

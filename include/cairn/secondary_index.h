@@ -65,13 +65,14 @@ enum class SearchDevice : uint8_t {
 enum class Calibration : uint8_t {
   kStored,  // what an earlier Open on such a machine stored in the index's directory; else trials
   kTrials,  // trials of a few milliseconds, stored for the next Open
-  kNone,    // none: the first of OpenOptions::ordered_indexes answers every batch, unbuffered
+  kNone,    // none: the first of OpenOptions::ordered_indexes answers, unbuffered
 };
 
 struct OpenOptions {
   VerifyLevel verify = VerifyLevel::kFull;
   // The ordered indexes to keep in memory, by factory string (ordered_index.h), one or more. Empty:
-  // cpu:auto, gpu:auto or both, as `device` says. With SearchDevice::kAuto one that is named gpu:…
+  // cpu:auto, gpu:auto or both, as `device` says. Where all are on a GPU, cpu:sorted_array, which
+  // takes no memory, stands by for when the GPU fails. With SearchDevice::kAuto one that is named gpu:…
   // is left out, cpu:auto in its place if it is the only one, where there is no device or driver,
   // memory does not suffice, or keys are not of its kind.
   std::vector<std::string> ordered_indexes;

@@ -375,14 +375,16 @@ BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
     const bool on_gpu = devices && !text;
     OpenOptions options;
     options.device = SearchDevice::kAuto;
-    for (const char* name : {"auto", "gpu:auto"}) {
-      options.ordered_index = name;
+    for (const bool named : {false, true}) {
+      options.ordered_indexes.clear();
+      if (named) options.ordered_indexes = {"gpu:auto"};
       auto index = SecondaryIndex::Open(db.Beside("index"), options);
       BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
       BOOST_TEST(All(**index).size() == 3u);
       const auto stats = (*index)->Stats();
       BOOST_REQUIRE(stats.ok());
-      BOOST_TEST(stats->ordered_index.substr(0, 4) == (on_gpu ? "gpu:" : "cpu:"));
+      BOOST_TEST(stats->ordered_indexes.back().description.substr(0, 4) ==
+                 (on_gpu ? "gpu:" : "cpu:"));
       BOOST_TEST(stats->fallback.empty() == on_gpu);
       if (!devices && !text) {
         BOOST_TEST(stats->fallback.find(std::string(Devices().status().message())) !=
@@ -391,12 +393,12 @@ BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
       BOOST_TEST((*index)->Verify().ok());
     }
     // A name is looked at all the same, and a structure of the CPU stays what it is.
-    options.ordered_index = "gpu:nothing,";
+    options.ordered_indexes = {"gpu:nothing,"};
     BOOST_TEST(absl::IsInvalidArgument(SecondaryIndex::Open(db.Beside("index"), options).status()));
-    options.ordered_index = "cpu:sorted_array";
+    options.ordered_indexes = {"cpu:sorted_array"};
     auto index = SecondaryIndex::Open(db.Beside("index"), options);
     BOOST_REQUIRE(index.ok());
-    BOOST_TEST((*index)->Stats()->ordered_index == "cpu:sorted_array");
+    BOOST_TEST((*index)->Stats()->ordered_indexes[0].description == "cpu:sorted_array");
     BOOST_TEST((*index)->Stats()->fallback == "");
   }
 }
@@ -410,7 +412,7 @@ BOOST_AUTO_TEST_CASE(a_gpu_that_is_insisted_on_and_is_not_there_is_an_error) {
   options.device = SearchDevice::kGpu;
   BOOST_TEST(absl::IsUnavailable(SecondaryIndex::Open(db.Beside("index"), options).status()));
   options.device = SearchDevice::kCpu;
-  options.ordered_index = "gpu:auto";
+  options.ordered_indexes = {"gpu:auto"};
   BOOST_TEST(absl::IsUnavailable(SecondaryIndex::Open(db.Beside("index"), options).status()));
 }
 

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "cairn/query.h"
+#include "cairn/sorted_run.h"
+
+namespace cairn {
+
+// Queries for trials: keys of a run, each drawn from a place of its own, and ranges that start at
+// them. Every batch is of the next queries in turn, so that none finds its keys in the caches
+// because the batch before was the same. Of an empty run the keys are zero, or the empty string.
+//
+// Batches are valid until the next call. Not thread-safe. Throws std::bad_alloc.
+class QuerySample {
+ public:
+  // So many keys are drawn: enough that what they touch exceeds a core's own caches. Reading one
+  // waits for memory as a query does, so more would cost more than the trials.
+  static constexpr size_t kMostKeys = size_t{1} << 16;
+  // Entries from the lower to the upper key of a range.
+  static constexpr size_t kRangeEntries = 64;
+
+  // Draws keys until there are kMostKeys, they are some megabytes, or two milliseconds of `now_ns`
+  // have passed, as they soon do where the run's file is not in memory. `run` must outlive this.
+  QuerySample(const SortedRun& run, const std::function<int64_t()>& now_ns);
+
+  // The keys that were drawn.
+  size_t size() const { return drawn_; }
+
+  // `count` keys in random order. More than were drawn come again.
+  KeyBatch Next(size_t count);
+  // As many ranges, each of kRangeEntries entries as far as keys are distinct and the run goes.
+  RangeBatch NextRanges(size_t count);
+  // `count` ascending keys, as they follow each other in a sorted batch of `of` over the whole run.
+  KeyBatch NextAscending(size_t count, size_t of);
+
+ private:
+  size_t Below(size_t n);  // random
+  // Makes the keys of a column, again and again, at least `count`.
+  void Repeat(size_t count, KeyColumn* column, KeyBatch* batch) const;
+
+  const SortedRun& run_;
+  uint64_t random_ = 0x9E3779B97F4A7C15;
+  size_t drawn_ = 0;
+  size_t next_ = 0;
+  KeyColumn lower_column_, upper_column_, ascending_;
+  KeyBatch lower_, upper_;  // of the columns
+};
+
+}  // namespace cairn
