@@ -37,11 +37,6 @@ absl::Status CheckOptions(const BatcherOptions& options) {
   return absl::OkStatus();
 }
 
-BatcherNanos Deadline(BatcherTime deadline) {
-  if (deadline == Batcher::kNoDeadline) return kNever;
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();
-}
-
 // One query whose answer `Done` is called with, as a receiver that removes itself.
 template <Operation kOperation, typename Done>
 struct Caller {
@@ -177,23 +172,21 @@ void Batcher::Scan(const RangeBatch& range, const QueryOptions& options, Batcher
 }
 
 absl::Status Batcher::Submit(Operation operation, const KeyBatch& keys, const Request& request) {
-  if (operation == Operation::kCount || operation == Operation::kScan) {
+  if (TakesRanges(operation)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s takes ranges, not keys", OperationName(operation)));
   }
-  return core_->Submit({operation, &keys, nullptr, nullptr, request.receiver, request.cookie,
-                        Deadline(request.deadline)});
+  return core_->Submit({operation, &keys, nullptr, nullptr, &request});
 }
 
 absl::Status Batcher::Submit(Operation operation, const RangeBatch& ranges,
                              const QueryOptions& options, const Request& request) {
-  if (operation != Operation::kCount && operation != Operation::kScan) {
+  if (!TakesRanges(operation)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s takes keys, not ranges", OperationName(operation)));
   }
-  return core_->Submit({operation, nullptr, &ranges,
-                        operation == Operation::kScan ? &options : nullptr, request.receiver,
-                        request.cookie, Deadline(request.deadline)});
+  const QueryOptions* scan = operation == Operation::kScan ? &options : nullptr;
+  return core_->Submit({operation, nullptr, &ranges, scan, &request});
 }
 
 void Batcher::Flush() {

@@ -99,35 +99,42 @@ absl::Status BatcherBatch::Ask(const SecondaryIndex& index, Operation operation,
 void BatcherBatch::Deliver(Operation operation, const absl::Status& status) const {
   size_t block_begin = 0;  // in the batch
   for (const auto& block : blocks_) {
+    const absl::Span<const BatcherBlock::Run> runs = block->runs();
     size_t begin = 0;  // in the block
-    for (const BatcherBlock::Run& run : block->runs()) {
-      const size_t queries = run.end - begin;
-      const size_t first = block_begin + begin;
-      Batcher::Answers answers{
-          operation, status, block->cookies().subspan(begin, queries), {}, {}, {}, nullptr, 0};
-      if (status.ok()) {
-        switch (operation) {
-          case Operation::kFindFirst:
-            answers.row_ids = absl::MakeConstSpan(row_ids_).subspan(first, queries);
-            break;
-          case Operation::kContains:
-            answers.found = absl::MakeConstSpan(found_.get() + first, queries);
-            break;
-          case Operation::kCount:
-            answers.counts = absl::MakeConstSpan(counts_).subspan(first, queries);
-            break;
-          case Operation::kFind:
-          case Operation::kScan:
-            answers.matches = &matches_;
-            answers.first = first;
-            break;
-        }
-      }
-      run.receiver.receive(run.receiver.context, answers);
-      begin = run.end;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const Batcher::Receiver& receiver = runs[i].receiver;
+      while (i + 1 < runs.size() && Same(runs[i + 1].receiver, receiver)) ++i;
+      const size_t queries = runs[i].end - begin;
+      receiver.receive(receiver.context, AnswersTo(operation, status, block_begin + begin, queries,
+                                                   block->cookies().subspan(begin, queries)));
+      begin = runs[i].end;
     }
     block_begin += block->size();
   }
+}
+
+Batcher::Answers BatcherBatch::AnswersTo(Operation operation, const absl::Status& status,
+                                         size_t first, size_t queries,
+                                         absl::Span<const uint64_t> cookies) const {
+  Batcher::Answers answers{operation, status, cookies, {}, {}, {}, nullptr, 0};
+  if (!status.ok()) return answers;
+  switch (operation) {
+    case Operation::kFindFirst:
+      answers.row_ids = absl::MakeConstSpan(row_ids_).subspan(first, queries);
+      break;
+    case Operation::kContains:
+      answers.found = absl::MakeConstSpan(found_.get() + first, queries);
+      break;
+    case Operation::kCount:
+      answers.counts = absl::MakeConstSpan(counts_).subspan(first, queries);
+      break;
+    case Operation::kFind:
+    case Operation::kScan:
+      answers.matches = &matches_;
+      answers.first = first;
+      break;
+  }
+  return answers;
 }
 
 }  // namespace cairn

@@ -38,6 +38,9 @@ class BatcherBatch {
  private:
   KeyBatch Keys();
   RangeBatch Ranges();
+  // Those to the `queries` queries from `first` on.
+  Batcher::Answers AnswersTo(Operation operation, const absl::Status& status, size_t first,
+                             size_t queries, absl::Span<const uint64_t> cookies) const;
 
   std::vector<std::unique_ptr<BatcherBlock>> blocks_;
   // The queries of several blocks; of one alone they stay where they are.

@@ -27,7 +27,7 @@ constexpr int kYields = 16;
 constexpr size_t kMostSpare = 16;
 
 // When to look again at a shard that was held when its batch should have been taken.
-constexpr BatcherNanos kRetry = 20'000;
+constexpr BatcherNanos kRetry = 50'000;
 
 // A thread's timer may be late by its slack, 50 us unless it says otherwise.
 constexpr unsigned long kTimerSlack = 1'000;  // ns
@@ -39,10 +39,6 @@ thread_local bool runs_batch = false;
 size_t Shards(const BatcherOptions& options) {
   if (options.shards > 0) return static_cast<size_t>(options.shards);
   return std::min(kMostShards, static_cast<size_t>(Topology::Get().hardware_threads()));
-}
-
-BatcherNanos Nanos(BatcherTime time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
 BatcherTime Time(BatcherNanos nanos) {
@@ -108,8 +104,8 @@ void BatcherCore::StartThreads() {
 }
 
 BatcherNanos BatcherCore::Now() const {
-  return Nanos(options_.clock != nullptr ? options_.clock->Now()
-                                         : std::chrono::steady_clock::now());
+  return NanosOf(options_.clock != nullptr ? options_.clock->Now()
+                                           : std::chrono::steady_clock::now());
 }
 
 bool BatcherCore::MayHelp() const {
@@ -119,7 +115,7 @@ bool BatcherCore::MayHelp() const {
 // ---- Requests ----
 
 absl::Status BatcherCore::Check(const BatcherRequest& request) const {
-  if (request.receiver.receive == nullptr) {
+  if (request.answer->receiver.receive == nullptr) {
     return absl::InvalidArgumentError("a request without a receiver");
   }
   if (request.size() > options_.max_waiting) {
@@ -127,7 +123,9 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
         absl::StrFormat("a request of %d queries to a batcher in which at most %d can wait",
                         request.size(), options_.max_waiting));
   }
-  if (request.keys != nullptr) return CheckKind(kind_, *request.keys);
+  if (request.keys != nullptr) {
+    return request.keys->kind() == kind_ ? absl::OkStatus() : CheckKind(kind_, *request.keys);
+  }
   const RangeBatch& ranges = *request.ranges;
   if (absl::Status s = CheckRanges(kind_, ranges); !s.ok()) return s;
   if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
@@ -148,7 +146,7 @@ absl::Status BatcherCore::Submit(const BatcherRequest& request) {
     const BatcherQueue::Pushed pushed = queue_.Push(request);
     switch (pushed.outcome) {
       case BatcherQueue::Outcome::kAccepted:
-        Urge(request.operation, pushed);
+        if (pushed.fills_batch || pushed.earliest != kNever) Urge(request.operation, pushed);
         return absl::OkStatus();
       case BatcherQueue::Outcome::kClosed:
         return absl::FailedPreconditionError("the batcher is shut down");
@@ -183,17 +181,18 @@ absl::Status BatcherCore::MakeRoom(const BatcherRequest& request) {
 }
 
 void BatcherCore::Urge(Operation operation, const BatcherQueue::Pushed& pushed) {
-  BatcherNanos next;
-  if (pushed.fills_batch) {
-    if (!MayHelp()) return work_.Notify();
-    RunReady(&next);
-    if (queue_.earliest(operation) > pushed.earliest) return;
+  if (pushed.fills_batch && !MayHelp()) return work_.Notify();
+  BatcherNanos look = kNever;
+  if (pushed.earliest != kNever) {
+    look = schedule_.LookAt(operation, pushed.earliest);
+    if (look >= next_look_.load()) look = kNever;  // someone will
   }
-  if (pushed.earliest == kNever) return;
-  const BatcherNanos look = schedule_.LookAt(operation, pushed.earliest);
-  if (look >= next_look_.load()) return;
-  if (MayHelp() && look <= Now() && RunReady(&next)) return;
-  work_.Notify();
+  if (pushed.fills_batch || (look != kNever && MayHelp() && look <= Now())) {
+    BatcherNanos next;
+    RunReady(&next);
+  }
+  // What ran may have been something else.
+  if (look != kNever && queue_.earliest(operation) <= pushed.earliest) work_.Notify();
 }
 
 void BatcherCore::Await(std::atomic<int32_t>* balance) {
@@ -203,14 +202,13 @@ void BatcherCore::Await(std::atomic<int32_t>* balance) {
     std::this_thread::yield();
     if (balance->load(std::memory_order_acquire) == 0) return;
     const size_t after = queue_.waiting();
-    ++yields;
+    BatcherNanos next;
     if (after > before) {  // others submit: the batch grows
-      BatcherNanos next;
       RunReady(&next);
-      yields = 0;
-    } else if (after > 0 && RunAny(Reason::kIdle)) {
-      yields = 0;
+    } else if (after > 0) {
+      RunAny(Reason::kIdle);
     }
+    yields = after > 0 ? 0 : yields + 1;
   }
   for (int32_t b = balance->load(); b != 0; b = balance->load()) balance->wait(b);
 }

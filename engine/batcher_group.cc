@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -8,25 +9,76 @@
 
 namespace cairn {
 
+namespace {
+
+// Keys of a group go to the batcher in such portions: submitting costs 40 ns, and so hardly counts.
+// Nobody waits for them meanwhile, as their thread is still asking.
+constexpr size_t kPortion = 64;
+
+}  // namespace
+
+BatcherGroup::BatcherGroup(Batcher* batcher, Operation operation, Batcher::Receiver receiver,
+                           size_t capacity)
+    : batcher_(batcher),
+      operation_(operation),
+      receiver_(receiver),
+      kind_(batcher->core_->kind()),
+      capacity_(capacity),
+      keys_(kind_) {}
+
+absl::Status BatcherGroup::CheckRoom(size_t queries) const {
+  if (queries <= capacity_ - size_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "%d more queries in a group that has %d of at most %d", queries, size_, capacity_));
+}
+
+absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
+  if (absl::Status s = CheckRoom(keys.size()); !s.ok()) return s;
+  if (keys.kind() != kind_ || TakesRanges(operation_) || keys.size() > kPortion) {
+    SubmitKeys();
+    absl::Status s = batcher_->Submit(operation_, keys, {receiver_, size_, deadline});
+    if (s.ok()) submitted_ += static_cast<int32_t>(keys.size()), size_ += keys.size();
+    return s;
+  }
+  AppendKeys(keys, &keys_);
+  key_count_ += keys.size();
+  size_ += keys.size();
+  deadline_ = std::min(deadline_, deadline);
+  if (key_count_ >= kPortion) SubmitKeys();
+  return absl::OkStatus();
+} catch (const std::bad_alloc&) {
+  SubmitKeys();  // behind these there may be a part of what was to be added
+  return absl::ResourceExhaustedError("no memory for a key of a group");
+}
+
+absl::Status BatcherGroup::Add(const RangeBatch& ranges, const QueryOptions& options,
+                               BatcherTime deadline) {
+  if (absl::Status s = CheckRoom(ranges.size()); !s.ok()) return s;
+  absl::Status s = batcher_->Submit(operation_, ranges, options, {receiver_, size_, deadline});
+  if (s.ok()) submitted_ += static_cast<int32_t>(ranges.size()), size_ += ranges.size();
+  return s;
+}
+
+void BatcherGroup::SubmitKeys() {
+  const KeyBatch keys = keys_.Batch().Slice(0, key_count_);
+  const absl::Status s =
+      batcher_->Submit(operation_, keys, {receiver_, size_ - key_count_, deadline_});
+  if (s.ok()) {
+    submitted_ += static_cast<int32_t>(key_count_);
+  } else {
+    Fail(s);
+  }
+  keys_.Clear(kind_);
+  key_count_ = 0;
+  deadline_ = Batcher::kNoDeadline;
+}
+
 absl::Status BatcherGroup::Wait() {
+  if (key_count_ != 0) SubmitKeys();
   const int32_t submitted = std::exchange(submitted_, 0);
   if (balance_.fetch_sub(submitted) != submitted) batcher_->core_->Await(&balance_);
   absl::MutexLock lock(&mutex_);
   return std::exchange(error_, absl::OkStatus());
-}
-
-absl::Status BatcherGroup::Submit(Operation operation, const KeyBatch& keys,
-                                  const Batcher::Request& request) {
-  absl::Status s = batcher_->Submit(operation, keys, request);
-  if (s.ok()) submitted_ += static_cast<int32_t>(keys.size());
-  return s;
-}
-
-absl::Status BatcherGroup::Submit(Operation operation, const RangeBatch& ranges,
-                                  const QueryOptions& options, const Batcher::Request& request) {
-  absl::Status s = batcher_->Submit(operation, ranges, options, request);
-  if (s.ok()) submitted_ += static_cast<int32_t>(ranges.size());
-  return s;
 }
 
 void BatcherGroup::Fail(const absl::Status& error) {
@@ -44,40 +96,12 @@ void BatcherGroup::Answered(size_t queries) {
 
 template <Operation kOperation>
 Batcher::Group<kOperation>::Group(Batcher* batcher, size_t capacity)
-    : BatcherGroup(batcher), capacity_(capacity), answers_(new Answer[capacity]()) {}
+    : BatcherGroup(batcher, kOperation, {&Receive, this}, capacity),
+      answers_(new Answer[capacity]()) {}
 
 template <Operation kOperation>
 Batcher::Group<kOperation>::~Group() {
   Wait().IgnoreError();
-}
-
-template <Operation kOperation>
-absl::Status Batcher::Group<kOperation>::CheckRoom(size_t queries) const {
-  if (queries <= capacity_ - size_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "%d more queries in a group that has %d of at most %d", queries, size_, capacity_));
-}
-
-template <Operation kOperation>
-absl::Status Batcher::Group<kOperation>::Add(const Key& key, BatcherTime deadline) {
-  return Add(key.batch(), deadline);
-}
-
-template <Operation kOperation>
-absl::Status Batcher::Group<kOperation>::Add(const KeyBatch& keys, BatcherTime deadline) {
-  absl::Status s = CheckRoom(keys.size());
-  if (s.ok()) s = Submit(kOperation, keys, {{&Receive, this}, size_, deadline});
-  if (s.ok()) size_ += keys.size();
-  return s;
-}
-
-template <Operation kOperation>
-absl::Status Batcher::Group<kOperation>::Add(const RangeBatch& ranges, const QueryOptions& options,
-                                             BatcherTime deadline) {
-  absl::Status s = CheckRoom(ranges.size());
-  if (s.ok()) s = Submit(kOperation, ranges, options, {{&Receive, this}, size_, deadline});
-  if (s.ok()) size_ += ranges.size();
-  return s;
 }
 
 template <Operation kOperation>

@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 // About a microsecond of pauses on the processors of today.
-constexpr int kAWhile = 32;
+constexpr int kAWhile = 12;
 
 void Pause() {
 #if defined(__x86_64__)
@@ -78,22 +78,23 @@ BatcherQueue::~BatcherQueue() = default;
 BatcherQueue::Pushed BatcherQueue::Push(const BatcherRequest& request) {
   const int processor = sched_getcpu();
   const size_t home = processor < 0 ? 0 : static_cast<size_t>(processor) % shard_count_;
-  for (int round = 0;; ++round) {
-    bool all_full = true;
-    for (size_t i = 0; i < shard_count_; ++i) {
-      const size_t at = home + i < shard_count_ ? home + i : home + i - shard_count_;
-      Shard& shard = shards_[at];
-      if (!shard.lock.TryLock()) {
-        all_full = false;
-        continue;
-      }
-      Pushed pushed;
-      pushed.outcome = PushHere(request, &shard, &pushed);
+  Pushed pushed;
+  bool all_full = true;
+  size_t at = home;
+  for (int round = 0;;) {
+    Shard& shard = shards_[at];
+    if (shard.lock.TryLock()) {
+      PushHere(request, &shard, &pushed);
       shard.lock.Unlock();
       if (pushed.outcome != Outcome::kFull) return pushed;
+    } else {
+      all_full = false;
     }
-    if (all_full) return {Outcome::kFull};
-    if (round > kAWhile) std::this_thread::yield();
+    if (++at == shard_count_) at = 0;
+    if (at != home) continue;
+    if (all_full) return pushed;
+    all_full = true;
+    if (++round > kAWhile) std::this_thread::yield();
   }
 }
 
@@ -115,7 +116,8 @@ BatcherQueue::Outcome BatcherQueue::PushHere(const BatcherRequest& request, Shar
       if (lane.blocks.size() == 1) Set(&lane.oldest, lane.blocks.back()->opened());
     }
     BatcherBlock& block = *lane.blocks.back();
-    deadline = request.deadline != kNever ? request.deadline : block.opened() + response_time_;
+    deadline = request.answer->deadline != Batcher::kNoDeadline ? NanosOf(request.answer->deadline)
+                                                                : block.opened() + response_time_;
     block.Append(request, deadline);
   } catch (const std::bad_alloc&) {
     return Outcome::kNoMemory;

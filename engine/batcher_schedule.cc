@@ -1,7 +1,6 @@
 #include "engine/batcher_schedule.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/container/inlined_vector.h"
 
@@ -13,6 +12,10 @@ namespace {
 constexpr BatcherNanos kFirstLateness = 60'000;
 constexpr BatcherNanos kFirstHandling = 5'000;
 
+// A share of an estimate that it moves at a time.
+constexpr double kStep = 0.1;
+constexpr double kLeastEstimate = 100;  // ns
+
 // The cost model is asked again after so many batches of an operation: it learns as the index is
 // used.
 constexpr uint32_t kBatchesPerQuestion = 64;
@@ -20,6 +23,9 @@ constexpr uint32_t kBatchesPerQuestion = 64;
 // A block takes so many queries even where a best batch is smaller, so that a flood of single
 // queries does not become as many blocks.
 constexpr size_t kLeastBlock = 64;
+// A batch is large enough if a larger one would gain no more than a tenth
+// (SecondaryIndex::BestBatch).
+constexpr double kShareOfBest = 0.9;
 // No batch is larger, whatever the cost model says.
 constexpr size_t kLargestBatch = size_t{1} << 20;
 
@@ -34,19 +40,17 @@ Operation OperationAt(size_t i) {
 BatcherNanos MaxBatchTime(const BatcherOptions& options) {
   const absl::Duration time = options.max_batch_time > absl::ZeroDuration()
                                   ? options.max_batch_time
-                                  : options.response_time / 4;
+                                  : options.response_time / 16;
   return std::max<BatcherNanos>(1, absl::ToInt64Nanoseconds(time));
 }
 
 }  // namespace
 
 void BatcherEstimate::Observe(BatcherNanos measured) {
-  if (!lock_.TryLock()) return;
-  const BatcherNanos error = measured - mean_;
-  mean_ += error / 8;
-  deviation_ += (std::abs(error) - deviation_) / 4;
-  upper_.store(std::max<BatcherNanos>(0, mean_ + 4 * deviation_), std::memory_order_relaxed);
-  lock_.Unlock();
+  const double quantile = quantile_.load(std::memory_order_relaxed);
+  const bool above = static_cast<double>(measured) > quantile;
+  quantile_.store(std::max(kLeastEstimate, quantile * (above ? 1 + kStep : 1 - kStep / 99)),
+                  std::memory_order_relaxed);
 }
 
 BatcherSchedule::BatcherSchedule(const SecondaryIndex* index, const BatcherOptions& options,
@@ -55,8 +59,9 @@ BatcherSchedule::BatcherSchedule(const SecondaryIndex* index, const BatcherOptio
       queue_(queue),
       wanted_batch_(options.best_batch),
       max_batch_time_(MaxBatchTime(options)),
-      lateness_(options.threads > 0 ? kFirstLateness : 0),
-      handling_(options.clock == nullptr ? kFirstHandling : 0) {
+      most_overhead_(absl::ToInt64Nanoseconds(options.response_time) / 2),
+      lateness_(options.threads > 0 ? kFirstLateness : kLeastEstimate),
+      handling_(options.clock == nullptr ? kFirstHandling : kLeastEstimate) {
   for (size_t i = 0; i < kOperations; ++i) AskCostModel(OperationAt(i));
 }
 
@@ -70,8 +75,19 @@ void BatcherSchedule::AskCostModel(Operation operation) {
   while (largest < kLargestBatch && Predicted(operation, 2 * largest) <= max_batch_time_) {
     largest *= 2;
   }
-  const size_t wanted = wanted_batch_ != 0 ? wanted_batch_ : index_->BestBatch(operation);
-  const size_t best = std::clamp<size_t>(wanted, 1, largest);
+  size_t best = wanted_batch_ != 0 ? wanted_batch_ : index_->BestBatch(operation);
+  if (best > largest) {
+    // BestBatch's question once more, of batches that do not take too long.
+    const auto time_per_query = [&](size_t queries) {
+      return static_cast<double>(Predicted(operation, queries)) / static_cast<double>(queries);
+    };
+    double least = time_per_query(largest);
+    for (best = largest; best > 1 && time_per_query(best / 2) * kShareOfBest <= least;) {
+      best /= 2;
+      least = std::min(least, time_per_query(best));
+    }
+  }
+  best = std::max<size_t>(best, 1);
   Lane& lane = lanes_[static_cast<size_t>(operation)];
   lane.best.store(best);
   lane.best_time.store(Predicted(operation, best));

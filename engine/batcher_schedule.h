@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -13,21 +14,21 @@
 
 namespace cairn {
 
-// A time that is measured again and again, and an upper estimate of its next value: the mean plus
-// four mean deviations, both moving, as TCP estimates its retransmission timeout (Jacobson,
-// Congestion Avoidance and Control, SIGCOMM 1988). Thread-safe; an observation made while another
-// one is being noted is dropped.
+// A time that is measured again and again, and what 99 of 100 measurements do not exceed: a
+// quantile that moves up a little with each measurement above it, and down a 99th of that with each
+// one below, so that how far above does not matter (frugal streaming: Ma, Muthukrishnan and
+// Sandler, 2013). A thread that loses its processor is late by milliseconds, and tells nothing
+// about the next time. Thread-safe; of simultaneous measurements some may be dropped.
 class BatcherEstimate {
  public:
-  explicit BatcherEstimate(BatcherNanos first) : mean_(first), upper_(first) {}
+  explicit BatcherEstimate(BatcherNanos first) : quantile_(static_cast<double>(first)) {}
   void Observe(BatcherNanos measured);
-  BatcherNanos upper() const { return upper_.load(std::memory_order_relaxed); }
+  BatcherNanos Get() const {
+    return static_cast<BatcherNanos>(quantile_.load(std::memory_order_relaxed));
+  }
 
  private:
-  BatcherLock lock_;
-  BatcherNanos mean_;
-  BatcherNanos deviation_ = 0;
-  std::atomic<BatcherNanos> upper_;
+  std::atomic<double> quantile_;
 };
 
 // Which requests of a Batcher run next, and when: sizes and times of batches from the index's cost
@@ -54,8 +55,11 @@ class BatcherSchedule {
   size_t best(Operation operation) const { return Get(operation).best.load(); }
   // When somebody should look at a request with this deadline at the latest, whatever joins it.
   BatcherNanos LookAt(Operation operation, BatcherNanos deadline) const;
-  // Beyond the index's own time.
-  BatcherNanos overhead() const { return lateness_.upper() + handling_.upper(); }
+  // Beyond the index's own time; half of the response time at most, since a machine that is too
+  // busy for more is not helped by smaller batches.
+  BatcherNanos overhead() const {
+    return std::min(most_overhead_, lateness_.Get() + handling_.Get());
+  }
 
   // A batch has kept the index busy for so long: the operation's turns are counted by it. Asks the
   // cost model again from time to time.
@@ -81,6 +85,7 @@ class BatcherSchedule {
   BatcherQueue* const queue_;
   const size_t wanted_batch_;  // 0: the cost model's
   const BatcherNanos max_batch_time_;
+  const BatcherNanos most_overhead_;
   std::array<Lane, kOperations> lanes_;
   BatcherEstimate lateness_;
   BatcherEstimate handling_;

@@ -62,11 +62,11 @@ struct BatcherOptions {
   // The batcher's own threads, which see to deadlines. 0: none; someone calls Poll.
   int threads = 1;
 
-  // Queries at which a batch is sent off before any deadline asks for it. 0: as many as the index's
-  // cost model says (SecondaryIndex::BestBatch).
+  // Queries at which a batch is sent off before any deadline asks for it. 0: what the index's cost
+  // model calls best (SecondaryIndex::BestBatch), of batches within max_batch_time.
   size_t best_batch = 0;
   // The longest that a batch is predicted to take, unless it is a single query: as long at most
-  // another operation waits for its turn. 0: a quarter of response_time.
+  // another operation waits for its turn. 0: a sixteenth of response_time.
   absl::Duration max_batch_time = absl::ZeroDuration();
 
   // Places to submit to, so that threads seldom meet. 0: one for each hardware thread, 64 at most.
@@ -102,8 +102,9 @@ struct BatcherStats {
   std::array<Requests, kOperations> operations;  // by Operation
   uint64_t rejected = 0;                         // queries refused for want of room
   size_t waiting = 0;                            // queries that wait now
-  // What a batch takes beyond its time in the index, as measured: the batcher's thread wakes up
-  // late, keys are gathered, answers are handed out. Mean and four mean deviations.
+  // What a batch takes beyond its time in the index, as measured, 99 times of 100: the batcher's
+  // thread wakes up late, keys are gathered, answers are handed out. Deadlines are served by so
+  // much earlier, or by half of response_time if that is less.
   absl::Duration dispatch_overhead;
 };
 
@@ -264,31 +265,58 @@ class Batcher {
   std::unique_ptr<BatcherCore> core_;
 };
 
-// What the groups of all operations share: how many answers are missing, and the wait for them.
+// What the groups of all operations share: requests on their way, and the wait for their answers.
 // Not thread-safe.
 class BatcherGroup {
  public:
   BatcherGroup(const BatcherGroup&) = delete;
   BatcherGroup& operator=(const BatcherGroup&) = delete;
 
+  // Adds requests; see Batcher::Submit. ResourceExhausted beyond the group's capacity. Nothing is
+  // added on an error. The first two are for FindFirst, Contains and Find, and the keys of several
+  // calls go to the batcher together, under the earliest of their deadlines: what keeps it from
+  // taking them is then what Wait returns. The third is for Count and Scan.
+  absl::Status Add(const Batcher::Key& key, BatcherTime deadline = Batcher::kNoDeadline) {
+    return Add(key.batch(), deadline);
+  }
+  absl::Status Add(const KeyBatch& keys, BatcherTime deadline = Batcher::kNoDeadline);
+  absl::Status Add(const RangeBatch& ranges, const QueryOptions& options = {},
+                   BatcherTime deadline = Batcher::kNoDeadline);
+
   // Returns when all requests are answered: OK, or the first error that one was answered with since
   // the last Wait. The caller has nothing else to ask meanwhile: if nobody else has either, what
   // waits in the batcher is sent off at once (unless by Callers::kOnlyAsk it may not be).
   absl::Status Wait();
 
+  // Queries since the last Clear.
+  size_t size() const { return size_; }
+  // Forgets the answers. Requires that Wait was called since the last Add.
+  void Clear() { size_ = 0; }
+
  protected:
-  explicit BatcherGroup(Batcher* batcher) : batcher_(batcher) {}
+  BatcherGroup(Batcher* batcher, Operation operation, Batcher::Receiver receiver, size_t capacity);
   ~BatcherGroup() = default;
 
-  absl::Status Submit(Operation operation, const KeyBatch& keys, const Batcher::Request& request);
-  absl::Status Submit(Operation operation, const RangeBatch& ranges, const QueryOptions& options,
-                      const Batcher::Request& request);
-  // For receivers: what went wrong, then that so many answers are stored.
+  // For the receiver: what went wrong, then that so many answers are stored.
   void Fail(const absl::Status& error);
   void Answered(size_t queries);
 
  private:
+  absl::Status CheckRoom(size_t queries) const;
+  void SubmitKeys();
+
   Batcher* const batcher_;
+  const Operation operation_;
+  const Batcher::Receiver receiver_;
+  const KeyKind kind_;
+  const size_t capacity_;
+  size_t size_ = 0;
+
+  // Keys that the batcher has not been given yet: the last ones of size_.
+  KeyColumn keys_;
+  size_t key_count_ = 0;
+  BatcherTime deadline_ = Batcher::kNoDeadline;
+
   int32_t submitted_ = 0;  // since the last Wait
   // Answers since the last Wait; during Wait, less submitted_: zero when the last one is there.
   // Who makes it so touches the group no more.
@@ -340,28 +368,14 @@ class Batcher::Group : public BatcherGroup {
   // Waits.
   ~Group();
 
-  // Adds requests; see Batcher::Submit. ResourceExhausted beyond the group's capacity. Nothing is
-  // added on an error. The first two are for FindFirst, Contains and Find; the third is for Count
-  // and Scan.
-  absl::Status Add(const Key& key, BatcherTime deadline = kNoDeadline);
-  absl::Status Add(const KeyBatch& keys, BatcherTime deadline = kNoDeadline);
-  absl::Status Add(const RangeBatch& ranges, const QueryOptions& options = {},
-                   BatcherTime deadline = kNoDeadline);
-
-  size_t size() const { return size_; }
   // One a query, in the order of Add. Valid between Wait and the next Add or Clear.
   absl::Span<const Answer> answers() const {
-    return absl::Span<const Answer>(answers_.get(), size_);
+    return absl::Span<const Answer>(answers_.get(), size());
   }
-  // Forgets the answers. Requires that Wait was called since the last Add.
-  void Clear() { size_ = 0; }
 
  private:
   static void Receive(void* context, const Answers& answers);
-  absl::Status CheckRoom(size_t queries) const;
 
-  const size_t capacity_;
-  size_t size_ = 0;
   std::unique_ptr<Answer[]> answers_;
 };
 
