@@ -139,6 +139,8 @@ class IndexedDB : public rocksdb::StackableDB {
   // Ends what is being done to an index, and removes it and its directory. Who pinned it keeps it.
   // NotFound.
   virtual absl::Status DropIndex(const std::string& name) = 0;
+  // SecondaryIndex::Merge, whether it pays or not. Unavailable while it is not there to be merged.
+  virtual absl::Status MergeIndex(const std::string& name) = 0;
   // Waits while an index is being built or is to be. OK once it is ready; its status where it is
   // stale for good or failed; DeadlineExceeded; NotFound, also where it is dropped meanwhile.
   virtual absl::Status WaitUntilReady(const std::string& name,
