@@ -70,8 +70,8 @@ absl::Status FollowedIndex::Wait(absl::Time deadline) const {
     if (deadline == absl::InfiniteFuture()) {
       changed_.wait(lock);
     } else if (absl::Now() >= deadline) {
-      return absl::DeadlineExceededError(absl::StrFormat(
-          "index %s is %s still", Quoted(name()), IndexStateName(state_)));
+      return absl::DeadlineExceededError(
+          absl::StrFormat("index %s is %s still", Quoted(name()), IndexStateName(state_)));
     } else {
       changed_.wait_until(lock, absl::ToChronoTime(deadline));
     }
@@ -104,8 +104,7 @@ absl::Status FollowedIndex::NotReady() const {
   if (dropped_) return absl::FailedPreconditionError(why_.message());
   return absl::FailedPreconditionError(absl::StrFormat(
       "index %s is %s, %s: %s", Quoted(name()), IndexStateName(state_),
-      repairs_ > 0 ? "and will be built anew" : "until IndexedDB::RebuildIndex",
-      why_.message()));
+      repairs_ > 0 ? "and will be built anew" : "until IndexedDB::RebuildIndex", why_.message()));
 }
 
 absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {

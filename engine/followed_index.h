@@ -66,8 +66,8 @@ class FollowedIndex {
   std::atomic<uint64_t> merges{0};
   std::atomic<uint64_t> stores{0};
 
-  // How often its rows changed in a way that the log does not tell. Who builds it looks whether that
-  // has happened meanwhile. The mutex also guards the index's mark in the catalog.
+  // How often its rows changed in a way that the log does not tell. Who builds it looks whether
+  // that has happened meanwhile. The mutex also guards the index's mark in the catalog.
   std::mutex disruptions_mutex;
   uint64_t disruptions = 0;
 

@@ -25,9 +25,10 @@ constexpr absl::Duration kLongestWait = absl::Minutes(1);
 
 // The share of a build that is done; scanning the rows takes about half of the time.
 double ShareDone(const Progress& progress) {
-  const double share = progress.total == 0 ? 0
-                                           : std::min(1.0, static_cast<double>(progress.done) /
-                                                               static_cast<double>(progress.total));
+  const double share =
+      progress.total == 0
+          ? 0
+          : std::min(1.0, static_cast<double>(progress.done) / static_cast<double>(progress.total));
   switch (progress.phase) {
     case Progress::Phase::kScan:
       return 0.5 * share;
@@ -141,8 +142,8 @@ void IndexUpkeep::Run(const Job& job) {
   if (s.ok() || index->cancelled) return;
   if (MayPass(s)) {
     index->Set(IndexState::kStale, s);
-    Enqueue({index, job.catch_up_first, absl::Now() + job.wait,
-             std::min(2 * job.wait, kLongestWait)});
+    Enqueue(
+        {index, job.catch_up_first, absl::Now() + job.wait, std::min(2 * job.wait, kLongestWait)});
     return;
   }
   index->Set(IndexState::kFailed, s);

@@ -94,7 +94,8 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
   } catch (const std::bad_alloc&) {
     status = absl::ResourceExhaustedError("out of memory while following the database's log");
   } catch (const std::exception& e) {
-    status = absl::InternalError(absl::StrFormat("while following the database's log: %s", e.what()));
+    status =
+        absl::InternalError(absl::StrFormat("while following the database's log: %s", e.what()));
   }
   updates.of_member.clear();
   if (!status.ok()) {
@@ -271,9 +272,9 @@ void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
 absl::Status LogFollower::Store(FollowedIndex* index) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (closed_) return absl::FailedPreconditionError("the database has been closed");
-  if (absl::Status s = FromRocksDb(
-          db_->FlushWAL(/*sync=*/true),
-          absl::StrFormat("cannot sync the log of database '%s'", db_->GetName()));
+  if (absl::Status s =
+          FromRocksDb(db_->FlushWAL(/*sync=*/true),
+                      absl::StrFormat("cannot sync the log of database '%s'", db_->GetName()));
       !s.ok()) {
     return s;
   }

@@ -20,7 +20,8 @@
 namespace cairn {
 
 // Keeps a database's indexes current by reading its log: once for all of them, and for as much as
-// is there, so that those who wait for it wait together. All its indexes are at one sequence number.
+// is there, so that those who wait for it wait together. All its indexes are at one sequence
+// number.
 //
 // One that cannot go on leaves, and becomes stale; or has failed, where only its rows, not another
 // attempt, can help: AlreadyExists, InvalidArgument, Unimplemented. Where the log does not go on,
@@ -29,8 +30,7 @@ class LogFollower {
  public:
   // `on_stale` is called for each index that has become stale, in the middle of a call of this
   // object, which it may not use.
-  LogFollower(rocksdb::DB* db,
-              std::function<void(const std::shared_ptr<FollowedIndex>&)> on_stale);
+  LogFollower(rocksdb::DB* db, std::function<void(const std::shared_ptr<FollowedIndex>&)> on_stale);
   ~LogFollower();
 
   // Brings the indexes up to `sequence`, or further. That they have got there says each of them.

@@ -19,9 +19,9 @@ namespace cairn {
 // UpdateLog says what is read, and what is made sure of.
 //
 // That lists the log's files, though, which takes longer than reading the few records that are new
-// as a rule. So as long as the file that reading ended in is the one that is being written still, it
-// is read on directly: 20 to 30 µs for some records. Whatever is not as expected there is left to
-// UpdateLog. Not thread-safe.
+// as a rule. So as long as the file that reading ended in is the one that is being written still,
+// it is read on directly: 20 to 30 µs for some records. Whatever is not as expected there is left
+// to UpdateLog. Not thread-safe.
 class LogTail {
  public:
   // Begins behind `after`; `position` as UpdateLog::Open's.

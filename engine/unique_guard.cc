@@ -22,14 +22,15 @@ void UniqueGuard::Watch(const std::vector<std::shared_ptr<FollowedIndex>>& index
   for (const auto& index : indexes) {
     if (index->spec().unique) unique->push_back(index);
   }
-  std::shared_ptr<const Indexes> next = unique->empty() ? nullptr : std::move(unique);
-  std::atomic_store_explicit(&watched_, std::move(next), std::memory_order_release);
+  const std::lock_guard<std::mutex> lock(watched_mutex_);
+  idle_.store(unique->empty(), std::memory_order_release);
+  watched_ = std::move(unique);
 }
 
 rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options,
                                    rocksdb::WriteBatch* batch) {
+  if (idle() || batch == nullptr) return db_->Write(options, batch);
   const std::shared_ptr<const Indexes> indexes = watched();
-  if (indexes == nullptr || batch == nullptr) return db_->Write(options, batch);
   std::unique_lock<std::mutex> lock(write_mutex_, std::defer_lock);
   try {
     std::vector<uint32_t> families;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -22,7 +23,7 @@ class UniqueGuard {
 
   // Those of `indexes` that are unique are looked after from now on.
   void Watch(const std::vector<std::shared_ptr<FollowedIndex>>& indexes);
-  bool idle() const { return watched() == nullptr; }
+  bool idle() const { return idle_.load(std::memory_order_acquire); }
 
   // InvalidArgument, naming the index, the key and both rows, and nothing is written, where a key
   // would be there twice, or where a row cannot be read under ErrorPolicy::kFail. NotSupported for
@@ -33,7 +34,8 @@ class UniqueGuard {
   using Indexes = std::vector<std::shared_ptr<FollowedIndex>>;
 
   std::shared_ptr<const Indexes> watched() const {
-    return std::atomic_load_explicit(&watched_, std::memory_order_acquire);
+    const std::lock_guard<std::mutex> lock(watched_mutex_);
+    return watched_;
   }
   absl::Status Check(const Indexes& indexes, const std::vector<uint32_t>& families,
                      const std::vector<RowChanges>& changes);
@@ -41,7 +43,9 @@ class UniqueGuard {
 
   rocksdb::DB* const db_;
   LogFollower* const follower_;
-  std::shared_ptr<const Indexes> watched_;  // null for none; read and set atomically
+  mutable std::mutex watched_mutex_;
+  std::shared_ptr<const Indexes> watched_;  // guarded by watched_mutex_; null at first
+  std::atomic<bool> idle_{true};            // nothing is watched
   std::mutex write_mutex_;                  // held from a check to the end of its write
 };
 
