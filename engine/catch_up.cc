@@ -1,19 +1,20 @@
 #include "engine/catch_up.h"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <new>
-#include <thread>
+#include <utility>
 
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/change_extractor.h"
 #include "engine/db_source.h"
+#include "engine/rate_limiter.h"
 #include "engine/row_changes.h"
 #include "engine/settled_changes.h"
 #include "engine/update_log.h"
+#include "index/stop_flag.h"
 
 namespace cairn {
 namespace {
@@ -22,45 +23,23 @@ namespace {
 // little beside an index.
 constexpr size_t kSliceBytes = size_t{64} << 20;
 
-// Keeps a rate on average: waits while more was read than the time since the start allows.
-class RateLimit {
- public:
-  explicit RateLimit(uint64_t bytes_per_second) : bytes_per_second_(bytes_per_second) {}
-
-  // False where `cancelled` was set meanwhile.
-  bool Wait(uint64_t bytes_so_far, const std::atomic<bool>* cancelled) const {
-    while (true) {
-      if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) return false;
-      if (bytes_per_second_ == 0) return true;
-      const absl::Duration due =
-          absl::Seconds(static_cast<double>(bytes_so_far) / static_cast<double>(bytes_per_second_));
-      const absl::Duration ahead = due - (absl::Now() - start_);
-      if (ahead <= absl::ZeroDuration()) return true;
-      absl::SleepFor(std::min(ahead, absl::Milliseconds(20)));
-    }
-  }
-
- private:
-  const uint64_t bytes_per_second_;
-  const absl::Time start_ = absl::Now();
-};
-
 absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& options,
                           UpdateLog* log, IndexWriter::Update* update, CatchUpReport* report) {
   absl::StatusOr<ChangeExtractor> extractor = ChangeExtractor::Create(update->version().spec());
   if (!extractor.ok()) return extractor.status();
-  const RateLimit limit(options.bytes_per_second);
-  // A slice of the log is small where its rate is: a second's worth.
-  const size_t slice = options.bytes_per_second == 0
+  RateLimiter limiter(options.max_bytes_per_second);
+  StopFlag stop(options.cancelled);
+  // A slice of the log is small where its rate is: a tenth of a second's worth.
+  const size_t slice = options.max_bytes_per_second == 0
                            ? kSliceBytes
-                           : std::min<size_t>(kSliceBytes, options.bytes_per_second);
+                           : std::min<size_t>(kSliceBytes, options.max_bytes_per_second / 10 + 1);
+  uint64_t limited = 0;
   RowChanges changes;
   SettledChanges settled;
   RowUpdates updates(update->version().base->base().codec.kind());
   while (!log->done()) {
-    if (!limit.Wait(log->bytes_read(), options.cancelled)) {
-      return absl::CancelledError("catching up was cancelled");
-    }
+    limiter.Take(log->bytes_read() - std::exchange(limited, log->bytes_read()), &stop);
+    if (stop.stopped()) return absl::CancelledError("catching up was cancelled");
     changes.Clear();
     if (absl::Status s = log->Read(slice, absl::MakeSpan(&changes, 1)); !s.ok()) return s;
     settled.Settle(changes);

@@ -42,6 +42,13 @@ class TypedDeltaWriter final : public DeltaWriter {
     return next;
   }
 
+  void RollBack(std::shared_ptr<const Delta> delta) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Publish(std::move(delta));
+    filter_ = nullptr;  // it may lack what has been removed since
+    stale_ = true;
+  }
+
  private:
   using Owned = typename RowKeys<Key>::Owned;
   using Entries = std::vector<DeltaEntry<Key>>;

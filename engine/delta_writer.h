@@ -36,6 +36,10 @@ class DeltaWriter {
   // ResourceExhausted where memory or row ids do not suffice; DataLoss where the base is damaged.
   virtual absl::StatusOr<std::shared_ptr<const Delta>> Apply(const RowUpdates& updates) = 0;
 
+  // Takes back what was applied since `delta`, one of this writer's versions, which is the latest
+  // one again. Nobody may have been told of those in between.
+  virtual void RollBack(std::shared_ptr<const Delta> delta) = 0;
+
   // The latest version; at first, one that is empty.
   std::shared_ptr<const Delta> delta() const {
     std::lock_guard<std::mutex> lock(delta_mutex_);

@@ -3,7 +3,9 @@
 #include <chrono>
 
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "engine/open_index.h"
+#include "engine/status.h"
 #include "index/escaped_text.h"
 
 namespace cairn {
@@ -113,10 +115,14 @@ absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {
   return index_;
 }
 
-absl::Status FollowedIndex::OpenWriter(const OpenOptions& options) {
+absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& options) {
   absl::StatusOr<std::unique_ptr<IndexWriter>> opened = IndexWriter::Open(directory_, options);
   if (!opened.ok()) return opened.status();
   std::shared_ptr<IndexWriter> writer = *std::move(opened);
+  writer->set_sync([db] {
+    return FromRocksDb(db->FlushWAL(/*sync=*/true),
+                       absl::StrFormat("cannot sync the log of database '%s'", db->GetName()));
+  });
   std::shared_ptr<SecondaryIndex> index = OverWriter(writer, options);
   const std::lock_guard<std::mutex> lock(mutex_);
   writer_.swap(writer);

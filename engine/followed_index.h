@@ -52,7 +52,8 @@ class FollowedIndex {
   std::shared_ptr<SecondaryIndex> index() const;
   // Its index where it is ready; else why it is not: Unavailable or FailedPrecondition.
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> Ready() const;
-  absl::Status OpenWriter(const OpenOptions& options);
+  // Opens what is in the directory, of a database that must live as long as it is stored to.
+  absl::Status OpenWriter(rocksdb::DB* db, const OpenOptions& options);
 
   // All but the lag.
   IndexInfo Info() const;

@@ -1,11 +1,8 @@
 #include "engine/index_set.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/change_extractor.h"
@@ -216,6 +213,12 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   return catalog_.Remove(name);
 }
 
+absl::Status IndexSet::Store(FollowedIndex* index) {
+  absl::Status s = index->writer()->Store();
+  if (s.ok()) ++index->stores;
+  return s;
+}
+
 absl::Status IndexSet::MergeIndex(const std::string& name) {
   absl::StatusOr<std::shared_ptr<FollowedIndex>> index = Find(name);
   return index.ok() ? Merge(index->get()) : index.status();
@@ -283,7 +286,7 @@ absl::Status IndexSet::StoreIndexes() {
   for (const auto& index : All()) {
     const std::lock_guard<std::mutex> lock(index->work_mutex);
     if (!follower_->Current(*index).ok()) continue;
-    first.Update(follower_->Store(index.get()));
+    first.Update(Store(index.get()));
   }
   return first;
 }
@@ -328,7 +331,7 @@ void IndexSet::Detach(absl::Span<rocksdb::ColumnFamilyHandle* const> column_fami
   for (const auto& index : Of(column_families)) {
     index->cancelled = true;
     const std::lock_guard<std::mutex> lock(index->work_mutex);
-    if (follower_->Current(*index).ok()) follower_->Store(index.get()).IgnoreError();
+    if (follower_->Current(*index).ok()) Store(index.get()).IgnoreError();
     follower_->Leave(*index);
     index->Set(IndexState::kFailed, absl::FailedPreconditionError(why));
   }

@@ -73,6 +73,7 @@ class IndexSet {
             absl::Span<rocksdb::ColumnFamilyHandle* const> handles);
   // Its rows change in a way that the log does not tell.
   absl::Status Disrupt(FollowedIndex* index, const std::string& why);
+  absl::Status Store(FollowedIndex* index);  // its work_mutex is held
   absl::Status Merge(FollowedIndex* index);
   void FollowInBackground();
   void StoreInBackground();

@@ -9,7 +9,6 @@
 #include "absl/time/clock.h"
 #include "engine/catch_up.h"
 #include "engine/wal_files.h"
-#include "index/escaped_text.h"
 
 namespace cairn {
 namespace {
@@ -157,7 +156,7 @@ absl::Status IndexUpkeep::TryCatchUp(const std::shared_ptr<FollowedIndex>& index
   }
   const FileDeletionPause pause(db_);
   if (index->writer() == nullptr) {
-    if (absl::Status s = index->OpenWriter(options_.open); !s.ok()) return s;
+    if (absl::Status s = index->OpenWriter(db_, options_.open); !s.ok()) return s;
   }
   if (disruptions != 0) return absl::AbortedError("its rows have changed past the log");
   return CatchUpAndJoin(index, disruptions);
@@ -191,7 +190,7 @@ absl::Status IndexUpkeep::TryBuild(const std::shared_ptr<FollowedIndex>& index) 
   index->Set(IndexState::kCatchingUp);
   OpenOptions open = options_.open;
   open.verify = VerifyLevel::kMetadata;  // just written
-  if (absl::Status s = index->OpenWriter(open); !s.ok()) return s;
+  if (absl::Status s = index->OpenWriter(db_, open); !s.ok()) return s;
   if (absl::Status s = CatchUpAndJoin(index, disruptions); !s.ok()) return s;
   ++index->builds;
   const std::lock_guard<std::mutex> lock(index->disruptions_mutex);

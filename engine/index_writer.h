@@ -1,16 +1,20 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/secondary_index.h"
+#include "engine/base.h"
 #include "engine/delta_writer.h"
 #include "engine/index_version.h"
 #include "engine/row_updates.h"
 #include "engine/update_log.h"
+#include "index/index_directory.h"
 
 namespace cairn {
 
@@ -54,8 +58,11 @@ class IndexWriter {
     bool applied_ = false;  // and not published
   };
 
-  // Writes what came since the last call, so that the next Open begins with the latest version.
-  // Errors as CatchUp's.
+  // Has `sync` called before anything is stored: to have the log of which it came on the disk, as
+  // the index would else be ahead of a database that lost the log's end. To be called before Store.
+  void set_sync(std::function<absl::Status()> sync) { sync_ = std::move(sync); }
+  // Writes what came since the last call, so that the next Open begins with the latest version. In
+  // the background of updates. Errors as CatchUp's.
   absl::Status Store();
 
   // SecondaryIndex's methods of these names.
@@ -63,16 +70,40 @@ class IndexWriter {
   bool MergePays() const;
 
  private:
+  // What the files hold.
+  struct Stored {
+    uint64_t version = 0;                // of the manifest
+    SequenceNumber base_sequence = 0;    // of the base without delta files
+    SequenceNumber sequence = 0;         // with them
+    std::shared_ptr<const Delta> delta;  // of the latest version's base
+    size_t delta_files = 0;
+  };
+
   explicit IndexWriter(const OpenOptions& options) : options_(options) {}
 
-  // Makes deltas_ anew, to go on from the latest version.
-  absl::Status RestartDeltas();
+  absl::Status OpenFiles(const std::string& directory);
+  int threads() const;
   void Publish(IndexVersion version);
+  // The directory, for this process to write to. FailedPrecondition where another has published a
+  // version since.
+  absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory();
+  // Store, of a version.
+  absl::Status StoreVersion(const IndexVersion& version, LogPosition position,
+                            IndexDirectory* directory);
+  // Puts the base that `merged` has become, and that is published, in its place.
+  absl::Status TakeBase(const IndexVersion& merged, std::shared_ptr<const Base> base);
 
   const OpenOptions options_;
+  std::function<absl::Status()> sync_;
+
+  std::mutex merge_mutex_;  // held by a merge
+
+  std::mutex store_mutex_;  // guards what follows; locked before update_mutex_
+  std::weak_ptr<IndexDirectory> directory_;
+  Stored stored_;
 
   std::mutex update_mutex_;              // guards what follows
-  std::unique_ptr<DeltaWriter> deltas_;  // null after it could not be made anew
+  std::unique_ptr<DeltaWriter> deltas_;  // of the latest version's base
   LogPosition position_;
 
   mutable std::mutex version_mutex_;

@@ -10,8 +10,6 @@
 #include "engine/catch_up.h"
 #include "engine/db_source.h"
 #include "engine/no_source.h"
-#include "engine/status.h"
-#include "index/escaped_text.h"
 
 namespace cairn {
 namespace {
@@ -267,20 +265,6 @@ void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
   for (rocksdb::ColumnFamilyHandle* handle : handles) families_.push_back({handle, {}, nullptr});
   changes_.resize(handles.size());
   tail_ = std::make_unique<LogTail>(db_, std::move(handles), sequence, position);
-}
-
-absl::Status LogFollower::Store(FollowedIndex* index) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (closed_) return absl::FailedPreconditionError("the database has been closed");
-  if (absl::Status s =
-          FromRocksDb(db_->FlushWAL(/*sync=*/true),
-                      absl::StrFormat("cannot sync the log of database '%s'", db_->GetName()));
-      !s.ok()) {
-    return s;
-  }
-  absl::Status s = index->writer()->Store();
-  if (s.ok()) ++index->stores;
-  return s;
 }
 
 absl::Time LogFollower::current_at() const {

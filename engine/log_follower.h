@@ -50,10 +50,6 @@ class LogFollower {
   // Makes all indexes stale, or failed, those of one column family or, where that is null, all.
   void Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::Status& why);
 
-  // Writes what came to an index to its directory, and the log to the disk before: otherwise it
-  // could have what the database, after a power failure, has not.
-  absl::Status Store(FollowedIndex* index);
-
   // When the indexes were last known to have everything. Now, where there is none.
   absl::Time current_at() const;
   // The number of the log's file that reading has come to; 0 for none.

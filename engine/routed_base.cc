@@ -11,6 +11,15 @@ namespace {
 // The newest scan's part in what the next one is expected to find.
 constexpr double kWeightOfLastScan = 0.25;
 
+// The base's file number, which no other base of the index has.
+uint64_t BaseNumber(const Manifest& manifest) {
+  std::string_view prefix, extension;
+  uint64_t number = 0;
+  const ManifestFile* const file = manifest.FindFile("base");
+  return file != nullptr && ParseIndexFileName(file->name, &prefix, &number, &extension) ? number
+                                                                                         : 0;
+}
+
 uint64_t BytesOf(const KeyBatch& keys) {
   if (keys.kind() != KeyKind::kBytes) {
     return keys.size() * (keys.kind() == KeyKind::kU32 ? sizeof(uint32_t) : sizeof(uint64_t));
@@ -31,7 +40,7 @@ RoutedBase::RoutedBase(std::shared_ptr<const Base> base, const OpenOptions& opti
       router_(std::make_unique<Router>(
           MakeRoutes(base_->resident, Topology::Get().Threads(options.threads)))),
       calibration_(router_->routes(), base_->run(), Topology::Get().Threads(options.threads),
-                   base_->directory, base_->manifest.version) {
+                   base_->directory, BaseNumber(base_->manifest)) {
   router_->SetCosts(calibration_.Get(options.calibration));
 }
 

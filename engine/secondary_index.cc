@@ -134,10 +134,10 @@ absl::Status OpenIndex::Verify() const {
   // Once more from the disk: what is mapped was perhaps opened without looking at the checksums.
   OpenOptions options = options_;
   options.verify = VerifyLevel::kFull;
-  absl::StatusOr<std::shared_ptr<const Base>> base =
-      Base::Open(version()->base->base().directory, options);
-  if (!base.ok()) return base.status();
-  return VerifyStructure(**base);
+  absl::StatusOr<std::unique_ptr<IndexWriter>> opened =
+      IndexWriter::Open(version()->base->base().directory, options);
+  if (!opened.ok()) return opened.status();
+  return VerifyStructure((*opened)->version()->base->base());
 }
 
 absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,

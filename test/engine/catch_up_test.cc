@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -142,6 +143,83 @@ BOOST_AUTO_TEST_CASE(an_index_that_caught_up_answers_like_one_built_anew) {
       CheckCurrent(db, *index, spec);
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_was_caught_up_is_there_again_and_merges_change_nothing_but_row_ids) {
+  const std::string_view spec = "value:text";
+  TestDatabase db;
+  std::mt19937_64 random = TestRandom();
+  const auto write = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      const std::string row = "row" + std::to_string(random() % 300);
+      if (random() % 4 == 0) {
+        db.Delete(row);
+      } else {
+        db.Put(row, std::to_string(random() % 50));
+      }
+    }
+  };
+  write(200);
+  auto index = Build(db, spec, "index");
+  for (int round = 0; round < 14; ++round) {  // more than there may be delta files
+    write(30);
+    CatchUp(db, index.get());
+    const auto again = SecondaryIndex::Open(db.Beside("index"));
+    BOOST_REQUIRE_MESSAGE(again.ok(), again.status());
+    CheckCurrent(db, **again, spec);
+    BOOST_TEST((*again)->Verify().ok());
+    if (round % 5 != 3) continue;
+    // Changes that are not stored come along.
+    write(10);
+    CatchUpOptions options;
+    options.durable = round % 2 == 0;
+    BOOST_REQUIRE(index->CatchUp(*db.Source(), options).ok());
+    const absl::Status merged = index->Merge();
+    BOOST_REQUIRE_MESSAGE(merged.ok(), merged);
+    BOOST_TEST(index->Stats()->delta.added_entries == 0u);
+    CheckCurrent(db, *index, spec);
+    // The one that was open before goes on with its version, and may not publish another.
+    CheckCurrent(db, *index, spec);
+    write(1);
+    BOOST_TEST(absl::IsFailedPrecondition((*again)->CatchUp(*db.Source()).status()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(queries_catching_up_and_merges_at_one_time) {
+  TestDatabase db;
+  for (int i = 0; i < 500; ++i) db.Put("row" + std::to_string(i), std::to_string(i % 50));
+  const auto index = Build(db, "value.field('|',0):u32", "index");
+  std::atomic<bool> done = false;
+  std::atomic<int> wrong = 0;
+  std::thread reader([&] {
+    Matches matches;
+    while (!done) {
+      // Every row has one of the keys at any time.
+      uint64_t count = 0;
+      if (!index->Count(RangeBatch::Everything(KeyKind::kU32), absl::MakeSpan(&count, 1)).ok() ||
+          count != 500 || !index->Scan(RangeBatch::Everything(KeyKind::kU32), {}, &matches).ok() ||
+          matches.row_ids.size() != 500) {
+        ++wrong;
+      }
+    }
+  });
+  std::thread merger([&] {
+    while (!done) {
+      if (!index->Merge().ok()) ++wrong;
+    }
+  });
+  std::mt19937_64 random = TestRandom();
+  for (int round = 0; round < 60; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      db.Put("row" + std::to_string(random() % 500), std::to_string(random() % 50));
+    }
+    if (!index->CatchUp(*db.Source()).ok()) ++wrong;
+  }
+  done = true;
+  reader.join();
+  merger.join();
+  BOOST_TEST(wrong == 0);
+  CheckCurrent(db, *index, "value.field('|',0):u32");
 }
 
 BOOST_AUTO_TEST_CASE(fetch_reads_rows_of_base_and_delta) {
