@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "index/escaped_text.h"
 #include "index/index_directory.h"
@@ -17,9 +16,9 @@
 namespace cairn {
 namespace {
 
-constexpr std::string_view kBuilding = "building\n";
-constexpr std::string_view kRemoved = "removed\n";
-constexpr std::string_view kStale = "stale: ";  // and why
+constexpr char kBuilding[] = "building\n";
+constexpr char kRemoved[] = "removed\n";
+constexpr char kStale[] = "stale: ";  // and why
 
 // More than any mark has.
 constexpr uint64_t kMarkBytes = 65536;
@@ -76,7 +75,7 @@ absl::StatusOr<std::vector<IndexCatalog::Entry>> IndexCatalog::List() const {
     if (absl::IsNotFound(ReadManifest(files->path().string()).status())) continue;
     const absl::StatusOr<std::string> mark = ReadSmallFile(MarkOf(entry.name), kMarkBytes);
     if (mark.ok()) {
-      entry.stale = absl::StartsWith(*mark, kStale) ? mark->substr(kStale.size()) : "of old";
+      entry.stale = absl::StartsWith(*mark, kStale) ? mark->substr(sizeof kStale - 1) : "of old";
     } else if (!absl::IsNotFound(mark.status())) {
       return mark.status();
     }
@@ -89,7 +88,7 @@ absl::StatusOr<std::vector<IndexCatalog::Entry>> IndexCatalog::List() const {
 }
 
 std::string IndexCatalog::DirectoryOf(std::string_view name) const {
-  return absl::StrCat(directory_, "/", name);
+  return absl::StrFormat("%s/%s", directory_, name);
 }
 
 absl::Status IndexCatalog::Mark(std::string_view name, std::string_view text) const {
@@ -107,7 +106,7 @@ absl::Status IndexCatalog::MarkBuilding(std::string_view name) const {
 }
 
 absl::Status IndexCatalog::MarkStale(std::string_view name, std::string_view why) const {
-  return Mark(name, absl::StrCat(kStale, why));
+  return Mark(name, kStale + std::string(why));
 }
 
 absl::Status IndexCatalog::RemoveMark(std::string_view name) const {

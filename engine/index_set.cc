@@ -72,10 +72,12 @@ void IndexSet::Open(const IndexCatalog::Entry& entry,
   absl::StatusOr<IndexSpec> spec = ReadSpec(directory, entry.name);
   absl::StatusOr<KeyCodec> codec = spec.ok() ? spec->Codec() : spec.status();
   if (!codec.ok()) {
+    // Something by its name must stand for it, to say why, and to be dropped.
     IndexSpec unknown;
     unknown.name = entry.name;
+    unknown.parts.emplace_back();
     const auto index =
-        std::make_shared<FollowedIndex>(std::move(unknown), KeyCodec(), directory, nullptr);
+        std::make_shared<FollowedIndex>(unknown, *unknown.Codec(), directory, nullptr);
     index->Set(IndexState::kFailed, codec.status());
     return Add(index);
   }
@@ -229,7 +231,7 @@ absl::Status IndexSet::Merge(FollowedIndex* index) {
   if (absl::Status s = index->Ready().status(); !s.ok()) return s;
   MergeOptions options;
   options.threads = options_.merge_threads;
-  options.bytes_per_second = options_.merge_bytes_per_second;
+  options.max_bytes_per_second = options_.merge_bytes_per_second;
   options.cancelled = &index->cancelled;
   absl::Status s = index->writer()->Merge(options);
   if (s.ok()) ++index->merges;

@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,11 +21,12 @@ inline IndexSpec SpecOf(std::string_view text) {
   return *spec;
 }
 
-#define CAIRN_REQUIRE_OK(expression)                                                    \
-  do {                                                                                  \
-    const auto cairn_status = (expression);                                             \
-    if (!cairn_status.ok()) BOOST_FAIL(#expression << ": " << cairn_status.ToString()); \
-  } while (false)
+// Ends the test unless `status`, of RocksDB or of Abseil, is OK.
+template <typename Status>
+void RequireOk(const Status& status,
+               const std::source_location& at = std::source_location::current()) {
+  if (!status.ok()) BOOST_FAIL(at.file_name() << ":" << at.line() << ": " << status.ToString());
+}
 
 // An IndexedDB with the column families "default" and "a", in a temporary directory of its own.
 class IndexedDatabase {
@@ -51,7 +53,7 @@ class IndexedDatabase {
   void Close() {
     if (db_ == nullptr) return;
     for (rocksdb::ColumnFamilyHandle* family : families_) {
-      CAIRN_REQUIRE_OK(db_->DestroyColumnFamilyHandle(family));
+      RequireOk(db_->DestroyColumnFamilyHandle(family));
     }
     families_.clear();
     db_.reset();
@@ -71,11 +73,11 @@ class IndexedDatabase {
 
   void Create(std::string_view spec, size_t family = 0) {
     const IndexSpec parsed = SpecOf(spec);
-    CAIRN_REQUIRE_OK(db_->CreateIndex(parsed, families_[family]));
-    CAIRN_REQUIRE_OK(db_->WaitUntilReady(parsed.name));
+    RequireOk(db_->CreateIndex(parsed, families_[family]));
+    RequireOk(db_->WaitUntilReady(parsed.name));
   }
   void Put(const std::string& key, const std::string& value, size_t family = 0) {
-    CAIRN_REQUIRE_OK(db_->Put({}, families_[family], key, value));
+    RequireOk(db_->Put({}, families_[family], key, value));
   }
 
   IndexInfo Info(const std::string& name) {
@@ -98,9 +100,9 @@ class IndexedDatabase {
 inline std::string RowsOf(const SecondaryIndex& index, std::string_view key) {
   Matches matches;
   const std::string_view keys[] = {key};
-  CAIRN_REQUIRE_OK(index.Find(KeyBatch::Bytes(keys), &matches));
+  RequireOk(index.Find(KeyBatch::Bytes(keys), &matches));
   PrimaryKeyColumn primary_keys;
-  CAIRN_REQUIRE_OK(index.PrimaryKeys(matches.row_ids, &primary_keys));
+  RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   std::string rows;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     rows += (i > 0 ? " " : "") + std::string(primary_keys[i]);
@@ -123,7 +125,7 @@ inline void CheckAgainstDatabase(IndexedDB* db, const std::string& name,
   const auto source = SnapshotSource::FromDb(db->GetBaseDB(), family);
   BOOST_REQUIRE_MESSAGE(source.ok(), source.status());
   std::vector<std::string> differences;
-  CAIRN_REQUIRE_OK((*pinned)->VerifyAgainst(**source, 5, &differences));
+  RequireOk((*pinned)->VerifyAgainst(**source, 5, &differences));
   for (const std::string& difference : differences) BOOST_ERROR(name << ": " << difference);
 }
 
