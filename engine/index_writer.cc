@@ -150,6 +150,9 @@ absl::Status IndexWriter::Store() {
     position = position_;
   }
   if (version->sequence == stored_.sequence) return absl::OkStatus();
+  if (sync_ != nullptr) {
+    if (absl::Status s = sync_(); !s.ok()) return s;
+  }
   absl::StatusOr<std::shared_ptr<IndexDirectory>> directory = Directory();
   if (!directory.ok()) return directory.status();
   return StoreVersion(*version, position, directory->get());

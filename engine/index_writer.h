@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -56,6 +58,9 @@ class IndexWriter {
     bool applied_ = false;  // and not published
   };
 
+  // Has `sync` called before anything is stored: to have the log of which it came on the disk, as
+  // the index would else be ahead of a database that lost the log's end. To be called before Store.
+  void set_sync(std::function<absl::Status()> sync) { sync_ = std::move(sync); }
   // Writes what came since the last call, so that the next Open begins with the latest version. In
   // the background of updates. Errors as CatchUp's.
   absl::Status Store();
@@ -89,6 +94,7 @@ class IndexWriter {
   absl::Status TakeBase(const IndexVersion& merged, std::shared_ptr<const Base> base);
 
   const OpenOptions options_;
+  std::function<absl::Status()> sync_;
 
   std::mutex merge_mutex_;  // held by a merge
 

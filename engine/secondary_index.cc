@@ -11,6 +11,7 @@
 #include "engine/index_builder.h"
 #include "engine/index_version.h"
 #include "engine/index_writer.h"
+#include "engine/open_index.h"
 #include "engine/verify.h"
 #include "engine/verify_source.h"
 #include "engine/versioned_search.h"
@@ -19,12 +20,15 @@
 namespace cairn {
 namespace {
 
-// Each query takes the version of its moment from the writer, and answers from that: from the base
-// alone, or from base and delta where something has come since.
+// Each query takes the version of its moment from the writer, or the one that was pinned, and
+// answers from that: from the base alone, or from base and delta where something has come since.
 class OpenIndex final : public SecondaryIndex {
  public:
-  OpenIndex(std::unique_ptr<IndexWriter> writer, const OpenOptions& options)
+  // One of `writer` and `pinned` is null.
+  OpenIndex(std::shared_ptr<IndexWriter> writer, std::shared_ptr<const IndexVersion> pinned,
+            const OpenOptions& options)
       : writer_(std::move(writer)),
+        pinned_(std::move(pinned)),
         options_(options),
         spec_(version()->spec()),
         codec_(version()->base->base().codec) {}
@@ -80,13 +84,21 @@ class OpenIndex final : public SecondaryIndex {
 
   absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source,
                                         const CatchUpOptions& options) override {
+    if (writer_ == nullptr) return IsPinned();
     return cairn::CatchUp(source, options, writer_.get());
   }
-  absl::Status Merge(const MergeOptions& options) override { return writer_->Merge(options); }
-  bool MergePays() const override { return writer_->MergePays(); }
+  absl::Status Merge(const MergeOptions& options) override {
+    return writer_ == nullptr ? IsPinned() : writer_->Merge(options);
+  }
+  bool MergePays() const override { return writer_ != nullptr && writer_->MergePays(); }
 
  private:
-  std::shared_ptr<const IndexVersion> version() const { return writer_->version(); }
+  std::shared_ptr<const IndexVersion> version() const {
+    return pinned_ != nullptr ? pinned_ : writer_->version();
+  }
+  static absl::Status IsPinned() {
+    return absl::FailedPreconditionError("a pinned version of an index stays what it is");
+  }
   VersionedSearch Search(const IndexVersion& at) const {
     return VersionedSearch(*at.delta, *at.base,
                            Parallelism{Topology::Get().Threads(options_.threads)});
@@ -94,7 +106,8 @@ class OpenIndex final : public SecondaryIndex {
   absl::Status ScanAt(const IndexVersion& at, const RangeBatch& ranges, const QueryOptions& options,
                       Matches* matches) const;
 
-  const std::unique_ptr<IndexWriter> writer_;
+  const std::shared_ptr<IndexWriter> writer_;
+  const std::shared_ptr<const IndexVersion> pinned_;
   const OpenOptions options_;
   const IndexSpec spec_;  // of every version
   const KeyCodec codec_;
@@ -167,11 +180,21 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const {
 
 }  // namespace
 
+std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer,
+                                           const OpenOptions& options) {
+  return std::make_unique<OpenIndex>(std::move(writer), nullptr, options);
+}
+
+std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version,
+                                            const OpenOptions& options) {
+  return std::make_unique<OpenIndex>(nullptr, std::move(version), options);
+}
+
 absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(const std::string& directory,
                                                                      const OpenOptions& options) {
   absl::StatusOr<std::unique_ptr<IndexWriter>> writer = IndexWriter::Open(directory, options);
   if (!writer.ok()) return writer.status();
-  return std::make_unique<OpenIndex>(*std::move(writer), options);
+  return OverWriter(*std::move(writer), options);
 }
 
 absl::StatusOr<std::vector<BuildReport>> SecondaryIndex::BuildAll(
