@@ -1,0 +1,142 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "cairn/batcher.h"
+#include "cairn/query.h"
+
+namespace cairn {
+
+// Times inside a Batcher: nanoseconds since the epoch of its clock.
+using BatcherNanos = int64_t;
+inline constexpr BatcherNanos kNever = std::numeric_limits<BatcherNanos>::max();
+inline BatcherNanos NanosOf(BatcherTime time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+// Whether an operation's queries are ranges: if not they are keys.
+inline bool TakesRanges(Operation operation) {
+  return operation == Operation::kCount || operation == Operation::kScan;
+}
+
+// What was submitted. Owns nothing.
+struct BatcherRequest {
+  Operation operation;
+  const KeyBatch* keys;         // FindFirst, Contains, Find; else null
+  const RangeBatch* ranges;     // Count, Scan
+  const QueryOptions* options;  // Scan; else null
+  const Batcher::Request* answer;
+
+  size_t size() const { return keys != nullptr ? keys->size() : ranges->size(); }
+};
+
+inline bool Same(const Batcher::Receiver& a, const Batcher::Receiver& b) {
+  return a.receive == b.receive && a.context == b.context;
+}
+
+// Whether two scans may share a batch.
+inline bool SameAnswers(const QueryOptions& a, const QueryOptions& b) {
+  return a.order == b.order && a.limit == b.limit && a.with_keys == b.with_keys;
+}
+
+// Appends all keys of a batch, or some of another column.
+inline void AppendKeys(const KeyBatch& keys, KeyColumn* column) {
+  switch (keys.kind()) {
+    case KeyKind::kU32:
+      for (uint32_t key : keys.u32()) column->AppendU32(key);
+      return;
+    case KeyKind::kU64:
+      for (uint64_t key : keys.u64()) column->AppendU64(key);
+      return;
+    case KeyKind::kBytes:
+      for (std::string_view key : keys.bytes()) column->AppendBytes(key);
+      return;
+  }
+}
+void AppendKeys(const KeyColumn& keys, size_t first, size_t count, KeyColumn* column);
+
+// Queries of one operation and, for scans, of equal options, in the order of submission,
+// column-wise. Not thread-safe.
+class BatcherBlock {
+ public:
+  // Consecutive queries for one receiver that have one deadline: those up to `end` that are in no
+  // earlier run.
+  struct Run {
+    Batcher::Receiver receiver;
+    BatcherNanos deadline;
+    size_t end;
+  };
+
+  // Empties the block, keeps its memory, and readies it for requests like this one.
+  void Open(const BatcherRequest& request, KeyKind kind, BatcherNanos now);
+
+  // Whether the block takes this request beside those that it has.
+  bool Fits(const BatcherRequest& request) const {
+    return !sealed_ && (request.options == nullptr || SameAnswers(*request.options, options_));
+  }
+  // Copies the request, due by `deadline`. Throws std::bad_alloc: then the block has what it had
+  // before and takes nothing more.
+  void Append(const BatcherRequest& request, BatcherNanos deadline);
+
+  size_t size() const { return runs_.empty() ? 0 : runs_.back().end; }
+  BatcherNanos opened() const { return opened_; }
+  BatcherNanos earliest() const { return earliest_; }  // deadline
+
+  // The queries, valid until the block changes.
+  KeyBatch keys() { return keys_.Batch().Slice(0, size()); }
+  RangeBatch ranges();
+  const QueryOptions& options() const { return options_; }  // `order`, `limit`, `with_keys`
+  absl::Span<const uint64_t> cookies() const { return {cookies_.data(), size()}; }
+  absl::Span<const Run> runs() const { return runs_; }
+  // How many queries should have been answered before `now`.
+  size_t CountLate(BatcherNanos now) const;
+
+ private:
+  // Columns may be longer than size() behind a failed Append: that part is nobody's.
+  KeyColumn keys_;   // or lower keys
+  KeyColumn upper_;  // ranges only, and so are the next three
+  std::vector<Bound> lower_bounds_;
+  std::vector<Bound> upper_bounds_;
+  std::vector<std::string> after_;  // empty while no range has a cursor
+  std::vector<uint64_t> cookies_;
+  std::vector<Run> runs_;
+  QueryOptions options_;
+  // Ranges are not on the way of single keys.
+  void AppendRanges(const RangeBatch& ranges);
+
+  BatcherNanos opened_ = 0;
+  BatcherNanos earliest_ = kNever;
+  bool sealed_ = false;
+};
+
+inline void BatcherBlock::Append(const BatcherRequest& request, BatcherNanos deadline) {
+  sealed_ = true;  // until every column has its part
+  const Batcher::Request& answer = *request.answer;
+  size_t queries;
+  if (request.keys != nullptr) {
+    queries = request.keys->size();
+    AppendKeys(*request.keys, &keys_);
+  } else {
+    queries = request.ranges->size();
+    AppendRanges(*request.ranges);
+  }
+  for (size_t i = 0; i < queries; ++i) cookies_.push_back(answer.cookie + i);
+  if (!runs_.empty() && runs_.back().deadline == deadline &&
+      Same(runs_.back().receiver, answer.receiver)) {
+    runs_.back().end += queries;
+  } else {
+    runs_.push_back({answer.receiver, deadline, size() + queries});
+    earliest_ = std::min(earliest_, deadline);
+  }
+  sealed_ = false;
+}
+
+}  // namespace cairn
