@@ -1,6 +1,8 @@
 #include "engine/update_log.h"
 
-#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,16 +13,6 @@
 
 namespace cairn {
 namespace {
-
-// A write batch starts with its sequence number (8 bytes) and how many records it has (4). RocksDB
-// logs some that have nothing else, as a mark; their sequence numbers follow no rule.
-constexpr size_t kBatchHeaderBytes = 12;
-
-SequenceNumber FirstSequence(std::string_view record) {
-  SequenceNumber sequence;
-  std::memcpy(&sequence, record.data(), sizeof sequence);
-  return sequence;
-}
 
 // Whether a database's log can be followed at all.
 absl::Status CheckDatabase(rocksdb::DB* db, const rocksdb::DBOptions& options) {
@@ -62,13 +54,18 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
         "state, or is another one; rebuild the index",
         where, until, after));
   }
-  std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until));
-  log->position_ = position;
   if (absl::Status s = CheckDatabase(db, db->GetDBOptions()); !s.ok()) return s;
-  if (!log->done()) {
-    if (absl::Status s = log->OpenFiles(position); !s.ok()) return s;
+  try {
+    std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until));
+    log->position_ = position;
+    if (!log->done()) {
+      if (absl::Status s = log->OpenFiles(position); !s.ok()) return s;
+    }
+    return log;
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("out of memory while the log of %s was opened", where));
   }
-  return log;
 }
 
 UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
@@ -95,142 +92,104 @@ absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
   absl::StatusOr<std::vector<WalFile>> files = ListWalFiles(db_);
   if (!files.ok()) return files.status();
   files_ = *std::move(files);
-  if (StartAt(position)) return absl::OkStatus();
-
-  // The first file that starts with the wanted record, or else the last one that starts before it.
-  size_t first = 0;
-  while (first < files_.size() && files_[first].start <= after_) ++first;
-  if (first == files_.size() || files_[first].start != after_ + 1) {
-    if (first == 0) {
-      return Missing(files_.empty() ? std::string("which is empty")
-                                    : absl::StrFormat("which begins at %d", files_[0].start));
-    }
-    --first;
+  const absl::StatusOr<size_t> first = FindWalFile(db_, next_, &files_);
+  if (!first.ok()) return first.status();
+  if (*first == files_.size()) {
+    const auto begin = std::find_if(files_.begin(), files_.end(),
+                                    [](const WalFile& file) { return file.start > 0; });
+    return Missing(begin == files_.end() ? std::string("which is empty")
+                                         : absl::StrFormat("which begins at %d", begin->start));
   }
-  if (absl::Status s = OpenReaders(first, 0); !s.ok()) return s;
-  return files_[first].start == after_ + 1 ? absl::OkStatus() : FindStart();
-}
-
-absl::Status UpdateLog::OpenReaders(size_t first, uint64_t offset) {
-  readers_.clear();
+  start_file_ = file_ = *first;
+  if (StartsAt(position)) {
+    start_offset_ = position.offset;
+  } else if (files_[file_].start != next_) {
+    if (absl::Status s = FindStart(); !s.ok()) return s;
+  }
   readers_.resize(files_.size());
-  for (size_t i = first; i < files_.size() && files_[i].start <= until_; ++i) {
+  for (size_t i = file_; i < files_.size(); ++i) {
     absl::StatusOr<std::unique_ptr<WalReader>> reader =
-        OpenWalFile(db_, files_[i], i == first ? offset : 0);
+        OpenWalFile(db_, files_[i], i == file_ ? start_offset_ : 0);
+    if (absl::IsNotFound(reader.status())) return Missing("parts of which have just been removed");
     if (!reader.ok()) return reader.status();
     readers_[i] = *std::move(reader);
   }
-  start_file_ = file_ = first;
-  start_offset_ = offset;
   return absl::OkStatus();
 }
 
-bool UpdateLog::StartAt(const LogPosition& position) {
-  const auto file = std::find_if(files_.begin(), files_.end(),
-                                 [&](const WalFile& f) { return f.number == position.log_number; });
-  if (file == files_.end()) return false;
-  const size_t first = static_cast<size_t>(file - files_.begin());
-  if (!OpenReaders(first, position.offset).ok()) return false;
-  WalReader* const reader = readers_[first].get();
-  while (reader != nullptr && reader->Next()) {
-    const std::string_view record = reader->record();
-    if (record.size() <= kBatchHeaderBytes) continue;
-    if (FirstSequence(record) != next_) return false;
-    start_records_.push_back({std::string(record), {position.log_number, reader->offset()}});
-    return true;
-  }
-  return file + 1 != files_.end() && (file + 1)->start == next_;
+bool UpdateLog::StartsAt(const LogPosition& position) const {
+  if (files_[file_].number != position.log_number) return false;
+  const auto reader = OpenWalFile(db_, files_[file_], position.offset);
+  return reader.ok() && (*reader)->Next() && (*reader)->sequence() == next_;
 }
 
 absl::Status UpdateLog::FindStart() {
-  const uint64_t number = files_[file_].number;
-  WalReader* const reader = readers_[file_].get();
-  Record previous;
-  uint64_t previous_offset = 0;
+  const absl::StatusOr<std::unique_ptr<WalReader>> opened = OpenWalFile(db_, files_[file_]);
+  if (!opened.ok()) return opened.status();
+  WalReader* const reader = opened->get();
+  // Where no record starts at the wanted one, the last before it may hold that, or nothing does:
+  // reading on from there tells.
+  SequenceNumber start = files_[file_].start;
   while (reader->Next()) {
-    const std::string_view record = reader->record();
-    bytes_read_ += record.size();
-    if (record.size() <= kBatchHeaderBytes) continue;
-    if (FirstSequence(record) > after_) {
-      start_records_.push_back({std::string(record), {number, reader->offset()}});
+    bytes_read_ += reader->record().size();
+    if (reader->sequence() > next_) break;
+    if (reader->sequence() > start) {
+      start = reader->sequence();
       start_offset_ = reader->record_offset();
-      if (FirstSequence(record) == next_) return absl::OkStatus();
-      break;
     }
-    previous.bytes.assign(record);
-    previous.end = {number, reader->offset()};
-    previous_offset = reader->record_offset();
+    if (start == next_) break;
   }
-  // No record starts at the wanted one: the one before may hold it, or nothing does. Reading on
-  // from there tells.
-  if (!previous.bytes.empty()) {
-    next_ = FirstSequence(previous.bytes);
-    start_offset_ = previous_offset;
-    start_records_.push_back(std::move(previous));
-  }
+  next_ = start;
   return absl::OkStatus();
 }
 
 absl::Status UpdateLog::Read(size_t max_bytes, absl::Span<RowChanges> changes) {
-  size_t bytes = 0;
-  while (!done()) {
-    if (absl::Status s = Next(); !s.ok()) return s;
-    if (absl::Status s = ReadRecord(changes); !s.ok()) return s;
-    bytes = 0;
-    for (const RowChanges& c : changes) bytes += c.bytes();
-    if (bytes >= max_bytes) break;
+  try {
+    for (size_t bytes = 0; !done() && bytes < std::max(max_bytes, size_t{1});) {
+      const absl::StatusOr<const WalReader*> reader = Next();
+      if (!reader.ok()) return reader.status();
+      if (absl::Status s = ReadRecord(**reader, changes); !s.ok()) return s;
+      bytes = 0;
+      for (const RowChanges& c : changes) bytes += c.bytes();
+    }
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("out of memory while the log of database '%s' was read", db_->GetName()));
   }
-  return absl::OkStatus();
 }
 
-absl::Status UpdateLog::Next() {
-  if (!start_records_.empty()) {
-    current_ = std::move(start_records_.back());
-    start_records_.pop_back();
-    record_ = current_.bytes;
-    record_end_ = current_.end;
-    return absl::OkStatus();
-  }
-  while (readers_[file_] != nullptr) {
+absl::StatusOr<const WalReader*> UpdateLog::Next() {
+  for (; file_ < files_.size(); ++file_) {
     WalReader* const reader = readers_[file_].get();
     if (reader->Next()) {
-      record_ = reader->record();
-      record_end_ = {files_[file_].number, reader->offset()};
-      bytes_read_ += record_.size();
-      return absl::OkStatus();
+      bytes_read_ += reader->record().size();
+      return reader;
     }
     // RocksDB, too, leaves damage behind at the end of a file, and goes on in a new one.
     if (!reader->status().ok() && !absl::IsDataLoss(reader->status())) return reader->status();
-    damage_ = reader->status();
-    if (file_ + 1 == files_.size()) break;
+    if (!reader->status().ok()) damage_ = reader->status();
     readers_[file_].reset();
-    ++file_;
   }
   return Missing("which ends there");
 }
 
-absl::Status UpdateLog::ReadRecord(absl::Span<RowChanges> changes) {
-  const std::string& path = files_[file_].path;
-  if (record_.size() < kBatchHeaderBytes) {
-    return absl::DataLossError(absl::StrFormat(
-        "log file '%s' has a record of %d bytes that ends at offset %d; a write batch has at least "
-        "%d",
-        path, record_.size(), record_end_.offset, kBatchHeaderBytes));
-  }
-  if (record_.size() == kBatchHeaderBytes) return absl::OkStatus();
-  const SequenceNumber first = FirstSequence(record_);
-  const rocksdb::WriteBatch batch{std::string(record_)};
-  if (first >= files_[file_].limit) return TakeSuperseded(batch, changes);
+absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChanges> changes) {
+  const WalFile& file = files_[file_];
+  const SequenceNumber first = reader.sequence();
+  const rocksdb::WriteBatch batch{std::string(reader.record())};
+  if (first >= file.limit) return ReadSuperseded(batch, changes);
   if (first != next_) {
-    return Missing(absl::StrFormat("where %d follows in file '%s'", first, path));
+    return Missing(absl::StrFormat("where %d follows in file '%s'", first, reader.path()));
   }
   damage_ = absl::OkStatus();
 
   const absl::StatusOr<uint64_t> count = batches_.Read(batch, first, after_, until_, changes);
   if (!count.ok()) {
-    return absl::Status(count.status().code(),
-                        absl::StrFormat("%s (log file '%s', the record that ends at offset %d)",
-                                        count.status().message(), path, record_end_.offset));
+    return absl::Status(
+        count.status().code(),
+        absl::StrFormat("%s (log file '%s', record at offset %d)", count.status().message(),
+                        reader.path(), reader.record_offset()));
   }
   next_ += *count;
   if (first <= after_ && next_ > after_ + 1 && !snapshots_split_records_) {
@@ -239,14 +198,22 @@ absl::Status UpdateLog::ReadRecord(absl::Span<RowChanges> changes) {
         "of the index: it has another past than when that was built; rebuild the index",
         db_->GetName(), first, next_ - 1, after_));
   }
-  if (next_ <= until_ + 1) position_ = record_end_;
+  if (next_ <= until_ + 1) position_ = {file.number, reader.offset()};
   return absl::OkStatus();
 }
 
-absl::Status UpdateLog::TakeSuperseded(const rocksdb::WriteBatch& batch,
+absl::Status UpdateLog::ReadSuperseded(const rocksdb::WriteBatch& batch,
                                        absl::Span<RowChanges> changes) {
-  // What takes no sequence number may stand at a file's end, with the first one of the next.
-  if (!batch.HasBeginPrepare() || batch.HasCommit()) return absl::OkStatus();
+  // What takes no sequence number may stand at a file's end, with the first one of the next. That a
+  // batch commits something is enough to know that it takes some.
+  const auto any = [](std::string_view) {
+    PreparedTransaction transaction;
+    transaction.count = 1;
+    return transaction;
+  };
+  WriteBatchReader trial(column_families_, any);
+  const absl::StatusOr<uint64_t> count = trial.Read(batch, 1, 0, 0, changes);
+  if (!count.ok() || *count > 0) return count.status();
   return batches_.Read(batch, 1, 0, 0, changes).status();
 }
 
@@ -274,7 +241,6 @@ absl::StatusOr<PreparedTransaction> UpdateLog::FindPrepared(std::string_view nam
     while ((*reader)->Next()) {
       if (i == start_file_ && (*reader)->record_offset() >= start_offset_) break;
       const rocksdb::WriteBatch batch{std::string((*reader)->record())};
-      if (batch.GetDataSize() <= kBatchHeaderBytes) continue;
       const absl::StatusOr<uint64_t> count = batches.Read(batch, 1, 0, 0, absl::MakeSpan(none));
       if (!count.ok()) return count.status();
     }

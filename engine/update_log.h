@@ -50,20 +50,24 @@ struct LogPosition {
 // were ingested, or the database is not the one it was: restored to an older state, or with another
 // past.
 //
-// What that cannot show: files ingested where no key of theirs was, without a snapshot held;
-// RocksDB gives them no sequence number. And writes that took the place of others, lost with the
-// log's unsynced end when the machine failed: so have the log synced (FlushWAL(true)) before an
-// index is made durable.
+// What that cannot show: files ingested where no key of theirs was, without a snapshot held, which
+// RocksDB gives no sequence number (ingested_files.h). And writes that took the place of others,
+// lost with the log's unsynced end when the machine failed: so have the log synced (FlushWAL(true))
+// before an index is made durable.
 //
 // The log's files are read directly, not by DB::GetUpdatesSince. That goes by the counts in
 // batches' headers, which are not how many sequence numbers were taken where transactions are
-// prepared: it skips commits, or fails an assertion. And it cannot tell an expired log from a
-// damaged one.
+// prepared, so that it stops there with a gap that is none, or leaves out a commit. Nor can it tell
+// an expired log from a damaged one.
 //
 // Not thread-safe. The database may be written to, flushed and compacted meanwhile; it must outlive
 // the log. Files that are being read are kept open, not kept from being removed.
 class UpdateLog {
  public:
+  // A good `max_bytes` for Read, where nothing speaks against it: changes of a slice, settled, stay
+  // in an L2 cache of 2 MB (UpdateLog/settle: 65 ns an update instead of 112 with 9 MB).
+  static constexpr size_t kSliceBytes = size_t{2} << 20;
+
   // Opens the log for (after, until], where `until` is the sequence number of a snapshot taken
   // before. `column_families` are distinct. `position`, where given, is that of an earlier log of
   // this database that was read to its end, which was `after`: nothing before it is read again.
@@ -91,26 +95,19 @@ class UpdateLog {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  // A record that was read in search of the first one, and where the next one is.
-  struct Record {
-    std::string bytes;
-    LogPosition end;
-  };
-
   UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
             SequenceNumber until);
 
   absl::Status OpenFiles(const LogPosition& position);
-  absl::Status OpenReaders(size_t first, uint64_t offset);
-  // Finds the record to begin with: at `position`, false where that is not one; or in the first
-  // file.
-  bool StartAt(const LogPosition& position);
+  // Whether the record at `position` is the first one that is wanted.
+  bool StartsAt(const LogPosition& position) const;
+  // Finds that record, or the one that may hold it, in the file that reading begins with.
   absl::Status FindStart();
 
   // Moves to the next record, of the next file where one has ended.
-  absl::Status Next();
-  absl::Status ReadRecord(absl::Span<RowChanges> changes);
-  absl::Status TakeSuperseded(const rocksdb::WriteBatch& batch, absl::Span<RowChanges> changes);
+  absl::StatusOr<const WalReader*> Next();
+  absl::Status ReadRecord(const WalReader& reader, absl::Span<RowChanges> changes);
+  absl::Status ReadSuperseded(const rocksdb::WriteBatch& batch, absl::Span<RowChanges> changes);
   // The error for sequence numbers from next_ on that no record has; `found` says what there is.
   absl::Status Missing(std::string_view found) const;
   absl::StatusOr<PreparedTransaction> FindPrepared(std::string_view name) const;
@@ -123,13 +120,9 @@ class UpdateLog {
   WriteBatchReader batches_;
   std::vector<WalFile> files_;
   std::vector<std::unique_ptr<WalReader>> readers_;  // of files_, null before the first
-  size_t file_ = 0;                                  // that is being read
-  uint64_t start_offset_ = 0;                        // in start_file_: where reading began
-  size_t start_file_ = 0;
-  std::vector<Record> start_records_;  // come before those of readers_, the first at the back
-  Record current_;                     // of start_records_
-  std::string_view record_;
-  LogPosition record_end_;
+  size_t start_file_ = 0;                            // where reading began
+  uint64_t start_offset_ = 0;
+  size_t file_ = 0;      // that is being read
   SequenceNumber next_;  // that the next record must have
   LogPosition position_;
   absl::Status damage_;  // where the last file ended, if it did so

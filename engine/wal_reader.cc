@@ -17,6 +17,9 @@ constexpr size_t kBufferBytes = 8 * kBlockBytes;
 constexpr size_t kHeaderBytes = 7;             // checksum (4), length (2), type (1)
 constexpr size_t kRecyclableHeaderBytes = 11;  // and the low 32 bits of the log's number
 
+// A write batch starts with its sequence number (8) and how many records it has (4).
+constexpr size_t kBatchHeaderBytes = 12;
+
 enum FragmentType : uint8_t {
   kPreallocated = 0,  // nothing was written here
   kFull = 1,
@@ -74,6 +77,23 @@ absl::StatusOr<std::unique_ptr<WalReader>> WalReader::Open(rocksdb::FileSystem* 
 }
 
 bool WalReader::Next() {
+  while (NextRecord()) {
+    if (record_.size() > kBatchHeaderBytes) return true;
+    if (record_.size() < kBatchHeaderBytes) {
+      EndDamaged(
+          absl::StrFormat("a record of %d bytes before it is no write batch", record_.size()));
+    }
+  }
+  return false;
+}
+
+SequenceNumber WalReader::sequence() const {
+  SequenceNumber sequence;
+  std::memcpy(&sequence, record_.data(), sizeof sequence);
+  return sequence;
+}
+
+bool WalReader::NextRecord() {
   if (ended_) return false;
   bool in_record = false;
   Fragment fragment;
@@ -198,12 +218,14 @@ bool WalReader::FillBuffer() {
     ended_ = true;
     return false;
   }
+  // One block to begin with: often it is only the first record that is wanted.
+  const size_t wanted = buffer_ == nullptr ? kBlockBytes : kBufferBytes;
   if (buffer_ == nullptr) buffer_.reset(new char[kBufferBytes]);
   begin_ = end_ = 0;
-  while (end_ < kBufferBytes) {
+  while (end_ < wanted) {
     rocksdb::Slice read;
-    const rocksdb::IOStatus s = file_->Read(kBufferBytes - end_, rocksdb::IOOptions(), &read,
-                                            buffer_.get() + end_, nullptr);
+    const rocksdb::IOStatus s =
+        file_->Read(wanted - end_, rocksdb::IOOptions(), &read, buffer_.get() + end_, nullptr);
     if (!s.ok()) {
       status_ = FromRocksDb(
           s, absl::StrFormat("cannot read log file '%s' at offset %d", path_, offset_ + end_));

@@ -8,14 +8,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cairn/types.h"
 #include "rocksdb/file_system.h"
 
 namespace cairn {
 
 // Reads the records of one file of RocksDB's write-ahead log, in the order in which they were
-// written, each the bytes of a write batch. The format is the documented one ("Write Ahead Log File
-// Format" in RocksDB's wiki): blocks of 32 KB, records in fragments, a CRC-32C for each; recycled
-// files, whose old contents may follow the new, included.
+// written, each the bytes of a write batch (rocksdb::WriteBatch::Data). Batches of nothing, which
+// RocksDB writes as marks and with sequence numbers that follow no rule, are passed over. The
+// format is the documented one ("Write Ahead Log File Format" in RocksDB's wiki): blocks of 32 KB,
+// records in fragments, a CRC-32C for each; recycled files, whose old contents may follow the new,
+// included.
 //
 // A log may end anywhere, in the middle of a record too: its writer may have died, or be at work.
 // Whether something is missing there only a reader knows who knows what must come next. So damage
@@ -32,6 +35,8 @@ class WalReader {
   bool Next();
   // The record moved to; valid until the next call.
   std::string_view record() const { return record_; }
+  // The sequence number that it was written at.
+  SequenceNumber sequence() const;
 
   // Where that record starts, and where the next one does, in bytes from the start of the file.
   uint64_t record_offset() const { return record_offset_; }
@@ -52,6 +57,7 @@ class WalReader {
   WalReader(std::unique_ptr<rocksdb::FSSequentialFile> file, std::string path, uint64_t number)
       : file_(std::move(file)), path_(std::move(path)), number_(number) {}
 
+  bool NextRecord();
   bool NextFragment(Fragment* fragment);
   // Whether the file has `bytes` more at offset_, which do not leave its block; reads them.
   bool Have(size_t bytes);
