@@ -52,8 +52,8 @@ bool AllAscend(absl::Span<const Key> keys) {
 
 // What is sorted: a query, its place in the batch where entries of a run have their row id.
 template <typename Key>
-using EntryOf = std::conditional_t<sizeof(Key) == 4, Entry32,
-                                   std::conditional_t<sizeof(Key) == 8, Entry64, BytesEntry>>;
+using EntryOf = std::conditional_t<std::is_same_v<Key, std::string_view>, BytesEntry,
+                                   std::conditional_t<sizeof(Key) == 4, Entry32, Entry64>>;
 
 template <typename Key>
 void MakeEntries(absl::Span<const Key> queries, StrategyScratch*,

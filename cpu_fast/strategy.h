@@ -49,8 +49,8 @@ struct StrategyOptions {
 
 // The operations of OrderedIndex, by the same name and to the same outcome, on several threads:
 // each takes a part of the batch, of the sorted batch for ResultOrder::kKey. Thread-safe, as the
-// pool is, and without allocations where an earlier call was as large; but sorting on several
-// threads, or keys of bytes, takes some.
+// pool is. On one thread a call that is no larger than one before allocates nothing, unless it
+// sorts keys of bytes.
 //
 // `query_of` is empty or as long as the batch, and set so that answer i is of query query_of[i].
 //
