@@ -33,12 +33,15 @@ constexpr size_t kDensest = 16;
 constexpr size_t kLeastRanges = 64;
 constexpr size_t kMostRanges = 512;
 
-// Trials are made twice, at different times, of which the shorter counts: most of what disturbs
-// them lasts for some milliseconds. Each time a batch is repeated until it has taken this long, at
-// most so often.
-constexpr int kPasses = 2;
+// A trial is of batches of one size until they have taken this long together, at most so many, and
+// two at least: the first after other batches finds scratch memory cold, or has to make it.
 constexpr double kTrialNanoseconds = 30e3;
+constexpr size_t kLeastRepeats = 2;
 constexpr size_t kMostRepeats = 15;
+// At another time all trials are made again, with one batch at least, and the shorter time counts:
+// most of what disturbs them lasts for some milliseconds. So the first trials have this share of
+// the budget.
+constexpr double kFirstShare = 2.0 / 3;
 // A batch that takes so many times what it was expected to is asked again, so often at most.
 constexpr double kDoubtful = 2;
 constexpr size_t kMostDoubts = 3;
@@ -79,7 +82,7 @@ struct Ladder {
     if (trials.empty()) return 0;
     const double more = QueriesOfOneThread(Asked(NextSize(growth)), parallelism) /
                         QueriesOfOneThread(Asked(trials.back().queries), parallelism);
-    return std::max(last_ns * more, kTrialNanoseconds);
+    return std::max(last_ns * more * kLeastRepeats, kTrialNanoseconds);
   }
   double RowsPerQuery() const { return static_cast<double>(rows) / static_cast<double>(queries); }
 };
@@ -134,9 +137,10 @@ class Calibrator {
   void Climb(bool on_gpu, absl::Duration budget);
   // Makes all trials again. Stops early where that takes very long.
   void Repeat(bool on_gpu, absl::Duration budget);
-  // Makes a trial, of batches of that size; one is expected to take so many nanoseconds at most.
-  // To *spent is added what the repeats typically take.
-  absl::StatusOr<CostTrial> Try(Ladder* ladder, size_t size, double expected, double* spent);
+  // Makes a trial of at least so many batches of that size, of which one is expected to take at
+  // most so many nanoseconds. To *spent is added what the repeats typically take.
+  absl::StatusOr<CostTrial> Try(Ladder* ladder, size_t size, size_t least, double expected,
+                                double* spent);
   // The nanoseconds that one batch takes.
   absl::StatusOr<double> Time(Ladder* ladder, size_t size);
   absl::Status Ask(const Route& route, Kind kind, KeyBatch keys, const RangeBatch& ranges);
@@ -204,7 +208,7 @@ const Ladder* Calibrator::SlicesOf(size_t route) const {
 // Always makes the trial that takes the least, so that all kinds of trials come as far as there is
 // time for all, and the cheap ones further.
 void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
-  const double budget_ns = absl::ToDoubleNanoseconds(budget) / kPasses;
+  const double budget_ns = absl::ToDoubleNanoseconds(budget) * kFirstShare;
   const int64_t start = options_.now_ns();
   double spent = 0;
   for (size_t growth = kGrowth; growth > 1;) {
@@ -223,7 +227,7 @@ void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
       growth /= 2;
       continue;
     }
-    const auto trial = Try(cheapest, cheapest->NextSize(growth), cost, &spent);
+    const auto trial = Try(cheapest, cheapest->NextSize(growth), kLeastRepeats, cost, &spent);
     if (trial.ok()) {
       cheapest->trials.push_back(*trial);
     } else {
@@ -233,14 +237,14 @@ void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
 }
 
 void Calibrator::Repeat(bool on_gpu, absl::Duration budget) {
-  const double most_ns = kMostBudgets * absl::ToDoubleNanoseconds(budget) / kPasses;
+  const double most_ns = kMostBudgets * absl::ToDoubleNanoseconds(budget);
   const int64_t start = options_.now_ns();
   double spent = 0;
   for (Ladder& ladder : ladders_) {
     for (CostTrial& trial : ladder.trials) {
       if (static_cast<double>(options_.now_ns() - start) > most_ns) return;
       if (!IsUsed(ladder, on_gpu)) break;
-      const auto again = Try(&ladder, trial.queries, trial.ns, &spent);
+      const auto again = Try(&ladder, trial.queries, 1, trial.ns, &spent);
       if (again.ok()) {
         trial.ns = std::min(trial.ns, again->ns);
       } else {
@@ -250,22 +254,22 @@ void Calibrator::Repeat(bool on_gpu, absl::Duration budget) {
   }
 }
 
-absl::StatusOr<CostTrial> Calibrator::Try(Ladder* ladder, size_t size, double expected,
-                                          double* spent) {
+absl::StatusOr<CostTrial> Calibrator::Try(Ladder* ladder, size_t size, size_t least,
+                                          double expected, double* spent) {
   if (ladder->trials.empty()) {  // what is called for the first time allocates
     if (absl::Status s = Time(ladder, size).status(); !s.ok()) return s;
   }
   const double most = kDoubtful * std::max(expected, kTrialNanoseconds);
   std::vector<double> times;
-  double sum = 0, least = std::numeric_limits<double>::max();
+  double sum = 0, shortest = std::numeric_limits<double>::max();
   do {
     const absl::StatusOr<double> time = Time(ladder, size);
     if (!time.ok()) return time.status();
     times.push_back(*time);
     sum += *time;
-    least = std::min(least, *time);
-  } while ((sum < kTrialNanoseconds && times.size() < kMostRepeats) ||
-           (least > most && times.size() < kMostDoubts));
+    shortest = std::min(shortest, *time);
+  } while (times.size() < least || (sum < kTrialNanoseconds && times.size() < kMostRepeats) ||
+           (shortest > most && times.size() < kMostDoubts));
   const auto median = times.begin() + static_cast<ptrdiff_t>((times.size() - 1) / 2);
   std::nth_element(times.begin(), median, times.end());
   *spent += *median * static_cast<double>(times.size());
