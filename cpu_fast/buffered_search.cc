@@ -14,10 +14,6 @@ namespace {
 
 using Role = StrategyScratch::Role;
 
-// A part that expects fewer queries than this is not worth a buffer of its own: an index needs as
-// many at a time to hide its cache misses.
-constexpr size_t kLeastPerPart = 64;
-
 // The parts of a run of fixed-width keys.
 template <typename Key>
 class FixedWidthParts {
@@ -133,17 +129,15 @@ class PartBuffers {
 absl::Status BufferedSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
                             const StrategyOptions& options, StrategyScratch* scratch) {
   size_t parts = options.parts;
-  while (parts > 1 && keys.size() / parts < kLeastPerPart) parts /= 2;
+  while (parts > 1 && keys.size() / parts < options.buffer) parts /= 2;
   if (parts == 1 || index.run().empty()) return AnswerBatch(index, keys, answers);
-  // No buffer need hold more than the batch.
-  const size_t capacity = std::min(options.buffer, keys.size());
   return WithColumn(index.run(), [&](const auto& column) {
     const auto queries = column.Queries(keys);
     using Key = typename decltype(queries)::value_type;
     using Parts =
         std::conditional_t<std::is_same_v<Key, std::string_view>, BytesParts, FixedWidthParts<Key>>;
     const Parts of_run(column, parts, scratch);
-    return PartBuffers<Key, Parts>(index, of_run, capacity, scratch, answers).Run(queries);
+    return PartBuffers<Key, Parts>(index, of_run, options.buffer, scratch, answers).Run(queries);
   });
 }
 

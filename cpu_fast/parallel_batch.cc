@@ -36,9 +36,9 @@ absl::Status NoMemory(size_t queries) {
 }  // namespace
 
 size_t SliceCount(size_t queries, const Parallelism& parallelism) {
-  const size_t threads = static_cast<size_t>(std::max(parallelism.threads, 1));
-  const size_t most = queries / std::max<size_t>(parallelism.min_slice, 1);
-  return std::clamp<size_t>(most, 1, threads);
+  const size_t min_slice = std::max<size_t>(parallelism.min_slice, 1);
+  if (parallelism.threads <= 1 || queries < 2 * min_slice) return 1;
+  return std::min(static_cast<size_t>(parallelism.threads), queries / min_slice);
 }
 
 absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
@@ -85,6 +85,18 @@ absl::Status Contains(const OrderedIndex& index, KeyBatch keys, absl::Span<bool>
   });
 }
 
+absl::Status Positions(const OrderedIndex& index, const RangeBatch& ranges,
+                       absl::Span<Position> begin, absl::Span<Position> end,
+                       const Parallelism& parallelism) {
+  if (absl::Status s = CheckRanges(index.run().kind(), ranges); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(ranges.size(), begin.size(), "begin"); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(ranges.size(), end.size(), "end"); !s.ok()) return s;
+  return ForEachSlice(ranges.size(), parallelism, [&](size_t first, size_t count) {
+    return index.Positions(SliceOf(ranges, first, count), begin.subspan(first, count),
+                           end.subspan(first, count));
+  });
+}
+
 absl::Status Count(const OrderedIndex& index, const RangeBatch& ranges, absl::Span<uint64_t> counts,
                    const Parallelism& parallelism) {
   if (absl::Status s = CheckRanges(index.run().kind(), ranges); !s.ok()) return s;
@@ -107,14 +119,10 @@ absl::Status Scan(const OrderedIndex& index, const RangeBatch& ranges, const Que
   }
   const SortedRun& run = index.run();
   const size_t size = ranges.size();
-  if (absl::Status s = CheckRanges(run.kind(), ranges); !s.ok()) return s;
   const std::unique_ptr<Position[]> scratch(new (std::nothrow) Position[2 * size]);
   if (scratch == nullptr) return NoMemory(size);
   const absl::Span<Position> begin(scratch.get(), size), end(scratch.get() + size, size);
-  absl::Status s = ForEachSlice(size, parallelism, [&](size_t first, size_t count) {
-    return index.Positions(SliceOf(ranges, first, count), begin.subspan(first, count),
-                           end.subspan(first, count));
-  });
+  absl::Status s = Positions(index, ranges, begin, end, parallelism);
   if (s.ok()) s = PlanMatches(run.kind(), options, begin, end, matches);
   if (!s.ok()) return s;
   s = ForEachSlice(size, parallelism, [&](size_t first, size_t count) {

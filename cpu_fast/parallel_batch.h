@@ -36,6 +36,9 @@ absl::Status FindFirst(const OrderedIndex& index, KeyBatch keys, absl::Span<RowI
                        const Parallelism& parallelism);
 absl::Status Contains(const OrderedIndex& index, KeyBatch keys, absl::Span<bool> found,
                       const Parallelism& parallelism);
+absl::Status Positions(const OrderedIndex& index, const RangeBatch& ranges,
+                       absl::Span<Position> begin, absl::Span<Position> end,
+                       const Parallelism& parallelism);
 absl::Status Count(const OrderedIndex& index, const RangeBatch& ranges, absl::Span<uint64_t> counts,
                    const Parallelism& parallelism);
 absl::Status Find(const OrderedIndex& index, KeyBatch keys, Matches* matches,

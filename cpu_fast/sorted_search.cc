@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -34,19 +35,25 @@ constexpr size_t kMergeRatio = 4;
 
 template <typename Key>
 bool AllAscend(absl::Span<const Key> keys) {
-  for (size_t first = 1; first < keys.size(); first += kAscendingBlock) {
-    const size_t end = std::min(first + kAscendingBlock, keys.size());
-    bool descends = false;
-    for (size_t i = first; i < end; ++i) descends |= keys[i] < keys[i - 1];
-    if (descends) return false;
+  size_t i = 1;
+  if constexpr (std::is_integral_v<Key>) {
+    for (; i + kAscendingBlock <= keys.size(); i += kAscendingBlock) {
+      const Key* block = keys.data() + i;
+      Key descents = 0;  // of a key's width, so that compilers vectorize
+      for (size_t j = 0; j < kAscendingBlock; ++j) descents |= block[j] < block[j - 1];
+      if (descents != 0) return false;
+    }
+  }
+  for (; i < keys.size(); ++i) {
+    if (keys[i] < keys[i - 1]) return false;
   }
   return true;
 }
 
 // What is sorted: a query, its place in the batch where entries of a run have their row id.
 template <typename Key>
-using EntryOf = std::conditional_t<sizeof(Key) == 4, Entry32,
-                                   std::conditional_t<sizeof(Key) == 8, Entry64, BytesEntry>>;
+using EntryOf = std::conditional_t<std::is_same_v<Key, std::string_view>, BytesEntry,
+                                   std::conditional_t<sizeof(Key) == 4, Entry32, Entry64>>;
 
 template <typename Key>
 void MakeEntries(absl::Span<const Key> queries, StrategyScratch*,
@@ -82,29 +89,28 @@ absl::Status CheckLengths(absl::Span<const Key>) {
   return absl::OkStatus();
 }
 
-// What to search ascending keys through.
+// What to search ascending keys through, a batch of so many in all.
 class SearchInOrder {
  public:
-  // `batch` is the size of the batch that the keys are a part of, or are.
   SearchInOrder(const OrderedIndex& index, size_t batch, const StrategyOptions& options)
-      : index_(index),
-        merge_(index.run()),
-        merges_(options.strategy == Strategy::kSortBased &&
-                Merges(index.run(), batch, options.sorted_search)) {}
+      : index_(index) {
+    if (Merges(index.run(), batch, options)) merge_.emplace(index.run());
+  }
 
   absl::Status operator()(KeyBatch keys, const Answers& answers) const {
-    return AnswerBatch(merges_ ? merge_ : index_, keys, answers);
+    if (merge_.has_value()) return AnswerBatch(*merge_, keys, answers);
+    return AnswerBatch(index_, keys, answers);
   }
 
  private:
-  static bool Merges(const SortedRun& run, size_t batch, SortedSearch wanted) {
-    if (wanted != SortedSearch::kFastest) return wanted == SortedSearch::kMerge;
-    return run.kind() != KeyKind::kBytes && run.size() / kMergeRatio <= batch;
+  static bool Merges(const SortedRun& run, size_t batch, const StrategyOptions& options) {
+    if (options.strategy != Strategy::kSortBased || run.kind() == KeyKind::kBytes) return false;
+    if (options.sorted_search == SortedSearch::kFastest) return run.size() / kMergeRatio <= batch;
+    return options.sorted_search == SortedSearch::kMerge;
   }
 
   const OrderedIndex& index_;
-  const MergeSearch merge_;
-  const bool merges_;
+  std::optional<MergeSearch> merge_;
 };
 
 template <typename Key>

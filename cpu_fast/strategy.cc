@@ -62,7 +62,8 @@ class StrategyCall {
 
   absl::Status RunFind(Matches* matches) const {
     const absl::Status s = Check();
-    return s.ok() ? Guarded([&] { return Find(matches); }) : s;
+    if (!s.ok()) return s;
+    return Guarded([&] { return options_.distinct_keys ? FindOnly(matches) : Find(matches); });
   }
 
  private:
@@ -119,6 +120,27 @@ class StrategyCall {
       CopyRows(index_.run(), {}, first, slice.values, slice.ends, matches);
       return absl::OkStatus();
     });
+  }
+
+  // The only row of each key.
+  absl::Status FindOnly(Matches* matches) const {
+    const size_t size = keys_.size();
+    const StrategyScratchPool::Lease scratch = pool_->Take();
+    const Answers only = scratch->TakeAnswers(PointQuery::kFindFirst, size);
+    if (absl::Status s = Answer(only); !s.ok()) return s;
+    matches->keys.Clear(index_.run().kind());
+    matches->cursors.clear();
+    matches->offsets.resize(size + 1);
+    matches->row_ids.resize(size);
+    size_t rows = 0;
+    matches->offsets[0] = 0;
+    for (size_t i = 0; i < size; ++i) {
+      matches->row_ids[rows] = only.values[i];
+      rows += only.values[i] != kNoRow;  // without a branch that depends on it
+      matches->offsets[i + 1] = rows;
+    }
+    matches->row_ids.resize(rows);
+    return absl::OkStatus();
   }
 
   bool BatchAscends() const {

@@ -1,13 +1,14 @@
 #include "engine/calibration.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <new>
 #include <utility>
 
+#include "engine/curve_fit.h"
 #include "engine/query_sample.h"
 
 namespace cairn {
@@ -15,14 +16,16 @@ namespace {
 
 using Curve = CostCurves::Curve;
 
-// A trial has so many times the queries of the one before.
+// A trial has so many times the queries of the one before, or fewer, if those fit into the budget.
 constexpr size_t kGrowth = 8;
 // The largest trials: beyond these, keys to ask for would cost more than the trials.
 constexpr size_t kMostOnCpu = size_t{1} << 18;
-constexpr size_t kMostOnGpu = size_t{1} << 21;
-// The largest sorted batches, and the part of a larger one that is tried in its place.
-constexpr size_t kMostAscending = 4096;
-constexpr size_t kLeastSlice = 512;
+constexpr size_t kMostOnGpu = size_t{1} << 20;
+// The largest sorted batches, the part of a larger one that is tried in its place, and the batches
+// for which that is done.
+constexpr size_t kMostAscending = 512;
+constexpr size_t kSlice = 512;
+constexpr size_t kSlicedGrowth = 4;
 constexpr size_t kMostSliced = size_t{1} << 24;
 // Sorted queries that are closer than this many to an entry share all that they can.
 constexpr size_t kDensest = 16;
@@ -30,10 +33,15 @@ constexpr size_t kDensest = 16;
 constexpr size_t kLeastRanges = 64;
 constexpr size_t kMostRanges = 512;
 
-// A trial is repeated until its times add up to this, within bounds.
-constexpr double kTrialNanoseconds = 60e3;
-constexpr size_t kLeastRepeats = 2;
-constexpr size_t kMostRepeats = 31;
+// Trials are made twice, at different times, of which the shorter counts: most of what disturbs
+// them lasts for some milliseconds. Each time a batch is repeated until it has taken this long, at
+// most so often.
+constexpr int kPasses = 2;
+constexpr double kTrialNanoseconds = 30e3;
+constexpr size_t kMostRepeats = 15;
+// A batch that takes so many times what it was expected to is asked again, so often at most.
+constexpr double kDoubtful = 2;
+constexpr size_t kMostDoubts = 3;
 // Trials end when disturbances have stretched them beyond so many budgets.
 constexpr double kMostBudgets = 8;
 
@@ -59,24 +67,21 @@ struct Ladder {
   size_t queries = 0;  // of all trials and repeats, and rows that they found
   size_t rows = 0;
 
-  size_t NextSize() const { return trials.empty() ? first : trials.back().queries * kGrowth; }
+  size_t NextSize(size_t growth) const {
+    if (kind == Kind::kSlices) growth = std::min(growth, kSlicedGrowth);
+    return trials.empty() ? first : std::min(trials.back().queries * growth, most);
+  }
+  bool done() const { return !trials.empty() && trials.back().queries >= most; }
   // Of that size, the queries that are asked.
-  size_t Asked(size_t size) const {
-    return kind == Kind::kSlices ? std::min(size, kMostAscending) : size;
-  }
+  size_t Asked(size_t size) const { return kind == Kind::kSlices ? std::min(size, kSlice) : size; }
   // What the next trial will take; 0 where nothing is known.
-  double NextCost() const {
+  double NextCost(size_t growth) const {
     if (trials.empty()) return 0;
-    const double growth = QueriesOfOneThread(Asked(NextSize()), parallelism) /
-                          QueriesOfOneThread(Asked(trials.back().queries), parallelism);
-    return std::max(last_ns * growth * kLeastRepeats, kTrialNanoseconds);
+    const double more = QueriesOfOneThread(Asked(NextSize(growth)), parallelism) /
+                        QueriesOfOneThread(Asked(trials.back().queries), parallelism);
+    return std::max(last_ns * more, kTrialNanoseconds);
   }
-  const CostTrial* Find(size_t size) const {
-    for (const CostTrial& trial : trials) {
-      if (trial.queries == size) return &trial;
-    }
-    return nullptr;
-  }
+  double RowsPerQuery() const { return static_cast<double>(rows) / static_cast<double>(queries); }
 };
 
 using Kind = Ladder::Kind;
@@ -88,10 +93,6 @@ ResultOrder OrderOf(const Route& route) {
 }
 bool Takes(const Route& route, Operation operation) {
   return route.Takes(operation, OrderOf(route));
-}
-
-bool IsSliced(const Route& route) {
-  return !route.on_gpu() && route.strategy() != Strategy::kBuffered;
 }
 
 class Calibrator {
@@ -112,8 +113,11 @@ class Calibrator {
 
   std::vector<absl::StatusOr<CostCurves>> Run() {
     for (size_t i = 0; i < routes_.size(); ++i) AddLadders(i);
-    Climb(/*on_gpu=*/false, options_.cpu_budget);
-    Climb(/*on_gpu=*/true, options_.gpu_budget);
+    for (const bool on_gpu : {false, true}) {
+      const absl::Duration budget = on_gpu ? options_.gpu_budget : options_.cpu_budget;
+      Climb(on_gpu, budget);
+      Repeat(on_gpu, budget);
+    }
     std::vector<absl::StatusOr<CostCurves>> results;
     for (size_t i = 0; i < routes_.size(); ++i) {
       if (statuses_[i].ok()) {
@@ -128,16 +132,23 @@ class Calibrator {
  private:
   void AddLadders(size_t i);
   void Climb(bool on_gpu, absl::Duration budget);
-  // Makes the ladder's next trial; returns what it typically takes with its repeats.
-  absl::StatusOr<double> Step(Ladder* ladder);
+  // Makes all trials again. Stops early where that takes very long.
+  void Repeat(bool on_gpu, absl::Duration budget);
+  // Makes a trial, of batches of that size; one is expected to take so many nanoseconds at most.
+  // To *spent is added what the repeats typically take.
+  absl::StatusOr<CostTrial> Try(Ladder* ladder, size_t size, double expected, double* spent);
+  // The nanoseconds that one batch takes.
   absl::StatusOr<double> Time(Ladder* ladder, size_t size);
   absl::Status Ask(const Route& route, Kind kind, KeyBatch keys, const RangeBatch& ranges);
 
+  // Whether the ladder is of a route of that device which has not failed.
+  bool IsUsed(const Ladder& ladder, bool on_gpu) const {
+    return routes_[ladder.route]->on_gpu() == on_gpu && statuses_[ladder.route].ok();
+  }
   const Ladder* Find(size_t route, Kind kind) const;
   const Ladder* SlicesOf(size_t route) const;
   CostCurves Fit(size_t route) const;
-  std::vector<CostTrial> Extended(size_t route, const Ladder& ladder) const;
-
+  CostCurves::Knots Fitted(const Ladder& ladder) const;
   const absl::Span<const Route* const> routes_;
   const SortedRun& run_;
   const CalibrationOptions& options_;
@@ -155,27 +166,23 @@ class Calibrator {
 
 void Calibrator::AddLadders(size_t i) {
   const Route& route = *routes_[i];
-  const size_t most = route.on_gpu() ? kMostOnGpu : kMostOnCpu;
-  const bool parallel = !route.on_gpu() && route.strategy() == Strategy::kUnbuffered;
-  const Parallelism parallelism{parallel ? options_.threads : 1};
-  const auto add = [&](Kind kind, size_t first, size_t largest) {
-    ladders_.push_back({kind, i, first, largest, parallelism});
+  const bool on_cpu = !route.on_gpu();
+  const Parallelism parallelism{on_cpu ? options_.threads : 1};
+  const size_t largest = on_cpu ? kMostOnCpu : kMostOnGpu;
+  const auto add = [&](Kind kind, size_t first, size_t most) {
+    ladders_.push_back({kind, i, first, most, parallelism});
   };
-  if (Takes(route, Operation::kFindFirst)) {
-    add(Kind::kPoint, 1, most);
-    if (IsSliced(route)) {
-      add(Kind::kSortedPoint, 1, kMostAscending);
-      if (SlicesOf(i) == nullptr) {
-        add(Kind::kSlices, kLeastSlice,
-            std::clamp(kDensest * run_.size(), kMostAscending, kMostSliced));
-      }
+  if (Takes(route, Operation::kFindFirst)) add(Kind::kPoint, 1, largest);
+  if (Takes(route, Operation::kFindFirst) && on_cpu) {
+    add(Kind::kSortedPoint, 1, kMostAscending);
+    if (SlicesOf(i) == nullptr) {
+      const size_t densest = std::bit_ceil(kDensest * run_.size());
+      add(Kind::kSlices, kMostAscending, std::clamp(densest, kMostAscending, kMostSliced));
     }
   }
-  if (Takes(route, Operation::kFind)) {
-    add(Kind::kFind, 1, kMostOnCpu);
-    add(Kind::kRows, kLeastRanges, kMostRanges);
-  }
-  if (Takes(route, Operation::kCount)) add(Kind::kCount, 1, kMostOnCpu);
+  if (Takes(route, Operation::kFind)) add(Kind::kFind, 1, largest);
+  if (Takes(route, Operation::kCount)) add(Kind::kCount, 1, largest);
+  if (Takes(route, Operation::kScan)) add(Kind::kRows, kLeastRanges, kMostRanges);
 }
 
 const Ladder* Calibrator::Find(size_t route, Kind kind) const {
@@ -197,52 +204,76 @@ const Ladder* Calibrator::SlicesOf(size_t route) const {
 // Always makes the trial that takes the least, so that all kinds of trials come as far as there is
 // time for all, and the cheap ones further.
 void Calibrator::Climb(bool on_gpu, absl::Duration budget) {
-  const double budget_ns = absl::ToDoubleNanoseconds(budget);
+  const double budget_ns = absl::ToDoubleNanoseconds(budget) / kPasses;
   const int64_t start = options_.now_ns();
   double spent = 0;
-  for (;;) {
+  for (size_t growth = kGrowth; growth > 1;) {
     Ladder* cheapest = nullptr;
     for (Ladder& ladder : ladders_) {
-      if (routes_[ladder.route]->on_gpu() != on_gpu || !statuses_[ladder.route].ok()) continue;
-      if (ladder.NextSize() > ladder.most) continue;
-      if (cheapest == nullptr || ladder.NextCost() < cheapest->NextCost()) cheapest = &ladder;
+      if (!IsUsed(ladder, on_gpu) || ladder.done()) continue;
+      if (cheapest == nullptr || ladder.NextCost(growth) < cheapest->NextCost(growth)) {
+        cheapest = &ladder;
+      }
     }
     if (cheapest == nullptr) return;
-    const double cost = cheapest->NextCost();
+    const double cost = cheapest->NextCost(growth);
     const auto elapsed = static_cast<double>(options_.now_ns() - start);
-    if (cost > 0 && (spent + cost > budget_ns || elapsed > kMostBudgets * budget_ns)) return;
-    const absl::StatusOr<double> took = Step(cheapest);
-    if (took.ok()) {
-      spent += *took;
+    if (cost > 0 && elapsed > kMostBudgets * budget_ns) return;
+    if (cost > 0 && spent + cost > budget_ns) {
+      growth /= 2;
+      continue;
+    }
+    const auto trial = Try(cheapest, cheapest->NextSize(growth), cost, &spent);
+    if (trial.ok()) {
+      cheapest->trials.push_back(*trial);
     } else {
-      statuses_[cheapest->route] = took.status();
+      statuses_[cheapest->route] = trial.status();
     }
   }
 }
 
-absl::StatusOr<double> Calibrator::Step(Ladder* ladder) {
-  const size_t size = ladder->NextSize();
+void Calibrator::Repeat(bool on_gpu, absl::Duration budget) {
+  const double most_ns = kMostBudgets * absl::ToDoubleNanoseconds(budget) / kPasses;
+  const int64_t start = options_.now_ns();
+  double spent = 0;
+  for (Ladder& ladder : ladders_) {
+    for (CostTrial& trial : ladder.trials) {
+      if (static_cast<double>(options_.now_ns() - start) > most_ns) return;
+      if (!IsUsed(ladder, on_gpu)) break;
+      const auto again = Try(&ladder, trial.queries, trial.ns, &spent);
+      if (again.ok()) {
+        trial.ns = std::min(trial.ns, again->ns);
+      } else {
+        statuses_[ladder.route] = again.status();
+      }
+    }
+  }
+}
+
+absl::StatusOr<CostTrial> Calibrator::Try(Ladder* ladder, size_t size, double expected,
+                                          double* spent) {
   if (ladder->trials.empty()) {  // what is called for the first time allocates
     if (absl::Status s = Time(ladder, size).status(); !s.ok()) return s;
   }
+  const double most = kDoubtful * std::max(expected, kTrialNanoseconds);
   std::vector<double> times;
-  for (double sum = 0;
-       times.size() < kLeastRepeats || (sum < kTrialNanoseconds && times.size() < kMostRepeats);) {
+  double sum = 0, least = std::numeric_limits<double>::max();
+  do {
     const absl::StatusOr<double> time = Time(ladder, size);
-    if (!time.ok()) return time;
+    if (!time.ok()) return time.status();
     times.push_back(*time);
     sum += *time;
-  }
-  // The lower of two medians: what disturbs a trial makes it longer.
+    least = std::min(least, *time);
+  } while ((sum < kTrialNanoseconds && times.size() < kMostRepeats) ||
+           (least > most && times.size() < kMostDoubts));
   const auto median = times.begin() + static_cast<ptrdiff_t>((times.size() - 1) / 2);
   std::nth_element(times.begin(), median, times.end());
+  *spent += *median * static_cast<double>(times.size());
   ladder->last_ns = *median;
   const double whole = static_cast<double>(size) / static_cast<double>(ladder->Asked(size));
-  ladder->trials.push_back({size, *median * whole});
-  return *median * static_cast<double>(times.size());
+  return CostTrial{size, *median * whole};
 }
 
-// The nanoseconds that a batch of the ladder's kind takes.
 absl::StatusOr<double> Calibrator::Time(Ladder* ladder, size_t size) {
   const size_t count = ladder->Asked(size);
   KeyBatch keys;
@@ -294,61 +325,49 @@ absl::Status Calibrator::Ask(const Route& route, Kind kind, KeyBatch keys,
   return route.Scan(ranges, options, &matches_);
 }
 
-// A ladder's trials, and behind them those of larger batches whose queries are searched for in key
-// order. What a query costs there falls as the batch grows, since neighbours share what they read;
-// slices tell it. What a query of the last trial took beyond one of its slice is the rest of the
-// strategy: sorting, which grows with the batch's logarithm.
-std::vector<CostTrial> Calibrator::Extended(size_t route, const Ladder& ladder) const {
-  std::vector<CostTrial> trials = ladder.trials;
-  const CostTrial last = trials.back();
-  const Ladder* const slices = SlicesOf(route);
-  const CostTrial* const same = slices != nullptr ? slices->Find(last.queries) : nullptr;
-  if (same == nullptr) return trials;
-  const auto last_size = static_cast<double>(last.queries);
-  const double rest = (last.ns - same->ns) / last_size;
-  for (const CostTrial& slice : slices->trials) {
-    if (slice.queries <= last.queries) continue;
-    const auto size = static_cast<double>(slice.queries);
-    const double growth = routes_[route]->strategy() == Strategy::kSortBased
-                              ? std::log2(size) / std::log2(last_size)
-                              : 1;
-    const double query = std::max(slice.ns / size + rest * growth, slice.ns / size / 2);
-    trials.push_back(
-        {slice.queries, QueriesOfOneThread(slice.queries, ladder.parallelism) * query});
+CostCurves::Knots Calibrator::Fitted(const Ladder& ladder) const {
+  const bool sorts = routes_[ladder.route]->strategy() == Strategy::kSortBased;
+  const bool sorted = ladder.kind == Kind::kSortedPoint;
+  const Ladder* const slices = SlicesOf(ladder.route);
+  if (slices == nullptr || !(sorts || sorted)) return FitCurve(ladder.trials, ladder.parallelism);
+  double sort_cost = 0;
+  if (!sorted) {
+    const Ladder& points = *Find(ladder.route, Kind::kPoint);
+    sort_cost = std::max(SortCost({points.trials, slices->trials, true}, points.parallelism), 0.0);
   }
-  return trials;
+  return FitCurve(Extend({ladder.trials, slices->trials, !sorted}, sort_cost, ladder.parallelism),
+                  ladder.parallelism);
+}
+
+// What a scan's trial took beyond Find's, by the rows that it found beyond. Where that is no more,
+// so many entries have one key that Find's time is that of its rows.
+double RowCost(const CostCurves& curves, const Ladder& rows) {
+  const CostTrial& scan = rows.trials.back();
+  const auto ranges = static_cast<double>(scan.queries);
+  const double find_ns = curves.Time({Operation::kFind, scan.queries});
+  const double more = (rows.RowsPerQuery() - curves.rows_per_query) * ranges;
+  return more >= 1 ? std::max(scan.ns - find_ns, 0.0) / more
+                   : find_ns / ranges / std::max(curves.rows_per_query, 1.0);
 }
 
 CostCurves Calibrator::Fit(size_t route) const {
   CostCurves curves;
-  const bool sort_based = routes_[route]->strategy() == Strategy::kSortBased;
   if (const Ladder* points = Find(route, Kind::kPoint)) {
-    curves.ns[Curve::kPoint] = FitCurve(
-        sort_based && IsSliced(*routes_[route]) ? Extended(route, *points) : points->trials,
-        points->parallelism);
+    curves.ns[Curve::kPoint] = Fitted(*points);
     curves.ns[Curve::kSortedPoint] = curves.ns[Curve::kPoint];
   }
   if (const Ladder* sorted = Find(route, Kind::kSortedPoint)) {
-    curves.ns[Curve::kSortedPoint] = FitCurve(Extended(route, *sorted), sorted->parallelism);
+    curves.ns[Curve::kSortedPoint] = Fitted(*sorted);
   }
   if (const Ladder* counts = Find(route, Kind::kCount)) {
-    curves.ns[Curve::kCount] = FitCurve(counts->trials, counts->parallelism);
+    curves.ns[Curve::kCount] = Fitted(*counts);
   }
-  const Ladder* const find = Find(route, Kind::kFind);
-  if (find == nullptr) return curves;
-  curves.ns[Curve::kFind] = FitCurve(find->trials, find->parallelism);
-  curves.rows_per_query = static_cast<double>(find->rows) / static_cast<double>(find->queries);
-  const Ladder& rows = *Find(route, Kind::kRows);
-  const CostTrial& scan = rows.trials.back();
-  const double scanned = static_cast<double>(rows.rows) / static_cast<double>(rows.queries);
-  // More than Find finds.
-  const double more = (scanned - curves.rows_per_query) * static_cast<double>(scan.queries);
-  const double find_ns = curves.Time({Operation::kFind, scan.queries});
-  if (more >= 1) {
-    curves.ns_per_row = std::max(scan.ns - find_ns, 0.0) / more;
-  } else {  // so many entries have one key that Find's time is that of its rows
-    curves.ns_per_row =
-        find_ns / static_cast<double>(scan.queries) / std::max(curves.rows_per_query, 1.0);
+  if (const Ladder* find = Find(route, Kind::kFind)) {
+    curves.ns[Curve::kFind] = Fitted(*find);
+    curves.rows_per_query = find->RowsPerQuery();
+  }
+  if (const Ladder* rows = Find(route, Kind::kRows)) {
+    curves.ns_per_row = RowCost(curves, *rows);
   }
   return curves;
 }

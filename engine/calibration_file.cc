@@ -57,9 +57,8 @@ bool IsAmount(double value) {
 }
 
 bool IsCurve(const CostCurves::Knots& knots) {
-  const bool none = std::all_of(knots.begin(), knots.end(), [](double ns) { return ns == 0; });
-  return none || (knots.front() > 0 && std::isfinite(knots.back()) &&
-                  std::is_sorted(knots.begin(), knots.end()));
+  if (!std::all_of(knots.begin(), knots.end(), IsAmount)) return false;
+  return std::is_sorted(knots.begin(), knots.end()) && (knots.front() > 0 || knots.back() == 0);
 }
 
 bool AreCurves(const CostCurves& curves) {

@@ -5,14 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <utility>
-#include <vector>
 
 namespace cairn {
 namespace {
-
-// A query costs this share of the mean behind the last trial, if not more: disturbed trials may
-// find no growth at all, but there is no work without a cost.
-constexpr double kLeastMarginal = 1.0 / 16;
 
 // Batches of fewer queries do not fill the searches' pipelines: 64 is where FAST (section 7) finds
 // full throughput, and where PointLookup does.
@@ -58,16 +53,6 @@ void Multiply(std::atomic<double>* factor, double by) {
   Set(factor, std::clamp(Get(*factor) * by, 1 / kMostFactor, kMostFactor));
 }
 
-// A trial where its curve's time is linear.
-struct Point {
-  double queries;  // of the busiest thread
-  double ns;
-};
-
-double OnLine(const Point& a, const Point& b, double queries) {
-  return a.ns + (b.ns - a.ns) * (queries - a.queries) / (b.queries - a.queries);
-}
-
 }  // namespace
 
 CostCurves::Curve CostCurves::Of(Operation operation, bool sorted) {
@@ -84,63 +69,23 @@ CostCurves::Curve CostCurves::Of(Operation operation, bool sorted) {
   return sorted ? kSortedPoint : kPoint;
 }
 
+double CostCurves::At(const Knots& knots, double queries) {
+  queries = std::max(queries, 1.0);
+  const auto whole = static_cast<uint64_t>(queries);
+  const size_t k = std::min<size_t>(std::bit_width(whole) - 1, kKnots - 2);
+  const auto at_knot = static_cast<double>(uint64_t{1} << k);
+  return knots[k] + (knots[k + 1] - knots[k]) * (queries - at_knot) / at_knot;
+}
+
 double CostCurves::Time(const BatchShape& shape) const {
   const Curve curve = Of(shape.operation, shape.sorted);
   if (!has(curve)) return std::numeric_limits<double>::infinity();
-  const Knots& knots = ns[curve];
-  const size_t queries = std::max<size_t>(shape.queries, 1);
-  const size_t k = std::min<size_t>(std::bit_width(queries) - 1, kKnots - 2);
-  const auto at_knot = static_cast<double>(size_t{1} << k);
-  const double beyond = (static_cast<double>(queries) - at_knot) / at_knot;
-  double time = knots[k] + (knots[k + 1] - knots[k]) * beyond;
+  const auto queries = static_cast<double>(shape.queries);
+  double time = At(ns[curve], queries);
   if (curve == kFind) {
-    const double rows = shape.rows - rows_per_query * static_cast<double>(queries);
-    time += std::max(rows, 0.0) * ns_per_row;
+    time += std::max(shape.rows - rows_per_query * queries, 0.0) * ns_per_row;
   }
   return time;
-}
-
-double QueriesOfOneThread(size_t queries, const Parallelism& parallelism) {
-  const size_t slices = queries / std::max<size_t>(parallelism.min_slice, 1);
-  const size_t parts = std::clamp<size_t>(slices, 1, std::max(parallelism.threads, 1));
-  return static_cast<double>(queries) / static_cast<double>(parts);
-}
-
-CostCurves::Knots FitCurve(absl::Span<const CostTrial> trials, const Parallelism& parallelism) {
-  std::vector<std::pair<size_t, Point>> points;  // by the logarithm of their sizes
-  for (const CostTrial& trial : trials) {
-    const size_t k = std::bit_width(trial.queries) - 1;
-    points.push_back({k, {QueriesOfOneThread(trial.queries, parallelism), trial.ns}});
-  }
-  for (size_t i = points.size(); i-- > 1;) {
-    points[i - 1].second.ns = std::min(points[i - 1].second.ns, points[i].second.ns);
-  }
-  const Point last = points.back().second;
-  double marginal = last.ns / last.queries * (points.size() == 1 ? 1 : kLeastMarginal);
-  for (size_t i = points.size(); i-- > 0;) {
-    const Point& before = points[i].second;
-    if (before.queries == last.queries) continue;
-    marginal = std::max(marginal, (last.ns - before.ns) / (last.queries - before.queries));
-    break;
-  }
-
-  CostCurves::Knots knots;
-  for (size_t k = 0, next = 0; k < knots.size(); ++k) {
-    while (next < points.size() && points[next].first < k) ++next;
-    const double queries = QueriesOfOneThread(size_t{1} << k, parallelism);
-    if (next == points.size()) {
-      knots[k] = last.ns + marginal * (queries - last.queries);
-    } else if (points[next].first == k) {
-      knots[k] = points[next].second.ns;
-    } else if (next == 0) {
-      knots[k] = points[0].second.ns * queries / points[0].second.queries;
-    } else {
-      const Point& a = points[next - 1].second;
-      const Point& b = points[next].second;
-      knots[k] = queries >= b.queries ? b.ns : OnLine(a, b, queries);
-    }
-  }
-  return knots;
 }
 
 CostModel::CostModel(const CostCurves& curves, std::shared_ptr<DeviceDrift> device)

@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/types/span.h"
 #include "cairn/route.h"
-#include "cpu_fast/parallel_batch.h"
 
 namespace cairn {
 
@@ -46,29 +44,13 @@ struct CostCurves {
   double ns_per_row = 0;      // of each row that a batch finds beyond these
 
   bool has(Curve curve) const { return ns[curve][0] > 0; }
+  // The time on a curve, one query at least.
+  static double At(const Knots& knots, double queries);
   // The time of a batch of this shape, without drift; infinite where there is no curve for it.
   double Time(const BatchShape& shape) const;
 
   bool operator==(const CostCurves&) const = default;
 };
-
-// What a trial found: the time of a batch of so many queries.
-struct CostTrial {
-  size_t queries = 0;
-  double ns = 0;
-};
-
-// The queries that the busiest thread answers of a batch.
-double QueriesOfOneThread(size_t queries, const Parallelism& parallelism);
-
-// The curve through trials of ascending sizes, all powers of two, of a route that spreads a batch
-// over threads as `parallelism` says. Requires one trial at least, and positive times.
-//
-// Time is taken to be linear in the queries that the busiest thread answers: between two trials,
-// and behind the last with the marginal cost that the last two found, or a sixteenth of a query's
-// mean cost where that is more. A single trial is taken to be all cost of queries. A trial that
-// took longer than one of a larger batch was disturbed, and counts as that one's time.
-CostCurves::Knots FitCurve(absl::Span<const CostTrial> trials, const Parallelism& parallelism);
 
 // How much slower than its trials a device is at the moment, as the batches on all of its routes
 // tell: other work on the machine, or another clock frequency. Shared by the cost models of one

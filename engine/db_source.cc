@@ -99,6 +99,12 @@ absl::Status CheckComparator(const rocksdb::Comparator* comparator, std::string_
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDb(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
   if (db == nullptr) return absl::InvalidArgumentError("FromDb needs a database, not null");
+  return SourceAt(db, column_family, std::make_shared<rocksdb::ManagedSnapshot>(db));
+}
+
+absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
+    rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+    const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot) {
   DbView view;
   view.db = db;
   view.column_family = column_family != nullptr ? column_family : db->DefaultColumnFamily();
@@ -116,7 +122,7 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDb(
       !s.ok()) {
     return s;
   }
-  view.snapshot = db->GetSnapshot();
+  view.snapshot = snapshot->snapshot();
   if (view.snapshot == nullptr) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "%s does not support snapshots (inplace_update_support), so that no frozen state of it can "
@@ -124,7 +130,7 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDb(
         view.description));
   }
   view.sequence = view.snapshot->GetSequenceNumber();
-  auto source = std::make_unique<DbSource>(std::move(view), nullptr);
+  auto source = std::make_unique<DbSource>(std::move(view), snapshot);
   // Some databases, such as secondary instances, give snapshots that they cannot read under.
   absl::StatusOr<std::unique_ptr<RowCursor>> trial = source->Scan(PrimaryKeyRange());
   if (!trial.ok()) return trial.status();
@@ -132,7 +138,7 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDb(
   return source;
 }
 
-DbSource::DbSource(DbView view, std::shared_ptr<void> owned)
+DbSource::DbSource(DbView view, std::shared_ptr<const void> owned)
     : owned_(std::move(owned)),
       view_(std::move(view)),
       column_family_(view_.column_family->GetName()) {
@@ -141,10 +147,6 @@ DbSource::DbSource(DbView view, std::shared_ptr<void> owned)
   } else if (view_.levels_are_ordered) {
     lookup_ = EntityLookup(view_.db, view_.column_family);
   }
-}
-
-DbSource::~DbSource() {
-  if (view_.snapshot != nullptr) view_.db->ReleaseSnapshot(view_.snapshot);
 }
 
 rocksdb::ReadOptions DbSource::ScanOptions() const {

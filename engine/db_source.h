@@ -9,6 +9,7 @@
 #include "engine/row_cursor.h"
 #include "engine/row_lookup.h"
 #include "rocksdb/db.h"
+#include "rocksdb/snapshot.h"
 
 namespace cairn {
 
@@ -17,7 +18,7 @@ namespace cairn {
 struct DbView {
   rocksdb::DB* db = nullptr;
   rocksdb::ColumnFamilyHandle* column_family = nullptr;
-  // Released by the source; null where the database cannot change.
+  // Null where the database cannot change.
   const rocksdb::Snapshot* snapshot = nullptr;
   RowForm form = RowForm::kStored;
   // Whether a read of one key may stop at the first level of the tree that holds it. Not where
@@ -34,13 +35,18 @@ struct DbView {
 absl::Status CheckComparator(const rocksdb::Comparator* comparator, std::string_view column_family,
                              std::string_view where);
 
+// As SnapshotSource::FromDb, but of the state that `snapshot` holds, so that sources of several
+// column families can be of one state.
+absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
+    rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+    const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot);
+
 // The snapshot source over an open database.
 class DbSource final : public SnapshotSource {
  public:
-  // `owned` is what must live as long as the source and is released after its snapshot: the
-  // database itself, where the source opened it.
-  DbSource(DbView view, std::shared_ptr<void> owned);
-  ~DbSource() override;
+  // `owned` is what must live as long as the source: the snapshot, or the database itself where the
+  // source opened it.
+  DbSource(DbView view, std::shared_ptr<const void> owned);
   DbSource(const DbSource&) = delete;
   DbSource& operator=(const DbSource&) = delete;
 
@@ -57,10 +63,15 @@ class DbSource final : public SnapshotSource {
   uint64_t approximate_rows() const override;
   uint64_t approximate_bytes() const override;
 
+  rocksdb::DB* db() const { return view_.db; }
+  rocksdb::ColumnFamilyHandle* column_family_handle() const { return view_.column_family; }
+  // Null where the database cannot change.
+  const rocksdb::Snapshot* snapshot() const { return view_.snapshot; }
+
  private:
   rocksdb::ReadOptions ScanOptions() const;
 
-  const std::shared_ptr<void> owned_;
+  const std::shared_ptr<const void> owned_;
   const DbView view_;
   const std::string column_family_;
   LookupWay lookup_ = LookupWay::kSeeks;

@@ -11,9 +11,9 @@
 namespace cairn {
 namespace {
 
-// Rows as they are in the database now, in the order of their row ids.
+// Rows as they are in the database now, in the order of their primary keys.
 struct CurrentRows {
-  std::vector<RowId> row_ids;       // ascending, distinct
+  std::vector<RowId> row_ids;       // distinct
   PrimaryKeyColumn primary_keys;    // one a row
   std::vector<std::string> values;  // likewise; empty where the row is gone
   KeyColumn keys;                   // of all rows, one after the other
@@ -23,17 +23,24 @@ struct CurrentRows {
   size_t key_begin(size_t row) const { return row == 0 ? 0 : key_ends[row - 1]; }
 };
 
-absl::StatusOr<CurrentRows> ReadRows(const Base& base, const SnapshotSource& source,
+// Compares row ids as their primary keys compare.
+auto InOrderOf(const IndexVersion& version) {
+  return [&rows = *version.delta->rows](RowId a, RowId b) { return rows.Less(a, b); };
+}
+
+absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const SnapshotSource& source,
                                      const std::vector<RowId>& wanted) {
-  absl::StatusOr<RowExtractor> extractor = RowExtractor::Create(base.spec);
+  absl::StatusOr<RowExtractor> extractor = RowExtractor::Create(version.spec());
   if (!extractor.ok()) return extractor.status();
   CurrentRows rows;
-  rows.keys.Clear(base.run().kind());
+  rows.keys.Clear(extractor->codec().kind());
   rows.row_ids = wanted;
-  std::sort(rows.row_ids.begin(), rows.row_ids.end());
+  std::sort(rows.row_ids.begin(), rows.row_ids.end(), InOrderOf(version));
   rows.row_ids.erase(std::unique(rows.row_ids.begin(), rows.row_ids.end()), rows.row_ids.end());
-  if (absl::Status s = base.rows().PrimaryKeys(rows.row_ids, &rows.primary_keys); !s.ok()) return s;
-  std::vector<std::string_view> primary_keys;  // ascending, since row ids do
+  if (absl::Status s = version.delta->PrimaryKeys(rows.row_ids, &rows.primary_keys); !s.ok()) {
+    return s;
+  }
+  std::vector<std::string_view> primary_keys;  // ascending
   for (size_t i = 0; i < rows.row_ids.size(); ++i) primary_keys.push_back(rows.primary_keys[i]);
   rows.values.resize(primary_keys.size());
   rows.found.resize(primary_keys.size());
@@ -101,14 +108,14 @@ bool KeyWithin(const KeyColumn& keys, size_t k, const RangeBatch& ranges, size_t
 
 }  // namespace
 
-absl::Status FetchRows(const Base& base, const SnapshotSource& source, const RangeBatch& ranges,
-                       const Matches& matches, FetchedRows* rows) {
+absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source,
+                       const RangeBatch& ranges, const Matches& matches, FetchedRows* rows) {
   rows->offsets.assign(1, 0);
   rows->row_ids.clear();
   rows->primary_keys.Clear();
   rows->values.clear();
   rows->stale = 0;
-  absl::StatusOr<CurrentRows> current = ReadRows(base, source, matches.row_ids);
+  absl::StatusOr<CurrentRows> current = ReadRows(version, source, matches.row_ids);
   if (!current.ok()) return current.status();
 
   std::unordered_set<RowId> returned;  // for the range at hand
@@ -116,7 +123,8 @@ absl::Status FetchRows(const Base& base, const SnapshotSource& source, const Ran
     returned.clear();
     for (const RowId row_id : matches[i]) {
       if (!returned.insert(row_id).second) continue;
-      const auto at = std::lower_bound(current->row_ids.begin(), current->row_ids.end(), row_id);
+      const auto at = std::lower_bound(current->row_ids.begin(), current->row_ids.end(), row_id,
+                                       InOrderOf(version));
       const size_t row = static_cast<size_t>(at - current->row_ids.begin());
       bool matches_now = false;
       for (size_t k = current->key_begin(row); k < current->key_ends[row] && !matches_now; ++k) {

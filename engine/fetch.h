@@ -4,14 +4,14 @@
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
-#include "engine/base.h"
+#include "engine/index_version.h"
 
 namespace cairn {
 
-// Reads the rows of `matches`, which answer `ranges` over the base, from `source`:
+// Reads the rows of `matches`, which answer `ranges` at that version, from `source`:
 // SecondaryIndex::Fetch. A row that matches one range under several keys is returned once for it,
 // where it came first.
-absl::Status FetchRows(const Base& base, const SnapshotSource& source, const RangeBatch& ranges,
-                       const Matches& matches, FetchedRows* rows);
+absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source,
+                       const RangeBatch& ranges, const Matches& matches, FetchedRows* rows);
 
 }  // namespace cairn

@@ -46,12 +46,12 @@ std::vector<Route> MakeRoutes(const ResidentIndexes& resident, int threads) {
 }
 
 CostCalibration::CostCalibration(std::vector<const Route*> routes, SortedRun run, int threads,
-                                 std::string directory, uint64_t version)
+                                 std::string directory, uint64_t number)
     : routes_(std::move(routes)),
       run_(std::move(run)),
       threads_(threads),
       directory_(std::move(directory)),
-      version_(version) {}
+      number_(number) {}
 
 std::vector<std::unique_ptr<CostModel>> CostCalibration::Get(Calibration calibration) const {
   std::vector<std::unique_ptr<CostModel>> costs(routes_.size());
@@ -59,7 +59,7 @@ std::vector<std::unique_ptr<CostModel>> CostCalibration::Get(Calibration calibra
   const bool gpus = std::any_of(routes_.begin(), routes_.end(),
                                 [](const Route* route) { return route->on_gpu(); });
   CalibrationRecord record;
-  record.key = {MachineDescription(gpus), version_,
+  record.key = {MachineDescription(gpus), number_,
                 StructureDescription(routes_, run_.size(), threads_)};
   absl::StatusOr<Curves> stored = absl::NotFoundError("not looked for");
   if (calibration == Calibration::kStored && !directory_.empty()) {

@@ -22,10 +22,10 @@ std::vector<Route> MakeRoutes(const ResidentIndexes& resident, int threads);
 // Makes cost models for routes over one run. Thread-safe.
 class CostCalibration {
  public:
-  // For an index in `directory`, of this version; nothing is stored or read where the directory is
-  // empty. The routes answer large batches with `threads` threads.
+  // For the `number`th base of the index in `directory`; nothing is stored or read where the
+  // directory is empty. The routes answer large batches with `threads` threads.
   CostCalibration(std::vector<const Route*> routes, SortedRun run, int threads,
-                  std::string directory, uint64_t version);
+                  std::string directory, uint64_t number);
 
   // One model a route, in their order, from what is stored or from trials, which are then stored
   // (calibration_file.h). Null where there is nothing to choose, and for Calibration::kNone; a
@@ -37,7 +37,7 @@ class CostCalibration {
   const SortedRun run_;
   const int threads_;
   const std::string directory_;
-  const uint64_t version_;
+  const uint64_t number_;
 };
 
 }  // namespace cairn

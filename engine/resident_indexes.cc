@@ -8,6 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "cairn/device.h"
+#include "gpu/gpu_factory.h"
+#include "index/factory_string.h"
 #include "index/topology.h"
 
 namespace cairn {
@@ -29,8 +31,7 @@ constexpr Choice kOnCpu[] = {
     {"cpu:strings", -1, -1, 1},
     {"cpu:sorted_array", 0, 0, 0},
 };
-// What a build takes at its peak, too.
-constexpr Choice kOnGpu = {"gpu:auto", 18, 30, -1};
+constexpr char kOnGpu[] = "gpu:auto";
 
 // Bytes, or a negative number where the structure does not take the run's kind of keys.
 double MostBytes(const Choice& choice, const SortedRun& run) {
@@ -113,7 +114,7 @@ class ResidentIndexMaker {
   }
 
   absl::Status MakeNamed(const std::string& factory) {
-    if (factory == kOnGpu.factory) {
+    if (factory == kOnGpu) {
       if (absl::Status s = CheckDeviceBudget(); !s.ok()) return s;
     }
     absl::StatusOr<std::unique_ptr<OrderedIndex>> index = MakeOrderedIndex(factory, run_);
@@ -137,13 +138,17 @@ class ResidentIndexMaker {
   absl::Status CheckDeviceBudget() const {
     const absl::StatusOr<std::vector<Device>> devices = Devices();
     if (!devices.ok()) return devices.status();
+    const absl::StatusOr<FactoryString> factory = FactoryString::Parse(kOnGpu);
+    if (!factory.ok()) return factory.status();
+    const absl::StatusOr<gpu::DeviceBytes> bytes =
+        gpu::PredictDeviceBytes(*factory, run_, options_.threads);
+    if (!bytes.ok()) return bytes.status();
     const uint64_t budget = options_.device_memory_budget != 0 ? options_.device_memory_budget
                                                                : devices->front().memory_bytes / 2;
-    const double bytes = MostBytes(kOnGpu, run_);
-    if (bytes <= static_cast<double>(budget)) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "gpu:auto may take %.0f bytes for %d entries, beyond the budget of %d bytes of %s", bytes,
-        run_.size(), budget, devices->front().name));
+    if (bytes->resident <= budget) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("%s may take %d bytes for %d entries, beyond the budget of %d bytes of %s",
+                        kOnGpu, bytes->resident, run_.size(), budget, devices->front().name));
   }
 
   const OpenOptions& options_;

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-
 namespace cairn {
 
 Route::Route(std::string name, const OrderedIndex* index, bool on_gpu, Strategy strategy,
@@ -34,8 +33,8 @@ absl::Status Route::FindFirst(KeyBatch keys, const QueryOptions& options,
   if (strategy_ == Strategy::kUnbuffered) {
     return cairn::FindFirst(*index_, keys, row_ids, parallelism_);
   }
-  return cairn::FindFirst(*index_, keys, row_ids, OptionsFor(options), parallelism_,
-                          scratch_.get(), options.query_of);
+  return cairn::FindFirst(*index_, keys, row_ids, OptionsFor(options), parallelism_, scratch_.get(),
+                          options.query_of);
 }
 
 absl::Status Route::Contains(KeyBatch keys, const QueryOptions& options,
@@ -53,6 +52,11 @@ absl::Status Route::Find(KeyBatch keys, const QueryOptions& options, Matches* ma
   }
   return cairn::Find(*index_, keys, matches, OptionsFor(options), parallelism_, scratch_.get(),
                      options.query_of);
+}
+
+absl::Status Route::Positions(const RangeBatch& ranges, absl::Span<Position> begin,
+                              absl::Span<Position> end) const {
+  return cairn::Positions(*index_, ranges, begin, end, parallelism_);
 }
 
 absl::Status Route::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {

@@ -18,8 +18,9 @@ namespace cairn {
 // One way to answer batches: an ordered index, which the route does not own, and a strategy.
 // Thread-safe.
 //
-// The methods are OrderedIndex's, with the options that a SecondaryIndex heeds, and require that the
-// route take such a batch (Takes). With ResultOrder::kKey options.query_of is as long as the batch.
+// The methods are OrderedIndex's, with the options that a SecondaryIndex heeds, and require that
+// the route take such a batch (Takes). With ResultOrder::kKey options.query_of is as long as the
+// batch.
 class Route {
  public:
   Route(std::string name, const OrderedIndex* index, bool on_gpu, Strategy strategy, int threads);
@@ -37,6 +38,8 @@ class Route {
                          absl::Span<RowId> row_ids) const;
   absl::Status Contains(KeyBatch keys, const QueryOptions& options, absl::Span<bool> found) const;
   absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const;
+  absl::Status Positions(const RangeBatch& ranges, absl::Span<Position> begin,
+                         absl::Span<Position> end) const;
   absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const;
   absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options, Matches* matches) const;
 

@@ -18,13 +18,17 @@ namespace cairn {
 // these go, so that they do not wait for one another's cache lines.
 class RouteCounters {
  public:
-  void CountBatch(size_t queries, uint64_t bytes, int64_t nanoseconds) {
+  void CountBatch(size_t queries, uint64_t bytes) {
     Stripe& stripe = OfThisThread();
     Add(&stripe.batches, 1);
     Add(&stripe.queries, queries);
     Add(&stripe.bytes, bytes);
-    Add(&stripe.busy_ns, static_cast<uint64_t>(nanoseconds));
-    Add(&stripe.response_times[Bucket(nanoseconds)], 1);
+  }
+  // Counts the response time of one batch, which stands for `batches` of them.
+  void CountTime(int64_t nanoseconds, uint64_t batches) {
+    Stripe& stripe = OfThisThread();
+    Add(&stripe.busy_ns, static_cast<uint64_t>(nanoseconds) * batches);
+    Add(&stripe.response_times[Bucket(nanoseconds)], batches);
   }
   void CountFailure() { Add(&OfThisThread().failures, 1); }
 

@@ -20,6 +20,14 @@ constexpr int64_t kLongestPause = 60'000'000'000;
 // A batch is large enough if a larger one would gain no more than a tenth.
 constexpr double kShareOfBest = 0.9;
 constexpr size_t kLargestBatch = size_t{1} << 24;
+// Fewer queries than this have no neighbours to share cache lines with, so that gathering them has
+// nothing to gain; nor do trials tell differences of nanoseconds reliably.
+constexpr size_t kLeastGathered = 64;
+// Of batches that are smaller still, one in so many is timed: reading a clock makes the processor
+// wait for all that it has begun, which takes it longer than the rest of the routing
+// (Routing/…/batch:1).
+constexpr size_t kLeastTimed = 64;
+constexpr uint32_t kTimedOneIn = 16;
 // After a batch of so many nanoseconds it is looked whether its route calls for new trials.
 constexpr int64_t kWorthALook = 10'000;
 
@@ -31,6 +39,12 @@ bool IsDeviceFailure(const absl::Status& status) {
 
 absl::Duration Nanoseconds(double nanoseconds) {
   return nanoseconds == kNever ? absl::InfiniteDuration() : absl::Nanoseconds(nanoseconds);
+}
+
+bool OneInSixteen() {
+  static_assert(kTimedOneIn == 16);
+  thread_local uint32_t count = 0;
+  return ++count % kTimedOneIn == 0;
 }
 
 std::string NameAndError(const Route& route, const absl::Status& status) {
@@ -87,6 +101,10 @@ size_t Router::Best(const BatchShape& shape, ResultOrder order, uint64_t tried, 
   for (size_t i = 0; i < routes_.size(); ++i) {
     if ((tried >> i & 1) != 0 || (cpu && routes_[i].on_gpu())) continue;
     if (!routes_[i].Takes(shape.operation, order)) continue;
+    if (shape.queries < kLeastGathered && order == ResultOrder::kCaller &&
+        routes_[i].strategy() != Strategy::kUnbuffered) {
+      continue;
+    }
     const double time = Predict(i, shape);
     if (best == kNoRoute || time < best_time) {
       best = i;
@@ -136,7 +154,9 @@ absl::StatusOr<size_t> Router::Choose(const BatchShape& shape, const QueryOption
 absl::Status Router::Answer(
     const BatchShape& shape, const QueryOptions& options,
     absl::FunctionRef<absl::StatusOr<uint64_t>(const Route&)> answer) const {
-  const int64_t start = clock_();
+  const bool always_timed = shape.queries >= kLeastTimed || options.explain != nullptr;
+  const bool timed = always_timed || OneInSixteen();
+  const int64_t start = timed || GpuHasFailed() ? clock_() : 0;
   const bool gpu_is_out = GpuIsOut(start);
   const absl::StatusOr<size_t> first = Choose(shape, options, gpu_is_out);
   if (!first.ok()) return first.status();
@@ -147,9 +167,11 @@ absl::Status Router::Answer(
   for (size_t chosen = *first;;) {
     const Route& route = routes_[chosen];
     const absl::StatusOr<uint64_t> bytes = answer(route);
-    const int64_t end = clock_();
     if (bytes.ok()) {
-      counters_[chosen].CountBatch(shape.queries, *bytes, end - start);
+      counters_[chosen].CountBatch(shape.queries, *bytes);
+      if (!timed) return absl::OkStatus();
+      const int64_t end = clock_();
+      counters_[chosen].CountTime(end - start, always_timed ? 1 : kTimedOneIn);
       Observe(chosen, shape, end - begin);
       if (route.on_gpu()) gpu_out_for_.store(0, std::memory_order_relaxed);
       if (options.explain != nullptr) {
@@ -160,7 +182,8 @@ absl::Status Router::Answer(
     }
     if (!route.on_gpu() || !IsDeviceFailure(bytes.status())) return bytes.status();
     counters_[chosen].CountFailure();
-    LeaveGpuAlone(bytes.status(), end);
+    begin = clock_();
+    LeaveGpuAlone(bytes.status(), begin);
     if (options.explain != nullptr) {
       options.explain->failures.push_back(NameAndError(route, bytes.status()));
       options.explain->reason = "the GPU failed";
@@ -168,7 +191,6 @@ absl::Status Router::Answer(
     tried |= uint64_t{1} << chosen;
     chosen = Best(shape, options.result_order, tried, /*cpu=*/true);
     if (chosen == kNoRoute) return bytes.status();
-    begin = end;
   }
 }
 

@@ -73,6 +73,7 @@ class Router {
   const Costs& costs() const { return *costs_.load(std::memory_order_acquire); }
   double Predict(size_t route, const BatchShape& shape) const;
   void Observe(size_t route, const BatchShape& shape, int64_t nanoseconds) const;
+  bool GpuHasFailed() const { return gpu_out_until_.load(std::memory_order_relaxed) != INT64_MIN; }
   // Whether GPUs are left alone at the moment.
   bool GpuIsOut(int64_t now) const { return now < gpu_out_until_.load(std::memory_order_relaxed); }
   void LeaveGpuAlone(const absl::Status& status, int64_t now) const;

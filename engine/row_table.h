@@ -14,6 +14,13 @@
 
 namespace cairn {
 
+// Where a primary key belongs among a table's rows.
+struct RowPlace {
+  std::string_view primary_key;
+  RowId rank = 0;      // the number of rows whose primary key is less
+  bool found = false;  // whether row `rank` has this one
+};
+
 // Row id -> primary key and back, for the rows of an index's base. Immutable and mapped; every
 // method is safe from any number of threads. A copy shares the memory.
 //
@@ -61,11 +68,15 @@ class RowTable {
                     absl::Span<RowId> row_ids) const;
   absl::Status LowerBound(absl::Span<const std::string_view> primary_keys,
                           absl::Span<RowId> row_ids) const;
+  // Both at once: places[i] is of primary_keys[i]. As many places as keys.
+  absl::Status Places(absl::Span<const std::string_view> primary_keys,
+                      absl::Span<RowPlace> places) const;
 
   // Reads every key: DataLoss, naming the row, unless the keys ascend and the separators part them.
   absl::Status CheckOrder() const;
 
  private:
+  friend class RowFinder;
   struct Search;
 
   // The index in parts_ of the part that holds what has this rank; requires that it be less than
@@ -90,5 +101,17 @@ class RowTable {
   std::string name_;
   std::shared_ptr<const void> owner_;
 };
+
+template <uint64_t RowTablePart::*kFirst>
+size_t RowTable::PartOf(uint64_t rank) const {
+  const RowTablePart* parts = sections_.parts.data();
+  size_t begin = 0;
+  for (size_t size = sections_.parts.size() - 1; size > 1;) {
+    const size_t half = size / 2;
+    begin = parts[begin + half].*kFirst <= rank ? begin + half : begin;
+    size -= half;
+  }
+  return begin;
+}
 
 }  // namespace cairn

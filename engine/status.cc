@@ -32,4 +32,28 @@ absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) 
   }
 }
 
+rocksdb::Status ToRocksDb(const absl::Status& status) {
+  const std::string message(status.message());
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return rocksdb::Status::OK();
+    case absl::StatusCode::kNotFound:
+      return rocksdb::Status::NotFound(message);
+    case absl::StatusCode::kDataLoss:
+      return rocksdb::Status::Corruption(message);
+    case absl::StatusCode::kUnimplemented:
+      return rocksdb::Status::NotSupported(message);
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kInvalidArgument:
+      return rocksdb::Status::InvalidArgument(message);
+    case absl::StatusCode::kUnavailable:
+      return rocksdb::Status::Busy(message);
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kInternal:
+      return rocksdb::Status::IOError(message);
+    default:
+      return rocksdb::Status::Aborted(message);
+  }
+}
+
 }  // namespace cairn

@@ -12,4 +12,7 @@ namespace cairn {
 // '/data/db'".
 absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing);
 
+// The other way round, for what RocksDB's callers see. AlreadyExists is InvalidArgument.
+rocksdb::Status ToRocksDb(const absl::Status& status);
+
 }  // namespace cairn

@@ -68,5 +68,9 @@ absl::Status FindFirst(const DeviceIndex&, DeviceKeys, RowId*, const DeviceStrat
 absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString factory, SortedRun) {
   return Unavailable(factory.text);
 }
+absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory, const SortedRun&,
+                                                         int) {
+  return Unavailable(factory.text);
+}
 
 }  // namespace cairn

@@ -5,6 +5,48 @@
 #include "absl/strings/str_format.h"
 
 namespace cairn::gpu {
+namespace {
+
+// Whether there is no device to work on, or no longer. After an exception of the hardware or of any
+// kernel of the process, CUDA reports it for all later calls: what was in device memory is gone.
+bool IsWithoutDevice(cudaError_t error) {
+  switch (error) {
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorInitializationError:
+    case cudaErrorStartupFailure:
+    case cudaErrorSystemNotReady:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorDeviceUninitialized:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorCudartUnloading:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorExternalDevice:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorAssert:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+#if CUDART_VERSION >= 13000
+    case cudaErrorContained:
+    case cudaErrorTensorMemoryLeak:
+#endif
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 absl::Status CudaStatus(cudaError_t error, std::string_view call, const char* file, int line) {
   if (error == cudaSuccess) return absl::OkStatus();
@@ -15,17 +57,9 @@ absl::Status CudaStatus(cudaError_t error, std::string_view call, const char* fi
     base.remove_prefix(folder + 1);
   const std::string message = absl::StrFormat("%s at %s:%d: %s (%s)", call, base, line,
                                               cudaGetErrorString(error), cudaGetErrorName(error));
-  switch (error) {
-    case cudaErrorMemoryAllocation:
-      return absl::ResourceExhaustedError(message);
-    case cudaErrorNoDevice:
-    case cudaErrorInsufficientDriver:
-    case cudaErrorDevicesUnavailable:
-    case cudaErrorInvalidDevice:
-      return absl::UnavailableError(message);
-    default:
-      return absl::InternalError(message);
-  }
+  if (error == cudaErrorMemoryAllocation) return absl::ResourceExhaustedError(message);
+  if (IsWithoutDevice(error)) return absl::UnavailableError(message);
+  return absl::InternalError(message);
 }
 
 }  // namespace cairn::gpu

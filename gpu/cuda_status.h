@@ -8,8 +8,9 @@
 
 namespace cairn::gpu {
 
-// A CUDA call's outcome as a status: OK, ResourceExhausted for memory, Unavailable where there is
-// no device or driver, else Internal. The message names the call and its place, and CUDA's words.
+// A CUDA call's outcome as a status: OK; ResourceExhausted for memory; Unavailable where there is
+// no device or driver, and where the device is lost, which every later call of the process meets
+// too; else Internal. The message names the call and its place, and CUDA's words.
 absl::Status CudaStatus(cudaError_t error, std::string_view call, const char* file, int line);
 
 }  // namespace cairn::gpu

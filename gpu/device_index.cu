@@ -1,9 +1,9 @@
-#include <cub/device/device_scan.cuh>
 #include <string_view>
 
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
 #include "gpu/cuda_status.h"
+#include "gpu/device_algorithms.cuh"
 #include "gpu/device_memory.h"
 #include "gpu/launch.h"
 #include "gpu/stream.h"
@@ -140,14 +140,7 @@ absl::Status DeviceIndex::PlanScan(const DeviceRanges& ranges, uint64_t limit, O
   LimitRanges<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(
       begin, end->data(), offsets + 1, size, limit, order == Order::kDescending);
   CAIRN_RETURN_IF_LAUNCH_FAILED("LimitRanges");
-  size_t bytes = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cub::DeviceScan::InclusiveSum(nullptr, bytes, offsets + 1, offsets + 1, size, stream));
-  absl::StatusOr<DeviceBuffer<char>> scratch = DeviceBuffer<char>::Allocate(bytes, stream);
-  if (!scratch.ok()) return scratch.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(cub::DeviceScan::InclusiveSum(scratch->data(), bytes, offsets + 1,
-                                                           offsets + 1, size, stream));
-  return absl::OkStatus();
+  return gpu::InclusiveScan(offsets + 1, offsets + 1, size, ::cuda::std::plus<uint64_t>(), stream);
 }
 
 absl::Status DeviceIndex::CopyRows(const Position* begin, const uint64_t* offsets, size_t queries,

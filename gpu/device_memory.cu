@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/cuda_status.h"
+#include "gpu/injected_failure.h"
 #include "gpu/stream.h"
 
 namespace cairn::gpu {
@@ -16,9 +17,8 @@ constexpr int kMostDevices = 64;
 
 // What this process holds of one device.
 struct Pool {
-  std::once_flag once;
-  cudaMemPool_t pool = nullptr;
-  cudaError_t error = cudaSuccess;
+  std::mutex making;
+  std::atomic<cudaMemPool_t> pool{nullptr};  // null until the first call that can make it
   std::atomic<size_t> allocated{0};
   std::atomic<size_t> peak{0};
 };
@@ -28,16 +28,22 @@ Pool& PoolOf(int device) {
   return pools[device];
 }
 
-std::atomic<int64_t> allocations_left{-1};
-
-// Counts one allocation; false if it is to fail.
-bool MayAllocate() {
-  int64_t left = allocations_left.load(std::memory_order_relaxed);
-  do {
-    if (left < 0) return true;
-    if (left == 0) return false;
-  } while (!allocations_left.compare_exchange_weak(left, left - 1, std::memory_order_relaxed));
-  return true;
+absl::Status MakePool(int device, Pool& pool) {
+  const std::lock_guard<std::mutex> lock(pool.making);
+  if (pool.pool.load(std::memory_order_relaxed) != nullptr) return absl::OkStatus();
+  cudaMemPoolProps properties = {};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = device;
+  cudaMemPool_t made = nullptr;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolCreate(&made, &properties));
+  uint64_t keep_all = UINT64_MAX;
+  const cudaError_t error =
+      cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep_all);
+  if (error != cudaSuccess) (void)cudaMemPoolDestroy(made);
+  CAIRN_RETURN_IF_CUDA_FAILS(error);
+  pool.pool.store(made, std::memory_order_release);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Pool*> CurrentPool() {
@@ -48,17 +54,9 @@ absl::StatusOr<Pool*> CurrentPool() {
         absl::StrFormat("CUDA device %d: beyond the first %d devices", device, kMostDevices));
   }
   Pool& pool = PoolOf(device);
-  std::call_once(pool.once, [&] {
-    cudaMemPoolProps properties = {};
-    properties.allocType = cudaMemAllocationTypePinned;
-    properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = device;
-    pool.error = cudaMemPoolCreate(&pool.pool, &properties);
-    if (pool.error != cudaSuccess) return;
-    uint64_t keep_all = UINT64_MAX;
-    pool.error = cudaMemPoolSetAttribute(pool.pool, cudaMemPoolAttrReleaseThreshold, &keep_all);
-  });
-  CAIRN_RETURN_IF_CUDA_FAILS(pool.error);
+  if (pool.pool.load(std::memory_order_acquire) == nullptr) {
+    if (absl::Status s = MakePool(device, pool); !s.ok()) return s;
+  }
   return &pool;
 }
 
@@ -74,7 +72,7 @@ absl::StatusOr<size_t> AvailableDeviceBytes() {
       cudaMemPoolGetAttribute((*pool)->pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemPoolGetAttribute((*pool)->pool, cudaMemPoolAttrUsedMemCurrent, &used));
-  return free + (reserved - used);
+  return WithinDeviceLimit(free + (reserved - used), (*pool)->allocated.load());
 }
 
 size_t AllocatedDeviceBytes() {
@@ -96,17 +94,15 @@ absl::Status CheckDeviceMemory(size_t bytes, const char* what) {
       "device memory: %s takes %d bytes, %d are available", what, bytes, *available));
 }
 
-void FailDeviceAllocationsAfter(int64_t count) {
-  allocations_left = count < 0 ? -1 : count;
-}
-
 absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return nullptr;
   absl::StatusOr<Pool*> pool = CurrentPool();
   if (!pool.ok()) return pool.status();
   void* memory = nullptr;
   cudaError_t error = cudaErrorMemoryAllocation;
-  if (MayAllocate()) error = cudaMallocFromPoolAsync(&memory, bytes, (*pool)->pool, stream);
+  if (MayAllocate(bytes, (*pool)->allocated.load())) {
+    error = cudaMallocFromPoolAsync(&memory, bytes, (*pool)->pool, stream);
+  }
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     const absl::StatusOr<size_t> available = AvailableDeviceBytes();

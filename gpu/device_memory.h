@@ -13,7 +13,7 @@
 namespace cairn::gpu {
 
 // All device memory of this library comes from here: one stream-ordered pool a device, whose freed
-// memory is kept for the next allocation. Thread-safe.
+// memory is kept for the next allocation. Thread-safe. Tests make it fail (injected_failure.h).
 
 // Bytes on the current device that an allocation may still take: what is free, and what the pool
 // keeps.
@@ -28,10 +28,6 @@ size_t TakePeakDeviceBytes();
 // OK if `bytes` more fit the current device; ResourceExhausted, naming `what`, the size and what is
 // available. For builds, before they begin.
 absl::Status CheckDeviceMemory(size_t bytes, const char* what);
-
-// For tests: the allocation after `count` more, in any thread, fails as if memory had run out, and
-// so do all after it; a negative count ends that.
-void FailDeviceAllocationsAfter(int64_t count);
 
 // Memory of the current device for `bytes` bytes, 256-byte aligned, uninitialised; usable by work
 // enqueued on `stream` after the call, and by that of other streams once they have waited for it.

@@ -17,9 +17,11 @@
 #include "gpu/fast_tree.h"
 #include "gpu/gpu_index.h"
 #include "gpu/packed_index.h"
+#include "gpu/packed_size.h"
 #include "gpu/pivot_tree.h"
 #include "gpu/sorted_array.h"
 #include "gpu/stream.h"
+#include "index/topology.h"
 
 namespace cairn {
 namespace gpu {
@@ -207,17 +209,27 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromEntries(FactoryString fact
   return Build<Key>(std::move(factory), *std::move(run), stream);
 }
 
+absl::Status NotForBytes(const FactoryString& factory) {
+  return absl::UnimplementedError(absl::StrFormat(
+      "ordered index '%s': structures for GPUs take keys of 32 and 64 bits, not bytes",
+      factory.text));
+}
+
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnDevice(FactoryString factory,
                                                           const SortedRun& run, int device) {
-  if (run.kind() == KeyKind::kBytes) {
-    return absl::UnimplementedError(absl::StrFormat(
-        "ordered index '%s': structures for GPUs take keys of 32 and 64 bits, not bytes",
-        factory.text));
-  }
+  if (run.kind() == KeyKind::kBytes) return NotForBytes(factory);
   if (absl::Status s = CheckDevice(factory, device); !s.ok()) return s;
   const OnDevice on_device(device);
   return run.kind() == KeyKind::kU32 ? BuildFromRun<uint32_t>(std::move(factory), run)
                                      : BuildFromRun<uint64_t>(std::move(factory), run);
+}
+
+template <typename Key>
+DeviceBytes PredictPackedBytes(absl::Span<const Key> keys, const PackedIndexOptions& options,
+                               int threads) {
+  const PackedBounds bounds =
+      BoundPackedBytes(keys.size(), SurveyOnHost(keys, Topology::Get().Threads(threads)), options);
+  return {bounds.most_building, bounds.most_resident};
 }
 
 // The parts of a string that must name a GPU's structure.
@@ -260,6 +272,25 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString fa
       MakeOnDevice(std::move(factory), run, *device);
   if (!index.ok()) return index.status();
   return std::make_unique<gpu::GpuIndex>(std::move(run), *std::move(index));
+}
+
+absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory,
+                                                         const SortedRun& run, int threads) {
+  if (factory.structure != "auto" && factory.structure != "packed") {
+    return absl::UnimplementedError(
+        absl::StrFormat("ordered index '%s': the size of gpu:auto and gpu:packed is predicted, "
+                        "not that of other structures",
+                        factory.text));
+  }
+  const absl::StatusOr<int> device = factory.TakeNumber("device", 0, 1023, 0);
+  if (!device.ok()) return device.status();
+  const absl::StatusOr<PackedIndexOptions> options = TakePackedOptions(&factory);
+  if (!options.ok()) return options.status();
+  if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+  if (run.kind() == KeyKind::kBytes) return NotForBytes(factory);
+  if (run.empty()) return DeviceBytes();
+  return run.kind() == KeyKind::kU32 ? PredictPackedBytes<uint32_t>(run.u32(), *options, threads)
+                                     : PredictPackedBytes<uint64_t>(run.u64(), *options, threads);
 }
 
 }  // namespace cairn

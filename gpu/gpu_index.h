@@ -16,7 +16,10 @@ namespace cairn::gpu {
 // any number of threads query at once.
 //
 // Besides an OrderedIndex's errors: ResourceExhausted where memory of the device or pinned memory
-// does not suffice; Internal where CUDA fails.
+// does not suffice, which a later call may not meet. Unavailable where the device is lost, by an
+// exception of the hardware or of any kernel of this process: CUDA gives every later call the same
+// error until the process ends, so no batch is answered here any more. Internal where CUDA fails
+// otherwise. Whatever is returned, nothing is in flight afterwards: the caller's memory is its own.
 class GpuIndex : public OrderedIndex {
  public:
   // Requires that `index` be over the run's entries.

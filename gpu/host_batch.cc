@@ -9,6 +9,7 @@
 
 #include "gpu/cuda_status.h"
 #include "gpu/device_memory.h"
+#include "gpu/injected_failure.h"
 #include "index/batch_threads.h"
 
 namespace cairn::gpu {
@@ -71,6 +72,13 @@ void Fill(const HostBatch& batch, size_t input, size_t first, size_t count, void
              count * column.element_bytes);
 }
 
+// Enqueues the search.
+absl::Status Search(const HostBatch& batch, const void* const* in, void* const* out, size_t count,
+                    cudaStream_t stream) {
+  if (absl::Status s = MayCallDevice(); !s.ok()) return s;
+  return batch.search(in, out, count, stream);
+}
+
 // What results are before they arrive, in every byte. Few results look like it, and those that do
 // are told apart by the stream's being done.
 constexpr int kNotArrived = 0xFE;
@@ -129,14 +137,14 @@ absl::Status RunZeroCopy(const HostBatch& batch, bool polled, QueryContext& cont
   }
   const cudaStream_t stream = context.stream(0);
   if (polled) std::memset(out[0], kNotArrived, batch.size * batch.outputs[0].element_bytes);
-  absl::Status status = batch.search(columns.data(), out, batch.size, stream);
-  if (status.ok() && polled) {
+  if (absl::Status s = Search(batch, columns.data(), out, batch.size, stream); !s.ok()) return s;
+  if (polled) {
+    if (absl::Status s = MayCallDevice(); !s.ok()) return s;
     return batch.outputs[0].element_bytes == sizeof(uint32_t)
                ? CopyArriving<uint32_t>(out[0], batch.size, stream, batch.outputs[0].data)
                : CopyArriving<uint8_t>(out[0], batch.size, stream, batch.outputs[0].data);
   }
-  status.Update(context.Wait(0));
-  if (!status.ok()) return status;
+  if (absl::Status s = context.Wait(0); !s.ok()) return s;
   for (size_t i = 0; i < batch.outputs.size(); ++i) {
     if (!staged[inputs + i]) continue;
     CopyOnHost(batch.outputs[i].data, out[i], batch.size * batch.outputs[i].element_bytes);
@@ -156,23 +164,8 @@ class ChunkedRun {
         chunk_(ChunkSize(batch.size, policy)),
         layout_(batch, chunk_) {}
 
+  // Where this fails, chunks may be in flight.
   absl::Status Run() {
-    absl::Status status = Enqueue();
-    // What the streams still do uses memory that ends with this.
-    if (!status.ok()) (void)context_.WaitForAll();
-    return status;
-  }
-
- private:
-  // Whole cache lines of any column.
-  size_t ChunkSize(size_t queries, const HostBatchPolicy& policy) const {
-    constexpr size_t kMultiple = 64;
-    const size_t most = any_staged_ ? policy.most_staged_chunk : policy.most_chunk;
-    const size_t chunk = std::min(std::max(queries / policy.chunks, policy.least_chunk), most);
-    return (std::min(chunk, queries) + kMultiple - 1) / kMultiple * kMultiple;
-  }
-
-  absl::Status Enqueue() {
     const size_t chunks = (batch_.size + chunk_ - 1) / chunk_;
     const size_t slots = std::min(chunks, kSlots);
     if (any_staged_) {
@@ -196,6 +189,15 @@ class ChunkedRun {
       if (absl::Status s = Finish(chunk); !s.ok()) return s;
     }
     return absl::OkStatus();
+  }
+
+ private:
+  // Whole cache lines of any column.
+  size_t ChunkSize(size_t queries, const HostBatchPolicy& policy) const {
+    constexpr size_t kMultiple = 64;
+    const size_t most = any_staged_ ? policy.most_staged_chunk : policy.most_chunk;
+    const size_t chunk = std::min(std::max(queries / policy.chunks, policy.least_chunk), most);
+    return (std::min(chunk, queries) + kMultiple - 1) / kMultiple * kMultiple;
   }
 
   size_t CountOf(size_t chunk) const { return std::min(chunk_, batch_.size - chunk * chunk_); }
@@ -224,10 +226,8 @@ class ChunkedRun {
                                                  count * batch_.inputs[i].element_bytes,
                                                  cudaMemcpyHostToDevice, stream));
     }
-    if (absl::Status s = batch_.search(columns.data(), columns.data() + inputs, count, stream);
-        !s.ok()) {
-      return s;
-    }
+    absl::Status searched = Search(batch_, columns.data(), columns.data() + inputs, count, stream);
+    if (!searched.ok()) return searched;
     for (size_t i = 0; i < batch_.outputs.size(); ++i) {
       const HostColumn& column = batch_.outputs[i];
       void* const to = staged_[inputs + i] ? staging[inputs + i] : Part(column, first);
@@ -265,12 +265,17 @@ absl::Status RunHostBatch(const HostBatch& batch, const HostBatchPolicy& policy,
                           QueryContext& context) {
   if (batch.size == 0) return absl::OkStatus();
   const OnDevice on_device(context.device());
+  absl::Status status;
   if (batch.size <= policy.most_zero_copy) {
     const bool polled =
         batch.written_once && batch.outputs.size() == 1 && batch.size <= policy.most_polled;
-    return RunZeroCopy(batch, polled, context);
+    status = RunZeroCopy(batch, polled, context);
+  } else {
+    status = ChunkedRun(batch, policy, context).Run();
   }
-  return ChunkedRun(batch, policy, context).Run();
+  // What the streams still do uses memory of the caller's.
+  if (!status.ok()) (void)context.WaitForAll();
+  return status;
 }
 
 void CopyOnHost(void* to, const void* from, size_t bytes) {

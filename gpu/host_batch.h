@@ -54,8 +54,9 @@ struct HostBatch {
       search;
 };
 
-// Answers the batch. Waits; nothing is in flight afterwards. ResourceExhausted where memory of the
-// device or pinned memory does not suffice.
+// Answers the batch. Waits; nothing is in flight afterwards, whatever is returned.
+// ResourceExhausted where memory of the device or pinned memory does not suffice; Unavailable where
+// the device is lost.
 absl::Status RunHostBatch(const HostBatch& batch, const HostBatchPolicy& policy,
                           QueryContext& context);
 

@@ -6,6 +6,7 @@
 
 #include "gpu/cuda_status.h"
 #include "gpu/device_memory.h"
+#include "gpu/injected_failure.h"
 #include "gpu/row_pieces.h"
 
 namespace cairn::gpu {
@@ -25,21 +26,8 @@ class PieceRun {
                 std::min<uint64_t>(policy.piece_rows, batch.offsets.back())},
         pieces_(batch_, layout_) {}
 
+  // Where this fails, pieces may be in flight.
   absl::Status Run() {
-    absl::Status status = Enqueue();
-    // What the streams still do uses memory that ends with this.
-    if (!status.ok()) (void)context_.WaitForAll();
-    return status;
-  }
-
- private:
-  struct Slot {
-    char* pinned = nullptr;
-    DeviceBuffer<char> memory;
-    RowPieces::Piece piece;  // under way
-  };
-
-  absl::Status Enqueue() {
     const size_t stride = (layout_.bytes() + 255) / 256 * 256;
     absl::StatusOr<char*> pinned = context_.Pinned(kSlots * stride);
     if (!pinned.ok()) return pinned.status();
@@ -57,12 +45,20 @@ class PieceRun {
     return absl::OkStatus();
   }
 
+ private:
+  struct Slot {
+    char* pinned = nullptr;
+    DeviceBuffer<char> memory;
+    RowPieces::Piece piece;  // under way
+  };
+
   // Enqueues the next piece; false if there is none.
   absl::StatusOr<bool> Start(size_t i) {
     Slot& slot = slots_[i];
     slot.piece = pieces_.Next(slot.pinned);
     const RowPieces::Piece& piece = slot.piece;
     if (piece.rows == 0) return false;
+    if (absl::Status s = MayCallDevice(); !s.ok()) return s;
     const cudaStream_t stream = context_.stream(static_cast<int>(i));
     if (slot.memory.size() == 0) {
       absl::StatusOr<DeviceBuffer<char>> memory =
@@ -115,7 +111,9 @@ absl::Status CopyRowsToHost(const DeviceIndex& index, absl::Span<const Position>
   if (offsets.empty() || offsets.back() == 0) return absl::OkStatus();
   const OnDevice on_device(context.device());
   const RangesOfBatch batch{begin, end, offsets, order};
-  return PieceRun(index, batch, row_ids, policy, context).Run();
+  absl::Status status = PieceRun(index, batch, row_ids, policy, context).Run();
+  if (!status.ok()) (void)context.WaitForAll();
+  return status;
 }
 
 }  // namespace cairn::gpu

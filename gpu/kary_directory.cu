@@ -1,11 +1,14 @@
 #include "gpu/kary_directory.h"
 
+#include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
 #include "gpu/cuda_status.h"
 #include "gpu/kary_directory.cuh"
 #include "gpu/launch.h"
+#include "gpu/shared_memory.h"
 
 namespace cairn::gpu {
 namespace {
@@ -55,6 +58,9 @@ __global__ void __launch_bounds__(kFindThreads)
   });
 }
 
+// Under fewer, a layout of 2^32 separators would need another level.
+constexpr size_t kLeastTopSlots = 256;
+
 size_t CountNodes(const Layout& layout) {
   size_t nodes = 0;
   for (int level = 0; level < layout.levels(); ++level) nodes += layout.nodes(level);
@@ -70,8 +76,8 @@ size_t CountSeparatorsAbove(const Layout& layout) {
 }  // namespace
 
 template <typename Key>
-size_t KaryDirectory<Key>::PredictBytes(size_t separators) {
-  const Layout layout(separators, kMostInTop);
+size_t KaryDirectory<Key>::PredictBytes(size_t separators, size_t most_in_top) {
+  const Layout layout(separators, most_in_top);
   return CountNodes(layout) * sizeof(Node) +
          (separators + CountSeparatorsAbove(layout) + layout.top_slots()) * sizeof(Key);
 }
@@ -79,11 +85,16 @@ size_t KaryDirectory<Key>::PredictBytes(size_t separators) {
 template <typename Key>
 absl::StatusOr<KaryDirectory<Key>> KaryDirectory<Key>::Build(DeviceBuffer<Key> separators,
                                                              cudaStream_t stream) {
-  const size_t more = PredictBytes(separators.size()) - separators.bytes();
+  const absl::StatusOr<size_t> shared = MostSharedBytes();
+  if (!shared.ok()) return shared.status();
+  // A slot more than separators, and a power of two of them.
+  const size_t slots = std::bit_floor(std::min(kTopBytes, *shared) / sizeof(Key));
+  const size_t most_in_top = std::max(slots, kLeastTopSlots) - 1;
+  const size_t more = PredictBytes(separators.size(), most_in_top) - separators.bytes();
   if (absl::Status s = CheckDeviceMemory(more, "a K-ary directory"); !s.ok()) return s;
   KaryDirectory directory;
   KaryDirectoryLevels<Key>& levels = directory.levels_;
-  levels.layout = Layout(separators.size(), kMostInTop);
+  levels.layout = Layout(separators.size(), most_in_top);
   levels.separators[0] = separators.data();
   const Layout& layout = levels.layout;
   absl::Status s = Resize(&directory.nodes_, CountNodes(layout), stream);

@@ -45,18 +45,21 @@ struct KaryDirectoryLevels {
 template <typename Key>
 class KaryDirectory {
  public:
-  // Bytes of shared memory that the top may take, and the separators that are in it at most. Of
-  // 16 KB, a level more is needed at n = 2^26 and 2^28, and lookups take an eighth longer.
+  // Bytes of shared memory that the top may take, and the separators that are in it at most; less
+  // where a device gives a block less (MostSharedBytes). Of 16 KB, a level more is needed at n =
+  // 2^26 and 2^28, and lookups take an eighth longer.
   static constexpr size_t kTopBytes = 128 << 10;
   static constexpr size_t kMostInTop = kTopBytes / sizeof(Key) - 1;
 
   // The directory over ascending separators, less than 2^32 - 1 of them, which it keeps. Waits for
   // the stream. ResourceExhausted if memory does not suffice.
   static absl::StatusOr<KaryDirectory> Build(DeviceBuffer<Key> separators, cudaStream_t stream);
-  // What memory_bytes() will be.
-  static size_t PredictBytes(size_t separators);
+  // What memory_bytes() will be with so many separators in the top at most.
+  static size_t PredictBytes(size_t separators, size_t most_in_top = kMostInTop);
 
   KaryDirectoryView<Key> view() const;
+  // Bytes of shared memory that a kernel takes which stages the top.
+  size_t top_bytes() const { return top_.bytes(); }
   size_t memory_bytes() const {
     return separators_.bytes() + nodes_.bytes() + separators_above_.bytes() + top_.bytes();
   }
@@ -73,6 +76,7 @@ class KaryDirectory {
 
 // leaves[i] = the leaf of keys[i], all in device memory; enqueues. What a kernel does that searches
 // a directory and then nothing.
+// Requires that top_bytes() be what a block may take.
 template <typename Key>
 absl::Status FindLeaves(const KaryDirectory<Key>& directory, const Key* keys, size_t size,
                         uint32_t* leaves, cudaStream_t stream);

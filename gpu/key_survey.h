@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cairn/types.h"
 
 namespace cairn::gpu {
@@ -27,7 +28,12 @@ struct KeySurvey {
   int BestLeafBits(size_t size) const;
 };
 
-// Surveys at least one entry, in order of keys. Waits.
+// Surveys at least one key in memory of the host, ascending, on up to `threads` threads; rows are
+// taken to ascend, as those of a SortedRun do.
+template <typename Key>
+KeySurvey<Key> SurveyOnHost(absl::Span<const Key> keys, int threads);
+
+// Surveys at least one entry, in order of keys, in device memory. Waits.
 template <typename Key>
 absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids, size_t size,
                                           cudaStream_t stream);

@@ -58,6 +58,9 @@ absl::StatusOr<KeyMarks> AllocateMarks(size_t size, cudaStream_t stream);
 template <typename Key>
 absl::StatusOr<KeyMarks> MarkBlocks(const Key* keys, size_t size, int bits, cudaStream_t stream);
 
+// Keys that one thread cuts into leaves; no leaf goes on beyond them.
+inline constexpr size_t kLeafTile = 1024;
+
 // A leaf that another one links to.
 struct LinkedLeaf {
   Position first, end;  // of its keys and all behind it in the chain

@@ -14,7 +14,7 @@ class WalkBits {
  public:
   // Threads of a block, and the keys that each walks over.
   static constexpr int kThreads = 32;
-  static constexpr size_t kTile = 1024;
+  static constexpr size_t kTile = kLeafTile;
 
   // Shared memory: a word of padding a tile, so that threads at the same place of their tiles
   // read from different banks.

@@ -11,6 +11,7 @@
 #include "gpu/leaf_packing.h"
 #include "gpu/packed_rows.h"
 #include "gpu/packed_search.h"
+#include "gpu/packed_size.h"
 #include "gpu/range_rows.h"
 #include "gpu/rank_bitmap.h"
 
@@ -21,14 +22,6 @@ namespace {
 // the bitmap, which is to stay in the second-level cache.
 constexpr double kLightLoad = 1.25, kHeavyLoad = 2.5;
 constexpr size_t kLightBitmapBytes = size_t{12} << 20;
-
-// A bitmap suits keys if few of them are in leaves that are linked to, and no leaf is far behind
-// the one that it finds.
-constexpr double kMostChained = 0.1;
-constexpr size_t kLongestChain = 16;
-
-// Nodes that even a small bitmap may take: 1 MB.
-constexpr size_t kLeastNodes = size_t{1} << 16;
 
 template <typename Key>
 class PackedIndex : public DeviceIndex {
@@ -83,17 +76,15 @@ absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& k
   const double light_bytes = static_cast<double>(size) / kLightLoad * 2 / RankNode::kCells * 16;
   const double load =
       light_bytes <= static_cast<double>(kLightBitmapBytes) ? kLightLoad : kHeavyLoad;
-  const size_t most_nodes = kLeastNodes + size / 32;
-  absl::StatusOr<RankBitmap<Key>> bitmap =
-      RankBitmap<Key>::Plan(keys.keys.data(), size, survey, bits, load, most_nodes, stream);
+  absl::StatusOr<RankBitmap<Key>> bitmap = RankBitmap<Key>::Plan(
+      keys.keys.data(), size, survey, bits, load, MostBitmapNodes(size), stream);
   if (!bitmap.ok()) return bitmap.status();
   if (!bitmap->planned()) return false;
   const absl::StatusOr<KeyMarks> marks = bitmap->Mark(keys.keys.data(), size, stream);
   if (!marks.ok()) return marks.status();
   absl::StatusOr<LeafCut> leaves = CutLeaves(keys.keys.data(), size, bits, *marks, stream);
   if (!leaves.ok()) return leaves.status();
-  if (leaves->longest_chain > kLongestChain ||
-      static_cast<double>(leaves->chained_keys) > kMostChained * static_cast<double>(size) + 16) {
+  if (leaves->longest_chain > kLongestChain || leaves->chained_keys > MostChainedKeys(size)) {
     return false;
   }
   if (absl::Status s = bitmap->SetLeaves(keys.keys.data(), size, *leaves, stream); !s.ok()) {
@@ -139,7 +130,11 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
       run.survey.has_value() ? *run.survey
                              : SurveyKeys(run.keys.data(), run.row_ids.data(), run.size(), stream);
   if (!survey.ok()) return survey.status();
-  const size_t keys = survey->distinct;
+  const size_t keys = survey->distinct, run_bytes = run.keys.bytes() + run.row_ids.bytes();
+  const PackedBounds bounds = BoundPackedBytes(run.size(), *survey, options);
+  absl::Status fits =
+      CheckDeviceMemory(bounds.least_building - run_bytes, "building packed leaves");
+  if (!fits.ok()) return fits;
   absl::StatusOr<DistinctKeys<Key>> distinct = FindDistinctKeys(std::move(run), keys, stream);
   if (!distinct.ok()) return distinct.status();
   if (options.bits == 0) view_.bits = survey->BestLeafBits(keys);

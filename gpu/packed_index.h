@@ -37,7 +37,8 @@ struct PackedIndexOptions {
 // and spread over their type, less where they are dense; besides the leaves, 4 bytes an entry and 4
 // a key where keys repeat.
 //
-// Builds and waits. InvalidArgument for bits that the keys do not have; FailedPrecondition where
+// Builds and waits. ResourceExhausted, before anything is built, where leaves cannot fit
+// (packed_size.h). InvalidArgument for bits that the keys do not have; FailedPrecondition where
 // kBitmap is asked for and the keys do not suit it.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<Key> run,

@@ -12,6 +12,7 @@
 #include "gpu/device_memory.h"
 #include "gpu/packed_leaf.cuh"
 #include "gpu/packed_search.h"
+#include "gpu/shared_memory.h"
 
 // One kernel searches packed leaves under any directory. A warp takes 32 queries at a time, twice:
 // each lane asks the directory for its own queries' leaves; then four lanes read each leaf, so that
@@ -35,7 +36,7 @@ inline constexpr unsigned kPackedChunk = 8;
 // the device, which it is spread over.
 inline constexpr int kLargeBlock = 1024, kSmallBlock = 64;
 // From this many queries on, blocks stay, keep the directory's top in shared memory and take steps
-// from a counter.
+// from a counter; unless a block may not take that much memory.
 inline constexpr size_t kLargeBatch = size_t{1} << 17;
 
 // What a query's leaf says of it.
@@ -148,7 +149,13 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
 template <int kBits, PackedAnswer kAnswer, typename Key, typename Directory>
 absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directory,
                                 PackedBatch<Key> batch, cudaStream_t stream) {
-  if (batch.size < kLargeBatch) {
+  bool staged = batch.size >= kLargeBatch;
+  if (staged) {
+    const absl::StatusOr<size_t> most_shared = MostSharedBytes();
+    if (!most_shared.ok()) return most_shared.status();
+    staged = directory.shared_bytes() <= *most_shared;
+  }
+  if (!staged) {
     constexpr size_t kPerBlock = size_t{kSmallBlock} / 32 * kPackedStep;
     const auto blocks = static_cast<unsigned>((batch.size + kPerBlock - 1) / kPerBlock);
     PackedSearchKernel<kBits, kAnswer, false>

@@ -12,14 +12,11 @@ namespace {
 
 constexpr size_t kPageBytes = size_t{2} << 20;  // huge ones, which are pinned the faster
 
-// What the current device says of itself; -1 if it does not.
-int AttributeOfDevice(cudaDeviceAttr attribute) {
-  int device = 0, value = -1;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) {
-    (void)cudaGetLastError();
-    return -1;
-  }
+// What the current device says of itself.
+absl::StatusOr<int> AttributeOfDevice(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaDeviceGetAttribute(&value, attribute, device));
   return value;
 }
 
@@ -31,7 +28,10 @@ absl::Status OutOfMemory(size_t bytes) {
 }  // namespace
 
 absl::StatusOr<PinnedMemory> PinnedMemory::Allocate(size_t bytes) {
-  if (AttributeOfDevice(cudaDevAttrCanUseHostPointerForRegisteredMem) != 1) {
+  const absl::StatusOr<int> same_addresses =
+      AttributeOfDevice(cudaDevAttrCanUseHostPointerForRegisteredMem);
+  if (!same_addresses.ok()) return same_addresses.status();
+  if (*same_addresses != 1) {
     return absl::UnavailableError("CUDA: the device does not use the host's addresses");
   }
   bytes = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -39,7 +39,7 @@ absl::StatusOr<PinnedMemory> PinnedMemory::Allocate(size_t bytes) {
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return OutOfMemory(bytes);
   madvise(data, bytes, MADV_HUGEPAGE);  // a wish
-  Topology::Get().PlaceMemory(data, bytes, AttributeOfDevice(cudaDevAttrHostNumaId));
+  Topology::Get().PlaceMemory(data, bytes, AttributeOfDevice(cudaDevAttrHostNumaId).value_or(-1));
   const cudaError_t error =
       cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
   if (error != cudaSuccess) {

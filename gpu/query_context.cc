@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/cuda_status.h"
+#include "gpu/injected_failure.h"
 
 namespace cairn::gpu {
 namespace {
@@ -40,7 +41,14 @@ absl::StatusOr<std::unique_ptr<QueryContext>> QueryContext::Create() {
   return context;
 }
 
-absl::Status QueryContext::WaitForAll() const {
+absl::Status QueryContext::Wait(int i) {
+  absl::Status status = streams_[i]->Wait();
+  status.Update(MayCallDevice());
+  if (!status.ok()) lost_ = true;
+  return status;
+}
+
+absl::Status QueryContext::WaitForAll() {
   absl::Status status;
   for (int i = 0; i < kStreams; ++i) status.Update(Wait(i));
   return status;
@@ -86,7 +94,7 @@ absl::StatusOr<QueryContextLease> QueryContextLease::Acquire(int device) {
 }
 
 QueryContextLease::~QueryContextLease() {
-  if (context_ == nullptr) return;
+  if (context_ == nullptr || context_->lost()) return;
   IdleContexts& idle = IdleOf(context_->device());
   const std::lock_guard<std::mutex> lock(idle.mutex);
   try {
@@ -95,11 +103,12 @@ QueryContextLease::~QueryContextLease() {
   }
 }
 
-void FreeIdleQueryContexts(int device) {
+size_t FreeIdleQueryContexts(int device) {
   std::vector<std::unique_ptr<QueryContext>> contexts;
   IdleContexts& idle = IdleOf(device);
   const std::lock_guard<std::mutex> lock(idle.mutex);
   contexts.swap(idle.contexts);
+  return contexts.size();
 }
 
 }  // namespace cairn::gpu

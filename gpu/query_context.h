@@ -30,9 +30,11 @@ class QueryContext {
 
   int device() const { return device_; }
   cudaStream_t stream(int i) const { return streams_[i]->get(); }
-  // Waits for all work on a stream, or on all.
-  absl::Status Wait(int i) const { return streams_[i]->Wait(); }
-  absl::Status WaitForAll() const;
+  // Waits for all work on a stream, or on all. An error says that the device is lost.
+  absl::Status Wait(int i);
+  absl::Status WaitForAll();
+  // Whether such a wait has failed: the streams do no more work, and no thread should get them.
+  bool lost() const { return lost_; }
 
   // At least `bytes` of pinned memory, which the device reads and writes at the same address.
   // Invalidates what an earlier call gave; requires that nothing be in flight. ResourceExhausted.
@@ -48,11 +50,12 @@ class QueryContext {
   PinnedMemory pinned_;
   std::unique_ptr<Position[]> positions_;
   size_t positions_size_ = 0;
+  bool lost_ = false;
 };
 
 // A context of one device, from those that no thread holds, or a new one: any number of threads
 // query at once, and share nothing but the moment in which they take and return theirs. Requires at
-// its end that nothing be in flight.
+// its end that nothing be in flight. One that is lost is freed then.
 class QueryContextLease {
  public:
   static absl::StatusOr<QueryContextLease> Acquire(int device);
@@ -69,7 +72,7 @@ class QueryContextLease {
   std::unique_ptr<QueryContext> context_;
 };
 
-// Frees the contexts of a device that no thread holds.
-void FreeIdleQueryContexts(int device);
+// Frees the contexts of a device that no thread holds; returns how many there were.
+size_t FreeIdleQueryContexts(int device);
 
 }  // namespace cairn::gpu

@@ -19,12 +19,14 @@ namespace {
 constexpr const char* kManifestName = "MANIFEST";
 constexpr const char* kNewManifestName = "MANIFEST.tmp";
 constexpr const char* kLockName = "LOCK";
+// What readers store beside an index; not part of it (engine/calibration_file.h).
+constexpr const char* kCalibrationName = "CALIBRATION";
 
 // How often a writer tries again after another has removed the directory under its feet, and a
 // reader after another version was published.
 constexpr int kAttempts = 100;
 
-enum class NameKind { kManifest, kLock, kTemporary, kIndexFile, kForeign };
+enum class NameKind { kManifest, kLock, kCalibration, kTemporary, kIndexFile, kForeign };
 
 NameKind KindOf(std::string_view name) {
   constexpr std::string_view kTemporary = ".tmp";
@@ -32,6 +34,7 @@ NameKind KindOf(std::string_view name) {
   uint64_t number = 0;
   if (name == kManifestName) return NameKind::kManifest;
   if (name == kLockName) return NameKind::kLock;
+  if (name == kCalibrationName) return NameKind::kCalibration;
   if (name.size() >= kTemporary.size() &&
       name.substr(name.size() - kTemporary.size()) == kTemporary) {
     return NameKind::kTemporary;

@@ -75,8 +75,8 @@ struct DeviceRanges {
 //
 // Pointers are to memory of the index's device, and valid until the stream has done the call's
 // work. Methods return InvalidArgument where a batch's kind is not the index's; ResourceExhausted
-// where scratch memory does not fit; Internal where CUDA fails, naming the call. An empty batch is
-// answered.
+// where scratch memory does not fit; Unavailable where the device is lost, for the rest of the
+// process; Internal where CUDA fails otherwise, naming the call. An empty batch is answered.
 class DeviceIndex {
  public:
   virtual ~DeviceIndex() = default;

@@ -138,8 +138,9 @@ struct RangeBatch {
 // allocates nothing. Plain data; a call that fails leaves it in an unspecified valid state.
 struct Matches {
   std::vector<uint64_t> offsets;  // [batch + 1], offsets[0] = 0
-  std::vector<RowId>
-      row_ids;  // in (key, row id) order within a query; reversed by a descending scan
+  // By (key, primary key) within a query, of which a base's row ids have the order; reversed by a
+  // descending scan.
+  std::vector<RowId> row_ids;
 
   // Scan with QueryOptions::with_keys: keys[j] is the key under which row_ids[j] was found.
   KeyColumn keys;
@@ -158,7 +159,7 @@ enum class Order : uint8_t { kAscending, kDescending };
 // What a batch asks for beside its keys. The first group is heeded by an OrderedIndex; all of it by
 // a SecondaryIndex.
 struct QueryOptions {
-  Order order = Order::kAscending;                        // of a scan's entries, by (key, row id)
+  Order order = Order::kAscending;                        // of a scan's entries, by (key, primary key)
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of entries, for each range of a scan
   bool with_keys = false;                                 // a scan also returns each entry's key
 

@@ -72,9 +72,9 @@ struct OpenOptions {
   VerifyLevel verify = VerifyLevel::kFull;
   // The ordered indexes to keep in memory, by factory string (ordered_index.h), one or more. Empty:
   // cpu:auto, gpu:auto or both, as `device` says. Where all are on a GPU, cpu:sorted_array, which
-  // takes no memory, stands by for when the GPU fails. With SearchDevice::kAuto one that is named gpu:…
-  // is left out, cpu:auto in its place if it is the only one, where there is no device or driver,
-  // memory does not suffice, or keys are not of its kind.
+  // takes no memory, stands by for when the GPU fails. With SearchDevice::kAuto one that is named
+  // gpu:… is left out, cpu:auto in its place if it is the only one, where there is no device or
+  // driver, memory does not suffice, or keys are not of its kind.
   std::vector<std::string> ordered_indexes;
   SearchDevice device = SearchDevice::kCpu;
   // Bytes that `auto` may take for ordered indexes, in memory of the host and of a GPU; beyond them
@@ -83,6 +83,30 @@ struct OpenOptions {
   uint64_t device_memory_budget = 0;
   Calibration calibration = Calibration::kStored;
   int threads = 0;  // for opening and for large batches; 0: one per core that this process may use
+};
+
+struct CatchUpOptions {
+  uint64_t max_bytes_per_second = 0;  // of the log; 0: no limit
+  // Writes what came to the index's directory, so that the next Open has it. Otherwise it is lost
+  // with the object, and read from the log again.
+  bool durable = true;
+  const std::atomic<bool>* cancelled = nullptr;  // as BuildOptions'
+};
+
+// What a CatchUp did.
+struct CatchUpReport {
+  uint64_t changes = 0;    // of rows, in the log: puts, deletes, merges, range deletions
+  uint64_t rows = 0;       // whose keys were taken anew
+  uint64_t log_bytes = 0;  // that were read
+  SequenceNumber sequence = 0;
+};
+
+struct MergeOptions {
+  int threads = 0;                    // 0: one per core that this process may use
+  uint64_t max_bytes_per_second = 0;  // of keys and row ids written; 0: no limit
+  // As BuildOptions': one phase, kWrite, of the merged base's rows and entries together.
+  std::function<void(const Progress&)> on_progress;
+  const std::atomic<bool>* cancelled = nullptr;  // likewise; the merge then returns Cancelled
 };
 
 // Primary keys, column-wise; reusable.
@@ -115,7 +139,7 @@ struct FetchedRows {
 struct IndexStats {
   uint64_t rows = 0;
   uint64_t entries = 0;
-  uint64_t distinct_keys = 0;
+  uint64_t distinct_keys = 0;  // of the base
   SequenceNumber sequence = 0;
   uint64_t version = 0;  // 1 for the first build into the directory, then counting
   std::string database_id;
@@ -127,6 +151,16 @@ struct IndexStats {
   std::vector<OrderedIndex> ordered_indexes;
   std::string fallback;  // why no GPU searches where one was asked for (SearchDevice::kAuto)
   std::vector<RouteStats> routes;
+  // What CatchUp has added to the base since it was built, and is not merged into it yet. `rows`
+  // and `entries` above are of both together.
+  struct Delta {
+    uint64_t new_rows = 0;         // that the base lacks
+    uint64_t added_entries = 0;    // that the base lacks
+    uint64_t removed_entries = 0;  // of the base's
+    uint64_t segments = 0;         // sorted runs
+    uint64_t bytes = 0;            // of memory
+  };
+  Delta delta;
   struct Section {
     std::string file, name;
     uint64_t bytes;
@@ -134,13 +168,15 @@ struct IndexStats {
   std::vector<Section> sections;  // of every live file
 };
 
-// A secondary index over one column family: a directory of immutable files that is mapped, plus the
-// search structure over it. Thread-safe: every const method may be called from any number of
-// threads.
+// A secondary index over one column family: a directory of immutable files that is mapped, the
+// search structures over it, and what CatchUp added since. Thread-safe: every const method may be
+// called from any number of threads, and none of them waits for CatchUp or Merge, of which one
+// works at a time. A query sees one version, from its beginning to its end.
 //
-// Keys are physical (key_codec.h): codec() encodes and decodes them. No exception leaves; errors
-// are InvalidArgument (a batch of the wrong kind), DataLoss (a damaged file), FailedPrecondition
-// (another database), NotFound (no index there).
+// Keys are physical (key_codec.h): codec() encodes and decodes them. Entries are in the order of
+// their keys, those of one key in the order of primary keys. A row has one id from a build or merge
+// to the next. No exception leaves; errors are InvalidArgument (a batch of the wrong kind),
+// DataLoss (a damaged file), FailedPrecondition (another database), NotFound (no index there).
 class SecondaryIndex {
  public:
   // Builds an index and opens it. On any error the directory holds what it held before.
@@ -165,6 +201,26 @@ class SecondaryIndex {
   // The sequence number that the index is current to.
   virtual SequenceNumber sequence() const = 0;
 
+  // Brings the index up to `source`, a live database's state (SnapshotSource::FromDb), from the
+  // database's write-ahead log. Queries see all of it at once, at the end; after an error, what
+  // they saw before.
+  //
+  // FailedPrecondition, with both sequence numbers, where the log does not tell everything since
+  // sequence(): it has expired, files were ingested, writes went past it, or it is another
+  // database's; build anew then. AlreadyExists where a unique index would get a key twice. A row
+  // that cannot be read is an error or passed over, as the spec says. Unavailable while another
+  // process writes to the index's directory; FailedPrecondition where one has published another
+  // version there.
+  virtual absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source,
+                                                const CatchUpOptions& options = {}) = 0;
+  // Makes a new base of the base and all that was caught up, in one linear pass, and publishes it
+  // as the next version; what is caught up meanwhile is kept beside it. Row ids change. Readers of
+  // the version before keep it until they are done; then its files' space is free. Errors as
+  // CatchUp's; Cancelled; ResourceExhausted: nothing has changed.
+  virtual absl::Status Merge(const MergeOptions& options = {}) = 0;
+  // Whether Merge would make queries so much faster, or the index so much smaller, that it pays.
+  virtual bool MergePays() const = 0;
+
   // All rows of each key.
   virtual absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const = 0;
   // The lowest row of each key, or kNoRow.
@@ -175,7 +231,7 @@ class SecondaryIndex {
   // The number of entries in each range.
   virtual absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
                              absl::Span<uint64_t> counts) const = 0;
-  // The rows of each range by (key, row id), ascending or descending; with a limit,
+  // The rows of each range by (key, primary key), ascending or descending; with a limit,
   // matches->cursors says where to go on (RangeBatch::after).
   virtual absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
                             Matches* matches) const = 0;

@@ -33,7 +33,7 @@ StrategyOptions SortBased(ResultOrder order = ResultOrder::kCaller,
   return options;
 }
 
-StrategyOptions Buffered(size_t parts = 256, size_t buffer = 1024) {
+StrategyOptions Buffered(size_t parts = 64, size_t buffer = 256) {
   StrategyOptions options;
   options.strategy = Strategy::kBuffered;
   options.parts = parts;
@@ -46,10 +46,10 @@ StrategyOptions Buffered(size_t parts = 256, size_t buffer = 1024) {
 std::vector<StrategyOptions> EveryStrategy(KeyKind kind) {
   std::vector<StrategyOptions> strategies = {{},
                                              Buffered(),
-                                             Buffered(1, 1024),
-                                             Buffered(2, 1),
+                                             Buffered(1, 64),
+                                             Buffered(2, 100),
                                              Buffered(16, 3),
-                                             Buffered(256, 64),
+                                             Buffered(256, 1),
                                              SortBased(),
                                              SortBased({}, SortedSearch::kIndex)};
   if (kind != KeyKind::kBytes) strategies.push_back(SortBased({}, SortedSearch::kMerge));
@@ -105,11 +105,11 @@ class UnderStrategy : public OrderedIndex {
 
   std::string description() const override {
     return absl::StrFormat(
-        "%s, strategy %d, order %d, sorted_input %d, sorted_search %d, parts %d, buffer %d, "
-        "threads %d",
+        "%s, strategy %d, order %d, sorted_input %d, distinct_keys %d, sorted_search %d, parts %d, "
+        "buffer %d, threads %d",
         index_.description(), static_cast<int>(options_.strategy), static_cast<int>(options_.order),
-        options_.sorted_input, static_cast<int>(options_.sorted_search), options_.parts,
-        options_.buffer, parallelism_.threads);
+        options_.sorted_input, options_.distinct_keys, static_cast<int>(options_.sorted_search),
+        options_.parts, options_.buffer, parallelism_.threads);
   }
   uint64_t memory_bytes() const override { return 0; }
 
@@ -143,6 +143,7 @@ class UnderStrategy : public OrderedIndex {
     }
     CheckPermutation(keys, query_of);
     BOOST_REQUIRE(by_key.size() == keys.size());
+    BOOST_REQUIRE(by_key.row_ids.size() == by_key.offsets.back());
     std::vector<absl::Span<const RowId>> rows(keys.size());
     for (size_t i = 0; i < rows.size(); ++i) rows[query_of[i]] = by_key[i];
     *matches = Matches();
@@ -266,10 +267,15 @@ void CheckEveryStrategy(MakeKey make_key) {
   for (const OracleData<Key>& data : DataOf<Key>(make_key)) {
     BOOST_TEST_MESSAGE(data.name);
     const auto indexes = IndexesOf(OracleRun(data));
+    const bool distinct = std::adjacent_find(data.keys.begin(), data.keys.end()) == data.keys.end();
     for (const OracleData<Key>& batch : WithBatches(data)) {
       for (const auto& index : indexes) {
-        for (const StrategyOptions& options : EveryStrategy(index->run().kind())) {
+        for (StrategyOptions options : EveryStrategy(index->run().kind())) {
           for (const Parallelism& parallelism : {kOneThread, kFourThreads}) {
+            options.distinct_keys = false;
+            CheckPointsAgainstOracle(UnderStrategy(*index, options, parallelism, &pool), batch);
+            if (!distinct) continue;
+            options.distinct_keys = true;
             CheckPointsAgainstOracle(UnderStrategy(*index, options, parallelism, &pool), batch);
           }
         }

@@ -5,6 +5,7 @@
 #include "cairn/ordered_index.h"
 #include "gpu/device_memory.h"
 #include "gpu/gpu_index.h"
+#include "gpu/injected_failure.h"
 #include "test/gpu/needs_device.h"
 
 namespace cairn::gpu {
@@ -12,11 +13,23 @@ namespace {
 
 constexpr size_t kEntries = 100000;
 
-SortedRun Run() {
+constexpr const char* kFactories[] = {"gpu:packed",
+                                      "gpu:packed,directory=bitmap",
+                                      "gpu:packed,directory=tree",
+                                      "gpu:packed,rows",
+                                      "gpu:btree",
+                                      "gpu:fast",
+                                      "gpu:pivot",
+                                      "gpu:eytzinger",
+                                      "gpu:sorted_array",
+                                      "gpu:sorted_array,aos"};
+
+// Multiples of seven, each with so many rows.
+SortedRun Run(size_t rows_of_key = 1) {
   std::vector<uint32_t> keys(kEntries);
   std::vector<RowId> rows(kEntries);
   for (size_t i = 0; i < kEntries; ++i) {
-    keys[i] = static_cast<uint32_t>(7 * i);
+    keys[i] = static_cast<uint32_t>(7 * (i / rows_of_key));
     rows[i] = static_cast<RowId>(i);
   }
   return *SortedRun::FromSorted(keys, rows);
@@ -40,15 +53,19 @@ int FailEveryAllocation(const std::function<absl::Status()>& work) {
 BOOST_FIXTURE_TEST_SUITE(allocation_failure_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(a_build_that_runs_out_of_memory_leaves_nothing) {
-  const SortedRun run = Run();
-  for (const char* factory : {"gpu:sorted_array", "gpu:sorted_array,aos"}) {
-    const int needed = FailEveryAllocation([&] { return MakeOrderedIndex(factory, run).status(); });
-    BOOST_TEST(needed > 1, factory);
+  for (const SortedRun& run : {Run(), Run(3)}) {
+    for (const char* factory : kFactories) {
+      BOOST_TEST_CONTEXT(factory) {
+        const int needed =
+            FailEveryAllocation([&] { return MakeOrderedIndex(factory, run).status(); });
+        BOOST_TEST(needed > 1);
+      }
+    }
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_query_that_runs_out_of_memory_leaves_nothing) {
-  auto device_index = MakeDeviceIndex("gpu:sorted_array", Run());
+void CheckQueriesThatRunOutOfMemory(const char* factory) {
+  auto device_index = MakeDeviceIndex(factory, Run());
   BOOST_REQUIRE_MESSAGE(device_index.ok(), device_index.status());
   HostBatchPolicy policy;
   policy.most_zero_copy = 100;
@@ -73,9 +90,40 @@ BOOST_AUTO_TEST_CASE(a_query_that_runs_out_of_memory_leaves_nothing) {
   BOOST_TEST(matches.size() == keys.size());
   // The index answers as before.
   BOOST_REQUIRE(index.LowerBound(batch, absl::MakeSpan(positions)).ok());
+  size_t wrong = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
-    BOOST_REQUIRE(positions[i] == (keys[i] + 6) / 7);
-    BOOST_REQUIRE(matches[i].size() == (keys[i] % 7 == 0 ? 1u : 0u));
+    wrong += positions[i] != (keys[i] + 6) / 7;
+    wrong += counts[i] != (keys[i] % 7 == 0 ? 1 : 0);
+    wrong += matches[i].size() != (keys[i] % 7 == 0 ? 1 : 0);
+  }
+  BOOST_TEST(wrong == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_query_that_runs_out_of_memory_leaves_nothing) {
+  for (const char* factory : kFactories) {
+    BOOST_TEST_CONTEXT(factory) {
+      CheckQueriesThatRunOutOfMemory(factory);
+    }
+  }
+}
+
+// Searching packed leaves takes a counter for each chunk that is large.
+BOOST_AUTO_TEST_CASE(a_large_chunk_that_runs_out_of_memory_leaves_nothing) {
+  for (const char* factory : {"gpu:packed,directory=bitmap", "gpu:packed,directory=tree"}) {
+    auto device_index = MakeDeviceIndex(factory, Run());
+    BOOST_REQUIRE_MESSAGE(device_index.ok(), device_index.status());
+    HostBatchPolicy policy;
+    policy.least_chunk = size_t{1} << 17;
+    const GpuIndex index(Run(), *std::move(device_index), policy);
+    std::vector<uint32_t> keys(size_t{1} << 19);
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint32_t>(i * 131 % 700000);
+    std::vector<Position> positions(keys.size());
+    const int needed = FailEveryAllocation(
+        [&] { return index.LowerBound(KeyBatch::U32(keys), absl::MakeSpan(positions)); });
+    BOOST_TEST(needed == 8, factory);
+    size_t wrong = 0;
+    for (size_t i = 0; i < keys.size(); ++i) wrong += positions[i] != (keys[i] + 6) / 7;
+    BOOST_TEST(wrong == 0u, factory);
   }
 }
 

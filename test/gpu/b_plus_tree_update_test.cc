@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/b_plus_tree.h"
+#include "gpu/injected_failure.h"
 #include "test/gpu/b_plus_tree_check.h"
 #include "test/gpu/needs_device.h"
 

@@ -8,6 +8,7 @@
 
 #include "cairn/device.h"
 #include "gpu/device_memory.h"
+#include "gpu/injected_failure.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
 #include "test/test_random.h"

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/injected_failure.h"
 #include "gpu/stream.h"
 #include "test/gpu/needs_device.h"
 
@@ -69,6 +70,21 @@ BOOST_AUTO_TEST_CASE(allocations_fail_on_request_and_then_work_again) {
   BOOST_TEST(absl::IsResourceExhausted(DeviceBuffer<char>::Allocate(1, nullptr).status()));
   FailDeviceAllocationsAfter(-1);
   BOOST_TEST(DeviceBuffer<char>::Allocate(1, nullptr).ok());
+}
+
+BOOST_AUTO_TEST_CASE(a_limit_on_request_is_what_there_is) {
+  const size_t before = AllocatedDeviceBytes();
+  LimitDeviceBytes(before + 5000);
+  {
+    const auto buffer = DeviceBuffer<char>::Allocate(3000, nullptr);
+    BOOST_TEST(buffer.ok());
+    BOOST_TEST(*AvailableDeviceBytes() == 2000u);
+    BOOST_TEST(absl::IsResourceExhausted(DeviceBuffer<char>::Allocate(2001, nullptr).status()));
+    BOOST_TEST(absl::IsResourceExhausted(CheckDeviceMemory(2001, "a test")));
+    BOOST_TEST(DeviceBuffer<char>::Allocate(2000, nullptr).ok());
+  }
+  LimitDeviceBytes(0);
+  BOOST_TEST(DeviceBuffer<char>::Allocate(1 << 20, nullptr).ok());
 }
 
 BOOST_AUTO_TEST_CASE(memory_outlives_the_stream_of_its_making) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/shared_memory.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
 #include "test/test_random.h"
@@ -13,15 +14,24 @@
 namespace cairn::gpu {
 namespace {
 
+// `shared` is what a block may take of shared memory, 0 for what the device gives.
 template <typename Key>
-KaryDirectory<Key> Build(const std::vector<Key>& separators) {
+KaryDirectory<Key> Build(const std::vector<Key>& separators, size_t shared) {
   auto buffer = DeviceBuffer<Key>::Allocate(separators.size(), nullptr);
   BOOST_REQUIRE(buffer.ok());
   BOOST_REQUIRE(cudaMemcpy(buffer->data(), separators.data(), buffer->bytes(),
                            cudaMemcpyHostToDevice) == cudaSuccess);
+  LimitSharedBytes(shared);
   auto directory = KaryDirectory<Key>::Build(*std::move(buffer), nullptr);
+  LimitSharedBytes(0);
   BOOST_REQUIRE_MESSAGE(directory.ok(), directory.status().ToString());
-  BOOST_TEST(directory->memory_bytes() == KaryDirectory<Key>::PredictBytes(separators.size()));
+  const size_t predicted = KaryDirectory<Key>::PredictBytes(separators.size());
+  if (shared == 0) {
+    BOOST_TEST(directory->memory_bytes() == predicted);
+  } else {
+    BOOST_TEST(directory->memory_bytes() <= predicted);
+    BOOST_TEST(directory->top_bytes() <= shared);
+  }
   return *std::move(directory);
 }
 
@@ -45,14 +55,14 @@ std::vector<Key> KeysToFind(const std::vector<Key>& separators, size_t most) {
 }
 
 template <typename Key>
-void Check(const std::string& name, std::vector<Key> separators) {
+void Check(const std::string& name, std::vector<Key> separators, size_t shared = 0) {
   BOOST_TEST_CONTEXT(name << ", " << separators.size() << " separators of " << 8 * sizeof(Key)
                           << " bits") {
     if (!std::is_sorted(separators.begin(), separators.end())) {
       std::sort(separators.begin(), separators.end());
     }
     separators.erase(std::unique(separators.begin(), separators.end()), separators.end());
-    const KaryDirectory<Key> directory = Build(separators);
+    const KaryDirectory<Key> directory = Build(separators, shared);
     const std::vector<Key> keys = KeysToFind(separators, 20000);
     const DeviceArray<Key> on_device(keys);
     const DeviceArray<uint32_t> found(keys.size());
@@ -126,6 +136,17 @@ void FindsLeavesAroundFullLevels() {
 BOOST_AUTO_TEST_CASE(finds_leaves_around_full_levels) {
   FindsLeavesAroundFullLevels<uint32_t>();
   FindsLeavesAroundFullLevels<uint64_t>();
+}
+
+// The top is half of what would fit elsewhere, and less.
+BOOST_AUTO_TEST_CASE(has_a_top_that_fits_what_a_block_may_take) {
+  auto random = TestRandom(35);
+  for (size_t shared : {size_t{99} << 10, size_t{64} << 10, size_t{48} << 10, size_t{5000}}) {
+    for (size_t count : {size_t{5}, size_t{600}, size_t{30000}, size_t{600000}}) {
+      Check("even", Separators<uint32_t>(count, random), shared);
+      Check("even", Separators<uint64_t>(count, random), shared);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(has_one_leaf_without_separators) {

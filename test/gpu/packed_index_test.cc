@@ -6,7 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "cairn/device.h"
 #include "cairn/ordered_index.h"
+#include "gpu/injected_failure.h"
+#include "gpu/shared_memory.h"
+#include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
 #include "test/ordered_index_oracle.h"
 #include "test/test_random.h"
@@ -67,6 +71,66 @@ std::vector<OracleData<Key>> UnevenSets(size_t size) {
   return sets;
 }
 
+// Asks a large batch in device memory, as a device would answer it whose blocks may take `shared`
+// bytes of shared memory; returns whether that took memory, for the counter of blocks that stay.
+template <typename Key>
+bool SearchTakesACounter(const DeviceIndex& index, const std::vector<Key>& keys, size_t shared) {
+  constexpr size_t kQueries = size_t{1} << 18;
+  auto random = TestRandom(14);
+  std::vector<Key> queries(kQueries);
+  for (Key& query : queries) query = keys[random() % keys.size()] + static_cast<Key>(random() % 3);
+  const DeviceArray<Key> batch(queries);
+  const DeviceArray<Position> found(kQueries);
+  DeviceKeys on_device;
+  if constexpr (sizeof(Key) == 4) {
+    on_device = DeviceKeys::U32(batch.data(), batch.size());
+  } else {
+    on_device = DeviceKeys::U64(batch.data(), batch.size());
+  }
+  LimitSharedBytes(shared);
+  FailDeviceAllocationsAfter(0);
+  absl::Status status = index.LowerBound(on_device, found.data(), nullptr);
+  const bool takes = absl::IsResourceExhausted(status);
+  FailDeviceAllocationsAfter(-1);
+  if (takes) status = index.LowerBound(on_device, found.data(), nullptr);
+  LimitSharedBytes(0);
+  BOOST_REQUIRE_MESSAGE(status.ok(), status);
+  const std::vector<Position> positions = found.ToHost();
+  size_t wrong = 0;
+  for (size_t i = 0; i < kQueries; ++i) {
+    const auto lower = std::lower_bound(keys.begin(), keys.end(), queries[i]);
+    wrong += positions[i] != static_cast<Position>(lower - keys.begin());
+  }
+  BOOST_TEST(wrong == 0u);
+  return takes;
+}
+
+template <typename Key>
+void CheckSmallSharedMemory() {
+  auto random = TestRandom(15);
+  const auto data = Distinct<Key>("even", 1 << 20, [&] { return random(); });
+  constexpr size_t kLittle = 9000, kNone = 100;
+  const auto make = [&](const char* factory) {
+    auto index = MakeDeviceIndex(factory, OracleRun(data));
+    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+    return *std::move(index);
+  };
+  // The region table does not get smaller.
+  const auto bitmap = make("gpu:packed,directory=bitmap");
+  BOOST_TEST(SearchTakesACounter(*bitmap, data.keys, 0));
+  BOOST_TEST(!SearchTakesACounter(*bitmap, data.keys, kLittle));
+  const auto tree = make("gpu:packed,directory=tree");
+  BOOST_TEST(SearchTakesACounter(*tree, data.keys, 0));
+  BOOST_TEST(!SearchTakesACounter(*tree, data.keys, kNone));
+  // The top of a tree does.
+  LimitSharedBytes(kLittle);
+  const auto low = make("gpu:packed,directory=tree");
+  LimitSharedBytes(0);
+  BOOST_TEST(SearchTakesACounter(*low, data.keys, kLittle));
+  BOOST_TEST(!SearchTakesACounter(*low, data.keys, kNone));
+  BOOST_TEST(SearchTakesACounter(*low, data.keys, 0));
+}
+
 BOOST_FIXTURE_TEST_SUITE(packed_index_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(agrees_with_the_oracle_on_32_bit_keys) {
@@ -124,6 +188,11 @@ BOOST_AUTO_TEST_CASE(takes_a_bitmap_for_even_keys_and_a_tree_for_others) {
              std::string::npos);
   BOOST_TEST(absl::IsFailedPrecondition(
       MakeOrderedIndex("gpu:packed,directory=bitmap", OracleRun(uneven)).status()));
+}
+
+BOOST_AUTO_TEST_CASE(large_batches_are_answered_where_a_block_gets_little_shared_memory) {
+  CheckSmallSharedMemory<uint32_t>();
+  CheckSmallSharedMemory<uint64_t>();
 }
 
 BOOST_AUTO_TEST_CASE(refuses_bits_that_keys_do_not_have) {

@@ -44,7 +44,7 @@ absl::Span<const Key> KeysOf(const SortedRun& run) {
 
 template <typename Key>
 void Lookup(benchmark::State& state, const std::string& name, int log2_n, Keys keys,
-            Answer answer) {
+            PointQuery query) {
   const size_t n = size_t{1} << log2_n;
   const SortedRun run = MakeRun(keys == Keys::kUniform ? UniformKeys<Key>(n) : DenseKeys<Key>(n));
   const auto index = MakeOrderedIndex(name, run);
@@ -55,11 +55,11 @@ void Lookup(benchmark::State& state, const std::string& name, int log2_n, Keys k
   for (size_t i = 0; i < queries.size(); ++i) {
     const size_t p = random.Below(n);
     queries[i] = KeysOf<Key>(run)[p];
-    answers[i] = answer == Answer::kPosition ? static_cast<Position>(p) : run.row_ids()[p];
+    answers[i] = query == PointQuery::kLowerBound ? static_cast<Position>(p) : run.row_ids()[p];
   }
   const auto ask = [&](size_t batch) {
     const absl::Span<const Key> keys_of_batch(queries.data() + batch % kBatches * kBatch, kBatch);
-    if (!AnswerBatch(**index, answer, BatchOf(keys_of_batch), absl::MakeSpan(out)).ok()) {
+    if (!AnswerBatch(**index, BatchOf(keys_of_batch), {query, absl::MakeSpan(out)}).ok()) {
       state.SkipWithError("the index answers with an error");
     }
   };
@@ -83,13 +83,13 @@ void Lookup(benchmark::State& state, const std::string& name, int log2_n, Keys k
 
 template <typename Key>
 void Register(const char* key_name, const std::string& index, int log2_n, Keys keys,
-              Answer answer) {
+              PointQuery query) {
   const std::string name = absl::StrFormat("PointLookup/%s/%s/n:%d/%s/%s", index, key_name, log2_n,
-                                           answer == Answer::kFirstRow ? "row_id" : "position",
+                                           query == PointQuery::kFindFirst ? "row_id" : "position",
                                            keys == Keys::kUniform ? "uniform" : "dense");
   benchmark::RegisterBenchmark(
       name.c_str(),
-      [=](benchmark::State& state) { Lookup<Key>(state, index, log2_n, keys, answer); })
+      [=](benchmark::State& state) { Lookup<Key>(state, index, log2_n, keys, query); })
       ->Unit(benchmark::kMillisecond)
       ->UseRealTime();
 }
@@ -98,10 +98,10 @@ const bool registered = [] {
   const char* n = std::getenv("CAIRN_BENCH_LOG2_N");
   const int log2_n = n != nullptr ? std::atoi(n) : 24;
   for (Keys keys : {Keys::kUniform, Keys::kDense}) {
-    for (Answer answer : {Answer::kPosition, Answer::kFirstRow}) {
+    for (PointQuery query : {PointQuery::kLowerBound, PointQuery::kFindFirst}) {
       for (const char* index : {"cpu:fast", "cpu:fast,compressed"}) {
-        if (log2_n <= 30) Register<uint32_t>("u32", index, log2_n, keys, answer);
-        Register<uint64_t>("u64", index, log2_n, keys, answer);
+        if (log2_n <= 30) Register<uint32_t>("u32", index, log2_n, keys, query);
+        Register<uint64_t>("u64", index, log2_n, keys, query);
       }
     }
   }

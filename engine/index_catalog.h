@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace cairn {
+
+// The directory that holds a database's indexes, each in a directory of its name.
+//
+// What an index's own directory cannot say stands beside it, in a file of the index's name with '~'
+// behind, which no name has: that it is being built for the first time, has become stale, or is
+// being removed. So a process that is killed leaves no index that is half built, answers from the
+// wrong rows, or comes back. Thread-safe where each call is for another index.
+class IndexCatalog {
+ public:
+  struct Entry {
+    std::string name;
+    std::string stale;  // why it has become stale; empty where it has not
+  };
+
+  // Makes the directory where it is missing (not its parents), and removes what was being built or
+  // removed when its writer ended. Nothing without a mark is touched.
+  static absl::StatusOr<IndexCatalog> Open(const std::string& directory);
+
+  // The indexes that are there, by name.
+  absl::StatusOr<std::vector<Entry>> List() const;
+  std::string DirectoryOf(std::string_view name) const;
+
+  // Each is on the disk when it returns.
+  absl::Status MarkBuilding(std::string_view name) const;
+  absl::Status MarkStale(std::string_view name, std::string_view why) const;
+  absl::Status RemoveMark(std::string_view name) const;
+  // Removes the index and its mark; OK where there is nothing.
+  absl::Status Remove(std::string_view name) const;
+
+ private:
+  explicit IndexCatalog(std::string directory) : directory_(std::move(directory)) {}
+
+  std::string MarkOf(std::string_view name) const { return DirectoryOf(name) + "~"; }
+  absl::Status Mark(std::string_view name, std::string_view text) const;
+
+  std::string directory_;
+};
+
+// InvalidArgument for what cannot be an index's directory: an empty name, or one with a dot first.
+absl::Status CheckIndexName(std::string_view name);
+
+}  // namespace cairn

@@ -1,0 +1,264 @@
+#include "engine/index_writer.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "engine/base_merge.h"
+#include "engine/delta_changes.h"
+#include "engine/delta_file.h"
+#include "engine/delta_restore.h"
+#include "engine/unique_check.h"
+#include "index/topology.h"
+
+namespace cairn {
+namespace {
+
+// Counts of the manifest: what the base alone is current to, and where the log goes on.
+constexpr char kBaseSequence[] = "base_sequence";
+constexpr char kLogNumber[] = "log_number";
+constexpr char kLogOffset[] = "log_offset";
+
+// With so many delta files the next one takes the place of all.
+constexpr size_t kMostDeltaFiles = 8;
+// A merge pays when so large a share of the base's entries has come or gone: a point query then
+// searches the delta for about as large a share of its keys, and a merge, which writes everything
+// once, comes to ten bytes written for each that came.
+constexpr double kShareThatPays = 0.1;
+// But not for less than this, which stays in the cache.
+constexpr uint64_t kLeastThatPays = 10000;
+// An index is opened so often, while versions are published.
+constexpr int kMostTries = 4;
+// Rows that are carried over to another base at a time.
+constexpr size_t kRowsAtATime = size_t{1} << 16;
+
+bool IsDeltaFile(const ManifestFile& file) {
+  return absl::StartsWith(file.name, "delta-");
+}
+
+uint64_t CountOr(const Manifest& manifest, const char* name, uint64_t otherwise) {
+  const auto count = manifest.counts.find(name);
+  return count == manifest.counts.end() ? otherwise : count->second;
+}
+
+// Has a writer apply changes, some rows at a time.
+absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter* writer) {
+  for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
+    RowUpdates updates(kind);
+    const size_t count = std::min(kRowsAtATime, changes.rows().size() - first);
+    if (absl::Status s = changes.Append(first, count, &updates); !s.ok()) return s;
+    if (absl::Status s = writer->Apply(updates).status(); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string& directory,
+                                                               const OpenOptions& options) {
+  for (int tries = 0;; ++tries) {
+    std::unique_ptr<IndexWriter> writer(new IndexWriter(options));
+    const absl::Status status = writer->OpenFiles(directory);
+    if (status.ok()) return writer;
+    // The next version may have been published between reading the manifest and opening its files.
+    const bool is_gone = absl::IsNotFound(status) && ReadManifest(directory).ok();
+    if (!is_gone || tries == kMostTries) return status;
+  }
+}
+
+absl::Status IndexWriter::OpenFiles(const std::string& directory) {
+  absl::StatusOr<std::shared_ptr<const Base>> base = Base::Open(directory, options_);
+  if (!base.ok()) return base.status();
+  const Manifest& manifest = (*base)->manifest;
+  absl::StatusOr<std::unique_ptr<DeltaWriter>> deltas = RestoreDelta(
+      directory, manifest, (*base)->run(), (*base)->rows(), options_.verify, threads());
+  if (!deltas.ok()) return deltas.status();
+  deltas_ = *std::move(deltas);
+  position_ = {CountOr(manifest, kLogNumber, 0), CountOr(manifest, kLogOffset, 0)};
+  stored_ = {manifest.version, CountOr(manifest, kBaseSequence, manifest.sequence),
+             manifest.sequence, deltas_->delta(),
+             static_cast<size_t>(
+                 std::count_if(manifest.files.begin(), manifest.files.end(), IsDeltaFile))};
+  const SequenceNumber sequence = manifest.sequence;
+  Publish(
+      {std::make_shared<const RoutedBase>(*std::move(base), options_), deltas_->delta(), sequence});
+  return absl::OkStatus();
+}
+
+int IndexWriter::threads() const {
+  return Topology::Get().Threads(options_.threads);
+}
+
+std::shared_ptr<const IndexVersion> IndexWriter::version() const {
+  const std::lock_guard<std::mutex> lock(version_mutex_);
+  return version_;
+}
+
+void IndexWriter::Publish(IndexVersion version) {
+  auto next = std::make_shared<const IndexVersion>(std::move(version));
+  const std::lock_guard<std::mutex> lock(version_mutex_);
+  version_.swap(next);  // the last one is freed behind the lock
+}
+
+IndexWriter::Update::Update(IndexWriter* writer)
+    : writer_(writer), lock_(writer->update_mutex_), version_(writer->version()) {}
+
+IndexWriter::Update::~Update() {
+  if (applied_) writer_->deltas_->RollBack(version_->delta);
+}
+
+absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
+  if (version_->spec().unique) {
+    const std::shared_ptr<const Delta> delta = writer_->deltas_->delta();
+    if (absl::Status s = CheckUnique(*version_, *delta, updates); !s.ok()) return s;
+  }
+  applied_ = true;
+  return writer_->deltas_->Apply(updates).status();
+}
+
+void IndexWriter::Update::Publish(SequenceNumber sequence, LogPosition position) {
+  writer_->Publish({version_->base, writer_->deltas_->delta(), sequence});
+  writer_->position_ = position;
+  applied_ = false;
+}
+
+absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
+  const std::string path = version()->base->base().directory;
+  std::shared_ptr<IndexDirectory> directory = directory_.lock();
+  if (directory == nullptr) {
+    absl::StatusOr<std::unique_ptr<IndexDirectory>> opened = IndexDirectory::OpenForWrite(path);
+    if (!opened.ok()) return opened.status();
+    directory = *std::move(opened);
+    directory_ = directory;
+  }
+  if (directory->manifest() == nullptr || directory->manifest()->version != stored_.version) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "index '%s' has had another version published than this one: open it again", path));
+  }
+  return directory;
+}
+
+absl::Status IndexWriter::Store() {
+  const std::lock_guard<std::mutex> lock(store_mutex_);
+  std::shared_ptr<const IndexVersion> version;
+  LogPosition position;
+  {
+    const std::lock_guard<std::mutex> update_lock(update_mutex_);
+    version = this->version();
+    position = position_;
+  }
+  if (version->sequence == stored_.sequence) return absl::OkStatus();
+  if (sync_ != nullptr) {
+    if (absl::Status s = sync_(); !s.ok()) return s;
+  }
+  absl::StatusOr<std::shared_ptr<IndexDirectory>> directory = Directory();
+  if (!directory.ok()) return directory.status();
+  return StoreVersion(*version, position, directory->get());
+}
+
+absl::Status IndexWriter::StoreVersion(const IndexVersion& version, LogPosition position,
+                                       IndexDirectory* directory) {
+  const bool all = stored_.delta_files >= kMostDeltaFiles;
+  absl::StatusOr<DeltaChanges> changes = all ? DeltaChanges::SinceBase(version.delta)
+                                             : DeltaChanges::Since(*stored_.delta, version.delta);
+  if (!changes.ok()) return changes.status();
+  Manifest next = *directory->manifest();
+  if (all) {
+    next.files.erase(std::remove_if(next.files.begin(), next.files.end(), IsDeltaFile),
+                     next.files.end());
+  }
+  if (!changes->rows().empty()) {
+    RowUpdates updates(version.base->base().run().kind());
+    if (absl::Status s = changes->Append(0, changes->rows().size(), &updates); !s.ok()) return s;
+    absl::StatusOr<ManifestFile> file = WriteDelta(
+        directory, updates, all ? stored_.base_sequence : stored_.sequence, version.sequence);
+    if (!file.ok()) return file.status();
+    next.files.push_back(*std::move(file));
+  }
+  next.sequence = version.sequence;
+  next.counts[kBaseSequence] = stored_.base_sequence;
+  next.counts[kLogNumber] = position.log_number;
+  next.counts[kLogOffset] = position.offset;
+  const auto files = std::count_if(next.files.begin(), next.files.end(), IsDeltaFile);
+  if (absl::Status s = directory->Publish(std::move(next)); !s.ok()) return s;
+  stored_ = {directory->manifest()->version, stored_.base_sequence, version.sequence, version.delta,
+             static_cast<size_t>(files)};
+  return absl::OkStatus();
+}
+
+absl::Status IndexWriter::Merge(const MergeOptions& options) {
+  const std::lock_guard<std::mutex> merge_lock(merge_mutex_);
+  // What is merged is stored before, so that the files say which of them the merge makes needless.
+  if (absl::Status s = Store(); !s.ok()) return s;
+  std::shared_ptr<IndexDirectory> directory;
+  IndexVersion merged;
+  size_t merged_files = 0;
+  {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    absl::StatusOr<std::shared_ptr<IndexDirectory>> opened = Directory();
+    if (!opened.ok()) return opened.status();
+    directory = *std::move(opened);
+    merged = {version()->base, stored_.delta, stored_.sequence};
+    merged_files = stored_.delta_files;
+  }
+  if (merged_files == 0) return absl::OkStatus();
+
+  const absl::StatusOr<MergedBase> base = MergeBase(*merged.delta, directory.get(), options);
+  if (!base.ok()) return base.status();
+
+  const std::lock_guard<std::mutex> lock(store_mutex_);
+  Manifest next = base->Follow(*directory->manifest(), merged_files);
+  next.counts[kBaseSequence] = merged.sequence;
+  if (absl::Status s = directory->Publish(std::move(next)); !s.ok()) return s;
+  stored_.version = directory->manifest()->version;
+  stored_.base_sequence = merged.sequence;
+  stored_.delta_files -= merged_files;
+  OpenOptions open = options_;
+  open.verify = VerifyLevel::kMetadata;  // just written
+  absl::StatusOr<std::shared_ptr<const Base>> opened =
+      Base::Open(merged.base->base().directory, open);
+  if (!opened.ok()) return opened.status();
+  return TakeBase(merged, *std::move(opened));
+}
+
+absl::Status IndexWriter::TakeBase(const IndexVersion& merged, std::shared_ptr<const Base> base) {
+  const KeyKind kind = base->run().kind();
+  absl::StatusOr<std::unique_ptr<DeltaWriter>> writer =
+      DeltaWriter::Create(base->run(), base->rows(), threads());
+  if (!writer.ok()) return writer.status();
+  auto routed = std::make_shared<const RoutedBase>(std::move(base), options_);
+
+  // First what has been stored meanwhile, then what has come besides, and at last, while no update
+  // can, what has come during that.
+  std::shared_ptr<const Delta> carried = merged.delta;
+  const auto carry_to = [&](const std::shared_ptr<const Delta>& delta) -> absl::Status {
+    if (delta == carried) return absl::OkStatus();
+    absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*carried, delta);
+    if (!changes.ok()) return changes.status();
+    carried = delta;
+    return ApplyChanges(*changes, kind, writer->get());
+  };
+  if (absl::Status s = carry_to(stored_.delta); !s.ok()) return s;
+  const std::shared_ptr<const Delta> stored = (*writer)->delta();
+  if (absl::Status s = carry_to(version()->delta); !s.ok()) return s;
+  const std::lock_guard<std::mutex> lock(update_mutex_);
+  const std::shared_ptr<const IndexVersion> latest = version();
+  if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
+  deltas_ = *std::move(writer);
+  stored_.delta = stored;
+  Publish({std::move(routed), deltas_->delta(), latest->sequence});
+  return absl::OkStatus();
+}
+
+bool IndexWriter::MergePays() const {
+  const std::shared_ptr<const IndexVersion> at = version();
+  const DeltaStats stats = at->delta->Stats();
+  const uint64_t changed = stats.added_entries + stats.removed_entries;
+  return changed >= kLeastThatPays &&
+         static_cast<double>(changed) >=
+             kShareThatPays * static_cast<double>(at->base->base().run().size());
+}
+
+}  // namespace cairn

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/secondary_index.h"
+#include "engine/base.h"
+#include "engine/delta_writer.h"
+#include "engine/index_version.h"
+#include "engine/row_updates.h"
+#include "engine/update_log.h"
+#include "index/index_directory.h"
+
+namespace cairn {
+
+// Makes an open index's versions: from its files, by updates, and by merging both into a new base.
+// Readers take the version of the moment and keep it as long as they need it.
+//
+// Thread-safe. Updates come one after the other; a merge works beside them, and makes them wait
+// only while its base takes the old one's place.
+class IndexWriter {
+ public:
+  // Maps the live files in `directory`, and applies what is stored of updates. Errors as
+  // SecondaryIndex::Open's.
+  static absl::StatusOr<std::unique_ptr<IndexWriter>> Open(const std::string& directory,
+                                                           const OpenOptions& options);
+
+  std::shared_ptr<const IndexVersion> version() const;
+
+  // The right to make the next version, which one thread has at a time. What was applied is seen by
+  // nobody until it is published; what is not published when the update ends is undone.
+  class Update {
+   public:
+    explicit Update(IndexWriter* writer);
+    ~Update();
+    Update(const Update&) = delete;
+    Update& operator=(const Update&) = delete;
+
+    // The version to update, and where the log goes on behind its sequence number.
+    const IndexVersion& version() const { return *version_; }
+    LogPosition position() const { return writer_->position_; }
+
+    // AlreadyExists, naming the key and both rows, where a unique index would get a key twice;
+    // other errors as DeltaWriter::Apply's.
+    absl::Status Apply(const RowUpdates& updates);
+    // Makes what was applied the latest version, which is current to `sequence`.
+    void Publish(SequenceNumber sequence, LogPosition position);
+
+   private:
+    IndexWriter* const writer_;
+    const std::unique_lock<std::mutex> lock_;
+    const std::shared_ptr<const IndexVersion> version_;
+    bool applied_ = false;  // and not published
+  };
+
+  // Has `sync` called before anything is stored: to have the log of which it came on the disk, as
+  // the index would else be ahead of a database that lost the log's end. To be called before Store.
+  void set_sync(std::function<absl::Status()> sync) { sync_ = std::move(sync); }
+  // Writes what came since the last call, so that the next Open begins with the latest version. In
+  // the background of updates. Errors as CatchUp's.
+  absl::Status Store();
+
+  // SecondaryIndex's methods of these names.
+  absl::Status Merge(const MergeOptions& options);
+  bool MergePays() const;
+
+ private:
+  // What the files hold.
+  struct Stored {
+    uint64_t version = 0;                // of the manifest
+    SequenceNumber base_sequence = 0;    // of the base without delta files
+    SequenceNumber sequence = 0;         // with them
+    std::shared_ptr<const Delta> delta;  // of the latest version's base
+    size_t delta_files = 0;
+  };
+
+  explicit IndexWriter(const OpenOptions& options) : options_(options) {}
+
+  absl::Status OpenFiles(const std::string& directory);
+  int threads() const;
+  void Publish(IndexVersion version);
+  // The directory, for this process to write to. FailedPrecondition where another has published a
+  // version since.
+  absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory();
+  // Store, of a version.
+  absl::Status StoreVersion(const IndexVersion& version, LogPosition position,
+                            IndexDirectory* directory);
+  // Puts the base that `merged` has become, and that is published, in its place.
+  absl::Status TakeBase(const IndexVersion& merged, std::shared_ptr<const Base> base);
+
+  const OpenOptions options_;
+  std::function<absl::Status()> sync_;
+
+  std::mutex merge_mutex_;  // held by a merge
+
+  std::mutex store_mutex_;  // guards what follows; locked before update_mutex_
+  std::weak_ptr<IndexDirectory> directory_;
+  Stored stored_;
+
+  std::mutex update_mutex_;              // guards what follows
+  std::unique_ptr<DeltaWriter> deltas_;  // of the latest version's base
+  LogPosition position_;
+
+  mutable std::mutex version_mutex_;
+  std::shared_ptr<const IndexVersion> version_;  // guarded by version_mutex_
+};
+
+}  // namespace cairn

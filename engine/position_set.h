@@ -1,0 +1,117 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "cairn/types.h"
+#include "index/prefetch.h"
+
+namespace cairn {
+
+// A set of numbers in [0, universe): which entries of a run, by position, are there no longer.
+// Immutable; every const method is safe from any number of threads, and a copy shares the memory.
+//
+// A bitmap in pages, of which a set and the one that With makes of it share all but those that
+// changed. Pages that no version can see any more are used again, so a writer that makes one set
+// after the other takes memory for as many versions as are in use, page by page.
+class PositionSet {
+ public:
+  PositionSet() = default;  // empty, over nothing
+  explicit PositionSet(uint64_t universe) : universe_(universe) {}
+
+  uint64_t universe() const { return universe_; }
+  uint64_t size() const { return state_ == nullptr ? 0 : state_->ranks.back(); }
+  bool empty() const { return size() == 0; }
+
+  // Requires p < universe().
+  bool Contains(uint64_t p) const {
+    return state_ != nullptr && (Word(p / 64) >> (p % 64) & 1) != 0;
+  }
+  // Asks the cache for what Contains reads.
+  void Prefetch(uint64_t p) const {
+    if (state_ == nullptr) return;
+    const uint64_t* page = state_->pages[p / 64 >> state_->log2_page_words];
+    if (page != nullptr) {
+      cairn::Prefetch(page + (p / 64 & ((uint64_t{1} << state_->log2_page_words) - 1)));
+    }
+  }
+  // The number of members less than `p`; requires p <= universe().
+  uint64_t Rank(uint64_t p) const;
+
+  // The first member, or the first number that is none, in [begin, end); `end` if there is none.
+  uint64_t FirstMember(uint64_t begin, uint64_t end) const { return First<false>(begin, end); }
+  uint64_t FirstAbsent(uint64_t begin, uint64_t end) const { return First<true>(begin, end); }
+  // One more than the last of these in [begin, end); `begin` if there is none.
+  uint64_t BehindLastMember(uint64_t begin, uint64_t end) const {
+    return Behind<false>(begin, end);
+  }
+  uint64_t BehindLastAbsent(uint64_t begin, uint64_t end) const { return Behind<true>(begin, end); }
+
+  // This set with some members more and some less, in any order; no number may be in both. What is
+  // there already, or is not there, makes no difference. One thread at a time for all sets that
+  // come of one another. Takes time for the pages that change and for 12 bytes a page; the second
+  // call for one set takes time for all of it. Throws std::bad_alloc.
+  PositionSet With(absl::Span<const Position> more, absl::Span<const Position> less) const;
+
+  // Bytes that this set and those that share pages with it take together.
+  uint64_t memory_bytes() const;
+
+ private:
+  class Pages;
+  class Lease;
+
+  struct State {
+    State() = default;
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State();
+
+    int log2_page_words = 0;
+    std::vector<const uint64_t*> pages;  // null: no member
+    std::vector<uint32_t> ranks;         // members before each page; at the end, all members
+    std::shared_ptr<Pages> memory;
+    Lease* lease = nullptr;  // keeps this version's pages from being used again
+  };
+
+  uint64_t Word(uint64_t i) const {
+    const uint64_t* page = state_->pages[i >> state_->log2_page_words];
+    return page == nullptr ? 0 : page[i & ((uint64_t{1} << state_->log2_page_words) - 1)];
+  }
+  template <bool kAbsent>
+  uint64_t First(uint64_t begin, uint64_t end) const;
+  template <bool kAbsent>
+  uint64_t Behind(uint64_t begin, uint64_t end) const;
+
+  static std::shared_ptr<State> NewState(uint64_t universe);
+
+  uint64_t universe_ = 0;
+  std::shared_ptr<const State> state_;  // null: empty
+};
+
+template <bool kAbsent>
+uint64_t PositionSet::First(uint64_t begin, uint64_t end) const {
+  if (state_ == nullptr) return kAbsent ? std::min(begin, end) : end;
+  for (uint64_t from = begin; from < end; from = (from / 64 + 1) * 64) {
+    const uint64_t word = (kAbsent ? ~Word(from / 64) : Word(from / 64)) >> (from % 64);
+    if (word != 0) return std::min(end, from + static_cast<uint64_t>(std::countr_zero(word)));
+  }
+  return end;
+}
+
+template <bool kAbsent>
+uint64_t PositionSet::Behind(uint64_t begin, uint64_t end) const {
+  if (state_ == nullptr) return kAbsent ? std::max(begin, end) : begin;
+  for (uint64_t to = end; to > begin; to = (to - 1) / 64 * 64) {
+    const uint64_t last = to - 1;
+    const uint64_t word = (kAbsent ? ~Word(last / 64) : Word(last / 64)) << (63 - last % 64);
+    if (word != 0) return std::max(begin, to - static_cast<uint64_t>(std::countl_zero(word)));
+  }
+  return begin;
+}
+
+}  // namespace cairn

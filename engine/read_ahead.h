@@ -1,0 +1,21 @@
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cairn {
+
+// Asks the kernel to start reading the pages of a mapping that hold these bytes. Unlike
+// MADV_SEQUENTIAL it says nothing about the rest of the mapping, which others may be searching, nor
+// does it make the kernel drop what was read. Memory that is no mapping is left alone.
+inline void WillRead(const void* begin, size_t bytes) {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto from = reinterpret_cast<uintptr_t>(begin) / page * page;
+  const auto to = reinterpret_cast<uintptr_t>(begin) + bytes;
+  if (bytes > 0) madvise(reinterpret_cast<void*>(from), to - from, MADV_WILLNEED);
+}
+
+}  // namespace cairn

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "engine/delta.h"
+#include "engine/merge_pace.h"
+#include "engine/merged_row_ids.h"
+#include "engine/row_table_writer.h"
+
+namespace cairn {
+
+// In how many parts so many threads write a table of so many rows.
+size_t MergedRowParts(uint64_t rows, int threads);
+
+// Adds the rows that a version has left to the `parts` parts of `table`, each from its beginning to
+// its end: the base's live rows, read in their order, and between them the later ones. DataLoss
+// where the base is damaged; Cancelled; the table's errors. Throws std::bad_alloc.
+absl::Status MergeRows(const Delta& delta, const MergedRowIds& ids, size_t parts, int threads,
+                       MergePace* pace, RowTableWriter* table);
+
+}  // namespace cairn

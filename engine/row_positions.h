@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cairn/sorted_run.h"
+#include "cairn/types.h"
+#include "index/aligned_buffer.h"
+#include "index/prefetch.h"
+
+namespace cairn {
+
+// Row id -> the positions of the row's entries in a run: the run's row ids inverted. Immutable;
+// every method is safe from any number of threads.
+//
+// Takes 4 bytes a row where no row has several entries, else 4 bytes a row and 4 an entry.
+class RowPositions {
+ public:
+  // Inverts the row ids of `run` on up to `threads` threads. DataLoss, naming the position, where
+  // one is not less than `rows`. Throws std::bad_alloc.
+  static absl::StatusOr<std::shared_ptr<const RowPositions>> Build(const SortedRun& run,
+                                                                   uint64_t rows, int threads);
+
+  // The row's positions, ascending; requires a row below `rows`.
+  absl::Span<const Position> operator[](RowId row) const {
+    if (ends_.size() == 0) {
+      const Position* position = &positions_[row];
+      return {position, static_cast<size_t>(*position != kNone)};
+    }
+    const uint32_t begin = row == 0 ? 0 : ends_[row - 1];
+    return {positions_.data() + begin, ends_[row] - begin};
+  }
+  // Asks the cache for what operator[] reads first.
+  void Prefetch(RowId row) const {
+    cairn::Prefetch(ends_.size() == 0 ? &positions_[row] : ends_.data() + row);
+  }
+
+  uint64_t memory_bytes() const { return (positions_.size() + ends_.size()) * sizeof(Position); }
+
+ private:
+  static constexpr Position kNone = UINT32_MAX;
+
+  // Both fill what they are named after; Single returns false where a row has several entries.
+  bool Single(const SortedRun& run, uint64_t rows, int threads);
+  void Several(const SortedRun& run, uint64_t rows, int threads);
+
+  // One a row, or kNone; or, where ends_ is not empty, those of row r are [ends_[r - 1], ends_[r]).
+  AlignedBuffer<Position> positions_;
+  AlignedBuffer<uint32_t> ends_;
+};
+
+}  // namespace cairn

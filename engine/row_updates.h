@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "cairn/query.h"
+#include "cairn/secondary_index.h"
+#include "cairn/types.h"
+
+namespace cairn {
+
+// The latest states of some rows, column-wise: what a DeltaWriter applies. The order of rows does
+// not matter; the answers are those of an index in which first every row in a deleted range is
+// gone, and then each row that is listed has the keys that are listed and no others. Reusable.
+struct RowUpdates {
+  explicit RowUpdates(KeyKind kind = KeyKind::kU32) : keys(kind) {}
+
+  PrimaryKeyColumn primary_keys;  // each row at most once
+  // Row i's secondary keys are keys[row_ends[i - 1]] … keys[row_ends[i] - 1], in any order; one
+  // that repeats counts once. None: the row is deleted, or has no key any more.
+  KeyColumn keys;
+  std::vector<uint64_t> row_ends;
+
+  // Rows that were deleted by ranges of primary keys, [deleted_from[i], deleted_to[i]). A range
+  // whose ends have crossed is empty.
+  PrimaryKeyColumn deleted_from;
+  PrimaryKeyColumn deleted_to;
+
+  size_t rows() const { return primary_keys.size(); }
+
+  // Ends the row whose keys have been appended to `keys` since the row before.
+  void EndRow(std::string_view primary_key) {
+    primary_keys.heap()->append(primary_key);
+    primary_keys.EndKey();
+    row_ends.push_back(keys.size());
+  }
+  void DeleteRange(std::string_view from, std::string_view to) {
+    deleted_from.heap()->append(from);
+    deleted_from.EndKey();
+    deleted_to.heap()->append(to);
+    deleted_to.EndKey();
+  }
+  // Removes everything, and keeps the capacity.
+  void Clear() {
+    primary_keys.Clear();
+    keys.Clear(keys.kind());
+    row_ends.clear();
+    deleted_from.Clear();
+    deleted_to.Clear();
+  }
+};
+
+}  // namespace cairn

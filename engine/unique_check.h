@@ -1,0 +1,14 @@
+#pragma once
+
+#include "absl/status/status.h"
+#include "engine/index_version.h"
+#include "engine/row_updates.h"
+
+namespace cairn {
+
+// AlreadyExists, naming a key and two rows, where `version` would have a key twice after `updates`:
+// IndexSpec::unique. Requires that it has none twice before. Errors of the search.
+absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
+                         const RowUpdates& updates);
+
+}  // namespace cairn

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/types.h"
+#include "rocksdb/file_system.h"
+
+namespace cairn {
+
+// Reads the records of one file of RocksDB's write-ahead log, in the order in which they were
+// written, each the bytes of a write batch (rocksdb::WriteBatch::Data). Batches of nothing, which
+// RocksDB writes as marks and with sequence numbers that follow no rule, are passed over. The
+// format is the documented one ("Write Ahead Log File Format" in RocksDB's wiki): blocks of 32 KB,
+// records in fragments, a CRC-32C for each; recycled files, whose old contents may follow the new,
+// included.
+//
+// A log may end anywhere, in the middle of a record too: its writer may have died, or be at work.
+// Whether something is missing there only a reader knows who knows what must come next. So damage
+// ends a file as its end does, and status() says what was found. Not thread-safe.
+class WalReader {
+ public:
+  // Opens the file at `path` for the records from byte `offset` on, which must be 0 or an offset()
+  // of before. `number` is the log's, which is in its name. NotFound where there is no such file.
+  static absl::StatusOr<std::unique_ptr<WalReader>> Open(rocksdb::FileSystem* file_system,
+                                                         std::string path, uint64_t number,
+                                                         uint64_t offset = 0);
+
+  // Moves to the next record; false at the end of those that can be read.
+  bool Next();
+  // The record moved to; valid until the next call.
+  std::string_view record() const { return record_; }
+  // The sequence number that it was written at.
+  SequenceNumber sequence() const;
+
+  // Where that record starts, and where the next one does, in bytes from the start of the file.
+  uint64_t record_offset() const { return record_offset_; }
+  uint64_t offset() const { return offset_; }
+
+  // OK as long as records come, and at an end between two of them. DataLoss, with file and offset,
+  // for a record that is cut off or damaged (in a recycled file that cannot be told from the end,
+  // and is OK); Unimplemented for a compressed log; RocksDB's own error for a failed read.
+  const absl::Status& status() const { return status_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  struct Fragment {
+    uint8_t type;
+    std::string_view bytes;
+  };
+
+  WalReader(std::unique_ptr<rocksdb::FSSequentialFile> file, std::string path, uint64_t number)
+      : file_(std::move(file)), path_(std::move(path)), number_(number) {}
+
+  bool NextRecord();
+  bool NextFragment(Fragment* fragment);
+  // Whether the file has `bytes` more at offset_, which do not leave its block; reads them.
+  bool Have(size_t bytes);
+  // Skips bytes of this block that have been read.
+  void Skip(size_t bytes);
+  bool FillBuffer();
+  void EndDamaged(std::string_view what);
+
+  const std::unique_ptr<rocksdb::FSSequentialFile> file_;
+  const std::string path_;
+  const uint64_t number_;
+  std::unique_ptr<char[]> buffer_;  // whole blocks of the file
+  size_t begin_ = 0;                // in the buffer: what is at offset_
+  size_t end_ = 0;                  // and behind what was read
+  uint64_t offset_ = 0;             // in the file
+  uint64_t record_offset_ = 0;
+  std::string_view record_;
+  std::string fragments_;  // a record that was written in several
+  bool recycled_ = false;  // the file's records say which log they are of
+  bool ended_ = false;
+  absl::Status status_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,269 @@
+// A SecondaryIndex and its routes: whichever answers, answers are the same.
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "cairn/secondary_index.h"
+#include "test/engine/test_database.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+constexpr int kRows = 20000;
+constexpr int kValues = 3000;  // some of them several times
+
+std::string Value(uint64_t number) {
+  return std::to_string(number * 2654435761u % 1000003);
+}
+
+std::unique_ptr<SecondaryIndex> BuildAndOpen(TestDatabase& db, std::string_view spec,
+                                             const OpenOptions& options) {
+  const auto parsed = IndexSpec::Parse(spec);
+  BOOST_REQUIRE(parsed.ok());
+  BOOST_REQUIRE(SecondaryIndex::Build(*db.Source(), *parsed, db.Beside("index")).ok());
+  auto index = SecondaryIndex::Open(db.Beside("index"), options);
+  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+  return *std::move(index);
+}
+
+void Fill(TestDatabase& db) {
+  std::mt19937_64 random = TestRandom();
+  for (int i = 0; i < kRows; ++i) db.Put("row" + std::to_string(i), Value(random() % kValues));
+}
+
+// `count` keys, some of which no row has.
+KeyColumn SomeKeys(const SecondaryIndex& index, size_t count) {
+  std::mt19937_64 random = TestRandom(count);
+  KeyColumn keys(index.codec().kind());
+  for (size_t i = 0; i < count; ++i) {
+    BOOST_REQUIRE(index.codec().Parse(Value(random() % (kValues + 500)), &keys).ok());
+  }
+  return keys;
+}
+
+IndexStats StatsOf(const SecondaryIndex& index) {
+  absl::StatusOr<IndexStats> stats = index.Stats();
+  BOOST_REQUIRE(stats.ok());
+  return *std::move(stats);
+}
+
+std::vector<RouteStats> RoutesOf(const SecondaryIndex& index) {
+  return StatsOf(index).routes;
+}
+
+struct Answers {
+  std::vector<RowId> first;
+  std::vector<char> found;
+  Matches all;
+  std::vector<uint64_t> counts;
+  Matches scanned;
+};
+
+// Fails the test on an error. Ranges are from each key to the next one of the batch.
+Answers Ask(const SecondaryIndex& index, KeyBatch keys, QueryOptions options, bool ranges) {
+  Answers answers;
+  answers.first.resize(keys.size());
+  answers.found.resize(keys.size());
+  static_assert(sizeof(char) == sizeof(bool));
+  auto ok = [](const absl::Status& status) { BOOST_REQUIRE_MESSAGE(status.ok(), status); };
+  ok(index.FindFirst(keys, options, absl::MakeSpan(answers.first)));
+  ok(index.Contains(
+      keys, options,
+      absl::Span<bool>(reinterpret_cast<bool*>(answers.found.data()), answers.found.size())));
+  ok(index.Find(keys, options, &answers.all));
+  if (!ranges || keys.empty()) return answers;
+  const RangeBatch batch =
+      RangeBatch::HalfOpen(keys.Slice(0, keys.size() - 1), keys.Slice(1, keys.size() - 1));
+  answers.counts.resize(batch.size());
+  ok(index.Count(batch, options, absl::MakeSpan(answers.counts)));
+  if (keys.size() < 1000) ok(index.Scan(batch, options, &answers.scanned));
+  return answers;
+}
+
+// Puts answers in key order back into the caller's.
+Answers InCallersOrder(const Answers& answers, absl::Span<const uint32_t> query_of) {
+  const size_t size = query_of.size();
+  Answers back = answers;
+  std::vector<size_t> answer_of(size, size);
+  for (size_t i = 0; i < size; ++i) answer_of.at(query_of[i]) = i;
+  back.all.offsets.assign(1, 0);
+  back.all.row_ids.clear();
+  for (size_t q = 0; q < size; ++q) {
+    const size_t i = answer_of[q];
+    BOOST_REQUIRE(i < size);
+    back.first[q] = answers.first[i];
+    back.found[q] = answers.found[i];
+    const auto rows = answers.all[i];
+    back.all.row_ids.insert(back.all.row_ids.end(), rows.begin(), rows.end());
+    back.all.offsets.push_back(back.all.row_ids.size());
+  }
+  return back;
+}
+
+void CheckEqual(const Answers& a, const Answers& b) {
+  BOOST_TEST((a.first == b.first));
+  BOOST_TEST((a.found == b.found));
+  BOOST_TEST((a.all.offsets == b.all.offsets));
+  BOOST_TEST((a.all.row_ids == b.all.row_ids));
+  if (!a.counts.empty()) {  // else they were not asked for
+    BOOST_TEST((a.counts == b.counts));
+    BOOST_TEST((a.scanned.row_ids == b.scanned.row_ids));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE(routing_test)
+
+BOOST_AUTO_TEST_CASE(every_route_gives_the_answers_of_every_other) {
+  TestDatabase db;
+  Fill(db);
+  for (const char* spec : {"value.field('|',0):u32", "value.field('|',0):u64", "value:text"}) {
+    BOOST_TEST_CONTEXT(spec) {
+      OpenOptions options;
+      options.device = SearchDevice::kAuto;
+      options.threads = 2;
+      const auto index = BuildAndOpen(db, spec, options);
+      options.ordered_indexes = {"cpu:sorted_array"};
+      options.calibration = Calibration::kNone;
+      const auto reference = SecondaryIndex::Open(db.Beside("index"), options);
+      BOOST_REQUIRE(reference.ok());
+      std::vector<std::string> routes = {""};
+      for (const RouteStats& stats : RoutesOf(*index)) routes.push_back(stats.route);
+      BOOST_TEST(routes.size() >= 4u);  // as they come, buffered and sorted at least
+
+      for (const size_t size : {0, 1, 2, 63, 700, 40000}) {
+        KeyColumn column = SomeKeys(*index, size);
+        const KeyBatch keys = column.Batch();
+        const Answers expected = Ask(**reference, keys, {}, true);
+        for (const std::string& route : routes) {
+          BOOST_TEST_CONTEXT(route << ", " << size << " keys") {
+            QueryOptions query;
+            query.route = route;
+            const bool ranges = !absl::StrContains(route, "+");
+            CheckEqual(Ask(*index, keys, query, ranges), expected);
+            query.sorted_input = true;  // which is wrong
+            CheckEqual(Ask(*index, keys, query, ranges), expected);
+            if (!route.empty() && !absl::StrContains(route, "sort_based")) continue;
+            std::vector<uint32_t> query_of(size);
+            query = {};
+            query.route = route;
+            query.result_order = ResultOrder::kKey;
+            query.query_of = absl::MakeSpan(query_of);
+            const Answers in_key_order = Ask(*index, keys, query, false);
+            CheckEqual(InCallersOrder(in_key_order, query_of), expected);
+          }
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(batches_are_counted_on_the_route_that_explain_names) {
+  TestDatabase db;
+  Fill(db);
+  const auto index = BuildAndOpen(db, "value.field('|',0):u32", {});
+  KeyColumn keys = SomeKeys(*index, 100);
+  std::vector<RowId> rows(100);
+  for (const RouteStats& stats : RoutesOf(*index)) {
+    BOOST_TEST(stats.batches == 0u);  // trials are not counted
+    Explain explain;
+    QueryOptions options;
+    options.route = stats.route;
+    options.explain = &explain;
+    BOOST_REQUIRE(index->FindFirst(keys.Batch(), options, absl::MakeSpan(rows)).ok());
+    BOOST_TEST(explain.route == stats.route);
+    BOOST_TEST(explain.reason == "it was asked for");
+    BOOST_TEST(explain.queries == 100u);
+    BOOST_TEST((explain.measured > absl::ZeroDuration()));
+    BOOST_TEST((explain.predicted > absl::ZeroDuration()));
+    BOOST_TEST((explain.predicted < absl::Seconds(1)));
+    BOOST_TEST(explain.candidates.size() == RoutesOf(*index).size());
+  }
+  for (const RouteStats& stats : RoutesOf(*index)) {
+    BOOST_TEST(stats.batches == 1u);
+    BOOST_TEST(stats.queries == 100u);
+    BOOST_TEST(stats.bytes == 100u * (sizeof(uint32_t) + sizeof(RowId)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_wrong_route_and_key_order_of_ranges_are_refused) {
+  TestDatabase db;
+  Fill(db);
+  const auto index = BuildAndOpen(db, "value:text", {});
+  KeyColumn keys = SomeKeys(*index, 3);
+  std::vector<RowId> rows(3);
+  QueryOptions options;
+  options.route = "cpu:abacus";
+  absl::Status status = index->FindFirst(keys.Batch(), options, absl::MakeSpan(rows));
+  BOOST_TEST(absl::IsInvalidArgument(status));
+  BOOST_TEST(absl::StrContains(status.message(), "cpu:partial_key+sort_based"));
+  options = {};
+  options.result_order = ResultOrder::kKey;
+  std::vector<uint64_t> counts(3);
+  BOOST_TEST(absl::IsInvalidArgument(
+      index->Count(RangeBatch::Equal(keys.Batch()), options, absl::MakeSpan(counts))));
+  std::vector<uint32_t> query_of(2);  // of three
+  options.query_of = absl::MakeSpan(query_of);
+  BOOST_TEST(
+      absl::IsInvalidArgument(index->FindFirst(keys.Batch(), options, absl::MakeSpan(rows))));
+}
+
+BOOST_AUTO_TEST_CASE(several_ordered_indexes_are_resident_and_budgets_leave_the_files_alone) {
+  TestDatabase db;
+  Fill(db);
+  OpenOptions options;
+  options.ordered_indexes = {"cpu:fast", "cpu:fast,compressed", "cpu:packed"};
+  const auto index = BuildAndOpen(db, "value.field('|',0):u64", options);
+  std::vector<std::string> routes;
+  for (const RouteStats& stats : RoutesOf(*index)) routes.push_back(stats.route);
+  BOOST_TEST(routes.size() == 9u);
+  BOOST_TEST(routes[0] == "cpu:fast");
+  BOOST_TEST(routes[3] == "cpu:fast,compressed");
+  BOOST_TEST(routes[6] == "cpu:packed");
+  BOOST_TEST(StatsOf(*index).ordered_indexes.size() == 3u);
+  BOOST_TEST(index->Verify().ok());
+
+  options.ordered_indexes.push_back("cpu:fast");
+  BOOST_TEST(absl::IsInvalidArgument(SecondaryIndex::Open(db.Beside("index"), options).status()));
+
+  options.ordered_indexes.clear();
+  options.host_memory_budget = 1;
+  const auto small = SecondaryIndex::Open(db.Beside("index"), options);
+  BOOST_REQUIRE(small.ok());
+  BOOST_TEST(StatsOf(**small).ordered_indexes[0].bytes == 0u);
+  options.host_memory_budget = 30000;  // one or two bytes an entry
+  const auto middle = SecondaryIndex::Open(db.Beside("index"), options);
+  BOOST_REQUIRE(middle.ok());
+  BOOST_TEST(RoutesOf(**middle)[0].route == "cpu:fast");
+}
+
+BOOST_AUTO_TEST_CASE(cost_models_are_stored_beside_the_index_and_damage_there_does_no_harm) {
+  TestDatabase db;
+  Fill(db);
+  BOOST_REQUIRE(BuildAndOpen(db, "value.field('|',0):u32", {}) != nullptr);
+  const std::string path = db.Beside("index") + "/CALIBRATION";
+  BOOST_REQUIRE(std::filesystem::exists(path));
+  const auto predicted = [&] {
+    const auto index = SecondaryIndex::Open(db.Beside("index"));
+    BOOST_REQUIRE(index.ok());
+    BOOST_TEST((*index)->BestBatch(Operation::kFindFirst) >= 1u);
+    return (*index)->PredictedTime(Operation::kFindFirst, 1000);
+  };
+  const absl::Duration stored = predicted();
+  BOOST_TEST((stored > absl::ZeroDuration()));
+  BOOST_TEST((predicted() == stored));
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  BOOST_TEST((predicted() > absl::ZeroDuration()));
+  BOOST_TEST((predicted() == predicted()));                                  // written anew
+  BOOST_REQUIRE(BuildAndOpen(db, "value.field('|',0):u32", {}) != nullptr);  // the next version
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

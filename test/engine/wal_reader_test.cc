@@ -1,0 +1,231 @@
+#include "engine/wal_reader.h"
+
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/wal_files.h"
+#include "rocksdb/db.h"
+#include "rocksdb/env.h"
+#include "test/temporary_directory.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+rocksdb::FileSystem* LocalFiles() {
+  return rocksdb::Env::Default()->GetFileSystem().get();
+}
+
+// The records of a file, and where each ends.
+struct Contents {
+  std::vector<std::string> records;
+  std::vector<uint64_t> ends;
+  absl::Status status;
+};
+
+Contents ReadAll(const std::string& path, uint64_t number, uint64_t offset = 0) {
+  Contents contents;
+  auto reader = WalReader::Open(LocalFiles(), path, number, offset);
+  BOOST_REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
+  while ((*reader)->Next()) {
+    contents.records.emplace_back((*reader)->record());
+    contents.ends.push_back((*reader)->offset());
+  }
+  contents.status = (*reader)->status();
+  return contents;
+}
+
+// A log that RocksDB wrote, of batches of all sizes: some fill blocks to the byte or nearly so,
+// some are larger than several blocks.
+class WrittenLog {
+ public:
+  explicit WrittenLog(size_t recycled_files = 0) {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.recycle_log_file_num = recycled_files;
+    options.wal_recovery_mode = rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
+    rocksdb::DB* db = nullptr;
+    BOOST_REQUIRE(rocksdb::DB::Open(options, directory_ / "db", &db).ok());
+    db_.reset(db);
+  }
+
+  void Write(size_t value_bytes) {
+    rocksdb::WriteBatch batch;
+    BOOST_REQUIRE(batch.Put("key", std::string(value_bytes, 'v')).ok());
+    BOOST_REQUIRE(db_->Write({}, &batch).ok());
+    batches_.push_back(batch.Data());
+  }
+  void WriteAllSizes() {
+    auto random = TestRandom();
+    for (int i = 0; i < 300; ++i) Write(random() % 2000);
+    for (size_t bytes = 32700; bytes < 32780; ++bytes) Write(bytes);
+    for (size_t bytes : {100000, 1000000, 5, 300000}) Write(bytes);
+  }
+  void Flush() {
+    BOOST_REQUIRE(db_->Flush({}).ok());
+    batches_.clear();
+  }
+
+  // What was written since the last flush.
+  const std::vector<std::string>& batches() const { return batches_; }
+  WalFile file() {
+    auto files = ListWalFiles(db_.get());
+    BOOST_REQUIRE_MESSAGE(files.ok(), files.status().ToString());
+    BOOST_REQUIRE(!files->empty());
+    return files->back();
+  }
+  std::string Copy(const std::string& bytes) {
+    const std::string path = directory_ / "copy.log";
+    WriteFile(path, bytes);
+    return path;
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<std::string> batches_;
+};
+
+// Whether `part` is where `all` starts.
+bool IsStart(const std::vector<std::string>& part, const std::vector<std::string>& all) {
+  return part.size() <= all.size() && std::equal(part.begin(), part.end(), all.begin());
+}
+
+BOOST_AUTO_TEST_SUITE(wal_reader_test)
+
+BOOST_AUTO_TEST_CASE(reads_what_rocksdb_wrote) {
+  for (size_t recycled_files : {0, 2}) {
+    WrittenLog log(recycled_files);
+    log.WriteAllSizes();
+    const WalFile file = log.file();
+    const Contents contents = ReadAll(file.path, file.number);
+    BOOST_TEST(contents.status.ok(), contents.status.ToString());
+    BOOST_REQUIRE_EQUAL(contents.records.size(), log.batches().size());
+    for (size_t i = 0; i < contents.records.size(); ++i) {
+      if (contents.records[i] != log.batches()[i]) BOOST_ERROR("record " << i << " differs");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(starts_at_any_record) {
+  WrittenLog log;
+  log.WriteAllSizes();
+  const WalFile file = log.file();
+  const Contents all = ReadAll(file.path, file.number);
+  for (size_t i = 0; i < all.ends.size(); i += 7) {
+    const Contents rest = ReadAll(file.path, file.number, all.ends[i]);
+    const bool right = rest.status.ok() && rest.records.size() == all.records.size() - i - 1 &&
+                       std::equal(rest.records.begin(), rest.records.end(),
+                                  all.records.begin() + static_cast<ptrdiff_t>(i) + 1);
+    if (!right) BOOST_ERROR("from record " << i);
+  }
+  BOOST_TEST(ReadAll(file.path, file.number, uint64_t{1} << 40).records.empty());
+}
+
+BOOST_AUTO_TEST_CASE(stops_in_a_recycled_file_where_the_old_log_follows) {
+  WrittenLog log(1);
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 100; ++i) log.Write(1000);
+    log.Flush();
+  }
+  for (int i = 0; i < 10; ++i) log.Write(500);
+  const WalFile file = log.file();
+  BOOST_TEST(std::filesystem::file_size(file.path) > 50000u);  // the old log is still in it
+  const Contents contents = ReadAll(file.path, file.number);
+  BOOST_TEST(contents.status.ok(), contents.status.ToString());
+  BOOST_TEST((contents.records == log.batches()));
+}
+
+BOOST_AUTO_TEST_CASE(passes_over_space_that_was_allocated_and_not_written) {
+  WrittenLog log;
+  for (int i = 0; i < 10; ++i) log.Write(100);
+  const std::string path = log.Copy(ReadFile(log.file().path) + std::string(70000, '\0'));
+  const Contents contents = ReadAll(path, 1);
+  BOOST_TEST(contents.status.ok());
+  BOOST_TEST((contents.records == log.batches()));
+}
+
+BOOST_AUTO_TEST_CASE(a_log_may_be_cut_off_anywhere) {
+  WrittenLog log;
+  for (size_t bytes : {10, 0, 40000, 3}) log.Write(bytes);
+  const std::string bytes = ReadFile(log.file().path);
+  const std::vector<uint64_t> ends = ReadAll(log.file().path, log.file().number).ends;
+  for (size_t size = 0; size <= bytes.size(); size += size < 100 || size > 39900 ? 1 : 97) {
+    const Contents contents = ReadAll(log.Copy(bytes.substr(0, size)), 1);
+    const auto whole =
+        std::count_if(ends.begin(), ends.end(), [&](uint64_t e) { return e <= size; });
+    if (static_cast<ptrdiff_t>(contents.records.size()) != whole) BOOST_ERROR("cut at " << size);
+    if (!IsStart(contents.records, log.batches())) BOOST_ERROR("cut at " << size);
+    const bool between = size == 0 || std::count(ends.begin(), ends.end(), size) > 0;
+    if (contents.status.ok() != between) {
+      BOOST_ERROR("cut at " << size << ": " << contents.status.ToString());
+    }
+    if (!between && !absl::IsDataLoss(contents.status)) BOOST_ERROR(contents.status.ToString());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(finds_every_changed_byte_and_names_the_place) {
+  WrittenLog log;
+  for (size_t bytes : {10, 0, 60, 3}) log.Write(bytes);
+  const std::string bytes = ReadFile(log.file().path);
+  const std::vector<uint64_t> ends = ReadAll(log.file().path, log.file().number).ends;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x41);
+    const std::string path = log.Copy(damaged);
+    const Contents contents = ReadAll(path, 1);
+    const size_t record = static_cast<size_t>(
+        std::count_if(ends.begin(), ends.end(), [&](uint64_t e) { return e <= at; }));
+    const std::string place = "'" + path + "' is damaged at offset " +
+                              std::to_string(record == 0 ? 0 : ends[record - 1]) + ":";
+    if (contents.records.size() != record || !IsStart(contents.records, log.batches()) ||
+        !absl::IsDataLoss(contents.status) ||
+        contents.status.message().find(place) == absl::string_view::npos) {
+      BOOST_ERROR("byte " << at << ": " << contents.status.ToString());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(survives_any_bytes) {
+  auto random = TestRandom();
+  WrittenLog log;
+  for (size_t bytes : {10, 40000, 60, 3, 33000}) log.Write(bytes);
+  const std::string bytes = ReadFile(log.file().path);
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = bytes.substr(0, random() % bytes.size());
+    for (size_t flips = random() % 8; flips > 0 && !damaged.empty(); --flips) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    if (!IsStart(ReadAll(log.Copy(damaged), 1).records, log.batches())) BOOST_ERROR("run " << i);
+    for (char& c : damaged) c = static_cast<char>(random());
+    if (!ReadAll(log.Copy(damaged), 1).records.empty()) BOOST_ERROR("a record in noise");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(says_that_a_log_is_compressed) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.wal_compression = rocksdb::kZSTD;
+  TemporaryDirectory directory;
+  rocksdb::DB* opened = nullptr;
+  BOOST_REQUIRE(rocksdb::DB::Open(options, directory / "db", &opened).ok());
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  BOOST_REQUIRE(db->Put({}, "key", "value").ok());
+  const auto files = ListWalFiles(db.get());
+  BOOST_REQUIRE(files.ok());
+  const Contents contents = ReadAll(files->back().path, files->back().number);
+  BOOST_TEST(absl::IsUnimplemented(contents.status), contents.status.ToString());
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_is_not_there_is_not_found) {
+  TemporaryDirectory directory;
+  BOOST_TEST(absl::IsNotFound(WalReader::Open(LocalFiles(), directory / "no.log", 1).status()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,48 @@
+// A calibration of any bytes either is refused or is one that formats to the same bytes again.
+// Bytes are tried as they are and as the lines before a right checksum.
+#include "engine/calibration_file.h"
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_format.h"
+#include "index/checksum.h"
+
+namespace cairn {
+namespace {
+
+void ParseAndFormat(std::string_view text) {
+  const auto records = ParseCalibration(text, "fuzz");
+  if (!records.ok()) return;
+  const auto again = FormatCalibration(*records);
+  if (!again.ok() || *again != text) std::abort();
+  // What a router makes of it: times that are times.
+  for (const CalibrationRecord& record : *records) {
+    for (const CostCurves& curves : record.routes) {
+      const CostModel model(curves);
+      for (size_t queries = 1; queries != 0; queries *= 4) {
+        if (!(model.Predict({Operation::kFindFirst, queries}) > 0)) std::abort();
+        if (!(model.Predict({Operation::kScan, queries, 1e6}) > 0)) std::abort();
+      }
+    }
+  }
+}
+
+// The lines of `text` without its checksum, if it has one.
+std::string_view Lines(std::string_view text) {
+  const size_t at = text.rfind("checksum ");
+  return at == std::string_view::npos ? text : text.substr(0, at);
+}
+
+}  // namespace
+}  // namespace cairn
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  cairn::ParseAndFormat(text);
+  const std::string_view lines = cairn::Lines(text);
+  cairn::ParseAndFormat(
+      absl::StrFormat("%schecksum %016x\n", lines, cairn::Checksum(lines.data(), lines.size())));
+  return 0;
+}

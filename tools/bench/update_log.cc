@@ -1,0 +1,206 @@
+// What it costs to get from a database's log to settled row changes, for updates of 16-byte keys
+// (random among 2^20 rows) and 100-byte values, logged in batches of <b>:
+//   UpdateLog/decode/batch:<b>              write batches in memory to row changes
+//   UpdateLog/settle/<random or ascending>  changes of a slice to their net effect, by key
+//   UpdateLog/read_log/batch:<b>            log files, in the page cache, to row changes
+//   UpdateLog/all/batch:<b>                 that, settled slice by slice
+//   UpdateLog/baseline:get_updates_since/batch:<b>  RocksDB's own walk of the log, undecoded
+#include <benchmark/benchmark.h>
+#include <stdlib.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/row_changes.h"
+#include "engine/settled_changes.h"
+#include "engine/update_log.h"
+#include "engine/write_batch_reader.h"
+#include "rocksdb/db.h"
+#include "tools/bench/data.h"
+
+namespace cairn::bench {
+namespace {
+
+constexpr uint64_t kRows = uint64_t{1} << 20;
+constexpr size_t kLogged = size_t{1} << 20;  // updates in a log
+constexpr size_t kSlice = size_t{1} << 14;   // about as many as UpdateLog::kSliceBytes hold
+
+std::string RandomKey(Random* random) {
+  return absl::StrFormat("%016d", random->Below(kRows));
+}
+
+// `updates` of them in batches of `batch_size`.
+std::vector<rocksdb::WriteBatch> Batches(size_t updates, size_t batch_size) {
+  Random random(kSeed);
+  std::vector<rocksdb::WriteBatch> batches(updates / batch_size);
+  for (rocksdb::WriteBatch& batch : batches) {
+    for (size_t i = 0; i < batch_size; ++i) {
+      std::string value(100, 'v');
+      const uint64_t number = random();
+      value.replace(0, sizeof number, reinterpret_cast<const char*>(&number), sizeof number);
+      batch.Put(RandomKey(&random), value).PermitUncheckedError();
+    }
+  }
+  return batches;
+}
+
+// A database with a log of kLogged updates, removed at the end.
+class Logged {
+ public:
+  static Logged& Get(size_t batch_size) {
+    static auto* const all = new std::map<size_t, std::unique_ptr<Logged>>;
+    std::unique_ptr<Logged>& logged = (*all)[batch_size];
+    if (logged == nullptr) {
+      logged.reset(new Logged(batch_size));
+      static const int registered = std::atexit([] { all->clear(); });
+      benchmark::DoNotOptimize(registered);
+    }
+    return *logged;
+  }
+  ~Logged() {
+    db_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+  }
+  rocksdb::DB* db() { return db_.get(); }
+
+ private:
+  explicit Logged(size_t batch_size) {
+    directory_ = (std::filesystem::temp_directory_path() / "cairn_bench_XXXXXX").string();
+    if (mkdtemp(directory_.data()) == nullptr) std::abort();
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.write_buffer_size = size_t{1} << 30;
+    rocksdb::DB* db = nullptr;
+    if (!rocksdb::DB::Open(options, directory_ + "/db", &db).ok()) std::abort();
+    db_.reset(db);
+    for (rocksdb::WriteBatch& batch : Batches(kLogged, batch_size)) {
+      if (!db_->Write({}, &batch).ok()) std::abort();
+    }
+  }
+
+  std::string directory_;
+  std::unique_ptr<rocksdb::DB> db_;
+};
+
+void SetCounters(benchmark::State& state, size_t updates) {
+  const auto u = static_cast<double>(updates);
+  using benchmark::Counter;
+  state.counters["ns_per_update"] =
+      Counter(u * 1e-9, Counter::kIsIterationInvariantRate | Counter::kInvert);
+  state.counters["updates_per_s"] = Counter(u, Counter::kIsIterationInvariantRate);
+}
+
+void Decode(benchmark::State& state) {
+  const auto batch_size = static_cast<size_t>(state.range(0));
+  const std::vector<rocksdb::WriteBatch> batches = Batches(kSlice, batch_size);
+  const size_t updates = batches.size() * batch_size;
+  WriteBatchReader reader({0});
+  std::vector<RowChanges> changes(1);
+  uint64_t read = 0;
+  for (auto _ : state) {
+    changes[0].Clear();
+    for (const rocksdb::WriteBatch& batch : batches) {
+      read += reader.Read(batch, absl::MakeSpan(changes)).value_or(0);
+    }
+  }
+  if (changes[0].size() != updates || read != updates * state.iterations()) {
+    return state.SkipWithError("updates were not read");
+  }
+  SetCounters(state, updates);
+}
+
+void Settle(benchmark::State& state, bool ascending) {
+  RowChanges changes;
+  std::map<std::string, std::string> expected;
+  Random random(kSeed);
+  for (size_t i = 0; i < kSlice; ++i) {
+    const std::string key = ascending ? absl::StrFormat("%016d", i) : RandomKey(&random);
+    const std::string value = absl::StrFormat("%0100d", i);
+    changes.Put(key, value);
+    expected[key] = value;
+  }
+  SettledChanges settled;
+  for (auto _ : state) {
+    settled.Settle(changes);
+    benchmark::DoNotOptimize(settled.rows().data());
+  }
+  auto row = expected.begin();
+  for (const RowChange& change : settled.rows()) {
+    if (row == expected.end() || change.key != row->first || change.value != row->second) {
+      return state.SkipWithError("a row is wrong");
+    }
+    ++row;
+  }
+  if (row != expected.end()) return state.SkipWithError("rows are missing");
+  SetCounters(state, kSlice);
+}
+
+void ReadLog(benchmark::State& state, bool settle) {
+  rocksdb::DB* const db = Logged::Get(static_cast<size_t>(state.range(0))).db();
+  const SequenceNumber until = db->GetLatestSequenceNumber();
+  std::vector<RowChanges> changes(1);
+  SettledChanges settled;
+  uint64_t read = 0;
+  uint64_t bytes = 0;
+  for (auto _ : state) {
+    auto log = UpdateLog::Open(db, {db->DefaultColumnFamily()}, 0, until);
+    if (!log.ok()) return state.SkipWithError("the log does not open");
+    while (!(*log)->done()) {
+      changes[0].Clear();
+      if (!(*log)->Read(UpdateLog::kSliceBytes, absl::MakeSpan(changes)).ok()) {
+        return state.SkipWithError("the log cannot be read");
+      }
+      read += changes[0].size();
+      if (settle) settled.Settle(changes[0]);
+    }
+    bytes = (*log)->bytes_read();
+  }
+  if (read != until * state.iterations()) return state.SkipWithError("updates are missing");
+  SetCounters(state, until);
+  state.counters["bytes_per_s"] =
+      benchmark::Counter(static_cast<double>(bytes), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void GetUpdatesSince(benchmark::State& state) {
+  rocksdb::DB* const db = Logged::Get(static_cast<size_t>(state.range(0))).db();
+  const SequenceNumber until = db->GetLatestSequenceNumber();
+  uint64_t read = 0;
+  for (auto _ : state) {
+    std::unique_ptr<rocksdb::TransactionLogIterator> log;
+    if (!db->GetUpdatesSince(1, &log).ok()) return state.SkipWithError("the log does not open");
+    for (; log->Valid(); log->Next()) read += log->GetBatch().writeBatchPtr->Count();
+  }
+  if (read != until * state.iterations()) return state.SkipWithError("updates are missing");
+  SetCounters(state, until);
+}
+
+BENCHMARK(Decode)->Name("UpdateLog/decode")->ArgName("batch")->Arg(1)->Arg(100);
+BENCHMARK_CAPTURE(Settle, "", false)->Name("UpdateLog/settle/random");
+BENCHMARK_CAPTURE(Settle, "", true)->Name("UpdateLog/settle/ascending");
+BENCHMARK_CAPTURE(ReadLog, "", false)
+    ->Name("UpdateLog/read_log")
+    ->ArgName("batch")
+    ->Arg(1)
+    ->Arg(100)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ReadLog, "", true)
+    ->Name("UpdateLog/all")
+    ->ArgName("batch")
+    ->Arg(1)
+    ->Arg(100)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(GetUpdatesSince)
+    ->Name("UpdateLog/baseline:get_updates_since")
+    ->ArgName("batch")
+    ->Arg(1)
+    ->Arg(100)
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace cairn::bench
