@@ -23,6 +23,9 @@ constexpr size_t kMostShards = 64;
 // several (BM Batcher/…/batcher_group).
 constexpr int kYields = 16;
 
+// Condition variables overflow on times that are too far away.
+constexpr BatcherNanos kLongestSleep = 3'600'000'000'000;
+
 // Batches whose memory is kept.
 constexpr size_t kMostSpare = 16;
 
@@ -314,8 +317,8 @@ void BatcherCore::ThreadMain() {
       work_.Cancel();
       continue;
     }
-    if (work_.Sleep(ticket, next == kNever ? kNever : next - now)) {
-      schedule_.ObserveLateness(Now() - next);
+    if (work_.Sleep(ticket, std::min(next - now, kLongestSleep))) {
+      if (now = Now(); now >= next) schedule_.ObserveLateness(now - next);
     }
   }
 }

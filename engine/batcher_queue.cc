@@ -84,7 +84,7 @@ BatcherQueue::Pushed BatcherQueue::Push(const BatcherRequest& request) {
   for (int round = 0;;) {
     Shard& shard = shards_[at];
     if (shard.lock.TryLock()) {
-      PushHere(request, &shard, &pushed);
+      pushed.outcome = PushHere(request, &shard, &pushed);
       shard.lock.Unlock();
       if (pushed.outcome != Outcome::kFull) return pushed;
     } else {
@@ -116,8 +116,9 @@ BatcherQueue::Outcome BatcherQueue::PushHere(const BatcherRequest& request, Shar
       if (lane.blocks.size() == 1) Set(&lane.oldest, lane.blocks.back()->opened());
     }
     BatcherBlock& block = *lane.blocks.back();
-    deadline = request.answer->deadline != Batcher::kNoDeadline ? NanosOf(request.answer->deadline)
-                                                                : block.opened() + response_time_;
+    deadline = request.answer->deadline != Batcher::kNoDeadline
+                   ? std::max<BatcherNanos>(0, NanosOf(request.answer->deadline))
+                   : block.opened() + response_time_;
     block.Append(request, deadline);
   } catch (const std::bad_alloc&) {
     return Outcome::kNoMemory;

@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <string>
 #include <thread>
@@ -254,7 +255,7 @@ class Called {
   }
 
  private:
-  static constexpr size_t kMostSamples = size_t{1} << 20;
+  static constexpr size_t kMostSamples = size_t{1} << 16;
 
   static void Receive(void* context, const Batcher::Answers& answers) {
     auto* called = static_cast<Called*>(context);
@@ -330,18 +331,26 @@ template <typename Key>
 void Ask(benchmark::State& state, const Way<Key>& way, int log2_n) {
   const Subject<Key>& subject = Subject<Key>::Get(log2_n);
   for (auto _ : state) {
-    auto batcher = *Batcher::Make(&subject.index);
+    BatcherOptions bo;
+    if (getenv("BEST")) bo.best_batch = atoi(getenv("BEST"));
+    if (getenv("MBT")) bo.max_batch_time = absl::Microseconds(atoi(getenv("MBT")));
+    if (getenv("SHARDS")) bo.shards = atoi(getenv("SHARDS"));
+    auto batcher = *Batcher::Make(&subject.index, bo);
     std::vector<Seen> seen(kThreads);
     std::atomic<bool> stop = false;
     std::vector<std::thread> threads;
-    const Time begin = steady_clock::now();
-    const double cpu_begin = CpuSeconds();
+    std::latch start(kThreads + 1);
     for (size_t t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
-        seen[t].response_us.reserve(size_t{1} << 20);
+        seen[t].response_us.resize(size_t{1} << 20);  // so that its pages are there
+        seen[t].response_us.clear();
+        start.arrive_and_wait();
         way(subject, batcher.get(), t * (kQueries / kThreads), stop, &seen[t]);
       });
     }
+    start.arrive_and_wait();
+    const Time begin = steady_clock::now();
+    const double cpu_begin = CpuSeconds();
     std::this_thread::sleep_for(kDuration);
     stop = true;
     for (std::thread& thread : threads) thread.join();

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "cairn/batcher.h"
+#include "cairn/ordered_index.h"
+#include "cairn/secondary_index.h"
+
+namespace cairn {
+
+// A clock that stands still until it is told to go on. Thread-safe.
+class FakeClock : public BatcherClock {
+ public:
+  BatcherTime Now() const override { return BatcherTime(std::chrono::nanoseconds(now_.load())); }
+  void Set(BatcherTime time) { now_ = time.time_since_epoch().count(); }
+  void Advance(absl::Duration time) { now_ += absl::ToInt64Nanoseconds(time); }
+
+ private:
+  std::atomic<int64_t> now_{1'000'000'000};
+};
+
+// A SecondaryIndex over an ordered one, without database, cursors or router, whose cost model and
+// errors a test decides, and that remembers what it was asked. Thread-safe but for the settings.
+class FakeIndex : public SecondaryIndex {
+ public:
+  struct Call {
+    Operation operation;
+    size_t queries;
+    absl::Duration max_response_time;
+    BatcherTime at;  // by `clock`, if there is one
+  };
+
+  explicit FakeIndex(SortedRun run) : codec_(*KeyCodec::Create({TypeOf(run.kind())})) {
+    auto index = MakeOrderedIndex("cpu:auto", std::move(run));
+    BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
+    index_ = *std::move(index);
+  }
+  // Of 1,000 keys 0, 2, … 1998 with one to three rows each.
+  static FakeIndex OfNumbers() {
+    std::vector<uint32_t> keys;
+    std::vector<RowId> rows;
+    for (uint32_t i = 0; i < 1000; ++i) {
+      for (uint32_t j = 0; j <= i % 3; ++j) {
+        keys.push_back(2 * i);
+        rows.push_back(10 * i + j);
+      }
+    }
+    return FakeIndex(*SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
+  }
+
+  // ---- Settings ----
+
+  std::function<absl::Duration(Operation, size_t queries)> time = [](Operation, size_t) {
+    return absl::ZeroDuration();
+  };
+  size_t best_batch = 1;
+  FakeClock* clock = nullptr;      // every call advances it by its time
+  absl::Status error;              // that every call returns, if it is one
+  std::atomic<bool> waits{false};  // calls return when it is false
+
+  std::vector<Call> calls() const {
+    absl::MutexLock lock(&mutex_);
+    return calls_;
+  }
+
+  // ---- SecondaryIndex ----
+
+  const IndexSpec& spec() const override { return spec_; }
+  const KeyCodec& codec() const override { return codec_; }
+  SequenceNumber sequence() const override { return 0; }
+
+  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
+    absl::Status s = Note(Operation::kFind, keys.size(), options);
+    return s.ok() ? index_->Find(keys, matches) : s;
+  }
+  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
+                         absl::Span<RowId> row_ids) const override {
+    absl::Status s = Note(Operation::kFindFirst, keys.size(), options);
+    return s.ok() ? index_->FindFirst(keys, row_ids) : s;
+  }
+  absl::Status Contains(KeyBatch keys, const QueryOptions& options,
+                        absl::Span<bool> found) const override {
+    absl::Status s = Note(Operation::kContains, keys.size(), options);
+    return s.ok() ? index_->Contains(keys, found) : s;
+  }
+  absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
+                     absl::Span<uint64_t> counts) const override {
+    absl::Status s = Note(Operation::kCount, ranges.size(), options);
+    return s.ok() ? index_->Count(ranges, counts) : s;
+  }
+  absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
+                    Matches* matches) const override {
+    absl::Status s = Note(Operation::kScan, ranges.size(), options);
+    return s.ok() ? index_->Scan(ranges, options, matches) : s;
+  }
+  absl::Duration PredictedTime(Operation operation, size_t queries) const override {
+    return time(operation, queries);
+  }
+  size_t BestBatch(Operation) const override { return best_batch; }
+
+  absl::Status PrimaryKeys(absl::Span<const RowId>, PrimaryKeyColumn*) const override {
+    return NotHere();
+  }
+  absl::Status Fetch(const SnapshotSource&, const RangeBatch&, const QueryOptions&,
+                     FetchedRows*) const override {
+    return NotHere();
+  }
+  absl::Status Verify() const override { return NotHere(); }
+  absl::Status VerifyAgainst(const SnapshotSource&, size_t,
+                             std::vector<std::string>*) const override {
+    return NotHere();
+  }
+  absl::StatusOr<IndexStats> Stats() const override { return NotHere(); }
+
+  // What the batcher should answer, asked directly and unnoticed.
+  const OrderedIndex& index() const { return *index_; }
+
+ private:
+  static KeyType TypeOf(KeyKind kind) {
+    return kind == KeyKind::kU32   ? KeyType::kU32
+           : kind == KeyKind::kU64 ? KeyType::kU64
+                                   : KeyType::kBytes;
+  }
+  static absl::Status NotHere() { return absl::UnimplementedError("a fake"); }
+
+  absl::Status Note(Operation operation, size_t queries, const QueryOptions& options) const {
+    {
+      absl::MutexLock lock(&mutex_);
+      calls_.push_back({operation, queries, options.max_response_time,
+                        clock != nullptr ? clock->Now() : BatcherTime()});
+    }
+    while (waits) std::this_thread::yield();
+    if (clock != nullptr) clock->Advance(time(operation, queries));
+    return error;
+  }
+
+  const IndexSpec spec_;
+  const KeyCodec codec_;
+  std::unique_ptr<OrderedIndex> index_;
+  mutable absl::Mutex mutex_;
+  mutable std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace cairn
