@@ -53,11 +53,6 @@ void FollowedIndex::Drop() {
   changed_.notify_all();
 }
 
-bool FollowedIndex::dropped() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return dropped_;
-}
-
 IndexState FollowedIndex::state() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return state_;
@@ -66,8 +61,7 @@ IndexState FollowedIndex::state() const {
 absl::Status FollowedIndex::Wait(absl::Time deadline) const {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    if (state_ == IndexState::kReady) return absl::OkStatus();
-    const bool ended = state_ == IndexState::kStale || state_ == IndexState::kFailed;
+    const bool ended = state_ != IndexState::kBuilding && state_ != IndexState::kCatchingUp;
     if (dropped_ || (ended && repairs_ == 0)) return why_;
     if (deadline == absl::InfiniteFuture()) {
       changed_.wait(lock);

@@ -28,13 +28,16 @@ class FollowedIndex {
       : spec_(std::move(spec)),
         codec_(std::move(codec)),
         directory_(std::move(directory)),
-        column_family_(column_family) {}
+        column_family_(column_family),
+        column_family_id_(column_family == nullptr ? UINT32_MAX : column_family->GetID()) {}
 
   const IndexSpec& spec() const { return spec_; }
   const std::string& name() const { return spec_.name; }
   const KeyCodec& codec() const { return codec_; }
   const std::string& directory() const { return directory_; }
+  // Null where there is none; gone once it is cancelled, perhaps.
   rocksdb::ColumnFamilyHandle* column_family() const { return column_family_; }
+  uint32_t column_family_id() const { return column_family_id_; }
 
   // How it stands. One that was dropped is kFailed and says so, whatever is set afterwards.
   void Set(IndexState state, absl::Status why = absl::OkStatus());
@@ -42,7 +45,6 @@ class FollowedIndex {
   void BeginRepair();
   void EndRepair();
   void Drop();
-  bool dropped() const;
   IndexState state() const;
   // Waits as IndexedDB::WaitUntilReady.
   absl::Status Wait(absl::Time deadline) const;
@@ -60,7 +62,7 @@ class FollowedIndex {
 
   // Held by who builds, merges or stores it, or catches it up before it follows.
   std::mutex work_mutex;
-  // Set to end a build or a merge of it.
+  // Set once, to end a build or a merge of it and begin none.
   std::atomic<bool> cancelled{false};
   std::atomic<double> progress{0};  // of its build
   std::atomic<uint64_t> builds{0};
@@ -83,6 +85,7 @@ class FollowedIndex {
   const KeyCodec codec_;
   const std::string directory_;
   rocksdb::ColumnFamilyHandle* const column_family_;
+  const uint32_t column_family_id_;
 
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;

@@ -84,7 +84,8 @@ void IndexSet::Open(const IndexCatalog::Entry& entry,
   rocksdb::ColumnFamilyHandle* column_family = nullptr;
   if (spec->column_family == "default") column_family = db_->DefaultColumnFamily();
   for (rocksdb::ColumnFamilyHandle* handle : handles) {
-    if (handle->GetName() == spec->column_family) column_family = handle;
+    if (column_family == nullptr && handle->GetName() == spec->column_family)
+      column_family = handle;
   }
   const auto index = std::make_shared<FollowedIndex>(*spec, *codec, directory, column_family);
   Add(index);
@@ -135,9 +136,8 @@ IndexSet::Indexes IndexSet::Of(
     absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) const {
   Indexes found;
   for (const auto& index : All()) {
-    if (index->column_family() == nullptr) continue;
     for (const rocksdb::ColumnFamilyHandle* family : column_families) {
-      if (family->GetID() != index->column_family()->GetID()) continue;
+      if (family->GetID() != index->column_family_id()) continue;
       found.push_back(index);
       break;
     }
@@ -156,7 +156,9 @@ void IndexSet::Add(const std::shared_ptr<FollowedIndex>& index) {
 absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
                                    rocksdb::ColumnFamilyHandle* column_family) {
   if (absl::Status s = CheckIndexName(spec.name); !s.ok()) return s;
-  if (column_family == nullptr) column_family = db_->DefaultColumnFamily();
+  if (column_family == nullptr || column_family->GetID() == 0) {
+    column_family = db_->DefaultColumnFamily();  // which goes with the database
+  }
   IndexSpec resolved = spec;
   if (spec.column_family == "default") resolved.column_family = column_family->GetName();
   if (resolved.column_family != column_family->GetName()) {
@@ -187,7 +189,9 @@ absl::Status IndexSet::RebuildIndex(const std::string& name) {
   if (closed_) return absl::FailedPreconditionError("the database has been closed");
   absl::StatusOr<std::shared_ptr<FollowedIndex>> index = Find(name);
   if (!index.ok()) return index.status();
-  if ((*index)->column_family() == nullptr) return (*index)->Ready().status();
+  if ((*index)->column_family() == nullptr || (*index)->cancelled) {
+    return (*index)->Ready().status();
+  }
   if ((*index)->writer() != nullptr) {
     if (absl::Status s = Disrupt(index->get(), "it was to be rebuilt"); !s.ok()) return s;
   }
@@ -328,15 +332,25 @@ rocksdb::Status IndexSet::ChangePastLog(
   return changed.ok() ? ToRocksDb(marked) : changed;
 }
 
-void IndexSet::Detach(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-                      const std::string& why) {
-  for (const auto& index : Of(column_families)) {
-    index->cancelled = true;
-    const std::lock_guard<std::mutex> lock(index->work_mutex);
-    if (follower_->Current(*index).ok()) Store(index.get()).IgnoreError();
-    follower_->Leave(*index);
-    index->Set(IndexState::kFailed, absl::FailedPreconditionError(why));
+void IndexSet::DetachFamilies(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
+                              const std::string& why) {
+  for (const auto& index : Of(column_families)) Detach(index, why);
+}
+
+void IndexSet::DetachHandle(rocksdb::ColumnFamilyHandle* handle) {
+  for (const auto& index : All()) {
+    if (handle != nullptr && index->column_family() == handle) {
+      Detach(index, "the handle of its column family was destroyed");
+    }
   }
+}
+
+void IndexSet::Detach(const std::shared_ptr<FollowedIndex>& index, const std::string& why) {
+  index->cancelled = true;
+  const std::lock_guard<std::mutex> lock(index->work_mutex);
+  if (follower_->Current(*index).ok()) Store(index.get()).IgnoreError();
+  follower_->Leave(*index);
+  index->Set(IndexState::kFailed, absl::FailedPreconditionError(why));
 }
 
 void IndexSet::FollowInBackground() {

@@ -55,12 +55,11 @@ class IndexSet {
   rocksdb::Status ChangePastLog(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
                                 const std::string& why,
                                 const std::function<rocksdb::Status()>& change);
-  // The indexes of these have failed, as the column families have gone, or the handles are about
-  // to.
-  void Detach(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-              const std::string& why);
-  // Obsolete files were removed, whoever wanted them kept.
-  void FilesWereRemoved() { retention_.Renew(); }
+  // The indexes of these have failed for good, as the column families have gone.
+  void DetachFamilies(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
+                      const std::string& why);
+  // Likewise those that use this handle, which is about to go.
+  void DetachHandle(rocksdb::ColumnFamilyHandle* handle);
 
  private:
   using Indexes = std::vector<std::shared_ptr<FollowedIndex>>;
@@ -69,6 +68,7 @@ class IndexSet {
   Indexes All() const;
   Indexes Of(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) const;
   void Add(const std::shared_ptr<FollowedIndex>& index);
+  void Detach(const std::shared_ptr<FollowedIndex>& index, const std::string& why);
   void Open(const IndexCatalog::Entry& entry,
             absl::Span<rocksdb::ColumnFamilyHandle* const> handles);
   // Its rows change in a way that the log does not tell.

@@ -127,7 +127,7 @@ void IndexUpkeep::Run(const Job& job) {
   absl::Status s;
   {
     const std::lock_guard<std::mutex> lock(index->work_mutex);
-    if (index->dropped()) return;
+    if (index->cancelled) return;
     if (index->state() == IndexState::kReady) return;
     try {
       s = job.catch_up_first ? TryCatchUp(index) : TryBuild(index);

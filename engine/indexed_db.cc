@@ -1,5 +1,6 @@
 #include "cairn/indexed_db.h"
 
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -114,18 +115,30 @@ class IndexedDatabase final : public IndexedDB {
   Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override {
     const Status dropped = indexes_.ChangePastLog(
         families, kDropped, [&] { return db_->DropColumnFamilies(families); });
-    if (dropped.ok()) indexes_.Detach(families, kDropped);
+    if (dropped.ok()) indexes_.DetachFamilies(families, kDropped);
     return dropped;
   }
   Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override {
-    indexes_.Detach(absl::MakeConstSpan(&family, 1),
-                    "the handle of its column family was destroyed");
+    indexes_.DetachHandle(family);
     return db_->DestroyColumnFamilyHandle(family);
   }
 
+  // RocksDB counts who wants files kept, and lets one set all that to naught; but the indexes do,
+  // too. So the callers here are counted by themselves.
+  Status DisableFileDeletions() override {
+    const std::lock_guard<std::mutex> lock(file_deletions_mutex_);
+    const Status disabled = db_->DisableFileDeletions();
+    if (disabled.ok()) ++file_deletions_disabled_;
+    return disabled;
+  }
   Status EnableFileDeletions(bool force) override {
-    const Status enabled = db_->EnableFileDeletions(force);
-    if (force) indexes_.FilesWereRemoved();
+    const std::lock_guard<std::mutex> lock(file_deletions_mutex_);
+    Status enabled;
+    while (file_deletions_disabled_ > 0 && enabled.ok()) {
+      --file_deletions_disabled_;
+      enabled = db_->EnableFileDeletions(/*force=*/false);
+      if (!force) break;
+    }
     return enabled;
   }
 
@@ -149,6 +162,8 @@ class IndexedDatabase final : public IndexedDB {
     return filled.ok() ? indexes_.Write(options, &batch) : filled;
   }
 
+  std::mutex file_deletions_mutex_;
+  int file_deletions_disabled_ = 0;  // by callers; guarded by file_deletions_mutex_
   IndexSet indexes_;
 };
 

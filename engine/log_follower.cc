@@ -153,7 +153,7 @@ absl::Status LogFollower::ApplySlice(const std::shared_ptr<rocksdb::ManagedSnaps
       family.source = *std::move(source);
     }
     for (size_t m = 0; m < members_.size(); ++m) {
-      if (members_[m]->column_family()->GetID() != family.handle->GetID()) continue;
+      if (members_[m]->column_family_id() != family.handle->GetID()) continue;
       if (updates->of_member[m] == nullptr) continue;
       absl::Status s = ApplyTo(members_[m].get(), family, updates->of_member[m].get());
       if (s.ok()) continue;
@@ -227,7 +227,7 @@ void LogFollower::Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::S
   if (tail_ == nullptr) return;
   std::vector<std::shared_ptr<FollowedIndex>> failed;
   for (const auto& member : members_) {
-    if (column_family == nullptr || member->column_family()->GetID() == column_family->GetID()) {
+    if (column_family == nullptr || member->column_family_id() == column_family->GetID()) {
       failed.push_back(member);
     }
   }

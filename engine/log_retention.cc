@@ -32,10 +32,4 @@ void LogRetention::Release(uint64_t log_number) {
   released_at_ = absl::Now();
 }
 
-void LogRetention::Renew() {
-  if (!needed_) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  db_->DisableFileDeletions().PermitUncheckedError();
-}
-
 }  // namespace cairn

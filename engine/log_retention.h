@@ -22,8 +22,6 @@ class LogRetention {
   // reading stands. A file that is begun and becomes obsolete in the moment of the call is lost, as
   // the next reading finds.
   void Release(uint64_t log_number);
-  // To be called when somebody has had obsolete files removed in spite of this.
-  void Renew();
 
  private:
   rocksdb::DB* const db_;

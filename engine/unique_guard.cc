@@ -34,7 +34,7 @@ rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options,
   std::unique_lock<std::mutex> lock(write_mutex_, std::defer_lock);
   try {
     std::vector<uint32_t> families;
-    for (const auto& index : *indexes) families.push_back(index->column_family()->GetID());
+    for (const auto& index : *indexes) families.push_back(index->column_family_id());
     std::sort(families.begin(), families.end());
     families.erase(std::unique(families.begin(), families.end()), families.end());
     std::vector<RowChanges> changes(families.size());
@@ -58,7 +58,7 @@ absl::Status UniqueGuard::Check(const Indexes& indexes, const std::vector<uint32
                                 const std::vector<RowChanges>& changes) {
   for (const auto& index : indexes) {
     const auto family =
-        std::find(families.begin(), families.end(), index->column_family()->GetID());
+        std::find(families.begin(), families.end(), index->column_family_id());
     const RowChanges& its_changes = changes[static_cast<size_t>(family - families.begin())];
     if (its_changes.empty()) continue;
     if (absl::Status s = CheckIndex(*index, its_changes); !s.ok()) {

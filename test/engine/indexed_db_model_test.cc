@@ -52,7 +52,7 @@ std::string KeyPrefix(const std::string& primary_key, const std::string&) {
 const std::map<std::string, ModelIndex> kIndexes = {
     {"field", {"field = value.field(',', 0):text", 0, FirstField}},
     {"prefix", {"prefix = key[0:2]:bytes", 0, KeyPrefix}},
-    {"of_a", {"of_a = cf=a, value.field(',', 0):text", 1, FirstField}},
+    {"of_a", {"of_a = value.field(',', 0):text, cf=a", 1, FirstField}},
 };
 
 // The database, the rows that it must have, and the indexes that it has now.

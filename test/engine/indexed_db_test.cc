@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -30,6 +31,21 @@ constexpr char kByColour[] = "by_colour = value.field(',', 0):text";
 void CheckFails(const absl::Status& status, absl::StatusCode code, const std::string& part) {
   BOOST_TEST(static_cast<int>(status.code()) == static_cast<int>(code), status);
   BOOST_TEST(absl::StrContains(std::string(status.message()), part), status);
+}
+
+constexpr char kChildPath[] = "CAIRN_TEST_INDEXED_DB_CHILD";
+
+[[noreturn]] void WriteUntilKilled(const rocksdb::Options& options, const std::string& path) {
+  const auto db = IndexedDB::Open(options, path);
+  if (!db.ok() || !(*db)->CreateIndex(SpecOf(kByColour)).ok() ||
+      !(*db)->WaitUntilReady("by_colour").ok()) {
+    _exit(1);
+  }
+  for (int i = 0; i < 3000; ++i) {
+    const std::string value = absl::StrCat("c", i % 7, ",", std::string(100, 'x'));
+    if (!(*db)->Put({}, absl::StrCat("k", i), value).ok()) _exit(2);
+  }
+  _exit(0);
 }
 
 void WaitForBuilds(IndexedDatabase* db, const std::string& name, uint64_t builds) {
@@ -81,7 +97,7 @@ BOOST_AUTO_TEST_CASE(every_kind_of_write_is_seen_by_the_next_query) {
 BOOST_AUTO_TEST_CASE(indexes_of_several_column_families_follow_together) {
   IndexedDatabase db;
   db.Create(kByColour);
-  db.Create("of_a = cf=a, value.field(',', 0):text", 1);
+  db.Create("of_a = value.field(',', 0):text, cf=a", 1);
   db.Create("of_weight = value.field(',', 1):text");
   rocksdb::WriteBatch batch;
   RequireOk(batch.Put(db.family(0), "x", "red,heavy"));
@@ -121,8 +137,8 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_not_archived_is_kept_until_it_was_read) {
   for (int i = 0; i < 5; ++i) {
     RequireOk((*db)->Put({}, absl::StrCat("k", i), "red"));
     RequireOk((*db)->Flush({}));
-    RequireOk((*db)->EnableFileDeletions(/*force=*/false));
     RequireOk((*db)->DisableFileDeletions());
+    RequireOk((*db)->EnableFileDeletions(/*force=*/i % 2 == 0));
   }
   RequireOk((*db)->Put({}, "z", "red"));
   const auto index = (*db)->Pin("by_colour");
@@ -261,11 +277,11 @@ BOOST_AUTO_TEST_CASE(a_unique_index_refuses_writes_before_they_commit) {
   IndexedDatabase db;
   db.Put("a", "red");
   db.Create("u = value.field(',', 0):text, unique=true");
-  db.Create("v = cf=a, value.field(',', 0):text, unique=true", 1);
+  db.Create("v = value.field(',', 0):text, cf=a, unique=true", 1);
 
   const rocksdb::Status refused = db->Put({}, "b", "red");
   BOOST_TEST(refused.IsInvalidArgument());
-  for (const char* part : {"\"u\"", "red", "'a'", "'b'"}) {
+  for (const char* part : {"'u'", "red", "'a'", "'b'"}) {
     BOOST_TEST(absl::StrContains(refused.ToString(), part), refused.ToString());
   }
   std::string value;
@@ -331,26 +347,21 @@ BOOST_AUTO_TEST_CASE(indexes_follow_again_after_the_database_was_reopened) {
 }
 
 BOOST_AUTO_TEST_CASE(an_index_catches_up_after_its_process_was_killed) {
-  TemporaryDirectory directory;
-  const std::string path = directory / "db";
   rocksdb::Options options;
   options.create_if_missing = true;
   options.write_buffer_size = 64 << 10;  // so that much of it has been flushed
+  // This process starts itself again, with a path to write to until it ends without any farewell:
+  // a fork alone would lack the threads of RocksDB.
+  if (const char* child_path = std::getenv(kChildPath)) WriteUntilKilled(options, child_path);
+  TemporaryDirectory directory;
+  const std::string path = directory / "db";
   const pid_t child = fork();
   if (child == 0) {
-    const auto db = IndexedDB::Open(options, path);
-    if (!db.ok() || !(*db)->CreateIndex(SpecOf(kByColour)).ok() ||
-        !(*db)->WaitUntilReady("by_colour").ok()) {
-      _exit(1);
-    }
-    for (int i = 0; i < 3000; ++i) {
-      if (!(*db)
-               ->Put({}, absl::StrCat("k", i), absl::StrCat("c", i % 7, ",", std::string(100, 'x')))
-               .ok()) {
-        _exit(2);
-      }
-    }
-    _exit(0);
+    setenv(kChildPath, path.c_str(), 1);
+    execl("/proc/self/exe", "cairn_engine_test",
+          "--run_test=indexed_db_test/an_index_catches_up_after_its_process_was_killed",
+          static_cast<char*>(nullptr));
+    _exit(3);
   }
   int status = 0;
   BOOST_REQUIRE(waitpid(child, &status, 0) == child);
@@ -489,8 +500,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_an_index_is_refused) {
   IndexedDatabase db;
   CheckFails(db->CreateIndex(SpecOf("value:text")), absl::StatusCode::kInvalidArgument, "name");
   CheckFails(db->CreateIndex(SpecOf(".. = value:text")), absl::StatusCode::kInvalidArgument, "dot");
-  CheckFails(db->CreateIndex(SpecOf("x = cf=b, value:text")), absl::StatusCode::kInvalidArgument,
-             "\"b\"");
+  CheckFails(db->CreateIndex(SpecOf("x = value:text, cf=b")), absl::StatusCode::kInvalidArgument,
+             "'b'");
   db.Create(kByColour);
   CheckFails(db->CreateIndex(SpecOf(kByColour)), absl::StatusCode::kAlreadyExists, "by_colour");
 }
@@ -509,7 +520,7 @@ BOOST_AUTO_TEST_CASE(a_build_that_cannot_succeed_says_why) {
 
 BOOST_AUTO_TEST_CASE(a_dropped_column_family_takes_its_indexes_with_it) {
   IndexedDatabase db;
-  db.Create("of_a = cf=a, value:text", 1);
+  db.Create("of_a = value:text, cf=a", 1);
   db.Create(kByColour);
   RequireOk(db->DropColumnFamily(db.family(1)));
   CheckFails(db->Pin("of_a").status(), absl::StatusCode::kFailedPrecondition, "dropped");
