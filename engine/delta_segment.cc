@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <numeric>
 #include <type_traits>
 #include <utility>
@@ -86,22 +85,21 @@ void MergePart(const DeltaPart& part, const DeltaRows& rows,
                std::vector<DeltaEntry<Key>>* entries) {
   const DeltaSegment& segment = *part.segment;
   const auto column = ColumnOf<Key>(segment.run());
-  std::vector<DeltaEntry<Key>> left;
-  left.reserve(part.entries());
+  std::vector<DeltaEntry<Key>> merged(part.entries() + entries->size());
+  DeltaEntry<Key>* out = merged.data();
+  const DeltaEntry<Key>* next = entries->data();
+  const DeltaEntry<Key>* const end = next + entries->size();
+  const bool all = part.removed.empty();
   for (uint64_t p = 0; p < segment.size(); ++p) {
-    if (!part.removed.Contains(p)) left.push_back({column[p], segment.rows()[p]});
+    if (!all && part.removed.Contains(p)) continue;
+    const DeltaEntry<Key> entry{column[p], segment.rows()[p]};
+    while (next < end &&
+           (next->key < entry.key || (next->key == entry.key && rows.Less(next->row, entry.row)))) {
+      *out++ = *next++;
+    }
+    *out++ = entry;
   }
-  if (entries->empty()) {
-    *entries = std::move(left);
-    return;
-  }
-  std::vector<DeltaEntry<Key>> merged;
-  merged.reserve(left.size() + entries->size());
-  std::merge(left.begin(), left.end(), entries->begin(), entries->end(), std::back_inserter(merged),
-             [&](const DeltaEntry<Key>& a, const DeltaEntry<Key>& b) {
-               if (a.key != b.key) return a.key < b.key;
-               return rows.Less(a.row, b.row);
-             });
+  std::copy(next, end, out);
   *entries = std::move(merged);
 }
 

@@ -19,7 +19,7 @@ namespace {
 // A segment is merged with what comes after it unless it has so many times as many entries.
 constexpr uint64_t kSegmentRatio = 4;
 // Rows whose reads are in flight at a time.
-constexpr size_t kAhead = 16;
+constexpr size_t kAhead = 32;
 
 template <typename Key>
 class TypedDeltaWriter final : public DeltaWriter {
@@ -51,6 +51,7 @@ class TypedDeltaWriter final : public DeltaWriter {
   struct Changes {
     std::vector<Position> removed, restored;  // entries of the base
     Entries added, taken;                     // entries of the delta; added ones by primary key
+    std::vector<uint64_t> hashes;             // of the keys of entries that come or go
     std::vector<RowId> died, revived;         // rows of the base
     uint64_t new_rows_died = 0, new_rows_revived = 0;
     // Rows whose keys in the delta change: row, and the end of its keys among `keys`.
@@ -72,6 +73,7 @@ class TypedDeltaWriter final : public DeltaWriter {
   std::shared_ptr<DeltaRows> rows_;
   const int threads_;
   bool stale_ = false;
+  std::shared_ptr<const RowFinder> finder_;  // null before the first update
   NewRowIds new_rows_;
   RowKeys<Key> row_keys_;
   std::shared_ptr<DeltaFilter> filter_;  // the version's
@@ -89,6 +91,12 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
                         KeyKindName(updates.keys.kind()), KeyKindName(kKindOf<Key>)));
   }
   auto next = std::make_shared<Delta>(*version);
+  if (finder_ == nullptr) {
+    absl::StatusOr<std::shared_ptr<const RowFinder>> finder =
+        RowFinder::Build(next->base_rows, threads_);
+    if (!finder.ok()) return finder.status();
+    finder_ = *std::move(finder);
+  }
   if (next->positions == nullptr) {
     absl::StatusOr<std::shared_ptr<const RowPositions>> positions =
         RowPositions::Build(next->base_run, next->base_rows.rows(), threads_);
@@ -106,7 +114,9 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
   next->end_row = rows_->end();
   next->live_new_rows += changes.new_rows_revived - changes.new_rows_died;
   size_t begin = 0;
-  for (const auto& [row, end] : changes.rows) {
+  for (size_t i = 0; i < changes.rows.size(); ++i) {
+    if (i + kAhead < changes.rows.size()) row_keys_.Prefetch(changes.rows[i + kAhead].first);
+    const auto& [row, end] = changes.rows[i];
     row_keys_.Set(row, absl::MakeConstSpan(changes.keys).subspan(begin, end - begin));
     begin = end;
   }
@@ -116,8 +126,7 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
 template <typename Key>
 absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const Delta& version,
                                                 Changes* changes) {
-  if (absl::Status s = FindUpdateRows(updates, version.base_rows, new_rows_, &update_rows_);
-      !s.ok()) {
+  if (absl::Status s = FindUpdateRows(updates, *finder_, new_rows_, &update_rows_); !s.ok()) {
     return s;
   }
   const RowId base_end = rows_->base_rows();
@@ -157,7 +166,7 @@ absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const
     }
     Change(version, row.row, wanted_, changes);
   }
-  return ForEachDeletedRow(updates, version.base_rows, *rows_, version.end_row, update_rows_,
+  return ForEachDeletedRow(updates, *finder_, *rows_, version.end_row, update_rows_,
                            [&](RowId row) { Change(version, row, {}, changes); });
 }
 
@@ -182,7 +191,10 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
       const bool has = !version.removed.Contains(p);
       next += wants ? 1 : 0;
       had_entries |= has;
-      if (has && !wants) changes->removed.push_back(p);
+      if (has && !wants) {
+        changes->removed.push_back(p);
+        changes->hashes.push_back(DeltaFilter::Hash(key));
+      }
       if (wants && !has) changes->restored.push_back(p);
     }
   }
@@ -198,6 +210,7 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
       ++has;
     } else {
       changes->added.push_back({key, row});
+      changes->hashes.push_back(DeltaFilter::Hash(key));
       changed = true;
     }
   }
@@ -292,12 +305,12 @@ absl::Status TypedDeltaWriter<Key>::AddEntries(const Entries& added, Delta* next
 // keys that there are: those of entries that came and went since are left out.
 template <typename Key>
 void TypedDeltaWriter<Key>::AddToFilter(const Changes& changes, const Delta& version, Delta* next) {
-  const auto column = ColumnOf<Key>(version.base_run);
-  const uint64_t more = changes.removed.size() + changes.added.size();
+  const uint64_t more = changes.hashes.size();
   if (more == 0) return;
   if (filter_ == nullptr || filter_->size() + more > filter_->capacity()) {
     const uint64_t there = version.removed.size() + version.added_entries();
     filter_ = std::make_shared<DeltaFilter>(2 * (there + more));
+    const auto column = ColumnOf<Key>(version.base_run);
     const uint64_t end = version.base_run.size();
     for (uint64_t p = version.removed.FirstMember(0, end); p < end;
          p = version.removed.FirstMember(p + 1, end)) {
@@ -310,8 +323,7 @@ void TypedDeltaWriter<Key>::AddToFilter(const Changes& changes, const Delta& ver
       }
     }
   }
-  for (Position p : changes.removed) filter_->Add(DeltaFilter::Hash(column[p]));
-  for (const DeltaEntry<Key>& entry : changes.added) filter_->Add(DeltaFilter::Hash(entry.key));
+  for (uint64_t hash : changes.hashes) filter_->Add(hash);
   next->filter = filter_;
 }
 

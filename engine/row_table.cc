@@ -98,18 +98,6 @@ absl::Status RowTable::Damaged(uint64_t block) const {
       name_, block, FirstRowOf(block), sections_.block_offsets[block], sections_.blocks.size()));
 }
 
-template <uint64_t RowTablePart::*kFirst>
-size_t RowTable::PartOf(uint64_t rank) const {
-  const RowTablePart* parts = sections_.parts.data();
-  size_t begin = 0;
-  for (size_t size = sections_.parts.size() - 1; size > 1;) {
-    const size_t half = size / 2;
-    begin = parts[begin + half].*kFirst <= rank ? begin + half : begin;
-    size -= half;
-  }
-  return begin;
-}
-
 RowId RowTable::FirstRowOf(uint64_t block) const {
   const RowTablePart& part = sections_.parts[PartOf<&RowTablePart::first_block>(block)];
   return static_cast<RowId>(part.first_row + (block - part.first_block) * kRowsPerBlock);

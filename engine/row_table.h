@@ -76,6 +76,7 @@ class RowTable {
   absl::Status CheckOrder() const;
 
  private:
+  friend class RowFinder;
   struct Search;
 
   // The index in parts_ of the part that holds what has this rank; requires that it be less than
@@ -100,5 +101,17 @@ class RowTable {
   std::string name_;
   std::shared_ptr<const void> owner_;
 };
+
+template <uint64_t RowTablePart::*kFirst>
+size_t RowTable::PartOf(uint64_t rank) const {
+  const RowTablePart* parts = sections_.parts.data();
+  size_t begin = 0;
+  for (size_t size = sections_.parts.size() - 1; size > 1;) {
+    const size_t half = size / 2;
+    begin = parts[begin + half].*kFirst <= rank ? begin + half : begin;
+    size -= half;
+  }
+  return begin;
+}
 
 }  // namespace cairn

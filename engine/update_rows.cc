@@ -69,7 +69,7 @@ std::vector<KeyRange> DeletedRanges(const RowUpdates& updates) {
 
 }  // namespace
 
-absl::Status FindUpdateRows(const RowUpdates& updates, const RowTable& base_rows,
+absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_rows,
                             const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
   rows->clear();
   if (absl::Status s = CheckColumns(updates); !s.ok()) return s;
@@ -101,7 +101,7 @@ absl::Status FindUpdateRows(const RowUpdates& updates, const RowTable& base_rows
   return absl::OkStatus();
 }
 
-absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowTable& base_rows,
+absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_rows,
                                const DeltaRows& new_rows, RowId end_row,
                                const std::vector<UpdateRow>& rows,
                                absl::FunctionRef<void(RowId)> delete_row) {
@@ -117,10 +117,10 @@ absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowTable& base_r
     ends.push_back(from);
     ends.push_back(to);
   }
-  std::vector<RowId> ranks(ends.size());
-  if (absl::Status s = base_rows.LowerBound(ends, absl::MakeSpan(ranks)); !s.ok()) return s;
-  for (size_t i = 0; i < ranks.size(); i += 2) {
-    for (RowId row = ranks[i]; row < ranks[i + 1]; ++row) {
+  std::vector<RowPlace> places(ends.size());
+  if (absl::Status s = base_rows.Places(ends, absl::MakeSpan(places)); !s.ok()) return s;
+  for (size_t i = 0; i < places.size(); i += 2) {
+    for (RowId row = places[i].rank; row < places[i + 1].rank; ++row) {
       if (!updated.contains(row)) delete_row(row);
     }
   }

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "cairn/types.h"
 #include "engine/delta_rows.h"
-#include "engine/row_table.h"
+#include "engine/row_finder.h"
 #include "engine/row_updates.h"
 
 namespace cairn {
@@ -27,13 +27,13 @@ struct UpdateRow {
 
 // The rows of a batch in primary-key order. InvalidArgument where the batch's columns do not fit
 // together or a primary key comes twice; DataLoss. Throws std::bad_alloc.
-absl::Status FindUpdateRows(const RowUpdates& updates, const RowTable& base_rows,
+absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_rows,
                             const NewRowIds& new_rows, std::vector<UpdateRow>* rows);
 
 // Calls delete_row for the rows with ids below `end_row` that are in the batch's deleted ranges and
 // not among `rows`, which FindUpdateRows gave. Takes time for all new rows. DataLoss. Throws
 // std::bad_alloc.
-absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowTable& base_rows,
+absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_rows,
                                const DeltaRows& new_rows, RowId end_row,
                                const std::vector<UpdateRow>& rows,
                                absl::FunctionRef<void(RowId)> delete_row);

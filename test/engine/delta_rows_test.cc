@@ -1,0 +1,67 @@
+#include "engine/delta_rows.h"
+
+#include <boost/test/unit_test.hpp>
+#include <string>
+
+#include "test/test_random.h"
+
+namespace cairn {
+
+BOOST_AUTO_TEST_SUITE(delta_rows_test)
+
+// Base rows have the primary keys "0010", "0020", …; later ones stand anywhere between.
+BOOST_AUTO_TEST_CASE(rows_are_ordered_by_primary_key) {
+  constexpr RowId kBaseRows = 50;
+  const auto name = [](uint64_t number) {
+    const std::string digits = std::to_string(number);
+    return std::string(4 - digits.size(), '0') + digits;
+  };
+  DeltaRows rows(kBaseRows);
+  std::vector<std::string> names;
+  for (RowId row = 0; row < kBaseRows; ++row) names.push_back(name(10 * (row + 1)));
+  auto random = TestRandom();
+  while (rows.end() < 2000) {
+    const uint64_t number = random() % 600;
+    const std::string key = name(number) + (number % 10 == 0 ? "x" : "") + std::to_string(random());
+    const auto rank = std::lower_bound(names.begin(), names.begin() + kBaseRows, key);
+    const RowId row = rows.Append(key, static_cast<RowId>(rank - names.begin()));
+    BOOST_REQUIRE(row == names.size());
+    names.push_back(key);
+  }
+  size_t wrong = 0;
+  for (RowId row = kBaseRows; row < rows.end(); ++row) wrong += rows.primary_key(row) != names[row];
+  for (int i = 0; i < 100000; ++i) {
+    const auto a = static_cast<RowId>(random() % names.size());
+    const auto b = static_cast<RowId>(random() % names.size());
+    wrong += rows.Less(a, b) != (names[a] < names[b]);
+    // `b` as a place.
+    const auto rank = std::lower_bound(names.begin(), names.begin() + kBaseRows, names[b]);
+    const bool found = rank != names.begin() + kBaseRows && *rank == names[b];
+    const RowPlace place{names[b], static_cast<RowId>(rank - names.begin()), found};
+    wrong += rows.Compare(a, place) != (names[a] <=> names[b]);
+  }
+  BOOST_TEST(wrong == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(rows_do_not_move_as_others_come) {
+  DeltaRows rows(7);
+  std::vector<const char*> where;
+  for (uint32_t i = 0; i < 100000; ++i) {
+    const RowId row = rows.Append(std::string(i % 40, 'a') + std::to_string(i), i);
+    where.push_back(rows.primary_key(row).data());
+  }
+  rows.Append(std::string(1 << 20, 'z'), 1);
+  rows.Append("", 2);
+  size_t wrong = 0;
+  for (uint32_t i = 0; i < where.size(); ++i) {
+    wrong += rows.primary_key(7 + i).data() != where[i] || rows.rank(7 + i) != i;
+  }
+  BOOST_TEST(wrong == 0u);
+  BOOST_TEST(rows.primary_key(7 + 100000).size() == size_t{1} << 20);
+  BOOST_TEST(rows.primary_key(7 + 100001).empty());
+  BOOST_TEST(rows.memory_bytes() > 100000u * 16);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace cairn

@@ -1,0 +1,73 @@
+#include "engine/row_positions.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+// A run of keys 0, 1, 2, … with these row ids.
+SortedRun RunOf(const std::vector<RowId>& row_ids) {
+  std::vector<uint32_t> keys(row_ids.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint32_t>(i);
+  return *SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids);
+}
+
+void Check(const std::vector<RowId>& row_ids, uint64_t rows) {
+  std::vector<std::vector<Position>> expected(rows);
+  for (size_t p = 0; p < row_ids.size(); ++p) {
+    expected[row_ids[p]].push_back(static_cast<Position>(p));
+  }
+  for (int threads : {1, 4}) {
+    const auto positions = RowPositions::Build(RunOf(row_ids), rows, threads);
+    BOOST_REQUIRE_MESSAGE(positions.ok(), positions.status());
+    size_t wrong = 0;
+    for (RowId row = 0; row < rows; ++row) {
+      wrong += (**positions)[row] != absl::MakeConstSpan(expected[row]);
+    }
+    BOOST_TEST(wrong == 0u);
+    BOOST_TEST((*positions)->memory_bytes() >= rows * sizeof(Position));
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(row_positions_test)
+
+BOOST_AUTO_TEST_CASE(rows_with_one_entry_at_most) {
+  auto random = TestRandom();
+  std::vector<RowId> rows(3000000);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);
+  std::shuffle(rows.begin(), rows.end(), random);
+  Check(rows, rows.size());
+  rows.resize(1500000);
+  Check(rows, 3000000);
+  Check({}, 0);
+  Check({}, 10);
+  Check({3}, 4);
+}
+
+BOOST_AUTO_TEST_CASE(rows_with_several_entries) {
+  auto random = TestRandom();
+  std::vector<RowId> rows(2500000);
+  for (RowId& row : rows) row = static_cast<RowId>(random() % 1000000);
+  Check(rows, 1000000);
+  // All of one row; and one row too many, at the end.
+  Check(std::vector<RowId>(1000, 7), 9);
+  rows.resize(3000000);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);
+  rows.back() = 0;
+  Check(rows, 3000000);
+}
+
+BOOST_AUTO_TEST_CASE(a_row_that_is_not_there_is_data_loss) {
+  const auto positions = RowPositions::Build(RunOf({0, 1, 2, 5}), 5, 2);
+  BOOST_TEST(absl::IsDataLoss(positions.status()));
+  BOOST_TEST(std::string(positions.status().message()) ==
+             "entry 3 of the base names row 5, but there are 5");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace cairn
