@@ -329,6 +329,8 @@ rocksdb::Status IndexSet::ChangePastLog(
   for (rocksdb::ColumnFamilyHandle* family : column_families) {
     follower_->Fail(family, absl::FailedPreconditionError(why));
   }
+  // What took sequence numbers leaves a gap in the log for all others, who are to know it now.
+  follower_->Follow().IgnoreError();
   return changed.ok() ? ToRocksDb(marked) : changed;
 }
 

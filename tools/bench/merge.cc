@@ -260,6 +260,7 @@ void Register(const char* key) {
                                      (bench.*run)(state);
                                    })
           ->Unit(benchmark::kMillisecond)
+          ->MeasureProcessCPUTime()
           ->UseRealTime();
     };
     for (int percent : {1, 10}) {
