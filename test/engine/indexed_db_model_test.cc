@@ -79,7 +79,7 @@ class Model {
     if (what < 973) return RequireOk(db_->CompactRange({}, db_.family(0), nullptr, nullptr));
     if (what < 980) return RequireOk(db_->StoreIndexes());
     if (what < 986) return MergeIndex();
-    if (what < 990) return db_.Reopen();
+    if (what < 990) return Reopen();
     if (what < 993) return DropOrCreate();
     if (what < 995) return PutUnlogged();
     if (what < 997) return Ingest();
@@ -269,6 +269,12 @@ class Model {
   }
   void AwaitAll() {
     for (const std::string& name : there_) RequireOk(db_->WaitUntilReady(name));
+  }
+  void Reopen() {
+    db_.Reopen();
+    // Where all of the last writes annul each other, and a write without the log makes RocksDB
+    // flush at its end, its sequence number goes back; then indexes are built anew.
+    AwaitAll();
   }
   void PutUnlogged() {
     rocksdb::WriteOptions unlogged;
