@@ -93,6 +93,11 @@ class RoutedIndex : public SecondaryIndex {
   absl::Status Scan(const RangeBatch&, const QueryOptions&, Matches*) const override {
     return NotHere();
   }
+  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource&, const CatchUpOptions&) override {
+    return NotHere();
+  }
+  absl::Status Merge(const MergeOptions&) override { return NotHere(); }
+  bool MergePays() const override { return false; }
   absl::Status PrimaryKeys(absl::Span<const RowId>, PrimaryKeyColumn*) const override {
     return NotHere();
   }
