@@ -88,7 +88,6 @@ absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
       return s;
     }
   }
-  const FileDeletionPause pause(db_);
   absl::StatusOr<std::vector<WalFile>> files = ListWalFiles(db_);
   if (!files.ok()) return files.status();
   files_ = *std::move(files);
@@ -108,13 +107,17 @@ absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
   }
   readers_.resize(files_.size());
   for (size_t i = file_; i < files_.size(); ++i) {
-    absl::StatusOr<std::unique_ptr<WalReader>> reader =
-        OpenWalFile(db_, files_[i], i == file_ ? start_offset_ : 0);
-    if (absl::IsNotFound(reader.status())) return Missing("parts of which have just been removed");
+    absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenFile(i, i == file_ ? start_offset_ : 0);
     if (!reader.ok()) return reader.status();
     readers_[i] = *std::move(reader);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<WalReader>> UpdateLog::OpenFile(size_t file, uint64_t offset) const {
+  absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db_, files_[file], offset);
+  if (!absl::IsNotFound(reader.status())) return reader;
+  return Missing(absl::StrFormat("of which '%s' has just been removed", files_[file].path));
 }
 
 bool UpdateLog::StartsAt(const LogPosition& position) const {
@@ -124,7 +127,7 @@ bool UpdateLog::StartsAt(const LogPosition& position) const {
 }
 
 absl::Status UpdateLog::FindStart() {
-  const absl::StatusOr<std::unique_ptr<WalReader>> opened = OpenWalFile(db_, files_[file_]);
+  const absl::StatusOr<std::unique_ptr<WalReader>> opened = OpenFile(file_, 0);
   if (!opened.ok()) return opened.status();
   WalReader* const reader = opened->get();
   // Where no record starts at the wanted one, the last before it may hold that, or nothing does:
@@ -236,7 +239,8 @@ absl::StatusOr<PreparedTransaction> UpdateLog::FindPrepared(std::string_view nam
   std::vector<RowChanges> none(column_families_.size());
   for (size_t i = start_file_ + 1; i-- > 0;) {
     const absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db_, files_[i]);
-    if (!reader.ok()) break;
+    if (absl::IsNotFound(reader.status())) continue;
+    if (!reader.ok()) return reader.status();
     WriteBatchReader batches(column_families_, ignore);
     while ((*reader)->Next()) {
       if (i == start_file_ && (*reader)->record_offset() >= start_offset_) break;
@@ -244,6 +248,8 @@ absl::StatusOr<PreparedTransaction> UpdateLog::FindPrepared(std::string_view nam
       const absl::StatusOr<uint64_t> count = batches.Read(batch, 1, 0, 0, absl::MakeSpan(none));
       if (!count.ok()) return count.status();
     }
+    const absl::Status& end = (*reader)->status();
+    if (!end.ok() && !absl::IsDataLoss(end)) return end;
     if (std::optional<PreparedTransaction> found = batches.TakePrepared(name)) {
       return *std::move(found);
     }

@@ -99,6 +99,7 @@ class UpdateLog {
             SequenceNumber until);
 
   absl::Status OpenFiles(const LogPosition& position);
+  absl::StatusOr<std::unique_ptr<WalReader>> OpenFile(size_t file, uint64_t offset) const;
   // Whether the record at `position` is the first one that is wanted.
   bool StartsAt(const LogPosition& position) const;
   // Finds that record, or the one that may hold it, in the file that reading begins with.

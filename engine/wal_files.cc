@@ -8,7 +8,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "engine/status.h"
-#include "rocksdb/version.h"
 
 namespace cairn {
 namespace {
@@ -88,15 +87,6 @@ absl::StatusOr<size_t> FindWalFile(rocksdb::DB* db, SequenceNumber sequence,
     if (file.start < sequence) return found < files->size() ? found : i;
   }
   return found;
-}
-
-FileDeletionPause::~FileDeletionPause() {
-  if (!paused_) return;
-#if ROCKSDB_MAJOR >= 9
-  db_->EnableFileDeletions().PermitUncheckedError();
-#else
-  db_->EnableFileDeletions(/*force=*/false).PermitUncheckedError();
-#endif
 }
 
 }  // namespace cairn

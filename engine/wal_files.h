@@ -27,8 +27,8 @@ struct WalFile {
 
 // The files of the database's log that are still there, archived ones included, oldest first.
 //
-// Not by DB::GetSortedWalFiles, which leaves out files that are older than an archived one: those
-// that are kept for a prepared transaction.
+// Not by DB::GetSortedWalFiles, which leaves out files that are older than an archived one and not
+// archived themselves: those that are kept for a prepared transaction.
 absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db);
 
 // Opens a file for its records from `offset` on (WalReader::Open). NotFound where it is gone.
@@ -41,19 +41,5 @@ absl::StatusOr<std::unique_ptr<WalReader>> OpenWalFile(rocksdb::DB* db, const Wa
 // Unimplemented where one of them is compressed.
 absl::StatusOr<size_t> FindWalFile(rocksdb::DB* db, SequenceNumber sequence,
                                    std::vector<WalFile>* files);
-
-// Keeps the files of a database from being removed or moved, as long as it lives; those that are
-// about to be may still go.
-class FileDeletionPause {
- public:
-  explicit FileDeletionPause(rocksdb::DB* db) : db_(db), paused_(db->DisableFileDeletions().ok()) {}
-  ~FileDeletionPause();
-  FileDeletionPause(const FileDeletionPause&) = delete;
-  FileDeletionPause& operator=(const FileDeletionPause&) = delete;
-
- private:
-  rocksdb::DB* const db_;
-  const bool paused_;  // not where the database is open for reading only, and removes nothing
-};
 
 }  // namespace cairn
