@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
@@ -22,79 +24,115 @@
 namespace cairn {
 namespace {
 
+// A thread in so many, and at least one, begins with entries; the others with rows, which take
+// about three times as long (Merge/u64, 16-byte primary keys). More than kMostEntryThreads would
+// wait for the one that writes.
+constexpr int kThreadsPerEntryThread = 4;
+constexpr int kMostEntryThreads = 4;
+
 absl::Status NoMemory(const Delta& delta) {
   return absl::ResourceExhaustedError(
       absl::StrFormat("no memory to merge %d entries into a base of %d", delta.added_entries(),
                       delta.base_run.size()));
 }
 
-// The two halves of a merge, entries and rows, and what they share.
+// One merge: threads that write its run, and then, with those that did not, its row table.
 class BaseMerge {
  public:
   BaseMerge(const Delta& delta, IndexDirectory* directory, const MergeOptions& options)
       : delta_(delta),
         directory_(directory),
         threads_(Topology::Get().Threads(options.threads)),
+        entry_threads_(std::clamp(threads_ / kThreadsPerEntryThread, 1, kMostEntryThreads)),
         ids_(delta, threads_),
+        parts_(MergedRowParts(ids_.rows(), threads_)),
         pace_(options.max_bytes_per_second, options.on_progress, options.cancelled) {}
 
   absl::StatusOr<MergedBase> Run() {
-    pace_.Start(ids_.rows() + delta_.Stats().entries);
-    absl::Status halves[2];
-    ParallelFor(threads_, 2, [&](size_t half) {
-      halves[half] =
-          half == 0 ? WriteEntries(std::max(1, threads_ / 2)) : WriteRows(threads_ - threads_ / 2);
-      if (!halves[half].ok()) pace_.Stop();
+    if (absl::Status s = Begin(); !s.ok()) return s;
+    const auto entry_threads = static_cast<size_t>(entry_threads_);
+    ParallelFor(threads_, entry_threads + parts_, [&](size_t i) {
+      try {
+        Fail(i < entry_threads ? WorkOnEntries() : MergeRowPart(i - entry_threads));
+      } catch (...) {
+        pace_.Stop();
+        throw;
+      }
     });
-    // Where one half failed the other was cancelled.
-    absl::Status status = halves[0].ok() || absl::IsCancelled(halves[0]) ? halves[1] : halves[0];
-    if (status.ok()) status = halves[0];
-    if (status.ok()) return merged_;
-    for (const ManifestFile* file : {&merged_.run, &merged_.row_table}) {
-      if (!file->name.empty()) unlink(directory_->PathOf(file->name).c_str());
-    }
-    return status;
+    if (status_.ok()) status_ = FinishRows();
+    if (!status_.ok()) return status_;
+    return std::exchange(merged_, MergedBase());
+  }
+  // Removes the run if it was finished and the row table was not.
+  ~BaseMerge() {
+    if (!merged_.run.name.empty()) unlink(directory_->PathOf(merged_.run.name).c_str());
   }
 
  private:
-  absl::Status WriteEntries(int threads) try {
-    const std::string name = directory_->NextFileName("base", "run");
-    absl::StatusOr<std::unique_ptr<RunFileWriter>> file =
-        RunFileWriter::Create(directory_->PathOf(name), delta_.base_run.kind());
-    if (!file.ok()) return file.status();
-    if (absl::Status s = MergeEntries(delta_, ids_, threads, &pace_, file->get()); !s.ok()) {
-      return s;
-    }
-    if (absl::Status s = (*file)->Finish(); !s.ok()) return s;
-    merged_.entries = (*file)->properties().entries;
-    merged_.distinct_keys = (*file)->properties().distinct_keys;
-    merged_.run = {name, (*file)->file().size(), (*file)->file().header_checksum()};
+  absl::Status Begin() {
+    run_name_ = directory_->NextFileName("base", "run");
+    absl::StatusOr<std::unique_ptr<RunFileWriter>> run =
+        RunFileWriter::Create(directory_->PathOf(run_name_), delta_.base_run.kind());
+    if (!run.ok()) return run.status();
+    run_ = *std::move(run);
+    table_name_ = directory_->NextFileName("rows", "tbl");
+    absl::StatusOr<std::unique_ptr<RowTableFileWriter>> table =
+        RowTableFileWriter::Create(directory_->PathOf(table_name_), parts_);
+    if (!table.ok()) return table.status();
+    table_ = *std::move(table);
+    absl::StatusOr<std::unique_ptr<EntryMerge>> entries =
+        EntryMerge::Begin(delta_, ids_, entry_threads_, &pace_, run_.get());
+    if (!entries.ok()) return entries.status();
+    entries_ = *std::move(entries);
+    pace_.Start(ids_.rows() + delta_.Stats().entries);
     return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return NoMemory(delta_);
   }
 
-  absl::Status WriteRows(int threads) try {
-    const std::string name = directory_->NextFileName("rows", "tbl");
-    const size_t parts = MergedRowParts(ids_.rows(), threads);
-    absl::StatusOr<std::unique_ptr<RowTableFileWriter>> file =
-        RowTableFileWriter::Create(directory_->PathOf(name), parts);
-    if (!file.ok()) return file.status();
-    absl::Status s = MergeRows(delta_, ids_, parts, threads, &pace_, &(*file)->table());
-    if (s.ok()) s = (*file)->Finish();
-    if (!s.ok()) return s;
-    merged_.rows = ids_.rows();
-    merged_.row_table = {name, (*file)->size(), (*file)->header_checksum()};
+  // The last thread to leave the entries finishes their file.
+  absl::Status WorkOnEntries() {
+    entries_->Work();
+    if (++entry_threads_done_ < entry_threads_) return absl::OkStatus();
+    if (!entries_->status().ok()) return entries_->status();
+    if (pace_.stopped()) return absl::CancelledError("the merge was cancelled");
+    if (absl::Status s = run_->Finish(); !s.ok()) return s;
+    merged_.entries = run_->properties().entries;
+    merged_.distinct_keys = run_->properties().distinct_keys;
+    merged_.run = {run_name_, run_->file().size(), run_->file().header_checksum()};
     return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return NoMemory(delta_);
+  }
+
+  absl::Status MergeRowPart(size_t part) {
+    return MergeRows(delta_, ids_, part, parts_, &pace_, &table_->table());
+  }
+  absl::Status FinishRows() {
+    if (absl::Status s = table_->Finish(); !s.ok()) return s;
+    merged_.rows = ids_.rows();
+    merged_.row_table = {table_name_, table_->size(), table_->header_checksum()};
+    return absl::OkStatus();
+  }
+
+  // Keeps the first error, and not those of threads that were cancelled on its account.
+  void Fail(absl::Status status) {
+    if (status.ok()) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (status_.ok() || absl::IsCancelled(status_)) status_ = std::move(status);
+    pace_.Stop();
   }
 
   const Delta& delta_;
   IndexDirectory* const directory_;
   const int threads_;
+  const int entry_threads_;
   const MergedRowIds ids_;
+  const size_t parts_;  // of the row table
   MergePace pace_;
+  std::string run_name_, table_name_;
+  std::unique_ptr<RunFileWriter> run_;
+  std::unique_ptr<RowTableFileWriter> table_;
+  std::unique_ptr<EntryMerge> entries_;
+  std::atomic<int> entry_threads_done_{0};
+  std::mutex mutex_;
+  absl::Status status_;  // guarded by mutex_
   MergedBase merged_;
 };
 

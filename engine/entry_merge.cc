@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/ordered_pipeline.h"
 #include "engine/physical_key.h"
 #include "engine/read_ahead.h"
 #include "index/gallop.h"
@@ -27,39 +26,30 @@ constexpr uint64_t kAheadEntries = uint64_t{1} << 20;
 // Pieces that wait to be written, for each thread.
 constexpr size_t kPiecesPerThread = 2;
 
+size_t PiecesFor(int threads) {
+  return threads <= 1 ? 1 : static_cast<size_t>(threads) * kPiecesPerThread;
+}
+
 template <typename Key>
-class EntryMerge {
+class TypedEntryMerge final : public EntryMerge {
  public:
-  EntryMerge(const Delta& delta, const MergedRowIds& ids, MergePace* pace, EntrySink* sink)
-      : base_(ColumnOf<Key>(delta.base_run)),
+  TypedEntryMerge(const Delta& delta, const MergedRowIds& ids, int threads, MergePace* pace,
+                  EntrySink* sink)
+      : EntryMerge(PiecesFor(threads)),
+        base_(ColumnOf<Key>(delta.base_run)),
         base_rows_(delta.base_run.row_ids()),
         removed_(delta.removed),
         rows_(delta.base_rows.rows()),
         ids_(ids),
         pace_(pace),
-        sink_(sink) {
+        sink_(sink),
+        pieces_(PiecesFor(threads)) {
     for (size_t i = delta.parts.size(); i-- > 0;) MergePart(delta.parts[i], *delta.rows, &added_);
     for (DeltaEntry<Key>& entry : added_) entry.row = ids[entry.row];
   }
 
-  absl::Status Run(int threads) {
-    absl::Status status =
-        sink_->Begin(base_rows_.size() - removed_.size() + added_.size(), KeyBytes());
-    if (!status.ok()) return status;
-    std::vector<Piece> pieces(threads <= 1 ? 1 : static_cast<size_t>(threads) * kPiecesPerThread);
-    const auto fail = [&](absl::Status s) {
-      status = std::move(s);
-      pace_->Stop();
-    };
-    RunOrderedPipeline(
-        threads, pieces.size(), [&](size_t slot) { return Claim(&pieces[slot]); },
-        [&](size_t slot) { Make(&pieces[slot]); },
-        [&](size_t slot) {
-          if (!status.ok()) return;
-          if (absl::Status s = Write(pieces[slot]); !s.ok()) fail(std::move(s));
-        });
-    if (status.ok() && pace_->stopped()) return absl::CancelledError("the merge was cancelled");
-    return status;
+  absl::Status BeginSink() {
+    return sink_->Begin(base_rows_.size() - removed_.size() + added_.size(), KeyBytes());
   }
 
  private:
@@ -100,10 +90,11 @@ class EntryMerge {
     return base_rows_[p] < rows_ && ids_[base_rows_[p]] < entry.row;
   }
 
-  bool Claim(Piece* piece) {
+  bool Claim(size_t slot) override {
     const uint64_t base_left = base_rows_.size() - next_.base;
     const uint64_t added_left = added_.size() - next_.added;
     if (base_left + added_left == 0 || pace_->stopped()) return false;
+    Piece* const piece = &pieces_[slot];
     const uint64_t size = std::min(kPieceEntries, base_left + added_left);
     // How many of the next `size` entries are the base's: the first `low` are, the most is `high`.
     uint64_t low = size - std::min(size, added_left);
@@ -141,7 +132,8 @@ class EntryMerge {
     }
   }
 
-  void Make(Piece* piece) const {
+  void Make(size_t slot) override {
+    Piece* const piece = &pieces_[slot];
     const auto [base, added] = piece->begin;
     const auto [base_end, added_end] = piece->end;
     const uint64_t most = base_end - base + added_end - added;
@@ -191,6 +183,11 @@ class EntryMerge {
                         begin, end - 1, highest, rows_));
   }
 
+  void Take(size_t slot) override {
+    if (status_.ok()) status_ = Write(pieces_[slot]);
+    if (!status_.ok()) pace_->Stop();
+  }
+
   absl::Status Write(const Piece& piece) {
     if (!piece.status.ok()) return piece.status;
     const auto keys = absl::MakeConstSpan(piece.keys).first(piece.size);
@@ -212,16 +209,22 @@ class EntryMerge {
   MergePace* const pace_;
   EntrySink* const sink_;
   std::vector<DeltaEntry<Key>> added_;  // with their rows' new ids
+  std::vector<Piece> pieces_;           // by slot
   Place next_;                          // where the next piece begins
 };
 
 }  // namespace
 
-absl::Status MergeEntries(const Delta& delta, const MergedRowIds& ids, int threads, MergePace* pace,
-                          EntrySink* sink) {
-  return WithPhysicalKey(delta.base_run.kind(), [&](auto type) {
-    return EntryMerge<typename decltype(type)::type>(delta, ids, pace, sink).Run(threads);
-  });
+absl::StatusOr<std::unique_ptr<EntryMerge>> EntryMerge::Begin(const Delta& delta,
+                                                              const MergedRowIds& ids, int threads,
+                                                              MergePace* pace, EntrySink* sink) {
+  return WithPhysicalKey(
+      delta.base_run.kind(), [&](auto type) -> absl::StatusOr<std::unique_ptr<EntryMerge>> {
+        using Key = typename decltype(type)::type;
+        auto merge = std::make_unique<TypedEntryMerge<Key>>(delta, ids, threads, pace, sink);
+        if (absl::Status s = merge->BeginSink(); !s.ok()) return s;
+        return merge;
+      });
 }
 
 }  // namespace cairn

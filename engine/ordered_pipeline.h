@@ -1,22 +1,49 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
-
-#include "absl/functional/function_ref.h"
+#include <cstdint>
+#include <mutex>
+#include <vector>
 
 namespace cairn {
 
-// Makes items on up to `threads` threads, of which the caller's is one, and takes them in their
-// order, some items ahead: item i lives in slot i % slots from its claim until it is taken, so that
-// there are at most `slots` (at least one) at a time.
+// Makes items on several threads and takes them in their order. Item i lives in slot i % slots from
+// its claim until it is taken, so that there are at most so many at a time: a thread that is ahead
+// waits.
 //
-//   claim(slot)  says what the next item is; false: there is none. Called in order, one at a time.
-//   make(slot)   does the work; any number at a time.
-//   take(slot)   is called in order, one at a time, by whichever thread has made the next item.
-//
-// Returns once all items that were claimed have been taken. An exception of one of the three stops
-// the claiming, leaves items untaken, and is rethrown here.
-void RunOrderedPipeline(int threads, size_t slots, absl::FunctionRef<bool(size_t)> claim,
-                        absl::FunctionRef<void(size_t)> make, absl::FunctionRef<void(size_t)> take);
+// Threads come in by calling Work, at any time and in any number.
+class OrderedPipeline {
+ public:
+  // At least one slot.
+  explicit OrderedPipeline(size_t slots) : made_(slots) {}
+  virtual ~OrderedPipeline() = default;
+
+  // Works until there is nothing left to claim. When the last call returns, every item that was
+  // claimed has been taken; but an exception of one of the three steps ends it all, leaves items
+  // untaken, and comes out of the call that met it.
+  void Work();
+
+ protected:
+  // Says what the next item is; false: there is none. Called in order, one at a time.
+  virtual bool Claim(size_t slot) = 0;
+  // Does the work; any number at a time.
+  virtual void Make(size_t slot) = 0;
+  // Called in order, one at a time, by whichever thread has made the next item.
+  virtual void Take(size_t slot) = 0;
+
+ private:
+  size_t SlotOf(uint64_t item) const { return item % made_.size(); }
+  void ClaimAndMake();
+  void TakeMade(std::unique_lock<std::mutex>* lock);
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::vector<bool> made_;  // whether the item in a slot waits to be taken
+  uint64_t claimed_ = 0;
+  uint64_t taken_ = 0;
+  bool taking_ = false;  // whether a thread is at it, without the lock
+  bool ended_ = false;   // nothing more is to be claimed
+};
 
 }  // namespace cairn

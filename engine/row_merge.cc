@@ -1,12 +1,9 @@
 #include "engine/row_merge.h"
 
 #include <algorithm>
-#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "index/parallel.h"
 
 namespace cairn {
 namespace {
@@ -95,21 +92,12 @@ size_t MergedRowParts(uint64_t rows, int threads) {
                                                   static_cast<size_t>(threads) * kPartsPerThread));
 }
 
-absl::Status MergeRows(const Delta& delta, const MergedRowIds& ids, size_t parts, int threads,
+absl::Status MergeRows(const Delta& delta, const MergedRowIds& ids, size_t part, size_t parts,
                        MergePace* pace, RowTableWriter* table) {
   const uint64_t base_rows = delta.base_rows.rows();
-  std::mutex mutex;
-  absl::Status status;  // the first error; guarded by mutex
-  ParallelFor(threads, parts, [&](size_t part) {
-    const auto begin = static_cast<RowId>(base_rows * part / parts);
-    const auto end = static_cast<RowId>(base_rows * (part + 1) / parts);
-    absl::Status s = RowPartMerge(delta, ids, begin, end, pace, &table->part(part)).Run();
-    if (s.ok()) return;
-    std::lock_guard<std::mutex> lock(mutex);
-    if (status.ok()) status = std::move(s);
-    pace->Stop();
-  });
-  return status;
+  const auto begin = static_cast<RowId>(base_rows * part / parts);
+  const auto end = static_cast<RowId>(base_rows * (part + 1) / parts);
+  return RowPartMerge(delta, ids, begin, end, pace, &table->part(part)).Run();
 }
 
 }  // namespace cairn

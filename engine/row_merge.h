@@ -14,10 +14,11 @@ namespace cairn {
 // In how many parts so many threads write a table of so many rows.
 size_t MergedRowParts(uint64_t rows, int threads);
 
-// Adds the rows that a version has left to the `parts` parts of `table`, each from its beginning to
-// its end: the base's live rows, read in their order, and between them the later ones. DataLoss
-// where the base is damaged; Cancelled; the table's errors. Throws std::bad_alloc.
-absl::Status MergeRows(const Delta& delta, const MergedRowIds& ids, size_t parts, int threads,
+// Adds the rows that a version has left to part `part` of `parts` of `table`: the base's live rows
+// in a range, read in their order, and between them the later ones. Different parts by different
+// threads. DataLoss where the base is damaged; Cancelled; the table's errors. Throws
+// std::bad_alloc.
+absl::Status MergeRows(const Delta& delta, const MergedRowIds& ids, size_t part, size_t parts,
                        MergePace* pace, RowTableWriter* table);
 
 }  // namespace cairn

@@ -3,12 +3,39 @@
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <functional>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "index/parallel.h"
 
 namespace cairn {
 namespace {
+
+// A pipeline whose steps are given.
+class Pipeline : public OrderedPipeline {
+ public:
+  Pipeline(size_t slots, std::function<bool(size_t)> claim, std::function<void(size_t)> make,
+           std::function<void(size_t)> take)
+      : OrderedPipeline(slots),
+        claim_(std::move(claim)),
+        make_(std::move(make)),
+        take_(std::move(take)) {}
+
+  void Run(int threads) {
+    ParallelFor(threads, static_cast<size_t>(threads), [&](size_t) { Work(); });
+  }
+
+ private:
+  bool Claim(size_t slot) override { return claim_(slot); }
+  void Make(size_t slot) override { make_(slot); }
+  void Take(size_t slot) override { take_(slot); }
+
+  std::function<bool(size_t)> claim_;
+  std::function<void(size_t)> make_, take_;
+};
 
 BOOST_AUTO_TEST_SUITE(ordered_pipeline_test)
 
@@ -35,7 +62,7 @@ BOOST_AUTO_TEST_CASE(items_are_taken_in_order_and_never_more_at_a_time_than_slot
           taken.push_back(in_slot[slot]);
           --at_work;
         };
-        RunOrderedPipeline(threads, slots, claim, make, take);
+        Pipeline(slots, claim, make, take).Run(threads);
         BOOST_TEST(ok.load());
         BOOST_REQUIRE(taken.size() == items);
         for (size_t i = 0; i < items; ++i) {
@@ -50,8 +77,8 @@ BOOST_AUTO_TEST_CASE(makers_work_side_by_side_while_a_slow_one_holds_up_the_taki
   std::atomic<int> made{0};
   int claimed = 0;
   bool others_were_done = false;
-  RunOrderedPipeline(
-      2, 8, [&](size_t) { return claimed++ < 8; },
+  Pipeline(
+      8, [&](size_t) { return claimed++ < 8; },
       [&](size_t slot) {
         if (slot == 0) {
           const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -60,31 +87,39 @@ BOOST_AUTO_TEST_CASE(makers_work_side_by_side_while_a_slow_one_holds_up_the_taki
         }
         ++made;
       },
-      [&](size_t) {});
+      [&](size_t) {})
+      .Run(2);
   BOOST_TEST(others_were_done);
 }
 
 BOOST_AUTO_TEST_CASE(an_exception_of_any_step_ends_it_and_comes_out) {
   for (int threads : {1, 4}) {
     for (int step : {0, 1, 2}) {
-      size_t calls[3] = {};
-      std::atomic<size_t> made{0};
-      const auto throw_at = [&](int which) {
-        if (which == step && ++calls[which] == 10) throw std::bad_alloc();
+      std::atomic<int> calls{0};
+      const auto call = [&](int which) {
+        if (which == step && ++calls == 10) throw std::bad_alloc();
       };
-      BOOST_CHECK_THROW(RunOrderedPipeline(
-                            threads, 4,
-                            [&](size_t) {
-                              throw_at(0);
-                              return true;
-                            },
-                            [&](size_t) {
-                              if (step == 1 && made.fetch_add(1) == 10) throw std::bad_alloc();
-                            },
-                            [&](size_t) { throw_at(2); }),
-                        std::bad_alloc);
+      Pipeline pipeline(
+          4,
+          [&](size_t) {
+            call(0);
+            return true;
+          },
+          [&](size_t) { call(1); }, [&](size_t) { call(2); });
+      BOOST_CHECK_THROW(pipeline.Run(threads), std::bad_alloc);
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_that_comes_late_finds_nothing_left_or_helps) {
+  size_t claimed = 0, taken = 0;
+  Pipeline pipeline(
+      2, [&](size_t) { return claimed < 100 && ++claimed > 0; }, [](size_t) {},
+      [&](size_t) { ++taken; });
+  pipeline.Run(1);
+  BOOST_TEST(taken == 100u);
+  pipeline.Run(3);
+  BOOST_TEST(taken == 100u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
