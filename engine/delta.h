@@ -9,7 +9,7 @@
 #include "cairn/secondary_index.h"
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
-#include "engine/delta_filter.h"
+#include "cpu_fast/key_filter.h"
 #include "engine/delta_rows.h"
 #include "engine/delta_segment.h"
 #include "engine/position_set.h"
@@ -44,7 +44,7 @@ struct Delta {
 
   PositionSet removed;           // positions of base_run whose entries are no longer there
   std::vector<DeltaPart> parts;  // entries that came, the oldest segment first
-  std::shared_ptr<const DeltaFilter> filter;      // of the keys of both; null while there are none
+  std::shared_ptr<const KeyFilter> filter;        // of the keys of both; null while there are none
   std::shared_ptr<const RowPositions> positions;  // of the base's rows; null before a first change
   PositionSet dead_rows;  // the base's rows that an update left without entries
   std::shared_ptr<const DeltaRows> rows;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -21,15 +20,15 @@ constexpr size_t kLeastTreeEntries = 1024;
 struct RunColumns {
   AlignedBuffer<uint64_t> key_words;  // the keys, or the ends of those of bytes
   AlignedBuffer<char> heap;
-  AlignedBuffer<Position> positions;
+  AlignedBuffer<RowId> rows;
 };
 
 template <typename Key>
 SortedRun CopyRun(absl::Span<const DeltaEntry<Key>> entries) {
   auto columns = std::make_shared<RunColumns>();
-  columns->positions = AlignedBuffer<Position>(entries.size());
-  std::iota(columns->positions.begin(), columns->positions.end(), 0);
-  const absl::Span<const RowId> positions = std::as_const(columns->positions).span();
+  columns->rows = AlignedBuffer<RowId>(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) columns->rows[i] = entries[i].row;
+  const absl::Span<const RowId> rows = std::as_const(columns->rows).span();
   if constexpr (std::is_same_v<Key, std::string_view>) {
     uint64_t bytes = 0;
     for (const auto& entry : entries) bytes += entry.key.size();
@@ -45,13 +44,12 @@ SortedRun CopyRun(absl::Span<const DeltaEntry<Key>> entries) {
       ++end;
     }
     const BytesColumn keys(columns->heap.data(), std::as_const(columns->key_words).span());
-    return SortedRun::Wrap(keys, positions, std::move(columns));
+    return SortedRun::Wrap(keys, rows, std::move(columns));
   } else {
     columns->key_words = AlignedBuffer<uint64_t>((entries.size() * sizeof(Key) + 7) / 8);
     Key* const keys = reinterpret_cast<Key*>(columns->key_words.data());
     for (size_t i = 0; i < entries.size(); ++i) keys[i] = entries[i].key;
-    return SortedRun::Wrap(absl::MakeConstSpan(keys, entries.size()), positions,
-                           std::move(columns));
+    return SortedRun::Wrap(absl::MakeConstSpan(keys, entries.size()), rows, std::move(columns));
   }
 }
 
@@ -73,11 +71,21 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeIndex(SortedRun run) {
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
     absl::Span<const DeltaEntry<Key>> entries) {
-  std::vector<RowId> rows(entries.size());
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = entries[i].row;
   absl::StatusOr<std::unique_ptr<OrderedIndex>> index = MakeIndex(CopyRun(entries));
   if (!index.ok()) return index.status();
-  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(*std::move(index), std::move(rows)));
+  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(*std::move(index)));
+}
+
+absl::Status DeltaSegment::FindFirst(KeyBatch keys, absl::Span<Position> first) const {
+  if (absl::Status s = index_->LowerBound(keys, first); !s.ok()) return s;
+  WithColumn(run(), [&](const auto& column) {
+    PrefetchKeys(column, size(), first);
+    const auto queries = column.Queries(keys);
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (first[i] == size() || column[first[i]] != queries[i]) first[i] = kNone;
+    }
+  });
+  return absl::OkStatus();
 }
 
 template <typename Key>

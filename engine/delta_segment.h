@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/ordered_index.h"
+#include "cairn/query.h"
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 #include "engine/delta_rows.h"
@@ -26,9 +29,8 @@ struct DeltaEntry {
 // Entries of a delta in (key, primary key) order, and a search structure over them. Immutable;
 // every method is safe from any number of threads.
 //
-// That is not always the order of row ids, since those of rows that came after the base go by
-// arrival. So the segment's run has for row ids the positions 0, 1, 2, …, and a search for the
-// first row of a key finds the position of its first entry.
+// That is not always the order of row ids, since rows that came after the base have theirs by
+// arrival: the one thing in which a segment's run is none as others expect it.
 class DeltaSegment {
  public:
   // Copies the entries, which must be in order. Throws std::bad_alloc.
@@ -36,20 +38,20 @@ class DeltaSegment {
   static absl::StatusOr<std::shared_ptr<const DeltaSegment>> Build(
       absl::Span<const DeltaEntry<Key>> entries);
 
-  size_t size() const { return rows_.size(); }
-  absl::Span<const RowId> rows() const { return rows_; }
-  const OrderedIndex& index() const { return *index_; }
+  size_t size() const { return run().size(); }
   const SortedRun& run() const { return index_->run(); }
-  uint64_t memory_bytes() const {
-    return rows_.size() * sizeof(RowId) + run().memory_bytes() + index_->memory_bytes();
-  }
+  absl::Span<const RowId> rows() const { return run().row_ids(); }
+  const OrderedIndex& index() const { return *index_; }
+  uint64_t memory_bytes() const { return run().memory_bytes() + index_->memory_bytes(); }
+
+  // first[i] = the position of the first entry with keys[i], or kNone.
+  absl::Status FindFirst(KeyBatch keys, absl::Span<Position> first) const;
+  static constexpr Position kNone = UINT32_MAX;
 
  private:
-  DeltaSegment(std::unique_ptr<OrderedIndex> index, std::vector<RowId> rows)
-      : index_(std::move(index)), rows_(std::move(rows)) {}
+  explicit DeltaSegment(std::unique_ptr<OrderedIndex> index) : index_(std::move(index)) {}
 
   std::unique_ptr<OrderedIndex> index_;
-  std::vector<RowId> rows_;
 };
 
 // A segment as one version sees it.

@@ -83,8 +83,8 @@ class TypedDeltaWriter final : public DeltaWriter {
   std::shared_ptr<const RowFinder> finder_;  // null before the first update
   NewRowIds new_rows_;
   RowKeys<Key> row_keys_;
-  std::shared_ptr<DeltaFilter> filter_;  // the version's
-  std::vector<UpdateRow> update_rows_;   // scratch, as are those that follow
+  std::shared_ptr<KeyFilter> filter_;   // the version's
+  std::vector<UpdateRow> update_rows_;  // scratch, as are those that follow
   std::vector<Key> wanted_, lacking_;
 };
 
@@ -200,7 +200,7 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
       had_entries |= has;
       if (has && !wants) {
         changes->removed.push_back(p);
-        changes->hashes.push_back(DeltaFilter::Hash(key));
+        changes->hashes.push_back(KeyFilter::Hash(key));
       }
       if (wants && !has) changes->restored.push_back(p);
     }
@@ -217,7 +217,7 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
       ++has;
     } else {
       changes->added.push_back({key, row});
-      changes->hashes.push_back(DeltaFilter::Hash(key));
+      changes->hashes.push_back(KeyFilter::Hash(key));
       changed = true;
     }
   }
@@ -249,7 +249,7 @@ absl::Status TypedDeltaWriter<Key>::TakeEntries(Entries taken, Delta* next) cons
     keys.resize(taken.size());
     for (size_t k = 0; k < keys.size(); ++k) keys[k] = taken[k].key;
     first.resize(taken.size());
-    if (absl::Status s = segment.index().FindFirst(BatchOfKeys<Key>(keys), absl::MakeSpan(first));
+    if (absl::Status s = segment.FindFirst(BatchOfKeys<Key>(keys), absl::MakeSpan(first));
         !s.ok()) {
       return s;
     }
@@ -258,7 +258,7 @@ absl::Status TypedDeltaWriter<Key>::TakeEntries(Entries taken, Delta* next) cons
     for (size_t k = 0; k < taken.size(); ++k) {
       const auto [key, row] = taken[k];
       size_t p = segment.size();
-      if (first[k] != kNoRow) {
+      if (first[k] != DeltaSegment::kNone) {
         p = Gallop(first[k], segment.size(), [&, key = key, row = row](size_t at) {
           return column[at] == key && rows_->Less(segment.rows()[at], row);
         });
@@ -316,17 +316,17 @@ void TypedDeltaWriter<Key>::AddToFilter(const Changes& changes, const Delta& ver
   if (more == 0) return;
   if (filter_ == nullptr || filter_->size() + more > filter_->capacity()) {
     const uint64_t there = version.removed.size() + version.added_entries();
-    filter_ = std::make_shared<DeltaFilter>(2 * (there + more));
+    filter_ = std::make_shared<KeyFilter>(2 * (there + more));
     const auto column = ColumnOf<Key>(version.base_run);
     const uint64_t end = version.base_run.size();
     for (uint64_t p = version.removed.FirstMember(0, end); p < end;
          p = version.removed.FirstMember(p + 1, end)) {
-      filter_->Add(DeltaFilter::Hash(column[p]));
+      filter_->Add(KeyFilter::Hash(column[p]));
     }
     for (const DeltaPart& part : version.parts) {
       const auto keys = ColumnOf<Key>(part.segment->run());
       for (uint64_t p = 0; p < part.segment->size(); ++p) {
-        if (!part.removed.Contains(p)) filter_->Add(DeltaFilter::Hash(keys[p]));
+        if (!part.removed.Contains(p)) filter_->Add(KeyFilter::Hash(keys[p]));
       }
     }
   }

@@ -12,6 +12,7 @@
 #include "engine/physical_key.h"
 #include "engine/version_ranges.h"
 #include "index/batch_check.h"
+#include "index/prefetch.h"
 
 namespace cairn {
 namespace {
@@ -21,7 +22,10 @@ absl::Status NoMemory(size_t queries) {
       absl::StrFormat("no memory to answer a batch of %d keys", queries));
 }
 
-// Answers that the base gave, by key, and which of them a delta may change.
+// Where a run has no entry with a key.
+constexpr Position kNone = DeltaSegment::kNone;
+
+// The keys of a batch in the order of its answers.
 template <typename Key>
 class PointBatch {
  public:
@@ -31,32 +35,38 @@ class PointBatch {
 
   Key key(size_t answer) const { return keys_[query_of_ == nullptr ? answer : query_of_[answer]]; }
 
-  // Calls body(answers) with groups, at most kQueryChunk each, of those of the `count` answers from
-  // `first` on whose keys may have entries that came or went.
+  // Calls body(answers) with groups of those of the `count` answers from `first` on whose keys may
+  // have entries that came or went. A group has at most kQueryChunk.
   template <typename Body>
-  absl::Status ForEachTouched(const DeltaFilter& filter, size_t first, size_t count,
+  absl::Status ForEachTouched(const KeyFilter& filter, size_t first, size_t count,
                               Body body) const {
-    // The group that is being gathered: what passes the filter is written behind it, the rest over.
-    uint32_t group[2 * kQueryChunk];
+    uint32_t group[2 * kQueryChunk];  // those that are gathered, and room for a chunk's
     size_t size = 0;
     const size_t end = first + count;
     for (size_t at = first; at < end; at += kQueryChunk) {
-      const size_t chunk_end = std::min(end, at + kQueryChunk);
-      for (size_t i = at; i < chunk_end; ++i) {
-        group[size] = static_cast<uint32_t>(i);
-        size += filter.MayHold(DeltaFilter::Hash(key(i))) ? 1 : 0;
+      const size_t chunk = std::min(end - at, kQueryChunk);
+      const size_t passed = filter.Select(Keys(at, chunk), group + size);
+      for (size_t i = 0; i < passed; ++i) group[size + i] += static_cast<uint32_t>(at);
+      size += passed;
+      while (size >= kQueryChunk || (size > 0 && at + chunk == end)) {
+        const size_t some = std::min(kQueryChunk, size);
+        if (absl::Status s = body(absl::MakeConstSpan(group, some)); !s.ok()) return s;
+        size -= some;
+        std::copy_n(group + some, size, group);
       }
-      if (size < kQueryChunk && chunk_end < end) continue;
-      for (size_t from = 0; from < size; from += kQueryChunk) {
-        const size_t some = std::min(kQueryChunk, size - from);
-        if (absl::Status s = body(absl::MakeConstSpan(group + from, some)); !s.ok()) return s;
-      }
-      size = 0;
     }
     return absl::OkStatus();
   }
 
  private:
+  // The keys of a chunk of answers.
+  absl::Span<const Key> Keys(size_t first, size_t count) const {
+    if (query_of_ == nullptr) return keys_.subspan(first, count);
+    static thread_local Key chunk[kQueryChunk];
+    for (size_t i = 0; i < count; ++i) chunk[i] = key(first + i);
+    return {chunk, count};
+  }
+
   absl::Span<const Key> keys_;
   const uint32_t* query_of_;
 };
@@ -82,16 +92,21 @@ class PointMerge {
       if (row != kNoRow) delta_.positions->Prefetch(row);
     }
     for (size_t r = 1; r < runs_.size(); ++r) {
-      const OrderedIndex& index = delta_.parts[r - 1].segment->index();
-      if (absl::Status s = index.FindFirst(BatchOfKeys<Key>(absl::MakeConstSpan(keys_, size)),
-                                           absl::MakeSpan(first(r), size));
+      const absl::Span<Position> found(first(r), size);
+      if (absl::Status s = delta_.parts[r - 1].segment->FindFirst(
+              BatchOfKeys<Key>(absl::MakeConstSpan(keys_, size)), found);
           !s.ok()) {
         return s;
+      }
+      for (Position p : found) {
+        if (p == kNone) continue;
+        Prefetch(runs_[r].rows + p);
+        runs_[r].removed->Prefetch(p);
       }
     }
     for (size_t j = 0; j < size; ++j) {
       const RowId row = first_row(answers[j]);
-      first(0)[j] = row == kNoRow ? kNoRow : PositionOf(row, keys_[j]);
+      first(0)[j] = row == kNoRow ? kNone : PositionOf(row, keys_[j]);
       if (row != kNoRow) delta_.removed.Prefetch(first(0)[j]);
     }
     return absl::OkStatus();
@@ -101,7 +116,7 @@ class PointMerge {
   RowId First(size_t j) const {
     RowId least = kNoRow;
     for (size_t r = 0; r < runs_.size(); ++r) {
-      if (first(r)[j] == kNoRow) continue;
+      if (first(r)[j] == kNone) continue;
       const RunRange& run = runs_[r];
       uint64_t p = first(r)[j];
       if (run.removed->Contains(p)) {
@@ -121,8 +136,8 @@ class PointMerge {
     bool same = true;
     for (size_t r = 0; r < runs_.size(); ++r) {
       RunRange& run = runs_[r];
-      run.begin = run.end = first(r)[j] == kNoRow ? 0 : first(r)[j];
-      if (first(r)[j] == kNoRow) continue;
+      run.begin = run.end = first(r)[j] == kNone ? 0 : first(r)[j];
+      if (first(r)[j] == kNone) continue;
       run.end = r == 0 ? run.begin + base_rows : EndOfKey(run, run.begin, keys_[j]);
       const uint64_t entries = run.entries();
       total += entries;
@@ -137,7 +152,7 @@ class PointMerge {
   }
 
  private:
-  // Where the key's first entries are in each run, or kNoRow.
+  // Where the keys' first entries are in a run, or kNone.
   Position* first(size_t run) { return first_.data() + run * kQueryChunk; }
   const Position* first(size_t run) const { return first_.data() + run * kQueryChunk; }
 
