@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/catch_up.h"
-#include "engine/wal_files.h"
+#include "engine/file_deletion_pause.h"
 
 namespace cairn {
 namespace {

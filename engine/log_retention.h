@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "absl/time/time.h"
-#include "engine/wal_files.h"
+#include "engine/file_deletion_pause.h"
 #include "rocksdb/db.h"
 
 namespace cairn {

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "rocksdb/db.h"
+
+namespace cairn {
+
+// Keeps the files of a database from being removed or moved, as long as it lives; those that are
+// about to be may still go.
+class FileDeletionPause {
+ public:
+  explicit FileDeletionPause(rocksdb::DB* db) : db_(db), paused_(db->DisableFileDeletions().ok()) {}
+  ~FileDeletionPause();
+  FileDeletionPause(const FileDeletionPause&) = delete;
+  FileDeletionPause& operator=(const FileDeletionPause&) = delete;
+
+ private:
+  rocksdb::DB* const db_;
+  const bool paused_;  // not where the database is open for reading only, and removes nothing
+};
+
+}  // namespace cairn
