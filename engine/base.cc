@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "engine/row_table_file.h"
+#include "engine/rows/row_table_file.h"
 
 namespace cairn {
 namespace {

@@ -8,8 +8,8 @@
 #include "cairn/ordered_index.h"
 #include "cairn/secondary_index.h"
 #include "cairn/sorted_run.h"
-#include "engine/resident_indexes.h"
-#include "engine/row_table_file.h"
+#include "engine/route/resident_indexes.h"
+#include "engine/rows/row_table_file.h"
 #include "index/index_directory.h"
 #include "index/run_file.h"
 

@@ -9,11 +9,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "engine/change_extractor.h"
-#include "engine/db_source.h"
-#include "engine/rate_limiter.h"
-#include "engine/row_changes.h"
-#include "engine/settled_changes.h"
-#include "engine/update_log.h"
+#include "engine/log/row_changes.h"
+#include "engine/log/settled_changes.h"
+#include "engine/log/update_log.h"
+#include "engine/source/db_source.h"
+#include "engine/util/rate_limiter.h"
 #include "index/stop_flag.h"
 
 namespace cairn {

@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "cairn/index_spec.h"
 #include "cairn/snapshot_source.h"
-#include "engine/row_extractor.h"
-#include "engine/row_updates.h"
-#include "engine/settled_changes.h"
+#include "engine/delta/row_updates.h"
+#include "engine/extract/row_extractor.h"
+#include "engine/log/settled_changes.h"
 
 namespace cairn {
 

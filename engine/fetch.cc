@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/row_extractor.h"
+#include "engine/extract/row_extractor.h"
 
 namespace cairn {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "cairn/types.h"
-#include "engine/delta.h"
+#include "engine/delta/delta.h"
 #include "engine/routed_base.h"
 
 namespace cairn {

@@ -6,10 +6,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
-#include "engine/base_merge.h"
-#include "engine/delta_changes.h"
-#include "engine/delta_file.h"
-#include "engine/delta_restore.h"
+#include "engine/delta/delta_changes.h"
+#include "engine/delta/delta_file.h"
+#include "engine/delta/delta_restore.h"
+#include "engine/merge/base_merge.h"
 #include "engine/unique_check.h"
 #include "index/topology.h"
 

@@ -10,10 +10,10 @@
 #include "absl/status/statusor.h"
 #include "cairn/secondary_index.h"
 #include "engine/base.h"
-#include "engine/delta_writer.h"
+#include "engine/delta/delta_writer.h"
+#include "engine/delta/row_updates.h"
 #include "engine/index_version.h"
-#include "engine/row_updates.h"
-#include "engine/update_log.h"
+#include "engine/log/update_log.h"
 #include "index/index_directory.h"
 
 namespace cairn {

@@ -7,9 +7,9 @@
 #include "absl/functional/function_ref.h"
 #include "cairn/secondary_index.h"
 #include "engine/base.h"
-#include "engine/index_router.h"
-#include "engine/router.h"
-#include "engine/versioned_search.h"
+#include "engine/delta/versioned_search.h"
+#include "engine/route/index_router.h"
+#include "engine/route/router.h"
 
 namespace cairn {
 

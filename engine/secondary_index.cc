@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "engine/base.h"
+#include "engine/build/index_builder.h"
 #include "engine/catch_up.h"
+#include "engine/delta/versioned_search.h"
 #include "engine/fetch.h"
-#include "engine/index_builder.h"
 #include "engine/index_version.h"
 #include "engine/index_writer.h"
 #include "engine/open_index.h"
 #include "engine/verify.h"
 #include "engine/verify_source.h"
-#include "engine/versioned_search.h"
 #include "index/topology.h"
 
 namespace cairn {

@@ -8,7 +8,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_format.h"
-#include "engine/versioned_search.h"
+#include "engine/delta/versioned_search.h"
 #include "index/escaped_text.h"
 
 namespace cairn {

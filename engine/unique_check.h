@@ -1,8 +1,8 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "engine/delta/row_updates.h"
 #include "engine/index_version.h"
-#include "engine/row_updates.h"
 
 namespace cairn {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/run_keys.h"
+#include "engine/build/run_keys.h"
 
 namespace cairn {
 namespace {

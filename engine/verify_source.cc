@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "engine/delta_segment.h"
-#include "engine/row_extractor.h"
-#include "engine/run_keys.h"
+#include "engine/build/run_keys.h"
+#include "engine/delta/delta_segment.h"
+#include "engine/extract/row_extractor.h"
 #include "index/escaped_text.h"
 
 namespace cairn {

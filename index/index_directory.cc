@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kManifestName = "MANIFEST";
 constexpr const char* kNewManifestName = "MANIFEST.tmp";
 constexpr const char* kLockName = "LOCK";
-// What readers store beside an index; not part of it (engine/calibration_file.h).
+// What readers store beside an index; not part of it (engine/route/calibration_file.h).
 constexpr const char* kCalibrationName = "CALIBRATION";
 
 // How often a writer tries again after another has removed the directory under its feet, and a

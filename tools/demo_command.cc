@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/status.h"
+#include "engine/util/status.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tools/command.h"

@@ -159,7 +159,7 @@ enum class Order : uint8_t { kAscending, kDescending };
 // What a batch asks for beside its keys. The first group is heeded by an OrderedIndex; all of it by
 // a SecondaryIndex.
 struct QueryOptions {
-  Order order = Order::kAscending;                        // of a scan's entries, by (key, primary key)
+  Order order = Order::kAscending;  // of a scan's entries, by (key, primary key)
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of entries, for each range of a scan
   bool with_keys = false;                                 // a scan also returns each entry's key
 

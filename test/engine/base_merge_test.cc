@@ -1,4 +1,4 @@
-#include "engine/base_merge.h"
+#include "engine/merge/base_merge.h"
 
 #include <sys/resource.h>
 
@@ -14,8 +14,8 @@
 
 #include "cairn/secondary_index.h"
 #include "engine/base.h"
-#include "engine/delta_file.h"
-#include "engine/row_table_file.h"
+#include "engine/delta/delta_file.h"
+#include "engine/rows/row_table_file.h"
 #include "index/run_file.h"
 #include "test/engine/delta_history.h"
 #include "test/engine/test_database.h"

@@ -1,4 +1,4 @@
-#include "engine/batcher_schedule.h"
+#include "engine/batch/batcher_schedule.h"
 
 #include <boost/test/unit_test.hpp>
 #include <memory>

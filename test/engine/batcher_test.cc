@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/scan_cursor.h"
+#include "engine/util/scan_cursor.h"
 #include "test/engine/fake_index.h"
 #include "test/engine/test_database.h"
 

@@ -1,4 +1,4 @@
-#include "engine/calibration_file.h"
+#include "engine/route/calibration_file.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "engine/calibration.h"
+#include "engine/route/calibration.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

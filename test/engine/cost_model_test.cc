@@ -1,4 +1,4 @@
-#include "engine/cost_model.h"
+#include "engine/route/cost_model.h"
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>

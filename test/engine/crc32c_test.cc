@@ -1,4 +1,4 @@
-#include "engine/crc32c.h"
+#include "engine/util/crc32c.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string>

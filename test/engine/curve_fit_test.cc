@@ -1,4 +1,4 @@
-#include "engine/curve_fit.h"
+#include "engine/route/curve_fit.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

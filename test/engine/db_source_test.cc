@@ -1,4 +1,4 @@
-#include "engine/db_source.h"
+#include "engine/source/db_source.h"
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-#include "engine/delta_changes.h"
+#include "engine/delta/delta_changes.h"
 
 #include <boost/test/unit_test.hpp>
 

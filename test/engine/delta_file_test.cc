@@ -1,4 +1,4 @@
-#include "engine/delta_file.h"
+#include "engine/delta/delta_file.h"
 
 #include <sys/resource.h>
 
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/physical_key.h"
+#include "engine/util/physical_key.h"
 #include "test/forged_file.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"

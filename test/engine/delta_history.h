@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/delta_changes.h"
+#include "engine/delta/delta_changes.h"
 #include "test/engine/delta_model.h"
 #include "test/test_random.h"
 

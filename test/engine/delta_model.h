@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "cairn/ordered_index.h"
-#include "engine/delta_writer.h"
-#include "engine/physical_key.h"
-#include "engine/row_table_writer.h"
-#include "engine/versioned_search.h"
+#include "engine/delta/delta_writer.h"
+#include "engine/delta/versioned_search.h"
+#include "engine/rows/row_table_writer.h"
+#include "engine/util/physical_key.h"
 #include "test/test_random.h"
 
 namespace cairn {

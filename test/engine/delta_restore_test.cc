@@ -1,4 +1,4 @@
-#include "engine/delta_restore.h"
+#include "engine/delta/delta_restore.h"
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/delta_file.h"
+#include "engine/delta/delta_file.h"
 #include "test/engine/delta_history.h"
 #include "test/temporary_directory.h"
 

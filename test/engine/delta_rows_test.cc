@@ -1,4 +1,4 @@
-#include "engine/delta_rows.h"
+#include "engine/delta/delta_rows.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string>

@@ -1,4 +1,4 @@
-#include "engine/delta_writer.h"
+#include "engine/delta/delta_writer.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/stored_options.h"
+#include "engine/source/stored_options.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/utilities/backup_engine.h"

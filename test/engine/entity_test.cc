@@ -1,4 +1,4 @@
-#include "engine/entity.h"
+#include "engine/extract/entity.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string>

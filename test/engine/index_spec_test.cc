@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/key_part.h"
+#include "engine/extract/key_part.h"
 #include "index/key_number.h"
 #include "test/test_random.h"
 

@@ -1,4 +1,4 @@
-#include "engine/ingested_files.h"
+#include "engine/log/ingested_files.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string>

@@ -1,4 +1,4 @@
-#include "engine/key_ranges.h"
+#include "engine/source/key_ranges.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "engine/row_changes.h"
-#include "engine/row_cursor.h"
-#include "engine/settled_changes.h"
-#include "engine/update_log.h"
+#include "engine/log/row_changes.h"
+#include "engine/log/settled_changes.h"
+#include "engine/log/update_log.h"
+#include "engine/rows/row_cursor.h"
 #include "rocksdb/db.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/utilities/transaction_db.h"

@@ -1,4 +1,4 @@
-#include "engine/ordered_pipeline.h"
+#include "engine/util/ordered_pipeline.h"
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-#include "engine/position_set.h"
+#include "engine/delta/position_set.h"
 
 #include <boost/test/unit_test.hpp>
 #include <deque>

@@ -1,4 +1,4 @@
-#include "engine/progress_meter.h"
+#include "engine/util/progress_meter.h"
 
 #include <boost/test/unit_test.hpp>
 #include <thread>

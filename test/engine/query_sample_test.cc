@@ -1,4 +1,4 @@
-#include "engine/query_sample.h"
+#include "engine/route/query_sample.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-#include "engine/rate_limiter.h"
+#include "engine/util/rate_limiter.h"
 
 #include <boost/test/unit_test.hpp>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "engine/router.h"
+#include "engine/route/router.h"
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>

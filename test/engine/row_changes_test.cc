@@ -1,4 +1,4 @@
-#include "engine/row_changes.h"
+#include "engine/log/row_changes.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string>

@@ -1,4 +1,4 @@
-#include "engine/row_extractor.h"
+#include "engine/extract/row_extractor.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

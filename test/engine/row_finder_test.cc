@@ -1,4 +1,4 @@
-#include "engine/row_finder.h"
+#include "engine/delta/row_finder.h"
 
 #include <boost/test/unit_test.hpp>
 #include <set>

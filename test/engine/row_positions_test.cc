@@ -1,4 +1,4 @@
-#include "engine/row_positions.h"
+#include "engine/delta/row_positions.h"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,4 +1,4 @@
-#include "engine/row_table.h"
+#include "engine/rows/row_table.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/row_table_writer.h"
+#include "engine/rows/row_table_writer.h"
 #include "index/aligned_buffer.h"
 #include "test/test_random.h"
 

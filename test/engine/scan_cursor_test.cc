@@ -1,4 +1,4 @@
-#include "engine/scan_cursor.h"
+#include "engine/util/scan_cursor.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string>

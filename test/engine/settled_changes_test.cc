@@ -1,4 +1,4 @@
-#include "engine/settled_changes.h"
+#include "engine/log/settled_changes.h"
 
 #include <boost/test/unit_test.hpp>
 #include <map>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/row_changes.h"
+#include "engine/log/row_changes.h"
 #include "test/test_random.h"
 
 namespace cairn {

@@ -1,4 +1,4 @@
-#include "engine/sorted_order.h"
+#include "engine/util/sorted_order.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

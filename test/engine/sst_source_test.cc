@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/sst_levels.h"
+#include "engine/source/sst_levels.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/checkpoint.h"

@@ -1,4 +1,4 @@
-#include "engine/status.h"
+#include "engine/util/status.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string>

@@ -1,4 +1,4 @@
-#include "engine/unique_filter.h"
+#include "engine/build/unique_filter.h"
 
 #include <boost/test/unit_test.hpp>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "engine/update_log.h"
+#include "engine/log/update_log.h"
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>

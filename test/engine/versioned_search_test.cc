@@ -1,10 +1,10 @@
-#include "engine/versioned_search.h"
+#include "engine/delta/versioned_search.h"
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
-#include "engine/delta_changes.h"
+#include "engine/delta/delta_changes.h"
 #include "test/engine/delta_model.h"
 
 namespace cairn {

@@ -1,4 +1,4 @@
-#include "engine/wal_files.h"
+#include "engine/log/wal_files.h"
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>

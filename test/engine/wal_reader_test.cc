@@ -1,4 +1,4 @@
-#include "engine/wal_reader.h"
+#include "engine/log/wal_reader.h"
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/wal_files.h"
+#include "engine/log/wal_files.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "test/temporary_directory.h"

@@ -1,4 +1,4 @@
-#include "engine/write_batch_reader.h"
+#include "engine/log/write_batch_reader.h"
 
 #include <boost/test/unit_test.hpp>
 #include <string>

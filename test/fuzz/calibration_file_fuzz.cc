@@ -1,6 +1,6 @@
 // A calibration of any bytes either is refused or is one that formats to the same bytes again.
 // Bytes are tried as they are and as the lines before a right checksum.
-#include "engine/calibration_file.h"
+#include "engine/route/calibration_file.h"
 
 #include <cstdlib>
 #include <string>

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cairn/index_spec.h"
-#include "engine/row_extractor.h"
+#include "engine/extract/row_extractor.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

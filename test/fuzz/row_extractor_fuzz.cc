@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/row_extractor.h"
+#include "engine/extract/row_extractor.h"
 
 namespace {
 

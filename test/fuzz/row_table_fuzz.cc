@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/row_table_file.h"
+#include "engine/rows/row_table_file.h"
 #include "test/forged_file.h"
 
 namespace cairn {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "engine/index_router.h"
-#include "engine/resident_indexes.h"
-#include "engine/router.h"
+#include "engine/route/index_router.h"
+#include "engine/route/resident_indexes.h"
+#include "engine/route/router.h"
 #include "gpu/injected_failure.h"
 #include "test/gpu/needs_device.h"
 

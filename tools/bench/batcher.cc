@@ -31,8 +31,8 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
-#include "engine/index_router.h"
-#include "engine/router.h"
+#include "engine/route/index_router.h"
+#include "engine/route/router.h"
 #include "index/topology.h"
 #include "tools/bench/data.h"
 

@@ -26,9 +26,9 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/secondary_index.h"
-#include "engine/calibration.h"
-#include "engine/index_router.h"
-#include "engine/resident_indexes.h"
+#include "engine/route/calibration.h"
+#include "engine/route/index_router.h"
+#include "engine/route/resident_indexes.h"
 #include "index/run_columns.h"
 #include "index/topology.h"
 #include "tools/bench/data.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/row_extractor.h"
+#include "engine/extract/row_extractor.h"
 #include "tools/bench/data.h"
 
 namespace cairn::bench {

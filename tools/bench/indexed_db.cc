@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "cairn/indexed_db.h"
-#include "engine/row_changes.h"
-#include "engine/update_log.h"
+#include "engine/log/row_changes.h"
+#include "engine/log/update_log.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "tools/bench/database.h"

@@ -24,10 +24,10 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/base_merge.h"
-#include "engine/delta_writer.h"
-#include "engine/physical_key.h"
-#include "engine/row_table_file.h"
+#include "engine/delta/delta_writer.h"
+#include "engine/merge/base_merge.h"
+#include "engine/rows/row_table_file.h"
+#include "engine/util/physical_key.h"
 #include "index/index_directory.h"
 #include "index/parallel.h"
 #include "index/run_file.h"

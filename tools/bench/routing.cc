@@ -18,9 +18,9 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/secondary_index.h"
-#include "engine/index_router.h"
-#include "engine/resident_indexes.h"
-#include "engine/router.h"
+#include "engine/route/index_router.h"
+#include "engine/route/resident_indexes.h"
+#include "engine/route/router.h"
 #include "index/topology.h"
 #include "tools/bench/data.h"
 #include "tools/bench/string_sets.h"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/row_table.h"
-#include "engine/row_table_writer.h"
+#include "engine/rows/row_table.h"
+#include "engine/rows/row_table_writer.h"
 #include "index/aligned_buffer.h"
 #include "tools/bench/data.h"
 

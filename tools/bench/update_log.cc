@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/row_changes.h"
-#include "engine/settled_changes.h"
-#include "engine/update_log.h"
-#include "engine/write_batch_reader.h"
+#include "engine/log/row_changes.h"
+#include "engine/log/settled_changes.h"
+#include "engine/log/update_log.h"
+#include "engine/log/write_batch_reader.h"
 #include "rocksdb/db.h"
 #include "tools/bench/data.h"
 

@@ -1,0 +1,205 @@
+#include "cairn/batcher.h"
+
+#include <memory>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/batch/batcher_answer.h"
+#include "engine/batch/batcher_core.h"
+
+namespace cairn {
+namespace {
+
+absl::Status CheckOptions(const BatcherOptions& options) {
+  if (options.response_time <= absl::ZeroDuration() || options.response_time > absl::Hours(24)) {
+    return absl::InvalidArgumentError(absl::StrCat("response_time is ",
+                                                   absl::FormatDuration(options.response_time),
+                                                   "; expected more than none and at most 24h"));
+  }
+  if (options.max_batch_time < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_batch_time is ", absl::FormatDuration(options.max_batch_time), ": less than none"));
+  }
+  if (options.max_waiting == 0) {
+    return absl::InvalidArgumentError("max_waiting is 0: no request could be accepted");
+  }
+  if (options.threads < 0 || options.shards < 0) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d threads, %d shards: expected 0 or more",
+                                                      options.threads, options.shards));
+  }
+  if (options.clock != nullptr && options.threads > 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%d threads would sleep by another clock than the given one: expected 0", options.threads));
+  }
+  return absl::OkStatus();
+}
+
+// One query whose answer `Done` is called with, as a receiver that removes itself.
+template <Operation kOperation, typename Done>
+struct Caller {
+  using Answer = typename BatcherAnswer<kOperation>::Type;
+
+  Done done;
+
+  static void Receive(void* context, const Batcher::Answers& answers) {
+    const std::unique_ptr<Caller> caller(static_cast<Caller*>(context));
+    if (!answers.status.ok()) return std::move(caller->done)(answers.status);
+    absl::StatusOr<Answer> answer = absl::UnknownError("");
+    try {
+      answer = AnswerTo<kOperation>(answers, 0);
+    } catch (const std::bad_alloc&) {
+      answer = absl::ResourceExhaustedError("no memory for an answer");
+    }
+    std::move(caller->done)(std::move(answer));
+  }
+};
+
+template <Operation kOperation, typename Done>
+void Ask(Batcher* batcher, const KeyBatch& keys, BatcherTime deadline, Done done) {
+  using Asker = Caller<kOperation, Done>;
+  auto caller = std::make_unique<Asker>(Asker{std::move(done)});
+  if (absl::Status s =
+          batcher->Submit(kOperation, keys, {{&Asker::Receive, caller.get()}, 0, deadline});
+      !s.ok()) {
+    return std::move(caller->done)(s);
+  }
+  caller.release();
+}
+
+template <Operation kOperation, typename Done>
+void Ask(Batcher* batcher, const RangeBatch& range, const QueryOptions& options,
+         BatcherTime deadline, Done done) {
+  using Asker = Caller<kOperation, Done>;
+  if (range.size() != 1) {
+    return std::move(done)(
+        absl::InvalidArgumentError(absl::StrFormat("%d ranges; expected 1", range.size())));
+  }
+  auto caller = std::make_unique<Asker>(Asker{std::move(done)});
+  if (absl::Status s = batcher->Submit(kOperation, range, options,
+                                       {{&Asker::Receive, caller.get()}, 0, deadline});
+      !s.ok()) {
+    return std::move(caller->done)(s);
+  }
+  caller.release();
+}
+
+// Hands its answer to a future.
+template <Operation kOperation>
+struct Promise {
+  using Answer = typename BatcherAnswer<kOperation>::Type;
+
+  std::promise<absl::StatusOr<Answer>> promise;
+
+  void operator()(absl::StatusOr<Answer> answer) && { promise.set_value(std::move(answer)); }
+};
+
+template <Operation kOperation, typename... Arguments>
+Batcher::Future<typename BatcherAnswer<kOperation>::Type> Promised(Batcher* batcher,
+                                                                   const Arguments&... arguments) {
+  Promise<kOperation> promise;
+  auto future = promise.promise.get_future();
+  Ask<kOperation>(batcher, arguments..., std::move(promise));
+  return future;
+}
+
+}  // namespace
+
+KeyBatch Batcher::Key::batch() const {
+  switch (kind_) {
+    case KeyKind::kU32:
+      return KeyBatch::U32({&u32_, 1});
+    case KeyKind::kU64:
+      return KeyBatch::U64({&u64_, 1});
+    case KeyKind::kBytes:
+      return KeyBatch::Bytes({&bytes_, 1});
+  }
+  return KeyBatch();
+}
+
+absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Make(const SecondaryIndex* index,
+                                                       const BatcherOptions& options) {
+  if (absl::Status s = CheckOptions(options); !s.ok()) return s;
+  try {
+    auto core = std::make_unique<BatcherCore>(index, options);
+    core->StartThreads();
+    return std::unique_ptr<Batcher>(new Batcher(std::move(core)));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory for a batcher");
+  } catch (const std::system_error& e) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("cannot start %d threads of a batcher: %s", options.threads, e.what()));
+  }
+}
+
+Batcher::Batcher(std::unique_ptr<BatcherCore> core) : core_(std::move(core)) {}
+Batcher::~Batcher() = default;
+
+Batcher::Future<RowId> Batcher::FindFirst(const Key& key, BatcherTime deadline) {
+  return Promised<Operation::kFindFirst>(this, key.batch(), deadline);
+}
+Batcher::Future<bool> Batcher::Contains(const Key& key, BatcherTime deadline) {
+  return Promised<Operation::kContains>(this, key.batch(), deadline);
+}
+Batcher::Future<std::vector<RowId>> Batcher::Find(const Key& key, BatcherTime deadline) {
+  return Promised<Operation::kFind>(this, key.batch(), deadline);
+}
+Batcher::Future<uint64_t> Batcher::Count(const RangeBatch& range, BatcherTime deadline) {
+  return Promised<Operation::kCount>(this, range, QueryOptions(), deadline);
+}
+Batcher::Future<Batcher::Entries> Batcher::Scan(const RangeBatch& range,
+                                                const QueryOptions& options, BatcherTime deadline) {
+  return Promised<Operation::kScan>(this, range, options, deadline);
+}
+
+void Batcher::FindFirst(const Key& key, BatcherTime deadline, Callback<RowId> done) {
+  Ask<Operation::kFindFirst>(this, key.batch(), deadline, std::move(done));
+}
+void Batcher::Contains(const Key& key, BatcherTime deadline, Callback<bool> done) {
+  Ask<Operation::kContains>(this, key.batch(), deadline, std::move(done));
+}
+void Batcher::Find(const Key& key, BatcherTime deadline, Callback<std::vector<RowId>> done) {
+  Ask<Operation::kFind>(this, key.batch(), deadline, std::move(done));
+}
+void Batcher::Count(const RangeBatch& range, BatcherTime deadline, Callback<uint64_t> done) {
+  Ask<Operation::kCount>(this, range, QueryOptions(), deadline, std::move(done));
+}
+void Batcher::Scan(const RangeBatch& range, const QueryOptions& options, BatcherTime deadline,
+                   Callback<Entries> done) {
+  Ask<Operation::kScan>(this, range, options, deadline, std::move(done));
+}
+
+absl::Status Batcher::Submit(Operation operation, const KeyBatch& keys, const Request& request) {
+  if (TakesRanges(operation)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s takes ranges, not keys", OperationName(operation)));
+  }
+  return core_->Submit({operation, &keys, nullptr, nullptr, &request});
+}
+
+absl::Status Batcher::Submit(Operation operation, const RangeBatch& ranges,
+                             const QueryOptions& options, const Request& request) {
+  if (!TakesRanges(operation)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s takes keys, not ranges", OperationName(operation)));
+  }
+  const QueryOptions* scan = operation == Operation::kScan ? &options : nullptr;
+  return core_->Submit({operation, nullptr, &ranges, scan, &request});
+}
+
+void Batcher::Flush() {
+  core_->Flush();
+}
+void Batcher::Shutdown() {
+  core_->Shutdown();
+}
+BatcherTime Batcher::Poll() {
+  return core_->Poll();
+}
+BatcherStats Batcher::Stats() const {
+  return core_->Stats();
+}
+
+}  // namespace cairn

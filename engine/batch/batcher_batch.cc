@@ -1,0 +1,140 @@
+#include "engine/batch/batcher_batch.h"
+
+#include <algorithm>
+#include <new>
+
+#include "absl/strings/str_format.h"
+
+namespace cairn {
+
+size_t BatcherBatch::size() const {
+  size_t size = 0;
+  for (const auto& block : blocks_) size += block->size();
+  return size;
+}
+
+BatcherNanos BatcherBatch::earliest() const {
+  BatcherNanos earliest = kNever;
+  for (const auto& block : blocks_) earliest = std::min(earliest, block->earliest());
+  return earliest;
+}
+
+BatcherNanos BatcherBatch::oldest() const {
+  BatcherNanos oldest = kNever;
+  for (const auto& block : blocks_) oldest = std::min(oldest, block->opened());
+  return oldest;
+}
+
+size_t BatcherBatch::CountLate(BatcherNanos now) const {
+  size_t late = 0;
+  for (const auto& block : blocks_) late += block->CountLate(now);
+  return late;
+}
+
+KeyBatch BatcherBatch::Keys() {
+  if (blocks_.size() == 1) return blocks_[0]->keys();
+  keys_.Clear(blocks_[0]->keys().kind());
+  for (const auto& block : blocks_) AppendKeys(block->keys(), &keys_);
+  return keys_.Batch();
+}
+
+RangeBatch BatcherBatch::Ranges() {
+  if (blocks_.size() == 1) return blocks_[0]->ranges();
+  const KeyKind kind = blocks_[0]->keys().kind();
+  keys_.Clear(kind);
+  upper_.Clear(kind);
+  lower_bounds_.clear();
+  upper_bounds_.clear();
+  after_.clear();
+  for (const auto& block : blocks_) {
+    const RangeBatch ranges = block->ranges();
+    if (!ranges.after.empty()) {
+      after_.resize(keys_.size());
+      after_.insert(after_.end(), ranges.after.begin(), ranges.after.end());
+    }
+    AppendKeys(ranges.lower, &keys_);
+    AppendKeys(ranges.upper, &upper_);
+    const auto& lower = ranges.lower_bounds;
+    const auto& upper = ranges.upper_bounds;
+    lower_bounds_.insert(lower_bounds_.end(), lower.begin(), lower.end());
+    upper_bounds_.insert(upper_bounds_.end(), upper.begin(), upper.end());
+  }
+  if (!after_.empty()) after_.resize(keys_.size());
+  RangeBatch ranges = RangeBatch::HalfOpen(keys_.Batch(), upper_.Batch());
+  ranges.lower_bounds = lower_bounds_;
+  ranges.upper_bounds = upper_bounds_;
+  ranges.after = after_;
+  return ranges;
+}
+
+absl::Status BatcherBatch::Ask(const SecondaryIndex& index, Operation operation,
+                               absl::Duration max_response_time) try {
+  QueryOptions options = blocks_[0]->options();
+  options.max_response_time = max_response_time;
+  const size_t queries = size();
+  switch (operation) {
+    case Operation::kFindFirst:
+      if (row_ids_.size() < queries) row_ids_.resize(queries);
+      return index.FindFirst(Keys(), options, absl::MakeSpan(row_ids_.data(), queries));
+    case Operation::kContains:
+      if (found_size_ < queries) {
+        found_ = std::make_unique<bool[]>(queries);
+        found_size_ = queries;
+      }
+      return index.Contains(Keys(), options, absl::MakeSpan(found_.get(), queries));
+    case Operation::kFind:
+      return index.Find(Keys(), options, &matches_);
+    case Operation::kCount:
+      if (counts_.size() < queries) counts_.resize(queries);
+      return index.Count(Ranges(), options, absl::MakeSpan(counts_.data(), queries));
+    case Operation::kScan:
+      return index.Scan(Ranges(), options, &matches_);
+  }
+  return absl::InternalError("no such operation");
+} catch (const std::bad_alloc&) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("no memory for the answers to a batch of %d queries", size()));
+}
+
+void BatcherBatch::Deliver(Operation operation, const absl::Status& status) const {
+  size_t block_begin = 0;  // in the batch
+  for (const auto& block : blocks_) {
+    const absl::Span<const BatcherBlock::Run> runs = block->runs();
+    size_t begin = 0;  // in the block
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const Batcher::Receiver& receiver = runs[i].receiver;
+      while (i + 1 < runs.size() && Same(runs[i + 1].receiver, receiver)) ++i;
+      const size_t queries = runs[i].end - begin;
+      receiver.receive(receiver.context, AnswersTo(operation, status, block_begin + begin, queries,
+                                                   block->cookies().subspan(begin, queries)));
+      begin = runs[i].end;
+    }
+    block_begin += block->size();
+  }
+}
+
+Batcher::Answers BatcherBatch::AnswersTo(Operation operation, const absl::Status& status,
+                                         size_t first, size_t queries,
+                                         absl::Span<const uint64_t> cookies) const {
+  Batcher::Answers answers{operation, status, cookies, {}, {}, {}, nullptr, 0};
+  if (!status.ok()) return answers;
+  switch (operation) {
+    case Operation::kFindFirst:
+      answers.row_ids = absl::MakeConstSpan(row_ids_).subspan(first, queries);
+      break;
+    case Operation::kContains:
+      answers.found = absl::MakeConstSpan(found_.get() + first, queries);
+      break;
+    case Operation::kCount:
+      answers.counts = absl::MakeConstSpan(counts_).subspan(first, queries);
+      break;
+    case Operation::kFind:
+    case Operation::kScan:
+      answers.matches = &matches_;
+      answers.first = first;
+      break;
+  }
+  return answers;
+}
+
+}  // namespace cairn

@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "cairn/batcher.h"
+#include "engine/batch/batcher_answer.h"
+#include "engine/batch/batcher_core.h"
+
+namespace cairn {
+
+namespace {
+
+// Keys of a group go to the batcher in such portions: submitting costs 40 ns, and so hardly counts.
+// Nobody waits for them meanwhile, as their thread is still asking.
+constexpr size_t kPortion = 64;
+
+}  // namespace
+
+BatcherGroup::BatcherGroup(Batcher* batcher, Operation operation, Batcher::Receiver receiver,
+                           size_t capacity)
+    : batcher_(batcher),
+      operation_(operation),
+      receiver_(receiver),
+      kind_(batcher->core_->kind()),
+      capacity_(capacity),
+      keys_(kind_) {}
+
+absl::Status BatcherGroup::CheckRoom(size_t queries) const {
+  if (queries <= capacity_ - size_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "%d more queries in a group that has %d of at most %d", queries, size_, capacity_));
+}
+
+absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
+  if (absl::Status s = CheckRoom(keys.size()); !s.ok()) return s;
+  if (keys.kind() != kind_ || TakesRanges(operation_) || keys.size() > kPortion) {
+    SubmitKeys();
+    absl::Status s = batcher_->Submit(operation_, keys, {receiver_, size_, deadline});
+    if (s.ok()) submitted_ += static_cast<int32_t>(keys.size()), size_ += keys.size();
+    return s;
+  }
+  AppendKeys(keys, &keys_);
+  key_count_ += keys.size();
+  size_ += keys.size();
+  deadline_ = std::min(deadline_, deadline);
+  if (key_count_ >= kPortion) SubmitKeys();
+  return absl::OkStatus();
+} catch (const std::bad_alloc&) {
+  SubmitKeys();  // behind these there may be a part of what was to be added
+  return absl::ResourceExhaustedError("no memory for a key of a group");
+}
+
+absl::Status BatcherGroup::Add(const RangeBatch& ranges, const QueryOptions& options,
+                               BatcherTime deadline) {
+  if (absl::Status s = CheckRoom(ranges.size()); !s.ok()) return s;
+  absl::Status s = batcher_->Submit(operation_, ranges, options, {receiver_, size_, deadline});
+  if (s.ok()) submitted_ += static_cast<int32_t>(ranges.size()), size_ += ranges.size();
+  return s;
+}
+
+void BatcherGroup::SubmitKeys() {
+  const KeyBatch keys = keys_.Batch().Slice(0, key_count_);
+  const absl::Status s =
+      batcher_->Submit(operation_, keys, {receiver_, size_ - key_count_, deadline_});
+  if (s.ok()) {
+    submitted_ += static_cast<int32_t>(key_count_);
+  } else {
+    Fail(s);
+  }
+  keys_.Clear(kind_);
+  key_count_ = 0;
+  deadline_ = Batcher::kNoDeadline;
+}
+
+absl::Status BatcherGroup::Wait() {
+  if (key_count_ != 0) SubmitKeys();
+  const int32_t submitted = std::exchange(submitted_, 0);
+  if (balance_.fetch_sub(submitted) != submitted) batcher_->core_->Await(&balance_);
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(error_, absl::OkStatus());
+}
+
+void BatcherGroup::Fail(const absl::Status& error) {
+  absl::MutexLock lock(&mutex_);
+  error_.Update(error);
+}
+
+void BatcherGroup::Answered(size_t queries) {
+  const auto more = static_cast<int32_t>(queries);
+  // Behind this the group may be gone, unless somebody is still to answer: waking up needs no more
+  // of it than its address.
+  const int32_t before = balance_.fetch_add(more);
+  if (before < 0 && before + more == 0) balance_.notify_one();
+}
+
+template <Operation kOperation>
+Batcher::Group<kOperation>::Group(Batcher* batcher, size_t capacity)
+    : BatcherGroup(batcher, kOperation, {&Receive, this}, capacity),
+      answers_(new Answer[capacity]()) {}
+
+template <Operation kOperation>
+Batcher::Group<kOperation>::~Group() {
+  Wait().IgnoreError();
+}
+
+template <Operation kOperation>
+void Batcher::Group<kOperation>::Receive(void* context, const Answers& answers) {
+  auto* group = static_cast<Group*>(context);
+  const size_t queries = answers.cookies.size();
+  if (answers.status.ok()) {
+    try {
+      for (size_t i = 0; i < queries; ++i) {
+        group->answers_[answers.cookies[i]] = AnswerTo<kOperation>(answers, i);
+      }
+    } catch (const std::bad_alloc&) {
+      group->Fail(absl::ResourceExhaustedError("no memory for the answers of a group"));
+    }
+  } else {
+    group->Fail(answers.status);
+  }
+  group->Answered(queries);
+}
+
+template class Batcher::Group<Operation::kFindFirst>;
+template class Batcher::Group<Operation::kContains>;
+template class Batcher::Group<Operation::kFind>;
+template class Batcher::Group<Operation::kCount>;
+template class Batcher::Group<Operation::kScan>;
+
+}  // namespace cairn

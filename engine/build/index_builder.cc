@@ -1,0 +1,249 @@
+#include "engine/build/index_builder.h"
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/build/unique_filter.h"
+#include "engine/extract/row_extractor.h"
+#include "engine/rows/row_table_file.h"
+#include "engine/source/scan_pass.h"
+#include "engine/util/progress_meter.h"
+#include "index/escaped_text.h"
+#include "index/index_directory.h"
+#include "index/posix_file.h"
+#include "index/run_builder.h"
+#include "index/run_file.h"
+#include "index/topology.h"
+
+namespace cairn {
+namespace {
+
+// Ranges a thread: enough that the last ones to finish leave little idle time, few enough that each
+// is long.
+constexpr int kRangesPerThread = 16;
+
+// One index on its way.
+struct IndexInProgress {
+  IndexSpec spec;
+  KeyKind kind = KeyKind::kU32;
+  std::unique_ptr<IndexDirectory> directory;
+  std::unique_ptr<RunBuilder> entries;
+  Manifest manifest;
+};
+
+absl::Status CheckTargets(absl::Span<const BuildTarget> targets) {
+  if (targets.empty()) return absl::InvalidArgumentError("nothing to build: no index was named");
+  std::set<std::string> directories;
+  for (const BuildTarget& target : targets) {
+    if (target.directory.empty()) return absl::InvalidArgumentError("an index needs a directory");
+    if (!directories.insert(target.directory).second) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("two indexes for one directory, '%s'", target.directory));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The spec as it is stored: with the column family that is scanned.
+absl::StatusOr<IndexSpec> ResolveSpec(const IndexSpec& spec, const SnapshotSource& source) {
+  IndexSpec resolved = spec;
+  if (spec.column_family != "default" && spec.column_family != source.column_family()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("the index is of column family '%s', but the rows come from '%s'",
+                        spec.column_family, source.column_family()));
+  }
+  resolved.column_family = source.column_family();
+  return resolved;
+}
+
+// The build of all targets; what its steps share.
+class IndexBuild {
+ public:
+  IndexBuild(const SnapshotSource& source, const BuildOptions& options)
+      : source_(source),
+        options_(options),
+        threads_(Topology::Get().Threads(options.threads)),
+        progress_(options.on_progress) {}
+
+  absl::StatusOr<std::vector<BuildReport>> Run(absl::Span<const BuildTarget> targets) {
+    if (absl::Status s = Prepare(targets); !s.ok()) return s;
+    if (absl::Status s = Scan(); !s.ok()) return s;
+    if (absl::Status s = WriteRuns(); !s.ok()) return s;
+    if (absl::Status s = ShareRowTable(); !s.ok()) return s;
+    for (IndexInProgress& index : indexes_) {
+      if (absl::Status s = index.directory->Publish(std::move(index.manifest)); !s.ok()) return s;
+    }
+    return std::move(reports_);
+  }
+
+ private:
+  // Takes the directories, cuts the ranges, opens the row table's file in the first directory.
+  absl::Status Prepare(absl::Span<const BuildTarget> targets);
+  absl::Status Scan();
+  // Sorts and writes each index's entries, while the row table goes to the disk.
+  absl::Status WriteRuns();
+  absl::Status WriteRun(IndexInProgress* index, BuildReport* report);
+  // Gives every other index the row table of the first.
+  absl::Status ShareRowTable();
+  // Words the error for a unique index's duplicate.
+  absl::Status Duplicate(const IndexSpec& spec, const KeyColumn& key, RowId first, RowId second);
+
+  const SnapshotSource& source_;
+  const BuildOptions& options_;
+  const int threads_;
+  std::vector<IndexInProgress> indexes_;
+  std::vector<PrimaryKeyRange> ranges_;
+  std::unique_ptr<RowTableFileWriter> rows_;  // in the first index's directory, which outlives it
+  std::string rows_file_;
+  std::vector<RowId> first_rows_;  // of each range
+  std::shared_future<absl::Status> rows_written_;
+  std::vector<BuildReport> reports_;
+  ProgressMeter progress_;
+};
+
+absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
+  if (absl::Status s = CheckTargets(targets); !s.ok()) return s;
+  absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = source_.Split(threads_ * kRangesPerThread);
+  if (!ranges.ok()) return ranges.status();
+  ranges_ = *std::move(ranges);
+
+  const uint64_t budget =
+      options_.memory_budget != 0 ? options_.memory_budget : Topology::Get().memory_bytes() / 2;
+  for (const BuildTarget& target : targets) {
+    IndexInProgress index;
+    absl::StatusOr<IndexSpec> spec = ResolveSpec(target.spec, source_);
+    if (!spec.ok()) return spec.status();
+    index.spec = *std::move(spec);
+    absl::StatusOr<KeyCodec> codec = index.spec.Codec();
+    if (!codec.ok()) return codec.status();
+    index.kind = codec->kind();
+    absl::StatusOr<std::unique_ptr<IndexDirectory>> directory =
+        IndexDirectory::OpenForWrite(target.directory);
+    if (!directory.ok()) return directory.status();
+    index.directory = *std::move(directory);
+    RunBuilder::Options options;
+    options.threads = threads_;
+    options.memory_budget = budget / targets.size();
+    options.spill_directory = target.directory;
+    index.entries =
+        std::make_unique<RunBuilder>(index.kind, options, static_cast<int>(ranges_.size()));
+    indexes_.push_back(std::move(index));
+  }
+  IndexDirectory& first = *indexes_[0].directory;
+  rows_file_ = first.NextFileName("rows", "tbl");
+  absl::StatusOr<std::unique_ptr<RowTableFileWriter>> rows =
+      RowTableFileWriter::Create(first.PathOf(rows_file_), ranges_.size());
+  if (!rows.ok()) return rows.status();
+  rows_ = *std::move(rows);
+  return absl::OkStatus();
+}
+
+absl::Status IndexBuild::Scan() {
+  std::vector<ScanTarget> targets;
+  for (IndexInProgress& index : indexes_) {
+    absl::StatusOr<RowExtractor> extractor = RowExtractor::Create(index.spec);
+    if (!extractor.ok()) return extractor.status();
+    targets.push_back({&index.spec, *std::move(extractor), index.entries.get()});
+  }
+  progress_.Start(Progress::Phase::kScan, source_.approximate_rows());
+  ScanPass pass(source_, ranges_, targets, &rows_->table(), options_.cancelled, &progress_);
+  if (absl::Status s = pass.Run(threads_); !s.ok()) return s;
+  reports_ = pass.reports();
+  const std::vector<uint64_t> first_rows = rows_->table().FirstRows();
+  first_rows_.assign(first_rows.begin(), first_rows.end() - 1);
+  return absl::OkStatus();
+}
+
+absl::Status IndexBuild::WriteRuns() {
+  rows_written_ = std::async(std::launch::async, [this] { return rows_->Finish(); }).share();
+  uint64_t entries = 0;
+  for (const IndexInProgress& index : indexes_) entries += index.entries->entries();
+  progress_.Start(Progress::Phase::kWrite, entries);
+  absl::Status status;
+  for (size_t i = 0; i < indexes_.size() && status.ok(); ++i) {
+    status = WriteRun(&indexes_[i], &reports_[i]);
+  }
+  const absl::Status rows_status = rows_written_.get();
+  return status.ok() ? rows_status : status;
+}
+
+absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
+  const std::string name = index->directory->NextFileName("base", "run");
+  absl::StatusOr<std::unique_ptr<RunFileWriter>> file =
+      RunFileWriter::Create(index->directory->PathOf(name), index->kind);
+  if (!file.ok()) return file.status();
+  UniqueFilter unique(file->get(), [&](const KeyColumn& key, RowId first, RowId second) {
+    return Duplicate(index->spec, key, first, second);
+  });
+  EntrySink* sink = file->get();
+  if (index->spec.unique) sink = &unique;
+  uint64_t reported = 0;
+  const auto on_progress = [&](uint64_t entries) {
+    progress_.Add(entries - std::exchange(reported, entries));
+  };
+  if (absl::Status s = index->entries->Finish(first_rows_, sink, on_progress, options_.cancelled);
+      !s.ok()) {
+    return s;
+  }
+  index->entries.reset();
+  if (absl::Status s = (*file)->Finish(); !s.ok()) return s;
+
+  report->entries = (*file)->properties().entries;
+  Manifest& manifest = index->manifest;
+  manifest.spec = index->spec.ToString();
+  manifest.database_id = source_.database_id();
+  manifest.column_family = source_.column_family();
+  manifest.sequence = source_.sequence();
+  manifest.rows = report->rows;
+  manifest.entries = report->entries;
+  manifest.counts = {{"distinct_keys", (*file)->properties().distinct_keys},
+                     {"rows_skipped", report->rows_skipped},
+                     {"rows_without_key", report->rows_without_key}};
+  manifest.files = {{name, (*file)->file().size(), (*file)->file().header_checksum()}};
+  return absl::OkStatus();
+}
+
+absl::Status IndexBuild::ShareRowTable() {
+  const std::string path = indexes_[0].directory->PathOf(rows_file_);
+  for (IndexInProgress& index : indexes_) {
+    std::string name = rows_file_;
+    if (&index != &indexes_[0]) {
+      name = index.directory->NextFileName("rows", "tbl");
+      if (absl::Status s = LinkOrCopyFile(path, index.directory->PathOf(name)); !s.ok()) return s;
+    }
+    index.manifest.files.push_back({name, rows_->size(), rows_->header_checksum()});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IndexBuild::Duplicate(const IndexSpec& spec, const KeyColumn& key, RowId first,
+                                   RowId second) {
+  if (absl::Status s = rows_written_.get(); !s.ok()) return s;
+  absl::StatusOr<RowTableFile> rows =
+      OpenRowTable(indexes_[0].directory->PathOf(rows_file_), VerifyLevel::kMetadata);
+  if (!rows.ok()) return rows.status();
+  PrimaryKeyColumn primary_keys;
+  if (absl::Status s = rows->table.PrimaryKeys({first, second}, &primary_keys); !s.ok()) return s;
+  absl::StatusOr<KeyCodec> codec = spec.Codec();
+  if (!codec.ok()) return codec.status();
+  absl::StatusOr<std::string> text = codec->Format(key, 0);
+  if (!text.ok()) return text.status();
+  return absl::AlreadyExistsError(
+      absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
+                      EscapeBytes(primary_keys[0]), EscapeBytes(primary_keys[1]), *text));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<BuildReport>> BuildIndexes(const SnapshotSource& source,
+                                                      absl::Span<const BuildTarget> targets,
+                                                      const BuildOptions& options) {
+  return IndexBuild(source, options).Run(targets);
+}
+
+}  // namespace cairn

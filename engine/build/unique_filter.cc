@@ -1,0 +1,61 @@
+#include "engine/build/unique_filter.h"
+
+#include <type_traits>
+
+namespace cairn {
+namespace {
+
+template <typename Key>
+KeyColumn OneKey(const Key& key) {
+  KeyColumn column;
+  if constexpr (std::is_same_v<Key, uint32_t>) {
+    column.Clear(KeyKind::kU32);
+    column.AppendU32(key);
+  } else if constexpr (std::is_same_v<Key, uint64_t>) {
+    column.Clear(KeyKind::kU64);
+    column.AppendU64(key);
+  } else {
+    column.Clear(KeyKind::kBytes);
+    column.AppendBytes(key);
+  }
+  return column;
+}
+
+template <typename Key>
+bool Holds(const KeyColumn& column, const Key& key) {
+  if (column.empty()) return false;
+  if constexpr (std::is_same_v<Key, uint32_t>) return column.u32(0) == key;
+  if constexpr (std::is_same_v<Key, uint64_t>) return column.u64(0) == key;
+  if constexpr (std::is_same_v<Key, std::string_view>) return column.bytes(0) == key;
+}
+
+}  // namespace
+
+template <typename Key>
+absl::Status UniqueFilter::Check(absl::Span<const Key> keys, absl::Span<const RowId> row_ids) {
+  if (keys.empty()) return absl::OkStatus();
+  if (Holds(last_, keys[0])) return explain_(last_, last_row_, row_ids[0]);
+  for (size_t i = 1; i < keys.size(); ++i) {
+    if (keys[i] == keys[i - 1]) return explain_(OneKey(keys[i]), row_ids[i - 1], row_ids[i]);
+  }
+  last_ = OneKey(keys.back());
+  last_row_ = row_ids.back();
+  return next_->Append(keys, row_ids);
+}
+
+absl::Status UniqueFilter::Append(absl::Span<const uint32_t> keys,
+                                  absl::Span<const RowId> row_ids) {
+  return Check(keys, row_ids);
+}
+
+absl::Status UniqueFilter::Append(absl::Span<const uint64_t> keys,
+                                  absl::Span<const RowId> row_ids) {
+  return Check(keys, row_ids);
+}
+
+absl::Status UniqueFilter::Append(absl::Span<const std::string_view> keys,
+                                  absl::Span<const RowId> row_ids) {
+  return Check(keys, row_ids);
+}
+
+}  // namespace cairn

@@ -1,0 +1,75 @@
+#include "engine/delta/delta.h"
+
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/util/physical_key.h"
+
+namespace cairn {
+
+uint64_t Delta::added_entries() const {
+  uint64_t entries = 0;
+  for (const DeltaPart& part : parts) entries += part.entries();
+  return entries;
+}
+
+DeltaStats Delta::Stats() const {
+  DeltaStats stats;
+  stats.removed_entries = removed.size();
+  stats.added_entries = added_entries();
+  stats.entries = base_run.size() - stats.removed_entries + stats.added_entries;
+  stats.dead_rows = dead_rows.size();
+  stats.new_rows = end_row - base_rows.rows();
+  stats.rows = base_rows.rows() - stats.dead_rows + live_new_rows;
+  stats.segments = parts.size();
+  stats.bytes = removed.memory_bytes() + dead_rows.memory_bytes();
+  for (const DeltaPart& part : parts) {
+    stats.bytes += part.segment->memory_bytes() + part.removed.memory_bytes();
+  }
+  if (filter != nullptr) stats.bytes += filter->memory_bytes();
+  if (positions != nullptr) stats.bytes += positions->memory_bytes();
+  if (rows != nullptr) stats.bytes += rows->memory_bytes();
+  return stats;
+}
+
+absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids,
+                                PrimaryKeyColumn* primary_keys) const {
+  const uint64_t base_end = base_rows.rows();
+  std::vector<RowId> of_base;
+  of_base.reserve(row_ids.size());
+  for (RowId row : row_ids) {
+    if (row >= end_row) {
+      return absl::OutOfRangeError(
+          absl::StrFormat("there is no row %d, only %d rows", row, end_row));
+    }
+    if (row < base_end) of_base.push_back(row);
+  }
+  if (of_base.size() == row_ids.size()) return base_rows.PrimaryKeys(row_ids, primary_keys);
+  PrimaryKeyColumn base_keys;
+  if (absl::Status s = base_rows.PrimaryKeys(of_base, &base_keys); !s.ok()) return s;
+  size_t next = 0;
+  for (RowId row : row_ids) {
+    primary_keys->heap()->append(row < base_end ? base_keys[next++] : rows->primary_key(row));
+    primary_keys->EndKey();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const DeltaSegment>> Delta::AddedEntries() const {
+  if (added_entries() == 0) return nullptr;
+  if (parts.size() == 1 && parts[0].removed.empty()) return parts[0].segment;
+  try {
+    return WithPhysicalKey(base_run.kind(), [&](auto type) {
+      using Key = typename decltype(type)::type;
+      std::vector<DeltaEntry<Key>> entries;
+      for (size_t i = parts.size(); i-- > 0;) MergePart(parts[i], *rows, &entries);
+      return DeltaSegment::Build<Key>(entries);
+    });
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("no memory for the %d entries of a delta", added_entries()));
+  }
+}
+
+}  // namespace cairn

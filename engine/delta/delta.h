@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "cairn/secondary_index.h"
+#include "cairn/sorted_run.h"
+#include "cairn/types.h"
+#include "cpu_fast/key_filter.h"
+#include "engine/delta/delta_rows.h"
+#include "engine/delta/delta_segment.h"
+#include "engine/delta/position_set.h"
+#include "engine/delta/row_positions.h"
+#include "engine/rows/row_table.h"
+
+namespace cairn {
+
+// Counts of a version, for IndexStats and for those who decide when to merge.
+struct DeltaStats {
+  uint64_t rows = 0;             // of the version: all the base's but the dead ones, and new ones
+  uint64_t entries = 0;          // of the version
+  uint64_t removed_entries = 0;  // of the base's
+  uint64_t added_entries = 0;
+  uint64_t dead_rows = 0;  // of the base's
+  uint64_t new_rows = 0;   // that the base lacks, dead or not
+  uint64_t segments = 0;
+  uint64_t bytes = 0;  // of memory beyond the base's
+};
+
+// What changed since a base was built: with it a version, the state of an index that one query
+// sees. Immutable once a DeltaWriter has made it; safe from any number of threads. Versions share
+// what they have in common.
+//
+// A row keeps its id for as long as the base is, whatever becomes of its keys: rows of the base
+// have the ids that they have there, later ones (DeltaRows) those behind. A version's entries are
+// those of the base at positions that were not removed, and those of the parts, likewise; none is
+// in two of these. Everywhere they are in (key, primary key) order.
+struct Delta {
+  SortedRun base_run;
+  RowTable base_rows;
+
+  PositionSet removed;           // positions of base_run whose entries are no longer there
+  std::vector<DeltaPart> parts;  // entries that came, the oldest segment first
+  std::shared_ptr<const KeyFilter> filter;        // of the keys of both; null while there are none
+  std::shared_ptr<const RowPositions> positions;  // of the base's rows; null before a first change
+  PositionSet dead_rows;  // the base's rows that an update left without entries
+  std::shared_ptr<const DeltaRows> rows;
+  RowId end_row = 0;           // the version's rows have ids below
+  uint64_t live_new_rows = 0;  // rows that the base lacks and that have entries
+
+  // Whether the base has the same entries.
+  bool empty() const { return removed.empty() && added_entries() == 0; }
+  uint64_t added_entries() const;
+  DeltaStats Stats() const;
+
+  // Appends the primary key of each row, dead or not. OutOfRange, naming the first one, for an id
+  // that is no row's; DataLoss. After an error the column holds some of the keys.
+  absl::Status PrimaryKeys(absl::Span<const RowId> row_ids, PrimaryKeyColumn* primary_keys) const;
+
+  // All entries that came, in one segment: what a merge into a new base adds. Null where there are
+  // none. ResourceExhausted where memory does not suffice.
+  absl::StatusOr<std::shared_ptr<const DeltaSegment>> AddedEntries() const;
+};
+
+}  // namespace cairn

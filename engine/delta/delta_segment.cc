@@ -1,0 +1,125 @@
+#include "engine/delta/delta_segment.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "cpu_fast/fast_tree.h"
+#include "cpu_fast/string_search.h"
+#include "engine/util/physical_key.h"
+#include "index/aligned_buffer.h"
+#include "index/sorted_array.h"
+
+namespace cairn {
+namespace {
+
+// Fewer entries are searched as they are: a tree over them would not pay before the next merge.
+constexpr size_t kLeastTreeEntries = 1024;
+
+struct RunColumns {
+  AlignedBuffer<uint64_t> key_words;  // the keys, or the ends of those of bytes
+  AlignedBuffer<char> heap;
+  AlignedBuffer<RowId> rows;
+};
+
+template <typename Key>
+SortedRun CopyRun(absl::Span<const DeltaEntry<Key>> entries) {
+  auto columns = std::make_shared<RunColumns>();
+  columns->rows = AlignedBuffer<RowId>(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) columns->rows[i] = entries[i].row;
+  const absl::Span<const RowId> rows = std::as_const(columns->rows).span();
+  if constexpr (std::is_same_v<Key, std::string_view>) {
+    uint64_t bytes = 0;
+    for (const auto& entry : entries) bytes += entry.key.size();
+    columns->heap = AlignedBuffer<char>(bytes);
+    columns->key_words = AlignedBuffer<uint64_t>(entries.size() + 1);
+    uint64_t* end = columns->key_words.data();
+    *end = 0;
+    for (const auto& entry : entries) {
+      if (!entry.key.empty()) {
+        std::memcpy(columns->heap.data() + *end, entry.key.data(), entry.key.size());
+      }
+      end[1] = end[0] + entry.key.size();
+      ++end;
+    }
+    const BytesColumn keys(columns->heap.data(), std::as_const(columns->key_words).span());
+    return SortedRun::Wrap(keys, rows, std::move(columns));
+  } else {
+    columns->key_words = AlignedBuffer<uint64_t>((entries.size() * sizeof(Key) + 7) / 8);
+    Key* const keys = reinterpret_cast<Key*>(columns->key_words.data());
+    for (size_t i = 0; i < entries.size(); ++i) keys[i] = entries[i].key;
+    return SortedRun::Wrap(absl::MakeConstSpan(keys, entries.size()), rows, std::move(columns));
+  }
+}
+
+// A structure that costs little to build.
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeIndex(SortedRun run) {
+  if (run.size() < kLeastTreeEntries) return std::make_unique<SortedArray>(std::move(run));
+  if (run.kind() == KeyKind::kBytes) {
+    auto index = StringSearch::Build(std::move(run));
+    if (!index.ok()) return index.status();
+    return std::unique_ptr<OrderedIndex>(*std::move(index));
+  }
+  auto index = FastTree::Build(std::move(run));
+  if (!index.ok()) return index.status();
+  return std::unique_ptr<OrderedIndex>(*std::move(index));
+}
+
+}  // namespace
+
+template <typename Key>
+absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
+    absl::Span<const DeltaEntry<Key>> entries) {
+  absl::StatusOr<std::unique_ptr<OrderedIndex>> index = MakeIndex(CopyRun(entries));
+  if (!index.ok()) return index.status();
+  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(*std::move(index)));
+}
+
+absl::Status DeltaSegment::FindFirst(KeyBatch keys, absl::Span<Position> first) const {
+  if (absl::Status s = index_->LowerBound(keys, first); !s.ok()) return s;
+  WithColumn(run(), [&](const auto& column) {
+    PrefetchKeys(column, size(), first);
+    const auto queries = column.Queries(keys);
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (first[i] == size() || column[first[i]] != queries[i]) first[i] = kNone;
+    }
+  });
+  return absl::OkStatus();
+}
+
+template <typename Key>
+void MergePart(const DeltaPart& part, const DeltaRows& rows,
+               std::vector<DeltaEntry<Key>>* entries) {
+  const DeltaSegment& segment = *part.segment;
+  const auto column = ColumnOf<Key>(segment.run());
+  std::vector<DeltaEntry<Key>> merged(part.entries() + entries->size());
+  DeltaEntry<Key>* out = merged.data();
+  const DeltaEntry<Key>* next = entries->data();
+  const DeltaEntry<Key>* const end = next + entries->size();
+  const bool all = part.removed.empty();
+  for (uint64_t p = 0; p < segment.size(); ++p) {
+    if (!all && part.removed.Contains(p)) continue;
+    const DeltaEntry<Key> entry{column[p], segment.rows()[p]};
+    while (next < end &&
+           (next->key < entry.key || (next->key == entry.key && rows.Less(next->row, entry.row)))) {
+      *out++ = *next++;
+    }
+    *out++ = entry;
+  }
+  std::copy(next, end, out);
+  *entries = std::move(merged);
+}
+
+template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
+    absl::Span<const DeltaEntry<uint32_t>>);
+template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
+    absl::Span<const DeltaEntry<uint64_t>>);
+template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
+    absl::Span<const DeltaEntry<std::string_view>>);
+template void MergePart(const DeltaPart&, const DeltaRows&, std::vector<DeltaEntry<uint32_t>>*);
+template void MergePart(const DeltaPart&, const DeltaRows&, std::vector<DeltaEntry<uint64_t>>*);
+template void MergePart(const DeltaPart&, const DeltaRows&,
+                        std::vector<DeltaEntry<std::string_view>>*);
+
+}  // namespace cairn

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cairn/ordered_index.h"
+#include "cairn/query.h"
+#include "cairn/sorted_run.h"
+#include "cairn/types.h"
+#include "engine/delta/delta_rows.h"
+#include "engine/delta/position_set.h"
+
+namespace cairn {
+
+// Key is uint32_t, uint64_t or std::string_view.
+template <typename Key>
+struct DeltaEntry {
+  Key key;
+  RowId row;
+};
+
+// Entries of a delta in (key, primary key) order, and a search structure over them. Immutable;
+// every method is safe from any number of threads.
+//
+// That is not always the order of row ids, since rows that came after the base have theirs by
+// arrival: the one thing in which a segment's run is none as others expect it.
+class DeltaSegment {
+ public:
+  // Copies the entries, which must be in order. Throws std::bad_alloc.
+  template <typename Key>
+  static absl::StatusOr<std::shared_ptr<const DeltaSegment>> Build(
+      absl::Span<const DeltaEntry<Key>> entries);
+
+  size_t size() const { return run().size(); }
+  const SortedRun& run() const { return index_->run(); }
+  absl::Span<const RowId> rows() const { return run().row_ids(); }
+  const OrderedIndex& index() const { return *index_; }
+  uint64_t memory_bytes() const { return run().memory_bytes() + index_->memory_bytes(); }
+
+  // first[i] = the position of the first entry with keys[i], or kNone.
+  absl::Status FindFirst(KeyBatch keys, absl::Span<Position> first) const;
+  static constexpr Position kNone = UINT32_MAX;
+
+ private:
+  explicit DeltaSegment(std::unique_ptr<OrderedIndex> index) : index_(std::move(index)) {}
+
+  std::unique_ptr<OrderedIndex> index_;
+};
+
+// A segment as one version sees it.
+struct DeltaPart {
+  std::shared_ptr<const DeltaSegment> segment;
+  PositionSet removed;  // positions of entries that are no longer there
+
+  uint64_t entries() const { return segment->size() - removed.size(); }
+};
+
+// Merges what is left of `part` into `entries`, which are in order. Keys of bytes are views into
+// the segment. Throws std::bad_alloc.
+template <typename Key>
+void MergePart(const DeltaPart& part, const DeltaRows& rows, std::vector<DeltaEntry<Key>>* entries);
+
+}  // namespace cairn

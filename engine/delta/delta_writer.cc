@@ -1,0 +1,377 @@
+#include "engine/delta/delta_writer.h"
+
+#include <algorithm>
+#include <new>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/delta/row_keys.h"
+#include "engine/delta/update_rows.h"
+#include "engine/util/physical_key.h"
+#include "engine/util/sorted_order.h"
+#include "index/gallop.h"
+
+namespace cairn {
+namespace {
+
+// A segment is merged with what comes after it unless it has so many times as many entries.
+constexpr uint64_t kSegmentRatio = 4;
+// Rows whose reads are in flight at a time.
+constexpr size_t kAhead = 32;
+
+template <typename Key>
+class TypedDeltaWriter final : public DeltaWriter {
+ public:
+  TypedDeltaWriter(std::shared_ptr<const Delta> delta, std::shared_ptr<DeltaRows> rows, int threads)
+      : DeltaWriter(std::move(delta)), rows_(std::move(rows)), threads_(threads) {}
+
+  absl::StatusOr<std::shared_ptr<const Delta>> Apply(const RowUpdates& updates) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    absl::StatusOr<std::shared_ptr<const Delta>> next = nullptr;
+    try {
+      if (stale_) Restore();
+      next = Next(updates);
+    } catch (const std::bad_alloc&) {
+      next = absl::ResourceExhaustedError(
+          absl::StrFormat("no memory to apply updates of %d rows", updates.rows()));
+    }
+    stale_ = !next.ok();
+    if (next.ok()) Publish(*next);
+    return next;
+  }
+
+  void RollBack(std::shared_ptr<const Delta> delta) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Publish(std::move(delta));
+    filter_ = nullptr;  // it may lack what has been removed since
+    stale_ = true;
+  }
+
+ private:
+  using Owned = typename RowKeys<Key>::Owned;
+  using Entries = std::vector<DeltaEntry<Key>>;
+
+  // What a batch does to the version, found out before anything is done. Keys of bytes are views
+  // into the updates, and into row_keys_ for those that go.
+  struct Changes {
+    std::vector<Position> removed, restored;  // entries of the base
+    Entries added, taken;                     // entries of the delta; added ones by primary key
+    std::vector<uint64_t> hashes;             // of the keys of entries that come or go
+    std::vector<RowId> died, revived;         // rows of the base
+    uint64_t new_rows_died = 0, new_rows_revived = 0;
+    // Rows whose keys in the delta change: row, and the end of its keys among `keys`.
+    std::vector<std::pair<RowId, size_t>> rows;
+    std::vector<Key> keys;
+  };
+
+  absl::StatusOr<std::shared_ptr<const Delta>> Next(const RowUpdates& updates);
+  absl::Status FindChanges(const RowUpdates& updates, const Delta& version, Changes* changes);
+  void Change(const Delta& version, RowId row, absl::Span<const Key> wanted, Changes* changes);
+  absl::Status TakeEntries(Entries taken, Delta* next) const;
+  absl::Status AddEntries(const Entries& added, Delta* next) const;
+  void AddToFilter(const Changes& changes, const Delta& version, Delta* next);
+
+  // Makes what only the writer has agree with the version again, after an error.
+  void Restore();
+
+  std::mutex mutex_;  // guards what follows
+  std::shared_ptr<DeltaRows> rows_;
+  const int threads_;
+  bool stale_ = false;
+  std::shared_ptr<const RowFinder> finder_;  // null before the first update
+  NewRowIds new_rows_;
+  RowKeys<Key> row_keys_;
+  std::shared_ptr<KeyFilter> filter_;   // the version's
+  std::vector<UpdateRow> update_rows_;  // scratch, as are those that follow
+  std::vector<Key> wanted_, lacking_;
+};
+
+template <typename Key>
+absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
+    const RowUpdates& updates) {
+  const std::shared_ptr<const Delta> version = delta();
+  if (updates.keys.kind() != kKindOf<Key> && !updates.keys.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("updates have %s keys, but the index has %s keys",
+                        KeyKindName(updates.keys.kind()), KeyKindName(kKindOf<Key>)));
+  }
+  auto next = std::make_shared<Delta>(*version);
+  if (finder_ == nullptr) {
+    absl::StatusOr<std::shared_ptr<const RowFinder>> finder =
+        RowFinder::Build(next->base_rows, threads_);
+    if (!finder.ok()) return finder.status();
+    finder_ = *std::move(finder);
+  }
+  if (next->positions == nullptr) {
+    absl::StatusOr<std::shared_ptr<const RowPositions>> positions =
+        RowPositions::Build(next->base_run, next->base_rows.rows(), threads_);
+    if (!positions.ok()) return positions.status();
+    next->positions = *std::move(positions);
+  }
+  Changes changes;
+  if (absl::Status s = FindChanges(updates, *next, &changes); !s.ok()) return s;
+
+  AddToFilter(changes, *version, next.get());
+  next->removed = next->removed.With(changes.removed, changes.restored);
+  next->dead_rows = next->dead_rows.With(changes.died, changes.revived);
+  if (absl::Status s = TakeEntries(std::move(changes.taken), next.get()); !s.ok()) return s;
+  if (absl::Status s = AddEntries(changes.added, next.get()); !s.ok()) return s;
+  next->end_row = rows_->end();
+  next->live_new_rows += changes.new_rows_revived - changes.new_rows_died;
+  size_t begin = 0;
+  for (size_t i = 0; i < changes.rows.size(); ++i) {
+    if (i + kAhead < changes.rows.size()) row_keys_.Prefetch(changes.rows[i + kAhead].first);
+    const auto& [row, end] = changes.rows[i];
+    row_keys_.Set(row, absl::MakeConstSpan(changes.keys).subspan(begin, end - begin));
+    begin = end;
+  }
+  return next;
+}
+
+template <typename Key>
+absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const Delta& version,
+                                                Changes* changes) {
+  if (absl::Status s = FindUpdateRows(updates, *finder_, new_rows_, &update_rows_); !s.ok()) {
+    return s;
+  }
+  const RowId base_end = rows_->base_rows();
+  const auto of_base = [&](RowId row) { return row < base_end; };
+  const size_t size = update_rows_.size();
+  for (size_t i = 0; i < size + kAhead; ++i) {
+    // Three steps of the way to what is to be read, each so many rows behind the one before.
+    if (i < size && update_rows_[i].row != kNoRow) {
+      row_keys_.Prefetch(update_rows_[i].row);
+      if (of_base(update_rows_[i].row)) version.positions->Prefetch(update_rows_[i].row);
+    }
+    if (i >= kAhead / 2 && i - kAhead / 2 < size && of_base(update_rows_[i - kAhead / 2].row)) {
+      for (Position p : (*version.positions)[update_rows_[i - kAhead / 2].row]) {
+        ColumnOf<Key>(version.base_run).PrefetchKey(p);
+        version.removed.Prefetch(p);
+      }
+    }
+    if (i < kAhead) continue;
+    UpdateRow& row = update_rows_[i - kAhead];
+    const uint64_t begin = row.update == 0 ? 0 : updates.row_ends[row.update - 1];
+    const uint64_t end = updates.row_ends[row.update];
+    wanted_.clear();
+    for (uint64_t k = begin; k < end; ++k) wanted_.push_back(KeyAt<Key>(updates.keys, k));
+    if (wanted_.size() > 1) {
+      std::sort(wanted_.begin(), wanted_.end());
+      wanted_.erase(std::unique(wanted_.begin(), wanted_.end()), wanted_.end());
+    }
+    if (row.row == kNoRow) {
+      if (wanted_.empty()) continue;
+      if (rows_->end() >= kMaxEntries) {
+        return absl::ResourceExhaustedError(absl::StrFormat(
+            "an index holds at most %d rows, its base and those that came since together",
+            kMaxEntries));
+      }
+      row.row = rows_->Append(row.primary_key, row.rank);
+      new_rows_.emplace(rows_->primary_key(row.row), row.row);
+    }
+    Change(version, row.row, wanted_, changes);
+  }
+  return ForEachDeletedRow(updates, *finder_, *rows_, version.end_row, update_rows_,
+                           [&](RowId row) { Change(version, row, {}, changes); });
+}
+
+// What gives `row` the keys `wanted`, which ascend.
+template <typename Key>
+void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<const Key> wanted,
+                                   Changes* changes) {
+  const bool of_base = row < rows_->base_rows();
+  const absl::Span<const Owned> in_delta = row_keys_.Find(row);
+  bool had_entries = !in_delta.empty();
+  const bool has_entries = !wanted.empty();
+
+  // Keys that the row has in the base are removed or come back there; the delta gives the rest.
+  lacking_.clear();
+  size_t next = 0;
+  if (of_base) {
+    const auto column = ColumnOf<Key>(version.base_run);
+    for (Position p : (*version.positions)[row]) {
+      const Key key = column[p];
+      while (next < wanted.size() && wanted[next] < key) lacking_.push_back(wanted[next++]);
+      const bool wants = next < wanted.size() && wanted[next] == key;
+      const bool has = !version.removed.Contains(p);
+      next += wants ? 1 : 0;
+      had_entries |= has;
+      if (has && !wants) {
+        changes->removed.push_back(p);
+        changes->hashes.push_back(KeyFilter::Hash(key));
+      }
+      if (wants && !has) changes->restored.push_back(p);
+    }
+  }
+  lacking_.insert(lacking_.end(), wanted.begin() + static_cast<ptrdiff_t>(next), wanted.end());
+
+  bool changed = false;
+  auto has = in_delta.begin();
+  for (const Key& key : lacking_) {
+    for (; has != in_delta.end() && *has < key; ++has, changed = true) {
+      changes->taken.push_back({*has, row});
+    }
+    if (has != in_delta.end() && *has == key) {
+      ++has;
+    } else {
+      changes->added.push_back({key, row});
+      changes->hashes.push_back(KeyFilter::Hash(key));
+      changed = true;
+    }
+  }
+  for (; has != in_delta.end(); ++has, changed = true) changes->taken.push_back({*has, row});
+  if (changed) {
+    changes->keys.insert(changes->keys.end(), lacking_.begin(), lacking_.end());
+    changes->rows.emplace_back(row, changes->keys.size());
+  }
+
+  if (!of_base) {
+    changes->new_rows_revived += has_entries && !had_entries ? 1 : 0;
+    changes->new_rows_died += had_entries && !has_entries ? 1 : 0;
+  } else if (!has_entries) {
+    if (!version.dead_rows.Contains(row)) changes->died.push_back(row);
+  } else if (!version.dead_rows.empty() && version.dead_rows.Contains(row)) {
+    changes->revived.push_back(row);
+  }
+}
+
+// Removes entries from the parts that have them.
+template <typename Key>
+absl::Status TypedDeltaWriter<Key>::TakeEntries(Entries taken, Delta* next) const {
+  std::vector<Key> keys;
+  std::vector<Position> first, removed;
+  for (size_t i = next->parts.size(); i-- > 0 && !taken.empty();) {
+    DeltaPart& part = next->parts[i];
+    const DeltaSegment& segment = *part.segment;
+    const auto column = ColumnOf<Key>(segment.run());
+    keys.resize(taken.size());
+    for (size_t k = 0; k < keys.size(); ++k) keys[k] = taken[k].key;
+    first.resize(taken.size());
+    if (absl::Status s = segment.FindFirst(BatchOfKeys<Key>(keys), absl::MakeSpan(first));
+        !s.ok()) {
+      return s;
+    }
+    removed.clear();
+    size_t left = 0;
+    for (size_t k = 0; k < taken.size(); ++k) {
+      const auto [key, row] = taken[k];
+      size_t p = segment.size();
+      if (first[k] != DeltaSegment::kNone) {
+        p = Gallop(first[k], segment.size(), [&, key = key, row = row](size_t at) {
+          return column[at] == key && rows_->Less(segment.rows()[at], row);
+        });
+      }
+      if (p < segment.size() && column[p] == key && segment.rows()[p] == row &&
+          !part.removed.Contains(p)) {
+        removed.push_back(static_cast<Position>(p));
+      } else {
+        taken[left++] = taken[k];
+      }
+    }
+    taken.resize(left);
+    part.removed = part.removed.With(removed, {});
+  }
+  if (taken.empty()) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrFormat("%d entries of a delta are in none of its segments", taken.size()));
+}
+
+// Makes a segment of `added`, which is by primary key, and of those segments before it that are
+// too small, or too much of which was removed, to stay.
+template <typename Key>
+absl::Status TypedDeltaWriter<Key>::AddEntries(const Entries& added, Delta* next) const {
+  std::vector<DeltaPart>& parts = next->parts;
+  size_t first = parts.size();
+  uint64_t behind = added.size();  // entries of the parts behind `i`, and of `added`
+  for (size_t i = parts.size(); i-- > 0;) {
+    const uint64_t entries = parts[i].entries();
+    const bool much_removed = 2 * entries < parts[i].segment->size();
+    if (entries < kSegmentRatio * behind || much_removed) first = i;
+    behind += entries;
+  }
+
+  std::vector<Key> keys(added.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = added[i].key;
+  const std::vector<uint32_t> order = SortedOrder<Key>(keys);
+  Entries entries(added.size());
+  for (size_t i = 0; i < entries.size(); ++i) entries[i] = added[order[i]];
+  for (size_t i = parts.size(); i-- > first;) MergePart(parts[i], *rows_, &entries);
+
+  absl::StatusOr<std::shared_ptr<const DeltaSegment>> segment = nullptr;
+  if (!entries.empty()) segment = DeltaSegment::Build<Key>(entries);
+  if (!segment.ok()) return segment.status();
+  if (first == parts.size() && entries.empty()) return absl::OkStatus();
+  parts.resize(first);
+  if (!entries.empty()) parts.push_back({*segment, PositionSet(entries.size())});
+  return absl::OkStatus();
+}
+
+// Adds the keys of all entries that come or go. A filter that is full is made anew, for twice the
+// keys that there are: those of entries that came and went since are left out.
+template <typename Key>
+void TypedDeltaWriter<Key>::AddToFilter(const Changes& changes, const Delta& version, Delta* next) {
+  const uint64_t more = changes.hashes.size();
+  if (more == 0) return;
+  if (filter_ == nullptr || filter_->size() + more > filter_->capacity()) {
+    const uint64_t there = version.removed.size() + version.added_entries();
+    filter_ = std::make_shared<KeyFilter>(2 * (there + more));
+    const auto column = ColumnOf<Key>(version.base_run);
+    const uint64_t end = version.base_run.size();
+    for (uint64_t p = version.removed.FirstMember(0, end); p < end;
+         p = version.removed.FirstMember(p + 1, end)) {
+      filter_->Add(KeyFilter::Hash(column[p]));
+    }
+    for (const DeltaPart& part : version.parts) {
+      const auto keys = ColumnOf<Key>(part.segment->run());
+      for (uint64_t p = 0; p < part.segment->size(); ++p) {
+        if (!part.removed.Contains(p)) filter_->Add(KeyFilter::Hash(keys[p]));
+      }
+    }
+  }
+  for (uint64_t hash : changes.hashes) filter_->Add(hash);
+  next->filter = filter_;
+}
+
+template <typename Key>
+void TypedDeltaWriter<Key>::Restore() {
+  const std::shared_ptr<const Delta> version = delta();
+  rows_->Truncate(version->end_row);
+  new_rows_.clear();
+  row_keys_.Clear();
+  for (RowId row = rows_->base_rows(); row < version->end_row; ++row) {
+    new_rows_.emplace(rows_->primary_key(row), row);
+  }
+  const absl::StatusOr<std::shared_ptr<const DeltaSegment>> added = version->AddedEntries();
+  if (!added.ok()) throw std::bad_alloc();
+  if (*added == nullptr) return;
+  // By key, so that a row's keys ascend.
+  const auto column = ColumnOf<Key>((*added)->run());
+  for (size_t i = 0; i < (*added)->size(); ++i) row_keys_.Add((*added)->rows()[i], column[i]);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeltaWriter>> DeltaWriter::Create(SortedRun base_run,
+                                                                 RowTable base_rows, int threads) {
+  try {
+    auto rows = std::make_shared<DeltaRows>(static_cast<RowId>(base_rows.rows()));
+    auto delta = std::make_shared<Delta>();
+    delta->removed = PositionSet(base_run.size());
+    delta->dead_rows = PositionSet(base_rows.rows());
+    delta->rows = rows;
+    delta->end_row = rows->end();
+    delta->base_run = std::move(base_run);
+    delta->base_rows = std::move(base_rows);
+    return WithPhysicalKey(
+        delta->base_run.kind(), [&](auto type) -> absl::StatusOr<std::unique_ptr<DeltaWriter>> {
+          using Key = typename decltype(type)::type;
+          return std::make_unique<TypedDeltaWriter<Key>>(delta, std::move(rows), threads);
+        });
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory for a delta");
+  }
+}
+
+}  // namespace cairn

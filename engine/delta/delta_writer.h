@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "absl/status/statusor.h"
+#include "cairn/sorted_run.h"
+#include "engine/delta/delta.h"
+#include "engine/delta/row_updates.h"
+#include "engine/rows/row_table.h"
+
+namespace cairn {
+
+// Makes the versions of an index, one after the other: applies updates to what a base and the
+// updates before them have. Thread-safe: one call of Apply works at a time, and none waits for
+// readers or makes them wait.
+//
+// What an update costs is mostly finding its row among the base's (RowTable); batches are sorted by
+// primary key first, so larger ones find them in passing. New entries become a small segment, which
+// is merged with those before it that are not several times larger (LSM-trees; O'Neil et al.,
+// 1996), so that there are few and an entry is copied a few times.
+//
+// Beside what a Delta counts (DeltaStats) it keeps the primary keys of new rows and the keys of
+// changed rows in hash maps: about 60 bytes a row.
+class DeltaWriter {
+ public:
+  // For the rows and entries of a base, of which the version at hand has all. `threads`: for what
+  // is linear in the base, once, at the first update.
+  static absl::StatusOr<std::unique_ptr<DeltaWriter>> Create(SortedRun base_run, RowTable base_rows,
+                                                             int threads = 1);
+  virtual ~DeltaWriter() = default;
+
+  // Makes the version after `updates`, and returns it. A row whose keys stay what they are costs
+  // its look-up and changes nothing. An error leaves the version as it was: InvalidArgument for
+  // keys of another kind, columns of different lengths, or a primary key that comes twice;
+  // ResourceExhausted where memory or row ids do not suffice; DataLoss where the base is damaged.
+  virtual absl::StatusOr<std::shared_ptr<const Delta>> Apply(const RowUpdates& updates) = 0;
+
+  // Takes back what was applied since `delta`, one of this writer's versions, which is the latest
+  // one again. Nobody may have been told of those in between.
+  virtual void RollBack(std::shared_ptr<const Delta> delta) = 0;
+
+  // The latest version; at first, one that is empty.
+  std::shared_ptr<const Delta> delta() const {
+    std::lock_guard<std::mutex> lock(delta_mutex_);
+    return delta_;
+  }
+
+ protected:
+  explicit DeltaWriter(std::shared_ptr<const Delta> delta) : delta_(std::move(delta)) {}
+  void Publish(std::shared_ptr<const Delta> delta) {
+    std::lock_guard<std::mutex> lock(delta_mutex_);
+    delta_.swap(delta);
+  }
+
+ private:
+  mutable std::mutex delta_mutex_;
+  std::shared_ptr<const Delta> delta_;  // guarded by delta_mutex_
+};
+
+}  // namespace cairn

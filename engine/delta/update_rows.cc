@@ -1,0 +1,140 @@
+#include "engine/delta/update_rows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_format.h"
+#include "engine/rows/row_table_writer.h"
+#include "engine/util/sorted_order.h"
+#include "index/escaped_text.h"
+
+namespace cairn {
+namespace {
+
+absl::Status CheckColumns(const RowUpdates& updates) {
+  const size_t rows = updates.rows();
+  if (updates.row_ends.size() != rows || rows >= UINT32_MAX ||
+      !std::is_sorted(updates.row_ends.begin(), updates.row_ends.end()) ||
+      (rows == 0 ? 0 : updates.row_ends.back()) != updates.keys.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("updates of %d rows: their %d ends must ascend to the number of keys, %d",
+                        rows, updates.row_ends.size(), updates.keys.size()));
+  }
+  if (updates.deleted_from.size() != updates.deleted_to.size()) {
+    return absl::InvalidArgumentError(absl::StrFormat("deleted ranges have %d begins, but %d ends",
+                                                      updates.deleted_from.size(),
+                                                      updates.deleted_to.size()));
+  }
+  return absl::OkStatus();
+}
+
+// Looks up those rows that the base does not have.
+void FindNewRows(const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
+  if (new_rows.empty()) return;
+  constexpr size_t kAhead = 8;  // look-ups in flight
+  std::vector<UpdateRow*> missing;
+  for (UpdateRow& row : *rows) {
+    if (row.row == kNoRow) missing.push_back(&row);
+  }
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (i + kAhead < missing.size()) new_rows.prefetch(missing[i + kAhead]->primary_key);
+    const auto found = new_rows.find(missing[i]->primary_key);
+    if (found != new_rows.end()) missing[i]->row = found->second;
+  }
+}
+
+// A range of primary keys, [from, to).
+using KeyRange = std::pair<std::string_view, std::string_view>;
+
+// The deleted ranges that hold anything, in order, those that overlap or touch made one.
+std::vector<KeyRange> DeletedRanges(const RowUpdates& updates) {
+  std::vector<KeyRange> ranges;
+  for (size_t i = 0; i < updates.deleted_from.size(); ++i) {
+    const KeyRange range(updates.deleted_from[i], updates.deleted_to[i]);
+    if (range.first < range.second) ranges.push_back(range);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  size_t kept = 0;
+  for (const KeyRange& range : ranges) {
+    if (kept > 0 && range.first <= ranges[kept - 1].second) {
+      ranges[kept - 1].second = std::max(ranges[kept - 1].second, range.second);
+    } else {
+      ranges[kept++] = range;
+    }
+  }
+  ranges.resize(kept);
+  return ranges;
+}
+
+}  // namespace
+
+absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_rows,
+                            const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
+  rows->clear();
+  if (absl::Status s = CheckColumns(updates); !s.ok()) return s;
+  const size_t size = updates.rows();
+  std::vector<std::string_view> primary_keys(size);
+  for (size_t i = 0; i < size; ++i) primary_keys[i] = updates.primary_keys[i];
+  const std::vector<uint32_t> order = SortedOrder<std::string_view>(primary_keys);
+  for (size_t i = 0; i < size; ++i) primary_keys[i] = updates.primary_keys[order[i]];
+  for (size_t i = 0; i < size; ++i) {
+    if (i > 0 && primary_keys[i] == primary_keys[i - 1]) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("updates name the row '%s' twice", EscapeBytes(primary_keys[i])));
+    }
+    if (primary_keys[i].size() > RowTableWriter::kMaxPrimaryKeyBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("a primary key has %d bytes, and may have %d", primary_keys[i].size(),
+                          RowTableWriter::kMaxPrimaryKeyBytes));
+    }
+  }
+
+  std::vector<RowPlace> places(size);
+  if (absl::Status s = base_rows.Places(primary_keys, absl::MakeSpan(places)); !s.ok()) return s;
+  rows->resize(size);
+  for (size_t i = 0; i < size; ++i) {
+    const RowPlace& place = places[i];
+    (*rows)[i] = {place.primary_key, order[i], place.rank, place.found ? place.rank : kNoRow};
+  }
+  FindNewRows(new_rows, rows);
+  return absl::OkStatus();
+}
+
+absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_rows,
+                               const DeltaRows& new_rows, RowId end_row,
+                               const std::vector<UpdateRow>& rows,
+                               absl::FunctionRef<void(RowId)> delete_row) {
+  const std::vector<KeyRange> ranges = DeletedRanges(updates);
+  if (ranges.empty()) return absl::OkStatus();
+  absl::flat_hash_set<RowId> updated;
+  for (const UpdateRow& row : rows) {
+    if (row.row != kNoRow) updated.insert(row.row);
+  }
+
+  std::vector<std::string_view> ends;
+  for (const auto& [from, to] : ranges) {
+    ends.push_back(from);
+    ends.push_back(to);
+  }
+  std::vector<RowPlace> places(ends.size());
+  if (absl::Status s = base_rows.Places(ends, absl::MakeSpan(places)); !s.ok()) return s;
+  for (size_t i = 0; i < places.size(); i += 2) {
+    for (RowId row = places[i].rank; row < places[i + 1].rank; ++row) {
+      if (!updated.contains(row)) delete_row(row);
+    }
+  }
+
+  for (RowId row = new_rows.base_rows(); row < end_row; ++row) {
+    const std::string_view primary_key = new_rows.primary_key(row);
+    // Behind the last range that starts at or before it.
+    const auto behind = std::upper_bound(
+        ranges.begin(), ranges.end(), primary_key,
+        [](std::string_view key, const KeyRange& range) { return key < range.first; });
+    if (behind == ranges.begin() || primary_key >= std::prev(behind)->second) continue;
+    if (!updated.contains(row)) delete_row(row);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

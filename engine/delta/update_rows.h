@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "cairn/types.h"
+#include "engine/delta/delta_rows.h"
+#include "engine/delta/row_finder.h"
+#include "engine/delta/row_updates.h"
+
+namespace cairn {
+
+// Primary key -> row id, of the rows that came after a base. The keys are views into DeltaRows.
+using NewRowIds = absl::flat_hash_map<std::string_view, RowId>;
+
+// A row of a batch of updates.
+struct UpdateRow {
+  std::string_view primary_key;
+  uint32_t update = 0;  // its number in the batch
+  RowId rank = 0;       // the number of base rows whose primary key is less
+  RowId row = kNoRow;   // kNoRow: one that no one has seen before
+};
+
+// The rows of a batch in primary-key order. InvalidArgument where the batch's columns do not fit
+// together or a primary key comes twice; DataLoss. Throws std::bad_alloc.
+absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_rows,
+                            const NewRowIds& new_rows, std::vector<UpdateRow>* rows);
+
+// Calls delete_row for the rows with ids below `end_row` that are in the batch's deleted ranges and
+// not among `rows`, which FindUpdateRows gave. Takes time for all new rows. DataLoss. Throws
+// std::bad_alloc.
+absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_rows,
+                               const DeltaRows& new_rows, RowId end_row,
+                               const std::vector<UpdateRow>& rows,
+                               absl::FunctionRef<void(RowId)> delete_row);
+
+}  // namespace cairn

@@ -1,0 +1,46 @@
+#include "cairn/index_spec.h"
+
+#include <algorithm>
+#include <string>
+
+#include "engine/extract/key_part.h"
+
+namespace cairn {
+namespace {
+
+// A column family's name as an option holds it: bare where it can be.
+std::string NameText(const std::string& name) {
+  const bool bare = !name.empty() && std::all_of(name.begin(), name.end(), IsNameByte);
+  return bare ? name : QuotedString(name);
+}
+
+}  // namespace
+
+std::string IndexSpec::ToString() const {
+  std::string text;
+  if (!name.empty()) {
+    text += name;
+    text += '=';
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i != 0) text += ',';
+    text += PartText(parts[i]);
+  }
+  if (column_family != "default") {
+    text += ",cf=";
+    text += NameText(column_family);
+  }
+  if (unique) text += ",unique=true";
+  if (nulls != NullPolicy::kSkip)
+    text += nulls == NullPolicy::kFirst ? ",nulls=first" : ",nulls=last";
+  if (on_error == ErrorPolicy::kSkip) text += ",on_error=skip";
+  return text;
+}
+
+absl::StatusOr<KeyCodec> IndexSpec::Codec() const {
+  std::vector<KeyType> types;
+  for (const KeyPart& part : parts) types.push_back(part.type);
+  return KeyCodec::Create(types, nulls);
+}
+
+}  // namespace cairn

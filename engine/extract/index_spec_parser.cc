@@ -1,0 +1,368 @@
+// IndexSpec::Parse: a recursive-descent parser of the grammar in cairn/index_spec.h.
+#include <array>
+#include <charconv>
+#include <limits>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/str_format.h"
+#include "cairn/index_spec.h"
+#include "engine/extract/key_part.h"
+#include "index/escaped_text.h"
+#include "index/key_number.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kOptions[] = {"cf", "unique", "nulls", "on_error"};
+
+bool IsOption(std::string_view word) {
+  for (const std::string_view option : kOptions) {
+    if (word == option) return true;
+  }
+  return false;
+}
+
+bool IsWordByte(char c) {
+  return IsNameByte(c) && c != '.' && c != '-';
+}
+
+// Reads one spec. Every method that takes something skips the blanks before it; one that returns
+// false has set status().
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  bool Spec(IndexSpec* spec);
+  const absl::Status& status() const { return status_; }
+
+ private:
+  bool Name(IndexSpec* spec);
+  bool Part(KeyPart* part);
+  bool Source(KeySource* source);
+  bool Range(KeySource* source);
+  bool FieldOrJson(KeySource* source);
+  bool Type(KeyPart* part);
+  bool Option(IndexSpec* spec);
+
+  // Tokens.
+  bool Take(char c, std::string_view expected);
+  bool TakeString(std::string* value, std::string_view expected);
+  bool TakeNumber(uint64_t max, uint64_t* value, std::string_view expected);
+  bool TakeNamed(std::string* name, std::string_view expected);
+  std::string_view TakeWhile(bool (*belongs)(char));
+  char Peek();
+
+  // The word before an '=', where the next tokens are an option or a name; else empty. Takes
+  // nothing.
+  std::string_view PeekAssigned();
+
+  void SkipBlanks();
+  bool Expected(size_t offset, std::string_view expected);  // false, with the status set
+  bool Error(size_t offset, std::string_view what);
+
+  const std::string_view text_;
+  size_t at_ = 0;
+  absl::Status status_;
+};
+
+void Parser::SkipBlanks() {
+  while (at_ < text_.size() &&
+         (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) {
+    ++at_;
+  }
+}
+
+bool Parser::Error(size_t offset, std::string_view what) {
+  status_ =
+      absl::InvalidArgumentError(absl::StrFormat("index spec, at offset %d: %s", offset, what));
+  return false;
+}
+
+bool Parser::Expected(size_t offset, std::string_view expected) {
+  const std::string_view rest = text_.substr(offset);
+  return Error(offset, absl::StrFormat("expected %s, found %s", expected,
+                                       rest.empty() ? "the end" : Quoted(rest, 20)));
+}
+
+char Parser::Peek() {
+  SkipBlanks();
+  return at_ < text_.size() ? text_[at_] : '\0';
+}
+
+bool Parser::Take(char c, std::string_view expected) {
+  if (Peek() != c || at_ == text_.size()) return Expected(at_, expected);
+  ++at_;
+  return true;
+}
+
+std::string_view Parser::TakeWhile(bool (*belongs)(char)) {
+  SkipBlanks();
+  const size_t start = at_;
+  while (at_ < text_.size() && belongs(text_[at_])) ++at_;
+  return text_.substr(start, at_ - start);
+}
+
+bool Parser::TakeString(std::string* value, std::string_view expected) {
+  if (!Take('\'', expected)) return false;
+  const size_t start = at_ - 1;
+  value->clear();
+  while (at_ < text_.size() && text_[at_] != '\'') {
+    char c = text_[at_++];
+    if (c == '\\') {
+      const char next = at_ < text_.size() ? text_[at_] : '\0';
+      if (next == '\'' || next == '\\') {
+        c = next;
+        ++at_;
+      } else if (next == 'x' && ReadHexEscape(text_.substr(at_ + 1), &c)) {
+        at_ += 3;
+      } else {
+        return Expected(at_ - 1, "\\', \\\\ or \\xHH behind a backslash");
+      }
+    }
+    value->push_back(c);
+  }
+  if (at_ == text_.size()) return Expected(at_, "a single quote at the end of the string");
+  ++at_;
+  if (value->size() > kMaxSpecString) {
+    return Error(start, absl::StrFormat("expected a string of at most %d bytes, found %d",
+                                        kMaxSpecString, value->size()));
+  }
+  return true;
+}
+
+bool Parser::TakeNumber(uint64_t max, uint64_t* value, std::string_view expected) {
+  SkipBlanks();
+  const char* const begin = text_.data() + at_;
+  const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), *value);
+  if (error == std::errc::invalid_argument) return Expected(at_, expected);
+  if (error != std::errc() || *value > max) {
+    return Expected(at_, absl::StrFormat("%s of at most %d", expected, max));
+  }
+  at_ += static_cast<size_t>(end - begin);
+  return true;
+}
+
+bool Parser::TakeNamed(std::string* name, std::string_view expected) {
+  return Take('(', "'('") && TakeString(name, expected) && Take(')', "')'");
+}
+
+std::string_view Parser::PeekAssigned() {
+  const size_t start = at_;
+  const std::string_view word = TakeWhile(IsNameByte);
+  const bool assigned = Peek() == '=';
+  at_ = start;
+  return assigned ? word : std::string_view();
+}
+
+bool Parser::Name(IndexSpec* spec) {
+  const std::string_view name = PeekAssigned();
+  if (name.empty()) return true;
+  SkipBlanks();
+  if (IsOption(name)) {
+    return Error(at_, absl::StrFormat("expected a name or a part, found the option '%s': options "
+                                      "stand behind the parts, and no index has such a name",
+                                      name));
+  }
+  if (name.size() > kMaxSpecName) {
+    return Error(at_, absl::StrFormat("expected a name of at most %d bytes, found %d", kMaxSpecName,
+                                      name.size()));
+  }
+  spec->name = std::string(name);
+  TakeWhile(IsNameByte);
+  return Take('=', "'='");
+}
+
+bool Parser::Range(KeySource* source) {
+  if (Peek() != '[') return true;
+  ++at_;
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+  if (!TakeNumber(kMax, &source->offset, "the range's offset in bytes") ||
+      !Take(':', "':' and the range's length, or ':' alone, behind its offset")) {
+    return false;
+  }
+  if (Peek() != ']') {
+    uint64_t length = 0;
+    if (!TakeNumber(kMax, &length, "the range's length in bytes, or ']'")) return false;
+    source->length = length;
+  }
+  return Take(']', "']'");
+}
+
+bool Parser::FieldOrJson(KeySource* source) {
+  ++at_;  // the dot
+  SkipBlanks();
+  const size_t start = at_;
+  const std::string_view word = TakeWhile(IsWordByte);
+  if (word == "json") {
+    source->kind = KeySource::Kind::kJson;
+    return TakeNamed(&source->name, "a JSON pointer between single quotes");
+  }
+  if (word != "field") return Expected(start, "field or json behind 'value.'");
+  source->kind = KeySource::Kind::kField;
+  std::string delimiter;
+  uint64_t field = 0;
+  if (!Take('(', "'('")) return false;
+  const size_t string_start = at_;
+  if (!TakeString(&delimiter, "a delimiter between single quotes")) return false;
+  if (delimiter.size() != 1) return Expected(string_start, "a delimiter of one byte");
+  source->delimiter = delimiter[0];
+  if (!Take(',', "',' and the field's number") ||
+      !TakeNumber(std::numeric_limits<uint32_t>::max(), &field, "the field's number") ||
+      !Take(')', "')'")) {
+    return false;
+  }
+  source->field = static_cast<uint32_t>(field);
+  return true;
+}
+
+bool Parser::Source(KeySource* source) {
+  SkipBlanks();
+  const size_t start = at_;
+  const std::string_view word = TakeWhile(IsWordByte);
+  if (word == "key") {
+    source->kind = KeySource::Kind::kKey;
+    return Range(source);
+  }
+  if (word == "value") {
+    source->kind = KeySource::Kind::kValue;
+    return Peek() == '.' ? FieldOrJson(source) : Range(source);
+  }
+  if (word == "column") {
+    source->kind = KeySource::Kind::kColumn;
+    return TakeNamed(&source->name, "a column's name between single quotes");
+  }
+  if (word == "custom") {
+    source->kind = KeySource::Kind::kCustom;
+    return TakeNamed(&source->name, "an extractor's name between single quotes");
+  }
+  return Expected(start, "a source (key, value, value.field, value.json, column, custom)");
+}
+
+bool Parser::Type(KeyPart* part) {
+  SkipBlanks();
+  const size_t start = at_;
+  std::string_view word = TakeWhile(IsWordByte);
+  std::string_view order;
+  for (const std::string_view suffix : {"le", "be"}) {
+    if (word.size() > 2 && word.substr(word.size() - 2) == suffix) {
+      order = suffix;
+      word.remove_suffix(2);
+    }
+  }
+  int type = 0;
+  const int last = static_cast<int>(KeyType::kBytes);
+  while (type <= last && KeyTypeName(static_cast<KeyType>(type)) != word) ++type;
+  if (type > last) {
+    return Expected(start, "a type (u8 to u64, i8 to i64, f32, f64, text, bytes)");
+  }
+  part->type = static_cast<KeyType>(type);
+  if (SaysByteOrder(*part)) {
+    if (order.empty()) {
+      return Error(start, absl::StrFormat("expected a byte order, %sle or %sbe, for a number from "
+                                          "raw bytes, found '%s'",
+                                          word, word, word));
+    }
+    part->endian = order == "le" ? Endian::kLittle : Endian::kBig;
+  } else if (!order.empty()) {
+    return Error(start, absl::StrFormat("expected '%s': a byte order (le, be) is for numbers of "
+                                        "more than one byte from raw bytes, found '%s%s'",
+                                        word, word, order));
+  }
+  return true;
+}
+
+bool Parser::Part(KeyPart* part) {
+  SkipBlanks();
+  const size_t start = at_;
+  if (!Source(&part->source) || !Take(':', "':' and a type after the source") || !Type(part)) {
+    return false;
+  }
+  const absl::Status sound = CheckPart(*part);
+  return sound.ok() || Error(start, std::string(sound.message()));
+}
+
+bool Parser::Option(IndexSpec* spec) {
+  SkipBlanks();
+  const size_t start = at_;
+  const std::string_view option = TakeWhile(IsNameByte);
+  if (!Take('=', "'='")) return false;
+  if (option == "cf" && Peek() == '\'') {
+    return TakeString(&spec->column_family, "a column family's name");
+  }
+  SkipBlanks();
+  const size_t value_start = at_;
+  const std::string_view value = TakeWhile(IsNameByte);
+  if (option == "cf") {
+    if (value.empty() || value.size() > kMaxSpecString) {
+      return Expected(value_start, absl::StrFormat("a column family's name of at most %d bytes",
+                                                   kMaxSpecString));
+    }
+    spec->column_family = std::string(value);
+  } else if (option == "unique") {
+    if (value != "true" && value != "false") return Expected(value_start, "true or false");
+    spec->unique = value == "true";
+  } else if (option == "nulls") {
+    if (value == "skip") {
+      spec->nulls = NullPolicy::kSkip;
+    } else if (value == "first" || value == "last") {
+      spec->nulls = value == "first" ? NullPolicy::kFirst : NullPolicy::kLast;
+    } else {
+      return Expected(value_start, "skip, first or last");
+    }
+  } else if (option == "on_error") {
+    if (value != "fail" && value != "skip") return Expected(value_start, "fail or skip");
+    spec->on_error = value == "skip" ? ErrorPolicy::kSkip : ErrorPolicy::kFail;
+  } else {
+    return Expected(start, "an option (cf, unique, nulls, on_error)");
+  }
+  return true;
+}
+
+bool Parser::Spec(IndexSpec* spec) {
+  if (!Name(spec)) return false;
+  std::array<bool, std::size(kOptions)> seen = {};
+  bool options_began = false;
+  while (true) {
+    SkipBlanks();
+    const size_t start = at_;
+    const std::string_view assigned = PeekAssigned();
+    if (!assigned.empty() && !spec->parts.empty()) {
+      options_began = true;
+      for (size_t i = 0; i < seen.size(); ++i) {
+        if (assigned != kOptions[i]) continue;
+        if (seen[i]) {
+          return Error(start,
+                       absl::StrFormat("expected each option once, found '%s' again", assigned));
+        }
+        seen[i] = true;
+      }
+      if (!Option(spec)) return false;
+    } else if (options_began) {
+      return Expected(start, "an option, as parts stand before the options");
+    } else if (spec->parts.size() == kMaxSpecParts) {
+      return Expected(start, absl::StrFormat("at most %d parts", kMaxSpecParts));
+    } else {
+      spec->parts.emplace_back();
+      if (!Part(&spec->parts.back())) return false;
+    }
+    if (Peek() == '\0' && at_ == text_.size()) return true;
+    if (!Take(',', "',' or the end")) return false;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<IndexSpec> IndexSpec::Parse(std::string_view text) {
+  if (text.size() > kMaxSpecBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("index spec, at offset 0: expected at most %d bytes, found %d",
+                        kMaxSpecBytes, text.size()));
+  }
+  IndexSpec spec;
+  Parser parser(text);
+  if (!parser.Spec(&spec)) return parser.status();
+  return spec;
+}
+
+}  // namespace cairn

@@ -1,0 +1,292 @@
+#include "engine/extract/row_extractor.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/extract/row_part.h"
+
+namespace cairn {
+namespace {
+
+absl::Status KeyTooLong(size_t bytes) {
+  return absl::InvalidArgumentError(absl::StrFormat("expected at most %d bytes in a key, found %d",
+                                                    KeyCodec::kMaxKeyBytes, bytes));
+}
+
+void AppendFixed(uint64_t key, KeyColumn* keys) {
+  if (keys->kind() == KeyKind::kU32) {
+    keys->AppendU32(static_cast<uint32_t>(key));
+  } else {
+    keys->AppendU64(key);
+  }
+}
+
+}  // namespace
+
+// The values of a row's parts, encoded.
+struct RowExtractor::Scratch::State {
+  struct Slice {
+    size_t offset;  // in `heap`
+    size_t size;
+  };
+  std::string_view bytes(const Slice& slice) const {
+    return std::string_view(heap).substr(slice.offset, slice.size);
+  }
+
+  JsonRow json;
+  bool json_is_parsed = false;  // of the row at hand
+  std::string heap;
+  std::vector<Slice> slices;        // of all parts, one behind the other
+  std::vector<size_t> part_begins;  // in `slices`, of each part and behind the last one
+  std::vector<size_t> chosen;       // of each part, while combinations are made
+  std::string key;
+};
+
+// Encodes one part's values into a scratch. Once a value does not fit, it takes no more.
+class RowExtractor::PartSink : public KeySink {
+ public:
+  PartSink(const RowPart& part, Scratch::State* state)
+      : part_(part), state_(state), first_(state->slices.size()) {}
+
+  void Add(const KeyValue& value) override {
+    const bool null = std::holds_alternative<std::monostate>(value);
+    if (!status_.ok() || (null && part_.layout.nulls == NullPolicy::kSkip)) return;
+    const size_t offset = state_->heap.size();
+    status_ = AppendPart(part_.layout, value, &state_->heap);
+    if (status_.ok()) Keep(offset);
+  }
+
+  // Adds the value that a single-valued part has in the row, if any; false where it is unreadable.
+  bool AddFrom(const RowView& row) {
+    std::string_view bytes;
+    uint64_t ordered = 0;
+    const PartRead read =
+        part_.width == 0 ? part_.ReadBytes(row, &bytes) : part_.ReadNumber(row, &ordered);
+    if (read != PartRead::kFound) return read == PartRead::kMissing;
+    if (part_.width == 0) {
+      Add(bytes);
+    } else {
+      const size_t offset = state_->heap.size();
+      AppendPartNumber(part_.layout, ordered, &state_->heap);
+      Keep(offset);
+    }
+    return true;
+  }
+
+  // The number of values so far.
+  size_t size() const { return state_->slices.size() - first_; }
+  const absl::Status& status() const { return status_; }
+
+  // Sorts the values and drops those that are there twice.
+  void Finish() {
+    if (size() < 2) return;
+    auto& slices = state_->slices;
+    const auto begin = slices.begin() + static_cast<ptrdiff_t>(first_);
+    std::sort(begin, slices.end(),
+              [this](const auto& a, const auto& b) { return state_->bytes(a) < state_->bytes(b); });
+    slices.erase(std::unique(begin, slices.end(),
+                             [this](const auto& a, const auto& b) {
+                               return state_->bytes(a) == state_->bytes(b);
+                             }),
+                 slices.end());
+  }
+
+ private:
+  void Keep(size_t offset) {
+    state_->slices.push_back({offset, state_->heap.size() - offset});
+    if (size() > kMaxKeysPerRow) {
+      status_ = absl::InvalidArgumentError(
+          absl::StrFormat("expected at most %d values in a row, found more", kMaxKeysPerRow));
+    } else if (state_->heap.size() > kMaxKeyBytesPerRow) {
+      status_ = absl::InvalidArgumentError(absl::StrFormat(
+          "expected at most %d bytes of values in a row, found more", kMaxKeyBytesPerRow));
+    }
+  }
+
+  const RowPart& part_;
+  Scratch::State* const state_;
+  const size_t first_;
+  absl::Status status_;
+};
+
+RowExtractor::Scratch::Scratch() : state_(std::make_unique<State>()) {}
+RowExtractor::Scratch::~Scratch() = default;
+RowExtractor::Scratch::Scratch(Scratch&&) noexcept = default;
+RowExtractor::Scratch& RowExtractor::Scratch::operator=(Scratch&&) noexcept = default;
+
+absl::StatusOr<RowExtractor> RowExtractor::Create(const IndexSpec& spec) {
+  absl::StatusOr<KeyCodec> codec = spec.Codec();
+  if (!codec.ok()) return codec.status();
+  RowExtractor extractor(*std::move(codec));
+  std::vector<RowPart> parts;
+  for (size_t i = 0; i < spec.parts.size(); ++i) {
+    absl::StatusOr<RowPart> part =
+        RowPart::Compile(spec.parts[i], i + 1, PartLayout::Of(extractor.codec_, i));
+    if (!part.ok()) return part.status();
+    extractor.single_valued_ = extractor.single_valued_ && part->single_valued();
+    parts.push_back(*std::move(part));
+  }
+  extractor.plain_ =
+      extractor.single_valued_ && parts.size() == 1 && spec.nulls == NullPolicy::kSkip;
+  extractor.parts_ = std::make_shared<const std::vector<RowPart>>(std::move(parts));
+  return extractor;
+}
+
+absl::Status RowExtractor::Extract(const RowView& row, Scratch* scratch, KeyColumn* keys) const {
+  scratch->state_->json_is_parsed = false;
+  return ExtractAgain(row, scratch, keys);
+}
+
+absl::Status RowExtractor::ExtractAgain(const RowView& row, Scratch* scratch,
+                                        KeyColumn* keys) const {
+  assert(keys->kind() == codec_.kind());
+  if (plain_) return ExtractPlain(row, keys);
+  if (!single_valued_) return ExtractCombined(row, scratch, keys);
+  return codec_.kind() == KeyKind::kBytes ? ExtractBytes(row, scratch, keys)
+                                          : ExtractPacked(row, keys);
+}
+
+absl::Status RowExtractor::ExtractPlain(const RowView& row, KeyColumn* keys) const {
+  const RowPart& part = parts_->front();
+  std::string_view bytes;
+  uint64_t ordered = 0;
+  switch (part.width == 0 ? part.ReadBytes(row, &bytes) : part.ReadNumber(row, &ordered)) {
+    case PartRead::kMissing:
+      return absl::OkStatus();
+    case PartRead::kUnreadable:
+      return part.Unreadable(row);
+    case PartRead::kFound:
+      break;
+  }
+  if (part.width != 0) {
+    AppendFixed(ordered, keys);
+  } else {
+    if (bytes.size() > KeyCodec::kMaxKeyBytes) return part.Here(KeyTooLong(bytes.size()));
+    keys->AppendBytes(bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowExtractor::ExtractPacked(const RowView& row, KeyColumn* keys) const {
+  uint64_t key = 0;
+  for (const RowPart& part : *parts_) {
+    uint64_t ordered = 0;
+    const PartRead read = part.ReadNumber(row, &ordered);
+    if (read == PartRead::kUnreadable) return part.Unreadable(row);
+    const bool found = read == PartRead::kFound;
+    if (!found && part.layout.nulls == NullPolicy::kSkip) return absl::OkStatus();
+    // No part of several, and none with a byte for nulls, is as wide as 64 bits.
+    key = key << (8 * part.layout.width()) |
+          (found ? PackedNumber(part.layout, ordered) : PackedNull(part.layout));
+  }
+  AppendFixed(key, keys);
+  return absl::OkStatus();
+}
+
+absl::Status RowExtractor::ExtractBytes(const RowView& row, Scratch* scratch,
+                                        KeyColumn* keys) const {
+  std::string& key = scratch->state_->key;
+  key.clear();
+  for (const RowPart& part : *parts_) {
+    std::string_view bytes;
+    uint64_t ordered = 0;
+    absl::Status status;
+    switch (part.width == 0 ? part.ReadBytes(row, &bytes) : part.ReadNumber(row, &ordered)) {
+      case PartRead::kUnreadable:
+        return part.Unreadable(row);
+      case PartRead::kMissing:
+        if (part.layout.nulls == NullPolicy::kSkip) return absl::OkStatus();
+        status = AppendPart(part.layout, std::monostate(), &key);
+        break;
+      case PartRead::kFound:
+        if (part.width == 0) {
+          status = AppendPart(part.layout, bytes, &key);
+        } else {
+          AppendPartNumber(part.layout, ordered, &key);
+        }
+        break;
+    }
+    if (status.ok() && key.size() > KeyCodec::kMaxKeyBytes) status = KeyTooLong(key.size());
+    if (!status.ok()) return part.Here(status);
+  }
+  keys->AppendBytes(key);
+  return absl::OkStatus();
+}
+
+absl::Status RowExtractor::ExtractCombined(const RowView& row, Scratch* scratch,
+                                           KeyColumn* keys) const {
+  Scratch::State& state = *scratch->state_;
+  state.heap.clear();
+  state.slices.clear();
+  state.part_begins.clear();
+  for (const RowPart& part : *parts_) {
+    state.part_begins.push_back(state.slices.size());
+    PartSink sink(part, &state);
+    absl::Status status;
+    if (part.source.kind == KeySource::Kind::kJson) {
+      if (!state.json_is_parsed) status = state.json.Parse(row.value);
+      state.json_is_parsed = status.ok();
+      if (status.ok()) status = state.json.Values(*part.pointer, part.layout.type, &sink);
+    } else if (part.source.kind == KeySource::Kind::kCustom) {
+      status = part.custom->Extract(row, &sink);
+    } else if (!sink.AddFrom(row)) {
+      return part.Unreadable(row);
+    }
+    // No value at all is one null.
+    if (status.ok() && sink.status().ok() && sink.size() == 0) sink.Add(std::monostate());
+    if (status.ok()) status = sink.status();
+    if (!status.ok()) return part.Here(status);
+    if (sink.size() == 0) return absl::OkStatus();
+    sink.Finish();
+  }
+  state.part_begins.push_back(state.slices.size());
+  return AppendCombinations(scratch, keys);
+}
+
+// Since every part's values are distinct and in order, and encodings keep the order of tuples, the
+// combinations come out distinct and in order when the last part's value changes fastest.
+absl::Status RowExtractor::AppendCombinations(Scratch* scratch, KeyColumn* keys) const {
+  Scratch::State& state = *scratch->state_;
+  const size_t parts = parts_->size();
+  size_t combinations = 1;
+  size_t longest = 0;  // key in bytes
+  for (size_t part = 0; part < parts; ++part) {
+    combinations *= state.part_begins[part + 1] - state.part_begins[part];
+    if (combinations > kMaxKeysPerRow) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "expected at most %d keys in a row, found more, the combinations of the values of its "
+          "parts",
+          kMaxKeysPerRow));
+    }
+    size_t longest_value = 0;
+    for (size_t i = state.part_begins[part]; i < state.part_begins[part + 1]; ++i) {
+      longest_value = std::max(longest_value, state.slices[i].size);
+    }
+    longest += longest_value;
+  }
+  if (longest > KeyCodec::kMaxKeyBytes) return KeyTooLong(longest);
+  if (longest > kMaxKeyBytesPerRow / combinations) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("expected at most %d bytes of keys in a row, found %d keys of up to %d",
+                        kMaxKeyBytesPerRow, combinations, longest));
+  }
+  state.chosen.assign(state.part_begins.begin(), state.part_begins.end() - 1);
+  for (size_t n = 0; n < combinations; ++n) {
+    state.key.clear();
+    for (const size_t slice : state.chosen) state.key.append(state.bytes(state.slices[slice]));
+    if (codec_.kind() == KeyKind::kBytes) {
+      keys->AppendBytes(state.key);
+    } else {
+      AppendFixed(ReadBigEndian(state.key), keys);
+    }
+    for (size_t part = parts; part-- > 0;) {
+      if (++state.chosen[part] < state.part_begins[part + 1]) break;
+      state.chosen[part] = state.part_begins[part];
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

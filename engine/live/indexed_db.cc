@@ -1,0 +1,230 @@
+#include "cairn/indexed_db.h"
+
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/live/index_catalog.h"
+#include "engine/live/index_set.h"
+#include "engine/util/status.h"
+#include "rocksdb/write_batch.h"
+
+namespace cairn {
+namespace {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::Slice;
+using rocksdb::Status;
+using rocksdb::WriteBatch;
+using rocksdb::WriteOptions;
+
+class IndexedDatabase final : public IndexedDB {
+ public:
+  IndexedDatabase(std::shared_ptr<rocksdb::DB> db, const IndexedDBOptions& options,
+                  IndexCatalog catalog)
+      : IndexedDB(std::move(db)), indexes_(db_, options, std::move(catalog)) {}
+
+  absl::Status Start(absl::Span<ColumnFamilyHandle* const> handles) {
+    return indexes_.Start(handles);
+  }
+
+  absl::Status CreateIndex(const IndexSpec& spec, ColumnFamilyHandle* column_family) override {
+    return indexes_.CreateIndex(spec, column_family);
+  }
+  absl::Status RebuildIndex(const std::string& name) override {
+    return indexes_.RebuildIndex(name);
+  }
+  absl::Status DropIndex(const std::string& name) override { return indexes_.DropIndex(name); }
+  absl::Status MergeIndex(const std::string& name) override { return indexes_.MergeIndex(name); }
+  absl::Status WaitUntilReady(const std::string& name, absl::Duration timeout) override {
+    return indexes_.WaitUntilReady(name, timeout);
+  }
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(
+      const std::string& name) const override {
+    return indexes_.Index(name);
+  }
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
+      const std::string& name) const override {
+    return indexes_.Pin(name);
+  }
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(
+      const std::string& name) const override {
+    return indexes_.PinAsItIs(name);
+  }
+  std::vector<IndexInfo> ListIndexes() const override { return indexes_.ListIndexes(); }
+  absl::Status StoreIndexes() override { return indexes_.StoreIndexes(); }
+
+  using StackableDB::Put;
+  Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+             const Slice& value) override {
+    if (PassesThrough(options)) return db_->Put(options, family, key, value);
+    return WriteOne(options, [&](WriteBatch* batch) { return batch->Put(family, key, value); });
+  }
+  using StackableDB::PutEntity;
+  Status PutEntity(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                   const rocksdb::WideColumns& columns) override {
+    if (PassesThrough(options)) return db_->PutEntity(options, family, key, columns);
+    return WriteOne(options,
+                    [&](WriteBatch* batch) { return batch->PutEntity(family, key, columns); });
+  }
+  using StackableDB::Delete;
+  Status Delete(const WriteOptions& options, ColumnFamilyHandle* family,
+                const Slice& key) override {
+    if (PassesThrough(options)) return db_->Delete(options, family, key);
+    return WriteOne(options, [&](WriteBatch* batch) { return batch->Delete(family, key); });
+  }
+  using StackableDB::SingleDelete;
+  Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
+                      const Slice& key) override {
+    if (PassesThrough(options)) return db_->SingleDelete(options, family, key);
+    return WriteOne(options, [&](WriteBatch* batch) { return batch->SingleDelete(family, key); });
+  }
+  using StackableDB::DeleteRange;
+  Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& lower,
+                     const Slice& upper) override {
+    if (PassesThrough(options)) return db_->DeleteRange(options, family, lower, upper);
+    return WriteOne(options,
+                    [&](WriteBatch* batch) { return batch->DeleteRange(family, lower, upper); });
+  }
+  using StackableDB::Merge;
+  Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+               const Slice& operand) override {
+    if (PassesThrough(options)) return db_->Merge(options, family, key, operand);
+    return WriteOne(options, [&](WriteBatch* batch) { return batch->Merge(family, key, operand); });
+  }
+  Status Write(const WriteOptions& options, WriteBatch* batch) override {
+    return PassesThrough(options) ? db_->Write(options, batch) : indexes_.Write(options, batch);
+  }
+
+  using StackableDB::IngestExternalFile;
+  Status IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
+                            const rocksdb::IngestExternalFileOptions& options) override {
+    return indexes_.ChangePastLog(absl::MakeConstSpan(&family, 1), kIngested,
+                                  [&] { return db_->IngestExternalFile(family, files, options); });
+  }
+  Status IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& args) override {
+    std::vector<ColumnFamilyHandle*> families;
+    for (const rocksdb::IngestExternalFileArg& arg : args) families.push_back(arg.column_family);
+    return indexes_.ChangePastLog(families, kIngested,
+                                  [&] { return db_->IngestExternalFiles(args); });
+  }
+
+  Status DropColumnFamily(ColumnFamilyHandle* family) override {
+    return DropColumnFamilies({family});
+  }
+  Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override {
+    const Status dropped = indexes_.ChangePastLog(
+        families, kDropped, [&] { return db_->DropColumnFamilies(families); });
+    if (dropped.ok()) indexes_.DetachFamilies(families, kDropped);
+    return dropped;
+  }
+  Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override {
+    indexes_.DetachHandle(family);
+    return db_->DestroyColumnFamilyHandle(family);
+  }
+
+  // RocksDB counts who wants files kept, and lets one set all that to naught; but the indexes do,
+  // too. So the callers here are counted by themselves.
+  Status DisableFileDeletions() override {
+    const std::lock_guard<std::mutex> lock(file_deletions_mutex_);
+    const Status disabled = db_->DisableFileDeletions();
+    if (disabled.ok()) ++file_deletions_disabled_;
+    return disabled;
+  }
+  Status EnableFileDeletions(bool force) override {
+    const std::lock_guard<std::mutex> lock(file_deletions_mutex_);
+    Status enabled;
+    while (file_deletions_disabled_ > 0 && enabled.ok()) {
+      --file_deletions_disabled_;
+      enabled = db_->EnableFileDeletions(/*force=*/false);
+      if (!force) break;
+    }
+    return enabled;
+  }
+
+  Status Close() override {
+    indexes_.Close();
+    return db_->Close();
+  }
+
+ private:
+  static constexpr char kIngested[] = "files were ingested into its column family";
+  static constexpr char kDropped[] = "its column family was dropped";
+
+  // Nothing waits or is looked at, so that such a write costs what it costs without indexes.
+  bool PassesThrough(const WriteOptions& options) const {
+    return !options.disableWAL && indexes_.checks_nothing();
+  }
+  template <typename Fill>
+  Status WriteOne(const WriteOptions& options, const Fill& fill) {
+    WriteBatch batch;
+    const Status filled = fill(&batch);
+    return filled.ok() ? indexes_.Write(options, &batch) : filled;
+  }
+
+  std::mutex file_deletions_mutex_;
+  int file_deletions_disabled_ = 0;  // by callers; guarded by file_deletions_mutex_
+  IndexSet indexes_;
+};
+
+std::string WithoutTrailingSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(
+    std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
+    const IndexedDBOptions& options) {
+  if (db == nullptr) return absl::InvalidArgumentError("Attach needs a database, not null");
+  absl::StatusOr<IndexCatalog> catalog = IndexCatalog::Open(
+      options.index_directory.empty() ? WithoutTrailingSlashes(db->GetName()) + ".indexes"
+                                      : options.index_directory);
+  if (!catalog.ok()) return catalog.status();
+  auto indexed = std::make_unique<IndexedDatabase>(std::move(db), options, *std::move(catalog));
+  if (absl::Status s = indexed->Start(handles); !s.ok()) return s;
+  return indexed;
+}
+
+absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(
+    const rocksdb::DBOptions& db_options, const std::string& path,
+    const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+    std::vector<ColumnFamilyHandle*>* handles, const IndexedDBOptions& options) {
+  rocksdb::DBOptions archiving = db_options;
+  if (archiving.WAL_ttl_seconds == 0 && archiving.WAL_size_limit_MB == 0) {
+    archiving.WAL_size_limit_MB = options.log_retention_megabytes;
+  }
+  rocksdb::DB* opened = nullptr;
+  handles->clear();
+  if (absl::Status s =
+          FromRocksDb(rocksdb::DB::Open(archiving, path, column_families, handles, &opened),
+                      absl::StrFormat("cannot open database '%s'", path));
+      !s.ok()) {
+    return s;
+  }
+  std::shared_ptr<rocksdb::DB> db(opened);
+  absl::StatusOr<std::unique_ptr<IndexedDB>> indexed = Attach(db, *handles, options);
+  if (indexed.ok()) return indexed;
+  for (ColumnFamilyHandle* handle : *handles) {
+    db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+  handles->clear();
+  return indexed;
+}
+
+absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(const rocksdb::Options& db_options,
+                                                           const std::string& path,
+                                                           const IndexedDBOptions& options) {
+  std::vector<ColumnFamilyHandle*> handles;
+  absl::StatusOr<std::unique_ptr<IndexedDB>> indexed =
+      Open(rocksdb::DBOptions(db_options), path,
+           {{rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions(db_options)}},
+           &handles, options);
+  if (!indexed.ok()) return indexed;
+  // The default column family's handle is the database's own, besides this one.
+  (*indexed)->GetBaseDB()->DestroyColumnFamilyHandle(handles[0]).PermitUncheckedError();
+  return indexed;
+}
+
+}  // namespace cairn

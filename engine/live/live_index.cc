@@ -1,0 +1,108 @@
+#include "engine/live/live_index.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+class Live final : public SecondaryIndex {
+ public:
+  Live(std::shared_ptr<const FollowedIndex> index, std::shared_ptr<LogFollower> follower)
+      : index_(std::move(index)), follower_(std::move(follower)) {}
+
+  const IndexSpec& spec() const override { return index_->spec(); }
+  const KeyCodec& codec() const override { return index_->codec(); }
+  SequenceNumber sequence() const override {
+    const auto index = index_->index();
+    return index == nullptr ? 0 : index->sequence();
+  }
+
+  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource&, const CatchUpOptions&) override {
+    return IsFollowed();
+  }
+  absl::Status Merge(const MergeOptions&) override { return IsFollowed(); }
+  bool MergePays() const override {
+    const auto index = index_->index();
+    return index != nullptr && index->MergePays();
+  }
+
+  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
+    const auto now = Current();
+    return now.ok() ? (*now)->Find(keys, options, matches) : now.status();
+  }
+  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
+                         absl::Span<RowId> row_ids) const override {
+    const auto now = Current();
+    return now.ok() ? (*now)->FindFirst(keys, options, row_ids) : now.status();
+  }
+  absl::Status Contains(KeyBatch keys, const QueryOptions& options,
+                        absl::Span<bool> found) const override {
+    const auto now = Current();
+    return now.ok() ? (*now)->Contains(keys, options, found) : now.status();
+  }
+  absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
+                     absl::Span<uint64_t> counts) const override {
+    const auto now = Current();
+    return now.ok() ? (*now)->Count(ranges, options, counts) : now.status();
+  }
+  absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
+                    Matches* matches) const override {
+    const auto now = Current();
+    return now.ok() ? (*now)->Scan(ranges, options, matches) : now.status();
+  }
+  absl::Duration PredictedTime(Operation operation, size_t queries) const override {
+    const auto index = index_->index();
+    return index == nullptr ? absl::ZeroDuration() : index->PredictedTime(operation, queries);
+  }
+  size_t BestBatch(Operation operation) const override {
+    const auto index = index_->index();
+    return index == nullptr ? 1 : index->BestBatch(operation);
+  }
+
+  absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
+                           PrimaryKeyColumn* primary_keys) const override {
+    const auto ready = index_->Ready();
+    return ready.ok() ? (*ready)->PrimaryKeys(row_ids, primary_keys) : ready.status();
+  }
+  absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
+                     const QueryOptions& options, FetchedRows* rows) const override {
+    const auto now = Current();
+    return now.ok() ? (*now)->Fetch(source, ranges, options, rows) : now.status();
+  }
+  absl::Status Verify() const override {
+    const auto ready = index_->Ready();
+    return ready.ok() ? (*ready)->Verify() : ready.status();
+  }
+  absl::Status VerifyAgainst(const SnapshotSource& source, size_t most,
+                             std::vector<std::string>* differences) const override {
+    const auto now = Current();
+    return now.ok() ? (*now)->VerifyAgainst(source, most, differences) : now.status();
+  }
+  absl::StatusOr<IndexStats> Stats() const override {
+    const auto ready = index_->Ready();
+    return ready.ok() ? (*ready)->Stats() : ready.status();
+  }
+
+ private:
+  absl::StatusOr<std::shared_ptr<SecondaryIndex>> Current() const {
+    return follower_->Current(*index_);
+  }
+  static absl::Status IsFollowed() {
+    return absl::FailedPreconditionError(
+        "an IndexedDB keeps its indexes current and merged by itself");
+  }
+
+  const std::shared_ptr<const FollowedIndex> index_;
+  const std::shared_ptr<LogFollower> follower_;
+};
+
+}  // namespace
+
+std::shared_ptr<const SecondaryIndex> LiveIndex(std::shared_ptr<const FollowedIndex> index,
+                                                std::shared_ptr<LogFollower> follower) {
+  return std::make_shared<Live>(std::move(index), std::move(follower));
+}
+
+}  // namespace cairn

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include "cairn/secondary_index.h"
+#include "engine/live/followed_index.h"
+#include "engine/live/log_follower.h"
+
+namespace cairn {
+
+// An index of an IndexedDB, by whatever state it is in: each query is answered from what all has
+// been committed when it begins. Thread-safe.
+std::shared_ptr<const SecondaryIndex> LiveIndex(std::shared_ptr<const FollowedIndex> index,
+                                                std::shared_ptr<LogFollower> follower);
+
+}  // namespace cairn

@@ -1,0 +1,107 @@
+#include "engine/log/log_tail.h"
+
+#include <cstring>
+#include <utility>
+
+#include "engine/log/wal_reader.h"
+
+namespace cairn {
+namespace {
+
+// A write batch's header: its sequence number (8 bytes) and its count (4). Some records have
+// nothing else, and their sequence numbers mean nothing.
+constexpr size_t kBatchHeaderBytes = 12;
+
+std::vector<uint32_t> Ids(const std::vector<rocksdb::ColumnFamilyHandle*>& column_families) {
+  std::vector<uint32_t> ids;
+  for (rocksdb::ColumnFamilyHandle* family : column_families) ids.push_back(family->GetID());
+  return ids;
+}
+
+std::string LogDirectory(rocksdb::DB* db) {
+  const rocksdb::DBOptions options = db->GetDBOptions();
+  if (!options.wal_dir.empty()) return options.wal_dir;
+  return options.db_paths.empty() ? db->GetName() : options.db_paths[0].path;
+}
+
+}  // namespace
+
+LogTail::LogTail(rocksdb::DB* db, std::vector<rocksdb::ColumnFamilyHandle*> column_families,
+                 SequenceNumber after, LogPosition position)
+    : db_(db),
+      column_families_(std::move(column_families)),
+      ids_(Ids(column_families_)),
+      manual_flush_(db->GetDBOptions().manual_wal_flush),
+      directory_(LogDirectory(db)),
+      sequence_(after),
+      position_(position) {}
+
+absl::Status LogTail::Read(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes) {
+  for (RowChanges& c : changes) c.Clear();
+  if (log_ == nullptr && ReadOn(until, max_bytes, changes)) return absl::OkStatus();
+  batches_ = nullptr;  // what UpdateLog sees committed it does not
+  for (RowChanges& c : changes) c.Clear();
+  absl::Status read = ReadLog(until, max_bytes, changes);
+  if (!read.ok()) log_ = nullptr;
+  return read;
+}
+
+bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChanges> changes) {
+  if (position_.log_number == 0) return false;
+  if (manual_flush_ && !db_->FlushWAL(/*sync=*/false).ok()) return false;
+  // Were it another one by now, this might end with a write that failed, and whose sequence numbers
+  // were given again.
+  std::unique_ptr<rocksdb::LogFile> current;
+  if (!db_->GetCurrentWalFile(&current).ok() || current->LogNumber() != position_.log_number) {
+    return false;
+  }
+  const absl::StatusOr<std::unique_ptr<WalReader>> reader =
+      WalReader::Open(db_->GetFileSystem(), directory_ + current->PathName(), position_.log_number,
+                      position_.offset);
+  if (!reader.ok()) return false;
+  if (batches_ == nullptr) batches_ = std::make_unique<WriteBatchReader>(ids_);
+
+  SequenceNumber next = sequence_ + 1;
+  uint64_t end = position_.offset;
+  size_t bytes = 0;
+  while (next <= until && bytes < max_bytes) {
+    if (!(*reader)->Next()) return false;
+    const std::string_view record = (*reader)->record();
+    if (record.size() > kBatchHeaderBytes) {
+      SequenceNumber first;
+      std::memcpy(&first, record.data(), sizeof first);
+      if (first != next) return false;
+      const rocksdb::WriteBatch batch{std::string(record)};
+      const absl::StatusOr<uint64_t> count =
+          batches_->Read(batch, first, sequence_, until, changes);
+      if (!count.ok()) return false;
+      next += *count;
+      // Writers whose records are logged together may be published one by one.
+      if (next > until + 1) return false;
+    }
+    end = (*reader)->offset();
+    bytes = 0;
+    for (const RowChanges& c : changes) bytes += c.bytes();
+  }
+  sequence_ = next - 1;
+  position_.offset = end;
+  return true;
+}
+
+absl::Status LogTail::ReadLog(SequenceNumber until, size_t max_bytes,
+                              absl::Span<RowChanges> changes) {
+  if (log_ == nullptr || log_until_ != until) {
+    absl::StatusOr<std::unique_ptr<UpdateLog>> log =
+        UpdateLog::Open(db_, column_families_, sequence_, until, position_);
+    if (!log.ok()) return log.status();
+    log_ = *std::move(log);
+    log_until_ = until;
+  }
+  if (absl::Status s = log_->Read(max_bytes, changes); !s.ok()) return s;
+  sequence_ = log_->sequence();
+  position_ = log_->position();
+  if (log_->done()) log_ = nullptr;
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,263 @@
+#include "engine/log/update_log.h"
+
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/source/db_source.h"
+#include "engine/util/status.h"
+#include "index/escaped_text.h"
+
+namespace cairn {
+namespace {
+
+// Whether a database's log can be followed at all.
+absl::Status CheckDatabase(rocksdb::DB* db, const rocksdb::DBOptions& options) {
+  if (options.unordered_write) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "database '%s' is open with unordered_write: its snapshots change, so that no state of it "
+        "can be caught up with",
+        db->GetName()));
+  }
+  // RocksDB refuses this for databases that number batches, and does nothing else with a sequence
+  // number that is out of reach.
+  std::unique_ptr<rocksdb::TransactionLogIterator> none;
+  if (db->GetUpdatesSince(UINT64_MAX, &none).IsNotSupported()) {
+    return absl::UnimplementedError(absl::StrFormat(
+        "database '%s' writes transactions before they commit (WritePrepared or WriteUnprepared); "
+        "its log cannot be followed",
+        db->GetName()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
+    rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
+    SequenceNumber after, SequenceNumber until, LogPosition position) {
+  const std::string where = absl::StrFormat("database '%s'", db->GetName());
+  std::vector<uint32_t> ids;
+  for (rocksdb::ColumnFamilyHandle* family : column_families) {
+    if (absl::Status s = CheckComparator(family->GetComparator(), family->GetName(), where);
+        !s.ok()) {
+      return s;
+    }
+    ids.push_back(family->GetID());
+  }
+  if (until < after) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s is at sequence number %d, before %d where the index is: it was restored to an older "
+        "state, or is another one; rebuild the index",
+        where, until, after));
+  }
+  if (absl::Status s = CheckDatabase(db, db->GetDBOptions()); !s.ok()) return s;
+  try {
+    std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until));
+    log->position_ = position;
+    if (!log->done()) {
+      if (absl::Status s = log->OpenFiles(position); !s.ok()) return s;
+    }
+    return log;
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("out of memory while the log of %s was opened", where));
+  }
+}
+
+UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
+                     SequenceNumber until)
+    : db_(db),
+      column_families_(std::move(column_families)),
+      after_(after),
+      until_(until),
+      // There, writers whose records are logged together are published one by one.
+      snapshots_split_records_(db->GetDBOptions().enable_pipelined_write),
+      batches_(column_families_, [this](std::string_view name) { return FindPrepared(name); }),
+      next_(after + 1) {}
+
+absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
+  if (db_->GetDBOptions().manual_wal_flush) {
+    if (absl::Status s = FromRocksDb(
+            db_->FlushWAL(/*sync=*/false),
+            absl::StrFormat("cannot write the log of database '%s' out", db_->GetName()));
+        !s.ok()) {
+      return s;
+    }
+  }
+  absl::StatusOr<std::vector<WalFile>> files = ListWalFiles(db_);
+  if (!files.ok()) return files.status();
+  files_ = *std::move(files);
+  const absl::StatusOr<size_t> first = FindWalFile(db_, next_, &files_);
+  if (!first.ok()) return first.status();
+  if (*first == files_.size()) {
+    const auto begin = std::find_if(files_.begin(), files_.end(),
+                                    [](const WalFile& file) { return file.start > 0; });
+    return Missing(begin == files_.end() ? std::string("which is empty")
+                                         : absl::StrFormat("which begins at %d", begin->start));
+  }
+  start_file_ = file_ = *first;
+  if (StartsAt(position)) {
+    start_offset_ = position.offset;
+  } else if (files_[file_].start != next_) {
+    if (absl::Status s = FindStart(); !s.ok()) return s;
+  }
+  readers_.resize(files_.size());
+  for (size_t i = file_; i < files_.size(); ++i) {
+    absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenFile(i, i == file_ ? start_offset_ : 0);
+    if (!reader.ok()) return reader.status();
+    readers_[i] = *std::move(reader);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<WalReader>> UpdateLog::OpenFile(size_t file, uint64_t offset) const {
+  absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db_, files_[file], offset);
+  if (!absl::IsNotFound(reader.status())) return reader;
+  return Missing(absl::StrFormat("of which '%s' has just been removed", files_[file].path));
+}
+
+bool UpdateLog::StartsAt(const LogPosition& position) const {
+  if (files_[file_].number != position.log_number) return false;
+  const auto reader = OpenWalFile(db_, files_[file_], position.offset);
+  return reader.ok() && (*reader)->Next() && (*reader)->sequence() == next_;
+}
+
+absl::Status UpdateLog::FindStart() {
+  const absl::StatusOr<std::unique_ptr<WalReader>> opened = OpenFile(file_, 0);
+  if (!opened.ok()) return opened.status();
+  WalReader* const reader = opened->get();
+  // Where no record starts at the wanted one, the last before it may hold that, or nothing does:
+  // reading on from there tells.
+  SequenceNumber start = files_[file_].start;
+  while (reader->Next()) {
+    bytes_read_ += reader->record().size();
+    if (reader->sequence() > next_) break;
+    if (reader->sequence() > start) {
+      start = reader->sequence();
+      start_offset_ = reader->record_offset();
+    }
+    if (start == next_) break;
+  }
+  next_ = start;
+  return absl::OkStatus();
+}
+
+absl::Status UpdateLog::Read(size_t max_bytes, absl::Span<RowChanges> changes) {
+  try {
+    for (size_t bytes = 0; !done() && bytes < std::max(max_bytes, size_t{1});) {
+      const absl::StatusOr<const WalReader*> reader = Next();
+      if (!reader.ok()) return reader.status();
+      if (absl::Status s = ReadRecord(**reader, changes); !s.ok()) return s;
+      bytes = 0;
+      for (const RowChanges& c : changes) bytes += c.bytes();
+    }
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("out of memory while the log of database '%s' was read", db_->GetName()));
+  }
+}
+
+absl::StatusOr<const WalReader*> UpdateLog::Next() {
+  for (; file_ < files_.size(); ++file_) {
+    WalReader* const reader = readers_[file_].get();
+    if (reader->Next()) {
+      bytes_read_ += reader->record().size();
+      return reader;
+    }
+    // RocksDB, too, leaves damage behind at the end of a file, and goes on in a new one.
+    if (!reader->status().ok() && !absl::IsDataLoss(reader->status())) return reader->status();
+    if (!reader->status().ok()) damage_ = reader->status();
+    readers_[file_].reset();
+  }
+  return Missing("which ends there");
+}
+
+absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChanges> changes) {
+  const WalFile& file = files_[file_];
+  const SequenceNumber first = reader.sequence();
+  const rocksdb::WriteBatch batch{std::string(reader.record())};
+  if (first >= file.limit) return ReadSuperseded(batch, changes);
+  if (first != next_) {
+    return Missing(absl::StrFormat("where %d follows in file '%s'", first, reader.path()));
+  }
+  damage_ = absl::OkStatus();
+
+  const absl::StatusOr<uint64_t> count = batches_.Read(batch, first, after_, until_, changes);
+  if (!count.ok()) {
+    return absl::Status(
+        count.status().code(),
+        absl::StrFormat("%s (log file '%s', record at offset %d)", count.status().message(),
+                        reader.path(), reader.record_offset()));
+  }
+  next_ += *count;
+  if (first <= after_ && next_ > after_ + 1 && !snapshots_split_records_) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the log of database '%s' has %d to %d as one write, so that it never was in the state %d "
+        "of the index: it has another past than when that was built; rebuild the index",
+        db_->GetName(), first, next_ - 1, after_));
+  }
+  if (next_ <= until_ + 1) position_ = {file.number, reader.offset()};
+  return absl::OkStatus();
+}
+
+absl::Status UpdateLog::ReadSuperseded(const rocksdb::WriteBatch& batch,
+                                       absl::Span<RowChanges> changes) {
+  // What takes no sequence number may stand at a file's end, with the first one of the next. That a
+  // batch commits something is enough to know that it takes some.
+  const auto any = [](std::string_view) {
+    PreparedTransaction transaction;
+    transaction.count = 1;
+    return transaction;
+  };
+  WriteBatchReader trial(column_families_, any);
+  const absl::StatusOr<uint64_t> count = trial.Read(batch, 1, 0, 0, changes);
+  if (!count.ok() || *count > 0) return count.status();
+  return batches_.Read(batch, 1, 0, 0, changes).status();
+}
+
+absl::Status UpdateLog::Missing(std::string_view found) const {
+  if (!damage_.ok()) {
+    return absl::DataLossError(absl::StrFormat(
+        "%s; what was written from sequence number %d on is lost; rebuild the index",
+        damage_.message(), next_));
+  }
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "sequence number %d of database '%s' is not in its log, %s; up to %d is wanted: the log has "
+      "expired, writes went past it, or files were ingested; rebuild the index",
+      std::max(next_, after_ + 1), db_->GetName(), found, until_));
+}
+
+absl::StatusOr<PreparedTransaction> UpdateLog::FindPrepared(std::string_view name) const {
+  // Before the place where reading began, the last file first. What transactions commit there does
+  // not matter.
+  const auto ignore = [](std::string_view) { return PreparedTransaction(); };
+  std::vector<RowChanges> none(column_families_.size());
+  for (size_t i = start_file_ + 1; i-- > 0;) {
+    const absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db_, files_[i]);
+    if (absl::IsNotFound(reader.status())) continue;
+    if (!reader.ok()) return reader.status();
+    WriteBatchReader batches(column_families_, ignore);
+    while ((*reader)->Next()) {
+      if (i == start_file_ && (*reader)->record_offset() >= start_offset_) break;
+      const rocksdb::WriteBatch batch{std::string((*reader)->record())};
+      const absl::StatusOr<uint64_t> count = batches.Read(batch, 1, 0, 0, absl::MakeSpan(none));
+      if (!count.ok()) return count.status();
+    }
+    const absl::Status& end = (*reader)->status();
+    if (!end.ok() && !absl::IsDataLoss(end)) return end;
+    if (std::optional<PreparedTransaction> found = batches.TakePrepared(name)) {
+      return *std::move(found);
+    }
+  }
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "transaction %s commits at sequence number %d of database '%s', but what it does is in a "
+      "part of the log that is gone; rebuild the index",
+      Quoted(name), next_, db_->GetName()));
+}
+
+}  // namespace cairn

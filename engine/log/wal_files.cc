@@ -1,0 +1,92 @@
+#include "engine/log/wal_files.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "engine/util/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kSuffix = ".log";
+
+// The numbers of the log files in a directory, which need not be there.
+absl::StatusOr<std::vector<uint64_t>> ListNumbers(rocksdb::DB* db, const std::string& directory) {
+  std::vector<std::string> names;
+  const rocksdb::IOStatus listed =
+      db->GetFileSystem()->GetChildren(directory, rocksdb::IOOptions(), &names, nullptr);
+  const absl::Status s =
+      FromRocksDb(listed, absl::StrFormat("cannot list log files in '%s'", directory));
+  if (!s.ok() && !absl::IsNotFound(s)) return s;
+  std::vector<uint64_t> numbers;
+  for (std::string_view name : names) {
+    if (name.size() <= kSuffix.size() || !name.ends_with(kSuffix)) continue;
+    name.remove_suffix(kSuffix.size());
+    const bool digits = name.find_first_not_of("0123456789") == name.npos;
+    uint64_t number;
+    if (digits && absl::SimpleAtoi(std::string(name), &number)) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db) {
+  const rocksdb::DBOptions options = db->GetDBOptions();
+  const std::string& directory = !options.wal_dir.empty()    ? options.wal_dir
+                                 : !options.db_paths.empty() ? options.db_paths[0].path
+                                                             : db->GetName();
+  const std::string archive = directory + "/archive";
+  // The archive last: files are moved there, and one that is in both is the same.
+  std::map<uint64_t, WalFile> by_number;
+  for (const std::string& place : {directory, archive}) {
+    const absl::StatusOr<std::vector<uint64_t>> numbers = ListNumbers(db, place);
+    if (!numbers.ok()) return numbers.status();
+    for (const uint64_t number : *numbers) {
+      WalFile& file = by_number[number];
+      file.number = number;
+      file.path = absl::StrFormat("%s/%06d%s", place, number, kSuffix);
+      file.archived_path = absl::StrFormat("%s/%06d%s", archive, number, kSuffix);
+    }
+  }
+  std::vector<WalFile> files;
+  for (auto& [number, file] : by_number) files.push_back(std::move(file));
+  return files;
+}
+
+absl::StatusOr<std::unique_ptr<WalReader>> OpenWalFile(rocksdb::DB* db, const WalFile& file,
+                                                       uint64_t offset) {
+  absl::StatusOr<std::unique_ptr<WalReader>> reader =
+      WalReader::Open(db->GetFileSystem(), file.path, file.number, offset);
+  if (!absl::IsNotFound(reader.status()) || file.archived_path == file.path) return reader;
+  return WalReader::Open(db->GetFileSystem(), file.archived_path, file.number, offset);
+}
+
+absl::StatusOr<size_t> FindWalFile(rocksdb::DB* db, SequenceNumber sequence,
+                                   std::vector<WalFile>* files) {
+  size_t found = files->size();
+  SequenceNumber limit = UINT64_MAX;
+  for (size_t i = files->size(); i-- > 0;) {
+    WalFile& file = (*files)[i];
+    const absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db, file);
+    if (absl::IsNotFound(reader.status())) continue;
+    if (!reader.ok()) return reader.status();
+    file.limit = limit;
+    if ((*reader)->Next()) {
+      file.start = (*reader)->sequence();
+    } else if (absl::Status s = (*reader)->status(); !s.ok() && !absl::IsDataLoss(s)) {
+      return s;
+    }
+    if (file.start == 0) continue;
+    limit = std::min(limit, file.start);
+    if (file.start == sequence) found = i;
+    if (file.start < sequence) return found < files->size() ? found : i;
+  }
+  return found;
+}
+
+}  // namespace cairn

@@ -1,0 +1,252 @@
+#include "engine/log/wal_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_format.h"
+#include "engine/util/crc32c.h"
+#include "engine/util/status.h"
+
+namespace cairn {
+namespace {
+
+constexpr size_t kBlockBytes = 32768;
+// Read at a time: enough to hide the cost of a call, little enough for the L2 cache.
+constexpr size_t kBufferBytes = 8 * kBlockBytes;
+
+constexpr size_t kHeaderBytes = 7;             // checksum (4), length (2), type (1)
+constexpr size_t kRecyclableHeaderBytes = 11;  // and the low 32 bits of the log's number
+
+// A write batch starts with its sequence number (8) and how many records it has (4).
+constexpr size_t kBatchHeaderBytes = 12;
+
+enum FragmentType : uint8_t {
+  kPreallocated = 0,  // nothing was written here
+  kFull = 1,
+  kFirst = 2,
+  kMiddle = 3,
+  kLast = 4,
+  kRecyclableFull = 5,  // and the next three likewise
+  kRecyclableLast = 8,
+  kCompression = 9,
+  kTimestampSizes = 10,  // of column families with user-defined timestamps
+  kRecyclableTimestampSizes = 11,
+};
+// Types with this bit are for readers that know them; others may pass them over.
+constexpr uint8_t kMayBeIgnored = 0x80;
+
+bool IsRecyclable(uint8_t type) {
+  return (type >= kRecyclableFull && type <= kRecyclableLast) ||
+         (type >= kTimestampSizes && type % 2 == 1);
+}
+
+uint32_t Fixed32(const char* p) {
+  uint32_t value;
+  std::memcpy(&value, p, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WalReader>> WalReader::Open(rocksdb::FileSystem* file_system,
+                                                           std::string path, uint64_t number,
+                                                           uint64_t offset) {
+  const auto opened = [&path](const rocksdb::IOStatus& s) {
+    return FromRocksDb(s, absl::StrFormat("cannot open log file '%s'", path));
+  };
+  std::unique_ptr<rocksdb::FSSequentialFile> file;
+  const rocksdb::FileOptions options = file_system->OptimizeForLogRead(rocksdb::FileOptions());
+  if (absl::Status s = opened(file_system->NewSequentialFile(path, options, &file, nullptr));
+      !s.ok()) {
+    return s;
+  }
+  const uint64_t block = offset - offset % kBlockBytes;
+  if (block > 0) {
+    if (absl::Status s = opened(file->Skip(block)); !s.ok()) return s;
+  }
+  std::unique_ptr<WalReader> reader(new WalReader(std::move(file), std::move(path), number));
+  reader->offset_ = block;
+  if (offset > block) {
+    if (reader->Have(offset - block)) {
+      reader->Skip(offset - block);
+    } else {
+      reader->ended_ = true;
+    }
+  }
+  return reader;
+}
+
+bool WalReader::Next() {
+  while (NextRecord()) {
+    if (record_.size() > kBatchHeaderBytes) return true;
+    if (record_.size() < kBatchHeaderBytes) {
+      EndDamaged(
+          absl::StrFormat("a record of %d bytes before it is no write batch", record_.size()));
+    }
+  }
+  return false;
+}
+
+SequenceNumber WalReader::sequence() const {
+  SequenceNumber sequence;
+  std::memcpy(&sequence, record_.data(), sizeof sequence);
+  return sequence;
+}
+
+bool WalReader::NextRecord() {
+  if (ended_) return false;
+  bool in_record = false;
+  Fragment fragment;
+  uint64_t start = offset_;
+  while (NextFragment(&fragment)) {
+    uint8_t type = fragment.type;
+    if (type >= kRecyclableFull && type <= kRecyclableLast) type -= kRecyclableFull - kFull;
+    switch (type) {
+      case kFull:
+      case kFirst:
+        // Old writers left an empty first fragment at a block's end, and began again in the next.
+        if (in_record && !fragments_.empty()) {
+          EndDamaged("a record starts within another");
+          return false;
+        }
+        record_offset_ = start;
+        if (type == kFull) {
+          record_ = fragment.bytes;
+          return true;
+        }
+        fragments_.assign(fragment.bytes);
+        in_record = true;
+        break;
+      case kMiddle:
+      case kLast:
+        if (!in_record) {
+          EndDamaged("a record has no start");
+          return false;
+        }
+        fragments_.append(fragment.bytes);
+        if (type == kLast) {
+          record_ = fragments_;
+          return true;
+        }
+        break;
+      case kCompression:
+        ended_ = true;
+        status_ = absl::UnimplementedError(absl::StrFormat(
+            "log file '%s' is compressed (DBOptions::wal_compression); updates can only be read "
+            "from logs that are not",
+            path_));
+        return false;
+      default:
+        if (type != kTimestampSizes && type != kRecyclableTimestampSizes &&
+            (type & kMayBeIgnored) == 0) {
+          EndDamaged(absl::StrFormat("a record has type %d, which is not known", type));
+          return false;
+        }
+    }
+    if (!in_record) start = offset_;
+  }
+  if (in_record && status_.ok()) EndDamaged("the file ends within a record");
+  return false;
+}
+
+bool WalReader::NextFragment(Fragment* fragment) {
+  while (true) {
+    const size_t left = kBlockBytes - offset_ % kBlockBytes;
+    if (left < kHeaderBytes) {  // the trailer of a block
+      if (!Have(left)) return false;
+      Skip(left);
+      continue;
+    }
+    if (!Have(1)) return false;
+    if (!Have(kHeaderBytes)) {
+      EndDamaged("the file ends within a record's header");
+      return false;
+    }
+    const char* const header = buffer_.get() + begin_;
+    const size_t length = static_cast<uint8_t>(header[4]) | static_cast<uint8_t>(header[5]) << 8;
+    const uint8_t type = static_cast<uint8_t>(header[6]);
+    if (type == kPreallocated && length == 0) {
+      const size_t available = std::min(left, end_ - begin_);
+      Skip(available);
+      if (available < left) return false;
+      continue;
+    }
+    const size_t header_bytes = IsRecyclable(type) ? kRecyclableHeaderBytes : kHeaderBytes;
+    if (header_bytes + length > left) {
+      EndDamaged(absl::StrFormat("a record of %d bytes leaves its block", length));
+      return false;
+    }
+    if (IsRecyclable(type)) {
+      recycled_ = true;
+      // What follows is of the log that the file was before.
+      if (Have(kRecyclableHeaderBytes) &&
+          Fixed32(header + kHeaderBytes) != static_cast<uint32_t>(number_)) {
+        ended_ = true;
+        return false;
+      }
+    }
+    if (!Have(header_bytes + length)) {
+      EndDamaged(absl::StrFormat("the file ends within a record of %d bytes", length));
+      return false;
+    }
+    const std::string_view checked(header + kHeaderBytes - 1,
+                                   header_bytes - kHeaderBytes + 1 + length);
+    const uint32_t crc = MaskedCrc32c(Crc32c(checked));
+    if (crc != Fixed32(header)) {
+      EndDamaged(
+          absl::StrFormat("checksum mismatch: expected %08x, found %08x", Fixed32(header), crc));
+      return false;
+    }
+    *fragment = {type, std::string_view(header + header_bytes, length)};
+    Skip(header_bytes + length);
+    return true;
+  }
+}
+
+bool WalReader::Have(size_t bytes) {
+  return end_ - begin_ >= bytes || (begin_ == end_ && FillBuffer() && end_ >= bytes);
+}
+
+void WalReader::Skip(size_t bytes) {
+  begin_ += bytes;
+  offset_ += bytes;
+}
+
+bool WalReader::FillBuffer() {
+  // Blocks are read whole, so that only the end of the file can be within one.
+  if (offset_ % kBlockBytes != 0) {
+    ended_ = true;
+    return false;
+  }
+  // One block to begin with: often it is only the first record that is wanted.
+  const size_t wanted = buffer_ == nullptr ? kBlockBytes : kBufferBytes;
+  if (buffer_ == nullptr) buffer_.reset(new char[kBufferBytes]);
+  begin_ = end_ = 0;
+  while (end_ < wanted) {
+    rocksdb::Slice read;
+    const rocksdb::IOStatus s =
+        file_->Read(wanted - end_, rocksdb::IOOptions(), &read, buffer_.get() + end_, nullptr);
+    if (!s.ok()) {
+      status_ = FromRocksDb(
+          s, absl::StrFormat("cannot read log file '%s' at offset %d", path_, offset_ + end_));
+      ended_ = true;
+      return false;
+    }
+    if (read.empty()) break;
+    if (read.data() != buffer_.get() + end_) {
+      std::memmove(buffer_.get() + end_, read.data(), read.size());
+    }
+    end_ += read.size();
+  }
+  if (end_ == 0) ended_ = true;
+  return end_ > 0;
+}
+
+void WalReader::EndDamaged(std::string_view what) {
+  ended_ = true;
+  if (recycled_) return;
+  status_ = absl::DataLossError(
+      absl::StrFormat("log file '%s' is damaged at offset %d: %s", path_, offset_, what));
+}
+
+}  // namespace cairn

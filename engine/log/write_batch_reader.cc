@@ -1,0 +1,181 @@
+#include "engine/log/write_batch_reader.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/util/status.h"
+#include "index/escaped_text.h"
+
+namespace cairn {
+namespace {
+
+std::string_view ToView(const rocksdb::Slice& bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+}  // namespace
+
+WriteBatchReader::WriteBatchReader(std::vector<uint32_t> column_families, FindPrepared find)
+    : column_families_(std::move(column_families)), find_(std::move(find)) {
+  last_index_ = IndexOf(0);
+}
+
+absl::StatusOr<uint64_t> WriteBatchReader::Read(const rocksdb::WriteBatch& batch,
+                                                SequenceNumber first, SequenceNumber after,
+                                                SequenceNumber until,
+                                                absl::Span<RowChanges> changes) {
+  if (changes.size() != column_families_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("changes of %d column families are to be read into %d places",
+                        column_families_.size(), changes.size()));
+  }
+  next_ = first;
+  after_ = after;
+  until_ = until;
+  changes_ = changes;
+  preparing_ = false;
+  status_ = absl::OkStatus();
+  try {
+    const rocksdb::Status s = batch.Iterate(this);
+    if (status_.ok()) status_ = FromRocksDb(s, "cannot read a write batch");
+  } catch (const std::bad_alloc&) {
+    status_ = absl::ResourceExhaustedError("out of memory while a write batch was read");
+  }
+  if (status_.ok() && preparing_) {
+    status_ = absl::DataLossError("a write batch ends within a prepared transaction");
+  }
+  if (!status_.ok()) return status_;
+  return next_ - first;
+}
+
+std::optional<PreparedTransaction> WriteBatchReader::TakePrepared(std::string_view name) {
+  const auto it = prepared_.find(name);
+  if (it == prepared_.end()) return std::nullopt;
+  PreparedTransaction transaction = std::move(it->second);
+  prepared_.erase(it);
+  return transaction;
+}
+
+size_t WriteBatchReader::IndexOf(uint32_t id) {
+  const auto at = std::find(column_families_.begin(), column_families_.end(), id);
+  return static_cast<size_t>(at - column_families_.begin());
+}
+
+RowChanges* WriteBatchReader::NextRecord(uint32_t id) {
+  if (id != last_id_) [[unlikely]] {
+    last_id_ = id;
+    last_index_ = IndexOf(id);
+  }
+  const bool followed = last_index_ < column_families_.size();
+  if (preparing_) [[unlikely]] {
+    ++transaction_.count;
+    return followed ? &transaction_.changes[last_index_] : nullptr;
+  }
+  const SequenceNumber sequence = next_++;
+  const bool wanted = followed && sequence > after_ && sequence <= until_;
+  return wanted ? &changes_[last_index_] : nullptr;
+}
+
+rocksdb::Status WriteBatchReader::PutCF(uint32_t id, const rocksdb::Slice& key,
+                                        const rocksdb::Slice& value) {
+  if (RowChanges* changes = NextRecord(id)) changes->Put(ToView(key), ToView(value));
+  return rocksdb::Status::OK();
+}
+
+rocksdb::Status WriteBatchReader::PutEntityCF(uint32_t id, const rocksdb::Slice& key,
+                                              const rocksdb::Slice& entity) {
+  if (RowChanges* changes = NextRecord(id)) {
+    status_ = changes->PutEntity(ToView(key), ToView(entity));
+  }
+  return rocksdb::Status::OK();
+}
+
+rocksdb::Status WriteBatchReader::DeleteCF(uint32_t id, const rocksdb::Slice& key) {
+  if (RowChanges* changes = NextRecord(id)) changes->Delete(ToView(key));
+  return rocksdb::Status::OK();
+}
+
+rocksdb::Status WriteBatchReader::SingleDeleteCF(uint32_t id, const rocksdb::Slice& key) {
+  return DeleteCF(id, key);
+}
+
+rocksdb::Status WriteBatchReader::DeleteRangeCF(uint32_t id, const rocksdb::Slice& lower,
+                                                const rocksdb::Slice& upper) {
+  if (RowChanges* changes = NextRecord(id)) changes->DeleteRange(ToView(lower), ToView(upper));
+  return rocksdb::Status::OK();
+}
+
+rocksdb::Status WriteBatchReader::MergeCF(uint32_t id, const rocksdb::Slice& key,
+                                          const rocksdb::Slice& /*operand*/) {
+  if (RowChanges* changes = NextRecord(id)) changes->LookUp(ToView(key));
+  return rocksdb::Status::OK();
+}
+
+rocksdb::Status WriteBatchReader::PutBlobIndexCF(uint32_t id, const rocksdb::Slice& key,
+                                                 const rocksdb::Slice& index) {
+  return MergeCF(id, key, index);
+}
+
+rocksdb::Status WriteBatchReader::MarkBeginPrepare(bool /*unprepared*/) {
+  preparing_ = true;
+  transaction_.count = 0;
+  transaction_.changes.clear();
+  transaction_.changes.resize(changes_.size());
+  return rocksdb::Status::OK();
+}
+
+rocksdb::Status WriteBatchReader::MarkEndPrepare(const rocksdb::Slice& name) {
+  preparing_ = false;
+  prepared_.insert_or_assign(name.ToString(), std::move(transaction_));
+  return rocksdb::Status::OK();
+}
+
+rocksdb::Status WriteBatchReader::MarkCommit(const rocksdb::Slice& name) {
+  status_ = Commit(ToView(name));
+  return rocksdb::Status::OK();
+}
+
+rocksdb::Status WriteBatchReader::MarkCommitWithTimestamp(const rocksdb::Slice& name,
+                                                          const rocksdb::Slice& /*timestamp*/) {
+  return MarkCommit(name);
+}
+
+rocksdb::Status WriteBatchReader::MarkRollback(const rocksdb::Slice& name) {
+  TakePrepared(ToView(name));
+  return rocksdb::Status::OK();
+}
+
+rocksdb::Status WriteBatchReader::MarkNoop(bool /*empty_batch*/) {
+  return rocksdb::Status::OK();
+}
+
+absl::Status WriteBatchReader::Commit(std::string_view name) {
+  std::optional<PreparedTransaction> transaction = TakePrepared(name);
+  if (!transaction.has_value()) {
+    absl::StatusOr<PreparedTransaction> found =
+        find_ ? find_(name)
+              : absl::FailedPreconditionError(absl::StrFormat(
+                    "transaction %s was prepared where nothing was read; rebuild the index",
+                    Quoted(name)));
+    if (!found.ok()) return found.status();
+    transaction = *std::move(found);
+  }
+  const SequenceNumber first = next_;
+  next_ += transaction->count;
+  // A snapshot has a transaction as a whole.
+  if (transaction->count == 0 || next_ - 1 <= after_ || first > until_) return absl::OkStatus();
+  if (first <= after_ || next_ - 1 > until_) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "transaction %s has sequence numbers %d to %d, of which those after %d up to %d cannot "
+        "be a state of this database; rebuild the index",
+        Quoted(name), first, next_ - 1, after_, until_));
+  }
+  for (size_t i = 0; i < transaction->changes.size(); ++i) {
+    changes_[i].Append(transaction->changes[i]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,172 @@
+#include "engine/merge/base_merge.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/merge/entry_merge.h"
+#include "engine/merge/merge_pace.h"
+#include "engine/merge/merged_row_ids.h"
+#include "engine/merge/row_merge.h"
+#include "engine/rows/row_table_file.h"
+#include "index/parallel.h"
+#include "index/run_file.h"
+#include "index/topology.h"
+
+namespace cairn {
+namespace {
+
+// A thread in so many, and at least one, begins with entries; the others with rows, which take
+// about three times as long (Merge/u64, 16-byte primary keys). More than kMostEntryThreads would
+// wait for the one that writes.
+constexpr int kThreadsPerEntryThread = 4;
+constexpr int kMostEntryThreads = 4;
+
+absl::Status NoMemory(const Delta& delta) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("no memory to merge %d entries into a base of %d", delta.added_entries(),
+                      delta.base_run.size()));
+}
+
+// One merge: threads that write its run, and then, with those that did not, its row table.
+class BaseMerge {
+ public:
+  BaseMerge(const Delta& delta, IndexDirectory* directory, const MergeOptions& options)
+      : delta_(delta),
+        directory_(directory),
+        threads_(Topology::Get().Threads(options.threads)),
+        entry_threads_(std::clamp(threads_ / kThreadsPerEntryThread, 1, kMostEntryThreads)),
+        ids_(delta, threads_),
+        parts_(MergedRowParts(ids_.rows(), threads_)),
+        pace_(options.max_bytes_per_second, options.on_progress, options.cancelled) {}
+
+  absl::StatusOr<MergedBase> Run() {
+    if (absl::Status s = Begin(); !s.ok()) return s;
+    const auto entry_threads = static_cast<size_t>(entry_threads_);
+    ParallelFor(threads_, entry_threads + parts_, [&](size_t i) {
+      try {
+        Fail(i < entry_threads ? WorkOnEntries() : MergeRowPart(i - entry_threads));
+      } catch (...) {
+        pace_.Stop();
+        throw;
+      }
+    });
+    if (status_.ok()) status_ = FinishRows();
+    if (!status_.ok()) return status_;
+    return std::exchange(merged_, MergedBase());
+  }
+  // Removes the run if it was finished and the row table was not.
+  ~BaseMerge() {
+    if (!merged_.run.name.empty()) unlink(directory_->PathOf(merged_.run.name).c_str());
+  }
+
+ private:
+  absl::Status Begin() {
+    run_name_ = directory_->NextFileName("base", "run");
+    absl::StatusOr<std::unique_ptr<RunFileWriter>> run =
+        RunFileWriter::Create(directory_->PathOf(run_name_), delta_.base_run.kind());
+    if (!run.ok()) return run.status();
+    run_ = *std::move(run);
+    table_name_ = directory_->NextFileName("rows", "tbl");
+    absl::StatusOr<std::unique_ptr<RowTableFileWriter>> table =
+        RowTableFileWriter::Create(directory_->PathOf(table_name_), parts_);
+    if (!table.ok()) return table.status();
+    table_ = *std::move(table);
+    absl::StatusOr<std::unique_ptr<EntryMerge>> entries =
+        EntryMerge::Begin(delta_, ids_, entry_threads_, &pace_, run_.get());
+    if (!entries.ok()) return entries.status();
+    entries_ = *std::move(entries);
+    pace_.Start(ids_.rows() + delta_.Stats().entries);
+    return absl::OkStatus();
+  }
+
+  // The last thread to leave the entries finishes their file.
+  absl::Status WorkOnEntries() {
+    entries_->Work();
+    if (++entry_threads_done_ < entry_threads_) return absl::OkStatus();
+    if (!entries_->status().ok()) return entries_->status();
+    if (pace_.stopped()) return absl::CancelledError("the merge was cancelled");
+    if (absl::Status s = run_->Finish(); !s.ok()) return s;
+    merged_.entries = run_->properties().entries;
+    merged_.distinct_keys = run_->properties().distinct_keys;
+    merged_.run = {run_name_, run_->file().size(), run_->file().header_checksum()};
+    return absl::OkStatus();
+  }
+
+  absl::Status MergeRowPart(size_t part) {
+    return MergeRows(delta_, ids_, part, parts_, &pace_, &table_->table());
+  }
+  absl::Status FinishRows() {
+    if (absl::Status s = table_->Finish(); !s.ok()) return s;
+    merged_.rows = ids_.rows();
+    merged_.row_table = {table_name_, table_->size(), table_->header_checksum()};
+    return absl::OkStatus();
+  }
+
+  // Keeps the first error, and not those of threads that were cancelled on its account.
+  void Fail(absl::Status status) {
+    if (status.ok()) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (status_.ok() || absl::IsCancelled(status_)) status_ = std::move(status);
+    pace_.Stop();
+  }
+
+  const Delta& delta_;
+  IndexDirectory* const directory_;
+  const int threads_;
+  const int entry_threads_;
+  const MergedRowIds ids_;
+  const size_t parts_;  // of the row table
+  MergePace pace_;
+  std::string run_name_, table_name_;
+  std::unique_ptr<RunFileWriter> run_;
+  std::unique_ptr<RowTableFileWriter> table_;
+  std::unique_ptr<EntryMerge> entries_;
+  std::atomic<int> entry_threads_done_{0};
+  std::mutex mutex_;
+  absl::Status status_;  // guarded by mutex_
+  MergedBase merged_;
+};
+
+}  // namespace
+
+absl::StatusOr<MergedBase> MergeBase(const Delta& delta, IndexDirectory* directory,
+                                     const MergeOptions& options) {
+  try {
+    return BaseMerge(delta, directory, options).Run();
+  } catch (const std::bad_alloc&) {
+    return NoMemory(delta);
+  }
+}
+
+Manifest MergedBase::Follow(const Manifest& current, size_t merged_deltas) const {
+  Manifest next = current;
+  next.rows = rows;
+  next.entries = entries;
+  next.counts["distinct_keys"] = distinct_keys;
+  next.counts.erase("rows_skipped");
+  next.counts.erase("rows_without_key");
+  next.files = {run, row_table};
+  for (const ManifestFile& file : current.files) {
+    std::string_view prefix, extension;
+    uint64_t number = 0;
+    ParseIndexFileName(file.name, &prefix, &number, &extension);
+    if (prefix == "base" || prefix == "rows") continue;
+    if (prefix == "delta" && merged_deltas > 0) {
+      --merged_deltas;
+      continue;
+    }
+    next.files.push_back(file);
+  }
+  return next;
+}
+
+}  // namespace cairn

@@ -1,0 +1,103 @@
+#include "engine/merge/row_merge.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+// Fewer rows are not worth a part of their own, which has a megabyte of buffers.
+constexpr uint64_t kLeastRowsOfPart = uint64_t{1} << 18;
+// Parts a thread, so that all end at about the same time.
+constexpr size_t kPartsPerThread = 4;
+// Rows that are read at a time.
+constexpr uint64_t kBatch = 4096;
+
+// Merges the base's rows [begin, end) and the later rows among them into one part.
+class RowPartMerge {
+ public:
+  RowPartMerge(const Delta& delta, const MergedRowIds& ids, RowId begin, RowId end, MergePace* pace,
+               RowTableWriter::Part* part)
+      : delta_(delta),
+        later_(ids.LaterRowsAmong(begin, end)),
+        begin_(begin),
+        end_(end),
+        pace_(pace),
+        part_(part) {}
+
+  absl::Status Run() {
+    for (uint64_t first = begin_; first < end_; first += kBatch) {
+      if (absl::Status s = AddBatch(first, std::min<uint64_t>(end_, first + kBatch)); !s.ok()) {
+        return s;
+      }
+    }
+    while (!later_.empty()) {
+      if (absl::Status s = AddLater(); !s.ok()) return s;
+    }
+    if (absl::Status s = Step(); !s.ok()) return s;
+    return part_->Close();
+  }
+
+ private:
+  absl::Status AddBatch(uint64_t begin, uint64_t end) {
+    live_.clear();
+    for (uint64_t row = delta_.dead_rows.FirstAbsent(begin, end); row < end;
+         row = delta_.dead_rows.FirstAbsent(row + 1, end)) {
+      live_.push_back(static_cast<RowId>(row));
+    }
+    primary_keys_.Clear();
+    if (absl::Status s = delta_.base_rows.PrimaryKeys(live_, &primary_keys_); !s.ok()) return s;
+    for (size_t i = 0; i < live_.size(); ++i) {
+      while (!later_.empty() && delta_.rows->rank(later_.front()) <= live_[i]) {
+        if (absl::Status s = AddLater(); !s.ok()) return s;
+      }
+      if (absl::Status s = Add(primary_keys_[i]); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddLater() {
+    const RowId row = later_.front();
+    later_.remove_prefix(1);
+    return Add(delta_.rows->primary_key(row));
+  }
+
+  absl::Status Add(std::string_view primary_key) {
+    bytes_ += primary_key.size();
+    absl::Status s = part_->Add(primary_key);
+    // Later rows stand in their places among the base's, so these are at fault.
+    if (absl::IsInvalidArgument(s)) s = absl::DataLossError(s.message());
+    return s.ok() && ++rows_ == kBatch ? Step() : s;
+  }
+
+  absl::Status Step() { return pace_->Step(std::exchange(rows_, 0), std::exchange(bytes_, 0)); }
+
+  const Delta& delta_;
+  absl::Span<const RowId> later_;  // that have not been added yet
+  const RowId begin_, end_;
+  MergePace* const pace_;
+  RowTableWriter::Part* const part_;
+  uint64_t rows_ = 0, bytes_ = 0;  // added since the last step
+  std::vector<RowId> live_;
+  PrimaryKeyColumn primary_keys_;
+};
+
+}  // namespace
+
+size_t MergedRowParts(uint64_t rows, int threads) {
+  if (threads <= 1) return 1;
+  return static_cast<size_t>(std::clamp<uint64_t>(rows / kLeastRowsOfPart, 1,
+                                                  static_cast<size_t>(threads) * kPartsPerThread));
+}
+
+absl::Status MergeRows(const Delta& delta, const MergedRowIds& ids, size_t part, size_t parts,
+                       MergePace* pace, RowTableWriter* table) {
+  const uint64_t base_rows = delta.base_rows.rows();
+  const auto begin = static_cast<RowId>(base_rows * part / parts);
+  const auto end = static_cast<RowId>(base_rows * (part + 1) / parts);
+  return RowPartMerge(delta, ids, begin, end, pace, &table->part(part)).Run();
+}
+
+}  // namespace cairn

@@ -1,0 +1,313 @@
+#include "engine/route/calibration_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/charconv.h"
+#include "absl/strings/str_format.h"
+#include "cairn/device.h"
+#include "index/checksum.h"
+#include "index/escaped_text.h"
+#include "index/posix_file.h"
+#include "index/topology.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kFileName = "CALIBRATION";
+constexpr std::string_view kFirstKey = "cairn-calibration";
+constexpr uint64_t kVersion = 1;
+// By CostCurves::Curve.
+constexpr std::string_view kCurveNames[CostCurves::kCurves] = {"point", "sorted_point", "find",
+                                                               "count"};
+// Times are stored with so many digits, which is more than trials can tell.
+constexpr int kDigits = 6;
+// "checksum ", 16 digits, line end
+constexpr size_t kChecksumLineBytes = 9 + 16 + 1;
+
+std::string ChecksumLine(std::string_view body) {
+  return absl::StrFormat("checksum %016x\n", Checksum(body.data(), body.size()));
+}
+
+bool IsPrintable(char c) {
+  return c >= ' ' && c <= '~';
+}
+
+bool StandsInLine(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), IsPrintable);
+}
+
+std::string Printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return !IsPrintable(c); }, '?');
+  return text;
+}
+
+bool IsAmount(double value) {
+  return std::isfinite(value) && value >= 0;
+}
+
+bool IsCurve(const CostCurves::Knots& knots) {
+  if (!std::all_of(knots.begin(), knots.end(), IsAmount)) return false;
+  return std::is_sorted(knots.begin(), knots.end()) && (knots.front() > 0 || knots.back() == 0);
+}
+
+bool AreCurves(const CostCurves& curves) {
+  return IsAmount(curves.rows_per_query) && IsAmount(curves.ns_per_row) &&
+         std::all_of(curves.ns.begin(), curves.ns.end(), IsCurve);
+}
+
+std::string_view TakeWord(std::string_view* text) {
+  const size_t space = std::min(text->find(' '), text->size());
+  const std::string_view word = text->substr(0, space);
+  text->remove_prefix(std::min(space + 1, text->size()));
+  return word;
+}
+
+bool ParseNumber(std::string_view text, uint64_t* number) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *number);
+  return error == std::errc() && stop == end;
+}
+
+bool TakeAmount(std::string_view* text, double* amount) {
+  const std::string_view word = TakeWord(text);
+  const char* const end = word.data() + word.size();
+  const auto [stop, error] = absl::from_chars(word.data(), end, *amount);
+  return error == std::errc() && stop == end && IsAmount(*amount);
+}
+
+// Reads lines "key value" one after the other.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view text) : text_(text) {}
+
+  bool done() const { return text_.empty(); }
+  size_t line() const { return line_; }
+
+  // Takes the next line if it has that key.
+  bool Take(std::string_view key, std::string_view* value) {
+    const std::string_view line = text_.substr(0, text_.find('\n'));
+    if (line.size() == text_.size() || line.size() <= key.size() ||
+        line.substr(0, key.size()) != key || line[key.size()] != ' ') {
+      return false;
+    }
+    *value = line.substr(key.size() + 1);
+    text_.remove_prefix(line.size() + 1);
+    ++line_;
+    return true;
+  }
+
+ private:
+  std::string_view text_;
+  size_t line_ = 1;  // that comes next
+};
+
+bool ReadRoute(std::string_view rows, LineReader* lines, CostCurves* curves) {
+  if (!TakeAmount(&rows, &curves->rows_per_query)) return false;
+  if (!TakeAmount(&rows, &curves->ns_per_row) || !rows.empty()) return false;
+  for (size_t curve = 0; curve < CostCurves::kCurves; ++curve) {
+    std::string_view value;
+    if (!lines->Take(kCurveNames[curve], &value)) continue;
+    for (double& ns : curves->ns[curve]) {
+      if (!TakeAmount(&value, &ns)) return false;
+    }
+    if (!value.empty()) return false;
+  }
+  return AreCurves(*curves);
+}
+
+bool ReadRecord(LineReader* lines, CalibrationRecord* record) {
+  std::string_view value;
+  if (!lines->Take("machine", &value)) return false;
+  record->key.machine = value;
+  if (!lines->Take("version", &value) || !ParseNumber(value, &record->key.version)) return false;
+  if (!lines->Take("structure", &value)) return false;
+  record->key.structure = value;
+  while (lines->Take("rows", &value)) {
+    if (record->routes.size() == kMaxCalibratedRoutes) return false;
+    if (!ReadRoute(value, lines, &record->routes.emplace_back())) return false;
+  }
+  return true;
+}
+
+// The processor's name as Linux gives it.
+std::string ProcessorName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return "unknown processor";
+}
+
+absl::StatusOr<std::vector<CalibrationRecord>> ReadRecords(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadSmallFile(path, kMaxCalibrationBytes);
+  if (!text.ok()) return text.status();
+  return ParseCalibration(*text, path);
+}
+
+// Not synced: after a loss of power the file may be damaged, and is then as good as none.
+absl::Status WriteAndRename(const std::string& text, const std::string& path) {
+  // A name of this call's own. An index's writer removes it if this process dies meanwhile.
+  static std::atomic<uint64_t> calls{0};
+  const std::string new_path = absl::StrFormat("%s.%d.%d.tmp", path, getpid(), calls.fetch_add(1));
+  const absl::StatusOr<FileDescriptor> file = OpenFile(new_path, O_WRONLY | O_CREAT | O_EXCL);
+  if (!file.ok()) return file.status();
+  absl::Status written = WriteAt(*file, new_path, 0, text.data(), text.size());
+  if (written.ok() && rename(new_path.c_str(), path.c_str()) != 0) {
+    written = ErrnoStatus(errno, absl::StrFormat("rename to %s", kFileName), new_path);
+  }
+  if (!written.ok()) unlink(new_path.c_str());
+  return written;
+}
+
+}  // namespace
+
+std::string MachineDescription(bool gpus) {
+  const int cores = Topology::Get().cores();
+  std::string text =
+      absl::StrFormat("%s, %d core%s", ProcessorName(), cores, cores == 1 ? "" : "s");
+  if (gpus) {
+    const absl::StatusOr<std::vector<Device>> devices = Devices();
+    if (devices.ok()) {
+      for (const Device& device : *devices) text += ", " + device.name;
+    }
+  }
+  return Printable(std::move(text));
+}
+
+std::string StructureDescription(absl::Span<const Route* const> routes, uint64_t entries,
+                                 int threads) {
+  std::string text = absl::StrFormat("entries=%d threads=%d", entries, threads);
+  for (const Route* route : routes) {
+    absl::StrAppendFormat(&text, " %s=%s", route->name(), route->index().description());
+  }
+  return Printable(std::move(text));
+}
+
+absl::StatusOr<std::string> FormatCalibration(absl::Span<const CalibrationRecord> records) {
+  if (records.size() > kMaxCalibrationRecords) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d calibrations; a file holds %d",
+                                                      records.size(), kMaxCalibrationRecords));
+  }
+  std::string text = absl::StrFormat("%s %d\n", kFirstKey, kVersion);
+  for (const auto& [key, routes] : records) {
+    if (!StandsInLine(key.machine) || !StandsInLine(key.structure)) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("a description of %d and one of %d bytes do not stand on lines",
+                          key.machine.size(), key.structure.size()));
+    }
+    if (routes.size() > kMaxCalibratedRoutes) {
+      return absl::InvalidArgumentError(absl::StrFormat("%d routes; a calibration is of at most %d",
+                                                        routes.size(), kMaxCalibratedRoutes));
+    }
+    absl::StrAppendFormat(&text, "machine %s\nversion %d\nstructure %s\n", key.machine, key.version,
+                          key.structure);
+    for (const CostCurves& curves : routes) {
+      if (!AreCurves(curves)) {
+        return absl::InvalidArgumentError("the times of a route fall, or are no times");
+      }
+      absl::StrAppendFormat(&text, "rows %.*g %.*g\n", kDigits, curves.rows_per_query, kDigits,
+                            curves.ns_per_row);
+      for (size_t curve = 0; curve < CostCurves::kCurves; ++curve) {
+        if (curves.ns[curve][0] == 0) continue;
+        text += kCurveNames[curve];
+        for (const double ns : curves.ns[curve]) absl::StrAppendFormat(&text, " %.*g", kDigits, ns);
+        text += '\n';
+      }
+    }
+  }
+  text += ChecksumLine(text);
+  if (text.size() > kMaxCalibrationBytes) {
+    return absl::InvalidArgumentError(absl::StrFormat("calibrations of %d bytes, of at most %d",
+                                                      text.size(), kMaxCalibrationBytes));
+  }
+  return text;
+}
+
+absl::StatusOr<std::vector<CalibrationRecord>> ParseCalibration(std::string_view text,
+                                                                std::string_view path) {
+  if (text.size() > kMaxCalibrationBytes || text.size() < kChecksumLineBytes) {
+    return absl::DataLossError(
+        absl::StrFormat("calibration '%s' is damaged: it has %d bytes, expected %d to %d", path,
+                        text.size(), kChecksumLineBytes, kMaxCalibrationBytes));
+  }
+  const std::string_view body = text.substr(0, text.size() - kChecksumLineBytes);
+  const std::string checksum = ChecksumLine(body);
+  if (text.substr(body.size()) != checksum) {
+    return absl::DataLossError(absl::StrFormat(
+        "calibration '%s' is damaged: its last line, at offset %d, is %s, expected %s", path,
+        body.size(), Quoted(text.substr(body.size())), Quoted(checksum)));
+  }
+  LineReader lines(body);
+  const auto damaged = [&](std::string_view what) {
+    return absl::DataLossError(
+        absl::StrFormat("calibration '%s' is damaged in line %d: %s", path, lines.line(), what));
+  };
+  std::string_view value;
+  uint64_t version = 0;
+  if (!lines.Take(kFirstKey, &value) || !ParseNumber(value, &version)) {
+    return damaged("expected 'cairn-calibration' and a format version");
+  }
+  if (version != kVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("calibration '%s' is of format version %d; this build reads version %d",
+                        path, version, kVersion));
+  }
+  std::vector<CalibrationRecord> records;
+  while (!lines.done()) {
+    if (records.size() == kMaxCalibrationRecords) return damaged("too many calibrations");
+    if (!ReadRecord(&lines, &records.emplace_back())) {
+      return damaged("it, or the one before, is not as it is written");
+    }
+  }
+  const absl::StatusOr<std::string> canonical = FormatCalibration(records);
+  if (!canonical.ok() || *canonical != text) {
+    return absl::DataLossError(absl::StrFormat(
+        "calibration '%s' is damaged: its lines are not as they are written", path));
+  }
+  return records;
+}
+
+absl::StatusOr<std::vector<CostCurves>> LoadCalibration(const std::string& directory,
+                                                        const CalibrationKey& key) {
+  const std::string path = absl::StrFormat("%s/%s", directory, kFileName);
+  absl::StatusOr<std::vector<CalibrationRecord>> records = ReadRecords(path);
+  if (!records.ok()) return records.status();
+  for (CalibrationRecord& record : *records) {
+    if (record.key == key) return std::move(record.routes);
+  }
+  return absl::NotFoundError(absl::StrFormat("calibration '%s' has none of version %d on %s for %s",
+                                             path, key.version, key.machine, key.structure));
+}
+
+absl::Status StoreCalibration(const std::string& directory, const CalibrationRecord& record) {
+  const std::string path = absl::StrFormat("%s/%s", directory, kFileName);
+  std::vector<CalibrationRecord> records;
+  if (absl::StatusOr<std::vector<CalibrationRecord>> before = ReadRecords(path); before.ok()) {
+    records = *std::move(before);
+  }
+  const auto replaced = [&](const CalibrationRecord& other) {
+    return other.key == record.key || other.key.version < record.key.version;
+  };
+  records.erase(std::remove_if(records.begin(), records.end(), replaced), records.end());
+  if (records.size() == kMaxCalibrationRecords) records.erase(records.begin());
+  records.push_back(record);
+  const absl::StatusOr<std::string> text = FormatCalibration(records);
+  if (!text.ok()) return text.status();
+  return WriteAndRename(*text, path);
+}
+
+}  // namespace cairn

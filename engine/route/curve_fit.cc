@@ -1,0 +1,123 @@
+#include "engine/route/curve_fit.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+// A query costs this share of the mean behind the last trial, if not more: disturbed trials may
+// find no growth at all, but there is no work without a cost.
+constexpr double kLeastMarginal = 1.0 / 16;
+
+// A trial where its curve's time is linear.
+struct Point {
+  double queries;  // of the busiest thread
+  double ns;
+};
+
+double OnLine(const Point& a, const Point& b, double queries) {
+  return a.ns + (b.ns - a.ns) * (queries - a.queries) / (b.queries - a.queries);
+}
+
+// Whether slices tell what the search of the largest trial took.
+bool AreSliced(const SortedTrials& sorted) {
+  return !sorted.slices.empty() && !sorted.trials.empty() &&
+         sorted.trials.back().queries >= sorted.slices.front().queries;
+}
+
+// What a sorted query's search costs in a batch of any size.
+class Searches {
+ public:
+  Searches(const SortedTrials& sorted, const Parallelism& parallelism)
+      : times_(FitCurve(sorted.slices, Parallelism{1})),
+        parallelism_(parallelism),
+        by_thread_(sorted.by_thread) {}
+
+  double Cost(size_t batch) const {
+    const double dense_as =
+        by_thread_ ? QueriesOfOneThread(batch, parallelism_) : static_cast<double>(batch);
+    return CostCurves::At(times_, dense_as) / dense_as;
+  }
+
+ private:
+  const CostCurves::Knots times_;
+  const Parallelism& parallelism_;
+  const bool by_thread_;
+};
+
+}  // namespace
+
+double QueriesOfOneThread(size_t queries, const Parallelism& parallelism) {
+  const size_t slices = queries / std::max<size_t>(parallelism.min_slice, 1);
+  const size_t parts = std::clamp<size_t>(slices, 1, std::max(parallelism.threads, 1));
+  return static_cast<double>(queries) / static_cast<double>(parts);
+}
+
+CostCurves::Knots FitCurve(absl::Span<const CostTrial> trials, const Parallelism& parallelism) {
+  std::vector<std::pair<size_t, Point>> points;  // by the logarithm of their sizes
+  for (const CostTrial& trial : trials) {
+    const size_t k = std::bit_width(trial.queries) - 1;
+    points.push_back({k, {QueriesOfOneThread(trial.queries, parallelism), trial.ns}});
+  }
+  for (size_t i = points.size(); i-- > 1;) {
+    points[i - 1].second.ns = std::min(points[i - 1].second.ns, points[i].second.ns);
+  }
+  const Point last = points.back().second;
+  double marginal = last.ns / last.queries * (points.size() == 1 ? 1 : kLeastMarginal);
+  for (size_t i = points.size(); i-- > 0;) {
+    const Point& before = points[i].second;
+    if (before.queries == last.queries) continue;
+    marginal = std::max(marginal, (last.ns - before.ns) / (last.queries - before.queries));
+    break;
+  }
+
+  CostCurves::Knots knots;
+  for (size_t k = 0, next = 0; k < knots.size(); ++k) {
+    while (next < points.size() && points[next].first < k) ++next;
+    const double queries = QueriesOfOneThread(size_t{1} << k, parallelism);
+    if (next == points.size()) {
+      knots[k] = last.ns + marginal * (queries - last.queries);
+    } else if (points[next].first == k) {
+      knots[k] = points[next].second.ns;
+    } else if (next == 0) {
+      knots[k] = points[0].second.ns * queries / points[0].second.queries;
+    } else {
+      const Point& a = points[next - 1].second;
+      const Point& b = points[next].second;
+      knots[k] = queries >= b.queries ? b.ns : OnLine(a, b, queries);
+    }
+  }
+  return knots;
+}
+
+double SortCost(const SortedTrials& sorted, const Parallelism& parallelism) {
+  if (!AreSliced(sorted)) return 0;
+  const CostTrial& trial = sorted.trials.back();
+  return trial.ns / QueriesOfOneThread(trial.queries, parallelism) -
+         Searches(sorted, parallelism).Cost(trial.queries);
+}
+
+std::vector<CostTrial> Extend(const SortedTrials& sorted, double sort_cost,
+                              const Parallelism& parallelism) {
+  std::vector<CostTrial> trials(sorted.trials.begin(), sorted.trials.end());
+  if (!AreSliced(sorted)) return trials;
+  const double beyond_search = SortCost(sorted, parallelism);
+  const Searches searches(sorted, parallelism);
+  const size_t tried = trials.back().queries;
+  const double tried_log = std::log2(QueriesOfOneThread(tried, parallelism));
+  for (const CostTrial& slice : sorted.slices) {
+    if (slice.queries <= tried) continue;
+    const double of_thread = QueriesOfOneThread(slice.queries, parallelism);
+    const double search = searches.Cost(slice.queries);
+    const double query =
+        search + beyond_search + sort_cost * (std::log2(of_thread) / tried_log - 1);
+    // Disturbed trials may find less than no time beyond the search.
+    trials.push_back({slice.queries, of_thread * std::max(query, search / 2)});
+  }
+  return trials;
+}
+
+}  // namespace cairn

@@ -1,0 +1,166 @@
+#include "engine/route/resident_indexes.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "cairn/device.h"
+#include "gpu/gpu_factory.h"
+#include "index/factory_string.h"
+#include "index/topology.h"
+
+namespace cairn {
+namespace {
+
+// A structure that `auto` may take, and bytes that it takes for a key at most: the worst of
+// PointLookup's and Strings' counters bytes_per_key, rounded up.
+struct Choice {
+  const char* factory;
+  double bytes_per_u32;
+  double bytes_per_u64;
+  double bytes_per_string;
+};
+
+// The fastest first, down to one that needs nothing but the run.
+constexpr Choice kOnCpu[] = {
+    {"cpu:auto", 12, 16, 10},
+    {"cpu:fast", 0.4, 1.3, -1},
+    {"cpu:strings", -1, -1, 1},
+    {"cpu:sorted_array", 0, 0, 0},
+};
+constexpr char kOnGpu[] = "gpu:auto";
+
+// Bytes, or a negative number where the structure does not take the run's kind of keys.
+double MostBytes(const Choice& choice, const SortedRun& run) {
+  const double per_key = run.kind() == KeyKind::kU32   ? choice.bytes_per_u32
+                         : run.kind() == KeyKind::kU64 ? choice.bytes_per_u64
+                                                       : choice.bytes_per_string;
+  return per_key * static_cast<double>(run.size());
+}
+
+// Whether a GPU could not take a structure for a reason that leaves it to the CPU.
+bool IsReasonForCpu(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
+         absl::IsUnimplemented(status);
+}
+
+bool IsOnGpu(std::string_view factory) {
+  return absl::StartsWith(absl::string_view(factory.data(), factory.size()), "gpu:");
+}
+
+// The device and structure of a factory string: what stands before its first option.
+std::string RouteName(std::string_view factory) {
+  return std::string(factory.substr(0, factory.find(',')));
+}
+
+class ResidentIndexMaker {
+ public:
+  ResidentIndexMaker(const OpenOptions& options, const SortedRun& run)
+      : options_(options), run_(run) {}
+
+  absl::StatusOr<ResidentIndexes> Make() {
+    for (const std::string& factory : Factories()) {
+      const absl::Status status = factory == "cpu:auto" ? MakeWithinBudget() : MakeNamed(factory);
+      if (status.ok()) continue;
+      const bool left_out =
+          options_.device == SearchDevice::kAuto && IsOnGpu(factory) && IsReasonForCpu(status);
+      if (!left_out) return status;
+      made_.fallback = std::string(status.message());
+    }
+    if (made_.indexes.empty()) {
+      if (absl::Status s = MakeWithinBudget(); !s.ok()) return s;
+    }
+    // What a GPU cannot answer, once it is lost, the files can.
+    const bool all_on_gpu = std::all_of(made_.indexes.begin(), made_.indexes.end(),
+                                        [](const ResidentIndex& index) { return index.on_gpu; });
+    if (all_on_gpu) {
+      if (absl::Status s = MakeNamed("cpu:sorted_array"); !s.ok()) return s;
+    }
+    return std::move(made_);
+  }
+
+ private:
+  std::vector<std::string> Factories() const {
+    if (options_.ordered_indexes.empty()) {
+      switch (options_.device) {
+        case SearchDevice::kCpu:
+          return {"cpu:auto"};
+        case SearchDevice::kGpu:
+          return {"gpu:auto"};
+        case SearchDevice::kAuto:
+          return {"cpu:auto", "gpu:auto"};
+      }
+    }
+    std::vector<std::string> factories = options_.ordered_indexes;
+    for (std::string& factory : factories) {
+      if (factory == "auto") factory = "cpu:auto";
+    }
+    return factories;
+  }
+
+  // cpu:auto, or what comes next to it within the budget.
+  absl::Status MakeWithinBudget() {
+    const uint64_t budget = options_.host_memory_budget != 0 ? options_.host_memory_budget
+                                                             : Topology::Get().memory_bytes() / 2;
+    for (const Choice& choice : kOnCpu) {
+      const double bytes = MostBytes(choice, run_);
+      if (bytes < 0 || bytes > static_cast<double>(budget)) continue;
+      return MakeNamed(choice.factory);
+    }
+    return MakeNamed("cpu:sorted_array");
+  }
+
+  absl::Status MakeNamed(const std::string& factory) {
+    if (factory == kOnGpu) {
+      if (absl::Status s = CheckDeviceBudget(); !s.ok()) return s;
+    }
+    absl::StatusOr<std::unique_ptr<OrderedIndex>> index = MakeOrderedIndex(factory, run_);
+    if (!index.ok()) return index.status();
+    std::string name =
+        RouteName(absl::EndsWith(factory, ":auto") ? (*index)->description() : factory);
+    // Variants of one structure are told apart by all that was said of them.
+    for (const ResidentIndex& other : made_.indexes) {
+      if (other.name == name) name = factory;
+    }
+    for (const ResidentIndex& other : made_.indexes) {
+      if (other.name == name) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("ordered index '%s' is named twice", factory));
+      }
+    }
+    made_.indexes.push_back({std::move(name), *std::move(index), IsOnGpu(factory)});
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckDeviceBudget() const {
+    const absl::StatusOr<std::vector<Device>> devices = Devices();
+    if (!devices.ok()) return devices.status();
+    const absl::StatusOr<FactoryString> factory = FactoryString::Parse(kOnGpu);
+    if (!factory.ok()) return factory.status();
+    const absl::StatusOr<gpu::DeviceBytes> bytes =
+        gpu::PredictDeviceBytes(*factory, run_, options_.threads);
+    if (!bytes.ok()) return bytes.status();
+    const uint64_t budget = options_.device_memory_budget != 0 ? options_.device_memory_budget
+                                                               : devices->front().memory_bytes / 2;
+    if (bytes->resident <= budget) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("%s may take %d bytes for %d entries, beyond the budget of %d bytes of %s",
+                        kOnGpu, bytes->resident, run_.size(), budget, devices->front().name));
+  }
+
+  const OpenOptions& options_;
+  const SortedRun& run_;
+  ResidentIndexes made_;
+};
+
+}  // namespace
+
+absl::StatusOr<ResidentIndexes> MakeResidentIndexes(const OpenOptions& options,
+                                                    const SortedRun& run) {
+  return ResidentIndexMaker(options, run).Make();
+}
+
+}  // namespace cairn

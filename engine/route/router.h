@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
+#include "engine/route/cost_model.h"
+#include "engine/route/route.h"
+#include "engine/route/route_counters.h"
+
+namespace cairn {
+
+// Chooses for each batch the route that is predicted to answer it first. For one batch that is also
+// the route of highest throughput, so a limit of its response time never changes the choice: it
+// decides how large a batch may grow before it comes here (Batcher), and Explain tells whether the
+// prediction keeps it. After Kim et al., FAST (SIGMOD 2010), section 7.
+//
+// A batch that fails on a GPU, for want of memory or because the device is lost, is answered by the
+// next best route of the CPU, from the beginning: answers are written over, never mixed. The device
+// is then left alone, for good if it is lost, else for a time that doubles with each failure.
+//
+// Thread-safe.
+class Router {
+ public:
+  using Clock = std::function<int64_t()>;  // nanoseconds, from any moment on; never goes back
+
+  // Requires one route at least and 64 at most, one of them on the CPU and unbuffered. Until there
+  // are cost models the first route that takes a batch answers it.
+  explicit Router(std::vector<Route> routes, Clock clock = SteadyNanoseconds);
+
+  // Gives the routes, in their order, cost models of new trials; null for a route without one,
+  // which is taken only by name or if no other is left. Thread-safe; batches under way finish with
+  // what they began with.
+  void SetCosts(std::vector<std::unique_ptr<CostModel>> costs);
+  // Whether routes have become so much faster or slower that trials should be made again. Takes a
+  // nanosecond: to be asked after each batch.
+  bool TrialsAreDue() const { return trials_are_due_.load(std::memory_order_relaxed); }
+
+  // Answers a batch: calls `answer` with the best route, and again with others where that fails on
+  // a GPU. It returns the bytes of the batch's keys and answers. InvalidArgument where
+  // options.route names no route that takes such a batch; else errors are `answer`'s.
+  absl::Status Answer(const BatchShape& shape, const QueryOptions& options,
+                      absl::FunctionRef<absl::StatusOr<uint64_t>(const Route&)> answer) const;
+
+  // SecondaryIndex's methods of these names.
+  absl::Duration PredictedTime(Operation operation, size_t queries) const;
+  size_t BestBatch(Operation operation) const;
+
+  std::vector<const Route*> routes() const;
+  std::vector<RouteStats> Stats() const;
+
+  static int64_t SteadyNanoseconds();
+
+ private:
+  using Costs = std::vector<std::unique_ptr<CostModel>>;  // one a route
+  static constexpr size_t kNoRoute = SIZE_MAX;
+
+  // The best of the routes that are not in the set `tried` (bits) and are not on a GPU if `cpu`.
+  size_t Best(const BatchShape& shape, ResultOrder order, uint64_t tried, bool cpu) const;
+  absl::StatusOr<size_t> Named(const BatchShape& shape, const QueryOptions& options) const;
+  // The route of a batch; kNoRoute where none takes it.
+  absl::StatusOr<size_t> Choose(const BatchShape& shape, const QueryOptions& options,
+                                bool gpu_is_out) const;
+  const Costs& costs() const { return *costs_.load(std::memory_order_acquire); }
+  double Predict(size_t route, const BatchShape& shape) const;
+  void Observe(size_t route, const BatchShape& shape, int64_t nanoseconds) const;
+  bool GpuHasFailed() const { return gpu_out_until_.load(std::memory_order_relaxed) != INT64_MIN; }
+  // Whether GPUs are left alone at the moment.
+  bool GpuIsOut(int64_t now) const { return now < gpu_out_until_.load(std::memory_order_relaxed); }
+  void LeaveGpuAlone(const absl::Status& status, int64_t now) const;
+  void FillExplain(const BatchShape& shape, const QueryOptions& options, size_t chosen,
+                   bool gpu_is_out) const;
+
+  const std::vector<Route> routes_;
+  const Clock clock_;
+  std::unique_ptr<RouteCounters[]> counters_;  // one a route
+
+  std::atomic<const Costs*> costs_;  // the last of all_costs_, which batches may still use
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<const Costs>> all_costs_;  // guarded by mutex_
+  std::atomic<int> trials_{0};                           // how many times they were made
+  mutable std::atomic<bool> trials_are_due_{false};
+
+  mutable std::atomic<int64_t> gpu_out_until_{INT64_MIN};
+  mutable std::atomic<int64_t> gpu_out_for_{0};  // nanoseconds, the last time
+};
+
+}  // namespace cairn

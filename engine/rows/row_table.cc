@@ -1,0 +1,314 @@
+#include "engine/rows/row_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "index/prefetch.h"
+
+namespace cairn {
+namespace {
+
+// Batches go through their stages in groups of so many, each stage prefetching for the next.
+constexpr size_t kGroup = 64;
+
+constexpr uint64_t CeilDivide(uint64_t n, uint64_t by) {
+  return n / by + (n % by != 0);
+}
+
+}  // namespace
+
+// One search of a batch on its way: the answer's block is in [begin, end), which shrinks to one.
+struct RowTable::Search {
+  std::string_view key;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  RowId row = 0;       // the answer
+  bool found = false;  // whether `row` has the key
+};
+
+absl::StatusOr<RowTable> RowTable::Wrap(const Sections& sections, std::string name,
+                                        VerifyLevel verify, std::shared_ptr<const void> owner) {
+  RowTable table;
+  table.sections_ = sections;
+  table.name_ = std::move(name);
+  table.owner_ = std::move(owner);
+  if (absl::Status s = table.CheckDirectory(verify); !s.ok()) return s;
+  table.rows_ = sections.parts.back().first_row;
+  return table;
+}
+
+uint64_t RowTable::memory_bytes() const {
+  return sections_.blocks.size() + sections_.parts.size() * sizeof(RowTablePart) +
+         (sections_.block_offsets.size() + sections_.separator_ends.size()) * sizeof(uint64_t) +
+         sections_.separators.size();
+}
+
+absl::Status RowTable::CheckDirectory(VerifyLevel verify) const {
+  const auto& parts = sections_.parts;
+  if (parts.empty() || parts[0].first_row != 0 || parts[0].first_block != 0 ||
+      parts[0].first_separator != 0) {
+    return absl::DataLossError(
+        absl::StrFormat("%s: the row table's directory does not start with row 0", name_));
+  }
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const RowTablePart& before = parts[i - 1];
+    // Rows come first, so that the sums below cannot overflow.
+    if (parts[i].first_row < before.first_row || parts[i].first_row > kMaxEntries) {
+      return absl::DataLossError(
+          absl::StrFormat("%s: part %d of the row table starts at row %d, the one before at %d",
+                          name_, i, parts[i].first_row, before.first_row));
+    }
+    const uint64_t blocks = CeilDivide(parts[i].first_row - before.first_row, kRowsPerBlock);
+    const uint64_t separators = CeilDivide(blocks, kBlocksPerSeparator);
+    if (parts[i].first_block != before.first_block + blocks ||
+        parts[i].first_separator != before.first_separator + separators) {
+      return absl::DataLossError(absl::StrFormat(
+          "%s: part %d of the row table starts at block %d and separator %d; expected %d and %d",
+          name_, i, parts[i].first_block, parts[i].first_separator, before.first_block + blocks,
+          before.first_separator + separators));
+    }
+  }
+  const RowTablePart& total = parts.back();
+  const auto& ends = sections_.separator_ends;
+  if (sections_.block_offsets.size() != total.first_block ||
+      ends.size() != total.first_separator + 1) {
+    return absl::DataLossError(absl::StrFormat(
+        "%s: the row table has %d block offsets and %d separator ends; expected %d and %d", name_,
+        sections_.block_offsets.size(), ends.size(), total.first_block, total.first_separator + 1));
+  }
+  if (ends.front() != 0 || ends.back() != sections_.separators.size() ||
+      !std::is_sorted(ends.begin(), ends.end())) {
+    return absl::DataLossError(
+        absl::StrFormat("%s: the row table's separator ends do not ascend from 0 to %d", name_,
+                        sections_.separators.size()));
+  }
+  if (verify == VerifyLevel::kMetadata) return absl::OkStatus();
+  for (uint64_t block = 0; block < total.first_block; ++block) {
+    RowBlock parsed;
+    if (!Parse(block, RowsOf(block), &parsed)) return Damaged(block);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowTable::Damaged(uint64_t block) const {
+  return absl::DataLossError(absl::StrFormat(
+      "%s: block %d of the row table, rows from %d on, at offset %d of %d bytes of blocks, is "
+      "damaged",
+      name_, block, FirstRowOf(block), sections_.block_offsets[block], sections_.blocks.size()));
+}
+
+RowId RowTable::FirstRowOf(uint64_t block) const {
+  const RowTablePart& part = sections_.parts[PartOf<&RowTablePart::first_block>(block)];
+  return static_cast<RowId>(part.first_row + (block - part.first_block) * kRowsPerBlock);
+}
+
+uint32_t RowTable::RowsOf(uint64_t block) const {
+  const size_t part = PartOf<&RowTablePart::first_block>(block);
+  const RowTablePart& at = sections_.parts[part];
+  const uint64_t first = at.first_row + (block - at.first_block) * kRowsPerBlock;
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(kRowsPerBlock, sections_.parts[part + 1].first_row - first));
+}
+
+std::string_view RowTable::Separator(uint64_t i) const {
+  const uint64_t begin = sections_.separator_ends[i];
+  return sections_.separators.substr(begin, sections_.separator_ends[i + 1] - begin);
+}
+
+bool RowTable::Parse(uint64_t block, uint32_t rows, RowBlock* parsed) const {
+  const uint64_t offset = sections_.block_offsets[block];
+  const std::string_view blocks = sections_.blocks;
+  return offset < blocks.size() &&
+         parsed->Parse(blocks.data() + offset, blocks.size() - offset, rows);
+}
+
+// An address beyond the mapping is harmless to a prefetch.
+void RowTable::PrefetchBlock(uint64_t block) const {
+  const auto address = reinterpret_cast<uintptr_t>(sections_.blocks.data()) +
+                       static_cast<uintptr_t>(sections_.block_offsets[block]);
+  Prefetch(reinterpret_cast<const void*>(address));
+}
+
+absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
+                                   PrimaryKeyColumn* primary_keys) const {
+  struct Row {
+    uint64_t block;
+    uint32_t rows;   // in the block
+    uint32_t index;  // in the block
+    RowBlock parsed;
+  };
+  Row group[kGroup];
+  std::string* const heap = primary_keys->heap();
+  for (size_t first = 0; first < row_ids.size(); first += kGroup) {
+    const size_t count = std::min(kGroup, row_ids.size() - first);
+    for (size_t i = 0; i < count; ++i) {
+      const RowId row = row_ids[first + i];
+      if (row >= rows_) {
+        return absl::OutOfRangeError(
+            absl::StrFormat("%s: there is no row %d, only %d rows", name_, row, rows_));
+      }
+      const size_t part = PartOf<&RowTablePart::first_row>(row);
+      const RowTablePart& at = sections_.parts[part];
+      const uint64_t rank = row - at.first_row;
+      const uint64_t block_rank = rank / kRowsPerBlock;
+      const uint64_t rows_from_block =
+          sections_.parts[part + 1].first_row - at.first_row - block_rank * kRowsPerBlock;
+      group[i].block = at.first_block + block_rank;
+      group[i].rows = static_cast<uint32_t>(std::min<uint64_t>(kRowsPerBlock, rows_from_block));
+      group[i].index = static_cast<uint32_t>(rank % kRowsPerBlock);
+      Prefetch(&sections_.block_offsets[group[i].block]);
+    }
+    for (size_t i = 0; i < count; ++i) PrefetchBlock(group[i].block);
+    for (size_t i = 0; i < count; ++i) {
+      if (!Parse(group[i].block, group[i].rows, &group[i].parsed)) return Damaged(group[i].block);
+      Prefetch(group[i].parsed.rest_address(group[i].index));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      std::string_view rest;
+      if (!group[i].parsed.Rest(group[i].index, &rest)) return Damaged(group[i].block);
+      heap->append(group[i].parsed.prefix());
+      heap->append(rest);
+      primary_keys->EndKey();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowTable::Locate(absl::Span<Search> searches) const {
+  // The last separator that is at most the key starts the 64 blocks that the answer is in, or just
+  // behind. A key before all separators comes before all rows.
+  if (rows_ == 0) return absl::OkStatus();
+  const uint64_t separators = sections_.separator_ends.size() - 1;
+  for (Search& search : searches) {
+    uint64_t begin = 0;
+    uint64_t end = separators;
+    while (begin < end) {
+      const uint64_t middle = begin + (end - begin) / 2;
+      if (Separator(middle) <= search.key) {
+        begin = middle + 1;
+      } else {
+        end = middle;
+      }
+    }
+    if (begin == 0) continue;
+    const size_t part = PartOf<&RowTablePart::first_separator>(begin - 1);
+    const RowTablePart& at = sections_.parts[part];
+    search.begin = at.first_block + (begin - 1 - at.first_separator) * kBlocksPerSeparator;
+    search.end =
+        std::min(search.begin + kBlocksPerSeparator, sections_.parts[part + 1].first_block);
+    const uint64_t* const offsets = sections_.block_offsets.data();
+    for (uint64_t block = search.begin; block < search.end; block += 8) {
+      Prefetch(&offsets[block]);
+    }
+  }
+  // All searches halve their blocks together.
+  for (uint32_t width = kBlocksPerSeparator; width > 1; width = (width + 1) / 2) {
+    for (const Search& search : searches) {
+      if (search.end - search.begin > 1) PrefetchBlock((search.begin + search.end) / 2);
+    }
+    for (Search& search : searches) {
+      if (search.end - search.begin <= 1) continue;
+      const uint64_t middle = (search.begin + search.end) / 2;
+      RowBlock block;
+      bool at_most = false;
+      if (!Parse(middle, RowsOf(middle), &block) || !block.FirstAtMost(search.key, &at_most)) {
+        return Damaged(middle);
+      }
+      (at_most ? search.begin : search.end) = middle;
+    }
+  }
+  for (const Search& search : searches) {
+    if (search.begin != search.end) PrefetchBlock(search.begin);
+  }
+  for (Search& search : searches) {
+    if (search.begin == search.end) continue;
+    RowBlock block;
+    uint32_t index = 0;
+    if (!Parse(search.begin, RowsOf(search.begin), &block) ||
+        !block.LowerBound(search.key, &index, &search.found)) {
+      return Damaged(search.begin);
+    }
+    search.row = FirstRowOf(search.begin) + index;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RowId> RowTable::Find(std::string_view primary_key) const {
+  Search search{primary_key};
+  if (absl::Status s = Locate(absl::MakeSpan(&search, 1)); !s.ok()) return s;
+  return search.found ? search.row : kNoRow;
+}
+
+absl::StatusOr<RowId> RowTable::LowerBound(std::string_view primary_key) const {
+  Search search{primary_key};
+  if (absl::Status s = Locate(absl::MakeSpan(&search, 1)); !s.ok()) return s;
+  return search.row;
+}
+
+template <typename Take>
+absl::Status RowTable::LocateAll(absl::Span<const std::string_view> primary_keys, Take take) const {
+  Search group[kGroup];
+  for (size_t first = 0; first < primary_keys.size(); first += kGroup) {
+    const size_t count = std::min(kGroup, primary_keys.size() - first);
+    for (size_t i = 0; i < count; ++i) group[i] = Search{primary_keys[first + i]};
+    if (absl::Status s = Locate(absl::MakeSpan(group, count)); !s.ok()) return s;
+    for (size_t i = 0; i < count; ++i) take(first + i, group[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowTable::Find(absl::Span<const std::string_view> primary_keys,
+                            absl::Span<RowId> row_ids) const {
+  return LocateAll(primary_keys, [&](size_t i, const Search& search) {
+    row_ids[i] = search.found ? search.row : kNoRow;
+  });
+}
+
+absl::Status RowTable::LowerBound(absl::Span<const std::string_view> primary_keys,
+                                  absl::Span<RowId> row_ids) const {
+  return LocateAll(primary_keys, [&](size_t i, const Search& search) { row_ids[i] = search.row; });
+}
+
+absl::Status RowTable::Places(absl::Span<const std::string_view> primary_keys,
+                              absl::Span<RowPlace> places) const {
+  return LocateAll(primary_keys, [&](size_t i, const Search& search) {
+    places[i] = {primary_keys[i], search.row, search.found};
+  });
+}
+
+absl::Status RowTable::CheckOrder() const {
+  std::string before;
+  std::string key;
+  uint64_t row = 0;
+  const auto& parts = sections_.parts;
+  for (size_t part = 0; part + 1 < parts.size(); ++part) {
+    for (uint64_t block = parts[part].first_block; block < parts[part + 1].first_block; ++block) {
+      RowBlock parsed;
+      if (!Parse(block, RowsOf(block), &parsed)) return Damaged(block);
+      const uint64_t rank = block - parts[part].first_block;
+      for (uint32_t i = 0; i < parsed.rows(); ++i, ++row) {
+        std::string_view rest;
+        if (!parsed.Rest(i, &rest)) return Damaged(block);
+        key.assign(parsed.prefix()).append(rest);
+        if (row != 0 && key <= before) {
+          return absl::DataLossError(absl::StrFormat(
+              "%s: the primary keys of rows %d and %d do not ascend", name_, row - 1, row));
+        }
+        if (i == 0 && rank % kBlocksPerSeparator == 0) {
+          const std::string_view separator =
+              Separator(parts[part].first_separator + rank / kBlocksPerSeparator);
+          if (separator > key || (row != 0 && separator <= before)) {
+            return absl::DataLossError(absl::StrFormat(
+                "%s: the separator before row %d does not part it from the row before", name_,
+                row));
+          }
+        }
+        std::swap(before, key);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

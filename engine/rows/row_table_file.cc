@@ -1,0 +1,105 @@
+#include "engine/rows/row_table_file.h"
+
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kSectionNames[] = {"blocks", "parts", "block offsets", "separator ends",
+                                              "separators"};
+
+uint32_t Id(RowTableSection section) {
+  return static_cast<uint32_t>(section);
+}
+
+// A section as all the numbers of type T that it holds.
+template <typename T>
+absl::StatusOr<absl::Span<const T>> Numbers(const SectionFile& file, RowTableSection id) {
+  const Section* section = file.Find(Id(id));
+  return file.Array<T>(Id(id), section == nullptr ? 0 : section->size / sizeof(T));
+}
+
+absl::StatusOr<std::string_view> Bytes(const SectionFile& file, RowTableSection id) {
+  absl::StatusOr<absl::Span<const char>> bytes = Numbers<char>(file, id);
+  if (!bytes.ok()) return bytes.status();
+  return std::string_view(bytes->data(), bytes->size());
+}
+
+}  // namespace
+
+const FileFormat kRowTableFileFormat = {"row table", "CAIRNTBL", 1, 0, kSectionNames};
+
+// Makes each section of the table one of the file's, of a size that is known at its end.
+class RowTableFileWriter::Sink : public RowTableSink {
+ public:
+  explicit Sink(SectionFileWriter* file) : file_(file) {}
+
+  absl::Status BeginSection(RowTableSection section) override {
+    if (absl::Status s = Close(); !s.ok()) return s;
+    absl::StatusOr<SectionWriter*> added = file_->AddSectionOfUnknownSize(Id(section));
+    if (!added.ok()) return added.status();
+    section_ = *added;
+    return absl::OkStatus();
+  }
+  absl::Status Append(std::string_view bytes) override {
+    return section_->Append(bytes.data(), bytes.size());
+  }
+  // Ends the section at hand, if there is one.
+  absl::Status Close() {
+    return section_ == nullptr ? absl::OkStatus() : std::exchange(section_, nullptr)->Close();
+  }
+
+ private:
+  SectionFileWriter* const file_;
+  SectionWriter* section_ = nullptr;
+};
+
+absl::StatusOr<std::unique_ptr<RowTableFileWriter>> RowTableFileWriter::Create(
+    const std::string& path, size_t parts) {
+  absl::StatusOr<std::unique_ptr<SectionFileWriter>> file =
+      SectionFileWriter::Create(path, kRowTableFileFormat);
+  if (!file.ok()) return file.status();
+  auto sink = std::make_unique<Sink>(file->get());
+  return std::unique_ptr<RowTableFileWriter>(
+      new RowTableFileWriter(*std::move(file), std::move(sink), parts));
+}
+
+RowTableFileWriter::RowTableFileWriter(std::unique_ptr<SectionFileWriter> file,
+                                       std::unique_ptr<Sink> sink, size_t parts)
+    : file_(std::move(file)), sink_(std::move(sink)), table_(parts, sink_.get()) {}
+
+RowTableFileWriter::~RowTableFileWriter() = default;
+
+absl::Status RowTableFileWriter::Finish() {
+  if (absl::Status s = table_.Finish(); !s.ok()) return s;
+  if (absl::Status s = sink_->Close(); !s.ok()) return s;
+  return file_->Finish();
+}
+
+absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level, int threads) {
+  absl::StatusOr<SectionFile> file = SectionFile::Open(path, kRowTableFileFormat, level, threads);
+  if (!file.ok()) return file.status();
+  return OpenRowTable(*std::move(file), level);
+}
+
+absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, VerifyLevel level) {
+  const auto blocks = Bytes(file, RowTableSection::kBlocks);
+  const auto parts = Numbers<RowTablePart>(file, RowTableSection::kParts);
+  const auto block_offsets = Numbers<uint64_t>(file, RowTableSection::kBlockOffsets);
+  const auto separator_ends = Numbers<uint64_t>(file, RowTableSection::kSeparatorEnds);
+  const auto separators = Bytes(file, RowTableSection::kSeparators);
+  for (const absl::Status& s : {blocks.status(), parts.status(), block_offsets.status(),
+                                separator_ends.status(), separators.status()}) {
+    if (!s.ok()) return s;
+  }
+  absl::StatusOr<RowTable> table =
+      RowTable::Wrap({*blocks, *parts, *block_offsets, *separator_ends, *separators}, file.path(),
+                     level, file.owner());
+  if (!table.ok()) return table.status();
+  return RowTableFile{std::move(file), *std::move(table)};
+}
+
+}  // namespace cairn

@@ -1,0 +1,159 @@
+#include "engine/rows/row_table_writer.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "index/escaped_text.h"
+
+namespace cairn {
+namespace {
+
+template <typename T>
+std::string_view AsBytes(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+}  // namespace
+
+void RowTableWriter::Part::EncodeBlock() {
+  std::string_view keys[kRowsPerBlock];
+  for (uint32_t i = 0; i < pending_rows_; ++i) {
+    keys[i] = std::string_view(pending_).substr(begins_[i], begins_[i + 1] - begins_[i]);
+  }
+  if (offsets_.empty()) first_key_ = keys[0];
+  if (offsets_.size() % kBlocksPerSeparator == 0) {
+    std::string_view separator = keys[0];
+    if (!offsets_.empty()) {
+      // One byte more than it shares with the key before is enough to tell them apart.
+      const std::string_view before = std::string_view(pending_).substr(0, begins_[0]);
+      const auto shared =
+          std::mismatch(before.begin(), before.end(), separator.begin(), separator.end()).second -
+          separator.begin();
+      separator = separator.substr(0, static_cast<size_t>(shared) + 1);
+    }
+    separators_.append(separator);
+    separator_ends_.push_back(separators_.size());
+  }
+  offsets_.push_back(encoded_.size());
+  RowBlock::Encode(absl::MakeConstSpan(keys, pending_rows_), &encoded_);
+  pending_.erase(0, begins_[pending_rows_ - 1]);
+  begins_[0] = pending_.size();
+  pending_rows_ = 0;
+}
+
+absl::Status RowTableWriter::Part::Flush() {
+  uint64_t offset = 0;
+  if (absl::Status s = writer_->AppendBlocks(encoded_, &offset); !s.ok()) return s;
+  for (; flushed_ < offsets_.size(); ++flushed_) offsets_[flushed_] += offset;
+  encoded_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status RowTableWriter::Part::Close() {
+  if (closed_) return absl::OkStatus();
+  closed_ = true;
+  if (pending_rows_ != 0) EncodeBlock();
+  if (encoded_.empty()) return absl::OkStatus();
+  absl::Status status = Flush();
+  encoded_.shrink_to_fit();
+  return status;
+}
+
+absl::Status RowTableWriter::Part::OutOfOrder(std::string_view primary_key) {
+  return writer_->Fail(absl::InvalidArgumentError(
+      absl::StrFormat("primary keys do not ascend: row %d of a part, %s, comes after %s", rows_,
+                      Quoted(primary_key), Quoted(last()))));
+}
+
+absl::Status RowTableWriter::Part::TooLong(std::string_view primary_key) {
+  return writer_->Fail(absl::InvalidArgumentError(
+      absl::StrFormat("a primary key has %d bytes, more than %d: %s", primary_key.size(),
+                      kMaxPrimaryKeyBytes, Quoted(primary_key))));
+}
+
+RowTableWriter::RowTableWriter(size_t parts, RowTableSink* sink) : sink_(sink), parts_(parts) {
+  for (Part& part : parts_) part.writer_ = this;
+}
+
+std::vector<uint64_t> RowTableWriter::FirstRows() const {
+  std::vector<uint64_t> first_rows = {0};
+  for (const Part& part : parts_) first_rows.push_back(first_rows.back() + part.rows());
+  return first_rows;
+}
+
+absl::Status RowTableWriter::Fail(absl::Status status) {
+  std::lock_guard lock(mutex_);
+  if (status_.ok()) status_ = status;
+  return status;
+}
+
+absl::Status RowTableWriter::AppendBlocks(std::string_view bytes, uint64_t* offset) {
+  std::lock_guard lock(mutex_);
+  if (status_.ok() && !begun_) status_ = sink_->BeginSection(RowTableSection::kBlocks);
+  begun_ = true;
+  if (status_.ok()) status_ = sink_->Append(bytes);
+  *offset = block_bytes_;
+  block_bytes_ += bytes.size();
+  return status_;
+}
+
+absl::Status RowTableWriter::CheckParts() const {
+  if (const uint64_t rows = FirstRows().back(); rows > kMaxEntries) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a row table holds at most %d rows, not %d", kMaxEntries, rows));
+  }
+  const Part* before = nullptr;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
+    if (part.rows() == 0) continue;
+    if (before != nullptr && before->last() >= part.first_key_) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "primary keys do not ascend: part %d starts with %s, but one before it ends with %s", i,
+          Quoted(part.first_key_), Quoted(before->last())));
+    }
+    before = &part;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowTableWriter::Finish() {
+  for (Part& part : parts_) {
+    if (absl::Status s = part.Close(); !s.ok()) return s;
+  }
+  uint64_t ignored;
+  if (absl::Status s = AppendBlocks("", &ignored); !s.ok()) return s;
+  if (absl::Status s = CheckParts(); !s.ok()) return s;
+
+  std::lock_guard lock(mutex_);
+  const auto begin = [&](RowTableSection section) {
+    if (status_.ok()) status_ = sink_->BeginSection(section);
+  };
+  const auto append = [&](std::string_view bytes) {
+    if (status_.ok() && !bytes.empty()) status_ = sink_->Append(bytes);
+  };
+
+  std::vector<RowTablePart> directory = {{0, 0, 0}};
+  for (const Part& part : parts_) {
+    const RowTablePart& at = directory.back();
+    directory.push_back({at.first_row + part.rows_, at.first_block + part.offsets_.size(),
+                         at.first_separator + part.separator_ends_.size()});
+  }
+  begin(RowTableSection::kParts);
+  append(AsBytes(directory));
+  begin(RowTableSection::kBlockOffsets);
+  for (const Part& part : parts_) append(AsBytes(part.offsets_));
+
+  begin(RowTableSection::kSeparatorEnds);
+  uint64_t base = 0;
+  append({reinterpret_cast<const char*>(&base), sizeof base});
+  for (Part& part : parts_) {
+    for (uint64_t& end : part.separator_ends_) end += base;
+    base += part.separators_.size();
+    append(AsBytes(part.separator_ends_));
+  }
+  begin(RowTableSection::kSeparators);
+  for (const Part& part : parts_) append(part.separators_);
+  return status_;
+}
+
+}  // namespace cairn

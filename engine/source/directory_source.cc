@@ -1,0 +1,243 @@
+// SnapshotSource::FromDirectory: a checkpoint or database directory, opened read-only with the
+// options that are stored in it.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/source/db_source.h"
+#include "engine/source/read_only_database.h"
+#include "engine/source/stored_options.h"
+#include "engine/util/status.h"
+#include "rocksdb/comparator.h"
+#include "rocksdb/env.h"
+#include "rocksdb/table_properties.h"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+absl::Status CheckIsDatabase(const std::string& directory) {
+  std::error_code error;
+  if (!fs::exists(directory, error)) {
+    return absl::NotFoundError(absl::StrFormat("there is no directory '%s'", directory));
+  }
+  if (!fs::is_directory(directory, error)) {
+    return absl::InvalidArgumentError(absl::StrFormat("'%s' is not a directory", directory));
+  }
+  if (!Exists(fs::path(directory) / "CURRENT")) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("'%s' is not a RocksDB database: it has no file CURRENT", directory));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckHasColumnFamily(const std::string& directory, const std::string& column_family,
+                                  const rocksdb::DBOptions& options) {
+  std::vector<std::string> names;
+  const rocksdb::Status status = rocksdb::DB::ListColumnFamilies(options, directory, &names);
+  if (!status.ok()) {
+    return FromRocksDb(status,
+                       absl::StrFormat("cannot list the column families of '%s'", directory));
+  }
+  if (std::find(names.begin(), names.end(), column_family) != names.end()) return absl::OkStatus();
+  std::string known;
+  for (const std::string& name : names) {
+    known += absl::StrFormat("%s'%s'", known.empty() ? "" : ", ", name);
+  }
+  return absl::NotFoundError(absl::StrFormat("'%s' has no column family '%s'; it has %s", directory,
+                                             column_family, known));
+}
+
+// Where the write-ahead log of the directory's state is. The stored path may be that of the
+// database which the directory was copied from, whose log goes on without it:
+// - a directory without a LOCK file was never opened for writing: a checkpoint or a restored
+// backup,
+//   which hold their own log;
+// - a path that holds a database of its own is where that database lives, as RocksDB up to 6.x
+// wrote
+//   it for a log that is beside its database.
+std::string WalDirectory(const std::string& directory, const std::string& stored) {
+  std::error_code error;
+  if (stored.empty() || fs::equivalent(stored, directory, error) || !Exists(stored) ||
+      Exists(fs::path(stored) / "CURRENT") || !Exists(fs::path(directory) / "LOCK")) {
+    return directory;
+  }
+  return stored;
+}
+
+absl::Status UnknownComparator(std::string_view column_family, const std::string& directory,
+                               std::string_view comparator) {
+  return absl::UnimplementedError(absl::StrFormat(
+      "column family '%s' of '%s' orders its keys by comparator '%s'; only '%s' can "
+      "be indexed",
+      column_family, directory, comparator, rocksdb::BytewiseComparator()->Name()));
+}
+
+// What a directory is opened with.
+struct OpenOptions {
+  rocksdb::DBOptions db;
+  rocksdb::ColumnFamilyOptions family;
+  rocksdb::ColumnFamilyOptions default_family;
+  std::string missing_merge_operator;  // stored by name, but unknown here
+};
+
+absl::StatusOr<OpenOptions> ChooseStoredOptions(const std::string& directory,
+                                                const std::string& column_family) {
+  absl::StatusOr<StoredOptions> stored = LoadStoredOptions(directory, rocksdb::Env::Default());
+  if (!stored.ok()) return stored.status();
+  OpenOptions chosen;
+  chosen.db = stored->db;
+  chosen.db.wal_dir = WalDirectory(directory, stored->db.wal_dir);
+  // Settings of the machine that the database was on need not fit this one.
+  chosen.db.use_direct_reads = false;
+  const auto default_family = stored->column_families.find(rocksdb::kDefaultColumnFamilyName);
+  if (default_family != stored->column_families.end()) {
+    const StoredColumnFamily& family = default_family->second;
+    // RocksDB opens the default column family in any case, in the order that it was written in.
+    if (!family.comparator.empty() && family.options.comparator->Name() != family.comparator) {
+      return UnknownComparator(rocksdb::kDefaultColumnFamilyName, directory, family.comparator);
+    }
+    chosen.default_family = family.options;
+  }
+  const auto wanted = stored->column_families.find(column_family);
+  if (wanted != stored->column_families.end()) {
+    const StoredColumnFamily& family = wanted->second;
+    if (!family.comparator.empty() && family.comparator != rocksdb::BytewiseComparator()->Name()) {
+      return UnknownComparator(column_family, directory, family.comparator);
+    }
+    chosen.family = family.options;
+    if (family.options.merge_operator == nullptr) {
+      chosen.missing_merge_operator = family.merge_operator;
+    }
+  }
+  return chosen;
+}
+
+// An unknown merge operator does no harm where there is nothing to merge.
+absl::Status CheckMergeOperator(const ReadOnlyDatabase& database, const OpenOptions& options,
+                                std::string_view where, std::string* needed) {
+  if (database.db()->GetOptions(database.column_family()).merge_operator != nullptr) {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::string> in_files = NeededMergeOperator(database);
+  if (!in_files.ok()) return in_files.status();
+  *needed = *std::move(in_files);
+  if (options.missing_merge_operator.empty()) return absl::OkStatus();
+  uint64_t in_log = 0;
+  database.db()->GetIntProperty(database.column_family(),
+                                rocksdb::DB::Properties::kNumEntriesActiveMemTable, &in_log);
+  if (needed->empty() && in_log == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%s needs merge operator '%s', which is unknown here; pass options with it",
+                      where, options.missing_merge_operator));
+}
+
+// The identity of the database, also of a checkpoint, which has no IDENTITY file; RocksDB would
+// make one up at every opening. Its SST files name the database that wrote them; where those are
+// several, or none, the identity is not known.
+absl::StatusOr<std::string> DatabaseId(const ReadOnlyDatabase& database,
+                                       const std::string& directory, bool in_manifest) {
+  std::string id;
+  if (in_manifest || Exists(fs::path(directory) / "IDENTITY")) {
+    const rocksdb::Status status = database.db()->GetDbIdentity(id);
+    if (!status.ok())
+      return FromRocksDb(status, absl::StrFormat("cannot identify '%s'", directory));
+    return id;
+  }
+  rocksdb::TablePropertiesCollection properties;
+  const rocksdb::Status status =
+      database.db()->GetPropertiesOfAllTables(database.column_family(), &properties);
+  if (!status.ok()) {
+    return FromRocksDb(
+        status, absl::StrFormat("cannot read the properties of the files of '%s'", directory));
+  }
+  for (const auto& [file, table] : properties) {
+    if (table->db_id.empty() || table->db_id == "SST Writer") continue;
+    if (!id.empty() && id != table->db_id) return std::string();
+    id = table->db_id;
+  }
+  return id;
+}
+
+absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> OpenDirectory(const std::string& directory,
+                                                                const std::string& column_family,
+                                                                const OpenOptions& options) {
+  absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> database = ReadOnlyDatabase::Open(
+      directory, options.db, column_family, options.family, options.default_family);
+  if (!database.ok() && absl::IsInvalidArgument(database.status()) &&
+      database.status().message().find("comparator") != absl::string_view::npos) {
+    return absl::UnimplementedError(database.status().message());
+  }
+  return database;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDirectory(
+    const std::string& directory, const std::string& column_family,
+    const rocksdb::Options* options) {
+  const bool plain_files = options == nullptr || options->env == rocksdb::Env::Default();
+  if (plain_files) {
+    if (absl::Status s = CheckIsDatabase(directory); !s.ok()) return s;
+  }
+  OpenOptions chosen;
+  if (options != nullptr) {
+    chosen.db = *options;
+    chosen.family = chosen.default_family = *options;
+  }
+  if (absl::Status s = CheckHasColumnFamily(directory, column_family, chosen.db); !s.ok()) return s;
+  if (options == nullptr) {
+    absl::StatusOr<OpenOptions> stored = ChooseStoredOptions(directory, column_family);
+    if (!stored.ok()) return stored.status();
+    chosen = *std::move(stored);
+  }
+  const std::string where = absl::StrFormat("'%s'", directory);
+  if (absl::Status s = CheckComparator(chosen.family.comparator, column_family, where); !s.ok()) {
+    return s;
+  }
+
+  DbView view;
+  view.description =
+      absl::StrFormat("directory '%s', column family '%s'", directory, column_family);
+  absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> database =
+      OpenDirectory(directory, column_family, chosen);
+  if (!database.ok()) return database.status();
+  std::string needed_merge_operator;
+  if (absl::Status s =
+          CheckMergeOperator(**database, chosen, view.description, &needed_merge_operator);
+      !s.ok()) {
+    return s;
+  }
+  if (!needed_merge_operator.empty()) {
+    absl::StatusOr<std::shared_ptr<rocksdb::MergeOperator>> made =
+        MakeMergeOperator(needed_merge_operator, view.description);
+    if (!made.ok()) return made.status();
+    chosen.family.merge_operator = *std::move(made);
+    database->reset();
+    database = OpenDirectory(directory, column_family, chosen);
+    if (!database.ok()) return database.status();
+  }
+  absl::StatusOr<std::string> id =
+      DatabaseId(**database, directory, chosen.db.write_dbid_to_manifest);
+  if (!id.ok()) return id.status();
+
+  std::shared_ptr<ReadOnlyDatabase> owned = *std::move(database);
+  view.db = owned->db();
+  view.column_family = owned->column_family();
+  view.sequence = view.db->GetLatestSequenceNumber();
+  view.database_id = *std::move(id);
+  return std::make_unique<DbSource>(std::move(view), std::move(owned));
+}
+
+}  // namespace cairn

@@ -1,0 +1,123 @@
+#include "engine/source/read_only_database.h"
+
+#include "absl/strings/str_format.h"
+#include "engine/util/status.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/memtablerep.h"
+#include "rocksdb/merge_operator.h"
+#include "rocksdb/table_properties.h"
+
+namespace cairn {
+namespace {
+
+// What matters to writers only, and might need a plug-in or a setting that is not there.
+rocksdb::ColumnFamilyOptions ForReading(rocksdb::ColumnFamilyOptions options) {
+  options.memtable_factory = std::make_shared<rocksdb::SkipListFactory>();
+  options.inplace_update_support = false;
+  options.max_successive_merges = 0;
+  options.compaction_filter = nullptr;
+  options.compaction_filter_factory = nullptr;
+  options.sst_partitioner_factory = nullptr;
+  return options;
+}
+
+rocksdb::DBOptions ForReading(rocksdb::DBOptions options) {
+  options.create_if_missing = false;
+  options.create_missing_column_families = false;
+  options.best_efforts_recovery = false;  // it skips files that are missing
+  options.paranoid_checks = true;
+  options.skip_checking_sst_file_sizes_on_db_open = false;
+  options.sst_file_manager = nullptr;
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<rocksdb::Env>> NewReadOnlyEnv() {
+  std::shared_ptr<rocksdb::FileSystem> file_system;
+  const rocksdb::Status status = rocksdb::FileSystem::CreateFromString(
+      rocksdb::ConfigOptions(), "ReadOnlyFileSystem", &file_system);
+  if (!status.ok()) return FromRocksDb(status, "cannot make a read-only file system");
+  return std::shared_ptr<rocksdb::Env>(rocksdb::NewCompositeEnv(file_system));
+}
+
+absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> ReadOnlyDatabase::Open(
+    const std::string& directory, const rocksdb::DBOptions& options,
+    const std::string& column_family, const rocksdb::ColumnFamilyOptions& family_options,
+    const rocksdb::ColumnFamilyOptions& default_options) {
+  std::unique_ptr<ReadOnlyDatabase> opened(new ReadOnlyDatabase);
+  rocksdb::DBOptions db_options = ForReading(options);
+  if (db_options.env == nullptr || db_options.env == rocksdb::Env::Default()) {
+    absl::StatusOr<std::shared_ptr<rocksdb::Env>> env = NewReadOnlyEnv();
+    if (!env.ok()) return env.status();
+    opened->env_ = *std::move(env);
+    db_options.env = opened->env_.get();
+  }
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  if (column_family != rocksdb::kDefaultColumnFamilyName) {
+    descriptors.emplace_back(rocksdb::kDefaultColumnFamilyName, ForReading(default_options));
+  }
+  descriptors.emplace_back(column_family, ForReading(family_options));
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::OpenForReadOnly(db_options, directory, descriptors, &opened->handles_, &db);
+  if (!status.ok()) {
+    return FromRocksDb(status, absl::StrFormat("cannot open '%s' for reading", directory));
+  }
+  opened->db_.reset(db);
+  return opened;
+}
+
+ReadOnlyDatabase::~ReadOnlyDatabase() {
+  if (db_ == nullptr) return;
+  for (rocksdb::ColumnFamilyHandle* handle : handles_) {
+    db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+  db_->Close().PermitUncheckedError();
+}
+
+absl::StatusOr<std::string> NeededMergeOperator(const ReadOnlyDatabase& database) {
+  rocksdb::TablePropertiesCollection properties;
+  const rocksdb::Status status =
+      database.db()->GetPropertiesOfAllTables(database.column_family(), &properties);
+  if (!status.ok()) {
+    return FromRocksDb(status, absl::StrFormat("cannot read the properties of the files of '%s'",
+                                               database.db()->GetName()));
+  }
+  for (const auto& [file, table] : properties) {
+    if (table->num_merge_operands == 0) continue;
+    const std::string& name = table->merge_operator_name;
+    if (name.empty() || name == "nullptr") {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "'%s' holds merge operands and does not name their merge operator; pass options with it",
+          file));
+    }
+    return name;
+  }
+  return std::string();
+}
+
+absl::StatusOr<std::shared_ptr<rocksdb::MergeOperator>> MakeMergeOperator(const std::string& name,
+                                                                          std::string_view where) {
+  std::shared_ptr<rocksdb::MergeOperator> made;
+  rocksdb::ConfigOptions config;
+  config.ignore_unsupported_options = false;
+  const rocksdb::Status status = rocksdb::MergeOperator::CreateFromString(config, name, &made);
+  if (!status.ok() || made == nullptr) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s needs merge operator '%s', which is unknown here; pass options with it", where, name));
+  }
+  std::string settings;
+  if (!made->GetOptionString(config, &settings).ok() || !settings.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s needs merge operator '%s', whose settings ('%s' by default) its files "
+                        "do not tell; pass "
+                        "options with it",
+                        where, name, settings));
+  }
+  return made;
+}
+
+}  // namespace cairn

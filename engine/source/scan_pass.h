@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "cairn/secondary_index.h"
+#include "engine/extract/row_extractor.h"
+#include "engine/rows/row_table_writer.h"
+#include "engine/util/progress_meter.h"
+#include "index/run_builder.h"
+
+namespace cairn {
+
+// What one index takes from a scan.
+struct ScanTarget {
+  const IndexSpec* spec;
+  RowExtractor extractor;
+  RunBuilder* entries;  // with as many parts as there are ranges
+};
+
+// One pass over all rows of a source by several threads, which take the ranges one after the other.
+// Each row's primary key goes to the row table, each row's secondary keys to every target. Used
+// once.
+class ScanPass {
+ public:
+  // What is pointed to must outlive the pass. `rows` has as many parts as there are ranges.
+  ScanPass(const SnapshotSource& source, absl::Span<const PrimaryKeyRange> ranges,
+           absl::Span<const ScanTarget> targets, RowTableWriter* rows,
+           const std::atomic<bool>* cancelled, ProgressMeter* progress);
+
+  // Scans everything. The first error stops all threads and is returned; Cancelled where the flag
+  // was set; InvalidArgument, naming the primary key, for a row that cannot be read under
+  // ErrorPolicy::kFail.
+  absl::Status Run(int threads);
+
+  // After Run: what was counted for each target (entries not set), and the rows.
+  const std::vector<BuildReport>& reports() const { return reports_; }
+  uint64_t rows() const { return total_rows_; }
+
+ private:
+  struct RangeResult {
+    uint64_t rows = 0;
+    std::vector<BuildReport> reports;  // one a target
+  };
+
+  void ScanRanges();
+  absl::Status ScanRange(size_t range);
+  // Adds to the progress; an error where the scan must stop.
+  absl::Status CountRows(uint64_t rows);
+  void Fail(absl::Status status);
+
+  const SnapshotSource& source_;
+  const absl::Span<const PrimaryKeyRange> ranges_;
+  const absl::Span<const ScanTarget> targets_;
+  RowTableWriter* const rows_;
+  const std::atomic<bool>* const cancelled_;
+  ProgressMeter* const progress_;
+
+  std::atomic<size_t> next_range_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::atomic<uint64_t> rows_seen_ = 0;
+  std::vector<RangeResult> results_;
+  std::mutex mutex_;
+  absl::Status error_;  // guarded by mutex_ while threads run
+
+  std::vector<BuildReport> reports_;
+  uint64_t total_rows_ = 0;
+};
+
+}  // namespace cairn

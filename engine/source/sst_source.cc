@@ -1,0 +1,253 @@
+// SnapshotSource::FromSstFiles: loose SST files, read by RocksDB itself. A scratch directory gets a
+// symbolic link to each file and a MANIFEST that arranges them in levels, and is opened read-only:
+// nothing is copied, ingested or written to.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/source/db_source.h"
+#include "engine/source/read_only_database.h"
+#include "engine/source/rocksdb_manifest.h"
+#include "engine/source/scratch_directory.h"
+#include "engine/source/sst_file.h"
+#include "engine/source/sst_levels.h"
+#include "engine/util/status.h"
+#include "rocksdb/env.h"
+#include "rocksdb/utilities/debug.h"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Each level reads ahead on its own; together they take no more than this.
+constexpr size_t kReadaheadBytes = size_t{256} << 20;
+constexpr size_t kMaxLevelReadaheadBytes = size_t{2} << 20;
+constexpr size_t kMinLevelReadaheadBytes = size_t{64} << 10;
+// More files than this are not kept open all the time.
+constexpr size_t kMaxOpenFiles = 1000;
+// The type of an entry whose value lies in a blob file.
+constexpr int kBlobIndexType = 17;
+
+rocksdb::Options ReadingOptions(const rocksdb::Options* given, size_t files) {
+  rocksdb::Options options;
+  if (given != nullptr) options = *given;
+  options.env = rocksdb::Env::Default();
+  options.compaction_style = rocksdb::kCompactionStyleLevel;
+  options.level_compaction_dynamic_level_bytes = false;
+  options.wal_dir.clear();
+  options.db_paths.clear();
+  options.cf_paths.clear();
+  if (files > kMaxOpenFiles) options.max_open_files = kMaxOpenFiles;
+  return options;
+}
+
+absl::StatusOr<std::vector<SstFile>> Inspect(absl::Span<const std::string> paths,
+                                             const rocksdb::Options& options) {
+  std::vector<SstFile> files;
+  std::map<std::string, std::string> seen;  // by path, and by unique id
+  for (const std::string& path : paths) {
+    absl::StatusOr<SstFile> file = InspectSstFile(path, options);
+    if (!file.ok()) return file.status();
+    if (!seen.emplace(file->path, path).second) {
+      return absl::InvalidArgumentError(absl::StrFormat("'%s' is given twice", path));
+    }
+    if (!file->unique_id.empty()) {
+      const auto [earlier, is_new] = seen.emplace("id " + file->unique_id, path);
+      if (!is_new) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("'%s' and '%s' are copies of one file", earlier->second, path));
+      }
+    }
+    if (file->entries > 0) files.push_back(*std::move(file));
+  }
+  return files;
+}
+
+// Merge operands need their operator; one that RocksDB makes from its name is put into the options.
+absl::Status ProvideMergeOperator(absl::Span<const SstFile> files, rocksdb::Options* options) {
+  if (options->merge_operator != nullptr) return absl::OkStatus();
+  const SstFile* merged = nullptr;
+  for (const SstFile& file : files) {
+    if (file.merge_operands == 0) continue;
+    // SstFileWriter writes operands without being told the operator.
+    if (file.merge_operator.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("'%s' holds merge operands and does not name their merge operator; pass "
+                          "options with it",
+                          file.path));
+    }
+    if (merged != nullptr && merged->merge_operator != file.merge_operator) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "'%s' needs merge operator '%s', but '%s' needs '%s'; they do not belong together",
+          merged->path, merged->merge_operator, file.path, file.merge_operator));
+    }
+    merged = &file;
+  }
+  if (merged == nullptr) return absl::OkStatus();
+  absl::StatusOr<std::shared_ptr<rocksdb::MergeOperator>> made =
+      MakeMergeOperator(merged->merge_operator, absl::StrFormat("'%s'", merged->path));
+  if (!made.ok()) return made.status();
+  options->merge_operator = *std::move(made);
+  return absl::OkStatus();
+}
+
+absl::Status FindBounds(const rocksdb::Options& options, const std::string& scratch,
+                        std::vector<SstFile>* files) {
+  size_t longest = 0;
+  for (SstFile& file : *files) {
+    if (absl::Status s = FindKeyBounds(options, scratch, &file); !s.ok()) return s;
+    longest = std::max(longest, file.largest.size());
+  }
+  // Range deletions must reach every key of the other files too.
+  for (SstFile& file : *files) {
+    if (file.IsWide()) file.largest.assign(longest + 1, '\xFF');
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteDatabase(absl::Span<const SstFile> files, const SstLevels& levels,
+                           const std::string& directory) {
+  std::vector<SstPlacement> placed;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const SstFile& file = files[i];
+    SstPlacement entry;
+    entry.level = levels.level[i];
+    entry.number = i + 2;
+    entry.bytes = file.bytes;
+    entry.smallest = file.smallest;
+    entry.largest = file.largest;
+    entry.largest_is_excluded = file.IsWide();
+    if (file.origin == SstOrigin::kWriter) {
+      // RocksDB takes this as the number of all of the file's entries: later files win.
+      entry.smallest_sequence = entry.largest_sequence = i + 1;
+    } else if (file.global_sequence != 0) {
+      entry.smallest_sequence = entry.largest_sequence = file.global_sequence;
+    } else {
+      entry.largest_sequence = kMaxSequenceNumber - 1;
+    }
+    std::error_code error;
+    const std::string link = absl::StrFormat("%s/%s", directory, TableFileName(entry.number));
+    fs::create_symlink(file.path, link, error);
+    if (error) {
+      return absl::InternalError(
+          absl::StrFormat("cannot make the link '%s': %s", link, error.message()));
+    }
+    placed.push_back(std::move(entry));
+  }
+  return WriteRocksDbManifest(directory, placed);
+}
+
+// Reads all entries of overlapping files of a database once, since a set that holds a file and
+// what it was compacted to would give old values or fail in the middle of a scan. Entries whose
+// values lie elsewhere are found here too.
+absl::Status CheckEntries(rocksdb::DB* db, absl::Span<const SstFile> files) {
+  uint64_t expected = 0;
+  uint64_t raw_bytes = 0;
+  for (const SstFile& file : files) {
+    expected += file.entries;
+    raw_bytes += file.raw_bytes;
+  }
+  const size_t usual_limit = EntriesPerChunk(raw_bytes, expected);
+  size_t limit = usual_limit;
+  uint64_t found = 0;
+  std::string from;
+  std::vector<rocksdb::KeyVersion> chunk;
+  while (true) {
+    const rocksdb::Status status = rocksdb::GetAllKeyVersions(db, from, "", limit, &chunk);
+    if (!status.ok()) return FromRocksDb(status, "cannot read the entries of the SST files");
+    // The last key of a full chunk may have more versions: it is left for the next one.
+    const bool full = chunk.size() == limit;
+    size_t end = chunk.size();
+    while (full && end > 0 && chunk[end - 1].user_key == chunk.back().user_key) --end;
+    for (size_t i = 0; i < end; ++i) {
+      if (chunk[i].type == kBlobIndexType) {
+        return absl::FailedPreconditionError(
+            "the SST files refer to blob files, which only their database's MANIFEST lists; read "
+            "the database's directory or a checkpoint of it");
+      }
+      if (i > 0 && chunk[i].user_key == chunk[i - 1].user_key &&
+          chunk[i].sequence == chunk[i - 1].sequence) {
+        return absl::FailedPreconditionError(absl::StrFormat(
+            "two of the SST files hold the same entry of a key of %d bytes, sequence number %d: "
+            "one of them is obsolete; make a checkpoint of the database and read that",
+            chunk[i].user_key.size(), chunk[i].sequence));
+      }
+    }
+    found += end;
+    if (!full) break;
+    limit = end == 0 ? limit * 2 : usual_limit;
+    from = chunk[end].user_key;
+  }
+  if (found != expected) {
+    return absl::DataLossError(absl::StrFormat(
+        "the SST files hold %d entries by their properties, but %d can be read", expected, found));
+  }
+  return absl::OkStatus();
+}
+
+// What must live as long as a source; the database is closed before its directory goes.
+struct OpenFiles {
+  std::unique_ptr<ScratchDirectory> scratch;
+  std::unique_ptr<ReadOnlyDatabase> database;
+};
+
+std::string Describe(absl::Span<const std::string> paths) {
+  if (paths.size() == 1) return absl::StrFormat("SST file '%s'", paths[0]);
+  return absl::StrFormat("%d SST files ('%s' and others)", paths.size(), paths[0]);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromSstFiles(
+    absl::Span<const std::string> files, const std::string& scratch_directory,
+    const rocksdb::Options* options) {
+  if (files.empty()) return absl::InvalidArgumentError("no SST files are given");
+  rocksdb::Options reading = ReadingOptions(options, files.size());
+  if (absl::Status s = CheckComparator(reading.comparator, rocksdb::kDefaultColumnFamilyName,
+                                       "the options for SST files");
+      !s.ok()) {
+    return s;
+  }
+  absl::StatusOr<std::vector<SstFile>> inspected = Inspect(files, reading);
+  if (!inspected.ok()) return inspected.status();
+  if (absl::Status s = ProvideMergeOperator(*inspected, &reading); !s.ok()) return s;
+
+  auto open = std::make_shared<OpenFiles>();
+  const std::string beside = fs::absolute(files[0]).parent_path().string();
+  absl::StatusOr<std::unique_ptr<ScratchDirectory>> scratch =
+      ScratchDirectory::Make(scratch_directory.empty() ? beside : scratch_directory);
+  if (!scratch.ok()) return scratch.status();
+  open->scratch = *std::move(scratch);
+  const std::string& directory = open->scratch->path();
+
+  if (absl::Status s = FindBounds(reading, directory, &*inspected); !s.ok()) return s;
+  absl::StatusOr<SstLevels> levels = ArrangeSstFiles(*inspected);
+  if (!levels.ok()) return levels.status();
+  if (absl::Status s = WriteDatabase(*inspected, *levels, directory); !s.ok()) return s;
+  reading.num_levels = levels->depth + 1;
+  absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> database = ReadOnlyDatabase::Open(
+      directory, reading, rocksdb::kDefaultColumnFamilyName, reading, reading);
+  if (!database.ok()) return database.status();
+  open->database = *std::move(database);
+
+  DbView view;
+  view.db = open->database->db();
+  view.column_family = open->database->column_family();
+  view.description = Describe(files);
+  view.levels_are_ordered = !levels->overlapping_database_files;
+  view.readahead_bytes = std::clamp(kReadaheadBytes / static_cast<size_t>(levels->depth),
+                                    kMinLevelReadaheadBytes, kMaxLevelReadaheadBytes);
+  if (levels->overlapping_database_files) {
+    if (absl::Status s = CheckEntries(view.db, *inspected); !s.ok()) return s;
+  }
+  return std::make_unique<DbSource>(std::move(view), std::move(open));
+}
+
+}  // namespace cairn

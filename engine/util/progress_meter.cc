@@ -1,0 +1,48 @@
+#include "engine/util/progress_meter.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace cairn {
+namespace {
+constexpr std::chrono::milliseconds kInterval(100);
+}  // namespace
+
+ProgressMeter::ProgressMeter(std::function<void(const Progress&)> listener)
+    : listener_(std::move(listener)) {
+  if (!listener_) return;
+  reporter_ = std::thread([this] {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!wake_.wait_for(lock, kInterval, [this] { return stopping_; })) Report();
+  });
+}
+
+ProgressMeter::~ProgressMeter() {
+  if (!listener_) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Report();
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  reporter_.join();
+}
+
+void ProgressMeter::Start(Progress::Phase phase, uint64_t total) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Report();
+  started_ = true;
+  phase_ = phase;
+  total_ = total;
+  done_.store(0, std::memory_order_relaxed);
+}
+
+void ProgressMeter::Report() {
+  if (!listener_ || !started_) return;
+  // An estimated total gives way to what was really there.
+  const uint64_t done = done_.load(std::memory_order_relaxed);
+  listener_({phase_, done, std::max(done, total_)});
+}
+
+}  // namespace cairn
