@@ -58,6 +58,7 @@ struct Ladder {
     kRows,    // Scan of ranges with more rows than Find finds
     kSlices,  // slices of large sorted batches, put to the route's index; times are of whole
               // batches
+    kFanOut,  // kPoint's, with as many queries a thread on one thread, on two, on all
   };
 
   Kind kind;
@@ -72,6 +73,7 @@ struct Ladder {
 
   size_t NextSize(size_t growth) const {
     if (kind == Kind::kSlices) growth = std::min(growth, kSlicedGrowth);
+    if (kind == Kind::kFanOut) growth = trials.size() == 1 ? 2 : most;
     return trials.empty() ? first : std::min(trials.back().queries * growth, most);
   }
   bool done() const { return !trials.empty() && trials.back().queries >= most; }
@@ -116,11 +118,13 @@ class Calibrator {
 
   std::vector<absl::StatusOr<CostCurves>> Run() {
     for (size_t i = 0; i < routes_.size(); ++i) AddLadders(i);
+    TryFanOut();
     for (const bool on_gpu : {false, true}) {
       const absl::Duration budget = on_gpu ? options_.gpu_budget : options_.cpu_budget;
       Climb(on_gpu, budget);
       Repeat(on_gpu, budget);
     }
+    SetFanOutApart();
     std::vector<absl::StatusOr<CostCurves>> results;
     for (size_t i = 0; i < routes_.size(); ++i) {
       if (statuses_[i].ok()) {
@@ -134,6 +138,11 @@ class Calibrator {
 
  private:
   void AddLadders(size_t i);
+  // Adds trials of what waking threads takes, which all routes of the CPU have in common, and makes
+  // them.
+  void TryFanOut();
+  // Takes it out of all other trials.
+  void SetFanOutApart();
   void Climb(bool on_gpu, absl::Duration budget);
   // Makes all trials again. Stops early where that takes very long.
   void Repeat(bool on_gpu, absl::Duration budget);
@@ -153,6 +162,9 @@ class Calibrator {
   const Ladder* SlicesOf(size_t route) const;
   CostCurves Fit(size_t route) const;
   CostCurves::Knots Fitted(const Ladder& ladder) const;
+  // Of what the busiest thread does.
+  CostCurves::Knots FittedOfOneThread(const Ladder& ladder) const;
+
   const absl::Span<const Route* const> routes_;
   const SortedRun& run_;
   const CalibrationOptions& options_;
@@ -160,6 +172,7 @@ class Calibrator {
   double clock_ns_;  // that reading the clock takes
   std::vector<Ladder> ladders_;
   std::vector<absl::Status> statuses_;  // one a route
+  FanOut fan_out_;
 
   // Results of trials.
   std::vector<RowId> row_ids_;
@@ -203,6 +216,46 @@ const Ladder* Calibrator::SlicesOf(size_t route) const {
       return &ladder;
   }
   return nullptr;
+}
+
+void Calibrator::TryFanOut() {
+  const auto wakes = [](const Route* route) {
+    return !route->on_gpu() && route->strategy() == Strategy::kUnbuffered &&
+           Takes(*route, Operation::kFindFirst);
+  };
+  const auto route = std::find_if(routes_.begin(), routes_.end(), wakes);
+  if (route == routes_.end() || options_.threads <= 1) return;
+  const Parallelism parallelism{options_.threads};
+  const size_t slice = parallelism.min_slice;
+  const size_t most = std::min(slice * static_cast<size_t>(options_.threads), kMostOnCpu);
+  const auto i = static_cast<size_t>(route - routes_.begin());
+  Ladder ladder{Kind::kFanOut, i, slice, most, parallelism};
+  double spent = 0;
+  while (!ladder.done()) {
+    const auto trial =
+        Try(&ladder, ladder.NextSize(kGrowth), kLeastRepeats, ladder.last_ns, &spent);
+    if (!trial.ok()) {
+      statuses_[i] = trial.status();
+      return;
+    }
+    ladder.trials.push_back(*trial);
+  }
+  ladders_.push_back(std::move(ladder));
+}
+
+void Calibrator::SetFanOutApart() {
+  const auto is_fan_out = [](const Ladder& ladder) { return ladder.kind == Kind::kFanOut; };
+  const auto fan_out = std::find_if(ladders_.begin(), ladders_.end(), is_fan_out);
+  if (fan_out == ladders_.end()) return;
+  fan_out_ = FitFanOut(fan_out->trials, fan_out->parallelism);
+  for (Ladder& ladder : ladders_) {
+    if (ladder.kind == Kind::kFanOut || ladder.kind == Kind::kSlices) continue;
+    double least = 0;  // time does not fall as the batch grows
+    for (CostTrial& trial : ladder.trials) {
+      trial.ns = std::max(trial.ns - fan_out_.Time(trial.queries, ladder.parallelism), least);
+      least = trial.ns;
+    }
+  }
 }
 
 // Always makes the trial that takes the least, so that all kinds of trials come as far as there is
@@ -311,6 +364,7 @@ absl::Status Calibrator::Ask(const Route& route, Kind kind, KeyBatch keys,
   switch (kind) {
     case Kind::kPoint:
     case Kind::kSortedPoint:
+    case Kind::kFanOut:
       options.sorted_input = kind == Kind::kSortedPoint;
       options.result_order = OrderOf(route);
       if (options.result_order == ResultOrder::kKey) {
@@ -330,6 +384,14 @@ absl::Status Calibrator::Ask(const Route& route, Kind kind, KeyBatch keys,
 }
 
 CostCurves::Knots Calibrator::Fitted(const Ladder& ladder) const {
+  CostCurves::Knots knots = FittedOfOneThread(ladder);
+  for (size_t k = 0; k < knots.size(); ++k) {
+    knots[k] += fan_out_.Time(size_t{1} << k, ladder.parallelism);
+  }
+  return knots;
+}
+
+CostCurves::Knots Calibrator::FittedOfOneThread(const Ladder& ladder) const {
   const bool sorts = routes_[ladder.route]->strategy() == Strategy::kSortBased;
   const bool sorted = ladder.kind == Kind::kSortedPoint;
   const Ladder* const slices = SlicesOf(ladder.route);

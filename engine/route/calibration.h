@@ -15,10 +15,11 @@ namespace cairn {
 
 struct CalibrationOptions {
   // What trials on the CPU's routes may take, and on those of GPUs. Keys are drawn from the run
-  // besides, which takes a millisecond or two, and each route answers one key before it is timed.
+  // besides, which takes a millisecond or two, threads are woken for a dozen batches, and each
+  // route answers one key before it is timed.
   absl::Duration cpu_budget = absl::Milliseconds(8);
   absl::Duration gpu_budget = absl::Milliseconds(4);
-  // The threads that a route of the CPU that is unbuffered spreads a large batch over.
+  // The threads that a route of the CPU spreads a large batch over.
   int threads = 1;
   // Nanoseconds from any moment on, never going back; null: the steady clock.
   std::function<int64_t()> now_ns;

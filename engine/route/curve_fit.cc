@@ -51,9 +51,24 @@ class Searches {
 }  // namespace
 
 double QueriesOfOneThread(size_t queries, const Parallelism& parallelism) {
-  const size_t slices = queries / std::max<size_t>(parallelism.min_slice, 1);
-  const size_t parts = std::clamp<size_t>(slices, 1, std::max(parallelism.threads, 1));
-  return static_cast<double>(queries) / static_cast<double>(parts);
+  return static_cast<double>(queries) / static_cast<double>(SliceCount(queries, parallelism));
+}
+
+double FanOut::Time(size_t queries, const Parallelism& parallelism) const {
+  const size_t parts = SliceCount(queries, parallelism);
+  if (parts <= 1) return 0;
+  if (most_parts <= 2) return two_ns;
+  const double share = static_cast<double>(parts - 2) / static_cast<double>(most_parts - 2);
+  return std::max(two_ns + (most_ns - two_ns) * share, 0.0);
+}
+
+FanOut FitFanOut(absl::Span<const CostTrial> trials, const Parallelism& parallelism) {
+  if (trials.size() < 2) return {};
+  const auto beyond_one = [&](const CostTrial& trial) {
+    return std::max(trial.ns - trials.front().ns, 0.0);
+  };
+  return {beyond_one(trials[1]), beyond_one(trials.back()),
+          SliceCount(trials.back().queries, parallelism)};
 }
 
 CostCurves::Knots FitCurve(absl::Span<const CostTrial> trials, const Parallelism& parallelism) {

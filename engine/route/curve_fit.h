@@ -19,6 +19,20 @@ struct CostTrial {
 // The queries that the busiest thread answers of a batch.
 double QueriesOfOneThread(size_t queries, const Parallelism& parallelism);
 
+// What it takes to spread a batch over threads, beyond what the busiest of them then answers: for
+// one part nothing, for two and for most_parts what was found, for others in proportion.
+struct FanOut {
+  double two_ns = 0;
+  double most_ns = 0;
+  size_t most_parts = 2;
+
+  double Time(size_t queries, const Parallelism& parallelism) const;
+};
+
+// From trials of as many queries a thread: a batch of one part first, then of two, then perhaps of
+// more. Nothing from less than two trials.
+FanOut FitFanOut(absl::Span<const CostTrial> trials, const Parallelism& parallelism);
+
 // The curve through trials of ascending sizes of a route that spreads a batch over threads as
 // `parallelism` says. Requires one trial at least, and positive times.
 //

@@ -217,14 +217,19 @@ BOOST_AUTO_TEST_CASE(so_are_batches_on_a_gpu) {
 
 BOOST_AUTO_TEST_CASE(so_are_batches_that_are_spread_over_threads) {
   for (const int threads : {2, 16, 64}) {
-    const Cost cost = [&](double q) {
-      const double slices = std::floor(q / (1 << 14));
-      const double parts = std::clamp(slices, 1.0, static_cast<double>(threads));
-      return CpuCost(q / parts) + (parts > 1 ? 5e3 : 0);
-    };
-    FakeClock clock;
-    const FakeIndex index(FakeRun(1 << 20), &clock, cost);
-    CheckDocumentedError("threads", Calibrated(Unbuffered(index), &clock, threads), cost);
+    // To wake threads may be cheap, or take longer than the smallest batches that are spread.
+    for (const double wake_ns : {5e3, 150e3}) {
+      for (const double ns_per_part : {0.0, 20e3}) {
+        const Cost cost = [&](double q) {
+          const double slices = std::floor(q / (1 << 14));
+          const double parts = std::clamp(slices, 1.0, static_cast<double>(threads));
+          return CpuCost(q / parts) + (parts > 1 ? wake_ns + ns_per_part * (parts - 2) : 0);
+        };
+        FakeClock clock;
+        const FakeIndex index(FakeRun(1 << 20), &clock, cost);
+        CheckDocumentedError("threads", Calibrated(Unbuffered(index), &clock, threads), cost);
+      }
+    }
   }
 }
 

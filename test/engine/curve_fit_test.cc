@@ -96,6 +96,29 @@ BOOST_AUTO_TEST_CASE(a_batch_that_is_spread_over_threads_takes_the_time_of_its_l
   }
 }
 
+BOOST_AUTO_TEST_CASE(what_waking_threads_takes_is_told_from_trials_with_as_many_queries_a_thread) {
+  const Parallelism eight{8, 1 << 14};
+  const auto cost = [&](size_t parts) { return 1000.0 + (parts > 1 ? 300.0 + 50 * parts : 0); };
+  std::vector<CostTrial> trials;
+  for (const size_t parts : {1, 2, 8}) trials.push_back({parts << 14, cost(parts)});
+  const FanOut fan_out = FitFanOut(trials, eight);
+  for (const size_t parts : {1, 2, 3, 5, 8}) {
+    BOOST_TEST(fan_out.Time(parts << 14, eight) == cost(parts) - 1000,
+               boost::test_tools::tolerance(1e-9));
+  }
+  BOOST_TEST(fan_out.Time(100, eight) == 0);
+  BOOST_TEST(fan_out.Time(size_t{1} << 30, eight) == fan_out.Time(8 << 14, eight));
+
+  const Parallelism two{2, 1 << 14};
+  trials.resize(2);
+  BOOST_TEST(FitFanOut(trials, two).Time(1 << 20, two) == 400);
+  trials[1].ns = 900;  // disturbed was the first
+  BOOST_TEST(FitFanOut(trials, two).Time(1 << 20, two) == 0);
+  trials.resize(1);
+  BOOST_TEST(FitFanOut(trials, two).Time(1 << 20, two) == 0);
+  BOOST_TEST(FitFanOut({}, two).Time(1 << 20, two) == 0);
+}
+
 // A run of 2^20 entries, of which 10 share a line: a sorted query reads as much of one as there is
 // between it and the next.
 double SortedSearch(double batch) {
