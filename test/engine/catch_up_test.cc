@@ -2,6 +2,7 @@
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <string_view>
@@ -190,35 +191,42 @@ BOOST_AUTO_TEST_CASE(queries_catching_up_and_merges_at_one_time) {
   for (int i = 0; i < 500; ++i) db.Put("row" + std::to_string(i), std::to_string(i % 50));
   const auto index = Build(db, "value.field('|',0):u32", "index");
   std::atomic<bool> done = false;
-  std::atomic<int> wrong = 0;
+  std::mutex mutex;
+  std::string wrong;  // the first thing that was; guarded by mutex
+  const auto check = [&](std::string_view what, const absl::Status& status) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!status.ok() && wrong.empty()) wrong = std::string(what) + ": " + status.ToString();
+  };
+  const auto check_rows = [&](std::string_view what, uint64_t rows) {
+    if (rows == 500) return;
+    check(what, absl::InternalError(std::to_string(rows) + " rows"));
+  };
   std::thread reader([&] {
     Matches matches;
     while (!done) {
       // Every row has one of the keys at any time.
       uint64_t count = 0;
-      if (!index->Count(RangeBatch::Everything(KeyKind::kU32), absl::MakeSpan(&count, 1)).ok() ||
-          count != 500 || !index->Scan(RangeBatch::Everything(KeyKind::kU32), {}, &matches).ok() ||
-          matches.row_ids.size() != 500) {
-        ++wrong;
-      }
+      check("count",
+            index->Count(RangeBatch::Everything(KeyKind::kU32), absl::MakeSpan(&count, 1)));
+      check_rows("count", count);
+      check("scan", index->Scan(RangeBatch::Everything(KeyKind::kU32), {}, &matches));
+      check_rows("scan", matches.row_ids.size());
     }
   });
   std::thread merger([&] {
-    while (!done) {
-      if (!index->Merge().ok()) ++wrong;
-    }
+    while (!done) check("merge", index->Merge());
   });
   std::mt19937_64 random = TestRandom();
   for (int round = 0; round < 60; ++round) {
     for (int i = 0; i < 20; ++i) {
       db.Put("row" + std::to_string(random() % 500), std::to_string(random() % 50));
     }
-    if (!index->CatchUp(*db.Source()).ok()) ++wrong;
+    check("catch-up", index->CatchUp(*db.Source()).status());
   }
   done = true;
   reader.join();
   merger.join();
-  BOOST_TEST(wrong == 0);
+  BOOST_TEST(wrong == "");
   CheckCurrent(db, *index, "value.field('|',0):u32");
 }
 
