@@ -58,7 +58,7 @@ struct Ladder {
     kRows,    // Scan of ranges with more rows than Find finds
     kSlices,  // slices of large sorted batches, put to the route's index; times are of whole
               // batches
-    kFanOut,  // kPoint's, with as many queries a thread on one thread, on two, on all
+    kFanOut,  // kPoint's on one thread, on two, on all, and on all with twice the queries
   };
 
   Kind kind;
@@ -73,7 +73,7 @@ struct Ladder {
 
   size_t NextSize(size_t growth) const {
     if (kind == Kind::kSlices) growth = std::min(growth, kSlicedGrowth);
-    if (kind == Kind::kFanOut) growth = trials.size() == 1 ? 2 : most;
+    if (kind == Kind::kFanOut) growth = trials.size() == 2 ? most / 2 / trials.back().queries : 2;
     return trials.empty() ? first : std::min(trials.back().queries * growth, most);
   }
   bool done() const { return !trials.empty() && trials.back().queries >= most; }
@@ -124,7 +124,6 @@ class Calibrator {
       Climb(on_gpu, budget);
       Repeat(on_gpu, budget);
     }
-    SetFanOutApart();
     std::vector<absl::StatusOr<CostCurves>> results;
     for (size_t i = 0; i < routes_.size(); ++i) {
       if (statuses_[i].ok()) {
@@ -138,11 +137,9 @@ class Calibrator {
 
  private:
   void AddLadders(size_t i);
-  // Adds trials of what waking threads takes, which all routes of the CPU have in common, and makes
-  // them.
+  // Adds trials of what spreading a batch over threads does to its time, which all routes of the
+  // CPU have in common, and makes them.
   void TryFanOut();
-  // Takes it out of all other trials.
-  void SetFanOutApart();
   void Climb(bool on_gpu, absl::Duration budget);
   // Makes all trials again. Stops early where that takes very long.
   void Repeat(bool on_gpu, absl::Duration budget);
@@ -164,6 +161,7 @@ class Calibrator {
   CostCurves::Knots Fitted(const Ladder& ladder) const;
   // Of what the busiest thread does.
   CostCurves::Knots FittedOfOneThread(const Ladder& ladder) const;
+  FanOut FittedFanOut() const;
 
   const absl::Span<const Route* const> routes_;
   const SortedRun& run_;
@@ -172,7 +170,6 @@ class Calibrator {
   double clock_ns_;  // that reading the clock takes
   std::vector<Ladder> ladders_;
   std::vector<absl::Status> statuses_;  // one a route
-  FanOut fan_out_;
 
   // Results of trials.
   std::vector<RowId> row_ids_;
@@ -185,7 +182,9 @@ void Calibrator::AddLadders(size_t i) {
   const Route& route = *routes_[i];
   const bool on_cpu = !route.on_gpu();
   const Parallelism parallelism{on_cpu ? options_.threads : 1};
-  const size_t largest = on_cpu ? kMostOnCpu : kMostOnGpu;
+  // Batches of more than one part are told from those of one and what waking threads takes.
+  const size_t one_part = parallelism.threads > 1 ? parallelism.min_slice : kMostOnCpu;
+  const size_t largest = on_cpu ? one_part : kMostOnGpu;
   const auto add = [&](Kind kind, size_t first, size_t most) {
     ladders_.push_back({kind, i, first, most, parallelism});
   };
@@ -226,10 +225,9 @@ void Calibrator::TryFanOut() {
   const auto route = std::find_if(routes_.begin(), routes_.end(), wakes);
   if (route == routes_.end() || options_.threads <= 1) return;
   const Parallelism parallelism{options_.threads};
-  const size_t slice = parallelism.min_slice;
-  const size_t most = std::min(slice * static_cast<size_t>(options_.threads), kMostOnCpu);
+  const size_t most = 2 * parallelism.min_slice * static_cast<size_t>(options_.threads);
   const auto i = static_cast<size_t>(route - routes_.begin());
-  Ladder ladder{Kind::kFanOut, i, slice, most, parallelism};
+  Ladder ladder{Kind::kFanOut, i, parallelism.min_slice, most, parallelism};
   double spent = 0;
   while (!ladder.done()) {
     const auto trial =
@@ -243,19 +241,11 @@ void Calibrator::TryFanOut() {
   ladders_.push_back(std::move(ladder));
 }
 
-void Calibrator::SetFanOutApart() {
-  const auto is_fan_out = [](const Ladder& ladder) { return ladder.kind == Kind::kFanOut; };
-  const auto fan_out = std::find_if(ladders_.begin(), ladders_.end(), is_fan_out);
-  if (fan_out == ladders_.end()) return;
-  fan_out_ = FitFanOut(fan_out->trials, fan_out->parallelism);
-  for (Ladder& ladder : ladders_) {
-    if (ladder.kind == Kind::kFanOut || ladder.kind == Kind::kSlices) continue;
-    double least = 0;  // time does not fall as the batch grows
-    for (CostTrial& trial : ladder.trials) {
-      trial.ns = std::max(trial.ns - fan_out_.Time(trial.queries, ladder.parallelism), least);
-      least = trial.ns;
-    }
+FanOut Calibrator::FittedFanOut() const {
+  for (const Ladder& ladder : ladders_) {
+    if (ladder.kind == Kind::kFanOut) return FitFanOut(ladder.trials, ladder.parallelism);
   }
+  return {};
 }
 
 // Always makes the trial that takes the least, so that all kinds of trials come as far as there is
@@ -385,8 +375,10 @@ absl::Status Calibrator::Ask(const Route& route, Kind kind, KeyBatch keys,
 
 CostCurves::Knots Calibrator::Fitted(const Ladder& ladder) const {
   CostCurves::Knots knots = FittedOfOneThread(ladder);
+  if (routes_[ladder.route]->on_gpu()) return knots;
+  const FanOut fan_out = FittedFanOut();
   for (size_t k = 0; k < knots.size(); ++k) {
-    knots[k] += fan_out_.Time(size_t{1} << k, ladder.parallelism);
+    knots[k] = fan_out.Time(size_t{1} << k, knots[k], ladder.parallelism);
   }
   return knots;
 }

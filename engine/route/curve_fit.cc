@@ -54,21 +54,31 @@ double QueriesOfOneThread(size_t queries, const Parallelism& parallelism) {
   return static_cast<double>(queries) / static_cast<double>(SliceCount(queries, parallelism));
 }
 
-double FanOut::Time(size_t queries, const Parallelism& parallelism) const {
+double FanOut::Time(size_t queries, double part_ns, const Parallelism& parallelism) const {
   const size_t parts = SliceCount(queries, parallelism);
-  if (parts <= 1) return 0;
-  if (most_parts <= 2) return two_ns;
-  const double share = static_cast<double>(parts - 2) / static_cast<double>(most_parts - 2);
-  return std::max(two_ns + (most_ns - two_ns) * share, 0.0);
+  if (parts <= 1) return part_ns;
+  const double others = static_cast<double>(parts - 1) / static_cast<double>(most_parts - 1);
+  const double more =
+      most_parts == 2 ? 0 : static_cast<double>(parts - 2) / static_cast<double>(most_parts - 2);
+  return two_ns + (most_ns - two_ns) * more + (1 + (slowdown - 1) * others) * part_ns;
 }
 
 FanOut FitFanOut(absl::Span<const CostTrial> trials, const Parallelism& parallelism) {
-  if (trials.size() < 2) return {};
-  const auto beyond_one = [&](const CostTrial& trial) {
-    return std::max(trial.ns - trials.front().ns, 0.0);
+  if (trials.size() < 3) return {};
+  FanOut fan_out;
+  const double part_ns = trials.front().ns;
+  const CostTrial& all = trials[trials.size() - 2];
+  fan_out.most_parts = SliceCount(all.queries, parallelism);
+  fan_out.slowdown = std::clamp((trials.back().ns - all.ns) / part_ns, 1.0,
+                                static_cast<double>(fan_out.most_parts));
+  // What is beyond the work was spent on waking.
+  const auto beyond_work = [&](const CostTrial& trial) {
+    return std::max(trial.ns - fan_out.Time(trial.queries, part_ns, parallelism), 0.0);
   };
-  return {beyond_one(trials[1]), beyond_one(trials.back()),
-          SliceCount(trials.back().queries, parallelism)};
+  const double two_ns = beyond_work(trials[1]), most_ns = beyond_work(all);
+  fan_out.two_ns = two_ns;
+  fan_out.most_ns = most_ns;
+  return fan_out;
 }
 
 CostCurves::Knots FitCurve(absl::Span<const CostTrial> trials, const Parallelism& parallelism) {

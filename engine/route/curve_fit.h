@@ -19,18 +19,21 @@ struct CostTrial {
 // The queries that the busiest thread answers of a batch.
 double QueriesOfOneThread(size_t queries, const Parallelism& parallelism);
 
-// What it takes to spread a batch over threads, beyond what the busiest of them then answers: for
-// one part nothing, for two and for most_parts what was found, for others in proportion.
+// What becomes of a batch's time when it is spread over threads: they have to be woken, and wait
+// for one memory. Nothing for one part; between two parts and most_parts in proportion to them.
 struct FanOut {
-  double two_ns = 0;
-  double most_ns = 0;
+  double two_ns = 0;    // to wake threads for two parts
+  double most_ns = 0;   // and for most_parts
+  double slowdown = 1;  // of most_parts that work at a time, against one
   size_t most_parts = 2;
 
-  double Time(size_t queries, const Parallelism& parallelism) const;
+  // The time of a batch of which the busiest thread's part would take it `part_ns` alone.
+  double Time(size_t queries, double part_ns, const Parallelism& parallelism) const;
 };
 
-// From trials of as many queries a thread: a batch of one part first, then of two, then perhaps of
-// more. Nothing from less than two trials.
+// From trials of one part, of two and of as many as there are threads, all of min_slice queries a
+// thread, and another of as many as there are threads with twice the queries. Where there are two
+// threads only, the second is the third. Nothing from less than three trials.
 FanOut FitFanOut(absl::Span<const CostTrial> trials, const Parallelism& parallelism);
 
 // The curve through trials of ascending sizes of a route that spreads a batch over threads as

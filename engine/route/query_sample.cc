@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "index/run_columns.h"
 
 namespace cairn {
@@ -58,24 +59,46 @@ size_t HeapBytes(const SortedRun& run, absl::Span<const Position> positions) {
 }  // namespace
 
 QuerySample::QuerySample(const SortedRun& run, const std::function<int64_t()>& now_ns)
-    : run_(run), lower_column_(run.kind()), upper_column_(run.kind()), ascending_(run.kind()) {
-  const int64_t start = now_ns();
+    : run_(run),
+      points_(run.kind()),
+      lower_(run.kind()),
+      upper_(run.kind()),
+      ascending_(run.kind()) {
   const size_t last = std::max<size_t>(run.size(), 1) - 1;
-  size_t bytes = 0;
-  do {
-    Position positions[kBlock];
+  const auto draw = [&](size_t most, int64_t most_ns, absl::FunctionRef<size_t()> draw_block) {
+    const int64_t start = now_ns();
+    size_t drawn = 0, bytes = 0;
+    do {
+      bytes += draw_block();
+      drawn += kBlock;
+    } while (drawn < most && bytes < kMostBytes && now_ns() - start < most_ns);
+  };
+  Position positions[kBlock];
+  draw(kMostKeys, kMostNanoseconds, [&] {
     for (Position& position : positions) position = static_cast<Position>(Below(last + 1));
-    AppendKeys(run, positions, &lower_column_);
-    bytes += HeapBytes(run, positions);
+    return points_.Draw(run, positions);
+  });
+  draw(kMostRanges, kMostNanoseconds / 2, [&] {
+    for (Position& position : positions) position = static_cast<Position>(Below(last + 1));
+    const size_t bytes = lower_.Draw(run, positions);
     for (Position& position : positions) {
       position = static_cast<Position>(std::min(position + kRangeEntries, last));
     }
-    AppendKeys(run, positions, &upper_column_);
-    bytes += HeapBytes(run, positions);
-    drawn_ += kBlock;
-  } while (drawn_ < kMostKeys && bytes < kMostBytes && now_ns() - start < kMostNanoseconds);
-  lower_ = lower_column_.Batch();
-  upper_ = upper_column_.Batch();
+    return bytes + upper_.Draw(run, positions);
+  });
+  for (Column* column : {&points_, &lower_, &upper_}) column->batch = column->keys.Batch();
+}
+
+size_t QuerySample::Column::Draw(const SortedRun& run, absl::Span<const Position> positions) {
+  AppendKeys(run, positions, &keys);
+  drawn += positions.size();
+  return HeapBytes(run, positions);
+}
+
+void QuerySample::Column::Repeat(size_t count) {
+  if (count <= batch.size()) return;
+  for (size_t i = batch.size(); i < count; ++i) AppendKey(keys, i % drawn, &keys);
+  batch = keys.Batch();
 }
 
 size_t QuerySample::Below(size_t n) {
@@ -87,23 +110,20 @@ size_t QuerySample::Below(size_t n) {
   return static_cast<size_t>((z >> 32) * uint64_t{n} >> 32);  // positions take 32 bits
 }
 
-void QuerySample::Repeat(size_t count, KeyColumn* column, KeyBatch* batch) const {
-  if (count <= batch->size()) return;
-  for (size_t i = batch->size(); i < count; ++i) AppendKey(*column, i % drawn_, column);
-  *batch = column->Batch();
-}
-
 KeyBatch QuerySample::Next(size_t count) {
-  Repeat(count, &lower_column_, &lower_);
-  if (next_ + count > lower_.size()) next_ = 0;
-  next_ += count;
-  return lower_.Slice(next_ - count, count);
+  points_.Repeat(count);
+  if (next_point_ + count > points_.batch.size()) next_point_ = 0;
+  next_point_ += count;
+  return points_.batch.Slice(next_point_ - count, count);
 }
 
 RangeBatch QuerySample::NextRanges(size_t count) {
-  const KeyBatch lower = Next(count);
-  Repeat(next_, &upper_column_, &upper_);
-  return RangeBatch::HalfOpen(lower, upper_.Slice(next_ - count, count));
+  lower_.Repeat(count);
+  upper_.Repeat(count);
+  if (next_range_ + count > lower_.batch.size()) next_range_ = 0;
+  next_range_ += count;
+  const size_t first = next_range_ - count;
+  return RangeBatch::HalfOpen(lower_.batch.Slice(first, count), upper_.batch.Slice(first, count));
 }
 
 KeyBatch QuerySample::NextAscending(size_t count, size_t of) {

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 
+#include "absl/types/span.h"
 #include "cairn/query.h"
 #include "cairn/sorted_run.h"
+#include "cairn/types.h"
 
 namespace cairn {
 
@@ -16,18 +18,21 @@ namespace cairn {
 // Batches are valid until the next call. Not thread-safe. Throws std::bad_alloc.
 class QuerySample {
  public:
-  // So many keys are drawn: enough that what they touch exceeds a core's own caches. Reading one
-  // waits for memory as a query does, so more would cost more than the trials.
-  static constexpr size_t kMostKeys = size_t{1} << 16;
+  // So many keys and ranges are drawn: what they touch exceeds a core's own caches, and what a
+  // trial touched has mostly left them when its keys come again. Reading a key waits for memory as
+  // a query does, so more would cost more than the trials.
+  static constexpr size_t kMostKeys = size_t{1} << 18;
+  static constexpr size_t kMostRanges = size_t{1} << 16;
   // Entries from the lower to the upper key of a range.
   static constexpr size_t kRangeEntries = 64;
 
   // Draws keys until there are kMostKeys, they are some megabytes, or two milliseconds of `now_ns`
-  // have passed, as they soon do where the run's file is not in memory. `run` must outlive this.
+  // have passed, as they soon do where the run's file is not in memory; and ranges in half the
+  // time. `run` must outlive this.
   QuerySample(const SortedRun& run, const std::function<int64_t()>& now_ns);
 
   // The keys that were drawn.
-  size_t size() const { return drawn_; }
+  size_t size() const { return points_.drawn; }
 
   // `count` keys in random order. More than were drawn come again.
   KeyBatch Next(size_t count);
@@ -37,16 +42,25 @@ class QuerySample {
   KeyBatch NextAscending(size_t count, size_t of);
 
  private:
+  // Keys that were drawn, and behind them the same again, as far as they were asked for.
+  struct Column {
+    explicit Column(KeyKind kind) : keys(kind) {}
+    // Appends the keys at these positions. Returns the bytes of texts that they take.
+    size_t Draw(const SortedRun& run, absl::Span<const Position> positions);
+    // At least `count` keys.
+    void Repeat(size_t count);
+    KeyColumn keys;
+    KeyBatch batch;  // of them
+    size_t drawn = 0;
+  };
+
   size_t Below(size_t n);  // random
-  // Makes the keys of a column, again and again, at least `count`.
-  void Repeat(size_t count, KeyColumn* column, KeyBatch* batch) const;
 
   const SortedRun& run_;
   uint64_t random_ = 0x9E3779B97F4A7C15;
-  size_t drawn_ = 0;
-  size_t next_ = 0;
-  KeyColumn lower_column_, upper_column_, ascending_;
-  KeyBatch lower_, upper_;  // of the columns
+  Column points_, lower_, upper_;  // upper_ ends the ranges that start at lower_
+  size_t next_point_ = 0, next_range_ = 0;
+  KeyColumn ascending_;
 };
 
 }  // namespace cairn

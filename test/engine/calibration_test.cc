@@ -223,7 +223,9 @@ BOOST_AUTO_TEST_CASE(so_are_batches_that_are_spread_over_threads) {
         const Cost cost = [&](double q) {
           const double slices = std::floor(q / (1 << 14));
           const double parts = std::clamp(slices, 1.0, static_cast<double>(threads));
-          return CpuCost(q / parts) + (parts > 1 ? wake_ns + ns_per_part * (parts - 2) : 0);
+          if (parts == 1) return CpuCost(q);
+          const double slowdown = 1 + 0.6 * (parts - 1) / (threads - 1);
+          return wake_ns + ns_per_part * (parts - 2) + slowdown * CpuCost(q / parts);
         };
         FakeClock clock;
         const FakeIndex index(FakeRun(1 << 20), &clock, cost);

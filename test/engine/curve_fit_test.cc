@@ -96,27 +96,43 @@ BOOST_AUTO_TEST_CASE(a_batch_that_is_spread_over_threads_takes_the_time_of_its_l
   }
 }
 
-BOOST_AUTO_TEST_CASE(what_waking_threads_takes_is_told_from_trials_with_as_many_queries_a_thread) {
-  const Parallelism eight{8, 1 << 14};
-  const auto cost = [&](size_t parts) { return 1000.0 + (parts > 1 ? 300.0 + 50 * parts : 0); };
-  std::vector<CostTrial> trials;
-  for (const size_t parts : {1, 2, 8}) trials.push_back({parts << 14, cost(parts)});
-  const FanOut fan_out = FitFanOut(trials, eight);
-  for (const size_t parts : {1, 2, 3, 5, 8}) {
-    BOOST_TEST(fan_out.Time(parts << 14, eight) == cost(parts) - 1000,
-               boost::test_tools::tolerance(1e-9));
+BOOST_AUTO_TEST_CASE(what_spreading_a_batch_takes_is_told_from_trials) {
+  const auto near = boost::test_tools::tolerance(1e-9);
+  for (const size_t threads : {2, 8, 12}) {
+    const Parallelism all{static_cast<int>(threads), 1 << 14};
+    // 10 ns a query, 300 ns and 50 for each part; eight parts at a time are half as fast again.
+    const auto cost = [&](size_t queries) {
+      const auto parts = static_cast<double>(SliceCount(queries, all));
+      if (parts == 1) return 10.0 * static_cast<double>(queries);
+      return 300 + 50 * parts + (1 + (parts - 1) / 14) * 10 * QueriesOfOneThread(queries, all);
+    };
+    std::vector<CostTrial> trials;
+    for (const size_t slices : {size_t{1}, size_t{2}, threads, 2 * threads}) {
+      const size_t queries = slices << 14;
+      if (trials.empty() || trials.back().queries < queries) {
+        trials.push_back({queries, cost(queries)});
+      }
+    }
+    const FanOut fan_out = FitFanOut(trials, all);
+    for (const size_t queries : {1, 30'000, 1 << 15, 100'000, 200'000, 1 << 20, 1 << 24}) {
+      const double part_ns = 10 * QueriesOfOneThread(queries, all);
+      BOOST_TEST(fan_out.Time(queries, part_ns, all) == cost(queries), near);
+    }
   }
-  BOOST_TEST(fan_out.Time(100, eight) == 0);
-  BOOST_TEST(fan_out.Time(size_t{1} << 30, eight) == fan_out.Time(8 << 14, eight));
+}
 
+BOOST_AUTO_TEST_CASE(disturbed_trials_of_threads_promise_no_more_than_there_can_be) {
   const Parallelism two{2, 1 << 14};
-  trials.resize(2);
-  BOOST_TEST(FitFanOut(trials, two).Time(1 << 20, two) == 400);
-  trials[1].ns = 900;  // disturbed was the first
-  BOOST_TEST(FitFanOut(trials, two).Time(1 << 20, two) == 0);
-  trials.resize(1);
-  BOOST_TEST(FitFanOut(trials, two).Time(1 << 20, two) == 0);
-  BOOST_TEST(FitFanOut({}, two).Time(1 << 20, two) == 0);
+  const double part_ns = 1000;
+  // The first took too long: then waking is free, and two are as fast as one.
+  const FanOut free = FitFanOut({{{1 << 14, part_ns}, {1 << 15, 900}, {1 << 16, 950}}}, two);
+  BOOST_TEST(free.Time(1 << 15, part_ns, two) == part_ns);
+  BOOST_TEST(free.Time(1 << 20, 64 * part_ns, two) == 64 * part_ns);
+  // The last did: two threads are never slower than one after the other.
+  const FanOut slow = FitFanOut({{{1 << 14, part_ns}, {1 << 15, 1000}, {1 << 16, 90'000}}}, two);
+  BOOST_TEST(slow.Time(1 << 20, 64 * part_ns, two) == 2 * 64 * part_ns);
+  // Without trials a part is all there is.
+  BOOST_TEST(FitFanOut({}, two).Time(1 << 20, part_ns, two) == part_ns);
 }
 
 // A run of 2^20 entries, of which 10 share a line: a sorted query reads as much of one as there is
