@@ -18,7 +18,7 @@ struct CalibrationOptions {
   // besides, which takes a millisecond or two, threads are woken for a dozen batches, and each
   // route answers one key before it is timed.
   absl::Duration cpu_budget = absl::Milliseconds(8);
-  absl::Duration gpu_budget = absl::Milliseconds(4);
+  absl::Duration gpu_budget = absl::Milliseconds(12);
   // The threads that a route of the CPU spreads a large batch over.
   int threads = 1;
   // Nanoseconds from any moment on, never going back; null: the steady clock.

@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-constexpr int64_t kMostNanoseconds = 2'000'000;
+constexpr int64_t kMostNanoseconds = 4'000'000;
 constexpr size_t kMostBytes = size_t{8} << 20;
 // Keys whose memory is asked for before it is read, and between looks at the clock.
 constexpr size_t kBlock = 32;

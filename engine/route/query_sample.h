@@ -26,7 +26,7 @@ class QuerySample {
   // Entries from the lower to the upper key of a range.
   static constexpr size_t kRangeEntries = 64;
 
-  // Draws keys until there are kMostKeys, they are some megabytes, or two milliseconds of `now_ns`
+  // Draws keys until there are kMostKeys, they are some megabytes, or four milliseconds of `now_ns`
   // have passed, as they soon do where the run's file is not in memory; and ranges in half the
   // time. `run` must outlive this.
   QuerySample(const SortedRun& run, const std::function<int64_t()>& now_ns);

@@ -3,7 +3,8 @@
 // eight entries each, up to 2^20 of them) or count. In each cell every route is timed, in turns,
 // and the time of the route that the router chooses is divided by that of the best. The router's
 // cost models come from trials made before, of which the cells know nothing. Counters: cells,
-// share_within_1_10 (of the cells), worst, and trials_ms; the label lists the cells beyond 1.10.
+// share_within_1_10 (of the cells), worst, and trials_ms; the label lists the cells beyond 1.10,
+// with the microseconds that were predicted for the two routes and those that they took.
 //
 // Routing/<key>/n:<k>/batch:<b>/<direct|routed>: FindFirst by the ordered index itself, and by way
 // of the router with its clock, counters and observation. Counters: ns_per_query, response_ns.
@@ -163,18 +164,20 @@ class Cell {
     return medians;
   }
 
-  // The route that the router takes.
-  absl::StatusOr<const Route*> Choose() {
-    const Route* chosen = nullptr;
+  // The route that the router takes, and why.
+  absl::StatusOr<Explain> Choose() {
+    Explain explain;
+    QueryOptions options;
+    options.explain = &explain;
     const double rows = operation_ == Operation::kScan ? static_cast<double>(size_ * kHits) : 0;
-    const absl::Status status = subject_.router().Answer(
-        {operation_, size_, rows, false}, {}, [&](const Route& route) -> absl::StatusOr<uint64_t> {
-          chosen = &route;
-          if (absl::Status s = Ask(route); !s.ok()) return s;
-          return 0;
-        });
+    const absl::Status status =
+        subject_.router().Answer({operation_, size_, rows, false}, options,
+                                 [&](const Route& route) -> absl::StatusOr<uint64_t> {
+                                   if (absl::Status s = Ask(route); !s.ok()) return s;
+                                   return 0;
+                                 });
     if (!status.ok()) return status;
-    return chosen;
+    return explain;
   }
 
  private:
@@ -200,6 +203,13 @@ class Cell {
   Matches matches_;
 };
 
+double PredictedMicroseconds(const Explain& explain, const std::string& route) {
+  for (const Explain::Candidate& candidate : explain.candidates) {
+    if (candidate.route == route) return absl::ToDoubleMicroseconds(candidate.predicted);
+  }
+  return 0;
+}
+
 template <typename Key>
 void Regret(benchmark::State& state, int log2_n) {
   Subject<Key>& subject = Subject<Key>::Get(log2_n);
@@ -212,20 +222,24 @@ void Regret(benchmark::State& state, int log2_n) {
       const size_t most = operation == Operation::kFindFirst ? kQueries : kMostRanges;
       for (size_t size = 1; size <= most; size *= 2) {
         Cell<Key> cell(&subject, operation, size);
-        const absl::StatusOr<const Route*> chosen = cell.Choose();
+        const absl::StatusOr<Explain> chosen = cell.Choose();
         if (!chosen.ok()) return state.SkipWithError(chosen.status().ToString().c_str());
         const absl::StatusOr<std::vector<double>> times = cell.TimeRoutes();
         if (!times.ok()) return state.SkipWithError(times.status().ToString().c_str());
         const size_t best = std::min_element(times->begin(), times->end()) - times->begin();
-        const size_t taken = std::find(routes.begin(), routes.end(), *chosen) - routes.begin();
+        const auto name_of = [&](size_t i) { return routes[i]->name(); };
+        size_t taken = 0;
+        while (name_of(taken) != chosen->route) ++taken;
         const double regret = (*times)[taken] / (*times)[best];
         cells += 1;
         within += regret <= 1.1 ? 1 : 0;
         worst = std::max(worst, regret);
         if (regret > 1.1) {
-          absl::StrAppendFormat(&beyond, " %s %d: %s %.2fx of %s;",
-                                std::string(OperationName(operation)), size, routes[taken]->name(),
-                                regret, routes[best]->name());
+          absl::StrAppendFormat(
+              &beyond, " %s %d: %s (%.0f, %.0f) %.2fx of %s (%.0f, %.0f);",
+              std::string(OperationName(operation)), size, name_of(taken),
+              PredictedMicroseconds(*chosen, name_of(taken)), (*times)[taken] * 1e-3, regret,
+              name_of(best), PredictedMicroseconds(*chosen, name_of(best)), (*times)[best] * 1e-3);
         }
       }
     }
