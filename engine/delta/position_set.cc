@@ -122,6 +122,19 @@ uint64_t PositionSet::Rank(uint64_t p) const {
   return rank + (below == 0 ? 0 : static_cast<uint64_t>(std::popcount(words[last] & below)));
 }
 
+uint64_t PositionSet::Count(uint64_t begin, uint64_t end) const {
+  if (state_ == nullptr || begin >= end) return 0;
+  const uint64_t first = begin / 64, last = (end - 1) / 64;
+  // Ranks read half a page each.
+  if (last - first >= uint64_t{1} << state_->log2_page_words) return Rank(end) - Rank(begin);
+  const uint64_t from_begin = ~uint64_t{0} << (begin % 64);
+  const uint64_t to_end = ~uint64_t{0} >> (63 - (end - 1) % 64);
+  if (first == last) return static_cast<uint64_t>(std::popcount(Word(first) & from_begin & to_end));
+  int count = std::popcount(Word(first) & from_begin) + std::popcount(Word(last) & to_end);
+  for (uint64_t i = first + 1; i < last; ++i) count += std::popcount(Word(i));
+  return static_cast<uint64_t>(count);
+}
+
 PositionSet PositionSet::With(absl::Span<const Position> more,
                               absl::Span<const Position> less) const {
   if (more.empty() && less.empty()) return *this;

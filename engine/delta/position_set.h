@@ -32,9 +32,9 @@ class PositionSet {
   bool Contains(uint64_t p) const {
     return state_ != nullptr && (Word(p / 64) >> (p % 64) & 1) != 0;
   }
-  // Asks the cache for what Contains reads.
+  // Asks the cache for what Contains reads; nothing where p is universe().
   void Prefetch(uint64_t p) const {
-    if (state_ == nullptr) return;
+    if (state_ == nullptr || p >= universe_) return;
     const uint64_t* page = state_->pages[p / 64 >> state_->log2_page_words];
     if (page != nullptr) {
       cairn::Prefetch(page + (p / 64 & ((uint64_t{1} << state_->log2_page_words) - 1)));
@@ -42,6 +42,8 @@ class PositionSet {
   }
   // The number of members less than `p`; requires p <= universe().
   uint64_t Rank(uint64_t p) const;
+  // The number of members in [begin, end).
+  uint64_t Count(uint64_t begin, uint64_t end) const;
 
   // The first member, or the first number that is none, in [begin, end); `end` if there is none.
   uint64_t FirstMember(uint64_t begin, uint64_t end) const { return First<false>(begin, end); }

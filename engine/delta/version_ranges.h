@@ -23,7 +23,7 @@ struct RunRange {
   uint64_t begin;
   uint64_t end;
 
-  uint64_t entries() const { return end - begin - (removed->Rank(end) - removed->Rank(begin)); }
+  uint64_t entries() const { return end - begin - removed->Count(begin, end); }
 };
 
 // The runs of a version, without positions: the base's, then those of its parts.

@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-// Ranges whose rows are asked of the cache before they are copied.
+// Ranges for whose rows and removed positions the cache is asked before they are read.
 constexpr size_t kAhead = 16;
 
 absl::Status NoMemory(size_t ranges) {
@@ -45,10 +45,16 @@ class RangePlaces {
       (*runs)[r].end = end(r)[i];
     }
   }
-  uint64_t Count(size_t i, std::vector<RunRange>* scratch) const {
-    Get(i, scratch);
+  // The entries of range i. Asks the cache for what a later one needs.
+  uint64_t Count(size_t i) const {
+    if (i + kAhead < ranges_) runs_[0].removed->Prefetch(begin(0)[i + kAhead]);
     uint64_t entries = 0;
-    for (const RunRange& run : *scratch) entries += run.entries();
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      RunRange run = runs_[r];
+      run.begin = begin(r)[i];
+      run.end = end(r)[i];
+      entries += run.entries();
+    }
     return entries;
   }
   // Asks the cache for the first rows of range i in the base.
@@ -200,8 +206,7 @@ absl::Status VersionedSearch::Count(const RangeBatch& ranges, const QueryOptions
     RangePlaces places(delta_, ranges.size());
     if (absl::Status s = places.Find(base_, ranges, options, parallelism_); !s.ok()) return s;
     return ForEachSlice(ranges.size(), parallelism_, [&](size_t first, size_t count) {
-      std::vector<RunRange> scratch;
-      for (size_t i = first; i < first + count; ++i) counts[i] = places.Count(i, &scratch);
+      for (size_t i = first; i < first + count; ++i) counts[i] = places.Count(i);
       return absl::OkStatus();
     });
   } catch (const std::bad_alloc&) {
@@ -227,9 +232,8 @@ absl::Status VersionedSearch::Scan(const RangeBatch& ranges, const QueryOptions&
     std::vector<EntryPlace> last(in_pages ? size : 0);  // of the ranges that go on
     if (in_pages) matches->cursors.resize(size);
     std::vector<uint8_t> goes_on(in_pages ? size : 0);
-    std::vector<RunRange> scratch;
     for (size_t i = 0; i < size; ++i) {
-      const uint64_t entries = places.Count(i, &scratch);
+      const uint64_t entries = places.Count(i);
       if (in_pages) goes_on[i] = entries > options.limit && options.limit > 0;
       matches->offsets[i + 1] = matches->offsets[i] + std::min(entries, options.limit);
     }

@@ -26,6 +26,10 @@ void Check(const PositionSet& set, uint64_t universe, const Members& members,
     const auto from = members.lower_bound(static_cast<uint32_t>(begin));
     const auto to = members.lower_bound(static_cast<uint32_t>(end));
     wrong += set.Rank(begin) != static_cast<uint64_t>(std::distance(members.begin(), from));
+    for (const uint64_t near_end : {begin, end, std::min(end, begin + random() % 300)}) {
+      const auto near_to = members.lower_bound(static_cast<uint32_t>(near_end));
+      wrong += set.Count(begin, near_end) != static_cast<uint64_t>(std::distance(from, near_to));
+    }
     wrong += set.FirstMember(begin, end) != (from == to ? end : *from);
     wrong += set.BehindLastMember(begin, end) != (from == to ? begin : *std::prev(to) + 1);
     uint64_t absent = begin;
@@ -113,6 +117,7 @@ BOOST_AUTO_TEST_CASE(what_is_there_already_makes_no_difference) {
   BOOST_TEST(set.With({}, {5, 7}).empty());
   BOOST_TEST(PositionSet().empty());
   BOOST_TEST(PositionSet().Rank(0) == 0u);
+  BOOST_TEST(PositionSet().Count(0, 0) == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(pages_of_versions_that_are_gone_are_used_again) {
