@@ -98,9 +98,10 @@ class Course {
     db_.reset(db);
     for (int i = 0; i < 2000; ++i) WriteOnce();
     for (const auto& [name, of_model] : kIndexes) {
-      auto index =
-          SecondaryIndex::Build(*Source(of_model.family), SpecOf(of_model.spec), directory_ / name);
-      RequireOk(index.status());
+      const BuildTarget target{SpecOf(of_model.spec), directory_ / name};
+      RequireOk(
+          SecondaryIndex::BuildAll(*Source(of_model.family), absl::MakeConstSpan(&target, 1), {})
+              .status());
     }
   }
   ~Course() {
