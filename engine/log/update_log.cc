@@ -195,6 +195,10 @@ absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChange
                         reader.path(), reader.record_offset()));
   }
   next_ += *count;
+  // Where the next one starts if RocksDB recovered the log that ended here.
+  const SequenceNumber recovered = next_ - batches_.empty_ranges();
+  const bool goes_on_there = file.limit >= recovered && file.limit < next_;
+  if (goes_on_there || recovered == after_ + 1 || recovered == until_ + 1) next_ = recovered;
   if (first <= after_ && next_ > after_ + 1 && !snapshots_split_records_) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the log of database '%s' has %d to %d as one write, so that it never was in the state %d "
