@@ -654,6 +654,12 @@ BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_after_a_recovery)
     db.Follow(before, after);
     db.Follow(recovered, after);
     db.Follow(recovered, after, position);
+    // Nothing but an empty range, with no recovery behind it.
+    BOOST_REQUIRE(db.db()->DeleteRange({}, db.families()[0], "x", "x").ok());
+    const LoggedDatabase::Point last = db.Now();
+    BOOST_REQUIRE_EQUAL(last.sequence, after.sequence + 1);
+    db.Follow(after, last);
+    db.Follow(before, last);
     // An index that was ahead has seen what was never recovered as such.
     BOOST_TEST(absl::IsFailedPrecondition(db.Error(live.sequence, recovered.sequence)));
   }
