@@ -24,8 +24,8 @@ struct DbView {
   // Whether a read of one key may stop at the first level of the tree that holds it. Not where
   // levels are not known to be ordered by age; every read is then a seek of an iterator.
   bool levels_are_ordered = true;
-  // Whether the database's write-ahead log tells how it came to be as it is. Not that of files which
-  // were put together.
+  // Whether the database's write-ahead log tells how it came to be as it is. Not that of files
+  // which were put together.
   bool has_log = true;
   size_t readahead_bytes = size_t{2} << 20;
   SequenceNumber sequence = 0;

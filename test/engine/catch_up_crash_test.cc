@@ -144,7 +144,7 @@ class Course {
  private:
   struct Call {
     WriteCall call;
-    SequenceNumber sequence;  // behind it
+    SequenceNumber sequence;  // that a process which has recovered the log up to it sees
   };
   struct Life {
     bool under_way[kPhases] = {};
@@ -173,7 +173,7 @@ class Course {
   void Write(const WriteCall& call) {
     RequireOk(call.MakeOf(db_.get(), families_));
     call.MakeOf(&now_);
-    calls_.push_back({call, db_->GetLatestSequenceNumber()});
+    calls_.push_back({call, db_->GetLatestSequenceNumber() - call.EmptyRanges()});
     ++writes_;
   }
 

@@ -105,10 +105,11 @@ class WriteCall {
 
   // RocksDB gives the sequence number of such a deletion again where it is in the last call that it
   // recovers. An index that was stored with that is built anew.
-  bool HasEmptyRange() const {
-    return std::any_of(updates.begin(), updates.end(), [](const Update& update) {
-      return update.kind == Kind::kDeleteRange && update.key == update.value;
-    });
+  uint64_t EmptyRanges() const {
+    return static_cast<uint64_t>(
+        std::count_if(updates.begin(), updates.end(), [](const Update& update) {
+          return update.kind == Kind::kDeleteRange && update.key == update.value;
+        }));
   }
   // Whether it would give two rows of the second family one word.
   bool MakesDuplicate(const TwoFamilies& model) const {

@@ -629,6 +629,25 @@ BOOST_AUTO_TEST_CASE(goes_on_behind_what_rocksdb_left_behind) {
   database.Follow({0, std::vector<TextRows>(3)}, now);
 }
 
+// One that is opened read-only has recovered the log of one that goes on.
+BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_beside_its_writer) {
+  LoggedDatabase db;
+  db.Put("a", "1");
+  const LoggedDatabase::Point before = db.Now();
+  rocksdb::WriteBatch batch;
+  BOOST_REQUIRE(batch.Put("b", "2").ok());
+  BOOST_REQUIRE(batch.DeleteRange("c", "c").ok());
+  BOOST_REQUIRE(batch.Put("d", "3").ok());
+  BOOST_REQUIRE(db.db()->Write({}, &batch).ok());
+  LoggedDatabase::Point read_only = db.Now();
+  --read_only.sequence;
+  const LogPosition position = db.Follow(before, read_only);
+  db.Put("e", "4");
+  const LoggedDatabase::Point after = db.Now();
+  db.Follow(read_only, after);
+  db.Follow(read_only, after, position);
+}
+
 // RocksDB's sequence number goes back when it recovers a log whose last batch deletes an empty
 // range.
 BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_after_a_recovery) {
