@@ -12,6 +12,7 @@
 #include "engine/log/row_changes.h"
 #include "engine/log/settled_changes.h"
 #include "engine/log/update_log.h"
+#include "engine/log/wal_files.h"
 #include "engine/source/db_source.h"
 #include "engine/util/rate_limiter.h"
 #include "index/stop_flag.h"
@@ -54,17 +55,18 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
 
 absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const CatchUpOptions& options,
                                        IndexWriter* writer) {
-  const auto* const live = dynamic_cast<const DbSource*>(&source);
-  if (live == nullptr || live->snapshot() == nullptr) {
+  const auto* const database = dynamic_cast<const DbSource*>(&source);
+  if (database == nullptr || !database->has_log()) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "%s is no live database: an index catches up from a database's log", source.description()));
+        "%s is no database: an index catches up from a database's log", source.description()));
   }
   CatchUpReport report;
   IndexWriter::Update update(writer);
   if (absl::Status s = CheckSameDatabase(update.version().base->base(), source); !s.ok()) return s;
-  rocksdb::ColumnFamilyHandle* const column_families[] = {live->column_family_handle()};
-  absl::StatusOr<std::unique_ptr<UpdateLog>> log = UpdateLog::Open(
-      live->db(), column_families, update.version().sequence, source.sequence(), update.position());
+  rocksdb::ColumnFamilyHandle* const column_families[] = {database->column_family_handle()};
+  absl::StatusOr<std::unique_ptr<UpdateLog>> log =
+      UpdateLog::Open(database->db(), column_families, update.version().sequence, source.sequence(),
+                      update.position());
   if (!log.ok()) return log.status();
   if (absl::Status s = ReadAndApply(source, options, log->get(), &update, &report); !s.ok()) {
     return s;
@@ -86,9 +88,12 @@ absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source, const CatchU
   } catch (const std::exception& e) {  // from an extractor that is not ours
     return absl::InternalError(absl::StrFormat("while catching up: %s", e.what()));
   }
-  if (report.ok() && options.durable) {
-    if (absl::Status s = writer->Store(); !s.ok()) return s;
-  }
+  if (!report.ok() || !options.durable) return report;
+  // The log before what comes of it, or the index could be ahead of a database whose machine
+  // failed.
+  const auto& database = dynamic_cast<const DbSource&>(source);
+  if (absl::Status s = SyncLog(database.db(), database.snapshot() == nullptr); !s.ok()) return s;
+  if (absl::Status s = writer->Store(); !s.ok()) return s;
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "engine/delta/delta_changes.h"
@@ -193,6 +194,11 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   // What is merged is stored before, so that the files say which of them the merge makes needless.
   if (absl::Status s = Store(); !s.ok()) return s;
   std::shared_ptr<IndexDirectory> directory;
+  // While it is being closed its lock is held still, so that nobody may open it.
+  const absl::Cleanup close = [&] {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    directory = nullptr;
+  };
   IndexVersion merged;
   size_t merged_files = 0;
   {

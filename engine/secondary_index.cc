@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "engine/base.h"
 #include "engine/build/index_builder.h"
 #include "engine/catch_up.h"
@@ -173,6 +174,11 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const {
     for (const Section& section : file->sections()) {
       stats.sections.push_back(
           {base.manifest.FindFile(prefix)->name, file->SectionName(section.id), section.size});
+    }
+  }
+  for (const ManifestFile& file : base.manifest.files) {
+    if (absl::StartsWith(file.name, "delta-")) {
+      stats.sections.push_back({file.name, "changes", file.size});
     }
   }
   return stats;

@@ -18,6 +18,7 @@ Examples:
   cairn build --db=/tmp/db --cf=customer --spec="phone=value.field('|',4):text" --out=/tmp/phone
   cairn query /tmp/phone --prefix=25- --limit=10 --db=/tmp/db
   cairn count /tmp/phone --range=20-..30-
+  cairn catch-up /tmp/phone --db=/tmp/db --merge-if-it-pays
   cairn verify /tmp/phone --db=/tmp/db
 
 Exit status: 0 good; 1 failed, or verify found differences; 2 wrong usage; 130 interrupted.
@@ -63,6 +64,8 @@ int Run(int argc, char** argv) {
   app.footer(kFooter);
   Action action;
   AddBuildCommand(&app, &action);
+  AddCatchUpCommand(&app, &action);
+  AddMergeCommand(&app, &action);
   AddQueryCommand(&app, &action);
   AddCountCommand(&app, &action);
   AddInspectCommand(&app, &action);

@@ -29,6 +29,8 @@ inline constexpr int kInterrupted = 130;  // as a shell says it: 128 + SIGINT
 // Each adds one command to `app`; when that command is on the command line, *action is set to what
 // it does. One file a command, <name>_command.cc.
 void AddBuildCommand(CLI::App* app, Action* action);
+void AddCatchUpCommand(CLI::App* app, Action* action);
+void AddMergeCommand(CLI::App* app, Action* action);
 void AddQueryCommand(CLI::App* app, Action* action);
 void AddCountCommand(CLI::App* app, Action* action);
 void AddInspectCommand(CLI::App* app, Action* action);

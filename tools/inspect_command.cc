@@ -19,6 +19,21 @@ std::string Size(uint64_t bytes) {
                       : absl::StrFormat("%s (%s B)", WithUnit(bytes), WithCommas(bytes));
 }
 
+// What came to the index since it was built or merged last.
+void PrintDelta(const IndexStats::Delta& delta, bool merge_pays, Output* output) {
+  if (delta.added_entries == 0 && delta.removed_entries == 0) {
+    return Line("caught up since", "nothing", output);
+  }
+  Line("caught up since",
+       absl::StrFormat("%s entries added, %s removed; %s rows that were not there before",
+                       WithCommas(delta.added_entries), WithCommas(delta.removed_entries),
+                       WithCommas(delta.new_rows)),
+       output);
+  Line("", absl::StrFormat("%d segments, %s in memory", delta.segments, WithUnit(delta.bytes)),
+       output);
+  Line("merge", merge_pays ? "pays" : "does not pay yet", output);
+}
+
 absl::StatusOr<int> RunInspect(const std::string& directory) {
   // Opening checks headers, sizes and every section's checksum.
   absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = SecondaryIndex::Open(directory);
@@ -38,6 +53,7 @@ absl::StatusOr<int> RunInspect(const std::string& directory) {
   Line("distinct keys", WithCommas(stats->distinct_keys), &output);
   Line("version", std::to_string(stats->version), &output);
   Line("sequence number", std::to_string(stats->sequence), &output);
+  PrintDelta(stats->delta, (*index)->MergePays(), &output);
   Line("database id", stats->database_id.empty() ? "(none)" : stats->database_id, &output);
   for (const IndexStats::OrderedIndex& ordered : stats->ordered_indexes) {
     Line("searched with",

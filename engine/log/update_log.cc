@@ -195,7 +195,12 @@ absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChange
                         reader.path(), reader.record_offset()));
   }
   next_ += *count;
-  if (first <= after_ && next_ > after_ + 1 && !snapshots_split_records_) {
+  // Where the record ends for a RocksDB that recovered the log up to it.
+  const SequenceNumber recovered = next_ - batches_.empty_ranges();
+  const bool log_goes_on_there = file.limit >= recovered && file.limit < next_;
+  if (log_goes_on_there || recovered == until_ + 1) next_ = recovered;
+  if (first <= after_ && next_ > after_ + 1 && recovered != after_ + 1 &&
+      !snapshots_split_records_) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the log of database '%s' has %d to %d as one write, so that it never was in the state %d "
         "of the index: it has another past than when that was built; rebuild the index",

@@ -1,5 +1,7 @@
 #include "engine/log/wal_files.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -8,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
+#include "index/posix_file.h"
 
 namespace cairn {
 namespace {
@@ -56,6 +59,26 @@ absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db) {
   std::vector<WalFile> files;
   for (auto& [number, file] : by_number) files.push_back(std::move(file));
   return files;
+}
+
+absl::Status SyncLog(rocksdb::DB* db, bool read_only) {
+  if (!read_only) {
+    return FromRocksDb(db->FlushWAL(/*sync=*/true),
+                       absl::StrFormat("cannot sync the log of database '%s'", db->GetName()));
+  }
+  const absl::StatusOr<std::vector<WalFile>> files = ListWalFiles(db);
+  if (!files.ok()) return files.status();
+  for (const WalFile& file : *files) {
+    // What is archived is in SST files as well, which RocksDB has synced.
+    if (file.path == file.archived_path) continue;
+    const absl::StatusOr<FileDescriptor> opened = OpenFile(file.path, O_RDONLY);
+    if (absl::IsNotFound(opened.status())) continue;  // archived meanwhile
+    if (!opened.ok()) return opened.status();
+    if (absl::Status s = SyncFile(*opened, file.path); !s.ok()) return s;
+  }
+  return files->empty()
+             ? absl::OkStatus()
+             : SyncDirectory(files->back().path.substr(0, files->back().path.rfind('/')));
 }
 
 absl::StatusOr<std::unique_ptr<WalReader>> OpenWalFile(rocksdb::DB* db, const WalFile& file,

@@ -31,6 +31,10 @@ struct WalFile {
 // archived themselves: those that are kept for a prepared transaction.
 absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db);
 
+// Has what is in the log on the disk: of a database that is open for writing, and, file by file, of
+// one that another process may write to and this one reads (`read_only`).
+absl::Status SyncLog(rocksdb::DB* db, bool read_only);
+
 // Opens a file for its records from `offset` on (WalReader::Open). NotFound where it is gone.
 absl::StatusOr<std::unique_ptr<WalReader>> OpenWalFile(rocksdb::DB* db, const WalFile& file,
                                                        uint64_t offset = 0);

@@ -35,6 +35,7 @@ absl::StatusOr<uint64_t> WriteBatchReader::Read(const rocksdb::WriteBatch& batch
   after_ = after;
   until_ = until;
   changes_ = changes;
+  empty_ranges_ = 0;
   preparing_ = false;
   status_ = absl::OkStatus();
   try {
@@ -47,7 +48,7 @@ absl::StatusOr<uint64_t> WriteBatchReader::Read(const rocksdb::WriteBatch& batch
     status_ = absl::DataLossError("a write batch ends within a prepared transaction");
   }
   if (!status_.ok()) return status_;
-  return next_ - first;
+  return next_ - first + empty_ranges_;
 }
 
 std::optional<PreparedTransaction> WriteBatchReader::TakePrepared(std::string_view name) {
@@ -103,6 +104,10 @@ rocksdb::Status WriteBatchReader::SingleDeleteCF(uint32_t id, const rocksdb::Sli
 
 rocksdb::Status WriteBatchReader::DeleteRangeCF(uint32_t id, const rocksdb::Slice& lower,
                                                 const rocksdb::Slice& upper) {
+  if (lower == upper && !preparing_) [[unlikely]] {
+    ++empty_ranges_;
+    return rocksdb::Status::OK();
+  }
   if (RowChanges* changes = NextRecord(id)) changes->DeleteRange(ToView(lower), ToView(upper));
   return rocksdb::Status::OK();
 }

@@ -33,6 +33,10 @@ struct PreparedTransaction {
 // none at all. So the count in a batch's header, which counts prepared records and not those that
 // it commits, does not say how many sequence numbers it took: Read does.
 //
+// A deletion of an empty range takes one, too, which RocksDB gives to no row: rows behind it in its
+// batch have numbers lower by one than their places. And when RocksDB recovers a log, a batch that
+// is the last one ends before them (empty_ranges()), so that they are given again.
+//
 // Transactions that are written before they commit (WritePrepared, WriteUnprepared) number batches
 // instead of records, and are refused as Unimplemented. Not thread-safe.
 class WriteBatchReader final : private rocksdb::WriteBatch::Handler {
@@ -55,6 +59,9 @@ class WriteBatchReader final : private rocksdb::WriteBatch::Handler {
   absl::StatusOr<uint64_t> Read(const rocksdb::WriteBatch& batch, absl::Span<RowChanges> changes) {
     return Read(batch, 1, 0, UINT64_MAX, changes);
   }
+
+  // How many deletions of empty ranges were among what the last batch took sequence numbers for.
+  uint64_t empty_ranges() const { return empty_ranges_; }
 
   // Takes a transaction that is prepared and not yet committed.
   std::optional<PreparedTransaction> TakePrepared(std::string_view name);
@@ -104,6 +111,7 @@ class WriteBatchReader final : private rocksdb::WriteBatch::Handler {
   SequenceNumber after_ = 0;
   SequenceNumber until_ = 0;
   absl::Span<RowChanges> changes_;
+  uint64_t empty_ranges_ = 0;
   bool preparing_ = false;
   PreparedTransaction transaction_;  // that is being prepared
   absl::Status status_;

@@ -24,6 +24,9 @@ struct DbView {
   // Whether a read of one key may stop at the first level of the tree that holds it. Not where
   // levels are not known to be ordered by age; every read is then a seek of an iterator.
   bool levels_are_ordered = true;
+  // Whether the database's write-ahead log tells how it came to be as it is. Not that of files
+  // which were put together.
+  bool has_log = true;
   size_t readahead_bytes = size_t{2} << 20;
   SequenceNumber sequence = 0;
   std::string database_id;
@@ -64,6 +67,7 @@ class DbSource final : public SnapshotSource {
   uint64_t approximate_bytes() const override;
 
   rocksdb::DB* db() const { return view_.db; }
+  bool has_log() const { return view_.has_log; }
   rocksdb::ColumnFamilyHandle* column_family_handle() const { return view_.column_family; }
   // Null where the database cannot change.
   const rocksdb::Snapshot* snapshot() const { return view_.snapshot; }

@@ -30,6 +30,7 @@ rocksdb::DBOptions ForReading(rocksdb::DBOptions options) {
   options.paranoid_checks = true;
   options.skip_checking_sst_file_sizes_on_db_open = false;
   options.sst_file_manager = nullptr;
+  options.manual_wal_flush = false;  // there is nothing to be written out
   return options;
 }
 

@@ -241,6 +241,7 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromSstFiles(
   view.db = open->database->db();
   view.column_family = open->database->column_family();
   view.description = Describe(files);
+  view.has_log = false;
   view.levels_are_ordered = !levels->overlapping_database_files;
   view.readahead_bytes = std::clamp(kReadaheadBytes / static_cast<size_t>(levels->depth),
                                     kMinLevelReadaheadBytes, kMaxLevelReadaheadBytes);

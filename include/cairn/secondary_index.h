@@ -87,8 +87,8 @@ struct OpenOptions {
 
 struct CatchUpOptions {
   uint64_t max_bytes_per_second = 0;  // of the log; 0: no limit
-  // Writes what came to the index's directory, so that the next Open has it. Otherwise it is lost
-  // with the object, and read from the log again.
+  // Syncs the log and writes what came to the index's directory, so that the next Open has it.
+  // Otherwise it is lost with the object, and read from the log again.
   bool durable = true;
   const std::atomic<bool>* cancelled = nullptr;  // as BuildOptions'
 };
@@ -201,7 +201,7 @@ class SecondaryIndex {
   // The sequence number that the index is current to.
   virtual SequenceNumber sequence() const = 0;
 
-  // Brings the index up to `source`, a live database's state (SnapshotSource::FromDb), from the
+  // Brings the index up to `source`, a database's state (FromDb, FromDirectory), from that
   // database's write-ahead log. Queries see all of it at once, at the end; after an error, what
   // they saw before.
   //

@@ -629,6 +629,61 @@ BOOST_AUTO_TEST_CASE(goes_on_behind_what_rocksdb_left_behind) {
   database.Follow({0, std::vector<TextRows>(3)}, now);
 }
 
+// One that is opened read-only has recovered the log of one that goes on.
+BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_beside_its_writer) {
+  LoggedDatabase db;
+  db.Put("a", "1");
+  const LoggedDatabase::Point before = db.Now();
+  rocksdb::WriteBatch batch;
+  BOOST_REQUIRE(batch.Put("b", "2").ok());
+  BOOST_REQUIRE(batch.DeleteRange("c", "c").ok());
+  BOOST_REQUIRE(batch.Put("d", "3").ok());
+  BOOST_REQUIRE(db.db()->Write({}, &batch).ok());
+  LoggedDatabase::Point read_only = db.Now();
+  --read_only.sequence;
+  const LogPosition position = db.Follow(before, read_only);
+  db.Put("e", "4");
+  const LoggedDatabase::Point after = db.Now();
+  db.Follow(read_only, after);
+  db.Follow(read_only, after, position);
+}
+
+// RocksDB's sequence number goes back when it recovers a log whose last batch deletes an empty
+// range.
+BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_after_a_recovery) {
+  for (const int empty_ranges : {1, 2}) {
+    LoggedDatabase db;
+    db.Put("a", "1");
+    const LoggedDatabase::Point before = db.Now();
+    rocksdb::WriteBatch batch;
+    BOOST_REQUIRE(batch.Put("b", "2").ok());
+    for (int i = 0; i < empty_ranges; ++i) BOOST_REQUIRE(batch.DeleteRange("c", "c").ok());
+    BOOST_REQUIRE(batch.Put("d", "3").ok());
+    BOOST_REQUIRE(db.db()->Write({}, &batch).ok());
+    const LoggedDatabase::Point live = db.Now();
+    BOOST_REQUIRE_EQUAL(live.sequence, before.sequence + 2 + empty_ranges);
+    db.Follow(before, live);
+
+    db.Reopen();
+    const LoggedDatabase::Point recovered = db.Now();
+    BOOST_REQUIRE_EQUAL(recovered.sequence, live.sequence - empty_ranges);
+    const LogPosition position = db.Follow(before, recovered);
+    db.Put("e", "4");
+    const LoggedDatabase::Point after = db.Now();
+    db.Follow(before, after);
+    db.Follow(recovered, after);
+    db.Follow(recovered, after, position);
+    // Nothing but an empty range, with no recovery behind it.
+    BOOST_REQUIRE(db.db()->DeleteRange({}, db.families()[0], "x", "x").ok());
+    const LoggedDatabase::Point last = db.Now();
+    BOOST_REQUIRE_EQUAL(last.sequence, after.sequence + 1);
+    db.Follow(after, last);
+    db.Follow(before, last);
+    // An index that was ahead has seen what was never recovered as such.
+    BOOST_TEST(absl::IsFailedPrecondition(db.Error(live.sequence, recovered.sequence)));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

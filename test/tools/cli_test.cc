@@ -34,6 +34,8 @@ BOOST_AUTO_TEST_CASE(help_and_version_go_to_standard_output) {
                                                     {"count", "--help"},
                                                     {"inspect", "--help"},
                                                     {"verify", "--help"},
+                                                    {"catch-up", "--help"},
+                                                    {"merge", "--help"},
                                                     {"demo", "--help"}}) {
     const ToolResult help = MustRun(arguments);
     BOOST_TEST(help.out.find("Usage: cairn") != std::string::npos, help.out);
@@ -53,6 +55,11 @@ BOOST_AUTO_TEST_CASE(wrong_usage_is_one_line_and_exit_status_2) {
   CheckComplaint(RunTool({"query", "x", "--limit=many"}), 2, {"--limit"});
   CheckComplaint(RunTool({"demo"}), 2, {"DIR"});
   CheckComplaint(RunTool({"demo", "x", "--rows=-1"}), 2, {"--rows"});
+  CheckComplaint(RunTool({"catch-up", "x"}), 2, {"--db"});
+  CheckComplaint(RunTool({"catch-up", "x", "--db=y", "--merge", "--merge-if-it-pays"}), 2,
+                 {"--merge-if-it-pays"});
+  CheckComplaint(RunTool({"merge"}), 2, {"INDEX"});
+  CheckComplaint(RunTool({"merge", "x", "--threads=0"}), 2, {"--threads"});
   CheckComplaint(RunTool({"build", "--db=x", out}), 2, {"--spec"});
   CheckComplaint(RunTool({"build", "--db=x", "--spec=value:text"}), 2, {"--out"});
   CheckComplaint(RunTool({"build", "--spec=value:text", out}), 2,
@@ -82,6 +89,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_there_is_a_failure_with_exit_status_1) {
   CheckComplaint(RunTool({"count", nowhere, "--eq=1"}), 1, {nowhere});
   CheckComplaint(RunTool({"inspect", nowhere}), 1, {nowhere});
   CheckComplaint(RunTool({"verify", nowhere}), 1, {nowhere});
+  CheckComplaint(RunTool({"catch-up", nowhere, "--db=" + nowhere}), 1, {nowhere});
+  CheckComplaint(RunTool({"merge", nowhere}), 1, {nowhere});
   CheckComplaint(
       RunTool({"build", "--db=" + nowhere, "--spec=value:text", "--out=" + directory / "index"}), 1,
       {nowhere});

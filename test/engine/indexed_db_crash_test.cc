@@ -1,0 +1,360 @@
+// A process that writes to an IndexedDB is killed at random instants: database and indexes have all
+// that was acknowledged, agree with one another, and nothing else is left behind.
+// CAIRN_TEST_KILLS says how often, instead of 25 times: 500 take a few minutes.
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cairn/indexed_db.h"
+#include "index/index_directory.h"
+#include "test/engine/crash_indexes.h"
+#include "test/engine/crash_model.h"
+#include "test/engine/indexed_database.h"
+#include "test/engine/killed_process.h"
+#include "test/temporary_directory.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+// Kills of one database, which then begins anew, as a build's end is met only at its beginning.
+constexpr int kKillsOfADatabase = 25;
+// How long a process lives at most, from where its program begins.
+constexpr absl::Duration kLongestLife = absl::Milliseconds(400);
+constexpr char kPath[] = "CAIRN_TEST_PATH";
+constexpr char kSeed[] = "CAIRN_TEST_STREAM";
+
+// What the process says. Of a write: that it was committed or, for its unique key, refused.
+enum Kind : uint32_t { kStarted, kOpened, kCommitted, kRefused, kBegin, kEnd, kStored };
+// What can be under way when it is killed: what kBegin and kEnd number.
+enum Phase : uint32_t { kOpening, kBuilding, kStoring, kMerging, kDropping, kPhases };
+constexpr const char* kPhaseNames[] = {"opening", "building", "storing", "merging", "dropping"};
+
+// The database with its column families "default" and "a".
+class Database {
+ public:
+  explicit Database(const std::string& path) {
+    rocksdb::Options rocksdb_options;
+    rocksdb_options.create_if_missing = true;
+    rocksdb_options.create_missing_column_families = true;
+    rocksdb_options.merge_operator = std::make_shared<AddOperator>();
+    rocksdb_options.write_buffer_size = 128 << 10;  // so that logs change all the time
+    rocksdb_options.keep_log_file_num = 1;
+    IndexedDBOptions options;
+    options.open.calibration = Calibration::kNone;
+    options.open.threads = 1;
+    options.build_threads = 1;
+    options.build_memory_budget = 30000;  // so that spilling is interrupted, too
+    options.merge_threads = 2;
+    options.follow_interval = absl::Milliseconds(1);
+    options.store_interval = absl::Milliseconds(5);
+    options.merge_interval = absl::Milliseconds(5);
+    auto db = IndexedDB::Open(rocksdb_options, path,
+                              {{"default", rocksdb_options}, {"a", rocksdb_options}}, &families_,
+                              options);
+    BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
+    db_ = *std::move(db);
+  }
+  ~Database() {
+    for (rocksdb::ColumnFamilyHandle* family : families_) {
+      RequireOk(db_->DestroyColumnFamilyHandle(family));
+    }
+  }
+
+  IndexedDB* operator->() { return db_.get(); }
+  IndexedDB* get() { return db_.get(); }
+  const std::vector<rocksdb::ColumnFamilyHandle*>& families() { return families_; }
+
+  std::set<std::string> Names() const {
+    std::set<std::string> names;
+    for (const IndexInfo& info : db_->ListIndexes()) names.insert(info.spec.name);
+    return names;
+  }
+  void Create(const std::string& name) {
+    const IndexOfModel& index = kIndexes.at(name);
+    RequireOk(db_->CreateIndex(SpecOf(index.spec), families_[index.family]));
+  }
+
+ private:
+  std::vector<rocksdb::ColumnFamilyHandle*> families_;
+  std::unique_ptr<IndexedDB> db_;
+};
+
+// The killed process's side.
+
+class Saying {
+ public:
+  explicit Saying(Phase phase) : phase_(phase) { KilledProcess::Say(kBegin, phase); }
+  ~Saying() { KilledProcess::Say(kEnd, phase_); }
+
+ private:
+  const Phase phase_;
+};
+
+// Has all that is done in the background done all the time.
+void KeepBusy(Database* db, uint64_t seed) {
+  std::mt19937_64 random(seed + 1);
+  while (true) {
+    const uint64_t what = random() % 10;
+    if (what < 3) {
+      const auto sequence = static_cast<uint32_t>((*db)->GetLatestSequenceNumber());
+      const Saying saying(kStoring);
+      RequireOk((*db)->StoreIndexes());
+      KilledProcess::Say(kStored, sequence);
+    } else if (what < 8) {
+      static constexpr const char* kNames[] = {"number", "word", "code"};
+      const Saying saying(kMerging);
+      RequireOk((*db)->MergeIndex(kNames[random() % 3]));
+    } else if (db->Names().count(kTransient) > 0) {
+      const Saying saying(kDropping);
+      RequireOk((*db)->DropIndex(kTransient));
+    } else {
+      const Saying saying(kBuilding);
+      db->Create(kTransient);
+      if (random() % 4 > 0) RequireOk((*db)->WaitUntilReady(kTransient));
+    }
+    absl::SleepFor(absl::Microseconds(random() % 4000));
+  }
+}
+
+void WriteUntilKilled(const std::string& path, uint64_t seed) {
+  KilledProcess::Say(kStarted, 0);
+  Database db(path);
+  KilledProcess::Say(kOpened, 0);
+  {
+    const Saying saying(kBuilding);
+    const std::set<std::string> there = db.Names();
+    for (const auto& [name, index] : kIndexes) {
+      if (name != kTransient && there.count(name) == 0) db.Create(name);
+    }
+    for (const std::string& name : db.Names()) RequireOk(db->WaitUntilReady(name));
+  }
+  std::thread busy([&db, seed] { KeepBusy(&db, seed); });
+  WriteStream stream(seed);
+  for (uint32_t i = 1;; ++i) {
+    const WriteCall call = stream.Next();
+    const rocksdb::Status s = call.MakeOf(db.get(), db.families());
+    if (!s.ok() && s.ToString().find("'code'") == std::string::npos) RequireOk(s);
+    KilledProcess::Say(s.ok() ? kCommitted : kRefused, i);
+  }
+}
+
+// This process's side.
+
+TwoFamilies ReadAll(Database* db) {
+  TwoFamilies found;
+  for (size_t family = 0; family < 2; ++family) {
+    const std::unique_ptr<rocksdb::Iterator> row((*db)->NewIterator({}, db->families()[family]));
+    for (row->SeekToFirst(); row->Valid(); row->Next()) {
+      found.rows[family][row->key().ToString()] = row->value().ToString();
+    }
+    RequireOk(row->status());
+  }
+  return found;
+}
+
+// A database, what it must hold, and what its processes were at when they were killed.
+class Course {
+ public:
+  explicit Course(std::mt19937_64* random) : random_(*random) {}
+
+  void KillOne(std::map<std::string, int>* hits) {
+    const uint64_t seed = random_() >> 1;
+    KilledProcess process("indexed_db_crash_test/the_process_that_is_killed",
+                          {{kPath, path()}, {kSeed, std::to_string(seed)}});
+    Life life;
+    const auto started = process.Next(absl::Now() + absl::Minutes(1));
+    BOOST_REQUIRE_MESSAGE(started.has_value(), "the process did not begin");
+    const absl::Time end =
+        absl::Now() + absl::Microseconds(random_() % absl::ToInt64Microseconds(kLongestLife));
+    while (const auto message = process.Next(end)) life.Hear(*message);
+    BOOST_REQUIRE_MESSAGE(process.Kill(), "the process ended by itself");
+    while (const auto message = process.Next(end)) life.Hear(*message);
+
+    for (uint32_t phase = 0; phase < kPhases; ++phase) {
+      if (life.under_way[phase] > 0) ++(*hits)[kPhaseNames[phase]];
+    }
+    if (!life.answers.empty()) ++(*hits)["writing"];
+    calls_ += life.answers.size();
+    CountInterrupted(hits);
+    Examine(seed, life, hits);
+  }
+  uint64_t calls() const { return calls_; }
+
+ private:
+  struct Life {
+    std::vector<bool> answers;  // of each write, in order: whether it was committed
+    int under_way[kPhases] = {1};
+    SequenceNumber stored = 0;  // what every index was stored with
+
+    void Hear(const Message& message) {
+      switch (message.kind) {
+        case kOpened:
+          under_way[kOpening] = 0;
+          break;
+        case kCommitted:
+        case kRefused:
+          answers.push_back(message.kind == kCommitted);
+          BOOST_REQUIRE_EQUAL(answers.size(), message.number);
+          break;
+        case kBegin:
+          ++under_way[message.number];
+          break;
+        case kEnd:
+          --under_way[message.number];
+          break;
+        case kStored:
+          stored = message.number;
+          break;
+        default:
+          BOOST_FAIL("message of kind " << message.kind);
+      }
+    }
+  };
+
+  std::string path() const { return directory_ / "db"; }
+  std::string IndexPath(const std::string& name) const {
+    return directory_ / ("db.indexes/" + name);
+  }
+
+  // Kills that left something half done, by what that is.
+  void CountInterrupted(std::map<std::string, int>* hits) const {
+    std::set<std::string> kinds;
+    const std::string indexes = directory_ / "db.indexes";
+    if (!std::filesystem::exists(indexes)) return;
+    for (const auto& entry : std::filesystem::directory_iterator(indexes)) {
+      if (!entry.is_directory()) {
+        kinds.insert("left a mark");
+        continue;
+      }
+      for (const std::string& file : Leftovers(entry.path().string())) {
+        kinds.insert("left a " + std::filesystem::path(file).extension().string());
+      }
+    }
+    for (const std::string& kind : kinds) ++(*hits)[kind];
+  }
+
+  // What was stored before the kill is in the files, before anything else is.
+  void CheckStored(const Life& life) const {
+    if (life.stored == 0) return;
+    for (const char* name : {"number", "word", "code"}) {
+      const absl::StatusOr<Manifest> manifest = ReadManifest(IndexPath(name));
+      BOOST_REQUIRE_MESSAGE(manifest.ok(), manifest.status());
+      BOOST_TEST(manifest->sequence >= life.stored);
+    }
+  }
+
+  // Makes the calls that were answered of the model; and the one that was under way, if the
+  // database has it. Says whether the sequence number may have gone back.
+  bool Follow(uint64_t seed, const Life& life, const TwoFamilies& found) {
+    WriteStream stream(seed);
+    bool last_has_empty_range = false;
+    for (const bool committed : life.answers) {
+      const WriteCall call = stream.Next();
+      if (committed) {
+        call.MakeOf(&model_);
+        if (!call.updates.empty()) last_has_empty_range = call.EmptyRanges() > 0;
+      } else {
+        if (!call.MakesDuplicate(model_)) BOOST_ERROR("a write was refused that breaks no rule");
+      }
+    }
+    const WriteCall under_way = stream.Next();
+    if (!(found == model_)) under_way.MakeOf(&model_);
+    BOOST_REQUIRE_MESSAGE(found == model_, "the database lacks what it had acknowledged");
+    return last_has_empty_range || under_way.EmptyRanges() > 0;
+  }
+
+  void CheckIndex(Database* db, const IndexInfo& info) {
+    const std::string& name = info.spec.name;
+    RequireOk((*db)->WaitUntilReady(name));
+    const auto pinned = (*db)->Pin(name);
+    BOOST_REQUIRE_MESSAGE(pinned.ok(), pinned.status());
+    BOOST_TEST((*pinned)->sequence() == (*db)->GetLatestSequenceNumber());
+    RequireOk((*pinned)->Verify());
+    const IndexOfModel& of_model = kIndexes.at(name);
+    CheckAgainstDatabase(db->get(), name, db->families()[of_model.family]);
+    BOOST_REQUIRE_MESSAGE(SortedEntries(**pinned) == SortedEntries(of_model, model_),
+                          name << " has other entries than the rows");
+  }
+
+  void Examine(uint64_t seed, const Life& life, std::map<std::string, int>* hits) {
+    CheckStored(life);
+    std::set<std::string> names;
+    {
+      Database db(path());
+      const bool may_have_gone_back = Follow(seed, life, ReadAll(&db));
+      BOOST_TEST(!model_.HasDuplicate());
+      names = db.Names();
+      if (life.stored > 0) {
+        for (const char* name : {"number", "word", "code"}) BOOST_TEST(names.count(name) == 1);
+      }
+      for (const IndexInfo& info : db->ListIndexes()) CheckIndex(&db, info);
+      for (const IndexInfo& info : db->ListIndexes()) {
+        if (info.builds == 0) continue;
+        ++(*hits)[may_have_gone_back ? "built anew, as numbers went back" : "built anew"];
+      }
+      // The next version takes the leftovers away.
+      RequireOk(db->Put({}, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
+      model_.rows[0]["k-after"] = std::to_string(calls_ % 1000);
+      RequireOk(db->StoreIndexes());
+    }
+    std::set<std::string> there;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_ / "db.indexes")) {
+      there.insert(entry.path().filename().string());
+    }
+    BOOST_TEST(there == names, boost::test_tools::per_element());
+    for (const std::string& name : names) {
+      BOOST_TEST(Leftovers(IndexPath(name)) == std::vector<std::string>(),
+                 boost::test_tools::per_element());
+    }
+  }
+
+  TemporaryDirectory directory_;
+  std::mt19937_64& random_;
+  TwoFamilies model_;
+  uint64_t calls_ = 0;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(indexed_db_crash_test)
+
+BOOST_AUTO_TEST_CASE(the_process_that_is_killed) {
+  if (std::getenv(kPath) == nullptr) return;  // nobody is to kill it
+  WriteUntilKilled(std::getenv(kPath), std::strtoull(std::getenv(kSeed), nullptr, 10));
+}
+
+BOOST_AUTO_TEST_CASE(nothing_that_was_committed_is_lost_and_every_index_agrees) {
+  const char* given = std::getenv("CAIRN_TEST_KILLS");
+  const int kills = given != nullptr ? std::atoi(given) : kKillsOfADatabase;
+  std::mt19937_64 random = TestRandom();
+  std::map<std::string, int> hits;
+  std::unique_ptr<Course> course;
+  uint64_t calls = 0;
+  for (int i = 0; i < kills; ++i) {
+    if (i % kKillsOfADatabase == 0) course = std::make_unique<Course>(&random);
+    BOOST_TEST_CONTEXT("kill " << i) {
+      course->KillOne(&hits);
+    }
+    if ((i + 1) % kKillsOfADatabase == 0 || i + 1 == kills) calls += course->calls();
+  }
+  BOOST_TEST_MESSAGE(kills << " kills, " << calls << " writes");
+  for (const auto& [what, count] : hits) BOOST_TEST_MESSAGE("  " << what << ": " << count);
+  // A killed process's indexes are caught up from the log, which reaches back.
+  BOOST_TEST(hits["built anew"] == 0);
+  for (const char* phase : kPhaseNames) BOOST_TEST(hits[phase] >= kills / 50, phase);
+  BOOST_TEST(hits["writing"] >= kills / 4);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace cairn
