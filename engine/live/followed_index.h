@@ -57,6 +57,10 @@ class FollowedIndex {
   // Opens what is in the directory, of a database that must live as long as it is stored to.
   absl::Status OpenWriter(rocksdb::DB* db, const OpenOptions& options);
 
+  // How an attempt to store or to merge it ended.
+  void NoteStore(const absl::Status& status);
+  void NoteMerge(const absl::Status& status);
+
   // All but the lag.
   IndexInfo Info() const;
 
@@ -93,6 +97,8 @@ class FollowedIndex {
   absl::Status why_;
   int repairs_ = 0;  // that have begun and not ended
   bool dropped_ = false;
+  absl::Status store_status_;
+  absl::Status merge_status_;
   std::shared_ptr<IndexWriter> writer_;
   std::shared_ptr<SecondaryIndex> index_;
 };

@@ -16,9 +16,10 @@
 namespace cairn {
 namespace {
 
-// The spec of the index in `directory`, which may be damaged.
-absl::StatusOr<IndexSpec> ReadSpec(const std::string& directory, const std::string& name) {
-  const absl::StatusOr<Manifest> manifest = ReadManifest(directory);
+// The spec of an index, which may be damaged.
+absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const std::string& name) {
+  const std::string directory = catalog.DirectoryOf(name);
+  const absl::StatusOr<Manifest> manifest = ReadManifest(directory, catalog.files());
   if (!manifest.ok()) return manifest.status();
   absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(manifest->spec);
   if (!spec.ok()) return spec.status();
@@ -69,7 +70,7 @@ absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> hand
 void IndexSet::Open(const IndexCatalog::Entry& entry,
                     absl::Span<rocksdb::ColumnFamilyHandle* const> handles) {
   const std::string directory = catalog_.DirectoryOf(entry.name);
-  absl::StatusOr<IndexSpec> spec = ReadSpec(directory, entry.name);
+  absl::StatusOr<IndexSpec> spec = ReadSpec(catalog_, entry.name);
   absl::StatusOr<KeyCodec> codec = spec.ok() ? spec->Codec() : spec.status();
   if (!codec.ok()) {
     // Something by its name must stand for it, to say why, and to be dropped.
@@ -216,12 +217,15 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   follower_->Leave(**index);
   const std::lock_guard<std::mutex> work_lock((*index)->work_mutex);
   follower_->Leave(**index);  // where it has just joined
-  return catalog_.Remove(name);
+  absl::Status removed = catalog_.Remove(name);
+  if (!removed.ok()) Add(*index);  // to be dropped again
+  return removed;
 }
 
 absl::Status IndexSet::Store(FollowedIndex* index) {
   absl::Status s = index->writer()->Store();
   if (s.ok()) ++index->stores;
+  index->NoteStore(s);
   return s;
 }
 
@@ -239,6 +243,7 @@ absl::Status IndexSet::Merge(FollowedIndex* index) {
   options.cancelled = &index->cancelled;
   absl::Status s = index->writer()->Merge(options);
   if (s.ok()) ++index->merges;
+  index->NoteMerge(s);
   return s;
 }
 

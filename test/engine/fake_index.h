@@ -126,11 +126,6 @@ class FakeIndex : public SecondaryIndex {
     return NotHere();
   }
   absl::StatusOr<IndexStats> Stats() const override { return NotHere(); }
-  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource&, const CatchUpOptions&) override {
-    return NotHere();
-  }
-  absl::Status Merge(const MergeOptions&) override { return NotHere(); }
-  bool MergePays() const override { return false; }
 
   // What the batcher should answer, asked directly and unnoticed.
   const OrderedIndex& index() const { return *index_; }
