@@ -177,9 +177,11 @@ absl::Status IndexDirectory::Publish(Manifest next) {
   if (!manifest_.has_value()) {
     if (absl::Status s = files_->SyncDirectory(ParentOf(path_)); !s.ok()) return s;
   }
-  if (absl::Status s = files_->Rename(new_path, PathOf(kManifestName)); !s.ok()) return s;
+  absl::Status renamed = files_->Rename(new_path, PathOf(kManifestName));
+  if (!renamed.ok() && !IsPublished(next.version)) return renamed;
   const std::optional<Manifest> before = std::exchange(manifest_, std::move(next));
-  if (absl::Status s = files_->SyncDirectory(path_); !s.ok()) return s;
+  renamed.Update(files_->SyncDirectory(path_));
+  if (!renamed.ok()) return renamed;
   if (!before.has_value()) return absl::OkStatus();
   for (const ManifestFile& old : before->files) {
     const auto is_it = [&](const ManifestFile& live) { return live.name == old.name; };
@@ -188,6 +190,15 @@ absl::Status IndexDirectory::Publish(Manifest next) {
     }
   }
   return absl::OkStatus();
+}
+
+// Where a file system is remote, a renaming may be done that failed.
+bool IndexDirectory::IsPublished(uint64_t version) {
+  const absl::StatusOr<Manifest> manifest = ReadManifest(path_, files_);
+  if (manifest.ok()) return manifest->version == version;
+  // Nobody can tell which files are live.
+  if (!absl::IsNotFound(manifest.status())) may_clean_ = false;
+  return false;
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& directory, FileSystem* files) {

@@ -58,9 +58,10 @@ class IndexDirectory {
   // of the version before that are no longer named are removed.
   //
   // On an error the version before stays, and `next`'s new files with it until the destructor; only
-  // where the very last sync fails has `next` come into force, as manifest() says, without being
-  // durable: a loss of power may bring the version before back, and nothing is removed until the
-  // next Publish. FailedPrecondition where a file's size or header is not what `next` says.
+  // where the renaming was done although it failed, or the very last sync failed, has `next` come
+  // into force, as manifest() says, without being durable: a loss of power may bring the version
+  // before back, and nothing is removed until the next Publish. FailedPrecondition where a file's
+  // size or header is not what `next` says.
   absl::Status Publish(Manifest next);
 
  private:
@@ -71,6 +72,7 @@ class IndexDirectory {
   absl::Status CheckItIsAnIndex() const;
   absl::Status ReadCurrent();
   absl::Status CheckLiveFile(const ManifestFile& file) const;
+  bool IsPublished(uint64_t version);
   void RemoveLeftovers() const;
 
   const std::string path_;
