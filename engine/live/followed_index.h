@@ -73,6 +73,11 @@ class FollowedIndex {
   std::atomic<uint64_t> merges{0};
   std::atomic<uint64_t> stores{0};
 
+  // Of who merges what pays: after merges that failed, when the next attempt is due, and how long
+  // that was put off.
+  absl::Time merge_due = absl::InfinitePast();
+  absl::Duration merge_wait;
+
   // How often its rows changed in a way that the log does not tell. Who builds it looks whether
   // that has happened meanwhile. The mutex also guards the index's mark in the catalog.
   std::mutex disruptions_mutex;

@@ -16,6 +16,10 @@
 namespace cairn {
 namespace {
 
+// A merge that fails is tried again after IndexedDBOptions::merge_interval, then after twice as
+// long, and so on up to this.
+constexpr absl::Duration kLongestMergeWait = absl::Minutes(1);
+
 // The spec of an index, which may be damaged.
 absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const std::string& name) {
   const std::string directory = catalog.DirectoryOf(name);
@@ -372,7 +376,15 @@ void IndexSet::StoreInBackground() {
 void IndexSet::MergeWhatPays() {
   for (const auto& index : All()) {
     const auto ready = index->Ready();
-    if (ready.ok() && (*ready)->MergePays()) Merge(index.get()).IgnoreError();
+    if (!ready.ok() || !(*ready)->MergePays() || absl::Now() < index->merge_due) continue;
+    if (Merge(index.get()).ok()) {
+      index->merge_wait = absl::ZeroDuration();
+    } else {
+      // On a full disk it writes in vain until that is seen.
+      index->merge_wait =
+          std::min(std::max(2 * index->merge_wait, options_.merge_interval), kLongestMergeWait);
+      index->merge_due = absl::Now() + index->merge_wait;
+    }
   }
 }
 
