@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_table_file.h"
+#include "engine/util/rocksdb_file_system.h"
 
 namespace cairn {
 namespace {
@@ -26,7 +27,8 @@ auto OpenLiveFile(const std::string& directory, const Manifest& manifest, std::s
   return open(directory + "/" + file->name, *file);
 }
 
-absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::string& directory,
+absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<FileSystem>& files,
+                                                        const std::string& directory,
                                                         const Manifest& manifest,
                                                         const OpenOptions& options) {
   absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(manifest.spec);
@@ -39,7 +41,8 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::string& direc
   absl::StatusOr<RunFile> run = OpenLiveFile(
       directory, manifest, "base",
       [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<RunFile> {
-        absl::StatusOr<RunFile> opened = OpenRun(path, options.verify, options.threads);
+        absl::StatusOr<RunFile> opened =
+            OpenRun(path, options.verify, options.threads, files.get());
         if (!opened.ok()) return opened;
         if (absl::Status s = CheckIsManifestFile(file, opened->file); !s.ok()) return s;
         return opened;
@@ -48,7 +51,8 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::string& direc
   absl::StatusOr<RowTableFile> rows = OpenLiveFile(
       directory, manifest, "rows",
       [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<RowTableFile> {
-        absl::StatusOr<RowTableFile> opened = OpenRowTable(path, options.verify, options.threads);
+        absl::StatusOr<RowTableFile> opened =
+            OpenRowTable(path, options.verify, options.threads, files.get());
         if (!opened.ok()) return opened;
         if (absl::Status s = CheckIsManifestFile(file, opened->file); !s.ok()) return s;
         return opened;
@@ -71,8 +75,8 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::string& direc
   }
   absl::StatusOr<ResidentIndexes> resident = MakeResidentIndexes(options, run->run);
   if (!resident.ok()) return resident.status();
-  return std::make_shared<const Base>(Base{directory, manifest, *std::move(spec), *std::move(codec),
-                                           *std::move(run), *std::move(rows),
+  return std::make_shared<const Base>(Base{files, directory, manifest, *std::move(spec),
+                                           *std::move(codec), *std::move(run), *std::move(rows),
                                            *std::move(resident)});
 }
 
@@ -80,16 +84,19 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::string& direc
 
 absl::StatusOr<std::shared_ptr<const Base>> Base::Open(const std::string& directory,
                                                        const OpenOptions& options) {
+  const std::shared_ptr<FileSystem> files = FileSystemOf(options.file_system);
   std::shared_ptr<const Base> base;
   bool manifest_read = false;
-  const absl::Status status =
-      OpenCurrentVersion(directory, [&](const Manifest& manifest) -> absl::Status {
+  const absl::Status status = OpenCurrentVersion(
+      directory,
+      [&](const Manifest& manifest) -> absl::Status {
         manifest_read = true;
         absl::StatusOr<std::shared_ptr<const Base>> opened =
-            OpenVersion(directory, manifest, options);
+            OpenVersion(files, directory, manifest, options);
         if (opened.ok()) base = *std::move(opened);
         return opened.status();
-      });
+      },
+      files.get());
   if (absl::IsNotFound(status) && manifest_read) {
     return absl::DataLossError(
         absl::StrFormat("index '%s': a file that its manifest names is missing: %s", directory,

@@ -10,6 +10,7 @@
 #include "cairn/sorted_run.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/rows/row_table_file.h"
+#include "index/file_system.h"
 #include "index/index_directory.h"
 #include "index/run_file.h"
 
@@ -18,6 +19,7 @@ namespace cairn {
 // The immutable bulk of an index: one version's mapped files and what searches them.
 // Thread-safe.
 struct Base {
+  std::shared_ptr<FileSystem> files;  // where the directory is
   std::string directory;
   Manifest manifest;
   IndexSpec spec;
@@ -29,8 +31,8 @@ struct Base {
   const SortedRun& run() const { return run_file.run; }
   const RowTable& rows() const { return rows_file.table; }
 
-  // Maps the live files of the index in `directory` and makes the ordered indexes of
-  // `options`.
+  // Maps the live files of the index in `directory`, of the options' file system, and makes the
+  // ordered indexes that they ask for.
   // NotFound where there is no index; DataLoss where its files do not belong together.
   static absl::StatusOr<std::shared_ptr<const Base>> Open(const std::string& directory,
                                                           const OpenOptions& options);

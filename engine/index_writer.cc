@@ -12,6 +12,7 @@
 #include "engine/delta/delta_restore.h"
 #include "engine/merge/base_merge.h"
 #include "engine/unique_check.h"
+#include "engine/util/rocksdb_file_system.h"
 #include "index/topology.h"
 
 namespace cairn {
@@ -57,6 +58,9 @@ absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter
 
 }  // namespace
 
+IndexWriter::IndexWriter(const OpenOptions& options)
+    : options_(options), files_(FileSystemOf(options.file_system)) {}
+
 absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string& directory,
                                                                const OpenOptions& options) {
   for (int tries = 0;; ++tries) {
@@ -64,7 +68,8 @@ absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string
     const absl::Status status = writer->OpenFiles(directory);
     if (status.ok()) return writer;
     // The next version may have been published between reading the manifest and opening its files.
-    const bool is_gone = absl::IsNotFound(status) && ReadManifest(directory).ok();
+    const bool is_gone =
+        absl::IsNotFound(status) && ReadManifest(directory, writer->files_.get()).ok();
     if (!is_gone || tries == kMostTries) return status;
   }
 }
@@ -73,13 +78,17 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
   absl::StatusOr<std::shared_ptr<const Base>> base = Base::Open(directory, options_);
   if (!base.ok()) return base.status();
   const Manifest& manifest = (*base)->manifest;
-  absl::StatusOr<std::unique_ptr<DeltaWriter>> deltas = RestoreDelta(
-      directory, manifest, (*base)->run(), (*base)->rows(), options_.verify, threads());
+  absl::StatusOr<std::unique_ptr<DeltaWriter>> deltas =
+      RestoreDelta(directory, manifest, (*base)->run(), (*base)->rows(), options_.verify, threads(),
+                   files_.get());
   if (!deltas.ok()) return deltas.status();
   deltas_ = *std::move(deltas);
   position_ = {CountOr(manifest, kLogNumber, 0), CountOr(manifest, kLogOffset, 0)};
-  stored_ = {manifest.version, CountOr(manifest, kBaseSequence, manifest.sequence),
-             manifest.sequence, deltas_->delta(),
+  stored_ = {manifest.version,
+             true,
+             CountOr(manifest, kBaseSequence, manifest.sequence),
+             manifest.sequence,
+             deltas_->delta(),
              static_cast<size_t>(
                  std::count_if(manifest.files.begin(), manifest.files.end(), IsDeltaFile))};
   const SequenceNumber sequence = manifest.sequence;
@@ -129,7 +138,8 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
   const std::string path = version()->base->base().directory;
   std::shared_ptr<IndexDirectory> directory = directory_.lock();
   if (directory == nullptr) {
-    absl::StatusOr<std::unique_ptr<IndexDirectory>> opened = IndexDirectory::OpenForWrite(path);
+    absl::StatusOr<std::unique_ptr<IndexDirectory>> opened =
+        IndexDirectory::OpenForWrite(path, files_.get());
     if (!opened.ok()) return opened.status();
     directory = *std::move(opened);
     directory_ = directory;
@@ -150,7 +160,7 @@ absl::Status IndexWriter::Store() {
     version = this->version();
     position = position_;
   }
-  if (version->sequence == stored_.sequence) return absl::OkStatus();
+  if (version->sequence == stored_.sequence && stored_.durable) return absl::OkStatus();
   if (sync_ != nullptr) {
     if (absl::Status s = sync_(); !s.ok()) return s;
   }
@@ -161,7 +171,7 @@ absl::Status IndexWriter::Store() {
 
 absl::Status IndexWriter::StoreVersion(const IndexVersion& version, LogPosition position,
                                        IndexDirectory* directory) {
-  const bool all = stored_.delta_files >= kMostDeltaFiles;
+  const bool all = stored_.delta_files >= kMostDeltaFiles && !merging_;
   absl::StatusOr<DeltaChanges> changes = all ? DeltaChanges::SinceBase(version.delta)
                                              : DeltaChanges::Since(*stored_.delta, version.delta);
   if (!changes.ok()) return changes.status();
@@ -183,10 +193,21 @@ absl::Status IndexWriter::StoreVersion(const IndexVersion& version, LogPosition 
   next.counts[kLogNumber] = position.log_number;
   next.counts[kLogOffset] = position.offset;
   const auto files = std::count_if(next.files.begin(), next.files.end(), IsDeltaFile);
-  if (absl::Status s = directory->Publish(std::move(next)); !s.ok()) return s;
-  stored_ = {directory->manifest()->version, stored_.base_sequence, version.sequence, version.delta,
-             static_cast<size_t>(files)};
-  return absl::OkStatus();
+  absl::Status status;
+  if (PublishManifest(std::move(next), directory, &status)) {
+    stored_.sequence = version.sequence;
+    stored_.delta = version.delta;
+    stored_.delta_files = static_cast<size_t>(files);
+  }
+  return status;
+}
+
+bool IndexWriter::PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status) {
+  *status = directory->Publish(std::move(next));
+  if (directory->manifest()->version == stored_.version) return false;
+  stored_.version = directory->manifest()->version;
+  stored_.durable = status->ok();
+  return true;
 }
 
 absl::Status IndexWriter::Merge(const MergeOptions& options) {
@@ -206,39 +227,46 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
     absl::StatusOr<std::shared_ptr<IndexDirectory>> opened = Directory();
     if (!opened.ok()) return opened.status();
     directory = *std::move(opened);
+    if (merged_.delta != nullptr) {
+      if (absl::Status s = TakeMergedBase(); !s.ok()) return s;
+    }
     merged = {version()->base, stored_.delta, stored_.sequence};
     merged_files = stored_.delta_files;
+    if (merged_files == 0) return absl::OkStatus();
+    merging_ = true;
   }
-  if (merged_files == 0) return absl::OkStatus();
-
   const absl::StatusOr<MergedBase> base = MergeBase(*merged.delta, directory.get(), options);
-  if (!base.ok()) return base.status();
 
   const std::lock_guard<std::mutex> lock(store_mutex_);
+  merging_ = false;
+  if (!base.ok()) return base.status();
   Manifest next = base->Follow(*directory->manifest(), merged_files);
   next.counts[kBaseSequence] = merged.sequence;
-  if (absl::Status s = directory->Publish(std::move(next)); !s.ok()) return s;
-  stored_.version = directory->manifest()->version;
+  absl::Status status;
+  if (!PublishManifest(std::move(next), directory.get(), &status)) return status;
   stored_.base_sequence = merged.sequence;
   stored_.delta_files -= merged_files;
+  merged_ = merged;
+  status.Update(TakeMergedBase());
+  return status;
+}
+
+absl::Status IndexWriter::TakeMergedBase() {
   OpenOptions open = options_;
   open.verify = VerifyLevel::kMetadata;  // just written
   absl::StatusOr<std::shared_ptr<const Base>> opened =
-      Base::Open(merged.base->base().directory, open);
+      Base::Open(merged_.base->base().directory, open);
   if (!opened.ok()) return opened.status();
-  return TakeBase(merged, *std::move(opened));
-}
-
-absl::Status IndexWriter::TakeBase(const IndexVersion& merged, std::shared_ptr<const Base> base) {
+  const std::shared_ptr<const Base> base = *std::move(opened);
   const KeyKind kind = base->run().kind();
   absl::StatusOr<std::unique_ptr<DeltaWriter>> writer =
       DeltaWriter::Create(base->run(), base->rows(), threads());
   if (!writer.ok()) return writer.status();
-  auto routed = std::make_shared<const RoutedBase>(std::move(base), options_);
+  auto routed = std::make_shared<const RoutedBase>(base, options_);
 
   // First what has been stored meanwhile, then what has come besides, and at last, while no update
   // can, what has come during that.
-  std::shared_ptr<const Delta> carried = merged.delta;
+  std::shared_ptr<const Delta> carried = merged_.delta;
   const auto carry_to = [&](const std::shared_ptr<const Delta>& delta) -> absl::Status {
     if (delta == carried) return absl::OkStatus();
     absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*carried, delta);
@@ -254,6 +282,7 @@ absl::Status IndexWriter::TakeBase(const IndexVersion& merged, std::shared_ptr<c
   if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
   deltas_ = *std::move(writer);
   stored_.delta = stored;
+  merged_ = {};
   Publish({std::move(routed), deltas_->delta(), latest->sequence});
   return absl::OkStatus();
 }

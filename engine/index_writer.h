@@ -73,13 +73,14 @@ class IndexWriter {
   // What the files hold.
   struct Stored {
     uint64_t version = 0;                // of the manifest
+    bool durable = true;                 // whether that is certain to survive a loss of power
     SequenceNumber base_sequence = 0;    // of the base without delta files
     SequenceNumber sequence = 0;         // with them
     std::shared_ptr<const Delta> delta;  // of the latest version's base
     size_t delta_files = 0;
   };
 
-  explicit IndexWriter(const OpenOptions& options) : options_(options) {}
+  explicit IndexWriter(const OpenOptions& options);
 
   absl::Status OpenFiles(const std::string& directory);
   int threads() const;
@@ -90,10 +91,14 @@ class IndexWriter {
   // Store, of a version.
   absl::Status StoreVersion(const IndexVersion& version, LogPosition position,
                             IndexDirectory* directory);
-  // Puts the base that `merged` has become, and that is published, in its place.
-  absl::Status TakeBase(const IndexVersion& merged, std::shared_ptr<const Base> base);
+  // Has `directory` publish `next`. True where that came into force, which it may have after an
+  // error as well: then *status says that it is perhaps not durable.
+  bool PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status);
+  // Puts the base that merged_ has become in its place.
+  absl::Status TakeMergedBase();
 
   const OpenOptions options_;
+  const std::shared_ptr<FileSystem> files_;
   std::function<absl::Status()> sync_;
 
   std::mutex merge_mutex_;  // held by a merge
@@ -101,6 +106,10 @@ class IndexWriter {
   std::mutex store_mutex_;  // guards what follows; locked before update_mutex_
   std::weak_ptr<IndexDirectory> directory_;
   Stored stored_;
+  bool merging_ = false;  // which takes the place of delta files by their number
+  // What was merged into the base that is published, until that is taken into use. Its delta is
+  // null where there is no such thing.
+  IndexVersion merged_;
 
   std::mutex update_mutex_;              // guards what follows
   std::unique_ptr<DeltaWriter> deltas_;  // of the latest version's base

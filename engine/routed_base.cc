@@ -40,7 +40,7 @@ RoutedBase::RoutedBase(std::shared_ptr<const Base> base, const OpenOptions& opti
       router_(std::make_unique<Router>(
           MakeRoutes(base_->resident, Topology::Get().Threads(options.threads)))),
       calibration_(router_->routes(), base_->run(), Topology::Get().Threads(options.threads),
-                   base_->directory, BaseNumber(base_->manifest)) {
+                   base_->directory, BaseNumber(base_->manifest), base_->files.get()) {
   router_->SetCosts(calibration_.Get(options.calibration));
 }
 

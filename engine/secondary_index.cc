@@ -220,6 +220,7 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Build(const Snap
   OpenOptions open;
   open.verify = VerifyLevel::kMetadata;  // just written
   open.threads = options.threads;
+  open.file_system = options.file_system;
   return Open(directory, open);
 }
 

@@ -1,14 +1,6 @@
 #include "index/index_directory.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -43,21 +35,6 @@ NameKind KindOf(std::string_view name) {
                                                                 : NameKind::kForeign;
 }
 
-absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& path) {
-  DIR* directory = opendir(path.c_str());
-  if (directory == nullptr) return ErrnoStatus(errno, "read directory", path);
-  std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = readdir(directory)) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  const int error = errno;
-  closedir(directory);
-  if (error != 0) return ErrnoStatus(error, "read directory", path);
-  return names;
-}
-
 // Without the slashes at its end, which would hide its parent.
 std::string Trimmed(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -78,11 +55,12 @@ uint64_t NumberOf(std::string_view name) {
 
 }  // namespace
 
-IndexDirectory::IndexDirectory(std::string path) : path_(Trimmed(std::move(path))) {}
+IndexDirectory::IndexDirectory(std::string path, FileSystem* files)
+    : path_(Trimmed(std::move(path))), files_(files) {}
 
 absl::StatusOr<std::unique_ptr<IndexDirectory>> IndexDirectory::OpenForWrite(
-    const std::string& path) {
-  std::unique_ptr<IndexDirectory> directory(new IndexDirectory(path));
+    const std::string& path, FileSystem* files) {
+  std::unique_ptr<IndexDirectory> directory(new IndexDirectory(path, files));
   for (int attempt = 0;; ++attempt) {
     absl::StatusOr<bool> locked = directory->TakeLock();
     if (!locked.ok()) return locked.status();
@@ -99,54 +77,19 @@ absl::StatusOr<std::unique_ptr<IndexDirectory>> IndexDirectory::OpenForWrite(
 }
 
 absl::StatusOr<bool> IndexDirectory::TakeLock() {
-  made_directory_ = mkdir(path_.c_str(), 0755) == 0;
-  if (!made_directory_ && errno != EEXIST) {
-    return ErrnoStatus(errno, "make directory", path_);
-  }
-  const std::string lock_path = PathOf(kLockName);
-  int flags = O_RDWR | O_CREAT | O_EXCL;
-  absl::StatusOr<FileDescriptor> lock = OpenFile(lock_path, flags);
-  made_lock_ = lock.ok();
-  if (absl::IsAlreadyExists(lock.status())) lock = OpenFile(lock_path, flags & ~(O_CREAT | O_EXCL));
-  if (absl::IsNotFound(lock.status())) {
-    struct stat info;
-    if (stat(path_.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
-      return absl::FailedPreconditionError(absl::StrFormat("'%s' is no directory", path_));
-    }
-    return false;
-  }
+  const absl::Status made = files_->MakeDirectory(path_);
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  absl::StatusOr<std::unique_ptr<FileLock>> lock = files_->Lock(PathOf(kLockName));
+  if (absl::IsNotFound(lock.status())) return false;
+  // Whoever holds it decides about the directory.
+  made_directory_ = made.ok() && !absl::IsUnavailable(lock.status());
   if (!lock.ok()) return lock.status();
-  int result;
-  do {
-    result = flock(lock->get(), LOCK_EX | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) {
-    const int error = errno;
-    made_lock_ = made_directory_ = false;  // whoever holds it decides
-    if (error != EWOULDBLOCK) return ErrnoStatus(error, "lock", lock_path);
-    char pid[32] = {};
-    const ssize_t got = pread(lock->get(), pid, sizeof(pid) - 1, 0);
-    return absl::UnavailableError(
-        absl::StrFormat("'%s' is being written by another process (%s)", path_,
-                        got > 0 ? std::string_view(pid, std::min<size_t>(strcspn(pid, "\n"), got))
-                                : std::string_view("not known which")));
-  }
-  // The writer before may have removed the file that is locked now.
-  struct stat locked, named;
-  if (fstat(lock->get(), &locked) != 0 || stat(lock_path.c_str(), &named) != 0 ||
-      locked.st_dev != named.st_dev || locked.st_ino != named.st_ino) {
-    made_lock_ = made_directory_ = false;
-    return false;
-  }
   lock_ = *std::move(lock);
-  const std::string pid = absl::StrFormat("pid %d\n", getpid());
-  if (ftruncate(lock_.get(), 0) != 0) return ErrnoStatus(errno, "truncate", lock_path);
-  if (absl::Status s = WriteAt(lock_, lock_path, 0, pid.data(), pid.size()); !s.ok()) return s;
   return true;
 }
 
 absl::Status IndexDirectory::ReadCurrent() {
-  absl::StatusOr<Manifest> manifest = ReadManifest(path_);
+  absl::StatusOr<Manifest> manifest = ReadManifest(path_, files_);
   if (absl::IsNotFound(manifest.status())) return CheckItIsAnIndex();
   if (!manifest.ok()) return manifest.status();
   // Files that the manifest does not name have numbers from its next one on, or lower ones that are
@@ -157,7 +100,7 @@ absl::Status IndexDirectory::ReadCurrent() {
 }
 
 absl::Status IndexDirectory::CheckItIsAnIndex() const {
-  absl::StatusOr<std::vector<std::string>> names = NamesIn(path_);
+  absl::StatusOr<std::vector<std::string>> names = files_->List(path_);
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
     if (KindOf(name) != NameKind::kForeign) continue;
@@ -170,13 +113,10 @@ absl::Status IndexDirectory::CheckItIsAnIndex() const {
 
 IndexDirectory::~IndexDirectory() {
   if (may_clean_) RemoveLeftovers();
-  if (manifest_.has_value() || !lock_.is_open()) {
-    if (!lock_.is_open() && made_directory_) rmdir(path_.c_str());
-    return;
-  }
-  // Nothing was ever published. Names go before the lock does, see TakeLock.
-  if (made_lock_) unlink(PathOf(kLockName).c_str());
-  if (made_directory_) rmdir(path_.c_str());
+  if (manifest_.has_value()) return;
+  // Nothing was ever published. Names go before the lock does, so that who waits for it can tell.
+  if (lock_ != nullptr && lock_->made_file()) files_->Remove(PathOf(kLockName)).IgnoreError();
+  if (made_directory_) files_->RemoveDirectory(path_).IgnoreError();
 }
 
 std::string IndexDirectory::PathOf(std::string_view name) const {
@@ -188,26 +128,32 @@ std::string IndexDirectory::NextFileName(std::string_view prefix, std::string_vi
 }
 
 void IndexDirectory::RemoveLeftovers() const {
-  const absl::StatusOr<std::vector<std::string>> names = NamesIn(path_);
+  const absl::StatusOr<std::vector<std::string>> names = files_->List(path_);
   if (!names.ok()) return;  // they stay for the next writer
+  std::vector<std::string> leftovers;
   for (const std::string& name : *names) {
     const NameKind kind = KindOf(name);
     const auto is_it = [&](const ManifestFile& file) { return file.name == name; };
     const bool live = manifest_.has_value() &&
                       std::any_of(manifest_->files.begin(), manifest_->files.end(), is_it);
     if (kind == NameKind::kTemporary || (kind == NameKind::kIndexFile && !live)) {
-      unlink(PathOf(name).c_str());
+      leftovers.push_back(name);
     }
   }
+  // They may be of the version before, which a loss of power brings back unless this one's manifest
+  // is durable.
+  if (leftovers.empty()) return;
+  if (manifest_.has_value() && !files_->SyncDirectory(path_).ok()) return;
+  for (const std::string& name : leftovers) files_->Remove(PathOf(name)).IgnoreError();
 }
 
 absl::Status IndexDirectory::CheckLiveFile(const ManifestFile& file) const {
   const std::string path = PathOf(file.name);
-  uint64_t size = 0;
-  absl::StatusOr<FileDescriptor> opened = OpenRegularFile(path, &size);
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> opened = files_->OpenForReading(path);
   if (!opened.ok()) return opened.status();
+  const uint64_t size = (*opened)->size();
   FileHeader header;
-  if (absl::Status s = ReadAt(*opened, path, 0, &header, sizeof(header)); !s.ok()) return s;
+  if (absl::Status s = (*opened)->ReadAt(0, &header, sizeof(header)); !s.ok()) return s;
   if (size == file.size && header.checksum == file.header_checksum) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat(
       "'%s' has %d bytes and header checksum %016x, to be published as %d and %016x", path, size,
@@ -225,36 +171,42 @@ absl::Status IndexDirectory::Publish(Manifest next) {
   if (!text.ok()) return text.status();
 
   const std::string new_path = PathOf(kNewManifestName);
-  absl::StatusOr<FileDescriptor> file = OpenFile(new_path, O_WRONLY | O_CREAT | O_TRUNC);
-  if (!file.ok()) return file.status();
-  if (absl::Status s = WriteAt(*file, new_path, 0, text->data(), text->size()); !s.ok()) return s;
-  if (absl::Status s = SyncFile(*file, new_path); !s.ok()) return s;
+  if (absl::Status s = WriteSmallFile(files_, new_path, *text); !s.ok()) return s;
   // The new files' names must be durable before the manifest that names them can be.
-  if (absl::Status s = SyncDirectory(path_); !s.ok()) return s;
+  if (absl::Status s = files_->SyncDirectory(path_); !s.ok()) return s;
   if (!manifest_.has_value()) {
-    if (absl::Status s = SyncDirectory(ParentOf(path_)); !s.ok()) return s;
+    if (absl::Status s = files_->SyncDirectory(ParentOf(path_)); !s.ok()) return s;
   }
-  if (rename(new_path.c_str(), PathOf(kManifestName).c_str()) != 0) {
-    return ErrnoStatus(errno, "rename to MANIFEST", new_path);
-  }
+  absl::Status renamed = files_->Rename(new_path, PathOf(kManifestName));
+  if (!renamed.ok() && !IsPublished(next.version)) return renamed;
   const std::optional<Manifest> before = std::exchange(manifest_, std::move(next));
-  if (absl::Status s = SyncDirectory(path_); !s.ok()) return s;
+  renamed.Update(files_->SyncDirectory(path_));
+  if (!renamed.ok()) return renamed;
   if (!before.has_value()) return absl::OkStatus();
   for (const ManifestFile& old : before->files) {
     const auto is_it = [&](const ManifestFile& live) { return live.name == old.name; };
     if (std::none_of(manifest_->files.begin(), manifest_->files.end(), is_it)) {
-      unlink(PathOf(old.name).c_str());
+      files_->Remove(PathOf(old.name)).IgnoreError();
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Manifest> ReadManifest(const std::string& directory) {
+// Where a file system is remote, a renaming may be done that failed.
+bool IndexDirectory::IsPublished(uint64_t version) {
+  const absl::StatusOr<Manifest> manifest = ReadManifest(path_, files_);
+  if (manifest.ok()) return manifest->version == version;
+  // Nobody can tell which files are live.
+  if (!absl::IsNotFound(manifest.status())) may_clean_ = false;
+  return false;
+}
+
+absl::StatusOr<Manifest> ReadManifest(const std::string& directory, FileSystem* files) {
   const std::string path = absl::StrFormat("%s/%s", Trimmed(directory), kManifestName);
-  absl::StatusOr<std::string> text = ReadSmallFile(path, kMaxManifestBytes);
+  absl::StatusOr<std::string> text = ReadSmallFile(files, path, kMaxManifestBytes);
   if (text.ok()) return ParseManifest(*text, path);
   if (!absl::IsNotFound(text.status())) return text.status();
-  const absl::StatusOr<std::vector<std::string>> names = NamesIn(directory);
+  const absl::StatusOr<std::vector<std::string>> names = files->List(directory);
   if (!names.ok()) {
     return absl::NotFoundError(
         absl::StrFormat("no index in '%s': %s", directory, std::string(names.status().message())));
@@ -269,10 +221,11 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& directory) {
 }
 
 absl::Status OpenCurrentVersion(const std::string& directory,
-                                const std::function<absl::Status(const Manifest&)>& open) {
+                                const std::function<absl::Status(const Manifest&)>& open,
+                                FileSystem* files) {
   uint64_t version_before = 0;
   for (int attempt = 0;; ++attempt) {
-    const absl::StatusOr<Manifest> manifest = ReadManifest(directory);
+    const absl::StatusOr<Manifest> manifest = ReadManifest(directory, files);
     if (!manifest.ok()) return manifest.status();
     absl::Status opened = open(*manifest);
     const bool same = manifest->version == version_before;

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/file_system.h"
 #include "index/manifest.h"
-#include "index/posix_file.h"
 #include "index/section_file.h"
 
 // An index is a directory: immutable files, MANIFEST, which names the live ones, and LOCK, which
@@ -32,8 +32,9 @@ class IndexDirectory {
   //
   // Unavailable, naming the holder's process, while another writer has it; NotFound where the
   // parent is missing; FailedPrecondition where the directory has files but is no index, or a newer
-  // version of the format; DataLoss where its manifest is damaged.
-  static absl::StatusOr<std::unique_ptr<IndexDirectory>> OpenForWrite(const std::string& path);
+  // version of the format; DataLoss where its manifest is damaged. `files` must outlive it.
+  static absl::StatusOr<std::unique_ptr<IndexDirectory>> OpenForWrite(
+      const std::string& path, FileSystem* files = FileSystem::Posix());
 
   IndexDirectory(const IndexDirectory&) = delete;
   IndexDirectory& operator=(const IndexDirectory&) = delete;
@@ -41,6 +42,7 @@ class IndexDirectory {
   // object made goes, the directory included. Writers of files in it must be gone by then.
   ~IndexDirectory();
 
+  FileSystem* files() const { return files_; }
   const std::string& path() const { return path_; }
   std::string PathOf(std::string_view name) const;
   // The version that is published, or null before the first.
@@ -56,24 +58,27 @@ class IndexDirectory {
   // of the version before that are no longer named are removed.
   //
   // On an error the version before stays, and `next`'s new files with it until the destructor; only
-  // where the very last sync fails has `next` come into force without being durable, and nothing is
-  // removed. FailedPrecondition where a file's size or header is not what `next` says.
+  // where the renaming was done although it failed, or the very last sync failed, has `next` come
+  // into force, as manifest() says, without being durable: a loss of power may bring the version
+  // before back, and nothing is removed until the next Publish. FailedPrecondition where a file's
+  // size or header is not what `next` says.
   absl::Status Publish(Manifest next);
 
  private:
-  explicit IndexDirectory(std::string path);
+  IndexDirectory(std::string path, FileSystem* files);
 
-  // False where the directory or its lock was removed meanwhile, by the writer before.
+  // False where the directory was removed meanwhile, by the writer before.
   absl::StatusOr<bool> TakeLock();
   absl::Status CheckItIsAnIndex() const;
   absl::Status ReadCurrent();
   absl::Status CheckLiveFile(const ManifestFile& file) const;
+  bool IsPublished(uint64_t version);
   void RemoveLeftovers() const;
 
-  std::string path_;
-  FileDescriptor lock_;
+  const std::string path_;
+  FileSystem* const files_;
+  std::unique_ptr<FileLock> lock_;
   bool made_directory_ = false;
-  bool made_lock_ = false;
   bool may_clean_ = false;  // the directory is an index, or new
   std::optional<Manifest> manifest_;
   std::atomic<uint64_t> next_file_number_{1};
@@ -82,12 +87,14 @@ class IndexDirectory {
 // The version that an index's directory holds now. NotFound where it holds none, saying whether an
 // interrupted build left files; DataLoss; FailedPrecondition for another major version of the
 // format. Needs no lock.
-absl::StatusOr<Manifest> ReadManifest(const std::string& directory);
+absl::StatusOr<Manifest> ReadManifest(const std::string& directory,
+                                      FileSystem* files = FileSystem::Posix());
 
 // Reads the manifest and calls `open` with it; again, a few times, where `open` finds no file
 // (NotFound) because a writer has published the next version meanwhile.
 absl::Status OpenCurrentVersion(const std::string& directory,
-                                const std::function<absl::Status(const Manifest&)>& open);
+                                const std::function<absl::Status(const Manifest&)>& open,
+                                FileSystem* files = FileSystem::Posix());
 
 // DataLoss unless `opened` is the file that the manifest means.
 absl::Status CheckIsManifestFile(const ManifestFile& file, const SectionFile& opened);

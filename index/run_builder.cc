@@ -208,7 +208,7 @@ absl::StatusOr<SpillFile*> RunBuilder::OpenSpillFile() {
                           "no directory to spill them to",
                           options_.memory_budget));
     }
-    auto file = SpillFile::Create(options_.spill_directory);
+    auto file = SpillFile::Create(options_.spill_directory, options_.files);
     if (!file.ok()) return file.status();
     spill_file_ = *std::move(file);
   }

@@ -34,8 +34,8 @@ namespace cairn {
 //   s = builder.Finish({0, rows_of_part_0}, &sink);
 //
 // Memory: at most 16 bytes a u32 entry, 28 a u64 entry, and for keys of bytes the keys and 26 a key
-// (8 in the record, 18 in the sort). What would exceed the budget is sorted and spilled to an
-// unnamed temporary file, and merged at the end.
+// (8 in the record, 18 in the sort). What would exceed the budget is sorted and spilled to a
+// temporary file, and merged at the end.
 //
 // Thread safety: each part is used by one thread at a time, different parts by different threads.
 // Finish must not run at the same time as any of their methods. No exception leaves: want of memory
@@ -46,8 +46,9 @@ class RunBuilder {
     int threads = 1;  // of Finish, and about how many parts are being filled at a time
     // Bytes of memory beyond which entries are spilled.
     uint64_t memory_budget = std::numeric_limits<uint64_t>::max();
-    std::string spill_directory;         // empty: to exceed the budget is ResourceExhausted
-    uint64_t max_entries = kMaxEntries;  // more of them are ResourceExhausted
+    std::string spill_directory;              // empty: to exceed the budget is ResourceExhausted
+    FileSystem* files = FileSystem::Posix();  // of that; it must outlive the builder
+    uint64_t max_entries = kMaxEntries;       // more of them are ResourceExhausted
   };
 
   // The entries of one range of primary keys.

@@ -147,8 +147,9 @@ constinit const FileFormat kRunFileFormat = {"run file", "CAIRNRUN", 1, 0, kSect
 
 absl::StatusOr<std::unique_ptr<RunFileWriter>> RunFileWriter::Create(const std::string& path,
                                                                      KeyKind kind,
-                                                                     RunFileOptions options) {
-  auto file = SectionFileWriter::Create(path, kRunFileFormat);
+                                                                     RunFileOptions options,
+                                                                     FileSystem* files) {
+  auto file = SectionFileWriter::Create(path, kRunFileFormat, files);
   if (!file.ok()) return file.status();
   return std::unique_ptr<RunFileWriter>(new RunFileWriter(std::move(*file), kind, options));
 }
@@ -327,8 +328,9 @@ absl::Status RunFileWriter::Fail(absl::Status status) {
   return status_;
 }
 
-absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int threads) {
-  absl::StatusOr<SectionFile> file = SectionFile::Open(path, kRunFileFormat, level, threads);
+absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int threads,
+                                FileSystem* files) {
+  absl::StatusOr<SectionFile> file = SectionFile::Open(path, kRunFileFormat, level, threads, files);
   if (!file.ok()) return file.status();
   return OpenRun(*std::move(file), level);
 }

@@ -11,6 +11,7 @@
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 #include "index/entry_sink.h"
+#include "index/file_system.h"
 #include "index/section_file.h"
 #include "index/section_file_writer.h"
 
@@ -58,9 +59,9 @@ struct RunFileOptions {
 class RunFileWriter : public EntrySink {
  public:
   // AlreadyExists where the name is taken.
-  static absl::StatusOr<std::unique_ptr<RunFileWriter>> Create(const std::string& path,
-                                                               KeyKind kind,
-                                                               RunFileOptions options = {});
+  static absl::StatusOr<std::unique_ptr<RunFileWriter>> Create(
+      const std::string& path, KeyKind kind, RunFileOptions options = {},
+      FileSystem* files = FileSystem::Posix());
 
   absl::Status Begin(uint64_t entries, uint64_t key_bytes) override;
   absl::Status Append(absl::Span<const uint32_t> keys, absl::Span<const RowId> row_ids) override;
@@ -124,7 +125,8 @@ struct RunFile {
 // ascend within the heap, that row ids are below rows_bound. After it no file, whatever it holds,
 // makes the run reach out of its mapping; that its entries ascend is for SortedRun::CheckOrder to
 // say. `threads` check sections side by side; 0: one a hardware thread.
-absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int threads = 0);
+absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int threads = 0,
+                                FileSystem* files = FileSystem::Posix());
 
 // The same for a section file that is open, as far as its own level went.
 absl::StatusOr<RunFile> OpenRun(SectionFile file, VerifyLevel level);

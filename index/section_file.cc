@@ -8,7 +8,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "index/checksum.h"
-#include "index/mapped_file.h"
 #include "index/parallel.h"
 
 namespace cairn {
@@ -33,10 +32,10 @@ uint64_t HeaderChecksum(absl::Span<const char> header) {
 }
 
 absl::StatusOr<SectionFile> SectionFile::Open(const std::string& path, const FileFormat& format,
-                                              VerifyLevel level, int threads) {
-  absl::StatusOr<std::shared_ptr<const MappedFile>> mapped = MappedFile::Open(path);
+                                              VerifyLevel level, int threads, FileSystem* files) {
+  absl::StatusOr<FileBytes> mapped = files->Map(path);
   if (!mapped.ok()) return mapped.status();
-  return FromMemory((*mapped)->bytes(), *mapped, path, format, level, threads);
+  return FromMemory(mapped->bytes, std::move(mapped->owner), path, format, level, threads);
 }
 
 absl::StatusOr<SectionFile> SectionFile::FromMemory(absl::Span<const char> bytes,

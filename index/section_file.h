@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "index/aligned_buffer.h"
+#include "index/file_system.h"
 
 // Section files: the container of every immutable file of an index. A header with a table of
 // sections, then the sections, each a checksummed column of little-endian numbers or bytes that is
@@ -81,11 +82,12 @@ constexpr uint64_t AlignSection(uint64_t size) {
 // sections' bytes; kFull checks these against their checksums as well, reading the whole file.
 class SectionFile {
  public:
-  // Maps a file. NotFound where there is none; DataLoss, naming file, offset, expected and found,
-  // where it is damaged; FailedPrecondition where its major version is another. `threads` check
-  // sections side by side; 0: one a hardware thread.
+  // Maps a file (FileSystem::Map). NotFound where there is none; DataLoss, naming file, offset,
+  // expected and found, where it is damaged; FailedPrecondition where its major version is another.
+  // `threads` check sections side by side; 0: one a hardware thread.
   static absl::StatusOr<SectionFile> Open(const std::string& path, const FileFormat& format,
-                                          VerifyLevel level, int threads = 0);
+                                          VerifyLevel level, int threads = 0,
+                                          FileSystem* files = FileSystem::Posix());
 
   // The same for a file's bytes, which start at a multiple of 64 bytes; `owner` keeps them alive,
   // and `path` is for messages.

@@ -1,10 +1,6 @@
 #include "index/section_file_writer.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -12,7 +8,7 @@
 namespace cairn {
 namespace {
 
-// The kernel is asked to write out every so many bytes of a section.
+// So many bytes of a section are sent on their way to the disk at a time.
 constexpr uint64_t kWritebackBytes = uint64_t{8} << 20;
 
 constexpr uint32_t kHeaderBytes =
@@ -24,7 +20,7 @@ constexpr uint64_t kMaxFileBytes = uint64_t{1} << 62;
 
 }  // namespace
 
-SectionWriter::SectionWriter(const FileDescriptor* file, const std::string* path, Section section,
+SectionWriter::SectionWriter(WritableFile* file, const std::string* path, Section section,
                              std::optional<uint64_t> promised)
     : file_(file),
       path_(path),
@@ -67,13 +63,11 @@ absl::Status SectionWriter::Flush() {
 
 absl::Status SectionWriter::WriteBlock(const void* data, size_t size) {
   checksum_.Update(data, size);
-  absl::Status s = WriteAt(*file_, *path_, section_.offset + written_, data, size);
+  absl::Status s = file_->WriteAt(section_.offset + written_, data, size);
   if (!s.ok()) return Fail(std::move(s));
   written_ += size;
   if (written_ - started_ >= kWritebackBytes) {
-    // A wish: where it cannot be granted, the sync at the end does the work.
-    sync_file_range(file_->get(), static_cast<off_t>(section_.offset + started_),
-                    static_cast<off_t>(written_ - started_), SYNC_FILE_RANGE_WRITE);
+    file_->WillSync(section_.offset + started_, written_ - started_);
     started_ = written_;
   }
   return absl::OkStatus();
@@ -88,6 +82,11 @@ absl::Status SectionWriter::Close() {
   if (absl::Status s = Flush(); !s.ok()) return s;
   section_.size = written_;
   section_.checksum = checksum_.Digest();
+  const char zeros[kSectionAlignment] = {};
+  if (const uint64_t padding = AlignSection(written_) - written_; padding > 0) {
+    absl::Status s = file_->WriteAt(section_.offset + written_, zeros, padding);
+    if (!s.ok()) return Fail(std::move(s));
+  }
   closed_ = true;
   room_ = 0;
   buffer_ = AlignedBuffer<char>();
@@ -101,21 +100,26 @@ absl::Status SectionWriter::Fail(absl::Status status) {
 }
 
 absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(
-    const std::string& path, const FileFormat& format) {
+    const std::string& path, const FileFormat& format, FileSystem* files) {
   if (format.magic.size() != sizeof(FileHeader::magic)) {
     return absl::InternalError(absl::StrFormat("the magic of a %s has no 8 bytes", format.name));
   }
-  absl::StatusOr<FileDescriptor> file = OpenFile(path, O_WRONLY | O_CREAT | O_EXCL);
+  absl::StatusOr<std::unique_ptr<WritableFile>> file = files->Create(path, IfExists::kFail);
   if (!file.ok()) return file.status();
-  return std::unique_ptr<SectionFileWriter>(new SectionFileWriter(path, format, std::move(*file)));
+  return std::unique_ptr<SectionFileWriter>(
+      new SectionFileWriter(path, format, files, *std::move(file)));
 }
 
-SectionFileWriter::SectionFileWriter(std::string path, const FileFormat& format,
-                                     FileDescriptor file)
-    : path_(std::move(path)), format_(format), file_(std::move(file)), end_(kHeaderBytes) {}
+SectionFileWriter::SectionFileWriter(std::string path, const FileFormat& format, FileSystem* files,
+                                     std::unique_ptr<WritableFile> file)
+    : path_(std::move(path)),
+      format_(format),
+      files_(files),
+      file_(std::move(file)),
+      end_(kHeaderBytes) {}
 
 SectionFileWriter::~SectionFileWriter() {
-  if (!finished_) unlink(path_.c_str());
+  if (!finished_) files_->Remove(path_).IgnoreError();
 }
 
 absl::StatusOr<SectionWriter*> SectionFileWriter::AddSection(uint32_t id, uint64_t size) {
@@ -150,7 +154,7 @@ absl::StatusOr<SectionWriter*> SectionFileWriter::Add(uint32_t id, std::optional
   Section section{};
   section.id = id;
   section.offset = end_;
-  sections_.emplace_back(new SectionWriter(&file_, &path_, section, size));
+  sections_.emplace_back(new SectionWriter(file_.get(), &path_, section, size));
   if (size.has_value()) {
     end_ += AlignSection(*size);
   } else {
@@ -169,13 +173,8 @@ absl::Status SectionFileWriter::Finish() {
     }
   }
   if (growing_ != nullptr) end_ += AlignSection(std::exchange(growing_, nullptr)->size());
-  // Padding was never written: it is a hole, or what this adds, and reads as zero.
-  if (ftruncate(file_.get(), static_cast<off_t>(end_)) != 0) {
-    const int error = errno;
-    return ErrnoStatus(error, absl::StrFormat("extend to %d bytes", end_), path_);
-  }
   if (absl::Status s = WriteHeader(); !s.ok()) return s;
-  if (absl::Status s = SyncFile(file_, path_); !s.ok()) return s;
+  if (absl::Status s = file_->Sync(); !s.ok()) return s;
   finished_ = true;
   return absl::OkStatus();
 }
@@ -196,7 +195,7 @@ absl::Status SectionFileWriter::WriteHeader() {
   }
   header.checksum = header_checksum_ = HeaderChecksum(bytes);
   std::memcpy(bytes.data(), &header, sizeof(header));
-  return WriteAt(file_, path_, 0, bytes.data(), bytes.size());
+  return file_->WriteAt(0, bytes.data(), bytes.size());
 }
 
 }  // namespace cairn

@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "index/aligned_buffer.h"
 #include "index/checksum.h"
-#include "index/posix_file.h"
+#include "index/file_system.h"
 #include "index/section_file.h"
 
 namespace cairn {
@@ -22,8 +22,8 @@ namespace cairn {
 // Fills one section of a file from its beginning to its end. Belongs to a SectionFileWriter; used
 // by one thread at a time, but any number of sections may be filled side by side.
 //
-// Bytes go through a buffer of at most kBlockBytes; blocks are written as they fill up, and the
-// kernel is asked to start on them, so that the sync at the end finds little left to do. After an
+// Bytes go through a buffer of at most kBlockBytes; blocks are written as they fill up, and sent on
+// their way to the disk, so that the sync at the end finds little left to do. After an
 // error nothing more is taken: every further call with bytes in it returns that error.
 class SectionWriter {
  public:
@@ -54,7 +54,7 @@ class SectionWriter {
 
  private:
   friend class SectionFileWriter;
-  SectionWriter(const FileDescriptor* file, const std::string* path, Section section,
+  SectionWriter(WritableFile* file, const std::string* path, Section section,
                 std::optional<uint64_t> promised);
 
   absl::Status AppendSlow(const char* data, size_t size);
@@ -62,7 +62,7 @@ class SectionWriter {
   absl::Status WriteBlock(const void* data, size_t size);
   absl::Status Fail(absl::Status status);
 
-  const FileDescriptor* file_;
+  WritableFile* file_;
   const std::string* path_;
   Section section_;
   std::optional<uint64_t> promised_;  // the section's final size, where it was known
@@ -70,23 +70,24 @@ class SectionWriter {
   size_t used_ = 0;       // bytes in buffer_
   uint64_t room_;         // bytes that may still be appended; 0 once it is closed or has failed
   uint64_t written_ = 0;  // bytes that left the buffer
-  uint64_t started_ = 0;  // bytes whose writeback was asked for
+  uint64_t started_ = 0;  // bytes that are on their way to the disk
   StreamingChecksum checksum_;
   absl::Status status_;
   bool closed_ = false;
 };
 
-// Writes a section file under a new name. Add sections, fill and close each, Finish. Unless Finish
-// has succeeded, the destructor removes the file. Its own methods are called by one thread at a
-// time, which may go on adding sections while others fill theirs.
+// Writes a section file under a new name in a file system, which must outlive it. Add sections,
+// fill and close each, Finish. Unless Finish has succeeded, the destructor removes the file. Its
+// own methods are called by one thread at a time, which may go on adding sections while others fill
+// theirs.
 class SectionFileWriter {
  public:
   // How many sections the table of a file has room for.
   static constexpr uint32_t kMaxSections = 30;
 
   // AlreadyExists where the name is taken, NotFound where its directory is missing.
-  static absl::StatusOr<std::unique_ptr<SectionFileWriter>> Create(const std::string& path,
-                                                                   const FileFormat& format);
+  static absl::StatusOr<std::unique_ptr<SectionFileWriter>> Create(
+      const std::string& path, const FileFormat& format, FileSystem* files = FileSystem::Posix());
 
   SectionFileWriter(const SectionFileWriter&) = delete;
   SectionFileWriter& operator=(const SectionFileWriter&) = delete;
@@ -109,13 +110,15 @@ class SectionFileWriter {
   uint64_t header_checksum() const { return header_checksum_; }
 
  private:
-  SectionFileWriter(std::string path, const FileFormat& format, FileDescriptor file);
+  SectionFileWriter(std::string path, const FileFormat& format, FileSystem* files,
+                    std::unique_ptr<WritableFile> file);
   absl::StatusOr<SectionWriter*> Add(uint32_t id, std::optional<uint64_t> size);
   absl::Status WriteHeader();
 
   std::string path_;
   FileFormat format_;
-  FileDescriptor file_;
+  FileSystem* const files_;
+  const std::unique_ptr<WritableFile> file_;
   std::vector<std::unique_ptr<SectionWriter>> sections_;
   uint64_t end_;                      // where the next section starts
   SectionWriter* growing_ = nullptr;  // the section behind which end_ is not known yet

@@ -1,58 +1,20 @@
 #include "index/spill_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 
 namespace cairn {
-namespace {
 
-// `what` went wrong in a spill file of `directory`.
-absl::Status FileError(int error, const std::string& what, const std::string& directory) {
-  const std::string message =
-      absl::StrFormat("spill file in %s: %s: %s", directory, what, std::strerror(error));
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-      return absl::ResourceExhaustedError(message);
-    case ENOENT:
-    case ENOTDIR:
-      return absl::NotFoundError(message);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(message);
-    default:
-      return absl::InternalError(message);
-  }
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const std::string& directory) {
-  int fd = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-    // A file system without unnamed files.
-    std::string name = directory + "/spill-XXXXXX";
-    fd = mkostemp(name.data(), O_CLOEXEC);
-    if (fd >= 0) unlink(name.c_str());
-  }
-  if (fd < 0) return FileError(errno, "cannot create", directory);
-  return std::unique_ptr<SpillFile>(new SpillFile(fd, directory));
-}
-
-SpillFile::~SpillFile() {
-  close(fd_);
+absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const std::string& directory,
+                                                             FileSystem* files) {
+  absl::StatusOr<std::unique_ptr<TemporaryFile>> file = files->CreateTemporary(directory);
+  if (!file.ok()) return file.status();
+  return std::unique_ptr<SpillFile>(new SpillFile(*std::move(file), directory));
 }
 
 absl::StatusOr<SpillBlock> SpillFile::Write(absl::Span<const char> bytes, uint64_t entries) {
@@ -61,40 +23,12 @@ absl::StatusOr<SpillBlock> SpillFile::Write(absl::Span<const char> bytes, uint64
   block.bytes = bytes.size();
   block.entries = entries;
   block.hash = XXH3_64bits(bytes.data(), bytes.size());
-  for (size_t done = 0; done < bytes.size();) {
-    const uint64_t offset = block.offset + done;
-    const ssize_t n =
-        pwrite(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const int error = errno;
-      return FileError(
-          error, absl::StrFormat("cannot write %d bytes at offset %d", bytes.size() - done, offset),
-          directory_);
-    }
-    done += static_cast<size_t>(n);
-  }
+  if (absl::Status s = file_->WriteAt(block.offset, bytes.data(), bytes.size()); !s.ok()) return s;
   return block;
 }
 
 absl::Status SpillFile::Read(const SpillBlock& block, char* to) const {
-  for (uint64_t done = 0; done < block.bytes;) {
-    const uint64_t offset = block.offset + done;
-    const ssize_t n = pread(fd_, to + done, block.bytes - done, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      const int error = errno;
-      return FileError(
-          error, absl::StrFormat("cannot read %d bytes at offset %d", block.bytes - done, offset),
-          directory_);
-    }
-    if (n == 0) {
-      return absl::DataLossError(
-          absl::StrFormat("spill file in %s: block of %d bytes at offset %d ends after %d",
-                          directory_, block.bytes, block.offset, done));
-    }
-    done += static_cast<uint64_t>(n);
-  }
+  if (absl::Status s = file_->ReadAt(block.offset, to, block.bytes); !s.ok()) return s;
   const uint64_t hash = XXH3_64bits(to, block.bytes);
   if (hash != block.hash) {
     return absl::DataLossError(absl::StrFormat(
@@ -105,8 +39,7 @@ absl::Status SpillFile::Read(const SpillBlock& block, char* to) const {
 }
 
 void SpillFile::WillRead(const SpillBlock& block) const {
-  posix_fadvise(fd_, static_cast<off_t>(block.offset), static_cast<off_t>(block.bytes),
-                POSIX_FADV_WILLNEED);
+  file_->WillRead(block.offset, block.bytes);
 }
 
 absl::Status SpillWriter::Begin(uint64_t /*entries*/, uint64_t /*key_bytes*/) {

@@ -6,12 +6,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "index/entry_sink.h"
+#include "index/file_system.h"
 
 namespace cairn {
 
@@ -31,15 +33,12 @@ struct SpillRun {
   uint64_t entries = 0;
 };
 
-// A temporary file that takes blocks from several threads. It has no name once it is open, so it
-// goes with the process, however that ends. Thread-safe.
+// A temporary file that takes blocks from several threads. Thread-safe.
 class SpillFile {
  public:
   // The file is made in `directory`. Errors name it.
-  static absl::StatusOr<std::unique_ptr<SpillFile>> Create(const std::string& directory);
-  ~SpillFile();
-  SpillFile(const SpillFile&) = delete;
-  SpillFile& operator=(const SpillFile&) = delete;
+  static absl::StatusOr<std::unique_ptr<SpillFile>> Create(const std::string& directory,
+                                                           FileSystem* files);
 
   // Writes a block. ResourceExhausted where there is no space for it.
   absl::StatusOr<SpillBlock> Write(absl::Span<const char> bytes, uint64_t entries);
@@ -48,14 +47,15 @@ class SpillFile {
   // changed or are no longer there.
   absl::Status Read(const SpillBlock& block, char* to) const;
 
-  // Tells the system that the block will be read soon.
+  // Tells the file system that the block will be read soon.
   void WillRead(const SpillBlock& block) const;
 
  private:
-  SpillFile(int fd, std::string directory) : fd_(fd), directory_(std::move(directory)) {}
+  SpillFile(std::unique_ptr<TemporaryFile> file, std::string directory)
+      : file_(std::move(file)), directory_(std::move(directory)) {}
 
-  int fd_;
-  std::string directory_;
+  const std::unique_ptr<TemporaryFile> file_;
+  const std::string directory_;
   std::atomic<uint64_t> end_{0};
 };
 

@@ -13,9 +13,10 @@
 #include "engine/rows/row_table_file.h"
 #include "engine/source/scan_pass.h"
 #include "engine/util/progress_meter.h"
+#include "engine/util/rocksdb_file_system.h"
 #include "index/escaped_text.h"
+#include "index/file_system.h"
 #include "index/index_directory.h"
-#include "index/posix_file.h"
 #include "index/run_builder.h"
 #include "index/run_file.h"
 #include "index/topology.h"
@@ -67,6 +68,7 @@ class IndexBuild {
   IndexBuild(const SnapshotSource& source, const BuildOptions& options)
       : source_(source),
         options_(options),
+        files_(FileSystemOf(options.file_system)),
         threads_(Topology::Get().Threads(options.threads)),
         progress_(options.on_progress) {}
 
@@ -95,6 +97,7 @@ class IndexBuild {
 
   const SnapshotSource& source_;
   const BuildOptions& options_;
+  const std::shared_ptr<FileSystem> files_;
   const int threads_;
   std::vector<IndexInProgress> indexes_;
   std::vector<PrimaryKeyRange> ranges_;
@@ -123,13 +126,14 @@ absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
     if (!codec.ok()) return codec.status();
     index.kind = codec->kind();
     absl::StatusOr<std::unique_ptr<IndexDirectory>> directory =
-        IndexDirectory::OpenForWrite(target.directory);
+        IndexDirectory::OpenForWrite(target.directory, files_.get());
     if (!directory.ok()) return directory.status();
     index.directory = *std::move(directory);
     RunBuilder::Options options;
     options.threads = threads_;
     options.memory_budget = budget / targets.size();
     options.spill_directory = target.directory;
+    options.files = files_.get();
     index.entries =
         std::make_unique<RunBuilder>(index.kind, options, static_cast<int>(ranges_.size()));
     indexes_.push_back(std::move(index));
@@ -137,7 +141,7 @@ absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
   IndexDirectory& first = *indexes_[0].directory;
   rows_file_ = first.NextFileName("rows", "tbl");
   absl::StatusOr<std::unique_ptr<RowTableFileWriter>> rows =
-      RowTableFileWriter::Create(first.PathOf(rows_file_), ranges_.size());
+      RowTableFileWriter::Create(first.PathOf(rows_file_), ranges_.size(), files_.get());
   if (!rows.ok()) return rows.status();
   rows_ = *std::move(rows);
   return absl::OkStatus();
@@ -175,7 +179,7 @@ absl::Status IndexBuild::WriteRuns() {
 absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   const std::string name = index->directory->NextFileName("base", "run");
   absl::StatusOr<std::unique_ptr<RunFileWriter>> file =
-      RunFileWriter::Create(index->directory->PathOf(name), index->kind);
+      RunFileWriter::Create(index->directory->PathOf(name), index->kind, {}, files_.get());
   if (!file.ok()) return file.status();
   UniqueFilter unique(file->get(), [&](const KeyColumn& key, RowId first, RowId second) {
     return Duplicate(index->spec, key, first, second);
@@ -214,7 +218,8 @@ absl::Status IndexBuild::ShareRowTable() {
     std::string name = rows_file_;
     if (&index != &indexes_[0]) {
       name = index.directory->NextFileName("rows", "tbl");
-      if (absl::Status s = LinkOrCopyFile(path, index.directory->PathOf(name)); !s.ok()) return s;
+      absl::Status s = files_->LinkOrCopy(path, index.directory->PathOf(name));
+      if (!s.ok()) return s;
     }
     index.manifest.files.push_back({name, rows_->size(), rows_->header_checksum()});
   }
@@ -224,8 +229,8 @@ absl::Status IndexBuild::ShareRowTable() {
 absl::Status IndexBuild::Duplicate(const IndexSpec& spec, const KeyColumn& key, RowId first,
                                    RowId second) {
   if (absl::Status s = rows_written_.get(); !s.ok()) return s;
-  absl::StatusOr<RowTableFile> rows =
-      OpenRowTable(indexes_[0].directory->PathOf(rows_file_), VerifyLevel::kMetadata);
+  absl::StatusOr<RowTableFile> rows = OpenRowTable(indexes_[0].directory->PathOf(rows_file_),
+                                                   VerifyLevel::kMetadata, 0, files_.get());
   if (!rows.ok()) return rows.status();
   PrimaryKeyColumn primary_keys;
   if (absl::Status s = rows->table.PrimaryKeys({first, second}, &primary_keys); !s.ok()) return s;

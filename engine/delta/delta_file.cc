@@ -253,7 +253,7 @@ absl::StatusOr<ManifestFile> WriteDelta(IndexDirectory* directory, const RowUpda
 
   const std::string name = directory->NextFileName("delta", "upd");
   absl::StatusOr<std::unique_ptr<SectionFileWriter>> file =
-      SectionFileWriter::Create(directory->PathOf(name), kDeltaFileFormat);
+      SectionFileWriter::Create(directory->PathOf(name), kDeltaFileFormat, directory->files());
   if (!file.ok()) return file.status();
   DeltaSections sections(file->get());
   const size_t rows = updates.rows();
@@ -286,8 +286,10 @@ absl::StatusOr<ManifestFile> WriteDelta(IndexDirectory* directory, const RowUpda
   return ManifestFile{name, (*file)->size(), (*file)->header_checksum()};
 }
 
-absl::StatusOr<DeltaFile> OpenDelta(const std::string& path, VerifyLevel level, int threads) {
-  absl::StatusOr<SectionFile> file = SectionFile::Open(path, kDeltaFileFormat, level, threads);
+absl::StatusOr<DeltaFile> OpenDelta(const std::string& path, VerifyLevel level, int threads,
+                                    FileSystem* files) {
+  absl::StatusOr<SectionFile> file =
+      SectionFile::Open(path, kDeltaFileFormat, level, threads, files);
   if (!file.ok()) return file.status();
   return OpenDelta(*std::move(file));
 }

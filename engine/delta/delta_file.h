@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "engine/delta/row_updates.h"
+#include "index/file_system.h"
 #include "index/index_directory.h"
 #include "index/section_file.h"
 
@@ -81,7 +82,8 @@ struct DeltaFile {
 //
 // Every length is checked at both levels, so that no file leads out of its mapping, and that
 // primary keys ascend. kFull checks the checksums, too. `threads`: 0 is one a hardware thread.
-absl::StatusOr<DeltaFile> OpenDelta(const std::string& path, VerifyLevel level, int threads = 0);
+absl::StatusOr<DeltaFile> OpenDelta(const std::string& path, VerifyLevel level, int threads = 0,
+                                    FileSystem* files = FileSystem::Posix());
 
 // The same for a section file that is open, as far as its own level went.
 absl::StatusOr<DeltaFile> OpenDelta(SectionFile file);

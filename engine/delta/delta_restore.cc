@@ -50,7 +50,8 @@ absl::Status ApplyFile(const DeltaFile& delta, KeyKind kind, SequenceNumber befo
 absl::StatusOr<std::unique_ptr<DeltaWriter>> RestoreDelta(const std::string& directory,
                                                           const Manifest& manifest,
                                                           SortedRun base_run, RowTable base_rows,
-                                                          VerifyLevel verify, int threads) try {
+                                                          VerifyLevel verify, int threads,
+                                                          FileSystem* files) try {
   const KeyKind kind = base_run.kind();
   absl::StatusOr<std::unique_ptr<DeltaWriter>> writer =
       DeltaWriter::Create(std::move(base_run), std::move(base_rows), threads);
@@ -58,7 +59,8 @@ absl::StatusOr<std::unique_ptr<DeltaWriter>> RestoreDelta(const std::string& dir
   SequenceNumber before = 0;
   for (const ManifestFile& file : manifest.files) {
     if (!IsDelta(file)) continue;
-    const absl::StatusOr<DeltaFile> delta = OpenDelta(directory + "/" + file.name, verify, threads);
+    const absl::StatusOr<DeltaFile> delta =
+        OpenDelta(directory + "/" + file.name, verify, threads, files);
     if (!delta.ok()) return delta.status();
     absl::Status s = CheckIsManifestFile(file, delta->file);
     if (s.ok()) s = ApplyFile(*delta, kind, before, manifest.sequence, writer->get());

@@ -8,6 +8,7 @@
 #include "cairn/types.h"
 #include "engine/delta/delta_writer.h"
 #include "engine/rows/row_table.h"
+#include "index/file_system.h"
 #include "index/manifest.h"
 
 namespace cairn {
@@ -23,6 +24,7 @@ namespace cairn {
 absl::StatusOr<std::unique_ptr<DeltaWriter>> RestoreDelta(const std::string& directory,
                                                           const Manifest& manifest,
                                                           SortedRun base_run, RowTable base_rows,
-                                                          VerifyLevel verify, int threads = 1);
+                                                          VerifyLevel verify, int threads = 1,
+                                                          FileSystem* files = FileSystem::Posix());
 
 }  // namespace cairn

@@ -124,6 +124,16 @@ absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& optio
   return absl::OkStatus();
 }
 
+void FollowedIndex::NoteStore(const absl::Status& status) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  store_status_ = status;
+}
+
+void FollowedIndex::NoteMerge(const absl::Status& status) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  merge_status_ = status;
+}
+
 IndexInfo FollowedIndex::Info() const {
   IndexInfo info;
   info.spec = spec_;
@@ -134,6 +144,8 @@ IndexInfo FollowedIndex::Info() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   info.state = state_;
   info.status = why_;
+  info.store_status = store_status_;
+  info.merge_status = merge_status_;
   if (state_ == IndexState::kBuilding) info.progress = progress;
   if (writer_ != nullptr) info.sequence = writer_->version()->sequence;
   return info;

@@ -57,6 +57,10 @@ class FollowedIndex {
   // Opens what is in the directory, of a database that must live as long as it is stored to.
   absl::Status OpenWriter(rocksdb::DB* db, const OpenOptions& options);
 
+  // How an attempt to store or to merge it ended.
+  void NoteStore(const absl::Status& status);
+  void NoteMerge(const absl::Status& status);
+
   // All but the lag.
   IndexInfo Info() const;
 
@@ -68,6 +72,11 @@ class FollowedIndex {
   std::atomic<uint64_t> builds{0};
   std::atomic<uint64_t> merges{0};
   std::atomic<uint64_t> stores{0};
+
+  // Of who merges what pays: after merges that failed, when the next attempt is due, and how long
+  // that was put off.
+  absl::Time merge_due = absl::InfinitePast();
+  absl::Duration merge_wait;
 
   // How often its rows changed in a way that the log does not tell. Who builds it looks whether
   // that has happened meanwhile. The mutex also guards the index's mark in the catalog.
@@ -93,6 +102,8 @@ class FollowedIndex {
   absl::Status why_;
   int repairs_ = 0;  // that have begun and not ended
   bool dropped_ = false;
+  absl::Status store_status_;
+  absl::Status merge_status_;
   std::shared_ptr<IndexWriter> writer_;
   std::shared_ptr<SecondaryIndex> index_;
 };

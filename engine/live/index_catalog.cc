@@ -1,17 +1,12 @@
 #include "engine/live/index_catalog.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "index/escaped_text.h"
 #include "index/index_directory.h"
-#include "index/posix_file.h"
 
 namespace cairn {
 namespace {
@@ -23,11 +18,6 @@ constexpr char kStale[] = "stale: ";  // and why
 // More than any mark has.
 constexpr uint64_t kMarkBytes = 65536;
 
-absl::Status FileSystemStatus(const std::error_code& error, std::string_view doing,
-                              const std::string& path) {
-  return error ? ErrnoStatus(error.value(), doing, path) : absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status CheckIndexName(std::string_view name) {
@@ -38,42 +28,35 @@ absl::Status CheckIndexName(std::string_view name) {
                       Quoted(name)));
 }
 
-absl::StatusOr<IndexCatalog> IndexCatalog::Open(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directory(directory, error);
-  if (absl::Status s = FileSystemStatus(error, "cannot make", directory); !s.ok()) return s;
-  IndexCatalog catalog(directory);
-  std::filesystem::directory_iterator files(directory, error), end;
-  std::vector<std::string> unfinished;
-  for (; !error && files != end; files.increment(error)) {
-    const std::string file = files->path().filename().string();
+absl::StatusOr<IndexCatalog> IndexCatalog::Open(const std::string& directory,
+                                                std::shared_ptr<FileSystem> files) {
+  const absl::Status made = files->MakeDirectory(directory);
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  IndexCatalog catalog(directory, std::move(files));
+  const absl::StatusOr<std::vector<std::string>> names = catalog.files_->List(directory);
+  if (!names.ok()) return names.status();
+  for (const std::string& file : *names) {
     if (!absl::EndsWith(file, "~")) continue;
-    const absl::StatusOr<std::string> mark = ReadSmallFile(files->path().string(), kMarkBytes);
+    const std::string name = file.substr(0, file.size() - 1);
+    const auto mark = ReadSmallFile(catalog.files(), catalog.MarkOf(name), kMarkBytes);
     if (!mark.ok()) return mark.status();
     // A mark is written before there is anything to say, so that one which is cut off is of nothing
     // yet, unless it says that the index is stale.
-    if (*mark == kBuilding || *mark == kRemoved) {
-      unfinished.push_back(file.substr(0, file.size() - 1));
-    }
-  }
-  if (absl::Status s = FileSystemStatus(error, "cannot list", directory); !s.ok()) return s;
-  for (const std::string& name : unfinished) {
+    if (*mark != kBuilding && *mark != kRemoved) continue;
     if (absl::Status s = catalog.Remove(name); !s.ok()) return s;
   }
   return catalog;
 }
 
 absl::StatusOr<std::vector<IndexCatalog::Entry>> IndexCatalog::List() const {
+  const absl::StatusOr<std::vector<std::string>> names = files_->List(directory_);
+  if (!names.ok()) return names.status();
   std::vector<Entry> entries;
-  std::error_code error;
-  std::filesystem::directory_iterator files(directory_, error), end;
-  for (; !error && files != end; files.increment(error)) {
-    std::error_code ignored;
-    if (!files->is_directory(ignored)) continue;
-    Entry entry{files->path().filename().string(), ""};
-    if (!CheckIndexName(entry.name).ok()) continue;
-    if (absl::IsNotFound(ReadManifest(files->path().string()).status())) continue;
-    const absl::StatusOr<std::string> mark = ReadSmallFile(MarkOf(entry.name), kMarkBytes);
+  for (const std::string& name : *names) {
+    if (!CheckIndexName(name).ok() || absl::EndsWith(name, "~")) continue;
+    if (absl::IsNotFound(ReadManifest(DirectoryOf(name), files()).status())) continue;
+    Entry entry{name, ""};
+    const absl::StatusOr<std::string> mark = ReadSmallFile(files(), MarkOf(name), kMarkBytes);
     if (mark.ok()) {
       entry.stale = absl::StartsWith(*mark, kStale) ? mark->substr(sizeof kStale - 1) : "of old";
     } else if (!absl::IsNotFound(mark.status())) {
@@ -81,7 +64,6 @@ absl::StatusOr<std::vector<IndexCatalog::Entry>> IndexCatalog::List() const {
     }
     entries.push_back(std::move(entry));
   }
-  if (absl::Status s = FileSystemStatus(error, "cannot list", directory_); !s.ok()) return s;
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.name < b.name; });
   return entries;
@@ -92,13 +74,8 @@ std::string IndexCatalog::DirectoryOf(std::string_view name) const {
 }
 
 absl::Status IndexCatalog::Mark(std::string_view name, std::string_view text) const {
-  const std::string path = MarkOf(name);
-  absl::StatusOr<FileDescriptor> file = OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC);
-  if (!file.ok()) return file.status();
-  text = text.substr(0, kMarkBytes);
-  if (absl::Status s = WriteAt(*file, path, 0, text.data(), text.size()); !s.ok()) return s;
-  if (absl::Status s = SyncFile(*file, path); !s.ok()) return s;
-  return SyncDirectory(directory_);
+  absl::Status s = WriteSmallFile(files(), MarkOf(name), text.substr(0, kMarkBytes));
+  return s.ok() ? files_->SyncDirectory(directory_) : s;
 }
 
 absl::Status IndexCatalog::MarkBuilding(std::string_view name) const {
@@ -110,20 +87,21 @@ absl::Status IndexCatalog::MarkStale(std::string_view name, std::string_view why
 }
 
 absl::Status IndexCatalog::RemoveMark(std::string_view name) const {
-  std::error_code error;
-  const std::string path = MarkOf(name);
-  if (!std::filesystem::remove(path, error)) return FileSystemStatus(error, "cannot remove", path);
-  return SyncDirectory(directory_);
+  const absl::Status removed = files_->Remove(MarkOf(name));
+  if (!removed.ok()) return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+  return files_->SyncDirectory(directory_);
 }
 
 absl::Status IndexCatalog::Remove(std::string_view name) const {
-  std::error_code error;
   const std::string path = DirectoryOf(name);
-  if (std::filesystem::exists(path, error)) {
-    if (absl::Status s = Mark(name, kRemoved); !s.ok()) return s;
-    std::filesystem::remove_all(path, error);
+  const absl::StatusOr<std::vector<std::string>> names = files_->List(path);
+  if (absl::IsNotFound(names.status())) return RemoveMark(name);
+  if (!names.ok()) return names.status();
+  if (absl::Status s = Mark(name, kRemoved); !s.ok()) return s;
+  for (const std::string& file : *names) {
+    if (absl::Status s = files_->Remove(path + "/" + file); !s.ok()) return s;
   }
-  if (absl::Status s = FileSystemStatus(error, "cannot remove", path); !s.ok()) return s;
+  if (absl::Status s = files_->RemoveDirectory(path); !s.ok()) return s;
   return RemoveMark(name);
 }
 

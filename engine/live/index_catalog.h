@@ -1,11 +1,14 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/file_system.h"
 
 namespace cairn {
 
@@ -24,26 +27,32 @@ class IndexCatalog {
 
   // Makes the directory where it is missing (not its parents), and removes what was being built or
   // removed when its writer ended. Nothing without a mark is touched.
-  static absl::StatusOr<IndexCatalog> Open(const std::string& directory);
+  static absl::StatusOr<IndexCatalog> Open(const std::string& directory,
+                                           std::shared_ptr<FileSystem> files);
 
   // The indexes that are there, by name.
   absl::StatusOr<std::vector<Entry>> List() const;
   std::string DirectoryOf(std::string_view name) const;
+  // Where all of it is.
+  FileSystem* files() const { return files_.get(); }
 
   // Each is on the disk when it returns.
   absl::Status MarkBuilding(std::string_view name) const;
   absl::Status MarkStale(std::string_view name, std::string_view why) const;
   absl::Status RemoveMark(std::string_view name) const;
-  // Removes the index and its mark; OK where there is nothing.
+  // Removes the index and its mark; OK where there is nothing. After an error it may be called
+  // again, and Open removes what is left, unless the index was left as it is.
   absl::Status Remove(std::string_view name) const;
 
  private:
-  explicit IndexCatalog(std::string directory) : directory_(std::move(directory)) {}
+  IndexCatalog(std::string directory, std::shared_ptr<FileSystem> files)
+      : directory_(std::move(directory)), files_(std::move(files)) {}
 
   std::string MarkOf(std::string_view name) const { return DirectoryOf(name) + "~"; }
   absl::Status Mark(std::string_view name, std::string_view text) const;
 
   std::string directory_;
+  std::shared_ptr<FileSystem> files_;
 };
 
 // InvalidArgument for what cannot be an index's directory: an empty name, or one with a dot first.

@@ -12,13 +12,19 @@
 #include "engine/util/status.h"
 #include "index/escaped_text.h"
 #include "index/index_directory.h"
+#include "index/topology.h"
 
 namespace cairn {
 namespace {
 
-// The spec of the index in `directory`, which may be damaged.
-absl::StatusOr<IndexSpec> ReadSpec(const std::string& directory, const std::string& name) {
-  const absl::StatusOr<Manifest> manifest = ReadManifest(directory);
+// A merge that fails is tried again after IndexedDBOptions::merge_interval, then after twice as
+// long, and so on up to this.
+constexpr absl::Duration kLongestMergeWait = absl::Minutes(1);
+
+// The spec of an index, which may be damaged.
+absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const std::string& name) {
+  const std::string directory = catalog.DirectoryOf(name);
+  const absl::StatusOr<Manifest> manifest = ReadManifest(directory, catalog.files());
   if (!manifest.ok()) return manifest.status();
   absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(manifest->spec);
   if (!spec.ok()) return spec.status();
@@ -69,7 +75,7 @@ absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> hand
 void IndexSet::Open(const IndexCatalog::Entry& entry,
                     absl::Span<rocksdb::ColumnFamilyHandle* const> handles) {
   const std::string directory = catalog_.DirectoryOf(entry.name);
-  absl::StatusOr<IndexSpec> spec = ReadSpec(directory, entry.name);
+  absl::StatusOr<IndexSpec> spec = ReadSpec(catalog_, entry.name);
   absl::StatusOr<KeyCodec> codec = spec.ok() ? spec->Codec() : spec.status();
   if (!codec.ok()) {
     // Something by its name must stand for it, to say why, and to be dropped.
@@ -216,12 +222,15 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   follower_->Leave(**index);
   const std::lock_guard<std::mutex> work_lock((*index)->work_mutex);
   follower_->Leave(**index);  // where it has just joined
-  return catalog_.Remove(name);
+  absl::Status removed = catalog_.Remove(name);
+  if (!removed.ok()) Add(*index);  // to be dropped again
+  return removed;
 }
 
 absl::Status IndexSet::Store(FollowedIndex* index) {
   absl::Status s = index->writer()->Store();
   if (s.ok()) ++index->stores;
+  index->NoteStore(s);
   return s;
 }
 
@@ -234,11 +243,13 @@ absl::Status IndexSet::Merge(FollowedIndex* index) {
   const std::lock_guard<std::mutex> lock(index->work_mutex);
   if (absl::Status s = index->Ready().status(); !s.ok()) return s;
   MergeOptions options;
-  options.threads = options_.merge_threads;
+  options.threads = options_.merge_threads > 0 ? options_.merge_threads
+                                               : std::max(1, Topology::Get().cores() / 2);
   options.max_bytes_per_second = options_.merge_bytes_per_second;
   options.cancelled = &index->cancelled;
   absl::Status s = index->writer()->Merge(options);
   if (s.ok()) ++index->merges;
+  index->NoteMerge(s);
   return s;
 }
 
@@ -367,7 +378,15 @@ void IndexSet::StoreInBackground() {
 void IndexSet::MergeWhatPays() {
   for (const auto& index : All()) {
     const auto ready = index->Ready();
-    if (ready.ok() && (*ready)->MergePays()) Merge(index.get()).IgnoreError();
+    if (!ready.ok() || !(*ready)->MergePays() || absl::Now() < index->merge_due) continue;
+    if (Merge(index.get()).ok()) {
+      index->merge_wait = absl::ZeroDuration();
+    } else {
+      // On a full disk it writes in vain until that is seen.
+      index->merge_wait =
+          std::min(std::max(2 * index->merge_wait, options_.merge_interval), kLongestMergeWait);
+      index->merge_due = absl::Now() + index->merge_wait;
+    }
   }
 }
 

@@ -139,6 +139,7 @@ void IndexUpkeep::Run(const Job& job) {
     }
   }
   if (s.ok() || index->cancelled) return;
+  follower_->Leave(*index);  // where it had joined already
   if (MayPass(s)) {
     index->Set(IndexState::kStale, s);
     Enqueue(
@@ -179,6 +180,7 @@ absl::Status IndexUpkeep::TryBuild(const std::shared_ptr<FollowedIndex>& index) 
     build.threads = options_.build_threads;
     build.memory_budget = options_.build_memory_budget;
     build.cancelled = &index->cancelled;
+    build.file_system = options_.open.file_system;
     build.on_progress = [&index](const Progress& p) { index->progress = ShareDone(p); };
     const BuildTarget target{index->spec(), index->directory()};
     if (absl::Status s =

@@ -6,7 +6,9 @@
 #include "absl/strings/str_format.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/index_set.h"
+#include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
+#include "rocksdb/env.h"
 #include "rocksdb/write_batch.h"
 
 namespace cairn {
@@ -178,11 +180,16 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
     const IndexedDBOptions& options) {
   if (db == nullptr) return absl::InvalidArgumentError("Attach needs a database, not null");
+  IndexedDBOptions resolved = options;
+  if (resolved.open.file_system == nullptr) {
+    resolved.open.file_system = db->GetEnv()->GetFileSystem();
+  }
   absl::StatusOr<IndexCatalog> catalog = IndexCatalog::Open(
       options.index_directory.empty() ? WithoutTrailingSlashes(db->GetName()) + ".indexes"
-                                      : options.index_directory);
+                                      : options.index_directory,
+      FileSystemOf(resolved.open.file_system));
   if (!catalog.ok()) return catalog.status();
-  auto indexed = std::make_unique<IndexedDatabase>(std::move(db), options, *std::move(catalog));
+  auto indexed = std::make_unique<IndexedDatabase>(std::move(db), resolved, *std::move(catalog));
   if (absl::Status s = indexed->Start(handles); !s.ok()) return s;
   return indexed;
 }

@@ -1,7 +1,5 @@
 #include "engine/merge/base_merge.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -65,19 +63,20 @@ class BaseMerge {
   }
   // Removes the run if it was finished and the row table was not.
   ~BaseMerge() {
-    if (!merged_.run.name.empty()) unlink(directory_->PathOf(merged_.run.name).c_str());
+    if (merged_.run.name.empty()) return;
+    directory_->files()->Remove(directory_->PathOf(merged_.run.name)).IgnoreError();
   }
 
  private:
   absl::Status Begin() {
     run_name_ = directory_->NextFileName("base", "run");
-    absl::StatusOr<std::unique_ptr<RunFileWriter>> run =
-        RunFileWriter::Create(directory_->PathOf(run_name_), delta_.base_run.kind());
+    absl::StatusOr<std::unique_ptr<RunFileWriter>> run = RunFileWriter::Create(
+        directory_->PathOf(run_name_), delta_.base_run.kind(), {}, directory_->files());
     if (!run.ok()) return run.status();
     run_ = *std::move(run);
     table_name_ = directory_->NextFileName("rows", "tbl");
     absl::StatusOr<std::unique_ptr<RowTableFileWriter>> table =
-        RowTableFileWriter::Create(directory_->PathOf(table_name_), parts_);
+        RowTableFileWriter::Create(directory_->PathOf(table_name_), parts_, directory_->files());
     if (!table.ok()) return table.status();
     table_ = *std::move(table);
     absl::StatusOr<std::unique_ptr<EntryMerge>> entries =

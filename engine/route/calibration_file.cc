@@ -1,15 +1,14 @@
 #include "engine/route/calibration_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/charconv.h"
@@ -17,7 +16,6 @@
 #include "cairn/device.h"
 #include "index/checksum.h"
 #include "index/escaped_text.h"
-#include "index/posix_file.h"
 #include "index/topology.h"
 
 namespace cairn {
@@ -152,24 +150,27 @@ std::string ProcessorName() {
   return "unknown processor";
 }
 
-absl::StatusOr<std::vector<CalibrationRecord>> ReadRecords(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadSmallFile(path, kMaxCalibrationBytes);
+absl::StatusOr<std::vector<CalibrationRecord>> ReadRecords(FileSystem* files,
+                                                           const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadSmallFile(files, path, kMaxCalibrationBytes);
   if (!text.ok()) return text.status();
   return ParseCalibration(*text, path);
 }
 
 // Not synced: after a loss of power the file may be damaged, and is then as good as none.
-absl::Status WriteAndRename(const std::string& text, const std::string& path) {
+absl::Status WriteAndRename(FileSystem* files, const std::string& text, const std::string& path) {
   // A name of this call's own. An index's writer removes it if this process dies meanwhile.
   static std::atomic<uint64_t> calls{0};
   const std::string new_path = absl::StrFormat("%s.%d.%d.tmp", path, getpid(), calls.fetch_add(1));
-  const absl::StatusOr<FileDescriptor> file = OpenFile(new_path, O_WRONLY | O_CREAT | O_EXCL);
-  if (!file.ok()) return file.status();
-  absl::Status written = WriteAt(*file, new_path, 0, text.data(), text.size());
-  if (written.ok() && rename(new_path.c_str(), path.c_str()) != 0) {
-    written = ErrnoStatus(errno, absl::StrFormat("rename to %s", kFileName), new_path);
+  absl::Status written;
+  {
+    const absl::StatusOr<std::unique_ptr<WritableFile>> file =
+        files->Create(new_path, IfExists::kFail);
+    if (!file.ok()) return file.status();
+    written = (*file)->WriteAt(0, text.data(), text.size());
   }
-  if (!written.ok()) unlink(new_path.c_str());
+  if (written.ok()) written = files->Rename(new_path, path);
+  if (!written.ok()) files->Remove(new_path).IgnoreError();
   return written;
 }
 
@@ -282,9 +283,10 @@ absl::StatusOr<std::vector<CalibrationRecord>> ParseCalibration(std::string_view
 }
 
 absl::StatusOr<std::vector<CostCurves>> LoadCalibration(const std::string& directory,
-                                                        const CalibrationKey& key) {
+                                                        const CalibrationKey& key,
+                                                        FileSystem* files) {
   const std::string path = absl::StrFormat("%s/%s", directory, kFileName);
-  absl::StatusOr<std::vector<CalibrationRecord>> records = ReadRecords(path);
+  absl::StatusOr<std::vector<CalibrationRecord>> records = ReadRecords(files, path);
   if (!records.ok()) return records.status();
   for (CalibrationRecord& record : *records) {
     if (record.key == key) return std::move(record.routes);
@@ -293,10 +295,12 @@ absl::StatusOr<std::vector<CostCurves>> LoadCalibration(const std::string& direc
                                              path, key.version, key.machine, key.structure));
 }
 
-absl::Status StoreCalibration(const std::string& directory, const CalibrationRecord& record) {
+absl::Status StoreCalibration(const std::string& directory, const CalibrationRecord& record,
+                              FileSystem* files) {
   const std::string path = absl::StrFormat("%s/%s", directory, kFileName);
   std::vector<CalibrationRecord> records;
-  if (absl::StatusOr<std::vector<CalibrationRecord>> before = ReadRecords(path); before.ok()) {
+  if (absl::StatusOr<std::vector<CalibrationRecord>> before = ReadRecords(files, path);
+      before.ok()) {
     records = *std::move(before);
   }
   const auto replaced = [&](const CalibrationRecord& other) {
@@ -307,7 +311,7 @@ absl::Status StoreCalibration(const std::string& directory, const CalibrationRec
   records.push_back(record);
   const absl::StatusOr<std::string> text = FormatCalibration(records);
   if (!text.ok()) return text.status();
-  return WriteAndRename(*text, path);
+  return WriteAndRename(files, *text, path);
 }
 
 }  // namespace cairn

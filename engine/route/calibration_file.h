@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "engine/route/cost_model.h"
 #include "engine/route/route.h"
+#include "index/file_system.h"
 
 // What trials found is kept in the file CALIBRATION of an index's directory, so that the next to
 // open the index on such a machine need not make them. The file is no part of the index: the
@@ -58,10 +59,12 @@ absl::StatusOr<std::vector<CalibrationRecord>> ParseCalibration(std::string_view
 // The curves that were stored under `key` in an index's directory, one a route. NotFound where
 // there are none; DataLoss, FailedPrecondition as above.
 absl::StatusOr<std::vector<CostCurves>> LoadCalibration(const std::string& directory,
-                                                        const CalibrationKey& key);
+                                                        const CalibrationKey& key,
+                                                        FileSystem* files = FileSystem::Posix());
 // Stores them, in the place of those that stood there under the same key, of those of versions
 // before, and of the oldest where there are too many. An error leaves the file as it was; a reader,
 // in whatever process, finds the file before or after. Of two writers at a time one may be lost.
-absl::Status StoreCalibration(const std::string& directory, const CalibrationRecord& record);
+absl::Status StoreCalibration(const std::string& directory, const CalibrationRecord& record,
+                              FileSystem* files = FileSystem::Posix());
 
 }  // namespace cairn

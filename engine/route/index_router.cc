@@ -46,12 +46,13 @@ std::vector<Route> MakeRoutes(const ResidentIndexes& resident, int threads) {
 }
 
 CostCalibration::CostCalibration(std::vector<const Route*> routes, SortedRun run, int threads,
-                                 std::string directory, uint64_t number)
+                                 std::string directory, uint64_t number, FileSystem* files)
     : routes_(std::move(routes)),
       run_(std::move(run)),
       threads_(threads),
       directory_(std::move(directory)),
-      number_(number) {}
+      number_(number),
+      files_(files) {}
 
 std::vector<std::unique_ptr<CostModel>> CostCalibration::Get(Calibration calibration) const {
   std::vector<std::unique_ptr<CostModel>> costs(routes_.size());
@@ -63,7 +64,7 @@ std::vector<std::unique_ptr<CostModel>> CostCalibration::Get(Calibration calibra
                 StructureDescription(routes_, run_.size(), threads_)};
   absl::StatusOr<Curves> stored = absl::NotFoundError("not looked for");
   if (calibration == Calibration::kStored && !directory_.empty()) {
-    stored = LoadCalibration(directory_, record.key);
+    stored = LoadCalibration(directory_, record.key, files_);
   }
   if (stored.ok() && stored->size() == routes_.size()) {
     record.routes = *std::move(stored);
@@ -71,7 +72,9 @@ std::vector<std::unique_ptr<CostModel>> CostCalibration::Get(Calibration calibra
     bool all_went_well = false;
     record.routes = MakeTrials(routes_, run_, threads_, &all_went_well);
     // Who may not write there makes trials at the next Open again.
-    if (all_went_well && !directory_.empty()) StoreCalibration(directory_, record).IgnoreError();
+    if (all_went_well && !directory_.empty()) {
+      StoreCalibration(directory_, record, files_).IgnoreError();
+    }
   }
   const auto cpu_drift = std::make_shared<DeviceDrift>();
   const auto gpu_drift = std::make_shared<DeviceDrift>();

@@ -10,6 +10,7 @@
 #include "engine/route/cost_model.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/route/route.h"
+#include "index/file_system.h"
 
 // What an index's Router (router.h) is made of.
 namespace cairn {
@@ -23,9 +24,10 @@ std::vector<Route> MakeRoutes(const ResidentIndexes& resident, int threads);
 class CostCalibration {
  public:
   // For the `number`th base of the index in `directory`; nothing is stored or read where the
-  // directory is empty. The routes answer large batches with `threads` threads.
+  // directory is empty. The routes answer large batches with `threads` threads. `files` must
+  // outlive this.
   CostCalibration(std::vector<const Route*> routes, SortedRun run, int threads,
-                  std::string directory, uint64_t number);
+                  std::string directory, uint64_t number, FileSystem* files = FileSystem::Posix());
 
   // One model a route, in their order, from what is stored or from trials, which are then stored
   // (calibration_file.h). Null where there is nothing to choose, and for Calibration::kNone; a
@@ -38,6 +40,7 @@ class CostCalibration {
   const int threads_;
   const std::string directory_;
   const uint64_t number_;
+  FileSystem* const files_;
 };
 
 }  // namespace cairn

@@ -58,9 +58,9 @@ class RowTableFileWriter::Sink : public RowTableSink {
 };
 
 absl::StatusOr<std::unique_ptr<RowTableFileWriter>> RowTableFileWriter::Create(
-    const std::string& path, size_t parts) {
+    const std::string& path, size_t parts, FileSystem* files) {
   absl::StatusOr<std::unique_ptr<SectionFileWriter>> file =
-      SectionFileWriter::Create(path, kRowTableFileFormat);
+      SectionFileWriter::Create(path, kRowTableFileFormat, files);
   if (!file.ok()) return file.status();
   auto sink = std::make_unique<Sink>(file->get());
   return std::unique_ptr<RowTableFileWriter>(
@@ -79,8 +79,10 @@ absl::Status RowTableFileWriter::Finish() {
   return file_->Finish();
 }
 
-absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level, int threads) {
-  absl::StatusOr<SectionFile> file = SectionFile::Open(path, kRowTableFileFormat, level, threads);
+absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level, int threads,
+                                          FileSystem* files) {
+  absl::StatusOr<SectionFile> file =
+      SectionFile::Open(path, kRowTableFileFormat, level, threads, files);
   if (!file.ok()) return file.status();
   return OpenRowTable(*std::move(file), level);
 }

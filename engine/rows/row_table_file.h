@@ -10,6 +10,7 @@
 #include "cairn/types.h"
 #include "engine/rows/row_table.h"
 #include "engine/rows/row_table_writer.h"
+#include "index/file_system.h"
 #include "index/section_file.h"
 #include "index/section_file_writer.h"
 
@@ -24,8 +25,8 @@ extern const FileFormat kRowTableFileFormat;
 class RowTableFileWriter {
  public:
   // AlreadyExists where the name is taken.
-  static absl::StatusOr<std::unique_ptr<RowTableFileWriter>> Create(const std::string& path,
-                                                                    size_t parts);
+  static absl::StatusOr<std::unique_ptr<RowTableFileWriter>> Create(
+      const std::string& path, size_t parts, FileSystem* files = FileSystem::Posix());
   ~RowTableFileWriter();
 
   RowTableWriter& table() { return table_; }
@@ -58,7 +59,7 @@ struct RowTableFile {
 // trusts the sections' bytes as far as RowTable::Wrap says; kFull checks all checksums. `threads`:
 // 0 is one a hardware thread.
 absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level,
-                                          int threads = 0);
+                                          int threads = 0, FileSystem* files = FileSystem::Posix());
 
 // The same for a section file that is open, as far as its own level went.
 absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, VerifyLevel level);

@@ -8,7 +8,8 @@
 namespace cairn {
 
 // A new directory that is removed, with all that is in it, when this goes out of scope. Symbolic
-// links in it are removed, never what they point to.
+// links in it are removed, never what they point to. It is for RocksDB to find a database's files
+// in, not for files of an index, and so in the local file system, where those are.
 class ScratchDirectory {
  public:
   // Made in `parent`, under a name that starts with ".cairn-".

@@ -28,7 +28,8 @@ struct IndexedDBOptions {
   // Holds one directory an index, named after it. Empty: the database's path with ".indexes" behind
   // it. Made where it is missing; its parent must be there.
   std::string index_directory;
-  OpenOptions open;  // of every index
+  // Of every index. Where open.file_system is null, they are in the database's own.
+  OpenOptions open;
   // Of builds: threads, 0 for one per core, and bytes of memory for what waits to be sorted, 0 for
   // half of the machine's.
   int build_threads = 0;
@@ -44,7 +45,8 @@ struct IndexedDBOptions {
   // How often it is looked whether a merge pays; zero: never. One index at a time is merged.
   absl::Duration merge_interval = absl::Seconds(1);
   uint64_t merge_bytes_per_second = 0;  // to write, on average; 0: as fast as it goes
-  int merge_threads = 0;                // 0: one per core that this process may use
+  // 0: one for every two cores that this process may use, which leaves queries the others.
+  int merge_threads = 0;
 
   // Open alone: DBOptions::WAL_size_limit_MB, where neither that nor WAL_ttl_seconds is set. An
   // index is read from so much of the log after a crash, or after a time when nothing followed; and
@@ -75,6 +77,11 @@ struct IndexInfo {
   uint64_t builds = 0;          // since the database was opened, and so on
   uint64_t merges = 0;
   uint64_t stores = 0;
+  // How the last attempt to store what came to the index ended, and the last one to merge it: on a
+  // full disk, say. Queries are as good; it is tried again, and meanwhile more is read from the log
+  // at the next Open.
+  absl::Status store_status;
+  absl::Status merge_status;
 };
 
 // A database whose secondary indexes are always current: a query sees every write that had returned
@@ -137,7 +144,7 @@ class IndexedDB : public rocksdb::StackableDB {
   // Builds an index anew in the background; a failed one, too. NotFound.
   virtual absl::Status RebuildIndex(const std::string& name) = 0;
   // Ends what is being done to an index, and removes it and its directory. Who pinned it keeps it.
-  // NotFound.
+  // NotFound. Where its files cannot be removed it has failed, and may be dropped again.
   virtual absl::Status DropIndex(const std::string& name) = 0;
   // SecondaryIndex::Merge, whether it pays or not. Unavailable while it is not there to be merged.
   virtual absl::Status MergeIndex(const std::string& name) = 0;

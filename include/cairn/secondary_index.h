@@ -18,6 +18,10 @@
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
 
+namespace rocksdb {
+class FileSystem;
+}  // namespace rocksdb
+
 namespace cairn {
 
 // How far a build has come.
@@ -37,6 +41,8 @@ struct BuildOptions {
   std::function<void(const Progress&)> on_progress;
   // Set to true by any thread to stop the build, which then returns Cancelled.
   const std::atomic<bool>* cancelled = nullptr;
+  // As OpenOptions'. Spilled runs go there, too.
+  std::shared_ptr<rocksdb::FileSystem> file_system;
 };
 
 // What a build did.
@@ -83,6 +89,10 @@ struct OpenOptions {
   uint64_t device_memory_budget = 0;
   Calibration calibration = Calibration::kStored;
   int threads = 0;  // for opening and for large batches; 0: one per core that this process may use
+  // What the index's files are made, written and read through; null: the local file system, which
+  // maps them. Any other's are read into memory, all of them; it must be able to write at any
+  // offset (NewRandomRWFile), and the same one be used by all who open the index.
+  std::shared_ptr<rocksdb::FileSystem> file_system;
 };
 
 struct CatchUpOptions {
@@ -203,7 +213,8 @@ class SecondaryIndex {
 
   // Brings the index up to `source`, a database's state (FromDb, FromDirectory), from that
   // database's write-ahead log. Queries see all of it at once, at the end; after an error, what
-  // they saw before.
+  // they saw before, but where only storing it failed (CatchUpOptions::durable), which the next
+  // CatchUp or Merge does.
   //
   // FailedPrecondition, with both sequence numbers, where the log does not tell everything since
   // sequence(): it has expired, files were ingested, writes went past it, or it is another

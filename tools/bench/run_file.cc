@@ -2,7 +2,6 @@
 // included, and opening it again from the page cache. Beside them the limits: the disk's own (one
 // thread, 1 MiB writes and a sync, of as many bytes) and the checksum's over bytes in memory.
 #include <benchmark/benchmark.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@
 #include <vector>
 
 #include "index/checksum.h"
-#include "index/posix_file.h"
+#include "index/file_system.h"
 #include "index/run_file.h"
 #include "tools/bench/data.h"
 
@@ -88,12 +87,12 @@ void DiskWrite(benchmark::State& state) {
   const int64_t blocks = state.range(0);
   for (auto _ : state) {
     unlink(BenchPath().c_str());
-    const auto file = OpenFile(BenchPath(), O_WRONLY | O_CREAT | O_EXCL);
+    const auto file = FileSystem::Posix()->Create(BenchPath(), IfExists::kFail);
     absl::Status s = file.status();
     for (int64_t i = 0; s.ok() && i < blocks; ++i) {
-      s = WriteAt(*file, BenchPath(), static_cast<uint64_t>(i) << 20, block.data(), block.size());
+      s = (*file)->WriteAt(static_cast<uint64_t>(i) << 20, block.data(), block.size());
     }
-    if (s.ok()) s = SyncFile(*file, BenchPath());
+    if (s.ok()) s = (*file)->Sync();
     if (!s.ok()) return state.SkipWithError(std::string(s.message()).c_str());
   }
   state.SetBytesProcessed(state.iterations() * (blocks << 20));
