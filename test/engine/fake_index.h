@@ -107,6 +107,12 @@ class FakeIndex : public SecondaryIndex {
     return time(operation, queries);
   }
   size_t BestBatch(Operation) const override { return best_batch; }
+
+  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource&, const CatchUpOptions&) override {
+    return NotHere();
+  }
+  absl::Status Merge(const MergeOptions&) override { return NotHere(); }
+  bool MergePays() const override { return false; }
   absl::Status PrimaryKeys(absl::Span<const RowId>, PrimaryKeyColumn*) const override {
     return NotHere();
   }
