@@ -37,24 +37,17 @@ absl::StatusOr<std::vector<uint64_t>> ListNumbers(rocksdb::DB* db, const std::st
   return numbers;
 }
 
-// Waits until a file that another process writes is on the disk: fsync(2), since
-// rocksdb::FileSystem syncs only what it writes itself. NotFound where there is no such file here,
-// as of a database that is elsewhere.
-absl::Status SyncFile(const std::string& path) {
+// Waits until a file that another process writes, or the names in a directory, are on the disk:
+// fsync(2), since a rocksdb::FileSystem syncs only what it writes itself, and nothing where the
+// database is open for reading only. NotFound where there is no such thing here, as of a database
+// that is elsewhere.
+absl::Status SyncPath(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const bool synced = file >= 0 && fsync(file) == 0;
   const int error = errno;
   if (file >= 0) close(file);
   return synced ? absl::OkStatus()
                 : absl::ErrnoToStatus(error, absl::StrFormat("cannot sync '%s'", path));
-}
-
-absl::Status SyncNames(rocksdb::DB* db, const std::string& directory) {
-  std::unique_ptr<rocksdb::FSDirectory> opened;
-  rocksdb::IOStatus s =
-      db->GetFileSystem()->NewDirectory(directory, rocksdb::IOOptions(), &opened, nullptr);
-  if (s.ok()) s = opened->Fsync(rocksdb::IOOptions(), nullptr);
-  return FromRocksDb(s, absl::StrFormat("cannot sync directory '%s'", directory));
 }
 
 }  // namespace
@@ -89,14 +82,17 @@ absl::Status SyncLog(rocksdb::DB* db, bool read_only) {
   }
   const absl::StatusOr<std::vector<WalFile>> files = ListWalFiles(db);
   if (!files.ok()) return files.status();
+  const auto sync = [](const std::string& path) {
+    const absl::Status s = SyncPath(path);
+    return absl::IsNotFound(s) ? absl::OkStatus() : s;  // archived meanwhile
+  };
   for (const WalFile& file : *files) {
     // What is archived is in SST files as well, which RocksDB has synced.
     if (file.path == file.archived_path) continue;
-    const absl::Status s = SyncFile(file.path);
-    if (!s.ok() && !absl::IsNotFound(s)) return s;  // archived meanwhile
+    if (absl::Status s = sync(file.path); !s.ok()) return s;
   }
   if (files->empty()) return absl::OkStatus();
-  return SyncNames(db, files->back().path.substr(0, files->back().path.rfind('/')));
+  return sync(files->back().path.substr(0, files->back().path.rfind('/')));
 }
 
 absl::StatusOr<std::unique_ptr<WalReader>> OpenWalFile(rocksdb::DB* db, const WalFile& file,
