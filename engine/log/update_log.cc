@@ -58,7 +58,8 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
   try {
     std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until));
     log->position_ = position;
-    if (!log->done()) {
+    // Where nothing seems to be new, numbers may have been given twice.
+    if (!log->done() || position.log_number != 0) {
       if (absl::Status s = log->OpenFiles(position); !s.ok()) return s;
     }
     return log;
@@ -93,6 +94,7 @@ absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
   files_ = *std::move(files);
   const absl::StatusOr<size_t> first = FindWalFile(db_, next_, &files_);
   if (!first.ok()) return first.status();
+  if (absl::Status s = CheckNumbers(position); !s.ok() || done()) return s;
   if (*first == files_.size()) {
     const auto begin = std::find_if(files_.begin(), files_.end(),
                                     [](const WalFile& file) { return file.start > 0; });
@@ -118,6 +120,18 @@ absl::StatusOr<std::unique_ptr<WalReader>> UpdateLog::OpenFile(size_t file, uint
   absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db_, files_[file], offset);
   if (!absl::IsNotFound(reader.status())) return reader;
   return Missing(absl::StrFormat("of which '%s' has just been removed", files_[file].path));
+}
+
+absl::Status UpdateLog::CheckNumbers(const LogPosition& position) const {
+  if (position.log_number == 0) return absl::OkStatus();
+  for (const WalFile& file : files_) {
+    if (file.number <= position.log_number || file.start == 0 || file.start > after_) continue;
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "'%s' begins with sequence number %d, though up to %d has been read from older files: "
+        "database '%s' has lost changes and given their numbers to others; rebuild the index",
+        file.path, file.start, after_, db_->GetName()));
+  }
+  return absl::OkStatus();
 }
 
 bool UpdateLog::StartsAt(const LogPosition& position) const {

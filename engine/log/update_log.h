@@ -72,9 +72,10 @@ class UpdateLog {
   // before. `column_families` are distinct. `position`, where given, is that of an earlier log of
   // this database that was read to its end, which was `after`: nothing before it is read again.
   //
-  // FailedPrecondition: see above; also where until < after, and for DBOptions::unordered_write,
-  // whose snapshots change. Unimplemented for transactions that are written before they commit, for
-  // comparators that are not bytewise, and for compressed logs. DataLoss for a damaged log.
+  // FailedPrecondition: see above; also where until < after, where numbers up to `after` were given
+  // again behind `position`, and for DBOptions::unordered_write, whose snapshots change.
+  // Unimplemented for transactions that are written before they commit, for comparators that are
+  // not bytewise, and for compressed logs. DataLoss for a damaged log.
   static absl::StatusOr<std::unique_ptr<UpdateLog>> Open(
       rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
       SequenceNumber after, SequenceNumber until, LogPosition position = {});
@@ -99,6 +100,10 @@ class UpdateLog {
             SequenceNumber until);
 
   absl::Status OpenFiles(const LogPosition& position);
+  // Whether what is behind `position` has numbers that are behind after_. RocksDB counts an empty
+  // range that a batch deletes as it is written, but not as it is recovered from the log, and goes
+  // on with a number that it has given before.
+  absl::Status CheckNumbers(const LogPosition& position) const;
   absl::StatusOr<std::unique_ptr<WalReader>> OpenFile(size_t file, uint64_t offset) const;
   // Whether the record at `position` is the first one that is wanted.
   bool StartsAt(const LogPosition& position) const;

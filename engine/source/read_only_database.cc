@@ -1,5 +1,7 @@
 #include "engine/source/read_only_database.h"
 
+#include <utility>
+
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
 #include "rocksdb/convenience.h"
@@ -34,6 +36,22 @@ rocksdb::DBOptions ForReading(rocksdb::DBOptions options) {
   return options;
 }
 
+// How often a database that another process writes to is opened, until that did not flush
+// meanwhile.
+constexpr int kMostOpenings = 20;
+
+// Which MANIFEST a database has, and how long it is: what changes with every flush.
+absl::StatusOr<std::pair<std::string, uint64_t>> ManifestState(rocksdb::Env* env,
+                                                               const std::string& directory) {
+  std::string name;
+  rocksdb::Status s = rocksdb::ReadFileToString(env, directory + "/CURRENT", &name);
+  uint64_t size = 0;
+  if (!name.empty() && name.back() == '\n') name.pop_back();
+  if (s.ok()) s = env->GetFileSize(directory + "/" + name, &size);
+  if (!s.ok()) return FromRocksDb(s, absl::StrFormat("cannot open '%s' for reading", directory));
+  return std::pair(std::move(name), size);
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<rocksdb::Env>> NewReadOnlyEnv() {
@@ -61,22 +79,40 @@ absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> ReadOnlyDatabase::Open(
     descriptors.emplace_back(rocksdb::kDefaultColumnFamilyName, ForReading(default_options));
   }
   descriptors.emplace_back(column_family, ForReading(family_options));
-  rocksdb::DB* db = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::OpenForReadOnly(db_options, directory, descriptors, &opened->handles_, &db);
-  if (!status.ok()) {
-    return FromRocksDb(status, absl::StrFormat("cannot open '%s' for reading", directory));
+  for (int openings = 0; openings < kMostOpenings; ++openings) {
+    const auto before = ManifestState(db_options.env, directory);
+    if (!before.ok()) return before.status();
+    rocksdb::DB* db = nullptr;
+    const rocksdb::Status status =
+        rocksdb::DB::OpenForReadOnly(db_options, directory, descriptors, &opened->handles_, &db);
+    if (status.ok()) opened->db_.reset(db);
+    // What was flushed after RocksDB had read the MANIFEST, and before it read the log, is in
+    // neither as it knows them.
+    const auto after = ManifestState(db_options.env, directory);
+    if (!after.ok()) return after.status();
+    if (*before == *after) {
+      if (status.ok()) return opened;
+      return FromRocksDb(status, absl::StrFormat("cannot open '%s' for reading", directory));
+    }
+    opened->Close();
   }
-  opened->db_.reset(db);
-  return opened;
+  return absl::UnavailableError(
+      absl::StrFormat("'%s' was flushed during each of %d attempts to open it for reading",
+                      directory, kMostOpenings));
 }
 
 ReadOnlyDatabase::~ReadOnlyDatabase() {
+  Close();
+}
+
+void ReadOnlyDatabase::Close() {
   if (db_ == nullptr) return;
   for (rocksdb::ColumnFamilyHandle* handle : handles_) {
     db_->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   }
+  handles_.clear();
   db_->Close().PermitUncheckedError();
+  db_.reset();
 }
 
 absl::StatusOr<std::string> NeededMergeOperator(const ReadOnlyDatabase& database) {

@@ -16,7 +16,8 @@ class ReadOnlyDatabase {
  public:
   // Opens the column family and, as RocksDB must, the default one. `options` and
   // `default_options` are taken but for what would write, skip what cannot be read, or matter to
-  // writers only.
+  // writers only. Another process may write to the database: it is opened again until it did not
+  // flush meanwhile, and Unavailable where it does all the time.
   static absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> Open(
       const std::string& directory, const rocksdb::DBOptions& options,
       const std::string& column_family, const rocksdb::ColumnFamilyOptions& family_options,
@@ -30,6 +31,7 @@ class ReadOnlyDatabase {
 
  private:
   ReadOnlyDatabase() = default;
+  void Close();
 
   std::shared_ptr<rocksdb::Env> env_;  // null where the options' own is used
   std::unique_ptr<rocksdb::DB> db_;

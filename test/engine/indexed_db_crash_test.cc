@@ -1,6 +1,6 @@
 // A process that writes to an IndexedDB is killed at random instants: database and indexes have all
 // that was acknowledged, agree with one another, and nothing else is left behind.
-// CAIRN_TEST_KILLS says how often, instead of 25 times: 500 take a few minutes.
+// CAIRN_TEST_KILLS says how often, instead of 25 times: 500 take about ten minutes.
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <filesystem>

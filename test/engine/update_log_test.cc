@@ -650,6 +650,26 @@ BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_beside_its_writer
 
 // RocksDB's sequence number goes back when it recovers a log whose last batch deletes an empty
 // range.
+BOOST_AUTO_TEST_CASE(numbers_that_were_given_twice_are_an_error_for_who_has_read_them) {
+  LoggedDatabase db;
+  db.Put("a", "1");
+  const LoggedDatabase::Point before = db.Now();
+  rocksdb::WriteBatch batch;
+  BOOST_REQUIRE(batch.Put("b", "2").ok());
+  BOOST_REQUIRE(batch.DeleteRange("c", "c").ok());
+  BOOST_REQUIRE(db.db()->Write({}, &batch).ok());
+  const LoggedDatabase::Point live = db.Now();
+  const LogPosition position = db.Follow(before, live);
+  db.Reopen();
+  db.Put("d", "3");
+  // As if nothing were new.
+  BOOST_REQUIRE_EQUAL(db.Now().sequence, live.sequence);
+  BOOST_TEST(absl::IsFailedPrecondition(db.Error(live.sequence, live.sequence, position)));
+  db.Put("e", "4");
+  BOOST_TEST(absl::IsFailedPrecondition(db.Error(live.sequence, live.sequence + 1, position)));
+  db.Follow(before, db.Now());
+}
+
 BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_after_a_recovery) {
   for (const int empty_ranges : {1, 2}) {
     LoggedDatabase db;
