@@ -70,7 +70,7 @@ void BatcherRunning::Leave(uint32_t generation) {
 }
 
 void BatcherRunning::Wait() {
-  absl::MutexLock lock(&one_waiter_);
+  const std::lock_guard<std::mutex> lock(one_waiter_);
   const uint32_t generation = generation_.fetch_add(1);
   for (;;) {
     const uint64_t ticket = over_.Prepare();
@@ -102,7 +102,7 @@ BatcherCore::~BatcherCore() {
 }
 
 void BatcherCore::StartThreads() {
-  absl::MutexLock lock(&shutdown_);
+  const std::lock_guard<std::mutex> lock(shutdown_);
   for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { ThreadMain(); });
 }
 
@@ -335,7 +335,7 @@ void BatcherCore::Flush() {
 }
 
 void BatcherCore::Shutdown() {
-  absl::MutexLock lock(&shutdown_);
+  const std::lock_guard<std::mutex> lock(shutdown_);
   queue_.Close();
   room_.Notify();
   Flush();

@@ -5,12 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "cairn/batcher.h"
 #include "engine/batch/batcher_batch.h"
 #include "engine/batch/batcher_queue.h"
@@ -29,7 +28,7 @@ class BatcherRunning {
   void Wait();
 
  private:
-  absl::Mutex one_waiter_;
+  std::mutex one_waiter_;
   std::atomic<uint32_t> generation_{0};
   std::array<std::atomic<uint32_t>, 2> running_{};  // of the even and the odd generations
   BatcherWakeup over_;
@@ -102,8 +101,8 @@ class BatcherCore {
   BatcherWakeup work_;  // for the threads
   BatcherWakeup room_;  // for callers that found none
   std::atomic<bool> stopping_{false};
-  absl::Mutex shutdown_;
-  std::vector<std::thread> threads_ ABSL_GUARDED_BY(shutdown_);
+  std::mutex shutdown_;
+  std::vector<std::thread> threads_;  // guarded by shutdown_
 
   BatcherLock spare_lock_;
   std::vector<std::unique_ptr<BatcherBatch>> spare_;  // batches that rest

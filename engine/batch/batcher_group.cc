@@ -77,12 +77,12 @@ absl::Status BatcherGroup::Wait() {
   if (key_count_ != 0) SubmitKeys();
   const int32_t submitted = std::exchange(submitted_, 0);
   if (balance_.fetch_sub(submitted) != submitted) batcher_->core_->Await(&balance_);
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return std::exchange(error_, absl::OkStatus());
 }
 
 void BatcherGroup::Fail(const absl::Status& error) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   error_.Update(error);
 }
 

@@ -8,15 +8,14 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/query.h"
@@ -323,8 +322,8 @@ class BatcherGroup {
   // Answers since the last Wait; during Wait, less submitted_: zero when the last one is there.
   // Who makes it so touches the group no more.
   std::atomic<int32_t> balance_{0};
-  absl::Mutex mutex_;
-  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;
+  absl::Status error_;  // guarded by mutex_
 };
 
 // What one query of an operation is answered with.

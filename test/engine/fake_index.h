@@ -5,13 +5,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "cairn/batcher.h"
 #include "cairn/ordered_index.h"
 #include "cairn/secondary_index.h"
@@ -69,7 +69,7 @@ class FakeIndex : public SecondaryIndex {
   std::atomic<bool> waits{false};  // calls return when it is false
 
   std::vector<Call> calls() const {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     return calls_;
   }
 
@@ -140,7 +140,7 @@ class FakeIndex : public SecondaryIndex {
 
   absl::Status Note(Operation operation, size_t queries, const QueryOptions& options) const {
     {
-      absl::MutexLock lock(&mutex_);
+      const std::lock_guard<std::mutex> lock(mutex_);
       calls_.push_back({operation, queries, options.max_response_time,
                         clock != nullptr ? clock->Now() : BatcherTime()});
     }
@@ -152,8 +152,8 @@ class FakeIndex : public SecondaryIndex {
   const IndexSpec spec_;
   const KeyCodec codec_;
   std::unique_ptr<OrderedIndex> index_;
-  mutable absl::Mutex mutex_;
-  mutable std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;
+  mutable std::vector<Call> calls_;  // guarded by mutex_
 };
 
 }  // namespace cairn
