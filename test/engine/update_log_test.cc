@@ -667,9 +667,13 @@ BOOST_AUTO_TEST_CASE(numbers_that_were_given_twice_are_an_error_for_who_has_read
   db.Put("d", "3");
   // As if nothing were new.
   BOOST_REQUIRE_EQUAL(db.Now().sequence, live.sequence);
-  BOOST_TEST(absl::IsFailedPrecondition(db.Error(live.sequence, live.sequence, position)));
+  const auto refuses = [&](SequenceNumber until) {
+    const absl::Status s = db.Error(live.sequence, until, position);
+    BOOST_TEST(absl::IsFailedPrecondition(s), s);
+  };
+  refuses(live.sequence);
   db.Put("e", "4");
-  BOOST_TEST(absl::IsFailedPrecondition(db.Error(live.sequence, live.sequence + 1, position)));
+  refuses(live.sequence + 1);
   db.Follow(before, db.Now());
 }
 
