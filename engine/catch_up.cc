@@ -9,12 +9,15 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "engine/change_extractor.h"
+#include "engine/log/anchor.h"
+#include "engine/log/ingested_files.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/settled_changes.h"
 #include "engine/log/update_log.h"
 #include "engine/log/wal_files.h"
 #include "engine/source/db_source.h"
 #include "engine/util/rate_limiter.h"
+#include "engine/util/status.h"
 #include "index/stop_flag.h"
 
 namespace cairn {
@@ -53,6 +56,41 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
   return absl::OkStatus();
 }
 
+// Makes sure that the database continues what the index has, by ways that its log tells; returns
+// the index's anchor as of this opening of the database.
+absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOptions& options,
+                                   const IndexWriter::Update& update) {
+  Anchor anchor = update.anchor();
+  const SequenceNumber sequence = update.version().sequence;
+  rocksdb::ColumnFamilyHandle* const column_family = database.column_family_handle();
+  if (database.changes_values()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s is read through a layer that changes values (DBWithTTL, say), which the log does not: "
+        "an index of it cannot be caught up; build the index anew, or from the database below",
+        database.description()));
+  }
+  bool proven = true;
+  absl::Status continues = CheckContinues(anchor, sequence, database.db(), column_family, &proven);
+  if (!continues.ok() && (proven || !options.assume_continues)) return continues;
+  const absl::StatusOr<uint64_t> ingested =
+      NewestIngestedFile(database.db(), column_family, database.sequence(), anchor.ingested_file);
+  if (!ingested.ok()) return ingested.status();
+  if (*ingested != 0) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "file %06d.sst was ingested into %s after the state %d that the index has, which the log "
+        "does not tell; build the index anew",
+        *ingested, database.description(), sequence));
+  }
+  if (absl::Status s =
+          FromRocksDb(database.db()->GetDbSessionId(anchor.session_id),
+                      absl::StrFormat("cannot tell the session of %s", database.description()));
+      !s.ok()) {
+    return s;
+  }
+  anchor.column_family_id = column_family->GetID();
+  return anchor;
+}
+
 absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const CatchUpOptions& options,
                                        IndexWriter* writer) {
   const auto* const database = dynamic_cast<const DbSource*>(&source);
@@ -64,14 +102,17 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   IndexWriter::Update update(writer);
   if (absl::Status s = CheckSameDatabase(update.version().base->base(), source); !s.ok()) return s;
   rocksdb::ColumnFamilyHandle* const column_families[] = {database->column_family_handle()};
+  absl::StatusOr<Anchor> next = CheckAnchor(*database, options, update);
+  if (!next.ok()) return next.status();
   absl::StatusOr<std::unique_ptr<UpdateLog>> log =
       UpdateLog::Open(database->db(), column_families, update.version().sequence, source.sequence(),
-                      update.position());
+                      update.anchor().log);
   if (!log.ok()) return log.status();
   if (absl::Status s = ReadAndApply(source, options, log->get(), &update, &report); !s.ok()) {
     return s;
   }
-  update.Publish(source.sequence(), (*log)->position());
+  next->MoveTo((*log)->position());
+  update.Publish(source.sequence(), *std::move(next));
   report.sequence = source.sequence();
   return report;
 }

@@ -18,10 +18,8 @@
 namespace cairn {
 namespace {
 
-// Counts of the manifest: what the base alone is current to, and where the log goes on.
+// A count of the manifest: what the base alone is current to.
 constexpr char kBaseSequence[] = "base_sequence";
-constexpr char kLogNumber[] = "log_number";
-constexpr char kLogOffset[] = "log_offset";
 
 // With so many delta files the next one takes the place of all.
 constexpr size_t kMostDeltaFiles = 8;
@@ -83,7 +81,12 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
                    files_.get());
   if (!deltas.ok()) return deltas.status();
   deltas_ = *std::move(deltas);
-  position_ = {CountOr(manifest, kLogNumber, 0), CountOr(manifest, kLogOffset, 0)};
+  absl::StatusOr<Anchor> anchor = Anchor::Parse(manifest.anchor);
+  if (!anchor.ok()) {
+    return absl::DataLossError(
+        absl::StrFormat("index '%s': %s", directory, anchor.status().message()));
+  }
+  anchor_ = *std::move(anchor);
   stored_ = {manifest.version,
              true,
              CountOr(manifest, kBaseSequence, manifest.sequence),
@@ -128,9 +131,9 @@ absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
   return writer_->deltas_->Apply(updates).status();
 }
 
-void IndexWriter::Update::Publish(SequenceNumber sequence, LogPosition position) {
+void IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor) {
   writer_->Publish({version_->base, writer_->deltas_->delta(), sequence});
-  writer_->position_ = position;
+  writer_->anchor_ = std::move(anchor);
   applied_ = false;
 }
 
@@ -154,11 +157,11 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
 absl::Status IndexWriter::Store() {
   const std::lock_guard<std::mutex> lock(store_mutex_);
   std::shared_ptr<const IndexVersion> version;
-  LogPosition position;
+  Anchor anchor;
   {
     const std::lock_guard<std::mutex> update_lock(update_mutex_);
     version = this->version();
-    position = position_;
+    anchor = anchor_;
   }
   if (version->sequence == stored_.sequence && stored_.durable) return absl::OkStatus();
   if (sync_ != nullptr) {
@@ -166,10 +169,10 @@ absl::Status IndexWriter::Store() {
   }
   absl::StatusOr<std::shared_ptr<IndexDirectory>> directory = Directory();
   if (!directory.ok()) return directory.status();
-  return StoreVersion(*version, position, directory->get());
+  return StoreVersion(*version, anchor, directory->get());
 }
 
-absl::Status IndexWriter::StoreVersion(const IndexVersion& version, LogPosition position,
+absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor& anchor,
                                        IndexDirectory* directory) {
   const bool all = stored_.delta_files >= kMostDeltaFiles && !merging_;
   absl::StatusOr<DeltaChanges> changes = all ? DeltaChanges::SinceBase(version.delta)
@@ -190,8 +193,7 @@ absl::Status IndexWriter::StoreVersion(const IndexVersion& version, LogPosition 
   }
   next.sequence = version.sequence;
   next.counts[kBaseSequence] = stored_.base_sequence;
-  next.counts[kLogNumber] = position.log_number;
-  next.counts[kLogOffset] = position.offset;
+  next.anchor = anchor.ToString();
   const auto files = std::count_if(next.files.begin(), next.files.end(), IsDeltaFile);
   absl::Status status;
   if (PublishManifest(std::move(next), directory, &status)) {

@@ -13,7 +13,7 @@
 #include "engine/delta/delta_writer.h"
 #include "engine/delta/row_updates.h"
 #include "engine/index_version.h"
-#include "engine/log/update_log.h"
+#include "engine/log/anchor.h"
 #include "index/index_directory.h"
 
 namespace cairn {
@@ -41,15 +41,15 @@ class IndexWriter {
     Update(const Update&) = delete;
     Update& operator=(const Update&) = delete;
 
-    // The version to update, and where the log goes on behind its sequence number.
+    // The version to update, and the state of the database that it is of.
     const IndexVersion& version() const { return *version_; }
-    LogPosition position() const { return writer_->position_; }
+    const Anchor& anchor() const { return writer_->anchor_; }
 
     // AlreadyExists, naming the key and both rows, where a unique index would get a key twice;
     // other errors as DeltaWriter::Apply's.
     absl::Status Apply(const RowUpdates& updates);
     // Makes what was applied the latest version, which is current to `sequence`.
-    void Publish(SequenceNumber sequence, LogPosition position);
+    void Publish(SequenceNumber sequence, Anchor anchor);
 
    private:
     IndexWriter* const writer_;
@@ -89,7 +89,7 @@ class IndexWriter {
   // version since.
   absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory();
   // Store, of a version.
-  absl::Status StoreVersion(const IndexVersion& version, LogPosition position,
+  absl::Status StoreVersion(const IndexVersion& version, const Anchor& anchor,
                             IndexDirectory* directory);
   // Has `directory` publish `next`. True where that came into force, which it may have after an
   // error as well: then *status says that it is perhaps not durable.
@@ -113,7 +113,7 @@ class IndexWriter {
 
   std::mutex update_mutex_;              // guards what follows
   std::unique_ptr<DeltaWriter> deltas_;  // of the latest version's base
-  LogPosition position_;
+  Anchor anchor_;                        // of the latest version
 
   mutable std::mutex version_mutex_;
   std::shared_ptr<const IndexVersion> version_;  // guarded by version_mutex_

@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-constexpr uint64_t kMajorVersion = 1;
+constexpr uint64_t kMajorVersion = 2;  // 1: without an anchor
 constexpr uint64_t kMinorVersion = 0;
 constexpr std::string_view kFirstKey = "cairn-manifest";
 constexpr std::string_view kChecksumKey = "checksum";
@@ -126,7 +126,7 @@ class Reader {
     return Result::kUnknownKey;
   }
 
-  bool complete() const { return seen_.size() == 8; }
+  bool complete() const { return seen_.size() == 9; }
 
  private:
   static Result Check(bool good) { return good ? Result::kRead : Result::kMalformed; }
@@ -145,6 +145,7 @@ class Reader {
     if (key == "spec") return &manifest_->spec;
     if (key == "database_id") return &manifest_->database_id;
     if (key == "column_family") return &manifest_->column_family;
+    if (key == "anchor") return &manifest_->anchor;
     return nullptr;
   }
 
@@ -242,6 +243,7 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
   absl::StrAppendFormat(&text, "spec %s\n", Escape(manifest.spec));
   absl::StrAppendFormat(&text, "database_id %s\n", Escape(manifest.database_id));
   absl::StrAppendFormat(&text, "column_family %s\n", Escape(manifest.column_family));
+  absl::StrAppendFormat(&text, "anchor %s\n", Escape(manifest.anchor));
   absl::StrAppendFormat(&text, "sequence %d\n", manifest.sequence);
   absl::StrAppendFormat(&text, "rows %d\n", manifest.rows);
   absl::StrAppendFormat(&text, "entries %d\n", manifest.entries);
@@ -288,8 +290,9 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text, std::string_view p
       }
       if (major_version != kMajorVersion) {
         return absl::FailedPreconditionError(absl::StrFormat(
-            "manifest '%s' is of format version %d.%d; this build reads versions %d.x", path,
-            major_version, minor_version, kMajorVersion));
+            "manifest '%s' is of format version %d.%d; this build reads versions %d.x: %s", path,
+            major_version, minor_version, kMajorVersion,
+            major_version < kMajorVersion ? "build the index anew" : "a newer one wrote it"));
       }
       continue;
     }

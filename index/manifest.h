@@ -29,6 +29,7 @@ struct Manifest {
   std::string spec;               // IndexSpec::ToString()
   std::string database_id;
   std::string column_family;
+  std::string anchor;           // which history of the database that is (engine/log/anchor.h)
   SequenceNumber sequence = 0;  // the state of the database that the index answers for
   uint64_t rows = 0;
   uint64_t entries = 0;
@@ -56,7 +57,8 @@ bool ParseIndexFileName(std::string_view name, std::string_view* prefix, uint64_
 absl::StatusOr<std::string> FormatManifest(const Manifest& manifest);
 
 // Reads exactly what FormatManifest writes: DataLoss, naming `path` and the line, for anything
-// else; FailedPrecondition for another major version. Lines with unknown keys are passed over
+// else; FailedPrecondition for another major version, of which an older one says that the index is to
+// be built anew. Lines with unknown keys are passed over
 // where a newer minor version wrote them.
 absl::StatusOr<Manifest> ParseManifest(std::string_view text, std::string_view path);
 

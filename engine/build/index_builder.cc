@@ -10,7 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "engine/build/unique_filter.h"
 #include "engine/extract/row_extractor.h"
+#include "engine/log/anchor.h"
 #include "engine/rows/row_table_file.h"
+#include "engine/source/db_source.h"
 #include "engine/source/scan_pass.h"
 #include "engine/util/progress_meter.h"
 #include "engine/util/rocksdb_file_system.h"
@@ -62,11 +64,20 @@ absl::StatusOr<IndexSpec> ResolveSpec(const IndexSpec& spec, const SnapshotSourc
   return resolved;
 }
 
+// The database that `source` is of, where its log says what becomes of the rows that are read; else
+// null.
+const DbSource* LoggedDatabase(const SnapshotSource& source) {
+  const auto* const database = dynamic_cast<const DbSource*>(&source);
+  return database != nullptr && database->has_log() && !database->changes_values() ? database
+                                                                                   : nullptr;
+}
+
 // The build of all targets; what its steps share.
 class IndexBuild {
  public:
   IndexBuild(const SnapshotSource& source, const BuildOptions& options)
       : source_(source),
+        database_(LoggedDatabase(source)),
         options_(options),
         files_(FileSystemOf(options.file_system)),
         threads_(Topology::Get().Threads(options.threads)),
@@ -74,9 +85,14 @@ class IndexBuild {
 
   absl::StatusOr<std::vector<BuildReport>> Run(absl::Span<const BuildTarget> targets) {
     if (absl::Status s = Prepare(targets); !s.ok()) return s;
+    if (absl::Status s = TakeAnchor(); !s.ok()) return s;
     if (absl::Status s = Scan(); !s.ok()) return s;
     if (absl::Status s = WriteRuns(); !s.ok()) return s;
     if (absl::Status s = ShareRowTable(); !s.ok()) return s;
+    // Or the index could be ahead of a database whose machine failed.
+    if (database_ != nullptr) {
+      if (absl::Status s = SyncLog(database_->db(), read_only()); !s.ok()) return s;
+    }
     for (IndexInProgress& index : indexes_) {
       if (absl::Status s = index.directory->Publish(std::move(index.manifest)); !s.ok()) return s;
     }
@@ -84,6 +100,9 @@ class IndexBuild {
   }
 
  private:
+  // Says which state of the database the indexes will be of, as long as the log is there.
+  absl::Status TakeAnchor();
+  bool read_only() const { return database_->snapshot() == nullptr; }
   // Takes the directories, cuts the ranges, opens the row table's file in the first directory.
   absl::Status Prepare(absl::Span<const BuildTarget> targets);
   absl::Status Scan();
@@ -96,6 +115,7 @@ class IndexBuild {
   absl::Status Duplicate(const IndexSpec& spec, const KeyColumn& key, RowId first, RowId second);
 
   const SnapshotSource& source_;
+  const DbSource* const database_;  // that, where a log can tell what becomes of it; or null
   const BuildOptions& options_;
   const std::shared_ptr<FileSystem> files_;
   const int threads_;
@@ -105,6 +125,7 @@ class IndexBuild {
   std::string rows_file_;
   std::vector<RowId> first_rows_;  // of each range
   std::shared_future<absl::Status> rows_written_;
+  Anchor anchor_;
   std::vector<BuildReport> reports_;
   ProgressMeter progress_;
 };
@@ -145,6 +166,18 @@ absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
   if (!rows.ok()) return rows.status();
   rows_ = *std::move(rows);
   return absl::OkStatus();
+}
+
+absl::Status IndexBuild::TakeAnchor() {
+  if (database_ == nullptr) {
+    anchor_.unproven = absl::StrFormat("it was built from %s, of which no log tells how it goes on",
+                                       source_.description());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Anchor> anchor = cairn::TakeAnchor(
+      database_->db(), database_->column_family_handle(), database_->sequence(), read_only());
+  if (anchor.ok()) anchor_ = *std::move(anchor);
+  return anchor.status();
 }
 
 absl::Status IndexBuild::Scan() {
@@ -202,6 +235,7 @@ absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   manifest.spec = index->spec.ToString();
   manifest.database_id = source_.database_id();
   manifest.column_family = source_.column_family();
+  manifest.anchor = anchor_.ToString();
   manifest.sequence = source_.sequence();
   manifest.rows = report->rows;
   manifest.entries = report->entries;

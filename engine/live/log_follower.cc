@@ -86,7 +86,10 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
     for (Family& family : families_) family.source = nullptr;
     if (status.ok()) {
       for (const auto& update : updates.of_member) {
-        if (update != nullptr) update->Publish(tail_->sequence(), tail_->position());
+        if (update == nullptr) continue;
+        Anchor anchor = update->anchor();
+        anchor.MoveTo(tail_->position());
+        update->Publish(tail_->sequence(), std::move(anchor));
       }
     }
   } catch (const std::bad_alloc&) {
@@ -207,7 +210,7 @@ absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index, uint
   index->extractor = std::make_unique<ChangeExtractor>(*std::move(extractor));
   index->updates = std::make_unique<RowUpdates>(index->codec().kind());
   members_.push_back(index);
-  RestartTail((*source)->sequence(), IndexWriter::Update(writer.get()).position());
+  RestartTail((*source)->sequence(), IndexWriter::Update(writer.get()).anchor().log);
   index->Set(IndexState::kReady);
   current_at_ = absl::Now();
   return absl::OkStatus();

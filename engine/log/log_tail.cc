@@ -57,12 +57,12 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
   }
   const absl::StatusOr<std::unique_ptr<WalReader>> reader =
       WalReader::Open(db_->GetFileSystem(), directory_ + current->PathName(), position_.log_number,
-                      position_.offset);
+                      position_.place);
   if (!reader.ok()) return false;
   if (batches_ == nullptr) batches_ = std::make_unique<WriteBatchReader>(ids_);
 
   SequenceNumber next = sequence_ + 1;
-  uint64_t end = position_.offset;
+  WalPlace end = position_.place;
   size_t bytes = 0;
   while (next <= until && bytes < max_bytes) {
     if (!(*reader)->Next()) return false;
@@ -79,12 +79,12 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
       // Writers whose records are logged together may be published one by one.
       if (next > until + 1) return false;
     }
-    end = (*reader)->offset();
+    end = (*reader)->end();
     bytes = 0;
     for (const RowChanges& c : changes) bytes += c.bytes();
   }
   sequence_ = next - 1;
-  position_.offset = end;
+  position_.place = end;
   return true;
 }
 

@@ -103,21 +103,22 @@ absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
   }
   start_file_ = file_ = *first;
   if (StartsAt(position)) {
-    start_offset_ = position.offset;
+    start_ = position.place;
   } else if (files_[file_].start != next_) {
     if (absl::Status s = FindStart(); !s.ok()) return s;
   }
   readers_.resize(files_.size());
   for (size_t i = file_; i < files_.size(); ++i) {
-    absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenFile(i, i == file_ ? start_offset_ : 0);
+    absl::StatusOr<std::unique_ptr<WalReader>> reader =
+        OpenFile(i, i == file_ ? start_ : WalPlace());
     if (!reader.ok()) return reader.status();
     readers_[i] = *std::move(reader);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<WalReader>> UpdateLog::OpenFile(size_t file, uint64_t offset) const {
-  absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db_, files_[file], offset);
+absl::StatusOr<std::unique_ptr<WalReader>> UpdateLog::OpenFile(size_t file, WalPlace from) const {
+  absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db_, files_[file], from);
   if (!absl::IsNotFound(reader.status())) return reader;
   return Missing(absl::StrFormat("of which '%s' has just been removed", files_[file].path));
 }
@@ -136,12 +137,12 @@ absl::Status UpdateLog::CheckNumbers(const LogPosition& position) const {
 
 bool UpdateLog::StartsAt(const LogPosition& position) const {
   if (files_[file_].number != position.log_number) return false;
-  const auto reader = OpenWalFile(db_, files_[file_], position.offset);
+  const auto reader = OpenWalFile(db_, files_[file_], position.place);
   return reader.ok() && (*reader)->Next() && (*reader)->sequence() == next_;
 }
 
 absl::Status UpdateLog::FindStart() {
-  const absl::StatusOr<std::unique_ptr<WalReader>> opened = OpenFile(file_, 0);
+  const absl::StatusOr<std::unique_ptr<WalReader>> opened = OpenFile(file_, {});
   if (!opened.ok()) return opened.status();
   WalReader* const reader = opened->get();
   // Where no record starts at the wanted one, the last before it may hold that, or nothing does:
@@ -152,7 +153,7 @@ absl::Status UpdateLog::FindStart() {
     if (reader->sequence() > next_) break;
     if (reader->sequence() > start) {
       start = reader->sequence();
-      start_offset_ = reader->record_offset();
+      start_ = reader->start();
     }
     if (start == next_) break;
   }
@@ -206,7 +207,7 @@ absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChange
     return absl::Status(
         count.status().code(),
         absl::StrFormat("%s (log file '%s', record at offset %d)", count.status().message(),
-                        reader.path(), reader.record_offset()));
+                        reader.path(), reader.start().offset));
   }
   next_ += *count;
   // Where the record ends for a RocksDB that recovered the log up to it.
@@ -220,7 +221,7 @@ absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChange
         "of the index: it has another past than when that was built; rebuild the index",
         db_->GetName(), first, next_ - 1, after_));
   }
-  if (next_ <= until_ + 1) position_ = {file.number, reader.offset()};
+  if (next_ <= until_ + 1) position_ = {file.number, reader.end()};
   return absl::OkStatus();
 }
 
@@ -262,7 +263,7 @@ absl::StatusOr<PreparedTransaction> UpdateLog::FindPrepared(std::string_view nam
     if (!reader.ok()) return reader.status();
     WriteBatchReader batches(column_families_, ignore);
     while ((*reader)->Next()) {
-      if (i == start_file_ && (*reader)->record_offset() >= start_offset_) break;
+      if (i == start_file_ && (*reader)->start().offset >= start_.offset) break;
       const rocksdb::WriteBatch batch{std::string((*reader)->record())};
       const absl::StatusOr<uint64_t> count = batches.Read(batch, 1, 0, 0, absl::MakeSpan(none));
       if (!count.ok()) return count.status();

@@ -19,12 +19,6 @@
 
 namespace cairn {
 
-// A place in a database's write-ahead log, between two records. The default is nowhere.
-struct LogPosition {
-  uint64_t log_number = 0;
-  uint64_t offset = 0;  // in bytes from the start of that file
-};
-
 // What was committed to some column families of a database after one sequence number, up to and
 // with another, as its write-ahead log has it: all of it, or an error.
 //
@@ -104,7 +98,7 @@ class UpdateLog {
   // range that a batch deletes as it is written, but not as it is recovered from the log, and goes
   // on with a number that it has given before.
   absl::Status CheckNumbers(const LogPosition& position) const;
-  absl::StatusOr<std::unique_ptr<WalReader>> OpenFile(size_t file, uint64_t offset) const;
+  absl::StatusOr<std::unique_ptr<WalReader>> OpenFile(size_t file, WalPlace from) const;
   // Whether the record at `position` is the first one that is wanted.
   bool StartsAt(const LogPosition& position) const;
   // Finds that record, or the one that may hold it, in the file that reading begins with.
@@ -127,7 +121,7 @@ class UpdateLog {
   std::vector<WalFile> files_;
   std::vector<std::unique_ptr<WalReader>> readers_;  // of files_, null before the first
   size_t start_file_ = 0;                            // where reading began
-  uint64_t start_offset_ = 0;
+  WalPlace start_;
   size_t file_ = 0;      // that is being read
   SequenceNumber next_;  // that the next record must have
   LogPosition position_;

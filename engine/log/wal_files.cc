@@ -96,11 +96,11 @@ absl::Status SyncLog(rocksdb::DB* db, bool read_only) {
 }
 
 absl::StatusOr<std::unique_ptr<WalReader>> OpenWalFile(rocksdb::DB* db, const WalFile& file,
-                                                       uint64_t offset) {
+                                                       WalPlace from) {
   absl::StatusOr<std::unique_ptr<WalReader>> reader =
-      WalReader::Open(db->GetFileSystem(), file.path, file.number, offset);
+      WalReader::Open(db->GetFileSystem(), file.path, file.number, from);
   if (!absl::IsNotFound(reader.status()) || file.archived_path == file.path) return reader;
-  return WalReader::Open(db->GetFileSystem(), file.archived_path, file.number, offset);
+  return WalReader::Open(db->GetFileSystem(), file.archived_path, file.number, from);
 }
 
 absl::StatusOr<size_t> FindWalFile(rocksdb::DB* db, SequenceNumber sequence,

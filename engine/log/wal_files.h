@@ -13,6 +13,14 @@
 
 namespace cairn {
 
+// A place in a database's write-ahead log, between two records. The default is nowhere.
+struct LogPosition {
+  uint64_t log_number = 0;
+  WalPlace place;  // in that file
+
+  bool operator==(const LogPosition&) const = default;
+};
+
 // A file of a database's write-ahead log.
 struct WalFile {
   uint64_t number = 0;
@@ -35,9 +43,9 @@ absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db);
 // one that another process may write to and this one reads (`read_only`).
 absl::Status SyncLog(rocksdb::DB* db, bool read_only);
 
-// Opens a file for its records from `offset` on (WalReader::Open). NotFound where it is gone.
+// Opens a file for its records from `from` on (WalReader::Open). NotFound where it is gone.
 absl::StatusOr<std::unique_ptr<WalReader>> OpenWalFile(rocksdb::DB* db, const WalFile& file,
-                                                       uint64_t offset = 0);
+                                                       WalPlace from = {});
 
 // Finds the starts of files, from the last one back to the first that is found to start before
 // `sequence`, and their limits. Returns the index of the file that `sequence` is to be looked for

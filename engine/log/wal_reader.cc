@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/util/crc32c.h"
 #include "engine/util/status.h"
+#include "xxhash.h"
 
 namespace cairn {
 namespace {
@@ -50,7 +51,7 @@ uint32_t Fixed32(const char* p) {
 
 absl::StatusOr<std::unique_ptr<WalReader>> WalReader::Open(rocksdb::FileSystem* file_system,
                                                            std::string path, uint64_t number,
-                                                           uint64_t offset) {
+                                                           WalPlace from) {
   const auto opened = [&path](const rocksdb::IOStatus& s) {
     return FromRocksDb(s, absl::StrFormat("cannot open log file '%s'", path));
   };
@@ -60,15 +61,16 @@ absl::StatusOr<std::unique_ptr<WalReader>> WalReader::Open(rocksdb::FileSystem* 
       !s.ok()) {
     return s;
   }
-  const uint64_t block = offset - offset % kBlockBytes;
+  const uint64_t block = from.offset - from.offset % kBlockBytes;
   if (block > 0) {
     if (absl::Status s = opened(file->Skip(block)); !s.ok()) return s;
   }
   std::unique_ptr<WalReader> reader(new WalReader(std::move(file), std::move(path), number));
   reader->offset_ = block;
-  if (offset > block) {
-    if (reader->Have(offset - block)) {
-      reader->Skip(offset - block);
+  reader->checksum_ = from.checksum;
+  if (from.offset > block) {
+    if (reader->Have(from.offset - block)) {
+      reader->Skip(from.offset - block);
     } else {
       reader->ended_ = true;
     }
@@ -97,7 +99,7 @@ bool WalReader::NextRecord() {
   if (ended_) return false;
   bool in_record = false;
   Fragment fragment;
-  uint64_t start = offset_;
+  WalPlace start = end();
   while (NextFragment(&fragment)) {
     uint8_t type = fragment.type;
     if (type >= kRecyclableFull && type <= kRecyclableLast) type -= kRecyclableFull - kFull;
@@ -109,7 +111,7 @@ bool WalReader::NextRecord() {
           EndDamaged("a record starts within another");
           return false;
         }
-        record_offset_ = start;
+        start_ = start;
         if (type == kFull) {
           record_ = fragment.bytes;
           return true;
@@ -143,7 +145,7 @@ bool WalReader::NextRecord() {
           return false;
         }
     }
-    if (!in_record) start = offset_;
+    if (!in_record) start = end();
   }
   if (in_record && status_.ok()) EndDamaged("the file ends within a record");
   return false;
@@ -197,6 +199,7 @@ bool WalReader::NextFragment(Fragment* fragment) {
           absl::StrFormat("checksum mismatch: expected %08x, found %08x", Fixed32(header), crc));
       return false;
     }
+    checksum_ = XXH3_64bits_withSeed(&crc, sizeof crc, checksum_);
     *fragment = {type, std::string_view(header + header_bytes, length)};
     Skip(header_bytes + length);
     return true;

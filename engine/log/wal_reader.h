@@ -13,6 +13,16 @@
 
 namespace cairn {
 
+// A place between two records of a file of the log.
+struct WalPlace {
+  uint64_t offset = 0;  // in bytes from the start of the file
+  // Of the checksums of all records before it, in their order: two files that agree in both have,
+  // as far as can be told without keeping them, the same records up to there.
+  uint64_t checksum = 0;
+
+  bool operator==(const WalPlace&) const = default;
+};
+
 // Reads the records of one file of RocksDB's write-ahead log, in the order in which they were
 // written, each the bytes of a write batch (rocksdb::WriteBatch::Data). Batches of nothing, which
 // RocksDB writes as marks and with sequence numbers that follow no rule, are passed over. The
@@ -25,11 +35,12 @@ namespace cairn {
 // ends a file as its end does, and status() says what was found. Not thread-safe.
 class WalReader {
  public:
-  // Opens the file at `path` for the records from byte `offset` on, which must be 0 or an offset()
-  // of before. `number` is the log's, which is in its name. NotFound where there is no such file.
+  // Opens the file at `path` for the records from `from` on, which must be the file's beginning
+  // (the default) or an end() of before. `number` is the log's, which is in its name. NotFound
+  // where there is no such file.
   static absl::StatusOr<std::unique_ptr<WalReader>> Open(rocksdb::FileSystem* file_system,
                                                          std::string path, uint64_t number,
-                                                         uint64_t offset = 0);
+                                                         WalPlace from = {});
 
   // Moves to the next record; false at the end of those that can be read.
   bool Next();
@@ -38,9 +49,9 @@ class WalReader {
   // The sequence number that it was written at.
   SequenceNumber sequence() const;
 
-  // Where that record starts, and where the next one does, in bytes from the start of the file.
-  uint64_t record_offset() const { return record_offset_; }
-  uint64_t offset() const { return offset_; }
+  // Where that record starts, and where the next one does.
+  WalPlace start() const { return start_; }
+  WalPlace end() const { return {offset_, checksum_}; }
 
   // OK as long as records come, and at an end between two of them. DataLoss, with file and offset,
   // for a record that is cut off or damaged (in a recycled file that cannot be told from the end,
@@ -73,7 +84,8 @@ class WalReader {
   size_t begin_ = 0;                // in the buffer: what is at offset_
   size_t end_ = 0;                  // and behind what was read
   uint64_t offset_ = 0;             // in the file
-  uint64_t record_offset_ = 0;
+  uint64_t checksum_ = 0;           // of the records before it
+  WalPlace start_;                  // of the record
   std::string_view record_;
   std::string fragments_;  // a record that was written in several
   bool recycled_ = false;  // the file's records say which log they are of

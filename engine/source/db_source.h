@@ -68,6 +68,8 @@ class DbSource final : public SnapshotSource {
 
   rocksdb::DB* db() const { return view_.db; }
   bool has_log() const { return view_.has_log; }
+  // Whether rows are read through a layer that changes values, such as DBWithTTL.
+  bool changes_values() const { return view_.form == RowForm::kValuesOnly; }
   rocksdb::ColumnFamilyHandle* column_family_handle() const { return view_.column_family; }
   // Null where the database cannot change.
   const rocksdb::Snapshot* snapshot() const { return view_.snapshot; }

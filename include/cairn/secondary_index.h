@@ -100,6 +100,10 @@ struct CatchUpOptions {
   // Syncs the log and writes what came to the index's directory, so that the next Open has it.
   // Otherwise it is lost with the object, and read from the log again.
   bool durable = true;
+  // Catches up also where nothing proves that the database continues the state that the index has:
+  // the log is gone up to where that was, say. What is proven otherwise is refused in any case. For
+  // who knows that the database has not been restored and has not lost the end of its log.
+  bool assume_continues = false;
   const std::atomic<bool>* cancelled = nullptr;  // as BuildOptions'
 };
 
@@ -218,7 +222,9 @@ class SecondaryIndex {
   //
   // FailedPrecondition, with both sequence numbers, where the log does not tell everything since
   // sequence(): it has expired, files were ingested, writes went past it, or it is another
-  // database's; build anew then. AlreadyExists where a unique index would get a key twice. A row
+  // database's; and where the database does not provably continue the state that the index has: it
+  // was restored from an older copy, lost the end of its log, had the column family dropped and
+  // made again, or is read through a layer that changes values (DBWithTTL). Build anew then. AlreadyExists where a unique index would get a key twice. A row
   // that cannot be read is an error or passed over, as the spec says. Unavailable while another
   // process writes to the index's directory; FailedPrecondition where one has published another
   // version there.

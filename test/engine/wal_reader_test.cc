@@ -28,11 +28,11 @@ struct Contents {
 
 Contents ReadAll(const std::string& path, uint64_t number, uint64_t offset = 0) {
   Contents contents;
-  auto reader = WalReader::Open(LocalFiles(), path, number, offset);
+  auto reader = WalReader::Open(LocalFiles(), path, number, WalPlace{offset, 0});
   BOOST_REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
   while ((*reader)->Next()) {
     contents.records.emplace_back((*reader)->record());
-    contents.ends.push_back((*reader)->offset());
+    contents.ends.push_back((*reader)->end().offset);
   }
   contents.status = (*reader)->status();
   return contents;

@@ -18,6 +18,7 @@ Manifest Example() {
   manifest.spec = "by_country = value.json('/country'):text";
   manifest.database_id = "4c1f\\\n\t\xff";
   manifest.column_family = "default";
+  manifest.anchor = "log=9 \\\n";
   manifest.sequence = UINT64_MAX;
   manifest.rows = 10;
   manifest.entries = 0;
@@ -32,8 +33,8 @@ std::string Signed(const std::string& lines) {
 }
 
 const char kMinimal[] =
-    "cairn-manifest 1.0\nversion 1\nnext_file_number 2\nspec s\ndatabase_id d\n"
-    "column_family c\nsequence 5\nrows 6\nentries 7\n";
+    "cairn-manifest 2.0\nversion 1\nnext_file_number 2\nspec s\ndatabase_id d\n"
+    "column_family c\nanchor a\nsequence 5\nrows 6\nentries 7\n";
 
 BOOST_AUTO_TEST_SUITE(manifest_test)
 
@@ -41,12 +42,13 @@ BOOST_AUTO_TEST_CASE(is_lines_that_people_can_read) {
   const auto text = FormatManifest(Example());
   BOOST_REQUIRE(text.ok());
   const std::string lines =
-      "cairn-manifest 1.0\n"
+      "cairn-manifest 2.0\n"
       "version 7\n"
       "next_file_number 9\n"
       "spec by_country = value.json('/country'):text\n"
       "database_id 4c1f\\x5c\\x0a\\x09\\xff\n"
       "column_family default\n"
+      "anchor log=9 \\x5c\\x0a\n"
       "sequence 18446744073709551615\n"
       "rows 10\n"
       "entries 0\n"
@@ -110,14 +112,15 @@ BOOST_AUTO_TEST_CASE(lines_that_are_wrong_under_a_right_checksum_are_refused) {
   const std::vector<std::string> wrong = {
       "",
       "\n",
-      "cairn-manifest 1.0\n",
+      "cairn-manifest 2.0\n",
       replaced("cairn", "Cairn"),
-      replaced("1.0", "1"),
-      replaced("1.0", "1.0.0"),
-      replaced("1.0", "01.0"),
-      replaced("1.0", ""),
+      replaced("2.0", "2"),
+      replaced("2.0", "2.0.0"),
+      replaced("2.0", "02.0"),
+      replaced("2.0", ""),
       replaced("rows 6\n", ""),
       replaced("spec s\n", ""),
+      replaced("anchor a\n", ""),
       replaced("rows 6\n", "rows 6\nrows 6\n"),
       replaced("rows 6\n", "rows 6\n\n"),
       replaced("rows 6\n", "rows 6"),
@@ -165,13 +168,18 @@ BOOST_AUTO_TEST_CASE(lines_that_are_wrong_under_a_right_checksum_are_refused) {
 
 BOOST_AUTO_TEST_CASE(another_major_version_is_refused_and_a_newer_minor_one_is_read) {
   std::string lines = kMinimal;
-  lines.replace(lines.find("1.0"), 3, "2.0");
+  lines.replace(lines.find("2.0"), 3, "3.0");
   const auto newer = ParseManifest(Signed(lines), "m");
   BOOST_CHECK(absl::IsFailedPrecondition(newer.status()));
-  BOOST_TEST(newer.status().message().find("2.0") != std::string::npos);
+  BOOST_TEST(newer.status().message().find("3.0") != std::string::npos);
+
+  lines.replace(lines.find("3.0"), 3, "1.0");
+  const auto older = ParseManifest(Signed(lines), "m");
+  BOOST_CHECK(absl::IsFailedPrecondition(older.status()));
+  BOOST_TEST(older.status().message().find("build the index anew") != std::string::npos);
 
   lines = kMinimal;
-  lines.replace(lines.find("1.0"), 3, "1.1");
+  lines.replace(lines.find("2.0"), 3, "2.1");
   const auto minor = ParseManifest(Signed(lines + "colour blue\n"), "m");
   BOOST_REQUIRE_MESSAGE(minor.ok(), minor.status());
   BOOST_TEST(minor->entries == 7u);

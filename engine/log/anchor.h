@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/types.h"
+#include "engine/log/wal_files.h"
+#include "rocksdb/db.h"
+
+namespace cairn {
+
+// What tells one history of a database from another: kept with every version of an index beside the
+// sequence number, which alone does not. A database that was restored from an older copy, lost the
+// end of its log, or has had a column family dropped and made again gives the same numbers to other
+// writes.
+//
+// A database continues the anchor's state if one of these shows it:
+// - it is the open database that the anchor was taken from (`session_id`);
+// - its log holds, up to `log`, the records that it held then, as their checksums tell;
+// - the table file `table` is live in it. Used where all that the index has was in files when it
+// was
+//   built, and the log was empty.
+// Where none does, the index is refused: that nothing speaks against it is not enough.
+struct Anchor {
+  std::string session_id;  // DB::GetDbSessionId
+  uint32_t column_family_id = 0;
+  LogPosition log;    // behind the last record that the index has; no offset: the log had none
+  std::string table;  // a table file's number and unique id; empty where that would prove nothing
+  uint64_t ingested_file = 0;  // the newest that the index has (ingested_files.h)
+  std::string unproven;        // why no other opening of the database can be told to continue this
+
+  // Reading has gone on to this place.
+  void MoveTo(const LogPosition& position);
+
+  // As text for an index's manifest, and back: DataLoss for any other text.
+  std::string ToString() const;
+  static absl::StatusOr<Anchor> Parse(std::string_view text);
+
+  bool operator==(const Anchor&) const = default;
+};
+
+// The anchor of a database at `sequence`, which is that of a snapshot held, for an index of one
+// column family. `read_only` as SyncLog's.
+//
+// Reads the live log's files through. Where they do not account for everything (writes with
+// disableWAL), the column family is flushed, so that its rows are not lost with the process while
+// an index has them. What cannot be proven later is not an error but Anchor::unproven.
+absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                                  SequenceNumber sequence, bool read_only);
+
+// OK where the database continues the state at `sequence` that the anchor is of;
+// FailedPrecondition, saying what does not fit and what to do, where it does not. `proven` is false
+// where nothing proves it and nothing speaks against it; true in every other case.
+absl::Status CheckContinues(const Anchor& anchor, SequenceNumber sequence, rocksdb::DB* db,
+                            rocksdb::ColumnFamilyHandle* column_family, bool* proven);
+
+}  // namespace cairn
