@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "engine/log/wal_files.h"
 #include "engine/open_index.h"
-#include "engine/util/status.h"
 #include "index/escaped_text.h"
 
 namespace cairn {
@@ -113,10 +113,7 @@ absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& optio
   absl::StatusOr<std::unique_ptr<IndexWriter>> opened = IndexWriter::Open(directory_, options);
   if (!opened.ok()) return opened.status();
   std::shared_ptr<IndexWriter> writer = *std::move(opened);
-  writer->set_sync([db] {
-    return FromRocksDb(db->FlushWAL(/*sync=*/true),
-                       absl::StrFormat("cannot sync the log of database '%s'", db->GetName()));
-  });
+  writer->set_sync([db] { return SyncLog(db, /*read_only=*/false); });
   std::shared_ptr<SecondaryIndex> index = OverWriter(writer, options);
   const std::lock_guard<std::mutex> lock(mutex_);
   writer_.swap(writer);

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
+#include "rocksdb/write_batch.h"
 
 namespace cairn {
 namespace {
@@ -77,7 +78,16 @@ absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db) {
 
 absl::Status SyncLog(rocksdb::DB* db, bool read_only) {
   if (!read_only) {
-    return FromRocksDb(db->FlushWAL(/*sync=*/true),
+    rocksdb::Status synced = db->FlushWAL(/*sync=*/true);
+    if (synced.IsNotSupported()) {
+      // Of files that only their writer may sync (in memory, or mapped for writing): with a write
+      // of nothing.
+      rocksdb::WriteOptions sync;
+      sync.sync = true;
+      rocksdb::WriteBatch nothing;
+      synced = db->GetRootDB()->Write(sync, &nothing);
+    }
+    return FromRocksDb(synced,
                        absl::StrFormat("cannot sync the log of database '%s'", db->GetName()));
   }
   const absl::StatusOr<std::vector<WalFile>> files = ListWalFiles(db);
