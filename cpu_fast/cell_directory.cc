@@ -14,22 +14,29 @@ namespace {
 // Separators that one task looks at.
 constexpr size_t kGrain = size_t{1} << 16;
 
-// The least distance between separators kSeparators apart, as coordinates.
+// The least distance between separators kSeparators apart, as coordinates; 0 where separators
+// descend.
 template <typename Key>
 Key LeastSpan(absl::Span<const Key> separators, const CellScale<Key>& scale, int threads) {
   constexpr size_t kApart = Cell::kSeparators;
-  if (separators.size() <= kApart) return std::numeric_limits<Key>::max();
-  const size_t windows = separators.size() - kApart;
-  const size_t tasks = (windows + kGrain - 1) / kGrain;
-  std::vector<Key> least(tasks, std::numeric_limits<Key>::max());
+  constexpr Key kGreatest = std::numeric_limits<Key>::max();
+  const size_t size = separators.size();
+  const size_t tasks = (size + kGrain - 1) / kGrain;
+  std::vector<Key> least(tasks, kGreatest);
   ParallelFor(threads, tasks, [&](size_t task) {
-    const size_t end = std::min((task + 1) * kGrain, windows);
-    for (size_t i = task * kGrain; i < end; ++i) {
-      const Key span = static_cast<Key>(separators[i + kApart] - separators[i]);
-      least[task] = std::min(least[task], span);
+    const size_t first = task * kGrain, end = std::min(first + kGrain, size);
+    bool descend = false;
+    for (size_t i = std::max<size_t>(first, 1); i < end; ++i) {
+      descend |= separators[i] < separators[i - 1];
     }
+    Key span = descend ? 0 : kGreatest;
+    for (size_t i = std::max(first, kApart); i < end; ++i) {
+      span = std::min(span, static_cast<Key>(separators[i] - separators[i - kApart]));
+    }
+    least[task] = span;
   });
-  return static_cast<Key>(*std::min_element(least.begin(), least.end()) << scale.shift);
+  const Key span = *std::min_element(least.begin(), least.end());
+  return span == kGreatest ? span : static_cast<Key>(span << scale.shift);
 }
 
 }  // namespace
@@ -52,13 +59,16 @@ std::optional<CellDirectory<Key>> CellDirectory<Key>::Build(absl::Span<const Key
   // Separators kSeparators apart must fall in different cells: no cell then holds more.
   const Key span = LeastSpan(separators, scale, threads);
   if (span == 0) return std::nullopt;
+  // Compared before 1 is added: with 64-bit keys and a span of 1 the sum is beyond 64 bits.
+  const uint64_t most_cells = separators.size() / kMinFill + 64;
+  if (kGreatest / span >= most_cells) return std::nullopt;
   uint64_t cells = uint64_t{kGreatest / span} + 1;
   if (exact) {
     const int bits = kKeyBits - 16 - scale.shift;
     if (bits > 32) return std::nullopt;
     cells = std::max(cells, bits <= 0 ? 1 : uint64_t{1} << bits);
   }
-  if (cells > separators.size() / kMinFill + 64) return std::nullopt;
+  if (cells > most_cells) return std::nullopt;
   scale.multiplier = cells;
 
   directory.cells_ = AlignedBuffer<Cell>(scale.PlaceOf(scale.high).cell + size_t{1});

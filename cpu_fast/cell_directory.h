@@ -57,9 +57,9 @@ struct CellScale {
 template <typename Key>
 class CellDirectory {
  public:
-  // On up to `threads` threads. None where there are no separators, where more than one cell for
-  // each kMinFill separators were needed, or where `exact` is required and that takes as many.
-  // Throws std::bad_alloc.
+  // On up to `threads` threads. None where there are no separators, where they descend anywhere,
+  // where more than one cell for each kMinFill separators were needed, or where `exact` is required
+  // and that takes as many. Throws std::bad_alloc.
   static std::optional<CellDirectory> Build(absl::Span<const Key> separators, bool exact,
                                             int threads);
 

@@ -23,7 +23,8 @@ HWY_INLINE V Hash(D d, V keys) {
   };
   const V mixed = hn::Add(times(keys, KeyFilter::kLowFactor),
                           times(hn::ShiftRight<32>(keys), KeyFilter::kHighFactor));
-  return times(hn::Xor(mixed, hn::ShiftRight<32>(mixed)), KeyFilter::kFactor);
+  const V product = times(hn::Xor(mixed, hn::ShiftRight<32>(mixed)), KeyFilter::kFactor);
+  return hn::BitCast(d, hn::Reverse2(halves, hn::BitCast(halves, product)));
 }
 
 // Tests as many keys as d has lanes, and returns a bit for each that passes.

@@ -28,9 +28,10 @@ class KeyFilter {
 
   // Equal keys have equal hashes.
   static uint64_t Hash(uint64_t key) {
-    // 32-bit factors, which every instruction set multiplies.
+    // 32-bit factors, which every instruction set multiplies. The product's halves change places:
+    // the upper one stays below kFactor, the lower one takes every value.
     const uint64_t mixed = (key & UINT32_MAX) * kLowFactor + (key >> 32) * kHighFactor;
-    return ((mixed ^ mixed >> 32) & UINT32_MAX) * kFactor;
+    return std::rotr(((mixed ^ mixed >> 32) & UINT32_MAX) * kFactor, 32);
   }
   static uint64_t Hash(std::string_view key) {
     return Hash(static_cast<uint64_t>(XXH3_64bits(key.data(), key.size())));
@@ -70,7 +71,7 @@ class KeyFilter {
   static constexpr int kThirdBit = 24;
 
  private:
-  // 16 bits a key when full: then 1.5% of other keys pass, when half full 0.3% (key_filter_test).
+  // 16 bits a key when full: then 0.8% of other keys pass, when half full 0.2% (key_filter_test).
   static constexpr uint64_t kKeysPerWord = 4;
   static constexpr uint64_t kLeastCapacity = 4096;
 

@@ -176,9 +176,10 @@ struct RootPieces {
   std::vector<uint32_t> nodes;
 
   // Fills the part of the table whose elements share all bits above `place`, where pieces
-  // [first, last) qualify: those with the bit at `place` are behind those without.
+  // [first, last) qualify: those with the bit at `place` are behind those without. Ends for any
+  // sparse keys: those of keys out of order may be the same, or none without the bit.
   void FillTable(size_t first, size_t last, uint32_t place, absl::Span<uint32_t> table) const {
-    if (last - first == 1) {
+    if (last - first <= 1 || place == 0) {
       std::fill(table.begin(), table.end(), nodes[first]);
       return;
     }

@@ -28,7 +28,8 @@ struct PartialKeyNodes {
 // Entries of a leaf that its partial keys do not tell apart, be it that their keys are equal or
 // that they differ in too many or too distant bits, are *ties*. A part of the tree that would take
 // more than kMostBytesPerKey, or be deeper than kMostLevels, becomes a leaf whose entries are all
-// tied, so that no set of keys makes the tree large, or slower than binary search by much.
+// tied, so that no set of keys makes the tree large, or slower than binary search by much. Of keys
+// out of order the tree's answers mean nothing, but are positions in the column.
 PartialKeyNodes BuildPartialKeyNodes(const BytesColumn& keys, int threads);
 
 }  // namespace cairn

@@ -24,28 +24,11 @@ bool SameKey(const SortedRun& run, size_t i, size_t j) {
   return false;
 }
 
-absl::Status CheckRun(const Base& base) {
-  const SortedRun& run = base.run();
-  if (absl::Status s = run.CheckOrder(); !s.ok()) {
-    return absl::DataLossError(
-        absl::StrFormat("index '%s': %s", base.directory, std::string(s.message())));
-  }
-  for (size_t i = 0; i < run.size(); ++i) {
-    if (run.row_ids()[i] >= base.rows().rows()) {
-      return absl::DataLossError(absl::StrFormat("index '%s': entry %d names row %d of %d",
-                                                 base.directory, i, run.row_ids()[i],
-                                                 base.rows().rows()));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Every distinct key's lower and upper bound, and the count of distinct keys.
+// Every distinct key's lower and upper bound.
 absl::Status CheckOrderedIndex(const Base& base) {
   const SortedRun& run = base.run();
   KeyColumn keys(run.kind());
   std::vector<Position> expected_lower, expected_upper, lower, upper;
-  uint64_t distinct = 0;
   for (size_t i = 0; i < run.size();) {
     keys.Clear(run.kind());
     expected_lower.clear();
@@ -58,7 +41,6 @@ absl::Status CheckOrderedIndex(const Base& base) {
       expected_upper.push_back(static_cast<Position>(end));
       i = end;
     }
-    distinct += keys.size();
     lower.resize(keys.size());
     upper.resize(keys.size());
     const KeyBatch batch = keys.Batch();
@@ -75,19 +57,12 @@ absl::Status CheckOrderedIndex(const Base& base) {
       }
     }
   }
-  if (distinct != base.run_file.properties.distinct_keys) {
-    return absl::DataLossError(
-        absl::StrFormat("index '%s': %d distinct keys, but the run file says %d", base.directory,
-                        distinct, base.run_file.properties.distinct_keys));
-  }
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status VerifyStructure(const Base& base) {
-  if (absl::Status s = CheckRun(base); !s.ok()) return s;
-  if (absl::Status s = base.rows().CheckOrder(); !s.ok()) return s;
   return CheckOrderedIndex(base);
 }
 

@@ -5,10 +5,9 @@
 
 namespace cairn {
 
-// Whether a base agrees with itself: entries strictly ascending, row ids within the row table,
-// primary keys strictly ascending, counts as in the manifest, and every ordered index gives the
-// right positions for every distinct key of the run. DataLoss with the first fault. Reads
-// everything; checksums are Open's.
+// Whether every ordered index of a base gives the right positions for every distinct key of its
+// run: DataLoss with the first that does not. Reads every key; what the files hold was checked when
+// they were opened.
 absl::Status VerifyStructure(const Base& base);
 
 }  // namespace cairn

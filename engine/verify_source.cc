@@ -4,7 +4,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -12,6 +11,7 @@
 #include "engine/delta/delta_segment.h"
 #include "engine/extract/row_extractor.h"
 #include "index/escaped_text.h"
+#include "index/parallel.h"
 
 namespace cairn {
 namespace {
@@ -116,10 +116,7 @@ absl::Status Comparison::Run(int threads) {
       }
     }
   };
-  std::vector<std::thread> workers;
-  for (int i = 1; i < threads; ++i) workers.emplace_back(work);
-  work();
-  for (std::thread& worker : workers) worker.join();
+  ParallelFor(threads, static_cast<size_t>(threads), [&](size_t) { work(); });
   if (!error_.ok()) return error_;
   return ReportWhatIsLeft();
 }

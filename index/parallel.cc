@@ -4,7 +4,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -32,8 +31,8 @@ void ParallelFor(int threads, size_t items, const std::function<void(size_t)>& b
   others.reserve(workers - 1);
   try {
     while (others.size() < workers - 1) others.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The system has no more threads: those there are do all the work.
+  } catch (...) {
+    // The system has no more threads, or no memory for one: those there are do all the work.
   }
   work();
   for (std::thread& other : others) other.join();

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <type_traits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/entry_order.h"
 
 namespace cairn {
 namespace {
@@ -25,29 +25,13 @@ absl::Status Damaged(const SectionFile& file, RunSection section, uint64_t offse
       file.Find(id)->offset + offset_in_section, file.SectionName(id), what));
 }
 
-// How two neighbours stand; neither where they descend.
-struct OrderOfKeys {
-  bool ascend;
-  bool equal;
-};
-
-template <typename Key>
-OrderOfKeys Compare(Key a, Key b) {
-  if constexpr (std::is_integral_v<Key>) {
-    return {a < b, a == b};
-  } else {
-    const int order = a.compare(b);
-    return {order < 0, order == 0};
-  }
-}
-
 template <typename T>
 absl::StatusOr<absl::Span<const T>> Column(const SectionFile& file, RunSection section,
                                            uint64_t count) {
   return file.Array<T>(static_cast<uint32_t>(section), count);
 }
 
-// The properties, of which everything but the number of distinct keys is checked.
+// The properties, checked as far as they tell without the columns.
 absl::StatusOr<RunProperties> ReadProperties(const SectionFile& file) {
   auto bytes = Column<RunProperties>(file, RunSection::kProperties, 1);
   if (!bytes.ok()) return bytes.status();
@@ -92,10 +76,10 @@ absl::StatusOr<RunProperties> ReadProperties(const SectionFile& file) {
   return properties;
 }
 
-// Offsets must start at 0, end at the heap's end and, as seen by kFull only, ascend between.
+// Offsets must start at 0, ascend, and end at the heap's end.
 template <typename Offset>
 absl::StatusOr<BytesColumn> ReadStrings(const SectionFile& file, const RunProperties& properties,
-                                        VerifyLevel level) {
+                                        int threads) {
   auto heap = Column<char>(file, RunSection::kKeyHeap, properties.key_bytes);
   if (!heap.ok()) return heap.status();
   auto offsets = Column<Offset>(file, RunSection::kKeyOffsets, properties.entries + 1);
@@ -105,13 +89,9 @@ absl::StatusOr<BytesColumn> ReadStrings(const SectionFile& file, const RunProper
                    absl::StrFormat("offsets from %d to %d, expected 0 to %d", offsets->front(),
                                    offsets->back(), heap->size()));
   }
-  if (level == VerifyLevel::kFull) {
-    const auto descent = std::adjacent_find(offsets->begin(), offsets->end(), std::greater<>());
-    if (descent != offsets->end()) {
-      const auto i = static_cast<size_t>(descent - offsets->begin());
-      return Damaged(file, RunSection::kKeyOffsets, (i + 1) * sizeof(Offset),
-                     absl::StrFormat("offset %d follows %d", descent[1], descent[0]));
-    }
+  if (const std::optional<size_t> i = FirstDescent(*offsets, threads); i.has_value()) {
+    return Damaged(file, RunSection::kKeyOffsets, *i * sizeof(Offset),
+                   absl::StrFormat("offset %d follows %d", (*offsets)[*i], (*offsets)[*i - 1]));
   }
   return BytesColumn(heap->data(), *offsets);
 }
@@ -125,7 +105,7 @@ absl::StatusOr<SortedRun> FixedWidthRun(const SectionFile& file, uint64_t entrie
 }
 
 absl::StatusOr<SortedRun> WrapColumns(const SectionFile& file, const RunProperties& properties,
-                                      absl::Span<const RowId> row_ids, VerifyLevel level) {
+                                      absl::Span<const RowId> row_ids, int threads) {
   switch (properties.kind()) {
     case KeyKind::kU32:
       return FixedWidthRun<uint32_t>(file, properties.entries, row_ids);
@@ -135,10 +115,36 @@ absl::StatusOr<SortedRun> WrapColumns(const SectionFile& file, const RunProperti
       break;
   }
   absl::StatusOr<BytesColumn> keys = properties.offset_bytes == 4
-                                         ? ReadStrings<uint32_t>(file, properties, level)
-                                         : ReadStrings<uint64_t>(file, properties, level);
+                                         ? ReadStrings<uint32_t>(file, properties, threads)
+                                         : ReadStrings<uint64_t>(file, properties, threads);
   if (!keys.ok()) return keys.status();
   return SortedRun::Wrap(*keys, row_ids, file.owner());
+}
+
+// The one pass over all entries: their order, and what the properties say of them.
+absl::Status CheckEntries(const SectionFile& file, const RunProperties& properties,
+                          const SortedRun& run, int threads) {
+  const EntryOrder order = OrderOf(run, threads);
+  if (!order.ascends) {
+    const bool strings = run.kind() == KeyKind::kBytes;
+    const uint64_t width = strings                       ? properties.offset_bytes
+                           : run.kind() == KeyKind::kU32 ? sizeof(uint32_t)
+                                                         : sizeof(uint64_t);
+    return Damaged(file, strings ? RunSection::kKeyOffsets : RunSection::kKeys,
+                   *FirstOutOfOrder(run) * width, std::string(run.CheckOrder().message()));
+  }
+  const uint64_t rows_bound = run.empty() ? 0 : uint64_t{order.highest_row} + 1;
+  if (rows_bound != properties.rows_bound) {
+    return Damaged(file, RunSection::kProperties, offsetof(RunProperties, rows_bound),
+                   absl::StrFormat("the highest row id is %d - 1, expected %d - 1", rows_bound,
+                                   properties.rows_bound));
+  }
+  if (order.distinct != properties.distinct_keys) {
+    return Damaged(file, RunSection::kProperties, offsetof(RunProperties, distinct_keys),
+                   absl::StrFormat("there are %d distinct keys, expected %d", order.distinct,
+                                   properties.distinct_keys));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -216,34 +222,23 @@ absl::Status RunFileWriter::CheckBatch(KeyKind kind, size_t keys, size_t row_ids
 template <typename Key>
 absl::Status RunFileWriter::CountAndCheckOrder(absl::Span<const Key> keys,
                                                absl::Span<const RowId> row_ids, Key last_key) {
-  const bool first = properties_.entries == 0;
-  uint64_t distinct = first ? 1 : 0;
-  bool ascending = true;
-  RowId highest = row_ids[0];
-  if (!first) {
-    const OrderOfKeys order = Compare(last_key, keys[0]);
-    distinct += order.ascend;
-    ascending = order.ascend | (order.equal & (last_row_id_ < row_ids[0]));
+  EntryOrder order = OrderOf(keys.data(), row_ids, 0, keys.size());
+  if (properties_.entries != 0 && !(last_key < keys[0])) {
+    --order.distinct;
+    order.ascends &= last_key == keys[0] && last_row_id_ < row_ids[0];
   }
-  // Without a branch in it, so that integers go through vector registers.
-  for (size_t i = 1; i < keys.size(); ++i) {
-    const OrderOfKeys order = Compare(keys[i - 1], keys[i]);
-    distinct += order.ascend;
-    ascending &= order.ascend | (order.equal & (row_ids[i - 1] < row_ids[i]));
-    highest = std::max(highest, row_ids[i]);
-  }
-  if (!ascending) {
+  if (!order.ascends) {
     return Fail(absl::InternalError(absl::StrFormat(
         "'%s': entries %d to %d do not ascend from the one before them", file_->path(),
         properties_.entries, properties_.entries + keys.size() - 1)));
   }
-  if (highest == kNoRow) {
+  if (order.highest_row == kNoRow) {
     return Fail(
         absl::InternalError(absl::StrFormat("'%s': %d is no row's id", file_->path(), kNoRow)));
   }
   properties_.entries += keys.size();
-  properties_.distinct_keys += distinct;
-  properties_.rows_bound = std::max(properties_.rows_bound, uint64_t{highest} + 1);
+  properties_.distinct_keys += order.distinct;
+  properties_.rows_bound = std::max(properties_.rows_bound, uint64_t{order.highest_row} + 1);
   last_row_id_ = row_ids.back();
   return absl::OkStatus();
 }
@@ -332,25 +327,18 @@ absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int 
                                 FileSystem* files) {
   absl::StatusOr<SectionFile> file = SectionFile::Open(path, kRunFileFormat, level, threads, files);
   if (!file.ok()) return file.status();
-  return OpenRun(*std::move(file), level);
+  return OpenRun(*std::move(file), threads);
 }
 
-absl::StatusOr<RunFile> OpenRun(SectionFile file, VerifyLevel level) {
+absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads) {
   absl::StatusOr<RunProperties> properties = ReadProperties(file);
   if (!properties.ok()) return properties.status();
   auto row_ids = Column<RowId>(file, RunSection::kRowIds, properties->entries);
   if (!row_ids.ok()) return row_ids.status();
-  absl::StatusOr<SortedRun> run = WrapColumns(file, *properties, *row_ids, level);
+  const int workers = file.CheckThreads(threads);
+  absl::StatusOr<SortedRun> run = WrapColumns(file, *properties, *row_ids, workers);
   if (!run.ok()) return run.status();
-  if (level == VerifyLevel::kFull) {
-    RowId highest = 0;
-    for (RowId row_id : *row_ids) highest = std::max(highest, row_id);
-    if (!row_ids->empty() && uint64_t{highest} + 1 != properties->rows_bound) {
-      return Damaged(file, RunSection::kRowIds, 0,
-                     absl::StrFormat("the highest row id is %d, expected %d", highest,
-                                     properties->rows_bound - 1));
-    }
-  }
+  if (absl::Status s = CheckEntries(file, *properties, *run, workers); !s.ok()) return s;
   return RunFile{std::move(file), *properties, *std::move(run)};
 }
 

@@ -21,12 +21,12 @@ namespace cairn {
 
 // What a run file's properties section says; 40 bytes, as they stand there.
 struct RunProperties {
-  uint32_t key_kind;       // a KeyKind
-  uint32_t offset_bytes;   // of one offset into the key heap: 4 or 8; 0 for fixed-width keys
-  uint64_t entries;        // at most kMaxEntries
-  uint64_t distinct_keys;  // as counted by the writer: a statistic, not checked on open
-  uint64_t rows_bound;     // the highest row id + 1; 0 without entries
-  uint64_t key_bytes;      // of all keys together
+  uint32_t key_kind;      // a KeyKind
+  uint32_t offset_bytes;  // of one offset into the key heap: 4 or 8; 0 for fixed-width keys
+  uint64_t entries;       // at most kMaxEntries
+  uint64_t distinct_keys;
+  uint64_t rows_bound;  // the highest row id + 1; 0 without entries
+  uint64_t key_bytes;   // of all keys together
 
   KeyKind kind() const { return static_cast<KeyKind>(key_kind); }
 };
@@ -117,18 +117,18 @@ struct RunFile {
 };
 
 // Maps a run. NotFound where there is no such file; DataLoss, naming file, offset, expected and
-// found, where it is damaged; FailedPrecondition where its major version is another.
+// found, where it is damaged; FailedPrecondition where its major version is another. Throws
+// std::bad_alloc.
 //
-// kMetadata touches a few pages only. It checks the header, the properties, the sizes of all
-// columns and the first and last offset, and trusts the rest: a damaged or forged column gives
-// wrong answers, or reads out of bounds. kFull also reads everything: checksums, that offsets
-// ascend within the heap, that row ids are below rows_bound. After it no file, whatever it holds,
-// makes the run reach out of its mapping; that its entries ascend is for SortedRun::CheckOrder to
-// say. `threads` check sections side by side; 0: one a hardware thread.
+// Both levels read every entry: that offsets ascend within the heap, that entries ascend, and that
+// the properties are those of the entries. So no file, whatever it holds, makes the run reach out
+// of its mapping or a search structure over it go wrong. kFull also checks the sections' checksums;
+// without them damage that leaves all this in order gives other answers. `threads` read side by
+// side; 0: one a hardware thread.
 absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int threads = 0,
                                 FileSystem* files = FileSystem::Posix());
 
-// The same for a section file that is open, as far as its own level went.
-absl::StatusOr<RunFile> OpenRun(SectionFile file, VerifyLevel level);
+// The same for a section file that is open.
+absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads = 0);
 
 }  // namespace cairn

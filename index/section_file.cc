@@ -144,11 +144,14 @@ absl::Status SectionFile::VerifySection(const Section& section) const {
                       SectionName(section.id), section.size, checksum, section.checksum));
 }
 
-absl::Status SectionFile::Verify(int threads) const {
+int SectionFile::CheckThreads(int wanted) const {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const int workers = size() < kMinParallelBytes ? 1 : threads > 0 ? threads : cores;
+  return size() < kMinParallelBytes ? 1 : wanted > 0 ? wanted : cores;
+}
+
+absl::Status SectionFile::Verify(int threads) const {
   std::vector<absl::Status> results(sections_.size());
-  ParallelFor(workers, sections_.size(),
+  ParallelFor(CheckThreads(threads), sections_.size(),
               [&](size_t i) { results[i] = VerifySection(sections_[i]); });
   for (absl::Status& result : results) {
     if (!result.ok()) return std::move(result);

@@ -96,6 +96,10 @@ class SectionFile {
                                                 const FileFormat& format, VerifyLevel level,
                                                 int threads = 0);
 
+  // Threads that what reads the whole file should take, of `wanted` (0: one a hardware thread): one
+  // for a small file, which it takes less time to read than to wake another.
+  int CheckThreads(int wanted) const;
+
   // Checks every section against its checksum. DataLoss names the first that differs.
   absl::Status Verify(int threads = 0) const;
   absl::Status VerifySection(const Section& section) const;

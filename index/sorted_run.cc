@@ -1,10 +1,13 @@
 #include "cairn/sorted_run.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "index/aligned_buffer.h"
+#include "index/entry_order.h"
+#include "index/run_columns.h"
 
 namespace cairn {
 namespace {
@@ -18,24 +21,6 @@ absl::Status CheckSizes(size_t keys, size_t row_ids) {
   if (keys > kMaxEntries) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a run holds at most %d entries, not %d", kMaxEntries, keys));
-  }
-  return absl::OkStatus();
-}
-
-// `key(i)` gives something with operator<.
-template <typename KeyAt>
-absl::Status CheckAscending(size_t size, absl::Span<const RowId> row_ids, KeyAt key) {
-  for (size_t i = 1; i < size; ++i) {
-    if (key(i - 1) < key(i)) continue;
-    if (key(i) < key(i - 1)) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("entries %d and %d are not in key order", i - 1, i));
-    }
-    if (row_ids[i - 1] >= row_ids[i]) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "entries %d and %d have one key, but their row ids %d and %d do not ascend", i - 1, i,
-          row_ids[i - 1], row_ids[i]));
-    }
   }
   return absl::OkStatus();
 }
@@ -130,15 +115,18 @@ SortedRun SortedRun::Wrap(const BytesColumn& keys, absl::Span<const RowId> row_i
 }
 
 absl::Status SortedRun::CheckOrder() const {
-  switch (kind_) {
-    case KeyKind::kU32:
-      return CheckAscending(size(), row_ids_, [keys = u32()](size_t i) { return keys[i]; });
-    case KeyKind::kU64:
-      return CheckAscending(size(), row_ids_, [keys = u64()](size_t i) { return keys[i]; });
-    case KeyKind::kBytes:
-      return CheckAscending(size(), row_ids_, [this](size_t i) { return bytes_[i]; });
+  const std::optional<size_t> entry = FirstOutOfOrder(*this);
+  if (!entry.has_value()) return absl::OkStatus();
+  const size_t i = *entry;
+  const bool one_key =
+      WithColumn(*this, [i](const auto& column) { return column[i - 1] == column[i]; });
+  if (!one_key) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("entries %d and %d are not in key order", i - 1, i));
   }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("entries %d and %d have one key, but their row ids %d and %d do not ascend",
+                      i - 1, i, row_ids_[i - 1], row_ids_[i]));
 }
 
 uint64_t SortedRun::memory_bytes() const {

@@ -127,6 +127,8 @@ std::vector<OracleData<Key>> IntegerCatalogue(size_t most) {
   add("duplicates", 20000, [&](size_t) { return random() % 2000 * 1000; });
   add("one long duplicate", 20000, [&](size_t i) { return i < 15000 ? 7777 : random() % 20000; });
   add("clusters", 30000, [&](size_t) { return (random() % 50 << 20) + random() % 700; });
+  // As many -0.0 and +0.0 among floating-point numbers.
+  add("both zeros", 30000, [&](size_t i) { return i < 160 ? kMax / 2 + i % 2 : random(); });
   add("powers of two", 30000, [&](size_t) { return Key{1} << (random() % (sizeof(Key) * 8)); });
   return catalogue;
 }

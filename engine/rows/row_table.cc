@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
+#include "index/parallel.h"
 #include "index/prefetch.h"
 
 namespace cairn {
@@ -11,6 +13,9 @@ namespace {
 
 // Batches go through their stages in groups of so many, each stage prefetching for the next.
 constexpr size_t kGroup = 64;
+
+// Blocks that one task checks.
+constexpr uint64_t kBlocksPerTask = 4096;
 
 constexpr uint64_t CeilDivide(uint64_t n, uint64_t by) {
   return n / by + (n % by != 0);
@@ -27,13 +32,14 @@ struct RowTable::Search {
   bool found = false;  // whether `row` has the key
 };
 
-absl::StatusOr<RowTable> RowTable::Wrap(const Sections& sections, std::string name,
-                                        VerifyLevel verify, std::shared_ptr<const void> owner) {
+absl::StatusOr<RowTable> RowTable::Wrap(const Sections& sections, std::string name, int threads,
+                                        std::shared_ptr<const void> owner) {
   RowTable table;
   table.sections_ = sections;
   table.name_ = std::move(name);
   table.owner_ = std::move(owner);
-  if (absl::Status s = table.CheckDirectory(verify); !s.ok()) return s;
+  if (absl::Status s = table.CheckDirectory(); !s.ok()) return s;
+  if (absl::Status s = table.CheckKeys(threads); !s.ok()) return s;
   table.rows_ = sections.parts.back().first_row;
   return table;
 }
@@ -44,7 +50,7 @@ uint64_t RowTable::memory_bytes() const {
          sections_.separators.size();
 }
 
-absl::Status RowTable::CheckDirectory(VerifyLevel verify) const {
+absl::Status RowTable::CheckDirectory() const {
   const auto& parts = sections_.parts;
   if (parts.empty() || parts[0].first_row != 0 || parts[0].first_block != 0 ||
       parts[0].first_separator != 0) {
@@ -83,10 +89,57 @@ absl::Status RowTable::CheckDirectory(VerifyLevel verify) const {
         absl::StrFormat("%s: the row table's separator ends do not ascend from 0 to %d", name_,
                         sections_.separators.size()));
   }
-  if (verify == VerifyLevel::kMetadata) return absl::OkStatus();
-  for (uint64_t block = 0; block < total.first_block; ++block) {
+  return absl::OkStatus();
+}
+
+absl::Status RowTable::CheckKeys(int threads) const {
+  const uint64_t blocks = sections_.parts.back().first_block;
+  std::vector<absl::Status> results(CeilDivide(blocks, kBlocksPerTask));
+  ParallelFor(threads, results.size(), [&](size_t task) {
+    const uint64_t first = task * kBlocksPerTask;
+    results[task] = CheckBlocks(first, std::min(first + kBlocksPerTask, blocks));
+  });
+  for (absl::Status& result : results) {
+    if (!result.ok()) return std::move(result);
+  }
+  return absl::OkStatus();
+}
+
+// Blocks [first, last), and that they follow the one before them.
+absl::Status RowTable::CheckBlocks(uint64_t first, uint64_t last) const {
+  std::string before, key;  // the last key of the block before, and the first of this one
+  for (uint64_t block = first - (first > 0); block < last; ++block) {
+    const size_t part = PartOf<&RowTablePart::first_block>(block);
+    const uint64_t rank = block - sections_.parts[part].first_block;
     RowBlock parsed;
     if (!Parse(block, RowsOf(block), &parsed)) return Damaged(block);
+    std::string_view rest_before;
+    for (uint32_t i = 0; i < parsed.rows(); ++i) {
+      std::string_view rest;
+      if (!parsed.Rest(i, &rest)) return Damaged(block);
+      bool ascends = i == 0 || rest_before < rest;
+      if (i == 0 && block >= first) {
+        key.assign(parsed.prefix()).append(rest);
+        ascends = block == 0 || before < key;
+        const bool has_separator = rank % kBlocksPerSeparator == 0;
+        const std::string_view separator =
+            has_separator
+                ? Separator(sections_.parts[part].first_separator + rank / kBlocksPerSeparator)
+                : key;
+        if (ascends && (separator > key || (block > 0 && separator <= before))) {
+          return absl::DataLossError(absl::StrFormat(
+              "%s: the separator before row %d does not part it from the row before", name_,
+              FirstRowOf(block)));
+        }
+      }
+      if (!ascends) {
+        const uint64_t row = uint64_t{FirstRowOf(block)} + i;
+        return absl::DataLossError(absl::StrFormat(
+            "%s: the primary keys of rows %d and %d do not ascend", name_, row - 1, row));
+      }
+      rest_before = rest;
+    }
+    before.assign(parsed.prefix()).append(rest_before);
   }
   return absl::OkStatus();
 }
@@ -275,40 +328,6 @@ absl::Status RowTable::Places(absl::Span<const std::string_view> primary_keys,
   return LocateAll(primary_keys, [&](size_t i, const Search& search) {
     places[i] = {primary_keys[i], search.row, search.found};
   });
-}
-
-absl::Status RowTable::CheckOrder() const {
-  std::string before;
-  std::string key;
-  uint64_t row = 0;
-  const auto& parts = sections_.parts;
-  for (size_t part = 0; part + 1 < parts.size(); ++part) {
-    for (uint64_t block = parts[part].first_block; block < parts[part + 1].first_block; ++block) {
-      RowBlock parsed;
-      if (!Parse(block, RowsOf(block), &parsed)) return Damaged(block);
-      const uint64_t rank = block - parts[part].first_block;
-      for (uint32_t i = 0; i < parsed.rows(); ++i, ++row) {
-        std::string_view rest;
-        if (!parsed.Rest(i, &rest)) return Damaged(block);
-        key.assign(parsed.prefix()).append(rest);
-        if (row != 0 && key <= before) {
-          return absl::DataLossError(absl::StrFormat(
-              "%s: the primary keys of rows %d and %d do not ascend", name_, row - 1, row));
-        }
-        if (i == 0 && rank % kBlocksPerSeparator == 0) {
-          const std::string_view separator =
-              Separator(parts[part].first_separator + rank / kBlocksPerSeparator);
-          if (separator > key || (row != 0 && separator <= before)) {
-            return absl::DataLossError(absl::StrFormat(
-                "%s: the separator before row %d does not part it from the row before", name_,
-                row));
-          }
-        }
-        std::swap(before, key);
-      }
-    }
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace cairn

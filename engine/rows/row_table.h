@@ -44,11 +44,12 @@ class RowTable {
 
   RowTable() = default;  // no rows
 
-  // A table over bytes that `owner` keeps alive; `name` is what messages call it. DataLoss where
-  // the directory contradicts itself: the parts and the separators' ends are always checked; under
-  // VerifyLevel::kFull every block's header is, too.
-  static absl::StatusOr<RowTable> Wrap(const Sections& sections, std::string name,
-                                       VerifyLevel verify, std::shared_ptr<const void> owner);
+  // A table over bytes that `owner` keeps alive; `name` is what messages call it. DataLoss, naming
+  // block or row, where the directory contradicts itself, a block cannot be read, keys do not
+  // ascend or separators do not part them: every key is read, on up to `threads` threads. Throws
+  // std::bad_alloc.
+  static absl::StatusOr<RowTable> Wrap(const Sections& sections, std::string name, int threads,
+                                       std::shared_ptr<const void> owner);
 
   uint64_t rows() const { return rows_; }
   // Bytes of the mapped sections.
@@ -72,9 +73,6 @@ class RowTable {
   absl::Status Places(absl::Span<const std::string_view> primary_keys,
                       absl::Span<RowPlace> places) const;
 
-  // Reads every key: DataLoss, naming the row, unless the keys ascend and the separators part them.
-  absl::Status CheckOrder() const;
-
  private:
   friend class RowFinder;
   struct Search;
@@ -90,7 +88,9 @@ class RowTable {
   bool Parse(uint64_t block, uint32_t rows, RowBlock* parsed) const;
   void PrefetchBlock(uint64_t block) const;
 
-  absl::Status CheckDirectory(VerifyLevel verify) const;
+  absl::Status CheckDirectory() const;
+  absl::Status CheckKeys(int threads) const;
+  absl::Status CheckBlocks(uint64_t first, uint64_t last) const;
   absl::Status Damaged(uint64_t block) const;
   absl::Status Locate(absl::Span<Search> searches) const;
   template <typename Take>

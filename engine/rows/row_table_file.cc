@@ -84,10 +84,10 @@ absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel l
   absl::StatusOr<SectionFile> file =
       SectionFile::Open(path, kRowTableFileFormat, level, threads, files);
   if (!file.ok()) return file.status();
-  return OpenRowTable(*std::move(file), level);
+  return OpenRowTable(*std::move(file), threads);
 }
 
-absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, VerifyLevel level) {
+absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, int threads) {
   const auto blocks = Bytes(file, RowTableSection::kBlocks);
   const auto parts = Numbers<RowTablePart>(file, RowTableSection::kParts);
   const auto block_offsets = Numbers<uint64_t>(file, RowTableSection::kBlockOffsets);
@@ -99,7 +99,7 @@ absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, VerifyLevel level) {
   }
   absl::StatusOr<RowTable> table =
       RowTable::Wrap({*blocks, *parts, *block_offsets, *separator_ends, *separators}, file.path(),
-                     level, file.owner());
+                     file.CheckThreads(threads), file.owner());
   if (!table.ok()) return table.status();
   return RowTableFile{std::move(file), *std::move(table)};
 }

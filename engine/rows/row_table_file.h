@@ -55,13 +55,13 @@ struct RowTableFile {
 };
 
 // Maps a row table. NotFound where there is no such file; DataLoss, naming file, offset, expected
-// and found, where it is damaged; FailedPrecondition where its major version is another. kMetadata
-// trusts the sections' bytes as far as RowTable::Wrap says; kFull checks all checksums. `threads`:
-// 0 is one a hardware thread.
+// and found, where it is damaged; FailedPrecondition where its major version is another. Both
+// levels read every key (RowTable::Wrap); kFull also checks the sections' checksums. `threads`: 0
+// is one a hardware thread. Throws std::bad_alloc.
 absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level,
                                           int threads = 0, FileSystem* files = FileSystem::Posix());
 
-// The same for a section file that is open, as far as its own level went.
-absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, VerifyLevel level);
+// The same for a section file that is open.
+absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, int threads = 0);
 
 }  // namespace cairn

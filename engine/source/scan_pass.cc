@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "index/escaped_text.h"
+#include "index/parallel.h"
 
 namespace cairn {
 namespace {
@@ -32,10 +32,7 @@ ScanPass::ScanPass(const SnapshotSource& source, absl::Span<const PrimaryKeyRang
 
 absl::Status ScanPass::Run(int threads) {
   const int useful = static_cast<int>(std::min<size_t>(std::max(threads, 1), ranges_.size()));
-  std::vector<std::thread> workers;
-  for (int i = 1; i < useful; ++i) workers.emplace_back([this] { ScanRanges(); });
-  ScanRanges();
-  for (std::thread& worker : workers) worker.join();
+  ParallelFor(useful, static_cast<size_t>(useful), [this](size_t) { ScanRanges(); });
   if (!error_.ok()) return error_;
 
   reports_.resize(targets_.size());

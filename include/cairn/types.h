@@ -33,7 +33,7 @@ const char* KeyKindName(KeyKind kind);
 
 // How closely a file is looked at before it is used.
 enum class VerifyLevel : uint8_t {
-  kMetadata,  // headers, section tables, sizes, manifest
+  kMetadata,  // headers, sizes, manifest, and that keys ascend: nothing reaches out of a file
   kFull,      // and every section's checksum
 };
 

@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(few_other_keys_pass, Key, KeyTypes) {
   const uint64_t capacity = filter.capacity();
   BOOST_TEST(capacity >= kCapacity);
   size_t added = 0;
-  for (const auto& [share, most] : {std::pair{0.5, 0.004}, {1.0, 0.018}}) {
+  for (const auto& [share, most] : {std::pair{0.5, 0.0024}, {1.0, 0.0105}}) {
     for (; static_cast<double>(added) < share * static_cast<double>(capacity); ++added) {
       filter.Add(KeyFilter::Hash(keys[added]));
     }

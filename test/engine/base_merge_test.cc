@@ -97,11 +97,9 @@ std::unique_ptr<DeltaWriter> OpenMerged(const MergedBase& merged, const Director
   auto run = OpenRun(directory.index->PathOf(merged.run.name), VerifyLevel::kFull, 1);
   BOOST_REQUIRE_MESSAGE(run.ok(), run.status());
   BOOST_CHECK(CheckIsManifestFile(merged.run, run->file).ok());
-  BOOST_CHECK(run->run.CheckOrder().ok());
   auto rows = OpenRowTable(directory.index->PathOf(merged.row_table.name), VerifyLevel::kFull, 1);
   BOOST_REQUIRE_MESSAGE(rows.ok(), rows.status());
   BOOST_CHECK(CheckIsManifestFile(merged.row_table, rows->file).ok());
-  BOOST_CHECK(rows->table.CheckOrder().ok());
   auto writer = DeltaWriter::Create(run->run, rows->table);
   BOOST_REQUIRE_MESSAGE(writer.ok(), writer.status());
   return *std::move(writer);

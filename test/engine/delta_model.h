@@ -54,7 +54,7 @@ inline RowTable MakeRowTable(const std::vector<std::string>& primary_keys) {
   sections.block_offsets = memory->Elements<uint64_t>(RowTableSection::kBlockOffsets);
   sections.separator_ends = memory->Elements<uint64_t>(RowTableSection::kSeparatorEnds);
   sections.separators = memory->sections[RowTableSection::kSeparators];
-  absl::StatusOr<RowTable> table = RowTable::Wrap(sections, "test.tbl", VerifyLevel::kFull, memory);
+  absl::StatusOr<RowTable> table = RowTable::Wrap(sections, "test.tbl", 1, memory);
   BOOST_REQUIRE_MESSAGE(table.ok(), table.status());
   return *std::move(table);
 }

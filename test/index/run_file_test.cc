@@ -158,7 +158,7 @@ std::string BytesOfRun(const Entries<Key>& entries, RunFileOptions options = {})
 absl::Status OpenRunBytes(std::string_view bytes, VerifyLevel level) {
   auto file = OpenBytes(bytes, kRunFileFormat, level);
   if (!file.ok()) return file.status();
-  return OpenRun(*std::move(file), level).status();
+  return OpenRun(*std::move(file)).status();
 }
 
 const Entries<std::string> kFewStrings = {{"", "a", std::string("a\0b", 3), "b", "b"},
@@ -306,18 +306,70 @@ BOOST_AUTO_TEST_CASE(offsets_that_descend_or_leave_the_heap_are_refused) {
   RefuseForgedOffsets<uint64_t>({.wide_offsets = true});
 }
 
+// What is said of a file, its checksums made right, which must be refused at either level.
+std::string RefusalOf(std::string bytes) {
+  RepairChecksums(&bytes);
+  const absl::Status full = OpenRunBytes(bytes, VerifyLevel::kFull);
+  BOOST_TEST(absl::IsDataLoss(full), full);
+  BOOST_TEST(OpenRunBytes(bytes, VerifyLevel::kMetadata) == full);
+  return std::string(full.message());
+}
+
 BOOST_AUTO_TEST_CASE(row_ids_beyond_their_bound_are_refused) {
   for (const std::string& good : SmallRuns()) {
     std::string bytes = good;
     const auto file = OpenBytes(bytes, kRunFileFormat, VerifyLevel::kMetadata);
     if (file->Find(static_cast<uint32_t>(RunSection::kRowIds))->size == 0) continue;
     reinterpret_cast<RowId*>(SectionOf(&bytes, RunSection::kRowIds))[1] = kNoRow;
-    RepairChecksums(&bytes);
-    BOOST_CHECK(absl::IsDataLoss(OpenRunBytes(bytes, VerifyLevel::kFull)));
+    RefusalOf(bytes);
   }
 }
 
-BOOST_AUTO_TEST_CASE(random_damage_under_right_checksums_never_leads_out_of_the_file) {
+BOOST_AUTO_TEST_CASE(entries_out_of_order_are_refused) {
+  std::mt19937_64 random = TestRandom();
+  // Long enough for several tasks of the check.
+  const auto entries = RandomEntries<uint64_t>(random, 600'000, 300'000);
+  const std::string good = BytesOfRun(entries);
+  for (const size_t at : {size_t{1}, size_t{262'143}, size_t{262'144}, size_t{599'999}}) {
+    std::string bytes = good;
+    auto* const keys = reinterpret_cast<uint64_t*>(SectionOf(&bytes, RunSection::kKeys));
+    keys[at] = keys[0] - 1;
+    const std::string refusal = RefusalOf(bytes);
+    const std::string neighbours = std::to_string(at - 1) + " and " + std::to_string(at) + " ";
+    BOOST_TEST(refusal.find("entries " + neighbours) != std::string::npos, refusal);
+  }
+  for (const std::string& run : SmallRuns()) {
+    std::string bytes = run;
+    const auto file = OpenBytes(bytes, kRunFileFormat, VerifyLevel::kMetadata);
+    if (file->Find(static_cast<uint32_t>(RunSection::kRowIds))->size == 0) continue;
+    auto* const rows = reinterpret_cast<RowId*>(SectionOf(&bytes, RunSection::kRowIds));
+    if (file->Find(static_cast<uint32_t>(RunSection::kKeyHeap)) != nullptr) {
+      std::swap(rows[3], rows[4]);  // of one key
+      RefusalOf(bytes);
+      std::swap(rows[3], rows[4]);
+      SectionOf(&bytes, RunSection::kKeyHeap)[0] = 'c';
+    } else {
+      std::swap(rows[0], rows[1]);
+    }
+    const std::string refusal = RefusalOf(bytes);
+    const bool named = refusal.find("entries 0 and 1 ") != std::string::npos ||
+                       refusal.find("entries 1 and 2 ") != std::string::npos;
+    BOOST_TEST(named, refusal);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_wrong_number_of_distinct_keys_is_refused) {
+  for (const std::string& good : SmallRuns()) {
+    std::string bytes = good;
+    auto* const p = reinterpret_cast<RunProperties*>(SectionOf(&bytes, RunSection::kProperties));
+    if (p->entries == 0) continue;
+    ++p->distinct_keys;
+    BOOST_REQUIRE(p->distinct_keys <= p->entries);
+    RefusalOf(bytes);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(random_damage_under_right_checksums_is_refused_or_leaves_a_run) {
   std::mt19937_64 random = TestRandom();
   const std::vector<std::string> runs = SmallRuns();
   for (int round = 0; round < 20'000; ++round) {
@@ -327,10 +379,12 @@ BOOST_AUTO_TEST_CASE(random_damage_under_right_checksums_never_leads_out_of_the_
       bytes[at] = static_cast<char>(random());
     }
     RepairChecksums(&bytes);
-    auto file = OpenBytes(bytes, kRunFileFormat, VerifyLevel::kFull);
-    if (!file.ok()) continue;
-    const auto run = OpenRun(*std::move(file), VerifyLevel::kFull);
-    if (run.ok()) run->run.CheckOrder().IgnoreError();  // reads every key and row id
+    for (VerifyLevel level : {VerifyLevel::kMetadata, VerifyLevel::kFull}) {
+      auto file = OpenBytes(bytes, kRunFileFormat, level);
+      if (!file.ok()) continue;
+      const auto run = OpenRun(*std::move(file));
+      if (run.ok()) BOOST_REQUIRE(run->run.CheckOrder().ok());
+    }
   }
 }
 

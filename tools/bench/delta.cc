@@ -71,7 +71,7 @@ RowTable MakeRowTable(const std::vector<std::string>& primary_keys) {
                           memory->Elements<uint64_t>(RowTableSection::kBlockOffsets),
                           memory->Elements<uint64_t>(RowTableSection::kSeparatorEnds),
                           memory->sections[RowTableSection::kSeparators]},
-                         "bench", VerifyLevel::kMetadata, memory);
+                         "bench", 1, memory);
 }
 
 // The base of n rows whose keys are random.
