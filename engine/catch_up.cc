@@ -111,6 +111,12 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   if (absl::Status s = ReadAndApply(source, options, log->get(), &update, &report); !s.ok()) {
     return s;
   }
+  // What is published may be stored, by this call or by a merge, long after the source is gone. The
+  // log is on the disk before, or the index could be ahead of a database whose machine failed.
+  if (!writer->syncs_log()) {
+    absl::Status synced = SyncLog(database->db(), database->snapshot() == nullptr);
+    if (!synced.ok()) return synced;
+  }
   next->MoveTo((*log)->position());
   update.Publish(source.sequence(), *std::move(next));
   report.sequence = source.sequence();
@@ -130,10 +136,6 @@ absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source, const CatchU
     return absl::InternalError(absl::StrFormat("while catching up: %s", e.what()));
   }
   if (!report.ok() || !options.durable) return report;
-  // The log before what comes of it, or the index could be ahead of a database whose machine
-  // failed.
-  const auto& database = dynamic_cast<const DbSource&>(source);
-  if (absl::Status s = SyncLog(database.db(), database.snapshot() == nullptr); !s.ok()) return s;
   if (absl::Status s = writer->Store(); !s.ok()) return s;
   return report;
 }

@@ -1,14 +1,16 @@
 #include "engine/index_writer.h"
 
 #include <algorithm>
-#include <string_view>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "engine/delta/delta_changes.h"
-#include "engine/delta/delta_file.h"
+#include "engine/delta/delta_files.h"
 #include "engine/delta/delta_restore.h"
 #include "engine/merge/base_merge.h"
 #include "engine/unique_check.h"
@@ -18,11 +20,6 @@
 namespace cairn {
 namespace {
 
-// A count of the manifest: what the base alone is current to.
-constexpr char kBaseSequence[] = "base_sequence";
-
-// With so many delta files the next one takes the place of all.
-constexpr size_t kMostDeltaFiles = 8;
 // A merge pays when so large a share of the base's entries has come or gone: a point query then
 // searches the delta for about as large a share of its keys, and a merge, which writes everything
 // once, comes to ten bytes written for each that came.
@@ -33,15 +30,13 @@ constexpr uint64_t kLeastThatPays = 10000;
 constexpr int kMostTries = 4;
 // Rows that are carried over to another base at a time.
 constexpr size_t kRowsAtATime = size_t{1} << 16;
-
-bool IsDeltaFile(const ManifestFile& file) {
-  return absl::StartsWith(file.name, "delta-");
-}
-
-uint64_t CountOr(const Manifest& manifest, const char* name, uint64_t otherwise) {
-  const auto count = manifest.counts.find(name);
-  return count == manifest.counts.end() ? otherwise : count->second;
-}
+// Rows that updates, and so the queries of a live index, may wait for when a base takes another's
+// place: about a millisecond. But what comes faster than it is carried over for so many rounds is
+// waited for, however much it is.
+constexpr uint64_t kRowsToWaitFor = 1000;
+constexpr int kMostRounds = 20;
+// How long a merge waits for the readers of the old base, so that none of them has to free it.
+constexpr absl::Duration kWaitForReaders = absl::Milliseconds(500);
 
 // Has a writer apply changes, some rows at a time.
 absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter* writer) {
@@ -52,6 +47,15 @@ absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter
     if (absl::Status s = writer->Apply(updates).status(); !s.ok()) return s;
   }
   return absl::OkStatus();
+}
+
+// Waits, but not for long, until nobody else has `old`, the last version over a base.
+void WaitForReaders(const std::shared_ptr<const IndexVersion>& old) {
+  const absl::Time until = absl::Now() + kWaitForReaders;
+  while (old != nullptr && (old.use_count() > 1 || old->base.use_count() > 1) &&
+         absl::Now() < until) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
 }
 
 }  // namespace
@@ -87,13 +91,7 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
         absl::StrFormat("index '%s': %s", directory, anchor.status().message()));
   }
   anchor_ = *std::move(anchor);
-  stored_ = {manifest.version,
-             true,
-             CountOr(manifest, kBaseSequence, manifest.sequence),
-             manifest.sequence,
-             deltas_->delta(),
-             static_cast<size_t>(
-                 std::count_if(manifest.files.begin(), manifest.files.end(), IsDeltaFile))};
+  stored_ = {manifest, true, manifest.sequence, deltas_->delta()};
   const SequenceNumber sequence = manifest.sequence;
   Publish(
       {std::make_shared<const RoutedBase>(*std::move(base), options_), deltas_->delta(), sequence});
@@ -147,7 +145,7 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
     directory = *std::move(opened);
     directory_ = directory;
   }
-  if (directory->manifest() == nullptr || directory->manifest()->version != stored_.version) {
+  if (directory->manifest() == nullptr || *directory->manifest() != stored_.manifest) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "index '%s' has had another version published than this one: open it again", path));
   }
@@ -155,6 +153,15 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
 }
 
 absl::Status IndexWriter::Store() {
+  size_t delta_files = 0;
+  if (absl::Status s = StoreLatest(&delta_files); !s.ok()) return s;
+  if (delta_files < kMostDeltaFiles) return absl::OkStatus();
+  const std::unique_lock<std::mutex> lock(merge_mutex_, std::try_to_lock);
+  // A merge that is at work leaves fewer.
+  return lock.owns_lock() ? MergeDeltaFilesLocked() : absl::OkStatus();
+}
+
+absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
   const std::lock_guard<std::mutex> lock(store_mutex_);
   std::shared_ptr<const IndexVersion> version;
   Anchor anchor;
@@ -169,53 +176,82 @@ absl::Status IndexWriter::Store() {
   }
   absl::StatusOr<std::shared_ptr<IndexDirectory>> directory = Directory();
   if (!directory.ok()) return directory.status();
-  return StoreVersion(*version, anchor, directory->get());
+  absl::Status status = StoreVersion(*version, anchor, directory->get());
+  *delta_files = DeltaFilesOf(*(*directory)->manifest()).size();
+  return status;
 }
 
 absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor& anchor,
                                        IndexDirectory* directory) {
-  const bool all = stored_.delta_files >= kMostDeltaFiles && !merging_;
-  absl::StatusOr<DeltaChanges> changes = all ? DeltaChanges::SinceBase(version.delta)
-                                             : DeltaChanges::Since(*stored_.delta, version.delta);
+  const absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*stored_.delta, version.delta);
   if (!changes.ok()) return changes.status();
   Manifest next = *directory->manifest();
-  if (all) {
-    next.files.erase(std::remove_if(next.files.begin(), next.files.end(), IsDeltaFile),
-                     next.files.end());
-  }
   if (!changes->rows().empty()) {
     RowUpdates updates(version.base->base().run().kind());
     if (absl::Status s = changes->Append(0, changes->rows().size(), &updates); !s.ok()) return s;
-    absl::StatusOr<ManifestFile> file = WriteDelta(
-        directory, updates, all ? stored_.base_sequence : stored_.sequence, version.sequence);
-    if (!file.ok()) return file.status();
-    next.files.push_back(*std::move(file));
+    absl::Status added =
+        AddDelta(std::move(updates), stored_.sequence, version.sequence, directory, &next);
+    if (!added.ok()) return added;
   }
   next.sequence = version.sequence;
-  next.counts[kBaseSequence] = stored_.base_sequence;
   next.anchor = anchor.ToString();
-  const auto files = std::count_if(next.files.begin(), next.files.end(), IsDeltaFile);
   absl::Status status;
   if (PublishManifest(std::move(next), directory, &status)) {
     stored_.sequence = version.sequence;
     stored_.delta = version.delta;
-    stored_.delta_files = static_cast<size_t>(files);
   }
   return status;
 }
 
 bool IndexWriter::PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status) {
   *status = directory->Publish(std::move(next));
-  if (directory->manifest()->version == stored_.version) return false;
-  stored_.version = directory->manifest()->version;
+  if (*directory->manifest() == stored_.manifest) return false;
+  stored_.manifest = *directory->manifest();
   stored_.durable = status->ok();
   return true;
+}
+
+absl::Status IndexWriter::MergeDeltaFiles() {
+  const std::lock_guard<std::mutex> merge_lock(merge_mutex_);
+  return MergeDeltaFilesLocked();
+}
+
+absl::Status IndexWriter::MergeDeltaFilesLocked() {
+  std::shared_ptr<IndexDirectory> directory;
+  const absl::Cleanup close = [&] {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    directory = nullptr;
+  };
+  Manifest at;
+  {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    absl::StatusOr<std::shared_ptr<IndexDirectory>> opened = Directory();
+    if (!opened.ok()) return opened.status();
+    directory = *std::move(opened);
+    at = *directory->manifest();
+  }
+  const KeyKind kind = version()->base->base().run().kind();
+  const absl::StatusOr<std::optional<MergedDeltas>> merged = MergeDeltas(at, kind, directory.get());
+  if (!merged.ok()) return merged.status();
+  if (!merged->has_value()) return absl::OkStatus();
+  const std::lock_guard<std::mutex> lock(store_mutex_);
+  Manifest next = *directory->manifest();
+  absl::Status status;
+  if ((*merged)->Replace(&next)) {
+    PublishManifest(std::move(next), directory.get(), &status);
+  } else {  // a store has taken one of them: another time
+    status = files_->Remove(directory->PathOf((*merged)->file.name));
+  }
+  return status;
 }
 
 absl::Status IndexWriter::Merge(const MergeOptions& options) {
   const std::lock_guard<std::mutex> merge_lock(merge_mutex_);
   // What is merged is stored before, so that the files say which of them the merge makes needless.
-  if (absl::Status s = Store(); !s.ok()) return s;
+  size_t delta_files = 0;
+  if (absl::Status s = StoreLatest(&delta_files); !s.ok()) return s;
+  // Freed at the very end, behind all locks: what was merged may be gigabytes.
+  absl::StatusOr<std::shared_ptr<const IndexVersion>> old = nullptr;
   std::shared_ptr<IndexDirectory> directory;
   // While it is being closed its lock is held still, so that nobody may open it.
   const absl::Cleanup close = [&] {
@@ -223,37 +259,37 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
     directory = nullptr;
   };
   IndexVersion merged;
-  size_t merged_files = 0;
+  std::vector<ManifestFile> merged_files;
   {
     const std::lock_guard<std::mutex> lock(store_mutex_);
     absl::StatusOr<std::shared_ptr<IndexDirectory>> opened = Directory();
     if (!opened.ok()) return opened.status();
     directory = *std::move(opened);
     if (merged_.delta != nullptr) {
-      if (absl::Status s = TakeMergedBase(); !s.ok()) return s;
+      old = TakeMergedBase();
+      if (!old.ok()) return old.status();
     }
     merged = {version()->base, stored_.delta, stored_.sequence};
-    merged_files = stored_.delta_files;
-    if (merged_files == 0) return absl::OkStatus();
-    merging_ = true;
+    merged_files = DeltaFilesOf(*directory->manifest());
   }
+  WaitForReaders(*std::exchange(old, nullptr));
+  if (merged_files.empty()) return absl::OkStatus();
   const absl::StatusOr<MergedBase> base = MergeBase(*merged.delta, directory.get(), options);
-
-  const std::lock_guard<std::mutex> lock(store_mutex_);
-  merging_ = false;
   if (!base.ok()) return base.status();
-  Manifest next = base->Follow(*directory->manifest(), merged_files);
-  next.counts[kBaseSequence] = merged.sequence;
   absl::Status status;
-  if (!PublishManifest(std::move(next), directory.get(), &status)) return status;
-  stored_.base_sequence = merged.sequence;
-  stored_.delta_files -= merged_files;
-  merged_ = merged;
-  status.Update(TakeMergedBase());
+  {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    Manifest next = base->Follow(*directory->manifest(), merged_files);
+    if (!PublishManifest(std::move(next), directory.get(), &status)) return status;
+    merged_ = std::exchange(merged, {});
+    old = TakeMergedBase();
+  }
+  status.Update(old.status());
+  if (old.ok()) WaitForReaders(*old);
   return status;
 }
 
-absl::Status IndexWriter::TakeMergedBase() {
+absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase() {
   OpenOptions open = options_;
   open.verify = VerifyLevel::kMetadata;  // just written
   absl::StatusOr<std::shared_ptr<const Base>> opened =
@@ -265,12 +301,13 @@ absl::Status IndexWriter::TakeMergedBase() {
       DeltaWriter::Create(base->run(), base->rows(), threads());
   if (!writer.ok()) return writer.status();
   auto routed = std::make_shared<const RoutedBase>(base, options_);
+  // What is linear in the base is made now, not at the first update.
+  if (absl::Status s = (*writer)->Apply(RowUpdates(kind)).status(); !s.ok()) return s;
 
-  // First what has been stored meanwhile, then what has come besides, and at last, while no update
-  // can, what has come during that.
+  // First what has been stored meanwhile, then what has come besides, then what has come during
+  // that, and so on until so little is left that updates may wait for it.
   std::shared_ptr<const Delta> carried = merged_.delta;
   const auto carry_to = [&](const std::shared_ptr<const Delta>& delta) -> absl::Status {
-    if (delta == carried) return absl::OkStatus();
     absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*carried, delta);
     if (!changes.ok()) return changes.status();
     carried = delta;
@@ -278,15 +315,22 @@ absl::Status IndexWriter::TakeMergedBase() {
   };
   if (absl::Status s = carry_to(stored_.delta); !s.ok()) return s;
   const std::shared_ptr<const Delta> stored = (*writer)->delta();
-  if (absl::Status s = carry_to(version()->delta); !s.ok()) return s;
-  const std::lock_guard<std::mutex> lock(update_mutex_);
-  const std::shared_ptr<const IndexVersion> latest = version();
-  if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
-  deltas_ = *std::move(writer);
+  std::shared_ptr<const IndexVersion> latest = version();
+  for (int round = 0;; ++round) {
+    if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
+    const std::lock_guard<std::mutex> lock(update_mutex_);
+    latest = version();
+    const absl::StatusOr<uint64_t> left = DeltaChanges::MostRowsSince(*carried, *latest->delta);
+    if (!left.ok()) return left.status();
+    if (*left > kRowsToWaitFor && round < kMostRounds) continue;
+    if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
+    deltas_.swap(*writer);  // the old one is freed behind the lock
+    Publish({std::move(routed), deltas_->delta(), latest->sequence});
+    break;
+  }
   stored_.delta = stored;
   merged_ = {};
-  Publish({std::move(routed), deltas_->delta(), latest->sequence});
-  return absl::OkStatus();
+  return latest;
 }
 
 bool IndexWriter::MergePays() const {

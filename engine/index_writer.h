@@ -61,9 +61,16 @@ class IndexWriter {
   // Has `sync` called before anything is stored: to have the log of which it came on the disk, as
   // the index would else be ahead of a database that lost the log's end. To be called before Store.
   void set_sync(std::function<absl::Status()> sync) { sync_ = std::move(sync); }
+  // Whether that was called. Else the log is to be synced before an update is published.
+  bool syncs_log() const { return sync_ != nullptr; }
   // Writes what came since the last call, so that the next Open begins with the latest version. In
-  // the background of updates. Errors as CatchUp's.
+  // the background of updates. Takes time and bytes for what came, not for what there is; once in
+  // thousands of calls MergeDeltaFiles besides, unless somebody calls that often enough. Errors as
+  // CatchUp's.
   absl::Status Store();
+  // Makes a few large files of many small ones that Store has written (delta_files.h), where there
+  // are too many. In the background of updates, queries and stores. Errors as CatchUp's.
+  absl::Status MergeDeltaFiles();
 
   // SecondaryIndex's methods of these names.
   absl::Status Merge(const MergeOptions& options);
@@ -72,12 +79,10 @@ class IndexWriter {
  private:
   // What the files hold.
   struct Stored {
-    uint64_t version = 0;                // of the manifest
-    bool durable = true;                 // whether that is certain to survive a loss of power
-    SequenceNumber base_sequence = 0;    // of the base without delta files
-    SequenceNumber sequence = 0;         // with them
+    Manifest manifest;
+    bool durable = true;  // whether that is certain to survive a loss of power
+    SequenceNumber sequence = 0;
     std::shared_ptr<const Delta> delta;  // of the latest version's base
-    size_t delta_files = 0;
   };
 
   explicit IndexWriter(const OpenOptions& options);
@@ -88,25 +93,26 @@ class IndexWriter {
   // The directory, for this process to write to. FailedPrecondition where another has published a
   // version since.
   absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory();
-  // Store, of a version.
+  // Store, without merging files; sets their number.
+  absl::Status StoreLatest(size_t* delta_files);
   absl::Status StoreVersion(const IndexVersion& version, const Anchor& anchor,
                             IndexDirectory* directory);
+  absl::Status MergeDeltaFilesLocked();  // merge_mutex_ is held
   // Has `directory` publish `next`. True where that came into force, which it may have after an
   // error as well: then *status says that it is perhaps not durable.
   bool PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status);
-  // Puts the base that merged_ has become in its place.
-  absl::Status TakeMergedBase();
+  // Puts the base that merged_ has become in its place. Returns the last version over the old one.
+  absl::StatusOr<std::shared_ptr<const IndexVersion>> TakeMergedBase();
 
   const OpenOptions options_;
   const std::shared_ptr<FileSystem> files_;
   std::function<absl::Status()> sync_;
 
-  std::mutex merge_mutex_;  // held by a merge
+  std::mutex merge_mutex_;  // held by a merge, of the base or of delta files
 
   std::mutex store_mutex_;  // guards what follows; locked before update_mutex_
   std::weak_ptr<IndexDirectory> directory_;
   Stored stored_;
-  bool merging_ = false;  // which takes the place of delta files by their number
   // What was merged into the base that is published, until that is taken into use. Its delta is
   // null where there is no such thing.
   IndexVersion merged_;

@@ -57,9 +57,8 @@ bool ParseIndexFileName(std::string_view name, std::string_view* prefix, uint64_
 absl::StatusOr<std::string> FormatManifest(const Manifest& manifest);
 
 // Reads exactly what FormatManifest writes: DataLoss, naming `path` and the line, for anything
-// else; FailedPrecondition for another major version, of which an older one says that the index is to
-// be built anew. Lines with unknown keys are passed over
-// where a newer minor version wrote them.
+// else; FailedPrecondition for another major version, of which an older one says that the index is
+// to be built anew. Lines with unknown keys are passed over where a newer minor version wrote them.
 absl::StatusOr<Manifest> ParseManifest(std::string_view text, std::string_view path);
 
 }  // namespace cairn

@@ -30,6 +30,7 @@ DeltaStats Delta::Stats() const {
   if (filter != nullptr) stats.bytes += filter->memory_bytes();
   if (positions != nullptr) stats.bytes += positions->memory_bytes();
   if (rows != nullptr) stats.bytes += rows->memory_bytes();
+  if (place != nullptr) stats.bytes += place->memory_bytes();
   return stats;
 }
 

@@ -10,6 +10,7 @@
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
 #include "cpu_fast/key_filter.h"
+#include "engine/delta/change_log.h"
 #include "engine/delta/delta_rows.h"
 #include "engine/delta/delta_segment.h"
 #include "engine/delta/position_set.h"
@@ -48,8 +49,9 @@ struct Delta {
   std::shared_ptr<const RowPositions> positions;  // of the base's rows; null before a first change
   PositionSet dead_rows;  // the base's rows that an update left without entries
   std::shared_ptr<const DeltaRows> rows;
-  RowId end_row = 0;           // the version's rows have ids below
-  uint64_t live_new_rows = 0;  // rows that the base lacks and that have entries
+  RowId end_row = 0;                              // the version's rows have ids below
+  uint64_t live_new_rows = 0;                     // rows that the base lacks and that have entries
+  std::shared_ptr<const ChangeLog::Place> place;  // where its changes end
 
   // Whether the base has the same entries.
   bool empty() const { return removed.empty() && added_entries() == 0; }

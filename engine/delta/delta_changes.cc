@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 
 #include "absl/strings/str_format.h"
 #include "engine/util/physical_key.h"
@@ -9,99 +10,64 @@
 namespace cairn {
 namespace {
 
-// Calls body(p) for every member of a set.
-template <typename Body>
-void ForEachMember(const PositionSet& set, Body body) {
-  const uint64_t end = set.universe();
-  for (uint64_t p = set.FirstMember(0, end); p < end; p = set.FirstMember(p + 1, end)) {
-    body(static_cast<uint32_t>(p));
-  }
-}
-
-// Appends the rows that have entries that the base does not have, or lack some that it has.
-void AppendChangedRows(const Delta& delta, std::vector<RowId>* rows) {
-  ForEachMember(delta.removed, [&](Position p) { rows->push_back(delta.base_run.row_ids()[p]); });
-  ForEachMember(delta.dead_rows, [&](RowId row) { rows->push_back(row); });
-  for (const DeltaPart& part : delta.parts) {
-    for (size_t p = 0; p < part.segment->size(); ++p) {
-      if (!part.removed.Contains(p)) rows->push_back(part.segment->rows()[p]);
-    }
-  }
+absl::Status CheckIsOlder(const Delta& since, const Delta& delta) {
+  if (since.place->IsUpTo(*delta.place)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the changes were asked for between versions that do not follow one another");
 }
 
 absl::Status NoMemory(const Delta& delta) {
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("no memory for the changes of a delta of %d entries", delta.added_entries()));
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "no memory for what changed in a delta of %d entries", delta.added_entries()));
 }
 
 }  // namespace
 
-absl::StatusOr<DeltaChanges> DeltaChanges::SinceBase(std::shared_ptr<const Delta> delta) {
-  return Find(nullptr, std::move(delta));
-}
-
 absl::StatusOr<DeltaChanges> DeltaChanges::Since(const Delta& since,
                                                  std::shared_ptr<const Delta> delta) {
-  if (since.rows != delta->rows) {
-    return absl::InvalidArgumentError("the changes between versions of two bases were asked for");
-  }
-  return Find(&since, std::move(delta));
-}
-
-absl::StatusOr<DeltaChanges> DeltaChanges::Find(const Delta* since,
-                                                std::shared_ptr<const Delta> delta) {
+  if (absl::Status s = CheckIsOlder(since, *delta); !s.ok()) return s;
   try {
     DeltaChanges changes(delta);
-    const Delta& now = *changes.delta_;
-    // A row that differs between two versions differs in one of them from the base.
-    std::vector<RowId>& rows = changes.rows_;
-    AppendChangedRows(now, &rows);
-    if (since != nullptr) AppendChangedRows(*since, &rows);
-    std::sort(rows.begin(), rows.end());
-    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-    std::sort(rows.begin(), rows.end(), [&](RowId a, RowId b) { return now.rows->Less(a, b); });
-
-    absl::StatusOr<std::shared_ptr<const DeltaSegment>> added = now.AddedEntries();
-    if (!added.ok()) return added.status();
-    changes.added_ = *std::move(added);
-    if (changes.added_ != nullptr) {
-      for (size_t p = 0; p < changes.added_->size(); ++p) {
-        changes.added_by_row_.emplace_back(changes.added_->rows()[p], p);
-      }
-      std::sort(changes.added_by_row_.begin(), changes.added_by_row_.end());
-    }
+    changes.changed_ = ChangeLog::Between(*since.place, *delta->place, delta->base_run.kind());
+    const std::vector<RowId>& rows = changes.changed_.rows;
+    // The base's rows stand before the later ones, and in order; those are put among them.
+    std::vector<uint32_t>& order = changes.order_;
+    order.resize(rows.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto less = [&](uint32_t a, uint32_t b) { return delta->rows->Less(rows[a], rows[b]); };
+    const auto later =
+        order.begin() +
+        (std::lower_bound(rows.begin(), rows.end(), delta->rows->base_rows()) - rows.begin());
+    std::sort(later, order.end(), less);
+    std::inplace_merge(order.begin(), later, order.end(), less);
+    changes.rows_.reserve(order.size());
+    for (uint32_t i : order) changes.rows_.push_back(rows[i]);
     return changes;
   } catch (const std::bad_alloc&) {
     return NoMemory(*delta);
   }
 }
 
-absl::Status DeltaChanges::Append(size_t first, size_t count, RowUpdates* updates) const {
-  const absl::Span<const RowId> rows = absl::MakeConstSpan(rows_).subspan(first, count);
+absl::StatusOr<uint64_t> DeltaChanges::MostRowsSince(const Delta& since, const Delta& delta) {
+  if (absl::Status s = CheckIsOlder(since, delta); !s.ok()) return s;
   try {
-    if (absl::Status s = delta_->PrimaryKeys(rows, &updates->primary_keys); !s.ok()) return s;
+    return ChangeLog::MostRowsBetween(*since.place, *delta.place);
+  } catch (const std::bad_alloc&) {
+    return NoMemory(delta);
+  }
+}
+
+absl::Status DeltaChanges::Append(size_t first, size_t count, RowUpdates* updates) const {
+  try {
+    absl::Status s = delta_->PrimaryKeys(absl::MakeConstSpan(rows_).subspan(first, count),
+                                         &updates->primary_keys);
+    if (!s.ok()) return s;
     WithPhysicalKey(delta_->base_run.kind(), [&](auto type) {
       using Key = typename decltype(type)::type;
-      const auto base_keys = ColumnOf<Key>(delta_->base_run);
-      for (RowId row : rows) {
-        auto added = std::lower_bound(added_by_row_.begin(), added_by_row_.end(),
-                                      std::pair<RowId, Position>(row, 0));
-        const auto append_added_below = [&](const Key* end) {
-          for (; added != added_by_row_.end() && added->first == row; ++added) {
-            const auto keys = ColumnOf<Key>(added_->run());
-            if (end != nullptr && keys[added->second] > *end) return;
-            keys.Append(added->second, &updates->keys);
-          }
-        };
-        if (row < delta_->base_rows.rows() && delta_->positions != nullptr) {
-          for (Position p : (*delta_->positions)[row]) {
-            if (delta_->removed.Contains(p)) continue;
-            const Key key = base_keys[p];
-            append_added_below(&key);
-            base_keys.Append(p, &updates->keys);
-          }
+      for (uint32_t i : absl::MakeConstSpan(order_).subspan(first, count)) {
+        for (uint64_t k = changed_.KeysBegin(i); k < changed_.key_ends[i]; ++k) {
+          AppendKey(KeyAt<Key>(changed_.keys, k), &updates->keys);
         }
-        append_added_below(nullptr);
         updates->row_ends.push_back(updates->keys.size());
       }
     });

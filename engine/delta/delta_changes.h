@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -9,22 +10,24 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/types.h"
+#include "engine/delta/change_log.h"
 #include "engine/delta/delta.h"
 #include "engine/delta/row_updates.h"
 
 namespace cairn {
 
-// The rows whose entries are not those of another state, with the entries that they have, in
-// primary-key order: what a delta is stored as, and what carries it over to a new base. Immutable;
-// every method is safe from any number of threads.
+// The difference of two versions of one base: the rows that the updates between them changed, with
+// the keys that these have in the later one, in primary-key order. That is what is stored of an
+// update, and what carries it over to a new base. Takes time and memory for what came between, not
+// for what came before. Immutable; every method is safe from any number of threads.
 class DeltaChanges {
  public:
-  // What changed since the base: rows with other entries than there, and rows of the base without
-  // any. A DeltaWriter over the base that applies them has the version again, but for row ids.
-  static absl::StatusOr<DeltaChanges> SinceBase(std::shared_ptr<const Delta> delta);
-  // What changed since an older version of the same base, and perhaps rows that did not. A
-  // DeltaWriter over a base that was made of `since` comes by them to the version's entries.
+  // What changed since an older version of the same base, and perhaps rows that are what they were.
+  // A DeltaWriter over anything that has what `since` has comes by them to the version's entries.
+  // InvalidArgument where `since` is no older version of the same writer; ResourceExhausted.
   static absl::StatusOr<DeltaChanges> Since(const Delta& since, std::shared_ptr<const Delta> delta);
+  // At most so many rows would that be; takes no time. InvalidArgument likewise.
+  static absl::StatusOr<uint64_t> MostRowsSince(const Delta& since, const Delta& delta);
 
   // The rows, in primary-key order.
   absl::Span<const RowId> rows() const { return rows_; }
@@ -34,12 +37,11 @@ class DeltaChanges {
 
  private:
   explicit DeltaChanges(std::shared_ptr<const Delta> delta) : delta_(std::move(delta)) {}
-  static absl::StatusOr<DeltaChanges> Find(const Delta* since, std::shared_ptr<const Delta> delta);
 
   std::shared_ptr<const Delta> delta_;
   std::vector<RowId> rows_;
-  std::shared_ptr<const DeltaSegment> added_;             // null: no entries
-  std::vector<std::pair<RowId, Position>> added_by_row_;  // ascending; positions in added_
+  KeysOfRows changed_;           // by row id
+  std::vector<uint32_t> order_;  // where each of rows_ is there
 };
 
 }  // namespace cairn

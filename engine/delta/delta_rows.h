@@ -64,8 +64,8 @@ class DeltaRows {
   RowId end() const { return base_rows_ + size_; }
   // Adds a row; requires end() < kMaxEntries. Throws std::bad_alloc, and then has added none.
   RowId Append(std::string_view primary_key, RowId rank);
-  // Takes back the rows from `end` on, which no one else has been told of.
-  void Truncate(RowId end) { size_ = end - base_rows_; }
+  // Takes back the rows from `end` on, which no one else has been told of, and their memory.
+  void Truncate(RowId end);
 
  private:
   struct Row {
@@ -76,6 +76,12 @@ class DeltaRows {
   // Rows stand in chunks that double: chunk c > 0 has those from kFirstChunk << (c - 1) on.
   static constexpr int kLog2FirstChunk = 8;
   static constexpr size_t kHeapChunkBytes = size_t{64} << 10;
+
+  // Primary keys, one behind the other.
+  struct HeapChunk {
+    std::unique_ptr<char[]> bytes;
+    size_t size;
+  };
 
   static size_t ChunkOf(uint32_t i) {
     return static_cast<size_t>(std::bit_width(i >> kLog2FirstChunk));
@@ -92,7 +98,7 @@ class DeltaRows {
   const RowId base_rows_;
   uint32_t size_ = 0;
   std::array<std::unique_ptr<Row[]>, 33 - kLog2FirstChunk> chunks_;
-  std::vector<std::unique_ptr<char[]>> heap_;
+  std::vector<HeapChunk> heap_;
   char* heap_at_ = nullptr;
   size_t heap_left_ = 0;  // bytes from heap_at_ on
   std::atomic<uint64_t> memory_bytes_ = 0;

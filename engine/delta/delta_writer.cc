@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "engine/delta/change_log.h"
 #include "engine/delta/row_keys.h"
 #include "engine/delta/update_rows.h"
 #include "engine/util/physical_key.h"
@@ -45,6 +46,7 @@ class TypedDeltaWriter final : public DeltaWriter {
   void RollBack(std::shared_ptr<const Delta> delta) override {
     std::lock_guard<std::mutex> lock(mutex_);
     Publish(std::move(delta));
+    TakeBack();
     filter_ = nullptr;  // it may lack what has been removed since
     stale_ = true;
   }
@@ -64,6 +66,7 @@ class TypedDeltaWriter final : public DeltaWriter {
     // Rows whose keys in the delta change: row, and the end of its keys among `keys`.
     std::vector<std::pair<RowId, size_t>> rows;
     std::vector<Key> keys;
+    KeysOfRows all{kKindOf<Key>};  // rows with other keys than before, in the base or the delta
   };
 
   absl::StatusOr<std::shared_ptr<const Delta>> Next(const RowUpdates& updates);
@@ -73,6 +76,8 @@ class TypedDeltaWriter final : public DeltaWriter {
   absl::Status AddEntries(const Entries& added, Delta* next) const;
   void AddToFilter(const Changes& changes, const Delta& version, Delta* next);
 
+  // Frees the rows and changes that came behind the latest version.
+  void TakeBack();
   // Makes what only the writer has agree with the version again, after an error.
   void Restore();
 
@@ -119,6 +124,9 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
   if (absl::Status s = TakeEntries(std::move(changes.taken), next.get()); !s.ok()) return s;
   if (absl::Status s = AddEntries(changes.added, next.get()); !s.ok()) return s;
   next->end_row = rows_->end();
+  if (!changes.all.rows.empty()) {
+    next->place = ChangeLog::Append(*version->place, std::move(changes.all));
+  }
   next->live_new_rows += changes.new_rows_revived - changes.new_rows_died;
   size_t begin = 0;
   for (size_t i = 0; i < changes.rows.size(); ++i) {
@@ -189,6 +197,7 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
   // Keys that the row has in the base are removed or come back there; the delta gives the rest.
   lacking_.clear();
   size_t next = 0;
+  bool changed = false;  // anything
   if (of_base) {
     const auto column = ColumnOf<Key>(version.base_run);
     for (Position p : (*version.positions)[row]) {
@@ -198,6 +207,7 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
       const bool has = !version.removed.Contains(p);
       next += wants ? 1 : 0;
       had_entries |= has;
+      changed |= has != wants;
       if (has && !wants) {
         changes->removed.push_back(p);
         changes->hashes.push_back(KeyFilter::Hash(key));
@@ -207,10 +217,10 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
   }
   lacking_.insert(lacking_.end(), wanted.begin() + static_cast<ptrdiff_t>(next), wanted.end());
 
-  bool changed = false;
+  bool delta_changed = false;
   auto has = in_delta.begin();
   for (const Key& key : lacking_) {
-    for (; has != in_delta.end() && *has < key; ++has, changed = true) {
+    for (; has != in_delta.end() && *has < key; ++has, delta_changed = true) {
       changes->taken.push_back({*has, row});
     }
     if (has != in_delta.end() && *has == key) {
@@ -218,11 +228,11 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
     } else {
       changes->added.push_back({key, row});
       changes->hashes.push_back(KeyFilter::Hash(key));
-      changed = true;
+      delta_changed = true;
     }
   }
-  for (; has != in_delta.end(); ++has, changed = true) changes->taken.push_back({*has, row});
-  if (changed) {
+  for (; has != in_delta.end(); ++has, delta_changed = true) changes->taken.push_back({*has, row});
+  if (delta_changed) {
     changes->keys.insert(changes->keys.end(), lacking_.begin(), lacking_.end());
     changes->rows.emplace_back(row, changes->keys.size());
   }
@@ -231,10 +241,14 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
     changes->new_rows_revived += has_entries && !had_entries ? 1 : 0;
     changes->new_rows_died += had_entries && !has_entries ? 1 : 0;
   } else if (!has_entries) {
+    changed |= !version.dead_rows.Contains(row);  // even where it had none
     if (!version.dead_rows.Contains(row)) changes->died.push_back(row);
   } else if (!version.dead_rows.empty() && version.dead_rows.Contains(row)) {
     changes->revived.push_back(row);
   }
+  if (!changed && !delta_changed) return;
+  for (const Key& key : wanted) AppendKey(key, &changes->all.keys);
+  changes->all.EndRow(row);
 }
 
 // Removes entries from the parts that have them.
@@ -335,9 +349,16 @@ void TypedDeltaWriter<Key>::AddToFilter(const Changes& changes, const Delta& ver
 }
 
 template <typename Key>
-void TypedDeltaWriter<Key>::Restore() {
+void TypedDeltaWriter<Key>::TakeBack() {
   const std::shared_ptr<const Delta> version = delta();
   rows_->Truncate(version->end_row);
+  ChangeLog::Truncate(*version->place);
+}
+
+template <typename Key>
+void TypedDeltaWriter<Key>::Restore() {
+  TakeBack();
+  const std::shared_ptr<const Delta> version = delta();
   new_rows_.clear();
   row_keys_.Clear();
   for (RowId row = rows_->base_rows(); row < version->end_row; ++row) {
@@ -362,6 +383,7 @@ absl::StatusOr<std::unique_ptr<DeltaWriter>> DeltaWriter::Create(SortedRun base_
     delta->dead_rows = PositionSet(base_rows.rows());
     delta->rows = rows;
     delta->end_row = rows->end();
+    delta->place = ChangeLog::Begin();
     delta->base_run = std::move(base_run);
     delta->base_rows = std::move(base_rows);
     return WithPhysicalKey(

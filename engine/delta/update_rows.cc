@@ -44,10 +44,8 @@ void FindNewRows(const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
   }
 }
 
-// A range of primary keys, [from, to).
-using KeyRange = std::pair<std::string_view, std::string_view>;
+}  // namespace
 
-// The deleted ranges that hold anything, in order, those that overlap or touch made one.
 std::vector<KeyRange> DeletedRanges(const RowUpdates& updates) {
   std::vector<KeyRange> ranges;
   for (size_t i = 0; i < updates.deleted_from.size(); ++i) {
@@ -66,8 +64,6 @@ std::vector<KeyRange> DeletedRanges(const RowUpdates& updates) {
   ranges.resize(kept);
   return ranges;
 }
-
-}  // namespace
 
 absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_rows,
                             const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {

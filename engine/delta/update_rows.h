@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,6 +17,13 @@ namespace cairn {
 
 // Primary key -> row id, of the rows that came after a base. The keys are views into DeltaRows.
 using NewRowIds = absl::flat_hash_map<std::string_view, RowId>;
+
+// A range of primary keys, [from, to).
+using KeyRange = std::pair<std::string_view, std::string_view>;
+
+// The deleted ranges that hold anything, in order, those that overlap or touch made one: views into
+// `updates`. Throws std::bad_alloc.
+std::vector<KeyRange> DeletedRanges(const RowUpdates& updates);
 
 // A row of a batch of updates.
 struct UpdateRow {

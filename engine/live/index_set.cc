@@ -375,11 +375,17 @@ void IndexSet::StoreInBackground() {
   StoreIndexes().IgnoreError();  // the next time does what this one could not
 }
 
+absl::Status IndexSet::MergeDeltaFiles(FollowedIndex* index) {
+  const std::lock_guard<std::mutex> lock(index->work_mutex);
+  if (absl::Status s = index->Ready().status(); !s.ok()) return s;
+  return index->writer()->MergeDeltaFiles();
+}
+
 void IndexSet::MergeWhatPays() {
   for (const auto& index : All()) {
     const auto ready = index->Ready();
-    if (!ready.ok() || !(*ready)->MergePays() || absl::Now() < index->merge_due) continue;
-    if (Merge(index.get()).ok()) {
+    if (!ready.ok() || absl::Now() < index->merge_due) continue;
+    if (((*ready)->MergePays() ? Merge(index.get()) : MergeDeltaFiles(index.get())).ok()) {
       index->merge_wait = absl::ZeroDuration();
     } else {
       // On a full disk it writes in vain until that is seen.

@@ -75,6 +75,7 @@ class IndexSet {
   absl::Status Disrupt(FollowedIndex* index, const std::string& why);
   absl::Status Store(FollowedIndex* index);  // its work_mutex is held
   absl::Status Merge(FollowedIndex* index);
+  absl::Status MergeDeltaFiles(FollowedIndex* index);
   void FollowInBackground();
   void StoreInBackground();
   void MergeWhatPays();

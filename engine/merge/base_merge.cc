@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "engine/delta/delta_files.h"
 #include "engine/merge/entry_merge.h"
 #include "engine/merge/merge_pace.h"
 #include "engine/merge/merged_row_ids.h"
@@ -146,7 +147,7 @@ absl::StatusOr<MergedBase> MergeBase(const Delta& delta, IndexDirectory* directo
   }
 }
 
-Manifest MergedBase::Follow(const Manifest& current, size_t merged_deltas) const {
+Manifest MergedBase::Follow(const Manifest& current, absl::Span<const ManifestFile> merged) const {
   Manifest next = current;
   next.rows = rows;
   next.entries = entries;
@@ -158,13 +159,9 @@ Manifest MergedBase::Follow(const Manifest& current, size_t merged_deltas) const
     std::string_view prefix, extension;
     uint64_t number = 0;
     ParseIndexFileName(file.name, &prefix, &number, &extension);
-    if (prefix == "base" || prefix == "rows") continue;
-    if (prefix == "delta" && merged_deltas > 0) {
-      --merged_deltas;
-      continue;
-    }
-    next.files.push_back(file);
+    if (prefix != "base" && prefix != "rows") next.files.push_back(file);
   }
+  RemoveFiles(merged, &next);
   return next;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cairn/secondary_index.h"
 #include "engine/delta/delta.h"
 #include "index/index_directory.h"
@@ -22,9 +23,10 @@ struct MergedBase {
   uint64_t distinct_keys = 0;
 
   // The manifest of the version after `current`, in which this stands in the place of the base and
-  // of the first `merged_deltas` delta files: those whose updates the merged delta has. Later ones
-  // stay as they are. What only a build counts is left out.
-  Manifest Follow(const Manifest& current, size_t merged_deltas) const;
+  // of the delta files `merged`: those that the merged delta has all of. What was stored since
+  // stays as it is, also where it was made one file with some of these: rows that come to the base
+  // again are what they are there, or later. What only a build counts is left out.
+  Manifest Follow(const Manifest& current, absl::Span<const ManifestFile> merged) const;
 };
 
 // Writes the base that a delta and its base come to into new files of `directory`: the files that a

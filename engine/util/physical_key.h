@@ -73,5 +73,15 @@ Key KeyAt(const KeyColumn& keys, size_t i) {
     return keys.bytes(i);
   }
 }
+template <typename Key>
+void AppendKey(Key key, KeyColumn* keys) {
+  if constexpr (std::is_same_v<Key, uint32_t>) {
+    keys->AppendU32(key);
+  } else if constexpr (std::is_same_v<Key, uint64_t>) {
+    keys->AppendU64(key);
+  } else {
+    keys->AppendBytes(key);
+  }
+}
 
 }  // namespace cairn

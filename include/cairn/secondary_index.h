@@ -97,8 +97,9 @@ struct OpenOptions {
 
 struct CatchUpOptions {
   uint64_t max_bytes_per_second = 0;  // of the log; 0: no limit
-  // Syncs the log and writes what came to the index's directory, so that the next Open has it.
-  // Otherwise it is lost with the object, and read from the log again.
+  // Writes what came to the index's directory, so that the next Open has it. Otherwise it is lost
+  // with the object, unless a Merge comes before, and read from the log again. The log is synced
+  // either way.
   bool durable = true;
   // Catches up also where nothing proves that the database continues the state that the index has:
   // the log is gone up to where that was, say. What is proven otherwise is refused in any case. For

@@ -64,6 +64,7 @@ void CheckChanges(uint64_t salt) {
   ModelRows<Key> base_rows;
   for (int i = 0; i < 10; ++i) change(&base_rows);
   const auto writer = MakeWriter(base_rows);
+  const std::shared_ptr<const Delta> base = writer->delta();
   ModelRows<Key> rows = base_rows;
   ModelRows<Key> since_rows;
   std::shared_ptr<const Delta> since;
@@ -77,7 +78,7 @@ void CheckChanges(uint64_t salt) {
   const std::shared_ptr<const Delta> now = writer->delta();
 
   // Since the base: in order, each as it is, and all that are not as they were.
-  const auto changes = DeltaChanges::SinceBase(now);
+  const auto changes = DeltaChanges::Since(*base, now);
   BOOST_REQUIRE_MESSAGE(changes.ok(), changes.status());
   const auto states = StatesOf<Key>(*changes);
   BOOST_TEST(std::is_sorted(states.begin(), states.end()));
@@ -107,10 +108,31 @@ void CheckChanges(uint64_t salt) {
   MustApplyAll(*later, third.get());
   VersionCheck<Key>(*third->delta(), IndexSearch(third->delta()->base_run), rows)
       .CheckAll({key(), key(), key(), key(), key(), key()});
-  BOOST_TEST(absl::IsInvalidArgument(DeltaChanges::Since(*second->delta(), now).status()));
+  BOOST_TEST(*DeltaChanges::MostRowsSince(*since, *now) >= later->rows().size());
+  BOOST_TEST(DeltaChanges::Since(*now, now)->rows().empty());
+  // Of another writer, or the wrong way round.
+  for (const auto& [from, to] : {std::pair{second->delta(), now}, {now, since}}) {
+    BOOST_TEST(absl::IsInvalidArgument(DeltaChanges::Since(*from, to).status()));
+    BOOST_TEST(absl::IsInvalidArgument(DeltaChanges::MostRowsSince(*from, *to).status()));
+  }
+}
 
-  // Nothing since itself but what it has itself; nothing at all for one without changes.
-  BOOST_TEST(DeltaChanges::SinceBase(MakeWriter(merged)->delta())->rows().empty());
+RowUpdates OneRow(const std::string& primary_key, const std::set<uint64_t>& keys) {
+  RowUpdates updates(KeyKind::kU64);
+  AppendRow(primary_key, keys, &updates);
+  return updates;
+}
+
+// The states of all rows that changed, as `name=key,key`.
+std::vector<std::string> Texts(const absl::StatusOr<DeltaChanges>& changes) {
+  BOOST_REQUIRE_MESSAGE(changes.ok(), changes.status());
+  std::vector<std::string> texts;
+  for (const auto& [primary_key, keys] : StatesOf<uint64_t>(*changes)) {
+    std::string text = primary_key + "=";
+    for (uint64_t key : keys) text += std::to_string(key) + ",";
+    texts.push_back(text);
+  }
+  return texts;
 }
 
 }  // namespace
@@ -125,6 +147,53 @@ BOOST_AUTO_TEST_CASE(changes_lead_to_the_version_u64) {
 }
 BOOST_AUTO_TEST_CASE(changes_lead_to_the_version_bytes) {
   CheckChanges<std::string>(3);
+}
+
+using Texted = std::vector<std::string>;
+
+BOOST_AUTO_TEST_CASE(what_did_not_change_between_is_not_named) {
+  ModelRows<uint64_t> rows;
+  for (uint64_t i = 0; i < 100'000; ++i) rows["row" + std::to_string(100'000 + i)] = {i};
+  const auto writer = MakeWriter(rows);
+  RowUpdates most(KeyKind::kU64);
+  for (const auto& [primary_key, keys] : rows) {
+    AppendRow<uint64_t>(primary_key, {*keys.begin() + 1}, &most);
+  }
+  BOOST_REQUIRE(writer->Apply(most).ok());
+  const std::shared_ptr<const Delta> since = writer->delta();
+  BOOST_REQUIRE(writer->Apply(OneRow("row100007", {5, 3})).ok());
+  BOOST_REQUIRE(writer->Apply(OneRow("new", {1})).ok());
+  BOOST_REQUIRE(writer->Apply(OneRow("row100009", {10})).ok());  // as it is
+  BOOST_REQUIRE(writer->Apply(OneRow("row100008", {})).ok());
+  const auto now = writer->delta();
+  BOOST_TEST((Texts(DeltaChanges::Since(*since, now)) ==
+              Texted{"new=1,", "row100007=3,5,", "row100008="}));
+  BOOST_TEST(*DeltaChanges::MostRowsSince(*since, *now) == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_rolled_back_did_not_change) {
+  const auto writer = MakeWriter(ModelRows<uint64_t>{{"a", {1}}, {"b", {2}}});
+  const auto base = writer->delta();
+  BOOST_REQUIRE(writer->Apply(OneRow("c", {3})).ok());
+  const auto kept = writer->delta();
+  for (int round = 0; round < 3; ++round) {
+    BOOST_REQUIRE(writer->Apply(OneRow("a", {7})).ok());
+    BOOST_REQUIRE(writer->Apply(OneRow("d" + std::to_string(round), {7})).ok());
+    writer->RollBack(kept);
+    BOOST_TEST((Texts(DeltaChanges::Since(*base, writer->delta())) == Texted{"c=3,"}));
+  }
+  BOOST_REQUIRE(writer->Apply(OneRow("e", {5})).ok());
+  BOOST_TEST((Texts(DeltaChanges::Since(*kept, writer->delta())) == Texted{"e=5,"}));
+  BOOST_TEST((Texts(DeltaChanges::Since(*base, writer->delta())) == Texted{"c=3,", "e=5,"}));
+}
+
+BOOST_AUTO_TEST_CASE(an_update_that_fails_did_not_change_anything) {
+  const auto writer = MakeWriter(ModelRows<uint64_t>{{"a", {1}}});
+  const auto base = writer->delta();
+  RowUpdates twice = OneRow("b", {2});
+  AppendRow<uint64_t>("b", {3}, &twice);
+  BOOST_TEST(!writer->Apply(twice).ok());
+  BOOST_TEST(Texts(DeltaChanges::Since(*base, writer->delta())).empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -53,16 +53,18 @@ template <typename Key>
 void CheckHistory(const HistoryShape& shape, size_t base_rows, int batches) {
   Index<Key> index(shape, base_rows);
   const KeyKind kind = kKindOf<PhysicalOf<Key>>;
-  std::shared_ptr<const Delta> sealed = index.writer->delta();
+  std::shared_ptr<const Delta> base = index.writer->delta(), sealed = base;
+  SequenceNumber base_sequence = 0;
+  size_t base_files = 0;
   for (int batch = 1; batch <= batches; ++batch) {
     const RowUpdates updates = index.history.Updates(1 + index.history() % 60, &index.rows);
     const std::shared_ptr<const Delta> now = Apply(index.writer.get(), updates);
     const uint64_t sequence = index.manifest.sequence + updates.rows();
     switch (index.history() % 8) {
-      case 0: {  // all files as one
-        index.manifest.files.clear();
-        index.manifest.sequence = 0;
-        index.Seal(UpdatesOf(DeltaChanges::SinceBase(now), kind), sequence);
+      case 0: {  // all files since the last time as one
+        index.manifest.files.resize(base_files);
+        index.manifest.sequence = base_sequence;
+        index.Seal(UpdatesOf(DeltaChanges::Since(*base, now), kind), sequence);
         break;
       }
       case 1:
@@ -83,7 +85,9 @@ void CheckHistory(const HistoryShape& shape, size_t base_rows, int batches) {
     BOOST_TEST(after.dead_rows == before.dead_rows);
     // It goes on from there.
     index.writer = *std::move(restored);
-    sealed = index.writer->delta();
+    base = sealed = index.writer->delta();
+    base_files = index.manifest.files.size();
+    base_sequence = index.manifest.sequence;
   }
 }
 

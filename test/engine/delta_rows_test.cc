@@ -62,6 +62,58 @@ BOOST_AUTO_TEST_CASE(rows_do_not_move_as_others_come) {
   BOOST_TEST(rows.memory_bytes() > 100000u * 16);
 }
 
+BOOST_AUTO_TEST_CASE(rows_that_are_taken_back_take_no_memory) {
+  DeltaRows rows(7);
+  const auto append = [&](int count, size_t bytes) {
+    for (int i = 0; i < count; ++i) {
+      rows.Append(std::string(bytes, 'a') + std::to_string(rows.end()), 1);
+    }
+  };
+  append(1000, 50);
+  const RowId end = rows.end();
+  const uint64_t bytes = rows.memory_bytes();
+  const std::string last(rows.primary_key(end - 1));
+  uint64_t most = 0;
+  for (int round = 0; round < 5; ++round) {
+    append(20'000, 50);
+    append(3, size_t{1} << 18);
+    if (round == 0) most = rows.memory_bytes();
+    BOOST_TEST(rows.memory_bytes() == most);
+    rows.Truncate(end);
+    BOOST_TEST(rows.end() == end);
+    BOOST_TEST(rows.memory_bytes() <= bytes + (128 << 10));  // the chunks that were begun
+    BOOST_TEST(rows.primary_key(end - 1) == last);
+  }
+  append(1, 3);
+  BOOST_TEST(rows.primary_key(end) == "aaa" + std::to_string(end));
+  BOOST_TEST(rows.primary_key(end - 1) == last);
+  rows.Truncate(rows.end());
+  BOOST_TEST(rows.end() == end + 1);
+  rows.Truncate(7);
+  BOOST_TEST(rows.end() == 7u);
+  append(1000, 50);
+  BOOST_TEST(rows.memory_bytes() <= bytes + (128 << 10));
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_primary_key_may_be_taken_back) {
+  DeltaRows rows(0);
+  for (int round = 0; round < 3; ++round) {
+    rows.Append("", 0);
+    rows.Append("a", 0);
+    BOOST_TEST(rows.primary_key(0) == "");
+    BOOST_TEST(rows.primary_key(1) == "a");
+    rows.Truncate(0);
+    rows.Append("b", 0);
+    rows.Append("", 0);
+    rows.Append("c", 0);
+    rows.Truncate(1);
+    rows.Append("d", 0);
+    BOOST_TEST(rows.primary_key(0) == "b");
+    BOOST_TEST(rows.primary_key(1) == "d");
+    rows.Truncate(0);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace cairn

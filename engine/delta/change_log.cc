@@ -1,0 +1,169 @@
+#include "engine/delta/change_log.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "engine/util/physical_key.h"
+#include "engine/util/sorted_order.h"
+
+namespace cairn {
+namespace {
+
+// Appends row i of `from`.
+template <typename Key>
+void AppendRow(const KeysOfRows& from, size_t i, KeysOfRows* to) {
+  for (uint64_t k = from.KeysBegin(i); k < from.key_ends[i]; ++k) {
+    AppendKey(KeyAt<Key>(from.keys, k), &to->keys);
+  }
+  to->EndRow(from.rows[i]);
+}
+
+KeysOfRows ByRow(KeysOfRows changes) {
+  if (std::is_sorted(changes.rows.begin(), changes.rows.end())) return changes;
+  KeysOfRows sorted(changes.keys.kind());
+  sorted.rows.reserve(changes.rows.size());
+  sorted.key_ends.reserve(changes.rows.size());
+  const std::vector<uint32_t> order = SortedOrder<uint32_t>(changes.rows);
+  WithPhysicalKey(changes.keys.kind(), [&](auto type) {
+    for (uint32_t i : order) AppendRow<typename decltype(type)::type>(changes, i, &sorted);
+  });
+  return sorted;
+}
+
+// Both as one, both by row: a row that is in both is as the later one has it.
+KeysOfRows Merged(const KeysOfRows& earlier, const KeysOfRows& later) {
+  KeysOfRows merged(later.keys.kind());
+  merged.rows.reserve(earlier.rows.size() + later.rows.size());
+  merged.key_ends.reserve(earlier.rows.size() + later.rows.size());
+  WithPhysicalKey(later.keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    size_t i = 0;
+    for (size_t j = 0; j < later.rows.size(); ++j) {
+      for (; i < earlier.rows.size() && earlier.rows[i] < later.rows[j]; ++i) {
+        AppendRow<Key>(earlier, i, &merged);
+      }
+      if (i < earlier.rows.size() && earlier.rows[i] == later.rows[j]) ++i;
+      AppendRow<Key>(later, j, &merged);
+    }
+    for (; i < earlier.rows.size(); ++i) AppendRow<Key>(earlier, i, &merged);
+  });
+  return merged;
+}
+
+uint64_t BytesOf(const KeysOfRows& changes) {
+  uint64_t bytes = changes.rows.size() * (sizeof(RowId) + sizeof(uint64_t));
+  const size_t keys = changes.keys.size();
+  if (changes.keys.kind() != KeyKind::kBytes) {
+    return bytes +
+           keys * (changes.keys.kind() == KeyKind::kU32 ? sizeof(uint32_t) : sizeof(uint64_t));
+  }
+  for (size_t i = 0; i < keys; ++i) bytes += changes.keys.bytes(i).size() + sizeof(uint64_t);
+  return bytes;
+}
+
+}  // namespace
+
+std::shared_ptr<const ChangeLog::Place> ChangeLog::Begin() {
+  std::shared_ptr<ChangeLog> log(new ChangeLog());
+  log->steps_.push_back({0, true, 0, nullptr});
+  return std::make_shared<const Place>(std::move(log), 0);
+}
+
+std::shared_ptr<const ChangeLog::Place> ChangeLog::Append(const Place& last, KeysOfRows changes) {
+  ChangeLog& log = *last.log_;
+  auto step = std::make_shared<const KeysOfRows>(ByRow(std::move(changes)));
+  const uint64_t bytes = BytesOf(*step);
+  uint64_t number;
+  {
+    const std::lock_guard<std::mutex> lock(log.mutex_);
+    number = ++log.last_number_;
+    log.steps_.push_back({number, true, bytes, std::move(step)});
+  }
+  // Should this throw, a Truncate takes the step away again.
+  auto place = std::make_shared<const Place>(last.log_, number);
+  log.MakeOneOfSmall();
+  return place;
+}
+
+void ChangeLog::MakeOneOfSmall() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  // From the end on; the first step has no changes to be made one with.
+  for (size_t i = steps_.size(); --i > 1;) {
+    if (steps_[i - 1].is_place) continue;
+    const auto earlier = steps_[i - 1].changes, later = steps_[i].changes;
+    if (earlier->rows.size() > later->rows.size()) continue;
+    // Readers may come and go meanwhile, and take steps away at the beginning.
+    const uint64_t earlier_number = steps_[i - 1].number;
+    lock.unlock();
+    auto one = std::make_shared<const KeysOfRows>(Merged(*earlier, *later));
+    const uint64_t bytes = BytesOf(*one);
+    lock.lock();
+    const auto at = Find(earlier_number);
+    if (at == steps_.end() || at == steps_.begin()) return;
+    std::next(at)->changes = std::move(one);
+    std::next(at)->bytes = bytes;
+    i = static_cast<size_t>(at - steps_.begin()) + 1;
+    steps_.erase(at);
+  }
+}
+
+std::vector<ChangeLog::Step>::iterator ChangeLog::Find(uint64_t number) {
+  const auto at = std::lower_bound(steps_.begin(), steps_.end(), number,
+                                   [](const Step& step, uint64_t n) { return step.number < n; });
+  return at != steps_.end() && at->number == number ? at : steps_.end();
+}
+
+void ChangeLog::Release(uint64_t number) {
+  // What goes is freed behind the lock.
+  std::shared_ptr<const KeysOfRows> freed;
+  for (bool more = true; more; freed = nullptr) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto at = Find(number); at != steps_.end()) at->is_place = false;
+    more = steps_.size() > 1 && !steps_.front().is_place;
+    if (!more) continue;
+    steps_.erase(steps_.begin());
+    freed.swap(steps_.front().changes);
+    steps_.front().bytes = 0;
+  }
+}
+
+void ChangeLog::RemoveBehind(uint64_t number) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  while (steps_.back().number > number) steps_.pop_back();
+}
+
+uint64_t ChangeLog::memory_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t bytes = 0;
+  for (const Step& step : steps_) bytes += step.bytes;
+  return bytes;
+}
+
+std::vector<std::shared_ptr<const KeysOfRows>> ChangeLog::StepsBetween(uint64_t since,
+                                                                       uint64_t until) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::shared_ptr<const KeysOfRows>> steps;
+  for (auto at = Find(since); at != steps_.end() && at->number < until;) {
+    steps.push_back((++at)->changes);
+  }
+  return steps;
+}
+
+KeysOfRows ChangeLog::Between(const Place& since, const Place& until, KeyKind kind) {
+  const auto steps = since.log_->StepsBetween(since.number_, until.number_);
+  if (steps.empty()) return KeysOfRows(kind);
+  KeysOfRows between = *steps.back();
+  for (size_t i = steps.size() - 1; i-- > 0;) between = Merged(*steps[i], between);
+  return between;
+}
+
+uint64_t ChangeLog::MostRowsBetween(const Place& since, const Place& until) {
+  uint64_t rows = 0;
+  for (const auto& step : since.log_->StepsBetween(since.number_, until.number_)) {
+    rows += step->rows.size();
+  }
+  return rows;
+}
+
+}  // namespace cairn
