@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "index/escaped_text.h"
@@ -18,14 +19,21 @@ constexpr char kStale[] = "stale: ";  // and why
 // More than any mark has.
 constexpr uint64_t kMarkBytes = 65536;
 
+// A file's name may have 255 bytes.
+constexpr size_t kMostNameBytes = 128;
+
 }  // namespace
 
 absl::Status CheckIndexName(std::string_view name) {
-  if (!name.empty() && name[0] != '.') return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("an index of a database needs a name, which does not begin with a dot; found "
-                      "%s",
-                      Quoted(name)));
+  const bool fits = !name.empty() && name.size() <= kMostNameBytes && name[0] != '.' &&
+                    std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                      return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
+                    });
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "an index of a database needs a name of up to %d letters, digits, '_', '-' and '.', which "
+      "does not begin with a dot; found %s",
+      kMostNameBytes, Quoted(name)));
 }
 
 absl::StatusOr<IndexCatalog> IndexCatalog::Open(const std::string& directory,
@@ -38,7 +46,9 @@ absl::StatusOr<IndexCatalog> IndexCatalog::Open(const std::string& directory,
   for (const std::string& file : *names) {
     if (!absl::EndsWith(file, "~")) continue;
     const std::string name = file.substr(0, file.size() - 1);
+    if (!CheckIndexName(name).ok()) continue;
     const auto mark = ReadSmallFile(catalog.files(), catalog.MarkOf(name), kMarkBytes);
+    if (absl::IsFailedPrecondition(mark.status())) continue;  // it is no file, so not ours
     if (!mark.ok()) return mark.status();
     // A mark is written before there is anything to say, so that one which is cut off is of nothing
     // yet, unless it says that the index is stale.

@@ -55,7 +55,8 @@ class IndexCatalog {
   std::shared_ptr<FileSystem> files_;
 };
 
-// InvalidArgument for what cannot be an index's directory: an empty name, or one with a dot first.
+// InvalidArgument for what cannot be the name of a database's index: it is 1 to 128 letters,
+// digits, '_', '-' and '.', but no '.' first.
 absl::Status CheckIndexName(std::string_view name);
 
 }  // namespace cairn

@@ -174,6 +174,13 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
   }
   absl::StatusOr<KeyCodec> codec = resolved.Codec();
   if (!codec.ok()) return codec.status();
+  // It is stored as text.
+  if (const auto parsed = IndexSpec::Parse(resolved.ToString());
+      !parsed.ok() || parsed->ToString() != resolved.ToString()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("index %s has a spec that no text can say: %s", Quoted(spec.name),
+                        parsed.ok() ? resolved.ToString() : parsed.status().message()));
+  }
   if (absl::Status s = CheckCanFollow(db_, column_family, resolved); !s.ok()) return s;
 
   const std::lock_guard<std::mutex> lock(names_mutex_);

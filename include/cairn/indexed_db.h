@@ -138,7 +138,8 @@ class IndexedDB : public rocksdb::StackableDB {
 
   // Begins to build an index, `spec.name`, while writes go on, and returns. `column_family` (null:
   // the default one) must be the spec's, and the handle outlive Close. AlreadyExists for a name
-  // that is taken; InvalidArgument for a spec without a name, or of another column family.
+  // that is taken; InvalidArgument for a spec of another column family, or whose name is not 1 to
+  // 128 letters, digits, '_', '-' and '.', without a '.' first.
   virtual absl::Status CreateIndex(const IndexSpec& spec,
                                    rocksdb::ColumnFamilyHandle* column_family = nullptr) = 0;
   // Builds an index anew in the background; a failed one, too. NotFound.
