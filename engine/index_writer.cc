@@ -38,15 +38,21 @@ constexpr int kMostRounds = 20;
 // How long a merge waits for the readers of the old base, so that none of them has to free it.
 constexpr absl::Duration kWaitForReaders = absl::Milliseconds(500);
 
-// Has a writer apply changes, some rows at a time.
-absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter* writer) {
+// Calls `function` with the changed rows, some at a time.
+template <typename Function>
+absl::Status ForRows(const DeltaChanges& changes, KeyKind kind, const Function& function) {
   for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
     RowUpdates updates(kind);
     const size_t count = std::min(kRowsAtATime, changes.rows().size() - first);
     if (absl::Status s = changes.Append(first, count, &updates); !s.ok()) return s;
-    if (absl::Status s = writer->Apply(updates).status(); !s.ok()) return s;
+    if (absl::Status s = function(updates); !s.ok()) return s;
   }
   return absl::OkStatus();
+}
+
+absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter* writer) {
+  return ForRows(changes, kind,
+                 [&](const RowUpdates& updates) { return writer->Apply(updates).status(); });
 }
 
 // Waits, but not for long, until nobody else has `old`, the last version over a base.
@@ -64,9 +70,18 @@ IndexWriter::IndexWriter(const OpenOptions& options)
     : options_(options), files_(FileSystemOf(options.file_system)) {}
 
 absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string& directory,
-                                                               const OpenOptions& options) {
+                                                               const OpenOptions& options,
+                                                               Access access) {
   for (int tries = 0;; ++tries) {
     std::unique_ptr<IndexWriter> writer(new IndexWriter(options));
+    if (access == Access::kExclusive) {
+      absl::StatusOr<std::unique_ptr<IndexDirectory>> held =
+          IndexDirectory::OpenForWrite(directory, writer->files_.get());
+      if (!held.ok()) return held.status();
+      writer->access_ = access;
+      writer->held_ = *std::move(held);
+      writer->directory_ = writer->held_;
+    }
     const absl::Status status = writer->OpenFiles(directory);
     if (status.ok()) return writer;
     // The next version may have been published between reading the manifest and opening its files.
@@ -121,18 +136,27 @@ IndexWriter::Update::~Update() {
 }
 
 absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
-  if (version_->spec().unique) {
-    const std::shared_ptr<const Delta> delta = writer_->deltas_->delta();
-    if (absl::Status s = CheckUnique(*version_, *delta, updates); !s.ok()) return s;
-  }
   applied_ = true;
   return writer_->deltas_->Apply(updates).status();
 }
 
-void IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor) {
+absl::Status IndexWriter::Update::CheckUniqueKeys() const {
+  const std::shared_ptr<const Delta> delta = writer_->deltas_->delta();
+  const absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*version_->delta, delta);
+  if (!changes.ok()) return changes.status();
+  return ForRows(*changes, version_->base->base().run().kind(), [&](const RowUpdates& updates) {
+    return CheckUnique(*version_, *delta, updates);
+  });
+}
+
+absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor) {
+  if (applied_ && version_->spec().unique) {
+    if (absl::Status s = CheckUniqueKeys(); !s.ok()) return s;
+  }
   writer_->Publish({version_->base, writer_->deltas_->delta(), sequence});
   writer_->anchor_ = std::move(anchor);
   applied_ = false;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
@@ -144,12 +168,25 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
     if (!opened.ok()) return opened.status();
     directory = *std::move(opened);
     directory_ = directory;
+    if (access_ == Access::kExclusive) held_ = directory;
   }
   if (directory->manifest() == nullptr || *directory->manifest() != stored_.manifest) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "index '%s' has had another version published than this one: open it again", path));
   }
   return directory;
+}
+
+void IndexWriter::LetGoOfDirectory() {
+  const std::lock_guard<std::mutex> lock(store_mutex_);
+  access_ = Access::kShared;
+  held_ = nullptr;
+}
+
+void IndexWriter::OpenDirectoryAgain() {
+  if (access_ != Access::kExclusive) return;
+  held_ = nullptr;
+  Directory().status().IgnoreError();  // or the next time
 }
 
 absl::Status IndexWriter::Store() {
@@ -170,6 +207,11 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
     version = this->version();
     anchor = anchor_;
   }
+  if (!opened_is_durable_) {
+    absl::Status synced = files_->SyncDirectory(version->base->base().directory);
+    if (!synced.ok()) return synced;
+    opened_is_durable_ = true;
+  }
   if (version->sequence == stored_.sequence && stored_.durable) return absl::OkStatus();
   if (sync_ != nullptr) {
     if (absl::Status s = sync_(); !s.ok()) return s;
@@ -178,6 +220,10 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
   if (!directory.ok()) return directory.status();
   absl::Status status = StoreVersion(*version, anchor, directory->get());
   *delta_files = DeltaFilesOf(*(*directory)->manifest()).size();
+  if (!status.ok()) {
+    *directory = nullptr;
+    OpenDirectoryAgain();
+  }
   return status;
 }
 
@@ -218,9 +264,11 @@ absl::Status IndexWriter::MergeDeltaFiles() {
 
 absl::Status IndexWriter::MergeDeltaFilesLocked() {
   std::shared_ptr<IndexDirectory> directory;
+  bool failed = true;
   const absl::Cleanup close = [&] {
     const std::lock_guard<std::mutex> lock(store_mutex_);
     directory = nullptr;
+    if (failed) OpenDirectoryAgain();
   };
   Manifest at;
   {
@@ -233,6 +281,7 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
   const KeyKind kind = version()->base->base().run().kind();
   const absl::StatusOr<std::optional<MergedDeltas>> merged = MergeDeltas(at, kind, directory.get());
   if (!merged.ok()) return merged.status();
+  failed = false;
   if (!merged->has_value()) return absl::OkStatus();
   const std::lock_guard<std::mutex> lock(store_mutex_);
   Manifest next = *directory->manifest();
@@ -242,6 +291,7 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
   } else {  // a store has taken one of them: another time
     status = files_->Remove(directory->PathOf((*merged)->file.name));
   }
+  failed = !status.ok();
   return status;
 }
 
@@ -253,10 +303,12 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   // Freed at the very end, behind all locks: what was merged may be gigabytes.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> old = nullptr;
   std::shared_ptr<IndexDirectory> directory;
+  bool failed = false;
   // While it is being closed its lock is held still, so that nobody may open it.
   const absl::Cleanup close = [&] {
     const std::lock_guard<std::mutex> lock(store_mutex_);
     directory = nullptr;
+    if (failed) OpenDirectoryAgain();
   };
   IndexVersion merged;
   std::vector<ManifestFile> merged_files;
@@ -275,6 +327,7 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   WaitForReaders(*std::exchange(old, nullptr));
   if (merged_files.empty()) return absl::OkStatus();
   const absl::StatusOr<MergedBase> base = MergeBase(*merged.delta, directory.get(), options);
+  failed = true;
   if (!base.ok()) return base.status();
   absl::Status status;
   {
@@ -285,6 +338,7 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
     old = TakeMergedBase();
   }
   status.Update(old.status());
+  failed = !status.ok();
   if (old.ok()) WaitForReaders(*old);
   return status;
 }
