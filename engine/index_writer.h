@@ -48,7 +48,8 @@ class IndexWriter {
     // AlreadyExists, naming the key and both rows, where a unique index would get a key twice;
     // other errors as DeltaWriter::Apply's.
     absl::Status Apply(const RowUpdates& updates);
-    // Makes what was applied the latest version, which is current to `sequence`.
+    // Makes what was applied the latest version, which is current to `sequence`. Throws
+    // std::bad_alloc, and then has not.
     void Publish(SequenceNumber sequence, Anchor anchor);
 
    private:
@@ -79,7 +80,7 @@ class IndexWriter {
  private:
   // What the files hold.
   struct Stored {
-    Manifest manifest;
+    std::shared_ptr<const Manifest> manifest;
     bool durable = true;  // whether that is certain to survive a loss of power
     SequenceNumber sequence = 0;
     std::shared_ptr<const Delta> delta;  // of the latest version's base
@@ -89,7 +90,7 @@ class IndexWriter {
 
   absl::Status OpenFiles(const std::string& directory);
   int threads() const;
-  void Publish(IndexVersion version);
+  void Publish(std::shared_ptr<const IndexVersion> version) noexcept;
   // The directory, for this process to write to. FailedPrecondition where another has published a
   // version since.
   absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory();

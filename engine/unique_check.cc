@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_format.h"
 #include "engine/delta/versioned_search.h"
+#include "engine/util/make_room.h"
 #include "index/escaped_text.h"
 
 namespace cairn {
@@ -39,7 +40,10 @@ absl::Status Duplicate(const IndexVersion& version, const KeyColumn& keys, size_
 class TouchedRows {
  public:
   explicit TouchedRows(const RowUpdates& updates) : updates_(updates) {
-    for (size_t i = 0; i < updates.rows(); ++i) listed_.insert(updates.primary_keys[i]);
+    for (size_t i = 0; i < updates.rows(); ++i) {
+      MakeRoomForOne(&listed_);
+      listed_.insert(updates.primary_keys[i]);
+    }
   }
   bool Has(std::string_view primary_key) const {
     if (listed_.contains(primary_key)) return true;
