@@ -15,6 +15,7 @@
 #include "engine/merge/base_merge.h"
 #include "engine/unique_check.h"
 #include "engine/util/rocksdb_file_system.h"
+#include "index/guard.h"
 #include "index/topology.h"
 
 namespace cairn {
@@ -38,21 +39,22 @@ constexpr int kMostRounds = 20;
 // How long a merge waits for the readers of the old base, so that none of them has to free it.
 constexpr absl::Duration kWaitForReaders = absl::Milliseconds(500);
 
-// Calls `function` with the changed rows, some at a time.
-template <typename Function>
-absl::Status ForRows(const DeltaChanges& changes, KeyKind kind, const Function& function) {
+// Has a writer apply changes, some rows at a time.
+absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter* writer) {
   for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
     RowUpdates updates(kind);
     const size_t count = std::min(kRowsAtATime, changes.rows().size() - first);
     if (absl::Status s = changes.Append(first, count, &updates); !s.ok()) return s;
-    if (absl::Status s = function(updates); !s.ok()) return s;
+    if (absl::Status s = writer->Apply(updates).status(); !s.ok()) return s;
   }
   return absl::OkStatus();
 }
 
-absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter* writer) {
-  return ForRows(changes, kind,
-                 [&](const RowUpdates& updates) { return writer->Apply(updates).status(); });
+std::shared_ptr<const IndexVersion> NewVersion(std::shared_ptr<const RoutedBase> base,
+                                               std::shared_ptr<const Delta> delta,
+                                               SequenceNumber sequence) {
+  return std::make_shared<const IndexVersion>(
+      IndexVersion{std::move(base), std::move(delta), sequence});
 }
 
 // Waits, but not for long, until nobody else has `old`, the last version over a base.
@@ -106,10 +108,10 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
         absl::StrFormat("index '%s': %s", directory, anchor.status().message()));
   }
   anchor_ = *std::move(anchor);
-  stored_ = {manifest, true, manifest.sequence, deltas_->delta()};
   const SequenceNumber sequence = manifest.sequence;
-  Publish(
-      {std::make_shared<const RoutedBase>(*std::move(base), options_), deltas_->delta(), sequence});
+  stored_ = {std::make_shared<const Manifest>(manifest), true, sequence, deltas_->delta()};
+  auto routed = std::make_shared<const RoutedBase>(*std::move(base), options_);
+  Publish(NewVersion(std::move(routed), deltas_->delta(), sequence));
   return absl::OkStatus();
 }
 
@@ -122,10 +124,9 @@ std::shared_ptr<const IndexVersion> IndexWriter::version() const {
   return version_;
 }
 
-void IndexWriter::Publish(IndexVersion version) {
-  auto next = std::make_shared<const IndexVersion>(std::move(version));
+void IndexWriter::Publish(std::shared_ptr<const IndexVersion> version) noexcept {
   const std::lock_guard<std::mutex> lock(version_mutex_);
-  version_.swap(next);  // the last one is freed behind the lock
+  version_.swap(version);  // the last one is freed behind the lock
 }
 
 IndexWriter::Update::Update(IndexWriter* writer)
@@ -140,20 +141,11 @@ absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
   return writer_->deltas_->Apply(updates).status();
 }
 
-absl::Status IndexWriter::Update::CheckUniqueKeys() const {
-  const std::shared_ptr<const Delta> delta = writer_->deltas_->delta();
-  const absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*version_->delta, delta);
-  if (!changes.ok()) return changes.status();
-  return ForRows(*changes, version_->base->base().run().kind(), [&](const RowUpdates& updates) {
-    return CheckUnique(*version_, *delta, updates);
-  });
-}
-
 absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor) {
   if (applied_ && version_->spec().unique) {
-    if (absl::Status s = CheckUniqueKeys(); !s.ok()) return s;
+    if (absl::Status s = CheckUniqueSince(*version_, writer_->deltas_->delta()); !s.ok()) return s;
   }
-  writer_->Publish({version_->base, writer_->deltas_->delta(), sequence});
+  writer_->Publish(NewVersion(version_->base, writer_->deltas_->delta(), sequence));
   writer_->anchor_ = std::move(anchor);
   applied_ = false;
   return absl::OkStatus();
@@ -170,7 +162,7 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
     directory_ = directory;
     if (access_ == Access::kExclusive) held_ = directory;
   }
-  if (directory->manifest() == nullptr || *directory->manifest() != stored_.manifest) {
+  if (directory->manifest() == nullptr || *directory->manifest() != *stored_.manifest) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "index '%s' has had another version published than this one: open it again", path));
   }
@@ -250,9 +242,9 @@ absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor
 }
 
 bool IndexWriter::PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status) {
-  *status = directory->Publish(std::move(next));
-  if (*directory->manifest() == stored_.manifest) return false;
-  stored_.manifest = *directory->manifest();
+  *status = Guarded("publishing a version", [&] { return directory->Publish(std::move(next)); });
+  if (*directory->manifest() == *stored_.manifest) return false;
+  stored_.manifest = directory->manifest();
   stored_.durable = status->ok();
   return true;
 }
@@ -378,8 +370,9 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
     if (!left.ok()) return left.status();
     if (*left > kRowsToWaitFor && round < kMostRounds) continue;
     if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
+    auto next = NewVersion(std::move(routed), (*writer)->delta(), latest->sequence);
     deltas_.swap(*writer);  // the old one is freed behind the lock
-    Publish({std::move(routed), deltas_->delta(), latest->sequence});
+    Publish(std::move(next));
     break;
   }
   stored_.delta = stored;

@@ -57,12 +57,11 @@ class IndexWriter {
     absl::Status Apply(const RowUpdates& updates);
     // Makes what was applied the latest version, which is current to `sequence`. AlreadyExists,
     // naming the key and both rows, and nothing is published, where a unique index would have a key
-    // twice: what it has in between does not count.
+    // twice: what it has in between does not count. May
+    // throw std::bad_alloc, and has not published then.
     absl::Status Publish(SequenceNumber sequence, Anchor anchor);
 
    private:
-    absl::Status CheckUniqueKeys() const;
-
     IndexWriter* const writer_;
     const std::unique_lock<std::mutex> lock_;
     const std::shared_ptr<const IndexVersion> version_;
@@ -90,7 +89,7 @@ class IndexWriter {
  private:
   // What the files hold.
   struct Stored {
-    Manifest manifest;
+    std::shared_ptr<const Manifest> manifest;
     bool durable = true;  // whether that is certain to survive a loss of power
     SequenceNumber sequence = 0;
     std::shared_ptr<const Delta> delta;  // of the latest version's base
@@ -100,7 +99,7 @@ class IndexWriter {
 
   absl::Status OpenFiles(const std::string& directory);
   int threads() const;
-  void Publish(IndexVersion version);
+  void Publish(std::shared_ptr<const IndexVersion> version) noexcept;
   // The directory, for this process to write to. FailedPrecondition where another has published a
   // version since.
   absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory();

@@ -51,15 +51,12 @@ class Comparison {
       : base_(version.base->base()),
         delta_(*version.delta),
         added_(std::move(added)),
-        has_all_rows_(version.sequence == base_.manifest.sequence &&
-                      base_.manifest.FindFile("delta") == nullptr),
         source_(source),
         extractor_(std::move(extractor)),
         most_(most),
         differences_(*differences),
         entries_seen_(base_.run().size()),
-        added_seen_(added_ == nullptr ? 0 : added_->size()),
-        rows_seen_(base_.rows().rows()) {}
+        added_seen_(added_ == nullptr ? 0 : added_->size()) {}
 
   absl::Status Run(int threads);
 
@@ -89,14 +86,12 @@ class Comparison {
   const Base& base_;
   const Delta& delta_;
   const std::shared_ptr<const DeltaSegment> added_;
-  const bool has_all_rows_;  // the base's row table has the database's rows
   const SnapshotSource& source_;
   const RowExtractor extractor_;
   const size_t most_;
   std::vector<std::string>& differences_;  // guarded by mutex_
   AtomicBitmap entries_seen_;              // of the base
   AtomicBitmap added_seen_;
-  AtomicBitmap rows_seen_;  // of the base
   std::atomic<size_t> reported_ = 0;
   std::mutex mutex_;
   absl::Status error_;  // guarded by mutex_
@@ -170,19 +165,7 @@ absl::Status Comparison::FindRows(Batch* batch) {
     batch->primary_key_views.push_back(batch->primary_keys[i]);
   }
   batch->places.resize(batch->primary_keys.size());
-  if (absl::Status s = base_.rows().Places(batch->primary_key_views, absl::MakeSpan(batch->places));
-      !s.ok()) {
-    return s;
-  }
-  for (size_t i = 0; i < batch->places.size(); ++i) {
-    if (batch->places[i].found) {
-      rows_seen_.Set(batch->places[i].rank);
-    } else if (has_all_rows_) {
-      Report(absl::StrFormat("row '%s' is in the database but not in the index",
-                             EscapeBytes(batch->primary_keys[i])));
-    }
-  }
-  return absl::OkStatus();
+  return base_.rows().Places(batch->primary_key_views, absl::MakeSpan(batch->places));
 }
 
 absl::Status Comparison::FindInBase(Batch* batch, std::vector<size_t>* missing) {
@@ -201,7 +184,7 @@ absl::Status Comparison::FindInBase(Batch* batch, std::vector<size_t>* missing) 
     const auto position = static_cast<size_t>(entry - run.row_ids().data());
     if (entry != end && *entry == place.rank && !delta_.removed.Contains(position)) {
       entries_seen_.Set(position);
-    } else if (place.found || !has_all_rows_) {  // else the row is reported
+    } else {
       missing->push_back(i);
     }
   }
@@ -240,17 +223,6 @@ absl::Status Comparison::FindInAdded(Batch* batch, const std::vector<size_t>& mi
 }
 
 absl::Status Comparison::ReportWhatIsLeft() {
-  PrimaryKeyColumn primary_key;
-  for (size_t row = has_all_rows_ ? rows_seen_.NextUnset(0) : base_.rows().rows();
-       row < base_.rows().rows() && !full(); row = rows_seen_.NextUnset(row + 1)) {
-    primary_key.Clear();
-    if (absl::Status s = base_.rows().PrimaryKeys({static_cast<RowId>(row)}, &primary_key);
-        !s.ok()) {
-      return s;
-    }
-    Report(absl::StrFormat("row '%s' is in the index but not in the database",
-                           EscapeBytes(primary_key[0])));
-  }
   const SortedRun& run = base_.run();
   for (size_t i = entries_seen_.NextUnset(0); i < run.size() && !full();
        i = entries_seen_.NextUnset(i + 1)) {

@@ -30,6 +30,9 @@ absl::Status IoStatus(const IOStatus& status, std::string_view doing, std::strin
   return FromRocksDb(status, absl::StrFormat("cannot %s '%s'", doing, path));
 }
 
+// How often a file is opened that is replaced meanwhile.
+constexpr int kOpenAttempts = 100;
+
 // Reads all of `size` bytes through `read(offset, size, result, scratch)`.
 template <typename Read>
 absl::Status ReadAll(const std::string& path, uint64_t offset, void* data, size_t size, Read read) {
@@ -50,6 +53,17 @@ absl::Status ReadAll(const std::string& path, uint64_t offset, void* data, size_
     size -= got.size();
   }
   return absl::OkStatus();
+}
+
+// Whether a file has so many bytes. Its size is asked for by its name, which another file may have
+// by then.
+IOStatus EndsAt(const rocksdb::FSRandomAccessFile& file, uint64_t size, bool* ends_there) {
+  char bytes[2];
+  rocksdb::Slice got;
+  const uint64_t last = size == 0 ? 0 : size - 1;
+  const IOStatus s = file.Read(last, sizeof bytes, IOOptions(), &got, bytes, nullptr);
+  *ends_there = got.size() == size - last;
+  return s;
 }
 
 class RocksDbReadableFile final : public ReadableFile {
@@ -145,16 +159,22 @@ class RocksDbFileSystem final : public FileSystem {
       : files_(std::move(files)) {}
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) override {
-    uint64_t size = 0;
-    std::unique_ptr<rocksdb::FSRandomAccessFile> file;
-    IOStatus s = files_->GetFileSize(path, IOOptions(), &size, nullptr);
-    if (s.ok()) s = files_->NewRandomAccessFile(path, FileOptions(), &file, nullptr);
-    if (!s.ok()) {
-      // A path through what is no directory is any error, but not to this question.
-      const IOStatus exists = files_->FileExists(path, IOOptions(), nullptr);
-      return IoStatus(exists.IsNotFound() ? exists : s, "open", path);
+    for (int attempt = 0; attempt < kOpenAttempts; ++attempt) {
+      uint64_t size = 0;
+      std::unique_ptr<rocksdb::FSRandomAccessFile> file;
+      IOStatus s = files_->GetFileSize(path, IOOptions(), &size, nullptr);
+      if (s.ok()) s = files_->NewRandomAccessFile(path, FileOptions(), &file, nullptr);
+      if (!s.ok()) {
+        // A path through what is no directory is any error, but not to this question.
+        const IOStatus exists = files_->FileExists(path, IOOptions(), nullptr);
+        return IoStatus(exists.IsNotFound() ? exists : s, "open", path);
+      }
+      bool ends_there = false;
+      s = EndsAt(*file, size, &ends_there);
+      if (!s.ok()) return IoStatus(s, absl::StrFormat("read the end, at %d, of", size), path);
+      if (ends_there) return std::make_unique<RocksDbReadableFile>(std::move(file), path, size);
     }
-    return std::make_unique<RocksDbReadableFile>(std::move(file), path, size);
+    return absl::UnavailableError(absl::StrFormat("'%s' changes while it is opened", path));
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                        IfExists if_exists) override {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -70,16 +69,18 @@ inline std::vector<std::string> SortedEntries(const IndexOfModel& index, const T
 }
 
 // Files in an index's directory that are neither its manifest nor named there.
-inline std::vector<std::string> Leftovers(const std::string& directory) {
+inline std::vector<std::string> Leftovers(const std::string& directory,
+                                          FileSystem* files = FileSystem::Posix()) {
   std::set<std::string> known = {"MANIFEST", "LOCK"};
-  const absl::StatusOr<Manifest> manifest = ReadManifest(directory);
+  const absl::StatusOr<Manifest> manifest = ReadManifest(directory, files);
   if (manifest.ok()) {
     for (const ManifestFile& file : manifest->files) known.insert(file.name);
   }
   std::vector<std::string> leftovers;
-  for (const auto& file : std::filesystem::directory_iterator(directory)) {
-    const std::string found = file.path().filename().string();
-    if (known.count(found) == 0) leftovers.push_back(found);
+  const absl::StatusOr<std::vector<std::string>> names = files->List(directory);
+  RequireOk(names.status());
+  for (const std::string& name : *names) {
+    if (known.count(name) == 0) leftovers.push_back(name);
   }
   return leftovers;
 }

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "cairn/indexed_db.h"
 #include "index/index_directory.h"
+#include "test/engine/crash_database.h"
 #include "test/engine/crash_indexes.h"
 #include "test/engine/crash_model.h"
 #include "test/engine/indexed_database.h"
@@ -39,55 +40,11 @@ enum Kind : uint32_t { kStarted, kOpened, kCommitted, kRefused, kBegin, kEnd, kS
 enum Phase : uint32_t { kOpening, kBuilding, kStoring, kMerging, kDropping, kPhases };
 constexpr const char* kPhaseNames[] = {"opening", "building", "storing", "merging", "dropping"};
 
-// The database with its column families "default" and "a".
-class Database {
- public:
-  explicit Database(const std::string& path) {
-    rocksdb::Options rocksdb_options;
-    rocksdb_options.create_if_missing = true;
-    rocksdb_options.create_missing_column_families = true;
-    rocksdb_options.merge_operator = std::make_shared<AddOperator>();
-    rocksdb_options.write_buffer_size = 128 << 10;  // so that logs change all the time
-    rocksdb_options.keep_log_file_num = 1;
-    IndexedDBOptions options;
-    options.open.calibration = Calibration::kNone;
-    options.open.threads = 1;
-    options.build_threads = 1;
-    options.build_memory_budget = 30000;  // so that spilling is interrupted, too
-    options.merge_threads = 2;
-    options.follow_interval = absl::Milliseconds(1);
-    options.store_interval = absl::Milliseconds(5);
-    options.merge_interval = absl::Milliseconds(5);
-    auto db = IndexedDB::Open(rocksdb_options, path,
-                              {{"default", rocksdb_options}, {"a", rocksdb_options}}, &families_,
-                              options);
-    BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
-    db_ = *std::move(db);
-  }
-  ~Database() {
-    for (rocksdb::ColumnFamilyHandle* family : families_) {
-      RequireOk(db_->DestroyColumnFamilyHandle(family));
-    }
-  }
-
-  IndexedDB* operator->() { return db_.get(); }
-  IndexedDB* get() { return db_.get(); }
-  const std::vector<rocksdb::ColumnFamilyHandle*>& families() { return families_; }
-
-  std::set<std::string> Names() const {
-    std::set<std::string> names;
-    for (const IndexInfo& info : db_->ListIndexes()) names.insert(info.spec.name);
-    return names;
-  }
-  void Create(const std::string& name) {
-    const IndexOfModel& index = kIndexes.at(name);
-    RequireOk(db_->CreateIndex(SpecOf(index.spec), families_[index.family]));
-  }
-
- private:
-  std::vector<rocksdb::ColumnFamilyHandle*> families_;
-  std::unique_ptr<IndexedDB> db_;
-};
+std::unique_ptr<CrashDatabase> OpenDatabase(const std::string& path) {
+  auto db = CrashDatabase::Open(CrashDatabase::RocksDbOptions(nullptr), path);
+  RequireOk(db.status());
+  return *std::move(db);
+}
 
 // The killed process's side.
 
@@ -101,7 +58,7 @@ class Saying {
 };
 
 // Has all that is done in the background done all the time.
-void KeepBusy(Database* db, uint64_t seed) {
+void KeepBusy(CrashDatabase* db, uint64_t seed) {
   std::mt19937_64 random(seed + 1);
   while (true) {
     const uint64_t what = random() % 10;
@@ -119,7 +76,7 @@ void KeepBusy(Database* db, uint64_t seed) {
       RequireOk((*db)->DropIndex(kTransient));
     } else {
       const Saying saying(kBuilding);
-      db->Create(kTransient);
+      RequireOk(db->Create(kTransient));
       if (random() % 4 > 0) RequireOk((*db)->WaitUntilReady(kTransient));
     }
     absl::SleepFor(absl::Microseconds(random() % 4000));
@@ -128,13 +85,14 @@ void KeepBusy(Database* db, uint64_t seed) {
 
 void WriteUntilKilled(const std::string& path, uint64_t seed) {
   KilledProcess::Say(kStarted, 0);
-  Database db(path);
+  const std::unique_ptr<CrashDatabase> opened = OpenDatabase(path);
+  CrashDatabase& db = *opened;
   KilledProcess::Say(kOpened, 0);
   {
     const Saying saying(kBuilding);
     const std::set<std::string> there = db.Names();
     for (const auto& [name, index] : kIndexes) {
-      if (name != kTransient && there.count(name) == 0) db.Create(name);
+      if (name != kTransient && there.count(name) == 0) RequireOk(db.Create(name));
     }
     for (const std::string& name : db.Names()) RequireOk(db->WaitUntilReady(name));
   }
@@ -149,18 +107,6 @@ void WriteUntilKilled(const std::string& path, uint64_t seed) {
 }
 
 // This process's side.
-
-TwoFamilies ReadAll(Database* db) {
-  TwoFamilies found;
-  for (size_t family = 0; family < 2; ++family) {
-    const std::unique_ptr<rocksdb::Iterator> row((*db)->NewIterator({}, db->families()[family]));
-    for (row->SeekToFirst(); row->Valid(); row->Next()) {
-      found.rows[family][row->key().ToString()] = row->value().ToString();
-    }
-    RequireOk(row->status());
-  }
-  return found;
-}
 
 // A database, what it must hold, and what its processes were at when they were killed.
 class Course {
@@ -273,31 +219,19 @@ class Course {
     return last_has_empty_range || under_way.EmptyRanges() > 0;
   }
 
-  void CheckIndex(Database* db, const IndexInfo& info) {
-    const std::string& name = info.spec.name;
-    RequireOk((*db)->WaitUntilReady(name));
-    const auto pinned = (*db)->Pin(name);
-    BOOST_REQUIRE_MESSAGE(pinned.ok(), pinned.status());
-    BOOST_TEST((*pinned)->sequence() == (*db)->GetLatestSequenceNumber());
-    RequireOk((*pinned)->Verify());
-    const IndexOfModel& of_model = kIndexes.at(name);
-    CheckAgainstDatabase(db->get(), name, db->families()[of_model.family]);
-    BOOST_REQUIRE_MESSAGE(SortedEntries(**pinned) == SortedEntries(of_model, model_),
-                          name << " has other entries than the rows");
-  }
-
   void Examine(uint64_t seed, const Life& life, std::map<std::string, int>* hits) {
     CheckStored(life);
     std::set<std::string> names;
     {
-      Database db(path());
-      const bool may_have_gone_back = Follow(seed, life, ReadAll(&db));
+      const std::unique_ptr<CrashDatabase> opened = OpenDatabase(path());
+      CrashDatabase& db = *opened;
+      const bool may_have_gone_back = Follow(seed, life, db.ReadAll());
       BOOST_TEST(!model_.HasDuplicate());
       names = db.Names();
       if (life.stored > 0) {
         for (const char* name : {"number", "word", "code"}) BOOST_TEST(names.count(name) == 1);
       }
-      for (const IndexInfo& info : db->ListIndexes()) CheckIndex(&db, info);
+      for (const IndexInfo& info : db->ListIndexes()) db.CheckIndex(info.spec.name, model_);
       for (const IndexInfo& info : db->ListIndexes()) {
         if (info.builds == 0) continue;
         ++(*hits)[may_have_gone_back ? "built anew, as numbers went back" : "built anew"];

@@ -41,6 +41,24 @@ std::shared_ptr<rocksdb::FileSystem> EncryptedFileSystem() {
   return rocksdb::NewEncryptedFS(rocksdb::FileSystem::Default(), Provider());
 }
 
+// Puts another file in the place of the one that is about to be opened, as a writer may.
+class ReplacingFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  ReplacingFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "ReplacingFileSystem"; }
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path,
+                                        const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        rocksdb::IODebugContext* debug) override {
+    if (!replacement.empty()) {
+      WriteFile(path + ".next", std::exchange(replacement, ""));
+      std::filesystem::rename(path + ".next", path);
+    }
+    return target()->NewRandomAccessFile(path, options, file, debug);
+  }
+  std::string replacement;
+};
+
 // Every file system that a test below is for, the local one among them.
 std::vector<std::shared_ptr<FileSystem>> FileSystems() {
   return {FileSystemOf(nullptr), FileSystemOf(EncryptedFileSystem()),
@@ -108,6 +126,19 @@ BOOST_AUTO_TEST_CASE(files_are_written_at_any_offset_and_read_back) {
     BOOST_TEST(absl::IsNotFound(files->Create(directory / "no/file", IfExists::kFail).status()));
     BOOST_TEST(absl::IsNotFound(files->Remove(path)));
     BOOST_TEST(Contents(files.get(), directory / "third") == "short");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_is_replaced_while_it_is_opened_is_one_or_the_other) {
+  const auto replacing = std::make_shared<ReplacingFileSystem>();
+  const auto files = FileSystemOf(replacing);
+  const TemporaryDirectory directory;
+  for (const char* next : {"a longer one", "short"}) {
+    WriteFile(directory / "file", "the first");
+    replacing->replacement = next;
+    const auto bytes = ReadSmallFile(files.get(), directory / "file", 100);
+    BOOST_REQUIRE_MESSAGE(bytes.ok(), bytes.status());
+    BOOST_TEST(*bytes == next);
   }
 }
 

@@ -1,0 +1,298 @@
+// A machine with an IndexedDB on it stops at random instants, its process killed or its power lost:
+// the database and its indexes agree with one another, have all that was made durable, and nothing
+// else is left behind. CAIRN_TEST_POWER_LOSSES says how often, instead of 40 times.
+#include <algorithm>
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cairn/indexed_db.h"
+#include "engine/log/anchor.h"
+#include "engine/util/rocksdb_file_system.h"
+#include "index/index_directory.h"
+#include "rocksdb/env.h"
+#include "test/engine/crash_database.h"
+#include "test/engine/crash_file_system.h"
+#include "test/engine/crash_indexes.h"
+#include "test/engine/crash_model.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+using End = CrashFileSystem::End;
+
+// Stops of one database, which then begins anew.
+constexpr int kStopsOfADatabase = 10;
+// Operations that a life has at most.
+constexpr uint64_t kLongestLife = 3000;
+constexpr char kPath[] = "/db";
+constexpr char kIndexPath[] = "/db.indexes";
+constexpr const char* kLasting[] = {"number", "word", "code"};
+
+int StopsToMake(int by_default) {
+  const char* given = std::getenv("CAIRN_TEST_POWER_LOSSES");
+  return given != nullptr ? std::atoi(given) : by_default;
+}
+
+// What a process was told before it ended.
+struct Life {
+  std::vector<bool> committed;          // of each write, in order
+  size_t durable = 0;                   // of these, that survive a loss of power
+  SequenceNumber stored = 0;            // what every lasting index was stored with
+  std::map<std::string, bool> indexes;  // that are there, or are not; none that may be either
+  std::string error;                    // the first
+};
+
+// A database, what it must hold, and what became of it.
+class Course {
+ public:
+  Course(std::mt19937_64* random, std::map<std::string, int>* hits)
+      : random_(*random),
+        hits_(*hits),
+        env_(rocksdb::NewCompositeEnv(files_)),
+        index_files_(FileSystemOf(files_)) {
+    std::vector<rocksdb::ColumnFamilyHandle*> families;
+    rocksdb::DB* db = nullptr;
+    const rocksdb::Options options = Options();
+    RequireOk(
+        rocksdb::DB::Open(options, kPath, {{"default", options}, {"a", options}}, &families, &db));
+    for (rocksdb::ColumnFamilyHandle* family : families) {
+      RequireOk(db->DestroyColumnFamilyHandle(family));
+    }
+    delete db;
+    RequireOk(index_files_->MakeDirectory(kIndexPath));
+    files_->SyncAll();
+  }
+
+  void StopOnce() {
+    const uint64_t seed = random_() >> 1;
+    // Half of them early, when indexes are opened.
+    const uint64_t longest = random_() % 2 == 0 ? kLongestLife : kLongestLife / 10;
+    files_->StopAfter(1 + random_() % longest);
+    const End end = random_() % 4 == 0 ? End::kKilled : End::kPowerLost;
+    Life life;
+    LiveUntilStopped(seed, &life);
+    BOOST_REQUIRE_MESSAGE(life.error.empty(), life.error);
+    calls_ += life.committed.size();
+    files_->Restart(end, &random_);
+    ++hits_[end == End::kKilled ? "killed" : "power lost"];
+    if (!life.committed.empty()) ++hits_["writing"];
+    Examine(seed, life, end);
+  }
+  uint64_t calls() const { return calls_; }
+
+ private:
+  rocksdb::Options Options() const {
+    rocksdb::Options options = CrashDatabase::RocksDbOptions(env_.get());
+    options.info_log = std::make_shared<NoLogger>();
+    options.stats_dump_period_sec = 0;
+    options.stats_persist_period_sec = 0;
+    return options;
+  }
+  class NoLogger final : public rocksdb::Logger {
+   public:
+    using Logger::Logv;
+    void Logv(const char*, va_list) override {}
+  };
+
+  // Whether the life goes on: nothing fails before it ends.
+  bool GoesOn(const absl::Status& status, Life* life) {
+    if (status.ok()) return !files_->stopped();
+    const std::lock_guard<std::mutex> lock(life_mutex_);
+    if (life->error.empty()) life->error = status.ToString();
+    return false;
+  }
+  void Know(const std::string& name, std::optional<bool> is_there, Life* life) {
+    const std::lock_guard<std::mutex> lock(life_mutex_);
+    if (files_->stopped()) return;  // what came last may have come after the end
+    if (is_there.has_value()) {
+      life->indexes[name] = *is_there;
+    } else {
+      life->indexes.erase(name);
+    }
+  }
+
+  void LiveUntilStopped(uint64_t seed, Life* life) {
+    auto opened = CrashDatabase::Open(Options(), kPath);
+    if (!GoesOn(opened.status(), life)) return;
+    CrashDatabase& db = **opened;
+    const std::set<std::string> there = db.Names();
+    for (const char* name : kLasting) {
+      if (there.count(name) == 0 && !GoesOn(db.Create(name), life)) return;
+    }
+    for (const std::string& name : db.Names()) {
+      if (!GoesOn(db->WaitUntilReady(name), life)) return;
+      Know(name, true, life);
+    }
+    std::thread busy([&] { KeepBusy(&db, seed, life); });
+    WriteStream stream(seed);
+    std::mt19937_64 random(seed + 2);
+    while (true) {
+      const WriteCall call = stream.Next();
+      const rocksdb::Status s = call.MakeOf(db.get(), db.families());
+      const bool refused = s.ToString().find("'code'") != std::string::npos;
+      if (!GoesOn(s.ok() || refused ? absl::OkStatus() : absl::InternalError(s.ToString()), life)) {
+        break;
+      }
+      life->committed.push_back(s.ok());
+      if (s.ok() && call.sync && !call.updates.empty()) life->durable = life->committed.size();
+      if (random() % 16 == 0) absl::SleepFor(absl::Microseconds(200));
+    }
+    busy.join();
+  }
+
+  // Has all that is done in the background done all the time.
+  void KeepBusy(CrashDatabase* db, uint64_t seed, Life* life) {
+    std::mt19937_64 random(seed + 1);
+    while (!files_->stopped()) {
+      const uint64_t what = random() % 10;
+      if (what < 3) {
+        const SequenceNumber sequence = (*db)->GetLatestSequenceNumber();
+        if (!GoesOn((*db)->StoreIndexes(), life)) return;
+        const std::lock_guard<std::mutex> lock(life_mutex_);
+        if (!files_->stopped()) life->stored = sequence;
+      } else if (what < 8) {
+        if (!GoesOn((*db)->MergeIndex(kLasting[random() % 3]), life)) return;
+      } else if (db->Names().count(kTransient) > 0) {
+        Know(kTransient, std::nullopt, life);
+        if (!GoesOn((*db)->DropIndex(kTransient), life)) return;
+        Know(kTransient, false, life);
+      } else {
+        Know(kTransient, std::nullopt, life);
+        if (!GoesOn(db->Create(kTransient), life)) return;
+        if (random() % 4 > 0) {
+          if (!GoesOn((*db)->WaitUntilReady(kTransient), life)) return;
+          Know(kTransient, true, life);
+        }
+      }
+      absl::SleepFor(absl::Microseconds(random() % 1000));
+    }
+  }
+
+  static std::string IndexPath(const std::string& name) {
+    return absl::StrCat(kIndexPath, "/", name);
+  }
+
+  // What was stored is in the files, before anything else is.
+  void CheckStored(const Life& life) const {
+    if (life.stored == 0) return;
+    for (const char* name : kLasting) {
+      const absl::StatusOr<Manifest> manifest = ReadManifest(IndexPath(name), index_files_.get());
+      BOOST_REQUIRE_MESSAGE(manifest.ok(), manifest.status());
+      BOOST_TEST(manifest->sequence >= life.stored, name);
+    }
+  }
+
+  // Makes of the model the calls that `found` has: all of a process that was killed, as many as it
+  // likes behind those that are durable of one that lost its power. Says whether the sequence
+  // number may have gone back.
+  bool Follow(uint64_t seed, const Life& life, End end, const TwoFamilies& found) {
+    const size_t least = end == End::kKilled ? life.committed.size() : life.durable;
+    WriteStream stream(seed);
+    bool last_has_empty_range = false;
+    for (size_t i = 0;; ++i) {
+      if (i >= least && found == model_) return last_has_empty_range || MayEndBehind(&stream);
+      BOOST_REQUIRE_MESSAGE(i <= life.committed.size(), "the database lacks what is durable");
+      const WriteCall call = stream.Next();
+      if (i < life.committed.size() && !life.committed[i]) {
+        if (!call.MakesDuplicate(model_)) BOOST_ERROR("a write was refused that breaks no rule");
+        continue;
+      }
+      call.MakeOf(&model_);
+      if (!call.updates.empty()) last_has_empty_range = call.EmptyRanges() > 0;
+    }
+  }
+  // A call may change nothing but the sequence number.
+  static bool MayEndBehind(WriteStream* stream) { return stream->Next().EmptyRanges() > 0; }
+
+  // Whether the log told of an index's state. What does in its stead, a table file, may go.
+  bool IsAnchoredInLog(const std::string& name) const {
+    const absl::StatusOr<Manifest> manifest = ReadManifest(IndexPath(name), index_files_.get());
+    if (!manifest.ok()) return false;
+    const absl::StatusOr<Anchor> anchor = Anchor::Parse(manifest->anchor);
+    RequireOk(anchor.status());
+    return anchor->log.place.offset > 0;
+  }
+
+  void Examine(uint64_t seed, const Life& life, End end) {
+    CheckStored(life);
+    std::map<std::string, bool> anchored;
+    for (const auto& [name, is_there] : life.indexes) anchored[name] = IsAnchoredInLog(name);
+    std::set<std::string> names;
+    {
+      auto opened = CrashDatabase::Open(Options(), kPath);
+      RequireOk(opened.status());
+      CrashDatabase& db = **opened;
+      const bool may_have_gone_back = Follow(seed, life, end, db.ReadAll());
+      BOOST_TEST(!model_.HasDuplicate());
+      names = db.Names();
+      for (const auto& [name, is_there] : life.indexes) {
+        BOOST_TEST((names.count(name) == 1) == is_there, name);
+      }
+      for (const std::string& name : names) db.CheckIndex(name, model_);
+      for (const IndexInfo& info : db->ListIndexes()) {
+        const auto known = life.indexes.find(info.spec.name);
+        if (info.builds == 0 || known == life.indexes.end() || !known->second) continue;
+        ++hits_[!anchored[info.spec.name] ? "built anew, as the log had been empty"
+                : may_have_gone_back      ? "built anew, as numbers went back"
+                                          : "built anew"];
+      }
+      // The next version takes the leftovers away.
+      RequireOk(db->Put({}, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
+      model_.rows[0]["k-after"] = std::to_string(calls_ % 1000);
+      RequireOk(db->StoreIndexes());
+    }
+    for (const std::string& name : names) {
+      BOOST_TEST(Leftovers(IndexPath(name), index_files_.get()) == std::vector<std::string>(),
+                 boost::test_tools::per_element());
+    }
+  }
+
+  std::mt19937_64& random_;
+  std::map<std::string, int>& hits_;
+  const std::shared_ptr<CrashFileSystem> files_ = std::make_shared<CrashFileSystem>();
+  const std::unique_ptr<rocksdb::Env> env_;
+  const std::shared_ptr<FileSystem> index_files_;
+  TwoFamilies model_;
+  uint64_t calls_ = 0;
+  std::mutex life_mutex_;  // guards a life that goes on
+};
+
+BOOST_AUTO_TEST_SUITE(power_loss_test)
+
+BOOST_AUTO_TEST_CASE(nothing_that_is_durable_is_lost_and_every_index_agrees) {
+  const int stops = StopsToMake(40);
+  std::mt19937_64 random = TestRandom();
+  std::map<std::string, int> hits;
+  std::unique_ptr<Course> course;
+  uint64_t calls = 0;
+  for (int i = 0; i < stops; ++i) {
+    if (i % kStopsOfADatabase == 0) course = std::make_unique<Course>(&random, &hits);
+    BOOST_TEST_CONTEXT("stop " << i) {
+      course->StopOnce();
+    }
+    if ((i + 1) % kStopsOfADatabase == 0 || i + 1 == stops) calls += course->calls();
+  }
+  BOOST_TEST_MESSAGE(stops << " stops, " << calls << " writes");
+  for (const auto& [what, count] : hits) BOOST_TEST_MESSAGE("  " << what << ": " << count);
+  BOOST_TEST(hits["built anew"] == 0);
+  BOOST_TEST(hits["writing"] >= stops / 4);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn
