@@ -35,19 +35,19 @@ class FixedWidthPackedIndex final : public PackedIndex {
   }
 
   std::string description() const override {
-    return absl::StrFormat("cpu:packed,bits=%d,directory=%s,simd=%s", leaves_.bits,
+    return absl::StrFormat("cpu:packed,bits=%d,directory=%s,simd=%s", bits_,
                            cells_.has_value() ? "cells" : "tree", SimdLevelName(level_));
   }
   uint64_t memory_bytes() const override {
-    return leaves_.leaves.size() * sizeof(Leaf) +
+    return leaves_.size() * sizeof(Leaf) +
            (cells_.has_value() ? cells_->memory_bytes()
-                               : leaves_.separators.size() * sizeof(Key) + tree_.memory_bytes());
+                               : separators_.size() * sizeof(Key) + tree_.memory_bytes());
   }
 
   uint64_t huge_page_bytes() const override {
-    return leaves_.leaves.huge_page_bytes() +
+    return leaves_.huge_page_bytes() +
            (cells_.has_value() ? cells_->huge_page_bytes()
-                               : leaves_.separators.huge_page_bytes() + tree_.huge_page_bytes());
+                               : separators_.huge_page_bytes() + tree_.huge_page_bytes());
   }
 
   absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
@@ -83,43 +83,55 @@ class FixedWidthPackedIndex final : public PackedIndex {
     const int threads = Topology::Get().cores();
     const absl::Span<const Key> keys = Keys();
     const int fewest = options.bits != 0 ? options.bits : ChooseLeafBits(keys, threads);
-    Pack(fewest, options.directory, threads);
+    absl::StatusOr<LeafCuts<Key>> cuts = Cut(fewest, options.directory, threads);
+    if (!cuts.ok()) return cuts.status();
     if (options.directory != LeafDirectory::kTree && !cells_.has_value()) {
       // Wider keys have no blocks to respect, and so find cells more often; a few more leaves are
       // worth a directory of one line.
       if (options.bits == 0 && fewest < kKeyBits &&
           static_cast<double>(CountPackedLeaves(keys, kKeyBits, threads)) <=
-              static_cast<double>(leaves_.leaves.size()) * kCellsWorth) {
-        Pack(kKeyBits, options.directory, threads);
-        if (!cells_.has_value()) Pack(fewest, LeafDirectory::kTree, threads);
+              static_cast<double>(cuts->leaves) * kCellsWorth) {
+        *cuts = LeafCuts<Key>();
+        cuts = Cut(kKeyBits, options.directory, threads);
+        if (cuts.ok() && !cells_.has_value()) {
+          *cuts = LeafCuts<Key>();
+          cuts = Cut(fewest, LeafDirectory::kTree, threads);
+        }
+        if (!cuts.ok()) return cuts.status();
       }
       if (options.directory == LeafDirectory::kCells && !cells_.has_value()) {
         return absl::FailedPreconditionError(
             "the keys are too few or too unevenly spread for directory=cells");
       }
     }
-    view_.leaves = std::as_const(leaves_.leaves).data();
-    view_.leaf_count = leaves_.leaves.size();
+    // Leaves are filled once it is settled which, as they are most of what an index takes.
+    bits_ = cuts->bits;
     if (cells_.has_value()) {
-      leaves_.separators = AlignedBuffer<Key>();
+      cuts->separators = AlignedBuffer<Key>();
       view_.cells = cells_->cells();
       view_.scale = cells_->scale();
-    } else {
-      tree_ = FastTreeNodes<Key>(std::as_const(leaves_.separators).span(), {}, PageBlocking::kNone,
-                                 level_);
     }
-    search_ =
-        &PackedSearchFor<Key>(level_, leaves_.bits, !cells_.has_value() || view_.scale.Exact());
+    leaves_ = FillLeaves(keys, run().row_ids(), *cuts, threads);
+    view_.leaves = std::as_const(leaves_).data();
+    view_.leaf_count = leaves_.size();
+    if (!cells_.has_value()) {
+      separators_ = std::move(cuts->separators);
+      tree_ =
+          FastTreeNodes<Key>(std::as_const(separators_).span(), {}, PageBlocking::kNone, level_);
+    }
+    search_ = &PackedSearchFor<Key>(level_, bits_, !cells_.has_value() || view_.scale.Exact());
     return absl::OkStatus();
   }
 
-  // Packs the run's entries, and makes their cells unless the tree is wanted.
-  void Pack(int bits, LeafDirectory directory, int threads) {
+  // Cuts the run's entries into leaves, and makes cells of these unless the tree is wanted.
+  absl::StatusOr<LeafCuts<Key>> Cut(int bits, LeafDirectory directory, int threads) {
     constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
-    leaves_ = PackLeaves(Keys(), run().row_ids(), bits, threads);
-    if (directory == LeafDirectory::kTree) return;
-    cells_ = CellDirectory<Key>::Build(std::as_const(leaves_.separators).span(), bits < kKeyBits,
-                                       threads);
+    absl::StatusOr<LeafCuts<Key>> cuts = CutLeaves(Keys(), bits, threads);
+    if (cuts.ok() && directory != LeafDirectory::kTree) {
+      cells_ = CellDirectory<Key>::Build(std::as_const(cuts->separators).span(), bits < kKeyBits,
+                                         threads);
+    }
+    return cuts;
   }
 
   void Search(absl::Span<const Key> queries, SearchFunction by_cells, SearchFunction in_leaf,
@@ -154,9 +166,12 @@ class FixedWidthPackedIndex final : public PackedIndex {
   }
 
   const SimdLevel level_;
-  PackedLeaves<Key> leaves_;  // without separators where there are cells
+  int bits_ = 0;
+  AlignedBuffer<Leaf> leaves_;
+  // Cells, or a tree over the leaves' separators.
   std::optional<CellDirectory<Key>> cells_;
-  FastTreeNodes<Key> tree_;  // over the separators, where there are no cells
+  AlignedBuffer<Key> separators_;
+  FastTreeNodes<Key> tree_;
   PackedView<Key> view_;
   const PackedSearch<Key>* search_ = nullptr;
 };

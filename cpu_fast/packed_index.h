@@ -29,8 +29,9 @@ struct PackedIndexOptions {
 // bytes, and a directory small enough to stay in a cache. A lookup reads one line of each, where a
 // search tree over a run reads one a level, then the row id's.
 //
-// Takes 6.4 to 9.2 bytes an entry of 32-bit keys, 6.4 to 12.8 of 64-bit keys, and up to 1.3 bytes
-// for the directory.
+// Takes 6.4 to 9.2 bytes an entry of 32-bit keys, 6.4 to 12.8 of 64-bit keys, whatever they are,
+// and up to a fifth of that for the directory; hardly more while it is built. With fewer `bits`
+// than suit the keys, up to 128 bytes an entry.
 class PackedIndex : public OrderedIndex {
  public:
   // Builds on all cores. Unimplemented for keys of bytes; InvalidArgument for bits that the keys

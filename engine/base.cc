@@ -32,6 +32,7 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
                                                         const Manifest& manifest,
                                                         const OpenOptions& options) {
   absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(manifest.spec);
+  if (absl::IsResourceExhausted(spec.status())) return spec.status();
   if (!spec.ok()) {
     return absl::DataLossError(absl::StrFormat("index '%s': its spec cannot be read: %s", directory,
                                                std::string(spec.status().message())));

@@ -118,7 +118,7 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
     if (!synced.ok()) return synced;
   }
   next->MoveTo((*log)->position());
-  update.Publish(source.sequence(), *std::move(next));
+  if (absl::Status s = update.Publish(source.sequence(), *std::move(next)); !s.ok()) return s;
   report.sequence = source.sequence();
   return report;
 }

@@ -15,6 +15,7 @@
 #include "engine/merge/base_merge.h"
 #include "engine/unique_check.h"
 #include "engine/util/rocksdb_file_system.h"
+#include "index/guard.h"
 #include "index/topology.h"
 
 namespace cairn {
@@ -49,6 +50,13 @@ absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter
   return absl::OkStatus();
 }
 
+std::shared_ptr<const IndexVersion> NewVersion(std::shared_ptr<const RoutedBase> base,
+                                               std::shared_ptr<const Delta> delta,
+                                               SequenceNumber sequence) {
+  return std::make_shared<const IndexVersion>(
+      IndexVersion{std::move(base), std::move(delta), sequence});
+}
+
 // Waits, but not for long, until nobody else has `old`, the last version over a base.
 void WaitForReaders(const std::shared_ptr<const IndexVersion>& old) {
   const absl::Time until = absl::Now() + kWaitForReaders;
@@ -64,9 +72,18 @@ IndexWriter::IndexWriter(const OpenOptions& options)
     : options_(options), files_(FileSystemOf(options.file_system)) {}
 
 absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string& directory,
-                                                               const OpenOptions& options) {
+                                                               const OpenOptions& options,
+                                                               Access access) {
   for (int tries = 0;; ++tries) {
     std::unique_ptr<IndexWriter> writer(new IndexWriter(options));
+    if (access == Access::kExclusive) {
+      absl::StatusOr<std::unique_ptr<IndexDirectory>> held =
+          IndexDirectory::OpenForWrite(directory, writer->files_.get());
+      if (!held.ok()) return held.status();
+      writer->access_ = access;
+      writer->held_ = *std::move(held);
+      writer->directory_ = writer->held_;
+    }
     const absl::Status status = writer->OpenFiles(directory);
     if (status.ok()) return writer;
     // The next version may have been published between reading the manifest and opening its files.
@@ -91,10 +108,10 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
         absl::StrFormat("index '%s': %s", directory, anchor.status().message()));
   }
   anchor_ = *std::move(anchor);
-  stored_ = {manifest, true, manifest.sequence, deltas_->delta()};
   const SequenceNumber sequence = manifest.sequence;
-  Publish(
-      {std::make_shared<const RoutedBase>(*std::move(base), options_), deltas_->delta(), sequence});
+  stored_ = {std::make_shared<const Manifest>(manifest), true, sequence, deltas_->delta()};
+  auto routed = std::make_shared<const RoutedBase>(*std::move(base), options_);
+  Publish(NewVersion(std::move(routed), deltas_->delta(), sequence));
   return absl::OkStatus();
 }
 
@@ -107,10 +124,9 @@ std::shared_ptr<const IndexVersion> IndexWriter::version() const {
   return version_;
 }
 
-void IndexWriter::Publish(IndexVersion version) {
-  auto next = std::make_shared<const IndexVersion>(std::move(version));
+void IndexWriter::Publish(std::shared_ptr<const IndexVersion> version) noexcept {
   const std::lock_guard<std::mutex> lock(version_mutex_);
-  version_.swap(next);  // the last one is freed behind the lock
+  version_.swap(version);  // the last one is freed behind the lock
 }
 
 IndexWriter::Update::Update(IndexWriter* writer)
@@ -121,18 +137,18 @@ IndexWriter::Update::~Update() {
 }
 
 absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
-  if (version_->spec().unique) {
-    const std::shared_ptr<const Delta> delta = writer_->deltas_->delta();
-    if (absl::Status s = CheckUnique(*version_, *delta, updates); !s.ok()) return s;
-  }
   applied_ = true;
   return writer_->deltas_->Apply(updates).status();
 }
 
-void IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor) {
-  writer_->Publish({version_->base, writer_->deltas_->delta(), sequence});
+absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor) {
+  if (applied_ && version_->spec().unique) {
+    if (absl::Status s = CheckUniqueSince(*version_, writer_->deltas_->delta()); !s.ok()) return s;
+  }
+  writer_->Publish(NewVersion(version_->base, writer_->deltas_->delta(), sequence));
   writer_->anchor_ = std::move(anchor);
   applied_ = false;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
@@ -144,12 +160,25 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
     if (!opened.ok()) return opened.status();
     directory = *std::move(opened);
     directory_ = directory;
+    if (access_ == Access::kExclusive) held_ = directory;
   }
-  if (directory->manifest() == nullptr || *directory->manifest() != stored_.manifest) {
+  if (directory->manifest() == nullptr || *directory->manifest() != *stored_.manifest) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "index '%s' has had another version published than this one: open it again", path));
   }
   return directory;
+}
+
+void IndexWriter::LetGoOfDirectory() {
+  const std::lock_guard<std::mutex> lock(store_mutex_);
+  access_ = Access::kShared;
+  held_ = nullptr;
+}
+
+void IndexWriter::OpenDirectoryAgain() {
+  if (access_ != Access::kExclusive) return;
+  held_ = nullptr;
+  Directory().status().IgnoreError();  // or the next time
 }
 
 absl::Status IndexWriter::Store() {
@@ -170,6 +199,11 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
     version = this->version();
     anchor = anchor_;
   }
+  if (!opened_is_durable_) {
+    absl::Status synced = files_->SyncDirectory(version->base->base().directory);
+    if (!synced.ok()) return synced;
+    opened_is_durable_ = true;
+  }
   if (version->sequence == stored_.sequence && stored_.durable) return absl::OkStatus();
   if (sync_ != nullptr) {
     if (absl::Status s = sync_(); !s.ok()) return s;
@@ -178,6 +212,10 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
   if (!directory.ok()) return directory.status();
   absl::Status status = StoreVersion(*version, anchor, directory->get());
   *delta_files = DeltaFilesOf(*(*directory)->manifest()).size();
+  if (!status.ok()) {
+    *directory = nullptr;
+    OpenDirectoryAgain();
+  }
   return status;
 }
 
@@ -204,9 +242,9 @@ absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor
 }
 
 bool IndexWriter::PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status) {
-  *status = directory->Publish(std::move(next));
-  if (*directory->manifest() == stored_.manifest) return false;
-  stored_.manifest = *directory->manifest();
+  *status = Guarded("publishing a version", [&] { return directory->Publish(std::move(next)); });
+  if (*directory->manifest() == *stored_.manifest) return false;
+  stored_.manifest = directory->manifest();
   stored_.durable = status->ok();
   return true;
 }
@@ -218,9 +256,11 @@ absl::Status IndexWriter::MergeDeltaFiles() {
 
 absl::Status IndexWriter::MergeDeltaFilesLocked() {
   std::shared_ptr<IndexDirectory> directory;
+  bool failed = true;
   const absl::Cleanup close = [&] {
     const std::lock_guard<std::mutex> lock(store_mutex_);
     directory = nullptr;
+    if (failed) OpenDirectoryAgain();
   };
   Manifest at;
   {
@@ -233,6 +273,7 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
   const KeyKind kind = version()->base->base().run().kind();
   const absl::StatusOr<std::optional<MergedDeltas>> merged = MergeDeltas(at, kind, directory.get());
   if (!merged.ok()) return merged.status();
+  failed = false;
   if (!merged->has_value()) return absl::OkStatus();
   const std::lock_guard<std::mutex> lock(store_mutex_);
   Manifest next = *directory->manifest();
@@ -242,6 +283,7 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
   } else {  // a store has taken one of them: another time
     status = files_->Remove(directory->PathOf((*merged)->file.name));
   }
+  failed = !status.ok();
   return status;
 }
 
@@ -253,10 +295,12 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   // Freed at the very end, behind all locks: what was merged may be gigabytes.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> old = nullptr;
   std::shared_ptr<IndexDirectory> directory;
+  bool failed = false;
   // While it is being closed its lock is held still, so that nobody may open it.
   const absl::Cleanup close = [&] {
     const std::lock_guard<std::mutex> lock(store_mutex_);
     directory = nullptr;
+    if (failed) OpenDirectoryAgain();
   };
   IndexVersion merged;
   std::vector<ManifestFile> merged_files;
@@ -275,6 +319,7 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   WaitForReaders(*std::exchange(old, nullptr));
   if (merged_files.empty()) return absl::OkStatus();
   const absl::StatusOr<MergedBase> base = MergeBase(*merged.delta, directory.get(), options);
+  failed = true;
   if (!base.ok()) return base.status();
   absl::Status status;
   {
@@ -285,6 +330,7 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
     old = TakeMergedBase();
   }
   status.Update(old.status());
+  failed = !status.ok();
   if (old.ok()) WaitForReaders(*old);
   return status;
 }
@@ -324,8 +370,9 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
     if (!left.ok()) return left.status();
     if (*left > kRowsToWaitFor && round < kMostRounds) continue;
     if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
+    auto next = NewVersion(std::move(routed), (*writer)->delta(), latest->sequence);
     deltas_.swap(*writer);  // the old one is freed behind the lock
-    Publish({std::move(routed), deltas_->delta(), latest->sequence});
+    Publish(std::move(next));
     break;
   }
   stored_.delta = stored;

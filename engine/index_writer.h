@@ -25,10 +25,18 @@ namespace cairn {
 // only while its base takes the old one's place.
 class IndexWriter {
  public:
+  enum class Access : uint8_t {
+    kShared,     // others may write to the directory while this does not
+    kExclusive,  // nobody else may, until LetGoOfDirectory: Unavailable where another does
+  };
+
   // Maps the live files in `directory`, and applies what is stored of updates. Errors as
   // SecondaryIndex::Open's.
   static absl::StatusOr<std::unique_ptr<IndexWriter>> Open(const std::string& directory,
-                                                           const OpenOptions& options);
+                                                           const OpenOptions& options,
+                                                           Access access = Access::kShared);
+  // Access is shared from now on.
+  void LetGoOfDirectory();
 
   std::shared_ptr<const IndexVersion> version() const;
 
@@ -45,11 +53,13 @@ class IndexWriter {
     const IndexVersion& version() const { return *version_; }
     const Anchor& anchor() const { return writer_->anchor_; }
 
-    // AlreadyExists, naming the key and both rows, where a unique index would get a key twice;
-    // other errors as DeltaWriter::Apply's.
+    // Errors as DeltaWriter::Apply's.
     absl::Status Apply(const RowUpdates& updates);
-    // Makes what was applied the latest version, which is current to `sequence`.
-    void Publish(SequenceNumber sequence, Anchor anchor);
+    // Makes what was applied the latest version, which is current to `sequence`. AlreadyExists,
+    // naming the key and both rows, and nothing is published, where a unique index would have a key
+    // twice: what it has in between does not count. May
+    // throw std::bad_alloc, and has not published then.
+    absl::Status Publish(SequenceNumber sequence, Anchor anchor);
 
    private:
     IndexWriter* const writer_;
@@ -79,7 +89,7 @@ class IndexWriter {
  private:
   // What the files hold.
   struct Stored {
-    Manifest manifest;
+    std::shared_ptr<const Manifest> manifest;
     bool durable = true;  // whether that is certain to survive a loss of power
     SequenceNumber sequence = 0;
     std::shared_ptr<const Delta> delta;  // of the latest version's base
@@ -89,7 +99,7 @@ class IndexWriter {
 
   absl::Status OpenFiles(const std::string& directory);
   int threads() const;
-  void Publish(IndexVersion version);
+  void Publish(std::shared_ptr<const IndexVersion> version) noexcept;
   // The directory, for this process to write to. FailedPrecondition where another has published a
   // version since.
   absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory();
@@ -98,6 +108,8 @@ class IndexWriter {
   absl::Status StoreVersion(const IndexVersion& version, const Anchor& anchor,
                             IndexDirectory* directory);
   absl::Status MergeDeltaFilesLocked();  // merge_mutex_ is held
+  // Where access is exclusive: has what failed attempts left in the directory removed.
+  void OpenDirectoryAgain();
   // Has `directory` publish `next`. True where that came into force, which it may have after an
   // error as well: then *status says that it is perhaps not durable.
   bool PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status);
@@ -110,7 +122,10 @@ class IndexWriter {
 
   std::mutex merge_mutex_;  // held by a merge, of the base or of delta files
 
-  std::mutex store_mutex_;  // guards what follows; locked before update_mutex_
+  std::mutex store_mutex_;          // guards what follows; locked before update_mutex_
+  bool opened_is_durable_ = false;  // what Open found; perhaps its writer did not live to sync it
+  Access access_ = Access::kShared;
+  std::shared_ptr<IndexDirectory> held_;  // where access is exclusive
   std::weak_ptr<IndexDirectory> directory_;
   Stored stored_;
   // What was merged into the base that is published, until that is taken into use. Its delta is

@@ -16,6 +16,7 @@
 #include "engine/open_index.h"
 #include "engine/verify.h"
 #include "engine/verify_source.h"
+#include "index/guard.h"
 #include "index/topology.h"
 
 namespace cairn {
@@ -39,31 +40,39 @@ class OpenIndex final : public SecondaryIndex {
   SequenceNumber sequence() const override { return version()->sequence; }
 
   absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
-    const auto at = version();
-    return at->delta->empty() ? at->base->Find(keys, options, matches)
-                              : Search(*at).Find(keys, options, matches);
+    return Guarded("finding keys", [&] {
+      const auto at = version();
+      return at->delta->empty() ? at->base->Find(keys, options, matches)
+                                : Search(*at).Find(keys, options, matches);
+    });
   }
   absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
                          absl::Span<RowId> row_ids) const override {
-    const auto at = version();
-    return at->delta->empty() ? at->base->FindFirst(keys, options, row_ids)
-                              : Search(*at).FindFirst(keys, options, row_ids);
+    return Guarded("finding keys", [&] {
+      const auto at = version();
+      return at->delta->empty() ? at->base->FindFirst(keys, options, row_ids)
+                                : Search(*at).FindFirst(keys, options, row_ids);
+    });
   }
   absl::Status Contains(KeyBatch keys, const QueryOptions& options,
                         absl::Span<bool> found) const override {
-    const auto at = version();
-    return at->delta->empty() ? at->base->Contains(keys, options, found)
-                              : Search(*at).Contains(keys, options, found);
+    return Guarded("looking for keys", [&] {
+      const auto at = version();
+      return at->delta->empty() ? at->base->Contains(keys, options, found)
+                                : Search(*at).Contains(keys, options, found);
+    });
   }
   absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
                      absl::Span<uint64_t> counts) const override {
-    const auto at = version();
-    return at->delta->empty() ? at->base->Count(ranges, options, counts)
-                              : Search(*at).Count(ranges, options, counts);
+    return Guarded("counting entries", [&] {
+      const auto at = version();
+      return at->delta->empty() ? at->base->Count(ranges, options, counts)
+                                : Search(*at).Count(ranges, options, counts);
+    });
   }
   absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
                     Matches* matches) const override {
-    return ScanAt(*version(), ranges, options, matches);
+    return Guarded("scanning ranges", [&] { return ScanAt(*version(), ranges, options, matches); });
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
     return version()->base->router().PredictedTime(operation, queries);
@@ -74,7 +83,8 @@ class OpenIndex final : public SecondaryIndex {
 
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                            PrimaryKeyColumn* primary_keys) const override {
-    return version()->delta->PrimaryKeys(row_ids, primary_keys);
+    return Guarded("reading primary keys",
+                   [&] { return version()->delta->PrimaryKeys(row_ids, primary_keys); });
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override;
@@ -86,10 +96,11 @@ class OpenIndex final : public SecondaryIndex {
   absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source,
                                         const CatchUpOptions& options) override {
     if (writer_ == nullptr) return IsPinned();
-    return cairn::CatchUp(source, options, writer_.get());
+    return Guarded("catching up", [&] { return cairn::CatchUp(source, options, writer_.get()); });
   }
   absl::Status Merge(const MergeOptions& options) override {
-    return writer_ == nullptr ? IsPinned() : writer_->Merge(options);
+    if (writer_ == nullptr) return IsPinned();
+    return Guarded("merging", [&] { return writer_->Merge(options); });
   }
   bool MergePays() const override { return writer_ != nullptr && writer_->MergePays(); }
 
@@ -123,15 +134,17 @@ absl::Status OpenIndex::ScanAt(const IndexVersion& at, const RangeBatch& ranges,
 }
 
 absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ranges,
-                              const QueryOptions& options, FetchedRows* rows) const {
+                              const QueryOptions& options, FetchedRows* rows) const try {
   const auto at = version();
   if (absl::Status s = CheckSameDatabase(at->base->base(), source); !s.ok()) return s;
   Matches matches;
   if (absl::Status s = ScanAt(*at, ranges, options, &matches); !s.ok()) return s;
   return FetchRows(*at, source, ranges, matches, rows);
+} catch (...) {
+  return StatusOfException("fetching rows");
 }
 
-absl::Status OpenIndex::Verify() const {
+absl::Status OpenIndex::Verify() const try {
   // Once more from the disk: what is mapped was perhaps opened without looking at the checksums.
   OpenOptions options = options_;
   options.verify = VerifyLevel::kFull;
@@ -139,17 +152,21 @@ absl::Status OpenIndex::Verify() const {
       IndexWriter::Open(version()->base->base().directory, options);
   if (!opened.ok()) return opened.status();
   return VerifyStructure((*opened)->version()->base->base());
+} catch (...) {
+  return StatusOfException("verifying an index");
 }
 
 absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
-                                      std::vector<std::string>* differences) const {
+                                      std::vector<std::string>* differences) const try {
   const auto at = version();
   if (absl::Status s = CheckSameDatabase(at->base->base(), source); !s.ok()) return s;
   return VerifyAgainstSource(*at, source, Topology::Get().Threads(options_.threads), most,
                              differences);
+} catch (...) {
+  return StatusOfException("comparing an index with its database");
 }
 
-absl::StatusOr<IndexStats> OpenIndex::Stats() const {
+absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
   const auto at = version();
   const Base& base = at->base->base();
   const DeltaStats delta = at->delta->Stats();
@@ -182,6 +199,8 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const {
     }
   }
   return stats;
+} catch (...) {
+  return StatusOfException("counting what an index holds");
 }
 
 }  // namespace
@@ -196,23 +215,26 @@ std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> 
   return std::make_unique<OpenIndex>(nullptr, std::move(version), options);
 }
 
-absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(const std::string& directory,
-                                                                     const OpenOptions& options) {
+absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(
+    const std::string& directory, const OpenOptions& options) try {
   absl::StatusOr<std::unique_ptr<IndexWriter>> writer = IndexWriter::Open(directory, options);
   if (!writer.ok()) return writer.status();
   return OverWriter(*std::move(writer), options);
+} catch (...) {
+  return StatusOfException("opening an index");
 }
 
 absl::StatusOr<std::vector<BuildReport>> SecondaryIndex::BuildAll(
     const SnapshotSource& source, absl::Span<const BuildTarget> targets,
-    const BuildOptions& options) {
+    const BuildOptions& options) try {
   return BuildIndexes(source, targets, options);
+} catch (...) {
+  return StatusOfException("building indexes");
 }
 
-absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Build(const SnapshotSource& source,
-                                                                      const IndexSpec& spec,
-                                                                      const std::string& directory,
-                                                                      const BuildOptions& options) {
+absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Build(
+    const SnapshotSource& source, const IndexSpec& spec, const std::string& directory,
+    const BuildOptions& options) try {
   const BuildTarget target{spec, directory};
   absl::StatusOr<std::vector<BuildReport>> reports =
       BuildIndexes(source, absl::MakeConstSpan(&target, 1), options);
@@ -222,6 +244,8 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Build(const Snap
   open.threads = options.threads;
   open.file_system = options.file_system;
   return Open(directory, open);
+} catch (...) {
+  return StatusOfException("building an index");
 }
 
 }  // namespace cairn

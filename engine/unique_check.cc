@@ -8,11 +8,15 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_format.h"
+#include "engine/delta/delta_changes.h"
 #include "engine/delta/versioned_search.h"
+#include "engine/util/make_room.h"
 #include "index/escaped_text.h"
 
 namespace cairn {
 namespace {
+
+constexpr size_t kRowsAtATime = size_t{1} << 16;
 
 bool KeyLess(const KeyColumn& keys, size_t a, size_t b) {
   switch (keys.kind()) {
@@ -39,7 +43,10 @@ absl::Status Duplicate(const IndexVersion& version, const KeyColumn& keys, size_
 class TouchedRows {
  public:
   explicit TouchedRows(const RowUpdates& updates) : updates_(updates) {
-    for (size_t i = 0; i < updates.rows(); ++i) listed_.insert(updates.primary_keys[i]);
+    for (size_t i = 0; i < updates.rows(); ++i) {
+      MakeRoomForOne(&listed_);
+      listed_.insert(updates.primary_keys[i]);
+    }
   }
   bool Has(std::string_view primary_key) const {
     if (listed_.contains(primary_key)) return true;
@@ -97,6 +104,19 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
         return Duplicate(version, keys, key, primary_keys[m], updates.primary_keys[row]);
       }
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUniqueSince(const IndexVersion& version, std::shared_ptr<const Delta> delta) {
+  const absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*version.delta, delta);
+  if (!changes.ok()) return changes.status();
+  for (size_t first = 0; first < changes->rows().size(); first += kRowsAtATime) {
+    RowUpdates updates(version.base->base().run().kind());
+    const size_t count = std::min(kRowsAtATime, changes->rows().size() - first);
+    if (absl::Status s = changes->Append(first, count, &updates); !s.ok()) return s;
+    // What it finds of these rows is what they have now.
+    if (absl::Status s = CheckUnique(version, *delta, updates); !s.ok()) return s;
   }
   return absl::OkStatus();
 }

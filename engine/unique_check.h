@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "absl/status/status.h"
 #include "engine/delta/row_updates.h"
 #include "engine/index_version.h"
@@ -10,5 +12,8 @@ namespace cairn {
 // IndexSpec::unique. Requires that it has none twice before. Errors of the search.
 absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
                          const RowUpdates& updates);
+
+// The same where the updates have been applied: `delta` is a later one over the version's base.
+absl::Status CheckUniqueSince(const IndexVersion& version, std::shared_ptr<const Delta> delta);
 
 }  // namespace cairn

@@ -40,7 +40,7 @@ absl::StatusOr<BPlusTreePages<Key>> CreateAndWait(const DeviceRun<Key>& run, siz
       CreatePages(run.keys.data(), run.row_ids.data(), layout, stream);
   if (!pages.ok()) return pages.status();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  pages->SetStream(nullptr);
+  pages->SetStream(AfterAllUses());
   return pages;
 }
 

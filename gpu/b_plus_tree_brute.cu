@@ -102,16 +102,15 @@ __global__ void __launch_bounds__(kThreads)
 template <typename Key>
 absl::Status SearchAllLeaves(const BPlusTreePages<Key>& pages, PointQuery query, DeviceKeys keys,
                              void* results, cudaStream_t stream) {
-  AnswerAsBehindAll<<<SimpleBlocks(keys.size()), kSimpleThreads, 0, stream>>>(
-      query, pages.entries(), results, keys.size());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("AnswerAsBehindAll");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("AnswerAsBehindAll", SimpleShape(keys.size()), stream,
+                               AnswerAsBehindAll, query, pages.entries(), results, keys.size());
   return VisitPages(pages, [&](const auto& view) -> absl::Status {
     const size_t chunks = (keys.size() + kQueriesAtOnce - 1) / kQueriesAtOnce;
     const dim3 blocks(static_cast<unsigned>(SimpleBlocks(pages.leaves.size())),
                       static_cast<unsigned>(std::min<size_t>(chunks, 64)));
-    CompareAll<<<blocks, kThreads, 0, stream>>>(view, query, static_cast<const Key*>(keys.data()),
-                                                keys.size(), results);
-    CAIRN_RETURN_IF_LAUNCH_FAILED("CompareAll");
+    CAIRN_RETURN_IF_LAUNCH_FAILS("CompareAll", LaunchShape{blocks, kThreads}, stream,
+                                 CompareAll<Key, std::decay_t<decltype(view)>>, view, query,
+                                 static_cast<const Key*>(keys.data()), keys.size(), results);
     return absl::OkStatus();
   });
 }

@@ -95,12 +95,10 @@ absl::StatusOr<BPlusTreePages<Key>> CreatePages(const Key* keys, const RowId* ro
       DeviceBuffer<Key>::Allocate(layout.leaves() * LeafStride<Key>(layout.order()), stream);
   if (!leaves.ok()) return leaves.status();
   const int bits = std::countr_zero(order);
-  CreateLeaves<<<SimpleBlocks(slots / kVector<Key>), kSimpleThreads, 0, stream>>>(
-      layout, bits, keys, row_ids, leaves->data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("CreateLeaves");
-  CreateInnerPages<<<SimpleBlocks(separators), kSimpleThreads, 0, stream>>>(layout, bits, keys,
-                                                                            inner->data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("CreateInnerPages");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("CreateLeaves", SimpleShape(slots / kVector<Key>), stream,
+                               CreateLeaves<Key>, layout, bits, keys, row_ids, leaves->data());
+  CAIRN_RETURN_IF_LAUNCH_FAILS("CreateInnerPages", SimpleShape(separators), stream,
+                               CreateInnerPages<Key>, layout, bits, keys, inner->data());
   BPlusTreePages<Key> pages;
   pages.layout = layout;
   pages.inner = *std::move(inner);
@@ -117,9 +115,9 @@ absl::StatusOr<DeviceRun<Key>> ExtractRun(const BPlusTreePages<Key>& pages, cuda
       DeviceBuffer<RowId>::Allocate(pages.entries(), stream);
   if (!row_ids.ok()) return row_ids.status();
   absl::Status copied = VisitPages(pages, [&](const auto& view) -> absl::Status {
-    CopyEntries<<<SimpleBlocks(pages.leaves.size()), kSimpleThreads, 0, stream>>>(
-        view, keys->data(), row_ids->data());
-    CAIRN_RETURN_IF_LAUNCH_FAILED("CopyEntries");
+    CAIRN_RETURN_IF_LAUNCH_FAILS("CopyEntries", SimpleShape(pages.leaves.size()), stream,
+                                 CopyEntries<Key, std::decay_t<decltype(view)>>, view, keys->data(),
+                                 row_ids->data());
     return absl::OkStatus();
   });
   if (!copied.ok()) return copied;

@@ -2,6 +2,7 @@
 
 #include "gpu/b_plus_tree_update.h"
 #include "gpu/cuda_status.h"
+#include "gpu/launch.h"
 
 // Single insert: Kaczmarek (2012), section 2.2. What takes the paper several kernels a page, for
 // want of a barrier, is done here by one warp: it goes down comparing whole pages, keeps track of
@@ -252,8 +253,8 @@ absl::Status InsertOneByOne(BPlusTreePages<Key>* pages, const Key* keys, const R
       links.children.data(),  links.inner_sizes.data(),
       pages->leaves.data(),   links.leaf_sizes.data(),
       links.next_leaf.data(), static_cast<uint32_t>(pages->layout.order())};
-  InsertEach<<<1, 32, 0, stream>>>(writable, shape->data(), keys, row_ids, size);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("InsertEach");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("InsertEach", LaunchShape{1, 32}, stream, InsertEach<Key>, writable,
+                               shape->data(), keys, row_ids, size);
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&links.shape, shape->data(), sizeof(BPlusTreeShape),
                                              cudaMemcpyDeviceToHost, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));

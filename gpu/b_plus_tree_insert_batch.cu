@@ -275,10 +275,10 @@ template <typename Key>
 absl::StatusOr<uint32_t> SelectFresh(const BPlusTreePages<Key>& pages, const DeviceRun<Key>& added,
                                      const Scratch<Key>& scratch, cudaStream_t stream) {
   const size_t size = added.size();
-  FindLeaves<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(
-      ViewLinked(pages), pages.links->inner_rows.data(), added.keys.data(), added.row_ids.data(),
-      size, scratch.leaf_of.data(), scratch.fresh.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("FindLeaves");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("FindLeaves", SimpleShape(size), stream, FindLeaves<Key>,
+                               ViewLinked(pages), pages.links->inner_rows.data(), added.keys.data(),
+                               added.row_ids.data(), size, scratch.leaf_of.data(),
+                               scratch.fresh.data());
   const auto in =
       thrust::make_zip_iterator(added.keys.data(), added.row_ids.data(), scratch.leaf_of.data());
   const auto out = thrust::make_zip_iterator(scratch.fresh_keys.data(), scratch.fresh_rows.data(),
@@ -289,10 +289,10 @@ absl::StatusOr<uint32_t> SelectFresh(const BPlusTreePages<Key>& pages, const Dev
                                       stream);
   };
   size_t bytes = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(select(nullptr, bytes));
+  CAIRN_RETURN_IF_CUB_FAILS(select(nullptr, bytes));
   absl::StatusOr<DeviceBuffer<char>> memory = DeviceBuffer<char>::Allocate(bytes, stream);
   if (!memory.ok()) return memory.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(select(memory->data(), bytes));
+  CAIRN_RETURN_IF_CUB_FAILS(select(memory->data(), bytes));
   const absl::StatusOr<int64_t> count = ReadBack(scratch.fresh_count.data(), stream);
   if (!count.ok()) return count.status();
   return static_cast<uint32_t>(*count);
@@ -314,9 +314,9 @@ absl::Status CreateInnerAnew(BPlusTreePages<Key>* pages, cudaStream_t stream) {
   const InnerArrays<Key> inner{pages->inner.data(), links.inner_rows.data(), links.children.data(),
                                links.inner_sizes.data()};
   const size_t places = size_t{shape.inner_pages} * static_cast<size_t>(layout.order());
-  CreateInnerPagesAbove<<<SimpleBlocks(places), kSimpleThreads, 0, stream>>>(
-      layout, ViewMemory(*pages), links.leaf_at.data(), links.leaf_sizes.data(), inner);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("CreateInnerPagesAbove");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("CreateInnerPagesAbove", SimpleShape(places), stream,
+                               CreateInnerPagesAbove<Key>, layout, ViewMemory(*pages),
+                               links.leaf_at.data(), links.leaf_sizes.data(), inner);
   return absl::OkStatus();
 }
 
@@ -347,18 +347,18 @@ absl::Status InsertTogether(BPlusTreePages<Key>* pages, const DeviceRun<Key>& ad
                                  links.next_leaf.data(),      scratch.leaf_count.data(),
                                  scratch.added.data(),        scratch.first_added.data(),
                                  static_cast<uint32_t>(order)};
-  MergeIntoLeaves<<<(*fresh - 1) / kWarps + 1, kWarps * 32, 0, stream>>>(batch, changes);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("MergeIntoLeaves");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("MergeIntoLeaves",
+                               LaunchShape{(*fresh - 1) / kWarps + 1, kWarps * 32}, stream,
+                               MergeIntoLeaves<Key>, batch, changes);
   absl::Status s = count->Sum(links.leaf_at.data(), scratch.added.data(), 1, leaves, stream);
   if (!s.ok()) return s;
-  InterleaveLeaves<<<SimpleBlocks(leaves), kSimpleThreads, 0, stream>>>(
-      links.leaf_at.data(), count->sums(), leaves, scratch.added.data(), scratch.first_added.data(),
-      scratch.new_leaf_at.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("InterleaveLeaves");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("InterleaveLeaves", SimpleShape(leaves), stream, InterleaveLeaves,
+                               links.leaf_at.data(), count->sums(), leaves, scratch.added.data(),
+                               scratch.first_added.data(), scratch.new_leaf_at.data());
   const absl::StatusOr<uint32_t> leaf_count = ReadBack(scratch.leaf_count.data(), stream);
   if (!leaf_count.ok()) return leaf_count.status();
   std::swap(links.leaf_at, scratch.new_leaf_at);
-  links.leaf_at.SetStream(nullptr);
+  links.leaf_at.SetStream(AfterAllUses());
   scratch.new_leaf_at.SetStream(stream);
   shape.pages[0] = *leaf_count;
   shape.entries += *fresh;

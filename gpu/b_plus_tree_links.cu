@@ -103,7 +103,7 @@ absl::StatusOr<size_t> SumScratchBytes(uint32_t most) {
   const auto sizes =
       thrust::make_transform_iterator(thrust::make_counting_iterator(0u), ListedSize{});
   uint32_t* const sums = nullptr;
-  CAIRN_RETURN_IF_CUDA_FAILS(cub::DeviceScan::ExclusiveSum(nullptr, bytes, sizes, sums, most));
+  CAIRN_RETURN_IF_CUB_FAILS(cub::DeviceScan::ExclusiveSum(nullptr, bytes, sizes, sums, most));
   return bytes;
 }
 
@@ -186,13 +186,13 @@ absl::Status MakeLinks(const BPlusTreePages<Key>& pages, BPlusTreeLinks* links,
   const PackedPages<Key> packed = ViewPacked(pages);
   links->shape = ShapeOf(pages.layout);
   const size_t separators = pages.layout.inner_pages() * static_cast<size_t>(pages.layout.order());
-  LinkInnerPages<<<SimpleBlocks(separators), kSimpleThreads, 0, stream>>>(
-      packed, links->inner_rows.data(), links->children.data(), links->inner_sizes.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("LinkInnerPages");
-  LinkLeaves<<<SimpleBlocks(pages.layout.leaves()), kSimpleThreads, 0, stream>>>(
-      packed, links->leaf_sizes.data(), links->next_leaf.data(), links->first_positions.data(),
-      links->leaf_at.data(), links->ordinal_at.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("LinkLeaves");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("LinkInnerPages", SimpleShape(separators), stream,
+                               LinkInnerPages<Key>, packed, links->inner_rows.data(),
+                               links->children.data(), links->inner_sizes.data());
+  CAIRN_RETURN_IF_LAUNCH_FAILS("LinkLeaves", SimpleShape(pages.layout.leaves()), stream,
+                               LinkLeaves<Key>, packed, links->leaf_sizes.data(),
+                               links->next_leaf.data(), links->first_positions.data(),
+                               links->leaf_at.data(), links->ordinal_at.data());
   return absl::OkStatus();
 }
 
@@ -261,7 +261,7 @@ absl::Status MakeRoom(BPlusTreePages<Key>* pages, size_t inserts, cudaStream_t s
   s = pages->links ? CopyLinks(*pages->links, &links, stream) : MakeLinks(*pages, &links, stream);
   if (!s.ok()) return s;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  grown.SetStream(nullptr);
+  grown.SetStream(AfterAllUses());
   *pages = std::move(grown);
   return absl::OkStatus();
 }
@@ -284,7 +284,7 @@ absl::Status LeafCount::Sum(const uint32_t* list, const uint32_t* sizes, uint32_
   const auto listed = thrust::make_transform_iterator(thrust::make_counting_iterator(0u),
                                                       ListedSize{list, sizes, more});
   size_t bytes = scratch_.bytes();
-  CAIRN_RETURN_IF_CUDA_FAILS(
+  CAIRN_RETURN_IF_CUB_FAILS(
       cub::DeviceScan::ExclusiveSum(scratch_.data(), bytes, listed, sums_.data(), pages, stream));
   return absl::OkStatus();
 }
@@ -305,10 +305,9 @@ absl::Status LeafCount::ListLeaves(const BPlusTreeLinks& links, int order, cudaS
       return s;
     }
     const size_t items = size_t{pages} * static_cast<size_t>(order + 1);
-    ListChildren<<<SimpleBlocks(items), kSimpleThreads, 0, stream>>>(
-        level_pages, sums_.data(), pages, links.children.data(), links.inner_sizes.data(), order,
-        below);
-    CAIRN_RETURN_IF_LAUNCH_FAILED("ListChildren");
+    CAIRN_RETURN_IF_LAUNCH_FAILS("ListChildren", SimpleShape(items), stream, ListChildren,
+                                 level_pages, sums_.data(), pages, links.children.data(),
+                                 links.inner_sizes.data(), order, below);
     level_pages = below;
   }
   return absl::OkStatus();
@@ -318,11 +317,10 @@ absl::Status LeafCount::SetPositions(const BPlusTreeLinks& links, int order, cud
   const uint32_t leaves = links.shape.pages[0];
   absl::Status s = Sum(links.leaf_at.data(), links.leaf_sizes.data(), 0, leaves, stream);
   if (!s.ok()) return s;
-  SetLeafPositions<<<SimpleBlocks(leaves), kSimpleThreads, 0, stream>>>(
-      links.leaf_at.data(), sums_.data(), leaves, links.leaf_sizes.data(),
-      std::countr_zero(static_cast<unsigned>(order)), links.first_positions.data(),
-      links.ordinal_at.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("SetLeafPositions");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("SetLeafPositions", SimpleShape(leaves), stream, SetLeafPositions,
+                               links.leaf_at.data(), sums_.data(), leaves, links.leaf_sizes.data(),
+                               std::countr_zero(static_cast<unsigned>(order)),
+                               links.first_positions.data(), links.ordinal_at.data());
   return absl::OkStatus();
 }
 

@@ -56,10 +56,10 @@ auto Entries(const DeviceRun<Key>& run) {
 template <typename Call>
 absl::Status CallWithScratch(Call call, cudaStream_t stream) {
   size_t bytes = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(call(nullptr, bytes));
+  CAIRN_RETURN_IF_CUB_FAILS(call(nullptr, bytes));
   absl::StatusOr<DeviceBuffer<char>> scratch = DeviceBuffer<char>::Allocate(bytes, stream);
   if (!scratch.ok()) return scratch.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(call(scratch->data(), bytes));
+  CAIRN_RETURN_IF_CUB_FAILS(call(scratch->data(), bytes));
   return absl::OkStatus();
 }
 

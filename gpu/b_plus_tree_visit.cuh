@@ -60,8 +60,9 @@ template <typename Key, typename Visit>
 absl::Status ForEachEntry(const BPlusTree<Key>& tree, Visit visit, cudaStream_t stream) {
   return VisitPages(tree.pages(), [&](const auto& view) -> absl::Status {
     const size_t vectors = tree.pages().leaves.bytes() / 32;
-    VisitLeaves<Key><<<SimpleBlocks(vectors), kSimpleThreads, 0, stream>>>(view, visit);
-    CAIRN_RETURN_IF_LAUNCH_FAILED("VisitLeaves");
+    CAIRN_RETURN_IF_LAUNCH_FAILS("VisitLeaves", SimpleShape(vectors), stream,
+                                 VisitLeaves<Key, std::decay_t<decltype(view)>, Visit>, view,
+                                 visit);
     return absl::OkStatus();
   });
 }
@@ -72,8 +73,9 @@ absl::Status ForEachEntry(const BPlusTree<Key>& tree, Visit visit, cudaStream_t 
 template <typename Key, typename Visit>
 absl::Status ForEachEntryInOrder(const BPlusTree<Key>& tree, Visit visit, cudaStream_t stream) {
   return VisitPages(tree.pages(), [&](const auto& view) -> absl::Status {
-    VisitLeavesInOrder<<<1, tree.options().order, 0, stream>>>(view, visit);
-    CAIRN_RETURN_IF_LAUNCH_FAILED("VisitLeavesInOrder");
+    CAIRN_RETURN_IF_LAUNCH_FAILS("VisitLeavesInOrder", LaunchShape{1, tree.options().order}, stream,
+                                 VisitLeavesInOrder<std::decay_t<decltype(view)>, Visit>, view,
+                                 visit);
     return absl::OkStatus();
   });
 }

@@ -8,10 +8,20 @@
 
 namespace cairn::gpu {
 
-// A CUDA call's outcome as a status: OK; ResourceExhausted for memory; Unavailable where there is
-// no device or driver, and where the device is lost, which every later call of the process meets
-// too; else Internal. The message names the call and its place, and CUDA's words.
+// A CUDA call's outcome as a status: OK; ResourceExhausted for memory; Unimplemented for what the
+// device or the driver does not offer; Unavailable where there is no device or driver, where the
+// build holds no code that they can run, and where the device is lost, which every later call of
+// the process meets too; else Internal. The message names the call and its place, and CUDA's words.
 absl::Status CudaStatus(cudaError_t error, std::string_view call, const char* file, int line);
+
+// Unavailable where a call of the thread before this, none of the library's, has left an error
+// behind, which stays for its owner to take. For calls whose own errors could not be told from it.
+absl::Status CheckNoEarlierError(std::string_view call);
+
+// Takes away cudaErrorNotReady, which is no failure, where a query has left it behind as one.
+inline void ForgetNotReady() {
+  if (cudaPeekAtLastError() == cudaErrorNotReady) (void)cudaGetLastError();
+}
 
 }  // namespace cairn::gpu
 
@@ -23,10 +33,10 @@ absl::Status CudaStatus(cudaError_t error, std::string_view call, const char* fi
     }                                                                          \
   } while (false)
 
-// Returns if the kernel launch before it failed; `kernel` is its name.
-#define CAIRN_RETURN_IF_LAUNCH_FAILED(kernel)                                             \
-  do {                                                                                    \
-    if (const cudaError_t cairn_error = cudaGetLastError(); cairn_error != cudaSuccess) { \
-      return ::cairn::gpu::CudaStatus(cairn_error, kernel "<<<>>>", __FILE__, __LINE__);  \
-    }                                                                                     \
+// The same for a call of CUB, which gives the thread's last error for its own.
+#define CAIRN_RETURN_IF_CUB_FAILS(call)                                                           \
+  do {                                                                                            \
+    if (absl::Status cairn_status = ::cairn::gpu::CheckNoEarlierError(#call); !cairn_status.ok()) \
+      return cairn_status;                                                                        \
+    CAIRN_RETURN_IF_CUDA_FAILS(call);                                                             \
   } while (false)

@@ -13,11 +13,11 @@ namespace cairn::gpu {
 template <typename Input, typename Output, typename Add>
 absl::Status InclusiveScan(Input input, Output output, size_t size, Add add, cudaStream_t stream) {
   size_t bytes = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(
+  CAIRN_RETURN_IF_CUB_FAILS(
       cub::DeviceScan::InclusiveScan(nullptr, bytes, input, output, add, size, stream));
   absl::StatusOr<DeviceBuffer<char>> scratch = DeviceBuffer<char>::Allocate(bytes, stream);
   if (!scratch.ok()) return scratch.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(
+  CAIRN_RETURN_IF_CUB_FAILS(
       cub::DeviceScan::InclusiveScan(scratch->data(), bytes, input, output, add, size, stream));
   return absl::OkStatus();
 }

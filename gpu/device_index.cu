@@ -1,4 +1,5 @@
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
@@ -7,15 +8,15 @@
 #include "gpu/device_memory.h"
 #include "gpu/launch.h"
 #include "gpu/stream.h"
+#include "gpu/stream_uses.h"
 
 namespace cairn {
 namespace {
 
 using gpu::DeviceBuffer;
 using gpu::ForEachIndex;
-using gpu::kSimpleThreads;
 using gpu::OnDevice;
-using gpu::SimpleBlocks;
+using gpu::SimpleShape;
 
 __global__ void Fill(Position* positions, size_t size, Position value) {
   ForEachIndex(size, [=](size_t i) { positions[i] = value; });
@@ -59,32 +60,38 @@ absl::Status CheckRanges(KeyKind index, const DeviceRanges& ranges) {
   return CheckKind(index, ranges.upper);
 }
 
+// What a call that reads the index gives, once whoever frees the index's memory knows of it.
+absl::Status AfterUse(absl::Status status, int device, DeviceStream stream) {
+  absl::Status noted = gpu::NoteUse(device, stream);
+  return status.ok() ? noted : status;
+}
+
 }  // namespace
 
 absl::Status DeviceIndex::LowerBound(DeviceKeys keys, Position* positions,
                                      DeviceStream stream) const {
   if (absl::Status s = CheckKind(kind_, keys); !s.ok() || keys.empty()) return s;
   const OnDevice on_device(device_);
-  return Search(PointQuery::kLowerBound, keys, positions, stream);
+  return AfterUse(Search(PointQuery::kLowerBound, keys, positions, stream), device_, stream);
 }
 
 absl::Status DeviceIndex::UpperBound(DeviceKeys keys, Position* positions,
                                      DeviceStream stream) const {
   if (absl::Status s = CheckKind(kind_, keys); !s.ok() || keys.empty()) return s;
   const OnDevice on_device(device_);
-  return Search(PointQuery::kUpperBound, keys, positions, stream);
+  return AfterUse(Search(PointQuery::kUpperBound, keys, positions, stream), device_, stream);
 }
 
 absl::Status DeviceIndex::FindFirst(DeviceKeys keys, RowId* row_ids, DeviceStream stream) const {
   if (absl::Status s = CheckKind(kind_, keys); !s.ok() || keys.empty()) return s;
   const OnDevice on_device(device_);
-  return Search(PointQuery::kFindFirst, keys, row_ids, stream);
+  return AfterUse(Search(PointQuery::kFindFirst, keys, row_ids, stream), device_, stream);
 }
 
 absl::Status DeviceIndex::Contains(DeviceKeys keys, bool* found, DeviceStream stream) const {
   if (absl::Status s = CheckKind(kind_, keys); !s.ok() || keys.empty()) return s;
   const OnDevice on_device(device_);
-  return Search(PointQuery::kContains, keys, found, stream);
+  return AfterUse(Search(PointQuery::kContains, keys, found, stream), device_, stream);
 }
 
 absl::Status DeviceIndex::Positions(const DeviceRanges& ranges, Position* begin, Position* end,
@@ -96,19 +103,19 @@ absl::Status DeviceIndex::Positions(const DeviceRanges& ranges, Position* begin,
     if (bound != Bound::kOpen) {
       return Search(bound == Bound::kInclusive ? inclusive : exclusive, keys, positions, stream);
     }
-    Fill<<<SimpleBlocks(keys.size()), kSimpleThreads, 0, stream>>>(positions, keys.size(), open);
-    CAIRN_RETURN_IF_LAUNCH_FAILED("Fill");
+    CAIRN_RETURN_IF_LAUNCH_FAILS("Fill", SimpleShape(keys.size()), stream, Fill, positions,
+                                 keys.size(), open);
     return absl::OkStatus();
   };
   absl::Status s = search(ranges.lower, ranges.lower_bound, PointQuery::kLowerBound,
                           PointQuery::kUpperBound, 0, begin);
-  if (!s.ok()) return s;
-  s = search(ranges.upper, ranges.upper_bound, PointQuery::kUpperBound, PointQuery::kLowerBound,
-             static_cast<Position>(size_), end);
-  if (!s.ok()) return s;
-  MendCrossed<<<SimpleBlocks(ranges.size()), kSimpleThreads, 0, stream>>>(begin, end,
-                                                                          ranges.size());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("MendCrossed");
+  if (s.ok()) {
+    s = search(ranges.upper, ranges.upper_bound, PointQuery::kUpperBound, PointQuery::kLowerBound,
+               static_cast<Position>(size_), end);
+  }
+  if (s = AfterUse(std::move(s), device_, stream); !s.ok()) return s;
+  CAIRN_RETURN_IF_LAUNCH_FAILS("MendCrossed", SimpleShape(ranges.size()), stream, MendCrossed,
+                               begin, end, ranges.size());
   return absl::OkStatus();
 }
 
@@ -121,9 +128,8 @@ absl::Status DeviceIndex::Count(const DeviceRanges& ranges, uint64_t* counts,
   if (!ends.ok()) return ends.status();
   Position *begin = ends->data(), *end = begin + ranges.size();
   if (absl::Status s = Positions(ranges, begin, end, stream); !s.ok()) return s;
-  Subtract<<<SimpleBlocks(ranges.size()), kSimpleThreads, 0, stream>>>(begin, end, counts,
-                                                                       ranges.size());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("Subtract");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("Subtract", SimpleShape(ranges.size()), stream, Subtract, begin, end,
+                               counts, ranges.size());
   return absl::OkStatus();
 }
 
@@ -137,9 +143,8 @@ absl::Status DeviceIndex::PlanScan(const DeviceRanges& ranges, uint64_t limit, O
   absl::StatusOr<DeviceBuffer<Position>> end = DeviceBuffer<Position>::Allocate(size, stream);
   if (!end.ok()) return end.status();
   if (absl::Status s = Positions(ranges, begin, end->data(), stream); !s.ok()) return s;
-  LimitRanges<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(
-      begin, end->data(), offsets + 1, size, limit, order == Order::kDescending);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("LimitRanges");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("LimitRanges", SimpleShape(size), stream, LimitRanges, begin,
+                               end->data(), offsets + 1, size, limit, order == Order::kDescending);
   return gpu::InclusiveScan(offsets + 1, offsets + 1, size, ::cuda::std::plus<uint64_t>(), stream);
 }
 
@@ -148,7 +153,8 @@ absl::Status DeviceIndex::CopyRows(const Position* begin, const uint64_t* offset
                                    DeviceStream stream) const {
   if (rows == 0) return absl::OkStatus();
   const OnDevice on_device(device_);
-  return GatherRows(begin, offsets, queries, rows, order, row_ids, stream);
+  return AfterUse(GatherRows(begin, offsets, queries, rows, order, row_ids, stream), device_,
+                  stream);
 }
 
 }  // namespace cairn

@@ -1,5 +1,6 @@
 #include "gpu/device_memory.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include "gpu/cuda_status.h"
 #include "gpu/injected_failure.h"
 #include "gpu/stream.h"
+#include "gpu/stream_uses.h"
 
 namespace cairn::gpu {
 namespace {
@@ -36,10 +38,12 @@ absl::Status MakePool(int device, Pool& pool) {
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = device;
   cudaMemPool_t made = nullptr;
+  const absl::StatusOr<size_t> most_kept = MostKeptBytes();
+  if (!most_kept.ok()) return most_kept.status();
+  const BesideCaptures beside;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolCreate(&made, &properties));
-  uint64_t keep_all = UINT64_MAX;
-  const cudaError_t error =
-      cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep_all);
+  uint64_t keep = *most_kept;
+  const cudaError_t error = cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep);
   if (error != cudaSuccess) (void)cudaMemPoolDestroy(made);
   CAIRN_RETURN_IF_CUDA_FAILS(error);
   pool.pool.store(made, std::memory_order_release);
@@ -60,19 +64,48 @@ absl::StatusOr<Pool*> CurrentPool() {
   return &pool;
 }
 
+absl::StatusOr<size_t> PoolAttribute(const Pool& pool, cudaMemPoolAttr attribute) {
+  uint64_t bytes = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolGetAttribute(pool.pool, attribute, &bytes));
+  return bytes;
+}
+
+// Whether the memory was given back, now or when the stream comes to it.
+bool Free(void* memory, int device, cudaStream_t stream) {
+  if (stream != AfterAllUses()) return cudaFreeAsync(memory, stream) == cudaSuccess;
+  const absl::StatusOr<cudaStream_t> behind = StreamBehindUses(device);
+  if (behind.ok()) return cudaFreeAsync(memory, *behind) == cudaSuccess;
+  // Without such a stream, when all streams are done.
+  const BesideCaptures beside;
+  return cudaDeviceSynchronize() == cudaSuccess && cudaFree(memory) == cudaSuccess;
+}
+
 }  // namespace
+
+absl::StatusOr<size_t> MostKeptBytes() {
+  constexpr size_t kMost = size_t{1} << 30, kPart = 16;
+  size_t free = 0, total = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemGetInfo(&free, &total));
+  return std::min(total / kPart, kMost);
+}
+
+absl::StatusOr<size_t> ReservedDeviceBytes() {
+  const absl::StatusOr<Pool*> pool = CurrentPool();
+  if (!pool.ok()) return pool.status();
+  return PoolAttribute(**pool, cudaMemPoolAttrReservedMemCurrent);
+}
 
 absl::StatusOr<size_t> AvailableDeviceBytes() {
   absl::StatusOr<Pool*> pool = CurrentPool();
   if (!pool.ok()) return pool.status();
   size_t free = 0, total = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemGetInfo(&free, &total));
-  uint64_t reserved = 0, used = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemPoolGetAttribute((*pool)->pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemPoolGetAttribute((*pool)->pool, cudaMemPoolAttrUsedMemCurrent, &used));
-  return WithinDeviceLimit(free + (reserved - used), (*pool)->allocated.load());
+  const absl::StatusOr<size_t> reserved = PoolAttribute(**pool, cudaMemPoolAttrReservedMemCurrent);
+  if (!reserved.ok()) return reserved.status();
+  const absl::StatusOr<size_t> used = PoolAttribute(**pool, cudaMemPoolAttrUsedMemCurrent);
+  if (!used.ok()) return used.status();
+  const size_t kept = *reserved - std::min(*reserved, *used);
+  return WithinDeviceLimit(free + kept, (*pool)->allocated.load());
 }
 
 size_t AllocatedDeviceBytes() {
@@ -121,8 +154,11 @@ absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream) {
 void FreeDeviceBytes(void* memory, size_t bytes, int device, cudaStream_t stream) {
   if (memory == nullptr) return;
   const OnDevice on_device(device);
-  // Nothing can be done about a failure: the device is lost, and its memory with it.
-  (void)cudaFreeAsync(memory, stream);
+  if (!Free(memory, device, stream)) {
+    // Where the device is lost, so is its memory. Otherwise what could not be freed stays counted.
+    const cudaError_t error = cudaGetLastError();
+    if (!absl::IsUnavailable(CudaStatus(error, "cudaFreeAsync()", __FILE__, __LINE__))) return;
+  }
   PoolOf(device).allocated.fetch_sub(bytes);
 }
 

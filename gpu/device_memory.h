@@ -12,8 +12,9 @@
 
 namespace cairn::gpu {
 
-// All device memory of this library comes from here: one stream-ordered pool a device, whose freed
-// memory is kept for the next allocation. Thread-safe. Tests make it fail (injected_failure.h).
+// All device memory of this library comes from here: one stream-ordered pool a device, which keeps
+// some of what was freed for the next allocation. Thread-safe. Tests make it fail
+// (injected_failure.h).
 
 // Bytes on the current device that an allocation may still take: what is free, and what the pool
 // keeps.
@@ -21,6 +22,12 @@ absl::StatusOr<size_t> AvailableDeviceBytes();
 
 // Bytes that are allocated now on the current device.
 size_t AllocatedDeviceBytes();
+
+// Bytes that the pool of the current device has taken from it, allocated or not. Of those that are
+// not, it gives back at the next wait what is beyond MostKeptBytes.
+absl::StatusOr<size_t> ReservedDeviceBytes();
+// A sixteenth of the current device's memory, at most 1 GiB.
+absl::StatusOr<size_t> MostKeptBytes();
 
 // The most bytes that were allocated at once on the current device since the last call.
 size_t TakePeakDeviceBytes();
@@ -33,8 +40,15 @@ absl::Status CheckDeviceMemory(size_t bytes, const char* what);
 // enqueued on `stream` after the call, and by that of other streams once they have waited for it.
 // ResourceExhausted, with sizes. Null for no bytes.
 absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream);
-// Frees it when the work enqueued on `stream` so far is done.
+// Frees it when the work enqueued on `stream` so far is done, or, for AfterAllUses(), all work that
+// reads indexes, on whatever streams.
 void FreeDeviceBytes(void* memory, size_t bytes, int device, cudaStream_t stream);
+
+// What stands for all streams on which indexes of the memory's device are used (stream_uses.h);
+// itself none.
+inline cudaStream_t AfterAllUses() {
+  return reinterpret_cast<cudaStream_t>(UINTPTR_MAX);
+}
 
 // An array of `size` trivial elements in device memory, uninitialised. It is freed in the order of
 // the stream that it was made on, so whoever uses it on another stream must have waited. Movable.
@@ -78,8 +92,8 @@ class DeviceBuffer {
   size_t size() const { return size_; }
   size_t bytes() const { return size_ * sizeof(T); }
 
-  // From now on the memory is freed in the order of `stream`, which must outlive this; null, the
-  // default stream, for memory that outlives the streams of its making. The caller has waited.
+  // From now on the memory is freed in the order of `stream`, which must outlive this;
+  // AfterAllUses() for memory of an index. The caller has waited.
   void SetStream(cudaStream_t stream) { stream_ = stream; }
 
  private:

@@ -15,12 +15,12 @@ template <typename Key, typename Value>
 absl::Status SortPairs(const Key* keys, const Value* values, size_t size, Key* sorted_keys,
                        Value* sorted_values, cudaStream_t stream) {
   size_t bytes = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(
+  CAIRN_RETURN_IF_CUB_FAILS(
       cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, sorted_keys, values, sorted_values,
                                       size, 0, static_cast<int>(sizeof(Key) * 8), stream));
   absl::StatusOr<DeviceBuffer<char>> scratch = DeviceBuffer<char>::Allocate(bytes, stream);
   if (!scratch.ok()) return scratch.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(cub::DeviceRadixSort::SortPairs(
+  CAIRN_RETURN_IF_CUB_FAILS(cub::DeviceRadixSort::SortPairs(
       scratch->data(), bytes, keys, sorted_keys, values, sorted_values, size, 0,
       static_cast<int>(sizeof(Key) * 8), stream));
   return absl::OkStatus();
@@ -55,7 +55,12 @@ absl::StatusOr<DeviceRun<Key>> UploadRun(const SortedRun& run, cudaStream_t stre
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(uploaded->row_ids.data(), run.row_ids().data(),
                                              uploaded->row_ids.bytes(), cudaMemcpyHostToDevice,
                                              stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  const absl::StatusOr<KeySurvey<Key>> survey =
+      SurveyKeys(uploaded->keys.data(), uploaded->row_ids.data(), run.size(), stream);
+  if (!survey.ok()) return survey.status();
+  // A run promises to be in order, but its memory may be a file's, which others write to.
+  if (absl::Status s = CheckEntries(*survey); !s.ok()) return s;
+  uploaded->survey = *survey;
   return uploaded;
 }
 
@@ -76,6 +81,10 @@ absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, 
       SurveyKeys(run->keys.data(), run->row_ids.data(), size, stream);
   if (!survey.ok()) return survey.status();
   run->survey = *survey;
+  if (survey->has_no_row) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("an entry's row id is %d, which is no row's", kNoRow));
+  }
   if (survey->rows_ascend) return run;
   // By row id first, then, stably, by key.
   absl::StatusOr<DeviceRun<Key>> by_row = AllocateRun<Key>(size, stream);

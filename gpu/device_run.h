@@ -25,13 +25,14 @@ struct DeviceRun {
   size_t size() const { return keys.size(); }
 };
 
-// Copies a run, of Key's kind, to the current device. Waits.
+// Copies a run, of Key's kind, to the current device, and surveys it. Waits. DataLoss where the
+// entries are not in order (CheckEntries).
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> UploadRun(const SortedRun& run, cudaStream_t stream);
 
 // Sorts entries in device memory, which are left as they are, by (key, row id). Takes twice the
 // entries' bytes besides them; three times, and three times as long, where rows of a key are not
-// given in ascending order. Waits. InvalidArgument beyond kMaxEntries.
+// given in ascending order. Waits. InvalidArgument beyond kMaxEntries, and for a row id of kNoRow.
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, size_t size,
                                          cudaStream_t stream);

@@ -24,9 +24,8 @@ absl::StatusOr<EntryArray<Key>> PairEntries(const DeviceRun<Key>& run, cudaStrea
   absl::StatusOr<EntryArray<Key>> entries =
       EntryArray<Key>::Allocate(size, EntryLayout::kAoS, stream);
   if (!entries.ok()) return entries;
-  PutInOrder<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(run.keys.data(), run.row_ids.data(),
-                                                                size, entries->writer());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("PutInOrder");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("PutInOrder", SimpleShape(size), stream, PutInOrder<Key>,
+                               run.keys.data(), run.row_ids.data(), size, entries->writer());
   return entries;
 }
 

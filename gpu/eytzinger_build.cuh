@@ -57,9 +57,9 @@ absl::StatusOr<EntryArray<Key>> ArrangeEytzinger(const DeviceRun<Key>& run, Entr
   if (!fits.ok()) return fits;
   absl::StatusOr<EntryArray<Key>> entries = EntryArray<Key>::Allocate(slots, layout, stream);
   if (!entries.ok()) return entries;
-  PutInEytzingerOrder<Key, kFanOut><<<SimpleBlocks(slots), kSimpleThreads, 0, stream>>>(
-      run.keys.data(), run.row_ids.data(), order, entries->writer());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("PutInEytzingerOrder");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("PutInEytzingerOrder", SimpleShape(slots), stream,
+                               PutInEytzingerOrder<Key, kFanOut>, run.keys.data(),
+                               run.row_ids.data(), order, entries->writer());
   return entries;
 }
 

@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run, EntryLayo
   absl::StatusOr<EntryArray<Key>> entries = ArrangeEytzinger<Key, kFanOut>(run, layout, stream);
   if (!entries.ok()) return entries.status();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  entries->SetStream(nullptr);
+  entries->SetStream(AfterAllUses());
   if (layout == EntryLayout::kAoS) {
     return std::make_unique<EytzingerTree<Key, kFanOut, EntryLayout::kAoS>>(*std::move(entries),
                                                                             size, device);

@@ -37,9 +37,8 @@ absl::StatusOr<DeviceBuffer<Key>> BuildFastNodes(const Key* keys, const TreeLayo
   if (!lines.ok()) return lines;
   for (int level = 0; level < layout.levels(); ++level) {
     const size_t slots = layout.nodes(level) * TreeLayout<Key>::kLineKeys;
-    PutSeparators<<<SimpleBlocks(slots), kSimpleThreads, 0, stream>>>(keys, layout, level,
-                                                                      lines->data());
-    CAIRN_RETURN_IF_LAUNCH_FAILED("PutSeparators");
+    CAIRN_RETURN_IF_LAUNCH_FAILS("PutSeparators", SimpleShape(slots), stream, PutSeparators<Key>,
+                                 keys, layout, level, lines->data());
   }
   return lines;
 }

@@ -54,8 +54,8 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFastTree(DeviceRun<Key> run,
       ArrangeEntries(std::move(run), EntryLayout::kSoA, stream);
   if (!entries.ok()) return entries.status();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  entries->SetStream(nullptr);
-  lines->SetStream(nullptr);
+  entries->SetStream(AfterAllUses());
+  lines->SetStream(AfterAllUses());
   return std::make_unique<FastTree<Key>>(*std::move(entries), *std::move(lines), layout, device);
 }
 

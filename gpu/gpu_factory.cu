@@ -13,6 +13,7 @@
 #include "gpu/b_plus_tree.h"
 #include "gpu/cuda_status.h"
 #include "gpu/device_run.h"
+#include "gpu/devices.h"
 #include "gpu/eytzinger_tree.h"
 #include "gpu/fast_tree.h"
 #include "gpu/gpu_index.h"
@@ -182,12 +183,21 @@ absl::Status CheckDevice(const FactoryString& factory, int device) {
   std::string reason;
   if (!devices.ok()) {
     reason = std::string(devices.status().message());
-  } else if (device < 0 || static_cast<size_t>(device) >= devices->size()) {
-    reason = absl::StrFormat("no CUDA device %d; there are %d", device, devices->size());
+  } else if (std::ranges::none_of(*devices, [&](const Device& d) { return d.ordinal == device; })) {
+    reason = absl::StrFormat("no usable CUDA device %d; there are %d", device, devices->size());
   } else {
     return absl::OkStatus();
   }
   return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory.text, reason));
+}
+
+// A build waits for its stream, which work that is only being captured never lets end.
+absl::Status CheckNotCapturing(const FactoryString& factory, DeviceStream stream) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamIsCapturing(stream, &capture));
+  if (capture == cudaStreamCaptureStatusNone) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "ordered index '%s': its stream is being captured, and building waits", factory.text));
 }
 
 template <typename Key>
@@ -256,9 +266,11 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view te
                                                              DeviceStream stream) {
   absl::StatusOr<FactoryString> factory = gpu::ParseForDevice(text);
   if (!factory.ok()) return factory.status();
-  int device = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  if (absl::Status s = gpu::CheckDevice(*factory, device); !s.ok()) return s;
+  const absl::StatusOr<int> device = gpu::DeviceOfStream(stream);
+  if (!device.ok()) return device.status();
+  if (absl::Status s = gpu::CheckDevice(*factory, *device); !s.ok()) return s;
+  const gpu::OnDevice on_device(*device);
+  if (absl::Status s = gpu::CheckNotCapturing(*factory, stream); !s.ok()) return s;
   return keys.kind() == KeyKind::kU32
              ? gpu::BuildFromEntries(*std::move(factory), keys.u32(), row_ids, keys.size(), stream)
              : gpu::BuildFromEntries(*std::move(factory), keys.u64(), row_ids, keys.size(), stream);

@@ -10,6 +10,8 @@
 #include "gpu/cuda_status.h"
 #include "gpu/device_memory.h"
 #include "gpu/injected_failure.h"
+#include "gpu/pinned_memory.h"
+#include "gpu/stream_uses.h"
 #include "index/batch_threads.h"
 
 namespace cairn::gpu {
@@ -43,22 +45,15 @@ class Layout {
   size_t bytes_ = 0;
 };
 
-// Whether the device reaches the memory as it is. Takes a tenth of a microsecond.
-bool IsPinned(const void* memory) {
-  cudaPointerAttributes attributes;
-  if (memory == nullptr || cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
-    (void)cudaGetLastError();
-    return false;
-  }
-  return attributes.type == cudaMemoryTypeHost;
-}
-
 // Which columns, inputs then outputs, go by way of pinned memory of ours.
 std::array<bool, kMostColumns> StagedColumns(const HostBatch& batch) {
   std::array<bool, kMostColumns> staged{};
   size_t columns = 0;
-  for (const HostColumn& column : batch.inputs) staged[columns++] = !IsPinned(column.data);
-  for (const HostColumn& column : batch.outputs) staged[columns++] = !IsPinned(column.data);
+  const auto pinned = [&](const HostColumn& column) {
+    return IsPinned(column.data, batch.size * column.element_bytes);
+  };
+  for (const HostColumn& column : batch.inputs) staged[columns++] = !pinned(column);
+  for (const HostColumn& column : batch.outputs) staged[columns++] = !pinned(column);
   return staged;
 }
 
@@ -106,7 +101,10 @@ absl::Status CopyArriving(const void* pinned, size_t size, cudaStream_t stream, 
       first += count;
     } else if (++looks % kLooksBetweenQueries == 0) {
       const cudaError_t done = cudaStreamQuery(stream);
-      if (done == cudaErrorNotReady) continue;
+      if (done == cudaErrorNotReady) {
+        ForgetNotReady();
+        continue;
+      }
       CAIRN_RETURN_IF_CUDA_FAILS(done);
       if (to != from) std::memcpy(to, from, size * sizeof(Result));
       return absl::OkStatus();
@@ -265,6 +263,7 @@ absl::Status RunHostBatch(const HostBatch& batch, const HostBatchPolicy& policy,
                           QueryContext& context) {
   if (batch.size == 0) return absl::OkStatus();
   const OnDevice on_device(context.device());
+  const WaitsForItsUses waits;
   absl::Status status;
   if (batch.size <= policy.most_zero_copy) {
     const bool polled =

@@ -8,6 +8,7 @@
 #include "gpu/device_memory.h"
 #include "gpu/injected_failure.h"
 #include "gpu/row_pieces.h"
+#include "gpu/stream_uses.h"
 
 namespace cairn::gpu {
 namespace {
@@ -110,6 +111,7 @@ absl::Status CopyRowsToHost(const DeviceIndex& index, absl::Span<const Position>
                             QueryContext& context) {
   if (offsets.empty() || offsets.back() == 0) return absl::OkStatus();
   const OnDevice on_device(context.device());
+  const WaitsForItsUses waits;
   const RangesOfBatch batch{begin, end, offsets, order};
   absl::Status status = PieceRun(index, batch, row_ids, policy, context).Run();
   if (!status.ok()) (void)context.WaitForAll();

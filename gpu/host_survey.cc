@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "gpu/key_survey.h"
 #include "index/parallel.h"
 
@@ -30,6 +31,17 @@ void CountKeys(absl::Span<const Key> keys, size_t first, size_t end, KeySurvey<K
 }  // namespace
 
 template <typename Key>
+absl::Status CheckEntries(const KeySurvey<Key>& survey) {
+  if (!survey.keys_ascend) return absl::DataLossError("the entries' keys do not ascend");
+  if (!survey.rows_ascend) return absl::DataLossError("the row ids of equal keys do not ascend");
+  if (survey.has_no_row) {
+    return absl::DataLossError(
+        absl::StrFormat("an entry's row id is %d, which is no row's", kNoRow));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Key>
 KeySurvey<Key> SurveyOnHost(absl::Span<const Key> keys, int threads) {
   std::vector<KeySurvey<Key>> parts((keys.size() + kPart - 1) / kPart);
   const auto count = [&](size_t part) {
@@ -43,7 +55,7 @@ KeySurvey<Key> SurveyOnHost(absl::Span<const Key> keys, int threads) {
   KeySurvey<Key> survey = {};
   survey.least = keys.front();
   survey.greatest = keys.back();
-  survey.rows_ascend = true;
+  survey.keys_ascend = survey.rows_ascend = true;
   for (const KeySurvey<Key>& part : parts) {
     survey.distinct += part.distinct;
     for (int width = 0; width < KeySurvey<Key>::kWidths; ++width) {
@@ -56,5 +68,8 @@ KeySurvey<Key> SurveyOnHost(absl::Span<const Key> keys, int threads) {
 
 template KeySurvey<uint32_t> SurveyOnHost(absl::Span<const uint32_t>, int);
 template KeySurvey<uint64_t> SurveyOnHost(absl::Span<const uint64_t>, int);
+
+template absl::Status CheckEntries(const KeySurvey<uint32_t>&);
+template absl::Status CheckEntries(const KeySurvey<uint64_t>&);
 
 }  // namespace cairn::gpu

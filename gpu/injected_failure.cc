@@ -27,6 +27,7 @@ class Countdown {
 Countdown allocations;
 Countdown calls;
 std::atomic<uint64_t> device_limit{0};
+std::atomic<int> launch_error{0};
 
 }  // namespace
 
@@ -42,6 +43,10 @@ void FailDeviceCallsAfter(int64_t count) {
   calls.Set(count);
 }
 
+void FailLaunchesWith(int cuda_error) {
+  launch_error.store(cuda_error, std::memory_order_relaxed);
+}
+
 bool MayAllocate(size_t bytes, size_t allocated) {
   return allocations.Passes() && WithinDeviceLimit(bytes, allocated) == bytes;
 }
@@ -55,6 +60,10 @@ size_t WithinDeviceLimit(size_t available, size_t allocated) {
 absl::Status MayCallDevice() {
   if (calls.Passes()) return absl::OkStatus();
   return absl::UnavailableError("the device is lost (FailDeviceCallsAfter)");
+}
+
+int InjectedLaunchError() {
+  return launch_error.load(std::memory_order_relaxed);
 }
 
 }  // namespace cairn::gpu

@@ -24,11 +24,17 @@ void LimitDeviceBytes(uint64_t bytes);
 // and for each piece of its rows that the device copies.
 void FailDeviceCallsAfter(int64_t count);
 
+// Every launch of a kernel fails with this error of CUDA's (cudaError_t), as it would for another
+// device; 0 ends that.
+void FailLaunchesWith(int cuda_error);
+
 // Whether `bytes` more may be allocated on a device where `allocated` are; counts an allocation.
 bool MayAllocate(size_t bytes, size_t allocated);
 // What LimitDeviceBytes leaves of `available` bytes where `allocated` are.
 size_t WithinDeviceLimit(size_t available, size_t allocated);
 // OK unless the call is to fail; counts it.
 absl::Status MayCallDevice();
+// FailLaunchesWith's error, or 0.
+int InjectedLaunchError();
 
 }  // namespace cairn::gpu

@@ -107,27 +107,24 @@ absl::StatusOr<KaryDirectory<Key>> KaryDirectory<Key>::Build(DeviceBuffer<Key> s
   Key* above = directory.separators_above_.data();
   for (int level = 0; level < layout.levels(); ++level) {
     const size_t passed_on = layout.separators(level + 1);
-    PassOn<<<SimpleBlocks(passed_on), kSimpleThreads, 0, stream>>>(levels.separators[level], above,
-                                                                   passed_on);
-    CAIRN_RETURN_IF_LAUNCH_FAILED("PassOn");
+    CAIRN_RETURN_IF_LAUNCH_FAILS("PassOn", SimpleShape(passed_on), stream, PassOn<Key>,
+                                 levels.separators[level], above, passed_on);
     levels.nodes[level] = nodes;
     levels.separators[level + 1] = above;
-    MakeNodes<<<SimpleBlocks(layout.nodes(level)), kSimpleThreads, 0, stream>>>(levels, level,
-                                                                                nodes);
-    CAIRN_RETURN_IF_LAUNCH_FAILED("MakeNodes");
+    CAIRN_RETURN_IF_LAUNCH_FAILS("MakeNodes", SimpleShape(layout.nodes(level)), stream,
+                                 MakeNodes<Key>, levels, level, nodes);
     nodes += layout.nodes(level);
     above += passed_on;
   }
   levels.top = directory.top_.data();
-  FillTop<<<SimpleBlocks(layout.top_slots()), kSimpleThreads, 0, stream>>>(
-      levels.separators[layout.levels()], layout, directory.top_.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("FillTop");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("FillTop", SimpleShape(layout.top_slots()), stream, FillTop<Key>,
+                               levels.separators[layout.levels()], layout, directory.top_.data());
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   directory.separators_ = std::move(separators);
-  directory.separators_.SetStream(nullptr);
-  directory.nodes_.SetStream(nullptr);
-  directory.separators_above_.SetStream(nullptr);
-  directory.top_.SetStream(nullptr);
+  directory.separators_.SetStream(AfterAllUses());
+  directory.nodes_.SetStream(AfterAllUses());
+  directory.separators_above_.SetStream(AfterAllUses());
+  directory.top_.SetStream(AfterAllUses());
   return directory;
 }
 
@@ -136,12 +133,13 @@ absl::Status FindLeaves(const KaryDirectory<Key>& directory, const Key* keys, si
                         uint32_t* leaves, cudaStream_t stream) {
   if (size == 0) return absl::OkStatus();
   const KaryDirectoryView<Key> view = directory.view();
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaFuncSetAttribute(FindLeavesOf<Key>,
-                                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                  static_cast<int>(view.shared_bytes())));
-  FindLeavesOf<<<SimpleBlocks(size), kFindThreads, view.shared_bytes(), stream>>>(view, keys, size,
-                                                                                  leaves);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("FindLeavesOf");
+  static SharedMemoryOfKernel shared_memory;
+  absl::Status allowed = shared_memory.AllowMost(reinterpret_cast<const void*>(FindLeavesOf<Key>));
+  if (!allowed.ok()) return allowed;
+  CAIRN_RETURN_IF_LAUNCH_FAILS(
+      "FindLeavesOf",
+      LaunchShape{static_cast<unsigned>(SimpleBlocks(size)), kFindThreads, view.shared_bytes()},
+      stream, FindLeavesOf<Key>, view, keys, size, leaves);
   return absl::OkStatus();
 }
 

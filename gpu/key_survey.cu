@@ -12,24 +12,28 @@ namespace {
 constexpr int kWidths = KeySurvey<uint64_t>::kWidths;
 
 struct SurveyCounts {
-  unsigned long long distinct, descents, blocks[kWidths], gaps[kWidths];
+  unsigned long long distinct, key_descents, row_descents, no_rows, blocks[kWidths], gaps[kWidths];
 };
 
 template <typename Key>
 __global__ void CountKeys(const Key* keys, const RowId* row_ids, size_t size,
                           SurveyCounts* counts) {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
-  unsigned distinct = 0, descents = 0, blocks[kWidths] = {}, gaps[kWidths] = {};
+  unsigned distinct = 0, key_descents = 0, row_descents = 0, no_rows = 0;
+  unsigned blocks[kWidths] = {}, gaps[kWidths] = {};
   ForEachKeyGroup(keys, size, [&](size_t first, const auto& group, int count) {
 #pragma unroll
     for (int j = 0; j < kKeyGroup<Key>; ++j) {
       if (j >= count) continue;
       const size_t i = first + j;
       const Key key = group[1 + j], before = group[j];
+      const RowId row_id = row_ids[i];
+      no_rows += row_id == kNoRow;
       if (i != 0 && key == before) {
-        descents += row_ids[i] < row_ids[i - 1];
+        row_descents += row_id < row_ids[i - 1];
         continue;
       }
+      key_descents += i != 0 && key < before;
       ++distinct;
 #pragma unroll
       for (int width = 0; width < kWidths; ++width) {
@@ -46,7 +50,9 @@ __global__ void CountKeys(const Key* keys, const RowId* row_ids, size_t size,
     if (threadIdx.x % 32 == 0 && count != 0) atomicAdd(sum, count);
   };
   add(distinct, &counts->distinct);
-  add(descents, &counts->descents);
+  add(key_descents, &counts->key_descents);
+  add(row_descents, &counts->row_descents);
+  add(no_rows, &counts->no_rows);
 #pragma unroll
   for (int width = 0; width < kWidths; ++width) {
     add(blocks[width], &counts->blocks[width]);
@@ -79,8 +85,8 @@ absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids,
   DeviceBuffer<SurveyCounts> counts;
   if (absl::Status s = Resize(&counts, 1, stream); !s.ok()) return s;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(counts.data(), 0, counts.bytes(), stream));
-  CountKeys<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(keys, row_ids, size, counts.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("CountKeys");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("CountKeys", SimpleShape(size), stream, CountKeys<Key>, keys,
+                               row_ids, size, counts.data());
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemcpyAsync(&survey.least, keys, sizeof(Key), cudaMemcpyDeviceToHost, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&survey.greatest, keys + size - 1, sizeof(Key),
@@ -88,7 +94,9 @@ absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids,
   const absl::StatusOr<SurveyCounts> read = ReadBack(counts.data(), stream);
   if (!read.ok()) return read.status();
   survey.distinct = read->distinct;
-  survey.rows_ascend = read->descents == 0;
+  survey.keys_ascend = read->key_descents == 0;
+  survey.rows_ascend = read->row_descents == 0;
+  survey.has_no_row = read->no_rows != 0;
   for (int width = 0; width < kWidths; ++width) {
     survey.blocks[width] = read->blocks[width];
     survey.gaps[width] = read->gaps[width];

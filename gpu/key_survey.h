@@ -19,7 +19,9 @@ struct KeySurvey {
 
   Key least, greatest;
   uint64_t distinct;
+  bool keys_ascend;  // whether no key is below the one before it
   bool rows_ascend;  // whether the row ids of equal keys do
+  bool has_no_row;   // whether one of the row ids is kNoRow
   // How many blocks, of keys that agree above their low bits, hold keys; and how many of them have
   // a block without keys just before them.
   uint64_t blocks[kWidths], gaps[kWidths];
@@ -33,9 +35,15 @@ struct KeySurvey {
 template <typename Key>
 KeySurvey<Key> SurveyOnHost(absl::Span<const Key> keys, int threads);
 
-// Surveys at least one entry, in order of keys, in device memory. Waits.
+// Surveys at least one entry in device memory. Where keys do not ascend, the counts mean nothing.
+// Waits.
 template <typename Key>
 absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids, size_t size,
                                           cudaStream_t stream);
+
+// DataLoss, saying why, where entries are not those of a run, in order and each with a row: what is
+// built over others would read anywhere.
+template <typename Key>
+absl::Status CheckEntries(const KeySurvey<Key>& survey);
 
 }  // namespace cairn::gpu

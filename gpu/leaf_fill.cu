@@ -108,13 +108,13 @@ absl::Status FillLeavesOf(const DistinctKeys<Key>& keys, const LeafCut& cut, Lea
   const LeafSource<Key> source = {
       keys.keys.data(), keys.repeats() ? keys.first_entry.data() : nullptr, keys.row_ids.data()};
   const size_t blocks = (cut.primary + kFillThreads - 1) / kFillThreads;
-  FillPrimaryLeaves<kBits><<<static_cast<unsigned>(blocks), kFillThreads, 0, stream>>>(
-      source, cut.first.data(), cut.primary, leaves);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("FillPrimaryLeaves");
+  CAIRN_RETURN_IF_LAUNCH_FAILS(
+      "FillPrimaryLeaves", LaunchShape{static_cast<unsigned>(blocks), kFillThreads}, stream,
+      FillPrimaryLeaves<kBits, Key>, source, cut.first.data(), cut.primary, leaves);
   if (cut.linked.size() == 0) return absl::OkStatus();
-  FillLinkedLeaves<kBits><<<SimpleBlocks(cut.linked.size()), kSimpleThreads, 0, stream>>>(
-      source, cut.linked.data(), cut.linked.size(), cut.primary, leaves);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("FillLinkedLeaves");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("FillLinkedLeaves", SimpleShape(cut.linked.size()), stream,
+                               FillLinkedLeaves<kBits, Key>, source, cut.linked.data(),
+                               cut.linked.size(), cut.primary, leaves);
   return absl::OkStatus();
 }
 

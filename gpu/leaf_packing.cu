@@ -10,6 +10,7 @@
 #include "gpu/launch.h"
 #include "gpu/leaf_start.cuh"
 #include "gpu/leaf_walk.cuh"
+#include "gpu/packed_size.h"
 
 namespace cairn::gpu {
 namespace {
@@ -54,9 +55,9 @@ __global__ void MarkBlockStarts(const Key* keys, size_t size, int bits, uint32_t
 
 // ---- Cut
 
-// How many leaves the tiles before one have.
+// How many leaves the tiles before one have, which may be more than can be numbered.
 struct TileLeaves {
-  uint32_t primary, linked;
+  uint64_t primary, linked;
 };
 struct AddTileLeaves {
   __host__ __device__ TileLeaves operator()(TileLeaves a, TileLeaves b) const {
@@ -146,14 +147,13 @@ __global__ void __launch_bounds__(WalkBits::kThreads)
     walk.ForEachLeaf(
         tile,
         [&](size_t i) {
-          const uint32_t leaf = next.primary++;
+          const size_t leaf = next.primary++;
           (collect ? collected[leaf - begin] : first[leaf]) = static_cast<Position>(i);
         },
         [&](size_t i, size_t chain_end, bool is_first) {
-          const uint32_t from =
-              is_first ? next.primary - 1 : static_cast<uint32_t>(primary) + next.linked - 1;
+          const size_t from = is_first ? next.primary - 1 : primary + next.linked - 1;
           linked[next.linked++] = {static_cast<Position>(i), static_cast<Position>(chain_end),
-                                   from};
+                                   static_cast<uint32_t>(from)};
         });
   }
   if (!collect) return;
@@ -195,9 +195,9 @@ absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, size_t si
   if (!scanned.ok()) return scanned;
   if (absl::Status s = Resize(&distinct.keys, size, stream); !s.ok()) return s;
   if (absl::Status s = Resize(&distinct.first_entry, size + 1, stream); !s.ok()) return s;
-  ScatterHeads<<<SimpleBlocks(entries), kSimpleThreads, 0, stream>>>(
-      run.keys.data(), ranks.data(), entries, distinct.keys.data(), distinct.first_entry.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("ScatterHeads");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("ScatterHeads", SimpleShape(entries), stream, ScatterHeads<Key>,
+                               run.keys.data(), ranks.data(), entries, distinct.keys.data(),
+                               distinct.first_entry.data());
   const Position end = static_cast<Position>(entries);
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(distinct.first_entry.data() + size, &end, sizeof(end),
                                              cudaMemcpyHostToDevice, stream));
@@ -221,9 +221,8 @@ absl::StatusOr<KeyMarks> MarkBlocks(const Key* keys, size_t size, int bits, cuda
   if (!marks.ok()) return marks;
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemsetAsync(marks->cells.data(), 0xff, marks->cells.bytes(), stream));
-  MarkBlockStarts<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(keys, size, bits,
-                                                                     marks->blocks.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("MarkBlockStarts");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("MarkBlockStarts", SimpleShape(size), stream, MarkBlockStarts<Key>,
+                               keys, size, bits, marks->blocks.data());
   return marks;
 }
 
@@ -238,9 +237,9 @@ absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const 
   if (absl::Status s = Resize(&tiles, input.tiles(), stream); !s.ok()) return s;
   if (absl::Status s = Resize(&sums, 1, stream); !s.ok()) return s;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(sums.data(), 0, sums.bytes(), stream));
-  CountLeaves<<<input.thread_blocks(), WalkBits::kThreads, 0, stream>>>(input, tiles.data(),
-                                                                        sums.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("CountLeaves");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("CountLeaves",
+                               LaunchShape{input.thread_blocks(), WalkBits::kThreads}, stream,
+                               CountLeaves<Key>, input, tiles.data(), sums.data());
   absl::Status scanned =
       InclusiveScan(tiles.data(), tiles.data(), input.tiles(), AddTileLeaves(), stream);
   if (!scanned.ok()) return scanned;
@@ -256,11 +255,13 @@ absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const 
   // One leaf more for the blocks behind the greatest key's.
   const bool trailing = BlockOf(greatest, bits) != BlockOf(static_cast<Key>(~Key{0}), bits);
   cut.primary = leaves->primary + (trailing ? 1 : 0);
+  absl::Status numbered = CheckLeafCount(cut.primary + leaves->linked, bits);
+  if (!numbered.ok()) return numbered;
   if (absl::Status s = Resize(&cut.first, cut.primary + 1, stream); !s.ok()) return s;
   if (absl::Status s = Resize(&cut.linked, leaves->linked, stream); !s.ok()) return s;
-  WriteCut<<<input.thread_blocks(), WalkBits::kThreads, 0, stream>>>(
-      input, tiles.data(), cut.primary, cut.first.data(), cut.linked.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("WriteCut");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("WriteCut", LaunchShape{input.thread_blocks(), WalkBits::kThreads},
+                               stream, WriteCut<Key>, input, tiles.data(), cut.primary,
+                               cut.first.data(), cut.linked.data());
   const Position end[2] = {static_cast<Position>(size), static_cast<Position>(size)};
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(cut.first.data() + leaves->primary, end,
                                              (trailing ? 2 : 1) * sizeof(Position),
@@ -274,9 +275,9 @@ absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, c
                                                  cudaStream_t stream) {
   DeviceBuffer<Key> separators;
   if (absl::Status s = Resize(&separators, cut.primary - 1, stream); !s.ok()) return s;
-  WriteSeparators<<<SimpleBlocks(cut.primary), kSimpleThreads, 0, stream>>>(
-      keys, size, cut.first.data(), cut.primary, cut.bits, separators.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("WriteSeparators");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("WriteSeparators", SimpleShape(cut.primary), stream,
+                               WriteSeparators<Key>, keys, size, cut.first.data(), cut.primary,
+                               cut.bits, separators.data());
   return separators;
 }
 

@@ -132,12 +132,14 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   if (!survey.ok()) return survey.status();
   const size_t keys = survey->distinct, run_bytes = run.keys.bytes() + run.row_ids.bytes();
   const PackedBounds bounds = BoundPackedBytes(run.size(), *survey, options);
+  const int bits = options.bits != 0 ? options.bits : survey->BestLeafBits(keys);
+  if (absl::Status s = CheckLeafCount(bounds.least_leaves, bits); !s.ok()) return s;
   absl::Status fits =
       CheckDeviceMemory(bounds.least_building - run_bytes, "building packed leaves");
   if (!fits.ok()) return fits;
   absl::StatusOr<DistinctKeys<Key>> distinct = FindDistinctKeys(std::move(run), keys, stream);
   if (!distinct.ok()) return distinct.status();
-  if (options.bits == 0) view_.bits = survey->BestLeafBits(keys);
+  view_.bits = bits;
 
   LeafCut cut;
   if (options.directory != LeafDirectory::kTree) {
@@ -167,10 +169,10 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
     samples_ = *std::move(samples);
   }
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  leaves_.SetStream(nullptr);
-  samples_.SetStream(nullptr);
-  first_entry_.SetStream(nullptr);
-  row_ids_.SetStream(nullptr);
+  leaves_.SetStream(AfterAllUses());
+  samples_.SetStream(AfterAllUses());
+  first_entry_.SetStream(AfterAllUses());
+  row_ids_.SetStream(AfterAllUses());
   if (bitmap_.has_value()) bitmap_->Detach();
   return absl::OkStatus();
 }

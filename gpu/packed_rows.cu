@@ -5,6 +5,7 @@
 #include "gpu/cuda_status.h"
 #include "gpu/launch.h"
 #include "gpu/packed_leaf.cuh"
+#include "gpu/range_items.cuh"
 
 namespace cairn::gpu {
 namespace {
@@ -23,10 +24,12 @@ __global__ void WriteSamples(const Position* first, size_t primary, uint32_t* sa
   });
 }
 
-// Where queries have fewer rows than this on average, four lanes copy those of each; else a warp
-// copies so many rows, of one query or of several.
-constexpr uint64_t kShortRows = 32;
-constexpr uint64_t kWarpRows = 1024;
+// A warp takes so many items (range_items.cuh): the more, the seldomer it looks for its first
+// range; fewer where there are not enough for many warps.
+constexpr uint64_t kMostWarpItems = 1024, kLeastWarpItems = 64;
+constexpr uint64_t kWarpsWanted = 32768;
+// Up to so many rows of a range are copied by four lanes, eight ranges at a time; more by the warp.
+constexpr uint32_t kShortRows = 32;
 constexpr int kCopyThreads = 128;
 
 struct RowCopy {
@@ -34,25 +37,36 @@ struct RowCopy {
   const uint32_t* samples;
   const Position* begin;
   const uint64_t* offsets;
-  size_t queries;
-  uint64_t rows;
+  size_t ranges;
+  uint64_t items, warp_items;
   bool descending;
   RowId* row_ids;
+};
 
-  // The last query whose rows begin at or before row `row`.
-  __device__ size_t QueryOf(uint64_t row) const {
-    size_t least = 0, most = queries;
-    while (most - least > 1) {
-      const size_t middle = (least + most) / 2;
-      if (offsets[middle] <= row) {
-        least = middle;
-      } else {
-        most = middle;
-      }
-    }
-    return least;
+// Rows of one range that a warp has to copy: those of positions [first, first + count) go to `out`
+// and after, or backwards to before its end.
+struct RowPiece {
+  Position first = 0;
+  uint32_t count = 0;
+  uint64_t out = 0;
+
+  __device__ RowPiece FromLane(int lane) const {
+    return {__shfl_sync(kAllLanes, first, lane), __shfl_sync(kAllLanes, count, lane),
+            __shfl_sync(kAllLanes, out, lane)};
   }
 };
+
+// What items [item, end) have of the rows of range `range`, whose heading is before the end.
+__device__ inline RowPiece PieceOf(const RowCopy& copy, size_t range, uint64_t item, uint64_t end) {
+  const uint64_t from = copy.offsets[range], rows = copy.offsets[range + 1] - from;
+  const uint64_t heading = from + range;
+  const uint64_t before = item > heading ? item - heading - 1 : 0;
+  const uint64_t upto = min(rows, end - heading - 1);
+  if (before >= upto) return {};
+  const Position begin = copy.begin[range];
+  return {static_cast<Position>(begin + (copy.descending ? rows - upto : before)),
+          static_cast<uint32_t>(upto - before), from + before};
+}
 
 template <int kBits>
 __device__ inline Position PositionOfLeaf(const Leaf* leaf) {
@@ -74,13 +88,13 @@ __device__ inline uint32_t LeafOf(const RowCopy& copy, Position position, int la
   }
 }
 
-// Copies the rows of positions [first, end), which go to out[position - first], or from the end on
-// backwards; by a warp, eight leaves at a time.
+// Copies a piece; by a warp, eight leaves at a time.
 template <int kBits>
-__device__ void CopySegment(const RowCopy& copy, Position first, Position end, RowId* out,
-                            int lane) {
+__device__ void CopyByWarp(const RowCopy& copy, const RowPiece& piece, int lane) {
   using Quad = LeafQuad<kBits>;
   const int part = lane % 4, quad = lane / 4;
+  const Position first = piece.first, end = piece.first + piece.count;
+  RowId* const out = copy.row_ids + piece.out;
   const auto put = [&](const Quad& leaf, Position begin, bool linked) {
     leaf.ForEachRow(part, linked, [&](int slot, RowId row_id) {
       const Position position = begin + static_cast<Position>(slot);
@@ -109,27 +123,6 @@ __device__ void CopySegment(const RowCopy& copy, Position first, Position end, R
   }
 }
 
-template <int kBits>
-__global__ void __launch_bounds__(kCopyThreads) CopyRowsKernel(RowCopy copy) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const uint64_t warp = (uint64_t{blockIdx.x} * kCopyThreads + threadIdx.x) / 32;
-  uint64_t row = warp * kWarpRows;
-  const uint64_t stop = min(row + kWarpRows, copy.rows);
-  if (row >= stop) return;
-  for (size_t query = copy.QueryOf(row); row < stop; ++query) {
-    const uint64_t from = copy.offsets[query], to = copy.offsets[query + 1];
-    const uint64_t upto = min(to, stop);
-    if (upto <= row) continue;
-    // Rows [row, upto) of the output, which are [row - from, upto - from) of the query.
-    const Position begin = copy.begin[query];
-    const Position first =
-        static_cast<Position>(copy.descending ? begin + (to - upto) : begin + (row - from));
-    CopySegment<kBits>(copy, first, static_cast<Position>(first + (upto - row)), copy.row_ids + row,
-                       lane);
-    row = upto;
-  }
-}
-
 // The primary leaf that `position` is in; by four lanes, a query for each four of a warp. Those
 // that are not `active` get any leaf.
 template <int kBits>
@@ -148,59 +141,84 @@ __device__ inline uint32_t LeafOfQuad(const RowCopy& copy, Position position, bo
   }
 }
 
+// Copies a piece of few rows, or of none; by four lanes, a piece for each four of a warp.
 template <int kBits>
-__global__ void __launch_bounds__(kCopyThreads) CopyShortRowsKernel(RowCopy copy) {
+__device__ void CopyByQuad(const RowCopy& copy, const RowPiece& piece, int lane) {
   using Quad = LeafQuad<kBits>;
-  const int lane = static_cast<int>(threadIdx.x % 32), part = lane % 4;
-  const size_t stride = size_t{gridDim.x} * kCopyThreads / 4;
-  const size_t end = (copy.queries + 7) / 8 * 8;  // whole warps
-  for (size_t query = (size_t{blockIdx.x} * kCopyThreads + threadIdx.x) / 4; query < end;
-       query += stride) {
-    const uint64_t from = query < copy.queries ? copy.offsets[query] : 0;
-    const uint64_t rows = query < copy.queries ? copy.offsets[query + 1] - from : 0;
-    const Position first = rows == 0 ? 0 : copy.begin[query];
-    uint32_t leaf = LeafOfQuad<kBits>(copy, first, rows != 0, lane);
-    // The rows are copied leaf after leaf, and those of a leaf along its chain.
-    uint64_t copied = 0;
-    uint32_t next = leaf;
-    while (__any_sync(kAllLanes, copied < rows)) {
-      Quad words;
-      words.Load(copy.leaves + next, part);
-      const bool linked = words.HasLink(part);
-      const uint32_t link = words.Link();
-      const Position begin = words.PositionInAll();
-      uint32_t entries = 0;
-      words.ForEachRow(part, linked, [&](int slot, RowId row_id) {
-        ++entries;
-        const Position position = begin + static_cast<Position>(slot);
-        if (position < first || position - first >= rows) return;
-        const uint64_t i = position - first;
-        copy.row_ids[from + (copy.descending ? rows - 1 - i : i)] = row_id;
-      });
-      entries += __shfl_xor_sync(kAllLanes, entries, 1);
-      entries += __shfl_xor_sync(kAllLanes, entries, 2);
-      if (copied < rows) {
-        copied = begin + entries > first ? begin + entries - first : 0;
-        if (!linked) ++leaf;
-        next = linked ? link : leaf;
-        if (copied >= rows) next = leaf = 0;  // any leaf there is
-      }
+  const int part = lane % 4;
+  const Position first = piece.first;
+  const uint32_t rows = piece.count;
+  uint32_t leaf = LeafOfQuad<kBits>(copy, first, rows != 0, lane);
+  // The rows are copied leaf after leaf, and those of a leaf along its chain.
+  uint32_t copied = 0;
+  uint32_t next = leaf;
+  while (__any_sync(kAllLanes, copied < rows)) {
+    Quad words;
+    words.Load(copy.leaves + next, part);
+    const bool linked = words.HasLink(part);
+    const uint32_t link = words.Link();
+    const Position begin = words.PositionInAll();
+    uint32_t entries = 0;
+    words.ForEachRow(part, linked, [&](int slot, RowId row_id) {
+      ++entries;
+      const Position position = begin + static_cast<Position>(slot);
+      if (position < first || position - first >= rows) return;
+      const uint32_t i = position - first;
+      copy.row_ids[piece.out + (copy.descending ? rows - 1 - i : i)] = row_id;
+    });
+    entries += __shfl_xor_sync(kAllLanes, entries, 1);
+    entries += __shfl_xor_sync(kAllLanes, entries, 2);
+    if (copied < rows) {
+      copied = begin + entries > first ? begin + entries - first : 0;
+      if (!linked) ++leaf;
+      next = linked ? link : leaf;
+      if (copied >= rows) next = leaf = 0;  // any leaf there is
     }
   }
 }
 
 template <int kBits>
-void LaunchCopyRows(const RowCopy& copy, cudaStream_t stream) {
-  if (copy.rows < kShortRows * copy.queries) {
-    constexpr size_t kPerBlock = kCopyThreads / 4, kMostBlocks = size_t{1} << 20;
-    const size_t blocks = (copy.queries + kPerBlock - 1) / kPerBlock;
-    CopyShortRowsKernel<kBits>
-        <<<static_cast<unsigned>(std::min(blocks, kMostBlocks)), kCopyThreads, 0, stream>>>(copy);
-    return;
+__global__ void __launch_bounds__(kCopyThreads)
+    CopyRowsKernel(const __grid_constant__ RowCopy copy) {
+  __shared__ uint8_t lanes_of_short[kCopyThreads];
+  const int lane = static_cast<int>(threadIdx.x % 32), quad = lane / 4;
+  uint8_t* const short_lanes = lanes_of_short + threadIdx.x / 32 * 32;
+  const uint64_t warp = (uint64_t{blockIdx.x} * kCopyThreads + threadIdx.x) / 32;
+  const uint64_t item = warp * copy.warp_items;
+  if (item >= copy.items) return;
+  const uint64_t end = min(item + copy.warp_items, copy.items);
+  for (size_t first = RangeOfItem(copy.offsets, copy.ranges, item, lane);; first += 32) {
+    // A range for each lane.
+    const size_t range = first + static_cast<size_t>(lane);
+    const bool here = range < copy.ranges && copy.offsets[range] + range < end;
+    const RowPiece piece = here ? PieceOf(copy, range, item, end) : RowPiece{};
+    const unsigned longer = __ballot_sync(kAllLanes, piece.count > kShortRows);
+    const unsigned shorter = __ballot_sync(kAllLanes, piece.count != 0) & ~longer;
+    for (unsigned left = longer; left != 0; left &= left - 1) {
+      CopyByWarp<kBits>(copy, piece.FromLane(__ffs(static_cast<int>(left)) - 1), lane);
+    }
+    if (shorter >> lane & 1) short_lanes[__popc(shorter & ((1u << lane) - 1))] = lane;
+    __syncwarp();
+    const int count = __popc(shorter);
+    for (int i = 0; i < count; i += 8) {
+      const bool there = i + quad < count;
+      RowPiece few = piece.FromLane(there ? short_lanes[i + quad] : 0);
+      if (!there) few.count = 0;
+      CopyByQuad<kBits>(copy, few, lane);
+    }
+    __syncwarp();
+    if (!__all_sync(kAllLanes, here)) return;
   }
-  const uint64_t warps = (copy.rows + kWarpRows - 1) / kWarpRows;
-  const auto blocks = static_cast<unsigned>((warps * 32 + kCopyThreads - 1) / kCopyThreads);
-  CopyRowsKernel<kBits><<<blocks, kCopyThreads, 0, stream>>>(copy);
+}
+
+template <int kBits>
+absl::Status LaunchCopyRows(const RowCopy& copy, cudaStream_t stream) {
+  const uint64_t warps = (copy.items + copy.warp_items - 1) / copy.warp_items;
+  const uint64_t blocks = (warps * 32 + kCopyThreads - 1) / kCopyThreads;
+  CAIRN_RETURN_IF_LAUNCH_FAILS("CopyRowsKernel",
+                               LaunchShape{static_cast<unsigned>(blocks), kCopyThreads}, stream,
+                               CopyRowsKernel<kBits>, copy);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -210,32 +228,29 @@ absl::StatusOr<DeviceBuffer<uint32_t>> SampleLeaves(const LeafCut& cut, size_t s
   DeviceBuffer<uint32_t> samples;
   const size_t count = (size + kLeafSample - 1) / kLeafSample + 1;
   if (absl::Status s = Resize(&samples, count, stream); !s.ok()) return s;
-  WriteSamples<<<SimpleBlocks(cut.primary), kSimpleThreads, 0, stream>>>(
-      cut.first.data(), cut.primary, samples.data(), count);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("WriteSamples");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("WriteSamples", SimpleShape(cut.primary), stream, WriteSamples,
+                               cut.first.data(), cut.primary, samples.data(), count);
   return samples;
 }
 
 absl::Status CopyRowsFromLeaves(const PackedView& view, const uint32_t* samples,
                                 const Position* begin, const uint64_t* offsets, size_t queries,
                                 uint64_t rows, Order order, RowId* row_ids, cudaStream_t stream) {
-  const RowCopy copy = {
-      view.leaves, samples, begin, offsets, queries, rows, order == Order::kDescending, row_ids};
+  const uint64_t items = queries + rows;
+  const uint64_t warp_items = std::clamp(items / kWarpsWanted, kLeastWarpItems, kMostWarpItems);
+  const RowCopy copy = {view.leaves, samples, begin,      offsets,
+                        queries,     items,   warp_items, order == Order::kDescending,
+                        row_ids};
   switch (view.bits) {
     case 16:
-      LaunchCopyRows<16>(copy, stream);
-      break;
+      return LaunchCopyRows<16>(copy, stream);
     case 32:
-      LaunchCopyRows<32>(copy, stream);
-      break;
+      return LaunchCopyRows<32>(copy, stream);
     case 48:
-      LaunchCopyRows<48>(copy, stream);
-      break;
+      return LaunchCopyRows<48>(copy, stream);
     default:
-      LaunchCopyRows<64>(copy, stream);
+      return LaunchCopyRows<64>(copy, stream);
   }
-  CAIRN_RETURN_IF_LAUNCH_FAILED("CopyRowsKernel");
-  return absl::OkStatus();
 }
 
 }  // namespace cairn::gpu

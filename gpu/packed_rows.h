@@ -26,7 +26,8 @@ inline constexpr size_t kLeafSample = 32;
 absl::StatusOr<DeviceBuffer<uint32_t>> SampleLeaves(const LeafCut& cut, size_t size,
                                                     cudaStream_t stream);
 
-// DeviceIndex::CopyRows, where there are rows, for leaves of distinct keys.
+// DeviceIndex::CopyRows, where there are rows, for leaves of distinct keys. Work is divided by
+// ranges and rows together (range_items.cuh).
 absl::Status CopyRowsFromLeaves(const PackedView& view, const uint32_t* samples,
                                 const Position* begin, const uint64_t* offsets, size_t queries,
                                 uint64_t rows, Order order, RowId* row_ids, cudaStream_t stream);

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "gpu/cuda_status.h"
 #include "gpu/device_memory.h"
+#include "gpu/launch.h"
 #include "gpu/packed_leaf.cuh"
 #include "gpu/packed_search.h"
 #include "gpu/shared_memory.h"
@@ -158,9 +159,9 @@ absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directo
   if (!staged) {
     constexpr size_t kPerBlock = size_t{kSmallBlock} / 32 * kPackedStep;
     const auto blocks = static_cast<unsigned>((batch.size + kPerBlock - 1) / kPerBlock);
-    PackedSearchKernel<kBits, kAnswer, false>
-        <<<blocks, kSmallBlock, 0, stream>>>(view, directory, batch);
-    CAIRN_RETURN_IF_LAUNCH_FAILED("PackedSearchKernel");
+    CAIRN_RETURN_IF_LAUNCH_FAILS("PackedSearchKernel", LaunchShape{blocks, kSmallBlock}, stream,
+                                 PackedSearchKernel<kBits, kAnswer, false, Key, Directory>, view,
+                                 directory, batch);
     return absl::OkStatus();
   }
   DeviceBuffer<unsigned> next_step;
@@ -168,18 +169,21 @@ absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directo
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(next_step.data(), 0, next_step.bytes(), stream));
   batch.next_step = next_step.data();
   const auto kernel = PackedSearchKernel<kBits, kAnswer, true, Key, Directory>;
-  const auto shared = static_cast<int>(directory.shared_bytes());
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+  static SharedMemoryOfKernel shared_memory;
+  absl::Status allowed = shared_memory.AllowMost(reinterpret_cast<const void*>(kernel));
+  if (!allowed.ok()) return allowed;
+  const size_t shared = directory.shared_bytes();
   int device = 0, multiprocessors = 0, blocks = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kLargeBlock, shared));
-  kernel<<<multiprocessors * std::max(blocks, 1), kLargeBlock, shared, stream>>>(view, directory,
-                                                                                 batch);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("PackedSearchKernel");
+  CAIRN_RETURN_IF_LAUNCH_FAILS(
+      "PackedSearchKernel",
+      LaunchShape{static_cast<unsigned>(multiprocessors * std::max(blocks, 1)), kLargeBlock,
+                  shared},
+      stream, kernel, view, directory, batch);
   return absl::OkStatus();
 }
 

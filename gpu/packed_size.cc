@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
 #include "gpu/kary_directory.h"
 #include "gpu/leaf_packing.h"
 #include "gpu/rank_bitmap.h"
@@ -36,13 +37,20 @@ class Sizes {
     const bool blocks = bits < kKeyBits;
     const int width = bits / 16 - 1;
     // Where a leaf must end, and leaves without keys: one a gap, and one behind all keys.
-    pieces_ = keys_ / kLeafTile + 1 + (blocks ? survey.blocks[width] : 1);
-    empty_ = blocks ? survey.gaps[width] + 1 : 0;
+    blocks_ = blocks ? survey.blocks[width] : 1;
+    gaps_ = blocks ? survey.gaps[width] : 0;
+    pieces_ = keys_ / kLeafTile + 1 + blocks_;
+    empty_ = blocks ? gaps_ + 1 : 0;
+  }
+
+  // A block begins a leaf, and a gap takes one.
+  uint64_t LeastLeaves() const {
+    const uint64_t full = (keys_ + capacity_ - 1) / capacity_;
+    return std::max(full, blocks_) + gaps_;
   }
 
   uint64_t LeastBuilding() const {
-    const uint64_t leaves = (keys_ + capacity_ - 1) / capacity_;
-    return std::max(distinct(), base() + leaves * (sizeof(Leaf) + sizeof(Position)));
+    return std::max(distinct(), base() + LeastLeaves() * (sizeof(Leaf) + sizeof(Position)));
   }
 
   // Finding distinct keys, then cutting leaves, then filling them.
@@ -90,7 +98,7 @@ class Sizes {
   }
   // Marks, and what tiles have.
   uint64_t cutting() const {
-    return 2 * MarkWords(keys_) * sizeof(uint32_t) + (keys_ / kLeafTile + 1) * 8 +
+    return 2 * MarkWords(keys_) * sizeof(uint32_t) + (keys_ / kLeafTile + 1) * 16 +
            ScanBytes(keys_ / kLeafTile);
   }
 
@@ -129,6 +137,8 @@ class Sizes {
   const uint64_t entries_, keys_;
   const bool row_column_;
   uint64_t capacity_ = 0;  // keys of a leaf
+  uint64_t blocks_ = 0;    // of keys that agree above the leaves' bits
+  uint64_t gaps_ = 0;      // blocks without keys before one with
   uint64_t pieces_ = 0;    // of keys that leaves do not go across
   uint64_t empty_ = 0;     // leaves without keys
 };
@@ -140,7 +150,14 @@ PackedBounds BoundPackedBytes(size_t entries, const KeySurvey<Key>& survey,
                               const PackedIndexOptions& options) {
   const Sizes<Key> sizes(entries, survey, options);
   return {sizes.LeastBuilding(), sizes.MostBuilding(options.directory),
-          sizes.MostResident(options.directory)};
+          sizes.MostResident(options.directory), sizes.LeastLeaves()};
+}
+
+absl::Status CheckLeafCount(uint64_t leaves, int bits) {
+  if (leaves <= kMostLeaves) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the keys take %d packed leaves of %d bits, more than the %d there can be",
+                      leaves, bits, kMostLeaves));
 }
 
 template PackedBounds BoundPackedBytes(size_t, const KeySurvey<uint32_t>&,

@@ -31,9 +31,8 @@ absl::StatusOr<DeviceBuffer<Key>> BuildPivots(const Key* keys, const PivotLayout
   if (!fits.ok()) return fits;
   absl::StatusOr<DeviceBuffer<Key>> pivots = DeviceBuffer<Key>::Allocate(layout.slots(), stream);
   if (!pivots.ok()) return pivots;
-  PutPivots<Key, kFanOut>
-      <<<SimpleBlocks(layout.slots()), kSimpleThreads, 0, stream>>>(keys, layout, pivots->data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("PutPivots");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("PutPivots", SimpleShape(layout.slots()), stream,
+                               PutPivots<Key, kFanOut>, keys, layout, pivots->data());
   return pivots;
 }
 

@@ -58,8 +58,8 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run,
   absl::StatusOr<EntryArray<Key>> entries = ArrangeEntries(std::move(run), options.layout, stream);
   if (!entries.ok()) return entries.status();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  entries->SetStream(nullptr);
-  pivots->SetStream(nullptr);
+  entries->SetStream(AfterAllUses());
+  pivots->SetStream(AfterAllUses());
   if (options.layout == EntryLayout::kAoS) {
     return std::make_unique<PivotTree<Key, kFanOut, EntryLayout::kAoS>>(
         *std::move(entries), *std::move(pivots), layout, device);

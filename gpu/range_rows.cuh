@@ -8,6 +8,8 @@
 #include "cairn/query.h"
 #include "cairn/types.h"
 #include "gpu/cuda_status.h"
+#include "gpu/launch.h"
+#include "gpu/range_items.cuh"
 
 namespace cairn::gpu {
 
@@ -19,10 +21,9 @@ namespace cairn::gpu {
 //   __device__ const RowId* column() const;
 namespace range_rows {
 
-// Ranges and rows form one sequence of items: range i's heading, at offsets[i] + i, then its rows.
-// A tile is a number of consecutive items, which one block works off; a unit is what one warp
-// copies at a time: kGroups groups of four rows for each lane, so that reads and writes are of 16
-// bytes and several are in flight.
+// A tile is a number of consecutive items (range_items.cuh), which one block works off; a unit is
+// what one warp copies at a time: kGroups groups of four rows for each lane, so that reads and
+// writes are of 16 bytes and several are in flight.
 inline constexpr int kThreads = 256;
 inline constexpr int kBlocksAtOnce = 8;     // on a multiprocessor
 inline constexpr int kRangesAtOnce = 1024;  // of a tile, whose bounds are in shared memory
@@ -44,22 +45,6 @@ struct RowBatch {
   uint64_t tile_items;
   RowId* out;
 };
-
-// The last range whose heading is at or before an item, by one warp.
-template <typename Rows>
-__device__ size_t RangeOfItem(const RowBatch<Rows>& batch, uint64_t item, int lane) {
-  size_t low = 0, size = batch.queries;
-  while (size > 1) {
-    const size_t step = (size + 31) / 32;
-    const size_t at = static_cast<size_t>(lane) * step;
-    const bool before = at < size && batch.offsets[low + at] + low + at <= item;
-    // Lane 0's is; where one is, so are those below.
-    const size_t last = static_cast<size_t>(__popc(__ballot_sync(kWholeWarp, before)) - 1) * step;
-    low += last;
-    size = min(step, size - last);
-  }
-  return low;
-}
 
 // The rows of a tile, counted from 0 at its first one, and the ranges they belong to, or as many of
 // these as are looked at together.
@@ -186,7 +171,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce) CopyTiles(RowBatch<Ro
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const uint64_t item = blockIdx.x * batch.tile_items;
   const uint64_t end_item = min(item + batch.tile_items, batch.items);
-  if (warp < 2) ends[warp] = RangeOfItem(batch, warp == 0 ? item : end_item, lane);
+  if (warp < 2)
+    ends[warp] = RangeOfItem(batch.offsets, batch.queries, warp == 0 ? item : end_item, lane);
   __syncthreads();
   const size_t last_range = ends[1];
   const uint64_t first_row = RowOfItem(batch, item, ends[0]);
@@ -233,8 +219,8 @@ absl::Status CopyRowsOfRanges(const Rows& source, const Position* begin, const u
   const size_t tiles = (batch.items + batch.tile_items - 1) / batch.tile_items;
   const auto kernel = order == Order::kAscending ? CopyTiles<Order::kAscending, Rows>
                                                  : CopyTiles<Order::kDescending, Rows>;
-  kernel<<<static_cast<unsigned>(tiles), kThreads, 0, stream>>>(batch);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("CopyTiles");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("CopyTiles", LaunchShape{static_cast<unsigned>(tiles), kThreads},
+                               stream, kernel, batch);
   return absl::OkStatus();
 }
 

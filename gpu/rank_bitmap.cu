@@ -162,9 +162,8 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
   if (absl::Status s = Resize(&shifts, View::kRegions, stream); !s.ok()) return s;
   if (absl::Status s = Resize(&nodes, View::kRegions, stream); !s.ok()) return s;
   constexpr int kThreads = 64;  // little work, and each thread waits for memory
-  PlanRegions<<<View::kRegions / kThreads, kThreads, 0, stream>>>(plan, shifts.data(),
-                                                                  nodes.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("PlanRegions");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("PlanRegions", LaunchShape{View::kRegions / kThreads, kThreads},
+                               stream, PlanRegions<Key>, plan, shifts.data(), nodes.data());
   absl::Status scanned = InclusiveScan(nodes.data(), nodes.data(), View::kRegions,
                                        ::cuda::std::plus<uint64_t>(), stream);
   if (!scanned.ok()) return scanned;
@@ -173,9 +172,9 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
   if (*total > std::min(most_nodes, size_t{1} << View::kNodeBits)) return bitmap;
   if (absl::Status s = Resize(&bitmap.regions_, View::kRegions, stream); !s.ok()) return s;
   if (absl::Status s = Resize(&bitmap.nodes_, *total, stream); !s.ok()) return s;
-  WriteRegions<Key><<<SimpleBlocks(View::kRegions), kSimpleThreads, 0, stream>>>(
-      shifts.data(), nodes.data(), bitmap.regions_.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("WriteRegions");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("WriteRegions", SimpleShape(View::kRegions), stream,
+                               WriteRegions<Key>, shifts.data(), nodes.data(),
+                               bitmap.regions_.data());
   return bitmap;
 }
 
@@ -184,9 +183,8 @@ absl::StatusOr<KeyMarks> RankBitmap<Key>::Mark(const Key* keys, size_t size,
                                                cudaStream_t stream) const {
   absl::StatusOr<KeyMarks> marks = AllocateMarks(size, stream);
   if (!marks.ok()) return marks;
-  MarkStarts<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(
-      view(), keys, size, bits_, marks->cells.data(), marks->blocks.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("MarkStarts");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("MarkStarts", SimpleShape(size), stream, MarkStarts<Key>, view(),
+                               keys, size, bits_, marks->cells.data(), marks->blocks.data());
   return marks;
 }
 
@@ -197,10 +195,9 @@ absl::Status RankBitmap<Key>::SetLeaves(const Key* keys, size_t size, const Leaf
   // Leaf 0 is for the keys before the base, if there are any and blocks tell.
   const bool before = base_ != 0 && bits_ != KeyBits<Key>();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(nodes_.data(), 0, nodes_.bytes(), stream));
-  SetLeafBits<<<SimpleBlocks(cut.primary), kSimpleThreads, 0, stream>>>(
-      view(), keys, size, cut.first.data(), cut.primary, bits_, size_t{before ? 1u : 0u},
-      nodes_.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("SetLeafBits");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("SetLeafBits", SimpleShape(cut.primary), stream, SetLeafBits<Key>,
+                               view(), keys, size, cut.first.data(), cut.primary, bits_,
+                               size_t{before ? 1u : 0u}, nodes_.data());
   DeviceBuffer<uint32_t> up_to;
   if (absl::Status s = Resize(&up_to, nodes_.size(), stream); !s.ok()) return s;
   const auto counts = thrust::make_transform_iterator(thrust::make_counting_iterator(size_t{0}),
@@ -208,9 +205,8 @@ absl::Status RankBitmap<Key>::SetLeaves(const Key* keys, size_t size, const Leaf
   absl::Status scanned =
       InclusiveScan(counts, up_to.data(), nodes_.size(), ::cuda::std::plus<uint32_t>(), stream);
   if (!scanned.ok()) return scanned;
-  WriteRanks<<<SimpleBlocks(nodes_.size()), kSimpleThreads, 0, stream>>>(
-      up_to.data(), nodes_.size(), before ? 1 : 0, nodes_.data());
-  CAIRN_RETURN_IF_LAUNCH_FAILED("WriteRanks");
+  CAIRN_RETURN_IF_LAUNCH_FAILS("WriteRanks", SimpleShape(nodes_.size()), stream, WriteRanks,
+                               up_to.data(), nodes_.size(), before ? 1 : 0, nodes_.data());
   return absl::OkStatus();
 }
 

@@ -72,8 +72,8 @@ class RankBitmap {
   size_t memory_bytes() const { return regions_.bytes() + nodes_.bytes(); }
   // For buffers that outlive `stream`: see DeviceBuffer.
   void Detach() {
-    regions_.SetStream(nullptr);
-    nodes_.SetStream(nullptr);
+    regions_.SetStream(AfterAllUses());
+    nodes_.SetStream(AfterAllUses());
   }
 
  private:

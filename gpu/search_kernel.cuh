@@ -12,6 +12,8 @@
 #include "cairn/device.h"
 #include "cairn/types.h"
 #include "gpu/cuda_status.h"
+#include "gpu/launch.h"
+#include "gpu/shared_memory.h"
 
 // The kernel that answers a batch of point queries with any structure that one thread, or a group
 // of lanes, can search. A structure brings a searcher, a plain struct that the kernel takes by
@@ -299,15 +301,15 @@ absl::Status SearchBatch(const Searcher& searcher, size_t entries, DeviceIndex::
   size_t pinned_bytes = 0;
   if constexpr (Policy::kPinning != Pinning::kNone) {
     pinned_bytes = searcher.pinned_bytes();
-    CAIRN_RETURN_IF_CUDA_FAILS(cudaFuncSetAttribute(SearchKernel<Searcher, Policy>,
-                                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                    static_cast<int>(pinned_bytes)));
+    static SharedMemoryOfKernel shared_memory;
+    absl::Status allowed =
+        shared_memory.AllowMost(reinterpret_cast<const void*>(SearchKernel<Searcher, Policy>));
+    if (!allowed.ok()) return allowed;
   }
-  SearchKernel<Searcher, Policy>
-      <<<static_cast<unsigned>(blocks), Policy::kThreads, pinned_bytes, stream>>>(
-          searcher, static_cast<uint32_t>(entries), query,
-          static_cast<const typename Searcher::KeyType*>(keys.data()), keys.size(), results);
-  CAIRN_RETURN_IF_LAUNCH_FAILED("SearchKernel");
+  CAIRN_RETURN_IF_LAUNCH_FAILS(
+      "SearchKernel", LaunchShape{static_cast<unsigned>(blocks), Policy::kThreads, pinned_bytes},
+      stream, SearchKernel<Searcher, Policy>, searcher, static_cast<uint32_t>(entries), query,
+      static_cast<const typename Searcher::KeyType*>(keys.data()), keys.size(), results);
   return absl::OkStatus();
 }
 

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace cairn::gpu {
@@ -9,6 +12,18 @@ namespace cairn::gpu {
 // Bytes of shared memory that a block of the current device may take when its kernel asks for them:
 // 227 KB on an H200, 99 KB on devices of compute capability 8.6 and 8.9, 64 KB on those of 7.5.
 absl::StatusOr<size_t> MostSharedBytes();
+
+// Lets the blocks of one kernel take all the shared memory that the current device has for them.
+// CUDA keeps that limit a kernel and device, for all threads and launches: set to what one launch
+// needs it would fail another one's, so it is set once, to the most, and never lowered. A constant
+// of static storage, one for each kernel. Thread-safe.
+class SharedMemoryOfKernel {
+ public:
+  absl::Status AllowMost(const void* kernel);
+
+ private:
+  std::atomic<uint64_t> allowed_{0};  // a bit a device
+};
 
 // For tests: no device gives a block more than `bytes`; 0 ends that.
 void LimitSharedBytes(size_t bytes);

@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run, cudaStrea
   absl::StatusOr<EntryArray<Key>> entries = ArrangeEntries(std::move(run), kLayout, stream);
   if (!entries.ok()) return entries.status();
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  entries->SetStream(nullptr);
+  entries->SetStream(AfterAllUses());
   return std::make_unique<SortedArray<Key, kLayout>>(*std::move(entries), size, device);
 }
 

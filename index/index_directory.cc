@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/guard.h"
 
 namespace cairn {
 namespace {
@@ -95,7 +96,7 @@ absl::Status IndexDirectory::ReadCurrent() {
   // Files that the manifest does not name have numbers from its next one on, or lower ones that are
   // removed now: no reader ever heard of them.
   next_file_number_ = manifest->next_file_number;
-  manifest_ = *std::move(manifest);
+  manifest_ = std::make_shared<const Manifest>(*std::move(manifest));
   return absl::OkStatus();
 }
 
@@ -112,11 +113,16 @@ absl::Status IndexDirectory::CheckItIsAnIndex() const {
 }
 
 IndexDirectory::~IndexDirectory() {
-  if (may_clean_) RemoveLeftovers();
-  if (manifest_.has_value()) return;
-  // Nothing was ever published. Names go before the lock does, so that who waits for it can tell.
-  if (lock_ != nullptr && lock_->made_file()) files_->Remove(PathOf(kLockName)).IgnoreError();
-  if (made_directory_) files_->RemoveDirectory(path_).IgnoreError();
+  const auto clean = [&] {
+    if (may_clean_) RemoveLeftovers();
+    if (manifest_ != nullptr) return absl::OkStatus();
+    // Nothing was ever published. Names go before the lock does, so that who waits for it can tell.
+    if (lock_ != nullptr && lock_->made_file()) files_->Remove(PathOf(kLockName)).IgnoreError();
+    if (made_directory_) files_->RemoveDirectory(path_).IgnoreError();
+    return absl::OkStatus();
+  };
+  // What cannot be removed is removed by the next writer.
+  Guarded("removing files", clean).IgnoreError();
 }
 
 std::string IndexDirectory::PathOf(std::string_view name) const {
@@ -134,7 +140,7 @@ void IndexDirectory::RemoveLeftovers() const {
   for (const std::string& name : *names) {
     const NameKind kind = KindOf(name);
     const auto is_it = [&](const ManifestFile& file) { return file.name == name; };
-    const bool live = manifest_.has_value() &&
+    const bool live = manifest_ != nullptr &&
                       std::any_of(manifest_->files.begin(), manifest_->files.end(), is_it);
     if (kind == NameKind::kTemporary || (kind == NameKind::kIndexFile && !live)) {
       leftovers.push_back(name);
@@ -143,7 +149,7 @@ void IndexDirectory::RemoveLeftovers() const {
   // They may be of the version before, which a loss of power brings back unless this one's manifest
   // is durable.
   if (leftovers.empty()) return;
-  if (manifest_.has_value() && !files_->SyncDirectory(path_).ok()) return;
+  if (manifest_ != nullptr && !files_->SyncDirectory(path_).ok()) return;
   for (const std::string& name : leftovers) files_->Remove(PathOf(name)).IgnoreError();
 }
 
@@ -161,7 +167,7 @@ absl::Status IndexDirectory::CheckLiveFile(const ManifestFile& file) const {
 }
 
 absl::Status IndexDirectory::Publish(Manifest next) {
-  next.version = manifest_.has_value() ? manifest_->version + 1 : 1;
+  next.version = manifest_ != nullptr ? manifest_->version + 1 : 1;
   next.next_file_number = next_file_number_.load();
   for (const ManifestFile& file : next.files) {
     if (absl::Status s = CheckLiveFile(file); !s.ok()) return s;
@@ -169,36 +175,46 @@ absl::Status IndexDirectory::Publish(Manifest next) {
   }
   const absl::StatusOr<std::string> text = FormatManifest(next);
   if (!text.ok()) return text.status();
+  auto published = std::make_shared<const Manifest>(std::move(next));
 
-  const std::string new_path = PathOf(kNewManifestName);
+  const std::string path = PathOf(kManifestName), new_path = PathOf(kNewManifestName);
   if (absl::Status s = WriteSmallFile(files_, new_path, *text); !s.ok()) return s;
   // The new files' names must be durable before the manifest that names them can be.
   if (absl::Status s = files_->SyncDirectory(path_); !s.ok()) return s;
-  if (!manifest_.has_value()) {
+  if (manifest_ == nullptr) {
     if (absl::Status s = files_->SyncDirectory(ParentOf(path_)); !s.ok()) return s;
   }
-  absl::Status renamed = files_->Rename(new_path, PathOf(kManifestName));
-  if (!renamed.ok() && !IsPublished(next.version)) return renamed;
-  const std::optional<Manifest> before = std::exchange(manifest_, std::move(next));
-  renamed.Update(files_->SyncDirectory(path_));
-  if (!renamed.ok()) return renamed;
-  if (!before.has_value()) return absl::OkStatus();
-  for (const ManifestFile& old : before->files) {
-    const auto is_it = [&](const ManifestFile& live) { return live.name == old.name; };
-    if (std::none_of(manifest_->files.begin(), manifest_->files.end(), is_it)) {
-      files_->Remove(PathOf(old.name)).IgnoreError();
+  // From here on nothing may throw, as it could not be told what is in force.
+  absl::Status status =
+      Guarded("publishing a version", [&] { return files_->Rename(new_path, path); });
+  if (!status.ok() && !IsPublished(*published)) return status;
+  manifest_.swap(published);
+  status.Update(Guarded("publishing a version", [&] { return files_->SyncDirectory(path_); }));
+  if (!status.ok() || published == nullptr) return status;
+  // What the version before had and this one has not is a leftover.
+  Guarded("removing files", [&] {
+    for (const ManifestFile& old : published->files) {
+      const auto is_it = [&](const ManifestFile& live) { return live.name == old.name; };
+      if (std::none_of(manifest_->files.begin(), manifest_->files.end(), is_it)) {
+        files_->Remove(PathOf(old.name)).IgnoreError();
+      }
     }
-  }
+    return absl::OkStatus();
+  }).IgnoreError();
   return absl::OkStatus();
 }
 
 // Where a file system is remote, a renaming may be done that failed.
-bool IndexDirectory::IsPublished(uint64_t version) {
-  const absl::StatusOr<Manifest> manifest = ReadManifest(path_, files_);
-  if (manifest.ok()) return manifest->version == version;
+bool IndexDirectory::IsPublished(const Manifest& next) {
+  bool published = false;
+  const absl::Status read = Guarded("reading a manifest", [&] {
+    const absl::StatusOr<Manifest> manifest = ReadManifest(path_, files_);
+    published = manifest.ok() && *manifest == next;
+    return manifest.status();
+  });
   // Nobody can tell which files are live.
-  if (!absl::IsNotFound(manifest.status())) may_clean_ = false;
-  return false;
+  if (!read.ok() && !absl::IsNotFound(read)) may_clean_ = false;
+  return published;
 }
 
 absl::StatusOr<Manifest> ReadManifest(const std::string& directory, FileSystem* files) {

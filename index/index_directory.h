@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +45,7 @@ class IndexDirectory {
   const std::string& path() const { return path_; }
   std::string PathOf(std::string_view name) const;
   // The version that is published, or null before the first.
-  const Manifest* manifest() const { return manifest_.has_value() ? &*manifest_ : nullptr; }
+  const std::shared_ptr<const Manifest>& manifest() const { return manifest_; }
 
   // A name that no file of this index has had: "base-000007.run" of "base" and "run", both of
   // lower-case letters. With the extension "tmp" for files that live no longer than this object.
@@ -61,7 +60,7 @@ class IndexDirectory {
   // where the renaming was done although it failed, or the very last sync failed, has `next` come
   // into force, as manifest() says, without being durable: a loss of power may bring the version
   // before back, and nothing is removed until the next Publish. FailedPrecondition where a file's
-  // size or header is not what `next` says.
+  // size or header is not what `next` says. Throws std::bad_alloc, before anything is published.
   absl::Status Publish(Manifest next);
 
  private:
@@ -72,7 +71,8 @@ class IndexDirectory {
   absl::Status CheckItIsAnIndex() const;
   absl::Status ReadCurrent();
   absl::Status CheckLiveFile(const ManifestFile& file) const;
-  bool IsPublished(uint64_t version);
+  bool IsPublished(const Manifest& next);
+  // Removes index files and temporary ones that the manifest does not name. Throws std::bad_alloc.
   void RemoveLeftovers() const;
 
   const std::string path_;
@@ -80,7 +80,7 @@ class IndexDirectory {
   std::unique_ptr<FileLock> lock_;
   bool made_directory_ = false;
   bool may_clean_ = false;  // the directory is an index, or new
-  std::optional<Manifest> manifest_;
+  std::shared_ptr<const Manifest> manifest_;
   std::atomic<uint64_t> next_file_number_{1};
 };
 

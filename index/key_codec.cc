@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "index/guard.h"
 #include "index/key_encoding.h"
 
 namespace cairn {
@@ -106,7 +107,7 @@ std::string_view KeyTypeName(KeyType type) {
   return "unknown";
 }
 
-absl::StatusOr<KeyCodec> KeyCodec::Create(absl::Span<const KeyType> parts, NullPolicy nulls) {
+absl::StatusOr<KeyCodec> KeyCodec::Create(absl::Span<const KeyType> parts, NullPolicy nulls) try {
   if (parts.empty() || parts.size() > kMaxParts) {
     return absl::InvalidArgumentError(
         absl::StrFormat("expected 1 to %d parts in a key, found %d", kMaxParts, parts.size()));
@@ -122,9 +123,11 @@ absl::StatusOr<KeyCodec> KeyCodec::Create(absl::Span<const KeyType> parts, NullP
   }
   codec.kind_ = !fixed || width > 8 ? KeyKind::kBytes : width > 4 ? KeyKind::kU64 : KeyKind::kU32;
   return codec;
+} catch (...) {
+  return StatusOfException("making a key codec");
 }
 
-absl::Status KeyCodec::Append(absl::Span<const KeyValue> values, KeyColumn* keys) const {
+absl::Status KeyCodec::Append(absl::Span<const KeyValue> values, KeyColumn* keys) const try {
   if (absl::Status status = CheckColumn(*this, *keys); !status.ok()) return status;
   if (values.size() != parts_.size()) {
     return absl::InvalidArgumentError(
@@ -138,11 +141,13 @@ absl::Status KeyCodec::Append(absl::Span<const KeyValue> values, KeyColumn* keys
     AppendFixed(ReadBigEndian(key), keys);
   }
   return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("encoding a key");
 }
 
 absl::Status KeyCodec::AppendPrefixRange(absl::Span<const KeyValue> values, bool last_is_prefix,
-                                         KeyColumn* lower, KeyColumn* upper,
-                                         bool* upper_open) const {
+                                         KeyColumn* lower, KeyColumn* upper, bool* upper_open) const
+    try {
   if (absl::Status status = CheckColumn(*this, *lower); !status.ok()) return status;
   if (absl::Status status = CheckColumn(*this, *upper); !status.ok()) return status;
   if (values.empty() || values.size() > parts_.size()) {
@@ -177,10 +182,12 @@ absl::Status KeyCodec::AppendPrefixRange(absl::Span<const KeyValue> values, bool
     AppendBytesRange(std::move(key), lower, upper, upper_open);
   }
   return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("encoding a range of keys");
 }
 
 absl::Status KeyCodec::Decode(const KeyColumn& keys, size_t i, std::vector<KeyValue>* values,
-                              std::string* scratch) const {
+                              std::string* scratch) const try {
   if (absl::Status status = CheckColumn(*this, keys); !status.ok()) return status;
   if (i >= keys.size()) {
     return absl::OutOfRangeError(
@@ -217,6 +224,8 @@ absl::Status KeyCodec::Decode(const KeyColumn& keys, size_t i, std::vector<KeyVa
         absl::StrFormat("key %d: expected its end, found %d bytes more", i, bytes.size()));
   }
   return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("decoding a key");
 }
 
 }  // namespace cairn

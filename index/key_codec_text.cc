@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/key_codec.h"
 #include "index/escaped_text.h"
+#include "index/guard.h"
 #include "index/key_number.h"
 
 namespace cairn {
@@ -66,7 +67,7 @@ absl::Status ParseParts(const KeyCodec& codec, absl::Span<const std::string_view
 
 }  // namespace
 
-absl::Status KeyCodec::Parse(std::string_view text, KeyColumn* keys) const {
+absl::Status KeyCodec::Parse(std::string_view text, KeyColumn* keys) const try {
   const std::vector<std::string_view> parts = SplitParts(text, parts_.size() > 1);
   if (parts.size() != parts_.size()) {
     return absl::InvalidArgumentError(
@@ -78,10 +79,12 @@ absl::Status KeyCodec::Parse(std::string_view text, KeyColumn* keys) const {
   scratch.reserve(text.size());
   absl::Status status = ParseParts(*this, parts, &values, &scratch);
   return status.ok() ? Append(values, keys) : status;
+} catch (...) {
+  return StatusOfException("reading a key");
 }
 
 absl::Status KeyCodec::ParsePrefix(std::string_view text, KeyColumn* lower, KeyColumn* upper,
-                                   bool* upper_open) const {
+                                   bool* upper_open) const try {
   const bool composite = parts_.size() > 1;
   const bool closed = composite && !text.empty() && text.back() == ',';
   if (closed) text.remove_suffix(1);
@@ -98,9 +101,11 @@ absl::Status KeyCodec::ParsePrefix(std::string_view text, KeyColumn* lower, KeyC
   if (!status.ok()) return status;
   const bool last_is_prefix = !closed && std::holds_alternative<std::string_view>(values.back());
   return AppendPrefixRange(values, last_is_prefix, lower, upper, upper_open);
+} catch (...) {
+  return StatusOfException("reading a prefix");
 }
 
-absl::StatusOr<std::string> KeyCodec::Format(const KeyColumn& keys, size_t i) const {
+absl::StatusOr<std::string> KeyCodec::Format(const KeyColumn& keys, size_t i) const try {
   std::vector<KeyValue> values;
   std::string scratch;
   if (absl::Status status = Decode(keys, i, &values, &scratch); !status.ok()) return status;
@@ -117,6 +122,8 @@ absl::StatusOr<std::string> KeyCodec::Format(const KeyColumn& keys, size_t i) co
     }
   }
   return text;
+} catch (...) {
+  return StatusOfException("writing a key");
 }
 
 }  // namespace cairn

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "index/parallel.h"
 
 namespace cairn {
@@ -105,6 +106,13 @@ size_t SampledLeaves(const Packer<Key>& packer, int threads) {
   return std::accumulate(leaves.begin(), leaves.end(), size_t{0});
 }
 
+// Leaves that keep all bits of a key, which are full but for the last.
+template <typename Key>
+size_t FewestLeaves(size_t keys) {
+  constexpr size_t kEntries = LeafLayout<static_cast<int>(sizeof(Key)) * 8>::kEntries;
+  return (keys + kEntries - 1) / kEntries;
+}
+
 template <int kBits, typename Key>
 void FillLeaf(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, size_t first,
               Leaf* leaf) {
@@ -125,56 +133,80 @@ size_t CountPackedLeaves(absl::Span<const Key> keys, int bits, int threads) {
 
 template <typename Key>
 int ChooseLeafBits(absl::Span<const Key> keys, int threads) {
-  int best = static_cast<int>(sizeof(Key)) * 8;
+  constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
+  int best = kKeyBits;
   size_t fewest = SampledLeaves(Packer<Key>(keys, best), threads);
   for (int bits = best / 2; bits >= 16; bits /= 2) {
     const size_t leaves = SampledLeaves(Packer<Key>(keys, bits), threads);
     if (leaves < fewest) best = bits, fewest = leaves;
   }
+  // A sample may have missed where the keys are sparse, so that each has a leaf, or two.
+  if (best != kKeyBits && CountPackedLeaves(keys, best, threads) > FewestLeaves<Key>(keys.size())) {
+    return kKeyBits;
+  }
   return best;
 }
 
+absl::Status CheckLeafCount(uint64_t leaves, int bits) {
+  if (leaves <= kMaxEntries) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("leaves that keep %d bits of a key would be %d here, more than %d", bits,
+                      leaves, kMaxEntries));
+}
+
 template <typename Key>
-PackedLeaves<Key> PackLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, int bits,
-                             int threads) {
-  PackedLeaves<Key> packed;
-  packed.bits = bits;
+absl::StatusOr<LeafCuts<Key>> CutLeaves(absl::Span<const Key> keys, int bits, int threads) {
+  LeafCuts<Key> cuts;
+  cuts.bits = bits;
   const Packer<Key> packer(keys, bits);
-  const std::vector<size_t> before = packer.LeavesBefore(threads);
-  const size_t count = std::max<size_t>(before.back(), 1);
-  packed.leaves = AlignedBuffer<Leaf>(count);
-  packed.separators = AlignedBuffer<Key>(count - 1);
-  const auto fill = [&](size_t leaf, size_t first, size_t end) {
-    const auto leaf_keys = keys.subspan(first, end - first);
-    const auto leaf_rows = row_ids.subspan(first, end - first);
-    switch (bits) {
-      case 16:
-        return FillLeaf<16>(leaf_keys, leaf_rows, first, &packed.leaves[leaf]);
-      case 32:
-        return FillLeaf<32>(leaf_keys, leaf_rows, first, &packed.leaves[leaf]);
-      default:
-        return FillLeaf<64>(leaf_keys, leaf_rows, first, &packed.leaves[leaf]);
-    }
-  };
-  if (keys.empty()) fill(0, 0, 0);
+  cuts.leaves_before = packer.LeavesBefore(threads);
+  cuts.leaves = std::max<size_t>(cuts.leaves_before.back(), 1);
+  if (absl::Status s = CheckLeafCount(cuts.leaves, bits); !s.ok()) return s;
+  cuts.separators = AlignedBuffer<Key>(cuts.leaves - 1);
   ParallelFor(threads, packer.tasks(), [&](size_t task) {
-    size_t leaf = before[task];
-    packer.ForEachLeaf(task, [&](size_t first, size_t end, Key separator) {
-      fill(leaf, first, end);
-      if (leaf + 1 < count) packed.separators[leaf] = separator;
+    size_t leaf = cuts.leaves_before[task];
+    packer.ForEachLeaf(task, [&](size_t, size_t, Key separator) {
+      if (leaf + 1 < cuts.leaves) cuts.separators[leaf] = separator;
       ++leaf;
     });
   });
-  return packed;
+  return cuts;
+}
+
+template <typename Key>
+AlignedBuffer<Leaf> FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
+                               const LeafCuts<Key>& cuts, int threads) {
+  AlignedBuffer<Leaf> leaves(cuts.leaves);
+  const auto fill = [&](size_t leaf, size_t first, size_t end) {
+    const auto leaf_keys = keys.subspan(first, end - first);
+    const auto leaf_rows = row_ids.subspan(first, end - first);
+    switch (cuts.bits) {
+      case 16:
+        return FillLeaf<16>(leaf_keys, leaf_rows, first, &leaves[leaf]);
+      case 32:
+        return FillLeaf<32>(leaf_keys, leaf_rows, first, &leaves[leaf]);
+      default:
+        return FillLeaf<64>(leaf_keys, leaf_rows, first, &leaves[leaf]);
+    }
+  };
+  if (keys.empty()) fill(0, 0, 0);
+  const Packer<Key> packer(keys, cuts.bits);
+  ParallelFor(threads, packer.tasks(), [&](size_t task) {
+    size_t leaf = cuts.leaves_before[task];
+    packer.ForEachLeaf(task, [&](size_t first, size_t end, Key) { fill(leaf++, first, end); });
+  });
+  return leaves;
 }
 
 template size_t CountPackedLeaves(absl::Span<const uint32_t>, int, int);
 template size_t CountPackedLeaves(absl::Span<const uint64_t>, int, int);
 template int ChooseLeafBits(absl::Span<const uint32_t>, int);
 template int ChooseLeafBits(absl::Span<const uint64_t>, int);
-template PackedLeaves<uint32_t> PackLeaves(absl::Span<const uint32_t>, absl::Span<const RowId>, int,
-                                           int);
-template PackedLeaves<uint64_t> PackLeaves(absl::Span<const uint64_t>, absl::Span<const RowId>, int,
-                                           int);
+template absl::StatusOr<LeafCuts<uint32_t>> CutLeaves(absl::Span<const uint32_t>, int, int);
+template absl::StatusOr<LeafCuts<uint64_t>> CutLeaves(absl::Span<const uint64_t>, int, int);
+template AlignedBuffer<Leaf> FillLeaves(absl::Span<const uint32_t>, absl::Span<const RowId>,
+                                        const LeafCuts<uint32_t>&, int);
+template AlignedBuffer<Leaf> FillLeaves(absl::Span<const uint64_t>, absl::Span<const RowId>,
+                                        const LeafCuts<uint64_t>&, int);
 
 }  // namespace cairn

@@ -3,7 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "index/aligned_buffer.h"
@@ -91,25 +94,34 @@ struct LeafWords {
 // may fill several leaves; their separators are equal, and the first of them is the one that
 // answers.
 template <typename Key>
-struct PackedLeaves {
-  int bits = 0;                   // kBits of LeafLayout
-  AlignedBuffer<Leaf> leaves;     // at least one
-  AlignedBuffer<Key> separators;  // ascending, one less than leaves
+struct LeafCuts {
+  int bits = 0;
+  size_t leaves = 0;                  // how many, at least one
+  std::vector<size_t> leaves_before;  // of each task that fills them
+  AlignedBuffer<Key> separators;      // ascending, one less than leaves
 };
 
-// The number of leaves that keys kept in `bits` bits take; requires 16 <= bits <= the key's.
+// The number of leaves that keys kept in `bits` bits take; requires 16 <= bits <= the key's. At
+// most two a key, and where all bits are kept, as few as hold all keys.
 template <typename Key>
 size_t CountPackedLeaves(absl::Span<const Key> keys, int bits, int threads);
 
 // The number of bits, out of 16, 32 and 64 up to the key's, that takes the fewest leaves, as far as
-// a sample of the keys tells.
+// a sample of the keys tells; never more leaves than all bits take.
 template <typename Key>
 int ChooseLeafBits(absl::Span<const Key> keys, int threads);
 
-// Packs entries, which must be in run order and as many keys as row ids, on up to `threads`
-// threads. Throws std::bad_alloc.
+// InvalidArgument where there are more leaves than 32 bits number.
+absl::Status CheckLeafCount(uint64_t leaves, int bits);
+
+// Cuts keys, which must ascend, into leaves, on up to `threads` threads. CheckLeafCount's error.
+// Throws std::bad_alloc.
 template <typename Key>
-PackedLeaves<Key> PackLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, int bits,
-                             int threads);
+absl::StatusOr<LeafCuts<Key>> CutLeaves(absl::Span<const Key> keys, int bits, int threads);
+
+// Fills the leaves that `keys` were cut into. Throws std::bad_alloc.
+template <typename Key>
+AlignedBuffer<Leaf> FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
+                               const LeafCuts<Key>& cuts, int threads);
 
 }  // namespace cairn

@@ -1,5 +1,7 @@
 #include "cairn/query.h"
 
+#include <algorithm>
+
 namespace cairn {
 
 const char* KeyKindName(KeyKind kind) {
@@ -48,6 +50,8 @@ void KeyColumn::Clear(KeyKind kind) {
 }
 
 void KeyColumn::AppendBytes(std::string_view key) {
+  // Room for its end first, so that a key is appended whole or not at all.
+  if (ends_.size() == ends_.capacity()) ends_.reserve(std::max<size_t>(16, 2 * ends_.size()));
   heap_.append(key);
   ends_.push_back(heap_.size());
 }

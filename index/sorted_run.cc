@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "index/aligned_buffer.h"
 #include "index/entry_order.h"
+#include "index/guard.h"
 #include "index/run_columns.h"
 
 namespace cairn {
@@ -34,7 +35,7 @@ AlignedBuffer<T> Copy(absl::Span<const T> from) {
 
 template <typename Key>
 absl::StatusOr<SortedRun> CopyFixedWidth(absl::Span<const Key> keys,
-                                         absl::Span<const RowId> row_ids) {
+                                         absl::Span<const RowId> row_ids) try {
   if (absl::Status s = CheckSizes(keys.size(), row_ids.size()); !s.ok()) return s;
   struct Columns {
     AlignedBuffer<Key> keys;
@@ -44,6 +45,8 @@ absl::StatusOr<SortedRun> CopyFixedWidth(absl::Span<const Key> keys,
   SortedRun run = SortedRun::Wrap(columns->keys.span(), columns->row_ids.span(), columns);
   if (absl::Status s = run.CheckOrder(); !s.ok()) return s;
   return run;
+} catch (...) {
+  return StatusOfException("copying a run");
 }
 
 }  // namespace
@@ -59,7 +62,7 @@ absl::StatusOr<SortedRun> SortedRun::FromSorted(absl::Span<const uint64_t> keys,
 }
 
 absl::StatusOr<SortedRun> SortedRun::FromSorted(absl::Span<const std::string_view> keys,
-                                                absl::Span<const RowId> row_ids) {
+                                                absl::Span<const RowId> row_ids) try {
   if (absl::Status s = CheckSizes(keys.size(), row_ids.size()); !s.ok()) return s;
   struct Columns {
     AlignedBuffer<char> heap;
@@ -82,6 +85,8 @@ absl::StatusOr<SortedRun> SortedRun::FromSorted(absl::Span<const std::string_vie
       Wrap(BytesColumn(owner->heap.data(), owner->offsets.span()), owner->row_ids.span(), owner);
   if (absl::Status s = run.CheckOrder(); !s.ok()) return s;
   return run;
+} catch (...) {
+  return StatusOfException("copying a run");
 }
 
 SortedRun SortedRun::Wrap(absl::Span<const uint32_t> keys, absl::Span<const RowId> row_ids,

@@ -18,6 +18,7 @@ struct CatchUpOptionsGiven {
   std::string db;
   std::string column_family;  // empty: the index's
   uint64_t max_bytes_per_second = 0;
+  bool assume_continues = false;
   bool merge = false;
   bool merge_if_it_pays = false;
   MergeOptionsGiven merging;
@@ -29,6 +30,7 @@ absl::Status CatchUpFrom(const CatchUpOptionsGiven& given, SecondaryIndex* index
   if (!source.ok()) return source.status();
   CatchUpOptions options;
   options.max_bytes_per_second = given.max_bytes_per_second;
+  options.assume_continues = given.assume_continues;
   options.cancelled = &Interrupted();
   const auto start = std::chrono::steady_clock::now();
   const absl::StatusOr<CatchUpReport> report = index->CatchUp(**source, options);
@@ -81,6 +83,10 @@ void AddCatchUpCommand(CLI::App* app, Action* action) {
                    "Of the log to read, and of a merge to write, like 20M (default: no limit)")
       ->type_name("N")
       ->transform(CLI::AsSizeValue(false));
+  command->add_flag(
+      "--assume-continues", given->assume_continues,
+      "Also where nothing proves that the database continues the state that the index "
+      "has; not where it is known not to");
   CLI::Option* merge = command->add_flag("--merge", given->merge, "Then does as 'cairn merge'");
   command->add_flag("--merge-if-it-pays", given->merge_if_it_pays, "Likewise, if it pays")
       ->excludes(merge);
@@ -88,8 +94,9 @@ void AddCatchUpCommand(CLI::App* app, Action* action) {
 What came is stored with the index beside what it was built of; 'cairn inspect' says how much that
 is, and 'cairn merge' makes one of both. Who has the index open goes on reading what he opened.
 
-The database may be in use. If its log no longer reaches back to where the index is, that is an error
-and nothing has changed: build the index anew.
+The database may be in use. If its log no longer reaches back to where the index is, or it is not
+provably the database that the index was built of, at a later time (it was restored from an older
+copy, say), that is an error and nothing has changed: build the index anew.
 
 Examples:
   cairn catch-up /tmp/phone --db=/tmp/db

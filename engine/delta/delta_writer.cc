@@ -10,6 +10,7 @@
 #include "engine/delta/change_log.h"
 #include "engine/delta/row_keys.h"
 #include "engine/delta/update_rows.h"
+#include "engine/util/make_room.h"
 #include "engine/util/physical_key.h"
 #include "engine/util/sorted_order.h"
 #include "index/gallop.h"
@@ -177,6 +178,7 @@ absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const
             kMaxEntries));
       }
       row.row = rows_->Append(row.primary_key, row.rank);
+      MakeRoomForOne(&new_rows_);
       new_rows_.emplace(rows_->primary_key(row.row), row.row);
     }
     Change(version, row.row, wanted_, changes);
@@ -362,6 +364,7 @@ void TypedDeltaWriter<Key>::Restore() {
   new_rows_.clear();
   row_keys_.Clear();
   for (RowId row = rows_->base_rows(); row < version->end_row; ++row) {
+    MakeRoomForOne(&new_rows_);
     new_rows_.emplace(rows_->primary_key(row), row);
   }
   const absl::StatusOr<std::shared_ptr<const DeltaSegment>> added = version->AddedEntries();

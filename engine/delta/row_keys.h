@@ -10,6 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "cairn/types.h"
+#include "engine/util/make_room.h"
 
 namespace cairn {
 
@@ -32,10 +33,14 @@ class RowKeys {
     if (keys.empty()) {
       keys_.erase(row);
     } else {
+      MakeRoomForOne(&keys_);
       keys_[row].assign(keys.begin(), keys.end());
     }
   }
-  void Add(RowId row, Key key) { keys_[row].emplace_back(key); }
+  void Add(RowId row, Key key) {
+    MakeRoomForOne(&keys_);
+    keys_[row].emplace_back(key);
+  }
   void Clear() { keys_.clear(); }
 
  private:

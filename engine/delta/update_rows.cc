@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_table_writer.h"
 #include "engine/util/sorted_order.h"
@@ -103,10 +102,14 @@ absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_
                                absl::FunctionRef<void(RowId)> delete_row) {
   const std::vector<KeyRange> ranges = DeletedRanges(updates);
   if (ranges.empty()) return absl::OkStatus();
-  absl::flat_hash_set<RowId> updated;
+  std::vector<RowId> updated;
   for (const UpdateRow& row : rows) {
-    if (row.row != kNoRow) updated.insert(row.row);
+    if (row.row != kNoRow) updated.push_back(row.row);
   }
+  std::sort(updated.begin(), updated.end());
+  const auto is_updated = [&](RowId row) {
+    return std::binary_search(updated.begin(), updated.end(), row);
+  };
 
   std::vector<std::string_view> ends;
   for (const auto& [from, to] : ranges) {
@@ -117,7 +120,7 @@ absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_
   if (absl::Status s = base_rows.Places(ends, absl::MakeSpan(places)); !s.ok()) return s;
   for (size_t i = 0; i < places.size(); i += 2) {
     for (RowId row = places[i].rank; row < places[i + 1].rank; ++row) {
-      if (!updated.contains(row)) delete_row(row);
+      if (!is_updated(row)) delete_row(row);
     }
   }
 
@@ -128,7 +131,7 @@ absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_
         ranges.begin(), ranges.end(), primary_key,
         [](std::string_view key, const KeyRange& range) { return key < range.first; });
     if (behind == ranges.begin() || primary_key >= std::prev(behind)->second) continue;
-    if (!updated.contains(row)) delete_row(row);
+    if (!is_updated(row)) delete_row(row);
   }
   return absl::OkStatus();
 }

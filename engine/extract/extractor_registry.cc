@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/extractor.h"
+#include "index/guard.h"
 
 namespace cairn {
 namespace {
@@ -22,7 +23,8 @@ Registry& TheRegistry() {
 
 }  // namespace
 
-absl::Status RegisterExtractor(std::string name, std::shared_ptr<const KeyExtractor> extractor) {
+absl::Status RegisterExtractor(std::string name,
+                               std::shared_ptr<const KeyExtractor> extractor) try {
   if (name.empty()) {
     return absl::InvalidArgumentError("expected a name to register an extractor under, found none");
   }
@@ -36,9 +38,11 @@ absl::Status RegisterExtractor(std::string name, std::shared_ptr<const KeyExtrac
   if (inserted) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrFormat("an extractor is already registered as '%s'", place->first));
+} catch (...) {
+  return StatusOfException("registering an extractor");
 }
 
-absl::StatusOr<std::shared_ptr<const KeyExtractor>> FindExtractor(std::string_view name) {
+absl::StatusOr<std::shared_ptr<const KeyExtractor>> FindExtractor(std::string_view name) try {
   Registry& registry = TheRegistry();
   const std::lock_guard<std::mutex> lock(registry.mutex);
   const auto found = registry.extractors.find(name);
@@ -49,6 +53,8 @@ absl::StatusOr<std::shared_ptr<const KeyExtractor>> FindExtractor(std::string_vi
   }
   return absl::NotFoundError(absl::StrFormat("no extractor is registered as '%s'; known: %s", name,
                                              known.empty() ? "none" : known));
+} catch (...) {
+  return StatusOfException("looking for an extractor");
 }
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/extract/key_part.h"
+#include "index/guard.h"
 
 namespace cairn {
 namespace {
@@ -37,10 +38,12 @@ std::string IndexSpec::ToString() const {
   return text;
 }
 
-absl::StatusOr<KeyCodec> IndexSpec::Codec() const {
+absl::StatusOr<KeyCodec> IndexSpec::Codec() const try {
   std::vector<KeyType> types;
   for (const KeyPart& part : parts) types.push_back(part.type);
   return KeyCodec::Create(types, nulls);
+} catch (...) {
+  return StatusOfException("making a key codec");
 }
 
 }  // namespace cairn

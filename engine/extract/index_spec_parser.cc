@@ -9,6 +9,7 @@
 #include "cairn/index_spec.h"
 #include "engine/extract/key_part.h"
 #include "index/escaped_text.h"
+#include "index/guard.h"
 #include "index/key_number.h"
 
 namespace cairn {
@@ -353,7 +354,7 @@ bool Parser::Spec(IndexSpec* spec) {
 
 }  // namespace
 
-absl::StatusOr<IndexSpec> IndexSpec::Parse(std::string_view text) {
+absl::StatusOr<IndexSpec> IndexSpec::Parse(std::string_view text) try {
   if (text.size() > kMaxSpecBytes) {
     return absl::InvalidArgumentError(
         absl::StrFormat("index spec, at offset 0: expected at most %d bytes, found %d",
@@ -363,6 +364,8 @@ absl::StatusOr<IndexSpec> IndexSpec::Parse(std::string_view text) {
   Parser parser(text);
   if (!parser.Spec(&spec)) return parser.status();
   return spec;
+} catch (...) {
+  return StatusOfException("reading an index specification");
 }
 
 }  // namespace cairn

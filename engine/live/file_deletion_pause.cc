@@ -1,16 +1,53 @@
 #include "engine/live/file_deletion_pause.h"
 
+#include <atomic>
+#include <optional>
+#include <system_error>
+#include <thread>
+
 #include "rocksdb/version.h"
 
 namespace cairn {
+namespace {
+
+// Which value says that files are removed is not the same in all versions.
+uint64_t DeletionState(rocksdb::DB* db) {
+  uint64_t state = 0;
+  return db->GetIntProperty(rocksdb::DB::Properties::kIsFileDeletionsEnabled, &state) ? state : 0;
+}
+
+}  // namespace
 
 FileDeletionPause::~FileDeletionPause() {
-  if (!paused_) return;
+  if (paused_) End();
+}
+
+void FileDeletionPause::End() {
 #if ROCKSDB_MAJOR >= 9
   db_->EnableFileDeletions().PermitUncheckedError();
 #else
   db_->EnableFileDeletions(/*force=*/false).PermitUncheckedError();
 #endif
+}
+
+void FileDeletionPause::LetPass() {
+  if (!paused_) return;
+  // The pause ends when RocksDB has listed what is obsolete; then it removes that, which takes much
+  // longer, and here the next pause begins meanwhile.
+  const uint64_t disabled = DeletionState(db_);
+  std::atomic<bool> ended{false};
+  std::optional<std::thread> ending;
+  try {
+    ending.emplace([&] {
+      End();
+      ended = true;
+    });
+    while (!ended && DeletionState(db_) == disabled) std::this_thread::yield();
+  } catch (const std::system_error&) {
+    End();
+  }
+  paused_ = db_->DisableFileDeletions().ok();
+  if (ending.has_value()) ending->join();
 }
 
 }  // namespace cairn

@@ -13,9 +13,15 @@ class FileDeletionPause {
   FileDeletionPause(const FileDeletionPause&) = delete;
   FileDeletionPause& operator=(const FileDeletionPause&) = delete;
 
+  // Has what is obsolete now removed, where nobody else keeps it, but as little as can be of what
+  // becomes so meanwhile.
+  void LetPass();
+
  private:
+  void End();
+
   rocksdb::DB* const db_;
-  const bool paused_;  // not where the database is open for reading only, and removes nothing
+  bool paused_;  // not where the database is open for reading only, and removes nothing
 };
 
 }  // namespace cairn

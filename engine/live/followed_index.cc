@@ -26,11 +26,78 @@ const char* IndexStateName(IndexState state) {
   return "unknown";
 }
 
-void FollowedIndex::Set(IndexState state, absl::Status why) {
+std::shared_ptr<FollowedIndex> FollowedIndex::Unreadable(const std::string& name,
+                                                         const IndexCatalog* catalog,
+                                                         IndexMark mark, absl::Status why) {
+  IndexSpec unknown;
+  unknown.name = name;
+  unknown.parts.emplace_back();
+  auto index =
+      std::make_shared<FollowedIndex>(unknown, *unknown.Codec(), catalog, std::move(mark), nullptr);
+  index->unreadable_ = true;
+  index->Set(IndexState::kFailed, std::move(why));
+  return index;
+}
+
+IndexMark::Kind FollowedIndex::wanted() const {
+  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  return mark_.kind;
+}
+
+std::string FollowedIndex::why_marked() const {
+  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  return mark_.why;
+}
+
+absl::Status FollowedIndex::Mark(IndexMark::Kind kind, const std::string& why) {
+  if (mark_.kind == IndexMark::Kind::kRemoved) return absl::OkStatus();
+  IndexMark mark{kind, why, unreadable_ ? mark_.spec : spec_.ToString()};
+  absl::Status marked = catalog_.Mark(name(), mark);
+  if (marked.ok()) mark_ = std::move(mark);
+  return marked;
+}
+
+absl::Status FollowedIndex::MarkBuild(const std::string& why) {
+  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  return Mark(IndexMark::Kind::kBuild, why);
+}
+
+absl::Status FollowedIndex::MarkStale(const std::string& why) {
+  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  if (mark_.kind != IndexMark::Kind::kNone) return absl::OkStatus();
+  return Mark(IndexMark::Kind::kStale, why);
+}
+
+absl::Status FollowedIndex::MarkRemoved() {
+  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  absl::Status marked = Mark(IndexMark::Kind::kRemoved, "");
+  if (!marked.ok()) catalog_.Mark(name(), mark_).IgnoreError();  // as the index stays
+  return marked;
+}
+
+absl::Status FollowedIndex::MarkFollowing(IndexMark::Kind wanted,
+                                          const std::function<bool()>& is_disturbed) {
+  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  if (mark_.kind != wanted || is_disturbed()) {
+    return absl::AbortedError("the rows have changed past the log meanwhile");
+  }
+  return wanted == IndexMark::Kind::kNone ? absl::OkStatus() : Mark(IndexMark::Kind::kNone, "");
+}
+
+void FollowedIndex::Set(IndexState state, absl::Status why, Repair repair) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (dropped_) return;
+  if (repair == Repair::kBegins) ++repairs_;
+  if (ended_) return;
   state_ = state;
   why_ = std::move(why);
+  changed_.notify_all();
+}
+
+void FollowedIndex::SetReady() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (ended_ || state_ != IndexState::kCatchingUp) return;
+  state_ = IndexState::kReady;
+  why_ = absl::OkStatus();
   changed_.notify_all();
 }
 
@@ -45,11 +112,11 @@ void FollowedIndex::EndRepair() {
   changed_.notify_all();
 }
 
-void FollowedIndex::Drop() {
+void FollowedIndex::End(absl::Status why) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  dropped_ = true;
+  ended_ = true;
   state_ = IndexState::kFailed;
-  why_ = absl::NotFoundError(absl::StrFormat("index %s was dropped", Quoted(name())));
+  why_ = std::move(why);
   changed_.notify_all();
 }
 
@@ -62,7 +129,7 @@ absl::Status FollowedIndex::Wait(absl::Time deadline) const {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     const bool ended = state_ != IndexState::kBuilding && state_ != IndexState::kCatchingUp;
-    if (dropped_ || (ended && repairs_ == 0)) return why_;
+    if (ended_ || (ended && repairs_ == 0)) return why_;
     if (deadline == absl::InfiniteFuture()) {
       changed_.wait(lock);
     } else if (absl::Now() >= deadline) {
@@ -97,10 +164,11 @@ absl::Status FollowedIndex::NotReady() const {
     case IndexState::kFailed:
       break;
   }
-  if (dropped_) return absl::FailedPreconditionError(why_.message());
+  if (ended_) return absl::FailedPreconditionError(why_.message());
   return absl::FailedPreconditionError(absl::StrFormat(
       "index %s is %s, %s: %s", Quoted(name()), IndexStateName(state_),
-      repairs_ > 0 ? "and will be built anew" : "until IndexedDB::RebuildIndex", why_.message()));
+      repairs_ > 0 ? "and will be caught up or built anew" : "until IndexedDB::RebuildIndex",
+      why_.message()));
 }
 
 absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {
@@ -110,7 +178,9 @@ absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {
 }
 
 absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& options) {
-  absl::StatusOr<std::unique_ptr<IndexWriter>> opened = IndexWriter::Open(directory_, options);
+  LetGoOfDirectory();  // what was open until now, if anything
+  absl::StatusOr<std::unique_ptr<IndexWriter>> opened =
+      IndexWriter::Open(directory_, options, IndexWriter::Access::kExclusive);
   if (!opened.ok()) return opened.status();
   std::shared_ptr<IndexWriter> writer = *std::move(opened);
   writer->set_sync([db] { return SyncLog(db, /*read_only=*/false); });
@@ -119,6 +189,11 @@ absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& optio
   writer_.swap(writer);
   index_.swap(index);
   return absl::OkStatus();
+}
+
+void FollowedIndex::LetGoOfDirectory() {
+  const std::shared_ptr<IndexWriter> open = writer();
+  if (open != nullptr) open->LetGoOfDirectory();
 }
 
 void FollowedIndex::NoteStore(const absl::Status& status) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,20 +17,28 @@
 #include "engine/change_extractor.h"
 #include "engine/delta/row_updates.h"
 #include "engine/index_writer.h"
+#include "engine/live/index_catalog.h"
 
 namespace cairn {
 
-// One index of a database that it follows: how it stands, and, once there is one, what makes its
-// versions. Thread-safe, but for what says otherwise.
+// One index of a database that it follows: how it stands, what is wanted of it, and, once there is
+// one, what makes its versions. Thread-safe, but for what says otherwise.
 class FollowedIndex {
  public:
-  FollowedIndex(IndexSpec spec, KeyCodec codec, std::string directory,
+  // `mark` is what the catalog, which must outlive this, has of it.
+  FollowedIndex(IndexSpec spec, KeyCodec codec, const IndexCatalog* catalog, IndexMark mark,
                 rocksdb::ColumnFamilyHandle* column_family)
       : spec_(std::move(spec)),
         codec_(std::move(codec)),
-        directory_(std::move(directory)),
+        catalog_(*catalog),
+        directory_(catalog->DirectoryOf(spec_.name)),
         column_family_(column_family),
-        column_family_id_(column_family == nullptr ? UINT32_MAX : column_family->GetID()) {}
+        column_family_id_(column_family == nullptr ? UINT32_MAX : column_family->GetID()),
+        mark_(std::move(mark)) {}
+  // Of one whose spec cannot be read, and which has failed: it stands there to say why.
+  static std::shared_ptr<FollowedIndex> Unreadable(const std::string& name,
+                                                   const IndexCatalog* catalog, IndexMark mark,
+                                                   absl::Status why);
 
   const IndexSpec& spec() const { return spec_; }
   const std::string& name() const { return spec_.name; }
@@ -38,13 +47,34 @@ class FollowedIndex {
   // Null where there is none; gone once it is cancelled, perhaps.
   rocksdb::ColumnFamilyHandle* column_family() const { return column_family_; }
   uint32_t column_family_id() const { return column_family_id_; }
+  // Whether its rows are, or may be, in this column family, by whatever handle.
+  bool MayBeOf(rocksdb::ColumnFamilyHandle* column_family) const {
+    return unreadable_ || spec_.column_family == column_family->GetName();
+  }
 
-  // How it stands. One that was dropped is kFailed and says so, whatever is set afterwards.
-  void Set(IndexState state, absl::Status why = absl::OkStatus());
+  // What is wanted of it, as it is on the disk, too. Nothing but RemoveMark changes what a dropped
+  // one is marked as.
+  IndexMark::Kind wanted() const;
+  std::string why_marked() const;
+  // It is to be built; its rows have changed past the log, where it is not to be built anyway; it
+  // is to be removed.
+  absl::Status MarkBuild(const std::string& why);
+  absl::Status MarkStale(const std::string& why);
+  absl::Status MarkRemoved();
+  // It follows. Aborted where another thing than `wanted` is wanted by now, or `is_disturbed`,
+  // which is asked while no mark can be made, says that it would be wrong.
+  absl::Status MarkFollowing(IndexMark::Kind wanted, const std::function<bool()>& is_disturbed);
+
+  // How it stands, until End. `repair` as BeginRepair.
+  enum class Repair : uint8_t { kNone, kBegins };
+  void Set(IndexState state, absl::Status why = absl::OkStatus(), Repair repair = Repair::kNone);
+  // Ready, where it was catching up until now.
+  void SetReady();
   // Between these two it will not stay stale or failed: somebody is at it, or will be.
   void BeginRepair();
   void EndRepair();
-  void Drop();
+  // It has failed for good: it was dropped (NotFound), say, or the database was closed.
+  void End(absl::Status why);
   IndexState state() const;
   // Waits as IndexedDB::WaitUntilReady.
   absl::Status Wait(absl::Time deadline) const;
@@ -54,8 +84,11 @@ class FollowedIndex {
   std::shared_ptr<SecondaryIndex> index() const;
   // Its index where it is ready; else why it is not: Unavailable or FailedPrecondition.
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> Ready() const;
-  // Opens what is in the directory, of a database that must live as long as it is stored to.
+  // Opens what is in the directory, and keeps others from writing there. `db` must live as long as
+  // it is stored to. Unavailable where another writes there.
   absl::Status OpenWriter(rocksdb::DB* db, const OpenOptions& options);
+  // Lets others write there.
+  void LetGoOfDirectory();
 
   // How an attempt to store or to merge it ended.
   void NoteStore(const absl::Status& status);
@@ -78,10 +111,10 @@ class FollowedIndex {
   absl::Time merge_due = absl::InfinitePast();
   absl::Duration merge_wait;
 
-  // How often its rows changed in a way that the log does not tell. Who builds it looks whether
-  // that has happened meanwhile. The mutex also guards the index's mark in the catalog.
-  std::mutex disruptions_mutex;
-  uint64_t disruptions = 0;
+  // Of IndexUpkeep, and guarded by its mutex: when following failed last for a reason that may
+  // pass, and how long was waited then.
+  absl::Time lost_at = absl::InfinitePast();
+  absl::Duration lost_wait;
 
   // Of the LogFollower, and guarded by its mutex: how its rows' keys are taken.
   std::unique_ptr<ChangeExtractor> extractor;
@@ -92,16 +125,23 @@ class FollowedIndex {
 
   const IndexSpec spec_;
   const KeyCodec codec_;
+  const IndexCatalog& catalog_;
   const std::string directory_;
   rocksdb::ColumnFamilyHandle* const column_family_;
   const uint32_t column_family_id_;
+  bool unreadable_ = false;  // set once, before others know this
+
+  absl::Status Mark(IndexMark::Kind kind, const std::string& why);  // mark_mutex_ is held
+
+  mutable std::mutex mark_mutex_;  // held while the mark is written, too
+  IndexMark mark_;                 // guarded by mark_mutex_
 
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;
   IndexState state_ = IndexState::kBuilding;
   absl::Status why_;
   int repairs_ = 0;  // that have begun and not ended
-  bool dropped_ = false;
+  bool ended_ = false;
   absl::Status store_status_;
   absl::Status merge_status_;
   std::shared_ptr<IndexWriter> writer_;

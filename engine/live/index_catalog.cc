@@ -1,71 +1,168 @@
 #include "engine/live/index_catalog.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "index/checksum.h"
 #include "index/escaped_text.h"
 #include "index/index_directory.h"
+#include "index/manifest.h"
 
 namespace cairn {
 namespace {
 
-constexpr char kBuilding[] = "building\n";
-constexpr char kRemoved[] = "removed\n";
-constexpr char kStale[] = "stale: ";  // and why
+// A file's name may have 255 bytes, ".NAME.tmp" among them.
+constexpr size_t kMostNameBytes = 128;
+// A spec has no more, as a manifest holds it.
+constexpr uint64_t kMostMarkBytes = 2 * kMaxManifestBytes;
+constexpr size_t kMostReasonBytes = 4096;
 
-// More than any mark has.
-constexpr uint64_t kMarkBytes = 65536;
+// A mark's text: three lines, then the spec, then a line with the checksum of all before.
+constexpr std::string_view kFirstLine = "cairn-mark 1";
+constexpr size_t kChecksumBytes = 16 + 1;  // digits, line end
+constexpr std::string_view kKinds[] = {"none", "build", "stale", "removed"};
+
+std::string FormatMark(const IndexMark& mark) {
+  const std::string why = absl::StrReplaceAll(mark.why.substr(0, kMostReasonBytes), {{"\n", " "}});
+  std::string text = absl::StrFormat("%s\n%s\n%s\n%s\n", kFirstLine,
+                                     kKinds[static_cast<size_t>(mark.kind)], why, mark.spec);
+  absl::StrAppendFormat(&text, "%016x\n", Checksum(text.data(), text.size()));
+  return text;
+}
+
+// Takes a line off the text; false where there is none.
+bool TakeLine(std::string_view* text, std::string_view* line) {
+  const size_t end = text->find('\n');
+  if (end == std::string_view::npos) return false;
+  *line = text->substr(0, end);
+  text->remove_prefix(end + 1);
+  return true;
+}
+
+// Nothing for any text that FormatMark does not write.
+std::optional<IndexMark> ParseMark(std::string_view text) {
+  const std::string_view whole = text;
+  if (text.size() < kChecksumBytes + 1) return std::nullopt;
+  text.remove_suffix(kChecksumBytes + 1);  // and the spec's line end
+  std::string_view first, kind, why;
+  if (!TakeLine(&text, &first) || !TakeLine(&text, &kind) || !TakeLine(&text, &why)) {
+    return std::nullopt;
+  }
+  IndexMark mark;
+  for (size_t i = 0; i < std::size(kKinds); ++i) {
+    if (kind == kKinds[i]) mark.kind = static_cast<IndexMark::Kind>(i);
+  }
+  mark.why = why;
+  mark.spec = text;
+  if (mark.kind == IndexMark::Kind::kNone || FormatMark(mark) != whole) return std::nullopt;
+  return mark;
+}
+
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.find_last_not_of('/') == std::string::npos
+                           ? std::string::npos
+                           : path.rfind('/', path.find_last_not_of('/'));
+  if (slash == std::string::npos) return path[0] == '/' ? "/" : ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
 
 }  // namespace
 
 absl::Status CheckIndexName(std::string_view name) {
-  if (!name.empty() && name[0] != '.') return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("an index of a database needs a name, which does not begin with a dot; found "
-                      "%s",
-                      Quoted(name)));
+  const bool fits = !name.empty() && name.size() <= kMostNameBytes && name[0] != '.' &&
+                    std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                      return absl::ascii_isalnum(c) || c == '_' || c == '-' || c == '.';
+                    });
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "an index of a database needs a name of up to %d letters, digits, '_', '-' and '.', which "
+      "does not begin with a dot; found %s",
+      kMostNameBytes, Quoted(name)));
 }
 
 absl::StatusOr<IndexCatalog> IndexCatalog::Open(const std::string& directory,
                                                 std::shared_ptr<FileSystem> files) {
   const absl::Status made = files->MakeDirectory(directory);
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  // Also what another process made, or renamed, and did not live to sync: it is relied on from now
+  // on.
+  if (absl::Status s = files->SyncDirectory(ParentOf(directory)); !s.ok()) return s;
+  if (absl::Status s = files->SyncDirectory(directory); !s.ok()) return s;
   IndexCatalog catalog(directory, std::move(files));
   const absl::StatusOr<std::vector<std::string>> names = catalog.files_->List(directory);
   if (!names.ok()) return names.status();
-  for (const std::string& file : *names) {
-    if (!absl::EndsWith(file, "~")) continue;
-    const std::string name = file.substr(0, file.size() - 1);
-    const auto mark = ReadSmallFile(catalog.files(), catalog.MarkOf(name), kMarkBytes);
-    if (!mark.ok()) return mark.status();
-    // A mark is written before there is anything to say, so that one which is cut off is of nothing
-    // yet, unless it says that the index is stale.
-    if (*mark != kBuilding && *mark != kRemoved) continue;
-    if (absl::Status s = catalog.Remove(name); !s.ok()) return s;
-  }
+  if (absl::Status s = catalog.EndInterrupted(*names); !s.ok()) return s;
   return catalog;
 }
 
+absl::Status IndexCatalog::EndInterrupted(const std::vector<std::string>& names) const {
+  const std::string kTemporary = ".tmp";
+  for (const std::string& file : names) {
+    if (file[0] == '.' && file.size() > kTemporary.size() && absl::EndsWith(file, kTemporary) &&
+        CheckIndexName(file.substr(1, file.size() - 1 - kTemporary.size())).ok()) {
+      files_->Remove(DirectoryOf(file)).IgnoreError();
+    }
+    if (!absl::EndsWith(file, "~")) continue;
+    const std::string name = file.substr(0, file.size() - 1);
+    if (!CheckIndexName(name).ok()) continue;
+    const absl::StatusOr<IndexMark> mark = ReadMark(name);
+    if (absl::IsFailedPrecondition(mark.status())) continue;  // it is no file, so not ours
+    if (!mark.ok() && !absl::IsDataLoss(mark.status())) return mark.status();
+    if (mark.ok() ? mark->kind != IndexMark::Kind::kRemoved
+                  : !absl::IsNotFound(ReadManifest(DirectoryOf(name), files()).status()) ||
+                        !HoldsOnlyAnIndex(name)) {
+      continue;
+    }
+    // Of what was to be built under a damaged mark nobody knows what it was to be.
+    if (absl::Status s = Remove(name); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<IndexMark> IndexCatalog::ReadMark(std::string_view name) const {
+  const absl::StatusOr<std::string> text = ReadSmallFile(files(), MarkOf(name), kMostMarkBytes);
+  if (absl::IsNotFound(text.status())) return IndexMark();
+  if (!text.ok()) return text.status();
+  std::optional<IndexMark> mark = ParseMark(*text);
+  if (mark.has_value()) return *std::move(mark);
+  return absl::DataLossError(absl::StrFormat("'%s' is damaged", MarkOf(name)));
+}
+
+bool IndexCatalog::HoldsOnlyAnIndex(std::string_view name) const {
+  const std::string path = DirectoryOf(name);
+  if (absl::IsNotFound(files_->List(path).status())) return true;
+  return IndexDirectory::OpenForWrite(path, files()).ok();
+}
+
 absl::StatusOr<std::vector<IndexCatalog::Entry>> IndexCatalog::List() const {
-  const absl::StatusOr<std::vector<std::string>> names = files_->List(directory_);
+  absl::StatusOr<std::vector<std::string>> names = files_->List(directory_);
   if (!names.ok()) return names.status();
+  for (std::string& name : *names) {
+    if (absl::EndsWith(name, "~")) name.pop_back();
+  }
+  std::sort(names->begin(), names->end());
+  names->erase(std::unique(names->begin(), names->end()), names->end());
   std::vector<Entry> entries;
   for (const std::string& name : *names) {
-    if (!CheckIndexName(name).ok() || absl::EndsWith(name, "~")) continue;
-    if (absl::IsNotFound(ReadManifest(DirectoryOf(name), files()).status())) continue;
-    Entry entry{name, ""};
-    const absl::StatusOr<std::string> mark = ReadSmallFile(files(), MarkOf(name), kMarkBytes);
-    if (mark.ok()) {
-      entry.stale = absl::StartsWith(*mark, kStale) ? mark->substr(sizeof kStale - 1) : "of old";
-    } else if (!absl::IsNotFound(mark.status())) {
-      return mark.status();
+    if (!CheckIndexName(name).ok()) continue;
+    absl::StatusOr<IndexMark> mark = ReadMark(name);
+    if (absl::IsDataLoss(mark.status())) {
+      mark = IndexMark{IndexMark::Kind::kStale, std::string(mark.status().message()), ""};
+    } else if (absl::IsFailedPrecondition(mark.status())) {
+      mark = IndexMark();
     }
-    entries.push_back(std::move(entry));
+    if (!mark.ok()) return mark.status();
+    // Without a spec it must have files to have one.
+    if (mark->spec.empty() && absl::IsNotFound(ReadManifest(DirectoryOf(name), files()).status())) {
+      continue;
+    }
+    entries.push_back({name, *std::move(mark)});
   }
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.name < b.name; });
   return entries;
 }
 
@@ -73,36 +170,42 @@ std::string IndexCatalog::DirectoryOf(std::string_view name) const {
   return absl::StrFormat("%s/%s", directory_, name);
 }
 
-absl::Status IndexCatalog::Mark(std::string_view name, std::string_view text) const {
-  absl::Status s = WriteSmallFile(files(), MarkOf(name), text.substr(0, kMarkBytes));
-  return s.ok() ? files_->SyncDirectory(directory_) : s;
+std::string IndexCatalog::NewMarkOf(std::string_view name) const {
+  return absl::StrFormat("%s/.%s.tmp", directory_, name);
 }
 
-absl::Status IndexCatalog::MarkBuilding(std::string_view name) const {
-  return Mark(name, kBuilding);
-}
-
-absl::Status IndexCatalog::MarkStale(std::string_view name, std::string_view why) const {
-  return Mark(name, kStale + std::string(why));
-}
-
-absl::Status IndexCatalog::RemoveMark(std::string_view name) const {
-  const absl::Status removed = files_->Remove(MarkOf(name));
-  if (!removed.ok()) return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+absl::Status IndexCatalog::Mark(std::string_view name, const IndexMark& mark) const {
+  if (mark.kind == IndexMark::Kind::kNone) {
+    const absl::Status removed = files_->Remove(MarkOf(name));
+    if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  } else {
+    const std::string path = NewMarkOf(name);
+    absl::Status s = WriteSmallFile(files(), path, FormatMark(mark));
+    if (s.ok()) s = files_->Rename(path, MarkOf(name));
+    if (!s.ok()) {
+      files_->Remove(path).IgnoreError();
+      return s;
+    }
+  }
   return files_->SyncDirectory(directory_);
 }
 
-absl::Status IndexCatalog::Remove(std::string_view name) const {
+absl::Status IndexCatalog::RemoveFiles(std::string_view name) const {
   const std::string path = DirectoryOf(name);
   const absl::StatusOr<std::vector<std::string>> names = files_->List(path);
-  if (absl::IsNotFound(names.status())) return RemoveMark(name);
+  if (absl::IsNotFound(names.status())) return files_->SyncDirectory(directory_);
   if (!names.ok()) return names.status();
-  if (absl::Status s = Mark(name, kRemoved); !s.ok()) return s;
   for (const std::string& file : *names) {
     if (absl::Status s = files_->Remove(path + "/" + file); !s.ok()) return s;
   }
   if (absl::Status s = files_->RemoveDirectory(path); !s.ok()) return s;
-  return RemoveMark(name);
+  return files_->SyncDirectory(directory_);
+}
+
+absl::Status IndexCatalog::Remove(std::string_view name) const {
+  if (absl::Status s = Mark(name, {IndexMark::Kind::kRemoved, "", ""}); !s.ok()) return s;
+  if (absl::Status s = RemoveFiles(name); !s.ok()) return s;
+  return Mark(name, {});
 }
 
 }  // namespace cairn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,36 +13,51 @@
 
 namespace cairn {
 
+// What is wanted of an index, where its own directory cannot say so.
+struct IndexMark {
+  enum class Kind : uint8_t {
+    kNone,     // to follow the database from where its files are
+    kBuild,    // to be built, whatever its files are
+    kStale,    // its rows changed in a way that the log does not tell
+    kRemoved,  // to be removed
+  };
+  Kind kind = Kind::kNone;
+  std::string why;   // it is so; for people
+  std::string spec;  // IndexSpec::ToString(); empty where that is not known
+};
+
 // The directory that holds a database's indexes, each in a directory of its name.
 //
-// What an index's own directory cannot say stands beside it, in a file of the index's name with '~'
-// behind, which no name has: that it is being built for the first time, has become stale, or is
-// being removed. So a process that is killed leaves no index that is half built, answers from the
-// wrong rows, or comes back. Thread-safe where each call is for another index.
+// An index's mark stands beside its directory, in a file of the index's name with '~' behind, which
+// no name has. It is replaced as a whole, by renaming ".NAME.tmp". So a process that is killed, or
+// a machine that loses power, leaves no index that is half built and taken for whole, answers from
+// the wrong rows, comes back, or is forgotten. Thread-safe where each call is for another index.
 class IndexCatalog {
  public:
   struct Entry {
     std::string name;
-    std::string stale;  // why it has become stale; empty where it has not
+    IndexMark mark;
   };
 
-  // Makes the directory where it is missing (not its parents), and removes what was being built or
-  // removed when its writer ended. Nothing without a mark is touched.
+  // Makes the directory where it is missing (not its parents), and ends what was being removed when
+  // its writer ended. Nothing else is touched that has no mark.
   static absl::StatusOr<IndexCatalog> Open(const std::string& directory,
                                            std::shared_ptr<FileSystem> files);
 
-  // The indexes that are there, by name.
+  // The indexes that are there or are to be built, by name.
   absl::StatusOr<std::vector<Entry>> List() const;
   std::string DirectoryOf(std::string_view name) const;
   // Where all of it is.
   FileSystem* files() const { return files_.get(); }
 
-  // Each is on the disk when it returns.
-  absl::Status MarkBuilding(std::string_view name) const;
-  absl::Status MarkStale(std::string_view name, std::string_view why) const;
-  absl::Status RemoveMark(std::string_view name) const;
-  // Removes the index and its mark; OK where there is nothing. After an error it may be called
-  // again, and Open removes what is left, unless the index was left as it is.
+  // Replaces the index's mark, or, for kNone, removes it. It is on the disk when this returns;
+  // after an error it is the one or the other.
+  absl::Status Mark(std::string_view name, const IndexMark& mark) const;
+  // Removes the index's directory, whose lock nobody may hold, and leaves its mark; OK where there
+  // is nothing.
+  absl::Status RemoveFiles(std::string_view name) const;
+  // Removes both. After an error it may be called again, and Open removes what is left, once the
+  // mark was replaced.
   absl::Status Remove(std::string_view name) const;
 
  private:
@@ -49,13 +65,17 @@ class IndexCatalog {
       : directory_(std::move(directory)), files_(std::move(files)) {}
 
   std::string MarkOf(std::string_view name) const { return DirectoryOf(name) + "~"; }
-  absl::Status Mark(std::string_view name, std::string_view text) const;
+  std::string NewMarkOf(std::string_view name) const;
+  absl::Status EndInterrupted(const std::vector<std::string>& names) const;
+  absl::StatusOr<IndexMark> ReadMark(std::string_view name) const;
+  bool HoldsOnlyAnIndex(std::string_view name) const;
 
   std::string directory_;
   std::shared_ptr<FileSystem> files_;
 };
 
-// InvalidArgument for what cannot be an index's directory: an empty name, or one with a dot first.
+// InvalidArgument for what cannot be the name of a database's index: it is 1 to 128 letters,
+// digits, '_', '-' and '.', but no '.' first.
 absl::Status CheckIndexName(std::string_view name);
 
 }  // namespace cairn

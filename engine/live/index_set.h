@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,18 +11,21 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/indexed_db.h"
+#include "engine/live/background_work.h"
 #include "engine/live/followed_index.h"
 #include "engine/live/index_catalog.h"
+#include "engine/live/index_list.h"
 #include "engine/live/index_upkeep.h"
 #include "engine/live/log_follower.h"
 #include "engine/live/log_retention.h"
+#include "engine/live/past_log_changes.h"
 #include "engine/live/unique_guard.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
 
 // The indexes of one database, and all that is done to keep them: what is behind IndexedDB, whose
-// methods have these names. Thread-safe.
+// methods have these names. Thread-safe, also beside Close, after which each call says so.
 class IndexSet {
  public:
   // Neither the database nor `options` may go before Close.
@@ -32,8 +34,9 @@ class IndexSet {
 
   // Has the catalog's indexes follow, and starts what is done in the background.
   absl::Status Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles);
-  // Ends all of it, and stores what is there. Once; not beside other calls.
+  // Ends all of it, and stores what is there. The database is not used by anything afterwards.
   void Close();
+  bool closed() const { return closed_; }
 
   absl::Status CreateIndex(const IndexSpec& spec, rocksdb::ColumnFamilyHandle* column_family);
   absl::Status RebuildIndex(const std::string& name);
@@ -48,6 +51,10 @@ class IndexSet {
 
   // Whether writes need not come through Write.
   bool checks_nothing() const { return guard_.idle(); }
+  // To be called before each write: waits while the indexes are far behind.
+  void LimitBacklog() {
+    if (options_.max_backlog > 0) follower_->LimitBacklog(options_.max_backlog);
+  }
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
 
   // Calls `change`, which changes rows of column families in a way that the log does not tell; if
@@ -62,41 +69,27 @@ class IndexSet {
   void DetachHandle(rocksdb::ColumnFamilyHandle* handle);
 
  private:
-  using Indexes = std::vector<std::shared_ptr<FollowedIndex>>;
-
-  absl::StatusOr<std::shared_ptr<FollowedIndex>> Find(const std::string& name) const;
-  Indexes All() const;
-  Indexes Of(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) const;
-  void Add(const std::shared_ptr<FollowedIndex>& index);
-  void Detach(const std::shared_ptr<FollowedIndex>& index, const std::string& why);
   void Open(const IndexCatalog::Entry& entry,
             absl::Span<rocksdb::ColumnFamilyHandle* const> handles);
-  // Its rows change in a way that the log does not tell.
-  absl::Status Disrupt(FollowedIndex* index, const std::string& why);
-  absl::Status Store(FollowedIndex* index);  // its work_mutex is held
-  absl::Status Merge(FollowedIndex* index);
-  absl::Status MergeDeltaFiles(FollowedIndex* index);
-  void FollowInBackground();
-  void StoreInBackground();
-  void MergeWhatPays();
+  void Add(const std::shared_ptr<FollowedIndex>& index);
+  absl::Status CheckOpen() const;
+  IndexList::Indexes Of(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) const;
+  absl::Status MarkStale(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
+                         const std::string& why) const;
+  void Detach(const std::shared_ptr<FollowedIndex>& index, const std::string& why);
 
   rocksdb::DB* const db_;
   const IndexedDBOptions options_;
   const IndexCatalog catalog_;
+  IndexList indexes_;
+  PastLogChanges past_log_;
   const std::shared_ptr<LogFollower> follower_;
   LogRetention retention_;
   IndexUpkeep upkeep_;
   UniqueGuard guard_;
-  std::atomic<bool> closed_{false};
-
-  std::mutex names_mutex_;  // held while an index comes or goes
-  mutable std::mutex indexes_mutex_;
-  std::map<std::string, std::shared_ptr<FollowedIndex>> indexes_;  // guarded by indexes_mutex_
-
-  // The last, so that they end first.
-  std::unique_ptr<Periodically> following_;
-  std::unique_ptr<Periodically> storing_;
-  std::unique_ptr<Periodically> merging_;
+  BackgroundWork work_;
+  std::atomic<bool> closed_{false};  // set under names_mutex_
+  std::mutex names_mutex_;           // held while an index comes or goes
 };
 
 }  // namespace cairn

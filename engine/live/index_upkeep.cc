@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/catch_up.h"
-#include "engine/live/file_deletion_pause.h"
 
 namespace cairn {
 namespace {
@@ -18,9 +17,12 @@ constexpr SequenceNumber kJoinLag = 10000;
 // Rounds of catching up to get there; a database that writes faster than that is made to wait.
 constexpr int kRounds = 10;
 
-// Between attempts that fail for want of space, say: from the one to the other, doubling.
+// Between attempts that fail: from the one to the other, doubling.
 constexpr absl::Duration kFirstWait = absl::Milliseconds(500);
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
+// Attempts to catch up that fail for a reason that may pass, before it is taken to be of the
+// index's files, and the index built anew.
+constexpr int kMostCatchUps = 5;
 
 // The share of a build that is done; scanning the rows takes about half of the time.
 double ShareDone(const Progress& progress) {
@@ -39,23 +41,29 @@ double ShareDone(const Progress& progress) {
   return 0;
 }
 
-// Whether the log cannot help, and a build can.
-bool CallsForBuild(const absl::Status& status) {
-  return absl::IsFailedPrecondition(status) || absl::IsDataLoss(status) ||
-         absl::IsNotFound(status) || absl::IsAborted(status) || absl::IsOutOfRange(status);
+// Whether only other rows, or another spec, would help.
+bool IsOfRows(const absl::Status& status) {
+  return absl::IsAlreadyExists(status) || absl::IsInvalidArgument(status) ||
+         absl::IsUnimplemented(status);
 }
 
 // Whether another attempt may do better, with nothing changed.
 bool MayPass(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
-         absl::IsInternal(status) || absl::IsAborted(status);
+         absl::IsInternal(status) || absl::IsCancelled(status) || absl::IsUnknown(status);
 }
 
 }  // namespace
 
 IndexUpkeep::IndexUpkeep(rocksdb::DB* db, const IndexedDBOptions& options,
-                         const IndexCatalog* catalog, LogFollower* follower)
-    : db_(db), options_(options), catalog_(*catalog), follower_(follower) {
+                         const IndexCatalog* catalog, LogFollower* follower,
+                         LogRetention* retention, PastLogChanges* changes)
+    : db_(db),
+      options_(options),
+      catalog_(*catalog),
+      follower_(follower),
+      retention_(retention),
+      changes_(changes) {
   thread_ = std::thread([this] { RunJobs(); });
 }
 
@@ -73,50 +81,68 @@ void IndexUpkeep::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void IndexUpkeep::CatchUp(const std::shared_ptr<FollowedIndex>& index) {
-  const std::lock_guard<std::mutex> lock(index->work_mutex);
-  index->Set(IndexState::kCatchingUp);
-  const absl::Status s = TryCatchUp(index);
-  if (s.ok()) return;
-  index->Set(CallsForBuild(s) || MayPass(s) ? IndexState::kStale : IndexState::kFailed, s);
-  if (index->state() == IndexState::kStale) Repair(index);
+void IndexUpkeep::Start(const std::shared_ptr<FollowedIndex>& index) {
+  if (index->wanted() == IndexMark::Kind::kBuild) return Work(index);
+  absl::Status s;
+  {
+    const std::lock_guard<std::mutex> lock(index->work_mutex);
+    s = TryCatchUp(index);
+  }
+  if (!s.ok()) Lost(index, s);
 }
 
-void IndexUpkeep::Build(const std::shared_ptr<FollowedIndex>& index) {
-  Enqueue({index, /*catch_up_first=*/false, absl::Now(), kFirstWait});
+void IndexUpkeep::Work(const std::shared_ptr<FollowedIndex>& index) {
+  index->BeginRepair();
+  Schedule({index, absl::Now(), kFirstWait});
 }
 
-void IndexUpkeep::Repair(const std::shared_ptr<FollowedIndex>& index) {
-  if (options_.on_stale == OnStale::kReport) return;
-  Enqueue({index, /*catch_up_first=*/true, absl::Now(), kFirstWait});
+void IndexUpkeep::Lost(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
+  if (IsOfRows(why)) return index->Set(IndexState::kFailed, why);
+  if (!MayPass(why) && options_.on_stale == OnStale::kReport) {
+    return index->Set(IndexState::kStale, why);
+  }
+  index->Set(IndexState::kStale, why, FollowedIndex::Repair::kBegins);
+  Job job{index, absl::Now(), kFirstWait};
+  if (MayPass(why)) {  // it may come again and again
+    const std::lock_guard<std::mutex> lock(mutex_);
+    index->lost_wait = job.due - index->lost_at > kLongestWait
+                           ? absl::ZeroDuration()
+                           : std::clamp(2 * index->lost_wait, kFirstWait, kLongestWait);
+    index->lost_at = job.due;
+    job.due += index->lost_wait;
+  }
+  Schedule(std::move(job));
 }
 
-void IndexUpkeep::Enqueue(Job job) {
-  job.index->BeginRepair();
+void IndexUpkeep::Schedule(Job job) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  jobs_.push_back(std::move(job));
+  const auto [place, added] = jobs_.emplace(job.index.get(), job);
+  if (!added) {  // both are one
+    place->second.due = std::min(place->second.due, job.due);
+    job.index->EndRepair();
+  }
   changed_.notify_all();
 }
 
 void IndexUpkeep::RunJobs() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopped_) {
-    const auto next = std::min_element(jobs_.begin(), jobs_.end(),
-                                       [](const Job& a, const Job& b) { return a.due < b.due; });
+    const auto next =
+        std::min_element(jobs_.begin(), jobs_.end(),
+                         [](const auto& a, const auto& b) { return a.second.due < b.second.due; });
     if (next == jobs_.end()) {
       changed_.wait(lock);
       continue;
     }
-    if (next->due > absl::Now()) {
-      changed_.wait_until(lock, absl::ToChronoTime(next->due));
+    if (next->second.due > absl::Now()) {
+      changed_.wait_until(lock, absl::ToChronoTime(next->second.due));
       continue;
     }
-    const Job job = *next;
+    const Job job = std::move(next->second);
     jobs_.erase(next);
     at_work_ = job.index;
     lock.unlock();
     Run(job);
-    job.index->EndRepair();
     lock.lock();
     at_work_ = nullptr;
   }
@@ -125,84 +151,97 @@ void IndexUpkeep::RunJobs() {
 void IndexUpkeep::Run(const Job& job) {
   const std::shared_ptr<FollowedIndex>& index = job.index;
   absl::Status s;
+  Then then = Then::kFailed;
   {
     const std::lock_guard<std::mutex> lock(index->work_mutex);
-    if (index->cancelled) return;
-    if (index->state() == IndexState::kReady) return;
+    if (index->cancelled || index->state() == IndexState::kReady) return index->EndRepair();
     try {
-      s = job.catch_up_first ? TryCatchUp(index) : TryBuild(index);
-      if (job.catch_up_first && CallsForBuild(s)) s = TryBuild(index);
+      s = Attempt(index, job.failures, &then);
     } catch (const std::bad_alloc&) {
       s = absl::ResourceExhaustedError("out of memory while an index was built");
+      then = Then::kAgain;
     } catch (const std::exception& e) {
       s = absl::InternalError(absl::StrFormat("while an index was built: %s", e.what()));
+      then = Then::kAgain;
     }
   }
-  if (s.ok() || index->cancelled) return;
+  if (s.ok() || index->cancelled) return index->EndRepair();
   follower_->Leave(*index);  // where it had joined already
-  if (MayPass(s)) {
+  if (then == Then::kAgain) {
     index->Set(IndexState::kStale, s);
-    Enqueue(
-        {index, job.catch_up_first, absl::Now() + job.wait, std::min(2 * job.wait, kLongestWait)});
-    return;
+    return Schedule(
+        {index, absl::Now() + job.wait, std::min(2 * job.wait, kLongestWait), job.failures + 1});
   }
-  index->Set(IndexState::kFailed, s);
+  index->Set(then == Then::kStale ? IndexState::kStale : IndexState::kFailed, s);
+  index->EndRepair();
+}
+
+absl::Status IndexUpkeep::Attempt(const std::shared_ptr<FollowedIndex>& index, int failures,
+                                  Then* then) {
+  if (index->wanted() != IndexMark::Kind::kBuild) {
+    absl::Status s = TryCatchUp(index);
+    const bool may_pass = MayPass(s);
+    *then = IsOfRows(s) ? Then::kFailed : may_pass ? Then::kAgain : Then::kStale;
+    if (s.ok() || IsOfRows(s) || options_.on_stale == OnStale::kReport) return s;
+    if (may_pass && failures < kMostCatchUps) return s;
+  }
+  bool fits = false;
+  absl::Status s = TryBuild(index, &fits);
+  *then = fits || MayPass(s) ? Then::kAgain : Then::kFailed;
+  return s;
 }
 
 absl::Status IndexUpkeep::TryCatchUp(const std::shared_ptr<FollowedIndex>& index) {
-  uint64_t disruptions;
-  {
-    const std::lock_guard<std::mutex> lock(index->disruptions_mutex);
-    disruptions = index->disruptions;
-  }
-  const FileDeletionPause pause(db_);
+  const uint64_t changes = changes_->Count(index->spec().column_family);
+  const LogRetention::Hold hold(retention_);
   if (index->writer() == nullptr) {
     if (absl::Status s = index->OpenWriter(db_, options_.open); !s.ok()) return s;
   }
-  if (disruptions != 0) return absl::AbortedError("its rows have changed past the log");
-  return CatchUpAndJoin(index, disruptions);
+  if (index->wanted() != IndexMark::Kind::kNone) {
+    return absl::FailedPreconditionError(index->why_marked());
+  }
+  index->Set(IndexState::kCatchingUp);
+  if (absl::Status s = CatchUpAndJoin(index); !s.ok()) return s;
+  return Finish(index, IndexMark::Kind::kNone, changes, /*builds=*/0);
 }
 
-absl::Status IndexUpkeep::TryBuild(const std::shared_ptr<FollowedIndex>& index) {
-  uint64_t disruptions;
-  {
-    const std::lock_guard<std::mutex> lock(index->disruptions_mutex);
-    disruptions = index->disruptions;
-  }
+absl::Status IndexUpkeep::TryBuild(const std::shared_ptr<FollowedIndex>& index, bool* fits) {
+  const uint64_t changes = changes_->Count(index->spec().column_family);
+  const IndexMark::Kind wanted = index->wanted();
   index->progress = 0;
   index->Set(IndexState::kBuilding);
-  const FileDeletionPause pause(db_);
-  {
-    const absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
-        SnapshotSource::FromDb(db_, index->column_family());
-    if (!source.ok()) return source.status();
-    BuildOptions build;
-    build.threads = options_.build_threads;
-    build.memory_budget = options_.build_memory_budget;
-    build.cancelled = &index->cancelled;
-    build.file_system = options_.open.file_system;
-    build.on_progress = [&index](const Progress& p) { index->progress = ShareDone(p); };
-    const BuildTarget target{index->spec(), index->directory()};
-    if (absl::Status s =
-            SecondaryIndex::BuildAll(**source, absl::MakeConstSpan(&target, 1), build).status();
-        !s.ok()) {
-      return s;
-    }
-  }
+  const LogRetention::Hold hold(retention_);
+  if (absl::Status s = BuildFiles(index); !s.ok()) return s;
   index->Set(IndexState::kCatchingUp);
   OpenOptions open = options_.open;
   open.verify = VerifyLevel::kMetadata;  // just written
-  if (absl::Status s = index->OpenWriter(db_, open); !s.ok()) return s;
-  if (absl::Status s = CatchUpAndJoin(index, disruptions); !s.ok()) return s;
-  ++index->builds;
-  const std::lock_guard<std::mutex> lock(index->disruptions_mutex);
-  if (index->disruptions != disruptions) return absl::OkStatus();  // it is stale again
-  index->disruptions = 0;
-  return catalog_.RemoveMark(index->name());
+  absl::Status s = index->OpenWriter(db_, open);
+  if (s.ok()) s = CatchUpAndJoin(index);
+  if (s.ok()) s = Finish(index, wanted, changes, /*builds=*/1);
+  *fits = !IsOfRows(s);
+  return s;
 }
 
-absl::Status IndexUpkeep::CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& index,
-                                         uint64_t disruptions) {
+absl::Status IndexUpkeep::BuildFiles(const std::shared_ptr<FollowedIndex>& index) {
+  // What an earlier build left is of no use, even where it is whole: nobody knows what came since.
+  if (index->writer() == nullptr && index->wanted() == IndexMark::Kind::kBuild) {
+    if (absl::Status s = catalog_.RemoveFiles(index->name()); !s.ok()) return s;
+  }
+  const absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
+      SnapshotSource::FromDb(db_, index->column_family());
+  if (!source.ok()) return source.status();
+  BuildOptions build;
+  build.threads = options_.build_threads;
+  build.memory_budget = options_.build_memory_budget;
+  build.cancelled = &index->cancelled;
+  build.file_system = options_.open.file_system;
+  build.on_progress = [&index](const Progress& p) { index->progress = ShareDone(p); };
+  const BuildTarget target{index->spec(), index->directory()};
+  index->LetGoOfDirectory();  // as the build takes it
+  return SecondaryIndex::BuildAll(**source, absl::MakeConstSpan(&target, 1), build).status();
+}
+
+absl::Status IndexUpkeep::CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& index) {
   const std::shared_ptr<IndexWriter> writer = index->writer();
   for (int round = 0; round < kRounds; ++round) {
     const SequenceNumber latest = db_->GetLatestSequenceNumber();
@@ -218,30 +257,21 @@ absl::Status IndexUpkeep::CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& i
       return s;
     }
   }
-  return follower_->Join(index, disruptions);
+  return follower_->Join(index);
 }
 
-Periodically::Periodically(absl::Duration interval, std::function<void()> function) {
-  if (interval <= absl::ZeroDuration()) return;
-  thread_ = std::thread([this, interval, function = std::move(function)] {
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (!ended_) {
-      ended_changed_.wait_for(lock, absl::ToChronoNanoseconds(interval));
-      if (ended_) break;
-      lock.unlock();
-      function();
-      lock.lock();
-    }
-  });
-}
-
-Periodically::~Periodically() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ended_ = true;
-    ended_changed_.notify_all();
+absl::Status IndexUpkeep::Finish(const std::shared_ptr<FollowedIndex>& index,
+                                 IndexMark::Kind wanted, uint64_t changes, uint64_t builds) {
+  // The mark goes before anybody is told that the index is ready.
+  absl::Status s = index->MarkFollowing(
+      wanted, [&] { return changes_->AnySince(index->spec().column_family, changes); });
+  if (s.ok()) {
+    index->builds += builds;
+    index->SetReady();
+  } else {
+    follower_->Leave(*index);
   }
-  if (thread_.joinable()) thread_.join();
+  return s;
 }
 
 }  // namespace cairn

@@ -1,13 +1,10 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
-#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -15,6 +12,8 @@
 #include "engine/live/followed_index.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/log_follower.h"
+#include "engine/live/log_retention.h"
+#include "engine/live/past_log_changes.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
@@ -22,24 +21,30 @@ namespace cairn {
 // Builds indexes of a database that is written to, and lets them follow it: one after the other, on
 // a thread of its own. Thread-safe.
 //
-// While one is built from a snapshot, the log goes on. It is kept from that snapshot on; what is in
-// it is then caught up with, which is the faster the less there is, until so little is left that
-// the others can wait for it in LogFollower::Join.
+// What is done to an index is what is wanted of it, as its mark says: to catch up and follow; to be
+// built, by CreateIndex or RebuildIndex; or, where it is stale, to be built if OnStale says so. An
+// attempt that fails is made again, after a wait that doubles, unless only other rows, another spec
+// or somebody's help would do.
+//
+// While an index is built from a snapshot, the log goes on. It is kept from that snapshot on
+// (LogRetention); what is in it is then caught up with, which is the faster the less there is,
+// until so little is left that the others can wait for it in LogFollower::Join.
 class IndexUpkeep {
  public:
   // All must outlive this.
   IndexUpkeep(rocksdb::DB* db, const IndexedDBOptions& options, const IndexCatalog* catalog,
-              LogFollower* follower);
+              LogFollower* follower, LogRetention* retention, PastLogChanges* changes);
   ~IndexUpkeep();
 
-  // Has the index caught up, and follow from then on, before this returns. Where that cannot be, it
-  // is stale or has failed.
-  void CatchUp(const std::shared_ptr<FollowedIndex>& index);
-  // Has the index built anew, soon. What it was until then stays pinned by those who have it.
-  void Build(const std::shared_ptr<FollowedIndex>& index);
-  // As options.on_stale says for an index that has become stale: Build, after an attempt to catch
-  // up; or nothing.
-  void Repair(const std::shared_ptr<FollowedIndex>& index);
+  // Has an index that the catalog has do what is wanted of it: catches it up, so that it follows
+  // before this returns, or has it built soon.
+  void Start(const std::shared_ptr<FollowedIndex>& index);
+  // Has what is wanted of an index done, soon. What it was until then stays pinned by those who
+  // have it.
+  void Work(const std::shared_ptr<FollowedIndex>& index);
+  // An index that followed cannot, for this reason: sets its state, and has it repaired if that is
+  // to be.
+  void Lost(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why);
 
   // Ends what is being done, and returns when that is so. Nothing is begun afterwards.
   void Stop();
@@ -47,41 +52,40 @@ class IndexUpkeep {
  private:
   struct Job {
     std::shared_ptr<FollowedIndex> index;
-    bool catch_up_first;
     absl::Time due;
     absl::Duration wait;  // of the next attempt, where this one fails
+    int failures = 0;     // before this one
   };
+  enum class Then { kStale, kFailed, kAgain };  // what an index is after an error
 
-  void Enqueue(Job job);
+  void Schedule(Job job);  // one repair of the index has begun
   void RunJobs();
   void Run(const Job& job);
+  // Does what is wanted of the index, once.
+  absl::Status Attempt(const std::shared_ptr<FollowedIndex>& index, int failures, Then* then);
   absl::Status TryCatchUp(const std::shared_ptr<FollowedIndex>& index);
-  absl::Status TryBuild(const std::shared_ptr<FollowedIndex>& index);
-  absl::Status CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& index, uint64_t disruptions);
+  // `fits` is set where the rows and the spec can make an index: where then something comes
+  // between, another attempt may do better.
+  absl::Status TryBuild(const std::shared_ptr<FollowedIndex>& index, bool* fits);
+  absl::Status BuildFiles(const std::shared_ptr<FollowedIndex>& index);
+  absl::Status CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& index);
+  // Makes an index that has joined ready, if `wanted` and `changes`, as they were when the attempt
+  // began, are so still: else Aborted.
+  absl::Status Finish(const std::shared_ptr<FollowedIndex>& index, IndexMark::Kind wanted,
+                      uint64_t changes, uint64_t builds);
 
   rocksdb::DB* const db_;
   const IndexedDBOptions& options_;
   const IndexCatalog& catalog_;
   LogFollower* const follower_;
+  LogRetention* const retention_;
+  PastLogChanges* const changes_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::deque<Job> jobs_;
+  std::map<const FollowedIndex*, Job> jobs_;
   std::shared_ptr<FollowedIndex> at_work_;
   bool stopped_ = false;
-  std::thread thread_;
-};
-
-// Calls a function every so often, on a thread of its own, until the end of its life.
-class Periodically {
- public:
-  Periodically(absl::Duration interval, std::function<void()> function);
-  ~Periodically();
-
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_changed_;
-  bool ended_ = false;  // guarded by mutex_
   std::thread thread_;
 };
 

@@ -1,6 +1,7 @@
 #include "cairn/indexed_db.h"
 
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -8,6 +9,7 @@
 #include "engine/live/index_set.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
+#include "index/guard.h"
 #include "rocksdb/env.h"
 #include "rocksdb/write_batch.h"
 
@@ -29,100 +31,145 @@ class IndexedDatabase final : public IndexedDB {
   absl::Status Start(absl::Span<ColumnFamilyHandle* const> handles) {
     return indexes_.Start(handles);
   }
+  // The database is this object's alone, with these handles: Close closes it.
+  void Own(absl::Span<ColumnFamilyHandle* const> handles) {
+    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    owns_database_ = true;
+    handles_.insert(handles.begin(), handles.end());
+  }
 
   absl::Status CreateIndex(const IndexSpec& spec, ColumnFamilyHandle* column_family) override {
-    return indexes_.CreateIndex(spec, column_family);
+    return Guarded("creating an index", [&] { return indexes_.CreateIndex(spec, column_family); });
   }
   absl::Status RebuildIndex(const std::string& name) override {
-    return indexes_.RebuildIndex(name);
+    return Guarded("rebuilding an index", [&] { return indexes_.RebuildIndex(name); });
   }
-  absl::Status DropIndex(const std::string& name) override { return indexes_.DropIndex(name); }
-  absl::Status MergeIndex(const std::string& name) override { return indexes_.MergeIndex(name); }
+  absl::Status DropIndex(const std::string& name) override {
+    return Guarded("dropping an index", [&] { return indexes_.DropIndex(name); });
+  }
+  absl::Status MergeIndex(const std::string& name) override {
+    return Guarded("merging an index", [&] { return indexes_.MergeIndex(name); });
+  }
   absl::Status WaitUntilReady(const std::string& name, absl::Duration timeout) override {
-    return indexes_.WaitUntilReady(name, timeout);
+    return Guarded("waiting for an index", [&] { return indexes_.WaitUntilReady(name, timeout); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(
       const std::string& name) const override {
-    return indexes_.Index(name);
+    return Guarded("opening an index", [&] { return indexes_.Index(name); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
       const std::string& name) const override {
-    return indexes_.Pin(name);
+    return Guarded("pinning an index", [&] { return indexes_.Pin(name); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(
       const std::string& name) const override {
-    return indexes_.PinAsItIs(name);
+    return Guarded("pinning an index", [&] { return indexes_.PinAsItIs(name); });
   }
   std::vector<IndexInfo> ListIndexes() const override { return indexes_.ListIndexes(); }
-  absl::Status StoreIndexes() override { return indexes_.StoreIndexes(); }
+  absl::Status StoreIndexes() override {
+    return Guarded("storing indexes", [&] { return indexes_.StoreIndexes(); });
+  }
 
   using StackableDB::Put;
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
              const Slice& value) override {
-    if (PassesThrough(options)) return db_->Put(options, family, key, value);
+    if (BeginWrite(options)) return db_->Put(options, family, key, value);
     return WriteOne(options, [&](WriteBatch* batch) { return batch->Put(family, key, value); });
   }
   using StackableDB::PutEntity;
   Status PutEntity(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
                    const rocksdb::WideColumns& columns) override {
-    if (PassesThrough(options)) return db_->PutEntity(options, family, key, columns);
+    if (BeginWrite(options)) return db_->PutEntity(options, family, key, columns);
     return WriteOne(options,
                     [&](WriteBatch* batch) { return batch->PutEntity(family, key, columns); });
   }
   using StackableDB::Delete;
   Status Delete(const WriteOptions& options, ColumnFamilyHandle* family,
                 const Slice& key) override {
-    if (PassesThrough(options)) return db_->Delete(options, family, key);
+    if (BeginWrite(options)) return db_->Delete(options, family, key);
     return WriteOne(options, [&](WriteBatch* batch) { return batch->Delete(family, key); });
   }
   using StackableDB::SingleDelete;
   Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
                       const Slice& key) override {
-    if (PassesThrough(options)) return db_->SingleDelete(options, family, key);
+    if (BeginWrite(options)) return db_->SingleDelete(options, family, key);
     return WriteOne(options, [&](WriteBatch* batch) { return batch->SingleDelete(family, key); });
   }
   using StackableDB::DeleteRange;
   Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& lower,
                      const Slice& upper) override {
-    if (PassesThrough(options)) return db_->DeleteRange(options, family, lower, upper);
+    if (BeginWrite(options)) return db_->DeleteRange(options, family, lower, upper);
     return WriteOne(options,
                     [&](WriteBatch* batch) { return batch->DeleteRange(family, lower, upper); });
   }
   using StackableDB::Merge;
   Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
                const Slice& operand) override {
-    if (PassesThrough(options)) return db_->Merge(options, family, key, operand);
+    if (BeginWrite(options)) return db_->Merge(options, family, key, operand);
     return WriteOne(options, [&](WriteBatch* batch) { return batch->Merge(family, key, operand); });
   }
   Status Write(const WriteOptions& options, WriteBatch* batch) override {
-    return PassesThrough(options) ? db_->Write(options, batch) : indexes_.Write(options, batch);
+    return BeginWrite(options)
+               ? db_->Write(options, batch)
+               : GuardedWrite("writing", [&] { return indexes_.Write(options, batch); });
   }
 
   using StackableDB::IngestExternalFile;
   Status IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
                             const rocksdb::IngestExternalFileOptions& options) override {
-    return indexes_.ChangePastLog(absl::MakeConstSpan(&family, 1), kIngested,
-                                  [&] { return db_->IngestExternalFile(family, files, options); });
+    return GuardedWrite("ingesting files", [&] {
+      return indexes_.ChangePastLog(absl::MakeConstSpan(&family, 1), kIngested, [&] {
+        return db_->IngestExternalFile(family, files, options);
+      });
+    });
   }
   Status IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& args) override {
-    std::vector<ColumnFamilyHandle*> families;
-    for (const rocksdb::IngestExternalFileArg& arg : args) families.push_back(arg.column_family);
-    return indexes_.ChangePastLog(families, kIngested,
-                                  [&] { return db_->IngestExternalFiles(args); });
+    return GuardedWrite("ingesting files", [&] {
+      std::vector<ColumnFamilyHandle*> families;
+      for (const rocksdb::IngestExternalFileArg& arg : args) families.push_back(arg.column_family);
+      return indexes_.ChangePastLog(families, kIngested,
+                                    [&] { return db_->IngestExternalFiles(args); });
+    });
   }
 
   Status DropColumnFamily(ColumnFamilyHandle* family) override {
     return DropColumnFamilies({family});
   }
   Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override {
-    const Status dropped = indexes_.ChangePastLog(
-        families, kDropped, [&] { return db_->DropColumnFamilies(families); });
-    if (dropped.ok()) indexes_.DetachFamilies(families, kDropped);
-    return dropped;
+    return GuardedWrite("dropping column families", [&] {
+      const Status dropped = indexes_.ChangePastLog(
+          families, kDropped, [&] { return db_->DropColumnFamilies(families); });
+      if (dropped.ok()) indexes_.DetachFamilies(families, kDropped);
+      return dropped;
+    });
+  }
+  using StackableDB::CreateColumnFamily;
+  Status CreateColumnFamily(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
+                            ColumnFamilyHandle** handle) override {
+    const Status created = db_->CreateColumnFamily(options, name, handle);
+    if (created.ok()) AddHandles(absl::MakeConstSpan(handle, 1));
+    return created;
+  }
+  Status CreateColumnFamilies(const rocksdb::ColumnFamilyOptions& options,
+                              const std::vector<std::string>& names,
+                              std::vector<ColumnFamilyHandle*>* handles) override {
+    const Status created = db_->CreateColumnFamilies(options, names, handles);
+    AddHandles(*handles);
+    return created;
+  }
+  Status CreateColumnFamilies(const std::vector<rocksdb::ColumnFamilyDescriptor>& families,
+                              std::vector<ColumnFamilyHandle*>* handles) override {
+    const Status created = db_->CreateColumnFamilies(families, handles);
+    AddHandles(*handles);
+    return created;
   }
   Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override {
     indexes_.DetachHandle(family);
-    return db_->DestroyColumnFamilyHandle(family);
+    const Status destroyed = db_->DestroyColumnFamilyHandle(family);
+    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    if (destroyed.ok()) handles_.erase(family);
+    const Status closed = CloseUnusedDatabase();
+    return destroyed.ok() ? closed : destroyed;
   }
 
   // RocksDB counts who wants files kept, and lets one set all that to naught; but the indexes do,
@@ -146,24 +193,50 @@ class IndexedDatabase final : public IndexedDB {
 
   Status Close() override {
     indexes_.Close();
-    return db_->Close();
+    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    return CloseUnusedDatabase();
   }
 
  private:
   static constexpr char kIngested[] = "files were ingested into its column family";
   static constexpr char kDropped[] = "its column family was dropped";
 
-  // Nothing waits or is looked at, so that such a write costs what it costs without indexes.
-  bool PassesThrough(const WriteOptions& options) const {
+  // As Guarded, for RocksDB's statuses.
+  template <typename Function>
+  static Status GuardedWrite(std::string_view doing, const Function& function) {
+    try {
+      return function();
+    } catch (...) {
+      return ToRocksDb(StatusOfException(doing));
+    }
+  }
+
+  // True where nothing is looked at, so that such a write costs what it costs without indexes.
+  bool BeginWrite(const WriteOptions& options) {
+    indexes_.LimitBacklog();
     return !options.disableWAL && indexes_.checks_nothing();
   }
   template <typename Fill>
   Status WriteOne(const WriteOptions& options, const Fill& fill) {
-    WriteBatch batch;
-    const Status filled = fill(&batch);
-    return filled.ok() ? indexes_.Write(options, &batch) : filled;
+    return GuardedWrite("writing", [&] {
+      WriteBatch batch;
+      const Status filled = fill(&batch);
+      return filled.ok() ? indexes_.Write(options, &batch) : filled;
+    });
   }
 
+  void AddHandles(absl::Span<ColumnFamilyHandle* const> handles) {
+    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    handles_.insert(handles.begin(), handles.end());
+  }
+  // RocksDB cannot close a database of which there are handles. handles_mutex_ is held.
+  Status CloseUnusedDatabase() {
+    return owns_database_ && indexes_.closed() && handles_.empty() ? db_->Close() : Status::OK();
+  }
+
+  std::mutex handles_mutex_;
+  bool owns_database_ = false;             // guarded by handles_mutex_
+  std::set<ColumnFamilyHandle*> handles_;  // that are not destroyed; likewise
   std::mutex file_deletions_mutex_;
   int file_deletions_disabled_ = 0;  // by callers; guarded by file_deletions_mutex_
   IndexSet indexes_;
@@ -174,9 +247,7 @@ std::string WithoutTrailingSlashes(std::string path) {
   return path;
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(
+absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
     const IndexedDBOptions& options) {
   if (db == nullptr) return absl::InvalidArgumentError("Attach needs a database, not null");
@@ -192,6 +263,16 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(
   auto indexed = std::make_unique<IndexedDatabase>(std::move(db), resolved, *std::move(catalog));
   if (absl::Status s = indexed->Start(handles); !s.ok()) return s;
   return indexed;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(
+    std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
+    const IndexedDBOptions& options) {
+  return Guarded("attaching to a database", [&]() -> absl::StatusOr<std::unique_ptr<IndexedDB>> {
+    return AttachTo(std::move(db), handles, options);
+  });
 }
 
 absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(
@@ -211,13 +292,18 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(
     return s;
   }
   std::shared_ptr<rocksdb::DB> db(opened);
-  absl::StatusOr<std::unique_ptr<IndexedDB>> indexed = Attach(db, *handles, options);
+  absl::StatusOr<std::unique_ptr<IndexedDatabase>> indexed =
+      Guarded("attaching to a database", [&]() -> absl::StatusOr<std::unique_ptr<IndexedDatabase>> {
+        auto attached = AttachTo(db, *handles, options);
+        if (attached.ok()) (*attached)->Own(*handles);
+        return attached;
+      });
   if (indexed.ok()) return indexed;
   for (ColumnFamilyHandle* handle : *handles) {
     db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   }
   handles->clear();
-  return indexed;
+  return indexed.status();
 }
 
 absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(const rocksdb::Options& db_options,
@@ -230,7 +316,7 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(const rocksdb::Option
            &handles, options);
   if (!indexed.ok()) return indexed;
   // The default column family's handle is the database's own, besides this one.
-  (*indexed)->GetBaseDB()->DestroyColumnFamilyHandle(handles[0]).PermitUncheckedError();
+  (*indexed)->DestroyColumnFamilyHandle(handles[0]).PermitUncheckedError();
   return indexed;
 }
 

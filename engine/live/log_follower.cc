@@ -2,30 +2,31 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <new>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/catch_up.h"
+#include "engine/log/update_log.h"
 #include "engine/source/db_source.h"
 #include "engine/source/no_source.h"
 
 namespace cairn {
 namespace {
 
-// Changes that are held at a time, as in catching up.
-constexpr size_t kSliceBytes = size_t{64} << 20;
-
 bool HasLookUp(const SettledChanges& changes) {
   return std::any_of(changes.rows().begin(), changes.rows().end(),
                      [](const RowChange& row) { return row.kind == RowChangeKind::kLookUp; });
 }
 
-// Whether only other rows, or another spec, would help.
-bool IsOfRows(const absl::Status& status) {
-  return absl::IsAlreadyExists(status) || absl::IsInvalidArgument(status) ||
-         absl::IsUnimplemented(status);
+// Of followed_, where there is nothing to follow.
+constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
+
+absl::Status Closed() {
+  return absl::FailedPreconditionError("the database has been closed");
 }
 
 }  // namespace
@@ -35,112 +36,150 @@ struct LogFollower::Updates {
   std::vector<absl::Status> status;                             // why
 };
 
-LogFollower::LogFollower(rocksdb::DB* db,
-                         std::function<void(const std::shared_ptr<FollowedIndex>&)> on_stale)
-    : db_(db), on_stale_(std::move(on_stale)), current_at_(absl::Now()) {}
+LogFollower::LogFollower(
+    rocksdb::DB* db,
+    std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost)
+    : db_(db), on_lost_(std::move(on_lost)), followed_(kNothingFollows), current_at_(absl::Now()) {}
 
 LogFollower::~LogFollower() = default;
 
-absl::Status LogFollower::Follow(SequenceNumber sequence) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (closed_) return absl::FailedPreconditionError("the database has been closed");
-  if (tail_ == nullptr) return absl::OkStatus();
-  // Whoever waits behind this call is served by it, too.
-  const SequenceNumber latest = db_->GetLatestSequenceNumber();
-  if (tail_->sequence() < sequence) FollowTo(latest, nullptr).IgnoreError();  // each index says so
-  if (tail_ != nullptr && tail_->sequence() >= latest) current_at_ = absl::Now();
-  return absl::OkStatus();
+absl::StatusOr<SequenceNumber> LogFollower::Latest() const {
+  const std::shared_lock<std::shared_mutex> use(use_mutex_);
+  if (closed_) return Closed();
+  return db_->GetLatestSequenceNumber();
 }
 
 absl::Status LogFollower::Follow() {
-  SequenceNumber latest;
+  const absl::StatusOr<SequenceNumber> latest = Latest();
+  if (!latest.ok()) return latest.status();
+  absl::Status s = Follow(*latest, Extent::kAll);
+  const std::lock_guard<std::mutex> lock(progress_mutex_);
+  if (followed_ >= *latest) current_at_ = absl::Now();
+  return s;
+}
+
+absl::Status LogFollower::Follow(SequenceNumber sequence, Extent extent) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (closed_) return absl::FailedPreconditionError("the database has been closed");
-    latest = db_->GetLatestSequenceNumber();
+    std::unique_lock<std::mutex> lock(progress_mutex_);
+    progressed_.wait(lock, [&] { return followed_ >= sequence || !following_; });
+    if (followed_ >= sequence) return closed_ ? Closed() : absl::OkStatus();
+    following_ = true;
   }
-  return Follow(latest);
+  const absl::Cleanup done = [&] {
+    const std::lock_guard<std::mutex> lock(progress_mutex_);
+    following_ = false;
+    progressed_.notify_all();
+  };
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_) return Closed();
+  if (tail_ == nullptr || tail_->sequence() >= sequence) return absl::OkStatus();
+  // Each index says what became of it.
+  FollowTo(extent == Extent::kAll ? db_->GetLatestSequenceNumber() : sequence, nullptr)
+      .IgnoreError();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<SecondaryIndex>> LogFollower::Current(const FollowedIndex& index) {
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> ready = index.Ready();
   if (!ready.ok()) return ready;
-  const SequenceNumber latest = db_->GetLatestSequenceNumber();
-  while (ready.ok() && (*ready)->sequence() < latest) {
-    if (absl::Status s = Follow(latest); !s.ok()) return s;
+  const absl::StatusOr<SequenceNumber> latest = Latest();
+  if (!latest.ok()) return latest.status();
+  while (ready.ok() && (*ready)->sequence() < *latest) {
+    if (absl::Status s = Follow(*latest, Extent::kAll); !s.ok()) return s;
     ready = index.Ready();
   }
   return ready;
 }
 
+void LogFollower::LimitBacklog(SequenceNumber most) {
+  const SequenceNumber followed = followed_.load(std::memory_order_relaxed);
+  if (followed == kNothingFollows) return;
+  const SequenceNumber latest = db_->GetLatestSequenceNumber();
+  if (latest > most && latest - most > followed)
+    Follow(latest - most, Extent::kNoMore).IgnoreError();
+}
+
 absl::Status LogFollower::FollowTo(SequenceNumber until,
                                    std::shared_ptr<rocksdb::ManagedSnapshot> snapshot) {
-  absl::Status status;
+  while (tail_ != nullptr && tail_->sequence() < until) {
+    absl::Status status;
+    try {
+      status = Step(until, &snapshot);
+    } catch (const std::bad_alloc&) {
+      status = absl::ResourceExhaustedError("out of memory while following the database's log");
+    } catch (const std::exception& e) {
+      status =
+          absl::InternalError(absl::StrFormat("while following the database's log: %s", e.what()));
+    }
+    if (!status.ok()) {
+      FailAll(status);
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LogFollower::Step(SequenceNumber until,
+                               std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot) {
   Updates updates;
-  try {
-    for (const auto& member : members_) {
-      updates.of_member.push_back(std::make_unique<IndexWriter::Update>(member->writer().get()));
-    }
-    updates.status.resize(members_.size());
-    status = Advance(until, std::move(snapshot), &updates);
-    for (Family& family : families_) family.source = nullptr;
-    if (status.ok()) {
-      for (const auto& update : updates.of_member) {
-        if (update == nullptr) continue;
-        Anchor anchor = update->anchor();
-        anchor.MoveTo(tail_->position());
-        update->Publish(tail_->sequence(), std::move(anchor));
-      }
-    }
-  } catch (const std::bad_alloc&) {
-    status = absl::ResourceExhaustedError("out of memory while following the database's log");
-  } catch (const std::exception& e) {
-    status =
-        absl::InternalError(absl::StrFormat("while following the database's log: %s", e.what()));
+  for (const auto& member : members_) {
+    updates.of_member.push_back(std::make_unique<IndexWriter::Update>(member->writer().get()));
   }
+  updates.status.resize(members_.size());
+  absl::Status status = Advance(until, snapshot, &updates);
+  for (Family& family : families_) family.source = nullptr;
+  if (!status.ok()) return status;
+  Publish(&updates);
   updates.of_member.clear();
-  if (!status.ok()) {
-    FailAll(status);
-    return status;
-  }
   std::vector<std::shared_ptr<FollowedIndex>> members;
   for (size_t i = 0; i < members_.size(); ++i) {
     if (updates.status[i].ok()) {
       members.push_back(members_[i]);
     } else {
-      Fail(members_[i], updates.status[i]);
+      on_lost_(members_[i], updates.status[i]);
     }
   }
   if (members.size() < members_.size()) {
     members_ = std::move(members);
     RestartTail(tail_->sequence(), tail_->position());
   }
+  NoteProgress();
   return absl::OkStatus();
 }
 
+void LogFollower::Publish(Updates* updates) {
+  for (size_t i = 0; i < members_.size(); ++i) {
+    std::unique_ptr<IndexWriter::Update>& update = updates->of_member[i];
+    if (update == nullptr) continue;
+    Anchor anchor = update->anchor();
+    anchor.MoveTo(tail_->position());
+    updates->status[i] = update->Publish(tail_->sequence(), std::move(anchor));
+  }
+}
+
 absl::Status LogFollower::Advance(SequenceNumber until,
-                                  std::shared_ptr<rocksdb::ManagedSnapshot> snapshot,
+                                  std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot,
                                   Updates* updates) {
-  while (tail_->sequence() < until) {
-    if (absl::Status s = tail_->Read(until, kSliceBytes, absl::MakeSpan(changes_)); !s.ok()) {
-      return s;
-    }
-    bool look_up = false;
+  bool has_looked_up = false;
+  do {
+    absl::Status read = tail_->Read(until, UpdateLog::kSliceBytes, absl::MakeSpan(changes_));
+    if (!read.ok()) return read;
     for (size_t i = 0; i < families_.size(); ++i) {
       families_[i].settled.Settle(changes_[i]);
-      look_up |= HasLookUp(families_[i].settled);
+      has_looked_up |= HasLookUp(families_[i].settled);
     }
-    // Rows are looked up as they are at the end, which is then where a snapshot is.
-    if (look_up && snapshot == nullptr) {
-      snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
-      if (snapshot->snapshot() == nullptr) {
+    // Rows are looked up as they are at the end, which is then where a snapshot is: nothing is
+    // published before.
+    if (has_looked_up && *snapshot == nullptr) {
+      *snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
+      if ((*snapshot)->snapshot() == nullptr) {
         return absl::FailedPreconditionError(absl::StrFormat(
             "database '%s' does not support snapshots (inplace_update_support)", db_->GetName()));
       }
-      until = snapshot->snapshot()->GetSequenceNumber();
     }
-    if (absl::Status s = ApplySlice(snapshot, updates); !s.ok()) return s;
-  }
+    if (has_looked_up) until = (*snapshot)->snapshot()->GetSequenceNumber();
+    if (absl::Status s = ApplySlice(*snapshot, updates); !s.ok()) return s;
+  } while (has_looked_up && tail_->sequence() < until);
   return absl::OkStatus();
 }
 
@@ -185,7 +224,7 @@ absl::Status LogFollower::ApplyTo(FollowedIndex* index, const Family& family,
   }
 }
 
-absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index, uint64_t disruptions) {
+absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
   absl::StatusOr<ChangeExtractor> extractor = ChangeExtractor::Create(index->spec());
   if (!extractor.ok()) return extractor.status();
 
@@ -200,19 +239,11 @@ absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index, uint
   options.durable = false;
   options.cancelled = &index->cancelled;
   if (absl::Status s = CatchUp(**source, options, writer.get()).status(); !s.ok()) return s;
-  if (tail_ != nullptr) FollowTo((*source)->sequence(), snapshot).IgnoreError();
-  {
-    const std::lock_guard<std::mutex> disruptions_lock(index->disruptions_mutex);
-    if (index->disruptions != disruptions) {
-      return absl::AbortedError("the rows have changed past the log meanwhile");
-    }
-  }
+  FollowTo((*source)->sequence(), snapshot).IgnoreError();
   index->extractor = std::make_unique<ChangeExtractor>(*std::move(extractor));
   index->updates = std::make_unique<RowUpdates>(index->codec().kind());
   members_.push_back(index);
   RestartTail((*source)->sequence(), IndexWriter::Update(writer.get()).anchor().log);
-  index->Set(IndexState::kReady);
-  current_at_ = absl::Now();
   return absl::OkStatus();
 }
 
@@ -236,20 +267,15 @@ void LogFollower::Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::S
   }
   for (const auto& index : failed) {
     members_.erase(std::find(members_.begin(), members_.end(), index));
-    Fail(index, why);
+    on_lost_(index, why);
   }
   if (!failed.empty()) RestartTail(tail_->sequence(), tail_->position());
 }
 
 void LogFollower::FailAll(const absl::Status& why) {
-  for (const auto& member : members_) Fail(member, why);
+  for (const auto& member : members_) on_lost_(member, why);
   members_.clear();
   RestartTail(0, {});
-}
-
-void LogFollower::Fail(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
-  index->Set(IsOfRows(why) ? IndexState::kFailed : IndexState::kStale, why);
-  if (!IsOfRows(why)) on_stale_(index);
 }
 
 void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
@@ -264,15 +290,23 @@ void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
       handles.push_back(handle);
     }
   }
-  if (handles.empty()) return;
+  if (handles.empty()) return NoteProgress();
   for (rocksdb::ColumnFamilyHandle* handle : handles) families_.push_back({handle, {}, nullptr});
   changes_.resize(handles.size());
   tail_ = std::make_unique<LogTail>(db_, std::move(handles), sequence, position);
+  NoteProgress();
+}
+
+void LogFollower::NoteProgress() {
+  const std::lock_guard<std::mutex> lock(progress_mutex_);
+  if (followed_ == kNothingFollows) current_at_ = absl::Now();
+  followed_ = tail_ == nullptr ? kNothingFollows : tail_->sequence();
+  progressed_.notify_all();
 }
 
 absl::Time LogFollower::current_at() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return tail_ == nullptr ? absl::Now() : current_at_;
+  const std::lock_guard<std::mutex> lock(progress_mutex_);
+  return followed_ == kNothingFollows ? absl::Now() : current_at_;
 }
 
 uint64_t LogFollower::log_number() const {
@@ -282,6 +316,7 @@ uint64_t LogFollower::log_number() const {
 
 void LogFollower::Close() {
   const std::lock_guard<std::mutex> lock(mutex_);
+  const std::unique_lock<std::shared_mutex> use(use_mutex_);
   closed_ = true;
   members_.clear();
   RestartTail(0, {});

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,33 +24,35 @@ namespace cairn {
 
 // Keeps a database's indexes current by reading its log: once for all of them, and for as much as
 // is there, so that those who wait for it wait together. All its indexes are at one sequence
-// number.
+// number. They come to the end by steps of some milliseconds, each of which is published: who needs
+// no more than that waits no longer.
 //
-// One that cannot go on leaves, and becomes stale; or has failed, where only its rows, not another
-// attempt, can help: AlreadyExists, InvalidArgument, Unimplemented. Where the log does not go on,
-// that is all of them. Thread-safe.
+// One that cannot go on leaves. Where the log does not go on, that is all of them. Thread-safe,
+// also beside Close.
 class LogFollower {
  public:
-  // `on_stale` is called for each index that has become stale, in the middle of a call of this
-  // object, which it may not use.
-  LogFollower(rocksdb::DB* db, std::function<void(const std::shared_ptr<FollowedIndex>&)> on_stale);
+  // `on_lost` is called for each index that has left so, and why, in the middle of a call of this
+  // object, which it may not use. It is to set the index's state.
+  LogFollower(
+      rocksdb::DB* db,
+      std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost);
   ~LogFollower();
 
-  // Brings the indexes up to `sequence`, or further. That they have got there says each of them.
-  // FailedPrecondition once this is closed.
-  absl::Status Follow(SequenceNumber sequence);
-  // Up to all that has been committed.
+  // Brings the indexes up to all that has been committed. That they have got there says each of
+  // them. FailedPrecondition once this is closed.
   absl::Status Follow();
   // The index at what all had committed that returned before the call; why it cannot be had else:
   // FollowedIndex::Ready, Follow.
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> Current(const FollowedIndex& index);
+  // Waits, following, while the indexes are more than `most` sequence numbers behind. Where they
+  // are not that costs some nanoseconds.
+  void LimitBacklog(SequenceNumber most);
 
   // Takes in an index with a writer, once it has caught up from wherever it is: others wait
-  // meanwhile, so it should be near the end. Errors as CatchUp's; Aborted where its rows have
-  // changed otherwise (FollowedIndex::disruptions is not `disruptions`). It is then ready.
-  absl::Status Join(const std::shared_ptr<FollowedIndex>& index, uint64_t disruptions);
+  // meanwhile, so it should be near the end. Errors as CatchUp's.
+  absl::Status Join(const std::shared_ptr<FollowedIndex>& index);
   void Leave(const FollowedIndex& index);
-  // Makes all indexes stale, or failed, those of one column family or, where that is null, all.
+  // Has those of one column family, or, where that is null, all leave, for this reason.
   void Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::Status& why);
 
   // When the indexes were last known to have everything. Now, where there is none.
@@ -55,7 +60,10 @@ class LogFollower {
   // The number of the log's file that reading has come to; 0 for none.
   uint64_t log_number() const;
 
-  // Ends following; the database is not used afterwards.
+  // The database's sequence number. FailedPrecondition once this is closed.
+  absl::StatusOr<SequenceNumber> Latest() const;
+
+  // Ends following, and waits until that is so; the database is not used afterwards.
   void Close();
 
  private:
@@ -67,28 +75,46 @@ class LogFollower {
   // Indexes that are brought from one state to another, while nobody else may.
   struct Updates;
 
+  // Brings the indexes up to `sequence`, or waits until others have. kAll: goes on to all that has
+  // been committed, so that those who wait for that do nothing themselves.
+  enum class Extent : uint8_t { kAll, kNoMore };
+  absl::Status Follow(SequenceNumber sequence, Extent extent);
+
   // All of these need mutex_.
   absl::Status FollowTo(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot> snapshot);
-  absl::Status Advance(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot> snapshot,
+  // Follows up to some place where the indexes can be published, and publishes them.
+  absl::Status Step(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot);
+  absl::Status Advance(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot,
                        Updates* updates);
   absl::Status ApplySlice(const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot,
                           Updates* updates);
   absl::Status ApplyTo(FollowedIndex* index, const Family& family, IndexWriter::Update* update);
+  void Publish(Updates* updates);
   void FailAll(const absl::Status& why);
-  void Fail(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why);
   // Reads for the members' column families from `sequence` on.
   void RestartTail(SequenceNumber sequence, LogPosition position);
+  // Tells those who wait how far reading has come.
+  void NoteProgress();
 
   rocksdb::DB* const db_;
-  const std::function<void(const std::shared_ptr<FollowedIndex>&)> on_stale_;
+  const std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost_;
+
+  // Held, shared, while the database is used without mutex_.
+  mutable std::shared_mutex use_mutex_;
+  std::atomic<bool> closed_{false};  // set under both
+
+  // Up to where the indexes are; the largest number where there is none.
+  std::atomic<SequenceNumber> followed_;
+  mutable std::mutex progress_mutex_;  // guards what follows, up to mutex_
+  bool following_ = false;             // somebody is in FollowTo
+  absl::Time current_at_;
+  std::condition_variable progressed_;
 
   mutable std::mutex mutex_;  // guards what follows
-  bool closed_ = false;
   std::vector<std::shared_ptr<FollowedIndex>> members_;
   std::vector<Family> families_;     // of the members
   std::vector<RowChanges> changes_;  // of families_, of the slice that is at hand
   std::unique_ptr<LogTail> tail_;    // null without members
-  absl::Time current_at_;
 };
 
 }  // namespace cairn

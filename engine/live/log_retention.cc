@@ -1,6 +1,7 @@
 #include "engine/live/log_retention.h"
 
 #include "absl/time/clock.h"
+#include "rocksdb/transaction_log.h"
 
 namespace cairn {
 namespace {
@@ -16,20 +17,60 @@ bool Archives(const rocksdb::DBOptions& options) {
 
 }  // namespace
 
-LogRetention::LogRetention(rocksdb::DB* db)
-    : db_(db), needed_(!Archives(db->GetDBOptions())), released_at_(absl::Now()) {
-  if (needed_) pause_ = std::make_unique<FileDeletionPause>(db);
+LogRetention::LogRetention(rocksdb::DB* db, uint64_t most_kept)
+    : db_(db),
+      most_kept_(most_kept),
+      needed_(!Archives(db->GetDBOptions())),
+      released_at_(absl::Now()) {
+  if (!needed_) return;
+  pause_ = std::make_unique<FileDeletionPause>(db);
+  released_bytes_ = LogBytes();
+}
+
+LogRetention::Hold::Hold(LogRetention* retention) : retention_(retention) {
+  const std::lock_guard<std::mutex> lock(retention_->mutex_);
+  if (!retention_->needed_ || retention_->holds_++ > 0) return;
+  retention_->build_pause_ = std::make_unique<FileDeletionPause>(retention_->db_);
+  retention_->held_bytes_ = retention_->LogBytes();
+}
+
+LogRetention::Hold::~Hold() {
+  const std::lock_guard<std::mutex> lock(retention_->mutex_);
+  if (retention_->needed_ && --retention_->holds_ == 0) retention_->build_pause_ = nullptr;
+}
+
+uint64_t LogRetention::LogBytes() const {
+  rocksdb::VectorLogPtr files;
+  if (!db_->GetSortedWalFiles(files).ok()) return 0;
+  uint64_t bytes = 0;
+  for (const auto& file : files) bytes += file->SizeFileBytes();
+  return bytes;
 }
 
 void LogRetention::Release(uint64_t log_number) {
-  if (!needed_) return;
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (!needed_) return;
   const absl::Duration held = absl::Now() - released_at_;
   if (held < (log_number == log_number_ ? kLongestHold : kShortestHold)) return;
-  pause_ = nullptr;  // before the next one begins
-  pause_ = std::make_unique<FileDeletionPause>(db_);
+  pause_->LetPass();
   log_number_ = log_number;
   released_at_ = absl::Now();
+  released_bytes_ = LogBytes();
+}
+
+bool LogRetention::IsOverdue() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!needed_) return false;
+  const uint64_t bytes = LogBytes();
+  if (build_pause_ != nullptr && bytes > held_bytes_ + most_kept_) build_pause_ = nullptr;
+  return absl::Now() - released_at_ >= kLongestHold || bytes > released_bytes_ + most_kept_;
+}
+
+void LogRetention::Close() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  needed_ = false;
+  pause_ = nullptr;
+  build_pause_ = nullptr;
 }
 
 }  // namespace cairn

@@ -8,6 +8,7 @@
 #include "engine/rows/row_lookup.h"
 #include "engine/source/key_ranges.h"
 #include "engine/util/status.h"
+#include "index/guard.h"
 
 namespace cairn {
 namespace {
@@ -97,9 +98,11 @@ absl::Status CheckComparator(const rocksdb::Comparator* comparator, std::string_
 }
 
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDb(
-    rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
+    rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) try {
   if (db == nullptr) return absl::InvalidArgumentError("FromDb needs a database, not null");
   return SourceAt(db, column_family, std::make_shared<rocksdb::ManagedSnapshot>(db));
+} catch (...) {
+  return StatusOfException("taking a snapshot");
 }
 
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
@@ -161,12 +164,14 @@ rocksdb::ReadOptions DbSource::ScanOptions() const {
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<RowCursor>> DbSource::Scan(const PrimaryKeyRange& range) const {
+absl::StatusOr<std::unique_ptr<RowCursor>> DbSource::Scan(const PrimaryKeyRange& range) const try {
   return std::make_unique<DbRowCursor>(view_.db, view_.column_family, ScanOptions(), range,
                                        view_.form, view_.description);
+} catch (...) {
+  return StatusOfException("opening a cursor");
 }
 
-absl::StatusOr<std::vector<PrimaryKeyRange>> DbSource::Split(int parts) const {
+absl::StatusOr<std::vector<PrimaryKeyRange>> DbSource::Split(int parts) const try {
   rocksdb::ReadOptions options = ScanOptions();
   options.readahead_size = 0;
   rocksdb::ColumnFamilyMetaData metadata;
@@ -179,16 +184,20 @@ absl::StatusOr<std::vector<PrimaryKeyRange>> DbSource::Split(int parts) const {
     }
   }
   return CutKeyRanges(std::move(boundaries), parts, &keys);
+} catch (...) {
+  return StatusOfException("splitting a source");
 }
 
-absl::Status DbSource::Get(
-    absl::Span<const std::string_view> primary_keys,
-    const std::function<absl::Status(size_t, const RowView&)>& visitor) const {
+absl::Status DbSource::Get(absl::Span<const std::string_view> primary_keys,
+                           const std::function<absl::Status(size_t, const RowView&)>& visitor) const
+    try {
   rocksdb::ReadOptions options;
   options.snapshot = view_.snapshot;
   options.total_order_seek = true;
   return LookUpRows(view_.db, view_.column_family, options, lookup_, primary_keys, visitor,
                     view_.description);
+} catch (...) {
+  return StatusOfException("reading rows");
 }
 
 uint64_t DbSource::approximate_rows() const {

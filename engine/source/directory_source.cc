@@ -13,6 +13,7 @@
 #include "engine/source/read_only_database.h"
 #include "engine/source/stored_options.h"
 #include "engine/util/status.h"
+#include "index/guard.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/table_properties.h"
@@ -186,7 +187,7 @@ absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> OpenDirectory(const std::strin
 
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDirectory(
     const std::string& directory, const std::string& column_family,
-    const rocksdb::Options* options) {
+    const rocksdb::Options* options) try {
   const bool plain_files = options == nullptr || options->env == rocksdb::Env::Default();
   if (plain_files) {
     if (absl::Status s = CheckIsDatabase(directory); !s.ok()) return s;
@@ -238,6 +239,8 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDirectory(
   view.sequence = view.db->GetLatestSequenceNumber();
   view.database_id = *std::move(id);
   return std::make_unique<DbSource>(std::move(view), std::move(owned));
+} catch (...) {
+  return StatusOfException("opening a database directory");
 }
 
 }  // namespace cairn

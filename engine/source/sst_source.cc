@@ -18,6 +18,7 @@
 #include "engine/source/sst_file.h"
 #include "engine/source/sst_levels.h"
 #include "engine/util/status.h"
+#include "index/guard.h"
 #include "rocksdb/env.h"
 #include "rocksdb/utilities/debug.h"
 
@@ -207,7 +208,7 @@ std::string Describe(absl::Span<const std::string> paths) {
 
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromSstFiles(
     absl::Span<const std::string> files, const std::string& scratch_directory,
-    const rocksdb::Options* options) {
+    const rocksdb::Options* options) try {
   if (files.empty()) return absl::InvalidArgumentError("no SST files are given");
   rocksdb::Options reading = ReadingOptions(options, files.size());
   if (absl::Status s = CheckComparator(reading.comparator, rocksdb::kDefaultColumnFamilyName,
@@ -249,6 +250,8 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromSstFiles(
     if (absl::Status s = CheckEntries(view.db, *inspected); !s.ok()) return s;
   }
   return std::make_unique<DbSource>(std::move(view), std::move(open));
+} catch (...) {
+  return StatusOfException("opening SST files");
 }
 
 }  // namespace cairn

@@ -32,8 +32,8 @@ struct Device {
   size_t memory_bytes = 0;
 };
 
-// The usable devices, in CUDA's order. Unavailable, with the reason, where there is none: a build
-// without CUDA, no driver, or no device.
+// The usable devices, in CUDA's order: those that this build has code for. Unavailable, with the
+// reason, where there is none: a build without CUDA, no driver, or no such device.
 absl::StatusOr<std::vector<Device>> Devices();
 
 // A batch of fixed-width keys in device memory: a typed view that owns nothing. Aligned to the
@@ -77,6 +77,12 @@ struct DeviceRanges {
 // work. Methods return InvalidArgument where a batch's kind is not the index's; ResourceExhausted
 // where scratch memory does not fit; Unavailable where the device is lost, for the rest of the
 // process; Internal where CUDA fails otherwise, naming the call. An empty batch is answered.
+//
+// An index may be destroyed while its work is enqueued: its memory is freed behind that work, and
+// nobody waits. A stream may be captured (cudaStreamBeginCapture) while methods enqueue on it; the
+// index must then outlive the graph. An error that an earlier CUDA call of the caller's has left
+// behind in the thread stays there, and is no method's; PlanScan, building, and strategies that
+// sort, which could not tell it from their own, return Unavailable and name it.
 class DeviceIndex {
  public:
   virtual ~DeviceIndex() = default;
@@ -169,13 +175,14 @@ absl::Status FindFirst(const DeviceIndex& index, DeviceKeys keys, RowId* row_ids
 
 // Builds the structure that a factory string names ("gpu:auto"; README.md lists them) over entries
 // in host memory, which must be of fixed-width keys, on device `device` (an ordinal). Waits.
-// Errors as MakeOrderedIndex's.
+// Errors as MakeOrderedIndex's; DataLoss where the entries are not in order.
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view factory,
                                                              const SortedRun& run, int device = 0);
 
 // Builds it over entries in the memory of the stream's device, in any order; `row_ids` has as many
 // elements as `keys`, and both are left as they are. Entries that are there twice stay so. Waits
-// for the stream.
+// for the stream, whichever device is current. Besides MakeOrderedIndex's errors: InvalidArgument
+// for a row id of kNoRow, FailedPrecondition where the stream is being captured.
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view factory,
                                                              DeviceKeys keys, const RowId* row_ids,
                                                              DeviceStream stream);

@@ -36,9 +36,14 @@ struct IndexedDBOptions {
   uint64_t build_memory_budget = 0;
   OnStale on_stale = OnStale::kRebuild;
 
-  // How often the log is read while nobody asks; zero: never. A query reads what is missing itself,
-  // so that this says how much that can be, not how old an answer.
+  // How often the log is read while nobody asks; zero: never, but for every half a minute where the
+  // database does not archive its log. A query reads what is missing itself, so that this says how
+  // much that can be, not how old an answer.
   absl::Duration follow_interval = absl::Milliseconds(10);
+  // Writes through this object that find the indexes more than so many sequence numbers (one for
+  // each key that was written) behind the database wait until they are less: so much a query may
+  // have to read. 0: they never wait.
+  uint64_t max_backlog = 100000;
   // How often what came to the indexes is written to their directories, which is what the next Open
   // need not read from the log; zero: at Close alone.
   absl::Duration store_interval = absl::Seconds(60);
@@ -51,7 +56,9 @@ struct IndexedDBOptions {
   // Open alone: DBOptions::WAL_size_limit_MB, where neither that nor WAL_ttl_seconds is set. An
   // index is read from so much of the log after a crash, or after a time when nothing followed; and
   // is built anew where that does not reach back. The log takes so much of disk, and what ten
-  // minutes write besides (RocksDB looks no oftener).
+  // minutes write besides (RocksDB looks no oftener). Where a database does not archive its log
+  // (Attach), so much of it is kept, and no obsolete file removed, while an index is built. A build
+  // during which more is written is begun anew.
   uint64_t log_retention_megabytes = 1024;
 };
 
@@ -109,20 +116,32 @@ struct IndexInfo {
 // - IngestExternalFile makes the column family's indexes stale, and all indexes where RocksDB gives
 //   the files sequence numbers (it does so where keys of theirs are there, or a snapshot is held);
 // - a log that has expired before it was read. While nothing but Attach was done to keep it, the
-//   removal of obsolete files is put off until they have been read, up to a second or so longer;
+//   removal of obsolete files is put off until they have been read, up to a second or so longer,
+//   and half a minute at most;
 // - a unique index that a write past this object has given a key twice has failed.
 // What is not seen at all: rows that compaction filters, FIFO compaction or DeleteFilesInRange
 // remove, and files ingested past this object. Column families with user-defined timestamps or
 // comparators of their own cannot be indexed, nor can databases with unordered_write, WritePrepared
 // or WriteUnprepared transactions, or a compressed log.
 //
-// Thread-safe, as any DB is. No exception leaves.
+// An index that cannot be built or followed for a reason that may pass (a full disk, an I/O error,
+// a change past the log meanwhile) is tried again, at first after half a second, later every
+// minute. While it is open the index's directory is locked: others that would write there are
+// refused, as Unavailable.
+//
+// Closing and destroying this object, destroying handles and closing the database may come in any
+// order that RocksDB allows, if a handle of an indexed column family is destroyed through this
+// object, or after Close: Close ends all that is done for indexes, and then closes the database if
+// Open opened it, as soon as its last handle is destroyed; one that was attached is its owner's to
+// close, after that.
+//
+// Thread-safe, as any DB is, also beside Close, as far as indexes are concerned: then, and after
+// the object's end, queries and calls are FailedPrecondition. No exception leaves.
 class IndexedDB : public rocksdb::StackableDB {
  public:
   // Opens a database and the indexes beside it, each of which catches up from where it is, or is
   // built anew as `options.on_stale` says: a failing index is no error, and ListIndexes tells.
-  // `handles` are the caller's, to be destroyed before the database, after Close where an index is
-  // of their column family.
+  // `handles` are the caller's, to be destroyed before this object.
   static absl::StatusOr<std::unique_ptr<IndexedDB>> Open(
       const rocksdb::DBOptions& db_options, const std::string& path,
       const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
@@ -136,9 +155,11 @@ class IndexedDB : public rocksdb::StackableDB {
       std::shared_ptr<rocksdb::DB> db, absl::Span<rocksdb::ColumnFamilyHandle* const> handles = {},
       const IndexedDBOptions& options = {});
 
-  // Begins to build an index, `spec.name`, while writes go on, and returns. `column_family` (null:
-  // the default one) must be the spec's, and the handle outlive Close. AlreadyExists for a name
-  // that is taken; InvalidArgument for a spec without a name, or of another column family.
+  // Begins to build an index, `spec.name`, while writes go on, and returns. From then on it is
+  // wanted: where this process ends before it is built, the next Open builds it. `column_family`
+  // (null: the default one) must be the spec's. AlreadyExists for a name
+  // that is taken; InvalidArgument for a spec of another column family, or whose name is not 1 to
+  // 128 letters, digits, '_', '-' and '.', without a '.' first.
   virtual absl::Status CreateIndex(const IndexSpec& spec,
                                    rocksdb::ColumnFamilyHandle* column_family = nullptr) = 0;
   // Builds an index anew in the background; a failed one, too. NotFound.

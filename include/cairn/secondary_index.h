@@ -225,10 +225,10 @@ class SecondaryIndex {
   // sequence(): it has expired, files were ingested, writes went past it, or it is another
   // database's; and where the database does not provably continue the state that the index has: it
   // was restored from an older copy, lost the end of its log, had the column family dropped and
-  // made again, or is read through a layer that changes values (DBWithTTL). Build anew then. AlreadyExists where a unique index would get a key twice. A row
-  // that cannot be read is an error or passed over, as the spec says. Unavailable while another
-  // process writes to the index's directory; FailedPrecondition where one has published another
-  // version there.
+  // made again, or is read through a layer that changes values (DBWithTTL). Build anew then.
+  // AlreadyExists where a unique index would get a key twice. A row that cannot be read is an error
+  // or passed over, as the spec says. Unavailable while another process writes to the index's
+  // directory; FailedPrecondition where one has published another version there.
   virtual absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source,
                                                 const CatchUpOptions& options = {}) = 0;
   // Makes a new base of the base and all that was caught up, in one linear pass, and publishes it

@@ -55,7 +55,7 @@ struct Index {
     }
     if (!publish) return;
     rows = std::move(next);
-    update.Publish(update.version().sequence + 1, update.anchor());
+    BOOST_REQUIRE(update.Publish(update.version().sequence + 1, update.anchor()).ok());
   }
   void One(const std::string& primary_key, uint64_t key) {
     RowUpdates updates(KeyKind::kU64);
@@ -63,7 +63,7 @@ struct Index {
     rows[primary_key] = {key};
     IndexWriter::Update update(writer.get());
     BOOST_REQUIRE(update.Apply(updates).ok());
-    update.Publish(update.version().sequence + 1, update.anchor());
+    BOOST_REQUIRE(update.Publish(update.version().sequence + 1, update.anchor()).ok());
   }
   void Check() {
     const auto version = writer->version();
@@ -133,9 +133,8 @@ void CheckRandomHistory(uint64_t salt, int steps) {
         MergeOptions options;
         options.threads = 1;
         absl::Status status;
-        std::thread merging([&] {
-          status = store_like([&] { return index.writer->Merge(options); });
-        });
+        std::thread merging(
+            [&] { status = store_like([&] { return index.writer->Merge(options); }); });
         for (uint64_t updates = random() % 5; updates > 0; --updates) {
           index.Update(40);
           index.writer->Store().IgnoreError();
@@ -186,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
     }
     IndexWriter::Update update(index.writer.get());
     BOOST_REQUIRE(update.Apply(many).ok());
-    update.Publish(update.version().sequence + 1, update.anchor());
+    CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
   }
   CheckOk(index.writer->Store());
   BOOST_REQUIRE(index.Deltas().size() == 1u);

@@ -1,5 +1,5 @@
-// A row table of any bytes either is refused or answers, with DataLoss where it is damaged, without
-// reading outside of its bytes. Bytes are tried as they are and with every checksum made right.
+// A row table of any bytes either is refused or answers right, without reading outside of its
+// bytes. Bytes are tried as they are and with every checksum made right.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -16,39 +16,29 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-bool IsExpected(const absl::Status& status) {
-  return status.ok() || absl::IsDataLoss(status);
-}
-
 void OpenAndRead(std::string_view bytes) {
   for (VerifyLevel level : {VerifyLevel::kMetadata, VerifyLevel::kFull}) {
     auto file = OpenBytes(bytes, kRowTableFileFormat, level);
     if (!file.ok()) continue;
-    const auto opened = OpenRowTable(*std::move(file), level);
+    const auto opened = OpenRowTable(*std::move(file), 1);
     if (!opened.ok()) {
       Require(absl::IsDataLoss(opened.status()));
       continue;
     }
     const RowTable& table = opened->table;
-    const absl::Status in_order = table.CheckOrder();
-    Require(IsExpected(in_order));
 
     std::vector<RowId> rows;
     for (uint64_t row = 0; row < std::min<uint64_t>(table.rows(), 2000); ++row) {
       rows.push_back(static_cast<RowId>(row));
     }
     PrimaryKeyColumn column;
-    const absl::Status read = table.PrimaryKeys(rows, &column);
-    Require(IsExpected(read));
+    Require(table.PrimaryKeys(rows, &column).ok());
     std::vector<std::string_view> keys = {"", "a", "key-0042", std::string_view("\xff\xff", 2)};
     for (size_t i = 0; i < column.size(); ++i) keys.push_back(column[i]);
     std::vector<RowId> found(keys.size());
-    Require(IsExpected(table.LowerBound(keys, absl::MakeSpan(found))));
-    const absl::Status searched = table.Find(keys, absl::MakeSpan(found));
-    Require(IsExpected(searched));
-    if (!in_order.ok()) continue;
-    // A table in order is whole: it finds every key that it gives.
-    Require(read.ok() && searched.ok());
+    Require(table.LowerBound(keys, absl::MakeSpan(found)).ok());
+    Require(table.Find(keys, absl::MakeSpan(found)).ok());
+    // It finds every key that it gives.
     for (size_t i = 0; i < rows.size(); ++i) {
       Require(found[keys.size() - rows.size() + i] == rows[i]);
     }

@@ -1,10 +1,12 @@
 // Drives a fuzz target without libFuzzer: every file of the corpus directories that are given,
 // every truncation of it, and then seeded random mutations of them.
 //   run_file_fuzz [--mutations=N] [--seed=S] DIRECTORY_OR_FILE...
+// With CAIRN_FUZZ_SECONDS=N in the environment it goes on for so long, from a seed of its own.
 // An input that kills the process is first written to crash-input in the working directory.
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -82,9 +84,17 @@ void Mutate(std::mt19937_64& random, const std::vector<std::string>& corpus, std
 int main(int argc, char** argv) {
   uint64_t mutations = 20'000;
   uint64_t seed = 20261121;
+  const char* const seconds = std::getenv("CAIRN_FUZZ_SECONDS");
+  const auto until = std::chrono::steady_clock::now() +
+                     std::chrono::seconds(seconds == nullptr ? 0 : std::atoi(seconds));
+  if (seconds != nullptr) seed = std::random_device()();
   std::vector<std::string> corpus;
   const auto add = [&](const std::filesystem::path& path) {
     std::ifstream in(path, std::ios::binary);
+    if (!in.good()) {
+      std::fprintf(stderr, "cannot read %s\n", path.c_str());
+      std::exit(1);
+    }
     corpus.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
   };
   for (int i = 1; i < argc; ++i) {
@@ -117,12 +127,13 @@ int main(int argc, char** argv) {
     }
   }
   std::mt19937_64 random(seed);
-  for (uint64_t i = 0; i < mutations; ++i) {
+  uint64_t tried = 0;
+  for (; tried < mutations || std::chrono::steady_clock::now() < until; ++tried) {
     std::string input = corpus[random() % corpus.size()];
     for (uint64_t steps = 1 + random() % 4; steps > 0; --steps) Mutate(random, corpus, &input);
     Run(std::move(input));
   }
   std::printf("%zu corpus files, %llu mutations, seed %llu\n", corpus.size(),
-              static_cast<unsigned long long>(mutations), static_cast<unsigned long long>(seed));
+              static_cast<unsigned long long>(tried), static_cast<unsigned long long>(seed));
   return 0;
 }

@@ -30,6 +30,18 @@ BOOST_AUTO_TEST_CASE(a_device_that_is_lost_is_unavailable) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_build_for_other_devices_is_unavailable) {
+  for (cudaError_t error :
+       {cudaErrorNoKernelImageForDevice, cudaErrorInvalidKernelImage,
+        cudaErrorInvalidDeviceFunction, cudaErrorInvalidPtx, cudaErrorUnsupportedPtxVersion,
+        cudaErrorJitCompilerNotFound, cudaErrorJitCompilationDisabled}) {
+    const absl::Status status = CudaStatus(error, "cudaCall()", "/somewhere/gpu/file.cc", 7);
+    BOOST_TEST(absl::IsUnavailable(status), status);
+    BOOST_TEST(status.message().find("other devices") != std::string::npos, status);
+  }
+  BOOST_TEST((CodeOf(cudaErrorNotSupported) == absl::StatusCode::kUnimplemented));
+}
+
 BOOST_AUTO_TEST_CASE(other_errors_leave_the_device_as_it_is) {
   BOOST_TEST((CodeOf(cudaErrorMemoryAllocation) == absl::StatusCode::kResourceExhausted));
   BOOST_TEST((CodeOf(cudaErrorInvalidValue) == absl::StatusCode::kInternal));

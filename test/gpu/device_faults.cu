@@ -22,7 +22,17 @@ __global__ void __launch_bounds__(kThreads)
   *nowhere = 1;
 }
 
+__global__ void Wait(uint64_t nanoseconds) {
+  const uint64_t start = Now();
+  while (Now() - start < nanoseconds) __nanosleep(1000);
+}
+
 }  // namespace
+
+cudaError_t DelayStream(std::chrono::nanoseconds delay, cudaStream_t stream) {
+  Wait<<<1, 1, 0, stream>>>(static_cast<uint64_t>(delay.count()));
+  return cudaGetLastError();
+}
 
 cudaError_t RaiseOnDevice(DeviceFault fault, std::chrono::nanoseconds delay, cudaStream_t stream) {
   int device = 0, multiprocessors = 0, blocks = 0;

@@ -13,4 +13,7 @@ enum class DeviceFault { kTrap, kWildWrite };
 // enqueued. No other kernel begins meanwhile.
 cudaError_t RaiseOnDevice(DeviceFault fault, std::chrono::nanoseconds delay, cudaStream_t stream);
 
+// Lets a stream of the current device wait for `delay`, while others go on; enqueued.
+cudaError_t DelayStream(std::chrono::nanoseconds delay, cudaStream_t stream);
+
 }  // namespace cairn::gpu

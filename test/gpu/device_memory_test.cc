@@ -1,5 +1,6 @@
 #include "gpu/device_memory.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
 #include <utility>
@@ -85,6 +86,33 @@ BOOST_AUTO_TEST_CASE(a_limit_on_request_is_what_there_is) {
   }
   LimitDeviceBytes(0);
   BOOST_TEST(DeviceBuffer<char>::Allocate(1 << 20, nullptr).ok());
+}
+
+// What others on the device could use is not kept.
+BOOST_AUTO_TEST_CASE(the_pool_keeps_little_of_what_was_freed) {
+  const auto most_kept = MostKeptBytes();
+  const auto before = ReservedDeviceBytes();
+  BOOST_REQUIRE(most_kept.ok() && before.ok());
+  BOOST_TEST(*most_kept <= size_t{1} << 30);
+  const auto stream = Stream::Create();
+  BOOST_REQUIRE(stream.ok());
+  constexpr size_t kPart = size_t{256} << 20;
+  for (int round = 0; round < 2; ++round) {
+    {
+      std::vector<DeviceBuffer<char>> parts;
+      for (size_t bytes = 0; bytes <= *most_kept + 2 * kPart; bytes += kPart) {
+        auto part = DeviceBuffer<char>::Allocate(kPart, stream->get());
+        BOOST_REQUIRE_MESSAGE(part.ok(), part.status());
+        if (round == 1) part->SetStream(AfterAllUses());
+        parts.push_back(*std::move(part));
+      }
+      BOOST_TEST(*ReservedDeviceBytes() > *most_kept + kPart);
+    }
+    // The second time another stream is waited for, which does not know of the memory.
+    BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    BOOST_REQUIRE(stream->Wait().ok());
+    BOOST_TEST(*ReservedDeviceBytes() <= std::max(*most_kept, *before));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(memory_outlives_the_stream_of_its_making) {

@@ -1,4 +1,6 @@
 // A router whose GPU fails in mid-flight: the CPU answers.
+#include <cuda_runtime.h>
+
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <memory>
@@ -113,6 +115,25 @@ BOOST_FIXTURE_TEST_CASE(no_answer_of_many_threads_is_lost_when_the_device_fails,
   uint64_t batches = 0;
   for (const RouteStats& stats : router->Stats()) batches += stats.batches;
   BOOST_TEST(batches == 800u);
+}
+
+// A build without code for the device, as an A100 meets one for an H200.
+BOOST_FIXTURE_TEST_CASE(an_index_opens_on_the_cpu_where_no_kernel_runs, NeedsDevice) {
+  for (const cudaError_t error :
+       {cudaErrorNoKernelImageForDevice, cudaErrorInvalidPtx, cudaErrorUnsupportedPtxVersion}) {
+    OpenOptions options;
+    options.device = SearchDevice::kAuto;
+    FailLaunchesWith(error);
+    const auto made = MakeResidentIndexes(options, Run());
+    options.device = SearchDevice::kGpu;
+    const absl::Status refused = MakeResidentIndexes(options, Run()).status();
+    FailLaunchesWith(0);
+    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
+    BOOST_TEST(absl::StrContains(made->fallback, cudaGetErrorName(error)), made->fallback);
+    BOOST_TEST(made->indexes.size() == 1u);
+    for (const ResidentIndex& index : made->indexes) BOOST_TEST(!index.on_gpu);
+    BOOST_TEST(absl::IsUnavailable(refused), refused);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

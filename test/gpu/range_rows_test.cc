@@ -1,33 +1,19 @@
 #include "gpu/range_rows.h"
 
-#include <algorithm>
 #include <boost/test/unit_test.hpp>
-#include <functional>
-#include <random>
 #include <vector>
 
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
+#include "test/gpu/position_ranges.h"
 #include "test/test_random.h"
 
 namespace cairn::gpu {
 namespace {
 
-// Ranges of positions with what they give.
-struct Ranges {
-  std::vector<Position> begin;
-  std::vector<uint64_t> offsets = {0};
-
-  void Add(uint64_t from, uint64_t count) {
-    begin.push_back(static_cast<Position>(from));
-    offsets.push_back(offsets.back() + count);
-  }
-  size_t size() const { return begin.size(); }
-};
-
 // Copies the ranges' rows of a column of `entries` with every stride and order, to outputs that
 // start at every place in a vector, and compares.
-void CheckRows(const Ranges& ranges, size_t entries, uint64_t salt) {
+void CheckRows(const PositionRanges& ranges, size_t entries, uint64_t salt) {
   auto random = TestRandom(salt);
   std::vector<RowId> words(entries * 3);
   for (RowId& word : words) word = static_cast<RowId>(random());
@@ -62,26 +48,13 @@ void CheckRows(const Ranges& ranges, size_t entries, uint64_t salt) {
   }
 }
 
-// Ranges of random places, of lengths that length() gives.
-Ranges RandomRanges(size_t count, size_t entries, uint64_t salt,
-                    const std::function<uint64_t(std::mt19937_64&)>& length) {
-  auto random = TestRandom(salt);
-  Ranges ranges;
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t rows = std::min<uint64_t>(length(random), entries);
-    ranges.Add(random() % (entries - rows + 1), rows);
-  }
-  if (ranges.offsets.back() == 0) ranges.Add(0, 1);
-  return ranges;
-}
-
 BOOST_FIXTURE_TEST_SUITE(range_rows_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(one_range_of_every_length_around_the_sizes_of_units) {
   for (uint64_t rows : {1,   2,   3,   4,   5,    15,   31,   32,   33,   127,   511,   512,
                         513, 517, 518, 519, 1023, 1029, 2047, 4096, 4099, 16384, 16385, 40001}) {
     for (uint64_t from : {0, 1, 2, 3, 7}) {
-      Ranges ranges;
+      PositionRanges ranges;
       ranges.Add(from, rows);
       CheckRows(ranges, from + rows, rows * 8 + from);  // up to the column's last entry
     }
@@ -108,14 +81,14 @@ BOOST_AUTO_TEST_CASE(ranges_of_all_lengths_with_empty_ones_between) {
 
 BOOST_AUTO_TEST_CASE(one_range_with_most_rows_among_many) {
   for (size_t where : {size_t{0}, size_t{2500}, size_t{4999}}) {
-    Ranges ranges;
+    PositionRanges ranges;
     for (size_t i = 0; i < 5000; ++i) ranges.Add(i % 7, i == where ? 300000 : i % 3);
     CheckRows(ranges, 300010, where);
   }
 }
 
 BOOST_AUTO_TEST_CASE(millions_of_empty_ranges_and_a_few_rows) {
-  Ranges ranges;
+  PositionRanges ranges;
   for (size_t i = 0; i < 2000000; ++i) ranges.Add(i % 1000, i % 700001 == 5 ? 9 : 0);
   CheckRows(ranges, 1010, 1);
 }

@@ -310,7 +310,7 @@ BOOST_AUTO_TEST_CASE(one_writer_at_a_time_across_processes_until_it_dies) {
 [[noreturn]] void PublishUntilKilled(const std::string& path, int acknowledge) {
   auto directory = IndexDirectory::OpenForWrite(path);
   if (!directory.ok()) _exit(1);
-  const Manifest* manifest = (*directory)->manifest();
+  const std::shared_ptr<const Manifest> manifest = (*directory)->manifest();
   for (uint64_t next = manifest == nullptr ? 1 : manifest->sequence + 1;; ++next) {
     if (!PublishVersion(directory->get(), next).ok()) _exit(2);
     if (write(acknowledge, &next, sizeof(next)) != sizeof(next)) _exit(3);

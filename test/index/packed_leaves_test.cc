@@ -33,17 +33,20 @@ void CheckLeaves(const OracleData<Key>& data, int threads) {
   using Layout = LeafLayout<kBits>;
   using Low = typename Layout::Low;
   const absl::Span<const Key> keys = data.keys;
-  const auto packed = PackLeaves<Key>(keys, data.row_ids, kBits, threads);
-  const size_t count = packed.leaves.size();
+  const auto packed = CutLeaves<Key>(keys, kBits, threads);
+  BOOST_REQUIRE_MESSAGE(packed.ok(), packed.status());
+  const AlignedBuffer<Leaf> leaves = FillLeaves<Key>(keys, data.row_ids, *packed, threads);
+  const size_t count = packed->leaves;
   BOOST_TEST_CONTEXT(data.name << ", " << kBits << " bits") {
-    BOOST_REQUIRE_EQUAL(packed.bits, kBits);
+    BOOST_REQUIRE_EQUAL(packed->bits, kBits);
+    BOOST_REQUIRE_EQUAL(count, leaves.size());
     BOOST_REQUIRE_EQUAL(count, CountPackedLeaves(keys, kBits, 1));
-    BOOST_REQUIRE_EQUAL(packed.separators.size() + 1, count);
+    BOOST_REQUIRE_EQUAL(packed->separators.size() + 1, count);
     size_t entry = 0;
     for (size_t i = 0; i < count; ++i) {
-      const auto position = Read<Position, 1>(packed.leaves[i], Layout::kPositionOffset)[0];
-      const auto low = Read<Low, Layout::kEntries>(packed.leaves[i], 0);
-      const auto rows = Read<RowId, Layout::kEntries>(packed.leaves[i], Layout::kRowsOffset);
+      const auto position = Read<Position, 1>(leaves[i], Layout::kPositionOffset)[0];
+      const auto low = Read<Low, Layout::kEntries>(leaves[i], 0);
+      const auto rows = Read<RowId, Layout::kEntries>(leaves[i], Layout::kRowsOffset);
       REQUIRE(position == entry);
       size_t filled = 0;
       while (filled < rows.size() && rows[filled] != kNoRow) {
@@ -59,9 +62,9 @@ void CheckLeaves(const OracleData<Key>& data, int threads) {
       // The interval that the leaf answers for holds its keys; all of it agrees with them in the
       // high bits.
       const bool last = i + 1 == count;
-      const Key upper = last ? std::numeric_limits<Key>::max() : packed.separators[i];
-      if (i > 0) REQUIRE(packed.separators[i - 1] <= upper);
-      const Key lower = i == 0 ? 0 : packed.separators[i - 1];
+      const Key upper = last ? std::numeric_limits<Key>::max() : packed->separators[i];
+      if (i > 0) REQUIRE(packed->separators[i - 1] <= upper);
+      const Key lower = i == 0 ? 0 : packed->separators[i - 1];
       if (filled == 0) continue;
       REQUIRE(lower <= keys[position]);
       REQUIRE(keys[entry - 1] <= upper);
@@ -123,6 +126,31 @@ BOOST_AUTO_TEST_CASE(keep_as_few_bits_as_pays) {
   BOOST_TEST(ChooseLeafBits(absl::MakeConstSpan(dense), 2) == 16);
   BOOST_TEST(ChooseLeafBits(absl::MakeConstSpan(in_32_bits), 2) == 32);
   BOOST_TEST(ChooseLeafBits(absl::MakeConstSpan(scattered), 2) == 64);
+}
+
+// Dense where a sample looks, so that few bits seem to pay, and a block of its own for each key in
+// between, which take ten times as many leaves.
+BOOST_AUTO_TEST_CASE(never_take_more_than_all_bits_would) {
+  constexpr size_t kTask = size_t{1} << 16, kTasks = 40, kSampled = 16;
+  std::vector<uint64_t> keys(kTask * kTasks);
+  uint64_t key = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    bool sampled = false;
+    for (size_t s = 0; s < kSampled; ++s) sampled |= i / kTask == s * kTasks / kSampled;
+    keys[i] = key += sampled ? 1 : uint64_t{1} << 33;
+  }
+  const int bits = ChooseLeafBits(absl::MakeConstSpan(keys), 2);
+  const size_t leaves = CountPackedLeaves(absl::MakeConstSpan(keys), bits, 2);
+  BOOST_TEST(leaves <= (keys.size() + 4) / 5);
+}
+
+BOOST_AUTO_TEST_CASE(are_refused_where_their_numbers_would_not_fit) {
+  BOOST_TEST(CheckLeafCount(kMaxEntries, 16).ok());
+  // What 2^31 keys in blocks of their own take: a leaf, and one for the gap behind.
+  const absl::Status refused = CheckLeafCount(uint64_t{1} << 32, 16);
+  BOOST_TEST(absl::IsInvalidArgument(refused));
+  BOOST_TEST(refused.message() ==
+             "leaves that keep 16 bits of a key would be 4294967296 here, more than 4294967294");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

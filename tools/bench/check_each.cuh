@@ -11,6 +11,7 @@
 #include "gpu/cuda_status.h"
 #include "gpu/device_memory.h"
 #include "gpu/launch.h"
+#include "tools/bench/launch_check.h"
 
 namespace cairn::bench {
 

@@ -8,6 +8,7 @@
 #include "gpu/stream.h"
 #include "tools/bench/check_each.cuh"
 #include "tools/bench/key_rule.cuh"
+#include "tools/bench/launch_check.h"
 #include "tools/bench/zipf.h"
 
 namespace cairn::bench {

@@ -29,6 +29,7 @@
 #include "tools/bench/device_bench.h"
 #include "tools/bench/device_data.h"
 #include "tools/bench/gpu_point_lookup.h"
+#include "tools/bench/launch_check.h"
 
 namespace cairn::bench {
 namespace {

@@ -18,6 +18,7 @@
 #include "gpu/eytzinger_build.cuh"
 #include "tools/bench/device_bench.h"
 #include "tools/bench/device_data.h"
+#include "tools/bench/launch_check.h"
 
 namespace cairn::bench {
 namespace {

@@ -17,6 +17,7 @@
 #include "gpu/search_kernel.cuh"
 #include "tools/bench/device_bench.h"
 #include "tools/bench/gpu_point_lookup.h"
+#include "tools/bench/launch_check.h"
 #include "tools/bench/searcher_bench.cuh"
 
 namespace cairn::bench {

@@ -16,6 +16,7 @@
 #include "tools/bench/device_bench.h"
 #include "tools/bench/device_data.h"
 #include "tools/bench/key_rule.cuh"
+#include "tools/bench/launch_check.h"
 
 namespace cairn::bench {
 namespace {

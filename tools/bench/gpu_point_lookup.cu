@@ -26,6 +26,7 @@
 #include "gpu/launch.h"
 #include "tools/bench/device_bench.h"
 #include "tools/bench/gpu_limit.h"
+#include "tools/bench/launch_check.h"
 
 namespace cairn::bench {
 namespace {

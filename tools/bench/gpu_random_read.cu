@@ -15,6 +15,7 @@
 #include "tools/bench/device_data.h"
 #include "tools/bench/gpu_limit.h"
 #include "tools/bench/key_rule.cuh"
+#include "tools/bench/launch_check.h"
 
 namespace cairn::bench {
 namespace {

@@ -19,6 +19,7 @@
 #include "gpu/device_memory.h"
 #include "tools/bench/device_bench.h"
 #include "tools/bench/device_data.h"
+#include "tools/bench/launch_check.h"
 
 namespace cairn::bench {
 namespace {

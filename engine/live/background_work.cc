@@ -1,0 +1,106 @@
+#include "engine/live/background_work.h"
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "index/topology.h"
+
+namespace cairn {
+namespace {
+
+// A merge that fails is tried again after IndexedDBOptions::merge_interval, then after twice as
+// long, and so on up to this.
+constexpr absl::Duration kLongestMergeWait = absl::Minutes(1);
+// How often it is looked whether the log has grown too much.
+constexpr absl::Duration kLogInterval = absl::Seconds(1);
+// What is written while the log is read, and flushed before that has ended, would be lost with the
+// log's obsolete files. A flush takes longer than this.
+constexpr absl::Duration kQuickRead = absl::Milliseconds(2);
+constexpr int kMostReads = 10;  // to get there
+
+}  // namespace
+
+void BackgroundWork::Start() {
+  following_ = std::make_unique<Periodically>(options_.follow_interval, [this] { Follow(); });
+  keeping_ = std::make_unique<Periodically>(kLogInterval, [this] { KeepLogShort(); });
+  // What a time cannot do the next one does.
+  storing_ =
+      std::make_unique<Periodically>(options_.store_interval, [this] { StoreAll().IgnoreError(); });
+  merging_ = std::make_unique<Periodically>(options_.merge_interval, [this] { MergeWhatPays(); });
+}
+
+void BackgroundWork::Stop() {
+  following_ = nullptr;
+  keeping_ = nullptr;
+  storing_ = nullptr;
+  merging_ = nullptr;
+}
+
+void BackgroundWork::Follow() {
+  for (int i = 0; i < kMostReads; ++i) {
+    const absl::Time begin = absl::Now();
+    if (!follower_->Follow().ok()) return;
+    if (absl::Now() - begin < kQuickRead) return retention_->Release(follower_->log_number());
+  }
+}
+
+void BackgroundWork::KeepLogShort() {
+  // Also where nothing else would follow for long.
+  if (retention_->IsOverdue()) Follow();
+}
+
+absl::Status BackgroundWork::StoreAll() {
+  absl::Status first;
+  for (const auto& index : indexes_.All()) {
+    if (!index->Ready().ok()) continue;  // somebody may be at work on it for long
+    const std::lock_guard<std::mutex> lock(index->work_mutex);
+    if (!follower_->Current(*index).ok()) continue;
+    first.Update(Store(index.get()));
+  }
+  return first;
+}
+
+absl::Status BackgroundWork::Store(FollowedIndex* index) {
+  absl::Status s = index->writer()->Store();
+  if (s.ok()) ++index->stores;
+  index->NoteStore(s);
+  return s;
+}
+
+absl::Status BackgroundWork::Merge(FollowedIndex* index) {
+  if (absl::Status s = index->Ready().status(); !s.ok()) return s;
+  const std::lock_guard<std::mutex> lock(index->work_mutex);
+  if (absl::Status s = index->Ready().status(); !s.ok()) return s;
+  MergeOptions options;
+  options.threads = options_.merge_threads > 0 ? options_.merge_threads
+                                               : std::max(1, Topology::Get().cores() / 2);
+  options.max_bytes_per_second = options_.merge_bytes_per_second;
+  options.cancelled = &index->cancelled;
+  absl::Status s = index->writer()->Merge(options);
+  if (s.ok()) ++index->merges;
+  index->NoteMerge(s);
+  return s;
+}
+
+absl::Status BackgroundWork::MergeDeltaFiles(FollowedIndex* index) {
+  const std::lock_guard<std::mutex> lock(index->work_mutex);
+  if (absl::Status s = index->Ready().status(); !s.ok()) return s;
+  return index->writer()->MergeDeltaFiles();
+}
+
+void BackgroundWork::MergeWhatPays() {
+  for (const auto& index : indexes_.All()) {
+    const auto ready = index->Ready();
+    if (!ready.ok() || absl::Now() < index->merge_due) continue;
+    if (((*ready)->MergePays() ? Merge(index.get()) : MergeDeltaFiles(index.get())).ok()) {
+      index->merge_wait = absl::ZeroDuration();
+    } else {
+      // On a full disk it writes in vain until that is seen.
+      index->merge_wait =
+          std::min(std::max(2 * index->merge_wait, options_.merge_interval), kLongestMergeWait);
+      index->merge_due = absl::Now() + index->merge_wait;
+    }
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
+#include "engine/live/followed_index.h"
+#include "index/escaped_text.h"
+
+namespace cairn {
+
+// The indexes of one database, by name. Thread-safe.
+class IndexList {
+ public:
+  using Indexes = std::vector<std::shared_ptr<FollowedIndex>>;
+
+  explicit IndexList(std::string database) : database_(std::move(database)) {}
+
+  absl::StatusOr<std::shared_ptr<FollowedIndex>> Find(const std::string& name) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = indexes_.find(name);
+    if (found != indexes_.end()) return found->second;
+    return absl::NotFoundError(
+        absl::StrFormat("database '%s' has no index %s", database_, Quoted(name)));
+  }
+  Indexes All() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Indexes all;
+    for (const auto& [name, index] : indexes_) all.push_back(index);
+    return all;
+  }
+  void Add(const std::shared_ptr<FollowedIndex>& index) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    indexes_[index->name()] = index;
+  }
+  void Remove(const std::string& name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    indexes_.erase(name);
+  }
+
+ private:
+  const std::string database_;  // for messages
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<FollowedIndex>> indexes_;  // guarded by mutex_
+};
+
+}  // namespace cairn

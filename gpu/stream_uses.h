@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+// Which streams have been given work that reads an index, so that an index's memory is freed behind
+// that work, whatever streams it is on, and nobody waits. Thread-safe.
+
+namespace cairn::gpu {
+
+// Notes that what is enqueued on `stream`, of the current device `device`, by now may read indexes:
+// an event on the stream. Where there can be none, waits for the stream. A stream that is being
+// captured does nothing now; who launches the graph keeps the index.
+absl::Status NoteUse(int device, cudaStream_t stream);
+
+// A stream of the current device `device` that has been told to wait for all uses noted so far.
+absl::StatusOr<cudaStream_t> StreamBehindUses(int device);
+
+// A scope in which the calling thread itself waits for whatever it enqueues, so that no uses need
+// be noted.
+class WaitsForItsUses {
+ public:
+  WaitsForItsUses();
+  ~WaitsForItsUses();
+  WaitsForItsUses(const WaitsForItsUses&) = delete;
+  WaitsForItsUses& operator=(const WaitsForItsUses&) = delete;
+
+ private:
+  bool before_;
+};
+
+// A scope in which the calling thread may make calls that other threads' captures of streams would
+// forbid it, and spoil, since it touches none of those streams.
+class BesideCaptures {
+ public:
+  BesideCaptures() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~BesideCaptures() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+}  // namespace cairn::gpu

@@ -1,0 +1,367 @@
+// Every allocation of a public function fails in turn: the function copes without it or returns
+// ResourceExhausted, no exception leaves, and what was there before is there still.
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cairn/ordered_index.h"
+#include "cairn/secondary_index.h"
+#include "test/allocation/failing_new.h"
+#include "test/engine/test_database.h"
+
+namespace cairn {
+namespace {
+
+constexpr int kRows = 300;
+const char* const kSpecs[] = {"value.field('|',0):u32", "value:text",
+                              "value.field('|',0):u64,value:text"};
+
+IndexSpec Spec(std::string_view text) {
+  const auto spec = IndexSpec::Parse(text);
+  BOOST_REQUIRE_MESSAGE(spec.ok(), spec.status());
+  return *spec;
+}
+
+OpenOptions Opening() {
+  OpenOptions options;
+  options.calibration = Calibration::kNone;
+  options.threads = 2;
+  return options;
+}
+
+void PutRows(TestDatabase& db, int first, int count) {
+  for (int i = first; i < first + count; ++i) {
+    db.Put("row" + std::to_string(i),
+           std::to_string(i % 40) + "|a longer text than fits inline " + std::to_string(i % 17));
+  }
+}
+
+// Calls `operation` again and again, until no allocation of it fails any more: at first its first
+// allocation fails, then one after that, and so on, about `times` of them over its whole length.
+// Before each call `prepare` is called, after it `check`; neither meets a failure.
+void FailEachAllocation(FailingNew::How how, uint64_t times, const std::function<void()>& prepare,
+                        const std::function<absl::Status()>& operation,
+                        const std::function<void()>& check) {
+  prepare();
+  FailingNew::Arm(UINT64_MAX, how);
+  const absl::Status undisturbed = operation();
+  const uint64_t length = FailingNew::Disarm().allocated;
+  BOOST_REQUIRE_MESSAGE(undisturbed.ok(), undisturbed);
+  check();
+  const uint64_t step = std::max<uint64_t>(1, length / times);
+  uint64_t failures = 0, errors = 0;
+  for (uint64_t spared = 0;;) {
+    BOOST_TEST_CONTEXT("after " << spared << " of " << length << " allocations") {
+      prepare();
+      FailingNew::Arm(spared, how);
+      const absl::Status status = operation();
+      const FailingNew::Result result = FailingNew::Disarm();
+      BOOST_TEST((status.ok() || absl::IsResourceExhausted(status)), status);
+      check();
+      if (!result.failed) {
+        BOOST_TEST(status.ok(), status);
+        break;
+      }
+      ++failures;
+      errors += status.ok() ? 0 : 1;
+      spared = result.allocated + step;
+    }
+  }
+  BOOST_TEST_MESSAGE(failures << " failures, " << errors << " of them errors");
+  BOOST_TEST(failures > 0u);
+  BOOST_TEST(errors > 0u);
+}
+
+// Every entry of an index, in their order.
+struct Content {
+  std::vector<RowId> row_ids;
+  PrimaryKeyColumn primary_keys;
+
+  static Content Of(const SecondaryIndex& index) {
+    Content content;
+    Matches matches;
+    BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), {}, &matches).ok());
+    content.row_ids = matches.row_ids;
+    BOOST_REQUIRE(index.PrimaryKeys(matches.row_ids, &content.primary_keys).ok());
+    return content;
+  }
+  std::string Text() const {
+    std::string text;
+    for (size_t i = 0; i < primary_keys.size(); ++i) text.append(primary_keys[i]) += ';';
+    return text;
+  }
+};
+
+void CheckEqual(TestDatabase& db, const SecondaryIndex& index) {
+  std::vector<std::string> differences;
+  const absl::Status status = index.VerifyAgainst(*db.Source(), 3, &differences);
+  BOOST_TEST(status.ok(), status);
+  BOOST_TEST(differences.empty());
+}
+
+class Fixture {
+ public:
+  Fixture() { PutRows(db, 0, kRows); }
+
+  std::string At(const std::string& name) { return db.Beside(name); }
+  void Build(const std::string& spec, const std::string& name) {
+    const auto index = SecondaryIndex::Build(*db.Source(), Spec(spec), At(name));
+    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+  }
+  std::unique_ptr<SecondaryIndex> Open(const std::string& name) {
+    auto index = SecondaryIndex::Open(At(name), Opening());
+    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+    return *std::move(index);
+  }
+  // An index as it is on disk, copied.
+  void Copy(const std::string& from, const std::string& to) {
+    std::filesystem::remove_all(At(to));
+    std::filesystem::copy(At(from), At(to));
+  }
+
+  TestDatabase db;
+};
+
+constexpr FailingNew::How kBoth[] = {FailingNew::How::kOnce, FailingNew::How::kOnward};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(allocation_failure_test, Fixture)
+
+BOOST_AUTO_TEST_CASE(build_leaves_the_index_that_was_there) {
+  for (const FailingNew::How how : kBoth) {
+    for (const char* spec : kSpecs) {
+      BOOST_TEST_CONTEXT(spec) {
+        Build(spec, "index");
+        const IndexSpec parsed = Spec(spec);
+        const auto source = db.Source();
+        const std::string directory = At("index");
+        BuildOptions options;
+        options.threads = 2;
+        FailEachAllocation(
+            how, 100, [] {},
+            [&] { return SecondaryIndex::Build(*source, parsed, directory, options).status(); },
+            [&] { CheckEqual(db, *Open("index")); });
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(build_within_a_small_budget_spills_and_leaves_nothing) {
+  const IndexSpec spec = Spec("value:text");
+  const auto source = db.Source();
+  const std::string directory = At("index");
+  BuildOptions options;
+  options.threads = 2;
+  options.memory_budget = 1 << 16;
+  FailEachAllocation(
+      FailingNew::How::kOnce, 100, [&] { std::filesystem::remove_all(At("index")); },
+      [&] { return SecondaryIndex::Build(*source, spec, directory, options).status(); },
+      [&] {
+        if (!SecondaryIndex::Open(At("index"), Opening()).ok()) Build("value:text", "index");
+        CheckEqual(db, *Open("index"));
+      });
+}
+
+BOOST_AUTO_TEST_CASE(open_changes_nothing) {
+  for (const FailingNew::How how : kBoth) {
+    for (const char* spec : kSpecs) {
+      BOOST_TEST_CONTEXT(spec) {
+        Build(spec, "index");
+        PutRows(db, kRows, 50);
+        BOOST_REQUIRE(Open("index")->CatchUp(*db.Source()).ok());
+        const std::string directory = At("index");
+        const OpenOptions options = Opening();
+        FailEachAllocation(
+            how, 200, [] {}, [&] { return SecondaryIndex::Open(directory, options).status(); },
+            [&] { CheckEqual(db, *Open("index")); });
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(open_with_trials_changes_nothing) {
+  Build(kSpecs[0], "index");
+  const std::string directory = At("index");
+  OpenOptions options = Opening();
+  options.calibration = Calibration::kStored;
+  FailEachAllocation(
+      FailingNew::How::kOnce, 40, [] {},
+      [&] { return SecondaryIndex::Open(directory, options).status(); }, [] {});
+}
+
+BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
+  for (const FailingNew::How how : kBoth) {
+    for (const char* spec : kSpecs) {
+      for (const bool changed : {false, true}) {
+        BOOST_TEST_CONTEXT(spec << (changed ? ", changed" : "")) {
+          Build(spec, "index");
+          const std::unique_ptr<SecondaryIndex> index = Open("index");
+          if (changed) {
+            PutRows(db, kRows, 60);
+            for (int i = 0; i < 20; ++i) db.Delete("row" + std::to_string(i));
+            BOOST_REQUIRE(index->CatchUp(*db.Source()).ok());
+          }
+          const auto source = db.Source();
+          // All keys and ranges that a batch asks for: every key there is.
+          Matches everything;
+          QueryOptions with_keys;
+          with_keys.with_keys = true;
+          BOOST_REQUIRE(
+              index->Scan(RangeBatch::Everything(index->codec().kind()), with_keys, &everything)
+                  .ok());
+          const std::string expected = Content::Of(*index).Text();
+          const KeyBatch keys = everything.keys.Batch();
+          const RangeBatch all = RangeBatch::Everything(index->codec().kind());
+          std::vector<RowId> rows(keys.size());
+          std::vector<uint64_t> counts(keys.size());
+          const auto found = std::make_unique<bool[]>(keys.size());
+          Matches matches;
+          PrimaryKeyColumn primary_keys;
+          FetchedRows fetched;
+          const auto start_anew = [&] {  // outputs that keep no memory from the call before
+            matches = Matches();
+            primary_keys = PrimaryKeyColumn();
+            fetched = FetchedRows();
+          };
+          const auto each = [&](const std::function<absl::Status()>& query) {
+            FailEachAllocation(how, 60, start_anew, query,
+                               [&] { BOOST_TEST(Content::Of(*index).Text() == expected); });
+          };
+          const auto may_allocate = [&](const std::function<absl::Status()>& query) {
+            FailingNew::Arm(0, how);
+            const absl::Status status = query();
+            FailingNew::Disarm();
+            BOOST_TEST((status.ok() || absl::IsResourceExhausted(status)), status);
+          };
+          QueryOptions page;
+          page.limit = 7;
+          each([&] { return index->Find(keys, {}, &matches); });
+          each([&] { return index->Scan(all, with_keys, &matches); });
+          each([&] { return index->Scan(all, page, &matches); });
+          each([&] { return index->PrimaryKeys(everything.row_ids, &primary_keys); });
+          each([&] { return index->Fetch(*source, all, {}, &fetched); });
+          each([&] { return index->Verify(); });
+          std::vector<std::string> differences;
+          each([&] { return index->VerifyAgainst(*source, 3, &differences); });
+          BOOST_TEST(differences.empty());
+          each([&] { return index->Stats().status(); });
+          may_allocate([&] { return index->FindFirst(keys, {}, absl::MakeSpan(rows)); });
+          may_allocate(
+              [&] { return index->Contains(keys, {}, absl::MakeSpan(found.get(), keys.size())); });
+          may_allocate(
+              [&] { return index->Count(RangeBatch::Equal(keys), {}, absl::MakeSpan(counts)); });
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(catch_up_stays_where_it_was_or_comes_through) {
+  for (const FailingNew::How how : kBoth) {
+    for (const char* spec : kSpecs) {
+      BOOST_TEST_CONTEXT(spec) {
+        Build(spec, "before");
+        PutRows(db, kRows, 60);
+        PutRows(db, 100, 30);
+        for (int i = 0; i < 20; ++i) db.Delete("row" + std::to_string(i));
+        const auto source = db.Source();
+        std::unique_ptr<SecondaryIndex> index;
+        std::string before;
+        FailEachAllocation(
+            how, 80,
+            [&] {
+              index.reset();
+              Copy("before", "index");
+              index = Open("index");
+              before = Content::Of(*index).Text();
+            },
+            [&] { return index->CatchUp(*source).status(); },
+            [&] {
+              if (index->sequence() != source->sequence()) {
+                BOOST_TEST(Content::Of(*index).Text() == before);
+              }
+              const auto again = index->CatchUp(*source);
+              BOOST_TEST(again.ok(), again.status());
+              CheckEqual(db, *index);
+              index.reset();
+              index = Open("index");  // as it was stored
+              BOOST_TEST(index->sequence() == source->sequence());
+              CheckEqual(db, *index);
+            });
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(merge_stays_where_it_was_or_comes_through) {
+  for (const FailingNew::How how : kBoth) {
+    for (const char* spec : kSpecs) {
+      BOOST_TEST_CONTEXT(spec) {
+        Build(spec, "before");
+        PutRows(db, kRows, 60);
+        for (int i = 0; i < 20; ++i) db.Delete("row" + std::to_string(i));
+        BOOST_REQUIRE(Open("before")->CatchUp(*db.Source()).ok());
+        std::unique_ptr<SecondaryIndex> index;
+        MergeOptions options;
+        options.threads = 2;
+        FailEachAllocation(
+            how, 80,
+            [&] {
+              index.reset();
+              Copy("before", "index");
+              index = Open("index");
+            },
+            [&] { return index->Merge(options); },
+            [&] {
+              CheckEqual(db, *index);
+              const absl::Status again = index->Merge(options);
+              BOOST_TEST(again.ok(), again);
+              CheckEqual(db, *index);
+              index.reset();
+              index = Open("index");
+              CheckEqual(db, *index);
+            });
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ordered_indexes_are_made_or_refused) {
+  std::vector<uint64_t> numbers(5000);
+  std::vector<std::string> texts(5000);
+  std::vector<std::string_view> views(5000);
+  std::vector<RowId> rows(5000);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = i * 7 / 3;
+    texts[i] = "some long common prefix " + std::to_string(1000000 + i * 5);
+    views[i] = texts[i];
+    rows[i] = static_cast<RowId>(i);
+  }
+  for (const FailingNew::How how : kBoth) {
+    for (const char* factory : {"cpu:auto", "cpu:fast", "cpu:packed", "cpu:sorted_array",
+                                "cpu:partial_key", "cpu:strings"}) {
+      BOOST_TEST_CONTEXT(factory) {
+        const bool of_texts = std::string_view(factory) == "cpu:partial_key" ||
+                              std::string_view(factory) == "cpu:strings";
+        FailEachAllocation(
+            how, 100, [] {},
+            [&]() -> absl::Status {
+              absl::StatusOr<SortedRun> run =
+                  of_texts ? SortedRun::FromSorted(absl::MakeConstSpan(views), rows)
+                           : SortedRun::FromSorted(absl::MakeConstSpan(numbers), rows);
+              if (!run.ok()) return run.status();
+              return MakeOrderedIndex(factory, *std::move(run)).status();
+            },
+            [] {});
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace cairn

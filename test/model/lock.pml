@@ -1,0 +1,189 @@
+// Who may change an index's directory: LOCK, as PosixFileSystem::Lock (index/posix_file_system.cc) takes it and
+// IndexDirectory (index/index_directory.cc) makes and removes it and the directory, by processes that build, publish,
+// give up, and are killed at any instant. What a loss of power leaves is in publication.pml.
+
+#ifndef PROCESSES
+#define PROCESSES 3
+#endif
+#ifndef OPENINGS
+#define OPENINGS 4  // in all
+#endif
+#ifndef KILLS
+#define KILLS 1
+#endif
+#define INODES 5
+
+bool directory, manifest;  // whether they are there
+bool file;                 // one that is written and not published
+byte lock_name;            // the inode by the name of LOCK; 0 where there is none
+bool held[INODES];         // whether an inode is flocked
+byte users[INODES];        // that have it open
+byte openings, kills, writers;
+
+#define MAY_END                                \
+  if                                           \
+  :: kills < KILLS -> kills++; goto killed     \
+  :: true                                      \
+  fi
+
+inline Close() {
+  atomic {
+    if
+    :: inode != 0 ->
+       users[inode]--;
+       if
+       :: locked -> held[inode] = false; locked = false
+       :: else
+       fi;
+       inode = 0
+    :: else
+    fi
+  }
+}
+
+proctype Process() {
+  byte inode;
+  bool made_directory, made_file, locked, writing, published;
+
+end:
+  do
+  :: atomic { openings < OPENINGS; openings++ }
+again:
+     // IndexDirectory::TakeLock.
+     atomic { MAY_END; made_directory = !directory; directory = true }
+     // PosixFileSystem::Lock.
+again_at_the_lock:
+     atomic {
+       MAY_END;
+       if
+       :: !directory -> made_directory = false; goto again  // the writer before has just removed it
+       :: else
+       fi;
+       made_file = (lock_name == 0);
+       if
+       :: made_file ->
+          lock_name = 1;
+          do
+          :: users[lock_name] > 0 -> lock_name++
+          :: else -> break
+          od;
+          assert(lock_name < INODES)
+       :: else
+       fi;
+       inode = lock_name;
+       users[inode]++
+     }
+#ifndef MUTANT_NO_LOCK
+     atomic {
+       MAY_END;
+       if
+       :: held[inode] ->
+          // Unavailable.
+#ifndef MUTANT_REFUSED_CLEANS_UP
+          made_directory = false;
+          made_file = false;
+          Close();
+          goto closed
+#endif
+       :: else -> held[inode] = true; locked = true
+       fi
+     }
+#ifndef MUTANT_LOCK_FILE_NOT_LOOKED_AT_AGAIN
+     atomic {
+       MAY_END;
+       if
+       :: locked && lock_name != inode -> Close(); goto again_at_the_lock
+       :: else
+       fi
+     }
+#endif
+#else
+     locked = true;
+#endif
+     // IndexDirectory::ReadCurrent and RemoveLeftovers.
+     atomic {
+       MAY_END;
+       if
+       :: locked ->
+          writers++;
+          writing = true;
+          assert(writers == 1);
+          assert(directory);
+          published = manifest
+       :: else
+       fi;
+       file = false
+     }
+     if
+     :: locked ->
+        do
+        :: true -> break  // the build fails
+        :: atomic { MAY_END; file = true }
+           atomic {
+             MAY_END;
+             // Publish, which looks at the file.
+             assert(directory && lock_name == inode && file);
+             manifest = true;
+             published = true;
+             file = false  // it is live
+           }
+           break
+        od
+     :: else
+     fi;
+
+     // ~IndexDirectory.
+     atomic { MAY_END; file = false }
+#ifdef MUTANT_LOCK_LET_GO_FIRST
+     if
+     :: locked -> atomic { writers--; writing = false; Close() }
+     :: else
+     fi;
+#endif
+     if
+     :: !published ->
+        atomic {
+          MAY_END;
+          if
+          :: made_file ->
+             lock_name = 0;
+             // Whoever comes now has a lock file of his own, and the directory is not empty then.
+             if
+             :: writing -> writers--; writing = false
+             :: else
+             fi
+          :: else
+          fi
+        }
+        atomic {
+          MAY_END;
+          if
+          :: made_directory && lock_name == 0 && !file && !manifest -> directory = false
+          :: else
+          fi
+        }
+     :: else
+     fi;
+killed:
+     atomic {
+       if
+       :: writing -> writers--; writing = false
+       :: else
+       fi;
+       Close()
+     }
+closed:
+     skip;
+     d_step { made_directory = false; made_file = false; published = false }
+  od
+}
+
+init {
+  atomic {
+    byte each = 0;
+    do
+    :: each < PROCESSES -> run Process(); each++
+    :: else -> break
+    od
+  }
+}
