@@ -52,11 +52,6 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     fail_sync_ = k;
     fail_in_ = std::move(directory);
   }
-  bool sync_failed() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return fail_sync_ == 0;
-  }
-
   void Restart(End end, std::mt19937_64* random) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopped_) disk_ = std::exchange(image_, SimulatedDisk());
@@ -64,6 +59,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     ++boots_;
     stopped_ = false;
     stop_at_ = 0;
+    fail_sync_ = 0;
     locks_.clear();
   }
   void SyncAll() {
