@@ -80,7 +80,6 @@ class Course {
       RequireOk(db->DestroyColumnFamilyHandle(family));
     }
     delete db;
-    RequireOk(index_files_->MakeDirectory(kIndexPath));
     files_->SyncAll();
   }
 
@@ -108,18 +107,7 @@ class Course {
   uint64_t calls() const { return calls_; }
 
  private:
-  rocksdb::Options Options() const {
-    rocksdb::Options options = CrashDatabase::RocksDbOptions(env_.get());
-    options.info_log = std::make_shared<NoLogger>();
-    options.stats_dump_period_sec = 0;
-    options.stats_persist_period_sec = 0;
-    return options;
-  }
-  class NoLogger final : public rocksdb::Logger {
-   public:
-    using Logger::Logv;
-    void Logv(const char*, va_list) override {}
-  };
+  rocksdb::Options Options() const { return CrashDatabase::RocksDbOptions(env_.get()); }
 
   // Whether that is done, and before the machine stopped. Nothing fails, but for syncs that are
   // made to.
@@ -303,6 +291,10 @@ class Course {
       model_.rows[0]["k-after"] = std::to_string(calls_ % 1000);
       RequireOk(db->StoreIndexes());
     }
+    const auto there = index_files_->List(kIndexPath);
+    RequireOk(there.status());
+    BOOST_TEST(std::set<std::string>(there->begin(), there->end()) == names,
+               boost::test_tools::per_element());
     for (const std::string& name : names) {
       BOOST_TEST(Leftovers(IndexPath(name), index_files_.get()) == std::vector<std::string>(),
                  boost::test_tools::per_element());
