@@ -303,17 +303,18 @@ absl::Status PosixFileSystem::MakeDirectory(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::string>> PosixFileSystem::List(const std::string& path) {
-  DIR* const directory = opendir(path.c_str());
+  const auto close = [](DIR* opened) { closedir(opened); };
+  const std::unique_ptr<DIR, decltype(close)> directory(opendir(path.c_str()), close);
   if (directory == nullptr) return ErrnoStatus(errno, "read directory", path);
   std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = readdir(directory)) {
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = readdir(directory.get());
+    if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }
-  const int error = errno;
-  closedir(directory);
-  if (error != 0) return ErrnoStatus(error, "read directory", path);
+  if (errno != 0) return ErrnoStatus(errno, "read directory", path);
   return names;
 }
 

@@ -154,7 +154,8 @@ absl::StatusOr<SectionWriter*> SectionFileWriter::Add(uint32_t id, std::optional
   Section section{};
   section.id = id;
   section.offset = end_;
-  sections_.emplace_back(new SectionWriter(file_.get(), &path_, section, size));
+  sections_.push_back(
+      std::unique_ptr<SectionWriter>(new SectionWriter(file_.get(), &path_, section, size)));
   if (size.has_value()) {
     end_ += AlignSection(*size);
   } else {

@@ -9,6 +9,7 @@
 #include "engine/live/index_set.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
+#include "index/guard.h"
 #include "rocksdb/env.h"
 #include "rocksdb/write_batch.h"
 
@@ -38,30 +39,36 @@ class IndexedDatabase final : public IndexedDB {
   }
 
   absl::Status CreateIndex(const IndexSpec& spec, ColumnFamilyHandle* column_family) override {
-    return indexes_.CreateIndex(spec, column_family);
+    return Guarded("creating an index", [&] { return indexes_.CreateIndex(spec, column_family); });
   }
   absl::Status RebuildIndex(const std::string& name) override {
-    return indexes_.RebuildIndex(name);
+    return Guarded("rebuilding an index", [&] { return indexes_.RebuildIndex(name); });
   }
-  absl::Status DropIndex(const std::string& name) override { return indexes_.DropIndex(name); }
-  absl::Status MergeIndex(const std::string& name) override { return indexes_.MergeIndex(name); }
+  absl::Status DropIndex(const std::string& name) override {
+    return Guarded("dropping an index", [&] { return indexes_.DropIndex(name); });
+  }
+  absl::Status MergeIndex(const std::string& name) override {
+    return Guarded("merging an index", [&] { return indexes_.MergeIndex(name); });
+  }
   absl::Status WaitUntilReady(const std::string& name, absl::Duration timeout) override {
-    return indexes_.WaitUntilReady(name, timeout);
+    return Guarded("waiting for an index", [&] { return indexes_.WaitUntilReady(name, timeout); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(
       const std::string& name) const override {
-    return indexes_.Index(name);
+    return Guarded("opening an index", [&] { return indexes_.Index(name); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
       const std::string& name) const override {
-    return indexes_.Pin(name);
+    return Guarded("pinning an index", [&] { return indexes_.Pin(name); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(
       const std::string& name) const override {
-    return indexes_.PinAsItIs(name);
+    return Guarded("pinning an index", [&] { return indexes_.PinAsItIs(name); });
   }
   std::vector<IndexInfo> ListIndexes() const override { return indexes_.ListIndexes(); }
-  absl::Status StoreIndexes() override { return indexes_.StoreIndexes(); }
+  absl::Status StoreIndexes() override {
+    return Guarded("storing indexes", [&] { return indexes_.StoreIndexes(); });
+  }
 
   using StackableDB::Put;
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
@@ -102,30 +109,39 @@ class IndexedDatabase final : public IndexedDB {
     return WriteOne(options, [&](WriteBatch* batch) { return batch->Merge(family, key, operand); });
   }
   Status Write(const WriteOptions& options, WriteBatch* batch) override {
-    return BeginWrite(options) ? db_->Write(options, batch) : indexes_.Write(options, batch);
+    return BeginWrite(options)
+               ? db_->Write(options, batch)
+               : GuardedWrite("writing", [&] { return indexes_.Write(options, batch); });
   }
 
   using StackableDB::IngestExternalFile;
   Status IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
                             const rocksdb::IngestExternalFileOptions& options) override {
-    return indexes_.ChangePastLog(absl::MakeConstSpan(&family, 1), kIngested,
-                                  [&] { return db_->IngestExternalFile(family, files, options); });
+    return GuardedWrite("ingesting files", [&] {
+      return indexes_.ChangePastLog(absl::MakeConstSpan(&family, 1), kIngested, [&] {
+        return db_->IngestExternalFile(family, files, options);
+      });
+    });
   }
   Status IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& args) override {
-    std::vector<ColumnFamilyHandle*> families;
-    for (const rocksdb::IngestExternalFileArg& arg : args) families.push_back(arg.column_family);
-    return indexes_.ChangePastLog(families, kIngested,
-                                  [&] { return db_->IngestExternalFiles(args); });
+    return GuardedWrite("ingesting files", [&] {
+      std::vector<ColumnFamilyHandle*> families;
+      for (const rocksdb::IngestExternalFileArg& arg : args) families.push_back(arg.column_family);
+      return indexes_.ChangePastLog(families, kIngested,
+                                    [&] { return db_->IngestExternalFiles(args); });
+    });
   }
 
   Status DropColumnFamily(ColumnFamilyHandle* family) override {
     return DropColumnFamilies({family});
   }
   Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override {
-    const Status dropped = indexes_.ChangePastLog(
-        families, kDropped, [&] { return db_->DropColumnFamilies(families); });
-    if (dropped.ok()) indexes_.DetachFamilies(families, kDropped);
-    return dropped;
+    return GuardedWrite("dropping column families", [&] {
+      const Status dropped = indexes_.ChangePastLog(
+          families, kDropped, [&] { return db_->DropColumnFamilies(families); });
+      if (dropped.ok()) indexes_.DetachFamilies(families, kDropped);
+      return dropped;
+    });
   }
   using StackableDB::CreateColumnFamily;
   Status CreateColumnFamily(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
@@ -185,6 +201,16 @@ class IndexedDatabase final : public IndexedDB {
   static constexpr char kIngested[] = "files were ingested into its column family";
   static constexpr char kDropped[] = "its column family was dropped";
 
+  // As Guarded, for RocksDB's statuses.
+  template <typename Function>
+  static Status GuardedWrite(std::string_view doing, const Function& function) {
+    try {
+      return function();
+    } catch (...) {
+      return ToRocksDb(StatusOfException(doing));
+    }
+  }
+
   // True where nothing is looked at, so that such a write costs what it costs without indexes.
   bool BeginWrite(const WriteOptions& options) {
     indexes_.LimitBacklog();
@@ -192,9 +218,11 @@ class IndexedDatabase final : public IndexedDB {
   }
   template <typename Fill>
   Status WriteOne(const WriteOptions& options, const Fill& fill) {
-    WriteBatch batch;
-    const Status filled = fill(&batch);
-    return filled.ok() ? indexes_.Write(options, &batch) : filled;
+    return GuardedWrite("writing", [&] {
+      WriteBatch batch;
+      const Status filled = fill(&batch);
+      return filled.ok() ? indexes_.Write(options, &batch) : filled;
+    });
   }
 
   void AddHandles(absl::Span<ColumnFamilyHandle* const> handles) {
@@ -242,7 +270,9 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
 absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
     const IndexedDBOptions& options) {
-  return AttachTo(std::move(db), handles, options);
+  return Guarded("attaching to a database", [&]() -> absl::StatusOr<std::unique_ptr<IndexedDB>> {
+    return AttachTo(std::move(db), handles, options);
+  });
 }
 
 absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(
@@ -262,11 +292,13 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(
     return s;
   }
   std::shared_ptr<rocksdb::DB> db(opened);
-  absl::StatusOr<std::unique_ptr<IndexedDatabase>> indexed = AttachTo(db, *handles, options);
-  if (indexed.ok()) {
-    (*indexed)->Own(*handles);
-    return indexed;
-  }
+  absl::StatusOr<std::unique_ptr<IndexedDatabase>> indexed =
+      Guarded("attaching to a database", [&]() -> absl::StatusOr<std::unique_ptr<IndexedDatabase>> {
+        auto attached = AttachTo(db, *handles, options);
+        if (attached.ok()) (*attached)->Own(*handles);
+        return attached;
+      });
+  if (indexed.ok()) return indexed;
   for (ColumnFamilyHandle* handle : *handles) {
     db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   }

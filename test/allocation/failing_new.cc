@@ -99,11 +99,14 @@ bool Fails(const void* caller) {
   return onward.load();
 }
 
+void* AllocateOrNull(size_t size, size_t alignment, const void* caller) {
+  if (Fails(caller)) return nullptr;
+  if (alignment == 0) return std::malloc(size == 0 ? 1 : size);
+  return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
 void* Allocate(size_t size, size_t alignment, const void* caller) {
-  if (Fails(caller)) throw std::bad_alloc();
-  void* memory = alignment == 0 ? std::malloc(size == 0 ? 1 : size)
-                                : std::aligned_alloc(
-                                      alignment, (size + alignment - 1) / alignment * alignment);
+  void* const memory = AllocateOrNull(size, alignment, caller);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -143,7 +146,18 @@ void* operator new(size_t size, std::align_val_t alignment) {
 void* operator new[](size_t size, std::align_val_t alignment) {
   return cairn::Allocate(size, static_cast<size_t>(alignment), __builtin_return_address(0));
 }
-// The forms that return null are the standard library's, which call those above.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return cairn::AllocateOrNull(size, 0, __builtin_return_address(0));
+}
+void* operator new[](size_t size, const std::nothrow_t&) noexcept {
+  return cairn::AllocateOrNull(size, 0, __builtin_return_address(0));
+}
+void* operator new(size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return cairn::AllocateOrNull(size, static_cast<size_t>(alignment), __builtin_return_address(0));
+}
+void* operator new[](size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return cairn::AllocateOrNull(size, static_cast<size_t>(alignment), __builtin_return_address(0));
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }

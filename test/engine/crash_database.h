@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/test/unit_test.hpp>
+#include <cstdarg>
 #include <memory>
 #include <set>
 #include <string>
@@ -28,7 +29,11 @@ class CrashDatabase {
     options.merge_operator = std::make_shared<AddOperator>();
     options.write_buffer_size = 128 << 10;  // so that logs change all the time
     options.keep_log_file_num = 1;
-    if (env != nullptr) options.env = env;
+    if (env == nullptr) return options;
+    options.env = env;
+    options.info_log = std::make_shared<NoLogger>();  // and no other write but of data
+    options.stats_dump_period_sec = 0;
+    options.stats_persist_period_sec = 0;
     return options;
   }
   // Everything is done all the time, in the background, too.
@@ -104,6 +109,12 @@ class CrashDatabase {
   }
 
  private:
+  class NoLogger final : public rocksdb::Logger {
+   public:
+    using Logger::Logv;
+    void Logv(const char*, va_list) override {}
+  };
+
   CrashDatabase() = default;
 
   std::vector<rocksdb::ColumnFamilyHandle*> families_;

@@ -52,9 +52,10 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     fail_sync_ = k;
     fail_in_ = std::move(directory);
   }
-  bool sync_failed() const {
+  // Has everything fail that takes space, or nothing any more.
+  void SetFull(bool full) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return fail_sync_ == 0;
+    full_ = full;
   }
 
   void Restart(End end, std::mt19937_64* random) {
@@ -64,6 +65,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     ++boots_;
     stopped_ = false;
     stop_at_ = 0;
+    fail_sync_ = 0;
     locks_.clear();
   }
   void SyncAll() {
@@ -238,6 +240,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
       const size_t half = bytes.size() / 2;
       SimulatedDisk::Write(node.get(), offset, {bytes.data(), half});
       if (IOStatus s = files->Change(boot); !s.ok()) return s;
+      if (files->full_) return IOStatus::NoSpace(path);
       SimulatedDisk::Write(node.get(), offset + half, {bytes.data() + half, bytes.size() - half});
       return IOStatus::OK();
     }
@@ -379,9 +382,12 @@ class CrashFileSystem final : public rocksdb::FileSystem {
       if (parent == nullptr) return IOStatus::PathNotFound(path);
       if (!parent->is_directory) return IOStatus::IOError(path, "has a parent that is a file");
     }
-    IOStatus s = Change(boots_);
-    if (s.ok()) disk_.Bind(std::move(bindings));
-    return s;
+    if (IOStatus s = Change(boots_); !s.ok()) return s;
+    if (full_ && bindings.back().second != nullptr && bindings.size() == 1) {
+      return IOStatus::NoSpace(bindings.back().first);
+    }
+    disk_.Bind(std::move(bindings));
+    return IOStatus::OK();
   }
   bool SyncFails(const std::string& path) {
     const bool is_in = path.compare(0, fail_in_.size(), fail_in_) == 0;
@@ -432,6 +438,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
   uint64_t stop_at_ = 0;
   uint64_t fail_sync_ = 0;
   std::string fail_in_;
+  bool full_ = false;
 };
 
 }  // namespace cairn

@@ -16,11 +16,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cairn/indexed_db.h"
 #include "engine/log/anchor.h"
 #include "engine/util/rocksdb_file_system.h"
+#include "engine/util/status.h"
 #include "index/index_directory.h"
 #include "rocksdb/env.h"
 #include "test/engine/crash_database.h"
@@ -31,8 +34,6 @@
 
 namespace cairn {
 namespace {
-
-using End = CrashFileSystem::End;
 
 // Stops of one database, which then begins anew.
 constexpr int kStopsOfADatabase = 10;
@@ -47,13 +48,19 @@ int StopsToMake(int by_default) {
   return given != nullptr ? std::atoi(given) : by_default;
 }
 
+// What can be under way when the machine stops.
+enum Phase { kOpening, kBuilding, kStoring, kMerging, kDropping, kPhases };
+constexpr const char* kPhaseNames[] = {"opening", "building", "storing", "merging", "dropping"};
+
 // What a process was told before it ended.
 struct Life {
   std::vector<bool> committed;          // of each write, in order
   size_t durable = 0;                   // of these, that survive a loss of power
   SequenceNumber stored = 0;            // what every lasting index was stored with
   std::map<std::string, bool> indexes;  // that are there, or are not; none that may be either
-  std::string error;                    // the first
+  bool failed = false;                  // something, as it was made to
+  std::string error;                    // the first that nothing excuses
+  bool under_way[kPhases] = {};
 };
 
 // A database, what it must hold, and what became of it.
@@ -73,7 +80,6 @@ class Course {
       RequireOk(db->DestroyColumnFamilyHandle(family));
     }
     delete db;
-    RequireOk(index_files_->MakeDirectory(kIndexPath));
     files_->SyncAll();
   }
 
@@ -82,38 +88,50 @@ class Course {
     // Half of them early, when indexes are opened.
     const uint64_t longest = random_() % 2 == 0 ? kLongestLife : kLongestLife / 10;
     files_->StopAfter(1 + random_() % longest);
-    const End end = random_() % 4 == 0 ? End::kKilled : End::kPowerLost;
+    if (random_() % 4 == 0) files_->FailSync(1 + random_() % 100, kIndexPath);
+    const CrashFileSystem::End end =
+        random_() % 4 == 0 ? CrashFileSystem::End::kKilled : CrashFileSystem::End::kPowerLost;
     Life life;
     LiveUntilStopped(seed, &life);
     BOOST_REQUIRE_MESSAGE(life.error.empty(), life.error);
     calls_ += life.committed.size();
     files_->Restart(end, &random_);
-    ++hits_[end == End::kKilled ? "killed" : "power lost"];
+    ++hits_[end == CrashFileSystem::End::kKilled ? "killed" : "power lost"];
+    if (life.failed) ++hits_["a sync failed"];
     if (!life.committed.empty()) ++hits_["writing"];
+    for (int phase = 0; phase < kPhases; ++phase) {
+      if (life.under_way[phase]) ++hits_[kPhaseNames[phase]];
+    }
     Examine(seed, life, end);
   }
   uint64_t calls() const { return calls_; }
 
  private:
-  rocksdb::Options Options() const {
-    rocksdb::Options options = CrashDatabase::RocksDbOptions(env_.get());
-    options.info_log = std::make_shared<NoLogger>();
-    options.stats_dump_period_sec = 0;
-    options.stats_persist_period_sec = 0;
-    return options;
-  }
-  class NoLogger final : public rocksdb::Logger {
-   public:
-    using Logger::Logv;
-    void Logv(const char*, va_list) override {}
-  };
+  rocksdb::Options Options() const { return CrashDatabase::RocksDbOptions(env_.get()); }
 
-  // Whether the life goes on: nothing fails before it ends.
-  bool GoesOn(const absl::Status& status, Life* life) {
+  // Whether that is done, and before the machine stopped. Nothing fails, but for syncs that are
+  // made to.
+  bool Done(const absl::Status& status, Life* life) {
     if (status.ok()) return !files_->stopped();
     const std::lock_guard<std::mutex> lock(life_mutex_);
-    if (life->error.empty()) life->error = status.ToString();
+    const bool is_excused = absl::StrContains(status.message(), "made to fail to sync");
+    if (is_excused) {
+      life->failed = true;
+    } else if (life->error.empty()) {
+      life->error = status.ToString();
+    }
     return false;
+  }
+  bool GoesOn(const Life& life) {
+    const std::lock_guard<std::mutex> lock(life_mutex_);
+    return life.error.empty() && !files_->stopped();
+  }
+  // Nothing begins or ends any more once the machine has stopped.
+  void Begin(Phase phase, Life* life) { SetUnderWay(phase, true, life); }
+  void End(Phase phase, Life* life) { SetUnderWay(phase, false, life); }
+  void SetUnderWay(Phase phase, bool under_way, Life* life) {
+    const std::lock_guard<std::mutex> lock(life_mutex_);
+    if (!files_->stopped()) life->under_way[phase] = under_way;
   }
   void Know(const std::string& name, std::optional<bool> is_there, Life* life) {
     const std::lock_guard<std::mutex> lock(life_mutex_);
@@ -126,27 +144,32 @@ class Course {
   }
 
   void LiveUntilStopped(uint64_t seed, Life* life) {
-    auto opened = CrashDatabase::Open(Options(), kPath);
-    if (!GoesOn(opened.status(), life)) return;
+    Begin(kOpening, life);
+    absl::StatusOr<std::unique_ptr<CrashDatabase>> opened = absl::UnavailableError("");
+    while (!opened.ok()) {
+      opened = CrashDatabase::Open(Options(), kPath);
+      if (!Done(opened.status(), life) && !GoesOn(*life)) return;
+    }
     CrashDatabase& db = **opened;
-    const std::set<std::string> there = db.Names();
+    End(kOpening, life);
+    Begin(kBuilding, life);
     for (const char* name : kLasting) {
-      if (there.count(name) == 0 && !GoesOn(db.Create(name), life)) return;
+      while (db.Names().count(name) == 0) {
+        if (!Done(db.Create(name), life) && !GoesOn(*life)) return;
+      }
     }
     for (const std::string& name : db.Names()) {
-      if (!GoesOn(db->WaitUntilReady(name), life)) return;
-      Know(name, true, life);
+      if (Done(db->WaitUntilReady(name), life)) Know(name, true, life);
     }
+    End(kBuilding, life);
     std::thread busy([&] { KeepBusy(&db, seed, life); });
     WriteStream stream(seed);
     std::mt19937_64 random(seed + 2);
-    while (true) {
+    while (GoesOn(*life)) {
       const WriteCall call = stream.Next();
       const rocksdb::Status s = call.MakeOf(db.get(), db.families());
       const bool refused = s.ToString().find("'code'") != std::string::npos;
-      if (!GoesOn(s.ok() || refused ? absl::OkStatus() : absl::InternalError(s.ToString()), life)) {
-        break;
-      }
+      if (!Done(refused ? absl::OkStatus() : FromRocksDb(s, "cannot write"), life)) break;
       life->committed.push_back(s.ok());
       if (s.ok() && call.sync && !call.updates.empty()) life->durable = life->committed.size();
       if (random() % 16 == 0) absl::SleepFor(absl::Microseconds(200));
@@ -157,27 +180,33 @@ class Course {
   // Has all that is done in the background done all the time.
   void KeepBusy(CrashDatabase* db, uint64_t seed, Life* life) {
     std::mt19937_64 random(seed + 1);
-    while (!files_->stopped()) {
+    while (GoesOn(*life)) {
       const uint64_t what = random() % 10;
-      if (what < 3) {
+      const bool is_there = db->Names().count(kTransient) > 0;
+      const Phase phase = what < 3   ? kStoring
+                          : what < 8 ? kMerging
+                          : is_there ? kDropping
+                                     : kBuilding;
+      Begin(phase, life);
+      if (phase == kStoring) {
         const SequenceNumber sequence = (*db)->GetLatestSequenceNumber();
-        if (!GoesOn((*db)->StoreIndexes(), life)) return;
-        const std::lock_guard<std::mutex> lock(life_mutex_);
-        if (!files_->stopped()) life->stored = sequence;
-      } else if (what < 8) {
-        if (!GoesOn((*db)->MergeIndex(kLasting[random() % 3]), life)) return;
-      } else if (db->Names().count(kTransient) > 0) {
+        if (Done((*db)->StoreIndexes(), life)) {
+          const std::lock_guard<std::mutex> lock(life_mutex_);
+          if (!files_->stopped()) life->stored = sequence;
+        }
+      } else if (phase == kMerging) {
+        Done((*db)->MergeIndex(kLasting[random() % 3]), life);
+      } else if (phase == kDropping) {
         Know(kTransient, std::nullopt, life);
-        if (!GoesOn((*db)->DropIndex(kTransient), life)) return;
-        Know(kTransient, false, life);
+        if (Done((*db)->DropIndex(kTransient), life)) Know(kTransient, false, life);
       } else {
         Know(kTransient, std::nullopt, life);
-        if (!GoesOn(db->Create(kTransient), life)) return;
-        if (random() % 4 > 0) {
-          if (!GoesOn((*db)->WaitUntilReady(kTransient), life)) return;
+        if (Done(db->Create(kTransient), life) && random() % 4 > 0 &&
+            Done((*db)->WaitUntilReady(kTransient), life)) {
           Know(kTransient, true, life);
         }
       }
+      End(phase, life);
       absl::SleepFor(absl::Microseconds(random() % 1000));
     }
   }
@@ -199,13 +228,16 @@ class Course {
   // Makes of the model the calls that `found` has: all of a process that was killed, as many as it
   // likes behind those that are durable of one that lost its power. Says whether the sequence
   // number may have gone back.
-  bool Follow(uint64_t seed, const Life& life, End end, const TwoFamilies& found) {
-    const size_t least = end == End::kKilled ? life.committed.size() : life.durable;
+  bool Follow(uint64_t seed, const Life& life, CrashFileSystem::End end, const TwoFamilies& found) {
+    const size_t least =
+        end == CrashFileSystem::End::kKilled ? life.committed.size() : life.durable;
     WriteStream stream(seed);
     bool last_has_empty_range = false;
     for (size_t i = 0;; ++i) {
       if (i >= least && found == model_) return last_has_empty_range || MayEndBehind(&stream);
-      BOOST_REQUIRE_MESSAGE(i <= life.committed.size(), "the database lacks what is durable");
+      BOOST_REQUIRE_MESSAGE(i <= life.committed.size(), "the database has not the first "
+                                                            << least << " to "
+                                                            << life.committed.size() << " writes");
       const WriteCall call = stream.Next();
       if (i < life.committed.size() && !life.committed[i]) {
         if (!call.MakesDuplicate(model_)) BOOST_ERROR("a write was refused that breaks no rule");
@@ -227,7 +259,7 @@ class Course {
     return anchor->log.place.offset > 0;
   }
 
-  void Examine(uint64_t seed, const Life& life, End end) {
+  void Examine(uint64_t seed, const Life& life, CrashFileSystem::End end) {
     CheckStored(life);
     std::map<std::string, bool> anchored;
     for (const auto& [name, is_there] : life.indexes) anchored[name] = IsAnchoredInLog(name);
@@ -239,6 +271,8 @@ class Course {
       const bool may_have_gone_back = Follow(seed, life, end, db.ReadAll());
       BOOST_TEST(!model_.HasDuplicate());
       names = db.Names();
+      std::map<std::string, std::string> why;
+      for (const IndexInfo& info : db->ListIndexes()) why[info.spec.name] = info.status.ToString();
       for (const auto& [name, is_there] : life.indexes) {
         BOOST_TEST((names.count(name) == 1) == is_there, name);
       }
@@ -246,15 +280,21 @@ class Course {
       for (const IndexInfo& info : db->ListIndexes()) {
         const auto known = life.indexes.find(info.spec.name);
         if (info.builds == 0 || known == life.indexes.end() || !known->second) continue;
-        ++hits_[!anchored[info.spec.name] ? "built anew, as the log had been empty"
-                : may_have_gone_back      ? "built anew, as numbers went back"
-                                          : "built anew"];
+        const std::string kind = !anchored[info.spec.name] ? "built anew, as the log had been empty"
+                                 : may_have_gone_back      ? "built anew, as numbers went back"
+                                                           : "built anew";
+        ++hits_[kind];
+        BOOST_TEST_MESSAGE(kind << ": " << why[info.spec.name]);
       }
       // The next version takes the leftovers away.
       RequireOk(db->Put({}, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
       model_.rows[0]["k-after"] = std::to_string(calls_ % 1000);
       RequireOk(db->StoreIndexes());
     }
+    const auto there = index_files_->List(kIndexPath);
+    RequireOk(there.status());
+    BOOST_TEST(std::set<std::string>(there->begin(), there->end()) == names,
+               boost::test_tools::per_element());
     for (const std::string& name : names) {
       BOOST_TEST(Leftovers(IndexPath(name), index_files_.get()) == std::vector<std::string>(),
                  boost::test_tools::per_element());

@@ -451,6 +451,17 @@ inline Check() {
     :: new_last < index_last -> fits = false
     :: else
     fi;
+    // Newer log files have nothing that the index has.
+    s = 1;
+    do
+    :: s <= index_last ->
+       if
+       :: anchor_log != 0 && log_of[s] > anchor_log -> fits = false
+       :: else
+       fi;
+       s++
+    :: else -> break
+    od;
     // What came since is in the log, without a gap.
     s = index_last + 1;
     do

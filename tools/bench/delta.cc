@@ -113,15 +113,6 @@ const BaseData<Key>& GetBase(bool digits) {
   return *base;
 }
 
-template <typename Key>
-void AppendKey(Key key, KeyColumn* keys) {
-  if constexpr (sizeof(Key) == 4) {
-    keys->AppendU32(key);
-  } else {
-    keys->AppendU64(key);
-  }
-}
-
 enum class Change : uint8_t { kNewKey, kSameKey, kNewRow };
 
 // The key that a row of the base has there.
