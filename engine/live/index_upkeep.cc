@@ -194,7 +194,7 @@ absl::Status IndexUpkeep::Attempt(const std::shared_ptr<FollowedIndex>& index, i
 absl::Status IndexUpkeep::TryCatchUp(const std::shared_ptr<FollowedIndex>& index) {
   const uint64_t changes = changes_->Count(index->spec().column_family);
   const LogRetention::Hold hold(retention_);
-  if (index->writer() == nullptr) {
+  if (!index->holds_directory()) {  // else others may have written there since it was opened
     if (absl::Status s = index->OpenWriter(db_, options_.open); !s.ok()) return s;
   }
   if (index->wanted() != IndexMark::Kind::kNone) {
