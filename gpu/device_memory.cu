@@ -72,11 +72,11 @@ absl::StatusOr<size_t> PoolAttribute(const Pool& pool, cudaMemPoolAttr attribute
 
 // Whether the memory was given back, now or when the stream comes to it.
 bool Free(void* memory, int device, cudaStream_t stream) {
+  const BesideCaptures beside;
   if (stream != AfterAllUses()) return cudaFreeAsync(memory, stream) == cudaSuccess;
   const absl::StatusOr<cudaStream_t> behind = StreamBehindUses(device);
   if (behind.ok()) return cudaFreeAsync(memory, *behind) == cudaSuccess;
   // Without such a stream, when all streams are done.
-  const BesideCaptures beside;
   return cudaDeviceSynchronize() == cudaSuccess && cudaFree(memory) == cudaSuccess;
 }
 
@@ -129,6 +129,7 @@ absl::Status CheckDeviceMemory(size_t bytes, const char* what) {
 
 absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return nullptr;
+  const BesideCaptures beside;
   absl::StatusOr<Pool*> pool = CurrentPool();
   if (!pool.ok()) return pool.status();
   void* memory = nullptr;
@@ -155,9 +156,13 @@ void FreeDeviceBytes(void* memory, size_t bytes, int device, cudaStream_t stream
   if (memory == nullptr) return;
   const OnDevice on_device(device);
   if (!Free(memory, device, stream)) {
-    // Where the device is lost, so is its memory. Otherwise what could not be freed stays counted.
+    // Where the device is lost, so is its memory; what was allocated in a capture that has been
+    // spoilt goes with it. Otherwise what could not be freed stays counted.
     const cudaError_t error = cudaGetLastError();
-    if (!absl::IsUnavailable(CudaStatus(error, "cudaFreeAsync()", __FILE__, __LINE__))) return;
+    if (error != cudaErrorStreamCaptureInvalidated &&
+        !absl::IsUnavailable(CudaStatus(error, "cudaFreeAsync()", __FILE__, __LINE__))) {
+      return;
+    }
   }
   PoolOf(device).allocated.fetch_sub(bytes);
 }

@@ -22,6 +22,7 @@
 #include "gpu/pivot_tree.h"
 #include "gpu/sorted_array.h"
 #include "gpu/stream.h"
+#include "gpu/stream_uses.h"
 #include "index/topology.h"
 
 namespace cairn {
@@ -191,10 +192,18 @@ absl::Status CheckDevice(const FactoryString& factory, int device) {
   return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory.text, reason));
 }
 
-// A build waits for its stream, which work that is only being captured never lets end.
+// A build waits for its stream, which work that is only being captured never lets end. Most other
+// calls about a stream that is being captured would spoil the capture.
 absl::Status CheckNotCapturing(const FactoryString& factory, DeviceStream stream) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamIsCapturing(stream, &capture));
+  const cudaError_t error = cudaStreamIsCapturing(stream, &capture);
+  if (error == cudaErrorStreamCaptureImplicit) {
+    // The default stream, which waits for one that is being captured.
+    (void)cudaGetLastError();
+    capture = cudaStreamCaptureStatusActive;
+  } else {
+    CAIRN_RETURN_IF_CUDA_FAILS(error);
+  }
   if (capture == cudaStreamCaptureStatusNone) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat(
       "ordered index '%s': its stream is being captured, and building waits", factory.text));
@@ -230,6 +239,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnDevice(FactoryString factory,
   if (run.kind() == KeyKind::kBytes) return NotForBytes(factory);
   if (absl::Status s = CheckDevice(factory, device); !s.ok()) return s;
   const OnDevice on_device(device);
+  const BesideCaptures beside;
   return run.kind() == KeyKind::kU32 ? BuildFromRun<uint32_t>(std::move(factory), run)
                                      : BuildFromRun<uint64_t>(std::move(factory), run);
 }
@@ -266,11 +276,12 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view te
                                                              DeviceStream stream) {
   absl::StatusOr<FactoryString> factory = gpu::ParseForDevice(text);
   if (!factory.ok()) return factory.status();
+  if (absl::Status s = gpu::CheckNotCapturing(*factory, stream); !s.ok()) return s;
+  const gpu::BesideCaptures beside;
   const absl::StatusOr<int> device = gpu::DeviceOfStream(stream);
   if (!device.ok()) return device.status();
   if (absl::Status s = gpu::CheckDevice(*factory, *device); !s.ok()) return s;
   const gpu::OnDevice on_device(*device);
-  if (absl::Status s = gpu::CheckNotCapturing(*factory, stream); !s.ok()) return s;
   return keys.kind() == KeyKind::kU32
              ? gpu::BuildFromEntries(*std::move(factory), keys.u32(), row_ids, keys.size(), stream)
              : gpu::BuildFromEntries(*std::move(factory), keys.u64(), row_ids, keys.size(), stream);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "gpu/cuda_status.h"
 #include "gpu/injected_failure.h"
+#include "gpu/stream_uses.h"
 
 namespace cairn::gpu {
 namespace {
@@ -30,6 +31,7 @@ IdleContexts& IdleOf(int device) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<QueryContext>> QueryContext::Create() {
+  const BesideCaptures beside;
   std::unique_ptr<QueryContext> context(new (std::nothrow) QueryContext);
   if (context == nullptr) return absl::ResourceExhaustedError("no memory for a query context");
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&context->device_));

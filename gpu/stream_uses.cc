@@ -47,12 +47,12 @@ void ForgetDone(std::vector<Use>* uses) {
 }
 
 absl::Status Record(Uses& of_device, unsigned long long number, cudaStream_t stream) {
+  const BesideCaptures beside;
   const std::lock_guard<std::mutex> lock(of_device.mutex);
   std::vector<Use>& uses = of_device.uses;
   auto use = std::find_if(uses.begin(), uses.end(),
                           [&](const Use& other) { return other.stream == number; });
   if (use == uses.end()) {
-    const BesideCaptures beside;
     if (uses.size() >= kManyUses) ForgetDone(&uses);
     cudaEvent_t event = nullptr;
     CAIRN_RETURN_IF_CUDA_FAILS(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));

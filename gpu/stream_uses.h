@@ -18,21 +18,9 @@ absl::Status NoteUse(int device, cudaStream_t stream);
 // A stream of the current device `device` that has been told to wait for all uses noted so far.
 absl::StatusOr<cudaStream_t> StreamBehindUses(int device);
 
-// A scope in which the calling thread itself waits for whatever it enqueues, so that no uses need
-// be noted.
-class WaitsForItsUses {
- public:
-  WaitsForItsUses();
-  ~WaitsForItsUses();
-  WaitsForItsUses(const WaitsForItsUses&) = delete;
-  WaitsForItsUses& operator=(const WaitsForItsUses&) = delete;
-
- private:
-  bool before_;
-};
-
-// A scope in which the calling thread may make calls that other threads' captures of streams would
-// forbid it, and spoil, since it touches none of those streams.
+// A scope in which the calling thread may make calls that captures of streams, its own or other
+// threads', would forbid it and be spoilt by: for calls that touch none of those streams, or that
+// may be captured. What is enqueued on a stream that is being captured is captured as ever.
 class BesideCaptures {
  public:
   BesideCaptures() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -42,6 +30,20 @@ class BesideCaptures {
 
  private:
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+// A scope in which the calling thread enqueues on streams of the library's own alone, and itself
+// waits for all of it, so that no uses need be noted and no captures are concerned.
+class WaitsForItsUses {
+ public:
+  WaitsForItsUses();
+  ~WaitsForItsUses();
+  WaitsForItsUses(const WaitsForItsUses&) = delete;
+  WaitsForItsUses& operator=(const WaitsForItsUses&) = delete;
+
+ private:
+  const BesideCaptures beside_;
+  bool before_;
 };
 
 }  // namespace cairn::gpu

@@ -277,8 +277,16 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
     }
     if (position.ok()) return anchor;
   } else if (EntriesInMemory(db, column_family) > 0) {
-    // Fails where the database cannot be written to, and then holds nothing but what its log has.
-    db->Flush(rocksdb::FlushOptions(), column_family).PermitUncheckedError();
+    const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), column_family);
+    // What cannot be written to holds nothing but what its log has.
+    if (!flushed.IsNotSupported()) {
+      if (absl::Status s = FromRocksDb(
+              flushed, absl::StrFormat("cannot flush column family '%s' of database '%s'",
+                                       column_family->GetName(), db->GetName()));
+          !s.ok()) {
+        return s;
+      }
+    }
   }
   return HoldFiles(db, column_family, sequence, position, &anchor);
 }

@@ -61,7 +61,9 @@ class History {
   // What would be there after the process is killed now.
   void CopyTo(const std::string& name) {
     fs::remove_all(directory_ / name);
+    RequireOk(db_->DisableFileDeletions());  // so that no file goes meanwhile
     fs::copy(path(), directory_ / name, fs::copy_options::recursive);
+    RequireOk(db_->EnableFileDeletions(/*force=*/false));
   }
   void Restore(const std::string& name) {
     Close();

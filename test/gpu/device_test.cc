@@ -2,12 +2,12 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include "test/gpu/needs_device.h"
+#include "test/gpu/skipped_without_device.h"
 
 namespace cairn::gpu {
 namespace {
 
-BOOST_FIXTURE_TEST_SUITE(device_test, NeedsDevice)
+BOOST_FIXTURE_TEST_SUITE(device_test, SkippedWithoutDevice)
 
 BOOST_AUTO_TEST_CASE(every_device_has_a_name_and_memory) {
   const auto devices = Devices();

@@ -6,9 +6,11 @@
 
 #include "cairn/device.h"
 #include "gpu/device_memory.h"
+#include "gpu/query_context.h"
 #include "gpu/stream.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/device_faults.h"
+#include "test/gpu/failing_device.h"
 #include "test/gpu/needs_device.h"
 
 // An index's memory, beside work that is enqueued and beside streams that are being captured.
@@ -76,6 +78,26 @@ Stream MakeStream() {
   BOOST_REQUIRE_MESSAGE(stream.ok(), stream.status());
   return *std::move(stream);
 }
+
+// A capture of a stream by the calling thread, which must end well.
+class Capture {
+ public:
+  explicit Capture(cudaStream_t stream) : stream_(stream) {
+    BOOST_REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  }
+  ~Capture() {
+    cudaGraph_t graph = nullptr;
+    BOOST_TEST(cudaGetLastError() == cudaSuccess);
+    BOOST_TEST(cudaStreamEndCapture(stream_, &graph) == cudaSuccess);
+    (void)cudaGetLastError();
+    if (graph != nullptr) BOOST_TEST(cudaGraphDestroy(graph) == cudaSuccess);
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+ private:
+  cudaStream_t stream_;
+};
 
 // Takes as much memory as was freed, and overwrites it, on a stream that waits for no other.
 void OverwriteFreedMemory(size_t bytes) {
@@ -179,18 +201,16 @@ BOOST_AUTO_TEST_CASE(an_index_may_go_while_a_stream_is_being_captured) {
       BOOST_REQUIRE(batch.Ask(*other, stream.get()).ok());
       cudaStream_t capturing = nullptr;
       BOOST_REQUIRE(cudaStreamCreateWithFlags(&capturing, flags) == cudaSuccess);
-      BOOST_REQUIRE(cudaStreamBeginCapture(capturing, cudaStreamCaptureModeGlobal) == cudaSuccess);
-      BOOST_TEST(batch.Ask(*other, capturing).ok());
-      if (other_thread) {
-        std::thread([&] { index.reset(); }).join();
-      } else {
-        index.reset();
+      {
+        const Capture capture(capturing);
+        BOOST_TEST(batch.Ask(*other, capturing).ok());
+        if (other_thread) {
+          std::thread([&] { index.reset(); }).join();
+        } else {
+          index.reset();
+        }
+        BOOST_TEST(AllocatedDeviceBytes() == with_other);
       }
-      BOOST_TEST(AllocatedDeviceBytes() == with_other);
-      cudaGraph_t graph = nullptr;
-      BOOST_TEST(cudaStreamEndCapture(capturing, &graph) == cudaSuccess);
-      BOOST_TEST(cudaGetLastError() == cudaSuccess);
-      if (graph != nullptr) BOOST_TEST(cudaGraphDestroy(graph) == cudaSuccess);
       BOOST_TEST(cudaStreamDestroy(capturing) == cudaSuccess);
       BOOST_TEST(batch.CountWrong() == 0u);
       BOOST_TEST(before < with_other);
@@ -201,18 +221,68 @@ BOOST_AUTO_TEST_CASE(an_index_may_go_while_a_stream_is_being_captured) {
 BOOST_AUTO_TEST_CASE(a_build_on_a_stream_that_is_being_captured_is_refused) {
   const DeviceArray<uint32_t> keys(std::vector<uint32_t>{5, 3, 4});
   const DeviceArray<RowId> rows(std::vector<RowId>{0, 1, 2});
+  const auto build = [&](cudaStream_t stream) {
+    return MakeDeviceIndex("gpu:packed", DeviceKeys::U32(keys.data(), 3), rows.data(), stream)
+        .status();
+  };
+  cudaStream_t stream = nullptr;
+  BOOST_REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
+  BOOST_TEST(build(stream).ok());
+  {
+    const Capture capture(stream);
+    // The default stream waits for it.
+    for (cudaStream_t on : {stream, cudaStream_t{nullptr}}) {
+      const absl::Status status = build(on);
+      BOOST_TEST(absl::IsFailedPrecondition(status), status);
+    }
+  }
+  BOOST_TEST(build(stream).ok());
+  BOOST_TEST(build(nullptr).ok());
+  BOOST_TEST(cudaStreamDestroy(stream) == cudaSuccess);
+}
+
+// Streams of the library's own, and memory for them, whichever thread captures.
+BOOST_AUTO_TEST_CASE(batches_of_the_host_and_builds_go_on_beside_captures) {
+  const std::unique_ptr<OrderedIndex> index = failing::MakeIndex();
+  const auto work = [&] {
+    BOOST_TEST(MakeDeviceIndex("gpu:packed", failing::Run()).ok());
+    for (size_t size : failing::kSizes) {
+      for (failing::Operation operation : failing::kOperations) {
+        const absl::Status status = failing::Ask(*index, operation, failing::Keys(size, size));
+        BOOST_TEST(status.ok(), size << " keys: " << status);
+      }
+    }
+  };
+  work();
+  const size_t before = AllocatedDeviceBytes();
+  for (const bool other_thread : {false, true}) {
+    FreeIdleQueryContexts(0);
+    const Stream stream = MakeStream();
+    const Capture capture(stream.get());
+    if (other_thread) {
+      std::thread(work).join();
+    } else {
+      work();
+    }
+  }
+  BOOST_TEST(AllocatedDeviceBytes() == before);
+}
+
+BOOST_AUTO_TEST_CASE(memory_of_a_capture_that_was_spoilt_goes_with_it) {
+  const size_t before = AllocatedDeviceBytes();
   const Stream stream = MakeStream();
-  BOOST_REQUIRE(
-      MakeDeviceIndex("gpu:packed", DeviceKeys::U32(keys.data(), 3), rows.data(), stream.get())
-          .ok());
   BOOST_REQUIRE(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal) == cudaSuccess);
-  const absl::Status status =
-      MakeDeviceIndex("gpu:packed", DeviceKeys::U32(keys.data(), 3), rows.data(), stream.get())
-          .status();
-  BOOST_TEST(absl::IsFailedPrecondition(status), status);
+  {
+    const auto memory = DeviceBuffer<char>::Allocate(1000, stream.get());
+    BOOST_REQUIRE_MESSAGE(memory.ok(), memory.status());
+    BOOST_TEST(cudaStreamSynchronize(stream.get()) != cudaSuccess);  // spoils it
+    (void)cudaGetLastError();
+  }
+  BOOST_TEST(cudaGetLastError() == cudaSuccess);
   cudaGraph_t graph = nullptr;
-  BOOST_TEST(cudaStreamEndCapture(stream.get(), &graph) == cudaSuccess);
-  BOOST_TEST(cudaGraphDestroy(graph) == cudaSuccess);
+  BOOST_TEST(cudaStreamEndCapture(stream.get(), &graph) == cudaErrorStreamCaptureInvalidated);
+  (void)cudaGetLastError();
+  BOOST_TEST(AllocatedDeviceBytes() == before);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,23 +1,22 @@
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
-#include <iostream>
 
 #include "absl/status/status.h"
-#include "cairn/device.h"
+#include "gpu/cuda_status.h"
+#include "test/gpu/skipped_without_device.h"
 
 namespace cairn::gpu {
 
-// A suite's fixture, for suites that need a device: without one, ends the process with ctest's
-// "skipped" status.
-struct NeedsDevice {
-  NeedsDevice() {
-    if (auto devices = Devices(); !devices.ok()) {
-      BOOST_CHECK(absl::IsUnavailable(devices.status()));
-      std::cerr << "skipped: " << devices.status().message() << std::endl;
-      std::_Exit(77);
-    }
+// A suite's fixture, for suites that need a device. No case may leave a CUDA error behind, which
+// later ones would meet, unless the device is lost.
+struct NeedsDevice : SkippedWithoutDevice {
+  ~NeedsDevice() {
+    const absl::Status left =
+        CudaStatus(cudaGetLastError(), "a call of the test", __FILE__, __LINE__);
+    BOOST_TEST((left.ok() || absl::IsUnavailable(left)), left);
   }
 };
 
