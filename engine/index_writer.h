@@ -37,6 +37,10 @@ class IndexWriter {
                                                            Access access = Access::kShared);
   // Access is shared from now on.
   void LetGoOfDirectory();
+  bool holds_directory() const {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    return held_ != nullptr;
+  }
 
   std::shared_ptr<const IndexVersion> version() const;
 
@@ -122,7 +126,7 @@ class IndexWriter {
 
   std::mutex merge_mutex_;  // held by a merge, of the base or of delta files
 
-  std::mutex store_mutex_;          // guards what follows; locked before update_mutex_
+  mutable std::mutex store_mutex_;  // guards what follows; locked before update_mutex_
   bool opened_is_durable_ = false;  // what Open found; perhaps its writer did not live to sync it
   Access access_ = Access::kShared;
   std::shared_ptr<IndexDirectory> held_;  // where access is exclusive

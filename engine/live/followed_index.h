@@ -89,6 +89,11 @@ class FollowedIndex {
   absl::Status OpenWriter(rocksdb::DB* db, const OpenOptions& options);
   // Lets others write there.
   void LetGoOfDirectory();
+  // Whether others are kept from that.
+  bool holds_directory() const {
+    const std::shared_ptr<IndexWriter> open = writer();
+    return open != nullptr && open->holds_directory();
+  }
 
   // How an attempt to store or to merge it ended.
   void NoteStore(const absl::Status& status);

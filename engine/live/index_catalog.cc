@@ -192,8 +192,14 @@ absl::Status IndexCatalog::Mark(std::string_view name, const IndexMark& mark) co
 
 absl::Status IndexCatalog::RemoveFiles(std::string_view name) const {
   const std::string path = DirectoryOf(name);
+  if (absl::IsNotFound(files_->List(path).status())) return files_->SyncDirectory(directory_);
+  absl::Status taken = IndexDirectory::OpenForWrite(path, files()).status();
+  if (absl::IsUnavailable(taken)) return taken;
+  // What was never an index's is left alone.
+  if (absl::IsFailedPrecondition(taken) && absl::IsNotFound(ReadManifest(path, files()).status())) {
+    return absl::OkStatus();
+  }
   const absl::StatusOr<std::vector<std::string>> names = files_->List(path);
-  if (absl::IsNotFound(names.status())) return files_->SyncDirectory(directory_);
   if (!names.ok()) return names.status();
   for (const std::string& file : *names) {
     if (absl::Status s = files_->Remove(path + "/" + file); !s.ok()) return s;

@@ -53,8 +53,8 @@ class IndexCatalog {
   // Replaces the index's mark, or, for kNone, removes it. It is on the disk when this returns;
   // after an error it is the one or the other.
   absl::Status Mark(std::string_view name, const IndexMark& mark) const;
-  // Removes the index's directory, whose lock nobody may hold, and leaves its mark; OK where there
-  // is nothing.
+  // Removes the index's directory, and leaves its mark; OK where there is nothing, or what is no
+  // index. Unavailable where somebody holds its lock.
   absl::Status RemoveFiles(std::string_view name) const;
   // Removes both. After an error it may be called again, and Open removes what is left, once the
   // mark was replaced.

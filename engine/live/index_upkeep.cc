@@ -20,9 +20,9 @@ constexpr int kRounds = 10;
 // Between attempts that fail: from the one to the other, doubling.
 constexpr absl::Duration kFirstWait = absl::Milliseconds(500);
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
-// Attempts to catch up that fail for a reason that may pass, before it is taken to be of the
-// index's files, and the index built anew.
-constexpr int kMostCatchUps = 5;
+// Attempts that fail for a reason that may pass, before it is taken to be another: of the index's
+// files, where it is caught up, so that it is built anew.
+constexpr int kMostAttempts = 5;
 
 // The share of a build that is done; scanning the rows takes about half of the time.
 double ShareDone(const Progress& progress) {
@@ -183,18 +183,20 @@ absl::Status IndexUpkeep::Attempt(const std::shared_ptr<FollowedIndex>& index, i
     const bool may_pass = MayPass(s);
     *then = IsOfRows(s) ? Then::kFailed : may_pass ? Then::kAgain : Then::kStale;
     if (s.ok() || IsOfRows(s) || options_.on_stale == OnStale::kReport) return s;
-    if (may_pass && failures < kMostCatchUps) return s;
+    if (may_pass && failures < kMostAttempts) return s;
   }
   bool fits = false;
   absl::Status s = TryBuild(index, &fits);
-  *then = fits || MayPass(s) ? Then::kAgain : Then::kFailed;
+  // A file that is not found may have been one of the log.
+  const bool again = fits || MayPass(s) || (absl::IsNotFound(s) && failures < kMostAttempts);
+  *then = again ? Then::kAgain : Then::kFailed;
   return s;
 }
 
 absl::Status IndexUpkeep::TryCatchUp(const std::shared_ptr<FollowedIndex>& index) {
   const uint64_t changes = changes_->Count(index->spec().column_family);
   const LogRetention::Hold hold(retention_);
-  if (index->writer() == nullptr) {
+  if (!index->holds_directory()) {  // else others may have written there since it was opened
     if (absl::Status s = index->OpenWriter(db_, options_.open); !s.ok()) return s;
   }
   if (index->wanted() != IndexMark::Kind::kNone) {

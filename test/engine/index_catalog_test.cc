@@ -193,6 +193,27 @@ BOOST_AUTO_TEST_CASE(a_mark_that_is_in_doubt_is_written_again) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(what_is_no_index_or_in_use_is_not_removed) {
+  TemporaryDirectory directory;
+  const std::shared_ptr<FileSystem> files(std::shared_ptr<void>(), FileSystem::Posix());
+  const std::string root = directory / "indexes";
+  const IndexCatalog catalog = Open(files, root);
+  std::filesystem::create_directories(root + "/letters");
+  WriteFile(root + "/letters/one.txt", "dear");
+  CheckOk(catalog.Remove("letters"));
+  BOOST_TEST(ReadFile(root + "/letters/one.txt") == "dear");
+  {
+    const auto held = IndexDirectory::OpenForWrite(root + "/x", files.get());
+    CheckOk(held.status());
+    CheckOk((*held)->Publish({}));
+    BOOST_TEST(absl::IsUnavailable(catalog.Remove("x")));
+  }
+  BOOST_TEST(std::filesystem::exists(root + "/x/MANIFEST"));
+  CheckOk(catalog.Remove("x"));
+  BOOST_TEST(!std::filesystem::exists(root + "/x"));
+  BOOST_TEST(!std::filesystem::exists(root + "/x~"));
+}
+
 BOOST_AUTO_TEST_CASE(the_directory_itself_is_there_after_a_loss_of_power) {
   const auto files = std::make_shared<ForgetfulFileSystem>();
   const IndexCatalog catalog = Open(files);

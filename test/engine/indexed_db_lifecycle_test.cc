@@ -110,6 +110,26 @@ BOOST_AUTO_TEST_CASE(an_index_whose_build_was_closed_is_built_at_the_next_open) 
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_directory_that_is_no_index_is_neither_built_in_nor_removed) {
+  IndexedDatabase db;
+  db.Put("a", "red");
+  const std::string directory = db.path() + ".indexes/all";
+  std::filesystem::create_directory(directory);
+  WriteFile(directory + "/letter.txt", "dear");
+  RequireOk(db->CreateIndex(SpecOf(kAll)));
+  const absl::Status built = db->WaitUntilReady("all");
+  BOOST_TEST(absl::IsFailedPrecondition(built), built);
+  BOOST_TEST(absl::StrContains(std::string(built.message()), "letter.txt"), built);
+  db.Reopen();
+  BOOST_TEST(absl::IsFailedPrecondition(db->WaitUntilReady("all")));
+  RequireOk(db->DropIndex("all"));
+  BOOST_TEST(db->ListIndexes().empty());
+  BOOST_TEST(ReadFile(directory + "/letter.txt") == "dear");
+  std::filesystem::remove_all(directory);
+  db.Create(kAll);
+  BOOST_TEST(RowsOf(db.get(), "all", "red") == "a");
+}
+
 BOOST_AUTO_TEST_CASE(who_else_would_write_to_an_index_is_refused) {
   IndexedDatabase db;
   Fill(db.get(), 1000, "v");
