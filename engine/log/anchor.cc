@@ -229,15 +229,24 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
   absl::StatusOr<LogPosition> position = absl::FailedPreconditionError("the log was empty");
   if (records.ok() && records->first > 0) {
     position = ReadTo(db, records->first - 1, sequence);
-    // A gap: of ingested files, or of rows written past the log.
+    // Rows written past the log leave a gap in it, as ingested files do, unless they came before
+    // its first record. A database that is open for reading has none.
     const bool complete = position.ok();
     if (!complete) position = ReadTo(db, records->last - 1, sequence);
     if (position.ok()) anchor.log = *position;
-    if (complete) return anchor;
+    if (complete && (read_only || records->first == 1)) return anchor;
   }
   if (!read_only && EntriesInMemory(db, column_family) > 0) {
-    // Fails where the database cannot be written to, and then holds nothing but what its log has.
-    db->Flush(rocksdb::FlushOptions(), column_family).PermitUncheckedError();
+    const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), column_family);
+    // What cannot be written to holds nothing but what its log has.
+    if (!flushed.IsNotSupported()) {
+      if (absl::Status s = FromRocksDb(
+              flushed, absl::StrFormat("cannot flush column family '%s' of database '%s'",
+                                       column_family->GetName(), db->GetName()));
+          !s.ok()) {
+        return s;
+      }
+    }
   }
   if (position.ok()) return anchor;
   if (!files->empty()) anchor.log.log_number = files->back().number;

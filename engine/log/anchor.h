@@ -45,9 +45,10 @@ struct Anchor {
 // The anchor of a database at `sequence`, which is that of a snapshot held, for an index of one
 // column family. `read_only` as SyncLog's.
 //
-// Reads the live log's files through. Where they do not account for everything (writes with
-// disableWAL), the column family is flushed, so that its rows are not lost with the process while
-// an index has them. What cannot be proven later is not an error but Anchor::unproven.
+// Reads the live log's files through. Unless they begin with the database's first write and account
+// for everything since, the column family is flushed: rows that were written with disableWAL are
+// not to be lost with the process while an index has them. What cannot be proven later is not an
+// error but Anchor::unproven.
 absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                                   SequenceNumber sequence, bool read_only);
 

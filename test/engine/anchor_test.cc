@@ -440,6 +440,22 @@ BOOST_AUTO_TEST_CASE(rows_written_past_the_log_are_flushed_by_a_build_or_refused
   }
 }
 
+// Nothing is missing from a log that begins behind them.
+BOOST_AUTO_TEST_CASE(rows_written_past_the_log_before_its_first_record_are_flushed_by_a_build) {
+  History h;
+  h.Put("a", 0, 50, "old");
+  h.Reopen();  // what was logged is in a file, and the log begins anew
+  rocksdb::WriteOptions nolog;
+  nolog.disableWAL = true;
+  h.Put("a", 0, 50, "past", nolog);
+  h.Put("b", 0, 1, "logged");
+  h.Build();
+  h.CopyTo("killed");
+  h.Restore("killed");
+  RequireOk(h.CatchUp());
+  h.CheckCurrent();
+}
+
 BOOST_AUTO_TEST_CASE(where_nothing_proves_it_the_caller_may_vouch_for_it) {
   History h(/*keeps_logs=*/false);
   h.Put("a", 0, 50, "old");
