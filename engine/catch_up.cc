@@ -71,7 +71,10 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
   }
   bool proven = true;
   absl::Status continues = CheckContinues(anchor, sequence, database.db(), column_family, &proven);
-  if (!continues.ok() && (proven || !options.assume_continues)) return continues;
+  if (!continues.ok()) {
+    if (proven || !options.assume_continues) return continues;
+    anchor.AssumeProven();
+  }
   const absl::StatusOr<uint64_t> ingested =
       NewestIngestedFile(database.db(), column_family, database.sequence(), anchor.ingested_file);
   if (!ingested.ok()) return ingested.status();

@@ -38,7 +38,8 @@ absl::StatusOr<DeltaChanges> DeltaChanges::Since(const Delta& since,
     const auto later =
         order.begin() +
         (std::lower_bound(rows.begin(), rows.end(), delta->rows->base_rows()) - rows.begin());
-    std::sort(later, order.end(), less);
+    // They mostly came in their keys' order.
+    if (!std::is_sorted(later, order.end(), less)) std::sort(later, order.end(), less);
     std::inplace_merge(order.begin(), later, order.end(), less);
     changes.rows_.reserve(order.size());
     for (uint32_t i : order) changes.rows_.push_back(rows[i]);

@@ -98,14 +98,23 @@ void MergePart(const DeltaPart& part, const DeltaRows& rows,
   const DeltaEntry<Key>* next = entries->data();
   const DeltaEntry<Key>* const end = next + entries->size();
   const bool all = part.removed.empty();
+  uint64_t equal_end = 0;     // of the segment's entries with the last key that both have
+  bool equal_before = false;  // all of these stand before *next
   for (uint64_t p = 0; p < segment.size(); ++p) {
-    if (!all && part.removed.Contains(p)) continue;
-    const DeltaEntry<Key> entry{column[p], segment.rows()[p]};
-    while (next < end &&
-           (next->key < entry.key || (next->key == entry.key && rows.Less(next->row, entry.row)))) {
-      *out++ = *next++;
+    const Key key = column[p];
+    while (next < end && next->key < key) *out++ = *next++;
+    // Of many rows with one key those that came later mostly have the greater primary keys, too:
+    // one comparison tells (staying current with TPC-H's orders: 15% of the time).
+    if (p >= equal_end && next < end && next->key == key) {
+      for (equal_end = p + 1; equal_end < segment.size() && column[equal_end] == key;) ++equal_end;
+      equal_before = rows.Less(segment.rows()[equal_end - 1], next->row);
     }
-    *out++ = entry;
+    if (!all && part.removed.Contains(p)) continue;
+    const RowId row = segment.rows()[p];
+    if (p < equal_end && !equal_before) {
+      while (next < end && next->key == key && rows.Less(next->row, row)) *out++ = *next++;
+    }
+    *out++ = {key, row};
   }
   std::copy(next, end, out);
   *entries = std::move(merged);

@@ -52,7 +52,9 @@ std::string FollowedIndex::why_marked() const {
 absl::Status FollowedIndex::Mark(IndexMark::Kind kind, const std::string& why) {
   if (mark_.kind == IndexMark::Kind::kRemoved) return absl::OkStatus();
   IndexMark mark{kind, why, unreadable_ ? mark_.spec : spec_.ToString()};
+  mark_in_doubt_ = true;
   absl::Status marked = catalog_.Mark(name(), mark);
+  mark_in_doubt_ = !marked.ok();
   if (marked.ok()) mark_ = std::move(mark);
   return marked;
 }
@@ -64,14 +66,14 @@ absl::Status FollowedIndex::MarkBuild(const std::string& why) {
 
 absl::Status FollowedIndex::MarkStale(const std::string& why) {
   const std::lock_guard<std::mutex> lock(mark_mutex_);
-  if (mark_.kind != IndexMark::Kind::kNone) return absl::OkStatus();
-  return Mark(IndexMark::Kind::kStale, why);
+  if (mark_.kind == IndexMark::Kind::kNone) return Mark(IndexMark::Kind::kStale, why);
+  return mark_in_doubt_ ? Mark(mark_.kind, mark_.why) : absl::OkStatus();
 }
 
 absl::Status FollowedIndex::MarkRemoved() {
   const std::lock_guard<std::mutex> lock(mark_mutex_);
   absl::Status marked = Mark(IndexMark::Kind::kRemoved, "");
-  if (!marked.ok()) catalog_.Mark(name(), mark_).IgnoreError();  // as the index stays
+  if (!marked.ok()) mark_in_doubt_ = !catalog_.Mark(name(), mark_).ok();  // as the index stays
   return marked;
 }
 

@@ -135,6 +135,8 @@ class FollowedIndex {
 
   mutable std::mutex mark_mutex_;  // held while the mark is written, too
   IndexMark mark_;                 // guarded by mark_mutex_
+  // Whether the one on disk may be another, as the last writing failed: likewise.
+  bool mark_in_doubt_ = false;
 
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;

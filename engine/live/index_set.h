@@ -53,7 +53,7 @@ class IndexSet {
   bool checks_nothing() const { return guard_.idle(); }
   // To be called before each write: waits while the indexes are far behind.
   void LimitBacklog() {
-    if (options_.max_backlog > 0) follower_->LimitBacklog(options_.max_backlog);
+    if (options_.max_backlog > absl::ZeroDuration()) follower_->LimitBacklog(options_.max_backlog);
   }
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
 

@@ -22,6 +22,13 @@ bool HasLookUp(const SettledChanges& changes) {
                      [](const RowChange& row) { return row.kind == RowChangeKind::kLookUp; });
 }
 
+// Sequence numbers that the indexes may always be behind: some milliseconds' work.
+constexpr SequenceNumber kLeastBacklog = 10000;
+// How fast the speed of following is taken to be what it was last.
+constexpr double kNewestShare = 0.25;
+// How long a writer waits for somebody to follow before it does.
+constexpr absl::Duration kPatience = absl::Milliseconds(20);
+
 // Of followed_, where there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
 
@@ -52,13 +59,13 @@ absl::StatusOr<SequenceNumber> LogFollower::Latest() const {
 absl::Status LogFollower::Follow() {
   const absl::StatusOr<SequenceNumber> latest = Latest();
   if (!latest.ok()) return latest.status();
-  absl::Status s = Follow(*latest, Extent::kAll);
+  absl::Status s = Follow(*latest);
   const std::lock_guard<std::mutex> lock(progress_mutex_);
   if (followed_ >= *latest) current_at_ = absl::Now();
   return s;
 }
 
-absl::Status LogFollower::Follow(SequenceNumber sequence, Extent extent) {
+absl::Status LogFollower::Follow(SequenceNumber sequence) {
   {
     std::unique_lock<std::mutex> lock(progress_mutex_);
     progressed_.wait(lock, [&] { return followed_ >= sequence || !following_; });
@@ -74,8 +81,7 @@ absl::Status LogFollower::Follow(SequenceNumber sequence, Extent extent) {
   if (closed_) return Closed();
   if (tail_ == nullptr || tail_->sequence() >= sequence) return absl::OkStatus();
   // Each index says what became of it.
-  FollowTo(extent == Extent::kAll ? db_->GetLatestSequenceNumber() : sequence, nullptr)
-      .IgnoreError();
+  FollowTo(db_->GetLatestSequenceNumber(), nullptr).IgnoreError();
   return absl::OkStatus();
 }
 
@@ -85,23 +91,40 @@ absl::StatusOr<std::shared_ptr<SecondaryIndex>> LogFollower::Current(const Follo
   const absl::StatusOr<SequenceNumber> latest = Latest();
   if (!latest.ok()) return latest.status();
   while (ready.ok() && (*ready)->sequence() < *latest) {
-    if (absl::Status s = Follow(*latest, Extent::kAll); !s.ok()) return s;
+    if (absl::Status s = Follow(*latest); !s.ok()) return s;
     ready = index.Ready();
   }
   return ready;
 }
 
-void LogFollower::LimitBacklog(SequenceNumber most) {
+void LogFollower::LimitBacklog(absl::Duration longest) {
   const SequenceNumber followed = followed_.load(std::memory_order_relaxed);
   if (followed == kNothingFollows) return;
   const SequenceNumber latest = db_->GetLatestSequenceNumber();
-  if (latest > most && latest - most > followed)
-    Follow(latest - most, Extent::kNoMore).IgnoreError();
+  if (latest <= followed + kLeastBacklog) return;
+  const double per_second = per_second_.load(std::memory_order_relaxed);
+  const auto most = std::max<SequenceNumber>(
+      kLeastBacklog, static_cast<SequenceNumber>(per_second * absl::ToDoubleSeconds(longest)));
+  if (latest <= followed + most) return;
+  const SequenceNumber wanted = latest - most;
+  while (true) {
+    {
+      // Others follow beside this thread, and more at a time, so that it is the faster to wait.
+      std::unique_lock<std::mutex> lock(progress_mutex_);
+      const bool is_there = progressed_.wait_for(lock, absl::ToChronoNanoseconds(kPatience),
+                                                 [&] { return followed_ >= wanted; });
+      if (is_there) return;
+      if (following_) continue;
+    }
+    if (!Follow(wanted).ok()) return;
+  }
 }
 
 absl::Status LogFollower::FollowTo(SequenceNumber until,
                                    std::shared_ptr<rocksdb::ManagedSnapshot> snapshot) {
   while (tail_ != nullptr && tail_->sequence() < until) {
+    const SequenceNumber before = tail_->sequence();
+    const absl::Time begin = absl::Now();
     absl::Status status;
     try {
       status = Step(until, &snapshot);
@@ -115,6 +138,11 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
       FailAll(status);
       return status;
     }
+    // Not of little, of which most time is not for the rows.
+    if (tail_ == nullptr || tail_->sequence() < before + kLeastBacklog / 2) continue;
+    const double per_second = static_cast<double>(tail_->sequence() - before) /
+                              std::max(1e-6, absl::ToDoubleSeconds(absl::Now() - begin));
+    per_second_ = (1 - kNewestShare) * per_second_ + kNewestShare * per_second;
   }
   return absl::OkStatus();
 }

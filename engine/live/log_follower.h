@@ -44,9 +44,9 @@ class LogFollower {
   // The index at what all had committed that returned before the call; why it cannot be had else:
   // FollowedIndex::Ready, Follow.
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> Current(const FollowedIndex& index);
-  // Waits, following, while the indexes are more than `most` sequence numbers behind. Where they
-  // are not that costs some nanoseconds.
-  void LimitBacklog(SequenceNumber most);
+  // Waits while the indexes are so far behind that they take longer than this to be current. Where
+  // they are not that costs some nanoseconds.
+  void LimitBacklog(absl::Duration longest);
 
   // Takes in an index with a writer, once it has caught up from wherever it is: others wait
   // meanwhile, so it should be near the end. Errors as CatchUp's.
@@ -75,10 +75,9 @@ class LogFollower {
   // Indexes that are brought from one state to another, while nobody else may.
   struct Updates;
 
-  // Brings the indexes up to `sequence`, or waits until others have. kAll: goes on to all that has
-  // been committed, so that those who wait for that do nothing themselves.
-  enum class Extent : uint8_t { kAll, kNoMore };
-  absl::Status Follow(SequenceNumber sequence, Extent extent);
+  // Brings the indexes up to `sequence`, and on to what has been committed by then, or waits until
+  // others have brought them there.
+  absl::Status Follow(SequenceNumber sequence);
 
   // All of these need mutex_.
   absl::Status FollowTo(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot> snapshot);
@@ -105,8 +104,9 @@ class LogFollower {
 
   // Up to where the indexes are; the largest number where there is none.
   std::atomic<SequenceNumber> followed_;
-  mutable std::mutex progress_mutex_;  // guards what follows, up to mutex_
-  bool following_ = false;             // somebody is in FollowTo
+  std::atomic<double> per_second_{500000};  // sequence numbers that are followed; at first, a guess
+  mutable std::mutex progress_mutex_;       // guards what follows, up to mutex_
+  bool following_ = false;                  // somebody is in FollowTo
   absl::Time current_at_;
   std::condition_variable progressed_;
 

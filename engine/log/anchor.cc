@@ -6,16 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "engine/log/ingested_files.h"
+#include "engine/log/table_files.h"
 #include "engine/log/update_log.h"
 #include "engine/util/status.h"
 #include "index/escaped_text.h"
-#include "rocksdb/metadata.h"
-#include "rocksdb/unique_id.h"
 
 namespace cairn {
 namespace {
@@ -67,68 +66,22 @@ absl::StatusOr<Records> RecordsUpTo(rocksdb::DB* db, SequenceNumber sequence,
   return records;
 }
 
-// The number of entries in a column family's memory, or in that of all where it is null.
-uint64_t EntriesInMemory(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
-  uint64_t all = 0;
-  for (const std::string& property : {rocksdb::DB::Properties::kNumEntriesActiveMemTable,
-                                      rocksdb::DB::Properties::kNumEntriesImmMemTables}) {
-    uint64_t entries = 0;
-    const bool known = column_family != nullptr
-                           ? db->GetIntProperty(column_family, property, &entries)
-                           : db->GetAggregatedIntProperty(property, &entries);
-    if (!known) return UINT64_MAX;
-    all += entries;
-  }
-  return all;
+// Adds what names a file, if there is something.
+void AddFile(const std::string& file, Anchor* anchor) {
+  if (!file.empty()) absl::StrAppend(&anchor->files, anchor->files.empty() ? "" : ",", file);
 }
 
-// A table file by its number and unique id; empty where it is not live.
-absl::StatusOr<std::string> TableId(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
-                                    uint64_t number) {
-  rocksdb::ColumnFamilyMetaData metadata;
-  db->GetColumnFamilyMetaData(column_family, &metadata);
-  for (const rocksdb::LevelMetaData& level : metadata.levels) {
-    for (const rocksdb::SstFileMetaData& file : level.files) {
-      if (file.file_number != number) continue;
-      const std::string behind = file.largestkey + '\0';
-      const rocksdb::Range range(file.smallestkey, behind);
-      rocksdb::TablePropertiesCollection properties;
-      std::string id;
-      rocksdb::Status s = db->GetPropertiesOfTablesInRange(column_family, &range, 1, &properties);
-      for (const auto& [path, table] : properties) {
-        if (!absl::EndsWith(path, file.relative_filename)) continue;
-        if (s.ok()) s = rocksdb::GetUniqueIdFromTableProperties(*table, &id);
-      }
-      if (s.IsNotSupported()) return std::string();  // of a RocksDB that gave files none
-      if (absl::Status read =
-              FromRocksDb(s, absl::StrFormat("cannot identify file '%s' of database '%s'",
-                                             file.relative_filename, db->GetName()));
-          !read.ok()) {
-        return read;
-      }
-      return id.empty() ? id : absl::StrFormat("%d:%s", number, rocksdb::UniqueIdToHumanString(id));
-    }
-  }
-  return std::string();
-}
-
-// The newest table file of the column family, where the files hold everything up to `sequence`.
-absl::StatusOr<std::string> ProvingTable(rocksdb::DB* db,
-                                         rocksdb::ColumnFamilyHandle* column_family,
-                                         SequenceNumber sequence) {
-  if (EntriesInMemory(db, column_family) != 0) return std::string();
-  std::vector<rocksdb::LiveFileMetaData> files;
-  db->GetLiveFilesMetaData(&files);
-  bool has_sequence = EntriesInMemory(db, nullptr) == 0;
-  uint64_t newest = 0;
-  for (const rocksdb::LiveFileMetaData& file : files) {
-    has_sequence |= file.largest_seqno == sequence;
-    if (file.column_family_name == column_family->GetName()) {
-      newest = std::max(newest, file.file_number);
-    }
-  }
-  if (!has_sequence || newest == 0) return std::string();
-  return TableId(db, column_family, newest);
+// Whether everything that was written before the record `first`, with which the live log's files
+// begin, is known to have been in the log or in files before `first_log` was begun.
+bool IsKnownBefore(rocksdb::DB* db, SequenceNumber first, SequenceNumber sequence,
+                   uint64_t first_log) {
+  if (first == 1) return true;
+  const std::vector<rocksdb::LiveFileMetaData> files = LiveFiles(db);
+  const auto ends_there = [&](const rocksdb::LiveFileMetaData& file) {
+    return file.file_number < first_log && file.largest_seqno == first - 1;
+  };
+  return std::any_of(files.begin(), files.end(), ends_there) ||
+         ReadTo(db, first - 2, sequence).ok();
 }
 
 absl::Status Differs(rocksdb::DB* db, SequenceNumber sequence, std::string_view what) {
@@ -159,39 +112,102 @@ absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocks
   return std::optional<bool>();
 }
 
+// Has the anchor ask for the files that hold what the log did not tell, or everything where
+// `position` is none.
+absl::StatusOr<Anchor> HoldFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                                 SequenceNumber sequence,
+                                 const absl::StatusOr<LogPosition>& position, Anchor* anchor) {
+  const absl::StatusOr<std::vector<WalFile>> logs = ListWalFiles(db);
+  if (!logs.ok()) return logs.status();
+  const uint64_t newest_log = logs->empty() ? 0 : logs->back().number;
+  anchor->log_behind_files = std::max(anchor->log_behind_files, newest_log);
+  if (!position.ok()) anchor->log.log_number = newest_log;
+
+  const std::vector<rocksdb::LiveFileMetaData> files = LiveFiles(db);
+  const rocksdb::LiveFileMetaData* const own = Newest(files, column_family);
+  const rocksdb::LiveFileMetaData* const newest = Newest(files, nullptr);
+  std::string own_file;
+  if (own != nullptr) {
+    absl::StatusOr<std::string> file = OwnFileId(db, column_family, own->file_number);
+    if (!file.ok()) return file.status();
+    own_file = *std::move(file);
+  }
+  const bool all_in_files = own == nullptr || !own_file.empty();
+  if (own != nullptr && own->file_number != anchor->ingested_file) AddFile(own_file, anchor);
+  if (position.ok()) {
+    if (!all_in_files) anchor->unproven = "its table files have no identity";
+    return std::move(*anchor);
+  }
+  // Nothing is in the log: the newest file of all shows that the database has come so far.
+  const bool nothing_in_memory = EntriesInMemory(db, column_family) == 0;
+  if (newest != nullptr && newest != own) AddFile(AnyFileId(*newest), anchor);
+  if (sequence > 0 && (newest == nullptr || !all_in_files || !nothing_in_memory)) {
+    anchor->files.clear();
+    anchor->unproven = absl::StrFormat(
+        "its state %d stood neither in the log nor in table files alone when the index was built: "
+        "%s",
+        sequence, position.status().message());
+  }
+  return std::move(*anchor);
+}
+
+// Whether a file that an anchor names is live. An error where it is another than then.
+absl::StatusOr<bool> IsLive(const std::string& file, rocksdb::DB* db,
+                            rocksdb::ColumnFamilyHandle* column_family, SequenceNumber sequence) {
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(file.substr(0, file.find(':')), &number)) number = 0;
+  for (const rocksdb::LiveFileMetaData& live : LiveFiles(db)) {
+    if (live.file_number != number) continue;
+    if (AnyFileId(live) == file) return true;
+    const absl::StatusOr<std::string> own = OwnFileId(db, column_family, number);
+    if (!own.ok()) return own.status();
+    if (*own == file) return true;
+    return Differs(db, sequence, absl::StrFormat("its table file %d is another than then", number));
+  }
+  return false;
+}
+
 }  // namespace
 
 void Anchor::MoveTo(const LogPosition& position) {
-  if (position == log) return;
+  if (position.place.offset == 0) return;  // nothing was there to read
   log = position;
-  table.clear();
+  if (position.log_number > log_behind_files) AssumeProven();
+}
+
+void Anchor::AssumeProven() {
+  files.clear();
+  log_behind_files = 0;
   unproven.clear();
 }
 
 std::string Anchor::ToString() const {
-  return absl::StrFormat("session=%s family=%d log=%d:%d:%016x ingested=%d table=%s unproven=%s",
-                         session_id, column_family_id, log.log_number, log.place.offset,
-                         log.place.checksum, ingested_file, table, unproven);
+  return absl::StrFormat(
+      "session=%s family=%d log=%d:%d:%016x ingested=%d files=%s until=%d "
+      "unproven=%s",
+      session_id, column_family_id, log.log_number, log.place.offset, log.place.checksum,
+      ingested_file, files, log_behind_files, unproven);
 }
 
 absl::StatusOr<Anchor> Anchor::Parse(std::string_view text) {
   Anchor anchor;
   const std::vector<std::string> fields =
-      absl::StrSplit(absl::string_view(text.data(), text.size()), absl::MaxSplits(' ', 5));
+      absl::StrSplit(absl::string_view(text.data(), text.size()), absl::MaxSplits(' ', 6));
   const auto value = [&fields](size_t i, std::string_view name) {
     const std::string field = i < fields.size() ? fields[i] : std::string();
     return field.starts_with(name) ? field.substr(name.size()) : std::string();
   };
   const std::vector<std::string> log = absl::StrSplit(value(2, "log="), ':');
   anchor.session_id = value(0, "session=");
-  anchor.table = value(4, "table=");
-  anchor.unproven = value(5, "unproven=");
+  anchor.files = value(4, "files=");
+  anchor.unproven = value(6, "unproven=");
   const bool numbers = log.size() == 3 &&
                        absl::SimpleAtoi(value(1, "family="), &anchor.column_family_id) &&
                        absl::SimpleAtoi(log[0], &anchor.log.log_number) &&
                        absl::SimpleAtoi(log[1], &anchor.log.place.offset) &&
                        absl::SimpleHexAtoi(log[2], &anchor.log.place.checksum) &&
-                       absl::SimpleAtoi(value(3, "ingested="), &anchor.ingested_file);
+                       absl::SimpleAtoi(value(3, "ingested="), &anchor.ingested_file) &&
+                       absl::SimpleAtoi(value(5, "until="), &anchor.log_behind_files);
   if (!numbers || anchor.ToString() != text) {
     return absl::DataLossError(
         absl::StrFormat("%s does not say which state of a database an index is of", Quoted(text)));
@@ -224,42 +240,47 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
   while (archived < files->size() && (*files)[archived].path == (*files)[archived].archived_path) {
     ++archived;
   }
-  const absl::StatusOr<Records> records =
-      RecordsUpTo(db, sequence, absl::MakeConstSpan(*files).subspan(archived));
+  // The files that are not archived, or, where these have nothing, the last that has something.
+  size_t first_file = archived;
+  absl::StatusOr<Records> records =
+      RecordsUpTo(db, sequence, absl::MakeConstSpan(*files).subspan(first_file));
+  while (records.ok() && records->first == 0 && first_file > 0) {
+    records = RecordsUpTo(db, sequence, absl::MakeConstSpan(*files).subspan(--first_file, 1));
+  }
+  if (!records.ok()) return records.status();
+  const uint64_t first_log = first_file < files->size() ? (*files)[first_file].number : UINT64_MAX;
   absl::StatusOr<LogPosition> position = absl::FailedPreconditionError("the log was empty");
-  if (records.ok() && records->first > 0) {
+  bool complete = false, has_gap = false;
+  if (records->first > 0) {
     position = ReadTo(db, records->first - 1, sequence);
-    // Rows written past the log leave a gap in it, as ingested files do, unless they came before
-    // its first record. A database that is open for reading has none.
-    const bool complete = position.ok();
-    if (!complete) position = ReadTo(db, records->last - 1, sequence);
+    // A gap: of ingested files, or of rows written past the log.
+    has_gap = !position.ok() || (records->first > 1 && archived == 0 && LiveFiles(db).empty());
+    complete = !has_gap && IsKnownBefore(db, records->first, sequence, first_log);
+    if (!position.ok()) position = ReadTo(db, records->last - 1, sequence);
     if (position.ok()) anchor.log = *position;
-    if (complete && (read_only || records->first == 1)) return anchor;
   }
-  if (!read_only && EntriesInMemory(db, column_family) > 0) {
-    const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), column_family);
-    // What cannot be written to holds nothing but what its log has.
-    if (!flushed.IsNotSupported()) {
-      if (absl::Status s = FromRocksDb(
-              flushed, absl::StrFormat("cannot flush column family '%s' of database '%s'",
-                                       column_family->GetName(), db->GetName()));
-          !s.ok()) {
-        return s;
-      }
+  if (anchor.ingested_file > first_log) {
+    const absl::StatusOr<std::string> file = OwnFileId(db, column_family, anchor.ingested_file);
+    if (!file.ok()) return file.status();
+    AddFile(*file, &anchor);
+    anchor.log_behind_files = files->back().number;
+  }
+  if (complete) return anchor;
+
+  if (read_only) {
+    if (has_gap) {
+      anchor.unproven = absl::StrFormat(
+          "its log did not tell everything up to its state %d when the index was built, and what "
+          "it did not tell may have been in the memory of the process that writes to it",
+          sequence);
+      anchor.log_behind_files = UINT64_MAX;
     }
+    if (position.ok()) return anchor;
+  } else if (EntriesInMemory(db, column_family) > 0) {
+    // Fails where the database cannot be written to, and then holds nothing but what its log has.
+    db->Flush(rocksdb::FlushOptions(), column_family).PermitUncheckedError();
   }
-  if (position.ok()) return anchor;
-  if (!files->empty()) anchor.log.log_number = files->back().number;
-  absl::StatusOr<std::string> table = ProvingTable(db, column_family, sequence);
-  if (!table.ok()) return table.status();
-  anchor.table = *std::move(table);
-  if (anchor.table.empty() && sequence > 0) {
-    anchor.unproven = absl::StrFormat(
-        "its state %d stood neither in the log nor in table files alone when the index was built: "
-        "%s",
-        sequence, position.status().message());
-  }
-  return anchor;
+  return HoldFiles(db, column_family, sequence, position, &anchor);
 }
 
 absl::Status CheckContinues(const Anchor& anchor, SequenceNumber sequence, rocksdb::DB* db,
@@ -274,36 +295,35 @@ absl::Status CheckContinues(const Anchor& anchor, SequenceNumber sequence, rocks
   }
   const absl::StatusOr<std::string> session = SessionId(db);
   if (!session.ok()) return session.status();
-  if (*session == anchor.session_id || sequence == 0) return absl::OkStatus();
-  std::string missing;
-  if (anchor.log.place.offset > 0) {
+  if (*session == anchor.session_id) return absl::OkStatus();
+  std::string missing = anchor.unproven;
+  const bool in_log = anchor.log.place.offset > 0;
+  if (in_log) {
     const absl::StatusOr<std::optional<bool>> agrees = LogAgrees(anchor.log, db);
     if (!agrees.ok()) return agrees.status();
-    if (agrees->has_value()) {
-      if (**agrees) return absl::OkStatus();
+    if (!agrees->has_value()) {
+      missing = absl::StrFormat(
+          "its log %d, which would prove it, is gone (set DBOptions::WAL_ttl_seconds or "
+          "WAL_size_limit_MB to have logs kept)",
+          anchor.log.log_number);
+    } else if (!**agrees) {
       return Differs(db, sequence,
                      absl::StrFormat("its log %d is not, up to byte %d, as it was then",
                                      anchor.log.log_number, anchor.log.place.offset));
     }
-    missing = absl::StrFormat(
-        "its log %d, which would prove it, is gone (set DBOptions::WAL_ttl_seconds or "
-        "WAL_size_limit_MB to have logs kept)",
-        anchor.log.log_number);
-  } else if (!anchor.table.empty()) {
-    uint64_t number = 0;
-    if (!absl::SimpleAtoi(anchor.table.substr(0, anchor.table.find(':')), &number)) number = 0;
-    const absl::StatusOr<std::string> table = TableId(db, column_family, number);
-    if (!table.ok()) return table.status();
-    if (*table == anchor.table) return absl::OkStatus();
-    if (!table->empty()) {
-      return Differs(db, sequence,
-                     absl::StrFormat("its table file %d is another than then", number));
-    }
-    missing =
-        absl::StrFormat("its table file %d, which would prove it, has been compacted", number);
-  } else {
-    missing = anchor.unproven;
   }
+  if (!anchor.files.empty()) {
+    for (const std::string& file : std::vector<std::string>(absl::StrSplit(anchor.files, ','))) {
+      const absl::StatusOr<bool> live = IsLive(file, db, column_family, sequence);
+      if (!live.ok()) return live.status();
+      if (*live) continue;
+      missing = absl::StrFormat("its table file %s, which would prove it, has been compacted",
+                                file.substr(0, file.find(':')));
+    }
+  } else if (!in_log && missing.empty() && sequence > 0) {
+    missing = "the index does not say of which log or files it is";
+  }
+  if (missing.empty()) return absl::OkStatus();
   *proven = false;
   return absl::FailedPreconditionError(absl::StrFormat(
       "nothing proves that database '%s' continues the state %d that the index has: %s; build the "

@@ -17,23 +17,30 @@ namespace cairn {
 // end of its log, or has had a column family dropped and made again gives the same numbers to other
 // writes.
 //
-// A database continues the anchor's state if one of these shows it:
-// - it is the open database that the anchor was taken from (`session_id`);
+// A database continues the anchor's state if it is the open database that the anchor was taken from
+// (`session_id`), or if all of this is so:
 // - its log holds, up to `log`, the records that it held then, as their checksums tell;
-// - the table file `table` is live in it. Used where all that the index has was in files when it
-// was
-//   built, and the log was empty.
-// Where none does, the index is refused: that nothing speaks against it is not enough.
+// - `files`, where there are any, are live in it: those that hold what no log tells, or, where the
+//   log was empty, everything. A log that was begun behind them, above `log_behind_files`, is in no
+//   copy without them; once `log` is there they need not be asked for any more.
+// Otherwise the index is refused: that nothing speaks against it is not enough.
+//
+// Not told apart are histories whose log files of one number have the same records from the first
+// on, though those before differ: a job that is run again, byte by byte, on an older copy.
 struct Anchor {
   std::string session_id;  // DB::GetDbSessionId
   uint32_t column_family_id = 0;
   LogPosition log;    // behind the last record that the index has; no offset: the log had none
-  std::string table;  // a table file's number and unique id; empty where that would prove nothing
-  uint64_t ingested_file = 0;  // the newest that the index has (ingested_files.h)
-  std::string unproven;        // why no other opening of the database can be told to continue this
+  std::string files;  // table files, "number:identity" with commas between
+  uint64_t log_behind_files = 0;  // a log's number
+  uint64_t ingested_file = 0;     // the newest that the index has (ingested_files.h)
+  std::string unproven;  // why no other opening of the database can be told to continue this
 
   // Reading has gone on to this place.
   void MoveTo(const LogPosition& position);
+
+  // What could not be proven is not asked for any more.
+  void AssumeProven();
 
   // As text for an index's manifest, and back: DataLoss for any other text.
   std::string ToString() const;
@@ -45,10 +52,9 @@ struct Anchor {
 // The anchor of a database at `sequence`, which is that of a snapshot held, for an index of one
 // column family. `read_only` as SyncLog's.
 //
-// Reads the live log's files through. Unless they begin with the database's first write and account
-// for everything since, the column family is flushed: rows that were written with disableWAL are
-// not to be lost with the process while an index has them. What cannot be proven later is not an
-// error but Anchor::unproven.
+// Reads the live log's files through. Where they may not account for everything (writes with
+// disableWAL), the column family is flushed, so that its rows are not lost with the process while
+// an index has them. What cannot be proven later is not an error but Anchor::unproven.
 absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                                   SequenceNumber sequence, bool read_only);
 

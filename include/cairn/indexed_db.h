@@ -40,10 +40,10 @@ struct IndexedDBOptions {
   // database does not archive its log. A query reads what is missing itself, so that this says how
   // much that can be, not how old an answer.
   absl::Duration follow_interval = absl::Milliseconds(10);
-  // Writes through this object that find the indexes more than so many sequence numbers (one for
-  // each key that was written) behind the database wait until they are less: so much a query may
-  // have to read. 0: they never wait.
-  uint64_t max_backlog = 100000;
+  // Writes through this object wait while the indexes are so far behind the database that it takes
+  // them longer than this to be current, as the speed of late says: so long may a query have to
+  // wait, and what is written at once does not fill the memory. Zero: they never wait.
+  absl::Duration max_backlog = absl::Milliseconds(200);
   // How often what came to the indexes is written to their directories, which is what the next Open
   // need not read from the log; zero: at Close alone.
   absl::Duration store_interval = absl::Seconds(60);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/live/followed_index.h"
 #include "index/index_directory.h"
 #include "test/engine/forgetful_file_system.h"
 #include "test/temporary_directory.h"
@@ -165,6 +166,29 @@ BOOST_AUTO_TEST_CASE(a_loss_of_power_leaves_what_was_or_what_is_to_be) {
         BOOST_TEST(!files->Exists("/indexes/x~"));
       }
       BOOST_TEST(!files->Exists("/indexes/.x.tmp"));
+    }
+  }
+}
+
+// Found by a model of the protocol (test/model/catalog.pml).
+BOOST_AUTO_TEST_CASE(a_mark_that_is_in_doubt_is_written_again) {
+  for (const Kind wanted : {Kind::kBuild, Kind::kStale}) {
+    for (int64_t k = 1; k <= 2; ++k) {  // the mark cannot be removed; its removal not synced
+      const auto files = std::make_shared<ForgetfulFileSystem>();
+      const IndexCatalog catalog = Open(files);
+      CheckOk(PublishIndex(catalog.DirectoryOf("x"), catalog.files()));
+      const auto spec = IndexSpec::Parse("x = value:text");
+      CheckOk(spec.status());
+      const IndexMark mark{wanted, "why", spec->ToString()};
+      CheckOk(catalog.Mark("x", mark));
+      FollowedIndex index(*spec, *spec->Codec(), &catalog, mark, nullptr);
+      files->FailFrom(k);
+      BOOST_TEST(!index.MarkFollowing(wanted, [] { return false; }).ok());
+      files->FailFrom(INT64_MAX);
+      CheckOk(index.MarkStale("files were ingested"));
+      files->LosePower([] { return true; });
+      const std::string has = Has(Open(files), "x").substr(0, 5);
+      BOOST_TEST((has == (wanted == Kind::kBuild ? "build" : "stale")), has);
     }
   }
 }

@@ -84,6 +84,8 @@ class Model {
     if (what < 995) return PutUnlogged();
     if (what < 997) return Ingest();
     if (what < 998) return Rebuild();
+    if (what < 999) return DisturbBuild();
+    OthersAreRefused();
   }
 
   void CheckAll() {
@@ -266,6 +268,45 @@ class Model {
     if (name.empty()) return;
     RequireOk(db_->RebuildIndex(name));
     RequireOk(db_->WaitUntilReady(name));
+  }
+  // What is begun is ended, whatever comes between.
+  void DisturbBuild() {
+    const std::string name = AnyIndex();
+    if (name.empty()) return;
+    RequireOk(db_->RebuildIndex(name));
+    switch (random_() % 4) {
+      case 0:
+        db_.Reopen();
+        break;
+      case 1:
+        PutUnlogged();
+        break;
+      case 2:
+        Ingest();
+        break;
+      default:
+        RequireOk(db_->DropIndex(name));
+        RequireOk(
+            db_->CreateIndex(SpecOf(kIndexes.at(name).spec), db_.family(kIndexes.at(name).family)));
+        if (random_() % 2 == 0) db_.Reopen();
+    }
+    AwaitAll();
+  }
+  void OthersAreRefused() {
+    const std::string name = AnyIndex();
+    if (name.empty()) return;
+    OpenOptions open;
+    open.calibration = Calibration::kNone;
+    const auto other = SecondaryIndex::Open(db_.Info(name).directory, open);
+    RequireOk(other.status());
+    const auto source =
+        SnapshotSource::FromDb(db_->GetBaseDB(), db_.family(kIndexes.at(name).family));
+    RequireOk(source.status());
+    const absl::Status merged = (*other)->Merge();
+    if (!absl::IsUnavailable(merged)) BOOST_FAIL("another merges: " << merged);
+    const absl::Status caught_up = (*other)->CatchUp(**source).status();
+    // It needs the directory only where there is something to store.
+    if (!caught_up.ok() && !absl::IsUnavailable(caught_up)) BOOST_FAIL(caught_up);
   }
   void AwaitAll() {
     for (const std::string& name : there_) RequireOk(db_->WaitUntilReady(name));
