@@ -34,7 +34,7 @@ uint64_t MemoryBytes() {
 }  // namespace
 
 const Topology& Topology::Get() {
-  static const Topology topology;
+  static const Topology& topology = *new Topology;  // threads may go on behind static objects
   return topology;
 }
 
