@@ -29,6 +29,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
   using Slice = rocksdb::Slice;
   enum class End { kKilled, kPowerLost };
 
+  explicit CrashFileSystem(std::string database) : database_(std::move(database)) {}
   const char* Name() const override { return "CrashFileSystem"; }
 
   // Stops at the k-th operation from now on that changes something, 1 being the next; 0 for never.
@@ -46,7 +47,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     return changes_;
   }
   // Has the k-th sync from now on of what is in `directory`, or of that itself, fail: what it was
-  // to write is lost, and the next sync, which succeeds, knows nothing of it.
+  // to write of a file is lost, and the next sync, which succeeds, knows nothing of it.
   void FailSync(uint64_t k, std::string directory) {
     const std::lock_guard<std::mutex> lock(mutex_);
     fail_sync_ = k;
@@ -61,7 +62,7 @@ class CrashFileSystem final : public rocksdb::FileSystem {
   void Restart(End end, std::mt19937_64* random) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopped_) disk_ = std::exchange(image_, SimulatedDisk());
-    if (end == End::kPowerLost) disk_.LosePower(random);
+    if (end == End::kPowerLost) disk_.LosePower(database_, random);
     ++boots_;
     stopped_ = false;
     stop_at_ = 0;
@@ -341,10 +342,8 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     IOStatus Fsync(const IOOptions&, Debug*) override {
       const std::lock_guard<std::mutex> lock(files_->mutex_);
       if (IOStatus s = files_->Change(boot_); !s.ok()) return s;
-      if (files_->SyncFails(path_)) {
-        files_->disk_.ForgetNames(path_);
-        return IOStatus::IOError(path_, "made to fail to sync");
-      }
+      // Names that a directory's sync did not bring to the disk, the next one does.
+      if (files_->SyncFails(path_)) return IOStatus::IOError(path_, "made to fail to sync");
       files_->disk_.SyncDirectory(path_);
       return IOStatus::OK();
     }
@@ -428,7 +427,8 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     return IOStatus::OK();
   }
 
-  mutable std::mutex mutex_;  // guards what follows, and what is on the disk
+  const std::string database_;  // the path of a RocksDB database
+  mutable std::mutex mutex_;    // guards what follows, and what is on the disk
   SimulatedDisk disk_;
   SimulatedDisk image_;  // where it has stopped: what was there then
   std::set<std::string> locks_;

@@ -29,7 +29,7 @@ namespace {
 
 // Kills of one database, which then begins anew, as a build's end is met only at its beginning.
 constexpr int kKillsOfADatabase = 25;
-// How long a process lives at most, from where its program begins.
+// How long a process lives at most, from where its program begins or, mostly, its database is open.
 constexpr absl::Duration kLongestLife = absl::Milliseconds(400);
 constexpr char kPath[] = "CAIRN_TEST_PATH";
 constexpr char kSeed[] = "CAIRN_TEST_STREAM";
@@ -120,6 +120,13 @@ class Course {
     Life life;
     const auto started = process.Next(absl::Now() + absl::Minutes(1));
     BOOST_REQUIRE_MESSAGE(started.has_value(), "the process did not begin");
+    if (random_() % 4 > 0) {  // else it may end while it opens
+      while (life.under_way[kOpening] > 0) {
+        const auto message = process.Next(absl::Now() + absl::Minutes(1));
+        BOOST_REQUIRE_MESSAGE(message.has_value(), "the process did not open its database");
+        life.Hear(*message);
+      }
+    }
     const absl::Time end =
         absl::Now() + absl::Microseconds(random_() % absl::ToInt64Microseconds(kLongestLife));
     while (const auto message = process.Next(end)) life.Hear(*message);

@@ -21,7 +21,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cairn/indexed_db.h"
-#include "engine/log/anchor.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
 #include "index/index_directory.h"
@@ -56,6 +55,7 @@ constexpr const char* kPhaseNames[] = {"opening", "building", "storing", "mergin
 struct Life {
   std::vector<bool> committed;          // of each write, in order
   size_t durable = 0;                   // of these, that survive a loss of power
+  SequenceNumber opened = 0;            // what the database was at when it had been opened
   SequenceNumber stored = 0;            // what every lasting index was stored with
   std::map<std::string, bool> indexes;  // that are there, or are not; none that may be either
   bool failed = false;                  // something, as it was made to
@@ -151,6 +151,7 @@ class Course {
       if (!Done(opened.status(), life) && !GoesOn(*life)) return;
     }
     CrashDatabase& db = **opened;
+    life->opened = db->GetLatestSequenceNumber();
     End(kOpening, life);
     Begin(kBuilding, life);
     for (const char* name : kLasting) {
@@ -250,41 +251,53 @@ class Course {
   // A call may change nothing but the sequence number.
   static bool MayEndBehind(WriteStream* stream) { return stream->Next().EmptyRanges() > 0; }
 
-  // Whether the log told of an index's state. What does in its stead, a table file, may go.
-  bool IsAnchoredInLog(const std::string& name) const {
-    const absl::StatusOr<Manifest> manifest = ReadManifest(IndexPath(name), index_files_.get());
-    if (!manifest.ok()) return false;
-    const absl::StatusOr<Anchor> anchor = Anchor::Parse(manifest->anchor);
-    RequireOk(anchor.status());
-    return anchor->log.place.offset > 0;
+  // An index that had been built cannot follow its database.
+  void CountStale(const absl::Status& status, bool of_recovered_log, bool may_have_gone_back) {
+    // Of what the log does not tell, table files do, as long as they are there: until the next
+    // store.
+    const bool not_in_log = absl::StrContains(status.message(), "nothing proves") &&
+                            !absl::StrContains(status.message(), "set DBOptions::WAL_ttl");
+    // What was recovered from a log is in synced files, and the log perhaps not synced.
+    const bool of_lost_log =
+        of_recovered_log && absl::StrContains(status.message(), "is not, up to byte");
+    const char* const why = not_in_log           ? "stale, as it was not in the log alone"
+                            : may_have_gone_back ? "stale, as numbers went back"
+                            : of_lost_log ? "stale, as a log was lost that had been recovered"
+                                          : "stale";
+    ++hits_[why];
+    BOOST_TEST_MESSAGE(why << ": " << status);
   }
 
   void Examine(uint64_t seed, const Life& life, CrashFileSystem::End end) {
     CheckStored(life);
-    std::map<std::string, bool> anchored;
-    for (const auto& [name, is_there] : life.indexes) anchored[name] = IsAnchoredInLog(name);
+    std::map<std::string, SequenceNumber> stored;
+    for (const auto& [name, is_there] : life.indexes) {
+      const absl::StatusOr<Manifest> manifest = ReadManifest(IndexPath(name), index_files_.get());
+      if (manifest.ok()) stored[name] = manifest->sequence;
+    }
     std::set<std::string> names;
     {
-      auto opened = CrashDatabase::Open(Options(), kPath);
+      IndexedDBOptions options = CrashDatabase::BusyOptions();
+      options.on_stale = OnStale::kReport;
+      auto opened = CrashDatabase::Open(Options(), kPath, options);
       RequireOk(opened.status());
       CrashDatabase& db = **opened;
       const bool may_have_gone_back = Follow(seed, life, end, db.ReadAll());
       BOOST_TEST(!model_.HasDuplicate());
       names = db.Names();
-      std::map<std::string, std::string> why;
-      for (const IndexInfo& info : db->ListIndexes()) why[info.spec.name] = info.status.ToString();
       for (const auto& [name, is_there] : life.indexes) {
         BOOST_TEST((names.count(name) == 1) == is_there, name);
       }
-      for (const std::string& name : names) db.CheckIndex(name, model_);
-      for (const IndexInfo& info : db->ListIndexes()) {
-        const auto known = life.indexes.find(info.spec.name);
-        if (info.builds == 0 || known == life.indexes.end() || !known->second) continue;
-        const std::string kind = !anchored[info.spec.name] ? "built anew, as the log had been empty"
-                                 : may_have_gone_back      ? "built anew, as numbers went back"
-                                                           : "built anew";
-        ++hits_[kind];
-        BOOST_TEST_MESSAGE(kind << ": " << why[info.spec.name]);
+      for (const std::string& name : names) {
+        const absl::Status status = db->WaitUntilReady(name);
+        if (!status.ok()) {
+          const auto known = life.indexes.find(name);
+          if (known != life.indexes.end() && known->second) {
+            CountStale(status, stored[name] <= life.opened, may_have_gone_back);
+          }
+          RequireOk(db->RebuildIndex(name));
+        }
+        db.CheckIndex(name, model_);
       }
       // The next version takes the leftovers away.
       RequireOk(db->Put({}, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
@@ -303,7 +316,7 @@ class Course {
 
   std::mt19937_64& random_;
   std::map<std::string, int>& hits_;
-  const std::shared_ptr<CrashFileSystem> files_ = std::make_shared<CrashFileSystem>();
+  const std::shared_ptr<CrashFileSystem> files_ = std::make_shared<CrashFileSystem>(kPath);
   const std::unique_ptr<rocksdb::Env> env_;
   const std::shared_ptr<FileSystem> index_files_;
   TwoFamilies model_;
@@ -328,7 +341,7 @@ BOOST_AUTO_TEST_CASE(nothing_that_is_durable_is_lost_and_every_index_agrees) {
   }
   BOOST_TEST_MESSAGE(stops << " stops, " << calls << " writes");
   for (const auto& [what, count] : hits) BOOST_TEST_MESSAGE("  " << what << ": " << count);
-  BOOST_TEST(hits["built anew"] == 0);
+  BOOST_TEST(hits["stale"] == 0);
   BOOST_TEST(hits["writing"] >= stops / 4);
 }
 

@@ -112,12 +112,6 @@ class SimulatedDisk {
   }
   // As if it were synced, though nothing of it survives: what a sync that fails leaves.
   static void Forget(Node* node) { node->unsynced.clear(); }
-  void ForgetNames(const std::string& directory) {
-    unsynced_names_.erase(
-        std::remove_if(unsynced_names_.begin(), unsynced_names_.end(),
-                       [&](const auto& bindings) { return IsAbout(bindings, directory); }),
-        unsynced_names_.end());
-  }
 
   void SyncAll() {
     durable_ = names_;
@@ -125,14 +119,15 @@ class SimulatedDisk {
     for (const auto& [path, node] : names_) Sync(node.get());
   }
 
-  // What is there is what survived, and has.
-  void LosePower(std::mt19937_64* random) {
-    // Most file systems log names in order; some keep any of them.
+  // What is there is what survived, and has. Names in `ordered_directory` survive in order.
+  void LosePower(const std::string& ordered_directory, std::mt19937_64* random) {
+    // Most file systems log names in order; some keep any of them, but RocksDB counts on order.
     const bool in_order = (*random)() % 2 == 0;
     const size_t kept = (*random)() % (unsynced_names_.size() + 1);
     const uint64_t odds = (*random)() % 5;  // of 4
     for (size_t i = 0; i < unsynced_names_.size(); ++i) {
-      if (in_order ? i < kept : (*random)() % 4 < odds) Apply(unsynced_names_[i], &durable_);
+      const bool ordered = in_order || IsAbout(unsynced_names_[i], ordered_directory);
+      if (ordered ? i < kept : (*random)() % 4 < odds) Apply(unsynced_names_[i], &durable_);
     }
     unsynced_names_.clear();
     names_.clear();
