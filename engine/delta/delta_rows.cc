@@ -25,7 +25,10 @@ RowId DeltaRows::Append(std::string_view primary_key, RowId rank) {
                                             rank};
   heap_at_ += primary_key.size();
   heap_left_ -= primary_key.size();
-  return base_rows_ + size_++;
+  const RowId row = base_rows_ + size_;
+  if (size_ > 0 && this->primary_key(row - 1) >= primary_key) ascending_from_ = row;
+  ++size_;
+  return row;
 }
 
 void DeltaRows::Truncate(RowId end) {
@@ -50,6 +53,7 @@ void DeltaRows::Truncate(RowId end) {
     heap_left_ = chunk.size - static_cast<size_t>(at - chunk.bytes.get());
   }
   size_ = end - base_rows_;
+  ascending_from_ = std::min(ascending_from_.load(), end);
   for (size_t chunk = ChunkOf(size_) + 1; chunk < chunks_.size(); ++chunk) {
     if (chunks_[chunk] == nullptr) break;
     chunks_[chunk] = nullptr;

@@ -23,7 +23,7 @@ namespace cairn {
 // the same time read the rows that were there when they were told of them (Delta::end_row).
 class DeltaRows {
  public:
-  explicit DeltaRows(RowId base_rows) : base_rows_(base_rows) {}
+  explicit DeltaRows(RowId base_rows) : base_rows_(base_rows), ascending_from_(base_rows) {}
   DeltaRows(const DeltaRows&) = delete;
   DeltaRows& operator=(const DeltaRows&) = delete;
 
@@ -39,6 +39,9 @@ class DeltaRows {
   // Whether row `a`'s primary key is less than row `b`'s; for rows of the base, too.
   bool Less(RowId a, RowId b) const {
     if (a < base_rows_ && b < base_rows_) return a < b;
+    // Rows that came in order need not be read, which would miss the cache twice.
+    const RowId ascending_from = ascending_from_.load(std::memory_order_relaxed);
+    if (a >= ascending_from && b >= ascending_from) return a < b;
     const RowId rank_a = a < base_rows_ ? a : rank(a), rank_b = b < base_rows_ ? b : rank(b);
     if (rank_a != rank_b) return rank_a < rank_b;
     // Before the base's row of this rank stand those that came later.
@@ -97,6 +100,9 @@ class DeltaRows {
 
   const RowId base_rows_;
   uint32_t size_ = 0;
+  // Of rows from here on each has a greater primary key than the one before. Whoever was told of
+  // some rows sees what it was then, or a later value, and both hold for these rows.
+  std::atomic<RowId> ascending_from_;
   std::array<std::unique_ptr<Row[]>, 33 - kLog2FirstChunk> chunks_;
   std::vector<HeapChunk> heap_;
   char* heap_at_ = nullptr;

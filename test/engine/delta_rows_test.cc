@@ -1,13 +1,51 @@
 #include "engine/delta/delta_rows.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "test/test_random.h"
 
 namespace cairn {
 
 BOOST_AUTO_TEST_SUITE(delta_rows_test)
+
+// In runs that ascend, as updates come, some of which are taken back.
+BOOST_AUTO_TEST_CASE(rows_that_come_in_order_are_ordered_with_those_that_do_not) {
+  auto random = TestRandom();
+  for (int round = 0; round < 200; ++round) {
+    DeltaRows rows(/*base_rows=*/3);
+    std::vector<std::string> names(3);  // the base's, of which ranks are all there is
+    std::vector<RowId> ranks(3);
+    while (names.size() < 200) {
+      const size_t before = names.size();
+      std::vector<std::pair<RowId, std::string>> run;
+      for (uint64_t n = 1 + random() % 40; n > 0; --n) {
+        const RowId rank = round % 2 == 0 ? 0 : static_cast<RowId>(random() % 4);
+        run.emplace_back(rank, std::to_string(rank) + std::to_string(random()));
+      }
+      if (random() % 4 > 0) std::sort(run.begin(), run.end());
+      for (const auto& [rank, name] : run) {
+        rows.Append(name, rank);
+        names.push_back(name);
+        ranks.push_back(rank);
+      }
+      if (random() % 3 == 0) {
+        names.resize(before + random() % (run.size() + 1));
+        ranks.resize(names.size());
+        rows.Truncate(static_cast<RowId>(names.size()));
+      }
+      for (int i = 0; i < 200 && names.size() > 3; ++i) {
+        const auto a = static_cast<RowId>(3 + random() % (names.size() - 3));
+        const auto b = static_cast<RowId>(3 + random() % (names.size() - 3));
+        BOOST_REQUIRE(rows.Less(a, b) ==
+                      (std::pair(ranks[a], names[a]) < std::pair(ranks[b], names[b])));
+      }
+    }
+  }
+}
 
 // Base rows have the primary keys "0010", "0020", …; later ones stand anywhere between.
 BOOST_AUTO_TEST_CASE(rows_are_ordered_by_primary_key) {
