@@ -286,7 +286,9 @@ class Course {
         db.CheckIndex(name, model_);
       }
       // The next version takes the leftovers away.
-      RequireOk(db->Put({}, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
+      rocksdb::WriteOptions sync;
+      sync.sync = true;
+      RequireOk(db->Put(sync, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
       model_.rows[0]["k-after"] = std::to_string(calls_ % 1000);
       RequireOk(db->StoreIndexes());
     }
