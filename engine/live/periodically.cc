@@ -1,15 +1,22 @@
 #include "engine/live/periodically.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace cairn {
+namespace {
+
+// Longer than any process lives, and short enough to be added to the time of day.
+constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 10);
+
+}  // namespace
 
 Periodically::Periodically(absl::Duration interval, std::function<void()> function) {
   if (interval <= absl::ZeroDuration()) return;
   thread_ = std::thread([this, interval, function = std::move(function)] {
     std::unique_lock<std::mutex> lock(mutex_);
     while (!ended_) {
-      ended_changed_.wait_for(lock, absl::ToChronoNanoseconds(interval));
+      ended_changed_.wait_for(lock, absl::ToChronoNanoseconds(std::min(interval, kLongest)));
       if (ended_) break;
       lock.unlock();
       function();

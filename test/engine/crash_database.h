@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "cairn/indexed_db.h"
 #include "rocksdb/env.h"
 #include "test/engine/crash_indexes.h"
@@ -17,6 +18,23 @@
 #include "test/engine/indexed_database.h"
 
 namespace cairn {
+
+// Why an index that had been built cannot follow its database, and is built anew; "stale" where
+// nothing may excuse it. `of_recovered_log`: its state is of before the database was last opened.
+inline std::string WhyStale(const absl::Status& status, bool of_recovered_log,
+                            bool may_have_gone_back) {
+  // Of what the log does not tell, table files do, as long as they are there: until the next store.
+  if (absl::StrContains(status.message(), "nothing proves") &&
+      !absl::StrContains(status.message(), "set DBOptions::WAL_ttl")) {
+    return "stale, as it was not in the log alone";
+  }
+  if (may_have_gone_back) return "stale, as numbers went back";
+  // What was recovered from a log is in synced files, and the log perhaps not synced.
+  if (of_recovered_log && absl::StrContains(status.message(), "is not, up to byte")) {
+    return "stale, as a log was lost that had been recovered";
+  }
+  return "stale";
+}
 
 // A database of TwoFamilies, "default" and "a", whose indexes are of kIndexes.
 class CrashDatabase {

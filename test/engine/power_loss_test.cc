@@ -251,23 +251,6 @@ class Course {
   // A call may change nothing but the sequence number.
   static bool MayEndBehind(WriteStream* stream) { return stream->Next().EmptyRanges() > 0; }
 
-  // An index that had been built cannot follow its database.
-  void CountStale(const absl::Status& status, bool of_recovered_log, bool may_have_gone_back) {
-    // Of what the log does not tell, table files do, as long as they are there: until the next
-    // store.
-    const bool not_in_log = absl::StrContains(status.message(), "nothing proves") &&
-                            !absl::StrContains(status.message(), "set DBOptions::WAL_ttl");
-    // What was recovered from a log is in synced files, and the log perhaps not synced.
-    const bool of_lost_log =
-        of_recovered_log && absl::StrContains(status.message(), "is not, up to byte");
-    const char* const why = not_in_log           ? "stale, as it was not in the log alone"
-                            : may_have_gone_back ? "stale, as numbers went back"
-                            : of_lost_log ? "stale, as a log was lost that had been recovered"
-                                          : "stale";
-    ++hits_[why];
-    BOOST_TEST_MESSAGE(why << ": " << status);
-  }
-
   void Examine(uint64_t seed, const Life& life, CrashFileSystem::End end) {
     CheckStored(life);
     std::map<std::string, SequenceNumber> stored;
@@ -293,14 +276,19 @@ class Course {
         if (!status.ok()) {
           const auto known = life.indexes.find(name);
           if (known != life.indexes.end() && known->second) {
-            CountStale(status, stored[name] <= life.opened, may_have_gone_back);
+            const std::string why =
+                WhyStale(status, stored[name] <= life.opened, may_have_gone_back);
+            ++hits_[why];
+            BOOST_TEST_MESSAGE(why << ": " << status);
           }
           RequireOk(db->RebuildIndex(name));
         }
         db.CheckIndex(name, model_);
       }
       // The next version takes the leftovers away.
-      RequireOk(db->Put({}, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
+      rocksdb::WriteOptions sync;
+      sync.sync = true;
+      RequireOk(db->Put(sync, db.families()[0], "k-after", std::to_string(calls_ % 1000)));
       model_.rows[0]["k-after"] = std::to_string(calls_ % 1000);
       RequireOk(db->StoreIndexes());
     }
