@@ -122,9 +122,9 @@ class SimulatedDisk {
   // What is there is what survived, and has. Names in `ordered_directory` survive in order.
   void LosePower(const std::string& ordered_directory, std::mt19937_64* random) {
     // Most file systems log names in order; some keep any of them, but RocksDB counts on order.
-    const bool in_order = (*random)() % 2 == 0;
+    const bool in_order = (*random)() % 4 == 0;
     const size_t kept = (*random)() % (unsynced_names_.size() + 1);
-    const uint64_t odds = (*random)() % 5;  // of 4
+    const uint64_t odds = 1 + (*random)() % 3;  // of 4
     for (size_t i = 0; i < unsynced_names_.size(); ++i) {
       const bool ordered = in_order || IsAbout(unsynced_names_[i], ordered_directory);
       if (ordered ? i < kept : (*random)() % 4 < odds) Apply(unsynced_names_[i], &durable_);
