@@ -14,7 +14,8 @@ void MakeRoomForOne(Table* table) {
   // Full to 25/32 it grows; below, deleted elements are at most swept out in place.
   constexpr size_t kLeastCapacity = 31;
   const size_t size = table->size() + 1;
-  if (table->capacity() >= kLeastCapacity && size * 32 <= table->capacity() * 25) [[likely]] return;
+  if (table->capacity() >= kLeastCapacity && size * 32 <= table->capacity() * 25) [[likely]]
+    return;
   alignas(Table) std::byte memory[sizeof(Table)];
   // Not destroyed if it fails to grow; it holds nothing then.
   auto* const larger = ::new (memory) Table();

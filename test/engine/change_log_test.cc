@@ -107,7 +107,9 @@ BOOST_AUTO_TEST_CASE(random_places_agree_with_a_list) {
   std::vector<States> all;  // of the step to each place
   std::vector<std::pair<size_t, Place>> places = {{0, ChangeLog::Begin()}};  // steps before it
   for (int i = 0; i < 5000; ++i) {
-    const auto at = [&] { return places.begin() + static_cast<ptrdiff_t>(random() % places.size()); };
+    const auto at = [&] {
+      return places.begin() + static_cast<ptrdiff_t>(random() % places.size());
+    };
     switch (random() % 10) {
       case 0: {  // a version goes, not the last one
         const auto gone = at();

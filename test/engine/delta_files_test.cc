@@ -213,8 +213,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_file_is_not_written_again) {
       AddDelta(updates, next.sequence, next.sequence + 1, deltas.directory.get(), &next);
   BOOST_TEST(absl::IsDataLoss(added), added);
   BOOST_TEST((next == deltas.manifest));
-  const absl::Status merged =
-      MergeDeltas(next, KeyKind::kU64, deltas.directory.get()).status();
+  const absl::Status merged = MergeDeltas(next, KeyKind::kU64, deltas.directory.get()).status();
   BOOST_TEST(absl::IsDataLoss(merged), merged);
 }
 
