@@ -61,9 +61,12 @@ class History {
   // What would be there after the process is killed now.
   void CopyTo(const std::string& name) {
     fs::remove_all(directory_ / name);
-    RequireOk(db_->DisableFileDeletions());  // so that no file goes meanwhile
+    // No file may come or go meanwhile.
+    RequireOk(db_->PauseBackgroundWork());
+    RequireOk(db_->DisableFileDeletions());
     fs::copy(path(), directory_ / name, fs::copy_options::recursive);
     RequireOk(db_->EnableFileDeletions(/*force=*/false));
+    RequireOk(db_->ContinueBackgroundWork());
   }
   void Restore(const std::string& name) {
     Close();
