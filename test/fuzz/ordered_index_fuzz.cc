@@ -25,7 +25,7 @@ class Reader {
   uint64_t Number(size_t width) {
     uint64_t number = 0;
     const size_t taken = std::min(width, bytes_.size());
-    std::memcpy(&number, bytes_.data(), taken);
+    if (taken > 0) std::memcpy(&number, bytes_.data(), taken);
     bytes_.remove_prefix(taken);
     return number;
   }
