@@ -1,9 +1,7 @@
 #include "engine/catch_up.h"
 
 #include <algorithm>
-#include <exception>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -18,6 +16,7 @@
 #include "engine/source/db_source.h"
 #include "engine/util/rate_limiter.h"
 #include "engine/util/status.h"
+#include "index/guard.h"
 #include "index/stop_flag.h"
 
 namespace cairn {
@@ -130,14 +129,8 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
 
 absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source, const CatchUpOptions& options,
                                       IndexWriter* writer) {
-  absl::StatusOr<CatchUpReport> report;
-  try {
-    report = ToSource(source, options, writer);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory while catching up");
-  } catch (const std::exception& e) {  // from an extractor that is not ours
-    return absl::InternalError(absl::StrFormat("while catching up: %s", e.what()));
-  }
+  absl::StatusOr<CatchUpReport> report =
+      Guarded("catching up", [&] { return ToSource(source, options, writer); });
   if (!report.ok() || !options.durable) return report;
   if (absl::Status s = writer->Store(); !s.ok()) return s;
   return report;

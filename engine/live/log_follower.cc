@@ -13,6 +13,7 @@
 #include "engine/log/update_log.h"
 #include "engine/source/db_source.h"
 #include "engine/source/no_source.h"
+#include "index/guard.h"
 
 namespace cairn {
 namespace {
@@ -125,15 +126,8 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
   while (tail_ != nullptr && tail_->sequence() < until) {
     const SequenceNumber before = tail_->sequence();
     const absl::Time begin = absl::Now();
-    absl::Status status;
-    try {
-      status = Step(until, &snapshot);
-    } catch (const std::bad_alloc&) {
-      status = absl::ResourceExhaustedError("out of memory while following the database's log");
-    } catch (const std::exception& e) {
-      status =
-          absl::InternalError(absl::StrFormat("while following the database's log: %s", e.what()));
-    }
+    const absl::Status status =
+        Guarded("following the database's log", [&] { return Step(until, &snapshot); });
     if (!status.ok()) {
       FailAll(status);
       return status;

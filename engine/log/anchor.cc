@@ -41,8 +41,7 @@ absl::StatusOr<LogPosition> ReadTo(rocksdb::DB* db, SequenceNumber after, Sequen
   return (*log)->position();
 }
 
-// The first and the last record of the log's files from `first` on that begin by `sequence`; 0 for
-// none.
+// The first and the last record of some of the log's files that begin by `sequence`; 0 for none.
 struct Records {
   SequenceNumber first = 0;
   SequenceNumber last = 0;
@@ -114,9 +113,9 @@ absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocks
 
 // Has the anchor ask for the files that hold what the log did not tell, or everything where
 // `position` is none.
-absl::StatusOr<Anchor> HoldFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
-                                 SequenceNumber sequence,
-                                 const absl::StatusOr<LogPosition>& position, Anchor* anchor) {
+absl::Status HoldFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                       SequenceNumber sequence, const absl::StatusOr<LogPosition>& position,
+                       Anchor* anchor) {
   const absl::StatusOr<std::vector<WalFile>> logs = ListWalFiles(db);
   if (!logs.ok()) return logs.status();
   const uint64_t newest_log = logs->empty() ? 0 : logs->back().number;
@@ -136,7 +135,7 @@ absl::StatusOr<Anchor> HoldFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* c
   if (own != nullptr && own->file_number != anchor->ingested_file) AddFile(own_file, anchor);
   if (position.ok()) {
     if (!all_in_files) anchor->unproven = "its table files have no identity";
-    return std::move(*anchor);
+    return absl::OkStatus();
   }
   // Nothing is in the log: the newest file of all shows that the database has come so far.
   const bool nothing_in_memory = EntriesInMemory(db, column_family) == 0;
@@ -148,7 +147,7 @@ absl::StatusOr<Anchor> HoldFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* c
         "%s",
         sequence, position.status().message());
   }
-  return std::move(*anchor);
+  return absl::OkStatus();
 }
 
 // Whether a file that an anchor names is live. An error where it is another than then.
@@ -288,7 +287,8 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
       }
     }
   }
-  return HoldFiles(db, column_family, sequence, position, &anchor);
+  if (absl::Status s = HoldFiles(db, column_family, sequence, position, &anchor); !s.ok()) return s;
+  return anchor;
 }
 
 absl::Status CheckContinues(const Anchor& anchor, SequenceNumber sequence, rocksdb::DB* db,
