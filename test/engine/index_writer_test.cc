@@ -104,13 +104,13 @@ void CheckRandomHistory(uint64_t salt, int steps) {
   std::atomic<bool> end{false};
   for (int step = 0; step < steps; ++step) {
     const bool fails = random() % 3 == 0;
-    // Failing, a call may still have done what it was to do.
+    const uint64_t fails_at = 1 + random() % 30;
+    const auto lasting = random() % 2 == 0 ? FaultyFileSystem::Lasting::kOnce
+                                           : FaultyFileSystem::Lasting::kUntilRepaired;
+    // Failing, a call may still have done what it was to do. It may run beside this thread, so it
+    // draws no numbers.
     const auto store_like = [&](auto call) {
-      if (fails) {
-        index.files->Break(FaultyFileSystem::Fault::kWriteError, 1 + random() % 30,
-                           random() % 2 == 0 ? FaultyFileSystem::Lasting::kOnce
-                                             : FaultyFileSystem::Lasting::kUntilRepaired);
-      }
+      if (fails) index.files->Break(FaultyFileSystem::Fault::kWriteError, fails_at, lasting);
       const absl::Status status = call();
       index.files->Repair();
       return status;
