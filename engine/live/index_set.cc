@@ -5,15 +5,15 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "engine/change_extractor.h"
 #include "engine/live/live_index.h"
 #include "engine/live/lookup.h"
 #include "engine/log/update_log.h"
-#include "engine/open_index.h"
+#include "engine/serve/change_extractor.h"
+#include "engine/serve/open_index.h"
 #include "engine/source/db_source.h"
 #include "engine/util/status.h"
-#include "index/escaped_text.h"
-#include "index/index_directory.h"
+#include "index/files/index_directory.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 namespace {
@@ -110,18 +110,22 @@ void IndexSet::Close() {
   const std::lock_guard<std::mutex> lock(names_mutex_);
   if (closed_) return;
   closed_ = true;
-  const IndexList::Indexes indexes = indexes_.All();
-  for (const auto& index : indexes) index->cancelled = true;
-  work_.Stop();
-  upkeep_.Stop();
+  EndThreads();
   work_.StoreAll().IgnoreError();  // what is not stored is read from the log
-  for (const auto& index : indexes) {
+  for (const auto& index : indexes_.All()) {
     const std::lock_guard<std::mutex> work_lock(index->work_mutex);
     index->End(absl::FailedPreconditionError("the database has been closed"));
     index->LetGoOfDirectory();
   }
   follower_->Close();
   retention_.Close();
+}
+
+void IndexSet::EndThreads() {
+  const std::lock_guard<std::mutex> lock(threads_mutex_);
+  for (const auto& index : indexes_.All()) index->cancelled = true;
+  work_.Stop();
+  upkeep_.Stop();
 }
 
 absl::Status IndexSet::CheckOpen() const {

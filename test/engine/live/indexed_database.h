@@ -1,0 +1,134 @@
+#pragma once
+
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cairn/indexed_db.h"
+#include "rocksdb/db.h"
+#include "test/engine/log/logged_database.h"
+#include "test/temporary_directory.h"
+
+namespace cairn {
+
+inline IndexSpec SpecOf(std::string_view text) {
+  const auto spec = IndexSpec::Parse(text);
+  BOOST_REQUIRE_MESSAGE(spec.ok(), spec.status());
+  return *spec;
+}
+
+// Ends the test unless `status`, of RocksDB or of Abseil, is OK.
+template <typename Status>
+void RequireOk(const Status& status,
+               const std::source_location& at = std::source_location::current()) {
+  if (!status.ok()) BOOST_FAIL(at.file_name() << ":" << at.line() << ": " << status.ToString());
+}
+
+// An IndexedDB with the column families "default" and "a", in a temporary directory of its own.
+class IndexedDatabase {
+ public:
+  explicit IndexedDatabase(IndexedDBOptions options = {}) : options_(std::move(options)) {
+    rocksdb_options_.create_if_missing = true;
+    rocksdb_options_.create_missing_column_families = true;
+    rocksdb_options_.merge_operator = std::make_shared<AppendOperator>();
+    options_.open.calibration = Calibration::kNone;
+    options_.build_threads = 1;
+    Open();
+  }
+  ~IndexedDatabase() { Close(); }
+  IndexedDatabase(const IndexedDatabase&) = delete;
+  IndexedDatabase& operator=(const IndexedDatabase&) = delete;
+
+  void Open() {
+    auto db = IndexedDB::Open(rocksdb_options_, path(),
+                              {{"default", rocksdb_options_}, {"a", rocksdb_options_}}, &families_,
+                              options_);
+    BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
+    db_ = *std::move(db);
+  }
+  void Close() {
+    if (db_ == nullptr) return;
+    for (rocksdb::ColumnFamilyHandle* family : families_) {
+      RequireOk(db_->DestroyColumnFamilyHandle(family));
+    }
+    families_.clear();
+    db_.reset();
+  }
+  void Reopen() {
+    Close();
+    Open();
+  }
+
+  std::string path() const { return directory_ / "db"; }
+  std::string Beside(const std::string& name) const { return directory_ / name; }
+  IndexedDBOptions& options() { return options_; }                  // of the next Open
+  rocksdb::Options& rocksdb_options() { return rocksdb_options_; }  // likewise
+  IndexedDB* operator->() { return db_.get(); }
+  IndexedDB* get() { return db_.get(); }
+  rocksdb::ColumnFamilyHandle* family(size_t i) { return families_[i]; }
+  // The test has destroyed the last one.
+  void ForgetLastFamily() { families_.pop_back(); }
+
+  void Create(std::string_view spec, size_t family = 0) {
+    const IndexSpec parsed = SpecOf(spec);
+    RequireOk(db_->CreateIndex(parsed, families_[family]));
+    RequireOk(db_->WaitUntilReady(parsed.name));
+  }
+  void Put(const std::string& key, const std::string& value, size_t family = 0) {
+    RequireOk(db_->Put({}, families_[family], key, value));
+  }
+
+  IndexInfo Info(const std::string& name) {
+    for (IndexInfo& info : db_->ListIndexes()) {
+      if (info.spec.name == name) return info;
+    }
+    BOOST_FAIL("no index " << name);
+    return {};
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  rocksdb::Options rocksdb_options_;
+  IndexedDBOptions options_;
+  std::unique_ptr<IndexedDB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> families_;
+};
+
+// The primary keys of an index's entries in its order, with blanks between, of those with this key.
+inline std::string RowsOf(const SecondaryIndex& index, std::string_view key) {
+  Matches matches;
+  const std::string_view keys[] = {key};
+  RequireOk(index.Find(KeyBatch::Bytes(keys), &matches));
+  PrimaryKeyColumn primary_keys;
+  RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
+  std::string rows;
+  for (size_t i = 0; i < primary_keys.size(); ++i) {
+    rows += (i > 0 ? " " : "") + std::string(primary_keys[i]);
+  }
+  return rows;
+}
+
+// The same of the database's index of that name, as it is now.
+inline std::string RowsOf(IndexedDB* db, const std::string& name, std::string_view key) {
+  const auto pinned = db->Pin(name);
+  BOOST_REQUIRE_MESSAGE(pinned.ok(), pinned.status());
+  return RowsOf(**pinned, key);
+}
+
+// That an index has what a full scan of the database, in which nobody writes, has.
+inline void CheckAgainstDatabase(IndexedDB* db, const std::string& name,
+                                 rocksdb::ColumnFamilyHandle* family) {
+  const auto pinned = db->Pin(name);
+  BOOST_REQUIRE_MESSAGE(pinned.ok(), pinned.status());
+  const auto source = SnapshotSource::FromDb(db->GetBaseDB(), family);
+  BOOST_REQUIRE_MESSAGE(source.ok(), source.status());
+  std::vector<std::string> differences;
+  RequireOk((*pinned)->VerifyAgainst(**source, 5, &differences));
+  for (const std::string& difference : differences) BOOST_ERROR(name << ": " << difference);
+}
+
+}  // namespace cairn

@@ -1,0 +1,551 @@
+#include "cairn/indexed_db.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/optimistic_transaction_db.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "rocksdb/write_batch.h"
+#include "test/engine/live/indexed_database.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+// The first field of values such as "red,heavy".
+constexpr char kByColour[] = "by_colour = value.field(',', 0):text";
+
+void CheckFails(const absl::Status& status, absl::StatusCode code, const std::string& part) {
+  BOOST_TEST(static_cast<int>(status.code()) == static_cast<int>(code), status);
+  BOOST_TEST(absl::StrContains(std::string(status.message()), part), status);
+}
+
+constexpr char kChildPath[] = "CAIRN_TEST_INDEXED_DB_CHILD";
+
+[[noreturn]] void WriteUntilKilled(const rocksdb::Options& options, const std::string& path) {
+  const auto db = IndexedDB::Open(options, path);
+  if (!db.ok() || !(*db)->CreateIndex(SpecOf(kByColour)).ok() ||
+      !(*db)->WaitUntilReady("by_colour").ok()) {
+    _exit(1);
+  }
+  for (int i = 0; i < 3000; ++i) {
+    const std::string value = absl::StrCat("c", i % 7, ",", std::string(100, 'x'));
+    if (!(*db)->Put({}, absl::StrCat("k", i), value).ok()) _exit(2);
+  }
+  _exit(0);
+}
+
+void WaitForBuilds(IndexedDatabase* db, const std::string& name, uint64_t builds) {
+  for (int i = 0; i < 10000 && db->Info(name).builds < builds; ++i) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  BOOST_REQUIRE(db->Info(name).builds == builds);
+  RequireOk((*db)->WaitUntilReady(name));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(indexed_db_test)
+
+BOOST_AUTO_TEST_CASE(every_kind_of_write_is_seen_by_the_next_query) {
+  IndexedDatabase db;
+  db.Put("old", "red");
+  db.Create(kByColour);
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "old");
+
+  db.Put("a", "red");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a old");
+  db.Put("a", "blue");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "old");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "blue") == "a");
+  RequireOk(db->Delete({}, "a"));
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "blue") == "");
+  db.Put("b", "blue");
+  RequireOk(db->SingleDelete({}, "b"));
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "blue") == "");
+  RequireOk(db->Merge({}, "c", "green"));
+  RequireOk(db->Merge({}, "c", "late"));
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "green") == "c");
+  RequireOk(db->PutEntity({}, db.family(0), "e",
+                          {{rocksdb::kDefaultWideColumnName, "green"}, {"x", "y"}}));
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "green") == "c e");
+
+  rocksdb::WriteBatch batch;
+  RequireOk(batch.Put(db.family(0), "f", "green"));
+  RequireOk(batch.Put(db.family(1), "g", "green"));  // not of the index's column family
+  RequireOk(batch.Delete(db.family(0), "c"));
+  RequireOk(db->Write({}, &batch));
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "green") == "e f");
+  RequireOk(db->DeleteRange({}, db.family(0), "e", "f"));
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "green") == "f");
+  CheckAgainstDatabase(db.get(), "by_colour", db.family(0));
+}
+
+BOOST_AUTO_TEST_CASE(indexes_of_several_column_families_follow_together) {
+  IndexedDatabase db;
+  db.Create(kByColour);
+  db.Create("of_a = value.field(',', 0):text, cf=a", 1);
+  db.Create("of_weight = value.field(',', 1):text");
+  rocksdb::WriteBatch batch;
+  RequireOk(batch.Put(db.family(0), "x", "red,heavy"));
+  RequireOk(batch.Put(db.family(1), "y", "red,light"));
+  RequireOk(batch.Merge(db.family(1), "y", "more"));
+  RequireOk(db->Write({}, &batch));
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "x");
+  BOOST_TEST(RowsOf(db.get(), "of_a", "red") == "y");
+  BOOST_TEST(RowsOf(db.get(), "of_weight", "heavy") == "x");
+  BOOST_TEST(RowsOf(db.get(), "of_weight", "light") == "");
+}
+
+BOOST_AUTO_TEST_CASE(flushes_and_compactions_lose_nothing) {
+  IndexedDatabase db;
+  db.Create(kByColour);
+  for (int i = 0; i < 50; ++i) {
+    db.Put(absl::StrCat("k", i), i % 2 == 0 ? "red" : "blue");
+    RequireOk(db->Flush({}, db.family(0)));
+    if (i % 10 == 0) RequireOk(db->CompactRange({}, db.family(0), nullptr, nullptr));
+  }
+  CheckAgainstDatabase(db.get(), "by_colour", db.family(0));
+  BOOST_TEST(db.Info("by_colour").builds == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_is_not_archived_is_kept_until_it_was_read) {
+  TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  rocksdb::DB* opened = nullptr;
+  RequireOk(rocksdb::DB::Open(options, directory / "db", &opened));
+  IndexedDBOptions indexed;
+  indexed.follow_interval = absl::ZeroDuration();  // so that reading is late
+  const auto db = IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed);
+  BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
+  RequireOk((*db)->CreateIndex(SpecOf(kByColour)));
+  RequireOk((*db)->WaitUntilReady("by_colour"));
+  for (int i = 0; i < 5; ++i) {
+    RequireOk((*db)->Put({}, absl::StrCat("k", i), "red"));
+    RequireOk((*db)->Flush({}));
+    RequireOk((*db)->DisableFileDeletions());
+    RequireOk((*db)->EnableFileDeletions(/*force=*/i % 2 == 0));
+  }
+  RequireOk((*db)->Put({}, "z", "red"));
+  const auto index = (*db)->Pin("by_colour");
+  if (index.ok()) {
+    BOOST_TEST(RowsOf(**index, "red") == "k0 k1 k2 k3 k4 z");
+  } else {
+    BOOST_TEST(false, index.status());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(transactions_underneath_are_seen_once_they_commit) {
+  TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  rocksdb::TransactionDB* transactions = nullptr;
+  RequireOk(rocksdb::TransactionDB::Open(options, {}, directory / "db", &transactions));
+  const auto attached = IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(transactions));
+  BOOST_REQUIRE_MESSAGE(attached.ok(), attached.status());
+  IndexedDB* const db = attached->get();
+  RequireOk(db->CreateIndex(SpecOf(kByColour)));
+  RequireOk(db->WaitUntilReady("by_colour"));
+
+  std::unique_ptr<rocksdb::Transaction> transaction(transactions->BeginTransaction({}));
+  RequireOk(transaction->Put("a", "red"));
+  BOOST_TEST(RowsOf(db, "by_colour", "red") == "");
+  RequireOk(transaction->Commit());
+  BOOST_TEST(RowsOf(db, "by_colour", "red") == "a");
+
+  transaction.reset(transactions->BeginTransaction({}));
+  RequireOk(transaction->Put("b", "red"));
+  RequireOk(transaction->Rollback());
+  RequireOk(db->Put({}, "c", "red"));
+  BOOST_TEST(RowsOf(db, "by_colour", "red") == "a c");
+
+  transaction.reset(transactions->BeginTransaction({}));
+  RequireOk(transaction->SetName("two phases"));
+  RequireOk(transaction->Put("d", "red"));
+  RequireOk(transaction->Prepare());
+  RequireOk(db->Put({}, "e", "red"));
+  BOOST_TEST(RowsOf(db, "by_colour", "red") == "a c e");
+  RequireOk(db->Flush({}));  // so that the commit is in another file of the log
+  RequireOk(db->Put({}, "f", "red"));
+  BOOST_TEST(RowsOf(db, "by_colour", "red") == "a c e f");
+  RequireOk(transaction->Commit());
+  BOOST_TEST(RowsOf(db, "by_colour", "red") == "a c d e f");
+  transaction.reset();
+  CheckAgainstDatabase(db, "by_colour", nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(optimistic_transactions_underneath_are_seen_once_they_commit) {
+  TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  rocksdb::OptimisticTransactionDB* transactions = nullptr;
+  RequireOk(rocksdb::OptimisticTransactionDB::Open(options, directory / "db", &transactions));
+  const auto db = IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(transactions));
+  BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
+  RequireOk((*db)->CreateIndex(SpecOf(kByColour)));
+  RequireOk((*db)->WaitUntilReady("by_colour"));
+  const std::unique_ptr<rocksdb::Transaction> wins(transactions->BeginTransaction({}));
+  const std::unique_ptr<rocksdb::Transaction> loses(transactions->BeginTransaction({}));
+  RequireOk(wins->Put("a", "red"));
+  RequireOk(loses->Put("a", "blue"));
+  RequireOk(wins->Commit());
+  BOOST_TEST(loses->Commit().IsBusy());
+  BOOST_TEST(RowsOf(db->get(), "by_colour", "red") == "a");
+  BOOST_TEST(RowsOf(db->get(), "by_colour", "blue") == "");
+}
+
+BOOST_AUTO_TEST_CASE(each_of_many_threads_reads_what_it_has_just_written) {
+  IndexedDatabase db;
+  db.Create(kByColour);
+  constexpr int kThreads = 8;
+  constexpr int kWrites = 150;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&db, &wrong, t] {
+      for (int i = 0; i < kWrites; ++i) {
+        const std::string key = absl::StrCat("t", t, "_", i % 20);
+        const std::string colour = absl::StrCat("c", t, "_", i);
+        if (!db->Put({}, key, colour).ok()) ++wrong;
+        const auto index = db->Pin("by_colour");
+        if (!index.ok()) {
+          ++wrong;
+          continue;
+        }
+        const std::string_view keys[] = {colour};
+        Matches matches;
+        PrimaryKeyColumn primary_keys;
+        if (!(*index)->Find(KeyBatch::Bytes(keys), &matches).ok() ||
+            !(*index)->PrimaryKeys(matches.row_ids, &primary_keys).ok() ||
+            primary_keys.size() != 1 || primary_keys[0] != key) {
+          ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(wrong == 0);
+  CheckAgainstDatabase(db.get(), "by_colour", db.family(0));
+}
+
+BOOST_AUTO_TEST_CASE(an_index_is_created_while_writes_go_on) {
+  IndexedDatabase db;
+  for (int i = 0; i < 20000; ++i) db.Put(absl::StrCat("k", i), absl::StrCat("c", i % 100));
+  std::atomic<bool> end{false};
+  std::atomic<bool> failed{false};
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 2; ++t) {
+    writers.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      while (!end) {
+        const std::string key = absl::StrCat("k", random() % 30000);
+        const rocksdb::Status s = random() % 4 == 0
+                                      ? db->Delete({}, key)
+                                      : db->Put({}, key, absl::StrCat("c", random() % 100));
+        if (!s.ok()) failed = true;
+        if (random() % 64 == 0) absl::SleepFor(absl::Microseconds(200));
+      }
+    });
+  }
+  const absl::Status created = db->CreateIndex(SpecOf(kByColour));
+  const absl::Status ready = db->WaitUntilReady("by_colour", absl::Minutes(1));
+  RequireOk(db->CompactRange({}, nullptr, nullptr));
+  end = true;
+  for (std::thread& writer : writers) writer.join();
+  BOOST_TEST(created.ok(), created);
+  BOOST_TEST(ready.ok(), ready);
+  BOOST_TEST(!failed);
+  CheckAgainstDatabase(db.get(), "by_colour", db.family(0));
+  BOOST_TEST(db.Info("by_colour").builds == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_unique_index_refuses_writes_before_they_commit) {
+  IndexedDatabase db;
+  db.Put("a", "red");
+  db.Create("u = value.field(',', 0):text, unique=true");
+  db.Create("v = value.field(',', 0):text, cf=a, unique=true", 1);
+
+  const rocksdb::Status refused = db->Put({}, "b", "red");
+  BOOST_TEST(refused.IsInvalidArgument());
+  for (const char* part : {"'u'", "red", "'a'", "'b'"}) {
+    BOOST_TEST(absl::StrContains(refused.ToString(), part), refused.ToString());
+  }
+  std::string value;
+  BOOST_TEST(db->Get({}, "b", &value).IsNotFound());
+  db.Put("a", "red,again");
+  // A batch may move a key from one row to another, but not give it to two.
+  rocksdb::WriteBatch moves;
+  RequireOk(moves.Put("b", "red"));
+  RequireOk(moves.Put("a", "blue"));
+  RequireOk(db->Write({}, &moves));
+  rocksdb::WriteBatch twice;
+  RequireOk(twice.Put(db.family(1), "x", "red"));
+  RequireOk(twice.Put(db.family(0), "c", "grey"));
+  RequireOk(twice.Put(db.family(0), "d", "grey"));
+  BOOST_TEST(db->Write({}, &twice).IsInvalidArgument());
+  BOOST_TEST(RowsOf(db.get(), "v", "red") == "");
+  db.Put("x", "red", 1);
+  BOOST_TEST(db->Put({}, db.family(1), "y", "red").IsInvalidArgument());
+  BOOST_TEST(db->Merge({}, "c", "black").IsNotSupported());
+  RequireOk(db->DeleteRange({}, db.family(0), "a", "c"));
+  db.Put("c", "red");
+  BOOST_TEST(RowsOf(db.get(), "u", "red") == "c");
+
+  // Past the wrapper nothing is refused, and the index says so.
+  RequireOk(db->GetBaseDB()->Put({}, "d", "red"));
+  const auto pinned = db->Pin("u");
+  CheckFails(pinned.status(), absl::StatusCode::kFailedPrecondition, "red");
+  BOOST_TEST((db.Info("u").state == IndexState::kFailed));
+  RequireOk(db->Delete({}, "d"));
+  RequireOk(db->RebuildIndex("u"));
+  RequireOk(db->WaitUntilReady("u"));
+  BOOST_TEST(RowsOf(db.get(), "u", "red") == "c");
+}
+
+BOOST_AUTO_TEST_CASE(of_many_writers_of_one_unique_key_one_succeeds) {
+  IndexedDatabase db;
+  db.Create("u = value:text, unique=true");
+  std::atomic<int> successes{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        if (db->Put({}, absl::StrCat("t", t, "_", i), absl::StrCat("key", i)).ok()) ++successes;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(successes == 50);
+  CheckAgainstDatabase(db.get(), "u", db.family(0));
+}
+
+BOOST_AUTO_TEST_CASE(indexes_follow_again_after_the_database_was_reopened) {
+  IndexedDatabase db;
+  db.Create(kByColour);
+  db.Put("a", "red");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a");
+  db.Reopen();
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a");
+  db.Put("b", "red");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b");
+  BOOST_TEST(db.Info("by_colour").builds == 0);
+  CheckAgainstDatabase(db.get(), "by_colour", db.family(0));
+}
+
+BOOST_AUTO_TEST_CASE(an_index_catches_up_after_its_process_was_killed) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.write_buffer_size = 64 << 10;  // so that much of it has been flushed
+  // This process starts itself again, with a path to write to until it ends without any farewell:
+  // a fork alone would lack the threads of RocksDB.
+  if (const char* child_path = std::getenv(kChildPath)) WriteUntilKilled(options, child_path);
+  TemporaryDirectory directory;
+  const std::string path = directory / "db";
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv(kChildPath, path.c_str(), 1);
+    execl("/proc/self/exe", "cairn_engine_test",
+          "--run_test=indexed_db_test/an_index_catches_up_after_its_process_was_killed",
+          static_cast<char*>(nullptr));
+    _exit(3);
+  }
+  int status = 0;
+  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+  BOOST_REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  const auto db = IndexedDB::Open(options, path);
+  BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
+  RequireOk((*db)->WaitUntilReady("by_colour"));
+  BOOST_TEST((*db)->ListIndexes().at(0).builds == 0);
+  CheckAgainstDatabase(db->get(), "by_colour", nullptr);
+  uint64_t count = 0;
+  RequireOk((**(*db)->Index("by_colour"))
+                .Count(RangeBatch::Everything(KeyKind::kBytes), absl::MakeSpan(&count, 1)));
+  BOOST_TEST(count == 3000);
+}
+
+BOOST_AUTO_TEST_CASE(a_half_built_index_is_removed_at_the_next_open) {
+  IndexedDatabase db;
+  const std::string directory = db.path() + ".indexes";
+  db.Close();
+  std::filesystem::create_directory(directory + "/half");
+  WriteFile(directory + "/half/rows-000001.tbl", "half");
+  WriteFile(directory + "/half~", "building\n");
+  std::filesystem::create_directory(directory + "/not_ours");
+  db.Open();
+  BOOST_TEST(db->ListIndexes().size() == 0u);
+  BOOST_TEST(!std::filesystem::exists(directory + "/half"));
+  BOOST_TEST(!std::filesystem::exists(directory + "/half~"));
+  BOOST_TEST(std::filesystem::exists(directory + "/not_ours"));
+}
+
+BOOST_AUTO_TEST_CASE(a_write_without_the_log_makes_indexes_stale_and_they_are_rebuilt) {
+  IndexedDatabase db;
+  db.Put("a", "red");
+  db.Create(kByColour);
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  RequireOk(db->Put(unlogged, "b", "red"));
+  WaitForBuilds(&db, "by_colour", 2);
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b");
+  // And where it went past the wrapper, as the log has a gap.
+  RequireOk(db->GetBaseDB()->Put(unlogged, "c", "red"));
+  db.Put("d", "red");
+  const auto stale = db->Pin("by_colour");
+  if (stale.ok()) BOOST_TEST(RowsOf(**stale, "red") == "a b c d");  // it was fast
+  WaitForBuilds(&db, "by_colour", 3);
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b c d");
+}
+
+BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
+  IndexedDBOptions options;
+  options.on_stale = OnStale::kReport;
+  IndexedDatabase db(options);
+  db.Put("a", "red");
+  db.Create(kByColour);
+  const auto live = db->Index("by_colour");
+  BOOST_REQUIRE(live.ok());
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  RequireOk(db->Put(unlogged, "b", "red"));
+  Matches matches;
+  const std::string_view keys[] = {"red"};
+  CheckFails((*live)->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
+             "disableWAL");
+  CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "RebuildIndex");
+  CheckFails(db->WaitUntilReady("by_colour"), absl::StatusCode::kFailedPrecondition, "disableWAL");
+  BOOST_TEST((db.Info("by_colour").state == IndexState::kStale));
+  BOOST_TEST(db.Info("by_colour").lag == 1u);
+  const auto as_it_is = db->PinAsItIs("by_colour");
+  BOOST_REQUIRE(as_it_is.ok());
+  BOOST_TEST(RowsOf(**as_it_is, "red") == "a");
+  RequireOk(db->RebuildIndex("by_colour"));
+  RequireOk(db->WaitUntilReady("by_colour"));
+  RequireOk((*live)->Find(KeyBatch::Bytes(keys), &matches));
+  BOOST_TEST(matches.row_ids.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(ingested_files_make_indexes_stale_also_across_a_reopen) {
+  IndexedDBOptions options;
+  options.on_stale = OnStale::kReport;
+  IndexedDatabase db(options);
+  db.Put("m", "red");
+  db.Create(kByColour);
+  const std::string file = db.Beside("ingested.sst");
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db.rocksdb_options());
+  RequireOk(writer.Open(file));
+  RequireOk(writer.Put("a", "red"));
+  RequireOk(writer.Finish());
+  RequireOk(db->IngestExternalFile({file}, {}));
+  CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "ingested");
+  db.Reopen();
+  CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "ingested");
+  db.options().on_stale = OnStale::kRebuild;
+  db.Reopen();
+  RequireOk(db->WaitUntilReady("by_colour"));
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a m");
+  db.Reopen();
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a m");
+  BOOST_TEST(db.Info("by_colour").builds == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_dropped_index_is_gone_and_its_name_is_free) {
+  IndexedDatabase db;
+  db.Put("a", "red,heavy");
+  db.Create(kByColour);
+  const auto live = db->Index("by_colour");
+  const auto pinned = db->Pin("by_colour");
+  BOOST_REQUIRE(live.ok() && pinned.ok());
+  const std::string directory = db.Info("by_colour").directory;
+  RequireOk(db->DropIndex("by_colour"));
+  BOOST_TEST(!std::filesystem::exists(directory));
+  CheckFails(db->Index("by_colour").status(), absl::StatusCode::kNotFound, "by_colour");
+  CheckFails(db->DropIndex("by_colour"), absl::StatusCode::kNotFound, "by_colour");
+  Matches matches;
+  const std::string_view keys[] = {"red"};
+  CheckFails((*live)->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
+             "dropped");
+  BOOST_TEST(RowsOf(**pinned, "red") == "a");
+  db.Create("by_colour = value.field(',', 1):text");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "heavy") == "a");
+}
+
+BOOST_AUTO_TEST_CASE(an_index_is_dropped_while_it_is_built) {
+  IndexedDatabase db;
+  rocksdb::WriteBatch batch;
+  for (int i = 0; i < 200000; ++i) {
+    RequireOk(batch.Put(absl::StrCat("k", i), absl::StrCat("c", i)));
+  }
+  RequireOk(db->Write({}, &batch));
+  RequireOk(db->CreateIndex(SpecOf(kByColour)));
+  RequireOk(db->DropIndex("by_colour"));
+  BOOST_TEST(db->ListIndexes().empty());
+  BOOST_TEST(!std::filesystem::exists(db.path() + ".indexes/by_colour"));
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_an_index_is_refused) {
+  IndexedDatabase db;
+  CheckFails(db->CreateIndex(SpecOf("value:text")), absl::StatusCode::kInvalidArgument, "name");
+  CheckFails(db->CreateIndex(SpecOf(".. = value:text")), absl::StatusCode::kInvalidArgument, "dot");
+  CheckFails(db->CreateIndex(SpecOf("x = value:text, cf=b")), absl::StatusCode::kInvalidArgument,
+             "'b'");
+  db.Create(kByColour);
+  CheckFails(db->CreateIndex(SpecOf(kByColour)), absl::StatusCode::kAlreadyExists, "by_colour");
+}
+
+BOOST_AUTO_TEST_CASE(a_build_that_cannot_succeed_says_why) {
+  IndexedDatabase db;
+  db.Put("a", "red");
+  db.Put("b", "red");
+  RequireOk(db->CreateIndex(SpecOf("u = value:text, unique=true")));
+  CheckFails(db->WaitUntilReady("u"), absl::StatusCode::kAlreadyExists, "red");
+  BOOST_TEST((db.Info("u").state == IndexState::kFailed));
+  RequireOk(db->Delete({}, "b"));
+  RequireOk(db->RebuildIndex("u"));
+  RequireOk(db->WaitUntilReady("u"));
+}
+
+BOOST_AUTO_TEST_CASE(a_dropped_column_family_takes_its_indexes_with_it) {
+  IndexedDatabase db;
+  db.Create("of_a = value:text, cf=a", 1);
+  db.Create(kByColour);
+  RequireOk(db->DropColumnFamily(db.family(1)));
+  CheckFails(db->Pin("of_a").status(), absl::StatusCode::kFailedPrecondition, "dropped");
+  db.Put("a", "red");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a");
+}
+
+BOOST_AUTO_TEST_CASE(a_pinned_state_outlives_writes_and_the_database) {
+  IndexedDatabase db;
+  db.Put("a", "red");
+  db.Create(kByColour);
+  db.Put("b", "red");
+  const auto pinned = db->Pin("by_colour");
+  const auto live = db->Index("by_colour");
+  BOOST_REQUIRE(pinned.ok() && live.ok());
+  RequireOk(db->Delete({}, "a"));
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "b");
+  db.Close();
+  BOOST_TEST(RowsOf(**pinned, "red") == "a b");
+  Matches matches;
+  const std::string_view keys[] = {"red"};
+  CheckFails((*live)->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
+             "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace cairn

@@ -1,0 +1,717 @@
+#include "engine/log/update_log.h"
+
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rocksdb/comparator.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/optimistic_transaction_db.h"
+#include "rocksdb/utilities/transaction.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "rocksdb/version.h"
+#include "test/engine/log/logged_database.h"
+
+namespace cairn {
+namespace {
+
+using Kind = LoggedDatabase::Kind;
+using Point = LoggedDatabase::Point;
+
+// Whether an error advises to rebuild, and names all of these.
+bool IsMissing(const absl::Status& s, const std::vector<std::string>& names = {}) {
+  BOOST_TEST_MESSAGE(s.ToString());
+  bool all = absl::IsFailedPrecondition(s) && s.ToString().find("rebuild") != std::string::npos;
+  for (const std::string& name : names) all &= s.ToString().find(name) != std::string::npos;
+  return all;
+}
+
+rocksdb::Options WithoutArchive() {
+  rocksdb::Options options = LoggedDatabase::DefaultOptions();
+  options.WAL_ttl_seconds = 0;
+  return options;
+}
+
+// Writes an SST file of these keys in order.
+std::string WriteSst(const std::string& path, const std::vector<std::string>& keys) {
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), rocksdb::Options{});
+  BOOST_REQUIRE(writer.Open(path).ok());
+  for (const std::string& key : keys) BOOST_REQUIRE(writer.Put(key, "ingested").ok());
+  BOOST_REQUIRE(writer.Finish().ok());
+  return path;
+}
+
+std::unique_ptr<rocksdb::Transaction> Begin(LoggedDatabase* database, const std::string& name) {
+  std::unique_ptr<rocksdb::Transaction> transaction(
+      database->transactions()->BeginTransaction(rocksdb::WriteOptions()));
+  BOOST_REQUIRE(transaction->SetName(name).ok());
+  return transaction;
+}
+
+BOOST_AUTO_TEST_SUITE(update_log_test)
+
+BOOST_AUTO_TEST_CASE(an_empty_database_has_nothing_new) {
+  LoggedDatabase database;
+  const Point now = database.Now();
+  BOOST_TEST(now.sequence == 0u);
+  database.Follow(now, now);
+  database.Put("a", "1");
+  database.Follow(now, database.Now());
+}
+
+BOOST_AUTO_TEST_CASE(nothing_new_is_fine_with_and_without_a_log) {
+  LoggedDatabase database(WithoutArchive());
+  for (int i = 0; i < 10; ++i) database.Put(std::to_string(i), "value");
+  const Point now = database.Now();
+  database.Follow(now, now);
+  database.Flush();
+  database.Reopen();
+  BOOST_TEST(database.Error(now.sequence, database.sequence()).ok());
+}
+
+BOOST_AUTO_TEST_CASE(follows_every_kind_of_write_to_every_column_family) {
+  LoggedDatabase database;
+  rocksdb::DB* const db = database.db();
+  const auto& families = database.families();
+  for (int i = 100; i < 200; ++i) {
+    for (size_t family : {0, 1, 2}) database.Put("k" + std::to_string(i), "old", family);
+  }
+  const Point before = database.Now();
+  rocksdb::WriteBatch batch;
+  BOOST_REQUIRE(batch.Put(families[0], "k100", "new").ok());
+  BOOST_REQUIRE(batch.Delete(families[0], "k101").ok());
+  BOOST_REQUIRE(batch.PutLogData("nothing").ok());
+  BOOST_REQUIRE(batch.SingleDelete(families[1], "k102").ok());
+  BOOST_REQUIRE(batch.Merge(families[1], "k103", "operand").ok());
+  BOOST_REQUIRE(batch.Merge(families[2], "new row", "operand").ok());
+  BOOST_REQUIRE(batch.DeleteRange(families[2], "k110", "k120").ok());
+  BOOST_REQUIRE(batch.Put(families[2], "k115", "in the range, afterwards").ok());
+  BOOST_REQUIRE(batch.PutEntity(families[0], "k104", {{"", "plain"}, {"city", "Ulm"}}).ok());
+  BOOST_REQUIRE(batch.PutEntity(families[0], "k105", {{"city", "Ulm"}}).ok());
+  BOOST_REQUIRE(db->Write({}, &batch).ok());
+#if ROCKSDB_MAJOR >= 8  // earlier ones cannot read such a row
+  BOOST_REQUIRE(db->Merge({}, families[0], "k104", "onto columns").ok());
+#endif
+  BOOST_REQUIRE(db->Put({}, families[1], "k103", "after its merge").ok());
+  BOOST_REQUIRE(db->DeleteRange({}, families[0], "k190", "z").ok());
+  rocksdb::WriteBatch empty;
+  BOOST_REQUIRE(db->Write({}, &empty).ok());
+  const Point after = database.Now();
+  for (size_t slice_bytes : {1, 100, 1 << 20}) database.Follow(before, after, {}, slice_bytes);
+}
+
+BOOST_AUTO_TEST_CASE(follows_values_that_go_to_blob_files) {
+  rocksdb::Options options = LoggedDatabase::DefaultOptions();
+  options.enable_blob_files = true;
+  options.min_blob_size = 1000;
+  LoggedDatabase database(options);
+  const Point before = database.Now();
+  for (int i = 0; i < 20; ++i) database.Put(std::to_string(i), std::string(200000, 'a' + i));
+  database.Flush();
+  BOOST_REQUIRE(database.db()->Merge({}, database.families()[0], "7", "operand").ok());
+  for (int i = 5; i < 10; ++i) database.Put(std::to_string(i), std::string(300000, 'A' + i));
+  database.Follow(before, database.Now());
+}
+
+BOOST_AUTO_TEST_CASE(goes_on_from_where_it_stopped_without_reading_again) {
+  LoggedDatabase database;
+  Point last = database.Now();
+  LogPosition position;
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), std::to_string(round));
+    if (round % 3 == 2) database.Flush();  // and begin a file
+    if (round % 7 == 6) database.Reopen();
+    const Point now = database.Now();
+    database.Follow(last, now);
+    auto log =
+        UpdateLog::Open(database.db(), database.families(), last.sequence, now.sequence, position);
+    BOOST_REQUIRE(log.ok());
+    std::vector<TextRows> rows = last.rows;
+    BOOST_REQUIRE(database.Apply(log->get(), 1000, true, &rows).ok());
+    BOOST_REQUIRE((rows == now.rows));
+    if (round > 0 && round % 3 != 0 && round % 7 != 0) {
+      BOOST_TEST((*log)->bytes_read() < 100u * 40);
+    }
+    position = (*log)->position();
+    last = now;
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_position_that_is_none_does_no_harm) {
+  LoggedDatabase database;
+  for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), "value");
+  const Point middle = database.Now();
+  for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), "new");
+  const Point now = database.Now();
+  const auto files = ListWalFiles(database.db());
+  BOOST_REQUIRE(files.ok());
+  for (uint64_t offset : {0, 1, 40, 1000, 1 << 20}) {
+    database.Follow(middle, now, {files->back().number, offset});
+    database.Follow(middle, now, {files->back().number + 100, offset});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(slices_are_bounded_and_say_how_far_they_go) {
+  LoggedDatabase database;
+  for (int i = 0; i < 1000; ++i) database.Put(std::to_string(i), std::string(100, 'v'));
+  auto log = UpdateLog::Open(database.db(), {database.families()[0]}, 0, 1000);
+  BOOST_REQUIRE(log.ok());
+  std::vector<RowChanges> changes(1);
+  SequenceNumber read = 0;
+  for (int slices = 0; !(*log)->done(); ++slices) {
+    BOOST_REQUIRE(slices < 100);
+    changes[0].Clear();
+    BOOST_REQUIRE((*log)->Read(10000, absl::MakeSpan(changes)).ok());
+    BOOST_TEST(changes[0].bytes() < 10000 + 200u);
+    read += changes[0].size();
+    BOOST_TEST((*log)->sequence() == read);
+  }
+  BOOST_TEST(read == 1000u);
+  BOOST_TEST((*log)->Read(1, absl::MakeSpan(changes)).ok());  // nothing more
+  BOOST_TEST((*log)->sequence() == 1000u);
+}
+
+// Threads that write until they are told to stop, each now and then at rest, and not without end:
+// else a reader that is slower than they, as under a sanitizer, would never come to theirs.
+class Writers {
+ public:
+  static constexpr int kMostWrites = 5000;  // of a thread
+
+  // write(thread, i) says whether it went well.
+  template <typename Write>
+  Writers(int threads, const Write& write) {
+    for (int t = 0; t < threads; ++t) {
+      threads_.emplace_back([this, write, t] {
+        for (int i = 0; !stop_ && i < kMostWrites; ++i) {
+          if (!write(t, i)) ++failures_;
+          if (i % 20 == 19) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      });
+    }
+  }
+  ~Writers() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+    BOOST_TEST(failures_ == 0);
+  }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::atomic<int> failures_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+BOOST_AUTO_TEST_CASE(stops_at_until_though_writers_go_on) {
+  LoggedDatabase database;
+  Point last = database.Now();
+  LogPosition position;
+  Writers writers(3, [&database](int t, int i) {
+    const auto& families = database.families();
+    rocksdb::WriteBatch batch;
+    const std::string key = std::to_string(i % 500);
+    bool ok = batch.Put(families[0], key, std::to_string(t * 1000000 + i)).ok();
+    ok &= (i % 5 == 0 ? batch.Delete(families[1], key) : batch.Merge(families[1], key, "m")).ok();
+    return ok && database.db()->Write({}, &batch).ok();
+  });
+  for (int round = 0; round < 10; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (round % 4 == 3) BOOST_TEST(database.db()->Flush({}, database.families()[0]).ok());
+    Point now = database.Now();
+    position = database.Follow(last, now, position, 10000);
+    last = std::move(now);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(follows_databases_whose_snapshots_part_writes_that_were_logged_together) {
+  rocksdb::Options options = LoggedDatabase::DefaultOptions();
+  options.enable_pipelined_write = true;
+  LoggedDatabase database(options);
+  Point last = database.Now();
+  LogPosition position;
+  Writers writers(6, [&database](int t, int i) {
+    const std::string key = std::to_string(i % 100);
+    // Merges are not put into memory together with others.
+    return (t % 2 == 0 ? database.db()->Merge({}, database.families()[0], key, "m")
+                       : database.db()->Put({}, database.families()[0], key, "p"))
+        .ok();
+  });
+  for (int round = 0; round < 40; ++round) {
+    Point now = database.Now();
+    position = database.Follow(last, now, position);
+    last = std::move(now);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_state_within_a_write_is_not_of_this_database) {
+  LoggedDatabase database;
+  rocksdb::WriteBatch batch;
+  for (int i = 0; i < 10; ++i) BOOST_REQUIRE(batch.Put(std::to_string(i), "value").ok());
+  BOOST_REQUIRE(database.db()->Write({}, &batch).ok());
+  BOOST_TEST(IsMissing(database.Error(5, 10), {"1 to 10", "state 5", "another past"}));
+}
+
+BOOST_AUTO_TEST_CASE(an_older_database_is_found_out) {
+  LoggedDatabase database;
+  database.Put("a", "1");
+  BOOST_TEST(IsMissing(database.Error(5, database.sequence()), {"number 1,", "before 5"}));
+}
+
+BOOST_AUTO_TEST_CASE(an_expired_log_is_not_nothing_new) {
+  LoggedDatabase database(WithoutArchive());
+  for (int i = 0; i < 10; ++i) database.Put(std::to_string(i), "value");
+  database.Flush();  // and with it the log is gone
+  BOOST_TEST(IsMissing(database.Error(5, 10), {"number 6 ", "up to 10", "expired"}));
+  BOOST_TEST(IsMissing(database.Error(0, 10), {"number 1 ", "which is empty"}));
+  BOOST_TEST(database.Error(10, 10).ok());
+  database.Put("a", "later");
+  BOOST_TEST(IsMissing(database.Error(5, 11), {"number 6 ", "begins at 11"}));
+  BOOST_TEST(IsMissing(database.Error(9, 11), {"number 10 ", "begins at 11"}));
+  BOOST_TEST(database.Error(10, 11).ok());
+  database.Reopen();
+  BOOST_TEST(IsMissing(database.Error(5, 11), {"number 6 "}));
+  BOOST_TEST(IsMissing(database.Error(10, 11), {"number 11 "}));
+}
+
+BOOST_AUTO_TEST_CASE(an_archived_log_can_be_read_until_it_is_removed) {
+  LoggedDatabase database;
+  Point before = database.Now();
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), std::to_string(round));
+    database.Flush();
+  }
+  const Point after = database.Now();
+  database.Follow(before, after);
+  auto files = ListWalFiles(database.db());
+  BOOST_REQUIRE(files.ok());
+  BOOST_REQUIRE(files->size() >= 5);
+  BOOST_REQUIRE(FindWalFile(database.db(), 1, &*files).ok());
+  // The log is open: it can be read though its files go away.
+  auto log = UpdateLog::Open(database.db(), database.families(), 0, after.sequence);
+  BOOST_REQUIRE(log.ok());
+  std::filesystem::remove((*files)[2].path);
+  std::vector<TextRows> rows = before.rows;
+  BOOST_TEST(database.Apply(log->get(), 100, true, &rows).ok());
+  BOOST_TEST((rows == after.rows));
+  // What is left has a gap.
+  BOOST_TEST(IsMissing(database.Error(0, after.sequence),
+                       {"number " + std::to_string((*files)[2].start),
+                        "where " + std::to_string((*files)[3].start) + " follows"}));
+  BOOST_TEST(database.Error((*files)[3].start - 1, after.sequence).ok());
+}
+
+BOOST_AUTO_TEST_CASE(writes_that_went_past_the_log_are_found_out) {
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  for (bool flush : {false, true}) {
+    LoggedDatabase database;
+    database.Put("a", "1");
+    BOOST_REQUIRE(database.db()->Put(unlogged, "b", "2").ok());
+    if (flush) database.Flush();
+    // At the end: no record tells, only the database's sequence number.
+    BOOST_TEST(IsMissing(database.Error(0, 2), {"number 2 ", "ends there", "went past it"}));
+    BOOST_TEST(IsMissing(database.Error(1, 2), {"number 2 "}));
+    BOOST_TEST(database.Error(2, 2).ok());
+    database.Put("c", "3");
+    BOOST_TEST(IsMissing(database.Error(0, 3), {"number 2 ", flush ? "where 3" : "where 3"}));
+    BOOST_TEST(IsMissing(database.Error(1, 3), {"number 2 "}));
+    BOOST_TEST(database.Error(2, 3).ok());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(ingested_files_that_took_a_sequence_number_are_found_out) {
+  LoggedDatabase database;
+  database.Put("b", "1");
+  const std::string sst = WriteSst(database.Beside("x.sst"), {"a", "b", "c"});
+  BOOST_REQUIRE(database.db()->IngestExternalFile({sst}, {}).ok());
+  BOOST_REQUIRE_EQUAL(database.sequence(), 2u);
+  BOOST_TEST(IsMissing(database.Error(0, 2), {"number 2 ", "ingested"}));
+  BOOST_TEST(IsMissing(database.Error(1, 2), {"number 2 "}));
+  database.Put("d", "1");
+  BOOST_TEST(IsMissing(database.Error(1, 3), {"number 2 "}));
+  BOOST_TEST(database.Error(2, 3).ok());
+  // Under a snapshot they always take one.
+  const rocksdb::Snapshot* const snapshot = database.db()->GetSnapshot();
+  const std::string apart = WriteSst(database.Beside("y.sst"), {"y", "z"});
+  BOOST_REQUIRE(database.db()->IngestExternalFile({apart}, {}).ok());
+  database.db()->ReleaseSnapshot(snapshot);
+  BOOST_TEST(IsMissing(database.Error(3, database.sequence()), {"number 4 "}));
+}
+
+BOOST_AUTO_TEST_CASE(records_of_a_dropped_column_family_are_passed_over) {
+  LoggedDatabase database;
+  rocksdb::DB* const db = database.db();
+  const Point before = database.Now();
+  rocksdb::ColumnFamilyHandle* dropped = nullptr;
+  BOOST_REQUIRE(db->CreateColumnFamily(database.options(), "dropped", &dropped).ok());
+  rocksdb::WriteBatch batch;
+  BOOST_REQUIRE(batch.Put(database.families()[0], "a", "1").ok());
+  BOOST_REQUIRE(batch.Put(dropped, "b", "2").ok());
+  BOOST_REQUIRE(batch.DeleteRange(dropped, "b", "c").ok());
+  BOOST_REQUIRE(batch.Put(database.families()[1], "c", "3").ok());
+  BOOST_REQUIRE(db->Write({}, &batch).ok());
+  BOOST_REQUIRE(db->DropColumnFamily(dropped).ok());
+  BOOST_REQUIRE(db->DestroyColumnFamilyHandle(dropped).ok());
+  database.Put("d", "4");
+  database.Follow(before, database.Now());
+  database.Reopen();
+  database.Follow(before, database.Now());
+}
+
+BOOST_AUTO_TEST_CASE(follows_transactions_that_are_not_prepared) {
+  LoggedDatabase database(LoggedDatabase::DefaultOptions(), Kind::kTransactions);
+  const Point before = database.Now();
+  const auto& families = database.families();
+  for (int i = 0; i < 30; ++i) {
+    const std::unique_ptr<rocksdb::Transaction> transaction(
+        database.transactions()->BeginTransaction(rocksdb::WriteOptions()));
+    BOOST_REQUIRE(transaction->Put(families[0], std::to_string(i), "committed").ok());
+    BOOST_REQUIRE(transaction->Merge(families[1], std::to_string(i % 7), "operand").ok());
+    BOOST_REQUIRE((i % 3 == 0 ? transaction->Rollback() : transaction->Commit()).ok());
+  }
+  database.Follow(before, database.Now());
+}
+
+BOOST_AUTO_TEST_CASE(follows_optimistic_transactions) {
+  rocksdb::Options options = LoggedDatabase::DefaultOptions();
+  TemporaryDirectory directory;
+  rocksdb::OptimisticTransactionDB* opened = nullptr;
+  BOOST_REQUIRE(rocksdb::OptimisticTransactionDB::Open(options, directory / "db", &opened).ok());
+  const std::unique_ptr<rocksdb::OptimisticTransactionDB> db(opened);
+  for (int i = 0; i < 20; ++i) {
+    const std::unique_ptr<rocksdb::Transaction> transaction(db->BeginTransaction({}));
+    BOOST_REQUIRE(transaction->Put("key", std::to_string(i)).ok());
+    if (i % 2 == 0) BOOST_REQUIRE(db->Put({}, "key", "in between").ok());
+    BOOST_REQUIRE(transaction->Commit().IsBusy() == (i % 2 == 0));
+  }
+  std::vector<RowChanges> changes(1);
+  auto log = UpdateLog::Open(db.get(), {db->DefaultColumnFamily()}, 0, 20);
+  BOOST_REQUIRE(log.ok());
+  BOOST_REQUIRE((*log)->Read(SIZE_MAX, absl::MakeSpan(changes)).ok());
+  BOOST_REQUIRE_EQUAL(changes[0].size(), 20u);
+  for (size_t i = 0; i < 20; ++i) {
+    BOOST_TEST((changes[0][i].value == (i % 2 == 0 ? "in between" : std::to_string(i))));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(follows_two_phase_commit) {
+  for (bool two_queues : {false, true}) {
+    rocksdb::Options options = LoggedDatabase::DefaultOptions();
+    options.two_write_queues = two_queues;
+    LoggedDatabase database(options, Kind::kTransactions);
+    const auto& families = database.families();
+    std::vector<Point> points = {database.Now()};
+    const auto first = Begin(&database, "first");
+    BOOST_REQUIRE(first->Put(families[0], "a", "1").ok());
+    BOOST_REQUIRE(first->Put(families[1], "b", "2").ok());
+    BOOST_REQUIRE(first->Merge(families[1], "c", "3").ok());
+    BOOST_REQUIRE(first->Prepare().ok());
+    database.Put("x", "1");
+    points.push_back(database.Now());
+    const auto second = Begin(&database, "second");
+    BOOST_REQUIRE(second->Delete(families[0], "x").ok());
+    BOOST_REQUIRE(second->Prepare().ok());
+    const auto third = Begin(&database, "third");
+    BOOST_REQUIRE(third->Put(families[0], "never", "there").ok());
+    BOOST_REQUIRE(third->Prepare().ok());
+    points.push_back(database.Now());
+    BOOST_REQUIRE(first->GetCommitTimeWriteBatch()->Put(families[2], "at commit", "4").ok());
+    BOOST_REQUIRE(first->Commit().ok());
+    points.push_back(database.Now());
+    BOOST_REQUIRE(third->Rollback().ok());
+    database.Put("y", "2");
+    points.push_back(database.Now());
+    BOOST_REQUIRE(second->Commit().ok());
+    const auto again = Begin(&database, "first");
+    BOOST_REQUIRE(again->Put(families[0], "a", "another of that name").ok());
+    BOOST_REQUIRE(again->Prepare().ok());
+    BOOST_REQUIRE(again->Commit().ok());
+    const auto empty = Begin(&database, "empty");
+    BOOST_REQUIRE(empty->Prepare().ok());
+    BOOST_REQUIRE(empty->Commit().ok());
+    database.Put("z", "3");
+    points.push_back(database.Now());
+    // From every point: prepared before it, committed after it.
+    for (const Point& from : points) {
+      for (size_t slice_bytes : {1, 1 << 20}) {
+        database.Follow(from, points.back(), {}, slice_bytes);
+      }
+    }
+    BOOST_TEST(points.back().rows[0].count("x") == 0u);
+    BOOST_TEST(points.back().rows[2].size() == 1u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(finds_what_was_prepared_in_an_older_log_file) {
+  // In an archive, files come to lie that are newer than the one that is kept for the transaction.
+  for (const rocksdb::Options& options : {WithoutArchive(), LoggedDatabase::DefaultOptions()}) {
+    LoggedDatabase database(options, Kind::kTransactions);
+    auto transaction = Begin(&database, "old");
+    BOOST_REQUIRE(transaction->Put(database.families()[0], "a", "prepared").ok());
+    BOOST_REQUIRE(transaction->Put(database.families()[1], "b", "prepared").ok());
+    BOOST_REQUIRE(transaction->Prepare().ok());
+    for (int round = 0; round < 3; ++round) {
+      for (int i = 0; i < 10; ++i) database.Put(std::to_string(i), std::to_string(round));
+      database.Flush();
+    }
+    const Point before = database.Now();
+    const LogPosition position = database.Follow(before, before);
+    BOOST_REQUIRE(transaction->Commit().ok());
+    const Point after = database.Now();
+    database.Follow(before, after);
+    database.Follow(before, after, position);
+    BOOST_TEST(after.rows[0].at("a") == "prepared");
+
+    // Without that file, the commit is not lost silently.
+    const auto files = ListWalFiles(database.db());
+    BOOST_REQUIRE(files.ok());
+    std::filesystem::remove(files->front().path);
+    BOOST_TEST(IsMissing(database.Error(before.sequence, after.sequence), {"'old'", "commits at"}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(finds_what_was_prepared_before_the_database_was_opened) {
+  LoggedDatabase database(WithoutArchive(), Kind::kTransactions);
+  {
+    const auto transaction = Begin(&database, "recovered");
+    BOOST_REQUIRE(transaction->Put(database.families()[0], "a", "prepared").ok());
+    BOOST_REQUIRE(transaction->Prepare().ok());
+  }
+  database.Put("b", "1");
+  database.Reopen();
+  const Point before = database.Now();
+  const std::unique_ptr<rocksdb::Transaction> transaction(
+      database.transactions()->GetTransactionByName("recovered"));
+  BOOST_REQUIRE(transaction != nullptr);
+  BOOST_REQUIRE(transaction->Commit().ok());
+  database.Put("c", "2");
+  const Point after = database.Now();
+  database.Follow(before, after);
+  BOOST_TEST(after.rows[0].at("a") == "prepared");
+}
+
+BOOST_AUTO_TEST_CASE(refuses_transactions_that_are_written_before_they_commit) {
+  for (const auto policy : {rocksdb::WRITE_PREPARED, rocksdb::WRITE_UNPREPARED}) {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    rocksdb::TransactionDBOptions transactions;
+    transactions.write_policy = policy;
+    TemporaryDirectory directory;
+    rocksdb::TransactionDB* opened = nullptr;
+    BOOST_REQUIRE(
+        rocksdb::TransactionDB::Open(options, transactions, directory / "db", &opened).ok());
+    const std::unique_ptr<rocksdb::TransactionDB> db(opened);
+    BOOST_REQUIRE(db->Put({}, "a", "1").ok());
+    const absl::Status s =
+        UpdateLog::Open(db.get(), {db->DefaultColumnFamily()}, 0, db->GetLatestSequenceNumber())
+            .status();
+    BOOST_TEST(absl::IsUnimplemented(s), s.ToString());
+    BOOST_TEST(s.ToString().find("WritePrepared") != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refuses_what_cannot_be_followed) {
+  const auto error = [](const rocksdb::Options& options) {
+    LoggedDatabase database(options);
+    database.Put("a", "1");
+    return database.Error(0, 1);
+  };
+  rocksdb::Options reverse = LoggedDatabase::DefaultOptions();
+  reverse.comparator = rocksdb::ReverseBytewiseComparator();
+  BOOST_TEST(absl::IsUnimplemented(error(reverse)));
+  rocksdb::Options compressed = LoggedDatabase::DefaultOptions();
+  compressed.wal_compression = rocksdb::kZSTD;
+  BOOST_TEST(absl::IsUnimplemented(error(compressed)), error(compressed).ToString());
+  rocksdb::Options unordered = LoggedDatabase::DefaultOptions();
+  unordered.unordered_write = true;
+  BOOST_TEST(absl::IsFailedPrecondition(error(unordered)));
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_is_written_out_by_hand_is_written_out) {
+  rocksdb::Options options = LoggedDatabase::DefaultOptions();
+  options.manual_wal_flush = true;
+  LoggedDatabase database(options);
+  const Point before = database.Now();
+  for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), "value");
+  database.Follow(before, database.Now());
+}
+
+BOOST_AUTO_TEST_CASE(follows_a_log_in_recycled_files_and_in_another_directory) {
+  // With one column family: RocksDB 7.8 crashes where others are flushed and files recycled.
+  rocksdb::Options options = WithoutArchive();
+  options.recycle_log_file_num = 2;
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
+  TemporaryDirectory directory;
+  options.wal_dir = directory / "wal";
+  rocksdb::DB* opened = nullptr;
+  BOOST_REQUIRE(rocksdb::DB::Open(options, directory / "db", &opened).ok());
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  const auto read = [&](SequenceNumber after, LogPosition* position) {
+    const SequenceNumber until = db->GetLatestSequenceNumber();
+    auto log = UpdateLog::Open(db.get(), {db->DefaultColumnFamily()}, after, until, *position);
+    if (!log.ok()) return log.status();
+    std::vector<RowChanges> changes(1);
+    absl::Status s = (*log)->Read(SIZE_MAX, absl::MakeSpan(changes));
+    if (!s.ok()) return s;
+    BOOST_TEST(changes[0].size() == until - after);
+    for (size_t i = 0; i < changes[0].size(); ++i) {
+      if (changes[0][i].key != std::to_string(after + 1 + i)) BOOST_ERROR("row " << i);
+    }
+    *position = (*log)->position();
+    return s;
+  };
+  LogPosition position;
+  for (int round = 0; round < 12; ++round) {
+    const SequenceNumber after = db->GetLatestSequenceNumber();
+    for (int i = 0; i < 50 + 10 * (round % 3); ++i) {
+      const std::string key = std::to_string(db->GetLatestSequenceNumber() + 1);
+      BOOST_REQUIRE(db->Put({}, key, "value").ok());
+    }
+    LogPosition none;
+    absl::Status s = read(after, &none);
+    BOOST_TEST(s.ok(), s.ToString());
+    s = read(after, &position);
+    BOOST_TEST(s.ok(), s.ToString());
+    BOOST_REQUIRE(db->Flush({}).ok());
+  }
+  BOOST_TEST(IsMissing(read(0, &position), {"number 1 "}));
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_log_is_data_loss_that_names_file_and_offset) {
+  LoggedDatabase database;
+  for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), std::string(1000, 'v'));
+  const auto files = ListWalFiles(database.db());
+  BOOST_REQUIRE(files.ok());
+  const std::string path = files->back().path;
+  const std::string bytes = ReadFile(path);
+  const auto error_with = [&](const std::string& damaged) {
+    WriteFile(path, damaged);
+    const absl::Status s = database.Error(0, 100);
+    WriteFile(path, bytes);
+    return s;
+  };
+  std::string damaged = bytes;
+  damaged[bytes.size() / 2] ^= 1;
+  absl::Status s = error_with(damaged);
+  BOOST_TEST(absl::IsDataLoss(s), s.ToString());
+  for (const std::string& word : {path, std::string("checksum mismatch"), std::string("offset")}) {
+    BOOST_TEST(s.ToString().find(word) != std::string::npos, s.ToString());
+  }
+  s = error_with(bytes.substr(0, bytes.size() - 10));
+  BOOST_TEST(absl::IsDataLoss(s), s.ToString());
+  BOOST_TEST(database.Error(0, 100).ok());
+}
+
+BOOST_AUTO_TEST_CASE(goes_on_behind_what_rocksdb_left_behind) {
+  rocksdb::Options options = LoggedDatabase::DefaultOptions();
+  options.avoid_flush_during_shutdown = true;
+  LoggedDatabase database(options);
+  for (int i = 0; i < 20; ++i) database.Put(std::to_string(i), "value");
+  const auto files = ListWalFiles(database.db());
+  BOOST_REQUIRE(files.ok());
+  // As after a crash: the last write is cut off, and its sequence number is given again.
+  const std::string path = files->back().path;
+  const std::string bytes = ReadFile(path);
+  database.Close();
+  WriteFile(path, bytes.substr(0, bytes.size() - 5));
+  database.Open();
+  BOOST_REQUIRE_EQUAL(database.sequence(), 19u);
+  database.Put("after", "the crash");
+  const Point now = database.Now();
+  database.Follow({0, std::vector<TextRows>(3)}, now);
+  BOOST_TEST(now.rows[0].count("19") == 0u);
+  // And as after a write that was logged, failed, and was made again in a new file: the first one
+  // never happened.
+  const auto archived = ListWalFiles(database.db());
+  BOOST_REQUIRE(archived.ok());
+  BOOST_REQUIRE_EQUAL(archived->size(), 2u);
+  WriteFile((*archived)[0].path, bytes);
+  database.Follow({0, std::vector<TextRows>(3)}, now);
+}
+
+// One that is opened read-only has recovered the log of one that goes on.
+BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_beside_its_writer) {
+  LoggedDatabase db;
+  db.Put("a", "1");
+  const LoggedDatabase::Point before = db.Now();
+  rocksdb::WriteBatch batch;
+  BOOST_REQUIRE(batch.Put("b", "2").ok());
+  BOOST_REQUIRE(batch.DeleteRange("c", "c").ok());
+  BOOST_REQUIRE(batch.Put("d", "3").ok());
+  BOOST_REQUIRE(db.db()->Write({}, &batch).ok());
+  LoggedDatabase::Point read_only = db.Now();
+  --read_only.sequence;
+  const LogPosition position = db.Follow(before, read_only);
+  db.Put("e", "4");
+  const LoggedDatabase::Point after = db.Now();
+  db.Follow(read_only, after);
+  db.Follow(read_only, after, position);
+}
+
+// RocksDB's sequence number goes back when it recovers a log whose last batch deletes an empty
+// range.
+BOOST_AUTO_TEST_CASE(numbers_that_were_given_twice_are_an_error_for_who_has_read_them) {
+  LoggedDatabase db;
+  db.Put("a", "1");
+  const LoggedDatabase::Point before = db.Now();
+  rocksdb::WriteBatch batch;
+  BOOST_REQUIRE(batch.Put("b", "2").ok());
+  BOOST_REQUIRE(batch.DeleteRange("c", "c").ok());
+  BOOST_REQUIRE(db.db()->Write({}, &batch).ok());
+  const LoggedDatabase::Point live = db.Now();
+  const LogPosition position = db.Follow(before, live);
+  db.Reopen();
+  db.Put("d", "3");
+  // As if nothing were new.
+  BOOST_REQUIRE_EQUAL(db.Now().sequence, live.sequence);
+  const auto refuses = [&](SequenceNumber until) {
+    const absl::Status s = db.Error(live.sequence, until, position);
+    BOOST_TEST(absl::IsFailedPrecondition(s), s);
+  };
+  refuses(live.sequence);
+  db.Put("e", "4");
+  refuses(live.sequence + 1);
+  db.Follow(before, db.Now());
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_after_a_recovery) {
+  for (const int empty_ranges : {1, 2}) {
+    LoggedDatabase db;
+    db.Put("a", "1");
+    const LoggedDatabase::Point before = db.Now();
+    rocksdb::WriteBatch batch;
+    BOOST_REQUIRE(batch.Put("b", "2").ok());
+    for (int i = 0; i < empty_ranges; ++i) BOOST_REQUIRE(batch.DeleteRange("c", "c").ok());
+    BOOST_REQUIRE(batch.Put("d", "3").ok());
+    BOOST_REQUIRE(db.db()->Write({}, &batch).ok());
+    const LoggedDatabase::Point live = db.Now();
+    BOOST_REQUIRE_EQUAL(live.sequence, before.sequence + 2 + empty_ranges);
+    db.Follow(before, live);
+
+    db.Reopen();
+    const LoggedDatabase::Point recovered = db.Now();
+    BOOST_REQUIRE_EQUAL(recovered.sequence, live.sequence - empty_ranges);
+    const LogPosition position = db.Follow(before, recovered);
+    db.Put("e", "4");
+    const LoggedDatabase::Point after = db.Now();
+    db.Follow(before, after);
+    db.Follow(recovered, after);
+    db.Follow(recovered, after, position);
+    // Nothing but an empty range, with no recovery behind it.
+    BOOST_REQUIRE(db.db()->DeleteRange({}, db.families()[0], "x", "x").ok());
+    const LoggedDatabase::Point last = db.Now();
+    BOOST_REQUIRE_EQUAL(last.sequence, after.sequence + 1);
+    db.Follow(after, last);
+    db.Follow(before, last);
+    // An index that was ahead has seen what was never recovered as such.
+    BOOST_TEST(absl::IsFailedPrecondition(db.Error(live.sequence, recovered.sequence)));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,109 @@
+// Build/<index>/<key>/rows:<n>/threads:<t>: an index built from a database's rows, beside a bare
+// parallel iterator scan over the same ranges with the best read options, which bounds it.
+#include <benchmark/benchmark.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cairn/secondary_index.h"
+#include "tools/bench/engine/database.h"
+
+namespace cairn::bench {
+namespace {
+
+constexpr uint64_t kRows = 10'000'000;
+constexpr int kRangesPerThread = 16;  // as BuildIndexes cuts them
+
+std::unique_ptr<SnapshotSource> Source() {
+  BenchDatabase& database = BenchDatabase::Get(BenchRows(kRows));
+  auto source = SnapshotSource::FromDb(database.db(), database.rows_family());
+  if (!source.ok()) throw std::runtime_error(source.status().ToString());
+  return *std::move(source);
+}
+
+void BareScan(benchmark::State& state) {
+  const int threads = static_cast<int>(state.range(0));
+  BenchDatabase& database = BenchDatabase::Get(BenchRows(kRows));
+  const std::unique_ptr<SnapshotSource> source = Source();
+  const auto ranges = source->Split(threads * kRangesPerThread);
+  if (!ranges.ok()) throw std::runtime_error(ranges.status().ToString());
+  for (auto _ : state) {
+    std::atomic<size_t> next = 0;
+    std::atomic<uint64_t> rows = 0, bytes = 0;
+    const auto scan = [&] {
+      for (size_t i; (i = next.fetch_add(1)) < ranges->size();) {
+        const PrimaryKeyRange& range = (*ranges)[i];
+        const rocksdb::Slice upper = range.upper;
+        rocksdb::ReadOptions options;
+        options.fill_cache = false;
+        options.readahead_size = size_t{2} << 20;
+        options.total_order_seek = true;
+        if (!range.open) options.iterate_upper_bound = &upper;
+        std::unique_ptr<rocksdb::Iterator> rows_of_range(
+            database.db()->NewIterator(options, database.rows_family()));
+        uint64_t range_rows = 0, range_bytes = 0;
+        for (rows_of_range->Seek(range.lower); rows_of_range->Valid(); rows_of_range->Next()) {
+          ++range_rows;
+          range_bytes += rows_of_range->key().size() + rows_of_range->value().size();
+        }
+        rows += range_rows;
+        bytes += range_bytes;
+      }
+    };
+    std::vector<std::thread> workers;
+    for (int i = 1; i < threads; ++i) workers.emplace_back(scan);
+    scan();
+    for (std::thread& worker : workers) worker.join();
+    benchmark::DoNotOptimize(bytes.load());
+    if (rows != BenchRows(kRows)) throw std::runtime_error("the bare scan lost rows");
+  }
+  state.counters["rows_per_s"] = benchmark::Counter(static_cast<double>(BenchRows(kRows)),
+                                                    benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void BuildIndex(benchmark::State& state, const char* spec) {
+  BenchDatabase& database = BenchDatabase::Get(BenchRows(kRows));
+  const std::unique_ptr<SnapshotSource> source = Source();
+  const std::string directory = database.directory() + "/built";
+  BuildOptions options;
+  options.threads = static_cast<int>(state.range(0));
+  const BuildTarget target{*IndexSpec::Parse(spec), directory};
+  for (auto _ : state) {
+    const auto reports =
+        SecondaryIndex::BuildAll(*source, absl::MakeConstSpan(&target, 1), options);
+    state.PauseTiming();
+    if (!reports.ok()) throw std::runtime_error(reports.status().ToString());
+    if ((*reports)[0].entries != BenchRows(kRows)) throw std::runtime_error("entries were lost");
+    std::filesystem::remove_all(directory);
+    state.ResumeTiming();
+  }
+  state.counters["rows_per_s"] = benchmark::Counter(static_cast<double>(BenchRows(kRows)),
+                                                    benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void BuildU32(benchmark::State& state) {
+  BuildIndex(state, "value[0:4]:u32be");
+}
+void BuildU64(benchmark::State& state) {
+  BuildIndex(state, "value[0:8]:u64be");
+}
+void BuildText(benchmark::State& state) {
+  BuildIndex(state, "value[0:16]:text");
+}
+
+void Threads(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgName("threads")->Arg(1)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK(BareScan)->Name("Build/baseline:bare_scan")->Apply(Threads);
+BENCHMARK(BuildU32)->Name("Build/u32")->Apply(Threads);
+BENCHMARK(BuildU64)->Name("Build/u64")->Apply(Threads);
+BENCHMARK(BuildText)->Name("Build/text")->Apply(Threads);
+
+}  // namespace
+}  // namespace cairn::bench

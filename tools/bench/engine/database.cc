@@ -1,0 +1,155 @@
+#include "tools/bench/engine/database.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+
+#include "rocksdb/cache.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/table.h"
+#include "tools/bench/data.h"
+
+namespace cairn::bench {
+namespace {
+
+constexpr size_t kValueBytes = 100;
+constexpr size_t kBlockCacheBytes = size_t{8} << 30;
+
+void Check(const rocksdb::Status& status) {
+  if (!status.ok()) throw std::runtime_error("benchmark database: " + status.ToString());
+}
+
+rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
+                                           bool point_lookups) {
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.format_version = 5;
+  if (point_lookups) {
+    table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
+  }
+  rocksdb::ColumnFamilyOptions options;
+  options.compression = rocksdb::kNoCompression;
+  options.write_buffer_size = size_t{64} << 20;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+}  // namespace
+
+BenchDatabase& BenchDatabase::Get(uint64_t rows) {
+  std::unique_ptr<BenchDatabase>& database = Databases()[rows];
+  if (database == nullptr) database.reset(new BenchDatabase(rows));
+  return *database;
+}
+
+void BenchDatabase::RemoveAll() {
+  Databases().clear();
+}
+
+std::map<uint64_t, std::unique_ptr<BenchDatabase>>& BenchDatabase::Databases() {
+  static std::map<uint64_t, std::unique_ptr<BenchDatabase>> databases;
+  return databases;
+}
+
+// A bijection of 64-bit numbers, so that values are distinct: splitmix64's finaliser.
+uint64_t BenchDatabase::Value(uint64_t i) {
+  return Random(i * 0x9E3779B97F4A7C15ull)();
+}
+
+std::string BenchDatabase::PrimaryKey(uint64_t i) {
+  char key[17];
+  std::snprintf(key, sizeof(key), "%016llu", static_cast<unsigned long long>(i));
+  return key;
+}
+
+std::string BenchDatabase::BigEndian(uint64_t value) {
+  std::string bytes(8, '\0');
+  for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(value >> (56 - 8 * i));
+  return bytes;
+}
+
+BenchDatabase::BenchDatabase(uint64_t rows) {
+  directory_ = (std::filesystem::temp_directory_path() / "cairn_bench_XXXXXX").string();
+  if (mkdtemp(directory_.data()) == nullptr) throw std::runtime_error("mkdtemp " + directory_);
+  const std::shared_ptr<rocksdb::Cache> cache = rocksdb::NewLRUCache(kBlockCacheBytes);
+  rocksdb::ColumnFamilyOptions by_value = FamilyOptions(cache, false);
+  by_value.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(8));
+  rocksdb::DBOptions options;
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  options.max_background_jobs = 2;
+  options.max_open_files = -1;
+  rocksdb::DB* db = nullptr;
+  Check(rocksdb::DB::Open(options, directory_,
+                          {{"default", FamilyOptions(cache, false)},
+                           {"by_value", by_value},
+                           {"value_to_key", FamilyOptions(cache, true)}},
+                          &families_, &db));
+  db_.reset(db);
+  LoadRows(rows);
+  LoadIndexes(rows);
+  for (rocksdb::ColumnFamilyHandle* family : families_) {
+    Check(db_->Flush({}, family));
+    Check(db_->CompactRange({}, family, nullptr, nullptr));
+  }
+  // What is measured from here on has the machine to itself: no compaction, no writing back.
+  Check(db_->PauseBackgroundWork());
+  sync();
+}
+
+BenchDatabase::~BenchDatabase() {
+  db_->ContinueBackgroundWork().PermitUncheckedError();
+  for (rocksdb::ColumnFamilyHandle* family : families_) db_->DestroyColumnFamilyHandle(family);
+  db_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+void BenchDatabase::LoadRows(uint64_t rows) {
+  rocksdb::WriteOptions write;
+  write.disableWAL = true;
+  rocksdb::WriteBatch batch;
+  std::string value(kValueBytes, 'v');
+  Random random(kSeed);
+  for (uint64_t i = 0; i < rows; ++i) {
+    value.replace(0, 8, BigEndian(Value(i)));
+    for (size_t j = 8; j + 8 <= kValueBytes / 2; j += 8) value.replace(j, 8, BigEndian(random()));
+    Check(batch.Put(families_[0], PrimaryKey(i), value));
+    if (batch.Count() == 1000 || i + 1 == rows) {
+      Check(db_->Write(write, &batch));
+      batch.Clear();
+    }
+  }
+}
+
+void BenchDatabase::LoadIndexes(uint64_t rows) {
+  std::vector<std::pair<uint64_t, uint64_t>> entries;
+  for (uint64_t i = 0; i < rows; ++i) entries.emplace_back(Value(i), i);
+  std::sort(entries.begin(), entries.end());
+  rocksdb::WriteOptions write;
+  write.disableWAL = true;
+  rocksdb::WriteBatch batch;
+  for (const auto& [value, i] : entries) {
+    const std::string key = BigEndian(value);
+    Check(batch.Put(families_[1], key + PrimaryKey(i), ""));
+    Check(batch.Put(families_[2], key, PrimaryKey(i)));
+    if (batch.Count() >= 1000 || i == entries.back().second) {
+      Check(db_->Write(write, &batch));
+      batch.Clear();
+    }
+  }
+}
+
+uint64_t BenchRows(uint64_t otherwise) {
+  const char* rows = std::getenv("CAIRN_BENCH_ROWS");
+  return rows == nullptr ? otherwise : std::strtoull(rows, nullptr, 0);
+}
+
+}  // namespace cairn::bench

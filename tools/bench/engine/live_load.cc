@@ -1,0 +1,361 @@
+// LiveLoad/<what>: indexes of a database that is written to as fast as it takes it.
+//   write/<plain or indexed>/rows:<n>: n line items, a quarter as many orders and a fortieth as
+//   many
+//     customers, shaped and in the order of TPC-H's, in three column families, by batches of 500;
+//     indexed: an IndexedDB with four indexes. Counters: rows_per_s; lag, the sequence numbers that
+//     the indexes are behind at the end, and drain_ms, how long they take to be current then.
+//   burst/rows:<n>: n rows written at once beside four indexes, then one query of one of them.
+//     Counters: wait_ms, of that query; per_s, of the writes.
+//   store_one_row/delta:<n>: one row put beside n that came since the base, and StoreIndexes.
+//     Counters: ms, the median; bytes, that the index's files grew by at most.
+//   find/<before, during or after>_merge/changed:<n>: Find of 16 keys while one row a millisecond
+//   is
+//     written, over twice as many rows as have changed. Counters: worst_ms, p99_ms.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/indexed_db.h"
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+#include "tools/bench/engine/database.h"
+
+namespace cairn::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+template <typename Status>
+void Check(const Status& status) {
+  if (!status.ok()) throw std::runtime_error(status.ToString());
+}
+
+double Milliseconds(Clock::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+// A database in a directory of its own, with or without indexes.
+class LoadedDatabase {
+ public:
+  LoadedDatabase(bool indexed, std::vector<std::string> families, IndexedDBOptions options = {}) {
+    directory_ = (std::filesystem::temp_directory_path() / "cairn_bench_XXXXXX").string();
+    if (mkdtemp(directory_.data()) == nullptr) throw std::runtime_error("no temporary directory");
+    rocksdb::Options db_options;
+    db_options.create_if_missing = true;
+    db_options.create_missing_column_families = true;
+    db_options.compression = rocksdb::kNoCompression;
+    std::vector<rocksdb::ColumnFamilyDescriptor> descriptors = {{"default", db_options}};
+    for (const std::string& family : families) descriptors.emplace_back(family, db_options);
+    const std::string path = directory_ + "/db";
+    if (indexed) {
+      auto opened = IndexedDB::Open(db_options, path, descriptors, &families_, options);
+      Check(opened.status());
+      indexed_ = opened->get();
+      db_ = *std::move(opened);
+    } else {
+      rocksdb::DB* db = nullptr;
+      Check(rocksdb::DB::Open(db_options, path, descriptors, &families_, &db));
+      db_.reset(db);
+    }
+  }
+  ~LoadedDatabase() {
+    for (rocksdb::ColumnFamilyHandle* family : families_) {
+      db_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
+    }
+    db_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(directory_, ignored);
+  }
+
+  rocksdb::DB* db() { return db_.get(); }
+  IndexedDB* indexed() { return indexed_; }
+  rocksdb::ColumnFamilyHandle* family(size_t i) { return families_[i]; }
+  std::string index_files() const { return directory_ + "/db.indexes"; }
+
+  void CreateIndex(const char* spec, size_t family) {
+    const auto parsed = IndexSpec::Parse(spec);
+    Check(parsed.status());
+    Check(indexed_->CreateIndex(*parsed, families_[family]));
+    Check(indexed_->WaitUntilReady(parsed->name));
+  }
+
+  // The sequence numbers that the index that is furthest behind is behind.
+  uint64_t Lag() const {
+    uint64_t lag = 0;
+    for (const IndexInfo& info : indexed_->ListIndexes()) {
+      if (info.state != IndexState::kReady) throw std::runtime_error("an index is not ready");
+      lag = std::max<uint64_t>(lag, info.lag);
+    }
+    return lag;
+  }
+
+ private:
+  std::string directory_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> families_;
+  IndexedDB* indexed_ = nullptr;
+};
+
+IndexedDBOptions WithoutMerges() {
+  IndexedDBOptions options;
+  options.open.calibration = Calibration::kNone;
+  options.merge_interval = absl::ZeroDuration();
+  options.store_interval = absl::ZeroDuration();
+  return options;
+}
+
+// Rows with the fields of TPC-H's, as text with bars between.
+class OrderRows {
+ public:
+  static constexpr int kBatch = 500;
+  enum Family : size_t { kCustomers = 1, kOrders = 2, kItems = 3 };
+
+  explicit OrderRows(LoadedDatabase* database) : database_(*database), random_(7) {}
+
+  // Returns how many rows it wrote.
+  uint64_t Write(uint64_t items) {
+    for (uint64_t customer = 0; customer < items / 40; ++customer) {
+      Put(kCustomers, absl::StrFormat("%09d", customer),
+          absl::StrFormat("Customer#%09d|%d|%02d-%03d-%03d-%04d|%d.%02d|%s", customer, Below(25),
+                          10 + Below(25), Below(1000), Below(1000), Below(10000), Below(10000),
+                          Below(100), Text(60)));
+    }
+    for (uint64_t order = 0, item = 0; item < items; ++order) {
+      Put(kOrders, absl::StrFormat("%010d", order),
+          absl::StrFormat("%d|O|%d.%02d|%d|%d-URGENT|Clerk#%09d|0|%s", Below(items / 40 + 1),
+                          Below(400000), Below(100), 8035 + Below(2406), 1 + Below(5), Below(1000),
+                          Text(45)));
+      const uint64_t lines = 1 + Below(7);
+      for (uint64_t line = 0; line < lines && item < items; ++line, ++item) {
+        Put(kItems, absl::StrFormat("%010d.%d", order, line),
+            absl::StrFormat("%d|%d|%d|%d.%02d|0.0%d|0.0%d|N|O|%d|%d|TRUCK|%s", Below(200000),
+                            Below(10000), 1 + Below(50), Below(90000), Below(100), Below(10),
+                            Below(9), 8035 + Below(2500), 8035 + Below(2500), Text(25)));
+      }
+    }
+    Flush();
+    return written_;
+  }
+
+ private:
+  uint64_t Below(uint64_t end) { return random_() % end; }
+  // Some letters.
+  std::string Text(size_t most) {
+    std::string text(1 + Below(most), ' ');
+    for (char& letter : text) letter = static_cast<char>('a' + Below(26));
+    return text;
+  }
+  void Put(Family family, const std::string& key, const std::string& value) {
+    Check(batch_.Put(database_.family(family), key, value));
+    ++written_;
+    if (batch_.Count() == kBatch) Flush();
+  }
+  void Flush() {
+    const auto begin = Clock::now();
+    Check(database_.db()->Write({}, &batch_));
+    writing_ += Clock::now() - begin;
+    batch_.Clear();
+  }
+
+  LoadedDatabase& database_;
+  std::mt19937_64 random_;
+  rocksdb::WriteBatch batch_;
+  uint64_t written_ = 0;
+
+ public:
+  // Time in Write itself.
+  Clock::duration writing_{};
+};
+
+void Write(benchmark::State& state, bool indexed, uint64_t items) {
+  uint64_t rows = 0;
+  double seconds = 0, drain = 0;
+  uint64_t lag = 0;
+  for (auto _ : state) {
+    LoadedDatabase database(indexed, {"customers", "orders", "items"});
+    if (indexed) {
+      database.CreateIndex("phone = value.field('|',2):text, cf=customers", OrderRows::kCustomers);
+      database.CreateIndex("customer = value.field('|',0):u32, cf=orders", OrderRows::kOrders);
+      database.CreateIndex("ordered = value.field('|',3):u32, cf=orders", OrderRows::kOrders);
+      database.CreateIndex("part = value.field('|',0):u32, cf=items", OrderRows::kItems);
+    }
+    OrderRows writer(&database);
+    rows += writer.Write(items);
+    const double in_writes = 1e-3 * Milliseconds(writer.writing_);
+    state.SetIterationTime(in_writes);
+    seconds += in_writes;
+    if (!indexed) continue;
+    lag = std::max(lag, database.Lag());
+    const auto begin = Clock::now();
+    Check(database.indexed()->Pin("part").status());
+    drain += Milliseconds(Clock::now() - begin);
+  }
+  state.counters["rows_per_s"] = static_cast<double>(rows) / seconds;
+  state.counters["lag"] = static_cast<double>(lag);
+  state.counters["drain_ms"] = drain / static_cast<double>(state.iterations());
+}
+
+void PutNumbers(LoadedDatabase* database, uint64_t first, uint64_t count, uint64_t salt) {
+  for (uint64_t row = first, end = first + count; row < end;) {
+    rocksdb::WriteBatch batch;
+    for (int i = 0; i < 1000 && row < end; ++i, ++row) {
+      std::string value;
+      for (uint64_t field = 0; field < 4; ++field) {
+        value += BenchDatabase::BigEndian(row * 2654435761u * (2 * field + 1) + salt);
+      }
+      Check(batch.Put(BenchDatabase::BigEndian(row), value));
+    }
+    Check(database->db()->Write({}, &batch));
+  }
+}
+
+void Burst(benchmark::State& state, uint64_t rows) {
+  std::vector<double> waits;
+  double seconds = 0;
+  for (auto _ : state) {
+    LoadedDatabase database(true, {}, WithoutMerges());
+    for (const char* spec : {"a = value[0:8]:u64be", "b = value[8:8]:u64be",
+                             "c = value[16:8]:u64be", "d = value[24:8]:u64be"}) {
+      database.CreateIndex(spec, 0);
+    }
+    auto begin = Clock::now();
+    PutNumbers(&database, 0, rows, 1);
+    seconds += 1e-3 * Milliseconds(Clock::now() - begin);
+    const auto index = database.indexed()->Index("a");
+    Check(index.status());
+    begin = Clock::now();
+    const uint64_t key = 1;
+    uint64_t count = 0;
+    Check((*index)->Count(RangeBatch::Equal(KeyBatch::U64(absl::MakeConstSpan(&key, 1))),
+                          absl::MakeSpan(&count, 1)));
+    if (count != 1) throw std::runtime_error("a row was not found");
+    waits.push_back(Milliseconds(Clock::now() - begin));
+    state.SetIterationTime(1e-3 * waits.back());
+  }
+  std::sort(waits.begin(), waits.end());
+  state.counters["wait_ms"] = waits[waits.size() / 2];
+  state.counters["per_s"] = static_cast<double>(rows * waits.size()) / seconds;
+}
+
+uint64_t BytesIn(const std::string& directory) {
+  uint64_t bytes = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(directory)) {
+    if (file.is_regular_file()) bytes += file.file_size();
+  }
+  return bytes;
+}
+
+void StoreOneRow(benchmark::State& state, uint64_t changed) {
+  LoadedDatabase database(true, {}, WithoutMerges());
+  PutNumbers(&database, 0, 1000, 1);
+  database.CreateIndex("a = value[0:8]:u64be", 0);
+  PutNumbers(&database, 1000, changed, 1);
+  Check(database.indexed()->StoreIndexes());
+  uint64_t row = 1000 + changed, most = 0;
+  std::vector<double> times;
+  for (auto _ : state) {
+    PutNumbers(&database, row++, 1, 1);
+    const uint64_t before = BytesIn(database.index_files());
+    const auto begin = Clock::now();
+    Check(database.indexed()->StoreIndexes());
+    times.push_back(Milliseconds(Clock::now() - begin));
+    state.SetIterationTime(1e-3 * times.back());
+    const uint64_t after = BytesIn(database.index_files());
+    most = std::max(most, after - std::min(before, after));
+  }
+  std::sort(times.begin(), times.end());
+  state.counters["ms"] = times[times.size() / 2];
+  state.counters["bytes"] = static_cast<double>(most);
+}
+
+enum Phase : size_t { kBefore, kDuring, kAfter, kPhases };
+
+// All phases of one history, of which `reported` is told.
+void FindDuringMerge(benchmark::State& state, uint64_t changed, Phase reported) {
+  for (auto _ : state) {
+    const uint64_t base = changed / 3 * 4;
+    IndexedDBOptions options = WithoutMerges();
+    options.open.threads = options.merge_threads = 1;
+    LoadedDatabase database(true, {}, options);
+    PutNumbers(&database, 0, base, 1);
+    database.CreateIndex("a = value[0:8]:u64be", 0);
+    PutNumbers(&database, 0, changed, 2);
+    const auto index = database.indexed()->Index("a");
+    Check(index.status());
+    std::atomic<bool> end{false};
+    std::atomic<size_t> phase{kBefore};
+    std::array<std::vector<double>, kPhases> times;
+    std::thread writer([&] {
+      for (uint64_t row = base; !end; ++row) {
+        PutNumbers(&database, row, 1, 3);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+    std::thread reader([&] {
+      std::array<uint64_t, 16> keys;
+      for (size_t i = 0; i < keys.size(); ++i) keys[i] = i;
+      Matches matches;
+      while (!end) {
+        const size_t in = phase;
+        const auto begin = Clock::now();
+        Check((*index)->Find(KeyBatch::U64(keys), &matches));
+        const double time = Milliseconds(Clock::now() - begin);
+        if (in == phase) times[in].push_back(time);
+        std::this_thread::sleep_for(std::chrono::microseconds(500));
+      }
+    });
+    while (database.Lag() > 1000) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    times[kBefore].clear();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    phase = kDuring;
+    Check(database.indexed()->MergeIndex("a"));
+    phase = kAfter;
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    end = true;
+    writer.join();
+    reader.join();
+    std::vector<double>& told = times[reported];
+    std::sort(told.begin(), told.end());
+    state.SetIterationTime(1e-3 * told.back());
+    state.counters["worst_ms"] = told.back();
+    state.counters["p99_ms"] = told[told.size() * 99 / 100];
+    state.counters["queries"] = static_cast<double>(told.size());
+  }
+}
+
+[[maybe_unused]] const bool registered = [] {
+  const auto add = [](const std::string& name, auto function, auto... arguments) {
+    return benchmark::RegisterBenchmark(("LiveLoad/" + name).c_str(), function, arguments...)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  };
+  const uint64_t rows = BenchRows(1'000'000);
+  const std::string suffix = "/rows:" + std::to_string(rows);
+  add("write/plain" + suffix, Write, false, rows)->Iterations(3);
+  add("write/indexed" + suffix, Write, true, rows)->Iterations(3);
+  add("burst/rows:" + std::to_string(2 * rows), Burst, 2 * rows)->Iterations(3);
+  add("store_one_row/delta:400000", StoreOneRow, uint64_t{400'000})->Iterations(200);
+  for (const auto& [name, phase] :
+       {std::pair{"before", kBefore}, std::pair{"during", kDuring}, std::pair{"after", kAfter}}) {
+    const uint64_t changed = rows / 2 * 3;
+    add(absl::StrFormat("find/%s_merge/changed:%d", name, changed), FindDuringMerge, changed, phase)
+        ->Iterations(1);
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace cairn::bench
