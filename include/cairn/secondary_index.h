@@ -16,7 +16,7 @@
 #include "cairn/query.h"
 #include "cairn/route.h"
 #include "cairn/snapshot_source.h"
-#include "cairn/string_column.h"
+#include "cairn/string_list.h"
 #include "cairn/types.h"
 
 namespace rocksdb {
@@ -130,7 +130,7 @@ struct FetchedRows {
   std::vector<uint64_t> offsets;  // [batch + 1], offsets[0] = 0
   std::vector<RowId> row_ids;
   PrimaryKeyColumn primary_keys;
-  StringColumn values;  // of the default column where a row is an entity
+  StringList values;  // of the default column where a row is an entity
   // With a limit: where range i goes on, as Matches::cursors.
   std::vector<std::string> cursors;
   uint64_t stale = 0;  // entries dropped: the row is gone or no longer matches its query

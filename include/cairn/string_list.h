@@ -11,11 +11,11 @@ namespace cairn {
 
 // Byte strings, one after the other in one heap. Reusable: Clear() keeps the capacity. Not
 // thread-safe.
-class StringColumn {
+class StringList {
  public:
   size_t size() const { return ends_.size() - 1; }
   bool empty() const { return size() == 0; }
-  // String i; requires i < size(). Valid until the column changes.
+  // String i; requires i < size(). Valid until the list changes.
   std::string_view operator[](size_t i) const {
     return std::string_view(heap_).substr(ends_[i], ends_[i + 1] - ends_[i]);
   }
@@ -40,14 +40,14 @@ class StringColumn {
     using difference_type = std::ptrdiff_t;
     using pointer = const std::string_view*;
     using reference = std::string_view;
-    Iterator(const StringColumn* column, size_t i) : column_(column), i_(i) {}
-    std::string_view operator*() const { return (*column_)[i_]; }
+    Iterator(const StringList* strings, size_t i) : strings_(strings), i_(i) {}
+    std::string_view operator*() const { return (*strings_)[i_]; }
     Iterator& operator++() { return ++i_, *this; }
     bool operator==(const Iterator& other) const { return i_ == other.i_; }
     bool operator!=(const Iterator& other) const { return i_ != other.i_; }
 
    private:
-    const StringColumn* column_;
+    const StringList* strings_;
     size_t i_;
   };
   Iterator begin() const { return {this, 0}; }
@@ -58,6 +58,6 @@ class StringColumn {
   std::vector<uint64_t> ends_ = {0};  // string i ends at ends_[i + 1] of heap_
 };
 
-using PrimaryKeyColumn = StringColumn;
+using PrimaryKeyColumn = StringList;
 
 }  // namespace cairn
