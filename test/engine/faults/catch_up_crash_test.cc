@@ -15,8 +15,8 @@
 #include "cairn/secondary_index.h"
 #include "test/engine/faults/crash_indexes.h"
 #include "test/engine/faults/crash_model.h"
-#include "test/engine/faults/killed_process.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
+#include "test/engine/killed_process.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
