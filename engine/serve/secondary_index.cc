@@ -139,7 +139,9 @@ absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ra
   if (absl::Status s = CheckSameDatabase(at->base->base(), source); !s.ok()) return s;
   Matches matches;
   if (absl::Status s = ScanAt(*at, ranges, options, &matches); !s.ok()) return s;
-  return FetchRows(*at, source, ranges, matches, rows);
+  if (absl::Status s = FetchRows(*at, source, ranges, matches, rows); !s.ok()) return s;
+  rows->cursors = std::move(matches.cursors);
+  return absl::OkStatus();
 } catch (...) {
   return StatusOfException("fetching rows");
 }
