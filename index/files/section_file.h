@@ -18,7 +18,7 @@
 
 // Section files: the container of every immutable file of an index. A header with a table of
 // sections, then the sections, each a checksummed column of little-endian numbers or bytes that is
-// used as it lies in the mapping. index/README.md describes every byte; section_file_writer.h
+// used as it lies in the mapping. docs/formats.md describes every byte; section_file_writer.h
 // writes them.
 namespace cairn {
 

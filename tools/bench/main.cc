@@ -4,7 +4,7 @@
 // Benchmarks are registered by each subject's file.
 #include <benchmark/benchmark.h>
 
-#include "tools/bench/engine/database.h"
+#include "tools/bench/database.h"
 #include "tools/bench/registration.h"
 
 int main(int argc, char** argv) {

@@ -15,7 +15,7 @@
 #include "rocksdb/env.h"
 #include "test/engine/faults/crash_indexes.h"
 #include "test/engine/faults/crash_model.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
 
 namespace cairn {
 

@@ -10,7 +10,7 @@
 #include "cairn/secondary_index.h"
 #include "index/files/index_directory.h"
 #include "test/engine/faults/crash_model.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
 
 namespace cairn {
 

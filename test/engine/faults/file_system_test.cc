@@ -19,9 +19,9 @@
 #include "absl/time/time.h"
 #include "cairn/secondary_index.h"
 #include "index/files/index_directory.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/faulty_file_system.h"
+#include "test/engine/indexed_database.h"
 #include "test/engine/test_database.h"
-#include "test/engine/util/faulty_file_system.h"
 #include "test/test_random.h"
 
 namespace cairn {

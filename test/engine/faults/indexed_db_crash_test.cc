@@ -19,8 +19,8 @@
 #include "test/engine/faults/crash_database.h"
 #include "test/engine/faults/crash_indexes.h"
 #include "test/engine/faults/crash_model.h"
-#include "test/engine/faults/killed_process.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
+#include "test/engine/killed_process.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 

@@ -18,8 +18,8 @@
 #include "rocksdb/env.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/write_batch.h"
-#include "test/engine/live/indexed_database.h"
-#include "test/engine/util/faulty_file_system.h"
+#include "test/engine/faulty_file_system.h"
+#include "test/engine/indexed_database.h"
 
 namespace cairn {
 namespace {

@@ -21,7 +21,7 @@
 #include "cairn/indexed_db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/write_batch.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
 #include "test/test_random.h"
 
 namespace cairn {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
 
 namespace cairn {
 namespace {

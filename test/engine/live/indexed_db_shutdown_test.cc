@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "test/engine/faults/killed_process.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
+#include "test/engine/killed_process.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {

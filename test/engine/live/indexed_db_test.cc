@@ -19,7 +19,7 @@
 #include "rocksdb/utilities/optimistic_transaction_db.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/write_batch.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
 #include "test/test_random.h"
 
 namespace cairn {

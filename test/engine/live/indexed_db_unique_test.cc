@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cairn/secondary_index.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
 
 namespace cairn {
 namespace {

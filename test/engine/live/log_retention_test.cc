@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {

@@ -19,7 +19,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/db_ttl.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {

@@ -8,7 +8,7 @@
 
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
-#include "test/engine/log/logged_database.h"
+#include "test/engine/logged_database.h"
 #include "test/test_random.h"
 
 namespace cairn {

@@ -14,7 +14,7 @@
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/version.h"
-#include "test/engine/log/logged_database.h"
+#include "test/engine/logged_database.h"
 
 namespace cairn {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "test/engine/log/logged_database.h"
+#include "test/engine/logged_database.h"
 
 namespace cairn {
 namespace {

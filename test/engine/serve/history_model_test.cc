@@ -19,7 +19,7 @@
 #include "cairn/indexed_db.h"
 #include "cairn/secondary_index.h"
 #include "rocksdb/sst_file_writer.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 

@@ -14,9 +14,9 @@
 #include "cairn/secondary_index.h"
 #include "rocksdb/env.h"
 #include "rocksdb/env_encryption.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/faulty_file_system.h"
+#include "test/engine/indexed_database.h"
 #include "test/engine/test_database.h"
-#include "test/engine/util/faulty_file_system.h"
 
 namespace cairn {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "engine/delta_files/delta_files.h"
 #include "test/engine/delta/delta_history.h"
+#include "test/engine/faulty_file_system.h"
 #include "test/engine/test_database.h"
-#include "test/engine/util/faulty_file_system.h"
 
 namespace cairn {
 namespace {

@@ -21,9 +21,9 @@
 #include "cpu_fast/batch/parallel_batch.h"
 #include "index/machine/prefetch.h"
 #include "tools/bench/cpu_fast/baselines.h"
-#include "tools/bench/cpu_fast/limit.h"
 #include "tools/bench/cpu_fast/line_tree.h"
 #include "tools/bench/data.h"
+#include "tools/bench/limit.h"
 #include "tools/bench/zipf.h"
 
 namespace cairn::bench {

@@ -11,8 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
 #include "tools/bench/cpu_fast/baselines.h"
-#include "tools/bench/cpu_fast/limit.h"
 #include "tools/bench/data.h"
+#include "tools/bench/limit.h"
 
 namespace cairn::bench {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
-#include "tools/bench/cpu_fast/limit.h"
 #include "tools/bench/data.h"
+#include "tools/bench/limit.h"
 #include "tools/bench/string_sets.h"
 
 namespace cairn::bench {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cairn/secondary_index.h"
-#include "tools/bench/engine/database.h"
+#include "tools/bench/database.h"
 
 namespace cairn::bench {
 namespace {

@@ -27,7 +27,7 @@
 #include "index/query/physical_key.h"
 #include "index/sort/sort.h"
 #include "tools/bench/data.h"
-#include "tools/bench/engine/database.h"
+#include "tools/bench/database.h"
 
 namespace cairn::bench {
 namespace {

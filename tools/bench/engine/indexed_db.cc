@@ -24,7 +24,7 @@
 #include "engine/log/update_log.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
-#include "tools/bench/engine/database.h"
+#include "tools/bench/database.h"
 
 namespace cairn::bench {
 namespace {

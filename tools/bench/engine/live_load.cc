@@ -30,7 +30,7 @@
 #include "cairn/indexed_db.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
-#include "tools/bench/engine/database.h"
+#include "tools/bench/database.h"
 
 namespace cairn::bench {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "cairn/secondary_index.h"
 #include "tools/bench/data.h"
-#include "tools/bench/engine/database.h"
+#include "tools/bench/database.h"
 
 namespace cairn::bench {
 namespace {

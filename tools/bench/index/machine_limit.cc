@@ -10,8 +10,8 @@
 
 #include "index/machine/aligned_buffer.h"
 #include "index/machine/prefetch.h"
-#include "tools/bench/cpu_fast/limit.h"
 #include "tools/bench/data.h"
+#include "tools/bench/limit.h"
 
 namespace cairn::bench {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "cairn/indexed_db.h"
 #include "rocksdb/db.h"
-#include "test/engine/log/logged_database.h"
+#include "test/engine/logged_database.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {

@@ -1,4 +1,4 @@
-#include "tools/bench/engine/database.h"
+#include "tools/bench/database.h"
 
 #include <unistd.h>
 
