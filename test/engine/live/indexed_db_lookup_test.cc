@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cairn/indexed_db.h"
-#include "test/engine/live/indexed_database.h"
+#include "test/engine/indexed_database.h"
 #include "test/test_random.h"
 
 namespace cairn {
