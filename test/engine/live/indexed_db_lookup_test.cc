@@ -26,7 +26,7 @@ std::string Text(const absl::StatusOr<FoundKeys>& found) {
     if (i > 0) absl::StrAppend(&text, " | ");
     bool first = true;
     for (const auto& key : found->of(i)) {
-      absl::StrAppend(&text, first ? "" : " ", key);
+      text.append(first ? "" : " ").append(key);
       first = false;
     }
   }
@@ -87,7 +87,8 @@ BOOST_AUTO_TEST_CASE(rows_come_with_their_values) {
   const auto rows = db->LookupRows("city", {"Lisbon", "Paris", "Oslo"});
   BOOST_REQUIRE_MESSAGE(rows.ok(), rows.status());
   Strings lines;
-  for (const FoundRow& row : *rows) lines.push_back(absl::StrCat(row.primary_key, "=", row.value));
+  for (const FoundRow& row : *rows)
+    lines.push_back(std::string(row.primary_key) + "=" + std::string(row.value));
   BOOST_TEST(lines == (Strings{"1=ana|Lisbon", "3=eva|Lisbon", "2=bo|Oslo"}),
              boost::test_tools::per_element());
   BOOST_TEST(rows->queries() == 3u);
@@ -263,7 +264,7 @@ BOOST_AUTO_TEST_CASE(lookups_are_of_one_state_while_rows_change_and_merges_go_on
     }
     for (size_t query = 0; query < 2; ++query) {
       for (const FoundRow& row : rows->of(query)) {
-        if (row.value != (query == 0 ? "left" : "right")) wrong = absl::StrCat("row ", row.value);
+        if (row.value != (query == 0 ? "left" : "right")) wrong = "row " + std::string(row.value);
       }
     }
   }
