@@ -7,8 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
+#include "cairn/query.h"
 #include "cairn/rocksdb_status.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/checkpoint.h"
 

@@ -1,4 +1,6 @@
 #include "engine/batch/batcher_core.h"
+#include "cairn/key_codec.h"
+#include "cairn/secondary_index.h"
 
 #include <sys/prctl.h>
 

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "cairn/build.h"
+#include "cairn/secondary_index.h"
 #include "engine/serve/catch_up.h"
 
 namespace cairn {

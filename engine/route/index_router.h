@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cairn/secondary_index.h"
+#include "cairn/open_options.h"
 #include "cairn/sorted_run.h"
 #include "engine/route/cost_model.h"
 #include "engine/route/resident_indexes.h"

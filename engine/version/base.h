@@ -4,9 +4,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "cairn/index_spec.h"
 #include "cairn/key_codec.h"
+#include "cairn/open_options.h"
 #include "cairn/ordered_index.h"
-#include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
 #include "cairn/sorted_run.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/rows/row_table_file.h"

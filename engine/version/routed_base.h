@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "cairn/secondary_index.h"
+#include "absl/status/statusor.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/types.h"
 #include "engine/route/index_router.h"
 #include "engine/route/router.h"
 #include "engine/version/base.h"

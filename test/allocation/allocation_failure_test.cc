@@ -7,8 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
 #include "cairn/ordered_index.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "test/allocation/failing_new.h"
 #include "test/engine/test_database.h"
 

@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/index_spec.h"
 #include "cairn/indexed_db.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/sorted_run.h"
+#include "cairn/types.h"
 #include "cairn/version.h"
 
 namespace {

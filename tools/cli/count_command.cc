@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output.h"

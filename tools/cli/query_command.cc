@@ -7,8 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
 #include "tools/cli/command.h"
 #include "tools/cli/entry_printer.h"
 #include "tools/cli/output.h"

@@ -2,7 +2,9 @@
 
 #include <string>
 
-#include "cairn/secondary_index.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
 #include "tools/cli/command.h"
 
 namespace cairn::tools {

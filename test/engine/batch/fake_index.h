@@ -12,9 +12,19 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "cairn/batcher.h"
+#include "cairn/catch_up.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
+#include "cairn/key_codec.h"
 #include "cairn/ordered_index.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 
 namespace cairn {
 

@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
 #include "index/files/index_directory.h"
 #include "test/engine/faults/crash_model.h"
 #include "test/engine/indexed_database.h"

@@ -14,10 +14,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "index/files/index_directory.h"
 #include "test/engine/faulty_file_system.h"
 #include "test/engine/indexed_database.h"

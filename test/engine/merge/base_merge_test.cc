@@ -12,7 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/catch_up.h"
+#include "cairn/index_spec.h"
+#include "cairn/progress.h"
 #include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "engine/delta_files/delta_file.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/version/base.h"

@@ -7,8 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
 #include "cairn/secondary_index.h"
+#include "cairn/types.h"
 #include "test/engine/test_database.h"
 #include "test/test_random.h"
 

@@ -11,7 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/options_util.h"
 #include "test/temporary_directory.h"

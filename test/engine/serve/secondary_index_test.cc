@@ -12,7 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
 #include "cairn/device.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "test/engine/test_database.h"
 #include "test/test_random.h"
 

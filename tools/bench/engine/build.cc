@@ -10,7 +10,11 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
 #include "tools/bench/database.h"
 
 namespace cairn::bench {

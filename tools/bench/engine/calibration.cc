@@ -24,8 +24,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/secondary_index.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/types.h"
 #include "engine/route/calibration.h"
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"

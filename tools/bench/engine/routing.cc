@@ -17,8 +17,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/secondary_index.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
+#include "cairn/types.h"
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/route/router.h"
