@@ -5,7 +5,19 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
+#include "cairn/key_codec.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "engine/build/index_builder.h"
 #include "engine/serve/catch_up.h"
 #include "engine/serve/open_index.h"
@@ -248,6 +260,44 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Build(
   return Open(directory, open);
 } catch (...) {
   return StatusOfException("building an index");
+}
+
+absl::StatusOr<std::vector<BuildReport>> SecondaryIndex::BuildAll(
+    const SnapshotSource& source, absl::Span<const BuildTarget> targets) {
+  return BuildAll(source, targets, {});
+}
+
+absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Build(
+    const SnapshotSource& source, const IndexSpec& spec, const std::string& directory) {
+  return Build(source, spec, directory, {});
+}
+
+absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(const std::string& directory) {
+  return Open(directory, {});
+}
+
+absl::StatusOr<CatchUpReport> SecondaryIndex::CatchUp(const SnapshotSource& source) {
+  return CatchUp(source, {});
+}
+
+absl::Status SecondaryIndex::Merge() {
+  return Merge({});
+}
+
+absl::Status SecondaryIndex::Find(KeyBatch keys, Matches* matches) const {
+  return Find(keys, {}, matches);
+}
+
+absl::Status SecondaryIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
+  return FindFirst(keys, {}, row_ids);
+}
+
+absl::Status SecondaryIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {
+  return Contains(keys, {}, found);
+}
+
+absl::Status SecondaryIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
+  return Count(ranges, {}, counts);
 }
 
 }  // namespace cairn
