@@ -53,11 +53,6 @@ std::string NameAndError(const Route& route, const absl::Status& status) {
 
 }  // namespace
 
-std::string_view OperationName(Operation operation) {
-  static constexpr std::string_view kNames[] = {"find_first", "contains", "find", "count", "scan"};
-  return kNames[static_cast<size_t>(operation)];
-}
-
 int64_t Router::SteadyNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
