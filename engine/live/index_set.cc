@@ -109,18 +109,22 @@ void IndexSet::Close() {
   const std::lock_guard<std::mutex> lock(names_mutex_);
   if (closed_) return;
   closed_ = true;
-  const IndexList::Indexes indexes = indexes_.All();
-  for (const auto& index : indexes) index->cancelled = true;
-  work_.Stop();
-  upkeep_.Stop();
+  EndThreads();
   work_.StoreAll().IgnoreError();  // what is not stored is read from the log
-  for (const auto& index : indexes) {
+  for (const auto& index : indexes_.All()) {
     const std::lock_guard<std::mutex> work_lock(index->work_mutex);
     index->End(absl::FailedPreconditionError("the database has been closed"));
     index->LetGoOfDirectory();
   }
   follower_->Close();
   retention_.Close();
+}
+
+void IndexSet::EndThreads() {
+  const std::lock_guard<std::mutex> lock(threads_mutex_);
+  for (const auto& index : indexes_.All()) index->cancelled = true;
+  work_.Stop();
+  upkeep_.Stop();
 }
 
 absl::Status IndexSet::CheckOpen() const {

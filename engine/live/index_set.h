@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "cairn/indexed_db.h"
 #include "engine/live/background_work.h"
+#include "engine/live/end_at_exit.h"
 #include "engine/live/followed_index.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/index_list.h"
@@ -69,6 +70,7 @@ class IndexSet {
   void DetachHandle(rocksdb::ColumnFamilyHandle* handle);
 
  private:
+  void EndThreads();
   void Open(const IndexCatalog::Entry& entry,
             absl::Span<rocksdb::ColumnFamilyHandle* const> handles);
   void Add(const std::shared_ptr<FollowedIndex>& index);
@@ -90,6 +92,8 @@ class IndexSet {
   BackgroundWork work_;
   std::atomic<bool> closed_{false};  // set under names_mutex_
   std::mutex names_mutex_;           // held while an index comes or goes
+  std::mutex threads_mutex_;         // held while they end
+  const EndAtExit end_at_exit_{[this] { EndThreads(); }};
 };
 
 }  // namespace cairn

@@ -133,7 +133,7 @@ struct IndexInfo {
 // order that RocksDB allows, if a handle of an indexed column family is destroyed through this
 // object, or after Close: Close ends all that is done for indexes, and then closes the database if
 // Open opened it, as soon as its last handle is destroyed; one that was attached is its owner's to
-// close, after that.
+// close, after that. A process may exit() with all of it open: the threads are ended first.
 //
 // Thread-safe, as any DB is, also beside Close, as far as indexes are concerned: then, and after
 // the object's end, queries and calls are FailedPrecondition. No exception leaves.

@@ -2,17 +2,25 @@
 // and destroyed.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "test/engine/indexed_database.h"
+#include "test/engine/killed_process.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
 namespace {
+
+// What the process that exits is told.
+constexpr char kExitDirectory[] = "CAIRN_TEST_EXIT_DIRECTORY";
+constexpr char kExitRound[] = "CAIRN_TEST_EXIT_ROUND";
+constexpr int kExitCode = 42;
 
 using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
 
@@ -211,6 +219,33 @@ BOOST_AUTO_TEST_CASE(queries_may_race_the_end) {
     for (std::thread& thread : threads) thread.join();
     BOOST_TEST(!wrong);
   }
+}
+
+// Threads of an index in the background would use RocksDB's static objects, which exit() destroys.
+BOOST_AUTO_TEST_CASE(a_process_may_exit_while_its_indexes_are_at_work) {
+  for (int round = 0; round < 30; ++round) {
+    TemporaryDirectory directory;
+    KilledProcess process(
+        "indexed_db_shutdown_test/exits_while_indexes_are_built",
+        {{kExitDirectory, directory.path()}, {kExitRound, std::to_string(round)}});
+    const std::optional<int> code = process.ExitCode();
+    BOOST_REQUIRE_MESSAGE(code == kExitCode, "round " << round << " did not end with its code");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(exits_while_indexes_are_built) {
+  const char* const directory = std::getenv(kExitDirectory);
+  if (directory == nullptr) return;  // it is the other process of the test above
+  const int round = std::atoi(std::getenv(kExitRound));
+  Handles handles;
+  // Neither is ever destroyed, as those of a program that gives up.
+  auto* const db = Require(IndexedDB::Open(Options(), std::string(directory) + "/db", Families(),
+                                           &handles, Quick()))
+                       .release();
+  for (int i = 0; i < 2000; ++i) RequireOk(db->Put({}, std::to_string(i), "red"));
+  RequireOk(db->CreateIndex(SpecOf("all = value:text")));
+  absl::SleepFor(round * absl::Milliseconds(1));
+  std::exit(kExitCode);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
