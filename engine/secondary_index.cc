@@ -9,7 +9,6 @@
 #include "engine/base.h"
 #include "engine/build/index_builder.h"
 #include "engine/catch_up.h"
-#include "engine/delta/versioned_search.h"
 #include "engine/fetch.h"
 #include "engine/index_version.h"
 #include "engine/index_writer.h"
@@ -33,52 +32,20 @@ class OpenIndex final : public SecondaryIndex {
         pinned_(std::move(pinned)),
         options_(options),
         spec_(version()->spec()),
-        codec_(version()->base->base().codec) {}
+        codec_(version()->base->codec) {}
 
   const IndexSpec& spec() const override { return spec_; }
   const KeyCodec& codec() const override { return codec_; }
   SequenceNumber sequence() const override { return version()->sequence; }
 
-  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
-    return Guarded("finding keys", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->Find(keys, options, matches)
-                                : Search(*at).Find(keys, options, matches);
-    });
-  }
-  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
-                         absl::Span<RowId> row_ids) const override {
-    return Guarded("finding keys", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->FindFirst(keys, options, row_ids)
-                                : Search(*at).FindFirst(keys, options, row_ids);
-    });
-  }
-  absl::Status Contains(KeyBatch keys, const QueryOptions& options,
-                        absl::Span<bool> found) const override {
-    return Guarded("looking for keys", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->Contains(keys, options, found)
-                                : Search(*at).Contains(keys, options, found);
-    });
-  }
-  absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
-                     absl::Span<uint64_t> counts) const override {
-    return Guarded("counting entries", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->Count(ranges, options, counts)
-                                : Search(*at).Count(ranges, options, counts);
-    });
-  }
-  absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
-                    Matches* matches) const override {
-    return Guarded("scanning ranges", [&] { return ScanAt(*version(), ranges, options, matches); });
+  absl::Status Answer(const Batch& batch) const override {
+    return Guarded("answering a batch", [&] { return version()->Answer(batch, options_.threads); });
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
-    return version()->base->router().PredictedTime(operation, queries);
+    return version()->base->router->router().PredictedTime(operation, queries);
   }
   size_t BestBatch(Operation operation) const override {
-    return version()->base->router().BestBatch(operation);
+    return version()->base->router->router().BestBatch(operation);
   }
 
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
@@ -111,12 +78,6 @@ class OpenIndex final : public SecondaryIndex {
   static absl::Status IsPinned() {
     return absl::FailedPreconditionError("a pinned version of an index stays what it is");
   }
-  VersionedSearch Search(const IndexVersion& at) const {
-    return VersionedSearch(*at.delta, *at.base,
-                           Parallelism{Topology::Get().Threads(options_.threads)});
-  }
-  absl::Status ScanAt(const IndexVersion& at, const RangeBatch& ranges, const QueryOptions& options,
-                      Matches* matches) const;
 
   const std::shared_ptr<IndexWriter> writer_;
   const std::shared_ptr<const IndexVersion> pinned_;
@@ -125,20 +86,15 @@ class OpenIndex final : public SecondaryIndex {
   const KeyCodec codec_;
 };
 
-absl::Status OpenIndex::ScanAt(const IndexVersion& at, const RangeBatch& ranges,
-                               const QueryOptions& options, Matches* matches) const {
-  // Cursors name rows of any version, so they are read where these are known.
-  const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
-  if (in_pages || !at.delta->empty()) return Search(at).Scan(ranges, options, matches);
-  return at.base->Scan(ranges, options, matches);
-}
-
 absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                               const QueryOptions& options, FetchedRows* rows) const try {
   const auto at = version();
-  if (absl::Status s = CheckSameDatabase(at->base->base(), source); !s.ok()) return s;
+  if (absl::Status s = CheckSameDatabase(*at->base, source); !s.ok()) return s;
   Matches matches;
-  if (absl::Status s = ScanAt(*at, ranges, options, &matches); !s.ok()) return s;
+  if (absl::Status s = at->Answer(Batch::Scan(ranges, &matches, options), options_.threads);
+      !s.ok()) {
+    return s;
+  }
   return FetchRows(*at, source, ranges, matches, rows);
 } catch (...) {
   return StatusOfException("fetching rows");
@@ -149,9 +105,9 @@ absl::Status OpenIndex::Verify() const try {
   OpenOptions options = options_;
   options.verify = VerifyLevel::kFull;
   absl::StatusOr<std::unique_ptr<IndexWriter>> opened =
-      IndexWriter::Open(version()->base->base().directory, options);
+      IndexWriter::Open(version()->base->directory, options);
   if (!opened.ok()) return opened.status();
-  return VerifyStructure((*opened)->version()->base->base());
+  return VerifyStructure(*(*opened)->version()->base);
 } catch (...) {
   return StatusOfException("verifying an index");
 }
@@ -159,7 +115,7 @@ absl::Status OpenIndex::Verify() const try {
 absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
                                       std::vector<std::string>* differences) const try {
   const auto at = version();
-  if (absl::Status s = CheckSameDatabase(at->base->base(), source); !s.ok()) return s;
+  if (absl::Status s = CheckSameDatabase(*at->base, source); !s.ok()) return s;
   return VerifyAgainstSource(*at, source, Topology::Get().Threads(options_.threads), most,
                              differences);
 } catch (...) {
@@ -168,7 +124,7 @@ absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
 
 absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
   const auto at = version();
-  const Base& base = at->base->base();
+  const Base& base = *at->base;
   const DeltaStats delta = at->delta->Stats();
   IndexStats stats;
   stats.rows = delta.rows;
@@ -183,7 +139,7 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
         {index.description(), index.memory_bytes(), index.huge_page_bytes()});
   }
   stats.fallback = base.resident.fallback;
-  stats.routes = at->base->router().Stats();
+  stats.routes = at->base->router->router().Stats();
   stats.delta = {delta.new_rows, delta.added_entries, delta.removed_entries, delta.segments,
                  delta.bytes};
   for (const auto& [file, prefix] :

@@ -127,10 +127,12 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
                         request.size(), options_.max_waiting));
   }
   if (request.keys != nullptr) {
-    return request.keys->kind() == kind_ ? absl::OkStatus() : CheckKind(kind_, *request.keys);
+    return request.keys->kind() == kind_
+               ? absl::OkStatus()
+               : CheckQueries(kind_, Batch{request.operation, *request.keys});
   }
   const RangeBatch& ranges = *request.ranges;
-  if (absl::Status s = CheckRanges(kind_, ranges); !s.ok()) return s;
+  if (absl::Status s = CheckQueries(kind_, Batch{request.operation, {}, ranges}); !s.ok()) return s;
   if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));

@@ -212,6 +212,12 @@ inline constexpr size_t kOperations = 5;  // of a SecondaryIndex
 // "positions".
 std::string_view OperationName(Operation operation);
 
+// Whether an operation's queries are ranges; else they are keys.
+inline bool TakesRanges(Operation operation) {
+  return operation == Operation::kCount || operation == Operation::kScan ||
+         operation == Operation::kPositions;
+}
+
 // Queries of one operation, and where their answers go: what every kind of index is asked, and
 // what it hands to the next. A view that owns nothing; keys and answers must outlive the call.
 struct Batch {
@@ -285,10 +291,7 @@ struct Batch {
     return batch;
   }
 
-  bool takes_ranges() const {
-    return operation == Operation::kCount || operation == Operation::kScan ||
-           operation == Operation::kPositions;
-  }
+  bool takes_ranges() const { return TakesRanges(operation); }
   // Whether answers go to *matches.
   bool gives_matches() const {
     return operation == Operation::kFind || operation == Operation::kScan;
