@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "engine/util/physical_key.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 

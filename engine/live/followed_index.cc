@@ -5,8 +5,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/log/wal_files.h"
-#include "engine/open_index.h"
-#include "index/escaped_text.h"
+#include "engine/serve/open_index.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 

@@ -14,10 +14,10 @@
 #include "absl/time/time.h"
 #include "cairn/indexed_db.h"
 #include "cairn/secondary_index.h"
-#include "engine/change_extractor.h"
 #include "engine/delta/row_updates.h"
-#include "engine/index_writer.h"
 #include "engine/live/index_catalog.h"
+#include "engine/serve/change_extractor.h"
+#include "engine/version/index_writer.h"
 
 namespace cairn {
 

@@ -5,14 +5,14 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "engine/change_extractor.h"
 #include "engine/live/live_index.h"
 #include "engine/log/update_log.h"
-#include "engine/open_index.h"
+#include "engine/serve/change_extractor.h"
+#include "engine/serve/open_index.h"
 #include "engine/source/db_source.h"
 #include "engine/util/status.h"
-#include "index/escaped_text.h"
-#include "index/index_directory.h"
+#include "index/files/index_directory.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 namespace {

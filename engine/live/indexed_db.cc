@@ -9,7 +9,7 @@
 #include "engine/live/index_set.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
-#include "index/guard.h"
+#include "index/machine/guard.h"
 #include "rocksdb/env.h"
 #include "rocksdb/write_batch.h"
 

@@ -13,7 +13,7 @@
 #include "engine/route/resident_indexes.h"
 #include "engine/route/route.h"
 #include "engine/route/router.h"
-#include "index/file_system.h"
+#include "index/files/file_system.h"
 
 namespace cairn {
 

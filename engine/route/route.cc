@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cpu_fast/strategy.h"
+#include "cpu_fast/batch/strategy.h"
 
 namespace cairn {
 

@@ -7,8 +7,8 @@
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
 #include "cairn/strategy.h"
-#include "cpu_fast/parallel_batch.h"
-#include "cpu_fast/strategy_scratch.h"
+#include "cpu_fast/batch/parallel_batch.h"
+#include "cpu_fast/batch/strategy_scratch.h"
 
 namespace cairn {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "index/parallel.h"
-#include "index/prefetch.h"
+#include "index/machine/parallel.h"
+#include "index/machine/prefetch.h"
 
 namespace cairn {
 namespace {

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "cairn/query.h"
+#include "cairn/types.h"
+#include "engine/delta/delta.h"
+#include "engine/version/base.h"
+
+namespace cairn {
+
+// The state of an index that one query sees: a base, what came to it since, and the state of the
+// database that both together answer for. Immutable; what is in it lives as long as any version
+// that has it.
+struct IndexVersion {
+  std::shared_ptr<const Base> base;
+  std::shared_ptr<const Delta> delta;
+  SequenceNumber sequence = 0;
+
+  const IndexSpec& spec() const { return base->spec; }
+
+  // SecondaryIndex::Answer. Throws std::bad_alloc.
+  absl::Status Answer(const Batch& batch, int threads) const;
+};
+
+}  // namespace cairn
