@@ -121,21 +121,15 @@ Batcher::Answers BatcherBatch::AnswersTo(Operation operation, const absl::Status
                                          absl::Span<const uint64_t> cookies) const {
   Batcher::Answers answers{operation, status, cookies, {}, {}, {}, nullptr, 0};
   if (!status.ok()) return answers;
-  switch (operation) {
-    case Operation::kFindFirst:
-      answers.row_ids = absl::MakeConstSpan(row_ids_).subspan(first, queries);
-      break;
-    case Operation::kContains:
-      answers.found = absl::MakeConstSpan(found_.get() + first, queries);
-      break;
-    case Operation::kCount:
-      answers.counts = absl::MakeConstSpan(counts_).subspan(first, queries);
-      break;
-    case Operation::kFind:
-    case Operation::kScan:
-      answers.matches = &matches_;
-      answers.first = first;
-      break;
+  if (operation == Operation::kFindFirst) {
+    answers.row_ids = absl::MakeConstSpan(row_ids_).subspan(first, queries);
+  } else if (operation == Operation::kContains) {
+    answers.found = absl::MakeConstSpan(found_.get() + first, queries);
+  } else if (operation == Operation::kCount) {
+    answers.counts = absl::MakeConstSpan(counts_).subspan(first, queries);
+  } else {
+    answers.matches = &matches_;
+    answers.first = first;
   }
   return answers;
 }

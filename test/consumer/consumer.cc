@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
 
   const std::vector<std::string_view> cities = {"Lisbon", "Paris"};
   cairn::Matches matches;
-  if (absl::Status s = (*index)->Find(cairn::KeyBatch::Bytes(cities), &matches); !s.ok()) {
+  if (absl::Status s = (*index)->Find(cities, &matches); !s.ok()) {
     return Fail(s);
   }
   if (matches[0].size() != 100 || !matches[1].empty()) return 1;
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
   if (!tree.ok()) return Fail(tree.status());
   const std::vector<uint32_t> keys = {3, 4};
   std::vector<cairn::RowId> rows(2);
-  if (!(*tree)->FindFirst(cairn::KeyBatch::U32(keys), absl::MakeSpan(rows)).ok()) return 1;
+  if (!(*tree)->Answer(cairn::Batch::FindFirst(keys, absl::MakeSpan(rows))).ok()) return 1;
   if (rows[0] != 1 || rows[1] != cairn::kNoRow) return 1;
   std::cout << "100 rows found\n";
   return 0;
