@@ -149,7 +149,12 @@ class PointStrategy {
 
 absl::Status Answer(const OrderedIndex& index, const Batch& batch, const StrategyOptions& options,
                     const Parallelism& parallelism, StrategyScratchPool* pool) {
-  if (batch.takes_ranges()) return Answer(index, batch, parallelism);
+  if (batch.takes_ranges()) {
+    if (batch.options.result_order == ResultOrder::kCaller) {
+      return Answer(index, batch, parallelism);
+    }
+    return absl::InvalidArgumentError("ranges are answered in the caller's order only");
+  }
   if (absl::Status s = CheckBatch(index.run().kind(), batch); !s.ok()) return s;
   if (absl::Status s = CheckOptions(batch, options); !s.ok()) return s;
   try {

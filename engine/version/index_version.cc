@@ -4,6 +4,7 @@
 #include "cpu_fast/batch/parallel_batch.h"
 #include "engine/version/versioned_search.h"
 #include "index/machine/topology.h"
+#include "index/query/batch_check.h"
 
 namespace cairn {
 
@@ -12,6 +13,11 @@ absl::Status IndexVersion::Answer(const Batch& batch, int threads) const {
     return absl::InvalidArgumentError(
         absl::StrFormat("%s is for an ordered index: a secondary index has no positions",
                         OperationName(batch.operation)));
+  }
+  if (batch.options.result_order == ResultOrder::kKey && !batch.takes_ranges()) {
+    if (absl::Status s = CheckOutput(batch.size(), batch.query_of.size(), "query_of"); !s.ok()) {
+      return s;
+    }
   }
   // Cursors name rows of any version, so they are read where these are known.
   const bool in_pages =
