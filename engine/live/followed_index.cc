@@ -115,11 +115,14 @@ void FollowedIndex::EndRepair() {
 }
 
 void FollowedIndex::End(absl::Status why) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ended_ = true;
-  state_ = IndexState::kFailed;
-  why_ = std::move(why);
-  changed_.notify_all();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+    state_ = IndexState::kFailed;
+    why_ = std::move(why);
+    changed_.notify_all();
+  }
+  const std::lock_guard<std::shared_mutex> nobody_holds_it(column_family_mutex_);
 }
 
 IndexState FollowedIndex::state() const {

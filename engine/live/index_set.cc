@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/live/live_index.h"
+#include "engine/live/lookup.h"
 #include "engine/log/update_log.h"
 #include "engine/serve/change_extractor.h"
 #include "engine/serve/open_index.h"
@@ -231,8 +232,32 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Index(
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(const std::string& name) const {
   absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
   if (!index.ok()) return index.status();
-  if (absl::Status s = follower_->Current(**index).status(); !s.ok()) return s;
-  return OverVersion((*index)->writer()->version(), options_.open);
+  return Pin(**index);
+}
+
+absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
+    const FollowedIndex& index) const {
+  if (absl::Status s = follower_->Current(index).status(); !s.ok()) return s;
+  return OverVersion(index.writer()->version(), options_.open);
+}
+
+absl::StatusOr<FoundKeys> IndexSet::Lookup(const std::string& name, const KeyQuery& keys,
+                                           const LookupOptions& options) const {
+  const absl::StatusOr<std::shared_ptr<const SecondaryIndex>> version = Pin(name);
+  return version.ok() ? LookUpKeys(**version, keys, options) : version.status();
+}
+
+absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const KeyQuery& keys,
+                                               const LookupOptions& options) const {
+  const absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
+  if (!index.ok()) return index.status();
+  if (absl::Status s = (*index)->Ready().status(); !s.ok()) return s;
+  const auto column_family = (*index)->HoldColumnFamily();
+  const absl::StatusOr<std::shared_ptr<const SecondaryIndex>> version = Pin(**index);
+  if (!version.ok()) return version.status();
+  const absl::StatusOr<std::unique_ptr<SnapshotSource>> rows =
+      SnapshotSource::FromDb(db_, (*index)->column_family());
+  return rows.ok() ? LookUpRows(**version, **rows, keys, options) : rows.status();
 }
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::PinAsItIs(

@@ -47,6 +47,10 @@ class IndexSet {
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(const std::string& name) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const std::string& name) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(const std::string& name) const;
+  absl::StatusOr<FoundKeys> Lookup(const std::string& name, const KeyQuery& keys,
+                                   const LookupOptions& options) const;
+  absl::StatusOr<FoundRows> LookupRows(const std::string& name, const KeyQuery& keys,
+                                       const LookupOptions& options) const;
   std::vector<IndexInfo> ListIndexes() const;
   absl::Status StoreIndexes();
 
@@ -75,6 +79,7 @@ class IndexSet {
             absl::Span<rocksdb::ColumnFamilyHandle* const> handles);
   void Add(const std::shared_ptr<FollowedIndex>& index);
   absl::Status CheckOpen() const;
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const FollowedIndex& index) const;
   IndexList::Indexes Of(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) const;
   absl::Status MarkStale(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
                          const std::string& why) const;

@@ -53,6 +53,14 @@ class IndexedDatabase final : public IndexedDB {
   absl::Status WaitUntilReady(const std::string& name, absl::Duration timeout) override {
     return Guarded("waiting for an index", [&] { return indexes_.WaitUntilReady(name, timeout); });
   }
+  absl::StatusOr<FoundKeys> Lookup(const std::string& index, const KeyQuery& keys,
+                                   const LookupOptions& options) const override {
+    return Guarded("looking up keys", [&] { return indexes_.Lookup(index, keys, options); });
+  }
+  absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
+                                       const LookupOptions& options) const override {
+    return Guarded("looking up rows", [&] { return indexes_.LookupRows(index, keys, options); });
+  }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(
       const std::string& name) const override {
     return Guarded("opening an index", [&] { return indexes_.Index(name); });
@@ -266,6 +274,11 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
 }
 
 }  // namespace
+
+absl::Status IndexedDB::CreateIndex(std::string_view spec, ColumnFamilyHandle* column_family) {
+  absl::StatusOr<IndexSpec> parsed = IndexSpec::Parse(spec);
+  return parsed.ok() ? CreateIndex(*parsed, column_family) : parsed.status();
+}
 
 absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,

@@ -41,28 +41,25 @@ absl::StatusOr<LogPosition> ReadTo(rocksdb::DB* db, SequenceNumber after, Sequen
   return (*log)->position();
 }
 
-// The first and the last record of some of the log's files that begin by `sequence`; 0 for none.
-struct Records {
-  SequenceNumber first = 0;
-  SequenceNumber last = 0;
-};
-
-absl::StatusOr<Records> RecordsUpTo(rocksdb::DB* db, SequenceNumber sequence,
-                                    absl::Span<const WalFile> files) {
-  Records records;
+// The sequence number of the first or the last record by `sequence` of some of the log's files; 0
+// where there is none.
+enum class Which : uint8_t { kFirst, kLast };
+absl::StatusOr<SequenceNumber> FindRecord(Which which, rocksdb::DB* db, SequenceNumber sequence,
+                                          absl::Span<const WalFile> files) {
+  SequenceNumber found = 0;
   for (const WalFile& file : files) {
     const absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db, file);
     if (absl::IsNotFound(reader.status())) continue;
     if (!reader.ok()) return reader.status();
     while ((*reader)->Next() && (*reader)->sequence() <= sequence) {
-      records.last = (*reader)->sequence();
-      if (records.first == 0) records.first = records.last;
+      found = (*reader)->sequence();
+      if (which == Which::kFirst) return found;
     }
     if (!(*reader)->status().ok() && !absl::IsDataLoss((*reader)->status())) {
       return (*reader)->status();
     }
   }
-  return records;
+  return found;
 }
 
 // Adds what names a file, if there is something.
@@ -70,17 +67,14 @@ void AddFile(const std::string& file, Anchor* anchor) {
   if (!file.empty()) absl::StrAppend(&anchor->files, anchor->files.empty() ? "" : ",", file);
 }
 
-// Whether everything that was written before the record `first`, with which the live log's files
-// begin, is known to have been in the log or in files before `first_log` was begun.
-bool IsKnownBefore(rocksdb::DB* db, SequenceNumber first, SequenceNumber sequence,
-                   uint64_t first_log) {
+// Whether table files show that everything that was written before the record `first`, with which
+// the log's file `first_log` begins, was in the log or in files before.
+bool IsInFilesBefore(rocksdb::DB* db, SequenceNumber first, uint64_t first_log) {
   if (first == 1) return true;
   const std::vector<rocksdb::LiveFileMetaData> files = LiveFiles(db);
-  const auto ends_there = [&](const rocksdb::LiveFileMetaData& file) {
+  return std::any_of(files.begin(), files.end(), [&](const rocksdb::LiveFileMetaData& file) {
     return file.file_number < first_log && file.largest_seqno == first - 1;
-  };
-  return std::any_of(files.begin(), files.end(), ends_there) ||
-         ReadTo(db, first - 2, sequence).ok();
+  });
 }
 
 absl::Status Differs(rocksdb::DB* db, SequenceNumber sequence, std::string_view what) {
@@ -241,21 +235,30 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
   }
   // The files that are not archived, or, where these have nothing, the last that has something.
   size_t first_file = archived;
-  absl::StatusOr<Records> records =
-      RecordsUpTo(db, sequence, absl::MakeConstSpan(*files).subspan(first_file));
-  while (records.ok() && records->first == 0 && first_file > 0) {
-    records = RecordsUpTo(db, sequence, absl::MakeConstSpan(*files).subspan(--first_file, 1));
+  absl::Span<const WalFile> live = absl::MakeConstSpan(*files).subspan(first_file);
+  absl::StatusOr<SequenceNumber> first = FindRecord(Which::kFirst, db, sequence, live);
+  while (first.ok() && *first == 0 && first_file > 0) {
+    live = absl::MakeConstSpan(*files).subspan(--first_file, 1);
+    first = FindRecord(Which::kFirst, db, sequence, live);
   }
-  if (!records.ok()) return records.status();
+  if (!first.ok()) return first.status();
   const uint64_t first_log = first_file < files->size() ? (*files)[first_file].number : UINT64_MAX;
   absl::StatusOr<LogPosition> position = absl::FailedPreconditionError("the log was empty");
   bool complete = false, has_gap = false;
-  if (records->first > 0) {
-    position = ReadTo(db, records->first - 1, sequence);
+  if (*first > 0) {
+    const bool in_files_before = IsInFilesBefore(db, *first, first_log);
+    // Else what was before may be told by what is archived.
+    if (!in_files_before) position = ReadTo(db, *first - 2, sequence);
+    const bool is_told_before = in_files_before || position.ok();
+    if (!position.ok()) position = ReadTo(db, *first - 1, sequence);
     // A gap: of ingested files, or of rows written past the log.
-    has_gap = !position.ok() || (records->first > 1 && archived == 0 && LiveFiles(db).empty());
-    complete = !has_gap && IsKnownBefore(db, records->first, sequence, first_log);
-    if (!position.ok()) position = ReadTo(db, records->last - 1, sequence);
+    has_gap = !position.ok() || (*first > 1 && archived == 0 && LiveFiles(db).empty());
+    complete = is_told_before && !has_gap;
+    if (!position.ok()) {
+      const absl::StatusOr<SequenceNumber> last = FindRecord(Which::kLast, db, sequence, live);
+      if (!last.ok()) return last.status();
+      position = ReadTo(db, *last - 1, sequence);
+    }
     if (position.ok()) anchor.log = *position;
   }
   if (anchor.ingested_file > first_log) {
@@ -291,37 +294,40 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
   return anchor;
 }
 
-absl::Status CheckContinues(const Anchor& anchor, SequenceNumber sequence, rocksdb::DB* db,
-                            rocksdb::ColumnFamilyHandle* column_family, bool* proven) {
+absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
+                            rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
+                            bool* proven) {
   *proven = true;
-  const bool of_database = !anchor.session_id.empty();
-  if (of_database && column_family->GetID() != anchor.column_family_id) {
+  const bool of_database = !anchor->session_id.empty();
+  if (of_database && column_family->GetID() != anchor->column_family_id) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "column family '%s' of database '%s' was dropped and made again, or is another's: the "
         "index is of the one with id %d, and this has %d; build the index anew",
-        column_family->GetName(), db->GetName(), anchor.column_family_id, column_family->GetID()));
+        column_family->GetName(), db->GetName(), anchor->column_family_id, column_family->GetID()));
   }
-  const absl::StatusOr<std::string> session = SessionId(db);
+  absl::StatusOr<std::string> session = SessionId(db);
   if (!session.ok()) return session.status();
-  if (*session == anchor.session_id) return absl::OkStatus();
-  std::string missing = anchor.unproven;
-  const bool in_log = anchor.log.place.offset > 0;
+  if (*session == anchor->session_id) return absl::OkStatus();
+  anchor->session_id = *std::move(session);
+  anchor->column_family_id = column_family->GetID();
+  std::string missing = anchor->unproven;
+  const bool in_log = anchor->log.place.offset > 0;
   if (in_log) {
-    const absl::StatusOr<std::optional<bool>> agrees = LogAgrees(anchor.log, db);
+    const absl::StatusOr<std::optional<bool>> agrees = LogAgrees(anchor->log, db);
     if (!agrees.ok()) return agrees.status();
     if (!agrees->has_value()) {
       missing = absl::StrFormat(
           "its log %d, which would prove it, is gone (set DBOptions::WAL_ttl_seconds or "
           "WAL_size_limit_MB to have logs kept)",
-          anchor.log.log_number);
+          anchor->log.log_number);
     } else if (!**agrees) {
       return Differs(db, sequence,
                      absl::StrFormat("its log %d is not, up to byte %d, as it was then",
-                                     anchor.log.log_number, anchor.log.place.offset));
+                                     anchor->log.log_number, anchor->log.place.offset));
     }
   }
-  if (!anchor.files.empty()) {
-    for (const std::string& file : std::vector<std::string>(absl::StrSplit(anchor.files, ','))) {
+  if (!anchor->files.empty()) {
+    for (const std::string& file : std::vector<std::string>(absl::StrSplit(anchor->files, ','))) {
       const absl::StatusOr<bool> live = IsLive(file, db, column_family, sequence);
       if (!live.ok()) return live.status();
       if (*live) continue;

@@ -52,16 +52,19 @@ struct Anchor {
 // The anchor of a database at `sequence`, which is that of a snapshot held, for an index of one
 // column family. `read_only` as SyncLog's.
 //
-// Reads the live log's files through. Where they may not account for everything (writes with
-// disableWAL), the column family is flushed, so that its rows are not lost with the process while
-// an index has them. What cannot be proven later is not an error but Anchor::unproven.
+// Reads the live log's files through, once unless something is missing in them. Where they may not
+// account for everything (writes with disableWAL), the column family is flushed, so that its rows
+// are not lost with the process while an index has them. What cannot be proven later is not an
+// error but Anchor::unproven.
 absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                                   SequenceNumber sequence, bool read_only);
 
 // OK where the database continues the state at `sequence` that the anchor is of;
 // FailedPrecondition, saying what does not fit and what to do, where it does not. `proven` is false
-// where nothing proves it and nothing speaks against it; true in every other case.
-absl::Status CheckContinues(const Anchor& anchor, SequenceNumber sequence, rocksdb::DB* db,
-                            rocksdb::ColumnFamilyHandle* column_family, bool* proven);
+// where nothing proves it and nothing speaks against it; true in every other case. Where it is OK
+// or not proven, the anchor has then been moved to this opening of the database.
+absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
+                            rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
+                            bool* proven);
 
 }  // namespace cairn

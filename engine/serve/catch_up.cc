@@ -15,7 +15,6 @@
 #include "engine/serve/change_extractor.h"
 #include "engine/source/db_source.h"
 #include "engine/util/rate_limiter.h"
-#include "engine/util/status.h"
 #include "index/machine/guard.h"
 #include "index/machine/stop_flag.h"
 
@@ -69,7 +68,7 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
         database.description()));
   }
   bool proven = true;
-  absl::Status continues = CheckContinues(anchor, sequence, database.db(), column_family, &proven);
+  absl::Status continues = CheckContinues(sequence, database.db(), column_family, &anchor, &proven);
   if (!continues.ok()) {
     if (proven || !options.assume_continues) return continues;
     anchor.AssumeProven();
@@ -83,13 +82,6 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
         "does not tell; build the index anew",
         *ingested, database.description(), sequence));
   }
-  if (absl::Status s =
-          FromRocksDb(database.db()->GetDbSessionId(anchor.session_id),
-                      absl::StrFormat("cannot tell the session of %s", database.description()));
-      !s.ok()) {
-    return s;
-  }
-  anchor.column_family_id = column_family->GetID();
   return anchor;
 }
 

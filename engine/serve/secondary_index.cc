@@ -94,7 +94,9 @@ absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ra
       !s.ok()) {
     return s;
   }
-  return FetchRows(*at, source, ranges, matches, rows);
+  if (absl::Status s = FetchRows(*at, source, ranges, matches, rows); !s.ok()) return s;
+  rows->cursors = std::move(matches.cursors);
+  return absl::OkStatus();
 } catch (...) {
   return StatusOfException("fetching rows");
 }

@@ -113,7 +113,8 @@ absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source
   rows->offsets.assign(1, 0);
   rows->row_ids.clear();
   rows->primary_keys.Clear();
-  rows->values.clear();
+  rows->values.Clear();
+  rows->cursors.clear();
   rows->stale = 0;
   absl::StatusOr<CurrentRows> current = ReadRows(version, source, matches.row_ids);
   if (!current.ok()) return current.status();
@@ -135,9 +136,8 @@ absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source
         continue;
       }
       rows->row_ids.push_back(row_id);
-      rows->primary_keys.heap()->append(current->primary_keys[row]);
-      rows->primary_keys.EndKey();
-      rows->values.push_back(current->values[row]);
+      rows->primary_keys.Append(current->primary_keys[row]);
+      rows->values.Append(current->values[row]);
     }
     rows->offsets.push_back(rows->row_ids.size());
   }

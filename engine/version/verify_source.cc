@@ -143,8 +143,7 @@ absl::Status Comparison::CompareRange(const PrimaryKeyRange& range) {
       }
     }
     batch.row_of_key.resize(batch.keys.size(), static_cast<uint32_t>(batch.primary_keys.size()));
-    batch.primary_keys.heap()->append(row.primary_key);
-    batch.primary_keys.EndKey();
+    batch.primary_keys.Append(row.primary_key);
     if (batch.primary_keys.size() == kBatch || batch.keys.size() >= 4 * kBatch) {
       if (absl::Status s = CompareBatch(&batch); !s.ok()) return s;
     }

@@ -22,7 +22,7 @@ class TsvPrinter : public EntryPrinter {
   TsvPrinter(const KeyCodec& codec, Output* output) : codec_(codec), output_(output) {}
 
   absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
-                     const std::string* value) override {
+                     const std::string_view* value) override {
     absl::StatusOr<std::string> line = codec_.Format(keys, i);
     if (!line.ok()) return line.status();
     line->push_back('\t');
@@ -48,7 +48,7 @@ class JsonPrinter : public EntryPrinter {
   JsonPrinter(const KeyCodec& codec, Output* output) : codec_(codec), output_(output) {}
 
   absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
-                     const std::string* value) override {
+                     const std::string_view* value) override {
     if (absl::Status s = codec_.Decode(keys, i, &parts_, &scratch_); !s.ok()) return s;
     line_ = "{\"key\":";
     if (parts_.size() > 1) line_ += '[';
@@ -128,7 +128,7 @@ class TextPrinter : public EntryPrinter {
   }
 
   absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
-                     const std::string* value) override {
+                     const std::string_view* value) override {
     if (absl::Status s = codec_.Decode(keys, i, &parts_, &scratch_); !s.ok()) return s;
     Line line;
     for (size_t part = 0; part < parts_.size(); ++part) {

@@ -19,7 +19,7 @@ class EntryPrinter {
   // One entry: key i of `keys`, its row's primary key and, where values were asked for, the row's
   // value. DataLoss where the key is no encoding of the codec's.
   virtual absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
-                             const std::string* value) = 0;
+                             const std::string_view* value) = 0;
   // After the last entry.
   virtual void End() {}
 

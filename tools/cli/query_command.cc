@@ -59,7 +59,8 @@ class Query {
   // Prints the entries that Scan found for range i; `after` is where it began.
   absl::Status PrintEntries(size_t i, const std::string& after);
   absl::Status PrintWithValues(size_t begin, size_t end, const std::string& after);
-  absl::Status PrintEntry(size_t entry, std::string_view primary_key, const std::string* value);
+  absl::Status PrintEntry(size_t entry, std::string_view primary_key,
+                          const std::string_view* value);
 
   const SecondaryIndex& index_;
   const SnapshotSource* const source_;  // null: no values
@@ -148,7 +149,7 @@ absl::Status Query::PrintEntries(size_t i, const std::string& after) {
 }
 
 absl::Status Query::PrintEntry(size_t entry, std::string_view primary_key,
-                               const std::string* value) {
+                               const std::string_view* value) {
   if (done()) return absl::OkStatus();
   --left_;
   return printer_->Print(matches_.keys, entry, primary_key, value);
@@ -186,10 +187,8 @@ absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string&
         ++stale_;
         continue;
       }
-      if (absl::Status s = PrintEntry(entry, rows_.primary_keys[row], &rows_.values[row]);
-          !s.ok()) {
-        return s;
-      }
+      const std::string_view value = rows_.values[row];
+      if (absl::Status s = PrintEntry(entry, rows_.primary_keys[row], &value); !s.ok()) return s;
       ++row;
     }
   }

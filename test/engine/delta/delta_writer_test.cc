@@ -159,7 +159,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_applied_changes_nothing) {
   no_end.row_ends.clear();
   refused(no_end, "updates of 1 rows: their 0 ends must ascend to the number of keys, 1");
   RowUpdates half(KeyKind::kU64);
-  half.deleted_from.EndKey();
+  half.deleted_from.Append("");
   refused(half, "deleted ranges have 1 begins, but 0 ends");
   // And the writer goes on as if nothing had been.
   const auto after = MustApply(writer.get(), Updates({{Name(1), {12}}, {"new", {5}}}));

@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(updates_that_contradict_themselves_are_refused_and_leave_no
   keys_left.keys.AppendU32(1);
   refuse(keys_left, "number of keys, 1");
   RowUpdates half_a_range(KeyKind::kU32);
-  half_a_range.deleted_from.EndKey();
+  half_a_range.deleted_from.Append("");
   refuse(half_a_range, "1 begins, but 0 ends");
   BOOST_CHECK(
       absl::IsInvalidArgument(WriteDelta(directory.index.get(), RowUpdates(), 21, 20).status()));

@@ -1,0 +1,97 @@
+// How much of the log is read where an index is built: an application waits for it.
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "engine/log/anchor.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
+#include "test/engine/logged_database.h"
+
+namespace cairn {
+namespace {
+
+// RocksDB's local file system, which counts what is read of logs that are not archived.
+class CountingFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  CountingFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "CountingFileSystem"; }
+
+  rocksdb::IOStatus NewSequentialFile(const std::string& path, const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSSequentialFile>* file,
+                                      rocksdb::IODebugContext* d) override {
+    std::unique_ptr<rocksdb::FSSequentialFile> opened;
+    rocksdb::IOStatus s = target()->NewSequentialFile(path, options, &opened, d);
+    const std::filesystem::path file_path(path);
+    const bool counts =
+        file_path.extension() == ".log" && file_path.parent_path().filename() != "archive";
+    if (s.ok()) *file = std::make_unique<File>(std::move(opened), counts ? &bytes_ : &others_);
+    return s;
+  }
+  uint64_t TakeBytes() { return bytes_.exchange(0); }
+
+ private:
+  class File final : public rocksdb::FSSequentialFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<rocksdb::FSSequentialFile> file, std::atomic<uint64_t>* bytes)
+        : FSSequentialFileOwnerWrapper(std::move(file)), bytes_(*bytes) {}
+    rocksdb::IOStatus Read(size_t n, const rocksdb::IOOptions& options, rocksdb::Slice* result,
+                           char* scratch, rocksdb::IODebugContext* d) override {
+      rocksdb::IOStatus s = FSSequentialFileOwnerWrapper::Read(n, options, result, scratch, d);
+      bytes_ += result->size();
+      return s;
+    }
+
+   private:
+    std::atomic<uint64_t>& bytes_;
+  };
+
+  std::atomic<uint64_t> bytes_{0};
+  std::atomic<uint64_t> others_{0};
+};
+
+constexpr uint64_t kLogBytes = 4 << 20;
+
+BOOST_AUTO_TEST_SUITE(anchor_reads_test)
+
+BOOST_AUTO_TEST_CASE(the_live_log_is_read_once) {
+  enum class Before { kNothing, kInArchive, kGone };
+  for (const Before before : {Before::kNothing, Before::kInArchive, Before::kGone}) {
+    const auto files = std::make_shared<CountingFileSystem>();
+    const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(files);
+    rocksdb::Options options = LoggedDatabase::DefaultOptions();
+    options.env = env.get();
+    if (before == Before::kGone) options.WAL_ttl_seconds = 0;
+    LoggedDatabase database(options);
+    if (before != Before::kNothing) {
+      for (int i = 0; i < 10; ++i) database.Put("older" + std::to_string(i), "value");
+      database.Flush();
+      if (before == Before::kInArchive) {  // and no file says any more up to where it reached
+        rocksdb::CompactRangeOptions compact;
+        compact.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+        BOOST_REQUIRE(database.db()->CompactRange(compact, nullptr, nullptr).ok());
+      }
+    }
+    for (uint64_t i = 0; i < kLogBytes / 1000; ++i) {
+      database.Put(std::to_string(i % 100), std::string(1000, 'v'));
+    }
+    const LoggedDatabase::Point now = database.Now();
+    files->TakeBytes();
+    const absl::StatusOr<Anchor> anchor =
+        TakeAnchor(database.db(), database.families()[0], now.sequence, /*read_only=*/false);
+    BOOST_REQUIRE_MESSAGE(anchor.ok(), anchor.status());
+    BOOST_TEST(anchor->log.place.offset >= kLogBytes);
+    const uint64_t bytes = files->TakeBytes();
+    BOOST_TEST_MESSAGE(anchor->ToString() << ", " << bytes << " bytes read");
+    BOOST_TEST(bytes >= kLogBytes);
+    // Buffers of the looks at where files begin besides.
+    BOOST_TEST(bytes < kLogBytes + kLogBytes / 2);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn
