@@ -211,20 +211,23 @@ class Oracle {
     const OrderedIndex& index = index_;
     const OracleData<Key>& data = data_;
     const size_t n = batch.size();
-    std::vector<Position> lower(n, 0xDEAD), upper(n, 0xDEAD);
+    std::vector<Position> lower(n, 0xDEAD), upper(n, 0xDEAD), begin(n, 0xDEAD), end(n, 0xDEAD);
     std::vector<RowId> first(n, 0xDEAD);
     auto found = std::make_unique<bool[]>(n + 1);
-    BOOST_REQUIRE(index.LowerBound(batch, absl::MakeSpan(lower)).ok());
-    BOOST_REQUIRE(index.UpperBound(batch, absl::MakeSpan(upper)).ok());
-    BOOST_REQUIRE(index.FindFirst(batch, absl::MakeSpan(first)).ok());
-    BOOST_REQUIRE(index.Contains(batch, absl::Span<bool>(found.get(), n)).ok());
-    BOOST_REQUIRE(index.Find(batch, &matches_).ok());
+    BOOST_REQUIRE(index.Answer(Batch::LowerBound(batch, absl::MakeSpan(lower))).ok());
+    BOOST_REQUIRE(index.Answer(Batch::UpperBound(batch, absl::MakeSpan(upper))).ok());
+    BOOST_REQUIRE(index.Answer(Batch::FindFirst(batch, absl::MakeSpan(first))).ok());
+    BOOST_REQUIRE(index.Answer(Batch::Contains(batch, absl::Span<bool>(found.get(), n))).ok());
+    BOOST_REQUIRE(
+        index.Answer(Batch::EqualRange(batch, absl::MakeSpan(begin), absl::MakeSpan(end))).ok());
+    BOOST_REQUIRE(index.Answer(Batch::Find(batch, &matches_)).ok());
     BOOST_REQUIRE(matches_.size() == n && matches_.offsets[0] == 0);
     for (size_t i = 0; i < n; ++i) {
       const auto [from, to] = EqualRange(i);
       const auto what = [&] { return Print(data.queries[i]) + ", query "; };
       CAIRN_ORACLE_CHECK(lower[i] == from, "LowerBound of " << what(), i);
       CAIRN_ORACLE_CHECK(upper[i] == to, "UpperBound of " << what(), i);
+      CAIRN_ORACLE_CHECK(begin[i] == from && end[i] == to, "EqualRange of " << what(), i);
       CAIRN_ORACLE_CHECK(first[i] == (from < to ? data.row_ids[from] : kNoRow),
                          "FindFirst of " << what(), i);
       CAIRN_ORACLE_CHECK(found[i] == (from < to), "Contains of " << what(), i);
@@ -234,10 +237,10 @@ class Oracle {
   }
 
  private:
-  using View = typename Physical<Key>::type;
+  using View = Physical<Key>;
 
   KeyBatch KeysUpTo(size_t count) const {
-    return Physical<Key>::Batch(queries_).Slice(0, std::min(count, queries_.size()));
+    return KeyBatch(queries_).Slice(0, std::min(count, queries_.size()));
   }
 
   std::pair<size_t, size_t> EqualRange(size_t query) const {
@@ -300,15 +303,16 @@ class Oracle {
     for (size_t i = 0; i < n; ++i) upper_keys[i] = queries_[n - 1 - i];
     RangeBatch ranges;
     ranges.lower = KeysUpTo(n);
-    ranges.upper = same_keys ? ranges.lower : Physical<Key>::Batch(upper_keys);
+    ranges.upper = same_keys ? ranges.lower : KeyBatch(upper_keys);
     ranges.lower_bound = lower_bound;
     ranges.upper_bound = upper_bound;
     ranges.lower_bounds = lower_bounds;
     ranges.upper_bounds = upper_bounds;
     std::vector<Position> begin(n), end(n);
     std::vector<uint64_t> counts(n);
-    BOOST_REQUIRE(index.Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end)).ok());
-    BOOST_REQUIRE(index.Count(ranges, absl::MakeSpan(counts)).ok());
+    BOOST_REQUIRE(
+        index.Answer(Batch::Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end))).ok());
+    BOOST_REQUIRE(index.Answer(Batch::Count(ranges, absl::MakeSpan(counts))).ok());
     std::vector<std::pair<size_t, size_t>> expected(n);
     uint64_t total = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -332,7 +336,7 @@ class Oracle {
                  const std::vector<std::pair<size_t, size_t>>& expected) {
     const OrderedIndex& index = index_;
     const OracleData<Key>& data = data_;
-    BOOST_REQUIRE(index.Scan(ranges, options, &matches_).ok());
+    BOOST_REQUIRE(index.Answer(Batch::Scan(ranges, &matches_, options)).ok());
     BOOST_REQUIRE(matches_.size() == expected.size());
     BOOST_REQUIRE(matches_.keys.size() == (options.with_keys ? matches_.row_ids.size() : 0));
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -361,38 +365,43 @@ class Oracle {
     const uint32_t u32[1] = {1};
     const std::string_view bytes[1] = {"1"};
     const bool strings = !std::is_integral_v<Key>;
-    const KeyBatch wrong = strings ? KeyBatch::U32(u32) : KeyBatch::Bytes(bytes);
+    const KeyBatch wrong = strings ? KeyBatch(u32) : KeyBatch(bytes);
     Position position[1];
     RowId row[1];
     bool found[1];
     uint64_t count[1];
     const auto refused = [](const absl::Status& s) { return absl::IsInvalidArgument(s); };
-    BOOST_TEST(refused(index_.LowerBound(wrong, position)));
-    BOOST_TEST(refused(index_.UpperBound(wrong, position)));
-    BOOST_TEST(refused(index_.FindFirst(wrong, row)));
-    BOOST_TEST(refused(index_.Contains(wrong, found)));
-    BOOST_TEST(refused(index_.Find(wrong, &matches_)));
-    BOOST_TEST(refused(index_.Count(RangeBatch::Equal(wrong), count)));
-    BOOST_TEST(refused(index_.Scan(RangeBatch::Equal(wrong), {}, &matches_)));
-    BOOST_TEST(refused(index_.Positions(RangeBatch::Equal(wrong), position, position)));
+    BOOST_TEST(refused(index_.Answer(Batch::LowerBound(wrong, position))));
+    BOOST_TEST(refused(index_.Answer(Batch::UpperBound(wrong, position))));
+    BOOST_TEST(refused(index_.Answer(Batch::EqualRange(wrong, position, position))));
+    BOOST_TEST(refused(index_.Answer(Batch::FindFirst(wrong, row))));
+    BOOST_TEST(refused(index_.Answer(Batch::Contains(wrong, found))));
+    BOOST_TEST(refused(index_.Answer(Batch::Find(wrong, &matches_))));
+    BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::Equal(wrong), count))));
+    BOOST_TEST(refused(index_.Answer(Batch::Scan(RangeBatch::Equal(wrong), &matches_))));
+    BOOST_TEST(
+        refused(index_.Answer(Batch::Positions(RangeBatch::Equal(wrong), position, position))));
     const KeyBatch one = KeysUpTo(1);
-    BOOST_TEST(refused(index_.LowerBound(one, {})));
-    BOOST_TEST(refused(index_.UpperBound(one, {})));
-    BOOST_TEST(refused(index_.FindFirst(one, {})));
-    BOOST_TEST(refused(index_.Contains(one, {})));
-    BOOST_TEST(refused(index_.Count(RangeBatch::Equal(one), {})));
-    BOOST_TEST(refused(index_.Positions(RangeBatch::Equal(one), position, {})));
-    BOOST_TEST(refused(index_.Count(RangeBatch::HalfOpen(one, {}), count)));
+    BOOST_TEST(refused(index_.Answer(Batch::LowerBound(one, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::UpperBound(one, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::EqualRange(one, position, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::Find(one, nullptr))));
+    BOOST_TEST(refused(index_.Answer(Batch::FindFirst(one, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::Contains(one, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::Equal(one), {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::Positions(RangeBatch::Equal(one), position, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::HalfOpen(one, {}), count))));
     RangeBatch ranges = RangeBatch::Equal(one);
     ranges.lower_bound = Bound::kPrefix;
-    BOOST_TEST(refused(index_.Count(ranges, count)));
-    if (!strings) BOOST_TEST(refused(index_.Count(RangeBatch::Prefix(one), count)));
+    BOOST_TEST(refused(index_.Answer(Batch::Count(ranges, count))));
+    if (!strings) BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::Prefix(one), count))));
     const std::vector<Bound> two_bounds(2, Bound::kInclusive);
     ranges = RangeBatch::Equal(one);
     ranges.upper_bounds = two_bounds;
-    BOOST_TEST(refused(index_.Count(ranges, count)));
-    BOOST_TEST(index_.LowerBound(wrong.Slice(0, 0), {}).ok());  // an empty batch of any kind
-    BOOST_TEST(index_.Find(KeyBatch(), &matches_).ok());
+    BOOST_TEST(refused(index_.Answer(Batch::Count(ranges, count))));
+    BOOST_TEST(index_.Answer(Batch::LowerBound(wrong.Slice(0, 0), {}))
+                   .ok());  // an empty batch of any kind
+    BOOST_TEST(index_.Answer(Batch::Find(KeyBatch(), &matches_)).ok());
     BOOST_TEST(matches_.size() == 0u);
   }
 
@@ -438,7 +447,7 @@ void CheckPointsAgainstOracle(const OrderedIndex& index, const OracleData<Key>& 
   BOOST_TEST_MESSAGE(index.description() << " on " << data.name);
   const auto queries = oracle::Views(data.queries);
   oracle::Oracle<Key>(index, data)
-      .CheckPoints(oracle::Physical<Key>::Batch(queries).Slice(0, std::min(most, queries.size())));
+      .CheckPoints(KeyBatch(queries).Slice(0, std::min(most, queries.size())));
 }
 
 #define CAIRN_INSTANTIATE_ORACLE(Key)                                            \

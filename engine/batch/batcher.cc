@@ -110,11 +110,11 @@ Batcher::Future<typename BatcherAnswer<kOperation>::Type> Promised(Batcher* batc
 KeyBatch Batcher::Key::batch() const {
   switch (kind_) {
     case KeyKind::kU32:
-      return KeyBatch::U32({&u32_, 1});
+      return absl::MakeConstSpan(&u32_, 1);
     case KeyKind::kU64:
-      return KeyBatch::U64({&u64_, 1});
+      return absl::MakeConstSpan(&u64_, 1);
     case KeyKind::kBytes:
-      return KeyBatch::Bytes({&bytes_, 1});
+      return absl::MakeConstSpan(&bytes_, 1);
   }
   return KeyBatch();
 }

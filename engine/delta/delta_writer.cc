@@ -265,8 +265,7 @@ absl::Status TypedDeltaWriter<Key>::TakeEntries(Entries taken, Delta* next) cons
     keys.resize(taken.size());
     for (size_t k = 0; k < keys.size(); ++k) keys[k] = taken[k].key;
     first.resize(taken.size());
-    if (absl::Status s = segment.FindFirst(BatchOfKeys<Key>(keys), absl::MakeSpan(first));
-        !s.ok()) {
+    if (absl::Status s = segment.FindFirst(keys, absl::MakeSpan(first)); !s.ok()) {
       return s;
     }
     removed.clear();

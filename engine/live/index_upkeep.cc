@@ -5,10 +5,16 @@
 #include <new>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/open_options.h"
+#include "cairn/progress.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/types.h"
 #include "engine/serve/catch_up.h"
 
 namespace cairn {

@@ -161,7 +161,7 @@ absl::StatusOr<Matches> FindMatches(const SecondaryIndex& version, PhysicalQuery
     if (absl::Status s = version.Find(query->keys(), &matches); !s.ok()) return s;
     return matches;
   }
-  if (absl::Status s = version.Scan(query->ranges(), ScanOptions(options), &matches); !s.ok()) {
+  if (absl::Status s = version.Scan(query->ranges(), &matches, ScanOptions(options)); !s.ok()) {
     return s;
   }
   if (!query->is_keys() && IsMultiValued(version.spec())) DropRepeatedRows(&matches);

@@ -60,14 +60,6 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   return options;
 }
 
-// A structure as the base class that callers hold.
-template <typename Structure>
-absl::StatusOr<std::unique_ptr<OrderedIndex>> AsOrderedIndex(
-    absl::StatusOr<std::unique_ptr<Structure>> built) {
-  if (!built.ok()) return built.status();
-  return std::unique_ptr<OrderedIndex>(*std::move(built));
-}
-
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressed(FactoryString factory, SortedRun run) {
   const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
   if (!simd.ok()) return simd.status();
@@ -75,7 +67,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressed(FactoryString facto
     return factory.Bad("page and compressed do not go together");
   }
   if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-  return AsOrderedIndex(CompressedTree::Build(std::move(run), *simd));
+  return MakeCompressedTree(std::move(run), *simd);
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run) {
@@ -97,25 +89,25 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
     const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
     if (!simd.ok()) return simd.status();
     if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return AsOrderedIndex(FastTree::Build(std::move(run), {*page, *simd}));
+    return MakeFastTree(std::move(run), {*page, *simd});
   }
   if (factory.structure == "packed") {
     const absl::StatusOr<PackedIndexOptions> options = TakePackedOptions(&factory);
     if (!options.ok()) return options.status();
     if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return AsOrderedIndex(PackedIndex::Build(std::move(run), *options));
+    return MakePackedIndex(std::move(run), *options);
   }
   if (factory.structure == "partial_key") {
     const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
     if (!simd.ok()) return simd.status();
     if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return AsOrderedIndex(PartialKeyTree::Build(std::move(run), *simd));
+    return PartialKeyTree::Build(std::move(run), *simd);
   }
   if (factory.structure == "strings") {
     const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
     if (!simd.ok()) return simd.status();
     if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return AsOrderedIndex(StringSearch::Build(std::move(run), *simd));
+    return StringSearch::Build(std::move(run), *simd);
   }
   return factory.Bad(
       absl::StrFormat("there is no structure cpu:%s; there are cpu:auto, cpu:fast, "

@@ -38,7 +38,7 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
   uint64_t limited = 0;
   RowChanges changes;
   SettledChanges settled;
-  RowUpdates updates(update->version().base->base().codec.kind());
+  RowUpdates updates(update->version().base->codec.kind());
   while (!log->done()) {
     limiter.Take(log->bytes_read() - std::exchange(limited, log->bytes_read()), &stop);
     if (stop.stopped()) return absl::CancelledError("catching up was cancelled");
@@ -94,7 +94,7 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   }
   CatchUpReport report;
   IndexWriter::Update update(writer);
-  if (absl::Status s = CheckSameDatabase(update.version().base->base(), source); !s.ok()) return s;
+  if (absl::Status s = CheckSameDatabase(*update.version().base, source); !s.ok()) return s;
   rocksdb::ColumnFamilyHandle* const column_families[] = {database->column_family_handle()};
   absl::StatusOr<Anchor> next = CheckAnchor(*database, options, update);
   if (!next.ok()) return next.status();

@@ -21,13 +21,11 @@
 #include "engine/build/index_builder.h"
 #include "engine/serve/catch_up.h"
 #include "engine/serve/open_index.h"
-#include "engine/version/base.h"
 #include "engine/version/fetch.h"
 #include "engine/version/index_version.h"
 #include "engine/version/index_writer.h"
 #include "engine/version/verify.h"
 #include "engine/version/verify_source.h"
-#include "engine/version/versioned_search.h"
 #include "index/machine/guard.h"
 #include "index/machine/topology.h"
 
@@ -45,52 +43,20 @@ class OpenIndex final : public SecondaryIndex {
         pinned_(std::move(pinned)),
         options_(options),
         spec_(version()->spec()),
-        codec_(version()->base->base().codec) {}
+        codec_(version()->base->codec) {}
 
   const IndexSpec& spec() const override { return spec_; }
   const KeyCodec& codec() const override { return codec_; }
   SequenceNumber sequence() const override { return version()->sequence; }
 
-  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
-    return Guarded("finding keys", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->Find(keys, options, matches)
-                                : Search(*at).Find(keys, options, matches);
-    });
-  }
-  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
-                         absl::Span<RowId> row_ids) const override {
-    return Guarded("finding keys", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->FindFirst(keys, options, row_ids)
-                                : Search(*at).FindFirst(keys, options, row_ids);
-    });
-  }
-  absl::Status Contains(KeyBatch keys, const QueryOptions& options,
-                        absl::Span<bool> found) const override {
-    return Guarded("looking for keys", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->Contains(keys, options, found)
-                                : Search(*at).Contains(keys, options, found);
-    });
-  }
-  absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
-                     absl::Span<uint64_t> counts) const override {
-    return Guarded("counting entries", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->Count(ranges, options, counts)
-                                : Search(*at).Count(ranges, options, counts);
-    });
-  }
-  absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
-                    Matches* matches) const override {
-    return Guarded("scanning ranges", [&] { return ScanAt(*version(), ranges, options, matches); });
+  absl::Status Answer(const Batch& batch) const override {
+    return Guarded("answering a batch", [&] { return version()->Answer(batch, options_.threads); });
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
-    return version()->base->router().PredictedTime(operation, queries);
+    return version()->base->router->router().PredictedTime(operation, queries);
   }
   size_t BestBatch(Operation operation) const override {
-    return version()->base->router().BestBatch(operation);
+    return version()->base->router->router().BestBatch(operation);
   }
 
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
@@ -123,12 +89,6 @@ class OpenIndex final : public SecondaryIndex {
   static absl::Status IsPinned() {
     return absl::FailedPreconditionError("a pinned version of an index stays what it is");
   }
-  VersionedSearch Search(const IndexVersion& at) const {
-    return VersionedSearch(*at.delta, *at.base,
-                           Parallelism{Topology::Get().Threads(options_.threads)});
-  }
-  absl::Status ScanAt(const IndexVersion& at, const RangeBatch& ranges, const QueryOptions& options,
-                      Matches* matches) const;
 
   const std::shared_ptr<IndexWriter> writer_;
   const std::shared_ptr<const IndexVersion> pinned_;
@@ -137,20 +97,15 @@ class OpenIndex final : public SecondaryIndex {
   const KeyCodec codec_;
 };
 
-absl::Status OpenIndex::ScanAt(const IndexVersion& at, const RangeBatch& ranges,
-                               const QueryOptions& options, Matches* matches) const {
-  // Cursors name rows of any version, so they are read where these are known.
-  const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
-  if (in_pages || !at.delta->empty()) return Search(at).Scan(ranges, options, matches);
-  return at.base->Scan(ranges, options, matches);
-}
-
 absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                               const QueryOptions& options, FetchedRows* rows) const try {
   const auto at = version();
-  if (absl::Status s = CheckSameDatabase(at->base->base(), source); !s.ok()) return s;
+  if (absl::Status s = CheckSameDatabase(*at->base, source); !s.ok()) return s;
   Matches matches;
-  if (absl::Status s = ScanAt(*at, ranges, options, &matches); !s.ok()) return s;
+  if (absl::Status s = at->Answer(Batch::Scan(ranges, &matches, options), options_.threads);
+      !s.ok()) {
+    return s;
+  }
   if (absl::Status s = FetchRows(*at, source, ranges, matches, rows); !s.ok()) return s;
   rows->cursors = std::move(matches.cursors);
   return absl::OkStatus();
@@ -163,9 +118,9 @@ absl::Status OpenIndex::Verify() const try {
   OpenOptions options = options_;
   options.verify = VerifyLevel::kFull;
   absl::StatusOr<std::unique_ptr<IndexWriter>> opened =
-      IndexWriter::Open(version()->base->base().directory, options);
+      IndexWriter::Open(version()->base->directory, options);
   if (!opened.ok()) return opened.status();
-  return VerifyStructure((*opened)->version()->base->base());
+  return VerifyStructure(*(*opened)->version()->base);
 } catch (...) {
   return StatusOfException("verifying an index");
 }
@@ -173,7 +128,7 @@ absl::Status OpenIndex::Verify() const try {
 absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
                                       std::vector<std::string>* differences) const try {
   const auto at = version();
-  if (absl::Status s = CheckSameDatabase(at->base->base(), source); !s.ok()) return s;
+  if (absl::Status s = CheckSameDatabase(*at->base, source); !s.ok()) return s;
   return VerifyAgainstSource(*at, source, Topology::Get().Threads(options_.threads), most,
                              differences);
 } catch (...) {
@@ -182,7 +137,7 @@ absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
 
 absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
   const auto at = version();
-  const Base& base = at->base->base();
+  const Base& base = *at->base;
   const DeltaStats delta = at->delta->Stats();
   IndexStats stats;
   stats.rows = delta.rows;
@@ -197,7 +152,7 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
         {index.description(), index.memory_bytes(), index.huge_page_bytes()});
   }
   stats.fallback = base.resident.fallback;
-  stats.routes = at->base->router().Stats();
+  stats.routes = at->base->router->router().Stats();
   stats.delta = {delta.new_rows, delta.added_entries, delta.removed_entries, delta.segments,
                  delta.bytes};
   for (const auto& [file, prefix] :
@@ -285,19 +240,43 @@ absl::Status SecondaryIndex::Merge() {
 }
 
 absl::Status SecondaryIndex::Find(KeyBatch keys, Matches* matches) const {
-  return Find(keys, {}, matches);
+  return Answer(Batch::Find(keys, matches));
+}
+absl::Status SecondaryIndex::Find(KeyBatch keys, Matches* matches,
+                                  const QueryOptions& options) const {
+  return Answer(Batch::Find(keys, matches, options));
 }
 
 absl::Status SecondaryIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  return FindFirst(keys, {}, row_ids);
+  return Answer(Batch::FindFirst(keys, row_ids));
+}
+absl::Status SecondaryIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
+                                       const QueryOptions& options) const {
+  return Answer(Batch::FindFirst(keys, row_ids, options));
 }
 
 absl::Status SecondaryIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {
-  return Contains(keys, {}, found);
+  return Answer(Batch::Contains(keys, found));
+}
+absl::Status SecondaryIndex::Contains(KeyBatch keys, absl::Span<bool> found,
+                                      const QueryOptions& options) const {
+  return Answer(Batch::Contains(keys, found, options));
 }
 
 absl::Status SecondaryIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
-  return Count(ranges, {}, counts);
+  return Answer(Batch::Count(ranges, counts));
+}
+absl::Status SecondaryIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
+                                   const QueryOptions& options) const {
+  return Answer(Batch::Count(ranges, counts, options));
+}
+
+absl::Status SecondaryIndex::Scan(const RangeBatch& ranges, Matches* matches) const {
+  return Answer(Batch::Scan(ranges, matches));
+}
+absl::Status SecondaryIndex::Scan(const RangeBatch& ranges, Matches* matches,
+                                  const QueryOptions& options) const {
+  return Answer(Batch::Scan(ranges, matches, options));
 }
 
 }  // namespace cairn

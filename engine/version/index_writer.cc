@@ -50,7 +50,7 @@ absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter
   return absl::OkStatus();
 }
 
-std::shared_ptr<const IndexVersion> NewVersion(std::shared_ptr<const RoutedBase> base,
+std::shared_ptr<const IndexVersion> NewVersion(std::shared_ptr<const Base> base,
                                                std::shared_ptr<const Delta> delta,
                                                SequenceNumber sequence) {
   return std::make_shared<const IndexVersion>(
@@ -110,8 +110,7 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
   anchor_ = *std::move(anchor);
   const SequenceNumber sequence = manifest.sequence;
   stored_ = {std::make_shared<const Manifest>(manifest), true, sequence, deltas_->delta()};
-  auto routed = std::make_shared<const RoutedBase>(*std::move(base), options_);
-  Publish(NewVersion(std::move(routed), deltas_->delta(), sequence));
+  Publish(NewVersion(*std::move(base), deltas_->delta(), sequence));
   return absl::OkStatus();
 }
 
@@ -152,7 +151,7 @@ absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor
 }
 
 absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
-  const std::string path = version()->base->base().directory;
+  const std::string path = version()->base->directory;
   std::shared_ptr<IndexDirectory> directory = directory_.lock();
   if (directory == nullptr) {
     absl::StatusOr<std::unique_ptr<IndexDirectory>> opened =
@@ -200,7 +199,7 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
     anchor = anchor_;
   }
   if (!opened_is_durable_) {
-    absl::Status synced = files_->SyncDirectory(version->base->base().directory);
+    absl::Status synced = files_->SyncDirectory(version->base->directory);
     if (!synced.ok()) return synced;
     opened_is_durable_ = true;
   }
@@ -225,7 +224,7 @@ absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor
   if (!changes.ok()) return changes.status();
   Manifest next = *directory->manifest();
   if (!changes->rows().empty()) {
-    RowUpdates updates(version.base->base().run().kind());
+    RowUpdates updates(version.base->run().kind());
     if (absl::Status s = changes->Append(0, changes->rows().size(), &updates); !s.ok()) return s;
     absl::Status added =
         AddDelta(std::move(updates), stored_.sequence, version.sequence, directory, &next);
@@ -270,7 +269,7 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
     directory = *std::move(opened);
     at = *directory->manifest();
   }
-  const KeyKind kind = version()->base->base().run().kind();
+  const KeyKind kind = version()->base->run().kind();
   const absl::StatusOr<std::optional<MergedDeltas>> merged = MergeDeltas(at, kind, directory.get());
   if (!merged.ok()) return merged.status();
   failed = false;
@@ -338,15 +337,13 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
 absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase() {
   OpenOptions open = options_;
   open.verify = VerifyLevel::kMetadata;  // just written
-  absl::StatusOr<std::shared_ptr<const Base>> opened =
-      Base::Open(merged_.base->base().directory, open);
+  absl::StatusOr<std::shared_ptr<const Base>> opened = Base::Open(merged_.base->directory, open);
   if (!opened.ok()) return opened.status();
   const std::shared_ptr<const Base> base = *std::move(opened);
   const KeyKind kind = base->run().kind();
   absl::StatusOr<std::unique_ptr<DeltaWriter>> writer =
       DeltaWriter::Create(base->run(), base->rows(), threads());
   if (!writer.ok()) return writer.status();
-  auto routed = std::make_shared<const RoutedBase>(base, options_);
   // What is linear in the base is made now, not at the first update.
   if (absl::Status s = (*writer)->Apply(RowUpdates(kind)).status(); !s.ok()) return s;
 
@@ -370,7 +367,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
     if (!left.ok()) return left.status();
     if (*left > kRowsToWaitFor && round < kMostRounds) continue;
     if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
-    auto next = NewVersion(std::move(routed), (*writer)->delta(), latest->sequence);
+    auto next = NewVersion(base, (*writer)->delta(), latest->sequence);
     deltas_.swap(*writer);  // the old one is freed behind the lock
     Publish(std::move(next));
     break;
@@ -386,7 +383,7 @@ bool IndexWriter::MergePays() const {
   const uint64_t changed = stats.added_entries + stats.removed_entries;
   return changed >= kLeastThatPays &&
          static_cast<double>(changed) >=
-             kShareThatPays * static_cast<double>(at->base->base().run().size());
+             kShareThatPays * static_cast<double>(at->base->run().size());
 }
 
 }  // namespace cairn

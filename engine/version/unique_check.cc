@@ -32,7 +32,7 @@ bool KeyLess(const KeyColumn& keys, size_t a, size_t b) {
 
 absl::Status Duplicate(const IndexVersion& version, const KeyColumn& keys, size_t key,
                        std::string_view first, std::string_view second) {
-  absl::StatusOr<std::string> text = version.base->base().codec.Format(keys, key);
+  absl::StatusOr<std::string> text = version.base->codec.Format(keys, key);
   if (!text.ok()) return text.status();
   return absl::AlreadyExistsError(
       absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
@@ -90,8 +90,12 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
   if (absl::Status s = CheckAmongUpdates(version, updates); !s.ok()) return s;
   Matches matches;
   KeyColumn keys = updates.keys;
-  const VersionedSearch search(delta, *version.base);
-  if (absl::Status s = search.Find(keys.Batch(), {}, &matches); !s.ok()) return s;
+  if (absl::Status s = AnswerVersion(
+          delta, [&](const Batch& batch) { return version.base->router->Answer(batch); },
+          Batch::Find(keys.Batch(), &matches));
+      !s.ok()) {
+    return s;
+  }
   if (matches.row_ids.empty()) return absl::OkStatus();
 
   PrimaryKeyColumn primary_keys;  // of the rows that have these keys
@@ -112,7 +116,7 @@ absl::Status CheckUniqueSince(const IndexVersion& version, std::shared_ptr<const
   const absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*version.delta, delta);
   if (!changes.ok()) return changes.status();
   for (size_t first = 0; first < changes->rows().size(); first += kRowsAtATime) {
-    RowUpdates updates(version.base->base().run().kind());
+    RowUpdates updates(version.base->run().kind());
     const size_t count = std::min(kRowsAtATime, changes->rows().size() - first);
     if (absl::Status s = changes->Append(first, count, &updates); !s.ok()) return s;
     // What it finds of these rows is what they have now.

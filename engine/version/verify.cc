@@ -46,8 +46,11 @@ absl::Status CheckOrderedIndex(const Base& base) {
     const KeyBatch batch = keys.Batch();
     for (const ResidentIndex& resident : base.resident.indexes) {
       const OrderedIndex& index = *resident.index;
-      if (absl::Status s = index.LowerBound(batch, absl::MakeSpan(lower)); !s.ok()) return s;
-      if (absl::Status s = index.UpperBound(batch, absl::MakeSpan(upper)); !s.ok()) return s;
+      if (absl::Status s =
+              index.Answer(Batch::EqualRange(batch, absl::MakeSpan(lower), absl::MakeSpan(upper)));
+          !s.ok()) {
+        return s;
+      }
       for (size_t k = 0; k < keys.size(); ++k) {
         if (lower[k] == expected_lower[k] && upper[k] == expected_upper[k]) continue;
         return absl::DataLossError(

@@ -48,7 +48,7 @@ class Comparison {
   Comparison(const IndexVersion& version, std::shared_ptr<const DeltaSegment> added,
              const SnapshotSource& source, RowExtractor extractor, size_t most,
              std::vector<std::string>* differences)
-      : base_(version.base->base()),
+      : base_(*version.base),
         delta_(*version.delta),
         added_(std::move(added)),
         source_(source),
@@ -62,22 +62,27 @@ class Comparison {
 
  private:
   // Rows of the source with their keys, looked up together.
-  struct Batch {
+  struct RowBatch {
     PrimaryKeyColumn primary_keys;
     KeyColumn keys;
     std::vector<uint32_t> row_of_key;  // index in primary_keys of each key's row
     std::vector<Position> lower, upper;
     std::vector<std::string_view> primary_key_views;
     std::vector<RowPlace> places;  // one a primary key
+
+    // Where an index has the keys' entries: at [lower[i], upper[i]).
+    Batch EqualRanges() {
+      return Batch::EqualRange(keys.Batch(), absl::MakeSpan(lower), absl::MakeSpan(upper));
+    }
   };
 
   absl::Status CompareRange(const PrimaryKeyRange& range);
-  absl::Status CompareBatch(Batch* batch);
-  absl::Status FindRows(Batch* batch);
+  absl::Status CompareBatch(RowBatch* batch);
+  absl::Status FindRows(RowBatch* batch);
   // Finds the batch's keys among the base's entries, and those that are not there, `missing`, among
   // the added ones.
-  absl::Status FindInBase(Batch* batch, std::vector<size_t>* missing);
-  absl::Status FindInAdded(Batch* batch, const std::vector<size_t>& missing);
+  absl::Status FindInBase(RowBatch* batch, std::vector<size_t>* missing);
+  absl::Status FindInAdded(RowBatch* batch, const std::vector<size_t>& missing);
   absl::Status ReportWhatIsLeft();
   absl::Status ReportEntry(const SortedRun& run, size_t i, RowId row);
   void Report(std::string line);
@@ -127,7 +132,7 @@ absl::Status Comparison::CompareRange(const PrimaryKeyRange& range) {
   absl::StatusOr<std::unique_ptr<RowCursor>> cursor = source_.Scan(range);
   if (!cursor.ok()) return cursor.status();
   RowExtractor::Scratch scratch;
-  Batch batch;
+  RowBatch batch;
   batch.keys.Clear(base_.run().kind());
   while (!full() && (*cursor)->Next()) {
     const RowView& row = (*cursor)->row();
@@ -147,7 +152,7 @@ absl::Status Comparison::CompareRange(const PrimaryKeyRange& range) {
   return CompareBatch(&batch);
 }
 
-absl::Status Comparison::CompareBatch(Batch* batch) {
+absl::Status Comparison::CompareBatch(RowBatch* batch) {
   std::vector<size_t> missing;
   if (absl::Status s = FindRows(batch); !s.ok()) return s;
   if (absl::Status s = FindInBase(batch, &missing); !s.ok()) return s;
@@ -158,7 +163,7 @@ absl::Status Comparison::CompareBatch(Batch* batch) {
   return absl::OkStatus();
 }
 
-absl::Status Comparison::FindRows(Batch* batch) {
+absl::Status Comparison::FindRows(RowBatch* batch) {
   batch->primary_key_views.clear();
   for (size_t i = 0; i < batch->primary_keys.size(); ++i) {
     batch->primary_key_views.push_back(batch->primary_keys[i]);
@@ -167,14 +172,14 @@ absl::Status Comparison::FindRows(Batch* batch) {
   return base_.rows().Places(batch->primary_key_views, absl::MakeSpan(batch->places));
 }
 
-absl::Status Comparison::FindInBase(Batch* batch, std::vector<size_t>* missing) {
+absl::Status Comparison::FindInBase(RowBatch* batch, std::vector<size_t>* missing) {
   const SortedRun& run = base_.run();
   batch->lower.resize(batch->keys.size());
   batch->upper.resize(batch->keys.size());
-  const KeyBatch keys = batch->keys.Batch();
-  const OrderedIndex& index = *base_.resident.indexes.front().index;
-  if (absl::Status s = index.LowerBound(keys, absl::MakeSpan(batch->lower)); !s.ok()) return s;
-  if (absl::Status s = index.UpperBound(keys, absl::MakeSpan(batch->upper)); !s.ok()) return s;
+  if (absl::Status s = base_.resident.indexes.front().index->Answer(batch->EqualRanges());
+      !s.ok()) {
+    return s;
+  }
   for (size_t i = 0; i < batch->keys.size(); ++i) {
     const RowPlace& place = batch->places[batch->row_of_key[i]];
     const RowId* const begin = run.row_ids().data() + batch->lower[i];
@@ -190,15 +195,9 @@ absl::Status Comparison::FindInBase(Batch* batch, std::vector<size_t>* missing) 
   return absl::OkStatus();
 }
 
-absl::Status Comparison::FindInAdded(Batch* batch, const std::vector<size_t>& missing) {
+absl::Status Comparison::FindInAdded(RowBatch* batch, const std::vector<size_t>& missing) {
   if (added_ != nullptr) {
-    const KeyBatch keys = batch->keys.Batch();
-    if (absl::Status s = added_->index().LowerBound(keys, absl::MakeSpan(batch->lower)); !s.ok()) {
-      return s;
-    }
-    if (absl::Status s = added_->index().UpperBound(keys, absl::MakeSpan(batch->upper)); !s.ok()) {
-      return s;
-    }
+    if (absl::Status s = added_->index().Answer(batch->EqualRanges()); !s.ok()) return s;
   }
   for (const size_t i : missing) {
     const size_t row = batch->row_of_key[i];

@@ -20,6 +20,7 @@ class KeyCodec;
 class SnapshotSource;
 class StringList;
 enum class Operation : uint8_t;
+struct Batch;
 struct BuildOptions;
 struct BuildReport;
 struct BuildTarget;
@@ -98,26 +99,27 @@ class SecondaryIndex {
   // Whether Merge would make queries so much faster, or the index so much smaller, that it pays.
   virtual bool MergePays() const = 0;
 
-  // All rows of each key.
-  virtual absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const = 0;
-  // The lowest row of each key, or kNoRow.
-  virtual absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
-                                 absl::Span<RowId> row_ids) const = 0;
-  virtual absl::Status Contains(KeyBatch keys, const QueryOptions& options,
-                                absl::Span<bool> found) const = 0;
-  // The number of entries in each range.
-  virtual absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
-                             absl::Span<uint64_t> counts) const = 0;
-  // The rows of each range by (key, primary key), ascending or descending; with a limit,
-  // matches->cursors says where to go on (RangeBatch::after).
-  virtual absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
-                            Matches* matches) const = 0;
+  // Answers a batch, of one of the first five operations, which have methods of their own below.
+  // With a limit, a scan's matches->cursors says where to go on (RangeBatch::after).
+  virtual absl::Status Answer(const Batch& batch) const = 0;
 
-  // The same with default options.
+  // All rows of each key.
   absl::Status Find(KeyBatch keys, Matches* matches) const;
+  absl::Status Find(KeyBatch keys, Matches* matches, const QueryOptions& options) const;
+  // The lowest row of each key, or kNoRow.
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const;
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
+                         const QueryOptions& options) const;
+  // Whether any row has each key.
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const;
+  absl::Status Contains(KeyBatch keys, absl::Span<bool> found, const QueryOptions& options) const;
+  // The number of entries in each range.
   absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const;
+  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
+                     const QueryOptions& options) const;
+  // The rows of each range by (key, primary key), ascending or descending.
+  absl::Status Scan(const RangeBatch& ranges, Matches* matches) const;
+  absl::Status Scan(const RangeBatch& ranges, Matches* matches, const QueryOptions& options) const;
 
   // The time that a batch of so many queries is predicted to take on the route that it would be
   // given, and the least batch, in queries, whose predicted throughput is nine tenths of the

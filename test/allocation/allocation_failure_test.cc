@@ -92,7 +92,7 @@ struct Content {
   static Content Of(const SecondaryIndex& index) {
     Content content;
     Matches matches;
-    BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), {}, &matches).ok());
+    BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches).ok());
     content.row_ids = matches.row_ids;
     BOOST_REQUIRE(index.PrimaryKeys(matches.row_ids, &content.primary_keys).ok());
     return content;
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           QueryOptions with_keys;
           with_keys.with_keys = true;
           BOOST_REQUIRE(
-              index->Scan(RangeBatch::Everything(index->codec().kind()), with_keys, &everything)
+              index->Scan(RangeBatch::Everything(index->codec().kind()), &everything, with_keys)
                   .ok());
           const std::string expected = Content::Of(*index).Text();
           const KeyBatch keys = everything.keys.Batch();
@@ -248,9 +248,9 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           };
           QueryOptions page;
           page.limit = 7;
-          each([&] { return index->Find(keys, {}, &matches); });
-          each([&] { return index->Scan(all, with_keys, &matches); });
-          each([&] { return index->Scan(all, page, &matches); });
+          each([&] { return index->Find(keys, &matches); });
+          each([&] { return index->Scan(all, &matches, with_keys); });
+          each([&] { return index->Scan(all, &matches, page); });
           each([&] { return index->PrimaryKeys(everything.row_ids, &primary_keys); });
           each([&] { return index->Fetch(*source, all, {}, &fetched); });
           each([&] { return index->Verify(); });
@@ -258,11 +258,11 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           each([&] { return index->VerifyAgainst(*source, 3, &differences); });
           BOOST_TEST(differences.empty());
           each([&] { return index->Stats().status(); });
-          may_allocate([&] { return index->FindFirst(keys, {}, absl::MakeSpan(rows)); });
+          may_allocate([&] { return index->FindFirst(keys, absl::MakeSpan(rows)); });
           may_allocate(
-              [&] { return index->Contains(keys, {}, absl::MakeSpan(found.get(), keys.size())); });
+              [&] { return index->Contains(keys, absl::MakeSpan(found.get(), keys.size())); });
           may_allocate(
-              [&] { return index->Count(RangeBatch::Equal(keys), {}, absl::MakeSpan(counts)); });
+              [&] { return index->Count(RangeBatch::Equal(keys), absl::MakeSpan(counts)); });
         }
       }
     }

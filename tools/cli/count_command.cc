@@ -29,11 +29,9 @@ absl::StatusOr<int> RunCount(CountOptions* given) {
   RangeColumns columns((*index)->codec().kind());
   for (const KeyRange& range : *ranges) columns.Add(range);
   std::vector<uint64_t> counts(ranges->size());
-  QueryOptions options;
-  given->routes.AddTo(&options);
-  if (absl::Status s = (*index)->Count(columns.Batch(), options, absl::MakeSpan(counts)); !s.ok()) {
-    return s;
-  }
+  Batch batch = Batch::Count(columns.Batch(), absl::MakeSpan(counts));
+  given->routes.AddTo(&batch);
+  if (absl::Status s = (*index)->Answer(batch); !s.ok()) return s;
   given->routes.Print();
   Output output;
   for (const uint64_t count : counts) output.Write(std::to_string(count) + "\n");

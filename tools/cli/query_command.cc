@@ -101,15 +101,14 @@ absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std
   if (Interrupted()) return absl::CancelledError("interrupted");
   columns_.Clear();
   for (const KeyRange& range : ranges) columns_.Add(range);
-  RangeBatch batch = columns_.Batch();
-  batch.after = after;
+  Batch batch = Batch::Scan(columns_.Batch(), &matches_);
+  batch.ranges.after = after;
   const uint64_t page = source_ == nullptr ? kPageEntries : kPageRows;
-  QueryOptions options;
-  options.order = order_;
-  options.with_keys = true;
-  options.limit = std::min(std::max<uint64_t>(page / ranges.size(), 1), left_);
-  routes_.AddTo(&options);
-  if (absl::Status s = index_.Scan(batch, options, &matches_); !s.ok()) return s;
+  batch.options.order = order_;
+  batch.options.with_keys = true;
+  batch.options.limit = std::min(std::max<uint64_t>(page / ranges.size(), 1), left_);
+  routes_.AddTo(&batch);
+  if (absl::Status s = index_.Answer(batch); !s.ok()) return s;
   routes_.Print();
   return absl::OkStatus();
 }

@@ -21,8 +21,8 @@ class RouteOptions {
   // How to open the index: with routes to choose from if anything was given, else for few queries.
   OpenOptions Open() const;
 
-  // Has *options ask for the route, and for its explanation, which Print then prints.
-  void AddTo(QueryOptions* options);
+  // Has *batch ask for the route, and for its explanation, which Print then prints.
+  void AddTo(Batch* batch);
   // Prints how the last batch was routed to standard error, if that is wanted.
   void Print() const;
 

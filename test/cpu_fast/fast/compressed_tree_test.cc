@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> simd = {}) {
-  auto tree = CompressedTree::Build(std::move(run), simd);
+  auto tree = MakeCompressedTree(std::move(run), simd);
   BOOST_REQUIRE_MESSAGE(tree.ok(), tree.status());
   return *std::move(tree);
 }
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(refuses_keys_of_bytes) {
   const RowId rows[] = {0};
   auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
   BOOST_REQUIRE(run.ok());
-  BOOST_TEST(absl::IsUnimplemented(CompressedTree::Build(*run).status()));
+  BOOST_TEST(absl::IsUnimplemented(MakeCompressedTree(*run).status()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

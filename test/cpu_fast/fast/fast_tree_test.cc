@@ -14,7 +14,7 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, const FastTreeOptions& options) {
-  auto tree = FastTree::Build(std::move(run), options);
+  auto tree = MakeFastTree(std::move(run), options);
   BOOST_REQUIRE_MESSAGE(tree.ok(), tree.status());
   return *std::move(tree);
 }
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(the_environment_chooses_the_simd_level) {
     BOOST_TEST(Make(SortedRun(), {})->description() == "cpu:fast,page=none,simd=" + name);
   }
   const ScopedEnvironment simd("CAIRN_SIMD", "mmx");
-  const auto tree = FastTree::Build(SortedRun());
+  const auto tree = MakeFastTree(SortedRun());
   BOOST_TEST(absl::IsInvalidArgument(tree.status()));
   BOOST_TEST(tree.status().message().find("mmx") != std::string::npos);
 }
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(refuses_keys_of_bytes) {
   const RowId rows[] = {0};
   auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
   BOOST_REQUIRE(run.ok());
-  BOOST_TEST(absl::IsUnimplemented(FastTree::Build(*run).status()));
+  BOOST_TEST(absl::IsUnimplemented(MakeFastTree(*run).status()));
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const OracleData<uint64_t>& data = catalogue.back();
   const auto tree = Make(OracleRun(data), {});
   std::vector<Position> expected(data.queries.size());
-  BOOST_REQUIRE(tree->LowerBound(KeyBatch::U64(data.queries), absl::MakeSpan(expected)).ok());
+  BOOST_REQUIRE(tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(expected))).ok());
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 1);
   for (int t = 0; t < 4; ++t) {
@@ -137,9 +137,9 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
       Matches matches;
       bool same = true;
       for (int i = 0; i < 20; ++i) {
-        same &= tree->LowerBound(KeyBatch::U64(data.queries), absl::MakeSpan(positions)).ok();
+        same &= tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(positions))).ok();
         same &= positions == expected;
-        same &= tree->Find(KeyBatch::U64(data.queries), &matches).ok();
+        same &= tree->Answer(Batch::Find(data.queries, &matches)).ok();
       }
       wrong[t] = same ? 0 : 1;
     });

@@ -44,7 +44,7 @@ void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
         if (bits > static_cast<int>(sizeof(Key)) * 8) continue;
         if (bits != 0 && data.keys.size() > 100000) continue;
         for (SimdLevel level : SupportedSimdLevels()) {
-          const auto index = PackedIndex::Build(run, {directory, bits, level});
+          const auto index = MakePackedIndex(run, {directory, bits, level});
           if (absl::IsFailedPrecondition(index.status())) {
             BOOST_REQUIRE(directory == LeafDirectory::kCells);
             break;
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_64_bit_keys) {
 
 BOOST_AUTO_TEST_CASE(ranges_and_refusals_like_any_ordered_index) {
   const auto make = [](SortedRun run) {
-    auto index = PackedIndex::Build(std::move(run));
+    auto index = MakePackedIndex(std::move(run));
     BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
     return std::unique_ptr<OrderedIndex>(*std::move(index));
   };
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(ranges_and_refusals_like_any_ordered_index) {
 BOOST_AUTO_TEST_CASE(chooses_cells_for_even_keys_and_the_tree_for_others) {
   for (const auto& data : EvenSets<uint64_t>()) {
     if (data.keys.size() < 100000 && data.name != "two ends, 5000") continue;
-    const auto index = PackedIndex::Build(OracleRun(data));
+    const auto index = MakePackedIndex(OracleRun(data));
     BOOST_REQUIRE(index.ok());
     const bool cells = (*index)->description().find("directory=cells") != std::string::npos;
     BOOST_TEST_CONTEXT(data.name << ": " << (*index)->description()) {
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(bounds_what_the_directory_takes) {
   for (const auto& data : EvenSets<uint32_t>()) {
     if (data.keys.size() < 100000) continue;
     for (LeafDirectory directory : {LeafDirectory::kAuto, LeafDirectory::kTree}) {
-      const auto index = PackedIndex::Build(OracleRun(data), {directory, 0, {}});
+      const auto index = MakePackedIndex(OracleRun(data), {directory, 0, {}});
       BOOST_REQUIRE(index.ok());
       const auto bytes = static_cast<double>((*index)->memory_bytes());
       BOOST_TEST_CONTEXT(data.name) {
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(bounds_what_the_directory_takes) {
 
 BOOST_AUTO_TEST_CASE(counts_its_huge_pages) {
   for (const auto& data : EvenSets<uint64_t>()) {
-    const auto index = PackedIndex::Build(OracleRun(data));
+    const auto index = MakePackedIndex(OracleRun(data));
     BOOST_REQUIRE(index.ok());
     BOOST_TEST((*index)->huge_page_bytes() <= (*index)->memory_bytes());
   }
@@ -121,13 +121,13 @@ BOOST_AUTO_TEST_CASE(refuses_what_it_cannot_do) {
   const RowId rows[] = {0};
   auto bytes = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
   BOOST_REQUIRE(bytes.ok());
-  BOOST_TEST(absl::IsUnimplemented(PackedIndex::Build(*bytes).status()));
+  BOOST_TEST(absl::IsUnimplemented(MakePackedIndex(*bytes).status()));
   BOOST_TEST(absl::IsInvalidArgument(
-      PackedIndex::Build(SortedRun(), {LeafDirectory::kAuto, 64, {}}).status()));
+      MakePackedIndex(SortedRun(), {LeafDirectory::kAuto, 64, {}}).status()));
   BOOST_TEST(absl::IsInvalidArgument(
-      PackedIndex::Build(SortedRun(), {LeafDirectory::kAuto, 8, {}}).status()));
+      MakePackedIndex(SortedRun(), {LeafDirectory::kAuto, 8, {}}).status()));
   BOOST_TEST(absl::IsFailedPrecondition(
-      PackedIndex::Build(SortedRun(), {LeafDirectory::kCells, 0, {}}).status()));
+      MakePackedIndex(SortedRun(), {LeafDirectory::kCells, 0, {}}).status()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

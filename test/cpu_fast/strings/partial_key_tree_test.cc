@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto tree = Make(OracleRun(data));
   const auto queries = oracle::Views(data.queries);
   std::vector<Position> expected(queries.size());
-  BOOST_REQUIRE(tree->LowerBound(KeyBatch::Bytes(queries), absl::MakeSpan(expected)).ok());
+  BOOST_REQUIRE(tree->Answer(Batch::LowerBound(queries, absl::MakeSpan(expected))).ok());
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 1);
   for (int t = 0; t < 4; ++t) {
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
       std::vector<Position> positions(queries.size());
       bool same = true;
       for (int i = 0; i < 10; ++i) {
-        same &= tree->LowerBound(KeyBatch::Bytes(queries), absl::MakeSpan(positions)).ok();
+        same &= tree->Answer(Batch::LowerBound(queries, absl::MakeSpan(positions))).ok();
         same &= positions == expected;
       }
       wrong[t] = same ? 0 : 1;

@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto index = Make(OracleRun(data));
   const std::vector<std::string_view> queries(data.queries.begin(), data.queries.end());
   std::vector<RowId> expected(queries.size());
-  BOOST_REQUIRE(index->FindFirst(KeyBatch::Bytes(queries), absl::MakeSpan(expected)).ok());
+  BOOST_REQUIRE(index->Answer(Batch::FindFirst(queries, absl::MakeSpan(expected))).ok());
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 1);
   for (int t = 0; t < 4; ++t) {
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
       std::vector<RowId> rows(queries.size());
       bool same = true;
       for (int i = 0; i < 10; ++i) {
-        same &= index->FindFirst(KeyBatch::Bytes(queries), absl::MakeSpan(rows)).ok();
+        same &= index->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
         same &= rows == expected;
       }
       wrong[t] = same ? 0 : 1;

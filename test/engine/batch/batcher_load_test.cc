@@ -309,7 +309,7 @@ BOOST_AUTO_TEST_CASE(a_flood_of_one_operation_starves_no_other) {
       const uint32_t key = 2;
       while (!stop) {
         batcher
-            ->Submit(Operation::kFindFirst, KeyBatch::U32({&key, 1}),
+            ->Submit(Operation::kFindFirst, KeyBatch(absl::MakeConstSpan(&key, 1)),
                      {{[](void*, const Batcher::Answers&) {}, nullptr}})
             .IgnoreError();
       }

@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batc
     const size_t before = index.calls().size();
     for (uint32_t i = 0; index.calls().size() == before && i < 100000; ++i) {
       BOOST_REQUIRE(batcher
-                        ->Submit(Operation::kFindFirst, KeyBatch::U32({&i, 1}),
+                        ->Submit(Operation::kFindFirst, KeyBatch(absl::MakeConstSpan(&i, 1)),
                                  {{[](void*, const Batcher::Answers&) {}, nullptr}, 0})
                         .ok());
       batcher->Poll();
@@ -204,8 +204,8 @@ BOOST_AUTO_TEST_CASE(operations_take_turns_by_the_time_that_they_take) {
   options.response_time = std::chrono::seconds(1);
   const auto batcher = Make(index, options);
   const uint32_t key = 2, end = 10;
-  const KeyBatch keys = KeyBatch::U32({&key, 1});
-  const RangeBatch range = RangeBatch::HalfOpen(keys, KeyBatch::U32({&end, 1}));
+  const KeyBatch keys(absl::MakeConstSpan(&key, 1));
+  const RangeBatch range = RangeBatch::HalfOpen(keys, KeyBatch(absl::MakeConstSpan(&end, 1)));
   const Batcher::Request ignored{{[](void*, const Batcher::Answers&) {}, nullptr}};
   for (int i = 0; i < 6400; ++i) {
     BOOST_REQUIRE(batcher->Submit(Operation::kFindFirst, keys, ignored).ok());
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_nobody_asked_for_gets_no_more_than_a_few_
   options.max_batch_time = std::chrono::microseconds(64);
   const auto batcher = Make(index, options);
   const uint32_t key = 2;
-  const KeyBatch keys = KeyBatch::U32({&key, 1});
+  const KeyBatch keys(absl::MakeConstSpan(&key, 1));
   const Batcher::Request ignored{{[](void*, const Batcher::Answers&) {}, nullptr}};
   const auto submit = [&](Operation operation, int batches) {
     for (int i = 0; i < 64 * batches; ++i) {

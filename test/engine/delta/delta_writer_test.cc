@@ -37,9 +37,7 @@ RowId FirstRow(const Delta& version, uint64_t key) {
   const IndexSearch base(version.base_run);
   RowId row = 0;
   const std::vector<uint64_t> keys = {key};
-  BOOST_REQUIRE(VersionedSearch(version, base)
-                    .FindFirst(KeyBatch::U64(keys), {}, absl::MakeSpan(&row, 1))
-                    .ok());
+  BOOST_REQUIRE(AnswerVersion(version, base, Batch::FindFirst(keys, absl::MakeSpan(&row, 1))).ok());
   return row;
 }
 

@@ -48,7 +48,7 @@ inline std::vector<std::string> SortedEntries(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches));
+  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
   PrimaryKeyColumn primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   std::vector<std::string> entries;

@@ -24,7 +24,7 @@ std::string Answers(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches).ok());
+  BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options).ok());
   PrimaryKeyColumn primary_keys;
   BOOST_REQUIRE(index.PrimaryKeys(matches.row_ids, &primary_keys).ok());
   for (size_t i = 0; i < primary_keys.size(); ++i) {

@@ -124,7 +124,7 @@ Strings EntriesOf(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  RequireOk(index.Scan(RangeBatch::Everything(KeyKind::kU32), options, &matches));
+  RequireOk(index.Scan(RangeBatch::Everything(KeyKind::kU32), &matches, options));
   PrimaryKeyColumn primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   Strings entries;

@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(each_of_many_threads_reads_what_it_has_just_written) {
         const std::string_view keys[] = {colour};
         Matches matches;
         PrimaryKeyColumn primary_keys;
-        if (!(*index)->Find(KeyBatch::Bytes(keys), &matches).ok() ||
+        if (!(*index)->Find(keys, &matches).ok() ||
             !(*index)->PrimaryKeys(matches.row_ids, &primary_keys).ok() ||
             primary_keys.size() != 1 || primary_keys[0] != key) {
           ++wrong;
@@ -423,8 +423,7 @@ BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
   RequireOk(db->Put(unlogged, "b", "red"));
   Matches matches;
   const std::string_view keys[] = {"red"};
-  CheckFails((*live)->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
-             "disableWAL");
+  CheckFails((*live)->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "disableWAL");
   CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "RebuildIndex");
   CheckFails(db->WaitUntilReady("by_colour"), absl::StatusCode::kFailedPrecondition, "disableWAL");
   BOOST_TEST((db.Info("by_colour").state == IndexState::kStale));
@@ -434,7 +433,7 @@ BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
   BOOST_TEST(RowsOf(**as_it_is, "red") == "a");
   RequireOk(db->RebuildIndex("by_colour"));
   RequireOk(db->WaitUntilReady("by_colour"));
-  RequireOk((*live)->Find(KeyBatch::Bytes(keys), &matches));
+  RequireOk((*live)->Find(keys, &matches));
   BOOST_TEST(matches.row_ids.size() == 2u);
 }
 
@@ -476,8 +475,7 @@ BOOST_AUTO_TEST_CASE(a_dropped_index_is_gone_and_its_name_is_free) {
   CheckFails(db->DropIndex("by_colour"), absl::StatusCode::kNotFound, "by_colour");
   Matches matches;
   const std::string_view keys[] = {"red"};
-  CheckFails((*live)->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
-             "dropped");
+  CheckFails((*live)->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "dropped");
   BOOST_TEST(RowsOf(**pinned, "red") == "a");
   db.Create("by_colour = value.field(',', 1):text");
   BOOST_TEST(RowsOf(db.get(), "by_colour", "heavy") == "a");
@@ -542,8 +540,7 @@ BOOST_AUTO_TEST_CASE(a_pinned_state_outlives_writes_and_the_database) {
   BOOST_TEST(RowsOf(**pinned, "red") == "a b");
   Matches matches;
   const std::string_view keys[] = {"red"};
-  CheckFails((*live)->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
-             "");
+  CheckFails((*live)->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

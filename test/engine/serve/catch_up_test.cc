@@ -57,7 +57,7 @@ Strings All(const SecondaryIndex& index, Order order = Order::kAscending) {
   options.with_keys = true;
   options.order = order;
   const absl::Status status =
-      index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches);
+      index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options);
   BOOST_REQUIRE_MESSAGE(status.ok(), status);
   return Entries(index, matches);
 }
@@ -74,7 +74,7 @@ Strings AllInPages(const SecondaryIndex& index, Order order, uint64_t page) {
     options.with_keys = true;
     options.order = order;
     options.limit = page;
-    const absl::Status status = index.Scan(ranges, options, &matches);
+    const absl::Status status = index.Scan(ranges, &matches, options);
     BOOST_REQUIRE_MESSAGE(status.ok(), status);
     for (std::string& entry : Entries(index, matches)) entries.push_back(std::move(entry));
     cursor = matches.cursors.at(0);
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(queries_catching_up_and_merges_at_one_time) {
       check("count",
             index->Count(RangeBatch::Everything(KeyKind::kU32), absl::MakeSpan(&count, 1)));
       check_rows("count", count);
-      check("scan", index->Scan(RangeBatch::Everything(KeyKind::kU32), {}, &matches));
+      check("scan", index->Scan(RangeBatch::Everything(KeyKind::kU32), &matches));
       check_rows("scan", matches.row_ids.size());
     }
   });
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(fetch_reads_rows_of_base_and_delta) {
   const std::string_view red = "red";
   FetchedRows rows;
   const absl::Status status = index->Fetch(
-      *db.Source(), RangeBatch::Equal(KeyBatch::Bytes(absl::MakeConstSpan(&red, 1))), {}, &rows);
+      *db.Source(), RangeBatch::Equal(KeyBatch(absl::MakeConstSpan(&red, 1))), {}, &rows);
   BOOST_REQUIRE_MESSAGE(status.ok(), status);
   BOOST_TEST(rows.primary_keys.size() == 49u);
   BOOST_TEST(rows.stale == 1u);

@@ -183,7 +183,7 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
   }
   const RangeBatch few =
       RangeBatch::HalfOpen(lows.Batch().Slice(0, 20), highs.Batch().Slice(0, 20));
-  BOOST_REQUIRE(indexed.index->Scan(few, {}, &matches).ok());
+  BOOST_REQUIRE(indexed.index->Scan(few, &matches).ok());
   for (size_t i = 0; i < few.size(); ++i) {
     BOOST_TEST(indexed.PrimaryKeys(matches[i]) == indexed.Expected(lower[i], upper[i]),
                boost::test_tools::per_element());
@@ -193,7 +193,7 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
     std::vector<std::string> prefixes;
     for (int i = 0; i < 50; ++i) prefixes.push_back(random_key().substr(0, 1 + random() % 2));
     KeyColumn column = indexed.Physical(prefixes);
-    BOOST_REQUIRE(indexed.index->Scan(RangeBatch::Prefix(column.Batch()), {}, &matches).ok());
+    BOOST_REQUIRE(indexed.index->Scan(RangeBatch::Prefix(column.Batch()), &matches).ok());
     for (size_t i = 0; i < prefixes.size(); ++i) {
       BOOST_TEST(indexed.PrimaryKeys(matches[i]) ==
                      indexed.Expected(prefixes[i], prefixes[i] + std::string(40, '\xff')),

@@ -71,7 +71,7 @@ Strings All(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches).ok());
+  BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options).ok());
   const Strings primary_keys = PrimaryKeys(index, matches.row_ids);
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_goes_on_where_a_limited_scan_ended) {
       Matches matches;
       do {
         range.after = cursor;
-        BOOST_REQUIRE(index->Scan(range, options, &matches).ok());
+        BOOST_REQUIRE(index->Scan(range, &matches, options).ok());
         const Strings keys = PrimaryKeys(*index, matches.row_ids);
         BOOST_REQUIRE(keys.size() <= options.limit);
         for (size_t i = 0; i < keys.size(); ++i) {
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_
   QueryOptions options;
   options.limit = 2;
   Matches matches;
-  BOOST_REQUIRE(first->Scan(range, options, &matches).ok());
+  BOOST_REQUIRE(first->Scan(range, &matches, options).ok());
   BOOST_TEST(PrimaryKeys(*first, matches[0]) == (Strings{"a", "c"}),
              boost::test_tools::per_element());
   db.Delete("c");       // the row of the cursor
@@ -246,12 +246,12 @@ BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_
   const auto second = Build(db, "value:text");
   const Strings cursor = matches.cursors;
   range.after = cursor;
-  BOOST_REQUIRE(second->Scan(range, options, &matches).ok());
+  BOOST_REQUIRE(second->Scan(range, &matches, options).ok());
   BOOST_TEST(PrimaryKeys(*second, matches[0]) == (Strings{"d", "e"}),
              boost::test_tools::per_element());
   const Strings nonsense = {"nonsense"};
   range.after = nonsense;
-  BOOST_CHECK(absl::IsInvalidArgument(second->Scan(range, options, &matches)));
+  BOOST_CHECK(absl::IsInvalidArgument(second->Scan(range, &matches, options)));
 }
 
 BOOST_AUTO_TEST_CASE(fetch_reads_rows_and_drops_those_that_no_longer_match) {
@@ -465,8 +465,8 @@ BOOST_AUTO_TEST_CASE(queries_from_many_threads_agree) {
       PrimaryKeyColumn column;
       for (int i = 0; i < 50; ++i) {
         column.Clear();
-        if (!index->Find(KeyBatch::U32(keys), &matches).ok() ||
-            !index->PrimaryKeys(matches[299], &column).ok() || column.size() != expected.size()) {
+        if (!index->Find(keys, &matches).ok() || !index->PrimaryKeys(matches[299], &column).ok() ||
+            column.size() != expected.size()) {
           ++wrong;
         }
         for (size_t j = 0; j < column.size(); ++j) wrong += column[j] != expected[j] ? 1 : 0;

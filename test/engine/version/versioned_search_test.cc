@@ -177,29 +177,29 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_the_index_is_refused) {
   const auto writer = MakeWriter(rows);
   const IndexSearch base(writer->delta()->base_run);
   const auto version = *writer->Apply(workload.Updates(20, &rows));
-  const VersionedSearch search(*version, base);
   const std::vector<uint32_t> keys32 = {1, 2};
   const std::vector<uint64_t> keys64 = {1, 2};
   Matches matches;
   std::vector<RowId> first(1);
   std::vector<uint64_t> counts(1);
   bool found[1];
-  const auto refused = [](const absl::Status& s) { return absl::IsInvalidArgument(s); };
-  BOOST_TEST(refused(search.Find(KeyBatch::U32(keys32), {}, &matches)));
-  BOOST_TEST(refused(search.FindFirst(KeyBatch::U64(keys64), {}, absl::MakeSpan(first))));
-  BOOST_TEST(refused(search.Contains(KeyBatch::U64(keys64), {}, found)));
-  const RangeBatch ranges = RangeBatch::Equal(KeyBatch::U64(keys64));
-  BOOST_TEST(refused(search.Count(ranges, {}, absl::MakeSpan(counts))));
+  const auto ask = [&](const Batch& batch) { return AnswerVersion(*version, base, batch); };
+  const auto refused = [&](const Batch& batch) { return absl::IsInvalidArgument(ask(batch)); };
+  BOOST_TEST(refused(Batch::Find(keys32, &matches)));
+  BOOST_TEST(refused(Batch::FindFirst(keys64, absl::MakeSpan(first))));
+  BOOST_TEST(refused(Batch::Contains(keys64, found)));
+  const RangeBatch ranges = RangeBatch::Equal(keys64);
+  BOOST_TEST(refused(Batch::Count(ranges, absl::MakeSpan(counts))));
   RangeBatch bad_cursor = ranges;
   const std::vector<std::string> after = {"", "no cursor"};
   bad_cursor.after = after;
-  BOOST_TEST(refused(search.Scan(bad_cursor, {}, &matches)));
+  BOOST_TEST(refused(Batch::Scan(bad_cursor, &matches)));
   bad_cursor.after = absl::MakeConstSpan(after).subspan(1);
-  BOOST_TEST(refused(search.Scan(bad_cursor, {}, &matches)));
+  BOOST_TEST(refused(Batch::Scan(bad_cursor, &matches)));
   // An empty batch of any kind is answered.
-  BOOST_TEST(search.Find(KeyBatch(), {}, &matches).ok());
+  BOOST_TEST(ask(Batch::Find(KeyBatch(), &matches)).ok());
   BOOST_TEST(matches.size() == 0u);
-  BOOST_TEST(search.Scan(RangeBatch(), {}, &matches).ok());
+  BOOST_TEST(ask(Batch::Scan(RangeBatch(), &matches)).ok());
   BOOST_TEST(matches.size() == 0u);
 }
 
@@ -230,13 +230,15 @@ BOOST_AUTO_TEST_CASE(readers_have_their_version_while_a_writer_goes_on) {
         for (uint64_t key : keys) by_key.emplace(key, primary_key);
       }
       const std::vector<uint64_t> keys = mine.Queries(100);
-      const VersionedSearch search(*held, base);
+      const auto answers = [&](const Batch& batch) {
+        return AnswerVersion(*held, base, batch).ok();
+      };
       Matches matches;
       PrimaryKeyColumn primary_keys;
       std::vector<RowId> first(keys.size());
-      if (!search.Find(KeyBatch::U64(keys), {}, &matches).ok()) ++wrong;
+      if (!answers(Batch::Find(keys, &matches))) ++wrong;
       if (!held->PrimaryKeys(matches.row_ids, &primary_keys).ok()) ++wrong;
-      if (!search.FindFirst(KeyBatch::U64(keys), {}, absl::MakeSpan(first)).ok()) ++wrong;
+      if (!answers(Batch::FindFirst(keys, absl::MakeSpan(first)))) ++wrong;
       for (size_t i = 0; i < keys.size(); ++i) {
         const auto [from, to] = by_key.equal_range(keys[i]);
         std::set<std::string> expected_keys, found_keys;
@@ -248,7 +250,7 @@ BOOST_AUTO_TEST_CASE(readers_have_their_version_while_a_writer_goes_on) {
         if (first[i] != (matches[i].empty() ? kNoRow : matches[i][0])) ++wrong;
       }
       RangeBatch everything = RangeBatch::Everything(KeyKind::kU64);
-      if (!search.Scan(everything, {}, &matches).ok() || matches.row_ids.size() != by_key.size()) {
+      if (!answers(Batch::Scan(everything, &matches)) || matches.row_ids.size() != by_key.size()) {
         ++wrong;
       }
       ++asked;

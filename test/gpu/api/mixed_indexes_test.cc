@@ -42,24 +42,6 @@ constexpr size_t kMostQueries = kBatches[3];
 constexpr size_t kThreads = 8;
 constexpr int kRounds = 30;
 
-template <typename Key>
-DeviceKeys OnDeviceKeys(const Key* keys, size_t size) {
-  if constexpr (sizeof(Key) == 4) {
-    return DeviceKeys::U32(keys, size);
-  } else {
-    return DeviceKeys::U64(keys, size);
-  }
-}
-
-template <typename Key>
-KeyBatch OnHostKeys(const std::vector<Key>& keys) {
-  if constexpr (sizeof(Key) == 4) {
-    return KeyBatch::U32(keys);
-  } else {
-    return KeyBatch::U64(keys);
-  }
-}
-
 // An index in device memory and one that takes batches of the host, with what they should answer.
 template <typename Key>
 struct Subject {
@@ -124,14 +106,11 @@ class Questions {
   absl::Status Ask(unsigned operation) const {
     switch (operation % 6) {
       case 0:
-        return Points<Position>(&DeviceIndex::LowerBound,
-                                [this](Key key) { return subject_.Lower(key); });
+        return Points(Operation::kLowerBound, [this](Key key) { return subject_.Lower(key); });
       case 1:
-        return Points<Position>(&DeviceIndex::UpperBound,
-                                [this](Key key) { return subject_.Upper(key); });
+        return Points(Operation::kUpperBound, [this](Key key) { return subject_.Upper(key); });
       case 2:
-        return Points<RowId>(&DeviceIndex::FindFirst,
-                             [this](Key key) { return subject_.First(key); });
+        return Points(Operation::kFindFirst, [this](Key key) { return subject_.First(key); });
       case 3:
         return Scan();
       case 4:
@@ -158,15 +137,14 @@ class Questions {
     return desk_.stream.Wait();
   }
 
-  template <typename Result, typename Expected>
-  absl::Status Points(absl::Status (DeviceIndex::*method)(DeviceKeys, Result*, DeviceStream) const,
-                      Expected expected) const {
+  template <typename Expected>
+  absl::Status Points(Operation operation, Expected expected) const {
     if (absl::Status s = Upload(keys_, desk_.lower); !s.ok()) return s;
-    absl::Status s = (*subject_.device.*method)(OnDeviceKeys(desk_.lower.data(), keys_.size()),
-                                                desk_.results.data(), desk_.stream.get());
-    if (!s.ok()) return s;
-    std::vector<Result> found(keys_.size());
-    if (s = Download<Result>(desk_.results.data(), &found); !s.ok()) return s;
+    DeviceBatch batch{operation, DeviceKeys(desk_.lower.data(), keys_.size())};
+    batch.values = desk_.results.data();
+    if (absl::Status s = subject_.device->Answer(batch, desk_.stream.get()); !s.ok()) return s;
+    std::vector<uint32_t> found(keys_.size());
+    if (absl::Status s = Download<uint32_t>(desk_.results.data(), &found); !s.ok()) return s;
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (found[i] != expected(keys_[i])) return Wrong("point", i);
     }
@@ -183,8 +161,8 @@ class Questions {
     if (absl::Status s = Upload(lower, desk_.lower); !s.ok()) return s;
     if (absl::Status s = Upload(upper, desk_.upper); !s.ok()) return s;
     DeviceRanges ranges;
-    ranges.lower = OnDeviceKeys(desk_.lower.data(), size);
-    ranges.upper = OnDeviceKeys(desk_.upper.data(), size);
+    ranges.lower = DeviceKeys(desk_.lower.data(), size);
+    ranges.upper = DeviceKeys(desk_.upper.data(), size);
     ranges.upper_bound = Bound::kInclusive;
     const Order order = size % 2 == 0 ? Order::kAscending : Order::kDescending;
     const cudaStream_t stream = desk_.stream.get();
@@ -216,7 +194,7 @@ class Questions {
 
   absl::Status FindOnHost() const {
     Matches matches;
-    if (absl::Status s = subject_.host->Find(OnHostKeys(keys_), &matches); !s.ok()) return s;
+    if (absl::Status s = subject_.host->Answer(Batch::Find(keys_, &matches)); !s.ok()) return s;
     if (matches.size() != keys_.size()) return Wrong("size", 0);
     for (size_t i = 0; i < keys_.size(); ++i) {
       const Position first = subject_.Lower(keys_[i]);
@@ -229,7 +207,7 @@ class Questions {
 
   absl::Status FirstOnHost() const {
     std::vector<RowId> found(keys_.size());
-    absl::Status s = subject_.host->FindFirst(OnHostKeys(keys_), absl::MakeSpan(found));
+    absl::Status s = subject_.host->Answer(Batch::FindFirst(keys_, absl::MakeSpan(found)));
     if (!s.ok()) return s;
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (found[i] != subject_.First(keys_[i])) return Wrong("key's first row", i);
@@ -328,8 +306,9 @@ BOOST_AUTO_TEST_CASE(launches_with_more_and_with_less_shared_memory_do_not_distu
       const Desk<uint64_t>& desk = *desks[i];
       const DeviceIndex& index = *(i % 2 == 0 ? small : large).device;
       for (int round = 0; round < kLaunches; ++round) {
-        log.Add(index.LowerBound(OnDeviceKeys(desk.lower.data(), kMostQueries), desk.results.data(),
-                                 desk.stream.get()));
+        log.Add(index.Answer(DeviceBatch::LowerBound(DeviceKeys(desk.lower.data(), kMostQueries),
+                                                     desk.results.data()),
+                             desk.stream.get()));
       }
       log.Add(desk.stream.Wait());
     });

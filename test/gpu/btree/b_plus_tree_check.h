@@ -50,20 +50,14 @@ void CheckAnswers(const BPlusTree<Key>& tree, const Entries<Key>& entries, uint6
   }
   const size_t size = queries.size();
   const DeviceArray<Key> device_queries(queries);
-  const DeviceKeys keys = [&] {
-    if constexpr (sizeof(Key) == 4) {
-      return DeviceKeys::U32(device_queries.data(), size);
-    } else {
-      return DeviceKeys::U64(device_queries.data(), size);
-    }
-  }();
+  const DeviceKeys keys(device_queries.data(), size);
   const DeviceArray<Position> lower(size), upper(size);
   const DeviceArray<RowId> first(size);
   const DeviceArray<bool> found(size);
-  BOOST_REQUIRE(tree.LowerBound(keys, lower.data(), nullptr).ok());
-  BOOST_REQUIRE(tree.UpperBound(keys, upper.data(), nullptr).ok());
-  BOOST_REQUIRE(tree.FindFirst(keys, first.data(), nullptr).ok());
-  BOOST_REQUIRE(tree.Contains(keys, found.data(), nullptr).ok());
+  BOOST_REQUIRE(tree.Answer(DeviceBatch::LowerBound(keys, lower.data()), nullptr).ok());
+  BOOST_REQUIRE(tree.Answer(DeviceBatch::UpperBound(keys, upper.data()), nullptr).ok());
+  BOOST_REQUIRE(tree.Answer(DeviceBatch::FindFirst(keys, first.data()), nullptr).ok());
+  BOOST_REQUIRE(tree.Answer(DeviceBatch::Contains(keys, found.data()), nullptr).ok());
   const auto lower_found = lower.ToHost(), upper_found = upper.ToHost();
   const auto first_found = first.ToHost();
   std::vector<uint8_t> found_found(size);

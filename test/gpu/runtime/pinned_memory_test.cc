@@ -103,8 +103,8 @@ BOOST_AUTO_TEST_CASE(batches_in_memory_that_is_pinned_in_part_are_answered) {
       auto* const asked = reinterpret_cast<uint32_t*>(in.data());
       auto* const found = reinterpret_cast<RowId*>(out.data());
       for (size_t i = 0; i < kQueries; ++i) asked[i] = static_cast<uint32_t>(i * 7 % 31000);
-      const absl::Status status = index.FindFirst(
-          KeyBatch::U32(absl::MakeConstSpan(asked, kQueries)), absl::MakeSpan(found, kQueries));
+      const absl::Status status = index.Answer(
+          Batch::FindFirst(absl::MakeConstSpan(asked, kQueries), absl::MakeSpan(found, kQueries)));
       BOOST_REQUIRE_MESSAGE(status.ok(), status);
       size_t wrong = 0;
       for (size_t i = 0; i < kQueries; ++i) {

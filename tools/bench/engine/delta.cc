@@ -190,27 +190,6 @@ void Apply(benchmark::State& state, bool digits, Change change, bool again) {
   state.counters["segments"] = static_cast<double>(segments);
 }
 
-class IndexSearch : public BaseSearch {
- public:
-  explicit IndexSearch(const OrderedIndex& index) : index_(index) {}
-  absl::Status FindFirst(KeyBatch keys, const QueryOptions&,
-                         absl::Span<RowId> row_ids) const override {
-    return index_.FindFirst(keys, row_ids);
-  }
-  absl::Status Find(KeyBatch keys, const QueryOptions&, Matches* matches) const override {
-    return index_.Find(keys, matches);
-  }
-  absl::Status Positions(const RangeBatch& ranges, const QueryOptions&, absl::Span<Position> begin,
-                         absl::Span<Position> end) const override {
-    return index_.Positions(ranges, begin, end);
-  }
-
- private:
-  const OrderedIndex& index_;
-};
-
-enum class Operation : uint8_t { kFirst, kFind, kCount, kScan };
-
 double Seconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
@@ -253,34 +232,20 @@ void Query(benchmark::State& state, Operation operation) {
     upper[i] = keys[i] > ~Key{0} - width ? ~Key{0} : keys[i] + width;
   }
   const auto batch_of = [&](const std::vector<Key>& all, size_t b) {
-    return BatchOfKeys<Key>(absl::MakeConstSpan(all).subspan(b % kBatches * size, size));
+    return KeyBatch(absl::MakeConstSpan(all).subspan(b % kBatches * size, size));
   };
 
-  const IndexSearch base_search(*base.index);
-  const VersionedSearch search(*delta, base_search);
   std::vector<RowId> rows(size);
   std::vector<uint64_t> counts(size);
   Matches matches;
+  const auto base_answer = [&](const Batch& batch) { return base.index->Answer(batch); };
   const auto ask = [&](size_t b, bool version) {
     const KeyBatch batch = batch_of(keys, b);
-    const RangeBatch ranges = RangeBatch::HalfOpen(batch, batch_of(upper, b));
-    absl::Status s;
-    switch (operation) {
-      case Operation::kFirst:
-        s = version ? search.FindFirst(batch, {}, absl::MakeSpan(rows))
-                    : base.index->FindFirst(batch, absl::MakeSpan(rows));
-        break;
-      case Operation::kFind:
-        s = version ? search.Find(batch, {}, &matches) : base.index->Find(batch, &matches);
-        break;
-      case Operation::kCount:
-        s = version ? search.Count(ranges, {}, absl::MakeSpan(counts))
-                    : base.index->Count(ranges, absl::MakeSpan(counts));
-        break;
-      case Operation::kScan:
-        s = version ? search.Scan(ranges, {}, &matches) : base.index->Scan(ranges, {}, &matches);
-        break;
-    }
+    Batch asked{operation, batch, RangeBatch::HalfOpen(batch, batch_of(upper, b))};
+    asked.values = absl::MakeSpan(rows);
+    asked.counts = absl::MakeSpan(counts);
+    asked.matches = &matches;
+    const absl::Status s = version ? AnswerVersion(*delta, base_answer, asked) : base_answer(asked);
     if (!s.ok()) std::abort();
   };
   std::vector<double> base_seconds, version_seconds;
@@ -294,7 +259,7 @@ void Query(benchmark::State& state, Operation operation) {
   ask(0, true);
   for (size_t i = 0; i < size && operation <= Operation::kFind; ++i) {
     // Few 32-bit keys repeat.
-    const RowId row = operation == Operation::kFirst ? rows[i] : matches[i][0];
+    const RowId row = operation == Operation::kFindFirst ? rows[i] : matches[i][0];
     if (now[row] != keys[i]) state.SkipWithError("wrong answer");
   }
   SetQueryCounters(state, size);
@@ -324,7 +289,7 @@ void Register(const char* key) {
     add("/again", Change::kNewKey, true, {100, 1 << 16});
   }
   for (const auto& [name, operation] :
-       {std::pair("first", Operation::kFirst), std::pair("find", Operation::kFind),
+       {std::pair("first", Operation::kFindFirst), std::pair("find", Operation::kFind),
         std::pair("count", Operation::kCount), std::pair("scan", Operation::kScan)}) {
     benchmark::RegisterBenchmark(
         absl::StrFormat("Delta/%s/%s", name, key).c_str(),

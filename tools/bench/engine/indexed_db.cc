@@ -135,7 +135,7 @@ class WrittenDatabase {
 
 void CountKey(const SecondaryIndex& index, uint64_t value, uint64_t expected) {
   Matches matches;
-  Check(index.Find(KeyBatch::U64(absl::MakeConstSpan(&value, 1)), &matches));
+  Check(index.Find(KeyBatch(absl::MakeConstSpan(&value, 1)), &matches));
   if (matches.row_ids.size() != expected) throw std::runtime_error("a row was not found");
 }
 
@@ -250,7 +250,7 @@ void BatchP99(benchmark::State& state, bool during_merge) {
   for (auto _ : state) {
     for (uint64_t& key : keys) key = BenchDatabase::Value(random() % database.rows());
     const auto begin = Clock::now();
-    Check((*index)->Find(KeyBatch::U64(keys), &matches));
+    Check((*index)->Find(keys, &matches));
     times.push_back(Seconds(Clock::now() - begin));
     state.SetIterationTime(times.back());
   }

@@ -238,7 +238,7 @@ void Burst(benchmark::State& state, uint64_t rows) {
     begin = Clock::now();
     const uint64_t key = 1;
     uint64_t count = 0;
-    Check((*index)->Count(RangeBatch::Equal(KeyBatch::U64(absl::MakeConstSpan(&key, 1))),
+    Check((*index)->Count(RangeBatch::Equal(KeyBatch(absl::MakeConstSpan(&key, 1))),
                           absl::MakeSpan(&count, 1)));
     if (count != 1) throw std::runtime_error("a row was not found");
     waits.push_back(Milliseconds(Clock::now() - begin));
@@ -310,7 +310,7 @@ void FindDuringMerge(benchmark::State& state, uint64_t changed, Phase reported) 
       while (!end) {
         const size_t in = phase;
         const auto begin = Clock::now();
-        Check((*index)->Find(KeyBatch::U64(keys), &matches));
+        Check((*index)->Find(keys, &matches));
         const double time = Milliseconds(Clock::now() - begin);
         if (in == phase) times[in].push_back(time);
         std::this_thread::sleep_for(std::chrono::microseconds(500));

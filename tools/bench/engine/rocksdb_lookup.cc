@@ -144,7 +144,7 @@ void CairnLookup(benchmark::State& state, bool primary_keys) {
     for (size_t i = 0; i < kLookups; ++i) keys[i] = BenchDatabase::Value(picked[i]);
     found.Clear();
     state.ResumeTiming();
-    absl::Status status = index.FindFirst(KeyBatch::U64(keys), absl::MakeSpan(row_ids));
+    absl::Status status = index.FindFirst(keys, absl::MakeSpan(row_ids));
     if (primary_keys && status.ok()) status = index.PrimaryKeys(row_ids, &found);
     state.PauseTiming();
     Expect(status.ok(), "FindFirst");

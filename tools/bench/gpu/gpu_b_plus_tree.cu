@@ -85,8 +85,10 @@ absl::Status CheckTree(const BPlusTree<Key>& tree, int log2_n, size_t size, cuda
   if (!queries.ok()) return queries.status();
   const auto rows = DeviceBuffer<RowId>::Allocate(kQueries, stream);
   if (!rows.ok()) return rows.status();
-  const DeviceKeys keys = AsDeviceKeys((*queries)->keys.data(), kQueries);
-  if (absl::Status s = tree.FindFirst(keys, rows->data(), stream); !s.ok()) return s;
+  const DeviceKeys keys((*queries)->keys.data(), kQueries);
+  if (absl::Status s = tree.Answer(DeviceBatch::FindFirst(keys, rows->data()), stream); !s.ok()) {
+    return s;
+  }
   return CheckFirstRows(**queries, 0, kQueries, rows->data(), stream);
 }
 
@@ -163,9 +165,9 @@ absl::Status Search(benchmark::State& state, cudaStream_t stream, BPlusTreeMetho
   if (!queries.ok()) return queries.status();
   const auto rows = DeviceBuffer<RowId>::Allocate(size, stream);
   if (!rows.ok()) return rows.status();
-  const DeviceKeys keys = AsDeviceKeys((*queries)->keys.data(), size);
-  const auto seconds =
-      MedianSeconds(stream, [&] { return (*index)->FindFirst(keys, rows->data(), stream); });
+  const DeviceBatch batch =
+      DeviceBatch::FindFirst(DeviceKeys((*queries)->keys.data(), size), rows->data());
+  const auto seconds = MedianSeconds(stream, [&] { return (*index)->Answer(batch, stream); });
   if (!seconds.ok()) return seconds.status();
   Report(state, *seconds, {.queries = size});
   return CheckFirstRows(**queries, 0, size, rows->data(), stream);

@@ -23,8 +23,9 @@ absl::Status CheckIndex(const DeviceIndex& index, KeySet set, int log2_n, cudaSt
   if (!queries.ok()) return queries.status();
   const auto row_ids = gpu::DeviceBuffer<RowId>::Allocate(kQueries, stream);
   if (!row_ids.ok()) return row_ids.status();
-  const absl::Status found =
-      index.FindFirst(AsDeviceKeys((*queries)->keys.data(), kQueries), row_ids->data(), stream);
+  const absl::Status found = index.Answer(
+      DeviceBatch::FindFirst(DeviceKeys((*queries)->keys.data(), kQueries), row_ids->data()),
+      stream);
   if (!found.ok()) return found;
   return CheckFirstRows(**queries, 0, kQueries, row_ids->data(), stream);
 }
@@ -42,7 +43,7 @@ absl::Status Build(benchmark::State& state, cudaStream_t stream, const std::stri
     before = gpu::AllocatedDeviceBytes();
     (void)gpu::TakePeakDeviceBytes();
     auto built =
-        MakeDeviceIndex(factory, AsDeviceKeys(e.keys.data(), e.size()), e.row_ids.data(), stream);
+        MakeDeviceIndex(factory, DeviceKeys(e.keys.data(), e.size()), e.row_ids.data(), stream);
     if (!built.ok()) return built.status();
     peak = gpu::TakePeakDeviceBytes();
     index = *std::move(built);

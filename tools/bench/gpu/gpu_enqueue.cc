@@ -26,7 +26,8 @@ absl::StatusOr<double> TimeCalls(const DeviceIndex& index, DeviceKeys keys, RowI
                                  const gpu::Stream& stream) {
   const auto start = std::chrono::steady_clock::now();
   for (int call = 0; call < kCalls; ++call) {
-    if (absl::Status s = index.FindFirst(keys, rows, stream.get()); !s.ok()) return s;
+    const DeviceBatch batch = DeviceBatch::FindFirst(keys, rows);
+    if (absl::Status s = index.Answer(batch, stream.get()); !s.ok()) return s;
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   if (absl::Status s = stream.Wait(); !s.ok()) return s;
@@ -55,7 +56,7 @@ absl::Status Enqueue(benchmark::State& state, cudaStream_t stream, const std::st
     std::vector<std::thread> callers;
     for (size_t i = 0; i < seconds.size(); ++i) {
       callers.emplace_back([&, i] {
-        seconds[i] = TimeCalls(**index, AsDeviceKeys((*queries)->keys.data(), batch),
+        seconds[i] = TimeCalls(**index, DeviceKeys((*queries)->keys.data(), batch),
                                rows->data() + i * batch, streams[i]);
       });
     }

@@ -63,9 +63,9 @@ absl::Status SearcherLookup(benchmark::State& state, cudaStream_t stream,
   const auto results = gpu::DeviceBuffer<RowId>::Allocate(q.size(), stream);
   if (!results.ok()) return results.status();
   const absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
-    return gpu::SearchBatch<Policy>(
-        searcher, (*entries)->size(), DeviceIndex::PointQuery::kFindFirst,
-        AsDeviceKeys(q.keys.data(), q.size()), results->data(), stream, setting.schedule);
+    return gpu::SearchBatch<Policy>(searcher, (*entries)->size(), Operation::kFindFirst,
+                                    DeviceKeys(q.keys.data(), q.size()), results->data(), stream,
+                                    setting.schedule);
   });
   if (!seconds.ok()) return seconds.status();
   const uint64_t bytes = gpu::EntryArray<Key>::BytesOf((*entries)->size()) + scheme.bytes();
