@@ -4,7 +4,9 @@
 //     secondary key || primary key in the same batch, which takes reading the rows it overwrites;
 //   catch_up: updates a second that CatchUp applies; log_share of its time is reading the log
 //   alone; fresh_read/<after_write or nothing_new>: a query of one key on the live index;
-//   batch_p99/<alone or during_merge>: the 99th percentile of batches of 1,000 keys.
+//   batch_p99/<alone or during_merge>: the 99th percentile of batches of 1,000 keys;
+//   lookup/<keys or rows>/batch:<b>: IndexedDB::Lookup and LookupRows of b keys that are there, one
+//   row each; lookup/multi_get/batch:<b>: RocksDB's MultiGet of as many rows by primary key.
 // Rows are of 16 + 100 bytes, an index of value[0:8]:u64be.
 #include <benchmark/benchmark.h>
 
@@ -262,6 +264,44 @@ void BatchP99(benchmark::State& state, bool during_merge) {
   state.counters["merges"] = static_cast<double>(merges);
 }
 
+enum class Ask { kKeys, kRows, kMultiGet };
+
+void Lookup(benchmark::State& state, Ask ask, size_t batch) {
+  WrittenDatabase database(Way::kIndexed);
+  std::mt19937_64 random(2);
+  std::vector<double> times;
+  for (auto _ : state) {
+    std::vector<uint64_t> values(batch);
+    std::vector<std::string> primary_keys(batch);
+    for (size_t i = 0; i < batch; ++i) {
+      const uint64_t row = random() % database.rows();
+      values[i] = BenchDatabase::Value(row);
+      primary_keys[i] = BenchDatabase::PrimaryKey(row);
+    }
+    const auto begin = Clock::now();
+    size_t found = 0;
+    if (ask == Ask::kMultiGet) {
+      const std::vector<rocksdb::Slice> keys(primary_keys.begin(), primary_keys.end());
+      std::vector<std::string> rows;
+      for (const rocksdb::Status& s : database.db()->MultiGet({}, keys, &rows)) found += s.ok();
+    } else if (ask == Ask::kKeys) {
+      const auto keys = database.indexed()->Lookup("by_value", values);
+      Check(keys.status());
+      found = keys->size();
+    } else {
+      const auto rows = database.indexed()->LookupRows("by_value", values);
+      Check(rows.status());
+      found = rows->size();
+    }
+    times.push_back(Seconds(Clock::now() - begin));
+    state.SetIterationTime(times.back());
+    if (found < batch) throw std::runtime_error("not every row was found");
+  }
+  std::sort(times.begin(), times.end());
+  state.counters["median_us"] = 1e6 * times[times.size() / 2];
+  state.counters["p99_us"] = 1e6 * times[times.size() * 99 / 100];
+}
+
 std::string Name(const std::string& what) {
   return "IndexedDb/" + what + "/rows:" + std::to_string(BenchRows(kRows));
 }
@@ -294,6 +334,17 @@ std::string Name(const std::string& what) {
         ->UseManualTime()
         ->Iterations(20000)
         ->Unit(benchmark::kMicrosecond);
+  }
+  for (const auto& [name, ask] :
+       {std::pair{"keys", Ask::kKeys}, {"rows", Ask::kRows}, {"multi_get", Ask::kMultiGet}}) {
+    for (const size_t batch : {size_t{1}, size_t{1000}}) {
+      benchmark::RegisterBenchmark(
+          Name(std::string("lookup/") + name + "/batch:" + std::to_string(batch)).c_str(), Lookup,
+          ask, batch)
+          ->UseManualTime()
+          ->Iterations(2000)
+          ->Unit(benchmark::kMicrosecond);
+    }
   }
   return true;
 }();
