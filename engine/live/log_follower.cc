@@ -12,7 +12,6 @@
 #include "engine/log/update_log.h"
 #include "engine/serve/catch_up.h"
 #include "engine/source/db_source.h"
-#include "engine/source/no_source.h"
 #include "index/machine/guard.h"
 
 namespace cairn {
@@ -230,11 +229,9 @@ absl::Status LogFollower::ApplySlice(const std::shared_ptr<rocksdb::ManagedSnaps
 
 absl::Status LogFollower::ApplyTo(FollowedIndex* index, const Family& family,
                                   IndexWriter::Update* update) {
-  const NoSource none;
-  const SnapshotSource* source = &none;
-  if (family.source != nullptr) source = family.source.get();
   try {
-    if (absl::Status s = index->extractor->Extract(family.settled, *source, index->updates.get());
+    if (absl::Status s =
+            index->extractor->Extract(family.settled, family.source.get(), index->updates.get());
         !s.ok()) {
       return s;
     }

@@ -10,7 +10,6 @@
 #include "engine/log/settled_changes.h"
 #include "engine/log/write_batch_reader.h"
 #include "engine/serve/change_extractor.h"
-#include "engine/source/no_source.h"
 #include "engine/util/status.h"
 #include "engine/version/unique_check.h"
 #include "index/keys/escaped_text.h"
@@ -82,7 +81,7 @@ absl::Status UniqueGuard::CheckIndex(const FollowedIndex& index, const RowChange
   absl::StatusOr<ChangeExtractor> extractor = ChangeExtractor::Create(index.spec());
   if (!extractor.ok()) return extractor.status();
   RowUpdates updates(index.codec().kind());
-  if (absl::Status s = extractor->Extract(settled, NoSource(), &updates); !s.ok()) return s;
+  if (absl::Status s = extractor->Extract(settled, nullptr, &updates); !s.ok()) return s;
   const std::shared_ptr<const IndexVersion> version = index.writer()->version();
   return CheckUnique(*version, *version->delta, updates);
 }

@@ -45,7 +45,7 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
     changes.Clear();
     if (absl::Status s = log->Read(slice, absl::MakeSpan(&changes, 1)); !s.ok()) return s;
     settled.Settle(changes);
-    if (absl::Status s = extractor->Extract(settled, source, &updates); !s.ok()) return s;
+    if (absl::Status s = extractor->Extract(settled, &source, &updates); !s.ok()) return s;
     if (absl::Status s = update->Apply(updates); !s.ok()) return s;
     report->changes += changes.size();
     report->rows += updates.rows();
