@@ -33,6 +33,7 @@
 #include "cairn/ordered_index.h"
 #include "engine/route/index_router.h"
 #include "engine/route/router.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "tools/bench/data.h"
 
@@ -66,7 +67,7 @@ class RoutedIndex : public SecondaryIndex {
   absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
     return router_->Answer({Operation::kFind, keys.size(), 0, false}, options,
                            [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                             if (auto s = route.Find(keys, options, matches); !s.ok()) return s;
+                             RETURN_IF_ERROR(route.Find(keys, options, matches));
                              return keys.size();
                            });
   }
@@ -74,8 +75,7 @@ class RoutedIndex : public SecondaryIndex {
                          absl::Span<RowId> row_ids) const override {
     return router_->Answer({Operation::kFindFirst, keys.size(), 0, false}, options,
                            [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                             absl::Status s = route.FindFirst(keys, options, row_ids);
-                             if (!s.ok()) return s;
+                             RETURN_IF_ERROR(route.FindFirst(keys, options, row_ids));
                              return keys.size();
                            });
   }
