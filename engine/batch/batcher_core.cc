@@ -91,8 +91,8 @@ BatcherCore::BatcherCore(const SecondaryIndex* index, const BatcherOptions& opti
     : index_(index),
       options_(options),
       kind_(index->codec().kind()),
-      queue_(kind_, Shards(options), options.max_waiting,
-             absl::ToInt64Nanoseconds(options.response_time), [this] { return Now(); }),
+      queue_(kind_, Shards(options), options.max_waiting, options.response_time.count(),
+             [this] { return Now(); }),
       schedule_(index, options, &queue_),
       counters_(new Counters[kOperations]) {
   spare_.reserve(kMostSpare);
@@ -359,12 +359,12 @@ BatcherStats BatcherCore::Stats() const {
     to.due = from.reasons[static_cast<size_t>(Reason::kDue)];
     to.idle = from.reasons[static_cast<size_t>(Reason::kIdle)];
     to.flushed = from.reasons[static_cast<size_t>(Reason::kFlush)];
-    to.busy = absl::Nanoseconds(from.busy.load());
+    to.busy = std::chrono::nanoseconds(from.busy.load());
     std::copy(from.waiting_times.begin(), from.waiting_times.end(), to.waiting_times.begin());
   }
   stats.rejected = rejected_;
   stats.waiting = queue_.waiting();
-  stats.dispatch_overhead = absl::Nanoseconds(schedule_.overhead());
+  stats.dispatch_overhead = std::chrono::nanoseconds(schedule_.overhead());
   return stats;
 }
 
