@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(groups_of_sixty_four_threads_wait_for_their_own) {
 BOOST_AUTO_TEST_CASE(futures_of_sixty_four_threads_come) {
   FakeIndex index = FakeIndex::OfNumbers();
   BatcherOptions options;
-  options.response_time = absl::Microseconds(200);
+  options.response_time = std::chrono::microseconds(200);
   const auto batcher = Make(index, options);
   std::atomic<int> wrong = 0;
   OnThreads([&](size_t t) {
@@ -332,7 +332,7 @@ BOOST_AUTO_TEST_CASE(deadlines_are_met_under_load) {
     return absl::Nanoseconds(100) * static_cast<int64_t>(queries);
   };
   BatcherOptions options;
-  options.response_time = absl::Milliseconds(20);
+  options.response_time = std::chrono::milliseconds(20);
   options.best_batch = 1 << 16;  // never reached
   const auto batcher = Make(index, options);
   std::atomic<int> in_time = 0;
