@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "cpu_fast/batch/part_map.h"
+#include "index/machine/status_macros.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
@@ -95,10 +96,10 @@ class PartBuffers {
       keys_[at] = queries[i];
       slots_[at] = static_cast<uint32_t>(i);
       if (++fill_[part] < capacity_) continue;
-      if (absl::Status s = RunPart(part); !s.ok()) return s;
+      RETURN_IF_ERROR(RunPart(part));
     }
     for (size_t part = 0; part < parts_.size(); ++part) {
-      if (absl::Status s = RunPart(part); !s.ok()) return s;
+      RETURN_IF_ERROR(RunPart(part));
     }
     return absl::OkStatus();
   }
@@ -110,7 +111,7 @@ class PartBuffers {
     fill_[part] = 0;
     found_.keys = keys_.subspan(begin, count);
     const Batch found = found_.Slice(0, count);
-    if (absl::Status s = index_.Answer(found); !s.ok()) return s;
+    RETURN_IF_ERROR(index_.Answer(found));
     ScatterAnswers(found, slots_.subspan(begin, count), batch_);
     return absl::OkStatus();
   }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/machine/batch_threads.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 
@@ -50,7 +51,7 @@ absl::Status Answer(const OrderedIndex& index, const Batch& batch, const Paralle
   const size_t size = batch.size();
   if (SliceCount(size, parallelism) == 1) return index.Answer(batch);
   const SortedRun& run = index.run();
-  if (absl::Status s = CheckBatch(run.kind(), batch); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckBatch(run.kind(), batch));
   if (!batch.gives_matches()) {
     return ForEachSlice(size, parallelism, [&](size_t first, size_t count) {
       return index.Answer(batch.Slice(first, count));

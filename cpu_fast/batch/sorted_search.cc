@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "cpu_fast/batch/merge_search.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/run/run_columns.h"
 #include "index/sort/sort.h"
 #include "index/sort/sort_entry.h"
@@ -150,7 +151,7 @@ absl::Status SearchEntries(absl::Span<const Entry> entries, const SearchInOrder&
     Unpack(entries.subspan(first, count), keys, slots);
     Batch found = buffer.Slice(by_key ? first : 0, count);
     found.keys = keys.first(count);
-    if (absl::Status s = search.Answer(found); !s.ok()) return s;
+    RETURN_IF_ERROR(search.Answer(found));
     if (!by_key) {
       ScatterAnswers(found, slots.first(count), batch);
     } else if (!batch.query_of.empty()) {
@@ -184,7 +185,7 @@ absl::Status SortBasedSearch(const OrderedIndex& index, const Batch& batch,
   const SearchInOrder search(index, batch.size(), options);
   return WithColumn(index.run(), [&](const auto& column) -> absl::Status {
     const auto queries = column.Queries(batch.keys);
-    if (absl::Status s = CheckLengths(queries); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckLengths(queries));
     return SearchEntries(Sort(queries, 1, scratch), search, batch, scratch);
   });
 }
@@ -196,7 +197,7 @@ absl::Status KeyOrderSearch(const OrderedIndex& index, const Batch& batch,
   const int threads = static_cast<int>(SliceCount(batch.size(), parallelism));
   return WithColumn(index.run(), [&](const auto& column) -> absl::Status {
     const auto queries = column.Queries(batch.keys);
-    if (absl::Status s = CheckLengths(queries); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckLengths(queries));
     const StrategyScratchPool::Lease batch_scratch = pool->Take();
     const auto entries = Sort(queries, threads, batch_scratch.get());
     return ForEachSlice(batch.size(), parallelism, [&](size_t first, size_t count) {

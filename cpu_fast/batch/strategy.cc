@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cpu_fast/batch/buffered_search.h"
 #include "cpu_fast/batch/sorted_search.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 
@@ -96,7 +97,7 @@ class PointStrategy {
     Batch only = batch;
     only.operation = Operation::kFindFirst;
     scratch->TakeAnswers(size, &only);
-    if (absl::Status s = Answer(only); !s.ok()) return s;
+    RETURN_IF_ERROR(Answer(only));
     Matches* const matches = batch.matches;
     matches->keys.Clear(index_.run().kind());
     matches->cursors.clear();
@@ -155,8 +156,8 @@ absl::Status Answer(const OrderedIndex& index, const Batch& batch, const Strateg
     }
     return absl::InvalidArgumentError("ranges are answered in the caller's order only");
   }
-  if (absl::Status s = CheckBatch(index.run().kind(), batch); !s.ok()) return s;
-  if (absl::Status s = CheckOptions(batch, options); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckBatch(index.run().kind(), batch));
+  RETURN_IF_ERROR(CheckOptions(batch, options));
   try {
     return PointStrategy(index, options, parallelism, pool).Answer(batch);
   } catch (const std::bad_alloc&) {

@@ -8,6 +8,7 @@
 #include "cpu_fast/fast/compressed_pages.h"
 #include "cpu_fast/fast/compressed_search.h"
 #include "cpu_fast/fast/fast_tree.h"
+#include "index/machine/status_macros.h"
 #include "index/query/host_index.h"
 
 namespace cairn {
@@ -62,13 +63,12 @@ class CompressedTree final : public HostIndex {
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressedTree(SortedRun run,
                                                                  std::optional<SimdLevel> simd) {
-  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(simd);
-  if (!level.ok()) return level.status();
+  ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(simd));
   switch (run.kind()) {
     case KeyKind::kU32:
-      return std::make_unique<CompressedTree<uint32_t>>(std::move(run), *level);
+      return std::make_unique<CompressedTree<uint32_t>>(std::move(run), level);
     case KeyKind::kU64:
-      return std::make_unique<CompressedTree<uint64_t>>(std::move(run), *level);
+      return std::make_unique<CompressedTree<uint64_t>>(std::move(run), level);
     case KeyKind::kBytes:
       break;
   }

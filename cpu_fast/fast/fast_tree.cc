@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/machine/parallel.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/host_index.h"
 
@@ -59,13 +60,12 @@ class FastTree final : public HostIndex {
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeFastTree(SortedRun run,
                                                            const FastTreeOptions& options) {
-  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(options.simd);
-  if (!level.ok()) return level.status();
+  ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(options.simd));
   switch (run.kind()) {
     case KeyKind::kU32:
-      return std::make_unique<FastTree<uint32_t>>(std::move(run), options.page, *level);
+      return std::make_unique<FastTree<uint32_t>>(std::move(run), options.page, level);
     case KeyKind::kU64:
-      return std::make_unique<FastTree<uint64_t>>(std::move(run), options.page, *level);
+      return std::make_unique<FastTree<uint64_t>>(std::move(run), options.page, level);
     case KeyKind::kBytes:
       break;
   }

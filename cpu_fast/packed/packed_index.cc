@@ -9,6 +9,7 @@
 #include "cpu_fast/packed/packed_search.h"
 #include "index/layout/packed_leaves.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/host_index.h"
 
@@ -29,7 +30,7 @@ class PackedIndex final : public HostIndex {
                                                              const PackedIndexOptions& options,
                                                              SimdLevel level) {
     std::unique_ptr<PackedIndex> index(new PackedIndex(std::move(run), level));
-    if (absl::Status s = index->Fill(options); !s.ok()) return s;
+    RETURN_IF_ERROR(index->Fill(options));
     return index;
   }
 
@@ -161,13 +162,12 @@ class PackedIndex final : public HostIndex {
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakePackedIndex(SortedRun run,
                                                               const PackedIndexOptions& options) {
-  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(options.simd);
-  if (!level.ok()) return level.status();
+  ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(options.simd));
   switch (run.kind()) {
     case KeyKind::kU32:
-      return PackedIndex<uint32_t>::Build(std::move(run), options, *level);
+      return PackedIndex<uint32_t>::Build(std::move(run), options, level);
     case KeyKind::kU64:
-      return PackedIndex<uint64_t>::Build(std::move(run), options, *level);
+      return PackedIndex<uint64_t>::Build(std::move(run), options, level);
     case KeyKind::kBytes:
       break;
   }

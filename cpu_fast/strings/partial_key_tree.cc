@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
@@ -111,9 +112,8 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> PartialKeyTree::Build(
     return absl::UnimplementedError(absl::StrFormat(
         "cpu:partial_key takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
   }
-  const absl::StatusOr<SimdLevel> chosen = ChooseSimdLevel(level);
-  if (!chosen.ok()) return chosen.status();
-  return std::unique_ptr<OrderedIndex>(new PartialKeyTree(std::move(run), *chosen));
+  ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(level));
+  return std::unique_ptr<OrderedIndex>(new PartialKeyTree(std::move(run), chosen));
 }
 
 PartialKeyTree::PartialKeyTree(SortedRun run, SimdLevel level)

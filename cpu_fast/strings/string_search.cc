@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "cpu_fast/strings/string_compare.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
@@ -16,9 +17,8 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> StringSearch::Build(SortedRun run,
     return absl::UnimplementedError(absl::StrFormat(
         "cpu:strings takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
   }
-  const absl::StatusOr<SimdLevel> chosen = ChooseSimdLevel(level);
-  if (!chosen.ok()) return chosen.status();
-  return std::unique_ptr<OrderedIndex>(new StringSearch(std::move(run), *chosen));
+  ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(level));
+  return std::unique_ptr<OrderedIndex>(new StringSearch(std::move(run), chosen));
 }
 
 std::string StringSearch::description() const {

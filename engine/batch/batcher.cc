@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/batch/batcher_answer.h"
 #include "engine/batch/batcher_core.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -121,7 +122,7 @@ KeyBatch Batcher::Key::batch() const {
 
 absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Make(const SecondaryIndex* index,
                                                        const BatcherOptions& options) {
-  if (absl::Status s = CheckOptions(options); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckOptions(options));
   try {
     auto core = std::make_unique<BatcherCore>(index, options);
     core->StartThreads();

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/util/scan_cursor.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/batch_check.h"
 
@@ -135,20 +136,20 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
                : CheckQueries(kind_, Batch{request.operation, *request.keys});
   }
   const RangeBatch& ranges = *request.ranges;
-  if (absl::Status s = CheckQueries(kind_, Batch{request.operation, {}, ranges}); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckQueries(kind_, Batch{request.operation, {}, ranges}));
   if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));
   }
   for (const std::string& cursor : ranges.after) {
     if (cursor.empty()) continue;
-    if (auto s = ScanCursor::Decode(cursor, kind_).status(); !s.ok()) return s;
+    RETURN_IF_ERROR(ScanCursor::Decode(cursor, kind_).status());
   }
   return absl::OkStatus();
 }
 
 absl::Status BatcherCore::Submit(const BatcherRequest& request) {
-  if (absl::Status s = Check(request); !s.ok()) return s;
+  RETURN_IF_ERROR(Check(request));
   if (request.size() == 0) return absl::OkStatus();
   for (;;) {
     const BatcherQueue::Pushed pushed = queue_.Push(request);
@@ -161,7 +162,7 @@ absl::Status BatcherCore::Submit(const BatcherRequest& request) {
       case BatcherQueue::Outcome::kNoMemory:
         return absl::ResourceExhaustedError("no memory for a request to the batcher");
       case BatcherQueue::Outcome::kFull:
-        if (absl::Status s = MakeRoom(request); !s.ok()) return s;
+        RETURN_IF_ERROR(MakeRoom(request));
         break;
     }
   }

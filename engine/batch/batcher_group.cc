@@ -9,6 +9,7 @@
 #include "cairn/batcher.h"
 #include "engine/batch/batcher_answer.h"
 #include "engine/batch/batcher_core.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 
@@ -47,7 +48,7 @@ absl::Status BatcherGroup::CheckRoom(size_t queries) const {
 }
 
 absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
-  if (absl::Status s = CheckRoom(keys.size()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRoom(keys.size()));
   if (keys.kind() != kind_ || TakesRanges(operation_) || keys.size() > kPortion) {
     SubmitKeys();
     absl::Status s = batcher_->Submit(operation_, keys, {receiver_, size_, deadline});
@@ -67,7 +68,7 @@ absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
 
 absl::Status BatcherGroup::Add(const RangeBatch& ranges, const QueryOptions& options,
                                BatcherTime deadline) {
-  if (absl::Status s = CheckRoom(ranges.size()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRoom(ranges.size()));
   absl::Status s = batcher_->Submit(operation_, ranges, options, {receiver_, size_, deadline});
   if (s.ok()) submitted_ += static_cast<int32_t>(ranges.size()), size_ += ranges.size();
   return s;

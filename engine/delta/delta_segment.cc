@@ -8,6 +8,7 @@
 #include "cpu_fast/fast/fast_tree.h"
 #include "cpu_fast/strings/string_search.h"
 #include "index/machine/aligned_buffer.h"
+#include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 #include "index/query/sorted_array.h"
 
@@ -65,13 +66,12 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeIndex(SortedRun run) {
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
     absl::Span<const DeltaEntry<Key>> entries) {
-  absl::StatusOr<std::unique_ptr<OrderedIndex>> index = MakeIndex(CopyRun(entries));
-  if (!index.ok()) return index.status();
-  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(*std::move(index)));
+  ASSIGN_OR_RETURN(std::unique_ptr<OrderedIndex> index, MakeIndex(CopyRun(entries)));
+  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(std::move(index)));
 }
 
 absl::Status DeltaSegment::FindFirst(KeyBatch keys, absl::Span<Position> first) const {
-  if (absl::Status s = index_->Answer(Batch::LowerBound(keys, first)); !s.ok()) return s;
+  RETURN_IF_ERROR(index_->Answer(Batch::LowerBound(keys, first)));
   WithColumn(run(), [&](const auto& column) {
     PrefetchKeys(column, size(), first);
     const auto queries = column.Queries(keys);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -174,13 +175,12 @@ absl::Status Router::Answer(const Batch& batch, double rows) const {
   const bool timed = always_timed || OneInSixteen();
   const int64_t start = timed || GpuHasFailed() ? clock_() : 0;
   const bool gpu_is_out = GpuIsOut(start);
-  const absl::StatusOr<size_t> first = Choose(batch, shape, gpu_is_out);
-  if (!first.ok()) return first.status();
-  if (explain != nullptr) FillExplain(batch, shape, *first, gpu_is_out);
+  ASSIGN_OR_RETURN(const size_t first, Choose(batch, shape, gpu_is_out));
+  if (explain != nullptr) FillExplain(batch, shape, first, gpu_is_out);
 
   uint64_t tried = 0;
   int64_t begin = start;
-  for (size_t chosen = *first;;) {
+  for (size_t chosen = first;;) {
     const Route& route = routes_[chosen];
     absl::Status status = route.Answer(batch);
     if (status.ok()) {

@@ -4,16 +4,16 @@
 
 #include "absl/strings/str_format.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 
 absl::StatusOr<ChangeExtractor> ChangeExtractor::Create(const IndexSpec& spec) {
-  absl::StatusOr<RowExtractor> extractor = RowExtractor::Create(spec);
-  if (!extractor.ok()) return extractor.status();
-  return ChangeExtractor(spec, *std::move(extractor));
+  ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(spec));
+  return ChangeExtractor(spec, std::move(extractor));
 }
 
-absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const SnapshotSource& source,
+absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const SnapshotSource* source,
                                       RowUpdates* updates) {
   updates->Clear();
   looked_up_.clear();
@@ -26,7 +26,7 @@ absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const Snaps
       case RowChangeKind::kPutEntity: {
         RowView row;
         SetRow(change, &columns_, &row);
-        if (absl::Status s = ExtractRow(row, updates); !s.ok()) return s;
+        RETURN_IF_ERROR(ExtractRow(row, updates));
         break;
       }
       case RowChangeKind::kDelete:
@@ -39,7 +39,9 @@ absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const Snaps
         break;  // among deleted_ranges()
     }
   }
-  return looked_up_.empty() ? absl::OkStatus() : LookUp(source, updates);
+  if (looked_up_.empty()) return absl::OkStatus();
+  if (source == nullptr) return absl::InternalError("no row was to be read");
+  return LookUp(*source, updates);
 }
 
 absl::Status ChangeExtractor::LookUp(const SnapshotSource& source, RowUpdates* updates) {

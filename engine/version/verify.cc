@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/build/run_keys.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -46,11 +47,8 @@ absl::Status CheckOrderedIndex(const Base& base) {
     const KeyBatch batch = keys.Batch();
     for (const ResidentIndex& resident : base.resident.indexes) {
       const OrderedIndex& index = *resident.index;
-      if (absl::Status s =
-              index.Answer(Batch::EqualRange(batch, absl::MakeSpan(lower), absl::MakeSpan(upper)));
-          !s.ok()) {
-        return s;
-      }
+      RETURN_IF_ERROR(
+          index.Answer(Batch::EqualRange(batch, absl::MakeSpan(lower), absl::MakeSpan(upper))));
       for (size_t k = 0; k < keys.size(); ++k) {
         if (lower[k] == expected_lower[k] && upper[k] == expected_upper[k]) continue;
         return absl::DataLossError(

@@ -9,6 +9,7 @@
 #include "engine/util/scan_cursor.h"
 #include "engine/version/version_ranges.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/query/match_rows.h"
 
 namespace cairn {
@@ -72,16 +73,13 @@ absl::Status RangePlaces::Find(absl::FunctionRef<absl::Status(const Batch&)> bas
   Batch positions = Batch::Positions(batch.ranges, begin(0), end(0));
   positions.options = batch.options;
   positions.explain = batch.explain;
-  if (absl::Status s = base(positions); !s.ok()) return s;
+  RETURN_IF_ERROR(base(positions));
   return ForEachSlice(ranges_, parallelism, [&](size_t first, size_t count) {
     const RangeBatch slice = batch.ranges.Slice(first, count);
     for (size_t r = 1; r < runs_.size(); ++r) {
       const OrderedIndex& index = delta_.parts[r - 1].segment->index();
-      if (absl::Status s = index.Answer(Batch::Positions(slice, begin(r).subspan(first, count),
-                                                         end(r).subspan(first, count)));
-          !s.ok()) {
-        return s;
-      }
+      RETURN_IF_ERROR(index.Answer(
+          Batch::Positions(slice, begin(r).subspan(first, count), end(r).subspan(first, count))));
     }
     return absl::OkStatus();
   });
@@ -102,17 +100,14 @@ absl::Status RangePlaces::GoOn(const RangeBatch& ranges, Order order) {
   std::vector<std::string_view> primary_keys;
   for (size_t i = 0; i < ranges.after.size(); ++i) {
     if (ranges.after[i].empty()) continue;
-    absl::StatusOr<ScanCursor> cursor = ScanCursor::Decode(ranges.after[i], ranges.kind());
-    if (!cursor.ok()) return cursor.status();
+    ASSIGN_OR_RETURN(ScanCursor cursor, ScanCursor::Decode(ranges.after[i], ranges.kind()));
     which.push_back(i);
-    cursors.push_back(*cursor);
-    primary_keys.push_back(cursor->primary_key);
+    cursors.push_back(cursor);
+    primary_keys.push_back(cursor.primary_key);
   }
   // The cursor's row may be gone, or the base another one: its place is what counts.
   std::vector<RowPlace> places(which.size());
-  if (absl::Status s = delta_.base_rows.Places(primary_keys, absl::MakeSpan(places)); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(delta_.base_rows.Places(primary_keys, absl::MakeSpan(places)));
   WithPhysicalKey(ranges.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     for (size_t c = 0; c < which.size(); ++c) {
@@ -148,7 +143,7 @@ absl::StatusOr<std::vector<std::string>> CursorsBehind(const Delta& delta,
     if (entry.run != nullptr) rows.push_back(entry.row);
   }
   PrimaryKeyColumn primary_keys;
-  if (absl::Status s = delta.PrimaryKeys(rows, &primary_keys); !s.ok()) return s;
+  RETURN_IF_ERROR(delta.PrimaryKeys(rows, &primary_keys));
   std::vector<std::string> cursors(entries.size());
   size_t next = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -176,9 +171,9 @@ absl::Status ScanRanges(const Delta& delta, RangePlaces* places, const Batch& ba
   Matches* const matches = batch.matches;
   const size_t size = ranges.size();
   const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
-  if (absl::Status s = places->GoOn(ranges, options.order); !s.ok()) return s;
+  RETURN_IF_ERROR(places->GoOn(ranges, options.order));
 
-  if (absl::Status s = BeginMatches(ranges.kind(), size, matches); !s.ok()) return s;
+  RETURN_IF_ERROR(BeginMatches(ranges.kind(), size, matches));
   std::vector<EntryPlace> last(in_pages ? size : 0);  // of the ranges that go on
   if (in_pages) matches->cursors.resize(size);
   std::vector<uint8_t> goes_on(in_pages ? size : 0);
@@ -210,9 +205,8 @@ absl::Status ScanRanges(const Delta& delta, RangePlaces* places, const Batch& ba
   // Keys are appended, by one thread.
   absl::Status s = options.with_keys ? fill(0, size) : ForEachSlice(size, parallelism, fill);
   if (!s.ok() || !in_pages) return s;
-  absl::StatusOr<std::vector<std::string>> cursors = CursorsBehind(delta, last);
-  if (!cursors.ok()) return cursors.status();
-  matches->cursors = *std::move(cursors);
+  ASSIGN_OR_RETURN(std::vector<std::string> cursors, CursorsBehind(delta, last));
+  matches->cursors = std::move(cursors);
   return absl::OkStatus();
 }
 
@@ -235,7 +229,7 @@ absl::Status AnswerRanges(const Delta& delta, absl::FunctionRef<absl::Status(con
         absl::StrFormat("%d cursors for %d ranges", batch.ranges.after.size(), size));
   }
   RangePlaces places(delta, size);
-  if (absl::Status s = places.Find(base, batch, parallelism); !s.ok()) return s;
+  RETURN_IF_ERROR(places.Find(base, batch, parallelism));
   if (batch.operation == Operation::kScan) return ScanRanges(delta, &places, batch, parallelism);
   return ForEachSlice(size, parallelism, [&](size_t first, size_t count) {
     for (size_t i = first; i < first + count; ++i) batch.counts[i] = places.Count(i);

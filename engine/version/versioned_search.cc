@@ -12,6 +12,7 @@
 #include "cairn/route.h"
 #include "engine/version/version_ranges.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/physical_key.h"
 
@@ -52,7 +53,7 @@ class PointBatch {
       size += passed;
       while (size >= kQueryChunk || (size > 0 && at + chunk == end)) {
         const size_t some = std::min(kQueryChunk, size);
-        if (absl::Status s = body(absl::MakeConstSpan(group, some)); !s.ok()) return s;
+        RETURN_IF_ERROR(body(absl::MakeConstSpan(group, some)));
         size -= some;
         std::copy_n(group + some, size, group);
       }
@@ -95,11 +96,8 @@ class PointMerge {
     }
     for (size_t r = 1; r < runs_.size(); ++r) {
       const absl::Span<Position> found(first(r), size);
-      if (absl::Status s =
-              delta_.parts[r - 1].segment->FindFirst(absl::MakeConstSpan(keys_, size), found);
-          !s.ok()) {
-        return s;
-      }
+      RETURN_IF_ERROR(
+          delta_.parts[r - 1].segment->FindFirst(absl::MakeConstSpan(keys_, size), found));
       for (Position p : found) {
         if (p == kNone) continue;
         Prefetch(runs_[r].rows + p);
@@ -326,7 +324,7 @@ absl::Status AnswerPoints(const Delta& delta, absl::FunctionRef<absl::Status(con
 
 absl::Status AnswerVersion(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
                            const Batch& batch, const Parallelism& parallelism) try {
-  if (absl::Status s = CheckBatch(delta.base_run.kind(), batch); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckBatch(delta.base_run.kind(), batch));
   absl::Status status = batch.takes_ranges() ? AnswerRanges(delta, base, batch, parallelism)
                                              : AnswerPoints(delta, base, batch, parallelism);
   if (batch.explain != nullptr) batch.explain->operation = batch.operation;

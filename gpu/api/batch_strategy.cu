@@ -8,6 +8,7 @@
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/launch.h"
 #include "gpu/runtime/stream.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -33,10 +34,9 @@ absl::Status SortPairs(const Key* keys, const uint32_t* values, size_t size, int
   size_t bytes = 0;
   CAIRN_RETURN_IF_CUB_FAILS(cub::DeviceRadixSort::SortPairs(
       nullptr, bytes, keys, sorted_keys, values, sorted_values, size, first, last, stream));
-  const absl::StatusOr<DeviceBuffer<char>> scratch = DeviceBuffer<char>::Allocate(bytes, stream);
-  if (!scratch.ok()) return scratch.status();
+  ASSIGN_OR_RETURN(const DeviceBuffer<char> scratch, DeviceBuffer<char>::Allocate(bytes, stream));
   CAIRN_RETURN_IF_CUB_FAILS(cub::DeviceRadixSort::SortPairs(
-      scratch->data(), bytes, keys, sorted_keys, values, sorted_values, size, first, last, stream));
+      scratch.data(), bytes, keys, sorted_keys, values, sorted_values, size, first, last, stream));
   return absl::OkStatus();
 }
 
@@ -45,11 +45,10 @@ template <typename Key>
 absl::Status OrderQueries(const Key* keys, size_t size, int bits, Key* sorted, uint32_t* query_of,
                           cudaStream_t stream) {
   constexpr int kBits = static_cast<int>(8 * sizeof(Key));
-  const absl::StatusOr<DeviceBuffer<uint32_t>> places =
-      DeviceBuffer<uint32_t>::Allocate(size, stream);
-  if (!places.ok()) return places.status();
-  CAIRN_RETURN_IF_LAUNCH_FAILS("Iota", SimpleShape(size), stream, Iota, places->data(), size);
-  return SortPairs(keys, places->data(), size, kBits - bits, kBits, sorted, query_of, stream);
+  ASSIGN_OR_RETURN(const DeviceBuffer<uint32_t> places,
+                   DeviceBuffer<uint32_t>::Allocate(size, stream));
+  CAIRN_RETURN_IF_LAUNCH_FAILS("Iota", SimpleShape(size), stream, Iota, places.data(), size);
+  return SortPairs(keys, places.data(), size, kBits - bits, kBits, sorted, query_of, stream);
 }
 
 // Writes values[i] to out[places[i]], if they are wanted (not null).
@@ -72,28 +71,26 @@ absl::Status AnswerInOrder(const DeviceIndex& index, const DeviceBatch& batch, c
                            cudaStream_t stream) {
   const size_t size = batch.keys.size();
   const bool scatter = options.order == ResultOrder::kCaller;
-  absl::StatusOr<DeviceBuffer<Key>> sorted = DeviceBuffer<Key>::Allocate(size, stream);
-  if (!sorted.ok()) return sorted.status();
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> sorted, DeviceBuffer<Key>::Allocate(size, stream));
   DeviceBatch in_order = batch;
-  in_order.keys = DeviceKeys(sorted->data(), size);
+  in_order.keys = DeviceKeys(sorted.data(), size);
   // Places among the caller's results, and results on their way there.
   const bool finds = batch.operation == Operation::kContains;
   const bool has_ends = batch.operation == Operation::kEqualRange;
-  const absl::StatusOr<DeviceBuffer<uint32_t>> own = DeviceBuffer<uint32_t>::Allocate(
-      scatter ? (1 + (finds ? 0 : 1) + (has_ends ? 1 : 0)) * size : 0, stream);
-  if (!own.ok()) return own.status();
-  const absl::StatusOr<DeviceBuffer<bool>> own_found =
-      DeviceBuffer<bool>::Allocate(scatter && finds ? size : 0, stream);
-  if (!own_found.ok()) return own_found.status();
+  ASSIGN_OR_RETURN(const DeviceBuffer<uint32_t> own,
+                   DeviceBuffer<uint32_t>::Allocate(
+                       scatter ? (1 + (finds ? 0 : 1) + (has_ends ? 1 : 0)) * size : 0, stream));
+  ASSIGN_OR_RETURN(const DeviceBuffer<bool> own_found,
+                   DeviceBuffer<bool>::Allocate(scatter && finds ? size : 0, stream));
   if (scatter) {
-    query_of = own->data();
-    in_order.values = own->data() + size;
-    in_order.ends = own->data() + 2 * size;
-    in_order.found = own_found->data();
+    query_of = own.data();
+    in_order.values = own.data() + size;
+    in_order.ends = own.data() + 2 * size;
+    in_order.found = own_found.data();
   }
   const int bits = options.strategy == Strategy::kSortBased ? static_cast<int>(8 * sizeof(Key))
                                                             : options.part_bits;
-  absl::Status s = OrderQueries(keys, size, bits, sorted->data(), query_of, stream);
+  absl::Status s = OrderQueries(keys, size, bits, sorted.data(), query_of, stream);
   if (s.ok()) s = index.Answer(in_order, stream);
   if (!s.ok() || !scatter) return s;
   if (finds) return ScatterTo(in_order.found, query_of, size, batch.found, stream);
@@ -127,7 +124,7 @@ absl::Status CheckOptions(const DeviceBatch& batch, const DeviceStrategyOptions&
 
 absl::Status Answer(const DeviceIndex& index, const DeviceBatch& batch,
                     const DeviceStrategyOptions& options, uint32_t* query_of, DeviceStream stream) {
-  if (absl::Status s = CheckOptions(batch, options, query_of); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckOptions(batch, options, query_of));
   const DeviceKeys keys = batch.keys;
   // Those whose kind is not the index's are the index's to refuse, and so are operations on rows.
   if (options.strategy == Strategy::kUnbuffered || TakesRanges(batch.operation) ||

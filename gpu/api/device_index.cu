@@ -9,6 +9,7 @@
 #include "gpu/runtime/launch.h"
 #include "gpu/runtime/stream.h"
 #include "gpu/runtime/stream_uses.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -56,7 +57,7 @@ absl::Status CheckRanges(KeyKind index, const DeviceRanges& ranges) {
   if (ranges.lower_bound == Bound::kPrefix || ranges.upper_bound == Bound::kPrefix) {
     return absl::InvalidArgumentError("a prefix is for keys of bytes");
   }
-  if (absl::Status s = CheckKind(index, ranges.lower); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(index, ranges.lower));
   return CheckKind(index, ranges.upper);
 }
 
@@ -111,10 +112,9 @@ absl::Status DeviceIndex::Answer(const DeviceBatch& batch, DeviceStream stream) 
       return FindPositions(batch.ranges, batch.values, batch.ends, stream);
     case Operation::kCount: {
       const size_t size = batch.size();
-      absl::StatusOr<DeviceBuffer<Position>> ends =
-          DeviceBuffer<Position>::Allocate(2 * size, stream);
-      if (!ends.ok()) return ends.status();
-      Position *begin = ends->data(), *end = begin + size;
+      ASSIGN_OR_RETURN(DeviceBuffer<Position> ends,
+                       DeviceBuffer<Position>::Allocate(2 * size, stream));
+      Position *begin = ends.data(), *end = begin + size;
       s = FindPositions(batch.ranges, begin, end, stream);
       if (!s.ok()) return s;
       CAIRN_RETURN_IF_LAUNCH_FAILS("Subtract", SimpleShape(size), stream, Subtract, begin, end,
@@ -131,16 +131,15 @@ absl::Status DeviceIndex::Answer(const DeviceBatch& batch, DeviceStream stream) 
 
 absl::Status DeviceIndex::PlanScan(const DeviceRanges& ranges, uint64_t limit, Order order,
                                    Position* begin, uint64_t* offsets, DeviceStream stream) const {
-  if (absl::Status s = CheckRanges(kind_, ranges); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRanges(kind_, ranges));
   const OnDevice on_device(device_);
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(offsets, 0, sizeof(uint64_t), stream));
   const size_t size = ranges.size();
   if (size == 0) return absl::OkStatus();
-  absl::StatusOr<DeviceBuffer<Position>> end = DeviceBuffer<Position>::Allocate(size, stream);
-  if (!end.ok()) return end.status();
-  if (absl::Status s = FindPositions(ranges, begin, end->data(), stream); !s.ok()) return s;
+  ASSIGN_OR_RETURN(DeviceBuffer<Position> end, DeviceBuffer<Position>::Allocate(size, stream));
+  RETURN_IF_ERROR(FindPositions(ranges, begin, end.data(), stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("LimitRanges", SimpleShape(size), stream, LimitRanges, begin,
-                               end->data(), offsets + 1, size, limit, order == Order::kDescending);
+                               end.data(), offsets + 1, size, limit, order == Order::kDescending);
   return gpu::InclusiveScan(offsets + 1, offsets + 1, size, ::cuda::std::plus<uint64_t>(), stream);
 }
 

@@ -4,6 +4,7 @@
 #include "gpu/host/bound_keys.h"
 #include "gpu/host/host_rows.h"
 #include "gpu/host/query_context.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 
@@ -33,8 +34,7 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
                                   absl::Span<Position> begin, absl::Span<Position> end,
                                   const HostBatchPolicy& policy, QueryContext& context) {
   const size_t bounds = 2 * ranges.size();
-  absl::StatusOr<Position*> positions = context.Positions(bounds);
-  if (!positions.ok()) return positions.status();
+  ASSIGN_OR_RETURN(auto* positions, context.Positions(bounds));
   const BoundKeys<Key> keys(ranges);
   const auto fill = [&](size_t, size_t first, size_t count, void* to) {
     keys.Fill(first, count, to);
@@ -46,10 +46,10 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
         stream);
   };
   const HostColumn inputs[] = {{nullptr, sizeof(Key)}};
-  const HostColumn outputs[] = {{*positions, sizeof(Position)}};
+  const HostColumn outputs[] = {{positions, sizeof(Position)}};
   absl::Status status = RunHostBatch(
       {bounds, inputs, outputs, index.writes_results_once(), fill, search}, policy, context);
-  if (status.ok()) keys.Finish(*positions, index.size(), begin, end);
+  if (status.ok()) keys.Finish(positions, index.size(), begin, end);
   return status;
 }
 
@@ -114,9 +114,8 @@ absl::Status GpuIndex::Positions(const RangeBatch& ranges, absl::Span<Position> 
 absl::Status GpuIndex::Rows(const RangeBatch& ranges, const QueryOptions& options, Matches* matches,
                             QueryContext& context) const {
   const size_t size = ranges.size();
-  absl::StatusOr<Position*> positions = context.Positions(2 * size);
-  if (!positions.ok()) return positions.status();
-  const absl::Span<Position> begin(*positions, size), end(*positions + size, size);
+  ASSIGN_OR_RETURN(auto* positions, context.Positions(2 * size));
+  const absl::Span<Position> begin(positions, size), end(positions + size, size);
   absl::Status status = Positions(ranges, begin, end, context);
   if (status.ok()) status = PlanMatches(run().kind(), options, begin, end, matches);
   if (!status.ok()) return status;
@@ -131,36 +130,34 @@ absl::Status GpuIndex::Rows(const RangeBatch& ranges, const QueryOptions& option
 }
 
 absl::Status GpuIndex::Answer(const Batch& batch) const {
-  if (absl::Status s = CheckBatch(run().kind(), batch); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckBatch(run().kind(), batch));
   if (batch.empty()) {
     return batch.gives_matches() ? BeginMatches(run().kind(), 0, batch.matches) : absl::OkStatus();
   }
-  const absl::StatusOr<QueryContextLease> context = QueryContextLease::Acquire(index_->device());
-  if (!context.ok()) return context.status();
+  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(index_->device()));
   const size_t size = batch.size();
   switch (batch.operation) {
     case Operation::kFindFirst:
     case Operation::kLowerBound:
     case Operation::kUpperBound:
-      return Points(batch, {batch.values.data(), sizeof(uint32_t)}, **context);
+      return Points(batch, {batch.values.data(), sizeof(uint32_t)}, *context);
     case Operation::kContains:
-      return Points(batch, {batch.found.data(), sizeof(bool)}, **context);
+      return Points(batch, {batch.found.data(), sizeof(bool)}, *context);
     case Operation::kEqualRange:
-      return Positions(RangeBatch::Equal(batch.keys), batch.values, batch.ends, **context);
+      return Positions(RangeBatch::Equal(batch.keys), batch.values, batch.ends, *context);
     case Operation::kPositions:
-      return Positions(batch.ranges, batch.values, batch.ends, **context);
+      return Positions(batch.ranges, batch.values, batch.ends, *context);
     case Operation::kCount: {
-      absl::StatusOr<Position*> positions = (*context)->Positions(2 * size);
-      if (!positions.ok()) return positions.status();
-      const absl::Span<Position> begin(*positions, size), end(*positions + size, size);
-      absl::Status status = Positions(batch.ranges, begin, end, **context);
+      ASSIGN_OR_RETURN(auto* positions, context->Positions(2 * size));
+      const absl::Span<Position> begin(positions, size), end(positions + size, size);
+      absl::Status status = Positions(batch.ranges, begin, end, *context);
       for (size_t i = 0; status.ok() && i < size; ++i) batch.counts[i] = end[i] - begin[i];
       return status;
     }
     case Operation::kFind:
-      return Rows(RangeBatch::Equal(batch.keys), QueryOptions(), batch.matches, **context);
+      return Rows(RangeBatch::Equal(batch.keys), QueryOptions(), batch.matches, *context);
     case Operation::kScan:
-      return Rows(batch.ranges, batch.options, batch.matches, **context);
+      return Rows(batch.ranges, batch.options, batch.matches, *context);
   }
   return absl::OkStatus();
 }

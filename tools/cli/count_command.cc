@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output.h"
 #include "tools/cli/route_options.h"
@@ -21,21 +22,19 @@ struct CountOptions {
 };
 
 absl::StatusOr<int> RunCount(CountOptions* given) {
-  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
-      SecondaryIndex::Open(given->index, given->routes.Open());
-  if (!index.ok()) return index.status();
-  absl::StatusOr<std::vector<KeyRange>> ranges = given->selectors.Parse((*index)->codec());
-  if (!ranges.ok()) return ranges.status();
-  RangeColumns columns((*index)->codec().kind());
-  for (const KeyRange& range : *ranges) columns.Add(range);
-  std::vector<uint64_t> counts(ranges->size());
+  ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> index,
+                   SecondaryIndex::Open(given->index, given->routes.Open()));
+  ASSIGN_OR_RETURN(std::vector<KeyRange> ranges, given->selectors.Parse(index->codec()));
+  RangeColumns columns(index->codec().kind());
+  for (const KeyRange& range : ranges) columns.Add(range);
+  std::vector<uint64_t> counts(ranges.size());
   Batch batch = Batch::Count(columns.Batch(), absl::MakeSpan(counts));
   given->routes.AddTo(&batch);
-  if (absl::Status s = (*index)->Answer(batch); !s.ok()) return s;
+  RETURN_IF_ERROR(index->Answer(batch));
   given->routes.Print();
   Output output;
   for (const uint64_t count : counts) output.Write(std::to_string(count) + "\n");
-  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  RETURN_IF_ERROR(output.Flush());
   return kGood;
 }
 

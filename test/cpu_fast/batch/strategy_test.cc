@@ -14,8 +14,10 @@
 #include "cpu_fast/fast/fast_tree.h"
 #include "cpu_fast/packed/packed_index.h"
 #include "cpu_fast/strings/partial_key_tree.h"
+#include "index/machine/status_macros.h"
 #include "index/query/sorted_array.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -128,7 +130,7 @@ class UnderStrategy : public OrderedIndex {
     Batch asked = batch;
     asked.query_of = absl::MakeSpan(query_of);
     if (batch.matches != nullptr) asked.matches = &matches;
-    if (absl::Status s = Ask(index_, asked, way_, parallelism_, pool_); !s.ok()) return s;
+    RETURN_IF_ERROR(Ask(index_, asked, way_, parallelism_, pool_));
     CheckPermutation(batch.keys, query_of);
     InCallersOrder(query_of, batch.values);
     InCallersOrder(query_of, batch.ends);
@@ -239,7 +241,7 @@ std::vector<OracleData<Key>> WithBatches(const OracleData<Key>& data) {
 std::vector<std::unique_ptr<OrderedIndex>> IndexesOf(const SortedRun& run) {
   std::vector<std::unique_ptr<OrderedIndex>> indexes;
   const auto add = [&](auto built) {
-    BOOST_REQUIRE_MESSAGE(built.ok(), built.status());
+    RequireOk(built);
     indexes.push_back(*std::move(built));
   };
   indexes.push_back(std::make_unique<SortedArray>(run));
@@ -366,10 +368,9 @@ BOOST_AUTO_TEST_CASE(large_batches_are_answered_like_small_ones) {
 
 BOOST_AUTO_TEST_CASE(any_number_of_callers_share_a_pool) {
   const auto data = DataOf<uint32_t>([](uint64_t n) { return static_cast<uint32_t>(n); }).back();
-  const auto index = MakeFastTree(OracleRun(data));
-  BOOST_REQUIRE(index.ok());
+  const auto index = RequireOk(MakeFastTree(OracleRun(data)));
   std::vector<RowId> expected(data.queries.size());
-  BOOST_REQUIRE((*index)->Answer(Batch::FindFirst(data.queries, absl::MakeSpan(expected))).ok());
+  RequireOk(index->Answer(Batch::FindFirst(data.queries, absl::MakeSpan(expected))));
   StrategyScratchPool pool;
   std::vector<std::thread> callers;
   std::atomic<int> wrong = 0;
@@ -378,7 +379,7 @@ BOOST_AUTO_TEST_CASE(any_number_of_callers_share_a_pool) {
       std::vector<RowId> rows(data.queries.size());
       for (int i = 0; i < 50; ++i) {
         std::fill(rows.begin(), rows.end(), 0xDEAD);
-        const absl::Status s = Ask(**index, Batch::FindFirst(data.queries, absl::MakeSpan(rows)),
+        const absl::Status s = Ask(*index, Batch::FindFirst(data.queries, absl::MakeSpan(rows)),
                                    i % 2 == 0 ? Buffered() : SortBased(),
                                    caller % 2 == 0 ? kOneThread : kFourThreads, &pool);
         if (!s.ok() || rows != expected) ++wrong;

@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, const FastTreeOptions& options) {
-  auto tree = MakeFastTree(std::move(run), options);
-  BOOST_REQUIRE_MESSAGE(tree.ok(), tree.status());
-  return *std::move(tree);
+  auto tree = RequireOk(MakeFastTree(std::move(run), options));
+  return tree;
 }
 
 template <typename Key>
@@ -94,12 +94,11 @@ BOOST_AUTO_TEST_CASE(takes_less_than_a_tenth_of_its_run) {
   std::vector<uint64_t> keys(1 << 20);
   std::vector<RowId> rows(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = i * 3, rows[i] = static_cast<RowId>(i);
-  auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
-  BOOST_REQUIRE(run.ok());
+  auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
   for (PageBlocking page : {PageBlocking::kNone, PageBlocking::k4K, PageBlocking::k2M}) {
-    const auto tree = Make(*run, {page, std::nullopt});
+    const auto tree = Make(run, {page, std::nullopt});
     BOOST_TEST(tree->memory_bytes() > 0u);
-    BOOST_TEST(tree->memory_bytes() < run->memory_bytes() / 10);
+    BOOST_TEST(tree->memory_bytes() < run.memory_bytes() / 10);
   }
 }
 
@@ -118,9 +117,8 @@ BOOST_AUTO_TEST_CASE(the_environment_chooses_the_simd_level) {
 BOOST_AUTO_TEST_CASE(refuses_keys_of_bytes) {
   const std::string_view keys[] = {"a"};
   const RowId rows[] = {0};
-  auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
-  BOOST_REQUIRE(run.ok());
-  BOOST_TEST(absl::IsUnimplemented(MakeFastTree(*run).status()));
+  auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
+  BOOST_TEST(absl::IsUnimplemented(MakeFastTree(run).status()));
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
@@ -128,7 +126,7 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const OracleData<uint64_t>& data = catalogue.back();
   const auto tree = Make(OracleRun(data), {});
   std::vector<Position> expected(data.queries.size());
-  BOOST_REQUIRE(tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(expected))).ok());
+  RequireOk(tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(expected))));
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 1);
   for (int t = 0; t < 4; ++t) {

@@ -9,6 +9,7 @@
 
 #include "cairn/batcher.h"
 #include "test/engine/batch/fake_index.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 // A Batcher among many threads: every request that is accepted is answered once, and right.
@@ -23,9 +24,7 @@ constexpr size_t kThreads = 64;
 constexpr uint32_t kKeys = 2100;  // asked; of the index's 0, 2, … 1998
 
 std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options) {
-  auto batcher = Batcher::Make(&index, options);
-  BOOST_REQUIRE_MESSAGE(batcher.ok(), batcher.status().ToString());
-  return *std::move(batcher);
+  return RequireOk(Batcher::Make(&index, options));
 }
 
 void OnThreads(const std::function<void(size_t thread)>& body) {

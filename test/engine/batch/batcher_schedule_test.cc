@@ -6,6 +6,7 @@
 
 #include "cairn/batcher.h"
 #include "test/engine/batch/fake_index.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 // When a Batcher sends batches off, by a clock that the tests move.
@@ -26,9 +27,8 @@ BatcherOptions Polled(const FakeClock* clock) {
 }
 
 std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options) {
-  auto batcher = Batcher::Make(&index, options);
-  BOOST_REQUIRE_MESSAGE(batcher.ok(), batcher.status().ToString());
-  return *std::move(batcher);
+  auto batcher = RequireOk(Batcher::Make(&index, options));
+  return batcher;
 }
 
 // Of `fixed` and `each` of a query.
@@ -149,10 +149,8 @@ BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batc
     const auto batcher = Make(index, options);
     const size_t before = index.calls().size();
     for (uint32_t i = 0; index.calls().size() == before && i < 100000; ++i) {
-      BOOST_REQUIRE(batcher
-                        ->Submit(Operation::kFindFirst, KeyBatch(absl::MakeConstSpan(&i, 1)),
-                                 {{[](void*, const Batcher::Answers&) {}, nullptr}, 0})
-                        .ok());
+      RequireOk(batcher->Submit(Operation::kFindFirst, KeyBatch(absl::MakeConstSpan(&i, 1)),
+                                {{[](void*, const Batcher::Answers&) {}, nullptr}, 0}));
       batcher->Poll();
     }
     return index.calls().back().queries;
@@ -208,8 +206,8 @@ BOOST_AUTO_TEST_CASE(operations_take_turns_by_the_time_that_they_take) {
   const RangeBatch range = RangeBatch::HalfOpen(keys, KeyBatch(absl::MakeConstSpan(&end, 1)));
   const Batcher::Request ignored{{[](void*, const Batcher::Answers&) {}, nullptr}};
   for (int i = 0; i < 6400; ++i) {
-    BOOST_REQUIRE(batcher->Submit(Operation::kFindFirst, keys, ignored).ok());
-    BOOST_REQUIRE(batcher->Submit(Operation::kCount, range, {}, ignored).ok());
+    RequireOk(batcher->Submit(Operation::kFindFirst, keys, ignored));
+    RequireOk(batcher->Submit(Operation::kCount, range, {}, ignored));
   }
   batcher->Poll();
 

@@ -25,6 +25,7 @@
 #include "cairn/snapshot_source.h"
 #include "cairn/string_list.h"
 #include "cairn/types.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 
@@ -51,9 +52,7 @@ class FakeIndex : public SecondaryIndex {
   };
 
   explicit FakeIndex(SortedRun run) : codec_(*KeyCodec::Create({TypeOf(run.kind())})) {
-    auto index = MakeOrderedIndex("cpu:auto", std::move(run));
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
-    index_ = *std::move(index);
+    index_ = RequireOk(MakeOrderedIndex("cpu:auto", std::move(run)));
   }
   // Of 1,000 keys 0, 2, … 1998 with one to three rows each.
   static FakeIndex OfNumbers() {

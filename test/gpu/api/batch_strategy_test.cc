@@ -11,6 +11,7 @@
 #include "gpu/runtime/injected_failure.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn::gpu {
@@ -26,9 +27,8 @@ template <typename Key>
 std::unique_ptr<DeviceIndex> MakeIndex(const std::vector<Key>& keys) {
   std::vector<RowId> rows(keys.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(3 * i);
-  auto index = MakeDeviceIndex("gpu:sorted_array", *SortedRun::FromSorted(keys, rows));
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-  return *std::move(index);
+  auto index = RequireOk(MakeDeviceIndex("gpu:sorted_array", *SortedRun::FromSorted(keys, rows)));
+  return index;
 }
 
 template <typename Key>
@@ -67,8 +67,7 @@ void CheckStrategy(const std::vector<Key>& keys, const std::vector<Key>& queries
   const DeviceArray<uint32_t> position_of(size), row_of(size);
   const DeviceKeys asked = KeysOf(batch);
   const auto ask = [&](const DeviceBatch& one, const DeviceArray<uint32_t>& numbers) {
-    const absl::Status s = Answer(*index, one, options, by_key ? numbers.data() : nullptr, nullptr);
-    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+    RequireOk(Answer(*index, one, options, by_key ? numbers.data() : nullptr, nullptr));
   };
   ask(DeviceBatch::LowerBound(asked, positions.data()), position_of);
   ask(DeviceBatch::UpperBound(asked, upper.data()), position_of);

@@ -14,6 +14,7 @@
 #include "engine/route/router.h"
 #include "gpu/runtime/injected_failure.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 
 namespace cairn::gpu {
 namespace {
@@ -38,9 +39,8 @@ struct Fixture : NeedsDevice {
   Fixture() {
     OpenOptions options;
     options.device = SearchDevice::kAuto;
-    auto made = MakeResidentIndexes(options, Run());
-    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
-    resident = *std::move(made);
+    auto made = RequireOk(MakeResidentIndexes(options, Run()));
+    resident = std::move(made);
     BOOST_TEST(resident.fallback == "");
     router = std::make_unique<IndexRouter>(resident, Run(), 1,
                                            IndexRouterOptions{Calibration::kTrials, 2});
@@ -122,7 +122,7 @@ BOOST_FIXTURE_TEST_CASE(an_index_opens_on_the_cpu_where_no_kernel_runs, NeedsDev
     options.device = SearchDevice::kGpu;
     const absl::Status refused = MakeResidentIndexes(options, Run()).status();
     FailLaunchesWith(0);
-    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
+    RequireOk(made);
     BOOST_TEST(absl::StrContains(made->fallback, cudaGetErrorName(error)), made->fallback);
     BOOST_TEST(made->indexes.size() == 1u);
     for (const ResidentIndex& index : made->indexes) BOOST_TEST(!index.on_gpu);

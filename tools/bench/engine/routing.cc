@@ -26,6 +26,7 @@
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/route/router.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "tools/bench/data.h"
 #include "tools/bench/string_sets.h"
@@ -143,7 +144,7 @@ class Cell {
         if (!routes[r]->Takes(operation_, ResultOrder::kCaller)) continue;
         const double begin = Now();
         for (size_t i = 0; i < batches[r]; ++i) {
-          if (absl::Status s = routes[r]->Answer(Next()); !s.ok()) return s;
+          RETURN_IF_ERROR(routes[r]->Answer(Next()));
         }
         const double time = (Now() - begin) / static_cast<double>(batches[r]);
         if (round > 0) {
@@ -168,7 +169,7 @@ class Cell {
     Batch batch = Next();
     batch.explain = &explain;
     const double rows = operation_ == Operation::kScan ? static_cast<double>(size_ * kHits) : 0;
-    if (absl::Status s = subject_.router().Answer(batch, rows); !s.ok()) return s;
+    RETURN_IF_ERROR(subject_.router().Answer(batch, rows));
     return explain;
   }
 
