@@ -228,8 +228,7 @@ struct Batch {
 
   // Answers: those of the operation are as long as the batch, or not null; others are not looked
   // at.
-  absl::Span<uint32_t> values =
-      {};  // row ids (kFindFirst), positions (bounds), or where ranges begin
+  absl::Span<uint32_t> values = {};  // row ids (kFindFirst), positions, or where ranges begin
   absl::Span<Position> ends = {};    // where ranges end (kEqualRange, kPositions)
   absl::Span<bool> found = {};       // kContains
   absl::Span<uint64_t> counts = {};  // kCount

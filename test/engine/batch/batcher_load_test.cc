@@ -105,8 +105,9 @@ struct Ledger {
         return answers.counts[i] == in_range.size();
       case Operation::kScan:
         return (*answers.matches)[answers.first + i] == absl::MakeConstSpan(in_range);
+      default:
+        return false;
     }
-    return false;
   }
 
   // Those that were accepted are the ones that `accepted` says.
