@@ -1,9 +1,7 @@
 #include "engine/live/log_follower.h"
 
 #include <algorithm>
-#include <exception>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -230,14 +228,11 @@ absl::Status LogFollower::ApplyTo(FollowedIndex* index, const Family& family,
   const NoSource none;
   const SnapshotSource* source = &none;
   if (family.source != nullptr) source = family.source.get();
-  try {
+  // An exception of an index's extractor is that index's error alone.
+  return Guarded("applying changed rows", [&]() -> absl::Status {
     RETURN_IF_ERROR(index->extractor->Extract(family.settled, *source, index->updates.get()));
     return update->Apply(*index->updates);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory while following the database's log");
-  } catch (const std::exception& e) {  // from an extractor that is not ours
-    return absl::InternalError(absl::StrFormat("while a row's keys were taken: %s", e.what()));
-  }
+  });
 }
 
 absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
