@@ -1,9 +1,8 @@
 #include "engine/batch/batcher_batch.h"
 
 #include <algorithm>
-#include <new>
 
-#include "absl/strings/str_format.h"
+#include "index/machine/guard.h"
 
 namespace cairn {
 
@@ -94,9 +93,8 @@ absl::Status BatcherBatch::Ask(const SecondaryIndex& index, Operation operation,
     batch.matches = &matches_;
   }
   return index.Answer(batch);
-} catch (const std::bad_alloc&) {
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("no memory for the answers to a batch of %d queries", size()));
+} catch (...) {
+  return StatusOfException("answering a batch");
 }
 
 void BatcherBatch::Deliver(Operation operation, const absl::Status& status) const {

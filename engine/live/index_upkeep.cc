@@ -1,8 +1,6 @@
 #include "engine/live/index_upkeep.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -16,6 +14,7 @@
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
 #include "engine/serve/catch_up.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -166,11 +165,8 @@ void IndexUpkeep::Run(const Job& job) {
     if (index->cancelled || index->state() == IndexState::kReady) return index->EndRepair();
     try {
       s = Attempt(index, job.failures, &then);
-    } catch (const std::bad_alloc&) {
-      s = absl::ResourceExhaustedError("out of memory while an index was built");
-      then = Then::kAgain;
-    } catch (const std::exception& e) {
-      s = absl::InternalError(absl::StrFormat("while an index was built: %s", e.what()));
+    } catch (...) {
+      s = StatusOfException("building an index");
       then = Then::kAgain;
     }
   }

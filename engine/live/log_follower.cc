@@ -1,9 +1,7 @@
 #include "engine/live/log_follower.h"
 
 #include <algorithm>
-#include <exception>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -226,15 +224,12 @@ absl::Status LogFollower::ApplySlice(const std::shared_ptr<rocksdb::ManagedSnaps
 
 absl::Status LogFollower::ApplyTo(FollowedIndex* index, const Family& family,
                                   IndexWriter::Update* update) {
-  try {
+  // An exception of an index's extractor is that index's error alone.
+  return Guarded("applying changed rows", [&]() -> absl::Status {
     RETURN_IF_ERROR(
         index->extractor->Extract(family.settled, family.source.get(), index->updates.get()));
     return update->Apply(*index->updates);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory while following the database's log");
-  } catch (const std::exception& e) {  // from an extractor that is not ours
-    return absl::InternalError(absl::StrFormat("while a row's keys were taken: %s", e.what()));
-  }
+  });
 }
 
 absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {

@@ -5,11 +5,11 @@
 #include <chrono>
 #include <limits>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "engine/route/curve_fit.h"
 #include "engine/route/query_sample.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -444,11 +444,9 @@ absl::StatusOr<std::vector<absl::StatusOr<CostCurves>>> Calibrate(
     const CalibrationOptions& options) {
   CalibrationOptions with_clock = options;
   if (with_clock.now_ns == nullptr) with_clock.now_ns = SteadyNanoseconds;
-  try {
+  return Guarded("trying routes", [&]() -> absl::StatusOr<std::vector<absl::StatusOr<CostCurves>>> {
     return Calibrator(routes, run, with_clock).Run();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory for trials of routes");
-  }
+  });
 }
 
 }  // namespace cairn

@@ -1,4 +1,3 @@
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "cpu_fast/strings/partial_key_tree.h"
 #include "cpu_fast/strings/string_search.h"
 #include "gpu/api/gpu_factory.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/query/factory_string.h"
 #include "index/query/sorted_array.h"
@@ -120,13 +120,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, Sorted
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
                                                                SortedRun run) {
-  const size_t entries = run.size();
-  try {
-    return Make(factory, std::move(run));
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("no memory for ordered index '%s' over %d entries", factory, entries));
-  }
+  return Guarded("making an ordered index", [&] { return Make(factory, std::move(run)); });
 }
 
 }  // namespace cairn

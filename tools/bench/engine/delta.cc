@@ -12,9 +12,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,12 +19,13 @@
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
 #include "engine/delta/delta_writer.h"
-#include "engine/rows/row_table_writer.h"
 #include "engine/version/versioned_search.h"
 #include "index/query/physical_key.h"
 #include "index/sort/sort.h"
 #include "tools/bench/data.h"
 #include "tools/bench/database.h"
+#include "tools/bench/engine/memory_row_table.h"
+#include "tools/bench/or_throw.h"
 
 namespace cairn::bench {
 namespace {
@@ -41,37 +39,10 @@ std::string PrimaryKey(bool digits, uint64_t i) {
   return {reinterpret_cast<const char*>(words), sizeof words};
 }
 
-struct MemorySink : RowTableSink {
-  absl::Status BeginSection(RowTableSection section) override {
-    current = &sections[section];
-    return absl::OkStatus();
-  }
-  absl::Status Append(std::string_view bytes) override {
-    current->append(bytes);
-    return absl::OkStatus();
-  }
-  template <typename T>
-  absl::Span<const T> Elements(RowTableSection section) {
-    const std::string& bytes = sections[section];
-    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
-  }
-  std::map<RowTableSection, std::string> sections;
-  std::string* current = nullptr;
-};
-
 RowTable MakeRowTable(const std::vector<std::string>& primary_keys) {
   auto memory = std::make_shared<MemorySink>();
-  RowTableWriter writer(1, memory.get());
-  for (const std::string& key : primary_keys) {
-    if (!writer.part(0).Add(key).ok()) std::abort();
-  }
-  if (!writer.Finish().ok()) std::abort();
-  return *RowTable::Wrap({memory->sections[RowTableSection::kBlocks],
-                          memory->Elements<RowTablePart>(RowTableSection::kParts),
-                          memory->Elements<uint64_t>(RowTableSection::kBlockOffsets),
-                          memory->Elements<uint64_t>(RowTableSection::kSeparatorEnds),
-                          memory->sections[RowTableSection::kSeparators]},
-                         "bench", 1, memory);
+  WriteRowTable(primary_keys, memory.get());
+  return OrThrow(RowTable::Wrap(memory->Spans(), "bench", 1, memory));
 }
 
 // The base of n rows whose keys are random.
@@ -153,7 +124,7 @@ std::unique_ptr<DeltaWriter> MakeWriter(const BaseData<Key>& base) {
   auto writer = *DeltaWriter::Create(base.run, base.rows, 2);
   // What is made once for a base.
   RowUpdates none(kKindOf<Key>);
-  if (!writer->Apply(none).ok()) std::abort();
+  OrThrow(writer->Apply(none));
   return writer;
 }
 
@@ -171,11 +142,11 @@ void Apply(benchmark::State& state, bool digits, Change change, bool again) {
     std::unique_ptr<DeltaWriter> writer = MakeWriter(base);
     for (const RowUpdates& some : before) {
       RowUpdates other = some;
-      if (!writer->Apply(other).ok()) std::abort();
+      OrThrow(writer->Apply(other));
     }
     state.ResumeTiming();
     for (const RowUpdates& some : updates) {
-      if (!writer->Apply(some).ok()) std::abort();
+      OrThrow(writer->Apply(some));
     }
     state.PauseTiming();
     const DeltaStats stats = writer->delta()->Stats();
@@ -212,7 +183,7 @@ void Query(benchmark::State& state, Operation operation) {
   std::vector<Key> now = KeysByRow(base);  // by row
   for (const RowUpdates& some :
        MakeUpdates(base, true, Change::kNewKey, changed, commit, kSeed + 1)) {
-    if (!writer->Apply(some).ok()) std::abort();
+    OrThrow(writer->Apply(some));
   }
   const std::shared_ptr<const Delta> delta = writer->delta();
   for (const DeltaPart& part : delta->parts) {
@@ -245,8 +216,7 @@ void Query(benchmark::State& state, Operation operation) {
     asked.values = absl::MakeSpan(rows);
     asked.counts = absl::MakeSpan(counts);
     asked.matches = &matches;
-    const absl::Status s = version ? AnswerVersion(*delta, base_answer, asked) : base_answer(asked);
-    if (!s.ok()) std::abort();
+    OrThrow(version ? AnswerVersion(*delta, base_answer, asked) : base_answer(asked));
   };
   std::vector<double> base_seconds, version_seconds;
   size_t b = 0;
