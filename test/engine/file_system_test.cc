@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cairn/secondary_index.h"
@@ -22,6 +23,7 @@
 #include "test/engine/faulty_file_system.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/test_database.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -55,6 +57,7 @@ uint64_t BuildStride(Failure failure) {
 template <typename Attempt>
 void FailAtEachStep(FaultyFileSystem* files, Failure failure, uint64_t stride,
                     const Attempt& attempt) {
+  if (kUnderTsan) stride *= 5;
   for (uint64_t k = 1;; k += stride) {
     BOOST_REQUIRE_MESSAGE(k < 10000, "nothing ends this");
     BOOST_TEST_CONTEXT("operation " << k) {
@@ -396,6 +399,40 @@ BOOST_AUTO_TEST_CASE(storing_and_merging_a_live_index_that_fails_is_made_up_for)
     RequireOk(f.db->WaitUntilReady("by_number"));
     BOOST_TEST(f.db.Info("by_number").builds == 0u);
     CheckAgainstDatabase(f.db.get(), "by_number", nullptr);
+  }
+}
+
+// Of the catalog, an error of the open; of an index, what is soon tried again.
+BOOST_AUTO_TEST_CASE(an_index_that_cannot_be_read_when_the_database_is_opened_is_read_later) {
+  for (const OnStale policy : {OnStale::kReport, OnStale::kRebuild}) {
+    LiveFixture f;
+    f.Write(100);
+    f.db.Create(kLiveSpec);
+    f.db.Close();
+    const rocksdb::Options& rocksdb_options = f.db.rocksdb_options();
+    IndexedDBOptions options = f.db.options();
+    options.on_stale = policy;
+    int unread = 0;
+    const Failure failure = {Fault::kReadError, Lasting::kOnce};
+    FailAtEachStep(f.files.get(), failure, 1, [&](const auto& break_files) {
+      std::vector<rocksdb::ColumnFamilyHandle*> handles;
+      break_files();
+      const auto db = IndexedDB::Open(rocksdb_options, f.db.path(),
+                                      {{"default", rocksdb_options}, {"a", rocksdb_options}},
+                                      &handles, options);
+      if (!db.ok()) return db.status();
+      const IndexInfo opened = (*db)->ListIndexes().at(0);
+      unread += opened.spec.ToString() == SpecOf(kLiveSpec).ToString() ? 0 : 1;
+      RequireOk((*db)->Put({}, absl::StrCat("more", f.files->failed(), unread), "7|x"));
+      RequireOk((*db)->WaitUntilReady("by_number", absl::Seconds(30)));
+      CheckAgainstDatabase(db->get(), "by_number", nullptr);
+      BOOST_TEST((*db)->ListIndexes().at(0).builds == 0u);
+      for (rocksdb::ColumnFamilyHandle* handle : handles) {
+        RequireOk((*db)->DestroyColumnFamilyHandle(handle));
+      }
+      return absl::OkStatus();
+    });
+    BOOST_TEST(unread > 0);
   }
 }
 
