@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "index/aligned_buffer.h"
-#include "index/checksum.h"
-#include "index/section_file.h"
+#include "index/files/checksum.h"
+#include "index/files/section_file.h"
+#include "index/machine/aligned_buffer.h"
 
 namespace cairn {
 

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/util/scan_cursor.h"
-#include "index/batch_check.h"
-#include "index/topology.h"
+#include "index/machine/topology.h"
+#include "index/query/batch_check.h"
 
 namespace cairn {
 namespace {

@@ -16,12 +16,12 @@
 #include "engine/source/scan_pass.h"
 #include "engine/util/progress_meter.h"
 #include "engine/util/rocksdb_file_system.h"
-#include "index/escaped_text.h"
-#include "index/file_system.h"
-#include "index/index_directory.h"
-#include "index/run_builder.h"
-#include "index/run_file.h"
-#include "index/topology.h"
+#include "index/build/run_builder.h"
+#include "index/files/file_system.h"
+#include "index/files/index_directory.h"
+#include "index/files/run_file.h"
+#include "index/keys/escaped_text.h"
+#include "index/machine/topology.h"
 
 namespace cairn {
 namespace {

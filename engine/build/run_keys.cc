@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "index/escaped_text.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cairn/query.h"
-#include "index/entry_sink.h"
+#include "index/run/entry_sink.h"
 
 namespace cairn {
 

@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
-#include "engine/util/physical_key.h"
 #include "engine/util/sorted_order.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 namespace {

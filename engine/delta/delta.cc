@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "engine/util/physical_key.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 
@@ -51,8 +51,7 @@ absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids,
   if (absl::Status s = base_rows.PrimaryKeys(of_base, &base_keys); !s.ok()) return s;
   size_t next = 0;
   for (RowId row : row_ids) {
-    primary_keys->heap()->append(row < base_end ? base_keys[next++] : rows->primary_key(row));
-    primary_keys->EndKey();
+    primary_keys->Append(row < base_end ? base_keys[next++] : rows->primary_key(row));
   }
   return absl::OkStatus();
 }

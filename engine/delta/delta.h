@@ -9,7 +9,7 @@
 #include "cairn/secondary_index.h"
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
-#include "cpu_fast/key_filter.h"
+#include "cpu_fast/simd/key_filter.h"
 #include "engine/delta/change_log.h"
 #include "engine/delta/delta_rows.h"
 #include "engine/delta/delta_segment.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "absl/strings/str_format.h"
-#include "engine/util/physical_key.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 namespace {

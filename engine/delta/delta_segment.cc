@@ -5,11 +5,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "cpu_fast/fast_tree.h"
-#include "cpu_fast/string_search.h"
-#include "engine/util/physical_key.h"
-#include "index/aligned_buffer.h"
-#include "index/sorted_array.h"
+#include "cpu_fast/fast/fast_tree.h"
+#include "cpu_fast/strings/string_search.h"
+#include "index/machine/aligned_buffer.h"
+#include "index/query/physical_key.h"
+#include "index/query/sorted_array.h"
 
 namespace cairn {
 namespace {

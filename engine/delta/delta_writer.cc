@@ -11,9 +11,9 @@
 #include "engine/delta/row_keys.h"
 #include "engine/delta/update_rows.h"
 #include "engine/util/make_room.h"
-#include "engine/util/physical_key.h"
 #include "engine/util/sorted_order.h"
-#include "index/gallop.h"
+#include "index/query/physical_key.h"
+#include "index/run/gallop.h"
 
 namespace cairn {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/types/span.h"
 #include "cairn/types.h"
-#include "index/prefetch.h"
+#include "index/machine/prefetch.h"
 
 namespace cairn {
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/string_compare.h"
-#include "index/gallop.h"
-#include "index/parallel.h"
-#include "index/prefetch.h"
+#include "cpu_fast/strings/string_compare.h"
+#include "index/machine/parallel.h"
+#include "index/machine/prefetch.h"
+#include "index/run/gallop.h"
 
 namespace cairn {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cpu_fast/fast_tree.h"
+#include "cpu_fast/fast/fast_tree.h"
 #include "engine/rows/row_table.h"
-#include "index/aligned_buffer.h"
+#include "index/machine/aligned_buffer.h"
 
 namespace cairn {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "index/parallel.h"
+#include "index/machine/parallel.h"
 
 namespace cairn {
 namespace {

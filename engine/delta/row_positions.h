@@ -8,8 +8,8 @@
 #include "absl/types/span.h"
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
-#include "index/aligned_buffer.h"
-#include "index/prefetch.h"
+#include "index/machine/aligned_buffer.h"
+#include "index/machine/prefetch.h"
 
 namespace cairn {
 

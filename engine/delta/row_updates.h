@@ -32,15 +32,12 @@ struct RowUpdates {
 
   // Ends the row whose keys have been appended to `keys` since the row before.
   void EndRow(std::string_view primary_key) {
-    primary_keys.heap()->append(primary_key);
-    primary_keys.EndKey();
+    primary_keys.Append(primary_key);
     row_ends.push_back(keys.size());
   }
   void DeleteRange(std::string_view from, std::string_view to) {
-    deleted_from.heap()->append(from);
-    deleted_from.EndKey();
-    deleted_to.heap()->append(to);
-    deleted_to.EndKey();
+    deleted_from.Append(from);
+    deleted_to.Append(to);
   }
   // Removes everything, and keeps the capacity.
   void Clear() {

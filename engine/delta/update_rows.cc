@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_table_writer.h"
 #include "engine/util/sorted_order.h"
-#include "index/escaped_text.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/extractor.h"
-#include "index/guard.h"
+#include "index/machine/guard.h"
 
 namespace cairn {
 namespace {

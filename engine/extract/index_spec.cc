@@ -4,7 +4,7 @@
 #include <string>
 
 #include "engine/extract/key_part.h"
-#include "index/guard.h"
+#include "index/machine/guard.h"
 
 namespace cairn {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "cairn/index_spec.h"
 #include "engine/extract/key_part.h"
-#include "index/escaped_text.h"
-#include "index/guard.h"
-#include "index/key_number.h"
+#include "index/keys/escaped_text.h"
+#include "index/keys/key_number.h"
+#include "index/machine/guard.h"
 
 namespace cairn {
 namespace {

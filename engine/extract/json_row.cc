@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/extract/key_part.h"
-#include "index/escaped_text.h"
-#include "index/key_number.h"
+#include "index/keys/escaped_text.h"
+#include "index/keys/key_number.h"
 
 namespace cairn {
 namespace {

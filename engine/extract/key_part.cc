@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "absl/strings/str_format.h"
-#include "index/escaped_text.h"
-#include "index/key_number.h"
+#include "index/keys/escaped_text.h"
+#include "index/keys/key_number.h"
 
 namespace cairn {
 namespace {

@@ -12,7 +12,7 @@
 #include "cairn/extractor.h"
 #include "cairn/index_spec.h"
 #include "engine/extract/json_row.h"
-#include "index/key_encoding.h"
+#include "index/keys/key_encoding.h"
 
 namespace cairn {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/time/clock.h"
-#include "index/topology.h"
+#include "index/machine/topology.h"
 
 namespace cairn {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/live/index_list.h"
 #include "engine/live/log_follower.h"
 #include "engine/live/log_retention.h"
-#include "engine/live/periodically.h"
+#include "engine/util/periodically.h"
 
 namespace cairn {
 

@@ -5,8 +5,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/log/wal_files.h"
-#include "engine/open_index.h"
-#include "index/escaped_text.h"
+#include "engine/serve/open_index.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 
@@ -138,11 +138,14 @@ void FollowedIndex::EndRepair() {
 }
 
 void FollowedIndex::End(absl::Status why) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  ended_ = true;
-  state_ = IndexState::kFailed;
-  why_ = std::move(why);
-  changed_.notify_all();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+    state_ = IndexState::kFailed;
+    why_ = std::move(why);
+    changed_.notify_all();
+  }
+  const std::lock_guard<std::shared_mutex> nobody_holds_it(column_family_mutex_);
 }
 
 IndexState FollowedIndex::state() const {

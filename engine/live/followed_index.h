@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <utility>
 
@@ -14,10 +15,10 @@
 #include "absl/time/time.h"
 #include "cairn/indexed_db.h"
 #include "cairn/secondary_index.h"
-#include "engine/change_extractor.h"
 #include "engine/delta/row_updates.h"
-#include "engine/index_writer.h"
 #include "engine/live/index_catalog.h"
+#include "engine/serve/change_extractor.h"
+#include "engine/version/index_writer.h"
 
 namespace cairn {
 
@@ -69,8 +70,14 @@ class FollowedIndex {
   // Between these two it will not stay stale or failed: somebody is at it, or will be.
   void BeginRepair();
   void EndRepair();
-  // It has failed for good: it was dropped (NotFound), say, or the database was closed.
+  // It has failed for good: it was dropped (NotFound), say, or the database was closed. Returns
+  // once nobody holds the column family.
   void End(absl::Status why);
+  // While this lives, the column family's handle and the database may be used, if the index is
+  // ready by then.
+  std::shared_lock<std::shared_mutex> HoldColumnFamily() const {
+    return std::shared_lock<std::shared_mutex>(column_family_mutex_);
+  }
   IndexState state() const;
   // Waits as IndexedDB::WaitUntilReady.
   absl::Status Wait(absl::Time deadline) const;
@@ -123,6 +130,8 @@ class FollowedIndex {
 
  private:
   absl::Status NotReady() const;  // mutex_ is held
+
+  mutable std::shared_mutex column_family_mutex_;  // before all others
 
   struct Definition {
     IndexSpec spec;

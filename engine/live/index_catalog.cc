@@ -8,10 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "index/checksum.h"
-#include "index/escaped_text.h"
-#include "index/index_directory.h"
-#include "index/manifest.h"
+#include "index/files/checksum.h"
+#include "index/files/index_directory.h"
+#include "index/files/manifest.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "index/file_system.h"
+#include "index/files/file_system.h"
 
 namespace cairn {
 

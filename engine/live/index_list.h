@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "engine/live/followed_index.h"
-#include "index/escaped_text.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 
@@ -33,6 +33,13 @@ class IndexList {
     Indexes all;
     for (const auto& [name, index] : indexes_) all.push_back(index);
     return all;
+  }
+  // The one behind `index` in the order of names; for null the first, at the end null. Unlike All,
+  // it takes no memory.
+  std::shared_ptr<FollowedIndex> After(const FollowedIndex* index) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto next = index == nullptr ? indexes_.begin() : indexes_.upper_bound(index->name());
+    return next == indexes_.end() ? nullptr : next->second;
   }
   void Add(const std::shared_ptr<FollowedIndex>& index) {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -6,15 +6,16 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "engine/change_extractor.h"
 #include "engine/live/live_index.h"
+#include "engine/live/lookup.h"
 #include "engine/log/update_log.h"
-#include "engine/open_index.h"
+#include "engine/serve/change_extractor.h"
+#include "engine/serve/open_index.h"
 #include "engine/source/db_source.h"
 #include "engine/util/status.h"
-#include "index/escaped_text.h"
-#include "index/guard.h"
-#include "index/index_directory.h"
+#include "index/files/index_directory.h"
+#include "index/keys/escaped_text.h"
+#include "index/machine/guard.h"
 
 namespace cairn {
 namespace {
@@ -114,18 +115,25 @@ void IndexSet::Close() {
   const std::lock_guard<std::mutex> lock(names_mutex_);
   if (closed_) return;
   closed_ = true;
-  const IndexList::Indexes indexes = indexes_.All();
-  for (const auto& index : indexes) index->cancelled = true;
-  work_.Stop();
-  upkeep_.Stop();
-  work_.StoreAll().IgnoreError();  // what is not stored is read from the log
-  for (const auto& index : indexes) {
+  EndThreads();
+  // What is not stored is read from the log.
+  Guarded("storing indexes", [&] { return work_.StoreAll(); }).IgnoreError();
+  for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
     const std::lock_guard<std::mutex> work_lock(index->work_mutex);
     index->End(absl::FailedPreconditionError("the database has been closed"));
     index->LetGoOfDirectory();
   }
   follower_->Close();
   retention_.Close();
+}
+
+void IndexSet::EndThreads() {
+  const std::lock_guard<std::mutex> lock(threads_mutex_);
+  for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
+    index->cancelled = true;
+  }
+  work_.Stop();
+  upkeep_.Stop();
 }
 
 absl::Status IndexSet::CheckOpen() const {
@@ -253,8 +261,32 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Index(
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(const std::string& name) const {
   absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
   if (!index.ok()) return index.status();
-  if (absl::Status s = follower_->Current(**index).status(); !s.ok()) return s;
-  return OverVersion((*index)->writer()->version(), options_.open);
+  return Pin(**index);
+}
+
+absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
+    const FollowedIndex& index) const {
+  if (absl::Status s = follower_->Current(index).status(); !s.ok()) return s;
+  return OverVersion(index.writer()->version(), options_.open);
+}
+
+absl::StatusOr<FoundKeys> IndexSet::Lookup(const std::string& name, const KeyQuery& keys,
+                                           const LookupOptions& options) const {
+  const absl::StatusOr<std::shared_ptr<const SecondaryIndex>> version = Pin(name);
+  return version.ok() ? LookUpKeys(**version, keys, options) : version.status();
+}
+
+absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const KeyQuery& keys,
+                                               const LookupOptions& options) const {
+  const absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
+  if (!index.ok()) return index.status();
+  if (absl::Status s = (*index)->Ready().status(); !s.ok()) return s;
+  const auto column_family = (*index)->HoldColumnFamily();
+  const absl::StatusOr<std::shared_ptr<const SecondaryIndex>> version = Pin(**index);
+  if (!version.ok()) return version.status();
+  const absl::StatusOr<std::unique_ptr<SnapshotSource>> rows =
+      SnapshotSource::FromDb(db_, (*index)->column_family());
+  return rows.ok() ? LookUpRows(**version, **rows, keys, options) : rows.status();
 }
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::PinAsItIs(

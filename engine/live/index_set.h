@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "cairn/indexed_db.h"
 #include "engine/live/background_work.h"
+#include "engine/live/end_at_exit.h"
 #include "engine/live/followed_index.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/index_list.h"
@@ -47,6 +48,10 @@ class IndexSet {
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(const std::string& name) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const std::string& name) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(const std::string& name) const;
+  absl::StatusOr<FoundKeys> Lookup(const std::string& name, const KeyQuery& keys,
+                                   const LookupOptions& options) const;
+  absl::StatusOr<FoundRows> LookupRows(const std::string& name, const KeyQuery& keys,
+                                       const LookupOptions& options) const;
   // Appends to `infos`.
   void ListIndexes(std::vector<IndexInfo>* infos) const;
   absl::Status StoreIndexes();
@@ -71,11 +76,13 @@ class IndexSet {
   void DetachHandle(rocksdb::ColumnFamilyHandle* handle);
 
  private:
+  void EndThreads();
   // Reads what an index is from the catalog.
   absl::Status Define(FollowedIndex* index);
   void Add(const std::shared_ptr<FollowedIndex>& index);
   void WatchUnique();
   absl::Status CheckOpen() const;
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const FollowedIndex& index) const;
   IndexList::Indexes Of(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) const;
   absl::Status MarkStale(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
                          const std::string& why) const;
@@ -98,6 +105,8 @@ class IndexSet {
   BackgroundWork work_;
   std::atomic<bool> closed_{false};  // set under names_mutex_
   std::mutex names_mutex_;           // held while an index comes or goes
+  std::mutex threads_mutex_;         // held while they end
+  const EndAtExit end_at_exit_{[this] { EndThreads(); }};
 };
 
 }  // namespace cairn

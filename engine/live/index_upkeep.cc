@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "engine/catch_up.h"
+#include "engine/serve/catch_up.h"
 
 namespace cairn {
 namespace {

@@ -9,7 +9,7 @@
 #include "engine/live/index_set.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
-#include "index/guard.h"
+#include "index/machine/guard.h"
 #include "rocksdb/env.h"
 #include "rocksdb/write_batch.h"
 
@@ -52,6 +52,14 @@ class IndexedDatabase final : public IndexedDB {
   }
   absl::Status WaitUntilReady(const std::string& name, absl::Duration timeout) override {
     return Guarded("waiting for an index", [&] { return indexes_.WaitUntilReady(name, timeout); });
+  }
+  absl::StatusOr<FoundKeys> Lookup(const std::string& index, const KeyQuery& keys,
+                                   const LookupOptions& options) const override {
+    return Guarded("looking up keys", [&] { return indexes_.Lookup(index, keys, options); });
+  }
+  absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
+                                       const LookupOptions& options) const override {
+    return Guarded("looking up rows", [&] { return indexes_.LookupRows(index, keys, options); });
   }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(
       const std::string& name) const override {
@@ -277,6 +285,11 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
 }
 
 }  // namespace
+
+absl::Status IndexedDB::CreateIndex(std::string_view spec, ColumnFamilyHandle* column_family) {
+  absl::StatusOr<IndexSpec> parsed = IndexSpec::Parse(spec);
+  return parsed.ok() ? CreateIndex(*parsed, column_family) : parsed.status();
+}
 
 absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,

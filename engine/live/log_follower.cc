@@ -9,11 +9,11 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "engine/catch_up.h"
 #include "engine/log/update_log.h"
+#include "engine/serve/catch_up.h"
 #include "engine/source/db_source.h"
 #include "engine/source/no_source.h"
-#include "index/guard.h"
+#include "index/machine/guard.h"
 
 namespace cairn {
 namespace {

@@ -12,11 +12,11 @@
 #include "absl/time/time.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
-#include "engine/index_writer.h"
 #include "engine/live/followed_index.h"
 #include "engine/log/log_tail.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/settled_changes.h"
+#include "engine/version/index_writer.h"
 #include "rocksdb/db.h"
 #include "rocksdb/snapshot.h"
 

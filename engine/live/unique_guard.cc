@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
-#include "engine/change_extractor.h"
 #include "engine/log/settled_changes.h"
 #include "engine/log/write_batch_reader.h"
+#include "engine/serve/change_extractor.h"
 #include "engine/source/no_source.h"
-#include "engine/unique_check.h"
 #include "engine/util/status.h"
-#include "index/escaped_text.h"
+#include "engine/version/unique_check.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 

@@ -14,7 +14,7 @@
 #include "engine/log/table_files.h"
 #include "engine/log/update_log.h"
 #include "engine/util/status.h"
-#include "index/escaped_text.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/extract/entity.h"
-#include "index/sort_entry.h"
+#include "index/sort/sort_entry.h"
 
 namespace cairn {
 

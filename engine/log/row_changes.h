@@ -70,7 +70,8 @@ class RowChanges {
  private:
   friend class SettledChanges;
 
-  // A change is a KeyRecord (index/sort_entry.h) of its key and its own number, and then its value.
+  // A change is a KeyRecord (index/sort/sort_entry.h) of its key and its own number, and then its
+  // value.
   struct Entry {
     uint64_t offset;  // of the record in memory_
     uint32_t value_size;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "index/prefetch.h"
-#include "index/record_sort.h"
+#include "index/machine/prefetch.h"
+#include "index/sort/record_sort.h"
 
 namespace cairn {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/types/span.h"
 #include "engine/log/row_changes.h"
-#include "index/sort_entry.h"
+#include "index/sort/sort_entry.h"
 
 namespace cairn {
 

@@ -3,7 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
-#include "index/checksum.h"
+#include "index/files/checksum.h"
 #include "rocksdb/unique_id.h"
 
 namespace cairn {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/source/db_source.h"
 #include "engine/util/status.h"
-#include "index/escaped_text.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
-#include "index/escaped_text.h"
+#include "index/keys/escaped_text.h"
 
 namespace cairn {
 namespace {

@@ -10,15 +10,15 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "engine/delta/delta_files.h"
+#include "engine/delta_files/delta_files.h"
 #include "engine/merge/entry_merge.h"
 #include "engine/merge/merge_pace.h"
 #include "engine/merge/merged_row_ids.h"
 #include "engine/merge/row_merge.h"
 #include "engine/rows/row_table_file.h"
-#include "index/parallel.h"
-#include "index/run_file.h"
-#include "index/topology.h"
+#include "index/files/run_file.h"
+#include "index/machine/parallel.h"
+#include "index/machine/topology.h"
 
 namespace cairn {
 namespace {

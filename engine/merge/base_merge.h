@@ -7,8 +7,8 @@
 #include "absl/types/span.h"
 #include "cairn/secondary_index.h"
 #include "engine/delta/delta.h"
-#include "index/index_directory.h"
-#include "index/manifest.h"
+#include "index/files/index_directory.h"
+#include "index/files/manifest.h"
 
 namespace cairn {
 

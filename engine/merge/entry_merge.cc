@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "engine/util/physical_key.h"
 #include "engine/util/read_ahead.h"
-#include "index/gallop.h"
+#include "index/query/physical_key.h"
+#include "index/run/gallop.h"
 
 namespace cairn {
 namespace {

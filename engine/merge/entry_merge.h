@@ -9,7 +9,7 @@
 #include "engine/merge/merge_pace.h"
 #include "engine/merge/merged_row_ids.h"
 #include "engine/util/ordered_pipeline.h"
-#include "index/entry_sink.h"
+#include "index/run/entry_sink.h"
 
 namespace cairn {
 

@@ -9,7 +9,7 @@
 #include "cairn/secondary_index.h"
 #include "engine/util/progress_meter.h"
 #include "engine/util/rate_limiter.h"
-#include "index/stop_flag.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "engine/util/sorted_order.h"
-#include "index/parallel.h"
+#include "index/machine/parallel.h"
 
 namespace cairn {
 namespace {

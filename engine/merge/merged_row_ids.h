@@ -8,7 +8,7 @@
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "engine/delta/delta.h"
-#include "index/aligned_buffer.h"
+#include "index/machine/aligned_buffer.h"
 
 namespace cairn {
 

@@ -14,9 +14,9 @@
 #include "absl/strings/charconv.h"
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
-#include "index/checksum.h"
-#include "index/escaped_text.h"
-#include "index/topology.h"
+#include "index/files/checksum.h"
+#include "index/keys/escaped_text.h"
+#include "index/machine/topology.h"
 
 namespace cairn {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "engine/route/cost_model.h"
 #include "engine/route/route.h"
-#include "index/file_system.h"
+#include "index/files/file_system.h"
 
 // What trials found is kept in the file CALIBRATION of an index's directory, so that the next to
 // open the index on such a machine need not make them. The file is no part of the index: the

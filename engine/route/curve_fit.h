@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "cpu_fast/parallel_batch.h"
+#include "cpu_fast/batch/parallel_batch.h"
 #include "engine/route/cost_model.h"
 
 // From the times of a few batches to those of all.

@@ -10,7 +10,7 @@
 #include "engine/route/cost_model.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/route/route.h"
-#include "index/file_system.h"
+#include "index/files/file_system.h"
 
 // What an index's Router (router.h) is made of.
 namespace cairn {

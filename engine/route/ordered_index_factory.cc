@@ -6,15 +6,15 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
-#include "cpu_fast/compressed_tree.h"
-#include "cpu_fast/fast_tree.h"
-#include "cpu_fast/packed_index.h"
-#include "cpu_fast/partial_key_tree.h"
-#include "cpu_fast/simd_level.h"
-#include "cpu_fast/string_search.h"
-#include "gpu/gpu_factory.h"
-#include "index/factory_string.h"
-#include "index/sorted_array.h"
+#include "cpu_fast/fast/compressed_tree.h"
+#include "cpu_fast/fast/fast_tree.h"
+#include "cpu_fast/packed/packed_index.h"
+#include "cpu_fast/simd/simd_level.h"
+#include "cpu_fast/strings/partial_key_tree.h"
+#include "cpu_fast/strings/string_search.h"
+#include "gpu/api/gpu_factory.h"
+#include "index/query/factory_string.h"
+#include "index/query/sorted_array.h"
 
 namespace cairn {
 namespace {

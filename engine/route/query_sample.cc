@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
-#include "index/run_columns.h"
+#include "index/run/run_columns.h"
 
 namespace cairn {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "cairn/device.h"
-#include "gpu/gpu_factory.h"
-#include "index/factory_string.h"
-#include "index/topology.h"
+#include "gpu/api/gpu_factory.h"
+#include "index/machine/topology.h"
+#include "index/query/factory_string.h"
 
 namespace cairn {
 namespace {

@@ -9,9 +9,9 @@
 #include "cairn/query.h"
 #include "cairn/route.h"
 #include "cairn/strategy.h"
-#include "cpu_fast/parallel_batch.h"
-#include "cpu_fast/strategy.h"
-#include "cpu_fast/strategy_scratch.h"
+#include "cpu_fast/batch/parallel_batch.h"
+#include "cpu_fast/batch/strategy.h"
+#include "cpu_fast/batch/strategy_scratch.h"
 
 namespace cairn {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "index/parallel.h"
-#include "index/prefetch.h"
+#include "index/machine/parallel.h"
+#include "index/machine/prefetch.h"
 
 namespace cairn {
 namespace {
@@ -192,7 +192,6 @@ absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
     RowBlock parsed;
   };
   Row group[kGroup];
-  std::string* const heap = primary_keys->heap();
   for (size_t first = 0; first < row_ids.size(); first += kGroup) {
     const size_t count = std::min(kGroup, row_ids.size() - first);
     for (size_t i = 0; i < count; ++i) {
@@ -220,9 +219,7 @@ absl::Status RowTable::PrimaryKeys(absl::Span<const RowId> row_ids,
     for (size_t i = 0; i < count; ++i) {
       std::string_view rest;
       if (!group[i].parsed.Rest(group[i].index, &rest)) return Damaged(group[i].block);
-      heap->append(group[i].parsed.prefix());
-      heap->append(rest);
-      primary_keys->EndKey();
+      primary_keys->Append(group[i].parsed.prefix(), rest);
     }
   }
   return absl::OkStatus();

@@ -10,12 +10,12 @@
 #include "cairn/types.h"
 #include "engine/rows/row_table.h"
 #include "engine/rows/row_table_writer.h"
-#include "index/file_system.h"
-#include "index/section_file.h"
-#include "index/section_file_writer.h"
+#include "index/files/file_system.h"
+#include "index/files/section_file.h"
+#include "index/files/section_file_writer.h"
 
-// Row table files: a RowTable on disk, a section file (index/section_file.h) of the sections that
-// row_table_format.h names. index/README.md describes the bytes.
+// Row table files: a RowTable on disk, a section file (index/files/section_file.h) of the sections
+// that row_table_format.h names. docs/formats.md describes the bytes.
 namespace cairn {
 
 extern const FileFormat kRowTableFileFormat;

@@ -6,7 +6,7 @@
 
 namespace cairn {
 
-// What the writer and the reader of a row table share; the bytes are described in index/README.md.
+// What the writer and the reader of a row table share; the bytes are described in docs/formats.md.
 
 // Ids of a row table's sections.
 enum class RowTableSection : uint32_t {

@@ -8,7 +8,7 @@
 #include "engine/rows/row_lookup.h"
 #include "engine/source/key_ranges.h"
 #include "engine/util/status.h"
-#include "index/guard.h"
+#include "index/machine/guard.h"
 
 namespace cairn {
 namespace {
@@ -153,8 +153,8 @@ DbSource::DbSource(DbView view, std::shared_ptr<const void> owned)
 }
 
 rocksdb::ReadOptions DbSource::ScanOptions() const {
-  // Measured by RocksDb/scan (tools/bench/rocksdb_scan.cc): without filling the cache and with 2 MB
-  // of readahead, a scan is a quarter to a third faster; pinning data makes it slower.
+  // Measured by RocksDb/scan (tools/bench/engine/rocksdb_scan.cc): without filling the cache and
+  // with 2 MB of readahead, a scan is a quarter to a third faster; pinning data makes it slower.
   rocksdb::ReadOptions options;
   options.snapshot = view_.snapshot;
   options.fill_cache = false;

@@ -13,7 +13,7 @@
 #include "engine/source/read_only_database.h"
 #include "engine/source/stored_options.h"
 #include "engine/util/status.h"
-#include "index/guard.h"
+#include "index/machine/guard.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/table_properties.h"

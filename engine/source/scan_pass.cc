@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "index/escaped_text.h"
-#include "index/parallel.h"
+#include "index/keys/escaped_text.h"
+#include "index/machine/parallel.h"
 
 namespace cairn {
 namespace {

@@ -12,7 +12,7 @@
 #include "engine/extract/row_extractor.h"
 #include "engine/rows/row_table_writer.h"
 #include "engine/util/progress_meter.h"
-#include "index/run_builder.h"
+#include "index/build/run_builder.h"
 
 namespace cairn {
 

@@ -18,7 +18,7 @@
 #include "engine/source/sst_file.h"
 #include "engine/source/sst_levels.h"
 #include "engine/util/status.h"
-#include "index/guard.h"
+#include "index/machine/guard.h"
 #include "rocksdb/env.h"
 #include "rocksdb/utilities/debug.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "index/stop_flag.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "index/file_system.h"
+#include "index/files/file_system.h"
 #include "rocksdb/file_system.h"
 
 namespace cairn {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "index/aligned_buffer.h"
-#include "index/sort.h"
+#include "index/machine/aligned_buffer.h"
+#include "index/sort/sort.h"
 
 namespace cairn {
 namespace {

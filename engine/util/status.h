@@ -1,18 +1,3 @@
 #pragma once
 
-#include <string_view>
-
-#include "absl/status/status.h"
-#include "rocksdb/status.h"
-
-namespace cairn {
-
-// A RocksDB status as an absl one of the nearest code: Corruption is DataLoss, NotFound stays,
-// IOError and what has no counterpart are Internal. `doing` says what failed: "cannot open
-// '/data/db'".
-absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing);
-
-// The other way round, for what RocksDB's callers see. AlreadyExists is InvalidArgument.
-rocksdb::Status ToRocksDb(const absl::Status& status);
-
-}  // namespace cairn
+#include "cairn/rocksdb_status.h"

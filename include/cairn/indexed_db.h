@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -10,6 +11,8 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/index_spec.h"
+#include "cairn/lookup.h"
+#include "cairn/rocksdb_status.h"
 #include "cairn/secondary_index.h"
 #include "cairn/types.h"
 #include "rocksdb/db.h"
@@ -94,12 +97,15 @@ struct IndexInfo {
 // A database whose secondary indexes are always current: a query sees every write that had returned
 // when it began, whichever way that was made.
 //
-//   absl::StatusOr<std::unique_ptr<cairn::IndexedDB>> db = cairn::IndexedDB::Open(options, path);
-//   (*db)->CreateIndex(*cairn::IndexSpec::Parse("by_city = value.field('|', 2):text"));
-//   (*db)->WaitUntilReady("by_city");
-//   (*db)->Put({}, "anna", "1990|anna|bern");
-//   auto by_city = (*db)->Pin("by_city");  // has anna
-//   (*by_city)->Find(...); (*by_city)->PrimaryKeys(...);
+//   auto db = cairn::IndexedDB::Open(options, "people.db");
+//   (*db)->CreateIndex("city = value.field('|', 2):text");
+//   (*db)->WaitUntilReady("city");
+//   (*db)->Put({}, "ana", "1990|Ana|Lisbon");
+//   auto people = (*db)->LookupRows("city", {"Lisbon", "Oslo"});
+//   for (const cairn::FoundRow& person : *people) ... person.primary_key, person.value ...
+//
+// Errors: what rocksdb::DB declares returns rocksdb::Status, and everything else absl::Status;
+// rocksdb_status.h converts each to the other. Both tell the same of one failure.
 //
 // Writes are not intercepted: the write-ahead log is followed. So writers pay nothing on their own
 // threads, and all that commits is seen, in the order in which it committed: through this object,
@@ -133,7 +139,7 @@ struct IndexInfo {
 // order that RocksDB allows, if a handle of an indexed column family is destroyed through this
 // object, or after Close: Close ends all that is done for indexes, and then closes the database if
 // Open opened it, as soon as its last handle is destroyed; one that was attached is its owner's to
-// close, after that.
+// close, after that. A process may exit() with all of it open: the threads are ended first.
 //
 // Thread-safe, as any DB is, also beside Close, as far as indexes are concerned: then, and after
 // the object's end, queries and calls are FailedPrecondition. No exception leaves.
@@ -162,6 +168,10 @@ class IndexedDB : public rocksdb::StackableDB {
   // 128 letters, digits, '_', '-' and '.', without a '.' first.
   virtual absl::Status CreateIndex(const IndexSpec& spec,
                                    rocksdb::ColumnFamilyHandle* column_family = nullptr) = 0;
+  // The same by the spec's text (IndexSpec): CreateIndex("city = value.field('|', 2):text").
+  // InvalidArgument, with the place and what was expected there, for a text that is no spec.
+  absl::Status CreateIndex(std::string_view spec,
+                           rocksdb::ColumnFamilyHandle* column_family = nullptr);
   // Builds an index anew in the background; a failed one, too. NotFound.
   virtual absl::Status RebuildIndex(const std::string& name) = 0;
   // Ends what is being done to an index, and removes it and its directory. Who pinned it keeps it.
@@ -173,6 +183,17 @@ class IndexedDB : public rocksdb::StackableDB {
   // stale for good or failed; DeadlineExceeded; NotFound, also where it is dropped meanwhile.
   virtual absl::Status WaitUntilReady(const std::string& name,
                                       absl::Duration timeout = absl::InfiniteDuration()) = 0;
+
+  // The primary keys of the rows with these keys, or with keys in this range: see lookup.h. It is
+  // one state of the index that answers, with all writes that had returned when the call began.
+  // InvalidArgument for keys of the wrong kind or number of parts, naming the index, the key and
+  // what was expected; otherwise errors as of Index and its queries.
+  virtual absl::StatusOr<FoundKeys> Lookup(const std::string& index, const KeyQuery& keys,
+                                           const LookupOptions& options = {}) const = 0;
+  // The rows themselves, as they are in the database during the call: a row that is changed
+  // meanwhile is returned only if it still has such a key.
+  virtual absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
+                                               const LookupOptions& options = {}) const = 0;
 
   // The index by this name, whatever becomes of it: each query of it sees all writes that had
   // returned when it began. Two queries may see two states, and a merge between them changes the
@@ -192,7 +213,7 @@ class IndexedDB : public rocksdb::StackableDB {
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(
       const std::string& name) const = 0;
 
-  // In the order of their names.
+  // In the order of their names. Where there is no memory for all of them the last are missing.
   virtual std::vector<IndexInfo> ListIndexes() const = 0;
 
   // Writes what came to the indexes to their directories, as Close does.

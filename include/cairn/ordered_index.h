@@ -18,9 +18,10 @@ namespace cairn {
 // threads.
 //
 // A structure must give LowerBound; all else follows from it and from the run
-// (index/ordered_index.cc), and a structure overrides what it can answer faster. A method returns
-// InvalidArgument where the batch's kind is not the run's, or where an output span's size is not
-// the batch's; an empty batch of any kind is answered. RangeBatch::after is not looked at here.
+// (index/query/ordered_index.cc), and a structure overrides what it can answer faster. A method
+// returns InvalidArgument where the batch's kind is not the run's, or where an output span's size
+// is not the batch's; an empty batch of any kind is answered. RangeBatch::after is not looked at
+// here.
 class OrderedIndex {
  public:
   explicit OrderedIndex(SortedRun run) : run_(std::move(run)) {}

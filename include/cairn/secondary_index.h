@@ -16,6 +16,7 @@
 #include "cairn/query.h"
 #include "cairn/route.h"
 #include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
 #include "cairn/types.h"
 
 namespace rocksdb {
@@ -124,29 +125,14 @@ struct MergeOptions {
   const std::atomic<bool>* cancelled = nullptr;  // likewise; the merge then returns Cancelled
 };
 
-// Primary keys, column-wise; reusable.
-class PrimaryKeyColumn {
- public:
-  void Clear() { heap_.clear(), ends_.resize(1); }
-  size_t size() const { return ends_.size() - 1; }
-  std::string_view operator[](size_t i) const {
-    return std::string_view(heap_).substr(ends_[i], ends_[i + 1] - ends_[i]);
-  }
-  // For those who fill it.
-  std::string* heap() { return &heap_; }
-  void EndKey() { ends_.push_back(heap_.size()); }
-
- private:
-  std::string heap_;
-  std::vector<uint64_t> ends_ = {0};
-};
-
 // Rows read from the database for a batch of queries: query i's are [offsets[i], offsets[i + 1]).
 struct FetchedRows {
-  std::vector<uint64_t> offsets;
+  std::vector<uint64_t> offsets;  // [batch + 1], offsets[0] = 0
   std::vector<RowId> row_ids;
   PrimaryKeyColumn primary_keys;
-  std::vector<std::string> values;  // of the default column where a row is an entity
+  StringList values;  // of the default column where a row is an entity
+  // With a limit: where range i goes on, as Matches::cursors.
+  std::vector<std::string> cursors;
   uint64_t stale = 0;  // entries dropped: the row is gone or no longer matches its query
 };
 

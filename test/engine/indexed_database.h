@@ -70,6 +70,8 @@ class IndexedDatabase {
   IndexedDB* operator->() { return db_.get(); }
   IndexedDB* get() { return db_.get(); }
   rocksdb::ColumnFamilyHandle* family(size_t i) { return families_[i]; }
+  // The test has destroyed the last one.
+  void ForgetLastFamily() { families_.pop_back(); }
 
   void Create(std::string_view spec, size_t family = 0) {
     const IndexSpec parsed = SpecOf(spec);

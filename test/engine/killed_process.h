@@ -83,6 +83,15 @@ class KilledProcess {
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   }
 
+  // Waits until it has ended by itself: with this code, or none where a signal ended it.
+  std::optional<int> ExitCode() {
+    int status = 0;
+    BOOST_REQUIRE(waitpid(process_, &status, 0) == process_);
+    process_ = 0;
+    if (!WIFEXITED(status)) return std::nullopt;
+    return WEXITSTATUS(status);
+  }
+
   // In the other process. It ends where nobody listens any more.
   static void Say(uint32_t kind, uint32_t number) {
     static const int pipe = std::atoi(std::getenv(kPipe));

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/strings/str_format.h"
-#include "index/checksum.h"
+#include "index/files/checksum.h"
 
 namespace cairn {
 namespace {

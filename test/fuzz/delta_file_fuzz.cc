@@ -1,7 +1,7 @@
 // A delta file of any bytes either is refused or gives updates that can be read from end to end, in
 // slices as in one, and that a delta takes. Bytes are tried as they are and with every checksum
 // made right.
-#include "engine/delta/delta_file.h"
+#include "engine/delta_files/delta_file.h"
 
 #include <cstdlib>
 #include <memory>

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "cairn/ordered_index.h"
-#include "index/run_columns.h"
+#include "index/run/run_columns.h"
 
 namespace cairn {
 

@@ -1,13 +1,13 @@
 // A manifest of any bytes either is refused or is one that formats and parses to itself again.
 // Bytes are tried as they are and as the lines before a right checksum.
-#include "index/manifest.h"
+#include "index/files/manifest.h"
 
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
 #include "absl/strings/str_format.h"
-#include "index/checksum.h"
+#include "index/files/checksum.h"
 
 namespace cairn {
 namespace {

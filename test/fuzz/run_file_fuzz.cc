@@ -1,7 +1,7 @@
 // A run file of any bytes either is refused or gives a run that can be read from end to end, and
 // over which every ordered index answers as a binary search does. Bytes are tried as they are and,
 // since hardly any mutation survives a checksum, with every checksum made right.
-#include "index/run_file.h"
+#include "index/files/run_file.h"
 
 #include <cstdlib>
 #include <string>

@@ -5,7 +5,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "absl/status/status.h"
-#include "gpu/cuda_status.h"
+#include "gpu/runtime/cuda_status.h"
 #include "test/gpu/skipped_without_device.h"
 
 namespace cairn::gpu {

@@ -1,5 +1,5 @@
-// Who may change an index's directory: LOCK, as PosixFileSystem::Lock (index/posix_file_system.cc) takes it and
-// IndexDirectory (index/index_directory.cc) makes and removes it and the directory, by processes that build, publish,
+// Who may change an index's directory: LOCK, as PosixFileSystem::Lock (index/files/posix_file_system.cc) takes it and
+// IndexDirectory (index/files/index_directory.cc) makes and removes it and the directory, by processes that build, publish,
 // give up, and are killed at any instant. What a loss of power leaves is in publication.pml.
 
 #ifndef PROCESSES

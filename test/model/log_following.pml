@@ -1,6 +1,6 @@
 // What ties an index to one history of its database: the anchor (engine/log/anchor.cc), which a build takes
-// (engine/build/index_builder.cc), catching up checks (engine/catch_up.cc, engine/log/update_log.cc,
-// engine/log/ingested_files.cc) and each store moves on (engine/index_writer.cc). The database writes with and without
+// (engine/build/index_builder.cc), catching up checks (engine/serve/catch_up.cc, engine/log/update_log.cc,
+// engine/log/ingested_files.cc) and each store moves on (engine/version/index_writer.cc). The database writes with and without
 // its log, flushes, ingests, compacts and deletes logs meanwhile, is killed, loses the end of its log with the power,
 // and is restored from an older copy; another process may build or catch up, too.
 //

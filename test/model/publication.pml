@@ -1,5 +1,5 @@
-// How an index's directory changes: IndexDirectory (index/index_directory.cc) and who publishes by it, IndexWriter
-// (engine/index_writer.cc), beside readers (OpenCurrentVersion), killed processes, losses of power and failing syncs.
+// How an index's directory changes: IndexDirectory (index/files/index_directory.cc) and who publishes by it, IndexWriter
+// (engine/version/index_writer.cc), beside readers (OpenCurrentVersion), killed processes, losses of power and failing syncs.
 //
 // A file system keeps what was synced. Of names that were changed since their directory was synced, a loss of power
 // keeps any of the values that each has had since; a renaming happens at one instant. Bytes that were not synced are

@@ -1,0 +1,144 @@
+#include "cpu_fast/batch/buffered_search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "cpu_fast/batch/part_map.h"
+#include "index/run/run_columns.h"
+
+namespace cairn {
+namespace {
+
+using Role = StrategyScratch::Role;
+
+// The parts of a run of fixed-width keys.
+template <typename Key>
+class FixedWidthParts {
+ public:
+  FixedWidthParts(const FixedWidthColumn<Key>& column, size_t parts, StrategyScratch* scratch)
+      : map_(scratch->part_map<Key>()) {
+    map_.Prepare(column.keys.data(), column.keys.size(), parts,
+                 [&](size_t i) { return column[i]; });
+  }
+  size_t size() const { return map_.parts(); }
+  size_t PartOf(Key query) const { return map_.PartOf(query); }
+
+ private:
+  PartMap<Key>& map_;
+};
+
+// Of a run of bytes.
+class BytesParts {
+ public:
+  BytesParts(const StringColumn& column, size_t parts, StrategyScratch* scratch)
+      : map_(scratch->part_map<uint64_t>()) {
+    const std::string_view first = column[0], last = column[column.keys.size() - 1];
+    const size_t shorter = std::min(first.size(), last.size());
+    const auto differ = std::mismatch(first.begin(), first.begin() + shorter, last.begin());
+    common_ = first.substr(0, static_cast<size_t>(differ.first - first.begin()));
+    map_.Prepare(column.keys.heap(), column.keys.size(), parts,
+                 [&](size_t i) { return WordAt(column[i], common_.size()); });
+  }
+  size_t size() const { return map_.parts(); }
+  size_t PartOf(std::string_view query) const { return map_.PartOf(WordOf(query)); }
+
+ private:
+  // Ascends with the query.
+  uint64_t WordOf(std::string_view query) const {
+    const int order = query.substr(0, common_.size()).compare(common_);
+    if (order != 0) return order < 0 ? 0 : UINT64_MAX;
+    return WordAt(query, common_.size());
+  }
+  // The key's eight bytes from `depth` on, zeros behind its end, as a big-endian integer. Requires
+  // depth <= key.size().
+  static uint64_t WordAt(std::string_view key, size_t depth) {
+    uint64_t word = 0;
+    if (key.size() >= depth + sizeof word) {
+      std::memcpy(&word, key.data() + depth, sizeof word);
+    } else if (key.size() > depth) {
+      std::memcpy(&word, key.data() + depth, key.size() - depth);
+    }
+    return __builtin_bswap64(word);
+  }
+
+  PartMap<uint64_t>& map_;
+  std::string_view common_;  // what all of the run's keys start with
+};
+
+// One buffer a part, all of `capacity` queries.
+template <typename Key, typename Parts>
+class PartBuffers {
+ public:
+  PartBuffers(const OrderedIndex& index, const Parts& parts, size_t capacity,
+              StrategyScratch* scratch, const Answers& answers)
+      : index_(index),
+        parts_(parts),
+        capacity_(capacity),
+        fill_(scratch->Take<uint32_t>(Role::kFill, parts.size())),
+        keys_(scratch->Take<Key>(Role::kKeys, parts.size() * capacity)),
+        slots_(scratch->Take<uint32_t>(Role::kSlots, parts.size() * capacity)),
+        found_(scratch->TakeAnswers(answers.query, capacity)),
+        answers_(answers) {
+    std::fill(fill_.begin(), fill_.end(), 0);
+  }
+
+  absl::Status Run(absl::Span<const Key> queries) {
+    for (size_t i = 0; i < queries.size(); ++i) {
+      const size_t part = parts_.PartOf(queries[i]);
+      const size_t at = part * capacity_ + fill_[part];
+      keys_[at] = queries[i];
+      slots_[at] = static_cast<uint32_t>(i);
+      if (++fill_[part] < capacity_) continue;
+      if (absl::Status s = RunPart(part); !s.ok()) return s;
+    }
+    for (size_t part = 0; part < parts_.size(); ++part) {
+      if (absl::Status s = RunPart(part); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status RunPart(size_t part) {
+    const size_t count = fill_[part];
+    const size_t begin = part * capacity_;
+    const Answers found = found_.Slice(0, count);
+    fill_[part] = 0;
+    if (absl::Status s = AnswerBatch(index_, BatchOf(keys_.subspan(begin, count)), found);
+        !s.ok()) {
+      return s;
+    }
+    found.Scatter(slots_.subspan(begin, count), answers_);
+    return absl::OkStatus();
+  }
+
+  const OrderedIndex& index_;
+  const Parts& parts_;
+  const size_t capacity_;             // of a buffer, in queries
+  const absl::Span<uint32_t> fill_;   // [parts] queries in each buffer
+  const absl::Span<Key> keys_;        // [parts][capacity_] the buffers: queries,
+  const absl::Span<uint32_t> slots_;  // and which of the batch they are
+  const Answers found_;               // [capacity_] of the buffer that is run
+  const Answers answers_;
+};
+
+}  // namespace
+
+absl::Status BufferedSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+                            const StrategyOptions& options, StrategyScratch* scratch) {
+  size_t parts = options.parts;
+  while (parts > 1 && keys.size() / parts < options.buffer) parts /= 2;
+  if (parts == 1 || index.run().empty()) return AnswerBatch(index, keys, answers);
+  return WithColumn(index.run(), [&](const auto& column) {
+    const auto queries = column.Queries(keys);
+    using Key = typename decltype(queries)::value_type;
+    using Parts =
+        std::conditional_t<std::is_same_v<Key, std::string_view>, BytesParts, FixedWidthParts<Key>>;
+    const Parts of_run(column, parts, scratch);
+    return PartBuffers<Key, Parts>(index, of_run, options.buffer, scratch, answers).Run(queries);
+  });
+}
+
+}  // namespace cairn

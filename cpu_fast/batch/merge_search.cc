@@ -1,0 +1,85 @@
+#include "cpu_fast/batch/merge_search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
+#include "index/machine/aligned_buffer.h"
+#include "index/query/batch_check.h"
+#include "index/run/run_columns.h"
+
+namespace cairn {
+namespace {
+
+// A walk along ascending keys, which start on a cache line, to the lower bounds of ascending
+// queries. It goes from line to line by their last keys, and halves within a line: so no branch
+// depends on where in its line a key is.
+template <typename Key>
+class AscendingWalk {
+  static constexpr size_t kLineKeys = kCacheLineBytes / sizeof(Key);
+
+ public:
+  // Of queries that are at least `first`.
+  AscendingWalk(absl::Span<const Key> keys, Key first)
+      : keys_(keys), full_lines_(keys.size() / kLineKeys) {
+    const auto at = std::lower_bound(keys.begin(), keys.end(), first);
+    line_ = static_cast<size_t>(at - keys.begin()) / kLineKeys;
+  }
+
+  // The number of keys less than `query`, which must not be less than the one before.
+  size_t LowerBound(Key query) {
+    while (line_ < full_lines_ && keys_[line_ * kLineKeys + kLineKeys - 1] < query) ++line_;
+    const size_t first = line_ * kLineKeys;
+    const Key* line = keys_.data() + first;
+    size_t less = 0;
+    if (line_ < full_lines_) {
+      for (size_t half = kLineKeys / 2; half > 0; half /= 2) {
+        // A mask, since compilers make a branch of a conditional.
+        less += half & (0 - size_t{line[less + half - 1] < query});
+      }
+    } else {
+      while (less < keys_.size() - first && line[less] < query) ++less;
+    }
+    return first + less;
+  }
+
+ private:
+  const absl::Span<const Key> keys_;
+  const size_t full_lines_;
+  size_t line_;  // all before end below the last query
+};
+
+}  // namespace
+
+absl::Status MergeSearch::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
+  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(keys.size(), positions.size(), "positions"); !s.ok()) return s;
+  if (keys.empty()) return absl::OkStatus();
+  return WithColumn(run(), [&](const auto& column) -> absl::Status {
+    if constexpr (std::is_same_v<std::decay_t<decltype(column)>, StringColumn>) {
+      return absl::UnimplementedError("keys of bytes are not searched by merging");
+    } else {
+      const auto queries = column.Queries(keys);
+      AscendingWalk walk(column.keys, queries[0]);
+      for (size_t i = 0; i < queries.size(); ++i) {
+        positions[i] = static_cast<Position>(walk.LowerBound(queries[i]));
+      }
+      return absl::OkStatus();
+    }
+  });
+}
+
+absl::Status MergeSearch::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
+  if (absl::Status s = LowerBound(keys, row_ids); !s.ok()) return s;
+  const absl::Span<const RowId> rows = run().row_ids();
+  WithColumn(run(), [&](const auto& column) {
+    const auto queries = column.Queries(keys);
+    for (size_t i = 0; i < queries.size(); ++i) {
+      const Position p = row_ids[i];
+      row_ids[i] = p < rows.size() && column[p] == queries[i] ? rows[p] : kNoRow;
+    }
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

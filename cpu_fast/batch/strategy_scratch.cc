@@ -1,0 +1,53 @@
+#include "cpu_fast/batch/strategy_scratch.h"
+
+namespace cairn {
+
+Answers StrategyScratch::TakeAnswers(PointQuery query, size_t size) {
+  Answers answers = {query};
+  if (query == PointQuery::kContains) {
+    answers.found = Take<bool>(Role::kFound, size);
+  } else {
+    answers.values = Take<uint32_t>(Role::kValues, size);
+  }
+  if (query == PointQuery::kEqualRange) answers.ends = Take<Position>(Role::kEnds, size);
+  return answers;
+}
+
+uint64_t StrategyScratch::memory_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& array : arrays_) bytes += array.size() * sizeof(uint64_t);
+  return bytes;
+}
+
+StrategyScratchPool::Lease::~Lease() {
+  if (scratch_ == nullptr) return;
+  const std::lock_guard<std::mutex> lock(pool_->mutex_);
+  pool_->idle_.push_back(std::move(scratch_));
+  --pool_->leased_;
+}
+
+StrategyScratchPool::Lease StrategyScratchPool::Take() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (idle_.empty()) {
+    idle_.reserve(leased_ + 1);  // so that no lease's end allocates
+    idle_.push_back(std::make_unique<StrategyScratch>());
+  }
+  std::unique_ptr<StrategyScratch> scratch = std::move(idle_.back());
+  idle_.pop_back();
+  ++leased_;
+  return Lease(this, std::move(scratch));
+}
+
+uint64_t StrategyScratchPool::memory_bytes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& scratch : idle_) bytes += scratch->memory_bytes();
+  return bytes;
+}
+
+void StrategyScratchPool::FreeIdle() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  idle_.clear();
+}
+
+}  // namespace cairn

@@ -1,0 +1,162 @@
+#include "cpu_fast/fast/fast_tree.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "index/machine/parallel.h"
+#include "index/machine/topology.h"
+#include "index/query/batch_check.h"
+#include "index/run/run_columns.h"
+
+namespace cairn {
+namespace {
+
+// Nodes that one task fills.
+constexpr size_t kBuildGrain = 16384;
+
+std::string_view PageName(PageBlocking page) {
+  switch (page) {
+    case PageBlocking::k4K:
+      return "4k";
+    case PageBlocking::k2M:
+      return "2m";
+    case PageBlocking::kNone:
+      break;
+  }
+  return "none";
+}
+
+template <typename Key>
+class FixedWidthFastTree final : public FastTree {
+ public:
+  FixedWidthFastTree(SortedRun run, PageBlocking page, SimdLevel level)
+      : FastTree(std::move(run)),
+        page_(page),
+        level_(level),
+        nodes_(Keys(), this->run().row_ids(), page, level) {}
+
+  std::string description() const override {
+    return absl::StrFormat("cpu:fast,page=%s,simd=%s", PageName(page_), SimdLevelName(level_));
+  }
+  uint64_t memory_bytes() const override { return nodes_.memory_bytes(); }
+  uint64_t huge_page_bytes() const override { return nodes_.huge_page_bytes(); }
+
+  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
+    if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;
+    nodes_.LowerBound(FixedWidthColumn<Key>::Queries(keys), positions.data());
+    return absl::OkStatus();
+  }
+
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
+    if (absl::Status s = Check(keys, row_ids.size(), "row_ids"); !s.ok()) return s;
+    nodes_.FindFirst(FixedWidthColumn<Key>::Queries(keys), row_ids.data());
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Check(const KeyBatch& keys, size_t outputs, std::string_view name) const {
+    if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+    return CheckOutput(keys.size(), outputs, name);
+  }
+  absl::Span<const Key> Keys() const {
+    if constexpr (sizeof(Key) == 4) {
+      return run().u32();
+    } else {
+      return run().u64();
+    }
+  }
+
+  PageBlocking page_;
+  SimdLevel level_;
+  FastTreeNodes<Key> nodes_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FastTree>> FastTree::Build(SortedRun run,
+                                                          const FastTreeOptions& options) {
+  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(options.simd);
+  if (!level.ok()) return level.status();
+  switch (run.kind()) {
+    case KeyKind::kU32:
+      return std::make_unique<FixedWidthFastTree<uint32_t>>(std::move(run), options.page, *level);
+    case KeyKind::kU64:
+      return std::make_unique<FixedWidthFastTree<uint64_t>>(std::move(run), options.page, *level);
+    case KeyKind::kBytes:
+      break;
+  }
+  return absl::UnimplementedError("cpu:fast takes keys of u32 or u64, not bytes: see cpu:strings");
+}
+
+template <typename Key>
+FastTreeNodes<Key>::FastTreeNodes(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
+                                  PageBlocking page, SimdLevel level)
+    : search_(&FastTreeSearchFor<Key>(level)) {
+  using Layout = TreeLayout<Key>;
+  constexpr Key kFlip = Key{1} << (sizeof(Key) * 8 - 1);
+  constexpr Key kGreatest = std::numeric_limits<Key>::max();
+  view_.layout = Layout(keys.size(), page);
+  view_.keys = keys.data();
+  view_.row_ids = row_ids.data();
+  const Layout& layout = view_.layout;
+  if (keys.empty()) return;
+
+  // Nodes first, so that page blocks fall on pages; the allocation is 2 MiB-aligned once it is that
+  // large, and of a smaller one only 4 KiB blocks can be aligned.
+  constexpr size_t kLineKeys = Layout::kLineKeys;
+  const size_t slack = page == PageBlocking::kNone ? 0 : PageBytes(PageBlocking::k4K) / sizeof(Key);
+  memory_ = AlignedBuffer<Key>(slack + (layout.lines() + 1) * kLineKeys);
+  Topology::Get().InterleaveMemory(memory_.data(), memory_.size() * sizeof(Key));
+  Key* nodes = memory_.data();
+  if (slack != 0) {
+    const uintptr_t page_bytes = PageBytes(PageBlocking::k4K);
+    const uintptr_t over = reinterpret_cast<uintptr_t>(nodes) % page_bytes;
+    if (over != 0) nodes += (page_bytes - over) / sizeof(Key);
+  }
+  view_.nodes = reinterpret_cast<const typename FastTreeView<Key>::Signed*>(nodes);
+
+  const int threads = Topology::Get().cores();
+  for (int l = 0; l < layout.levels(); ++l) {
+    const size_t grains = (layout.nodes(l) + kBuildGrain - 1) / kBuildGrain;
+    ParallelFor(threads, grains, [&](size_t grain) {
+      const size_t end = std::min((grain + 1) * kBuildGrain, layout.nodes(l));
+      for (size_t node = grain * kBuildGrain; node < end; ++node) {
+        Key* line = nodes + layout.Line(l, node) * kLineKeys;
+        for (size_t slot = 0; slot < kLineKeys; ++slot) {
+          const uint64_t entry = layout.SeparatorEntry(l, node, slot);
+          line[slot] = (entry < keys.size() ? keys[entry] : kGreatest) ^ kFlip;
+        }
+      }
+    });
+  }
+  Key* last_line = nodes + layout.lines() * kLineKeys;
+  const size_t first = (layout.leaves() - 1) * kLineKeys;
+  std::fill_n(last_line, kLineKeys, kGreatest);
+  std::copy(keys.begin() + first, keys.end(), last_line);
+  view_.last_line = last_line;
+}
+
+template <typename Key>
+void FastTreeNodes<Key>::LowerBound(absl::Span<const Key> queries, Position* positions) const {
+  if (view_.layout.entries() == 0) {
+    std::fill_n(positions, queries.size(), 0);
+  } else {
+    search_->lower_bound(view_, queries, positions);
+  }
+}
+
+template <typename Key>
+void FastTreeNodes<Key>::FindFirst(absl::Span<const Key> queries, RowId* row_ids) const {
+  if (view_.layout.entries() == 0) {
+    std::fill_n(row_ids, queries.size(), kNoRow);
+  } else {
+    search_->find_first(view_, queries, row_ids);
+  }
+}
+
+template class FastTreeNodes<uint32_t>;
+template class FastTreeNodes<uint64_t>;
+
+}  // namespace cairn

@@ -1,0 +1,197 @@
+#include "cpu_fast/packed/packed_index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "cpu_fast/fast/fast_tree.h"
+#include "cpu_fast/packed/cell_directory.h"
+#include "cpu_fast/packed/packed_search.h"
+#include "index/layout/packed_leaves.h"
+#include "index/machine/prefetch.h"
+#include "index/machine/topology.h"
+#include "index/query/batch_check.h"
+#include "index/run/run_columns.h"
+
+namespace cairn {
+namespace {
+
+// Queries whose leaves are asked for together where the tree is the directory: few enough that the
+// lines stay in the L1 cache until they are read.
+constexpr size_t kTreeGroup = 256;
+
+// How many times as many leaves cells are worth.
+constexpr double kCellsWorth = 1.35;
+
+template <typename Key>
+class FixedWidthPackedIndex final : public PackedIndex {
+ public:
+  static absl::StatusOr<std::unique_ptr<PackedIndex>> Build(SortedRun run,
+                                                            const PackedIndexOptions& options,
+                                                            SimdLevel level) {
+    std::unique_ptr<FixedWidthPackedIndex> index(new FixedWidthPackedIndex(std::move(run), level));
+    if (absl::Status s = index->Fill(options); !s.ok()) return s;
+    return index;
+  }
+
+  std::string description() const override {
+    return absl::StrFormat("cpu:packed,bits=%d,directory=%s,simd=%s", bits_,
+                           cells_.has_value() ? "cells" : "tree", SimdLevelName(level_));
+  }
+  uint64_t memory_bytes() const override {
+    return leaves_.size() * sizeof(Leaf) +
+           (cells_.has_value() ? cells_->memory_bytes()
+                               : separators_.size() * sizeof(Key) + tree_.memory_bytes());
+  }
+
+  uint64_t huge_page_bytes() const override {
+    return leaves_.huge_page_bytes() +
+           (cells_.has_value() ? cells_->huge_page_bytes()
+                               : separators_.huge_page_bytes() + tree_.huge_page_bytes());
+  }
+
+  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
+    if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;
+    Search(FixedWidthColumn<Key>::Queries(keys), search_->lower_bound, search_->lower_bound_in_leaf,
+           positions.data());
+    return absl::OkStatus();
+  }
+
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
+    if (absl::Status s = Check(keys, row_ids.size(), "row_ids"); !s.ok()) return s;
+    Search(FixedWidthColumn<Key>::Queries(keys), search_->find_first, search_->find_first_in_leaf,
+           row_ids.data());
+    return absl::OkStatus();
+  }
+
+ private:
+  using SearchFunction = typename PackedSearch<Key>::Search;
+
+  FixedWidthPackedIndex(SortedRun run, SimdLevel level)
+      : PackedIndex(std::move(run)), level_(level) {}
+
+  absl::Status Fill(const PackedIndexOptions& options) {
+    constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
+    if (options.bits != 0 && options.bits != 16 && options.bits != 32 && options.bits != 64) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("leaves keep 16, 32 or 64 bits of a key, not %d", options.bits));
+    }
+    if (options.bits > kKeyBits) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "leaves cannot keep %d bits of keys that have %d", options.bits, kKeyBits));
+    }
+    const int threads = Topology::Get().cores();
+    const absl::Span<const Key> keys = Keys();
+    const int fewest = options.bits != 0 ? options.bits : ChooseLeafBits(keys, threads);
+    absl::StatusOr<LeafCuts<Key>> cuts = Cut(fewest, options.directory, threads);
+    if (!cuts.ok()) return cuts.status();
+    if (options.directory != LeafDirectory::kTree && !cells_.has_value()) {
+      // Wider keys have no blocks to respect, and so find cells more often; a few more leaves are
+      // worth a directory of one line.
+      if (options.bits == 0 && fewest < kKeyBits &&
+          static_cast<double>(CountPackedLeaves(keys, kKeyBits, threads)) <=
+              static_cast<double>(cuts->leaves) * kCellsWorth) {
+        *cuts = LeafCuts<Key>();
+        cuts = Cut(kKeyBits, options.directory, threads);
+        if (cuts.ok() && !cells_.has_value()) {
+          *cuts = LeafCuts<Key>();
+          cuts = Cut(fewest, LeafDirectory::kTree, threads);
+        }
+        if (!cuts.ok()) return cuts.status();
+      }
+      if (options.directory == LeafDirectory::kCells && !cells_.has_value()) {
+        return absl::FailedPreconditionError(
+            "the keys are too few or too unevenly spread for directory=cells");
+      }
+    }
+    // Leaves are filled once it is settled which, as they are most of what an index takes.
+    bits_ = cuts->bits;
+    if (cells_.has_value()) {
+      cuts->separators = AlignedBuffer<Key>();
+      view_.cells = cells_->cells();
+      view_.scale = cells_->scale();
+    }
+    leaves_ = FillLeaves(keys, run().row_ids(), *cuts, threads);
+    view_.leaves = std::as_const(leaves_).data();
+    view_.leaf_count = leaves_.size();
+    if (!cells_.has_value()) {
+      separators_ = std::move(cuts->separators);
+      tree_ =
+          FastTreeNodes<Key>(std::as_const(separators_).span(), {}, PageBlocking::kNone, level_);
+    }
+    search_ = &PackedSearchFor<Key>(level_, bits_, !cells_.has_value() || view_.scale.Exact());
+    return absl::OkStatus();
+  }
+
+  // Cuts the run's entries into leaves, and makes cells of these unless the tree is wanted.
+  absl::StatusOr<LeafCuts<Key>> Cut(int bits, LeafDirectory directory, int threads) {
+    constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
+    absl::StatusOr<LeafCuts<Key>> cuts = CutLeaves(Keys(), bits, threads);
+    if (cuts.ok() && directory != LeafDirectory::kTree) {
+      cells_ = CellDirectory<Key>::Build(std::as_const(cuts->separators).span(), bits < kKeyBits,
+                                         threads);
+    }
+    return cuts;
+  }
+
+  void Search(absl::Span<const Key> queries, SearchFunction by_cells, SearchFunction in_leaf,
+              uint32_t* out) const {
+    if (cells_.has_value()) return by_cells(view_, queries, out);
+    // The leaves of one group arrive while the next one goes down the tree.
+    absl::Span<const Key> waiting;
+    uint32_t* waiting_out = nullptr;
+    for (size_t first = 0; first < queries.size(); first += kTreeGroup) {
+      const absl::Span<const Key> group = queries.subspan(first, kTreeGroup);
+      tree_.LowerBound(group, out + first);
+      for (size_t i = 0; i < group.size(); ++i) {
+        Prefetch(view_.leaves + out[first + i]);
+      }
+      in_leaf(view_, waiting, waiting_out);
+      waiting = group;
+      waiting_out = out + first;
+    }
+    in_leaf(view_, waiting, waiting_out);
+  }
+
+  absl::Status Check(const KeyBatch& keys, size_t outputs, std::string_view name) const {
+    if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+    return CheckOutput(keys.size(), outputs, name);
+  }
+  absl::Span<const Key> Keys() const {
+    if constexpr (sizeof(Key) == 4) {
+      return run().u32();
+    } else {
+      return run().u64();
+    }
+  }
+
+  const SimdLevel level_;
+  int bits_ = 0;
+  AlignedBuffer<Leaf> leaves_;
+  // Cells, or a tree over the leaves' separators.
+  std::optional<CellDirectory<Key>> cells_;
+  AlignedBuffer<Key> separators_;
+  FastTreeNodes<Key> tree_;
+  PackedView<Key> view_;
+  const PackedSearch<Key>* search_ = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PackedIndex>> PackedIndex::Build(SortedRun run,
+                                                                const PackedIndexOptions& options) {
+  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(options.simd);
+  if (!level.ok()) return level.status();
+  switch (run.kind()) {
+    case KeyKind::kU32:
+      return FixedWidthPackedIndex<uint32_t>::Build(std::move(run), options, *level);
+    case KeyKind::kU64:
+      return FixedWidthPackedIndex<uint64_t>::Build(std::move(run), options, *level);
+    case KeyKind::kBytes:
+      break;
+  }
+  return absl::UnimplementedError(
+      "cpu:packed takes keys of u32 or u64, not bytes: see cpu:strings");
+}
+
+}  // namespace cairn

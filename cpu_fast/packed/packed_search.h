@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "cairn/types.h"
+#include "cpu_fast/packed/cell_directory.h"
+#include "cpu_fast/simd/simd_level.h"
+#include "index/layout/packed_leaves.h"
+
+namespace cairn {
+
+// What a search of packed leaves reads: plain pointers into memory that the index keeps alive.
+template <typename Key>
+struct PackedView {
+  const Leaf* leaves = nullptr;
+  size_t leaf_count = 0;
+  const Cell* cells = nullptr;  // null where another directory finds the leaves
+  CellScale<Key> scale;
+};
+
+// The searches of packed leaves whose keys have a certain number of bits, of one SIMD level. Each
+// answers `queries` in order into as many `out`. Thread-safe; allocates nothing.
+template <typename Key>
+struct PackedSearch {
+  using Search = void (*)(const PackedView<Key>& view, absl::Span<const Key> queries,
+                          uint32_t* out);
+
+  // By way of the cells: positions of lower bounds, and first rows or kNoRow.
+  Search lower_bound;
+  Search find_first;
+  // The same where out[i] is the leaf of query i to begin with.
+  Search lower_bound_in_leaf;
+  Search find_first_in_leaf;
+};
+
+// The searches of `level`, which CheckSupported must have let pass, for leaves of `bits` bits;
+// `exact` says whether the view's cells are (CellScale::Exact).
+template <typename Key>
+const PackedSearch<Key>& PackedSearchFor(SimdLevel level, int bits, bool exact);
+
+}  // namespace cairn

@@ -1,0 +1,132 @@
+// The look-up of batches in a KeyFilter, compiled once for each instruction set that Highway knows.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu_fast/simd/key_filter.cc"
+#include "hwy/foreach_target.h"
+// Highway must come behind foreach_target.
+#include "hwy/highway.h"
+
+#include "cpu_fast/simd/key_filter.h"
+#include "cpu_fast/simd/simd_dispatch.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cairn {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// KeyFilter::Hash in every lane.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V Hash(D d, V keys) {
+  const hn::Repartition<uint32_t, D> halves;
+  const auto times = [&](V lows, uint32_t factor) {
+    return hn::MulEven(hn::BitCast(halves, lows), hn::Set(halves, factor));
+  };
+  const V mixed = hn::Add(times(keys, KeyFilter::kLowFactor),
+                          times(hn::ShiftRight<32>(keys), KeyFilter::kHighFactor));
+  const V product = times(hn::Xor(mixed, hn::ShiftRight<32>(mixed)), KeyFilter::kFactor);
+  return hn::BitCast(d, hn::Reverse2(halves, hn::BitCast(halves, product)));
+}
+
+// Tests as many keys as d has lanes, and returns a bit for each that passes.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE uint64_t Test(D d, V keys, const uint64_t* words, int shift) {
+  const hn::RebindToSigned<D> indices;
+  const V hashes = Hash(d, keys);
+  const V bit_numbers = hn::Set(d, 63);
+  const V one = hn::Set(d, 1);
+  const auto bit = [&](V hash) { return hn::Shl(one, hn::And(hash, bit_numbers)); };
+  const V bits = hn::Or(bit(hn::ShiftRight<KeyFilter::kFirstBit>(hashes)),
+                        hn::Or(bit(hn::ShiftRight<KeyFilter::kSecondBit>(hashes)),
+                               bit(hn::ShiftRight<KeyFilter::kThirdBit>(hashes))));
+  const V found =
+      hn::GatherIndex(d, words, hn::BitCast(indices, hn::ShiftRightSame(hashes, shift)));
+  const auto passed = hn::Eq(hn::And(found, bits), bits);
+  uint64_t mask = 0;
+  hn::StoreMaskBits(d, passed, reinterpret_cast<uint8_t*>(&mask));
+  return mask;
+}
+
+template <typename Key>
+size_t SelectKeys(const uint64_t* words, int shift, absl::Span<const Key> keys, uint32_t* passed,
+                  size_t* tested) {
+  const hn::CappedTag<uint64_t, 8> d;
+  const hn::Rebind<Key, decltype(d)> d_keys;
+  size_t size = 0, i = 0;
+  for (; i + hn::Lanes(d) <= keys.size(); i += hn::Lanes(d)) {
+    uint64_t mask;
+    if constexpr (sizeof(Key) == sizeof(uint64_t)) {
+      mask = Test(d, hn::LoadU(d, keys.data() + i), words, shift);
+    } else {
+      mask = Test(d, hn::PromoteTo(d, hn::LoadU(d_keys, keys.data() + i)), words, shift);
+    }
+    for (; HWY_UNLIKELY(mask != 0); mask &= mask - 1) {
+      passed[size++] = static_cast<uint32_t>(i) + static_cast<uint32_t>(__builtin_ctzll(mask));
+    }
+  }
+  *tested = i;
+  return size;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cairn
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cairn {
+namespace {
+
+// Selects from the first of the keys, of which it says how many it tested.
+template <typename Key>
+size_t SelectFirst(SimdLevel level, const uint64_t* words, int shift, absl::Span<const Key> keys,
+                   uint32_t* passed, size_t* tested) {
+  switch (level) {
+    CAIRN_SIMD_CASES(SelectKeys<Key>(words, shift, keys, passed, tested))
+    default:
+      *tested = 0;
+      return 0;
+  }
+}
+
+}  // namespace
+
+KeyFilter::KeyFilter(uint64_t capacity)
+    : shift_(64 - std::bit_width(std::max(capacity, kLeastCapacity) / kKeysPerWord - 1)),
+      words_(size_t{1} << (64 - shift_)) {
+  std::fill(words_.begin(), words_.end(), 0);
+#ifndef __SANITIZE_THREAD__
+  // A gathered word is read at once, as is one that is loaded; but ThreadSanitizer, like the
+  // language, knows of atomic loads only.
+  level_ = DefaultSimdLevel().value_or(SimdLevel::kScalar);
+#endif
+}
+
+template <typename Key>
+size_t KeyFilter::SelectAll(absl::Span<const Key> keys, uint32_t* passed) const {
+  size_t first = 0;
+  size_t size = SelectFirst(level_, words_.data(), shift_, keys, passed, &first);
+  for (size_t i = first; i < keys.size(); ++i) {
+    passed[size] = static_cast<uint32_t>(i);
+    size += MayHold(Hash(keys[i])) ? 1 : 0;
+  }
+  return size;
+}
+
+size_t KeyFilter::Select(absl::Span<const uint32_t> keys, uint32_t* passed) const {
+  return SelectAll(keys, passed);
+}
+
+size_t KeyFilter::Select(absl::Span<const uint64_t> keys, uint32_t* passed) const {
+  return SelectAll(keys, passed);
+}
+
+size_t KeyFilter::Select(absl::Span<const std::string_view> keys, uint32_t* passed) const {
+  size_t size = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    passed[size] = static_cast<uint32_t>(i);
+    size += MayHold(Hash(keys[i])) ? 1 : 0;
+  }
+  return size;
+}
+
+}  // namespace cairn
+#endif  // HWY_ONCE

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "cpu_fast/simd/simd_level.h"
+#include "index/machine/aligned_buffer.h"
+#include "xxhash.h"
+
+namespace cairn {
+
+// Tells of most keys that they are not in a set: a Bloom filter whose bits for a key are in one
+// word (Putze, Sanders and Singler, Cache-, hash- and space-efficient Bloom filters, 2007), so that
+// a batch is looked up with gathers.
+//
+// Grows by Add only. One thread adds, and others may look up at the same time: a key that was added
+// before they were told of it passes.
+class KeyFilter {
+ public:
+  // For so many keys; more make it less sharp. DefaultSimdLevel's errors make it the scalar one.
+  // Throws std::bad_alloc.
+  explicit KeyFilter(uint64_t capacity);
+
+  // Equal keys have equal hashes.
+  static uint64_t Hash(uint64_t key) {
+    // 32-bit factors, which every instruction set multiplies. The product's halves change places:
+    // the upper one stays below kFactor, the lower one takes every value.
+    const uint64_t mixed = (key & UINT32_MAX) * kLowFactor + (key >> 32) * kHighFactor;
+    return std::rotr(((mixed ^ mixed >> 32) & UINT32_MAX) * kFactor, 32);
+  }
+  static uint64_t Hash(std::string_view key) {
+    return Hash(static_cast<uint64_t>(XXH3_64bits(key.data(), key.size())));
+  }
+
+  void Add(uint64_t hash) {
+    std::atomic_ref<uint64_t> word(words_[hash >> shift_]);
+    word.store(word.load(std::memory_order_relaxed) | Bits(hash), std::memory_order_relaxed);
+    ++size_;
+  }
+  // False only for what was not added.
+  bool MayHold(uint64_t hash) const {
+    const uint64_t bits = Bits(hash);
+    std::atomic_ref<uint64_t> word(const_cast<uint64_t&>(words_[hash >> shift_]));
+    return (word.load(std::memory_order_relaxed) & bits) == bits;
+  }
+  // Writes the numbers of those keys that MayHold lets pass to `passed`, ascending, and returns how
+  // many. `passed` has room for all.
+  size_t Select(absl::Span<const uint32_t> keys, uint32_t* passed) const;
+  size_t Select(absl::Span<const uint64_t> keys, uint32_t* passed) const;
+  size_t Select(absl::Span<const std::string_view> keys, uint32_t* passed) const;
+
+  // Keys added, and how many it is for; for the thread that adds.
+  uint64_t size() const { return size_; }
+  uint64_t capacity() const { return words_.size() * kKeysPerWord; }
+  uint64_t memory_bytes() const { return words_.size() * sizeof(uint64_t); }
+
+  // What follows is for key_filter.cc.
+
+  static constexpr uint32_t kLowFactor = 0x9E3779B1;
+  static constexpr uint32_t kHighFactor = 0x85EBCA77;
+  static constexpr uint32_t kFactor = 0xC2B2AE3D;
+  // The word is that of the hash's highest bits. A key sets three bits of it: those whose numbers
+  // are in these six bits of the hash.
+  static constexpr int kFirstBit = 12;
+  static constexpr int kSecondBit = 18;
+  static constexpr int kThirdBit = 24;
+
+ private:
+  // 16 bits a key when full: then 0.8% of other keys pass, when half full 0.2% (key_filter_test).
+  static constexpr uint64_t kKeysPerWord = 4;
+  static constexpr uint64_t kLeastCapacity = 4096;
+
+  static uint64_t Bits(uint64_t hash) {
+    return uint64_t{1} << (hash >> kFirstBit & 63) | uint64_t{1} << (hash >> kSecondBit & 63) |
+           uint64_t{1} << (hash >> kThirdBit & 63);
+  }
+  template <typename Key>
+  size_t SelectAll(absl::Span<const Key> keys, uint32_t* passed) const;
+
+  SimdLevel level_ = SimdLevel::kScalar;
+  int shift_;
+  AlignedBuffer<uint64_t> words_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace cairn

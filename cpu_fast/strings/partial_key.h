@@ -1,0 +1,124 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "cpu_fast/strings/string_compare.h"
+
+namespace cairn {
+
+// Bits of a key are numbered from 0, the most significant one of its first byte; all bits behind
+// its end are 0. So "a" and "a\0" have the same bits, and what tells them apart has to be their
+// length. Where the bits of two keys differ, the first bit that does orders them.
+inline constexpr uint64_t kNoBit = UINT64_MAX;
+
+// The first bit that differs between two keys that share their first `known` bytes at least; kNoBit
+// where all bits are the same.
+inline uint64_t FirstDifferentBit(std::string_view a, std::string_view b, size_t known = 0) {
+  const std::string_view longer = a.size() < b.size() ? b : a;
+  const size_t shorter = std::min(a.size(), b.size());
+  size_t i = CommonPrefix(a, b, known);
+  if (i == shorter) {
+    while (i < longer.size() && longer[i] == 0) ++i;
+    if (i == longer.size()) return kNoBit;
+  }
+  const int byte_a = i < a.size() ? static_cast<uint8_t>(a[i]) : 0;
+  const int byte_b = i < b.size() ? static_cast<uint8_t>(b[i]) : 0;
+  const auto difference = static_cast<uint32_t>(byte_a ^ byte_b);
+  return uint64_t{i} * 8 + static_cast<uint64_t>(__builtin_clz(difference)) - 24;
+}
+
+// A key as partial keys are taken from it: at least eight bytes, zeros behind its end if need be.
+struct PaddedKey {
+  const char* data;
+  size_t last;  // the offset of the last eight bytes
+};
+
+// Which bits of a key make its partial key, a small integer whose order is that of the keys as far
+// as these bits tell. They stand in two windows of eight bytes, the first before the second.
+//
+// It is the order-preserving partial key of Kim et al. (FAST, SIGMOD 2010, section 6.1), a
+// non-contiguous prefix of the key, with a granularity of one bit.
+struct PartialKeyBits {
+  uint32_t offset[2] = {0, 0};  // of the windows, in bytes
+  uint64_t mask[2] = {0, 0};    // of a window's bytes as a big-endian integer: the bits taken
+};
+
+// The eight bytes of the key at `offset` as a big-endian integer.
+inline uint64_t PartialKeyWindow(const PaddedKey& key, size_t offset) {
+  const size_t start = std::min(offset, key.last);
+  const size_t missing = 8 * (offset - start);
+  const uint64_t word = LoadBigEndian(key.data + start);
+  return missing < 64 ? word << missing : 0;
+}
+
+// PEXT where the processor has none, or a slow one.
+inline uint64_t GatherBits(uint64_t word, uint64_t mask) {
+  uint64_t gathered = 0;
+  for (uint64_t place = 1; mask != 0; mask &= mask - 1, place <<= 1) {
+    if ((word & mask & (0 - mask)) != 0) gathered |= place;
+  }
+  return gathered;
+}
+
+// The partial key, given the bits gathered from either window.
+inline uint32_t JoinPartialKey(const PartialKeyBits& bits, uint64_t first, uint64_t second) {
+  return static_cast<uint32_t>(first << __builtin_popcountll(bits.mask[1]) | second);
+}
+
+inline uint32_t PartialKeyOf(const PartialKeyBits& bits, const PaddedKey& key) {
+  return JoinPartialKey(bits, GatherBits(PartialKeyWindow(key, bits.offset[0]), bits.mask[0]),
+                        GatherBits(PartialKeyWindow(key, bits.offset[1]), bits.mask[1]));
+}
+
+// The first bits of a key, with zeros or ones behind them: the least and the greatest key that
+// starts with them.
+struct KeyPrefix {
+  uint64_t bits;  // how many
+  bool ones;
+};
+
+// How many of the bits stand at `bit` or behind it.
+inline int PartialKeyBitsFrom(const PartialKeyBits& bits, uint64_t bit) {
+  int count = 0;
+  for (int w = 0; w < 2; ++w) {
+    const uint64_t start = uint64_t{bits.offset[w]} * 8;
+    const uint64_t within = bit < start ? 0 : bit - start;
+    if (within < 64) count += __builtin_popcountll(bits.mask[w] & UINT64_MAX >> within);
+  }
+  return count;
+}
+
+// Makes the partial key of a key that of its prefix.
+inline uint32_t PartialKeyOfPrefix(const PartialKeyBits& bits, uint32_t partial_key,
+                                   const KeyPrefix& prefix) {
+  const uint32_t filled = (uint32_t{1} << PartialKeyBitsFrom(bits, prefix.bits)) - 1;
+  return prefix.ones ? partial_key | filled : partial_key & ~filled;
+}
+
+// A set of bits that grows, as long as partial keys can be made of them.
+class PartialKeyBitSet {
+ public:
+  // At most `most` bits, which must be less than 32.
+  explicit PartialKeyBitSet(size_t most) : most_(most) {}
+
+  // Adds a bit that may be there already. False, and the set as it was, where there would be too
+  // many or two windows could not hold them.
+  bool Add(uint32_t bit);
+  size_t size() const { return size_; }
+  const PartialKeyBits& bits() const { return bits_; }
+  // The value in a partial key of a bit that is in the set.
+  uint32_t Place(uint32_t bit) const { return uint32_t{1} << (PartialKeyBitsFrom(bits_, bit) - 1); }
+
+ private:
+  static constexpr size_t kMost = 32;
+
+  size_t most_;
+  size_t size_ = 0;
+  uint32_t sorted_[kMost];  // ascending
+  PartialKeyBits bits_;     // the same
+};
+
+}  // namespace cairn

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "cairn/ordered_index.h"
+#include "cpu_fast/simd/simd_level.h"
+#include "cpu_fast/strings/partial_key_builder.h"
+
+namespace cairn {
+
+// A static tree of partial keys over a run of byte strings ("cpu:partial_key"), after the
+// order-preserving partial keys of Kim et al. (FAST, SIGMOD 2010, section 6.1), and, for nodes that
+// look at any bits of a key rather than at a prefix, Binna et al. (HOT, SIGMOD 2018).
+//
+// A search goes from a table over the bits that tell apart most keys down nodes of two cache lines
+// to one entry: the only one whose key the query may be. It reads that key to see whether it is. If
+// not, the first bit at which the two differ says where the query belongs: before or behind all
+// keys that share the bits before it, which a second descent finds, mostly within the same leaf.
+// The queries of a group go down together, so that their cache misses overlap.
+class PartialKeyTree final : public OrderedIndex {
+ public:
+  // Builds on all cores. Unimplemented for keys that are not bytes; for `level` see
+  // FastTreeOptions::simd. Throws std::bad_alloc.
+  static absl::StatusOr<std::unique_ptr<PartialKeyTree>> Build(
+      SortedRun run, std::optional<SimdLevel> level = std::nullopt);
+
+  std::string description() const override;
+  uint64_t memory_bytes() const override;
+  uint64_t huge_page_bytes() const override;
+  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override;
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override;
+  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const override;
+
+ private:
+  // Queries that are searched together.
+  struct Group;
+  // Entries that the tree does not tell apart.
+  struct Ties {
+    Position first;
+    Position last;   // not included
+    bool same_bits;  // of their keys, which are equal then but for zero bytes at the end
+  };
+
+  PartialKeyTree(SortedRun run, SimdLevel level);
+
+  // The run's key at `position`, and requests for what it is read from: its offset, where that has
+  // to be read, and at most so many of its bytes.
+  std::string_view Key(size_t position) const;
+  uint64_t Offset(size_t position) const;
+  void PrefetchOffset(size_t position) const;
+  void PrefetchKey(size_t position, size_t bytes) const;
+
+  // What a descent reads; it asks memory for row ids too if `rows`.
+  PartialKeyTreeView View(bool rows) const;
+  // Searches a batch and calls finish(&group) when it is known for each query of a group
+  // to which entry the tree leads it, and whether it is there.
+  template <typename Finish>
+  void ForEachGroup(absl::Span<const std::string_view> queries, bool rows, Finish finish) const;
+  // Looks which queries are the keys that they were led to.
+  void Verify(Group* group) const;
+  // The ties of the entry at `position`, to which the tree led in `leaf`.
+  Ties TiesAt(uint32_t leaf, Position position) const;
+  // Searches the ties of the entries that missing queries were led to, where they may be there.
+  void SearchTies(Group* group) const;
+  // Makes the positions of missing queries their lower bounds.
+  void PlaceMissing(Group* group) const;
+
+  SimdLevel level_;
+  PartialKeyNodes nodes_;
+  // Of each key, where all are of one length, which saves reading offsets.
+  std::optional<uint64_t> key_bytes_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,126 @@
+#include "cpu_fast/strings/string_search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "cpu_fast/strings/string_compare.h"
+#include "index/machine/prefetch.h"
+#include "index/query/batch_check.h"
+#include "index/run/run_columns.h"
+
+namespace cairn {
+
+absl::StatusOr<std::unique_ptr<StringSearch>> StringSearch::Build(SortedRun run,
+                                                                  std::optional<SimdLevel> level) {
+  if (run.kind() != KeyKind::kBytes) {
+    return absl::UnimplementedError(absl::StrFormat(
+        "cpu:strings takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
+  }
+  const absl::StatusOr<SimdLevel> chosen = ChooseSimdLevel(level);
+  if (!chosen.ok()) return chosen.status();
+  return std::unique_ptr<StringSearch>(new StringSearch(std::move(run), *chosen));
+}
+
+std::string StringSearch::description() const {
+  return absl::StrFormat("cpu:strings,simd=%s", SimdLevelName(level_));
+}
+
+uint64_t StringSearch::memory_bytes() const {
+  return samples_.memory_bytes();
+}
+
+void StringSearch::Search(absl::Span<const std::string_view> queries, StringGroup* group,
+                          bool* found) const {
+  std::fill_n(found, queries.size(), false);
+  if (run().empty()) {
+    std::fill_n(group->low, queries.size(), 0);
+    return;
+  }
+  samples_.Narrow(queries, group);
+  const BytesColumn& keys = run().bytes();
+  const StringColumn column{keys};
+  uint8_t active[StringGroup::kMost];
+  size_t active_count = 0;
+  for (size_t j = 0; j < queries.size(); ++j) {
+    active[active_count] = static_cast<uint8_t>(j);
+    active_count += group->low[j] < group->high[j];
+  }
+  Position middle[StringGroup::kMost];
+  while (active_count > 0) {
+    for (size_t a = 0; a < active_count; ++a) {
+      const size_t j = active[a];
+      middle[j] = group->low[j] + (group->high[j] - group->low[j]) / 2;
+      column.PrefetchKey(middle[j]);
+    }
+    for (size_t a = 0; a < active_count; ++a) {
+      const size_t j = active[a];
+      Prefetch(keys.heap() + keys.offset(middle[j]) +
+               std::min(group->low_shared[j], group->high_shared[j]));
+    }
+    size_t still_active = 0;
+    for (size_t a = 0; a < active_count; ++a) {
+      const size_t j = active[a];
+      const std::string_view key = keys[middle[j]];
+      const size_t shared =
+          CommonPrefix(queries[j], key, std::min(group->low_shared[j], group->high_shared[j]));
+      const int order = CompareBehind(key, queries[j], shared);
+      if (order < 0) {
+        group->low[j] = middle[j] + 1;
+        group->low_shared[j] = shared;
+      } else {
+        group->high[j] = middle[j];
+        group->high_shared[j] = shared;
+        found[j] |= order == 0;
+      }
+      active[still_active] = static_cast<uint8_t>(j);
+      still_active += group->low[j] < group->high[j];
+    }
+    active_count = still_active;
+  }
+}
+
+template <typename Prefetch, typename Emit>
+void StringSearch::ForEach(absl::Span<const std::string_view> queries, Prefetch prefetch,
+                           Emit emit) const {
+  StringGroup group;
+  bool found[StringGroup::kMost];
+  for (size_t first = 0; first < queries.size(); first += StringGroup::kMost) {
+    const size_t count = std::min(StringGroup::kMost, queries.size() - first);
+    Search(queries.subspan(first, count), &group, found);
+    for (size_t j = 0; j < count; ++j) prefetch(group.low[j]);
+    for (size_t j = 0; j < count; ++j) emit(first + j, group.low[j], found[j]);
+  }
+}
+
+absl::Status StringSearch::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
+  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(keys.size(), positions.size(), "positions"); !s.ok()) return s;
+  ForEach(
+      keys.bytes(), [](Position) {},
+      [&](size_t i, Position position, bool) { positions[i] = position; });
+  return absl::OkStatus();
+}
+
+absl::Status StringSearch::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
+  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(keys.size(), row_ids.size(), "row_ids"); !s.ok()) return s;
+  const RowId* rows = run().row_ids().data();
+  ForEach(
+      keys.bytes(), [&](Position position) { Prefetch(rows + position); },
+      [&](size_t i, Position position, bool found) {
+        row_ids[i] = found ? rows[position] : kNoRow;
+      });
+  return absl::OkStatus();
+}
+
+absl::Status StringSearch::Contains(KeyBatch keys, absl::Span<bool> found) const {
+  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(keys.size(), found.size(), "found"); !s.ok()) return s;
+  ForEach(
+      keys.bytes(), [](Position) {},
+      [&](size_t i, Position, bool is_there) { found[i] = is_there; });
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,185 @@
+#include "engine/delta_files/delta_files.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/delta_files/update_merge.h"
+
+namespace cairn {
+namespace {
+
+// A file stays when it is so many times as large as those behind it together.
+constexpr uint64_t kFileRatio = 2;
+// Bytes that AddDelta writes again.
+constexpr uint64_t kMostBytesAgain = 32 << 10;
+// What a file takes besides its rows.
+constexpr uint64_t kBytesOfFile = 1 << 10;
+
+bool IsDelta(const ManifestFile& file) {
+  std::string_view prefix, extension;
+  uint64_t number = 0;
+  return ParseIndexFileName(file.name, &prefix, &number, &extension) && prefix == "delta";
+}
+
+// The first of the last files that together come to at most kMostBytesAgain.
+size_t FirstSmall(absl::Span<const ManifestFile> deltas) {
+  size_t first = deltas.size();
+  for (uint64_t bytes = 0; first > 0; --first) {
+    bytes += deltas[first - 1].size;
+    if (bytes > kMostBytesAgain) break;
+  }
+  return first;
+}
+
+// The first file from which on all are to be one with `bytes` behind them.
+size_t FirstToMerge(absl::Span<const ManifestFile> deltas, uint64_t bytes) {
+  size_t first = deltas.size();
+  for (size_t i = deltas.size(); i-- > 0;) {
+    if (deltas[i].size < kFileRatio * bytes) first = i;
+    bytes += deltas[i].size;
+  }
+  return first;
+}
+
+uint64_t BytesOf(const RowUpdates& updates) {
+  uint64_t bytes = kBytesOfFile + updates.rows() * 2 * sizeof(uint32_t);
+  for (size_t i = 0; i < updates.rows(); ++i) bytes += updates.primary_keys[i].size();
+  for (size_t k = 0; k < updates.keys.size(); ++k) {
+    bytes += updates.keys.kind() == KeyKind::kBytes
+                 ? updates.keys.bytes(k).size() + sizeof(uint32_t)
+                 : sizeof(uint64_t);
+  }
+  return bytes;
+}
+
+absl::Status CheckBelongs(const DeltaFile& delta, KeyKind kind, SequenceNumber before,
+                          SequenceNumber end) {
+  const DeltaProperties& properties = delta.properties;
+  if (properties.kind() != kind) {
+    return absl::DataLossError(absl::StrFormat("delta file '%s' has %s keys, its base has %s keys",
+                                               delta.file.path(), KeyKindName(properties.kind()),
+                                               KeyKindName(kind)));
+  }
+  if (properties.after < before || properties.sequence > end) {
+    return absl::DataLossError(absl::StrFormat(
+        "delta file '%s' goes from sequence number %d to %d, expected one within %d to %d",
+        delta.file.path(), properties.after, properties.sequence, before, end));
+  }
+  return absl::OkStatus();
+}
+
+// Reads `deltas` anew, all of them checked, as nobody could tell later that they were damaged.
+absl::StatusOr<std::vector<DeltaFile>> OpenToMerge(absl::Span<const ManifestFile> deltas,
+                                                   KeyKind kind, SequenceNumber end,
+                                                   IndexDirectory* directory) {
+  return OpenDeltas(directory->path(), deltas, kind, end, VerifyLevel::kFull, 1,
+                    directory->files());
+}
+
+absl::Status NoMemory(const IndexDirectory& directory) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("index '%s': no memory for its delta files", directory.path()));
+}
+
+}  // namespace
+
+std::vector<ManifestFile> DeltaFilesOf(const Manifest& manifest) {
+  std::vector<ManifestFile> deltas;
+  std::copy_if(manifest.files.begin(), manifest.files.end(), std::back_inserter(deltas), IsDelta);
+  return deltas;
+}
+
+void RemoveFiles(absl::Span<const ManifestFile> files, Manifest* manifest) {
+  const auto is_one = [&](const ManifestFile& named) {
+    return std::any_of(files.begin(), files.end(),
+                       [&](const ManifestFile& file) { return file.name == named.name; });
+  };
+  manifest->files.erase(std::remove_if(manifest->files.begin(), manifest->files.end(), is_one),
+                        manifest->files.end());
+}
+
+absl::StatusOr<std::vector<DeltaFile>> OpenDeltas(const std::string& directory,
+                                                  absl::Span<const ManifestFile> deltas,
+                                                  KeyKind kind, SequenceNumber end,
+                                                  VerifyLevel verify, int threads,
+                                                  FileSystem* files) {
+  std::vector<DeltaFile> opened;
+  SequenceNumber before = 0;
+  for (const ManifestFile& file : deltas) {
+    absl::StatusOr<DeltaFile> delta =
+        OpenDelta(directory + "/" + file.name, verify, threads, files);
+    if (!delta.ok()) return delta.status();
+    if (absl::Status s = CheckIsManifestFile(file, delta->file); !s.ok()) return s;
+    if (absl::Status s = CheckBelongs(*delta, kind, before, end); !s.ok()) return s;
+    before = delta->properties.sequence;
+    opened.push_back(*std::move(delta));
+  }
+  return opened;
+}
+
+absl::Status AddDelta(RowUpdates updates, SequenceNumber after, SequenceNumber sequence,
+                      IndexDirectory* directory, Manifest* next) try {
+  const std::vector<ManifestFile> deltas = DeltaFilesOf(*next);
+  const auto small = absl::MakeConstSpan(deltas).subspan(FirstSmall(deltas));
+  const auto again = small.subspan(FirstToMerge(small, BytesOf(updates)));
+  if (!again.empty()) {
+    const KeyKind kind = updates.keys.kind();
+    const absl::StatusOr<std::vector<DeltaFile>> opened =
+        OpenToMerge(again, kind, after, directory);
+    if (!opened.ok()) return opened.status();
+    after = opened->front().properties.after;
+    UpdateMerge merge(kind);
+    for (const DeltaFile& file : *opened) merge.Add(file);
+    merge.Add(std::exchange(updates, RowUpdates(kind)));
+    merge.Next(SIZE_MAX, &updates);
+  }
+  absl::StatusOr<ManifestFile> file = WriteDelta(directory, updates, after, sequence);
+  if (!file.ok()) return file.status();
+  RemoveFiles(again, next);
+  next->files.push_back(*std::move(file));
+  return absl::OkStatus();
+} catch (const std::bad_alloc&) {
+  return NoMemory(*directory);
+}
+
+bool MergedDeltas::Replace(Manifest* next) const {
+  auto& files = next->files;
+  const auto first = std::find(files.begin(), files.end(), merged.front());
+  if (first == files.end()) return false;
+  *first = file;
+  const size_t left = files.size() - (merged.size() - 1);
+  RemoveFiles(merged, next);
+  return files.size() == left;
+}
+
+absl::StatusOr<std::optional<MergedDeltas>> MergeDeltas(const Manifest& manifest, KeyKind kind,
+                                                        IndexDirectory* directory) try {
+  std::vector<ManifestFile> deltas = DeltaFilesOf(manifest);
+  deltas.resize(FirstSmall(deltas));
+  deltas.erase(deltas.begin(), deltas.begin() + static_cast<ptrdiff_t>(FirstToMerge(deltas, 0)));
+  if (deltas.empty()) return std::nullopt;
+  RowUpdates updates(kind);
+  SequenceNumber after = 0, sequence = 0;
+  {
+    const absl::StatusOr<std::vector<DeltaFile>> opened =
+        OpenToMerge(deltas, kind, manifest.sequence, directory);
+    if (!opened.ok()) return opened.status();
+    after = opened->front().properties.after;
+    sequence = opened->back().properties.sequence;
+    UpdateMerge merge(kind);
+    for (const DeltaFile& file : *opened) merge.Add(file);
+    merge.Next(SIZE_MAX, &updates);
+  }
+  absl::StatusOr<ManifestFile> file = WriteDelta(directory, updates, after, sequence);
+  if (!file.ok()) return file.status();
+  return MergedDeltas{std::move(deltas), *std::move(file)};
+} catch (const std::bad_alloc&) {
+  return NoMemory(*directory);
+}
+
+}  // namespace cairn

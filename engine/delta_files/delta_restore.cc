@@ -1,0 +1,47 @@
+#include "engine/delta_files/delta_restore.h"
+
+#include <cstddef>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/delta_files/delta_files.h"
+#include "engine/delta_files/update_merge.h"
+
+namespace cairn {
+namespace {
+
+// Rows that are applied at a time: enough to find theirs among the base's in passing, few enough
+// that a long file is not held in memory twice.
+constexpr size_t kRowsAtATime = size_t{1} << 20;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeltaWriter>> RestoreDelta(const std::string& directory,
+                                                          const Manifest& manifest,
+                                                          SortedRun base_run, RowTable base_rows,
+                                                          VerifyLevel verify, int threads,
+                                                          FileSystem* files) try {
+  const KeyKind kind = base_run.kind();
+  absl::StatusOr<std::unique_ptr<DeltaWriter>> writer =
+      DeltaWriter::Create(std::move(base_run), std::move(base_rows), threads);
+  if (!writer.ok()) return writer;
+  const absl::StatusOr<std::vector<DeltaFile>> deltas = OpenDeltas(
+      directory, DeltaFilesOf(manifest), kind, manifest.sequence, verify, threads, files);
+  if (!deltas.ok()) return deltas.status();
+  if (deltas->empty()) return writer;
+  // Each row once, however many files have it.
+  UpdateMerge merge(kind);
+  for (const DeltaFile& file : *deltas) merge.Add(file);
+  RowUpdates updates(kind);
+  while (merge.Next(kRowsAtATime, &updates)) {
+    if (absl::Status s = (*writer)->Apply(updates).status(); !s.ok()) return s;
+  }
+  return writer;
+} catch (const std::bad_alloc&) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("index '%s': no memory for its delta files", directory));
+}
+
+}  // namespace cairn

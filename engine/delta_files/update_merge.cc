@@ -1,0 +1,117 @@
+#include "engine/delta_files/update_merge.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "index/query/physical_key.h"
+
+namespace cairn {
+namespace {
+
+// Rows of each file that are in memory at a time.
+constexpr size_t kRowsAtATime = 4096;
+
+void AppendRanges(const RowUpdates& from, RowUpdates* to) {
+  for (size_t i = 0; i < from.deleted_from.size(); ++i) {
+    to->DeleteRange(from.deleted_from[i], from.deleted_to[i]);
+  }
+}
+
+// Whether a source's row comes behind another's, as std::push_heap takes it.
+template <typename Source>
+bool IsBehind(const Source* a, const Source* b) {
+  const int order = a->primary_key.compare(b->primary_key);
+  return order != 0 ? order > 0 : a->age < b->age;
+}
+
+}  // namespace
+
+void UpdateMerge::Add(const DeltaFile& file) {
+  auto source = std::make_unique<Source>();
+  source->age = sources_.size();
+  source->reader = std::make_unique<DeltaReader>(file);
+  source->reader->Next(kRowsAtATime, &source->slice);
+  sources_.push_back(std::move(source));
+}
+
+void UpdateMerge::Add(RowUpdates updates) {
+  auto source = std::make_unique<Source>();
+  source->age = sources_.size();
+  source->slice = std::move(updates);
+  sources_.push_back(std::move(source));
+}
+
+void UpdateMerge::Begin() {
+  for (const auto& source : sources_) {
+    AppendRanges(source->slice, &source->deleted);
+    source->ranges = DeletedRanges(source->deleted);
+    has_ranges_ |= !source->ranges.empty();
+    if (!Load(source.get())) continue;
+    heap_.push_back(source.get());
+    std::push_heap(heap_.begin(), heap_.end(), IsBehind<Source>);
+  }
+}
+
+bool UpdateMerge::Load(Source* source) const {
+  if (source->row == source->slice.rows()) {
+    source->row = 0;
+    if (source->reader == nullptr || !source->reader->Next(kRowsAtATime, &source->slice)) {
+      return false;
+    }
+    if (source->slice.rows() == 0) return false;
+  }
+  source->primary_key = source->slice.primary_keys[source->row];
+  return true;
+}
+
+bool UpdateMerge::IsDeleted(std::string_view primary_key, size_t age) {
+  for (size_t later = age + 1; has_ranges_ && later < sources_.size(); ++later) {
+    Source& source = *sources_[later];
+    while (source.range < source.ranges.size() &&
+           source.ranges[source.range].second <= primary_key) {
+      ++source.range;
+    }
+    if (source.range < source.ranges.size() && source.ranges[source.range].first <= primary_key) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool UpdateMerge::Next(size_t rows, RowUpdates* updates) {
+  const bool first = !std::exchange(begun_, true);
+  if (first) Begin();
+  if (!first && heap_.empty()) return false;
+  updates->Clear();
+  updates->keys.Clear(kind_);
+  if (first) {
+    for (const auto& source : sources_) AppendRanges(source->deleted, updates);
+  }
+  while (updates->rows() < rows && !heap_.empty()) {
+    const Source& latest = *heap_.front();
+    at_ = latest.primary_key;
+    if (!IsDeleted(at_, latest.age)) {
+      const uint64_t begin = latest.row == 0 ? 0 : latest.slice.row_ends[latest.row - 1];
+      WithPhysicalKey(kind_, [&](auto type) {
+        using Key = typename decltype(type)::type;
+        for (uint64_t k = begin; k < latest.slice.row_ends[latest.row]; ++k) {
+          AppendKey(KeyAt<Key>(latest.slice.keys, k), &updates->keys);
+        }
+      });
+      updates->EndRow(at_);
+    }
+    // The row itself, and what was said of it before.
+    while (!heap_.empty() && heap_.front()->primary_key == at_) {
+      std::pop_heap(heap_.begin(), heap_.end(), IsBehind<Source>);
+      ++heap_.back()->row;
+      if (Load(heap_.back())) {
+        std::push_heap(heap_.begin(), heap_.end(), IsBehind<Source>);
+      } else {
+        heap_.pop_back();
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace cairn

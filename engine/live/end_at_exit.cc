@@ -1,0 +1,48 @@
+#include "engine/live/end_at_exit.h"
+
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "rocksdb/env.h"
+
+namespace cairn {
+namespace {
+
+// Never destroyed, as exit() may come while it is used.
+struct Registry {
+  std::mutex mutex;
+  std::set<const EndAtExit*> all;  // guarded by mutex
+};
+
+Registry& TheRegistry() {
+  static Registry* const registry = [] {
+    // What exit() calls first was registered last: so RocksDB's environment must be there already.
+    rocksdb::Env::Default();
+    std::atexit([] {
+      Registry& all = TheRegistry();
+      const std::lock_guard<std::mutex> lock(all.mutex);
+      for (const EndAtExit* each : all.all) each->end()();
+      all.all.clear();
+    });
+    return new Registry;
+  }();
+  return *registry;
+}
+
+}  // namespace
+
+EndAtExit::EndAtExit(std::function<void()> end) : end_(std::move(end)) {
+  Registry& registry = TheRegistry();
+  const std::lock_guard<std::mutex> lock(registry.mutex);
+  registry.all.insert(this);
+}
+
+EndAtExit::~EndAtExit() {
+  Registry& registry = TheRegistry();
+  const std::lock_guard<std::mutex> lock(registry.mutex);
+  registry.all.erase(this);
+}
+
+}  // namespace cairn

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+
+namespace cairn {
+
+// While it lives, exit() calls `end` before RocksDB's static objects are destroyed, which the
+// threads of an index still use; RocksDB ends its own threads there in the same way. `end` is
+// called once at most, and never after the destructor has begun to return.
+class EndAtExit {
+ public:
+  explicit EndAtExit(std::function<void()> end);
+  ~EndAtExit();
+  EndAtExit(const EndAtExit&) = delete;
+  EndAtExit& operator=(const EndAtExit&) = delete;
+
+  const std::function<void()>& end() const { return end_; }
+
+ private:
+  const std::function<void()> end_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,207 @@
+#include "engine/live/lookup.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+
+namespace cairn {
+namespace {
+
+absl::Status Refused(const SecondaryIndex& index, std::string_view what,
+                     const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrFormat("index '%s', %s: %s", index.spec().name, what,
+                                                     status.message()));
+}
+
+// A query in physical keys.
+class PhysicalQuery {
+ public:
+  static absl::StatusOr<PhysicalQuery> Encode(const SecondaryIndex& index, const KeyQuery& query,
+                                              const LookupOptions& options) {
+    if (!options.after.empty() && query.size() != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("a lookup goes on after a cursor for one key, prefix or range, not for a "
+                          "batch of %d keys",
+                          query.size()));
+    }
+    PhysicalQuery encoded(index.codec().kind(), query.kind() == KeyQuery::Kind::kKeys);
+    if (!options.after.empty()) encoded.after_.push_back(options.after);
+    absl::Status status;
+    switch (query.kind()) {
+      case KeyQuery::Kind::kKeys:
+        status = encoded.AppendKeys(index, query.keys());
+        break;
+      case KeyQuery::Kind::kPrefix:
+        status = encoded.AppendPrefix(index, query.keys()[0]);
+        break;
+      case KeyQuery::Kind::kRange:
+        status = encoded.AppendRange(index, query);
+        break;
+    }
+    if (!status.ok()) return status;
+    return encoded;
+  }
+
+  bool is_keys() const { return is_keys_; }
+  KeyBatch keys() { return lower_.Batch(); }
+  RangeBatch ranges() {
+    RangeBatch ranges = is_keys_ ? RangeBatch::Equal(lower_.Batch())
+                                 : RangeBatch::HalfOpen(lower_.Batch(), upper_.Batch());
+    if (lower_open_) ranges.lower_bound = Bound::kOpen;
+    if (upper_open_) ranges.upper_bound = Bound::kOpen;
+    ranges.after = after_;
+    return ranges;
+  }
+
+ private:
+  PhysicalQuery(KeyKind kind, bool is_keys) : is_keys_(is_keys), lower_(kind), upper_(kind) {}
+
+  absl::Status AppendKeys(const SecondaryIndex& index, absl::Span<const LogicalKey> keys) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (absl::Status s = index.codec().Append(keys[i].parts(), &lower_); !s.ok()) {
+        return Refused(index, absl::StrFormat("key %d of %d", i + 1, keys.size()), s);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AppendPrefix(const SecondaryIndex& index, const LogicalKey& prefix) {
+    const KeyCodec& codec = index.codec();
+    const size_t parts = prefix.parts().size();
+    bool is_text = false;
+    if (parts > 0 && parts <= codec.parts().size()) {
+      const KeyType last = codec.parts()[parts - 1];
+      is_text = last == KeyType::kText || last == KeyType::kBytes;
+    }
+    const absl::Status s =
+        codec.AppendPrefixRange(prefix.parts(), is_text, &lower_, &upper_, &upper_open_);
+    return s.ok() ? s : Refused(index, "prefix", s);
+  }
+
+  absl::Status AppendRange(const SecondaryIndex& index, const KeyQuery& query) {
+    lower_open_ = query.lower_open();
+    upper_open_ = query.upper_open();
+    if (absl::Status s = AppendEnd(index.codec(), query.keys()[0], lower_open_, &lower_); !s.ok()) {
+      return Refused(index, "lower end", s);
+    }
+    if (absl::Status s = AppendEnd(index.codec(), query.keys()[1], upper_open_, &upper_); !s.ok()) {
+      return Refused(index, "upper end", s);
+    }
+    return absl::OkStatus();
+  }
+
+  // Appends the first key that begins with these parts, or some key where the end is open.
+  static absl::Status AppendEnd(const KeyCodec& codec, const LogicalKey& end, bool open,
+                                KeyColumn* keys) {
+    if (open) {
+      AppendPlaceholder(keys);
+      return absl::OkStatus();
+    }
+    if (end.parts().size() == codec.parts().size()) return codec.Append(end.parts(), keys);
+    KeyColumn beyond(codec.kind());
+    bool beyond_is_open = false;
+    return codec.AppendPrefixRange(end.parts(), /*last_is_prefix=*/false, keys, &beyond,
+                                   &beyond_is_open);
+  }
+  static void AppendPlaceholder(KeyColumn* keys) {
+    switch (keys->kind()) {
+      case KeyKind::kU32:
+        return keys->AppendU32(0);
+      case KeyKind::kU64:
+        return keys->AppendU64(0);
+      case KeyKind::kBytes:
+        return keys->AppendBytes("");
+    }
+  }
+
+  bool is_keys_;
+  bool lower_open_ = false;
+  bool upper_open_ = false;
+  KeyColumn lower_;
+  KeyColumn upper_;
+  std::vector<std::string> after_;
+};
+
+QueryOptions ScanOptions(const LookupOptions& options) {
+  QueryOptions scan;
+  scan.limit = options.limit;
+  scan.order = options.order;
+  return scan;
+}
+
+// Whether a row may have several keys.
+bool IsMultiValued(const IndexSpec& spec) {
+  return std::any_of(spec.parts.begin(), spec.parts.end(), [](const KeyPart& part) {
+    return part.source.kind == KeySource::Kind::kJson ||
+           part.source.kind == KeySource::Kind::kCustom;
+  });
+}
+
+// Keeps of one range's rows the first of those that are equal.
+void DropRepeatedRows(Matches* matches) {
+  std::unordered_set<RowId> seen;
+  const auto repeats = [&](RowId row) { return !seen.insert(row).second; };
+  matches->row_ids.erase(std::remove_if(matches->row_ids.begin(), matches->row_ids.end(), repeats),
+                         matches->row_ids.end());
+  matches->offsets = {0, matches->row_ids.size()};
+}
+
+absl::StatusOr<Matches> FindMatches(const SecondaryIndex& version, PhysicalQuery* query,
+                                    const LookupOptions& options) {
+  Matches matches;
+  const bool whole = options.limit == LookupOptions().limit && options.after.empty() &&
+                     options.order == Order::kAscending;
+  if (query->is_keys() && whole) {
+    if (absl::Status s = version.Find(query->keys(), &matches); !s.ok()) return s;
+    return matches;
+  }
+  if (absl::Status s = version.Scan(query->ranges(), ScanOptions(options), &matches); !s.ok()) {
+    return s;
+  }
+  if (!query->is_keys() && IsMultiValued(version.spec())) DropRepeatedRows(&matches);
+  return matches;
+}
+
+}  // namespace
+
+absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
+                                     const LookupOptions& options) {
+  absl::StatusOr<PhysicalQuery> physical = PhysicalQuery::Encode(version, query, options);
+  if (!physical.ok()) return physical.status();
+  absl::StatusOr<Matches> matches = FindMatches(version, &*physical, options);
+  if (!matches.ok()) return matches.status();
+  auto keys = std::make_shared<PrimaryKeyColumn>();
+  if (absl::Status s = version.PrimaryKeys(matches->row_ids, keys.get()); !s.ok()) return s;
+  std::vector<std::string_view> views;
+  views.reserve(keys->size());
+  for (size_t i = 0; i < keys->size(); ++i) views.push_back((*keys)[i]);
+  return FoundKeys(std::move(views), std::move(matches->offsets), std::move(matches->cursors),
+                   std::move(keys));
+}
+
+absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
+                                     const KeyQuery& query, const LookupOptions& options) {
+  absl::StatusOr<PhysicalQuery> physical = PhysicalQuery::Encode(version, query, options);
+  if (!physical.ok()) return physical.status();
+  auto fetched = std::make_shared<FetchedRows>();
+  if (absl::Status s = version.Fetch(rows, physical->ranges(), ScanOptions(options), fetched.get());
+      !s.ok()) {
+    return s;
+  }
+  std::vector<FoundRow> found;
+  found.reserve(fetched->primary_keys.size());
+  for (size_t i = 0; i < fetched->primary_keys.size(); ++i) {
+    found.push_back({fetched->primary_keys[i], fetched->values[i]});
+  }
+  std::vector<uint64_t> offsets = std::move(fetched->offsets);
+  std::vector<std::string> cursors = std::move(fetched->cursors);
+  return FoundRows(std::move(found), std::move(offsets), std::move(cursors), std::move(fetched));
+}
+
+}  // namespace cairn

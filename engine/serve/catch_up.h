@@ -1,0 +1,13 @@
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "cairn/secondary_index.h"
+#include "engine/version/index_writer.h"
+
+namespace cairn {
+
+// SecondaryIndex::CatchUp, for the index that `writer` makes the versions of.
+absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source, const CatchUpOptions& options,
+                                      IndexWriter* writer);
+
+}  // namespace cairn

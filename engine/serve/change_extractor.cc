@@ -1,0 +1,73 @@
+#include "engine/serve/change_extractor.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "index/keys/escaped_text.h"
+
+namespace cairn {
+
+absl::StatusOr<ChangeExtractor> ChangeExtractor::Create(const IndexSpec& spec) {
+  absl::StatusOr<RowExtractor> extractor = RowExtractor::Create(spec);
+  if (!extractor.ok()) return extractor.status();
+  return ChangeExtractor(spec, *std::move(extractor));
+}
+
+absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const SnapshotSource& source,
+                                      RowUpdates* updates) {
+  updates->Clear();
+  looked_up_.clear();
+  for (const SettledChanges::Range& range : changes.deleted_ranges()) {
+    updates->DeleteRange(range.lower, range.upper);
+  }
+  for (const RowChange& change : changes.rows()) {
+    switch (change.kind) {
+      case RowChangeKind::kPut:
+      case RowChangeKind::kPutEntity: {
+        RowView row;
+        SetRow(change, &columns_, &row);
+        if (absl::Status s = ExtractRow(row, updates); !s.ok()) return s;
+        break;
+      }
+      case RowChangeKind::kDelete:
+        updates->EndRow(change.key);
+        break;
+      case RowChangeKind::kLookUp:
+        looked_up_.push_back(change.key);
+        break;
+      case RowChangeKind::kDeleteRange:
+        break;  // among deleted_ranges()
+    }
+  }
+  return looked_up_.empty() ? absl::OkStatus() : LookUp(source, updates);
+}
+
+absl::Status ChangeExtractor::LookUp(const SnapshotSource& source, RowUpdates* updates) {
+  size_t next = 0;  // of looked_up_; the source passes over rows that are not there
+  const auto end_missing = [&](size_t end) {
+    for (; next < end; ++next) updates->EndRow(looked_up_[next]);
+  };
+  absl::Status status = source.Get(looked_up_, [&](size_t i, const RowView& row) {
+    end_missing(i);
+    ++next;
+    return ExtractRow(row, updates);
+  });
+  if (!status.ok()) return status;
+  end_missing(looked_up_.size());
+  return absl::OkStatus();
+}
+
+absl::Status ChangeExtractor::ExtractRow(const RowView& row, RowUpdates* updates) {
+  const absl::Status status = extractor_.Extract(row, &scratch_, &updates->keys);
+  if (!status.ok()) {
+    if (on_error_ == ErrorPolicy::kFail) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "row '%s': %s", EscapeBytes(row.primary_key), std::string(status.message())));
+    }
+    ++rows_skipped_;
+  }
+  updates->EndRow(row.primary_key);
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

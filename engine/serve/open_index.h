@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "cairn/secondary_index.h"
+#include "engine/version/index_version.h"
+#include "engine/version/index_writer.h"
+
+namespace cairn {
+
+// A SecondaryIndex over the versions that `writer` makes: what SecondaryIndex::Open returns.
+std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer,
+                                           const OpenOptions& options);
+
+// A SecondaryIndex over one version, which it stays. CatchUp and Merge are FailedPrecondition.
+std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version,
+                                            const OpenOptions& options);
+
+}  // namespace cairn

@@ -1,0 +1,126 @@
+#include "engine/version/base.h"
+
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/rows/row_table_file.h"
+#include "engine/util/rocksdb_file_system.h"
+
+namespace cairn {
+namespace {
+
+absl::Status Mismatch(const std::string& directory, const char* what, uint64_t expected,
+                      uint64_t found) {
+  return absl::DataLossError(absl::StrFormat(
+      "index '%s': the manifest says %d %s, the files hold %d", directory, expected, what, found));
+}
+
+// Opens one of the manifest's files with `open`; a file that is not there is damage.
+template <typename Open>
+auto OpenLiveFile(const std::string& directory, const Manifest& manifest, std::string_view prefix,
+                  Open open) -> decltype(open(std::string(), ManifestFile())) {
+  const ManifestFile* file = manifest.FindFile(prefix);
+  if (file == nullptr) {
+    return absl::DataLossError(
+        absl::StrFormat("index '%s': the manifest names no %s file", directory, prefix));
+  }
+  return open(directory + "/" + file->name, *file);
+}
+
+absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<FileSystem>& files,
+                                                        const std::string& directory,
+                                                        const Manifest& manifest,
+                                                        const OpenOptions& options) {
+  absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(manifest.spec);
+  if (absl::IsResourceExhausted(spec.status())) return spec.status();
+  if (!spec.ok()) {
+    return absl::DataLossError(absl::StrFormat("index '%s': its spec cannot be read: %s", directory,
+                                               std::string(spec.status().message())));
+  }
+  absl::StatusOr<KeyCodec> codec = spec->Codec();
+  if (!codec.ok()) return codec.status();
+  absl::StatusOr<RunFile> run = OpenLiveFile(
+      directory, manifest, "base",
+      [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<RunFile> {
+        absl::StatusOr<RunFile> opened =
+            OpenRun(path, options.verify, options.threads, files.get());
+        if (!opened.ok()) return opened;
+        if (absl::Status s = CheckIsManifestFile(file, opened->file); !s.ok()) return s;
+        return opened;
+      });
+  if (!run.ok()) return run.status();
+  absl::StatusOr<RowTableFile> rows = OpenLiveFile(
+      directory, manifest, "rows",
+      [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<RowTableFile> {
+        absl::StatusOr<RowTableFile> opened =
+            OpenRowTable(path, options.verify, options.threads, files.get());
+        if (!opened.ok()) return opened;
+        if (absl::Status s = CheckIsManifestFile(file, opened->file); !s.ok()) return s;
+        return opened;
+      });
+  if (!rows.ok()) return rows.status();
+
+  if (run->run.size() != manifest.entries) {
+    return Mismatch(directory, "entries", manifest.entries, run->run.size());
+  }
+  if (rows->table.rows() != manifest.rows) {
+    return Mismatch(directory, "rows", manifest.rows, rows->table.rows());
+  }
+  if (run->properties.rows_bound > manifest.rows) {
+    return Mismatch(directory, "rows", manifest.rows, run->properties.rows_bound);
+  }
+  if (run->run.kind() != codec->kind()) {
+    return absl::DataLossError(
+        absl::StrFormat("index '%s': its spec gives %s keys, its run holds %s", directory,
+                        KeyKindName(codec->kind()), KeyKindName(run->run.kind())));
+  }
+  absl::StatusOr<ResidentIndexes> resident = MakeResidentIndexes(options, run->run);
+  if (!resident.ok()) return resident.status();
+  return std::make_shared<const Base>(Base{files, directory, manifest, *std::move(spec),
+                                           *std::move(codec), *std::move(run), *std::move(rows),
+                                           *std::move(resident)});
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Base>> Base::Open(const std::string& directory,
+                                                       const OpenOptions& options) {
+  const std::shared_ptr<FileSystem> files = FileSystemOf(options.file_system);
+  std::shared_ptr<const Base> base;
+  bool manifest_read = false;
+  const absl::Status status = OpenCurrentVersion(
+      directory,
+      [&](const Manifest& manifest) -> absl::Status {
+        manifest_read = true;
+        absl::StatusOr<std::shared_ptr<const Base>> opened =
+            OpenVersion(files, directory, manifest, options);
+        if (opened.ok()) base = *std::move(opened);
+        return opened.status();
+      },
+      files.get());
+  if (absl::IsNotFound(status) && manifest_read) {
+    return absl::DataLossError(
+        absl::StrFormat("index '%s': a file that its manifest names is missing: %s", directory,
+                        std::string(status.message())));
+  }
+  if (!status.ok()) return status;
+  return base;
+}
+
+absl::Status CheckSameDatabase(const Base& base, const SnapshotSource& source) {
+  const Manifest& manifest = base.manifest;
+  if (manifest.column_family != source.column_family()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("index '%s' is of column family '%s', not of '%s'", base.directory,
+                        manifest.column_family, source.column_family()));
+  }
+  if (!manifest.database_id.empty() && !source.database_id().empty() &&
+      manifest.database_id != source.database_id()) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "index '%s' was built from the database with the id %s, but %s has the id %s",
+        base.directory, manifest.database_id, source.description(), source.database_id()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

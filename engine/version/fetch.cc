@@ -1,0 +1,147 @@
+#include "engine/version/fetch.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "engine/extract/row_extractor.h"
+
+namespace cairn {
+namespace {
+
+// Rows as they are in the database now, in the order of their primary keys.
+struct CurrentRows {
+  std::vector<RowId> row_ids;       // distinct
+  PrimaryKeyColumn primary_keys;    // one a row
+  std::vector<std::string> values;  // likewise; empty where the row is gone
+  KeyColumn keys;                   // of all rows, one after the other
+  std::vector<size_t> key_ends;     // row i's keys end at key_ends[i]
+  std::vector<bool> found;
+
+  size_t key_begin(size_t row) const { return row == 0 ? 0 : key_ends[row - 1]; }
+};
+
+// Compares row ids as their primary keys compare.
+auto InOrderOf(const IndexVersion& version) {
+  return [&rows = *version.delta->rows](RowId a, RowId b) { return rows.Less(a, b); };
+}
+
+absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const SnapshotSource& source,
+                                     const std::vector<RowId>& wanted) {
+  absl::StatusOr<RowExtractor> extractor = RowExtractor::Create(version.spec());
+  if (!extractor.ok()) return extractor.status();
+  CurrentRows rows;
+  rows.keys.Clear(extractor->codec().kind());
+  rows.row_ids = wanted;
+  std::sort(rows.row_ids.begin(), rows.row_ids.end(), InOrderOf(version));
+  rows.row_ids.erase(std::unique(rows.row_ids.begin(), rows.row_ids.end()), rows.row_ids.end());
+  if (absl::Status s = version.delta->PrimaryKeys(rows.row_ids, &rows.primary_keys); !s.ok()) {
+    return s;
+  }
+  std::vector<std::string_view> primary_keys;  // ascending
+  for (size_t i = 0; i < rows.row_ids.size(); ++i) primary_keys.push_back(rows.primary_keys[i]);
+  rows.values.resize(primary_keys.size());
+  rows.found.resize(primary_keys.size());
+  rows.key_ends.reserve(primary_keys.size());
+
+  RowExtractor::Scratch scratch;
+  const absl::Status status =
+      source.Get(primary_keys, [&](size_t i, const RowView& row) -> absl::Status {
+        rows.key_ends.resize(
+            i,
+            rows.keys.size());  // rows in between are gone
+                                // A row that cannot be read (any more) has no key that could match.
+        rows.found[i] = extractor->Extract(row, &scratch, &rows.keys).ok();
+        rows.key_ends.push_back(rows.keys.size());
+        rows.values[i].assign(row.value);
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
+  rows.key_ends.resize(primary_keys.size(), rows.keys.size());
+  return rows;
+}
+
+bool StartsWith(std::string_view key, std::string_view prefix) {
+  return key.substr(0, prefix.size()) == prefix;
+}
+
+template <typename Key>
+bool Within(const Key& key, const RangeBatch& ranges, size_t i, const Key& lower,
+            const Key& upper) {
+  switch (ranges.lower_bound_of(i)) {
+    case Bound::kInclusive:
+      if (key < lower) return false;
+      break;
+    case Bound::kExclusive:
+      if (!(lower < key)) return false;
+      break;
+    default:
+      break;
+  }
+  switch (ranges.upper_bound_of(i)) {
+    case Bound::kInclusive:
+      return !(upper < key);
+    case Bound::kExclusive:
+      return key < upper;
+    case Bound::kPrefix:
+      if constexpr (std::is_same_v<Key, std::string_view>) return StartsWith(key, lower);
+      return false;
+    case Bound::kOpen:
+      return true;
+  }
+  return false;
+}
+
+bool KeyWithin(const KeyColumn& keys, size_t k, const RangeBatch& ranges, size_t i) {
+  switch (keys.kind()) {
+    case KeyKind::kU32:
+      return Within(keys.u32(k), ranges, i, ranges.lower.u32()[i], ranges.upper.u32()[i]);
+    case KeyKind::kU64:
+      return Within(keys.u64(k), ranges, i, ranges.lower.u64()[i], ranges.upper.u64()[i]);
+    case KeyKind::kBytes:
+      return Within(keys.bytes(k), ranges, i, ranges.lower.bytes()[i], ranges.upper.bytes()[i]);
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source,
+                       const RangeBatch& ranges, const Matches& matches, FetchedRows* rows) {
+  rows->offsets.assign(1, 0);
+  rows->row_ids.clear();
+  rows->primary_keys.Clear();
+  rows->values.Clear();
+  rows->cursors.clear();
+  rows->stale = 0;
+  absl::StatusOr<CurrentRows> current = ReadRows(version, source, matches.row_ids);
+  if (!current.ok()) return current.status();
+
+  std::unordered_set<RowId> returned;  // for the range at hand
+  for (size_t i = 0; i < matches.size(); ++i) {
+    returned.clear();
+    for (const RowId row_id : matches[i]) {
+      if (!returned.insert(row_id).second) continue;
+      const auto at = std::lower_bound(current->row_ids.begin(), current->row_ids.end(), row_id,
+                                       InOrderOf(version));
+      const size_t row = static_cast<size_t>(at - current->row_ids.begin());
+      bool matches_now = false;
+      for (size_t k = current->key_begin(row); k < current->key_ends[row] && !matches_now; ++k) {
+        matches_now = KeyWithin(current->keys, k, ranges, i);
+      }
+      if (!current->found[row] || !matches_now) {
+        ++rows->stale;
+        continue;
+      }
+      rows->row_ids.push_back(row_id);
+      rows->primary_keys.Append(current->primary_keys[row]);
+      rows->values.Append(current->values[row]);
+    }
+    rows->offsets.push_back(rows->row_ids.size());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,392 @@
+#include "engine/version/index_writer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "engine/delta/delta_changes.h"
+#include "engine/delta_files/delta_files.h"
+#include "engine/delta_files/delta_restore.h"
+#include "engine/merge/base_merge.h"
+#include "engine/util/rocksdb_file_system.h"
+#include "engine/version/unique_check.h"
+#include "index/machine/guard.h"
+#include "index/machine/topology.h"
+
+namespace cairn {
+namespace {
+
+// A merge pays when so large a share of the base's entries has come or gone: a point query then
+// searches the delta for about as large a share of its keys, and a merge, which writes everything
+// once, comes to ten bytes written for each that came.
+constexpr double kShareThatPays = 0.1;
+// But not for less than this, which stays in the cache.
+constexpr uint64_t kLeastThatPays = 10000;
+// An index is opened so often, while versions are published.
+constexpr int kMostTries = 4;
+// Rows that are carried over to another base at a time.
+constexpr size_t kRowsAtATime = size_t{1} << 16;
+// Rows that updates, and so the queries of a live index, may wait for when a base takes another's
+// place: about a millisecond. But what comes faster than it is carried over for so many rounds is
+// waited for, however much it is.
+constexpr uint64_t kRowsToWaitFor = 1000;
+constexpr int kMostRounds = 20;
+// How long a merge waits for the readers of the old base, so that none of them has to free it.
+constexpr absl::Duration kWaitForReaders = absl::Milliseconds(500);
+
+// Has a writer apply changes, some rows at a time.
+absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter* writer) {
+  for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
+    RowUpdates updates(kind);
+    const size_t count = std::min(kRowsAtATime, changes.rows().size() - first);
+    if (absl::Status s = changes.Append(first, count, &updates); !s.ok()) return s;
+    if (absl::Status s = writer->Apply(updates).status(); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const IndexVersion> NewVersion(std::shared_ptr<const RoutedBase> base,
+                                               std::shared_ptr<const Delta> delta,
+                                               SequenceNumber sequence) {
+  return std::make_shared<const IndexVersion>(
+      IndexVersion{std::move(base), std::move(delta), sequence});
+}
+
+// Waits, but not for long, until nobody else has `old`, the last version over a base.
+void WaitForReaders(const std::shared_ptr<const IndexVersion>& old) {
+  const absl::Time until = absl::Now() + kWaitForReaders;
+  while (old != nullptr && (old.use_count() > 1 || old->base.use_count() > 1) &&
+         absl::Now() < until) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+}
+
+}  // namespace
+
+IndexWriter::IndexWriter(const OpenOptions& options)
+    : options_(options), files_(FileSystemOf(options.file_system)) {}
+
+absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string& directory,
+                                                               const OpenOptions& options,
+                                                               Access access) {
+  for (int tries = 0;; ++tries) {
+    std::unique_ptr<IndexWriter> writer(new IndexWriter(options));
+    if (access == Access::kExclusive) {
+      absl::StatusOr<std::unique_ptr<IndexDirectory>> held =
+          IndexDirectory::OpenForWrite(directory, writer->files_.get());
+      if (!held.ok()) return held.status();
+      writer->access_ = access;
+      writer->held_ = *std::move(held);
+      writer->directory_ = writer->held_;
+    }
+    const absl::Status status = writer->OpenFiles(directory);
+    if (status.ok()) return writer;
+    // The next version may have been published between reading the manifest and opening its files.
+    const bool is_gone =
+        absl::IsNotFound(status) && ReadManifest(directory, writer->files_.get()).ok();
+    if (!is_gone || tries == kMostTries) return status;
+  }
+}
+
+absl::Status IndexWriter::OpenFiles(const std::string& directory) {
+  absl::StatusOr<std::shared_ptr<const Base>> base = Base::Open(directory, options_);
+  if (!base.ok()) return base.status();
+  const Manifest& manifest = (*base)->manifest;
+  absl::StatusOr<std::unique_ptr<DeltaWriter>> deltas =
+      RestoreDelta(directory, manifest, (*base)->run(), (*base)->rows(), options_.verify, threads(),
+                   files_.get());
+  if (!deltas.ok()) return deltas.status();
+  deltas_ = *std::move(deltas);
+  absl::StatusOr<Anchor> anchor = Anchor::Parse(manifest.anchor);
+  if (!anchor.ok()) {
+    return absl::DataLossError(
+        absl::StrFormat("index '%s': %s", directory, anchor.status().message()));
+  }
+  anchor_ = *std::move(anchor);
+  const SequenceNumber sequence = manifest.sequence;
+  stored_ = {std::make_shared<const Manifest>(manifest), true, sequence, deltas_->delta()};
+  auto routed = std::make_shared<const RoutedBase>(*std::move(base), options_);
+  Publish(NewVersion(std::move(routed), deltas_->delta(), sequence));
+  return absl::OkStatus();
+}
+
+int IndexWriter::threads() const {
+  return Topology::Get().Threads(options_.threads);
+}
+
+std::shared_ptr<const IndexVersion> IndexWriter::version() const {
+  const std::lock_guard<std::mutex> lock(version_mutex_);
+  return version_;
+}
+
+void IndexWriter::Publish(std::shared_ptr<const IndexVersion> version) noexcept {
+  const std::lock_guard<std::mutex> lock(version_mutex_);
+  version_.swap(version);  // the last one is freed behind the lock
+}
+
+IndexWriter::Update::Update(IndexWriter* writer)
+    : writer_(writer), lock_(writer->update_mutex_), version_(writer->version()) {}
+
+IndexWriter::Update::~Update() {
+  if (applied_) writer_->deltas_->RollBack(version_->delta);
+}
+
+absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
+  applied_ = true;
+  return writer_->deltas_->Apply(updates).status();
+}
+
+absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor) {
+  if (applied_ && version_->spec().unique) {
+    if (absl::Status s = CheckUniqueSince(*version_, writer_->deltas_->delta()); !s.ok()) return s;
+  }
+  writer_->Publish(NewVersion(version_->base, writer_->deltas_->delta(), sequence));
+  writer_->anchor_ = std::move(anchor);
+  applied_ = false;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
+  const std::string path = version()->base->base().directory;
+  std::shared_ptr<IndexDirectory> directory = directory_.lock();
+  if (directory == nullptr) {
+    absl::StatusOr<std::unique_ptr<IndexDirectory>> opened =
+        IndexDirectory::OpenForWrite(path, files_.get());
+    if (!opened.ok()) return opened.status();
+    directory = *std::move(opened);
+    directory_ = directory;
+    if (access_ == Access::kExclusive) held_ = directory;
+  }
+  if (directory->manifest() == nullptr || *directory->manifest() != *stored_.manifest) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "index '%s' has had another version published than this one: open it again", path));
+  }
+  return directory;
+}
+
+void IndexWriter::LetGoOfDirectory() {
+  const std::lock_guard<std::mutex> lock(store_mutex_);
+  access_ = Access::kShared;
+  held_ = nullptr;
+}
+
+void IndexWriter::OpenDirectoryAgain() {
+  if (access_ != Access::kExclusive) return;
+  held_ = nullptr;
+  Directory().status().IgnoreError();  // or the next time
+}
+
+absl::Status IndexWriter::Store() {
+  size_t delta_files = 0;
+  if (absl::Status s = StoreLatest(&delta_files); !s.ok()) return s;
+  if (delta_files < kMostDeltaFiles) return absl::OkStatus();
+  const std::unique_lock<std::mutex> lock(merge_mutex_, std::try_to_lock);
+  // A merge that is at work leaves fewer.
+  return lock.owns_lock() ? MergeDeltaFilesLocked() : absl::OkStatus();
+}
+
+absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
+  const std::lock_guard<std::mutex> lock(store_mutex_);
+  std::shared_ptr<const IndexVersion> version;
+  Anchor anchor;
+  {
+    const std::lock_guard<std::mutex> update_lock(update_mutex_);
+    version = this->version();
+    anchor = anchor_;
+  }
+  if (!opened_is_durable_) {
+    absl::Status synced = files_->SyncDirectory(version->base->base().directory);
+    if (!synced.ok()) return synced;
+    opened_is_durable_ = true;
+  }
+  if (version->sequence == stored_.sequence && stored_.durable) return absl::OkStatus();
+  if (sync_ != nullptr) {
+    if (absl::Status s = sync_(); !s.ok()) return s;
+  }
+  absl::StatusOr<std::shared_ptr<IndexDirectory>> directory = Directory();
+  if (!directory.ok()) return directory.status();
+  absl::Status status = StoreVersion(*version, anchor, directory->get());
+  *delta_files = DeltaFilesOf(*(*directory)->manifest()).size();
+  if (!status.ok()) {
+    *directory = nullptr;
+    OpenDirectoryAgain();
+  }
+  return status;
+}
+
+absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor& anchor,
+                                       IndexDirectory* directory) {
+  const absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*stored_.delta, version.delta);
+  if (!changes.ok()) return changes.status();
+  Manifest next = *directory->manifest();
+  if (!changes->rows().empty()) {
+    RowUpdates updates(version.base->base().run().kind());
+    if (absl::Status s = changes->Append(0, changes->rows().size(), &updates); !s.ok()) return s;
+    absl::Status added =
+        AddDelta(std::move(updates), stored_.sequence, version.sequence, directory, &next);
+    if (!added.ok()) return added;
+  }
+  next.sequence = version.sequence;
+  next.anchor = anchor.ToString();
+  absl::Status status;
+  if (PublishManifest(std::move(next), directory, &status)) {
+    stored_.sequence = version.sequence;
+    stored_.delta = version.delta;
+  }
+  return status;
+}
+
+bool IndexWriter::PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status) {
+  *status = Guarded("publishing a version", [&] { return directory->Publish(std::move(next)); });
+  if (*directory->manifest() == *stored_.manifest) return false;
+  stored_.manifest = directory->manifest();
+  stored_.durable = status->ok();
+  return true;
+}
+
+absl::Status IndexWriter::MergeDeltaFiles() {
+  const std::lock_guard<std::mutex> merge_lock(merge_mutex_);
+  return MergeDeltaFilesLocked();
+}
+
+absl::Status IndexWriter::MergeDeltaFilesLocked() {
+  std::shared_ptr<IndexDirectory> directory;
+  bool failed = true;
+  const absl::Cleanup close = [&] {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    directory = nullptr;
+    if (failed) OpenDirectoryAgain();
+  };
+  Manifest at;
+  {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    absl::StatusOr<std::shared_ptr<IndexDirectory>> opened = Directory();
+    if (!opened.ok()) return opened.status();
+    directory = *std::move(opened);
+    at = *directory->manifest();
+  }
+  const KeyKind kind = version()->base->base().run().kind();
+  const absl::StatusOr<std::optional<MergedDeltas>> merged = MergeDeltas(at, kind, directory.get());
+  if (!merged.ok()) return merged.status();
+  failed = false;
+  if (!merged->has_value()) return absl::OkStatus();
+  const std::lock_guard<std::mutex> lock(store_mutex_);
+  Manifest next = *directory->manifest();
+  absl::Status status;
+  if ((*merged)->Replace(&next)) {
+    PublishManifest(std::move(next), directory.get(), &status);
+  } else {  // a store has taken one of them: another time
+    status = files_->Remove(directory->PathOf((*merged)->file.name));
+  }
+  failed = !status.ok();
+  return status;
+}
+
+absl::Status IndexWriter::Merge(const MergeOptions& options) {
+  const std::lock_guard<std::mutex> merge_lock(merge_mutex_);
+  // What is merged is stored before, so that the files say which of them the merge makes needless.
+  size_t delta_files = 0;
+  if (absl::Status s = StoreLatest(&delta_files); !s.ok()) return s;
+  // Freed at the very end, behind all locks: what was merged may be gigabytes.
+  absl::StatusOr<std::shared_ptr<const IndexVersion>> old = nullptr;
+  std::shared_ptr<IndexDirectory> directory;
+  bool failed = false;
+  // While it is being closed its lock is held still, so that nobody may open it.
+  const absl::Cleanup close = [&] {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    directory = nullptr;
+    if (failed) OpenDirectoryAgain();
+  };
+  IndexVersion merged;
+  std::vector<ManifestFile> merged_files;
+  {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    absl::StatusOr<std::shared_ptr<IndexDirectory>> opened = Directory();
+    if (!opened.ok()) return opened.status();
+    directory = *std::move(opened);
+    if (merged_.delta != nullptr) {
+      old = TakeMergedBase();
+      if (!old.ok()) return old.status();
+    }
+    merged = {version()->base, stored_.delta, stored_.sequence};
+    merged_files = DeltaFilesOf(*directory->manifest());
+  }
+  WaitForReaders(*std::exchange(old, nullptr));
+  if (merged_files.empty()) return absl::OkStatus();
+  const absl::StatusOr<MergedBase> base = MergeBase(*merged.delta, directory.get(), options);
+  failed = true;
+  if (!base.ok()) return base.status();
+  absl::Status status;
+  {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    Manifest next = base->Follow(*directory->manifest(), merged_files);
+    if (!PublishManifest(std::move(next), directory.get(), &status)) return status;
+    merged_ = std::exchange(merged, {});
+    old = TakeMergedBase();
+  }
+  status.Update(old.status());
+  failed = !status.ok();
+  if (old.ok()) WaitForReaders(*old);
+  return status;
+}
+
+absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase() {
+  OpenOptions open = options_;
+  open.verify = VerifyLevel::kMetadata;  // just written
+  absl::StatusOr<std::shared_ptr<const Base>> opened =
+      Base::Open(merged_.base->base().directory, open);
+  if (!opened.ok()) return opened.status();
+  const std::shared_ptr<const Base> base = *std::move(opened);
+  const KeyKind kind = base->run().kind();
+  absl::StatusOr<std::unique_ptr<DeltaWriter>> writer =
+      DeltaWriter::Create(base->run(), base->rows(), threads());
+  if (!writer.ok()) return writer.status();
+  auto routed = std::make_shared<const RoutedBase>(base, options_);
+  // What is linear in the base is made now, not at the first update.
+  if (absl::Status s = (*writer)->Apply(RowUpdates(kind)).status(); !s.ok()) return s;
+
+  // First what has been stored meanwhile, then what has come besides, then what has come during
+  // that, and so on until so little is left that updates may wait for it.
+  std::shared_ptr<const Delta> carried = merged_.delta;
+  const auto carry_to = [&](const std::shared_ptr<const Delta>& delta) -> absl::Status {
+    absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*carried, delta);
+    if (!changes.ok()) return changes.status();
+    carried = delta;
+    return ApplyChanges(*changes, kind, writer->get());
+  };
+  if (absl::Status s = carry_to(stored_.delta); !s.ok()) return s;
+  const std::shared_ptr<const Delta> stored = (*writer)->delta();
+  std::shared_ptr<const IndexVersion> latest = version();
+  for (int round = 0;; ++round) {
+    if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
+    const std::lock_guard<std::mutex> lock(update_mutex_);
+    latest = version();
+    const absl::StatusOr<uint64_t> left = DeltaChanges::MostRowsSince(*carried, *latest->delta);
+    if (!left.ok()) return left.status();
+    if (*left > kRowsToWaitFor && round < kMostRounds) continue;
+    if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
+    auto next = NewVersion(std::move(routed), (*writer)->delta(), latest->sequence);
+    deltas_.swap(*writer);  // the old one is freed behind the lock
+    Publish(std::move(next));
+    break;
+  }
+  stored_.delta = stored;
+  merged_ = {};
+  return latest;
+}
+
+bool IndexWriter::MergePays() const {
+  const std::shared_ptr<const IndexVersion> at = version();
+  const DeltaStats stats = at->delta->Stats();
+  const uint64_t changed = stats.added_entries + stats.removed_entries;
+  return changed >= kLeastThatPays &&
+         static_cast<double>(changed) >=
+             kShareThatPays * static_cast<double>(at->base->base().run().size());
+}
+
+}  // namespace cairn

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/secondary_index.h"
+#include "engine/delta/delta_writer.h"
+#include "engine/delta/row_updates.h"
+#include "engine/log/anchor.h"
+#include "engine/version/base.h"
+#include "engine/version/index_version.h"
+#include "index/files/index_directory.h"
+
+namespace cairn {
+
+// Makes an open index's versions: from its files, by updates, and by merging both into a new base.
+// Readers take the version of the moment and keep it as long as they need it.
+//
+// Thread-safe. Updates come one after the other; a merge works beside them, and makes them wait
+// only while its base takes the old one's place.
+class IndexWriter {
+ public:
+  enum class Access : uint8_t {
+    kShared,     // others may write to the directory while this does not
+    kExclusive,  // nobody else may, until LetGoOfDirectory: Unavailable where another does
+  };
+
+  // Maps the live files in `directory`, and applies what is stored of updates. Errors as
+  // SecondaryIndex::Open's.
+  static absl::StatusOr<std::unique_ptr<IndexWriter>> Open(const std::string& directory,
+                                                           const OpenOptions& options,
+                                                           Access access = Access::kShared);
+  // Access is shared from now on.
+  void LetGoOfDirectory();
+  bool holds_directory() const {
+    const std::lock_guard<std::mutex> lock(store_mutex_);
+    return held_ != nullptr;
+  }
+
+  std::shared_ptr<const IndexVersion> version() const;
+
+  // The right to make the next version, which one thread has at a time. What was applied is seen by
+  // nobody until it is published; what is not published when the update ends is undone.
+  class Update {
+   public:
+    explicit Update(IndexWriter* writer);
+    ~Update();
+    Update(const Update&) = delete;
+    Update& operator=(const Update&) = delete;
+
+    // The version to update, and the state of the database that it is of.
+    const IndexVersion& version() const { return *version_; }
+    const Anchor& anchor() const { return writer_->anchor_; }
+
+    // Errors as DeltaWriter::Apply's.
+    absl::Status Apply(const RowUpdates& updates);
+    // Makes what was applied the latest version, which is current to `sequence`. AlreadyExists,
+    // naming the key and both rows, and nothing is published, where a unique index would have a key
+    // twice: what it has in between does not count. May
+    // throw std::bad_alloc, and has not published then.
+    absl::Status Publish(SequenceNumber sequence, Anchor anchor);
+
+   private:
+    IndexWriter* const writer_;
+    const std::unique_lock<std::mutex> lock_;
+    const std::shared_ptr<const IndexVersion> version_;
+    bool applied_ = false;  // and not published
+  };
+
+  // Has `sync` called before anything is stored: to have the log of which it came on the disk, as
+  // the index would else be ahead of a database that lost the log's end. To be called before Store.
+  void set_sync(std::function<absl::Status()> sync) { sync_ = std::move(sync); }
+  // Whether that was called. Else the log is to be synced before an update is published.
+  bool syncs_log() const { return sync_ != nullptr; }
+  // Writes what came since the last call, so that the next Open begins with the latest version. In
+  // the background of updates. Takes time and bytes for what came, not for what there is; once in
+  // thousands of calls MergeDeltaFiles besides, unless somebody calls that often enough. Errors as
+  // CatchUp's.
+  absl::Status Store();
+  // Makes a few large files of many small ones that Store has written (delta_files.h), where there
+  // are too many. In the background of updates, queries and stores. Errors as CatchUp's.
+  absl::Status MergeDeltaFiles();
+
+  // SecondaryIndex's methods of these names.
+  absl::Status Merge(const MergeOptions& options);
+  bool MergePays() const;
+
+ private:
+  // What the files hold.
+  struct Stored {
+    std::shared_ptr<const Manifest> manifest;
+    bool durable = true;  // whether that is certain to survive a loss of power
+    SequenceNumber sequence = 0;
+    std::shared_ptr<const Delta> delta;  // of the latest version's base
+  };
+
+  explicit IndexWriter(const OpenOptions& options);
+
+  absl::Status OpenFiles(const std::string& directory);
+  int threads() const;
+  void Publish(std::shared_ptr<const IndexVersion> version) noexcept;
+  // The directory, for this process to write to. FailedPrecondition where another has published a
+  // version since.
+  absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory();
+  // Store, without merging files; sets their number.
+  absl::Status StoreLatest(size_t* delta_files);
+  absl::Status StoreVersion(const IndexVersion& version, const Anchor& anchor,
+                            IndexDirectory* directory);
+  absl::Status MergeDeltaFilesLocked();  // merge_mutex_ is held
+  // Where access is exclusive: has what failed attempts left in the directory removed.
+  void OpenDirectoryAgain();
+  // Has `directory` publish `next`. True where that came into force, which it may have after an
+  // error as well: then *status says that it is perhaps not durable.
+  bool PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status);
+  // Puts the base that merged_ has become in its place. Returns the last version over the old one.
+  absl::StatusOr<std::shared_ptr<const IndexVersion>> TakeMergedBase();
+
+  const OpenOptions options_;
+  const std::shared_ptr<FileSystem> files_;
+  std::function<absl::Status()> sync_;
+
+  std::mutex merge_mutex_;  // held by a merge, of the base or of delta files
+
+  mutable std::mutex store_mutex_;  // guards what follows; locked before update_mutex_
+  bool opened_is_durable_ = false;  // what Open found; perhaps its writer did not live to sync it
+  Access access_ = Access::kShared;
+  std::shared_ptr<IndexDirectory> held_;  // where access is exclusive
+  std::weak_ptr<IndexDirectory> directory_;
+  Stored stored_;
+  // What was merged into the base that is published, until that is taken into use. Its delta is
+  // null where there is no such thing.
+  IndexVersion merged_;
+
+  std::mutex update_mutex_;              // guards what follows
+  std::unique_ptr<DeltaWriter> deltas_;  // of the latest version's base
+  Anchor anchor_;                        // of the latest version
+
+  mutable std::mutex version_mutex_;
+  std::shared_ptr<const IndexVersion> version_;  // guarded by version_mutex_
+};
+
+}  // namespace cairn

@@ -1,0 +1,124 @@
+#include "engine/version/unique_check.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_format.h"
+#include "engine/delta/delta_changes.h"
+#include "engine/util/make_room.h"
+#include "engine/version/versioned_search.h"
+#include "index/keys/escaped_text.h"
+
+namespace cairn {
+namespace {
+
+constexpr size_t kRowsAtATime = size_t{1} << 16;
+
+bool KeyLess(const KeyColumn& keys, size_t a, size_t b) {
+  switch (keys.kind()) {
+    case KeyKind::kU32:
+      return keys.u32(a) < keys.u32(b);
+    case KeyKind::kU64:
+      return keys.u64(a) < keys.u64(b);
+    case KeyKind::kBytes:
+      return keys.bytes(a) < keys.bytes(b);
+  }
+  return false;
+}
+
+absl::Status Duplicate(const IndexVersion& version, const KeyColumn& keys, size_t key,
+                       std::string_view first, std::string_view second) {
+  absl::StatusOr<std::string> text = version.base->base().codec.Format(keys, key);
+  if (!text.ok()) return text.status();
+  return absl::AlreadyExistsError(
+      absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
+                      EscapeBytes(first), EscapeBytes(second), *text));
+}
+
+// The rows that updates touch: what an index had of them is gone.
+class TouchedRows {
+ public:
+  explicit TouchedRows(const RowUpdates& updates) : updates_(updates) {
+    for (size_t i = 0; i < updates.rows(); ++i) {
+      MakeRoomForOne(&listed_);
+      listed_.insert(updates.primary_keys[i]);
+    }
+  }
+  bool Has(std::string_view primary_key) const {
+    if (listed_.contains(primary_key)) return true;
+    for (size_t i = 0; i < updates_.deleted_from.size(); ++i) {
+      if (updates_.deleted_from[i] <= primary_key && primary_key < updates_.deleted_to[i]) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  const RowUpdates& updates_;
+  absl::flat_hash_set<std::string_view> listed_;
+};
+
+// No two of the updated rows may have one key.
+absl::Status CheckAmongUpdates(const IndexVersion& version, const RowUpdates& updates) {
+  const KeyColumn& keys = updates.keys;
+  std::vector<size_t> order(keys.size());
+  std::vector<size_t> row_of(keys.size());
+  for (size_t row = 0, i = 0; row < updates.rows(); ++row) {
+    for (; i < updates.row_ends[row]; ++i) row_of[i] = row;
+  }
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return KeyLess(keys, a, b); });
+  for (size_t i = 1; i < order.size(); ++i) {
+    const size_t a = order[i - 1], b = order[i];
+    if (KeyLess(keys, a, b) || row_of[a] == row_of[b]) continue;
+    return Duplicate(version, keys, a, updates.primary_keys[row_of[a]],
+                     updates.primary_keys[row_of[b]]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
+                         const RowUpdates& updates) {
+  if (updates.keys.empty()) return absl::OkStatus();
+  if (absl::Status s = CheckAmongUpdates(version, updates); !s.ok()) return s;
+  Matches matches;
+  KeyColumn keys = updates.keys;
+  const VersionedSearch search(delta, *version.base);
+  if (absl::Status s = search.Find(keys.Batch(), {}, &matches); !s.ok()) return s;
+  if (matches.row_ids.empty()) return absl::OkStatus();
+
+  PrimaryKeyColumn primary_keys;  // of the rows that have these keys
+  if (absl::Status s = delta.PrimaryKeys(matches.row_ids, &primary_keys); !s.ok()) return s;
+  const TouchedRows touched(updates);
+  for (size_t row = 0, key = 0; row < updates.rows(); ++row) {
+    for (; key < updates.row_ends[row]; ++key) {
+      for (uint64_t m = matches.offsets[key]; m < matches.offsets[key + 1]; ++m) {
+        if (touched.Has(primary_keys[m])) continue;
+        return Duplicate(version, keys, key, primary_keys[m], updates.primary_keys[row]);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUniqueSince(const IndexVersion& version, std::shared_ptr<const Delta> delta) {
+  const absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*version.delta, delta);
+  if (!changes.ok()) return changes.status();
+  for (size_t first = 0; first < changes->rows().size(); first += kRowsAtATime) {
+    RowUpdates updates(version.base->base().run().kind());
+    const size_t count = std::min(kRowsAtATime, changes->rows().size() - first);
+    if (absl::Status s = changes->Append(first, count, &updates); !s.ok()) return s;
+    // What it finds of these rows is what they have now.
+    if (absl::Status s = CheckUnique(version, *delta, updates); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,69 @@
+#include "engine/version/verify.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/build/run_keys.h"
+
+namespace cairn {
+namespace {
+
+// Entries or rows looked at in one batch.
+constexpr size_t kBatch = 4096;
+
+bool SameKey(const SortedRun& run, size_t i, size_t j) {
+  switch (run.kind()) {
+    case KeyKind::kU32:
+      return run.u32()[i] == run.u32()[j];
+    case KeyKind::kU64:
+      return run.u64()[i] == run.u64()[j];
+    case KeyKind::kBytes:
+      return run.bytes()[i] == run.bytes()[j];
+  }
+  return false;
+}
+
+// Every distinct key's lower and upper bound.
+absl::Status CheckOrderedIndex(const Base& base) {
+  const SortedRun& run = base.run();
+  KeyColumn keys(run.kind());
+  std::vector<Position> expected_lower, expected_upper, lower, upper;
+  for (size_t i = 0; i < run.size();) {
+    keys.Clear(run.kind());
+    expected_lower.clear();
+    expected_upper.clear();
+    while (i < run.size() && keys.size() < kBatch) {
+      size_t end = i + 1;
+      while (end < run.size() && SameKey(run, i, end)) ++end;
+      AppendKey(run, i, &keys);
+      expected_lower.push_back(static_cast<Position>(i));
+      expected_upper.push_back(static_cast<Position>(end));
+      i = end;
+    }
+    lower.resize(keys.size());
+    upper.resize(keys.size());
+    const KeyBatch batch = keys.Batch();
+    for (const ResidentIndex& resident : base.resident.indexes) {
+      const OrderedIndex& index = *resident.index;
+      if (absl::Status s = index.LowerBound(batch, absl::MakeSpan(lower)); !s.ok()) return s;
+      if (absl::Status s = index.UpperBound(batch, absl::MakeSpan(upper)); !s.ok()) return s;
+      for (size_t k = 0; k < keys.size(); ++k) {
+        if (lower[k] == expected_lower[k] && upper[k] == expected_upper[k]) continue;
+        return absl::DataLossError(
+            absl::StrFormat("index '%s': %s finds key %s at [%d, %d), but it is at [%d, %d)",
+                            base.directory, index.description(), KeyText(base.codec, keys, k),
+                            lower[k], upper[k], expected_lower[k], expected_upper[k]));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status VerifyStructure(const Base& base) {
+  return CheckOrderedIndex(base);
+}
+
+}  // namespace cairn

@@ -1,0 +1,275 @@
+// The part of VersionedSearch that answers ranges.
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/util/scan_cursor.h"
+#include "engine/version/version_ranges.h"
+#include "engine/version/versioned_search.h"
+#include "index/machine/prefetch.h"
+#include "index/query/batch_check.h"
+#include "index/query/match_rows.h"
+
+namespace cairn {
+namespace {
+
+// Ranges for whose rows and removed positions the cache is asked before they are read.
+constexpr size_t kAhead = 16;
+
+absl::Status NoMemory(size_t ranges) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("no memory to answer a batch of %d ranges", ranges));
+}
+
+// Where the ranges of a batch lie in every run of a version.
+class RangePlaces {
+ public:
+  // Throws std::bad_alloc.
+  RangePlaces(const Delta& delta, size_t ranges)
+      : delta_(delta), runs_(RunsOf(delta)), ranges_(ranges), ends_(2 * runs_.size() * ranges) {}
+
+  absl::Status Find(const BaseSearch& base, const RangeBatch& ranges, const QueryOptions& options,
+                    const Parallelism& parallelism);
+  // Has each range begin, or if descending end, at the cursor that ranges.after gives it.
+  absl::Status GoOn(const RangeBatch& ranges, Order order);
+
+  // The runs with the positions of range i.
+  void Get(size_t i, std::vector<RunRange>* runs) const {
+    *runs = runs_;
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      (*runs)[r].begin = begin(r)[i];
+      (*runs)[r].end = end(r)[i];
+    }
+  }
+  // The entries of range i. Asks the cache for what a later one needs.
+  uint64_t Count(size_t i) const {
+    if (i + kAhead < ranges_) runs_[0].removed->Prefetch(begin(0)[i + kAhead]);
+    uint64_t entries = 0;
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      RunRange run = runs_[r];
+      run.begin = begin(r)[i];
+      run.end = end(r)[i];
+      entries += run.entries();
+    }
+    return entries;
+  }
+  // Asks the cache for the first rows of range i in the base.
+  void Prefetch(size_t i, Order order) const {
+    cairn::Prefetch(runs_[0].rows + (order == Order::kAscending ? begin(0)[i] : end(0)[i]));
+  }
+
+ private:
+  absl::Span<Position> begin(size_t run) { return {&ends_[2 * run * ranges_], ranges_}; }
+  absl::Span<Position> end(size_t run) { return {&ends_[(2 * run + 1) * ranges_], ranges_}; }
+  const Position* begin(size_t run) const { return ends_.data() + 2 * run * ranges_; }
+  const Position* end(size_t run) const { return ends_.data() + (2 * run + 1) * ranges_; }
+
+  const Delta& delta_;
+  const std::vector<RunRange> runs_;
+  const size_t ranges_;
+  std::vector<Position> ends_;  // of each run, the ranges' begins and then their ends
+};
+
+RangeBatch SliceOf(const RangeBatch& ranges, size_t first, size_t count) {
+  const auto bounds = [&](absl::Span<const Bound> all) {
+    return all.empty() ? all : all.subspan(first, count);
+  };
+  RangeBatch slice = ranges;
+  slice.lower = ranges.lower.Slice(first, count);
+  slice.upper = ranges.upper.Slice(first, count);
+  slice.lower_bounds = bounds(ranges.lower_bounds);
+  slice.upper_bounds = bounds(ranges.upper_bounds);
+  slice.after = {};
+  return slice;
+}
+
+absl::Status RangePlaces::Find(const BaseSearch& base, const RangeBatch& ranges,
+                               const QueryOptions& options, const Parallelism& parallelism) {
+  if (ranges_ == 0) return absl::OkStatus();
+  if (absl::Status s = base.Positions(ranges, options, begin(0), end(0)); !s.ok()) return s;
+  return ForEachSlice(ranges_, parallelism, [&](size_t first, size_t count) {
+    const RangeBatch slice = SliceOf(ranges, first, count);
+    for (size_t r = 1; r < runs_.size(); ++r) {
+      const OrderedIndex& index = delta_.parts[r - 1].segment->index();
+      if (absl::Status s =
+              index.Positions(slice, begin(r).subspan(first, count), end(r).subspan(first, count));
+          !s.ok()) {
+        return s;
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+template <typename Key>
+Key KeyOf(const ScanCursor& cursor) {
+  if constexpr (std::is_same_v<Key, std::string_view>) {
+    return cursor.bytes;
+  } else {
+    return static_cast<Key>(cursor.number);
+  }
+}
+
+absl::Status RangePlaces::GoOn(const RangeBatch& ranges, Order order) {
+  std::vector<size_t> which;
+  std::vector<ScanCursor> cursors;
+  std::vector<std::string_view> primary_keys;
+  for (size_t i = 0; i < ranges.after.size(); ++i) {
+    if (ranges.after[i].empty()) continue;
+    absl::StatusOr<ScanCursor> cursor = ScanCursor::Decode(ranges.after[i], ranges.kind());
+    if (!cursor.ok()) return cursor.status();
+    which.push_back(i);
+    cursors.push_back(*cursor);
+    primary_keys.push_back(cursor->primary_key);
+  }
+  // The cursor's row may be gone, or the base another one: its place is what counts.
+  std::vector<RowPlace> places(which.size());
+  if (absl::Status s = delta_.base_rows.Places(primary_keys, absl::MakeSpan(places)); !s.ok()) {
+    return s;
+  }
+  WithPhysicalKey(ranges.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    for (size_t c = 0; c < which.size(); ++c) {
+      const Key key = KeyOf<Key>(cursors[c]);
+      for (size_t r = 0; r < runs_.size(); ++r) {
+        const auto column = ColumnOf<Key>(*runs_[r].run);
+        Position& from = begin(r)[which[c]];
+        Position& to = end(r)[which[c]];
+        // The first entry that is not before, or if ascending that is behind, the cursor's.
+        Position first = from;
+        for (Position last = to; first < last;) {
+          const Position middle = first + (last - first) / 2;
+          const Key at = column[middle];
+          const auto by_row = [&] {
+            return delta_.rows->Compare(runs_[r].rows[middle], places[c]);
+          };
+          const bool before = at != key                    ? at < key
+                              : order == Order::kAscending ? by_row() <= 0
+                                                           : by_row() < 0;
+          (before ? first : last) = before ? middle + 1 : middle;
+        }
+        (order == Order::kAscending ? from : to) = first;
+      }
+    }
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> CursorsBehind(const Delta& delta,
+                                                       absl::Span<const EntryPlace> entries) {
+  std::vector<RowId> rows;
+  for (const EntryPlace& entry : entries) {
+    if (entry.run != nullptr) rows.push_back(entry.row);
+  }
+  PrimaryKeyColumn primary_keys;
+  if (absl::Status s = delta.PrimaryKeys(rows, &primary_keys); !s.ok()) return s;
+  std::vector<std::string> cursors(entries.size());
+  size_t next = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].run == nullptr) continue;
+    ScanCursor cursor;
+    cursor.kind = delta.base_run.kind();
+    cursor.primary_key = primary_keys[next++];
+    WithColumn(*entries[i].run, [&](const auto& column) {
+      const auto key = column[entries[i].position];
+      if constexpr (std::is_integral_v<std::remove_const_t<decltype(key)>>) {
+        cursor.number = key;
+      } else {
+        cursor.bytes = key;
+      }
+    });
+    cursors[i] = cursor.Encode();
+  }
+  return cursors;
+}
+
+}  // namespace
+
+std::vector<RunRange> RunsOf(const Delta& delta) {
+  std::vector<RunRange> runs;
+  runs.push_back({&delta.base_run, delta.base_run.row_ids().data(), &delta.removed, 0, 0});
+  for (const DeltaPart& part : delta.parts) {
+    runs.push_back({&part.segment->run(), part.segment->rows().data(), &part.removed, 0, 0});
+  }
+  return runs;
+}
+
+absl::Status VersionedSearch::Count(const RangeBatch& ranges, const QueryOptions& options,
+                                    absl::Span<uint64_t> counts) const {
+  if (absl::Status s = CheckRanges(delta_.base_run.kind(), ranges); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(ranges.size(), counts.size(), "counts"); !s.ok()) return s;
+  try {
+    RangePlaces places(delta_, ranges.size());
+    if (absl::Status s = places.Find(base_, ranges, options, parallelism_); !s.ok()) return s;
+    return ForEachSlice(ranges.size(), parallelism_, [&](size_t first, size_t count) {
+      for (size_t i = first; i < first + count; ++i) counts[i] = places.Count(i);
+      return absl::OkStatus();
+    });
+  } catch (const std::bad_alloc&) {
+    return NoMemory(ranges.size());
+  }
+}
+
+absl::Status VersionedSearch::Scan(const RangeBatch& ranges, const QueryOptions& options,
+                                   Matches* matches) const {
+  const size_t size = ranges.size();
+  const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
+  if (absl::Status s = CheckRanges(delta_.base_run.kind(), ranges); !s.ok()) return s;
+  if (!ranges.after.empty() && ranges.after.size() != size) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), size));
+  }
+  try {
+    RangePlaces places(delta_, size);
+    if (absl::Status s = places.Find(base_, ranges, options, parallelism_); !s.ok()) return s;
+    if (absl::Status s = places.GoOn(ranges, options.order); !s.ok()) return s;
+
+    if (absl::Status s = BeginMatches(ranges.kind(), size, matches); !s.ok()) return s;
+    std::vector<EntryPlace> last(in_pages ? size : 0);  // of the ranges that go on
+    if (in_pages) matches->cursors.resize(size);
+    std::vector<uint8_t> goes_on(in_pages ? size : 0);
+    for (size_t i = 0; i < size; ++i) {
+      const uint64_t entries = places.Count(i);
+      if (in_pages) goes_on[i] = entries > options.limit && options.limit > 0;
+      matches->offsets[i + 1] = matches->offsets[i] + std::min(entries, options.limit);
+    }
+    matches->row_ids.resize(matches->offsets[size]);
+
+    const auto fill = [&](size_t first, size_t count) {
+      WithPhysicalKey(ranges.kind(), [&](auto type) {
+        using Key = typename decltype(type)::type;
+        std::vector<RunRange> runs;
+        KeyColumn* const keys = options.with_keys ? &matches->keys : nullptr;
+        for (size_t i = first; i < first + count; ++i) {
+          if (i + kAhead < first + count) places.Prefetch(i + kAhead, options.order);
+          places.Get(i, &runs);
+          RangeMerge<Key> merge(*delta_.rows, absl::MakeSpan(runs));
+          const uint64_t rows = matches->offsets[i + 1] - matches->offsets[i];
+          RowId* const out = matches->row_ids.data() + matches->offsets[i];
+          const EntryPlace end = options.order == Order::kAscending
+                                     ? merge.Ascend(rows, out, keys)
+                                     : merge.Descend(rows, out, keys);
+          if (in_pages && goes_on[i]) last[i] = end;
+        }
+      });
+      return absl::OkStatus();
+    };
+    // Keys are appended, by one thread.
+    absl::Status s = options.with_keys ? fill(0, size) : ForEachSlice(size, parallelism_, fill);
+    if (!s.ok() || !in_pages) return s;
+    absl::StatusOr<std::vector<std::string>> cursors = CursorsBehind(delta_, last);
+    if (!cursors.ok()) return cursors.status();
+    matches->cursors = *std::move(cursors);
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return NoMemory(size);
+  } catch (const std::length_error&) {
+    return NoMemory(size);
+  }
+}
+
+}  // namespace cairn

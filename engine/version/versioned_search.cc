@@ -1,0 +1,333 @@
+// The part of VersionedSearch that answers points.
+#include "engine/version/versioned_search.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/version/version_ranges.h"
+#include "index/machine/prefetch.h"
+#include "index/query/batch_check.h"
+#include "index/query/physical_key.h"
+
+namespace cairn {
+namespace {
+
+absl::Status NoMemory(size_t queries) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("no memory to answer a batch of %d keys", queries));
+}
+
+// Where a run has no entry with a key.
+constexpr Position kNone = DeltaSegment::kNone;
+
+// The keys of a batch in the order of its answers.
+template <typename Key>
+class PointBatch {
+ public:
+  PointBatch(KeyBatch keys, const QueryOptions& options)
+      : keys_(KeysOf<Key>(keys)),
+        query_of_(options.result_order == ResultOrder::kKey ? options.query_of.data() : nullptr) {}
+
+  Key key(size_t answer) const { return keys_[query_of_ == nullptr ? answer : query_of_[answer]]; }
+
+  // Calls body(answers) with groups of those of the `count` answers from `first` on whose keys may
+  // have entries that came or went. A group has at most kQueryChunk.
+  template <typename Body>
+  absl::Status ForEachTouched(const KeyFilter& filter, size_t first, size_t count,
+                              Body body) const {
+    uint32_t group[2 * kQueryChunk];  // those that are gathered, and room for a chunk's
+    size_t size = 0;
+    const size_t end = first + count;
+    for (size_t at = first; at < end; at += kQueryChunk) {
+      const size_t chunk = std::min(end - at, kQueryChunk);
+      const size_t passed = filter.Select(Keys(at, chunk), group + size);
+      for (size_t i = 0; i < passed; ++i) group[size + i] += static_cast<uint32_t>(at);
+      size += passed;
+      while (size >= kQueryChunk || (size > 0 && at + chunk == end)) {
+        const size_t some = std::min(kQueryChunk, size);
+        if (absl::Status s = body(absl::MakeConstSpan(group, some)); !s.ok()) return s;
+        size -= some;
+        std::copy_n(group + some, size, group);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // The keys of a chunk of answers.
+  absl::Span<const Key> Keys(size_t first, size_t count) const {
+    if (query_of_ == nullptr) return keys_.subspan(first, count);
+    static thread_local Key chunk[kQueryChunk];
+    for (size_t i = 0; i < count; ++i) chunk[i] = key(first + i);
+    return {chunk, count};
+  }
+
+  absl::Span<const Key> keys_;
+  const uint32_t* query_of_;
+};
+
+// What a delta has for groups of keys. One object serves one thread.
+template <typename Key>
+class PointMerge {
+ public:
+  PointMerge(const Delta& delta, const PointBatch<Key>& batch)
+      : delta_(delta),
+        batch_(batch),
+        base_keys_(ColumnOf<Key>(delta.base_run)),
+        runs_(RunsOf(delta)),
+        first_(kQueryChunk * runs_.size()) {}
+
+  // Takes a group of answers; first_row(answer) is the base's first row, or kNoRow.
+  template <typename FirstRow>
+  absl::Status Take(absl::Span<const uint32_t> answers, FirstRow first_row) {
+    const size_t size = answers.size();
+    for (size_t j = 0; j < size; ++j) {
+      keys_[j] = batch_.key(answers[j]);
+      const RowId row = first_row(answers[j]);
+      if (row != kNoRow) delta_.positions->Prefetch(row);
+    }
+    for (size_t r = 1; r < runs_.size(); ++r) {
+      const absl::Span<Position> found(first(r), size);
+      if (absl::Status s = delta_.parts[r - 1].segment->FindFirst(
+              BatchOfKeys<Key>(absl::MakeConstSpan(keys_, size)), found);
+          !s.ok()) {
+        return s;
+      }
+      for (Position p : found) {
+        if (p == kNone) continue;
+        Prefetch(runs_[r].rows + p);
+        runs_[r].removed->Prefetch(p);
+      }
+    }
+    for (size_t j = 0; j < size; ++j) {
+      const RowId row = first_row(answers[j]);
+      first(0)[j] = row == kNoRow ? kNone : PositionOf(row, keys_[j]);
+      if (row != kNoRow) delta_.removed.Prefetch(first(0)[j]);
+    }
+    return absl::OkStatus();
+  }
+
+  // The first row of the group's key j, or kNoRow.
+  RowId First(size_t j) const {
+    RowId least = kNoRow;
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      if (first(r)[j] == kNone) continue;
+      const RunRange& run = runs_[r];
+      uint64_t p = first(r)[j];
+      if (run.removed->Contains(p)) {
+        const uint64_t end = EndOfKey(run, p, keys_[j]);
+        p = run.removed->FirstAbsent(p + 1, end);
+        if (p == end) continue;
+      }
+      if (least == kNoRow || delta_.rows->Less(run.rows[p], least)) least = run.rows[p];
+    }
+    return least;
+  }
+
+  // Appends all rows of the group's key j, of which the base has `base_rows`, to `rows`. False,
+  // with nothing appended, if these are the base's.
+  bool All(size_t j, size_t base_rows, std::vector<RowId>* rows) {
+    uint64_t total = 0;
+    bool same = true;
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      RunRange& run = runs_[r];
+      run.begin = run.end = first(r)[j] == kNone ? 0 : first(r)[j];
+      if (first(r)[j] == kNone) continue;
+      run.end = r == 0 ? run.begin + base_rows : EndOfKey(run, run.begin, keys_[j]);
+      const uint64_t entries = run.entries();
+      total += entries;
+      same &= r == 0 ? entries == base_rows : entries == 0;
+    }
+    if (same) return false;
+    const size_t before = rows->size();
+    rows->resize(before + total);
+    RangeMerge<Key>(*delta_.rows, absl::MakeSpan(runs_))
+        .Ascend(total, rows->data() + before, nullptr);
+    return true;
+  }
+
+ private:
+  // Where the keys' first entries are in a run, or kNone.
+  Position* first(size_t run) { return first_.data() + run * kQueryChunk; }
+  const Position* first(size_t run) const { return first_.data() + run * kQueryChunk; }
+
+  // Behind the entries of `key`, of which the one at `p` is the first.
+  static uint64_t EndOfKey(const RunRange& run, uint64_t p, Key key) {
+    const auto column = ColumnOf<Key>(*run.run);
+    return Gallop(p + 1, run.run->size(), [&](size_t at) { return column[at] == key; });
+  }
+  // The position in the base of an entry that is there.
+  Position PositionOf(RowId row, Key key) const {
+    const absl::Span<const Position> positions = (*delta_.positions)[row];
+    size_t i = 0;
+    while (i + 1 < positions.size() && base_keys_[positions[i]] != key) ++i;
+    return positions[i];
+  }
+
+  const Delta& delta_;
+  const PointBatch<Key>& batch_;
+  const decltype(ColumnOf<Key>(SortedRun())) base_keys_;
+  std::vector<RunRange> runs_;
+  std::vector<Position> first_;
+  Key keys_[kQueryChunk];
+};
+
+// New rows for some queries of a batch, ascending.
+struct ChangedRows {
+  struct Query {
+    size_t query;
+    size_t end;  // of its rows among `rows`
+  };
+  std::vector<Query> queries;
+  std::vector<RowId> rows;
+};
+
+// Gives the queries their new rows. The rows of all others move to their places: first those that
+// move back, from the last one on, then those that move forward, from the first one on, so that
+// none is written over before it has moved.
+void Splice(const ChangedRows& changed, Matches* matches) {
+  struct Piece {
+    uint64_t begin, end;  // rows that stay together
+    int64_t shift;
+  };
+  std::vector<uint64_t>& offsets = matches->offsets;
+  std::vector<Piece> pieces;
+  uint64_t begin = 0;
+  int64_t shift = 0;
+  size_t first_row = 0;
+  for (const auto& [query, end_row] : changed.queries) {
+    pieces.push_back({begin, offsets[query], shift});
+    begin = offsets[query + 1];
+    shift +=
+        static_cast<int64_t>(end_row - first_row) - static_cast<int64_t>(begin - offsets[query]);
+    first_row = end_row;
+  }
+  pieces.push_back({begin, offsets.back(), shift});
+
+  const uint64_t rows = offsets.back() + static_cast<uint64_t>(shift);
+  if (shift > 0) matches->row_ids.resize(rows);
+  RowId* const row_ids = matches->row_ids.data();
+  const auto move = [&](const Piece& piece) {
+    std::memmove(row_ids + piece.begin + piece.shift, row_ids + piece.begin,
+                 (piece.end - piece.begin) * sizeof(RowId));
+  };
+  for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+    if (piece->shift > 0 && piece->begin < piece->end) move(*piece);
+  }
+  for (const Piece& piece : pieces) {
+    if (piece.shift < 0 && piece.begin < piece.end) move(piece);
+  }
+  matches->row_ids.resize(rows);
+
+  first_row = 0;
+  for (size_t c = 0; c < changed.queries.size(); ++c) {
+    const auto [query, end_row] = changed.queries[c];
+    const uint64_t next_query =
+        c + 1 < changed.queries.size() ? changed.queries[c + 1].query : offsets.size() - 1;
+    const Piece& piece = pieces[c + 1];
+    for (uint64_t i = query + 1; i <= next_query; ++i) {
+      offsets[i] += static_cast<uint64_t>(piece.shift);
+    }
+    std::copy(changed.rows.begin() + static_cast<ptrdiff_t>(first_row),
+              changed.rows.begin() + static_cast<ptrdiff_t>(end_row),
+              matches->row_ids.begin() + static_cast<ptrdiff_t>(offsets[query]));
+    first_row = end_row;
+  }
+}
+
+}  // namespace
+
+absl::Status VersionedSearch::FindFirst(KeyBatch keys, const QueryOptions& options,
+                                        absl::Span<RowId> row_ids) const {
+  if (absl::Status s = base_.FindFirst(keys, options, row_ids); !s.ok()) return s;
+  if (delta_.empty() || keys.empty()) return absl::OkStatus();
+  try {
+    return WithPhysicalKey(keys.kind(), [&](auto type) {
+      using Key = typename decltype(type)::type;
+      const PointBatch<Key> batch(keys, options);
+      return ForEachSlice(keys.size(), parallelism_, [&](size_t first, size_t count) {
+        PointMerge<Key> merge(delta_, batch);
+        return batch.ForEachTouched(
+            *delta_.filter, first, count, [&](absl::Span<const uint32_t> answers) {
+              absl::Status s = merge.Take(answers, [&](uint32_t i) { return row_ids[i]; });
+              for (size_t j = 0; s.ok() && j < answers.size(); ++j) {
+                row_ids[answers[j]] = merge.First(j);
+              }
+              return s;
+            });
+      });
+    });
+  } catch (const std::bad_alloc&) {
+    return NoMemory(keys.size());
+  }
+}
+
+absl::Status VersionedSearch::Contains(KeyBatch keys, const QueryOptions& options,
+                                       absl::Span<bool> found) const {
+  if (absl::Status s = CheckOutput(keys.size(), found.size(), "found"); !s.ok()) return s;
+  try {
+    std::vector<RowId> row_ids(keys.size());
+    absl::Status s = FindFirst(keys, options, absl::MakeSpan(row_ids));
+    for (size_t i = 0; s.ok() && i < row_ids.size(); ++i) found[i] = row_ids[i] != kNoRow;
+    return s;
+  } catch (const std::bad_alloc&) {
+    return NoMemory(keys.size());
+  }
+}
+
+absl::Status VersionedSearch::Find(KeyBatch keys, const QueryOptions& options,
+                                   Matches* matches) const {
+  if (absl::Status s = base_.Find(keys, options, matches); !s.ok()) return s;
+  if (delta_.empty() || keys.empty()) return absl::OkStatus();
+  try {
+    std::mutex mutex;
+    std::vector<std::pair<size_t, ChangedRows>> slices;  // guarded by mutex
+    absl::Status status = WithPhysicalKey(keys.kind(), [&](auto type) {
+      using Key = typename decltype(type)::type;
+      const PointBatch<Key> batch(keys, options);
+      return ForEachSlice(keys.size(), parallelism_, [&](size_t first, size_t count) {
+        PointMerge<Key> merge(delta_, batch);
+        ChangedRows changed;
+        absl::Status s = batch.ForEachTouched(
+            *delta_.filter, first, count, [&](absl::Span<const uint32_t> answers) {
+              absl::Status taken = merge.Take(answers, [&](uint32_t i) {
+                return (*matches)[i].empty() ? kNoRow : (*matches)[i][0];
+              });
+              for (size_t j = 0; taken.ok() && j < answers.size(); ++j) {
+                if (merge.All(j, (*matches)[answers[j]].size(), &changed.rows)) {
+                  changed.queries.push_back({answers[j], changed.rows.size()});
+                }
+              }
+              return taken;
+            });
+        if (s.ok() && !changed.queries.empty()) {
+          std::lock_guard<std::mutex> lock(mutex);
+          slices.emplace_back(first, std::move(changed));
+        }
+        return s;
+      });
+    });
+    if (!status.ok() || slices.empty()) return status;
+    std::sort(slices.begin(), slices.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    ChangedRows& all = slices[0].second;
+    for (size_t s = 1; s < slices.size(); ++s) {
+      const ChangedRows& more = slices[s].second;
+      for (const auto& [query, end] : more.queries) {
+        all.queries.push_back({query, all.rows.size() + end});
+      }
+      all.rows.insert(all.rows.end(), more.rows.begin(), more.rows.end());
+    }
+    Splice(all, matches);
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return NoMemory(keys.size());
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,76 @@
+// What stands in for this folder in a build without CUDA.
+
+#include "absl/strings/str_format.h"
+#include "cairn/device.h"
+#include "gpu/api/gpu_factory.h"
+
+namespace cairn {
+namespace {
+
+constexpr char kNoCuda[] = "no CUDA device: this build is without CUDA";
+
+absl::Status Unavailable(std::string_view factory) {
+  return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory, kNoCuda));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Device>> Devices() {
+  return absl::UnavailableError(kNoCuda);
+}
+
+absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view factory,
+                                                             const SortedRun&, int) {
+  return Unavailable(factory);
+}
+
+absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view factory, DeviceKeys,
+                                                             const RowId*, DeviceStream) {
+  return Unavailable(factory);
+}
+
+// There is no index to call these on, but a program that does must link.
+absl::Status DeviceIndex::LowerBound(DeviceKeys, Position*, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status DeviceIndex::UpperBound(DeviceKeys, Position*, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status DeviceIndex::FindFirst(DeviceKeys, RowId*, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status DeviceIndex::Contains(DeviceKeys, bool*, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status DeviceIndex::Positions(const DeviceRanges&, Position*, Position*, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status DeviceIndex::Count(const DeviceRanges&, uint64_t*, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status DeviceIndex::PlanScan(const DeviceRanges&, uint64_t, Order, Position*, uint64_t*,
+                                   DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status DeviceIndex::CopyRows(const Position*, const uint64_t*, size_t, uint64_t, Order,
+                                   RowId*, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status LowerBound(const DeviceIndex&, DeviceKeys, Position*, const DeviceStrategyOptions&,
+                        uint32_t*, DeviceStream) {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status FindFirst(const DeviceIndex&, DeviceKeys, RowId*, const DeviceStrategyOptions&,
+                       uint32_t*, DeviceStream) {
+  return absl::UnavailableError(kNoCuda);
+}
+
+absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString factory, SortedRun) {
+  return Unavailable(factory.text);
+}
+absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory, const SortedRun&,
+                                                         int) {
+  return Unavailable(factory.text);
+}
+
+}  // namespace cairn

@@ -1,0 +1,319 @@
+#include "gpu/api/gpu_factory.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "cairn/device.h"
+#include "gpu/btree/b_plus_tree.h"
+#include "gpu/host/gpu_index.h"
+#include "gpu/packed/packed_index.h"
+#include "gpu/packed/packed_size.h"
+#include "gpu/run/device_run.h"
+#include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/devices.h"
+#include "gpu/runtime/stream.h"
+#include "gpu/runtime/stream_uses.h"
+#include "gpu/search/eytzinger_tree.h"
+#include "gpu/search/fast_tree.h"
+#include "gpu/search/pivot_tree.h"
+#include "gpu/search/sorted_array.h"
+#include "index/machine/topology.h"
+
+namespace cairn {
+namespace gpu {
+namespace {
+
+absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
+  PackedIndexOptions options;
+  const std::string_view directory = factory->Take("directory").value_or("auto");
+  if (directory == "bitmap") {
+    options.directory = LeafDirectory::kBitmap;
+  } else if (directory == "tree") {
+    options.directory = LeafDirectory::kTree;
+  } else if (directory != "auto") {
+    return factory->Bad(absl::StrFormat("directory is auto, bitmap or tree, not '%s'", directory));
+  }
+  const std::string_view bits = factory->Take("bits").value_or("auto");
+  options.bits = bits == "16" ? 16 : bits == "32" ? 32 : bits == "48" ? 48 : bits == "64" ? 64 : 0;
+  if (options.bits == 0 && bits != "auto") {
+    return factory->Bad(absl::StrFormat("bits is auto, 16, 32, 48 or 64, not '%s'", bits));
+  }
+  const absl::StatusOr<bool> rows = factory->TakeFlag("rows");
+  if (!rows.ok()) return rows.status();
+  options.row_column = *rows;
+  return options;
+}
+
+// The option aos or soa, if it is there.
+absl::StatusOr<std::optional<EntryLayout>> TakeLayout(FactoryString* factory) {
+  const absl::StatusOr<bool> aos = factory->TakeFlag("aos");
+  if (!aos.ok()) return aos.status();
+  const absl::StatusOr<bool> soa = factory->TakeFlag("soa");
+  if (!soa.ok()) return soa.status();
+  if (*aos && *soa) return factory->Bad("either aos or soa");
+  if (!*aos && !*soa) return std::optional<EntryLayout>();
+  return std::optional(*aos ? EntryLayout::kAoS : EntryLayout::kSoA);
+}
+
+// The option k.
+absl::StatusOr<int> TakeFanOut(FactoryString* factory, int otherwise) {
+  const absl::StatusOr<int> k = factory->TakeNumber("k", 2, 33, otherwise);
+  if (k.ok() && !IsSearchFanOut(*k)) return factory->Bad("k is 2, 9, 17 or 33");
+  return k;
+}
+
+absl::StatusOr<SortedArrayOptions> TakeSortedArrayOptions(FactoryString* factory) {
+  SortedArrayOptions options;
+  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
+  if (!layout.ok()) return layout.status();
+  options.layout = layout->value_or(options.layout);
+  return options;
+}
+
+absl::StatusOr<EytzingerTreeOptions> TakeEytzingerOptions(FactoryString* factory) {
+  EytzingerTreeOptions options;
+  const absl::StatusOr<int> k = TakeFanOut(factory, options.fan_out);
+  if (!k.ok()) return k.status();
+  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
+  if (!layout.ok()) return layout.status();
+  options.fan_out = *k;
+  options.layout = *layout;
+  return options;
+}
+
+absl::StatusOr<PivotTreeOptions> TakePivotOptions(FactoryString* factory) {
+  PivotTreeOptions options;
+  const absl::StatusOr<int> k = TakeFanOut(factory, options.fan_out);
+  if (!k.ok()) return k.status();
+  const absl::StatusOr<int> levels = factory->TakeNumber("levels", 0, 32, options.levels);
+  if (!levels.ok()) return levels.status();
+  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
+  if (!layout.ok()) return layout.status();
+  options.fan_out = *k;
+  options.levels = *levels;
+  options.layout = layout->value_or(options.layout);
+  return options;
+}
+
+// The options order, fill and method.
+template <typename Key>
+absl::StatusOr<BPlusTreeOptions> TakeBPlusTreeOptions(FactoryString* factory) {
+  BPlusTreeOptions options;
+  options.order = kBestOrder<Key>;
+  const absl::StatusOr<int> order = factory->TakeNumber(
+      "order", BPlusTreeLayout::kLeastOrder, BPlusTreeLayout::kGreatestOrder, options.order);
+  if (!order.ok()) return order.status();
+  options.order = *order;
+  if (!BPlusTreeLayout::IsOrder(*order)) return factory->Bad("order= takes 8, 16, 32 or 64");
+  if (const auto fill = factory->Take("fill")) {
+    const bool is_number =
+        absl::SimpleAtod(absl::string_view(fill->data(), fill->size()), &options.fill);
+    if (!is_number || !(options.fill >= 0.5 && options.fill <= 1)) {
+      return factory->Bad("fill= takes a number from 0.5 to 1");
+    }
+  }
+  if (const auto method = factory->Take("method")) {
+    using enum BPlusTreeMethod;
+    constexpr BPlusTreeMethod kMethods[] = {kBinary, kCombined, kBrute, kMultiple};
+    const auto found = std::ranges::find_if(
+        kMethods, [&](BPlusTreeMethod m) { return *method == BPlusTreeMethodName(m); });
+    if (found == std::end(kMethods)) {
+      return factory->Bad("method= takes binary, combined, brute or multiple");
+    }
+    options.method = *found;
+  }
+  return options;
+}
+
+// Builds a structure with the options that are taken from `factory`, all of them.
+template <typename Key, typename Options, typename Index>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildWith(
+    absl::StatusOr<std::unique_ptr<Index>> (*build)(DeviceRun<Key>, const Options&, cudaStream_t),
+    const absl::StatusOr<Options>& options, const FactoryString& factory, DeviceRun<Key> run,
+    cudaStream_t stream) {
+  if (!options.ok()) return options.status();
+  if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+  return build(std::move(run), *options, stream);
+}
+
+// Builds the structure that `factory` names, on the current device; its option device= is taken.
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, DeviceRun<Key> run,
+                                                   cudaStream_t stream) {
+  if (factory.structure == "auto") factory.structure = "packed";
+  const std::string_view name = factory.structure;
+  if (name == "packed") {
+    return BuildWith(&BuildPackedIndex<Key>, TakePackedOptions(&factory), factory, std::move(run),
+                     stream);
+  }
+  if (name == "btree") {
+    return BuildWith(&BuildBPlusTree<Key>, TakeBPlusTreeOptions<Key>(&factory), factory,
+                     std::move(run), stream);
+  }
+  if (name == "pivot") {
+    return BuildWith(&BuildPivotTree<Key>, TakePivotOptions(&factory), factory, std::move(run),
+                     stream);
+  }
+  if (name == "eytzinger") {
+    return BuildWith(&BuildEytzingerTree<Key>, TakeEytzingerOptions(&factory), factory,
+                     std::move(run), stream);
+  }
+  if (name == "fast") {
+    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    return BuildFastTree(std::move(run), stream);
+  }
+  if (name == "sorted_array") {
+    return BuildWith(&BuildSortedArray<Key>, TakeSortedArrayOptions(&factory), factory,
+                     std::move(run), stream);
+  }
+  return factory.Bad(
+      absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed, gpu:btree, "
+                      "gpu:fast, gpu:pivot, gpu:eytzinger, gpu:sorted_array",
+                      name));
+}
+
+// OK if the ordinal is a device's; Unavailable, with the reason, where it is none.
+absl::Status CheckDevice(const FactoryString& factory, int device) {
+  const absl::StatusOr<std::vector<Device>> devices = Devices();
+  std::string reason;
+  if (!devices.ok()) {
+    reason = std::string(devices.status().message());
+  } else if (std::ranges::none_of(*devices, [&](const Device& d) { return d.ordinal == device; })) {
+    reason = absl::StrFormat("no usable CUDA device %d; there are %d", device, devices->size());
+  } else {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory.text, reason));
+}
+
+// A build waits for its stream, which work that is only being captured never lets end. Most other
+// calls about a stream that is being captured would spoil the capture.
+absl::Status CheckNotCapturing(const FactoryString& factory, DeviceStream stream) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  const cudaError_t error = cudaStreamIsCapturing(stream, &capture);
+  if (error == cudaErrorStreamCaptureImplicit) {
+    // The default stream, which waits for one that is being captured.
+    (void)cudaGetLastError();
+    capture = cudaStreamCaptureStatusActive;
+  } else {
+    CAIRN_RETURN_IF_CUDA_FAILS(error);
+  }
+  if (capture == cudaStreamCaptureStatusNone) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "ordered index '%s': its stream is being captured, and building waits", factory.text));
+}
+
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromRun(FactoryString factory,
+                                                          const SortedRun& run) {
+  absl::StatusOr<Stream> stream = Stream::Create();
+  if (!stream.ok()) return stream.status();
+  absl::StatusOr<DeviceRun<Key>> uploaded = UploadRun<Key>(run, stream->get());
+  if (!uploaded.ok()) return uploaded.status();
+  return Build<Key>(std::move(factory), *std::move(uploaded), stream->get());
+}
+
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromEntries(FactoryString factory,
+                                                              const Key* keys, const RowId* row_ids,
+                                                              size_t size, cudaStream_t stream) {
+  absl::StatusOr<DeviceRun<Key>> run = SortToRun(keys, row_ids, size, stream);
+  if (!run.ok()) return run.status();
+  return Build<Key>(std::move(factory), *std::move(run), stream);
+}
+
+absl::Status NotForBytes(const FactoryString& factory) {
+  return absl::UnimplementedError(absl::StrFormat(
+      "ordered index '%s': structures for GPUs take keys of 32 and 64 bits, not bytes",
+      factory.text));
+}
+
+absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnDevice(FactoryString factory,
+                                                          const SortedRun& run, int device) {
+  if (run.kind() == KeyKind::kBytes) return NotForBytes(factory);
+  if (absl::Status s = CheckDevice(factory, device); !s.ok()) return s;
+  const OnDevice on_device(device);
+  const BesideCaptures beside;
+  return run.kind() == KeyKind::kU32 ? BuildFromRun<uint32_t>(std::move(factory), run)
+                                     : BuildFromRun<uint64_t>(std::move(factory), run);
+}
+
+template <typename Key>
+DeviceBytes PredictPackedBytes(absl::Span<const Key> keys, const PackedIndexOptions& options,
+                               int threads) {
+  const PackedBounds bounds =
+      BoundPackedBytes(keys.size(), SurveyOnHost(keys, Topology::Get().Threads(threads)), options);
+  return {bounds.most_building, bounds.most_resident};
+}
+
+// The parts of a string that must name a GPU's structure.
+absl::StatusOr<FactoryString> ParseForDevice(std::string_view text) {
+  absl::StatusOr<FactoryString> factory = FactoryString::Parse(text);
+  if (factory.ok() && factory->device != "gpu") {
+    return factory->Bad("a device index is a structure gpu:…");
+  }
+  return factory;
+}
+
+}  // namespace
+}  // namespace gpu
+
+absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view text,
+                                                             const SortedRun& run, int device) {
+  absl::StatusOr<FactoryString> factory = gpu::ParseForDevice(text);
+  if (!factory.ok()) return factory.status();
+  return gpu::MakeOnDevice(*std::move(factory), run, device);
+}
+
+absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view text, DeviceKeys keys,
+                                                             const RowId* row_ids,
+                                                             DeviceStream stream) {
+  absl::StatusOr<FactoryString> factory = gpu::ParseForDevice(text);
+  if (!factory.ok()) return factory.status();
+  if (absl::Status s = gpu::CheckNotCapturing(*factory, stream); !s.ok()) return s;
+  const gpu::BesideCaptures beside;
+  const absl::StatusOr<int> device = gpu::DeviceOfStream(stream);
+  if (!device.ok()) return device.status();
+  if (absl::Status s = gpu::CheckDevice(*factory, *device); !s.ok()) return s;
+  const gpu::OnDevice on_device(*device);
+  return keys.kind() == KeyKind::kU32
+             ? gpu::BuildFromEntries(*std::move(factory), keys.u32(), row_ids, keys.size(), stream)
+             : gpu::BuildFromEntries(*std::move(factory), keys.u64(), row_ids, keys.size(), stream);
+}
+
+absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString factory,
+                                                                SortedRun run) {
+  const absl::StatusOr<int> device = factory.TakeNumber("device", 0, 1023, 0);
+  if (!device.ok()) return device.status();
+  absl::StatusOr<std::unique_ptr<DeviceIndex>> index =
+      MakeOnDevice(std::move(factory), run, *device);
+  if (!index.ok()) return index.status();
+  return std::make_unique<gpu::GpuIndex>(std::move(run), *std::move(index));
+}
+
+absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory,
+                                                         const SortedRun& run, int threads) {
+  if (factory.structure != "auto" && factory.structure != "packed") {
+    return absl::UnimplementedError(
+        absl::StrFormat("ordered index '%s': the size of gpu:auto and gpu:packed is predicted, "
+                        "not that of other structures",
+                        factory.text));
+  }
+  const absl::StatusOr<int> device = factory.TakeNumber("device", 0, 1023, 0);
+  if (!device.ok()) return device.status();
+  const absl::StatusOr<PackedIndexOptions> options = TakePackedOptions(&factory);
+  if (!options.ok()) return options.status();
+  if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+  if (run.kind() == KeyKind::kBytes) return NotForBytes(factory);
+  if (run.empty()) return DeviceBytes();
+  return run.kind() == KeyKind::kU32 ? PredictPackedBytes<uint32_t>(run.u32(), *options, threads)
+                                     : PredictPackedBytes<uint64_t>(run.u64(), *options, threads);
+}
+
+}  // namespace cairn

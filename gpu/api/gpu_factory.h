@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "cairn/ordered_index.h"
+#include "cairn/sorted_run.h"
+#include "index/query/factory_string.h"
+
+namespace cairn::gpu {
+
+// Builds the structure of a factory string whose device is "gpu" over `run`, on the device that its
+// option device= names, 0 unless told. Errors as MakeOrderedIndex's.
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeGpuIndex(FactoryString factory, SortedRun run);
+
+// What an index takes of its device's memory, in bytes.
+struct DeviceBytes {
+  uint64_t building = 0;  // at the peak, while it is built
+  uint64_t resident = 0;  // OrderedIndex::memory_bytes
+};
+
+// Bounds of what MakeGpuIndex would take for gpu:auto and gpu:packed, with their options: never
+// less than it does take, and as much more as packed_size.h says. Reads the run's keys once, on up
+// to `threads` threads (0: one per core), and asks no device. Unimplemented for other structures,
+// and where MakeGpuIndex is; InvalidArgument as there; Unavailable in a build without CUDA.
+absl::StatusOr<DeviceBytes> PredictDeviceBytes(FactoryString factory, const SortedRun& run,
+                                               int threads = 0);
+
+}  // namespace cairn::gpu

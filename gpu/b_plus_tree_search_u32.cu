@@ -1,8 +1,0 @@
-#include "gpu/b_plus_tree_search.cuh"
-
-namespace cairn::gpu {
-
-template absl::Status SearchPages(const BPlusTreePages<uint32_t>&, BPlusTreeMethod,
-                                  DeviceIndex::PointQuery, DeviceKeys, void*, cudaStream_t);
-
-}  // namespace cairn::gpu

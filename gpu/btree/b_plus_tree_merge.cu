@@ -1,0 +1,114 @@
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include <thrust/iterator/zip_iterator.h>
+#include <thrust/tuple.h>
+
+#include <cub/device/device_merge.cuh>
+#include <cub/device/device_select.cuh>
+#include <utility>
+
+#include "gpu/btree/b_plus_tree_update.h"
+#include "gpu/runtime/cuda_status.h"
+
+namespace cairn::gpu {
+namespace {
+
+template <typename Key>
+using Entry = thrust::tuple<Key, RowId>;
+
+template <typename Key>
+struct EntryLess {
+  bool by_key_only;
+
+  __host__ __device__ bool operator()(const Entry<Key>& a, const Entry<Key>& b) const {
+    if (thrust::get<0>(a) != thrust::get<0>(b)) return thrust::get<0>(a) < thrust::get<0>(b);
+    return !by_key_only && thrust::get<1>(a) < thrust::get<1>(b);
+  }
+};
+
+// Whether an entry of a run is kept: the first of equal ones.
+template <typename Key>
+struct IsFirst {
+  const Key* keys;
+  const RowId* row_ids;
+  bool by_key_only;
+
+  __host__ __device__ bool operator()(size_t i) const {
+    return i == 0 || keys[i - 1] != keys[i] || (!by_key_only && row_ids[i - 1] != row_ids[i]);
+  }
+};
+
+template <typename Key>
+absl::StatusOr<DeviceRun<Key>> AllocateRun(size_t size, cudaStream_t stream) {
+  absl::StatusOr<DeviceBuffer<Key>> keys = DeviceBuffer<Key>::Allocate(size, stream);
+  if (!keys.ok()) return keys.status();
+  absl::StatusOr<DeviceBuffer<RowId>> row_ids = DeviceBuffer<RowId>::Allocate(size, stream);
+  if (!row_ids.ok()) return row_ids.status();
+  return DeviceRun<Key>{*std::move(keys), *std::move(row_ids), {}};
+}
+
+template <typename Key>
+auto Entries(const DeviceRun<Key>& run) {
+  return thrust::make_zip_iterator(run.keys.data(), run.row_ids.data());
+}
+
+// Calls a function of CUB twice: for the bytes that it takes, and with them.
+template <typename Call>
+absl::Status CallWithScratch(Call call, cudaStream_t stream) {
+  size_t bytes = 0;
+  CAIRN_RETURN_IF_CUB_FAILS(call(nullptr, bytes));
+  absl::StatusOr<DeviceBuffer<char>> scratch = DeviceBuffer<char>::Allocate(bytes, stream);
+  if (!scratch.ok()) return scratch.status();
+  CAIRN_RETURN_IF_CUB_FAILS(call(scratch->data(), bytes));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+template <typename Key>
+absl::StatusOr<MergedRun<Key>> MergeRuns(DeviceRun<Key> old, DeviceRun<Key> added,
+                                         Duplicates duplicates, cudaStream_t stream) {
+  const bool by_key_only = duplicates == Duplicates::kReplaceRows;
+  const size_t size = old.size() + added.size();
+  absl::StatusOr<DeviceRun<Key>> merged = AllocateRun<Key>(size, stream);
+  if (!merged.ok()) return merged.status();
+  if (size == 0) return MergedRun<Key>{*std::move(merged), 0};
+  // Where entries compare equal, those of the first run come first.
+  absl::Status s = CallWithScratch(
+      [&](void* scratch, size_t& bytes) {
+        return cub::DeviceMerge::MergeKeys(scratch, bytes, Entries(added),
+                                           static_cast<int64_t>(added.size()), Entries(old),
+                                           static_cast<int64_t>(old.size()), Entries(*merged),
+                                           EntryLess<Key>{by_key_only}, stream);
+      },
+      stream);
+  if (!s.ok()) return s;
+  old = {};
+  added = {};
+  absl::StatusOr<DeviceRun<Key>> unique = AllocateRun<Key>(size, stream);
+  if (!unique.ok()) return unique.status();
+  absl::StatusOr<DeviceBuffer<int64_t>> count = DeviceBuffer<int64_t>::Allocate(1, stream);
+  if (!count.ok()) return count.status();
+  s = CallWithScratch(
+      [&](void* scratch, size_t& bytes) {
+        const IsFirst<Key> is_first{merged->keys.data(), merged->row_ids.data(), by_key_only};
+        return cub::DeviceSelect::Flagged(
+            scratch, bytes, Entries(*merged),
+            thrust::make_transform_iterator(thrust::make_counting_iterator(size_t{0}), is_first),
+            Entries(*unique), count->data(), static_cast<int64_t>(size), stream);
+      },
+      stream);
+  if (!s.ok()) return s;
+  int64_t kept = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cudaMemcpyAsync(&kept, count->data(), sizeof(kept), cudaMemcpyDeviceToHost, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  return MergedRun<Key>{*std::move(unique), static_cast<size_t>(kept)};
+}
+
+template absl::StatusOr<MergedRun<uint32_t>> MergeRuns(DeviceRun<uint32_t>, DeviceRun<uint32_t>,
+                                                       Duplicates, cudaStream_t);
+template absl::StatusOr<MergedRun<uint64_t>> MergeRuns(DeviceRun<uint64_t>, DeviceRun<uint64_t>,
+                                                       Duplicates, cudaStream_t);
+
+}  // namespace cairn::gpu

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "cairn/device.h"
+#include "gpu/btree/b_plus_tree_pages.h"
+
+namespace cairn::gpu {
+
+// How a page's keys are compared: Kaczmarek (2012), section 2.3.
+enum class BPlusTreeMethod : uint8_t {
+  kBinary,    // a thread a query, by binary search
+  kCombined,  // a group of lanes a query, which read the whole page together
+  kBrute,     // every key of every leaf, and no inner page
+  kMultiple,  // sixteen threads a query, all at the same binary search
+};
+// "binary", "combined", "brute", "multiple".
+const char* BPlusTreeMethodName(BPlusTreeMethod method);
+
+// DeviceIndex::Search over pages.
+template <typename Key>
+absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod method,
+                         DeviceIndex::PointQuery query, DeviceKeys keys, void* results,
+                         cudaStream_t stream);
+
+// The same by kBrute, which SearchPages comes to.
+template <typename Key>
+absl::Status SearchAllLeaves(const BPlusTreePages<Key>& pages, DeviceIndex::PointQuery query,
+                             DeviceKeys keys, void* results, cudaStream_t stream);
+
+}  // namespace cairn::gpu

@@ -1,0 +1,8 @@
+#include "gpu/btree/b_plus_tree_search.cuh"
+
+namespace cairn::gpu {
+
+template absl::Status SearchPages(const BPlusTreePages<uint64_t>&, BPlusTreeMethod,
+                                  DeviceIndex::PointQuery, DeviceKeys, void*, cudaStream_t);
+
+}  // namespace cairn::gpu

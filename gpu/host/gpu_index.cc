@@ -1,0 +1,187 @@
+#include "gpu/host/gpu_index.h"
+
+#include "absl/strings/str_format.h"
+#include "gpu/host/bound_keys.h"
+#include "gpu/host/host_rows.h"
+#include "gpu/host/query_context.h"
+#include "index/query/batch_check.h"
+#include "index/query/match_rows.h"
+
+namespace cairn::gpu {
+namespace {
+
+DeviceKeys KeysAt(KeyKind kind, const void* keys, size_t size) {
+  return kind == KeyKind::kU32 ? DeviceKeys::U32(static_cast<const uint32_t*>(keys), size)
+                               : DeviceKeys::U64(static_cast<const uint64_t*>(keys), size);
+}
+
+HostColumn KeyColumnOf(const KeyBatch& keys) {
+  const void* const data = keys.kind() == KeyKind::kU32
+                               ? static_cast<const void*>(keys.u32().data())
+                               : static_cast<const void*>(keys.u64().data());
+  return {const_cast<void*>(data),
+          keys.kind() == KeyKind::kU32 ? sizeof(uint32_t) : sizeof(uint64_t)};
+}
+
+constexpr auto NothingToFill = [](size_t, size_t, size_t, void*) {};
+
+// One search for both ends of all ranges, by way of keys and positions of ours: for small batches,
+// where each kernel's launch counts, and for ranges with bounds of their own. `begin` and `end` may
+// be the halves of the context's positions.
+template <typename Key>
+absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ranges,
+                                  absl::Span<Position> begin, absl::Span<Position> end,
+                                  const HostBatchPolicy& policy, QueryContext& context) {
+  const size_t bounds = 2 * ranges.size();
+  absl::StatusOr<Position*> positions = context.Positions(bounds);
+  if (!positions.ok()) return positions.status();
+  const BoundKeys<Key> keys(ranges);
+  const auto fill = [&](size_t, size_t first, size_t count, void* to) {
+    keys.Fill(first, count, to);
+  };
+  const auto search = [&](const void* const* in, void* const* out, size_t count,
+                          cudaStream_t stream) {
+    return index.LowerBound(KeysAt(index.kind(), in[0], count), static_cast<Position*>(out[0]),
+                            stream);
+  };
+  const HostColumn inputs[] = {{nullptr, sizeof(Key)}};
+  const HostColumn outputs[] = {{*positions, sizeof(Position)}};
+  absl::Status status = RunHostBatch(
+      {bounds, inputs, outputs, index.writes_results_once(), fill, search}, policy, context);
+  if (status.ok()) keys.Finish(*positions, index.size(), begin, end);
+  return status;
+}
+
+// Ranges with the same bounds for all: the device reads the caller's keys as they are, once where
+// they are both lower and upper ones.
+absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch,
+                               absl::Span<Position> begin, absl::Span<Position> end,
+                               const HostBatchPolicy& policy, QueryContext& context) {
+  const HostColumn inputs[] = {KeyColumnOf(batch.lower), KeyColumnOf(batch.upper)};
+  const size_t distinct = inputs[0].data == inputs[1].data ? 1 : 2;
+  const auto search = [&](const void* const* in, void* const* out, size_t count,
+                          cudaStream_t stream) {
+    DeviceRanges ranges;
+    ranges.lower = KeysAt(index.kind(), in[0], count);
+    ranges.upper = KeysAt(index.kind(), in[distinct - 1], count);
+    ranges.lower_bound = batch.lower_bound;
+    ranges.upper_bound = batch.upper_bound;
+    return index.Positions(ranges, static_cast<Position*>(out[0]), static_cast<Position*>(out[1]),
+                           stream);
+  };
+  const HostColumn outputs[] = {{begin.data(), sizeof(Position)}, {end.data(), sizeof(Position)}};
+  return RunHostBatch({batch.size(), absl::MakeConstSpan(inputs).first(distinct), outputs, false,
+                       NothingToFill, search},
+                      policy, context);
+}
+
+}  // namespace
+
+std::string GpuIndex::description() const {
+  return index_->device() == 0
+             ? index_->description()
+             : absl::StrFormat("%s,device=%d", index_->description(), index_->device());
+}
+
+template <typename Result>
+absl::Status GpuIndex::Points(PointSearch<Result> search, KeyBatch keys, absl::Span<Result> results,
+                              std::string_view name) const {
+  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(keys.size(), results.size(), name); !s.ok()) return s;
+  if (keys.empty()) return absl::OkStatus();
+  const absl::StatusOr<QueryContextLease> context = QueryContextLease::Acquire(index_->device());
+  if (!context.ok()) return context.status();
+  const auto enqueue = [&](const void* const* in, void* const* out, size_t count,
+                           cudaStream_t stream) {
+    return (*index_.*search)(KeysAt(keys.kind(), in[0], count), static_cast<Result*>(out[0]),
+                             stream);
+  };
+  const HostColumn inputs[] = {KeyColumnOf(keys)};
+  const HostColumn outputs[] = {{results.data(), sizeof(Result)}};
+  return RunHostBatch(
+      {keys.size(), inputs, outputs, index_->writes_results_once(), NothingToFill, enqueue},
+      policy_, **context);
+}
+
+absl::Status GpuIndex::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
+  return Points(&DeviceIndex::LowerBound, keys, positions, "positions");
+}
+
+absl::Status GpuIndex::UpperBound(KeyBatch keys, absl::Span<Position> positions) const {
+  return Points(&DeviceIndex::UpperBound, keys, positions, "positions");
+}
+
+absl::Status GpuIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
+  return Points(&DeviceIndex::FindFirst, keys, row_ids, "row_ids");
+}
+
+absl::Status GpuIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {
+  return Points(&DeviceIndex::Contains, keys, found, "found");
+}
+
+absl::Status GpuIndex::Find(KeyBatch keys, Matches* matches) const {
+  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  return Scan(RangeBatch::Equal(keys), QueryOptions(), matches);
+}
+
+absl::Status GpuIndex::CheckedPositions(const RangeBatch& ranges, absl::Span<Position> begin,
+                                        absl::Span<Position> end, QueryContext& context) const {
+  const bool uniform = ranges.lower_bounds.empty() && ranges.upper_bounds.empty();
+  if (uniform && 2 * ranges.size() > policy_.most_zero_copy) {
+    return PositionsOfRanges(*index_, ranges, begin, end, policy_, context);
+  }
+  return run().kind() == KeyKind::kU32
+             ? PositionsByOneSearch<uint32_t>(*index_, ranges, begin, end, policy_, context)
+             : PositionsByOneSearch<uint64_t>(*index_, ranges, begin, end, policy_, context);
+}
+
+absl::Status GpuIndex::Positions(const RangeBatch& ranges, absl::Span<Position> begin,
+                                 absl::Span<Position> end) const {
+  if (absl::Status s = CheckRanges(run().kind(), ranges); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(ranges.size(), begin.size(), "begin"); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(ranges.size(), end.size(), "end"); !s.ok()) return s;
+  if (ranges.size() == 0) return absl::OkStatus();
+  const absl::StatusOr<QueryContextLease> context = QueryContextLease::Acquire(index_->device());
+  if (!context.ok()) return context.status();
+  return CheckedPositions(ranges, begin, end, **context);
+}
+
+absl::Status GpuIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
+  if (absl::Status s = CheckRanges(run().kind(), ranges); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(ranges.size(), counts.size(), "counts"); !s.ok()) return s;
+  if (ranges.size() == 0) return absl::OkStatus();
+  const absl::StatusOr<QueryContextLease> context = QueryContextLease::Acquire(index_->device());
+  if (!context.ok()) return context.status();
+  const size_t size = ranges.size();
+  absl::StatusOr<Position*> positions = (*context)->Positions(2 * size);
+  if (!positions.ok()) return positions.status();
+  const absl::Span<Position> begin(*positions, size), end(*positions + size, size);
+  if (absl::Status s = CheckedPositions(ranges, begin, end, **context); !s.ok()) return s;
+  for (size_t i = 0; i < size; ++i) counts[i] = end[i] - begin[i];
+  return absl::OkStatus();
+}
+
+absl::Status GpuIndex::Scan(const RangeBatch& ranges, const QueryOptions& options,
+                            Matches* matches) const {
+  if (absl::Status s = CheckRanges(run().kind(), ranges); !s.ok()) return s;
+  const size_t size = ranges.size();
+  if (size == 0) return BeginMatches(run().kind(), 0, matches);
+  const absl::StatusOr<QueryContextLease> context = QueryContextLease::Acquire(index_->device());
+  if (!context.ok()) return context.status();
+  absl::StatusOr<Position*> positions = (*context)->Positions(2 * size);
+  if (!positions.ok()) return positions.status();
+  const absl::Span<Position> begin(*positions, size), end(*positions + size, size);
+  absl::Status status = CheckedPositions(ranges, begin, end, **context);
+  if (status.ok()) status = PlanMatches(run().kind(), options, begin, end, matches);
+  if (!status.ok()) return status;
+  if (matches->row_ids.size() <= policy_.most_rows_from_run) {
+    CopyRows(run(), options, 0, begin, end, matches);
+  } else {
+    status = CopyRowsToHost(*index_, begin, end, matches->offsets, options.order,
+                            matches->row_ids.data(), policy_, **context);
+    if (!status.ok()) return status;
+  }
+  return AppendKeys(run(), options, begin, end, matches);
+}
+
+}  // namespace cairn::gpu

@@ -1,0 +1,116 @@
+#include "gpu/host/query_context.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/injected_failure.h"
+#include "gpu/runtime/stream_uses.h"
+
+namespace cairn::gpu {
+namespace {
+
+constexpr size_t kLeastPositions = size_t{1} << 14;  // enough for a small batch
+constexpr size_t kMostDevices = 64;
+
+// The contexts of one device that no thread holds; the last one returned goes out first.
+struct IdleContexts {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<QueryContext>> contexts;
+};
+
+// Never destroyed: at the end of the process CUDA may be gone before it.
+IdleContexts& IdleOf(int device) {
+  static auto& all = *new std::array<IdleContexts, kMostDevices>;
+  return all[static_cast<size_t>(device)];
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<QueryContext>> QueryContext::Create() {
+  const BesideCaptures beside;
+  std::unique_ptr<QueryContext> context(new (std::nothrow) QueryContext);
+  if (context == nullptr) return absl::ResourceExhaustedError("no memory for a query context");
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&context->device_));
+  for (std::optional<Stream>& stream : context->streams_) {
+    absl::StatusOr<Stream> created = Stream::Create();
+    if (!created.ok()) return created.status();
+    stream = *std::move(created);
+  }
+  return context;
+}
+
+absl::Status QueryContext::Wait(int i) {
+  absl::Status status = streams_[i]->Wait();
+  status.Update(MayCallDevice());
+  if (!status.ok()) lost_ = true;
+  return status;
+}
+
+absl::Status QueryContext::WaitForAll() {
+  absl::Status status;
+  for (int i = 0; i < kStreams; ++i) status.Update(Wait(i));
+  return status;
+}
+
+absl::StatusOr<char*> QueryContext::Pinned(size_t bytes) {
+  if (bytes <= pinned_.bytes()) return pinned_.data();
+  pinned_ = PinnedMemory();  // first, so that both need not fit
+  absl::StatusOr<PinnedMemory> memory = PinnedMemory::Allocate(bytes);
+  if (!memory.ok()) return memory.status();
+  pinned_ = *std::move(memory);
+  return pinned_.data();
+}
+
+absl::StatusOr<Position*> QueryContext::Positions(size_t size) {
+  if (size <= positions_size_) return positions_.get();
+  size = std::max(size, kLeastPositions);
+  positions_size_ = 0;
+  positions_.reset();
+  positions_.reset(new (std::nothrow) Position[size]);
+  if (positions_ == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("host memory: no room for %d positions", size));
+  }
+  positions_size_ = size;
+  return positions_.get();
+}
+
+absl::StatusOr<QueryContextLease> QueryContextLease::Acquire(int device) {
+  IdleContexts& idle = IdleOf(device);
+  {
+    const std::lock_guard<std::mutex> lock(idle.mutex);
+    if (!idle.contexts.empty()) {
+      QueryContextLease lease(std::move(idle.contexts.back()));
+      idle.contexts.pop_back();
+      return lease;
+    }
+  }
+  const OnDevice on_device(device);
+  absl::StatusOr<std::unique_ptr<QueryContext>> context = QueryContext::Create();
+  if (!context.ok()) return context.status();
+  return QueryContextLease(*std::move(context));
+}
+
+QueryContextLease::~QueryContextLease() {
+  if (context_ == nullptr || context_->lost()) return;
+  IdleContexts& idle = IdleOf(context_->device());
+  const std::lock_guard<std::mutex> lock(idle.mutex);
+  try {
+    idle.contexts.push_back(std::move(context_));
+  } catch (const std::bad_alloc&) {  // it is freed then
+  }
+}
+
+size_t FreeIdleQueryContexts(int device) {
+  std::vector<std::unique_ptr<QueryContext>> contexts;
+  IdleContexts& idle = IdleOf(device);
+  const std::lock_guard<std::mutex> lock(idle.mutex);
+  contexts.swap(idle.contexts);
+  return contexts.size();
+}
+
+}  // namespace cairn::gpu

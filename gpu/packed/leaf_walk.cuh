@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cairn/types.h"
+#include "gpu/packed/leaf_packing.h"
+
+namespace cairn::gpu {
+
+// A bit array in device memory, of which a block keeps the words that it walks over in shared
+// memory; words behind the last bit are readable.
+class WalkBits {
+ public:
+  // Threads of a block, and the keys that each walks over.
+  static constexpr int kThreads = 32;
+  static constexpr size_t kTile = kLeafTile;
+
+  // Shared memory: a word of padding a tile, so that threads at the same place of their tiles
+  // read from different banks.
+  using Staged = uint32_t[kThreads * (kTile / 32 + 1)];
+
+  // By the whole block, whose first tile is `first_tile`; `words` has `count` words.
+  __device__ WalkBits(const uint32_t* words, size_t count, size_t first_tile, Staged& staged)
+      : words_(words), staged_(staged), first_word_(first_tile * (kTile / 32)) {
+    for (size_t i = threadIdx.x; i < kStagedWords; i += kThreads) {
+      if (first_word_ + i < count) staged[i + i / (kTile / 32)] = words[first_word_ + i];
+    }
+  }
+
+  __device__ bool operator[](size_t i) const { return (Word(i / 32) >> (i % 32) & 1) != 0; }
+  // The 32 bits from bit i on.
+  __device__ uint32_t Window(size_t i) const {
+    return __funnelshift_r(Word(i / 32), Word(i / 32 + 1), static_cast<unsigned>(i % 32));
+  }
+  // The first bit that is set in [i, end), or `end`.
+  __device__ size_t Next(size_t i, size_t end) const {
+    while (i < end) {
+      const uint32_t window = Window(i);
+      if (window != 0) return min(end, i + __ffs(static_cast<int>(window)) - 1);
+      i += 32;
+    }
+    return end;
+  }
+
+ private:
+  static constexpr size_t kStagedWords = kThreads * (kTile / 32);
+  __device__ uint32_t Word(size_t i) const {
+    const size_t local = i - first_word_;
+    return local < kStagedWords ? staged_[local + local / (kTile / 32)] : words_[i];
+  }
+
+  const uint32_t* words_;
+  const uint32_t* staged_;
+  size_t first_word_;
+};
+
+// Cuts the keys of one tile into leaves, one after the other: as many whole cells as a leaf has
+// room for, of one block. Tiles are independent: a tile's leaves begin at the first cell that
+// begins in it, and end where the next tile's begin.
+// A leaf ends with its tile, which costs half a leaf in about 110.
+template <typename Key>
+struct LeafWalk {
+  static constexpr size_t kTile = WalkBits::kTile;
+
+  const Key* keys;
+  size_t size;
+  WalkBits cells, blocks;
+  int bits;      // of a key in a leaf
+  int capacity;  // keys of a leaf
+
+  // Calls leaf(first) for each primary leaf, and after that linked(first, end, is_first) for each
+  // that is linked to from it.
+  template <typename EmitLeaf, typename EmitLinked>
+  __device__ void ForEachLeaf(size_t tile, EmitLeaf leaf, EmitLinked linked) const {
+    const size_t stop = cells.Next(min((tile + 1) * kTile, size), size);
+    size_t i = cells.Next(tile * kTile, size);
+    while (i < stop) {
+      if (FollowsGap(i)) leaf(i);
+      leaf(i);
+      const size_t end = LeafEnd(i, stop);
+      // A chain: all but its last leaf leave their last slot to the link.
+      if (end - i > static_cast<size_t>(capacity)) {
+        bool is_first = true;
+        for (size_t next = i + capacity - 1;; next += capacity - 1) {
+          linked(next, end, is_first);
+          if (end - next <= static_cast<size_t>(capacity)) break;
+          is_first = false;
+        }
+      }
+      i = end;
+    }
+  }
+
+ private:
+  // Whether there is a block without keys just before that of key i, which begins one.
+  __device__ bool FollowsGap(size_t i) const {
+    if (!blocks[i] || bits == static_cast<int>(sizeof(Key)) * 8) return false;
+    const Key block = keys[i] >> bits;
+    return i == 0 ? block != 0 : block != (keys[i - 1] >> bits) + 1;
+  }
+
+  // The end of the leaf, or the chain of leaves, that begins at key i; `stop` begins a cell.
+  __device__ size_t LeafEnd(size_t i, size_t stop) const {
+    // Bit b is for the end i + 1 + b.
+    const uint32_t room = (uint32_t{1} << capacity) - 1;
+    uint32_t cell_ends = cells.Window(i + 1) & room;
+    uint32_t block_ends = blocks.Window(i + 1) & room;
+    if (stop - i <= static_cast<size_t>(capacity)) {
+      const uint32_t last = uint32_t{1} << (stop - i - 1);
+      block_ends |= last;
+      cell_ends |= last;
+    }
+    if (block_ends != 0) return i + __ffs(static_cast<int>(block_ends));
+    if (cell_ends != 0) return i + 32 - __clz(static_cast<int>(cell_ends));
+    return cells.Next(i + 1 + capacity, stop);
+  }
+};
+
+}  // namespace cairn::gpu

@@ -1,0 +1,230 @@
+#include "gpu/packed/packed_index.h"
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "gpu/packed/kary_directory.h"
+#include "gpu/packed/leaf_packing.h"
+#include "gpu/packed/packed_rows.h"
+#include "gpu/packed/packed_search.h"
+#include "gpu/packed/packed_size.h"
+#include "gpu/packed/rank_bitmap.h"
+#include "gpu/run/range_rows.h"
+#include "gpu/runtime/cuda_status.h"
+
+namespace cairn::gpu {
+namespace {
+
+// Keys of a bitmap's cell, on average: the fewer, the fuller are leaves; the more, the smaller is
+// the bitmap, which is to stay in the second-level cache.
+constexpr double kLightLoad = 1.25, kHeavyLoad = 2.5;
+constexpr size_t kLightBitmapBytes = size_t{12} << 20;
+
+template <typename Key>
+class PackedIndex : public DeviceIndex {
+ public:
+  PackedIndex(size_t size, int device)
+      : DeviceIndex(std::is_same_v<Key, uint32_t> ? KeyKind::kU32 : KeyKind::kU64, size, device) {}
+
+  absl::Status Build(DeviceRun<Key> run, const PackedIndexOptions& options, cudaStream_t stream);
+
+  bool writes_results_once() const override { return true; }
+  std::string description() const override {
+    return absl::StrFormat("gpu:packed,directory=%s,bits=%d%s",
+                           bitmap_.has_value() ? "bitmap" : "tree", view_.bits,
+                           row_column_ ? ",rows" : "");
+  }
+  uint64_t memory_bytes() const override {
+    return leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() + samples_.bytes() +
+           (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
+           (tree_.has_value() ? tree_->memory_bytes() : 0);
+  }
+
+ private:
+  // Cuts leaves under a bitmap, into *cut; false where the keys do not suit one.
+  absl::StatusOr<bool> CutUnderBitmap(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
+                                      int bits, LeafCut* cut, cudaStream_t stream);
+  // Cuts leaves under a tree, into *cut.
+  absl::Status CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
+                            cudaStream_t stream);
+  absl::Status Search(PointQuery query, DeviceKeys keys, void* results,
+                      DeviceStream stream) const override;
+  absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
+                          uint64_t rows, Order order, RowId* row_ids,
+                          DeviceStream stream) const override;
+
+  PackedView view_;
+  DeviceBuffer<Leaf> leaves_;
+  std::optional<RankBitmap<Key>> bitmap_;   // this
+  std::optional<KaryDirectory<Key>> tree_;  // or this
+  DeviceBuffer<Position> first_entry_;      // DistinctKeys, where keys repeat
+  // Where rows of ranges come from: a column of all, or the leaves themselves.
+  DeviceBuffer<RowId> row_ids_;
+  DeviceBuffer<uint32_t> samples_;  // SampleLeaves
+  bool row_column_ = false;         // PackedIndexOptions
+};
+
+template <typename Key>
+absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& keys,
+                                                      const KeySurvey<Key>& survey, int bits,
+                                                      LeafCut* cut, cudaStream_t stream) {
+  const size_t size = keys.size();
+  // A node for every 96 cells, were all regions alike, and one a region.
+  const double light_bytes = static_cast<double>(size) / kLightLoad * 2 / RankNode::kCells * 16;
+  const double load =
+      light_bytes <= static_cast<double>(kLightBitmapBytes) ? kLightLoad : kHeavyLoad;
+  absl::StatusOr<RankBitmap<Key>> bitmap = RankBitmap<Key>::Plan(
+      keys.keys.data(), size, survey, bits, load, MostBitmapNodes(size), stream);
+  if (!bitmap.ok()) return bitmap.status();
+  if (!bitmap->planned()) return false;
+  const absl::StatusOr<KeyMarks> marks = bitmap->Mark(keys.keys.data(), size, stream);
+  if (!marks.ok()) return marks.status();
+  absl::StatusOr<LeafCut> leaves = CutLeaves(keys.keys.data(), size, bits, *marks, stream);
+  if (!leaves.ok()) return leaves.status();
+  if (leaves->longest_chain > kLongestChain || leaves->chained_keys > MostChainedKeys(size)) {
+    return false;
+  }
+  if (absl::Status s = bitmap->SetLeaves(keys.keys.data(), size, *leaves, stream); !s.ok()) {
+    return s;
+  }
+  bitmap_ = *std::move(bitmap);
+  *cut = *std::move(leaves);
+  return true;
+}
+
+template <typename Key>
+absl::Status PackedIndex<Key>::CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
+                                            cudaStream_t stream) {
+  const size_t size = keys.size();
+  const absl::StatusOr<KeyMarks> marks = MarkBlocks(keys.keys.data(), size, bits, stream);
+  if (!marks.ok()) return marks.status();
+  absl::StatusOr<LeafCut> leaves = CutLeaves(keys.keys.data(), size, bits, *marks, stream);
+  if (!leaves.ok()) return leaves.status();
+  absl::StatusOr<DeviceBuffer<Key>> separators =
+      FindSeparators(keys.keys.data(), size, *leaves, stream);
+  if (!separators.ok()) return separators.status();
+  absl::StatusOr<KaryDirectory<Key>> tree =
+      KaryDirectory<Key>::Build(*std::move(separators), stream);
+  if (!tree.ok()) return tree.status();
+  tree_ = *std::move(tree);
+  *cut = *std::move(leaves);
+  return absl::OkStatus();
+}
+
+template <typename Key>
+absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOptions& options,
+                                     cudaStream_t stream) {
+  constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
+  if (options.bits < 0 || options.bits > kKeyBits || options.bits % 16 != 0 ||
+      (options.bits == 48 && kKeyBits == 32)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("leaves of %d bits for keys of %d bits", options.bits, kKeyBits));
+  }
+  view_.bits = options.bits != 0 ? options.bits : kKeyBits;
+  row_column_ = options.row_column;
+  if (run.size() == 0) return absl::OkStatus();
+  absl::StatusOr<KeySurvey<Key>> survey =
+      run.survey.has_value() ? *run.survey
+                             : SurveyKeys(run.keys.data(), run.row_ids.data(), run.size(), stream);
+  if (!survey.ok()) return survey.status();
+  const size_t keys = survey->distinct, run_bytes = run.keys.bytes() + run.row_ids.bytes();
+  const PackedBounds bounds = BoundPackedBytes(run.size(), *survey, options);
+  const int bits = options.bits != 0 ? options.bits : survey->BestLeafBits(keys);
+  if (absl::Status s = CheckLeafCount(bounds.least_leaves, bits); !s.ok()) return s;
+  absl::Status fits =
+      CheckDeviceMemory(bounds.least_building - run_bytes, "building packed leaves");
+  if (!fits.ok()) return fits;
+  absl::StatusOr<DistinctKeys<Key>> distinct = FindDistinctKeys(std::move(run), keys, stream);
+  if (!distinct.ok()) return distinct.status();
+  view_.bits = bits;
+
+  LeafCut cut;
+  if (options.directory != LeafDirectory::kTree) {
+    const absl::StatusOr<bool> suits = CutUnderBitmap(*distinct, *survey, view_.bits, &cut, stream);
+    if (!suits.ok()) return suits.status();
+    if (!*suits && options.directory == LeafDirectory::kBitmap) {
+      return absl::FailedPreconditionError("the keys are too uneven for a rank bitmap");
+    }
+  }
+  if (!bitmap_.has_value()) {
+    if (absl::Status s = CutUnderTree(*distinct, view_.bits, &cut, stream); !s.ok()) return s;
+  }
+
+  absl::StatusOr<DeviceBuffer<Leaf>> leaves = FillLeaves(*distinct, cut, stream);
+  if (!leaves.ok()) return leaves.status();
+  leaves_ = *std::move(leaves);
+  view_.links = cut.linked.size() != 0;
+  view_.distinct = static_cast<Position>(keys);
+  view_.leaves = leaves_.data();
+  if (distinct->repeats() || options.row_column) {
+    first_entry_ = std::move(distinct->first_entry);
+    view_.first_entry = first_entry_.data();  // null where keys do not repeat
+    row_ids_ = std::move(distinct->row_ids);
+  } else {
+    absl::StatusOr<DeviceBuffer<uint32_t>> samples = SampleLeaves(cut, keys, stream);
+    if (!samples.ok()) return samples.status();
+    samples_ = *std::move(samples);
+  }
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  leaves_.SetStream(AfterAllUses());
+  samples_.SetStream(AfterAllUses());
+  first_entry_.SetStream(AfterAllUses());
+  row_ids_.SetStream(AfterAllUses());
+  if (bitmap_.has_value()) bitmap_->Detach();
+  return absl::OkStatus();
+}
+
+template <typename Key>
+absl::Status PackedIndex<Key>::Search(PointQuery query, DeviceKeys keys, void* results,
+                                      DeviceStream stream) const {
+  if (size() == 0) {
+    const bool row = query == PointQuery::kFindFirst;
+    const size_t bytes = keys.size() * (query == PointQuery::kContains ? 1 : 4);
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(results, row ? 0xff : 0, bytes, stream));
+    return absl::OkStatus();
+  }
+  const PackedAnswer answer = query == PointQuery::kFindFirst  ? PackedAnswer::kRow
+                              : query == PointQuery::kContains ? PackedAnswer::kFound
+                                                               : PackedAnswer::kPosition;
+  const Key add = query == PointQuery::kUpperBound ? 1 : 0;
+  const PackedBatch<Key> batch = {static_cast<const Key*>(keys.data()), keys.size(), add, results};
+  return bitmap_.has_value() ? SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream)
+                             : SearchUnderTree(view_, *tree_, answer, batch, stream);
+}
+
+template <typename Key>
+absl::Status PackedIndex<Key>::GatherRows(const Position* begin, const uint64_t* offsets,
+                                          size_t queries, uint64_t rows, Order order,
+                                          RowId* row_ids, DeviceStream stream) const {
+  if (row_ids_.size() != 0) {
+    return CopyRowsFromColumn({row_ids_.data(), 1}, begin, offsets, queries, rows, order, row_ids,
+                              stream);
+  }
+  return CopyRowsFromLeaves(view_, samples_.data(), begin, offsets, queries, rows, order, row_ids,
+                            stream);
+}
+
+}  // namespace
+
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<Key> run,
+                                                              const PackedIndexOptions& options,
+                                                              cudaStream_t stream) {
+  int device = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  auto index = std::make_unique<PackedIndex<Key>>(run.size(), device);
+  if (absl::Status s = index->Build(std::move(run), options, stream); !s.ok()) return s;
+  return std::unique_ptr<DeviceIndex>(std::move(index));
+}
+
+template absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<uint32_t>,
+                                                                       const PackedIndexOptions&,
+                                                                       cudaStream_t);
+template absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<uint64_t>,
+                                                                       const PackedIndexOptions&,
+                                                                       cudaStream_t);
+
+}  // namespace cairn::gpu

@@ -1,0 +1,215 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "gpu/packed/packed_leaf.cuh"
+#include "gpu/packed/packed_search.h"
+#include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/device_memory.h"
+#include "gpu/runtime/launch.h"
+#include "gpu/runtime/shared_memory.h"
+
+// One kernel searches packed leaves under any directory. A warp takes 32 queries at a time, twice:
+// each lane asks the directory for its own queries' leaves; then four lanes read each leaf, so that
+// eight leaves are read with one instruction, and sixty-four are in flight.
+//
+// A directory is a plain struct with
+//   size_t shared_bytes() const        what Load fills
+//   void Load(void* shared) const      by the whole block
+//   void FindLeaves(keys, leaves, shared) const
+//     the leaves of each lane's keys, for the whole warp together; `shared` is null where there was
+//     no Load.
+
+namespace cairn::gpu {
+
+// Queries of a lane that are in flight together.
+inline constexpr int kPackedQueries = 2;
+inline constexpr int kPackedStep = 32 * kPackedQueries;
+// Steps that a warp takes from the counter at once.
+inline constexpr unsigned kPackedChunk = 8;
+// A block that fills a multiprocessor, for a large batch, and one for a batch that does not fill
+// the device, which it is spread over.
+inline constexpr int kLargeBlock = 1024, kSmallBlock = 64;
+// From this many queries on, blocks stay, keep the directory's top in shared memory and take steps
+// from a counter; unless a block may not take that much memory.
+inline constexpr size_t kLargeBatch = size_t{1} << 17;
+
+// What a query's leaf says of it.
+template <int kBits, PackedAnswer kAnswer>
+struct LeafAnswer {
+  using Quad = LeafQuad<kBits>;
+  static constexpr bool kLess = kAnswer == PackedAnswer::kPosition;
+
+  Quad quad;
+  uint32_t slots;  // how many are less than the key, or a bit for each that equals it
+
+  __device__ void Compare(uint64_t key, int part) {
+    slots = kLess ? quad.CountLess(key, part) : quad.Equal(key, part);
+  }
+  // Goes on along the chain, for the whole warp together, where the leaf is continued.
+  __device__ void FollowLinks(const Leaf* leaves, uint64_t key, int part) {
+    constexpr uint32_t kOthers = Quad::kEntries - 1;
+    bool follow = true;
+    while (true) {
+      const bool linked = quad.HasLink(part);
+      follow = follow && linked;
+      // The link's slot has key zero, and is no entry.
+      if (follow && kLess) slots -= (key & Quad::Layout::kMask) != 0 ? 1 : 0;
+      if (follow && !kLess) slots &= (uint32_t{1} << kOthers) - 1;
+      follow = follow && slots == (kLess ? kOthers : 0);
+      if (!__any_sync(0xffffffffu, follow)) return;
+      const uint32_t next = quad.Link();
+      if (follow) quad.Load(leaves + next, part);
+      const uint32_t before = slots;
+      Compare(key, part);
+      if (!follow) slots = before;
+    }
+  }
+};
+
+template <int kBits, PackedAnswer kAnswer, bool kStaged, typename Key, typename Directory>
+__global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
+    PackedSearchKernel(PackedView view, Directory directory, PackedBatch<Key> batch) {
+  extern __shared__ uint4 staged[];
+  if constexpr (kStaged) {
+    directory.Load(staged);
+    __syncthreads();
+  }
+  const int lane = static_cast<int>(threadIdx.x % 32), part = lane % 4, quad = lane / 4;
+  const size_t steps = (batch.size + kPackedStep - 1) / kPackedStep;
+
+  const auto search = [&](size_t step) {
+    const size_t begin = step * kPackedStep;
+    Key keys[kPackedQueries];
+    uint32_t leaves[kPackedQueries];
+#pragma unroll
+    for (int u = 0; u < kPackedQueries; ++u) {
+      const size_t i = begin + u * 32 + lane;
+      keys[u] = i < batch.size ? __ldcs(batch.keys + i) + batch.add : Key{0};
+    }
+    directory.FindLeaves(keys, leaves, kStaged ? staged : nullptr);
+
+    // Round r is for the queries of lanes 8 * (r % 4) … 8 * (r % 4) + 7.
+    constexpr int kRounds = 4 * kPackedQueries;
+    LeafAnswer<kBits, kAnswer> answers[kRounds];
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) {
+      const uint32_t leaf = __shfl_sync(0xffffffffu, leaves[r / 4], r % 4 * 8 + quad);
+      answers[r].quad.Load(view.leaves + leaf, part);
+    }
+#pragma unroll
+    for (int r = 0; r < kRounds; ++r) {
+      const Key key = __shfl_sync(0xffffffffu, keys[r / 4], r % 4 * 8 + quad);
+      LeafAnswer<kBits, kAnswer>& answer = answers[r];
+      answer.Compare(key, part);
+      if (view.links) answer.FollowLinks(view.leaves, key, part);
+      const size_t i = begin + r * 8 + quad;
+      if (i >= batch.size) continue;
+      if constexpr (kAnswer == PackedAnswer::kPosition) {
+        if (!answer.quad.HoldsPosition(part)) continue;
+        // The upper bound of the greatest key is that of key 0 to come.
+        Position position =
+            batch.add != 0 && key == 0 ? view.distinct : answer.quad.position() + answer.slots;
+        if (view.first_entry != nullptr) position = view.first_entry[position];
+        __stcs(static_cast<Position*>(batch.results) + i, position);
+      } else {
+        const int slot = __ffs(static_cast<int>(answer.slots)) - 1;
+        if (slot < 0 ? part != 0 : !LeafQuad<kBits>::HoldsRow(slot, part)) continue;
+        const RowId row_id = slot < 0 ? kNoRow : answer.quad.row_id(slot);
+        if constexpr (kAnswer == PackedAnswer::kRow) {
+          __stcs(static_cast<RowId*>(batch.results) + i, row_id);
+        } else {
+          static_cast<bool*>(batch.results)[i] = row_id != kNoRow;
+        }
+      }
+    }
+  };
+
+  if constexpr (kStaged) {
+    while (true) {
+      unsigned first = 0;
+      if (lane == 0) first = atomicAdd(batch.next_step, kPackedChunk);
+      first = __shfl_sync(0xffffffffu, first, 0);
+      if (first >= steps) return;
+      const size_t last = min(size_t{first} + kPackedChunk, steps);
+      for (size_t step = first; step < last; ++step) search(step);
+    }
+  } else {
+    const size_t step = (size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+    if (step < steps) search(step);
+  }
+}
+
+// Enqueues the search of a batch.
+template <int kBits, PackedAnswer kAnswer, typename Key, typename Directory>
+absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directory,
+                                PackedBatch<Key> batch, cudaStream_t stream) {
+  bool staged = batch.size >= kLargeBatch;
+  if (staged) {
+    const absl::StatusOr<size_t> most_shared = MostSharedBytes();
+    if (!most_shared.ok()) return most_shared.status();
+    staged = directory.shared_bytes() <= *most_shared;
+  }
+  if (!staged) {
+    constexpr size_t kPerBlock = size_t{kSmallBlock} / 32 * kPackedStep;
+    const auto blocks = static_cast<unsigned>((batch.size + kPerBlock - 1) / kPerBlock);
+    CAIRN_RETURN_IF_LAUNCH_FAILS("PackedSearchKernel", LaunchShape{blocks, kSmallBlock}, stream,
+                                 PackedSearchKernel<kBits, kAnswer, false, Key, Directory>, view,
+                                 directory, batch);
+    return absl::OkStatus();
+  }
+  DeviceBuffer<unsigned> next_step;
+  if (absl::Status s = Resize(&next_step, 1, stream); !s.ok()) return s;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(next_step.data(), 0, next_step.bytes(), stream));
+  batch.next_step = next_step.data();
+  const auto kernel = PackedSearchKernel<kBits, kAnswer, true, Key, Directory>;
+  static SharedMemoryOfKernel shared_memory;
+  absl::Status allowed = shared_memory.AllowMost(reinterpret_cast<const void*>(kernel));
+  if (!allowed.ok()) return allowed;
+  const size_t shared = directory.shared_bytes();
+  int device = 0, multiprocessors = 0, blocks = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kLargeBlock, shared));
+  CAIRN_RETURN_IF_LAUNCH_FAILS(
+      "PackedSearchKernel",
+      LaunchShape{static_cast<unsigned>(multiprocessors * std::max(blocks, 1)), kLargeBlock,
+                  shared},
+      stream, kernel, view, directory, batch);
+  return absl::OkStatus();
+}
+
+// Likewise, for leaves and an answer that are known only now.
+template <typename Key, typename Directory>
+absl::Status SearchPacked(const PackedView& view, const Directory& directory, PackedAnswer answer,
+                          const PackedBatch<Key>& batch, cudaStream_t stream) {
+  const auto with_answer = [&](auto bits) -> absl::Status {
+    constexpr int kBits = decltype(bits)::value;
+    switch (answer) {
+      case PackedAnswer::kPosition:
+        return LaunchPackedSearch<kBits, PackedAnswer::kPosition>(view, directory, batch, stream);
+      case PackedAnswer::kRow:
+        return LaunchPackedSearch<kBits, PackedAnswer::kRow>(view, directory, batch, stream);
+      case PackedAnswer::kFound:
+        return LaunchPackedSearch<kBits, PackedAnswer::kFound>(view, directory, batch, stream);
+    }
+    return absl::InternalError("no such answer");
+  };
+  if (view.bits == 16) return with_answer(std::integral_constant<int, 16>());
+  if (view.bits == 32) return with_answer(std::integral_constant<int, 32>());
+  if constexpr (sizeof(Key) == 8) {
+    if (view.bits == 48) return with_answer(std::integral_constant<int, 48>());
+    return with_answer(std::integral_constant<int, 64>());
+  }
+  return absl::InternalError("no leaves of such keys");
+}
+
+}  // namespace cairn::gpu

@@ -1,0 +1,168 @@
+#include "gpu/packed/packed_size.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "gpu/packed/kary_directory.h"
+#include "gpu/packed/leaf_packing.h"
+#include "gpu/packed/rank_bitmap.h"
+#include "index/layout/packed_leaves.h"
+
+namespace cairn::gpu {
+namespace {
+
+// More than CUB's scans take for so many items.
+constexpr uint64_t ScanBytes(uint64_t items) {
+  return (uint64_t{64} << 10) + items / 16;
+}
+
+// Leaves as they are cut under one directory or the other.
+struct MostLeaves {
+  uint64_t primary = 0, linked = 0;
+
+  uint64_t cut_bytes() const {
+    return (primary + 1) * sizeof(Position) + linked * sizeof(LinkedLeaf);
+  }
+  uint64_t leaf_bytes() const { return (primary + linked) * sizeof(Leaf); }
+};
+
+template <typename Key>
+class Sizes {
+ public:
+  Sizes(size_t entries, const KeySurvey<Key>& survey, const PackedIndexOptions& options)
+      : entries_(entries), keys_(survey.distinct), row_column_(options.row_column) {
+    constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
+    const int bits = options.bits != 0 ? options.bits : survey.BestLeafBits(keys_);
+    capacity_ = static_cast<uint64_t>(LeafEntries(bits));
+    const bool blocks = bits < kKeyBits;
+    const int width = bits / 16 - 1;
+    // Where a leaf must end, and leaves without keys: one a gap, and one behind all keys.
+    blocks_ = blocks ? survey.blocks[width] : 1;
+    gaps_ = blocks ? survey.gaps[width] : 0;
+    pieces_ = keys_ / kLeafTile + 1 + blocks_;
+    empty_ = blocks ? gaps_ + 1 : 0;
+  }
+
+  // A block begins a leaf, and a gap takes one.
+  uint64_t LeastLeaves() const {
+    const uint64_t full = (keys_ + capacity_ - 1) / capacity_;
+    return std::max(full, blocks_) + gaps_;
+  }
+
+  uint64_t LeastBuilding() const {
+    return std::max(distinct(), base() + LeastLeaves() * (sizeof(Leaf) + sizeof(Position)));
+  }
+
+  // Finding distinct keys, then cutting leaves, then filling them.
+  uint64_t MostBuilding(LeafDirectory directory) const {
+    uint64_t most = distinct() + ScanBytes(entries_);
+    if (directory != LeafDirectory::kTree) {
+      most = std::max({most, CutUnderBitmap(), FillUnderBitmap()});
+    }
+    if (directory != LeafDirectory::kBitmap) {
+      const uint64_t under_tree = base() + tree_bytes() + leaves_under_tree().cut_bytes();
+      most = std::max({most, under_tree + cutting(),
+                       under_tree + leaves_under_tree().leaf_bytes() + sample_bytes()});
+    }
+    return most;
+  }
+
+  uint64_t MostResident(LeafDirectory directory) const {
+    const uint64_t rows = (repeats() ? first_entry_bytes() : 0) +
+                          (repeats() || row_column_ ? row_bytes() : sample_bytes());
+    const uint64_t bitmap = bitmap_bytes() + leaves_under_bitmap().leaf_bytes();
+    const uint64_t tree = tree_bytes() + leaves_under_tree().leaf_bytes();
+    return rows + (directory == LeafDirectory::kBitmap ? bitmap
+                   : directory == LeafDirectory::kTree ? tree
+                                                       : std::max(bitmap, tree));
+  }
+
+ private:
+  bool repeats() const { return keys_ != entries_; }
+  uint64_t row_bytes() const { return entries_ * sizeof(RowId); }
+  uint64_t key_bytes() const { return keys_ * sizeof(Key); }
+  uint64_t first_entry_bytes() const { return (keys_ + 1) * sizeof(Position); }
+  uint64_t sample_bytes() const {
+    return repeats() || row_column_ ? 0 : (keys_ / 32 + 2) * sizeof(uint32_t);
+  }
+
+  // What leaves are filled from.
+  uint64_t base() const {
+    return key_bytes() + row_bytes() + (repeats() ? first_entry_bytes() : 0);
+  }
+  // The run, a rank of each of its entries, and what the ranks make of it.
+  uint64_t distinct() const {
+    const uint64_t run = entries_ * (sizeof(Key) + sizeof(RowId));
+    if (!repeats()) return run;
+    return run + entries_ * sizeof(Position) + key_bytes() + first_entry_bytes();
+  }
+  // Marks, and what tiles have.
+  uint64_t cutting() const {
+    return 2 * MarkWords(keys_) * sizeof(uint32_t) + (keys_ / kLeafTile + 1) * 16 +
+           ScanBytes(keys_ / kLeafTile);
+  }
+
+  // Cells of one key each: leaves are full but for the last of a piece.
+  MostLeaves leaves_under_tree() const { return {keys_ / capacity_ + pieces_ + empty_, 0}; }
+  uint64_t tree_bytes() const {
+    // The top is the smaller for a separator that is one too many for it.
+    return KaryDirectory<Key>::PredictBytes(leaves_under_tree().primary) +
+           KaryDirectory<Key>::kTopBytes;
+  }
+
+  // Two neighbours in a piece have more keys than fit one leaf, else they were one. A leaf that is
+  // linked to has two keys at least.
+  MostLeaves leaves_under_bitmap() const {
+    return {2 * keys_ / (capacity_ + 1) + 1 + pieces_ + empty_, MostChainedKeys(keys_) / 2};
+  }
+  uint64_t bitmap_bytes() const {
+    return RankBitmapView<Key>::kRegions * sizeof(uint32_t) +
+           MostBitmapNodes(keys_) * sizeof(RankNode);
+  }
+  uint64_t CutUnderBitmap() const {
+    // That keys do not suit a bitmap shows when they are cut: any number may be linked to.
+    MostLeaves leaves = leaves_under_bitmap();
+    leaves.linked = keys_ / (capacity_ - 1);
+    const uint64_t planning = RankBitmapView<Key>::kRegions * (sizeof(uint8_t) + sizeof(uint64_t)) +
+                              ScanBytes(RankBitmapView<Key>::kRegions);
+    const uint64_t ranking =
+        MostBitmapNodes(keys_) * sizeof(uint32_t) + ScanBytes(MostBitmapNodes(keys_));
+    return base() + bitmap_bytes() + leaves.cut_bytes() + planning + cutting() + ranking;
+  }
+  uint64_t FillUnderBitmap() const {
+    const MostLeaves leaves = leaves_under_bitmap();
+    return base() + bitmap_bytes() + leaves.cut_bytes() + leaves.leaf_bytes() + sample_bytes();
+  }
+
+  const uint64_t entries_, keys_;
+  const bool row_column_;
+  uint64_t capacity_ = 0;  // keys of a leaf
+  uint64_t blocks_ = 0;    // of keys that agree above the leaves' bits
+  uint64_t gaps_ = 0;      // blocks without keys before one with
+  uint64_t pieces_ = 0;    // of keys that leaves do not go across
+  uint64_t empty_ = 0;     // leaves without keys
+};
+
+}  // namespace
+
+template <typename Key>
+PackedBounds BoundPackedBytes(size_t entries, const KeySurvey<Key>& survey,
+                              const PackedIndexOptions& options) {
+  const Sizes<Key> sizes(entries, survey, options);
+  return {sizes.LeastBuilding(), sizes.MostBuilding(options.directory),
+          sizes.MostResident(options.directory), sizes.LeastLeaves()};
+}
+
+absl::Status CheckLeafCount(uint64_t leaves, int bits) {
+  if (leaves <= kMostLeaves) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("the keys take %d packed leaves of %d bits, more than the %d there can be",
+                      leaves, bits, kMostLeaves));
+}
+
+template PackedBounds BoundPackedBytes(size_t, const KeySurvey<uint32_t>&,
+                                       const PackedIndexOptions&);
+template PackedBounds BoundPackedBytes(size_t, const KeySurvey<uint64_t>&,
+                                       const PackedIndexOptions&);
+
+}  // namespace cairn::gpu

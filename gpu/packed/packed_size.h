@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "gpu/packed/packed_index.h"
+#include "gpu/run/key_survey.h"
+
+// How much memory packed leaves take, before they are built.
+
+namespace cairn::gpu {
+
+// A bitmap suits keys if its nodes are few, few keys are in leaves that are linked to, and no leaf
+// is far behind the one that it finds. Even a small one may take 1 MB.
+constexpr size_t MostBitmapNodes(size_t keys) {
+  return (size_t{1} << 16) + keys / 32;
+}
+constexpr size_t MostChainedKeys(size_t keys) {
+  return keys / 10 + 16;
+}
+inline constexpr size_t kLongestChain = 16;
+
+// The most leaves of an index: they are numbered by 32 bits, and a chain's last number is none.
+inline constexpr uint64_t kMostLeaves = UINT32_MAX;
+
+// InvalidArgument, with both numbers, beyond kMostLeaves: leaves of fewer bits than the keys are
+// for keys that are dense, and each stretch of others takes two.
+absl::Status CheckLeafCount(uint64_t leaves, int bits);
+
+// Bounds of device memory, in bytes, the run that the leaves are built from included while they
+// are.
+struct PackedBounds {
+  uint64_t least_building = 0;  // at the peak: with less the build fails
+  uint64_t most_building = 0;   // with so much it does not
+  uint64_t most_resident = 0;   // then: DeviceIndex::memory_bytes
+  uint64_t least_leaves = 0;    // however they are cut
+};
+
+// For a run of `entries` entries, at least one. What is not known of keys is how they fall into a
+// bitmap's cells: `most` is for cells that leave every other leaf nearly empty. Of keys that are
+// distinct, that is up to 1.75 times what the build takes, and up to 2.5 times what stays; under a
+// tree 1.2 times.
+template <typename Key>
+PackedBounds BoundPackedBytes(size_t entries, const KeySurvey<Key>& survey,
+                              const PackedIndexOptions& options);
+
+}  // namespace cairn::gpu

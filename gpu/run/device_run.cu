@@ -1,0 +1,108 @@
+#include "gpu/run/device_run.h"
+
+#include <cub/device/device_radix_sort.cuh>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "gpu/runtime/cuda_status.h"
+
+namespace cairn::gpu {
+namespace {
+
+// Stable sort of pairs, out of place.
+template <typename Key, typename Value>
+absl::Status SortPairs(const Key* keys, const Value* values, size_t size, Key* sorted_keys,
+                       Value* sorted_values, cudaStream_t stream) {
+  size_t bytes = 0;
+  CAIRN_RETURN_IF_CUB_FAILS(
+      cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, sorted_keys, values, sorted_values,
+                                      size, 0, static_cast<int>(sizeof(Key) * 8), stream));
+  absl::StatusOr<DeviceBuffer<char>> scratch = DeviceBuffer<char>::Allocate(bytes, stream);
+  if (!scratch.ok()) return scratch.status();
+  CAIRN_RETURN_IF_CUB_FAILS(cub::DeviceRadixSort::SortPairs(
+      scratch->data(), bytes, keys, sorted_keys, values, sorted_values, size, 0,
+      static_cast<int>(sizeof(Key) * 8), stream));
+  return absl::OkStatus();
+}
+
+template <typename Key>
+absl::StatusOr<DeviceRun<Key>> AllocateRun(size_t size, cudaStream_t stream) {
+  DeviceRun<Key> run;
+  absl::StatusOr<DeviceBuffer<Key>> keys = DeviceBuffer<Key>::Allocate(size, stream);
+  if (!keys.ok()) return keys.status();
+  absl::StatusOr<DeviceBuffer<RowId>> row_ids = DeviceBuffer<RowId>::Allocate(size, stream);
+  if (!row_ids.ok()) return row_ids.status();
+  run.keys = *std::move(keys);
+  run.row_ids = *std::move(row_ids);
+  return run;
+}
+
+}  // namespace
+
+template <typename Key>
+absl::StatusOr<DeviceRun<Key>> UploadRun(const SortedRun& run, cudaStream_t stream) {
+  absl::StatusOr<DeviceRun<Key>> uploaded = AllocateRun<Key>(run.size(), stream);
+  if (!uploaded.ok() || run.empty()) return uploaded;
+  const void* keys = nullptr;
+  if constexpr (std::is_same_v<Key, uint32_t>) {
+    keys = run.u32().data();
+  } else {
+    keys = run.u64().data();
+  }
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(uploaded->keys.data(), keys, uploaded->keys.bytes(),
+                                             cudaMemcpyHostToDevice, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(uploaded->row_ids.data(), run.row_ids().data(),
+                                             uploaded->row_ids.bytes(), cudaMemcpyHostToDevice,
+                                             stream));
+  const absl::StatusOr<KeySurvey<Key>> survey =
+      SurveyKeys(uploaded->keys.data(), uploaded->row_ids.data(), run.size(), stream);
+  if (!survey.ok()) return survey.status();
+  // A run promises to be in order, but its memory may be a file's, which others write to.
+  if (absl::Status s = CheckEntries(*survey); !s.ok()) return s;
+  uploaded->survey = *survey;
+  return uploaded;
+}
+
+template <typename Key>
+absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, size_t size,
+                                         cudaStream_t stream) {
+  if (size > kMaxEntries) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d entries, more than the %d that a run takes", size, kMaxEntries));
+  }
+  absl::StatusOr<DeviceRun<Key>> run = AllocateRun<Key>(size, stream);
+  if (!run.ok() || size == 0) return run;
+  absl::Status sorted =
+      SortPairs(keys, row_ids, size, run->keys.data(), run->row_ids.data(), stream);
+  if (!sorted.ok()) return sorted;
+  // The sort is stable, so the row ids of a key ascend where they did before, as they mostly do.
+  const absl::StatusOr<KeySurvey<Key>> survey =
+      SurveyKeys(run->keys.data(), run->row_ids.data(), size, stream);
+  if (!survey.ok()) return survey.status();
+  run->survey = *survey;
+  if (survey->has_no_row) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("an entry's row id is %d, which is no row's", kNoRow));
+  }
+  if (survey->rows_ascend) return run;
+  // By row id first, then, stably, by key.
+  absl::StatusOr<DeviceRun<Key>> by_row = AllocateRun<Key>(size, stream);
+  if (!by_row.ok()) return by_row.status();
+  sorted = SortPairs(row_ids, keys, size, by_row->row_ids.data(), by_row->keys.data(), stream);
+  if (!sorted.ok()) return sorted;
+  sorted = SortPairs(by_row->keys.data(), by_row->row_ids.data(), size, run->keys.data(),
+                     run->row_ids.data(), stream);
+  if (!sorted.ok()) return sorted;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  return run;
+}
+
+template absl::StatusOr<DeviceRun<uint32_t>> UploadRun(const SortedRun&, cudaStream_t);
+template absl::StatusOr<DeviceRun<uint64_t>> UploadRun(const SortedRun&, cudaStream_t);
+template absl::StatusOr<DeviceRun<uint32_t>> SortToRun(const uint32_t*, const RowId*, size_t,
+                                                       cudaStream_t);
+template absl::StatusOr<DeviceRun<uint64_t>> SortToRun(const uint64_t*, const RowId*, size_t,
+                                                       cudaStream_t);
+
+}  // namespace cairn::gpu

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "cairn/types.h"
+#include "gpu/run/device_run.h"
+#include "gpu/run/range_rows.h"
+#include "gpu/runtime/device_memory.h"
+
+namespace cairn::gpu {
+
+// How entries stand in memory: Henneberg and Schuhknecht, "Is Binary Search Really All You Need?"
+// (2025), section 4.4. Both take the same bytes.
+enum class EntryLayout : uint8_t {
+  kSoA,  // keys, then row ids
+  kAoS,  // each key before its row id: pairs of 8 bytes, of 12 (4-byte aligned) for 64-bit keys
+};
+
+// The fan-outs K of K-ary search that are compiled in: nodes of K - 1 keys, up to two cache lines.
+constexpr bool IsSearchFanOut(int k) {
+  return k == 2 || k == 9 || k == 17 || k == 33;
+}
+
+// Entries as kernels see them.
+template <typename Key, EntryLayout kLayout>
+struct EntryView;
+
+template <typename Key>
+struct EntryView<Key, EntryLayout::kSoA> {
+  const Key* keys;
+  const RowId* row_ids;
+
+  __host__ __device__ Key key(size_t i) const { return keys[i]; }
+  __host__ __device__ RowId row_id(size_t i) const { return row_ids[i]; }
+  // The entries from entry i on.
+  EntryView From(size_t i) const { return {keys + i, row_ids + i}; }
+};
+
+template <typename Key>
+struct EntryView<Key, EntryLayout::kAoS> {
+  static constexpr int kStride = sizeof(Key) / 4 + 1;
+  const uint32_t* words;
+
+  __host__ __device__ Key key(size_t i) const {
+    if constexpr (sizeof(Key) == 4) {
+      return words[i * kStride];
+    } else {
+      return uint64_t{words[i * kStride + 1]} << 32 | words[i * kStride];
+    }
+  }
+  __host__ __device__ RowId row_id(size_t i) const { return words[i * kStride + kStride - 1]; }
+  EntryView From(size_t i) const { return {words + i * kStride}; }
+};
+
+// Where kernels put entries, of either layout.
+template <typename Key>
+struct EntryWriter {
+  Key* keys;
+  RowId* row_ids;
+  uint32_t* words;  // null for kSoA
+
+#ifdef __CUDACC__
+  __device__ void Put(size_t i, Key key, RowId row_id) const {
+    if (words == nullptr) {
+      keys[i] = key;
+      row_ids[i] = row_id;
+    } else if constexpr (sizeof(Key) == 4) {
+      words[2 * i] = key;
+      words[2 * i + 1] = row_id;
+    } else {
+      words[3 * i] = static_cast<uint32_t>(key);
+      words[3 * i + 1] = static_cast<uint32_t>(key >> 32);
+      words[3 * i + 2] = row_id;
+    }
+  }
+#endif
+};
+
+// Entries in device memory, in either layout. Movable.
+template <typename Key>
+class EntryArray {
+ public:
+  EntryArray() = default;
+  // Columns of a run.
+  explicit EntryArray(DeviceRun<Key> run)
+      : keys_(std::move(run.keys)), row_ids_(std::move(run.row_ids)) {}
+  // Uninitialised, on the current device.
+  static absl::StatusOr<EntryArray> Allocate(size_t size, EntryLayout layout, cudaStream_t stream);
+
+  static size_t BytesOf(size_t size) { return size * (sizeof(Key) + sizeof(RowId)); }
+  uint64_t bytes() const { return keys_.bytes() + row_ids_.bytes() + words_.bytes(); }
+
+  // Requires that the entries be in this layout.
+  template <EntryLayout kLayout>
+  EntryView<Key, kLayout> view() const {
+    if constexpr (kLayout == EntryLayout::kSoA) {
+      return {keys_.data(), row_ids_.data()};
+    } else {
+      return {words_.data()};
+    }
+  }
+  EntryWriter<Key> writer() const { return {keys_.data(), row_ids_.data(), words_.data()}; }
+  RowColumn row_column() const {
+    if (words_.data() == nullptr) return {row_ids_.data(), 1};
+    constexpr uint32_t kStride = EntryView<Key, EntryLayout::kAoS>::kStride;
+    return {words_.data() + kStride - 1, kStride};
+  }
+  void SetStream(cudaStream_t stream) {
+    keys_.SetStream(stream);
+    row_ids_.SetStream(stream);
+    words_.SetStream(stream);
+  }
+
+ private:
+  DeviceBuffer<Key> keys_;        // kSoA
+  DeviceBuffer<RowId> row_ids_;   // kSoA
+  DeviceBuffer<uint32_t> words_;  // kAoS
+};
+
+// A run's entries in run order as pairs. Enqueued on `stream`. ResourceExhausted where they do not
+// fit beside the run.
+template <typename Key>
+absl::StatusOr<EntryArray<Key>> PairEntries(const DeviceRun<Key>& run, cudaStream_t stream);
+
+// Entries of a run that stays where it is: its columns, or pairs made of them and kept here.
+template <typename Key, EntryLayout kLayout>
+struct RunEntries {
+  // Enqueued on `stream`.
+  absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
+    if constexpr (kLayout == EntryLayout::kSoA) {
+      view = {run.keys.data(), run.row_ids.data()};
+    } else {
+      absl::StatusOr<EntryArray<Key>> made = PairEntries(run, stream);
+      if (!made.ok()) return made.status();
+      pairs = *std::move(made);
+      view = pairs.template view<kLayout>();
+    }
+    return absl::OkStatus();
+  }
+
+  EntryArray<Key> pairs;
+  EntryView<Key, kLayout> view;
+};
+
+// A run's entries, in run order. Enqueued on `stream`, which frees the run if it is not kept.
+// Errors as PairEntries'.
+template <typename Key>
+absl::StatusOr<EntryArray<Key>> ArrangeEntries(DeviceRun<Key> run, EntryLayout layout,
+                                               cudaStream_t stream);
+
+template <typename Key>
+absl::StatusOr<EntryArray<Key>> EntryArray<Key>::Allocate(size_t size, EntryLayout layout,
+                                                          cudaStream_t stream) {
+  EntryArray entries;
+  if (layout == EntryLayout::kAoS) {
+    absl::StatusOr<DeviceBuffer<uint32_t>> words =
+        DeviceBuffer<uint32_t>::Allocate(size * EntryView<Key, EntryLayout::kAoS>::kStride, stream);
+    if (!words.ok()) return words.status();
+    entries.words_ = *std::move(words);
+    return entries;
+  }
+  absl::StatusOr<DeviceBuffer<Key>> keys = DeviceBuffer<Key>::Allocate(size, stream);
+  if (!keys.ok()) return keys.status();
+  absl::StatusOr<DeviceBuffer<RowId>> row_ids = DeviceBuffer<RowId>::Allocate(size, stream);
+  if (!row_ids.ok()) return row_ids.status();
+  entries.keys_ = *std::move(keys);
+  entries.row_ids_ = *std::move(row_ids);
+  return entries;
+}
+
+}  // namespace cairn::gpu

@@ -1,0 +1,170 @@
+#include "gpu/runtime/device_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/injected_failure.h"
+#include "gpu/runtime/stream.h"
+#include "gpu/runtime/stream_uses.h"
+
+namespace cairn::gpu {
+namespace {
+
+constexpr int kMostDevices = 64;
+
+// What this process holds of one device.
+struct Pool {
+  std::mutex making;
+  std::atomic<cudaMemPool_t> pool{nullptr};  // null until the first call that can make it
+  std::atomic<size_t> allocated{0};
+  std::atomic<size_t> peak{0};
+};
+
+Pool& PoolOf(int device) {
+  static std::array<Pool, kMostDevices>& pools = *new std::array<Pool, kMostDevices>;
+  return pools[device];
+}
+
+absl::Status MakePool(int device, Pool& pool) {
+  const std::lock_guard<std::mutex> lock(pool.making);
+  if (pool.pool.load(std::memory_order_relaxed) != nullptr) return absl::OkStatus();
+  cudaMemPoolProps properties = {};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = device;
+  cudaMemPool_t made = nullptr;
+  const absl::StatusOr<size_t> most_kept = MostKeptBytes();
+  if (!most_kept.ok()) return most_kept.status();
+  const BesideCaptures beside;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolCreate(&made, &properties));
+  uint64_t keep = *most_kept;
+  const cudaError_t error = cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep);
+  if (error != cudaSuccess) (void)cudaMemPoolDestroy(made);
+  CAIRN_RETURN_IF_CUDA_FAILS(error);
+  pool.pool.store(made, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Pool*> CurrentPool() {
+  int device = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  if (device >= kMostDevices) {
+    return absl::UnavailableError(
+        absl::StrFormat("CUDA device %d: beyond the first %d devices", device, kMostDevices));
+  }
+  Pool& pool = PoolOf(device);
+  if (pool.pool.load(std::memory_order_acquire) == nullptr) {
+    if (absl::Status s = MakePool(device, pool); !s.ok()) return s;
+  }
+  return &pool;
+}
+
+absl::StatusOr<size_t> PoolAttribute(const Pool& pool, cudaMemPoolAttr attribute) {
+  uint64_t bytes = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolGetAttribute(pool.pool, attribute, &bytes));
+  return bytes;
+}
+
+// Whether the memory was given back, now or when the stream comes to it.
+bool Free(void* memory, int device, cudaStream_t stream) {
+  const BesideCaptures beside;
+  if (stream != AfterAllUses()) return cudaFreeAsync(memory, stream) == cudaSuccess;
+  const absl::StatusOr<cudaStream_t> behind = StreamBehindUses(device);
+  if (behind.ok()) return cudaFreeAsync(memory, *behind) == cudaSuccess;
+  // Without such a stream, when all streams are done.
+  return cudaDeviceSynchronize() == cudaSuccess && cudaFree(memory) == cudaSuccess;
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> MostKeptBytes() {
+  constexpr size_t kMost = size_t{1} << 30, kPart = 16;
+  size_t free = 0, total = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemGetInfo(&free, &total));
+  return std::min(total / kPart, kMost);
+}
+
+absl::StatusOr<size_t> ReservedDeviceBytes() {
+  const absl::StatusOr<Pool*> pool = CurrentPool();
+  if (!pool.ok()) return pool.status();
+  return PoolAttribute(**pool, cudaMemPoolAttrReservedMemCurrent);
+}
+
+absl::StatusOr<size_t> AvailableDeviceBytes() {
+  absl::StatusOr<Pool*> pool = CurrentPool();
+  if (!pool.ok()) return pool.status();
+  size_t free = 0, total = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemGetInfo(&free, &total));
+  const absl::StatusOr<size_t> reserved = PoolAttribute(**pool, cudaMemPoolAttrReservedMemCurrent);
+  if (!reserved.ok()) return reserved.status();
+  const absl::StatusOr<size_t> used = PoolAttribute(**pool, cudaMemPoolAttrUsedMemCurrent);
+  if (!used.ok()) return used.status();
+  const size_t kept = *reserved - std::min(*reserved, *used);
+  return WithinDeviceLimit(free + kept, (*pool)->allocated.load());
+}
+
+size_t AllocatedDeviceBytes() {
+  const absl::StatusOr<Pool*> pool = CurrentPool();
+  return pool.ok() ? (*pool)->allocated.load() : 0;
+}
+
+size_t TakePeakDeviceBytes() {
+  const absl::StatusOr<Pool*> pool = CurrentPool();
+  if (!pool.ok()) return 0;
+  return (*pool)->peak.exchange((*pool)->allocated.load());
+}
+
+absl::Status CheckDeviceMemory(size_t bytes, const char* what) {
+  const absl::StatusOr<size_t> available = AvailableDeviceBytes();
+  if (!available.ok()) return available.status();
+  if (bytes <= *available) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "device memory: %s takes %d bytes, %d are available", what, bytes, *available));
+}
+
+absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return nullptr;
+  const BesideCaptures beside;
+  absl::StatusOr<Pool*> pool = CurrentPool();
+  if (!pool.ok()) return pool.status();
+  void* memory = nullptr;
+  cudaError_t error = cudaErrorMemoryAllocation;
+  if (MayAllocate(bytes, (*pool)->allocated.load())) {
+    error = cudaMallocFromPoolAsync(&memory, bytes, (*pool)->pool, stream);
+  }
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    const absl::StatusOr<size_t> available = AvailableDeviceBytes();
+    return absl::ResourceExhaustedError(
+        absl::StrFormat("device memory: no room for %d bytes, %d are available", bytes,
+                        available.ok() ? *available : 0));
+  }
+  CAIRN_RETURN_IF_CUDA_FAILS(error);
+  const size_t allocated = (*pool)->allocated.fetch_add(bytes) + bytes;
+  size_t peak = (*pool)->peak.load();
+  while (peak < allocated && !(*pool)->peak.compare_exchange_weak(peak, allocated)) {
+  }
+  return memory;
+}
+
+void FreeDeviceBytes(void* memory, size_t bytes, int device, cudaStream_t stream) {
+  if (memory == nullptr) return;
+  const OnDevice on_device(device);
+  if (!Free(memory, device, stream)) {
+    // Where the device is lost, so is its memory; what was allocated in a capture that has been
+    // spoilt goes with it. Otherwise what could not be freed stays counted.
+    const cudaError_t error = cudaGetLastError();
+    if (error != cudaErrorStreamCaptureInvalidated &&
+        !absl::IsUnavailable(CudaStatus(error, "cudaFreeAsync()", __FILE__, __LINE__))) {
+      return;
+    }
+  }
+  PoolOf(device).allocated.fetch_sub(bytes);
+}
+
+}  // namespace cairn::gpu

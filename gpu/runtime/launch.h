@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/injected_failure.h"
+
+namespace cairn::gpu {
+
+// A kernel's grid: threads of a block, and bytes of shared memory that it takes besides its own.
+struct LaunchShape {
+  dim3 blocks;
+  int threads = 0;
+  size_t shared_bytes = 0;
+};
+
+// The shape of kernels that do a little for each of many elements, which no parameter of theirs
+// makes faster: enough threads to fill any device, in a grid-stride loop (ForEachIndex).
+inline constexpr int kSimpleThreads = 256;
+inline int SimpleBlocks(size_t elements) {
+  constexpr size_t kMost = 4096;
+  return static_cast<int>(
+      std::max<size_t>(1, std::min(kMost, (elements + kSimpleThreads - 1) / kSimpleThreads)));
+}
+inline LaunchShape SimpleShape(size_t elements) {
+  return {static_cast<unsigned>(SimpleBlocks(elements)), kSimpleThreads};
+}
+
+#ifdef __CUDACC__
+// Enqueues a kernel. What is returned is the launch's own error: one that another call of the
+// thread, maybe the caller's, has left behind is not taken for it, and stays.
+template <typename... Parameters, typename... Arguments>
+cudaError_t LaunchKernel(const LaunchShape& shape, cudaStream_t stream,
+                         void (*kernel)(Parameters...), Arguments&&... arguments) {
+  if (const int injected = InjectedLaunchError(); injected != 0) {
+    return static_cast<cudaError_t>(injected);
+  }
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.blocks;
+  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+// Calls body(i) for every i < size in some thread of the grid.
+template <typename Body>
+__device__ inline void ForEachIndex(size_t size, Body body) {
+  const size_t stride = size_t{gridDim.x} * blockDim.x;
+  for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < size; i += stride) body(i);
+}
+#endif
+
+}  // namespace cairn::gpu
+
+// Enqueues a kernel, and returns if that fails: its name, then LaunchKernel's arguments.
+#define CAIRN_RETURN_IF_LAUNCH_FAILS(name, ...)                                        \
+  do {                                                                                 \
+    if (const cudaError_t cairn_error = ::cairn::gpu::LaunchKernel(__VA_ARGS__);       \
+        cairn_error != cudaSuccess) {                                                  \
+      return ::cairn::gpu::CudaStatus(cairn_error, name "<<<>>>", __FILE__, __LINE__); \
+    }                                                                                  \
+  } while (false)

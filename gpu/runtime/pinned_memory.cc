@@ -1,0 +1,135 @@
+#include "gpu/runtime/pinned_memory.h"
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <cuda_runtime.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/str_format.h"
+#include "gpu/runtime/cuda_status.h"
+#include "index/machine/topology.h"
+
+namespace cairn::gpu {
+namespace {
+
+constexpr size_t kPageBytes = size_t{2} << 20;  // huge ones, which are pinned the faster
+constexpr uintptr_t kSmallPageBytes = 4096;     // memory is pinned in pages
+
+// What the current device says of itself.
+absl::StatusOr<int> AttributeOfDevice(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
+absl::Status OutOfMemory(size_t bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("host memory: no room for %d bytes of pinned memory", bytes));
+}
+
+bool IsPinnedByte(uintptr_t address) {
+  cudaPointerAttributes attributes;
+  if (cudaPointerGetAttributes(&attributes, reinterpret_cast<const void*>(address)) !=
+      cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  return attributes.type == cudaMemoryTypeHost;
+}
+
+using GetPointerAttributes = PFN_cuPointerGetAttributes_v7000;
+
+// The driver's function, which the runtime has no name for; null where it is not to be had.
+GetPointerAttributes FindGetPointerAttributes() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+  const cudaError_t error = cudaGetDriverEntryPointByVersion("cuPointerGetAttributes", &function,
+                                                             12000, cudaEnableDefault, &found);
+#else
+  const cudaError_t error =
+      cudaGetDriverEntryPoint("cuPointerGetAttributes", &function, cudaEnableDefault, &found);
+#endif
+  if (error == cudaSuccess && found == cudaDriverEntryPointSuccess) {
+    return reinterpret_cast<GetPointerAttributes>(function);
+  }
+  (void)cudaGetLastError();
+  return nullptr;
+}
+
+// An allocation or a registration.
+struct HostRange {
+  uintptr_t begin;
+  size_t bytes;
+};
+
+// What the byte, which is pinned, is part of; nothing where the driver does not tell.
+std::optional<HostRange> RangeOf(uintptr_t address) {
+  static const GetPointerAttributes get = FindGetPointerAttributes();
+  if (get == nullptr) return std::nullopt;
+  CUdeviceptr begin = 0;
+  size_t bytes = 0;
+  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                 CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  void* values[] = {&begin, &bytes};
+  if (get(2, names, values, static_cast<CUdeviceptr>(address)) != CUDA_SUCCESS || bytes == 0) {
+    return std::nullopt;
+  }
+  return HostRange{static_cast<uintptr_t>(begin), bytes};
+}
+
+}  // namespace
+
+absl::StatusOr<PinnedMemory> PinnedMemory::Allocate(size_t bytes) {
+  const absl::StatusOr<int> same_addresses =
+      AttributeOfDevice(cudaDevAttrCanUseHostPointerForRegisteredMem);
+  if (!same_addresses.ok()) return same_addresses.status();
+  if (*same_addresses != 1) {
+    return absl::UnavailableError("CUDA: the device does not use the host's addresses");
+  }
+  bytes = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  void* const data =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return OutOfMemory(bytes);
+  madvise(data, bytes, MADV_HUGEPAGE);  // a wish
+  Topology::Get().PlaceMemory(data, bytes, AttributeOfDevice(cudaDevAttrHostNumaId).value_or(-1));
+  const cudaError_t error =
+      cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+  if (error != cudaSuccess) {
+    munmap(data, bytes);
+    if (error != cudaErrorMemoryAllocation) CAIRN_RETURN_IF_CUDA_FAILS(error);
+    (void)cudaGetLastError();
+    return OutOfMemory(bytes);
+  }
+  PinnedMemory memory;
+  memory.data_ = static_cast<char*>(data);
+  memory.bytes_ = bytes;
+  return memory;
+}
+
+bool IsPinned(const void* memory, size_t bytes) {
+  if (memory == nullptr || bytes == 0) return false;
+  const auto begin = reinterpret_cast<uintptr_t>(memory);
+  if (!IsPinnedByte(begin) || !IsPinnedByte(begin + bytes - 1)) return false;
+  if (const std::optional<HostRange> range = RangeOf(begin); range.has_value()) {
+    const uintptr_t behind = begin - range->begin;
+    return behind <= range->bytes && bytes <= range->bytes - behind;
+  }
+  for (uintptr_t page = begin / kSmallPageBytes + 1; page * kSmallPageBytes < begin + bytes;
+       ++page) {
+    if (!IsPinnedByte(page * kSmallPageBytes)) return false;
+  }
+  return true;
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (data_ == nullptr) return;
+  (void)cudaHostUnregister(data_);
+  munmap(data_, bytes_);
+}
+
+}  // namespace cairn::gpu

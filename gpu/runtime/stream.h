@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gpu/runtime/cuda_status.h"
+
+namespace cairn::gpu {
+
+// Makes `device` the calling thread's, until the end of the scope. A device that is not there shows
+// at the first call that uses it.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    if (cudaGetDevice(&before_) != cudaSuccess) before_ = -1;
+    if (before_ != device) (void)cudaSetDevice(device);
+  }
+  ~OnDevice() {
+    if (before_ >= 0) (void)cudaSetDevice(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = -1;
+};
+
+// A stream of the current device that does not wait for the default stream. Movable.
+class Stream {
+ public:
+  static absl::StatusOr<Stream> Create() {
+    Stream stream;
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamCreateWithFlags(&stream.stream_, cudaStreamNonBlocking));
+    return stream;
+  }
+  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+  ~Stream() {
+    if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
+  }
+
+  cudaStream_t get() const { return stream_; }
+  // Waits for all that was enqueued.
+  absl::Status Wait() const {
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream_));
+    return absl::OkStatus();
+  }
+
+ private:
+  Stream() = default;
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace cairn::gpu

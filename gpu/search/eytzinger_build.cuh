@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/types.h"
+#include "gpu/layout/eytzinger_layout.h"
+#include "gpu/run/device_run.h"
+#include "gpu/run/entry_array.h"
+#include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/device_memory.h"
+#include "gpu/runtime/launch.h"
+
+namespace cairn::gpu {
+
+// Slots before the first one: with a fan-out of 2, one, so that siblings begin at even places and
+// the nodes of a small subtree share a sector (section 3.2). Wider nodes are aligned as they are.
+template <int kFanOut>
+constexpr size_t kEytzingerSlotsBefore = kFanOut == 2 ? 1 : 0;
+
+// The entries of an array that ArrangeEytzinger made, from the first slot on.
+template <int kFanOut, EntryLayout kLayout, typename Key>
+EntryView<Key, kLayout> EytzingerView(const EntryArray<Key>& entries) {
+  return entries.template view<kLayout>().From(kEytzingerSlotsBefore<kFanOut>);
+}
+
+// Every slot's entry, each by a formula (section 3.5).
+template <typename Key, int kFanOut>
+__global__ void PutInEytzingerOrder(const Key* keys, const RowId* row_ids,
+                                    EytzingerLayout<kFanOut> layout, EntryWriter<Key> entries) {
+  if constexpr (kEytzingerSlotsBefore<kFanOut> == 1) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) entries.Put(0, 0, kNoRow);
+  }
+  ForEachIndex(layout.slots(), [=](size_t slot) {
+    Key key = std::numeric_limits<Key>::max();
+    RowId row_id = kNoRow;
+    if (slot < layout.entries()) {
+      const uint32_t rank = layout.RankOfSlot(static_cast<uint32_t>(slot));
+      key = keys[rank];
+      row_id = row_ids[rank];
+    }
+    entries.Put(kEytzingerSlotsBefore<kFanOut> + slot, key, row_id);
+  });
+}
+
+// A run's entries in Eytzinger order, whole nodes, behind the slots before. Enqueued on `stream`.
+template <typename Key, int kFanOut>
+absl::StatusOr<EntryArray<Key>> ArrangeEytzinger(const DeviceRun<Key>& run, EntryLayout layout,
+                                                 cudaStream_t stream) {
+  const EytzingerLayout<kFanOut> order(run.size());
+  const size_t slots = kEytzingerSlotsBefore<kFanOut> + order.slots();
+  absl::Status fits =
+      CheckDeviceMemory(EntryArray<Key>::BytesOf(slots), "entries in Eytzinger order");
+  if (!fits.ok()) return fits;
+  absl::StatusOr<EntryArray<Key>> entries = EntryArray<Key>::Allocate(slots, layout, stream);
+  if (!entries.ok()) return entries;
+  CAIRN_RETURN_IF_LAUNCH_FAILS("PutInEytzingerOrder", SimpleShape(slots), stream,
+                               PutInEytzingerOrder<Key, kFanOut>, run.keys.data(),
+                               run.row_ids.data(), order, entries->writer());
+  return entries;
+}
+
+}  // namespace cairn::gpu

@@ -1,0 +1,99 @@
+#include "gpu/search/pivot_tree.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "gpu/run/entry_index.h"
+#include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/device_memory.h"
+#include "gpu/search/pivot_build.cuh"
+#include "gpu/search/pivot_searcher.cuh"
+#include "gpu/search/search_kernel.cuh"
+
+namespace cairn::gpu {
+namespace {
+
+template <typename Key, int kFanOut, EntryLayout kLayout>
+class PivotTree final : public EntryIndex<Key, kLayout> {
+ public:
+  PivotTree(EntryArray<Key> entries, DeviceBuffer<Key> pivots, const PivotLayout<kFanOut>& layout,
+            int device)
+      : EntryIndex<Key, kLayout>(std::move(entries), layout.entries(), device),
+        pivots_(std::move(pivots)),
+        layout_(layout) {}
+
+  std::string description() const override {
+    return absl::StrFormat("gpu:pivot,k=%d,levels=%d%s", kFanOut, layout_.levels(),
+                           LayoutOption(kLayout));
+  }
+  uint64_t memory_bytes() const override { return this->entry_bytes() + pivots_.bytes(); }
+
+ private:
+  absl::Status Search(DeviceIndex::PointQuery query, DeviceKeys keys, void* results,
+                      DeviceStream stream) const override {
+    constexpr int kLanes = LanesOfNode<Key>(kFanOut);
+    return SearchBatch<SearchPolicy<256, kLanes == 1 ? 1 : 2>>(
+        PivotSearcher<Key, kFanOut, kLayout, kLanes>(pivots_.data(), this->view(), layout_),
+        this->size(), query, keys, results, stream);
+  }
+
+  DeviceBuffer<Key> pivots_;
+  PivotLayout<kFanOut> layout_;
+};
+
+template <typename Key, int kFanOut>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run,
+                                                   const PivotTreeOptions& options,
+                                                   cudaStream_t stream) {
+  int device = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  const int full = PivotLayout<kFanOut>::FullLevels(run.size());
+  const int otherwise = kFanOut == 2 ? std::max(full - 4, 0) : full;
+  const PivotLayout<kFanOut> layout(run.size(), options.levels < 0 ? otherwise : options.levels);
+  absl::StatusOr<DeviceBuffer<Key>> pivots =
+      BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream);
+  if (!pivots.ok()) return pivots.status();
+  absl::StatusOr<EntryArray<Key>> entries = ArrangeEntries(std::move(run), options.layout, stream);
+  if (!entries.ok()) return entries.status();
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  entries->SetStream(AfterAllUses());
+  pivots->SetStream(AfterAllUses());
+  if (options.layout == EntryLayout::kAoS) {
+    return std::make_unique<PivotTree<Key, kFanOut, EntryLayout::kAoS>>(
+        *std::move(entries), *std::move(pivots), layout, device);
+  }
+  return std::make_unique<PivotTree<Key, kFanOut, EntryLayout::kSoA>>(
+      *std::move(entries), *std::move(pivots), layout, device);
+}
+
+}  // namespace
+
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPivotTree(DeviceRun<Key> run,
+                                                            const PivotTreeOptions& options,
+                                                            cudaStream_t stream) {
+  switch (options.fan_out) {
+    case 2:
+      return Build<Key, 2>(std::move(run), options, stream);
+    case 9:
+      return Build<Key, 9>(std::move(run), options, stream);
+    case 17:
+      return Build<Key, 17>(std::move(run), options, stream);
+    case 33:
+      return Build<Key, 33>(std::move(run), options, stream);
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrFormat("a pivot tree: a fan-out of %d, not 2, 9, 17 or 33", options.fan_out));
+  }
+}
+
+template absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPivotTree(DeviceRun<uint32_t>,
+                                                                     const PivotTreeOptions&,
+                                                                     cudaStream_t);
+template absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPivotTree(DeviceRun<uint64_t>,
+                                                                     const PivotTreeOptions&,
+                                                                     cudaStream_t);
+
+}  // namespace cairn::gpu

@@ -1,0 +1,318 @@
+#pragma once
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <cub/block/block_radix_sort.cuh>
+#include <limits>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "cairn/device.h"
+#include "cairn/types.h"
+#include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/launch.h"
+#include "gpu/runtime/shared_memory.h"
+
+// The kernel that answers a batch of point queries with any structure that one thread, or a group
+// of lanes, can search. A structure brings a searcher, a plain struct that the kernel takes by
+// value:
+//
+//   template <typename Key> struct XSearcher {
+//     using KeyType = Key;
+//     using Slot = uint32_t;  // a place in the structure
+//     // Lanes, a power of two up to 32, that answer a query together.
+//     static constexpr int kLanes = 1;
+//     // Shared memory that Pin fills, by the whole block; 0: none.
+//     __host__ __device__ size_t pinned_bytes() const;
+//     __device__ void Pin(void* shared) const;
+//     // The slots of the lower bounds of some queries, whose loads should be in flight together:
+//     // levels outside, queries inside. Whole warps call it, the lanes of a group with the same
+//     // queries, which all get the slots. `pinned` is what Pin filled, or null.
+//     template <int kQueries>
+//     __device__ void LowerBound(const Key (&queries)[kQueries], Slot (&slots)[kQueries],
+//                                const void* pinned) const;
+//     __device__ Position position(Slot) const;  // rank among all entries; their number at the end
+//     __device__ bool Equals(Slot, Key) const;   // whether an entry is there, and has this key
+//     __device__ RowId row_id(Slot) const;       // requires Equals
+//     // Optional, for searchers to which row ids come with keys: the first rows, or kNoRow.
+//     template <int kQueries>
+//     __device__ void FirstRows(const Key (&queries)[kQueries], RowId (&row_ids)[kQueries],
+//                               const void* pinned) const;
+//   };
+//
+// The optimisations are those of Henneberg and Schuhknecht, "Is Binary Search Really All You Need?"
+// (2025), section 4: scheduling and block shapes (4.1), pinning (4.2), reordering (4.3).
+
+namespace cairn::gpu {
+
+// What stays in shared memory while a block searches (section 4.2). The searcher knows how much
+// fits; without pinning, LowerBound is compiled for a null `pinned`.
+enum class Pinning : uint8_t {
+  kNone,
+  kSteps,  // what the first so many steps read
+  kFull,   // and part of what the next one does
+};
+
+// How a block orders the queries that it has in registers (section 4.3).
+enum class Reorder : uint8_t {
+  kNone,     // as they come
+  kLookups,  // by key; results are scattered to their places
+  kDouble,   // by key; results are put back in order in shared memory
+};
+
+// What is compiled in: threads of a block, a multiple of 32; queries of a thread, in its registers
+// (at most 65536 a block); how many of these, or of a group's where kLanes > 1, are in flight at
+// once.
+template <int kThreadsOfBlock, int kQueriesOfThread = 1, int kAtOnce = kQueriesOfThread,
+          Reorder kOrder = Reorder::kNone, Pinning kPins = Pinning::kNone>
+struct SearchPolicy {
+  static constexpr int kThreads = kThreadsOfBlock;
+  static constexpr int kQueries = kQueriesOfThread;
+  static constexpr int kInFlight = kAtOnce;
+  static constexpr Reorder kReorder = kOrder;
+  static constexpr Pinning kPinning = kPins;
+};
+
+// Static scheduling (section 4.1): so many blocks for each multiprocessor, which share the batch.
+// 0: dynamic scheduling, a block for each `threads * queries` of the batch.
+struct SearchSchedule {
+  int blocks_per_multiprocessor = 0;
+};
+
+#ifdef __CUDACC__
+
+// The queries that a block has in its registers: query r of thread t is the t + r * threads-th of
+// them, as they come or by key.
+template <typename Key, typename Policy>
+class QueryTile {
+  static constexpr int kThreads = Policy::kThreads, kQueries = Policy::kQueries;
+  static constexpr bool kSorted = Policy::kReorder != Reorder::kNone;
+  using Sort = cub::BlockRadixSort<Key, kThreads, kQueries, uint16_t>;
+  union SortStorage {
+    typename Sort::TempStorage sort;
+    uint32_t answers[kThreads * kQueries];
+  };
+  struct NoStorage {};
+
+ public:
+  static constexpr int kSize = kThreads * kQueries;
+  static_assert(kThreads % 32 == 0 && kQueries % Policy::kInFlight == 0 && kSize <= 65536);
+  using Storage = std::conditional_t<kSorted, SortStorage, NoStorage>;
+
+  // Takes the first `size` of the tile's queries; in place of others stands the greatest key.
+  __device__ void Load(const Key* queries, int size, Storage& storage) {
+#pragma unroll
+    for (int r = 0; r < kQueries; ++r) {
+      const int i = r * kThreads + static_cast<int>(threadIdx.x);
+      keys_[r] = i < size ? __ldcs(queries + i) : std::numeric_limits<Key>::max();
+    }
+    if constexpr (kSorted) {
+#pragma unroll
+      for (int r = 0; r < kQueries; ++r) {
+        places_[r] = static_cast<uint16_t>(r * kThreads + static_cast<int>(threadIdx.x));
+      }
+      __syncthreads();  // the storage may hold the tile before
+      Sort(storage.sort).SortBlockedToStriped(keys_, places_);
+    }
+  }
+
+  __device__ Key key(int r) const {
+    return keys_[r];
+  }
+
+  // Gives emit(place, answer) each answer to the first `size` queries.
+  template <typename Emit>
+  __device__ void Store(const uint32_t (&answers)[kQueries], int size, Storage& storage,
+                        Emit emit) const {
+    if constexpr (Policy::kReorder == Reorder::kDouble) {
+      __syncthreads();
+#pragma unroll
+      for (int r = 0; r < kQueries; ++r) storage.answers[places_[r]] = answers[r];
+      __syncthreads();
+    }
+#pragma unroll
+    for (int r = 0; r < kQueries; ++r) {
+      int place = r * kThreads + static_cast<int>(threadIdx.x);
+      uint32_t answer = answers[r];
+      if constexpr (Policy::kReorder == Reorder::kDouble) answer = storage.answers[place];
+      if constexpr (Policy::kReorder == Reorder::kLookups) place = places_[r];
+      if (place < size) emit(place, answer);
+    }
+  }
+
+ private:
+  Key keys_[kQueries];
+  uint16_t places_[kSorted ? kQueries : 1];
+};
+
+template <typename Searcher>
+concept FindsRows = requires(const Searcher& searcher, const typename Searcher::KeyType (&keys)[1],
+                             RowId (&row_ids)[1]) {
+  searcher.template FirstRows<1>(keys, row_ids, nullptr);
+};
+
+// The positions of lower bounds, or, where `upper`, upper bounds.
+template <typename Searcher, int kQueries>
+__device__ inline void FindPositions(const Searcher& searcher, uint32_t entries, bool upper,
+                                     const typename Searcher::KeyType (&keys)[kQueries],
+                                     uint32_t (&positions)[kQueries], const void* pinned) {
+  using Key = typename Searcher::KeyType;
+  constexpr Key kGreatest = std::numeric_limits<Key>::max();
+  Key bounds[kQueries];  // an upper bound is the lower bound of the next key
+#pragma unroll
+  for (int i = 0; i < kQueries; ++i) bounds[i] = keys[i] + (upper && keys[i] != kGreatest ? 1 : 0);
+  typename Searcher::Slot slots[kQueries];
+  searcher.template LowerBound<kQueries>(bounds, slots, pinned);
+#pragma unroll
+  for (int i = 0; i < kQueries; ++i) {
+    positions[i] = upper && keys[i] == kGreatest ? entries : searcher.position(slots[i]);
+  }
+}
+
+// The first rows of keys, or kNoRow; for a question of whether there are any, maybe 0 instead.
+template <typename Searcher, int kQueries>
+__device__ inline void FindRows(const Searcher& searcher, bool any,
+                                const typename Searcher::KeyType (&keys)[kQueries],
+                                RowId (&row_ids)[kQueries], const void* pinned) {
+  if constexpr (FindsRows<Searcher>) {
+    searcher.template FirstRows<kQueries>(keys, row_ids, pinned);
+  } else {
+    typename Searcher::Slot slots[kQueries];
+    searcher.template LowerBound<kQueries>(keys, slots, pinned);
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) row_ids[i] = searcher.Equals(slots[i], keys[i]) ? 0 : kNoRow;
+    if (any) return;
+#pragma unroll
+    for (int i = 0; i < kQueries; ++i) {
+      if (row_ids[i] != kNoRow) row_ids[i] = searcher.row_id(slots[i]);
+    }
+  }
+}
+
+// The answers, as 32-bit numbers, to queries that all lanes of a group have.
+template <typename Searcher, int kQueries>
+__device__ inline void AnswerTogether(const Searcher& searcher, uint32_t entries,
+                                      DeviceIndex::PointQuery query,
+                                      const typename Searcher::KeyType (&keys)[kQueries],
+                                      uint32_t (&answers)[kQueries], const void* pinned) {
+  using PointQuery = DeviceIndex::PointQuery;
+  if (query == PointQuery::kLowerBound || query == PointQuery::kUpperBound) {
+    FindPositions<Searcher, kQueries>(searcher, entries, query == PointQuery::kUpperBound, keys,
+                                      answers, pinned);
+    return;
+  }
+  const bool any = query == PointQuery::kContains;
+  FindRows<Searcher, kQueries>(searcher, any, keys, answers, pinned);
+#pragma unroll
+  for (int i = 0; i < kQueries; ++i) {
+    if (any) answers[i] = answers[i] != kNoRow;
+  }
+}
+
+// The answers to each thread's queries. Groups of lanes answer those of one lane after the other,
+// all of a query while what it has read is still near.
+template <typename Searcher, int kQueries>
+__device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries,
+                                     DeviceIndex::PointQuery query,
+                                     const typename Searcher::KeyType (&keys)[kQueries],
+                                     uint32_t (&answers)[kQueries], const void* pinned) {
+  if constexpr (Searcher::kLanes == 1) {
+    AnswerTogether<Searcher, kQueries>(searcher, entries, query, keys, answers, pinned);
+  } else {
+    constexpr int kLanes = Searcher::kLanes;
+    const int lane = static_cast<int>(threadIdx.x) % kLanes;
+#pragma unroll 1
+    for (int owner = 0; owner < kLanes; ++owner) {
+      typename Searcher::KeyType shared_keys[kQueries];
+      uint32_t found[kQueries];
+#pragma unroll
+      for (int i = 0; i < kQueries; ++i) {
+        shared_keys[i] = __shfl_sync(0xffffffffu, keys[i], owner, kLanes);
+      }
+      AnswerTogether<Searcher, kQueries>(searcher, entries, query, shared_keys, found, pinned);
+#pragma unroll
+      for (int i = 0; i < kQueries; ++i) {
+        if (lane == owner) answers[i] = found[i];
+      }
+    }
+  }
+}
+
+template <typename Searcher, typename Policy>
+__global__ void __launch_bounds__(Policy::kThreads)
+    SearchKernel(const __grid_constant__ Searcher searcher, uint32_t entries,
+                 DeviceIndex::PointQuery query, const typename Searcher::KeyType* queries,
+                 size_t size, void* results) {
+  using Key = typename Searcher::KeyType;
+  using Tile = QueryTile<Key, Policy>;
+  constexpr int kInFlight = Policy::kInFlight;
+  extern __shared__ __align__(16) unsigned char pinned_memory[];
+  __shared__ typename Tile::Storage storage;
+  const void* pinned = nullptr;
+  if constexpr (Policy::kPinning != Pinning::kNone) {
+    searcher.Pin(pinned_memory);
+    __syncthreads();
+    pinned = pinned_memory;
+  }
+  const size_t stride = size_t{gridDim.x} * Tile::kSize;
+  for (size_t begin = size_t{blockIdx.x} * Tile::kSize; begin < size; begin += stride) {
+    const int tile_size = static_cast<int>(min(size_t{Tile::kSize}, size - begin));
+    Tile tile;
+    tile.Load(queries + begin, tile_size, storage);
+    uint32_t answers[Policy::kQueries];
+#pragma unroll
+    for (int r = 0; r < Policy::kQueries; r += kInFlight) {
+      Key keys[kInFlight];
+      uint32_t some[kInFlight];
+#pragma unroll
+      for (int i = 0; i < kInFlight; ++i) keys[i] = tile.key(r + i);
+      AnswerQueries<Searcher, kInFlight>(searcher, entries, query, keys, some, pinned);
+#pragma unroll
+      for (int i = 0; i < kInFlight; ++i) answers[r + i] = some[i];
+    }
+    tile.Store(answers, tile_size, storage, [&](int place, uint32_t answer) {
+      if (query == DeviceIndex::PointQuery::kContains) {
+        static_cast<bool*>(results)[begin + place] = answer != 0;
+      } else {
+        __stcs(static_cast<uint32_t*>(results) + begin + place, answer);
+      }
+    });
+  }
+}
+
+// Answers a batch, which must not be empty, of `keys` of the searcher's kind over `entries`
+// entries; results as DeviceIndex::Search's. Enqueues one kernel.
+template <typename Policy, typename Searcher>
+absl::Status SearchBatch(const Searcher& searcher, size_t entries, DeviceIndex::PointQuery query,
+                         DeviceKeys keys, void* results, cudaStream_t stream,
+                         SearchSchedule schedule = {}) {
+  constexpr size_t kTile = static_cast<size_t>(Policy::kThreads) * Policy::kQueries;
+  size_t blocks = std::min<size_t>((keys.size() + kTile - 1) / kTile, INT_MAX);
+  if (schedule.blocks_per_multiprocessor > 0) {
+    int device = 0, multiprocessors = 0;
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+    CAIRN_RETURN_IF_CUDA_FAILS(
+        cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+    blocks = std::min(blocks, size_t{static_cast<unsigned>(multiprocessors)} *
+                                  static_cast<unsigned>(schedule.blocks_per_multiprocessor));
+  }
+  size_t pinned_bytes = 0;
+  if constexpr (Policy::kPinning != Pinning::kNone) {
+    pinned_bytes = searcher.pinned_bytes();
+    static SharedMemoryOfKernel shared_memory;
+    absl::Status allowed =
+        shared_memory.AllowMost(reinterpret_cast<const void*>(SearchKernel<Searcher, Policy>));
+    if (!allowed.ok()) return allowed;
+  }
+  CAIRN_RETURN_IF_LAUNCH_FAILS(
+      "SearchKernel", LaunchShape{static_cast<unsigned>(blocks), Policy::kThreads, pinned_bytes},
+      stream, SearchKernel<Searcher, Policy>, searcher, static_cast<uint32_t>(entries), query,
+      static_cast<const typename Searcher::KeyType*>(keys.data()), keys.size(), results);
+  return absl::OkStatus();
+}
+
+#endif  // __CUDACC__
+
+}  // namespace cairn::gpu

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "cairn/device.h"
+#include "gpu/run/device_run.h"
+#include "gpu/run/entry_array.h"
+
+namespace cairn::gpu {
+
+struct SortedArrayOptions {
+  // Columns: the last reads of a search share more lines, ranges read nothing but row ids, and the
+  // run need not be copied.
+  EntryLayout layout = EntryLayout::kSoA;
+};
+
+// Binary search on the run as it is: AO+BS of Henneberg and Schuhknecht, "Is Binary Search Really
+// All You Need?" (2025), section 3.1. No memory beyond
+// the run's, no build; each lookup reads an entry for each bit of the size. Waits for the stream.
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildSortedArray(DeviceRun<Key> run,
+                                                              const SortedArrayOptions& options,
+                                                              cudaStream_t stream);
+
+}  // namespace cairn::gpu

@@ -1,0 +1,221 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+
+// What IndexedDB::Lookup and LookupRows are asked, and what they answer.
+
+namespace cairn {
+
+// The value of one part of a key: a number, text or bytes, or null. Implicit, so that calls take
+// literals. Owns no bytes: text must live until the call that it is given to returns.
+class PartValue {
+ public:
+  template <typename T, std::enable_if_t<std::is_arithmetic_v<T>, int> = 0>
+  PartValue(T number) {  // NOLINT
+    static_assert(!std::is_same_v<T, bool> && !std::is_same_v<T, char>,
+                  "a key's part is a number or text");
+    if constexpr (std::is_floating_point_v<T>) {
+      value_ = static_cast<double>(number);
+    } else if constexpr (std::is_signed_v<T>) {
+      value_ = static_cast<int64_t>(number);
+    } else {
+      value_ = static_cast<uint64_t>(number);
+    }
+  }
+  PartValue(std::string_view text) : value_(text) {}                      // NOLINT
+  PartValue(const std::string& text) : value_(std::string_view(text)) {}  // NOLINT
+  PartValue(const char* text) : value_(std::string_view(text)) {}         // NOLINT
+  PartValue(std::nullptr_t) {}                                            // NOLINT: null
+  PartValue(const KeyValue& value) : value_(value) {}                     // NOLINT
+
+  const KeyValue& value() const { return value_; }
+
+ private:
+  KeyValue value_;
+};
+
+// A secondary key by the values of its parts: 42, "Lisbon", or {"PT", 42} for an index of two
+// parts. Values are encoded by the index's codec, which refuses those of the wrong kind.
+class LogicalKey {
+ public:
+  template <typename T, std::enable_if_t<std::is_constructible_v<PartValue, const T&>, int> = 0>
+  LogicalKey(const T& value) : first_(PartValue(value).value()) {}  // NOLINT
+  LogicalKey(std::initializer_list<PartValue> parts)
+      : LogicalKey(parts.begin(), parts.end(), [](const PartValue& part) { return part.value(); }) {
+  }
+  // For keys whose number of parts is known at run time.
+  static LogicalKey OfParts(absl::Span<const KeyValue> parts) {
+    return LogicalKey(parts.begin(), parts.end(), [](const KeyValue& part) { return part; });
+  }
+
+  absl::Span<const KeyValue> parts() const {
+    return more_.empty() ? absl::MakeConstSpan(&first_, size_) : absl::MakeConstSpan(more_);
+  }
+
+ private:
+  template <typename Iterator, typename ValueOf>
+  LogicalKey(Iterator begin, Iterator end, const ValueOf& value_of)
+      : size_(static_cast<size_t>(end - begin)) {
+    if (size_ == 1) {
+      first_ = value_of(*begin);
+    } else {
+      for (; begin != end; ++begin) more_.push_back(value_of(*begin));
+    }
+  }
+
+  size_t size_ = 1;
+  KeyValue first_;              // a key of one part is here, and allocates nothing
+  std::vector<KeyValue> more_;  // all parts of a longer one
+};
+
+// What a lookup is for: a batch of keys, or one range of keys. Implicit from a key, from keys in
+// braces and from containers of values:
+//
+//   db->Lookup("age", 42);
+//   db->Lookup("city", {"Lisbon", "Oslo"});
+//   db->Lookup("place", {{"PT", "Lisbon"}, {"NO", "Oslo"}});   // an index of two parts
+//   db->Lookup("city", std::vector<std::string>(...));
+//   db->Lookup("age", KeyQuery::Range(18, 65));
+//   db->Lookup("city", KeyQuery::Prefix("Lis"), {.limit = 10});
+//
+// A batch is answered much faster than its keys one by one. Owns no bytes, as PartValue. The keys
+// of a batch have a value for each part of the index; the ends of a range may have fewer, which
+// stand for the first key that begins with them.
+class KeyQuery {
+ public:
+  enum class Kind : uint8_t { kKeys, kPrefix, kRange };
+
+  KeyQuery() = default;                                               // no keys
+  KeyQuery(std::initializer_list<LogicalKey> keys) : keys_(keys) {}   // NOLINT
+  KeyQuery(std::vector<LogicalKey> keys) : keys_(std::move(keys)) {}  // NOLINT
+  template <typename T, std::enable_if_t<std::is_constructible_v<PartValue, const T&>, int> = 0>
+  KeyQuery(const T& key) : keys_(1, LogicalKey(key)) {}  // NOLINT
+  template <typename Container,
+            std::enable_if_t<
+                !std::is_constructible_v<PartValue, const Container&> &&
+                    std::is_constructible_v<PartValue, const typename Container::value_type&>,
+                int> = 0>
+  KeyQuery(const Container& keys) : keys_(keys.begin(), keys.end()) {}  // NOLINT
+
+  // Keys that begin with these values. The last of them, if it is text or bytes, may go on:
+  // Prefix("Lis") finds "Lisbon"; Prefix({"PT", "Lis"}) finds {"PT", "Lisbon"}.
+  static KeyQuery Prefix(LogicalKey prefix) { return KeyQuery(Kind::kPrefix, {std::move(prefix)}); }
+  // Keys from `lower` on, and before `upper`. A range whose ends have crossed is empty.
+  static KeyQuery Range(LogicalKey lower, LogicalKey upper) {
+    return KeyQuery(Kind::kRange, {std::move(lower), std::move(upper)});
+  }
+  static KeyQuery AtLeast(LogicalKey lower) {
+    KeyQuery query(Kind::kRange, {std::move(lower), LogicalKey({})});
+    query.upper_open_ = true;
+    return query;
+  }
+  static KeyQuery LessThan(LogicalKey upper) {
+    KeyQuery query(Kind::kRange, {LogicalKey({}), std::move(upper)});
+    query.lower_open_ = true;
+    return query;
+  }
+  // Every key of the index.
+  static KeyQuery Everything() {
+    KeyQuery query(Kind::kRange, {LogicalKey({}), LogicalKey({})});
+    query.lower_open_ = query.upper_open_ = true;
+    return query;
+  }
+
+  Kind kind() const { return kind_; }
+  // kKeys: the batch; kPrefix: one; kRange: lower and upper end, which mean nothing where open.
+  absl::Span<const LogicalKey> keys() const { return keys_; }
+  bool lower_open() const { return lower_open_; }
+  bool upper_open() const { return upper_open_; }
+  // Of a batch its keys, else 1.
+  size_t size() const { return kind_ == Kind::kKeys ? keys_.size() : 1; }
+
+ private:
+  KeyQuery(Kind kind, std::vector<LogicalKey> keys) : kind_(kind), keys_(std::move(keys)) {}
+
+  Kind kind_ = Kind::kKeys;
+  bool lower_open_ = false;
+  bool upper_open_ = false;
+  std::vector<LogicalKey> keys_;
+};
+
+struct LookupOptions {
+  // Rows for each key of a batch, or of the range.
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+  Order order = Order::kAscending;
+  // Goes on where an earlier lookup of the same single key, prefix or range reached its limit:
+  // LookupResult::cursor. Empty: begins. A cursor stays good while the database is written to, and
+  // after it is opened again.
+  std::string after;
+};
+
+// What a lookup found: results in the order of the keys asked for, those of one key or range by
+// (secondary key, primary key). A row that has several keys in one range is there once, where it
+// comes first. A value that is cheap to copy and move; stays as it is whatever the database does.
+template <typename Result>
+class LookupResult {
+ public:
+  using value_type = Result;
+
+  LookupResult() = default;
+  // `offsets`, `cursors`: as Matches has them, over `results`, which point into what `bytes` keeps.
+  LookupResult(std::vector<Result> results, std::vector<uint64_t> offsets,
+               std::vector<std::string> cursors, std::shared_ptr<const void> bytes)
+      : contents_(std::make_shared<const Contents>(Contents{
+            std::move(results), std::move(offsets), std::move(cursors), std::move(bytes)})) {}
+
+  // The results of all keys together.
+  absl::Span<const Result> all() const {
+    return contents_ == nullptr ? absl::Span<const Result>() : contents_->results;
+  }
+  size_t size() const { return all().size(); }
+  bool empty() const { return all().empty(); }
+  const Result& operator[](size_t i) const { return contents_->results[i]; }
+  const Result* begin() const { return all().data(); }
+  const Result* end() const { return all().data() + size(); }
+
+  // The keys that were asked for, or 1 for a range.
+  size_t queries() const { return contents_ == nullptr ? 0 : contents_->offsets.size() - 1; }
+  // The results of the i-th of them.
+  absl::Span<const Result> of(size_t query) const {
+    const std::vector<uint64_t>& offsets = contents_->offsets;
+    return all().subspan(offsets[query], offsets[query + 1] - offsets[query]);
+  }
+  // Where the i-th goes on, for LookupOptions::after; empty where there is no more, or no limit.
+  std::string_view cursor(size_t query = 0) const {
+    return query < contents_->cursors.size() ? std::string_view(contents_->cursors[query])
+                                             : std::string_view();
+  }
+
+ private:
+  struct Contents {
+    std::vector<Result> results;
+    std::vector<uint64_t> offsets;
+    std::vector<std::string> cursors;
+    std::shared_ptr<const void> bytes;
+  };
+  std::shared_ptr<const Contents> contents_;
+};
+
+// A row as it is in the database.
+struct FoundRow {
+  std::string_view primary_key;
+  std::string_view value;  // of the default column where the row is an entity
+};
+
+using FoundKeys = LookupResult<std::string_view>;  // primary keys
+using FoundRows = LookupResult<FoundRow>;
+
+}  // namespace cairn

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "index/build/sorted_yield.h"
+#include "index/build/spill_file.h"
+
+namespace cairn {
+
+// A run to merge, and what is added to its row ids.
+struct RunOf {
+  SpillRun run;
+  RowId base = 0;
+};
+
+// Walks a run in a spill file, one block in memory at a time.
+template <typename Key>
+class RunCursor {
+ public:
+  RunCursor(const SpillFile* file, const RunOf* run) : file_(file), run_(run) {}
+
+  bool exhausted() const { return exhausted_; }
+  // The entry at hand; requires !exhausted(). A key of bytes is valid until the next block is read.
+  const Key& key() const { return keys_[i_]; }
+  RowId row_id() const { return row_ids_[i_]; }
+  // Whether the next call of Next reads a block, or ends the run.
+  bool at_block_end() const { return i_ + 1 >= keys_.size(); }
+
+  // Moves to the next entry; to the first one at the first call.
+  absl::Status Next() {
+    if (++i_ < keys_.size()) return absl::OkStatus();
+    if (next_block_ == run_->run.blocks.size()) {
+      exhausted_ = true;
+      return absl::OkStatus();
+    }
+    return ReadBlock();
+  }
+
+ private:
+  absl::Status ReadBlock() {
+    const SpillBlock& block = run_->run.blocks[next_block_++];
+    block_.resize(block.bytes);
+    if (absl::Status s = file_->Read(block, block_.data()); !s.ok()) return s;
+    if (next_block_ < run_->run.blocks.size()) file_->WillRead(run_->run.blocks[next_block_]);
+    const size_t n = block.entries;
+    keys_.resize(n);
+    row_ids_.resize(n);
+    i_ = 0;
+    if constexpr (std::is_same_v<Key, std::string_view>) {
+      const char* const lengths = block_.data() + n * sizeof(RowId);
+      const char* at = lengths + n * sizeof(uint32_t);
+      std::memcpy(row_ids_.data(), block_.data(), n * sizeof(RowId));
+      for (size_t i = 0; i < n; ++i) {
+        uint32_t length;
+        std::memcpy(&length, lengths + i * sizeof length, sizeof length);
+        keys_[i] = std::string_view(at, length);
+        at += length;
+      }
+    } else {
+      std::memcpy(keys_.data(), block_.data(), n * sizeof(Key));
+      std::memcpy(row_ids_.data(), block_.data() + n * sizeof(Key), n * sizeof(RowId));
+    }
+    for (RowId& row_id : row_ids_) row_id += run_->base;
+    return absl::OkStatus();
+  }
+
+  const SpillFile* file_;
+  const RunOf* run_;
+  size_t next_block_ = 0;
+  size_t i_ = SIZE_MAX;  // so that the first Next wraps to 0
+  bool exhausted_ = false;
+  std::vector<char> block_;
+  std::vector<Key> keys_;
+  std::vector<RowId> row_ids_;
+};
+
+// Merges cursors by (key, row id) with a tree of losers (Knuth, TAOCP 3, 5.4.1): one comparison a
+// level for each entry. Inner node v >= 1 of the tree has the loser of the match at v, node 0 the
+// overall winner; leaf i is node i + number of cursors.
+template <typename Key>
+class LoserTree {
+ public:
+  // All cursors must be at their first entry, and there must be one.
+  explicit LoserTree(std::vector<RunCursor<Key>>* cursors)
+      : cursors_(*cursors), nodes_(cursors->size(), kNobody) {
+    for (size_t i = 0; i < cursors_.size(); ++i) {
+      size_t winner = i;
+      size_t node = (i + cursors_.size()) / 2;
+      for (; node > 0 && nodes_[node] != kNobody; node /= 2) {
+        if (Less(nodes_[node], winner)) std::swap(nodes_[node], winner);
+      }
+      nodes_[node] = winner;  // waits for its opponent, or has won
+    }
+  }
+
+  // The cursor of the least entry; exhausted when all are.
+  RunCursor<Key>& winner() { return cursors_[nodes_[0]]; }
+
+  // Restores the order after the winner has moved.
+  void Replay() {
+    size_t winner = nodes_[0];
+    for (size_t node = (winner + cursors_.size()) / 2; node > 0; node /= 2) {
+      if (Less(nodes_[node], winner)) std::swap(nodes_[node], winner);
+    }
+    nodes_[0] = winner;
+  }
+
+ private:
+  static constexpr size_t kNobody = SIZE_MAX;
+
+  bool Less(size_t a, size_t b) const {
+    const RunCursor<Key>& x = cursors_[a];
+    const RunCursor<Key>& y = cursors_[b];
+    if (x.exhausted() || y.exhausted()) return !x.exhausted();
+    if constexpr (std::is_same_v<Key, std::string_view>) {
+      const int order = x.key().compare(y.key());
+      return order != 0 ? order < 0 : x.row_id() < y.row_id();
+    } else {
+      return x.key() < y.key() || (x.key() == y.key() && x.row_id() < y.row_id());
+    }
+  }
+
+  std::vector<RunCursor<Key>>& cursors_;
+  std::vector<size_t> nodes_;
+};
+
+// Appends the entries of all runs, ascending, to `batch`, which it flushes. Takes the memory of one
+// block a run. Returns the first error of reading or of the sink, or Cancelled.
+template <typename Key>
+absl::Status MergeRuns(const SpillFile& file, absl::Span<const RunOf> runs,
+                       EntryBatch<Key>* batch) {
+  std::vector<RunCursor<Key>> cursors;
+  for (const RunOf& run : runs) cursors.emplace_back(&file, &run);
+  for (RunCursor<Key>& cursor : cursors) {
+    if (absl::Status s = cursor.Next(); !s.ok()) return s;
+  }
+  if (!cursors.empty()) {
+    LoserTree<Key> tree(&cursors);
+    while (!tree.winner().exhausted()) {
+      RunCursor<Key>& cursor = tree.winner();
+      batch->Add(cursor.key(), cursor.row_id());
+      if (cursor.at_block_end()) {
+        // The batch's keys of bytes point into the block that goes.
+        if (std::is_same_v<Key, std::string_view>) batch->Flush();
+        if (!batch->status().ok()) return batch->status();
+      }
+      if (absl::Status s = cursor.Next(); !s.ok()) return s;
+      tree.Replay();
+    }
+  }
+  batch->Flush();
+  return batch->status();
+}
+
+}  // namespace cairn

@@ -1,0 +1,322 @@
+#include "index/files/manifest.h"
+
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "index/files/checksum.h"
+
+namespace cairn {
+namespace {
+
+constexpr uint64_t kMajorVersion = 2;  // 1: without an anchor
+constexpr uint64_t kMinorVersion = 0;
+constexpr std::string_view kFirstKey = "cairn-manifest";
+constexpr std::string_view kChecksumKey = "checksum";
+// "checksum ", 16 digits, line end
+constexpr size_t kChecksumLineBytes = 9 + 16 + 1;
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+constexpr int kFileNumberDigits = 6;
+// A message quotes no more of a line.
+constexpr size_t kQuotedBytes = 100;
+
+// Values stand on one line: bytes outside ' ' ... '~', and the backslash, are \xHH.
+std::string Escape(std::string_view value) {
+  std::string text;
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= ' ' && byte <= '~' && c != '\\') {
+      text += c;
+    } else {
+      text += "\\x";
+      text += kHexDigits[byte >> 4];
+      text += kHexDigits[byte & 15];
+    }
+  }
+  return text;
+}
+
+// False where Escape would not have written `text`.
+bool Unescape(std::string_view text, std::string* value) {
+  value->clear();
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') {
+      *value += text[i];
+      continue;
+    }
+    if (text.size() - i < 4 || text[i + 1] != 'x') return false;
+    const size_t high = kHexDigits.find(text[i + 2]);
+    const size_t low = kHexDigits.find(text[i + 3]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return false;
+    *value += static_cast<char>(high << 4 | low);
+    i += 3;
+  }
+  return Escape(*value) == text;
+}
+
+// Decimal digits without a leading zero.
+bool ParseNumber(std::string_view text, uint64_t* number) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, *number);
+  return error == std::errc() && stop == end && (text.size() == 1 || text[0] != '0');
+}
+
+// Exactly 16 lower-case digits.
+bool ParseChecksum(std::string_view text, uint64_t* checksum) {
+  if (text.size() != 16) return false;
+  *checksum = 0;
+  for (const char c : text) {
+    const size_t digit = kHexDigits.find(c);
+    if (digit == std::string_view::npos) return false;
+    *checksum = *checksum << 4 | digit;
+  }
+  return true;
+}
+
+bool IsLowerCase(std::string_view text) {
+  for (const char c : text) {
+    if (c < 'a' || c > 'z') return false;
+  }
+  return !text.empty();
+}
+
+// Temporary files have names of the same form, but never outlive their writer.
+bool IsLiveFileName(std::string_view name) {
+  std::string_view prefix, extension;
+  uint64_t number = 0;
+  return ParseIndexFileName(name, &prefix, &number, &extension) && extension != "tmp";
+}
+
+bool IsCountName(std::string_view name) {
+  for (const char c : name) {
+    const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!word && c != '_') return false;
+  }
+  return !name.empty();
+}
+
+// Up to the first space, which is taken as well; everything where there is none.
+std::string_view TakeWord(std::string_view* text) {
+  const size_t space = text->find(' ');
+  const std::string_view word = text->substr(0, space);
+  *text = space == std::string_view::npos ? std::string_view() : text->substr(space + 1);
+  return word;
+}
+
+// "major.minor"
+bool ParseVersion(std::string_view text, uint64_t* major_version, uint64_t* minor_version) {
+  const size_t dot = text.find('.');
+  return dot != std::string_view::npos && ParseNumber(text.substr(0, dot), major_version) &&
+         ParseNumber(text.substr(dot + 1), minor_version);
+}
+
+// The fields that stand once in every manifest.
+class Reader {
+ public:
+  explicit Reader(Manifest* manifest) : manifest_(manifest) {}
+
+  enum class Result { kRead, kUnknownKey, kMalformed };
+
+  Result ReadLine(std::string_view key, std::string_view value) {
+    if (key == "count") return Check(ReadCount(value));
+    if (key == "file") return Check(ReadFile(value));
+    if (uint64_t* number = NumberField(key)) return Check(Once(key) && ParseNumber(value, number));
+    if (std::string* text = TextField(key)) return Check(Once(key) && Unescape(value, text));
+    return Result::kUnknownKey;
+  }
+
+  bool complete() const { return seen_.size() == 9; }
+
+ private:
+  static Result Check(bool good) { return good ? Result::kRead : Result::kMalformed; }
+  bool Once(std::string_view key) { return seen_.insert(key).second; }
+
+  uint64_t* NumberField(std::string_view key) {
+    if (key == "version") return &manifest_->version;
+    if (key == "next_file_number") return &manifest_->next_file_number;
+    if (key == "sequence") return &manifest_->sequence;
+    if (key == "rows") return &manifest_->rows;
+    if (key == "entries") return &manifest_->entries;
+    return nullptr;
+  }
+
+  std::string* TextField(std::string_view key) {
+    if (key == "spec") return &manifest_->spec;
+    if (key == "database_id") return &manifest_->database_id;
+    if (key == "column_family") return &manifest_->column_family;
+    if (key == "anchor") return &manifest_->anchor;
+    return nullptr;
+  }
+
+  bool ReadCount(std::string_view value) {
+    const std::string_view name = TakeWord(&value);
+    uint64_t count = 0;
+    return IsCountName(name) && ParseNumber(value, &count) &&
+           manifest_->counts.emplace(name, count).second;
+  }
+
+  bool ReadFile(std::string_view value) {
+    ManifestFile file;
+    file.name = TakeWord(&value);
+    const std::string_view size = TakeWord(&value);
+    if (!IsLiveFileName(file.name)) return false;
+    if (!ParseNumber(size, &file.size) || !ParseChecksum(value, &file.header_checksum)) {
+      return false;
+    }
+    if (!files_.insert(file.name).second) return false;
+    manifest_->files.push_back(std::move(file));
+    return true;
+  }
+
+  Manifest* manifest_;
+  std::set<std::string_view> seen_;
+  std::set<std::string> files_;
+};
+
+absl::Status Damaged(std::string_view path, size_t line, std::string_view what) {
+  return absl::DataLossError(
+      absl::StrFormat("manifest '%s' is damaged in line %d: %s", path, line, what));
+}
+
+// Splits off the checksum line and compares it; *body gets the lines before it.
+absl::Status CheckChecksum(std::string_view text, std::string_view path, std::string_view* body) {
+  if (text.size() > kMaxManifestBytes || text.size() < kChecksumLineBytes) {
+    return absl::DataLossError(
+        absl::StrFormat("manifest '%s' is damaged: it has %d bytes, expected %d to %d", path,
+                        text.size(), kChecksumLineBytes, kMaxManifestBytes));
+  }
+  *body = text.substr(0, text.size() - kChecksumLineBytes);
+  std::string_view line = text.substr(body->size());
+  uint64_t found = 0;
+  if (line.back() != '\n' || (line.remove_suffix(1), TakeWord(&line)) != kChecksumKey ||
+      !ParseChecksum(line, &found)) {
+    return absl::DataLossError(absl::StrFormat(
+        "manifest '%s' is damaged: expected a checksum in its last line, at offset %d", path,
+        body->size()));
+  }
+  const uint64_t expected = Checksum(body->data(), body->size());
+  if (found != expected) {
+    return absl::DataLossError(
+        absl::StrFormat("manifest '%s' is damaged: its checksum, at offset %d, is %016x, "
+                        "expected %016x",
+                        path, body->size(), found, expected));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const ManifestFile* Manifest::FindFile(std::string_view prefix) const {
+  for (const ManifestFile& file : files) {
+    std::string_view name_prefix, extension;
+    uint64_t number = 0;
+    if (ParseIndexFileName(file.name, &name_prefix, &number, &extension) && name_prefix == prefix) {
+      return &file;
+    }
+  }
+  return nullptr;
+}
+
+std::string IndexFileName(std::string_view prefix, uint64_t number, std::string_view extension) {
+  return absl::StrFormat("%s-%0*d.%s", prefix, kFileNumberDigits, number, extension);
+}
+
+bool ParseIndexFileName(std::string_view name, std::string_view* prefix, uint64_t* number,
+                        std::string_view* extension) {
+  const size_t dash = name.find('-');
+  const size_t dot = name.find('.');
+  if (dash == std::string_view::npos || dot == std::string_view::npos || dot < dash) return false;
+  *prefix = name.substr(0, dash);
+  *extension = name.substr(dot + 1);
+  const std::string_view digits = name.substr(dash + 1, dot - dash - 1);
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, *number);
+  return error == std::errc() && stop == end && IsLowerCase(*prefix) && IsLowerCase(*extension) &&
+         IndexFileName(*prefix, *number, *extension) == name;
+}
+
+absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
+  std::string text = absl::StrFormat("%s %d.%d\n", kFirstKey, kMajorVersion, kMinorVersion);
+  absl::StrAppendFormat(&text, "version %d\n", manifest.version);
+  absl::StrAppendFormat(&text, "next_file_number %d\n", manifest.next_file_number);
+  absl::StrAppendFormat(&text, "spec %s\n", Escape(manifest.spec));
+  absl::StrAppendFormat(&text, "database_id %s\n", Escape(manifest.database_id));
+  absl::StrAppendFormat(&text, "column_family %s\n", Escape(manifest.column_family));
+  absl::StrAppendFormat(&text, "anchor %s\n", Escape(manifest.anchor));
+  absl::StrAppendFormat(&text, "sequence %d\n", manifest.sequence);
+  absl::StrAppendFormat(&text, "rows %d\n", manifest.rows);
+  absl::StrAppendFormat(&text, "entries %d\n", manifest.entries);
+  for (const auto& [name, count] : manifest.counts) {
+    if (!IsCountName(name)) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("'%s' is no name of a count: letters, digits and '_'", Escape(name)));
+    }
+    absl::StrAppendFormat(&text, "count %s %d\n", name, count);
+  }
+  std::set<std::string_view> names;
+  for (const ManifestFile& file : manifest.files) {
+    if (!IsLiveFileName(file.name) || !names.insert(file.name).second) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "'%s' is no name of an index's file, or stands there twice", Escape(file.name)));
+    }
+    absl::StrAppendFormat(&text, "file %s %d %016x\n", file.name, file.size, file.header_checksum);
+  }
+  absl::StrAppendFormat(&text, "%s %016x\n", kChecksumKey, Checksum(text.data(), text.size()));
+  if (text.size() > kMaxManifestBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a manifest of %d bytes, of at most %d: the spec has %d", text.size(),
+                        kMaxManifestBytes, manifest.spec.size()));
+  }
+  return text;
+}
+
+absl::StatusOr<Manifest> ParseManifest(std::string_view text, std::string_view path) {
+  std::string_view body;
+  if (absl::Status s = CheckChecksum(text, path, &body); !s.ok()) return s;
+  Manifest manifest;
+  Reader reader(&manifest);
+  uint64_t major_version = 0;
+  uint64_t minor_version = 0;
+  for (size_t number = 1; !body.empty(); ++number) {
+    const size_t end = body.find('\n');
+    if (end == std::string_view::npos) return Damaged(path, number, "it has no end");
+    std::string_view value = body.substr(0, end);
+    body.remove_prefix(end + 1);
+    const std::string_view key = TakeWord(&value);
+    if (number == 1) {
+      if (key != kFirstKey || !ParseVersion(value, &major_version, &minor_version)) {
+        return Damaged(path, number, "expected 'cairn-manifest' and a format version");
+      }
+      if (major_version != kMajorVersion) {
+        return absl::FailedPreconditionError(absl::StrFormat(
+            "manifest '%s' is of format version %d.%d; this build reads versions %d.x: %s", path,
+            major_version, minor_version, kMajorVersion,
+            major_version < kMajorVersion ? "build the index anew" : "a newer one wrote it"));
+      }
+      continue;
+    }
+    const Reader::Result result = reader.ReadLine(key, value);
+    const bool pass_over = minor_version > kMinorVersion;
+    if (result == Reader::Result::kMalformed ||
+        (result == Reader::Result::kUnknownKey && !pass_over)) {
+      return Damaged(path, number,
+                     absl::StrFormat("'%s %s'", Escape(key.substr(0, kQuotedBytes)),
+                                     Escape(value.substr(0, kQuotedBytes))));
+    }
+  }
+  if (!reader.complete()) {
+    return absl::DataLossError(
+        absl::StrFormat("manifest '%s' is damaged: lines are missing", path));
+  }
+  if (minor_version == kMinorVersion) {
+    const absl::StatusOr<std::string> canonical = FormatManifest(manifest);
+    if (!canonical.ok() || *canonical != text) {
+      return absl::DataLossError(
+          absl::StrFormat("manifest '%s' is damaged: its lines are not as they are written", path));
+    }
+  }
+  return manifest;
+}
+
+}  // namespace cairn

@@ -1,0 +1,345 @@
+#include "index/files/run_file.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "index/run/entry_order.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kSectionNames[] = {"properties", "keys", "key heap", "key offsets",
+                                              "row ids"};
+
+// The longest sum of key lengths: far beyond any disk, and far from overflow.
+constexpr uint64_t kMaxKeyHeapBytes = uint64_t{1} << 56;
+
+absl::Status Damaged(const SectionFile& file, RunSection section, uint64_t offset_in_section,
+                     std::string_view what) {
+  const auto id = static_cast<uint32_t>(section);
+  return absl::DataLossError(absl::StrFormat(
+      "%s '%s' is damaged at offset %d, in section '%s': %s", kRunFileFormat.name, file.path(),
+      file.Find(id)->offset + offset_in_section, file.SectionName(id), what));
+}
+
+template <typename T>
+absl::StatusOr<absl::Span<const T>> Column(const SectionFile& file, RunSection section,
+                                           uint64_t count) {
+  return file.Array<T>(static_cast<uint32_t>(section), count);
+}
+
+// The properties, checked as far as they tell without the columns.
+absl::StatusOr<RunProperties> ReadProperties(const SectionFile& file) {
+  auto bytes = Column<RunProperties>(file, RunSection::kProperties, 1);
+  if (!bytes.ok()) return bytes.status();
+  const auto id = static_cast<uint32_t>(RunSection::kProperties);
+  if (absl::Status s = file.VerifySection(*file.Find(id)); !s.ok()) return s;
+  const RunProperties properties = bytes->front();
+  const auto damaged = [&](size_t offset, std::string_view what) {
+    return Damaged(file, RunSection::kProperties, offset, what);
+  };
+  const bool strings = properties.key_kind == static_cast<uint32_t>(KeyKind::kBytes);
+  if (!strings && properties.key_kind != static_cast<uint32_t>(KeyKind::kU32) &&
+      properties.key_kind != static_cast<uint32_t>(KeyKind::kU64)) {
+    return damaged(0, absl::StrFormat("%d is no kind of key", properties.key_kind));
+  }
+  if (strings ? properties.offset_bytes != 4 && properties.offset_bytes != 8
+              : properties.offset_bytes != 0) {
+    return damaged(offsetof(RunProperties, offset_bytes),
+                   absl::StrFormat("offsets of %d bytes", properties.offset_bytes));
+  }
+  if (properties.entries > kMaxEntries) {
+    return damaged(
+        offsetof(RunProperties, entries),
+        absl::StrFormat("%d entries, expected at most %d", properties.entries, kMaxEntries));
+  }
+  if (properties.distinct_keys > properties.entries ||
+      (properties.distinct_keys == 0) != (properties.entries == 0)) {
+    return damaged(offsetof(RunProperties, distinct_keys),
+                   absl::StrFormat("%d distinct keys in %d entries", properties.distinct_keys,
+                                   properties.entries));
+  }
+  if (properties.rows_bound > uint64_t{kNoRow} ||
+      (properties.rows_bound == 0) != (properties.entries == 0)) {
+    return damaged(offsetof(RunProperties, rows_bound),
+                   absl::StrFormat("a row id of %d - 1", properties.rows_bound));
+  }
+  const uint64_t key_bytes = properties.entries * (properties.kind() == KeyKind::kU32 ? 4 : 8);
+  if (!strings && properties.key_bytes != key_bytes) {
+    return damaged(
+        offsetof(RunProperties, key_bytes),
+        absl::StrFormat("%d bytes of keys, expected %d", properties.key_bytes, key_bytes));
+  }
+  return properties;
+}
+
+// Offsets must start at 0, ascend, and end at the heap's end.
+template <typename Offset>
+absl::StatusOr<BytesColumn> ReadStrings(const SectionFile& file, const RunProperties& properties,
+                                        int threads) {
+  auto heap = Column<char>(file, RunSection::kKeyHeap, properties.key_bytes);
+  if (!heap.ok()) return heap.status();
+  auto offsets = Column<Offset>(file, RunSection::kKeyOffsets, properties.entries + 1);
+  if (!offsets.ok()) return offsets.status();
+  if (offsets->front() != 0 || offsets->back() != heap->size()) {
+    return Damaged(file, RunSection::kKeyOffsets, 0,
+                   absl::StrFormat("offsets from %d to %d, expected 0 to %d", offsets->front(),
+                                   offsets->back(), heap->size()));
+  }
+  if (const std::optional<size_t> i = FirstDescent(*offsets, threads); i.has_value()) {
+    return Damaged(file, RunSection::kKeyOffsets, *i * sizeof(Offset),
+                   absl::StrFormat("offset %d follows %d", (*offsets)[*i], (*offsets)[*i - 1]));
+  }
+  return BytesColumn(heap->data(), *offsets);
+}
+
+template <typename Key>
+absl::StatusOr<SortedRun> FixedWidthRun(const SectionFile& file, uint64_t entries,
+                                        absl::Span<const RowId> row_ids) {
+  auto keys = Column<Key>(file, RunSection::kKeys, entries);
+  if (!keys.ok()) return keys.status();
+  return SortedRun::Wrap(*keys, row_ids, file.owner());
+}
+
+absl::StatusOr<SortedRun> WrapColumns(const SectionFile& file, const RunProperties& properties,
+                                      absl::Span<const RowId> row_ids, int threads) {
+  switch (properties.kind()) {
+    case KeyKind::kU32:
+      return FixedWidthRun<uint32_t>(file, properties.entries, row_ids);
+    case KeyKind::kU64:
+      return FixedWidthRun<uint64_t>(file, properties.entries, row_ids);
+    case KeyKind::kBytes:
+      break;
+  }
+  absl::StatusOr<BytesColumn> keys = properties.offset_bytes == 4
+                                         ? ReadStrings<uint32_t>(file, properties, threads)
+                                         : ReadStrings<uint64_t>(file, properties, threads);
+  if (!keys.ok()) return keys.status();
+  return SortedRun::Wrap(*keys, row_ids, file.owner());
+}
+
+// The one pass over all entries: their order, and what the properties say of them.
+absl::Status CheckEntries(const SectionFile& file, const RunProperties& properties,
+                          const SortedRun& run, int threads) {
+  const EntryOrder order = OrderOf(run, threads);
+  if (!order.ascends) {
+    const bool strings = run.kind() == KeyKind::kBytes;
+    const uint64_t width = strings                       ? properties.offset_bytes
+                           : run.kind() == KeyKind::kU32 ? sizeof(uint32_t)
+                                                         : sizeof(uint64_t);
+    return Damaged(file, strings ? RunSection::kKeyOffsets : RunSection::kKeys,
+                   *FirstOutOfOrder(run) * width, std::string(run.CheckOrder().message()));
+  }
+  const uint64_t rows_bound = run.empty() ? 0 : uint64_t{order.highest_row} + 1;
+  if (rows_bound != properties.rows_bound) {
+    return Damaged(file, RunSection::kProperties, offsetof(RunProperties, rows_bound),
+                   absl::StrFormat("the highest row id is %d - 1, expected %d - 1", rows_bound,
+                                   properties.rows_bound));
+  }
+  if (order.distinct != properties.distinct_keys) {
+    return Damaged(file, RunSection::kProperties, offsetof(RunProperties, distinct_keys),
+                   absl::StrFormat("there are %d distinct keys, expected %d", order.distinct,
+                                   properties.distinct_keys));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+constinit const FileFormat kRunFileFormat = {"run file", "CAIRNRUN", 1, 0, kSectionNames};
+
+absl::StatusOr<std::unique_ptr<RunFileWriter>> RunFileWriter::Create(const std::string& path,
+                                                                     KeyKind kind,
+                                                                     RunFileOptions options,
+                                                                     FileSystem* files) {
+  auto file = SectionFileWriter::Create(path, kRunFileFormat, files);
+  if (!file.ok()) return file.status();
+  return std::unique_ptr<RunFileWriter>(new RunFileWriter(std::move(*file), kind, options));
+}
+
+RunFileWriter::RunFileWriter(std::unique_ptr<SectionFileWriter> file, KeyKind kind,
+                             RunFileOptions options)
+    : file_(std::move(file)), options_(options) {
+  properties_.key_kind = static_cast<uint32_t>(kind);
+}
+
+absl::Status RunFileWriter::Begin(uint64_t entries, uint64_t key_bytes) {
+  if (!status_.ok()) return status_;
+  if (begun_)
+    return Fail(absl::InternalError(absl::StrFormat("'%s': a second Begin", file_->path())));
+  if (entries > kMaxEntries) {
+    return Fail(absl::ResourceExhaustedError(absl::StrFormat(
+        "'%s': a run holds at most %d entries, not %d", file_->path(), kMaxEntries, entries)));
+  }
+  if (absl::Status s = AddColumns(entries, key_bytes); !s.ok()) return Fail(std::move(s));
+  promised_entries_ = entries;
+  begun_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status RunFileWriter::AddColumns(uint64_t entries, uint64_t key_bytes) {
+  const auto add = [this](RunSection id, uint64_t size, SectionWriter** section) {
+    absl::StatusOr<SectionWriter*> added = file_->AddSection(static_cast<uint32_t>(id), size);
+    if (added.ok()) *section = *added;
+    return added.status();
+  };
+  if (properties_.kind() == KeyKind::kBytes) {
+    if (key_bytes > kMaxKeyHeapBytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrFormat("'%s': %d bytes of keys", file_->path(), key_bytes));
+    }
+    properties_.offset_bytes = options_.wide_offsets || key_bytes > UINT32_MAX ? 8 : 4;
+    if (auto s = add(RunSection::kKeyHeap, key_bytes, &keys_); !s.ok()) return s;
+    const uint64_t bytes = (entries + 1) * properties_.offset_bytes;
+    if (auto s = add(RunSection::kKeyOffsets, bytes, &offsets_); !s.ok()) return s;
+    const uint64_t first_offset = 0;
+    if (auto s = offsets_->Append(&first_offset, properties_.offset_bytes); !s.ok()) return s;
+  } else {
+    const uint64_t width = properties_.kind() == KeyKind::kU32 ? 4 : 8;
+    if (auto s = add(RunSection::kKeys, entries * width, &keys_); !s.ok()) return s;
+  }
+  return add(RunSection::kRowIds, entries * sizeof(RowId), &row_ids_);
+}
+
+absl::Status RunFileWriter::CheckBatch(KeyKind kind, size_t keys, size_t row_ids) {
+  if (!status_.ok()) return status_;
+  if (!begun_ || kind != properties_.kind() || keys != row_ids) {
+    return Fail(absl::InternalError(absl::StrFormat(
+        "'%s': %d keys of %s and %d row ids %s a run of %s", file_->path(), keys, KeyKindName(kind),
+        row_ids, begun_ ? "for" : "before Begin of", KeyKindName(properties_.kind()))));
+  }
+  if (keys > promised_entries_ - properties_.entries) {
+    return Fail(
+        absl::InternalError(absl::StrFormat("'%s': entry %d of %d promised", file_->path(),
+                                            properties_.entries + keys, promised_entries_)));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Key>
+absl::Status RunFileWriter::CountAndCheckOrder(absl::Span<const Key> keys,
+                                               absl::Span<const RowId> row_ids, Key last_key) {
+  EntryOrder order = OrderOf(keys.data(), row_ids, 0, keys.size());
+  if (properties_.entries != 0 && !(last_key < keys[0])) {
+    --order.distinct;
+    order.ascends &= last_key == keys[0] && last_row_id_ < row_ids[0];
+  }
+  if (!order.ascends) {
+    return Fail(absl::InternalError(absl::StrFormat(
+        "'%s': entries %d to %d do not ascend from the one before them", file_->path(),
+        properties_.entries, properties_.entries + keys.size() - 1)));
+  }
+  if (order.highest_row == kNoRow) {
+    return Fail(
+        absl::InternalError(absl::StrFormat("'%s': %d is no row's id", file_->path(), kNoRow)));
+  }
+  properties_.entries += keys.size();
+  properties_.distinct_keys += order.distinct;
+  properties_.rows_bound = std::max(properties_.rows_bound, uint64_t{order.highest_row} + 1);
+  last_row_id_ = row_ids.back();
+  return absl::OkStatus();
+}
+
+template <typename Key>
+absl::Status RunFileWriter::AppendFixedWidth(absl::Span<const Key> keys,
+                                             absl::Span<const RowId> row_ids) {
+  constexpr KeyKind kKind = sizeof(Key) == 4 ? KeyKind::kU32 : KeyKind::kU64;
+  if (absl::Status s = CheckBatch(kKind, keys.size(), row_ids.size()); !s.ok()) return s;
+  if (keys.empty()) return absl::OkStatus();
+  absl::Status s = CountAndCheckOrder(keys, row_ids, static_cast<Key>(last_key_));
+  if (!s.ok()) return s;
+  last_key_ = keys.back();
+  properties_.key_bytes += keys.size() * sizeof(Key);
+  s = keys_->AppendArray(keys);
+  if (s.ok()) s = row_ids_->AppendArray(row_ids);
+  return s.ok() ? s : Fail(std::move(s));
+}
+
+absl::Status RunFileWriter::Append(absl::Span<const uint32_t> keys,
+                                   absl::Span<const RowId> row_ids) {
+  return AppendFixedWidth(keys, row_ids);
+}
+
+absl::Status RunFileWriter::Append(absl::Span<const uint64_t> keys,
+                                   absl::Span<const RowId> row_ids) {
+  return AppendFixedWidth(keys, row_ids);
+}
+
+absl::Status RunFileWriter::Append(absl::Span<const std::string_view> keys,
+                                   absl::Span<const RowId> row_ids) {
+  if (absl::Status s = CheckBatch(KeyKind::kBytes, keys.size(), row_ids.size()); !s.ok()) return s;
+  if (keys.empty()) return absl::OkStatus();
+  absl::Status s = CountAndCheckOrder(keys, row_ids, std::string_view(last_bytes_));
+  if (!s.ok()) return s;
+  last_bytes_ = keys.back();
+  s = AppendStrings(keys, row_ids);
+  return s.ok() ? s : Fail(std::move(s));
+}
+
+absl::Status RunFileWriter::AppendStrings(absl::Span<const std::string_view> keys,
+                                          absl::Span<const RowId> row_ids) {
+  // The heap before the offsets: it refuses more bytes than were promised, so that offsets fit.
+  for (std::string_view key : keys) {
+    if (absl::Status s = keys_->Append(key.data(), key.size()); !s.ok()) return s;
+  }
+  const absl::Status s =
+      properties_.offset_bytes == 4 ? AppendOffsets<uint32_t>(keys) : AppendOffsets<uint64_t>(keys);
+  return s.ok() ? row_ids_->AppendArray(row_ids) : s;
+}
+
+template <typename Offset>
+absl::Status RunFileWriter::AppendOffsets(absl::Span<const std::string_view> keys) {
+  for (std::string_view key : keys) {
+    properties_.key_bytes += key.size();
+    const auto offset = static_cast<Offset>(properties_.key_bytes);
+    if (absl::Status s = offsets_->Append(&offset, sizeof(offset)); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunFileWriter::Finish() {
+  if (!status_.ok()) return status_;
+  if (!begun_)
+    return Fail(absl::InternalError(absl::StrFormat("'%s': Finish before Begin", file_->path())));
+  // The sections see to it that neither entries nor bytes are missing.
+  for (SectionWriter* section : {keys_, offsets_, row_ids_}) {
+    if (section == nullptr) continue;
+    if (absl::Status s = section->Close(); !s.ok()) return Fail(std::move(s));
+  }
+  const auto id = static_cast<uint32_t>(RunSection::kProperties);
+  absl::StatusOr<SectionWriter*> section = file_->AddSection(id, sizeof(properties_));
+  absl::Status s = section.status();
+  if (s.ok()) s = (*section)->Append(&properties_, sizeof(properties_));
+  if (s.ok()) s = (*section)->Close();
+  if (s.ok()) s = file_->Finish();
+  return s.ok() ? s : Fail(std::move(s));
+}
+
+absl::Status RunFileWriter::Fail(absl::Status status) {
+  status_ = std::move(status);
+  return status_;
+}
+
+absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int threads,
+                                FileSystem* files) {
+  absl::StatusOr<SectionFile> file = SectionFile::Open(path, kRunFileFormat, level, threads, files);
+  if (!file.ok()) return file.status();
+  return OpenRun(*std::move(file), threads);
+}
+
+absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads) {
+  absl::StatusOr<RunProperties> properties = ReadProperties(file);
+  if (!properties.ok()) return properties.status();
+  auto row_ids = Column<RowId>(file, RunSection::kRowIds, properties->entries);
+  if (!row_ids.ok()) return row_ids.status();
+  const int workers = file.CheckThreads(threads);
+  absl::StatusOr<SortedRun> run = WrapColumns(file, *properties, *row_ids, workers);
+  if (!run.ok()) return run.status();
+  if (absl::Status s = CheckEntries(file, *properties, *run, workers); !s.ok()) return s;
+  return RunFile{std::move(file), *properties, *std::move(run)};
+}
+
+}  // namespace cairn

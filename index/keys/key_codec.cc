@@ -1,0 +1,231 @@
+#include "cairn/key_codec.h"
+
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "index/keys/key_encoding.h"
+#include "index/machine/guard.h"
+
+namespace cairn {
+namespace {
+
+constexpr size_t kMaxParts = 16;
+
+// `status` with the part that it is about before its message.
+absl::Status InPart(const KeyCodec& codec, size_t part, const absl::Status& status) {
+  return absl::Status(
+      status.code(), absl::StrFormat("part %d (%s): %s", part + 1, KeyTypeName(codec.parts()[part]),
+                                     status.message()));
+}
+
+// Bytes of a packed key, its parts together.
+size_t PackedWidth(const KeyCodec& codec) {
+  size_t width = 0;
+  for (size_t i = 0; i < codec.parts().size(); ++i) width += PartLayout::Of(codec, i).width();
+  return width;
+}
+
+// The encodings of `values`, the codec's leading parts, one behind the other.
+absl::Status EncodeParts(const KeyCodec& codec, absl::Span<const KeyValue> values,
+                         std::string* key) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    absl::Status status = AppendPart(PartLayout::Of(codec, i), values[i], key);
+    if (status.ok() && key->size() > KeyCodec::kMaxKeyBytes) {
+      status = absl::InvalidArgumentError(absl::StrFormat(
+          "expected at most %d bytes in a key, found %d", KeyCodec::kMaxKeyBytes, key->size()));
+    }
+    if (!status.ok()) return InPart(codec, i, status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckColumn(const KeyCodec& codec, const KeyColumn& keys) {
+  if (keys.kind() == codec.kind()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("expected a column of %s keys, found one of %s",
+                                                    KeyKindName(codec.kind()),
+                                                    KeyKindName(keys.kind())));
+}
+
+void AppendFixed(uint64_t key, KeyColumn* keys) {
+  if (keys->kind() == KeyKind::kU32) {
+    keys->AppendU32(static_cast<uint32_t>(key));
+  } else {
+    keys->AppendU64(key);
+  }
+}
+
+// Appends the range of the keys that start with `prefix`, the leading bytes of a packed key of
+// `width` bytes.
+void AppendPackedRange(std::string_view prefix, size_t width, KeyColumn* lower, KeyColumn* upper,
+                       bool* upper_open) {
+  const size_t behind = 8 * (width - prefix.size());  // bits; below 64 as the prefix is not empty
+  const uint64_t first = ReadBigEndian(prefix) << behind;
+  const uint64_t last = first + ((uint64_t{1} << behind) - 1);
+  *upper_open = last == (lower->kind() == KeyKind::kU32 ? uint64_t{UINT32_MAX} : UINT64_MAX);
+  AppendFixed(first, lower);
+  AppendFixed(*upper_open ? 0 : last + 1, upper);
+}
+
+// Appends the range of the byte strings that start with `prefix`.
+void AppendBytesRange(std::string prefix, KeyColumn* lower, KeyColumn* upper, bool* upper_open) {
+  lower->AppendBytes(prefix);
+  while (!prefix.empty() && prefix.back() == '\xFF') prefix.pop_back();
+  *upper_open = prefix.empty();
+  if (!prefix.empty()) ++prefix.back();
+  upper->AppendBytes(prefix);
+}
+
+}  // namespace
+
+std::string_view KeyTypeName(KeyType type) {
+  switch (type) {
+    case KeyType::kU8:
+      return "u8";
+    case KeyType::kU16:
+      return "u16";
+    case KeyType::kU32:
+      return "u32";
+    case KeyType::kU64:
+      return "u64";
+    case KeyType::kI8:
+      return "i8";
+    case KeyType::kI16:
+      return "i16";
+    case KeyType::kI32:
+      return "i32";
+    case KeyType::kI64:
+      return "i64";
+    case KeyType::kF32:
+      return "f32";
+    case KeyType::kF64:
+      return "f64";
+    case KeyType::kText:
+      return "text";
+    case KeyType::kBytes:
+      return "bytes";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<KeyCodec> KeyCodec::Create(absl::Span<const KeyType> parts, NullPolicy nulls) try {
+  if (parts.empty() || parts.size() > kMaxParts) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("expected 1 to %d parts in a key, found %d", kMaxParts, parts.size()));
+  }
+  KeyCodec codec;
+  codec.parts_.assign(parts.begin(), parts.end());
+  codec.nulls_ = nulls;
+  bool fixed = true;
+  size_t width = 0;
+  for (const KeyType type : parts) {
+    fixed = fixed && FixedWidth(type) != 0;
+    width += FixedWidth(type) + (nulls == NullPolicy::kSkip ? 0 : 1);
+  }
+  codec.kind_ = !fixed || width > 8 ? KeyKind::kBytes : width > 4 ? KeyKind::kU64 : KeyKind::kU32;
+  return codec;
+} catch (...) {
+  return StatusOfException("making a key codec");
+}
+
+absl::Status KeyCodec::Append(absl::Span<const KeyValue> values, KeyColumn* keys) const try {
+  if (absl::Status status = CheckColumn(*this, *keys); !status.ok()) return status;
+  if (values.size() != parts_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("expected %d values, one a part, found %d", parts_.size(), values.size()));
+  }
+  std::string key;
+  if (absl::Status status = EncodeParts(*this, values, &key); !status.ok()) return status;
+  if (kind_ == KeyKind::kBytes) {
+    keys->AppendBytes(key);
+  } else {
+    AppendFixed(ReadBigEndian(key), keys);
+  }
+  return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("encoding a key");
+}
+
+absl::Status KeyCodec::AppendPrefixRange(absl::Span<const KeyValue> values, bool last_is_prefix,
+                                         KeyColumn* lower, KeyColumn* upper, bool* upper_open) const
+    try {
+  if (absl::Status status = CheckColumn(*this, *lower); !status.ok()) return status;
+  if (absl::Status status = CheckColumn(*this, *upper); !status.ok()) return status;
+  if (values.empty() || values.size() > parts_.size()) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "expected 1 to %d values of leading parts, found %d", parts_.size(), values.size()));
+  }
+  const size_t whole = values.size() - (last_is_prefix ? 1 : 0);
+  std::string key;
+  if (absl::Status status = EncodeParts(*this, values.subspan(0, whole), &key); !status.ok()) {
+    return status;
+  }
+  if (last_is_prefix) {
+    const std::string_view* prefix = std::get_if<std::string_view>(&values[whole]);
+    if (prefix == nullptr || FixedWidth(parts_[whole]) != 0) {
+      return InPart(*this, whole,
+                    absl::InvalidArgumentError(
+                        absl::StrFormat("expected a prefix of text or bytes, found %s of type %s",
+                                        Described(values[whole]), KeyTypeName(parts_[whole]))));
+    }
+    absl::Status status = AppendPartPrefix(PartLayout::Of(*this, whole), *prefix, &key);
+    if (!status.ok()) return InPart(*this, whole, status);
+  }
+  if (kind_ != KeyKind::kBytes) {
+    AppendPackedRange(key, PackedWidth(*this), lower, upper, upper_open);
+  } else if (whole == parts_.size()) {
+    // One key: the next possible one has a zero byte more.
+    lower->AppendBytes(key);
+    key.push_back('\0');
+    upper->AppendBytes(key);
+    *upper_open = false;
+  } else {
+    AppendBytesRange(std::move(key), lower, upper, upper_open);
+  }
+  return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("encoding a range of keys");
+}
+
+absl::Status KeyCodec::Decode(const KeyColumn& keys, size_t i, std::vector<KeyValue>* values,
+                              std::string* scratch) const try {
+  if (absl::Status status = CheckColumn(*this, keys); !status.ok()) return status;
+  if (i >= keys.size()) {
+    return absl::OutOfRangeError(
+        absl::StrFormat("expected a position below %d, found %d", keys.size(), i));
+  }
+  std::string packed;
+  std::string_view bytes;
+  if (kind_ == KeyKind::kBytes) {
+    bytes = keys.bytes(i);
+  } else {
+    const uint64_t key = kind_ == KeyKind::kU32 ? keys.u32(i) : keys.u64(i);
+    const size_t width = PackedWidth(*this);
+    if (width < 8 && key >> (8 * width) != 0) {
+      return absl::DataLossError(
+          absl::StrFormat("key %d: expected a key of %d bytes, found %#x", i, width, key));
+    }
+    AppendBigEndian(key, width, &packed);
+    bytes = packed;
+  }
+  values->clear();
+  scratch->clear();
+  scratch->reserve(bytes.size());
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    KeyValue value;
+    absl::Status status = TakePart(PartLayout::Of(*this, part), &bytes, &value, scratch);
+    if (!status.ok()) {
+      status = InPart(*this, part, status);
+      return absl::Status(status.code(), absl::StrFormat("key %d, %s", i, status.message()));
+    }
+    values->push_back(value);
+  }
+  if (!bytes.empty()) {
+    return absl::DataLossError(
+        absl::StrFormat("key %d: expected its end, found %d bytes more", i, bytes.size()));
+  }
+  return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("decoding a key");
+}
+
+}  // namespace cairn

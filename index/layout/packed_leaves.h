@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cairn/types.h"
+#include "index/machine/aligned_buffer.h"
+
+namespace cairn {
+
+// How a leaf of 64 bytes is laid out whose keys are kept as their low kBits bits:
+//
+//   keys       kEntries x kBits   ascending; all ones where there is no entry
+//   position   4 bytes            of the leaf's first entry in the run
+//   row ids    kEntries x 4       kNoRow where there is no entry
+//
+// so that one cache line holds all that a lookup reads. Keys of 48 bits are in two parts: the low
+// 32 bits of each, then the high 16 of each. Little-endian; the same bytes on CPU and GPU.
+template <int kBits>
+struct LeafLayout {
+  static_assert(kBits == 16 || kBits == 32 || kBits == 48 || kBits == 64);
+  // What holds the part of a key that is kept.
+  using Low = std::conditional_t<kBits == 16, uint16_t,
+                                 std::conditional_t<kBits == 32, uint32_t, uint64_t>>;
+
+  static constexpr size_t kBytes = 64;
+  static constexpr size_t kEntries = (kBytes - 4) / (kBits / 8 + 4);  // 10, 7, 6, 5
+  static constexpr size_t kPositionOffset = kEntries * kBits / 8;
+  static constexpr size_t kRowsOffset = kPositionOffset + 4;
+  // The bits of a key that are kept.
+  static constexpr uint64_t kMask = ~uint64_t{0} >> (64 - kBits);
+};
+
+// LeafLayout<bits>::kEntries.
+constexpr int LeafEntries(int bits) {
+  return static_cast<int>((LeafLayout<16>::kBytes - 4) / (static_cast<size_t>(bits) / 8 + 4));
+}
+
+struct alignas(64) Leaf {
+  unsigned char bytes[64];
+};
+
+// A leaf's sixteen 32-bit words while it is being filled, on either processor.
+template <int kBits>
+struct LeafWords {
+  using Layout = LeafLayout<kBits>;
+  uint32_t words[16];
+
+  // A leaf without entries before the entry at `position`.
+  constexpr explicit LeafWords(Position position) : words{} {
+    for (int i = 0; i < static_cast<int>(Layout::kPositionOffset / 4); ++i) words[i] = UINT32_MAX;
+    words[Layout::kPositionOffset / 4] = position;
+    for (int i = 0; i < static_cast<int>(Layout::kEntries); ++i) SetRow(i, kNoRow);
+  }
+
+  constexpr void SetRow(int slot, RowId row_id) { words[Layout::kRowsOffset / 4 + slot] = row_id; }
+  // Keeps the low bits of `key`.
+  constexpr void SetKey(int slot, uint64_t key) {
+    if constexpr (kBits == 16) {
+      SetHalf(0, slot, key);
+    } else if constexpr (kBits == 32) {
+      words[slot] = static_cast<uint32_t>(key);
+    } else if constexpr (kBits == 48) {
+      words[slot] = static_cast<uint32_t>(key);
+      SetHalf(Layout::kEntries, slot, key >> 32);
+    } else {
+      words[2 * slot] = static_cast<uint32_t>(key);
+      words[2 * slot + 1] = static_cast<uint32_t>(key >> 32);
+    }
+  }
+
+ private:
+  // Sets the 16-bit number `i` behind word `first`.
+  constexpr void SetHalf(int first, int i, uint64_t value) {
+    const int shift = 16 * (i % 2);
+    uint32_t& word = words[first + i / 2];
+    word = (word & ~(uint32_t{0xffff} << shift)) | static_cast<uint32_t>(value & 0xffff) << shift;
+  }
+};
+
+// The entries of a run of fixed-width keys in packed leaves, in order, with the key space cut into
+// one interval a leaf: leaf i answers for the keys in (separator[i - 1], separator[i]], the last
+// one for all above.
+//
+// A leaf keeps the low bits of its keys, so it may hold only keys that agree in the high bits (a
+// block), and every key that a leaf answers for must either do so too, or find the leaf empty: a
+// stretch of blocks without entries gets an empty leaf, whose position is that of what follows. So
+// comparing low bits alone is exact, for keys that are there and for all others. A key's duplicates
+// may fill several leaves; their separators are equal, and the first of them is the one that
+// answers.
+template <typename Key>
+struct LeafCuts {
+  int bits = 0;
+  size_t leaves = 0;                  // how many, at least one
+  std::vector<size_t> leaves_before;  // of each task that fills them
+  AlignedBuffer<Key> separators;      // ascending, one less than leaves
+};
+
+// The number of leaves that keys kept in `bits` bits take; requires 16 <= bits <= the key's. At
+// most two a key, and where all bits are kept, as few as hold all keys.
+template <typename Key>
+size_t CountPackedLeaves(absl::Span<const Key> keys, int bits, int threads);
+
+// The number of bits, out of 16, 32 and 64 up to the key's, that takes the fewest leaves, as far as
+// a sample of the keys tells; never more leaves than all bits take.
+template <typename Key>
+int ChooseLeafBits(absl::Span<const Key> keys, int threads);
+
+// InvalidArgument where there are more leaves than 32 bits number.
+absl::Status CheckLeafCount(uint64_t leaves, int bits);
+
+// Cuts keys, which must ascend, into leaves, on up to `threads` threads. CheckLeafCount's error.
+// Throws std::bad_alloc.
+template <typename Key>
+absl::StatusOr<LeafCuts<Key>> CutLeaves(absl::Span<const Key> keys, int bits, int threads);
+
+// Fills the leaves that `keys` were cut into. Throws std::bad_alloc.
+template <typename Key>
+AlignedBuffer<Leaf> FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
+                               const LeafCuts<Key>& cuts, int threads);
+
+}  // namespace cairn

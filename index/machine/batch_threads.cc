@@ -1,0 +1,69 @@
+// Compiled without ThreadSanitizer, to which oneTBB's own synchronisation is invisible; what the
+// library guarantees is declared below instead, and the bodies are checked as usual.
+#include "index/machine/batch_threads.h"
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+#include <tbb/task_scheduler_observer.h>
+
+#include "index/machine/topology.h"
+
+#ifdef CAIRN_TSAN
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+#endif
+
+namespace cairn {
+namespace {
+
+void HappensBefore([[maybe_unused]] void* event) {
+#ifdef CAIRN_TSAN
+  __tsan_release(event);
+#endif
+}
+void HappensAfter([[maybe_unused]] void* event) {
+#ifdef CAIRN_TSAN
+  __tsan_acquire(event);
+#endif
+}
+
+// Binds workers while they are in the arena.
+class Placement final : public tbb::task_scheduler_observer {
+ public:
+  explicit Placement(tbb::task_arena& arena) : tbb::task_scheduler_observer(arena) {
+    if (Topology::Get().hardware_threads() > Topology::Get().cores()) observe(true);
+  }
+  void on_scheduler_entry(bool is_worker) override {
+    if (is_worker) Topology::Get().BindThisThread(Topology::Binding::kOneThreadPerCore);
+  }
+  void on_scheduler_exit(bool is_worker) override {
+    if (is_worker) Topology::Get().BindThisThread(Topology::Binding::kProcess);
+  }
+};
+
+struct Arena {
+  Arena() : arena(Topology::Get().cores()), placement(arena) {}
+  tbb::task_arena arena;
+  Placement placement;
+};
+
+}  // namespace
+
+void RunOnBatchThreads(size_t parts, absl::FunctionRef<void(size_t)> body) {
+  static Arena& arena = *new Arena;  // oneTBB may be gone before static objects are
+  char started = 0, done = 0;
+  HappensBefore(&started);
+  arena.arena.execute([&] {
+    tbb::parallel_for(
+        tbb::blocked_range<size_t>(0, parts, 1),
+        [&](const tbb::blocked_range<size_t>& range) {
+          HappensAfter(&started);
+          for (size_t part = range.begin(); part < range.end(); ++part) body(part);
+          HappensBefore(&done);
+        },
+        tbb::simple_partitioner());
+  });
+  HappensAfter(&done);
+}
+
+}  // namespace cairn

@@ -1,0 +1,91 @@
+#include "index/machine/topology.h"
+
+#include <hwloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <thread>
+
+namespace cairn {
+namespace {
+
+struct FreeCpuSet {
+  void operator()(hwloc_bitmap_t set) const { hwloc_bitmap_free(set); }
+};
+using CpuSet = std::unique_ptr<hwloc_bitmap_s, FreeCpuSet>;
+
+uint64_t CacheBytes(hwloc_topology_t topology, hwloc_obj_type_t type) {
+  hwloc_obj_t cache = hwloc_get_obj_by_type(topology, type, 0);
+  return cache == nullptr ? 0 : cache->attr->cache.size;
+}
+
+uint64_t MemoryBytes() {
+  const uint64_t machine =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  // "max", or a file that is not there, leaves the limit at the machine's.
+  uint64_t limit = 0;
+  std::ifstream cgroup("/sys/fs/cgroup/memory.max");
+  if (cgroup >> limit && limit > 0) return std::min(machine, limit);
+  return machine;
+}
+
+}  // namespace
+
+const Topology& Topology::Get() {
+  static const Topology& topology = *new Topology;  // threads may go on behind static objects
+  return topology;
+}
+
+Topology::Topology() : memory_bytes_(MemoryBytes()) {
+  hardware_threads_ = cores_ = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  hwloc_topology_t topology;
+  if (hwloc_topology_init(&topology) != 0) return;
+  topology_.reset(topology, hwloc_topology_destroy);
+  if (hwloc_topology_load(topology) != 0) {
+    topology_.reset();
+    return;
+  }
+  // Only what this process is bound to counts, so that `taskset` and cgroups are honoured.
+  const CpuSet bound(hwloc_bitmap_alloc());
+  if (bound != nullptr && hwloc_get_cpubind(topology, bound.get(), HWLOC_CPUBIND_PROCESS) == 0 &&
+      hwloc_bitmap_iszero(bound.get()) == 0) {
+    hwloc_topology_restrict(topology, bound.get(), 0);
+  }
+  cores_ = std::max(1, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE));
+  hardware_threads_ = std::max(cores_, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU));
+  numa_nodes_ = std::max(1, hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE));
+  l1_bytes_ = CacheBytes(topology, HWLOC_OBJ_L1CACHE);
+  l2_bytes_ = CacheBytes(topology, HWLOC_OBJ_L2CACHE);
+  l3_bytes_ = CacheBytes(topology, HWLOC_OBJ_L3CACHE);
+}
+
+void Topology::BindThisThread(Binding binding) const {
+  if (topology_ == nullptr) return;
+  const CpuSet set(hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(topology_.get())));
+  if (set == nullptr) return;
+  if (binding == Binding::kOneThreadPerCore) {
+    hwloc_bitmap_singlify_per_core(topology_.get(), set.get(), 0);
+  }
+  hwloc_set_cpubind(topology_.get(), set.get(), HWLOC_CPUBIND_THREAD);
+}
+
+void Topology::InterleaveMemory(void* memory, size_t bytes) const {
+  constexpr size_t kHugePageBytes = size_t{2} << 20;
+  if (topology_ == nullptr || numa_nodes_ == 1 || bytes < kHugePageBytes) return;
+  hwloc_set_area_membind(topology_.get(), memory, bytes,
+                         hwloc_topology_get_topology_nodeset(topology_.get()),
+                         HWLOC_MEMBIND_INTERLEAVE, HWLOC_MEMBIND_BYNODESET);
+}
+
+void Topology::PlaceMemory(void* memory, size_t bytes, int numa_node) const {
+  if (topology_ == nullptr || numa_nodes_ == 1 || numa_node < 0) return;
+  const hwloc_obj_t node =
+      hwloc_get_numanode_obj_by_os_index(topology_.get(), static_cast<unsigned>(numa_node));
+  if (node == nullptr) return;
+  hwloc_set_area_membind(topology_.get(), memory, bytes, node->nodeset, HWLOC_MEMBIND_BIND,
+                         HWLOC_MEMBIND_BYNODESET);
+}
+
+}  // namespace cairn

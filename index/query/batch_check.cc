@@ -1,0 +1,79 @@
+#include "index/query/batch_check.h"
+
+#include "absl/strings/str_format.h"
+
+namespace cairn {
+namespace {
+
+enum class End : uint8_t { kLower, kUpper };
+
+const char* EndName(End end) {
+  return end == End::kLower ? "lower" : "upper";
+}
+
+absl::Status CheckBound(Bound bound, End end, KeyKind kind, size_t range) {
+  switch (bound) {
+    case Bound::kInclusive:
+    case Bound::kExclusive:
+    case Bound::kOpen:
+      return absl::OkStatus();
+    case Bound::kPrefix:
+      if (end == End::kLower) {
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "range %d: its lower bound is a prefix; only an upper one may be", range));
+      }
+      if (kind != KeyKind::kBytes) {
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "range %d: a prefix needs keys of bytes, not %s", range, KeyKindName(kind)));
+      }
+      return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrFormat("range %d: %d is no %s bound", range, static_cast<int>(bound), EndName(end)));
+}
+
+absl::Status CheckBounds(const RangeBatch& ranges, End end) {
+  const absl::Span<const Bound> bounds =
+      end == End::kLower ? ranges.lower_bounds : ranges.upper_bounds;
+  if (bounds.empty()) {
+    return ranges.size() == 0
+               ? absl::OkStatus()
+               : CheckBound(end == End::kLower ? ranges.lower_bound : ranges.upper_bound, end,
+                            ranges.kind(), 0);
+  }
+  if (bounds.size() != ranges.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d %s bounds for %d ranges", bounds.size(), EndName(end), ranges.size()));
+  }
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    if (absl::Status s = CheckBound(bounds[i], end, ranges.kind(), i); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckKind(KeyKind kind, const KeyBatch& keys) {
+  if (keys.empty() || keys.kind() == kind) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("a batch of %s keys for an index of %s keys",
+                                                    KeyKindName(keys.kind()), KeyKindName(kind)));
+}
+
+absl::Status CheckOutput(size_t queries, size_t outputs, std::string_view name) {
+  if (queries == outputs) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s has %d elements for a batch of %d", name, outputs, queries));
+}
+
+absl::Status CheckRanges(KeyKind kind, const RangeBatch& ranges) {
+  if (ranges.lower.size() != ranges.upper.size()) {
+    return absl::InvalidArgumentError(absl::StrFormat("%d lower keys, but %d upper keys",
+                                                      ranges.lower.size(), ranges.upper.size()));
+  }
+  if (absl::Status s = CheckKind(kind, ranges.lower); !s.ok()) return s;
+  if (absl::Status s = CheckKind(kind, ranges.upper); !s.ok()) return s;
+  if (absl::Status s = CheckBounds(ranges, End::kLower); !s.ok()) return s;
+  return CheckBounds(ranges, End::kUpper);
+}
+
+}  // namespace cairn

@@ -1,0 +1,106 @@
+#include "index/query/match_rows.h"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+
+#include "absl/strings/str_format.h"
+#include "index/run/run_columns.h"
+
+namespace cairn {
+namespace {
+
+absl::Status OutOfMemory(uint64_t rows) {
+  return absl::ResourceExhaustedError(absl::StrFormat("no memory for a result of %d rows", rows));
+}
+
+// Runs `append`, which grows a Matches, and turns what an allocation throws into a Status.
+template <typename Append>
+absl::Status Growing(uint64_t rows, Append append) {
+  try {
+    append();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory(rows);
+  } catch (const std::length_error&) {
+    return OutOfMemory(rows);
+  }
+  return absl::OkStatus();
+}
+
+// Empties *matches for a batch of `queries`, but for its rows.
+absl::Status BeginOffsets(KeyKind kind, size_t queries, Matches* matches) {
+  matches->keys.Clear(kind);
+  matches->cursors.clear();
+  return Growing(0, [&] {
+    matches->offsets.resize(queries + 1);
+    matches->offsets[0] = 0;
+  });
+}
+
+}  // namespace
+
+absl::Status BeginMatches(KeyKind kind, size_t queries, Matches* matches) {
+  matches->row_ids.clear();
+  return BeginOffsets(kind, queries, matches);
+}
+
+absl::Status AllocateRows(const QueryOptions& options, size_t first,
+                          absl::Span<const Position> begin, absl::Span<const Position> end,
+                          Matches* matches) {
+  uint64_t total = matches->offsets[first];
+  for (size_t i = 0; i < begin.size(); ++i) {
+    total += std::min<uint64_t>(end[i] - begin[i], options.limit);
+    matches->offsets[first + i + 1] = total;
+  }
+  return Growing(total, [&] { matches->row_ids.resize(total); });
+}
+
+absl::Status PlanMatches(KeyKind kind, const QueryOptions& options,
+                         absl::Span<const Position> begin, absl::Span<const Position> end,
+                         Matches* matches) {
+  if (absl::Status s = BeginOffsets(kind, begin.size(), matches); !s.ok()) return s;
+  return AllocateRows(options, 0, begin, end, matches);
+}
+
+void CopyRows(const SortedRun& run, const QueryOptions& options, size_t first,
+              absl::Span<const Position> begin, absl::Span<const Position> end, Matches* matches) {
+  const bool descending = options.order == Order::kDescending;
+  const RowId* rows = run.row_ids().data();
+  RowId* out = matches->row_ids.data() + matches->offsets[first];
+  for (size_t chunk = 0; chunk < begin.size(); chunk += kQueryChunk) {
+    const size_t chunk_end = std::min(chunk + kQueryChunk, begin.size());
+    PrefetchRows(run.row_ids(), (descending ? end : begin).subspan(chunk, chunk_end - chunk));
+    for (size_t i = chunk; i < chunk_end; ++i) {
+      const uint64_t count = std::min<uint64_t>(end[i] - begin[i], options.limit);
+      out = descending ? std::reverse_copy(rows + end[i] - count, rows + end[i], out)
+                       : std::copy(rows + begin[i], rows + begin[i] + count, out);
+    }
+  }
+}
+
+absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
+                        absl::Span<const Position> begin, absl::Span<const Position> end,
+                        Matches* matches) {
+  if (!options.with_keys) return absl::OkStatus();
+  const bool descending = options.order == Order::kDescending;
+  return Growing(matches->row_ids.size(), [&] {
+    WithColumn(run, [&](const auto& column) {
+      for (size_t i = 0; i < begin.size(); ++i) {
+        const uint64_t count = std::min<uint64_t>(end[i] - begin[i], options.limit);
+        for (uint64_t k = 0; k < count; ++k) {
+          column.Append(descending ? end[i] - 1 - k : begin[i] + k, &matches->keys);
+        }
+      }
+    });
+  });
+}
+
+absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_t first,
+                        absl::Span<const Position> begin, absl::Span<const Position> end,
+                        Matches* matches) {
+  if (absl::Status s = AllocateRows(options, first, begin, end, matches); !s.ok()) return s;
+  CopyRows(run, options, first, begin, end, matches);
+  return AppendKeys(run, options, begin, end, matches);
+}
+
+}  // namespace cairn

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "absl/types/span.h"
+#include "cairn/query.h"
+#include "cairn/sorted_run.h"
+#include "cairn/types.h"
+#include "index/run/run_columns.h"
+
+namespace cairn {
+
+// The C++ type of keys of one kind, as a value: uint32_t, uint64_t or std::string_view.
+template <typename Key>
+struct PhysicalKey {
+  using type = Key;
+};
+
+// Calls `body` with the PhysicalKey of keys of `kind`.
+template <typename Body>
+auto WithPhysicalKey(KeyKind kind, Body body) {
+  switch (kind) {
+    case KeyKind::kU32:
+      return body(PhysicalKey<uint32_t>());
+    case KeyKind::kU64:
+      return body(PhysicalKey<uint64_t>());
+    case KeyKind::kBytes:
+      break;
+  }
+  return body(PhysicalKey<std::string_view>());
+}
+
+// The kind of keys of this type.
+template <typename Key>
+inline constexpr KeyKind kKindOf = std::is_same_v<Key, uint32_t>   ? KeyKind::kU32
+                                   : std::is_same_v<Key, uint64_t> ? KeyKind::kU64
+                                                                   : KeyKind::kBytes;
+
+// Views of keys of this type; each requires that they be of its kind.
+template <typename Key>
+auto ColumnOf(const SortedRun& run) {
+  if constexpr (std::is_same_v<Key, uint32_t>) {
+    return FixedWidthColumn<Key>{run.u32()};
+  } else if constexpr (std::is_same_v<Key, uint64_t>) {
+    return FixedWidthColumn<Key>{run.u64()};
+  } else {
+    return StringColumn{run.bytes()};
+  }
+}
+template <typename Key>
+absl::Span<const Key> KeysOf(const KeyBatch& batch) {
+  return decltype(ColumnOf<Key>(SortedRun()))::Queries(batch);
+}
+template <typename Key>
+KeyBatch BatchOfKeys(absl::Span<const Key> keys) {
+  if constexpr (std::is_same_v<Key, uint32_t>) {
+    return KeyBatch::U32(keys);
+  } else if constexpr (std::is_same_v<Key, uint64_t>) {
+    return KeyBatch::U64(keys);
+  } else {
+    return KeyBatch::Bytes(keys);
+  }
+}
+template <typename Key>
+Key KeyAt(const KeyColumn& keys, size_t i) {
+  if constexpr (std::is_same_v<Key, uint32_t>) {
+    return keys.u32(i);
+  } else if constexpr (std::is_same_v<Key, uint64_t>) {
+    return keys.u64(i);
+  } else {
+    return keys.bytes(i);
+  }
+}
+template <typename Key>
+void AppendKey(Key key, KeyColumn* keys) {
+  if constexpr (std::is_same_v<Key, uint32_t>) {
+    keys->AppendU32(key);
+  } else if constexpr (std::is_same_v<Key, uint64_t>) {
+    keys->AppendU64(key);
+  } else {
+    keys->AppendBytes(key);
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,84 @@
+#include "index/query/sorted_array.h"
+
+#include <algorithm>
+
+#include "index/machine/prefetch.h"
+#include "index/query/batch_check.h"
+#include "index/run/run_columns.h"
+
+namespace cairn {
+namespace {
+
+// Searches in step.
+constexpr size_t kGroup = 32;
+
+// A search's state is the first position that may be the answer; all have `length` left. Every step
+// takes the upper half of what is left where the last key of the lower half is less than the query.
+template <typename Key>
+void SearchGroup(absl::Span<const Key> keys, absl::Span<const Key> queries, Position* positions) {
+  const Key* base[kGroup];
+  std::fill_n(base, queries.size(), keys.data());
+  size_t length = keys.size();
+  while (length > 1) {
+    const size_t half = length / 2;
+    length -= half;
+    const size_t next = length / 2 - (length > 1);
+    for (size_t j = 0; j < queries.size(); ++j) {
+      // A mask, since compilers make a branch of a conditional.
+      const size_t less = base[j][half - 1] < queries[j];
+      base[j] += half & (0 - less);
+      Prefetch(base[j] + next);
+    }
+  }
+  for (size_t j = 0; j < queries.size(); ++j) {
+    const size_t behind = length == 1 && *base[j] < queries[j];
+    positions[j] = static_cast<Position>(base[j] - keys.data() + behind);
+  }
+}
+
+// Likewise; a key is two prefetches away, its offsets and then its bytes.
+void SearchGroup(const BytesColumn& keys, absl::Span<const std::string_view> queries,
+                 Position* positions) {
+  const StringColumn column{keys};
+  size_t base[kGroup] = {};
+  size_t length = keys.size();
+  while (length > 0) {
+    const size_t half = (length + 1) / 2;
+    length -= half;
+    for (size_t j = 0; j < queries.size(); ++j) column.PrefetchKey(base[j] + half - 1);
+    for (size_t j = 0; j < queries.size(); ++j) column.PrefetchHeap(base[j] + half - 1);
+    for (size_t j = 0; j < queries.size(); ++j) {
+      base[j] += keys[base[j] + half - 1] < queries[j] ? half : 0;
+    }
+  }
+  for (size_t j = 0; j < queries.size(); ++j) positions[j] = static_cast<Position>(base[j]);
+}
+
+}  // namespace
+
+absl::Status SortedArray::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
+  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  if (absl::Status s = CheckOutput(keys.size(), positions.size(), "positions"); !s.ok()) return s;
+  if (run().empty()) {
+    std::fill(positions.begin(), positions.end(), 0);
+    return absl::OkStatus();
+  }
+  for (size_t first = 0; first < keys.size(); first += kGroup) {
+    const size_t count = std::min(kGroup, keys.size() - first);
+    Position* out = positions.data() + first;
+    switch (run().kind()) {
+      case KeyKind::kU32:
+        SearchGroup(run().u32(), keys.u32().subspan(first, count), out);
+        break;
+      case KeyKind::kU64:
+        SearchGroup(run().u64(), keys.u64().subspan(first, count), out);
+        break;
+      case KeyKind::kBytes:
+        SearchGroup(run().bytes(), keys.bytes().subspan(first, count), out);
+        break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "index/sort/sort_entry.h"
+
+namespace cairn {
+
+// Sorts entries by (key, row id) on the caller's thread and in place. Their partial keys must have
+// been taken at `depth`, in bytes, before which all keys are equal but those marked kBelowDepth or
+// kAboveDepth. Leaves the partial keys in an unspecified state.
+//
+// A multikey sort: entries are sorted by their partial keys; those that are still equal get the
+// next bytes of their keys, or, few of them, are compared as they are. Bytes that a whole group has
+// in common are skipped. The work is linear in the bytes that tell keys apart, plus that of sorting
+// n words; the stack does not grow with the length of keys.
+void SortRecords(absl::Span<BytesEntry> entries, size_t depth);
+
+// How many bytes the keys of `entries`, from `depth` on, have in common; at least one entry.
+size_t CommonPrefix(absl::Span<const BytesEntry> entries, size_t depth);
+
+// Gives entries whose keys are equal before `depth`, at least one, the partial keys behind all that
+// they have in common from there, whose depth it returns.
+size_t TakePartialKeys(absl::Span<BytesEntry> entries, size_t depth);
+
+// The partial key of `key` at the depth of `prefix`'s size, marked where it has another prefix.
+uint64_t PartialKeyBehind(std::string_view prefix, std::string_view key);
+
+}  // namespace cairn

@@ -1,0 +1,51 @@
+# Outside projects that find the installed package: test/consumer, which compiles every header by itself, and the
+# examples, each of which is run. And how much a program includes with a header.
+set(prefix ${PROJECT_BINARY_DIR}/consumer/prefix)
+set(build_outside -DPREFIX=${prefix} -DCOMPILER=${CMAKE_CXX_COMPILER})
+if(CCACHE_PROGRAM)
+  list(APPEND build_outside -DLAUNCHER=${CCACHE_PROGRAM})
+endif()
+
+# Afresh, so that a header that is gone from the sources is gone here.
+add_test(NAME consumer/clean COMMAND ${CMAKE_COMMAND} -E rm -rf ${prefix})
+add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${prefix})
+set_tests_properties(consumer/clean PROPERTIES FIXTURES_SETUP clean_prefix)
+set_tests_properties(consumer/install PROPERTIES FIXTURES_REQUIRED clean_prefix FIXTURES_SETUP installed)
+
+set(binary ${PROJECT_BINARY_DIR}/consumer/build)
+add_test(NAME consumer/build COMMAND ${CMAKE_COMMAND} ${build_outside}
+  -DSOURCE=${CMAKE_CURRENT_LIST_DIR} -DBINARY=${binary} -P ${CMAKE_CURRENT_LIST_DIR}/build.cmake)
+set_tests_properties(consumer/build PROPERTIES
+  FIXTURES_REQUIRED installed FIXTURES_SETUP consumer_built TIMEOUT 900)
+foreach(standard 17 20)
+  set(scratch ${PROJECT_BINARY_DIR}/consumer/run${standard})
+  add_test(NAME consumer/clean_${standard} COMMAND ${CMAKE_COMMAND} -E rm -rf ${scratch})
+  add_test(NAME consumer/run_${standard} COMMAND ${binary}/consumer_${standard} ${scratch})
+  set_tests_properties(consumer/clean_${standard} PROPERTIES FIXTURES_SETUP clean_run_${standard})
+  set_tests_properties(consumer/run_${standard} PROPERTIES
+    FIXTURES_REQUIRED "consumer_built;clean_run_${standard}")
+endforeach()
+
+set(binary ${PROJECT_BINARY_DIR}/consumer/examples)
+add_test(NAME examples/build COMMAND ${CMAKE_COMMAND} ${build_outside}
+  -DSOURCE=${PROJECT_SOURCE_DIR}/examples -DBINARY=${binary} -P ${CMAKE_CURRENT_LIST_DIR}/build.cmake)
+set_tests_properties(examples/build PROPERTIES
+  LABELS examples FIXTURES_REQUIRED installed FIXTURES_SETUP examples_built TIMEOUT 900)
+foreach(example live_index offline_build custom_extractor)
+  set(scratch ${binary}/scratch/${example})
+  add_test(NAME examples/${example} COMMAND ${binary}/${example} ${scratch})
+endforeach()
+add_test(NAME examples/device_pipeline COMMAND ${binary}/device_pipeline)
+foreach(example live_index offline_build custom_extractor device_pipeline)
+  set_tests_properties(examples/${example} PROPERTIES
+    LABELS examples FIXTURES_REQUIRED examples_built SKIP_RETURN_CODE 77)
+endforeach()
+set_property(TEST examples/device_pipeline APPEND PROPERTY LABELS gpu)
+set_property(TEST examples/live_index PROPERTY
+  PASS_REGULAR_EXPRESSION "ana has 2 orders, bo 1, eva 0\norder-2: .*\norder-3: .*\nindex 'total', key 1 of 1: ")
+
+# A program that only passes indexes on should not pay for all that their methods name.
+set(includes ${PROJECT_SOURCE_DIR}/include $<TARGET_PROPERTY:absl::status,INTERFACE_INCLUDE_DIRECTORIES>)
+add_test(NAME consumer/header_size COMMAND ${CMAKE_COMMAND} -DCOMPILER=${CMAKE_CXX_COMPILER}
+  "-DINCLUDE=$<JOIN:${includes}, >" -DHEADER=cairn/secondary_index.h -DLINES=35000
+  -P ${CMAKE_CURRENT_LIST_DIR}/header_size.cmake)

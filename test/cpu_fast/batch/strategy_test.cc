@@ -1,0 +1,512 @@
+#include "cpu_fast/batch/strategy.h"
+
+#include <algorithm>
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cpu_fast/fast/fast_tree.h"
+#include "cpu_fast/packed/packed_index.h"
+#include "cpu_fast/strings/partial_key_tree.h"
+#include "index/query/sorted_array.h"
+#include "test/ordered_index_oracle.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+constexpr Parallelism kOneThread{1};
+constexpr Parallelism kFourThreads{4, 10};
+
+StrategyOptions SortBased(ResultOrder order = ResultOrder::kCaller,
+                          SortedSearch search = SortedSearch::kFastest) {
+  StrategyOptions options;
+  options.strategy = Strategy::kSortBased;
+  options.order = order;
+  options.sorted_search = search;
+  return options;
+}
+
+StrategyOptions Buffered(size_t parts = 64, size_t buffer = 256) {
+  StrategyOptions options;
+  options.strategy = Strategy::kBuffered;
+  options.parts = parts;
+  options.buffer = buffer;
+  return options;
+}
+
+// Every strategy that keys of `kind` take, in every order that it gives, with what is true of the
+// input said and not said; with buffers that never, sometimes and always fill up.
+std::vector<StrategyOptions> EveryStrategy(KeyKind kind) {
+  std::vector<StrategyOptions> strategies = {{},
+                                             Buffered(),
+                                             Buffered(1, 64),
+                                             Buffered(2, 100),
+                                             Buffered(16, 3),
+                                             Buffered(256, 1),
+                                             SortBased(),
+                                             SortBased({}, SortedSearch::kIndex)};
+  if (kind != KeyKind::kBytes) strategies.push_back(SortBased({}, SortedSearch::kMerge));
+  std::vector<StrategyOptions> all;
+  for (StrategyOptions options : strategies) {
+    for (bool sorted_input : {false, true}) {
+      for (ResultOrder order : {ResultOrder::kCaller, ResultOrder::kKey}) {
+        options.sorted_input = sorted_input;
+        options.order = order;
+        if (order == ResultOrder::kCaller || sorted_input ||
+            options.strategy == Strategy::kSortBased) {
+          all.push_back(options);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+template <typename Key>
+std::vector<uint32_t> SortingPermutation(absl::Span<const Key> keys) {
+  std::vector<uint32_t> permutation(keys.size());
+  std::iota(permutation.begin(), permutation.end(), 0);
+  std::stable_sort(permutation.begin(), permutation.end(),
+                   [&](uint32_t a, uint32_t b) { return keys[a] < keys[b]; });
+  return permutation;
+}
+
+// The one permutation that sorts the keys and keeps equal ones in the batch's order.
+std::vector<uint32_t> SortingPermutation(const KeyBatch& keys) {
+  switch (keys.kind()) {
+    case KeyKind::kU32:
+      return SortingPermutation(keys.u32());
+    case KeyKind::kU64:
+      return SortingPermutation(keys.u64());
+    case KeyKind::kBytes:
+      break;
+  }
+  return SortingPermutation(keys.bytes());
+}
+
+// An index whose operations go through the functions under test, and then back to the caller's
+// order: so what is true of an OrderedIndex must be true of this.
+class UnderStrategy : public OrderedIndex {
+ public:
+  UnderStrategy(const OrderedIndex& index, const StrategyOptions& options,
+                const Parallelism& parallelism, StrategyScratchPool* pool)
+      : OrderedIndex(index.run()),
+        index_(index),
+        options_(options),
+        parallelism_(parallelism),
+        pool_(pool) {}
+
+  std::string description() const override {
+    return absl::StrFormat(
+        "%s, strategy %d, order %d, sorted_input %d, distinct_keys %d, sorted_search %d, parts %d, "
+        "buffer %d, threads %d",
+        index_.description(), static_cast<int>(options_.strategy), static_cast<int>(options_.order),
+        options_.sorted_input, options_.distinct_keys, static_cast<int>(options_.sorted_search),
+        options_.parts, options_.buffer, parallelism_.threads);
+  }
+  uint64_t memory_bytes() const override { return 0; }
+
+  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
+    return InCallersOrder(keys, positions, [&](absl::Span<uint32_t> query_of) {
+      return cairn::LowerBound(index_, keys, positions, options_, parallelism_, pool_, query_of);
+    });
+  }
+  absl::Status UpperBound(KeyBatch keys, absl::Span<Position> positions) const override {
+    return InCallersOrder(keys, positions, [&](absl::Span<uint32_t> query_of) {
+      return cairn::UpperBound(index_, keys, positions, options_, parallelism_, pool_, query_of);
+    });
+  }
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
+    return InCallersOrder(keys, row_ids, [&](absl::Span<uint32_t> query_of) {
+      return cairn::FindFirst(index_, keys, row_ids, options_, parallelism_, pool_, query_of);
+    });
+  }
+  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const override {
+    return InCallersOrder(keys, found, [&](absl::Span<uint32_t> query_of) {
+      return cairn::Contains(index_, keys, found, options_, parallelism_, pool_, query_of);
+    });
+  }
+  absl::Status Find(KeyBatch keys, Matches* matches) const override {
+    std::vector<uint32_t> query_of(keys.size(), 0xDEAD);
+    Matches by_key;
+    if (absl::Status s = cairn::Find(index_, keys, &by_key, options_, parallelism_, pool_,
+                                     absl::MakeSpan(query_of));
+        !s.ok()) {
+      return s;
+    }
+    CheckPermutation(keys, query_of);
+    BOOST_REQUIRE(by_key.size() == keys.size());
+    BOOST_REQUIRE(by_key.row_ids.size() == by_key.offsets.back());
+    std::vector<absl::Span<const RowId>> rows(keys.size());
+    for (size_t i = 0; i < rows.size(); ++i) rows[query_of[i]] = by_key[i];
+    *matches = Matches();
+    matches->offsets.push_back(0);
+    for (absl::Span<const RowId> one : rows) {
+      matches->row_ids.insert(matches->row_ids.end(), one.begin(), one.end());
+      matches->offsets.push_back(matches->row_ids.size());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  template <typename T, typename Ask>
+  absl::Status InCallersOrder(const KeyBatch& keys, absl::Span<T> out, Ask ask) const {
+    std::vector<uint32_t> query_of(keys.size(), 0xDEAD);
+    if (absl::Status s = ask(absl::MakeSpan(query_of)); !s.ok()) return s;
+    CheckPermutation(keys, query_of);
+    const std::vector<T> by_key(out.begin(), out.end());
+    for (size_t i = 0; i < by_key.size(); ++i) out[query_of[i]] = by_key[i];
+    return absl::OkStatus();
+  }
+
+  void CheckPermutation(const KeyBatch& keys, const std::vector<uint32_t>& query_of) const {
+    std::vector<uint32_t> expected(keys.size());
+    std::iota(expected.begin(), expected.end(), 0);
+    if (options_.order == ResultOrder::kKey) expected = SortingPermutation(keys);
+    BOOST_REQUIRE_MESSAGE(query_of == expected, description() << ": query_of is wrong");
+  }
+
+  const OrderedIndex& index_;
+  const StrategyOptions options_;
+  const Parallelism parallelism_;
+  StrategyScratchPool* const pool_;
+};
+
+// Entries of many kinds, few enough to be asked in every way; keys come of numbers.
+template <typename Key, typename MakeKey>
+std::vector<OracleData<Key>> DataOf(MakeKey make_key) {
+  auto random = TestRandom();
+  std::vector<OracleData<Key>> all;
+  const auto add = [&](const std::string& name, size_t size, auto number) {
+    std::vector<Key> keys;
+    for (size_t i = 0; i < size; ++i) keys.push_back(make_key(number(i)));
+    if constexpr (std::is_integral_v<Key>) {
+      all.push_back(oracle::FinishIntegers(name, std::move(keys)));
+    } else {
+      all.push_back(oracle::FinishStrings(name, std::move(keys)));
+    }
+  };
+  add("nothing", 0, [](size_t i) { return i; });
+  add("one entry", 1, [](size_t) { return 77; });
+  add("all equal", 300, [](size_t) { return 77; });
+  add("dense", 1000, [](size_t i) { return i + 10; });
+  add("scattered", 3000, [&](size_t) { return random(); });
+  add("duplicates", 3000, [&](size_t) { return random() % 200 * 1000; });
+  add("one long duplicate", 2000, [&](size_t i) { return i < 1500 ? 5000 : random() % 10000; });
+  return all;
+}
+
+// The same entries with other queries: few and many, in all kinds of order, below, between and
+// above the keys, and repeated.
+template <typename Key>
+std::vector<OracleData<Key>> WithBatches(const OracleData<Key>& data) {
+  constexpr size_t kMost = 400;
+  auto random = TestRandom(1);
+  std::vector<OracleData<Key>> all;
+  const auto add = [&](const std::string& name, std::vector<Key> queries) {
+    all.push_back({data.name + ", " + name, data.keys, data.row_ids, std::move(queries)});
+  };
+  std::vector<Key> queries = data.queries;
+  queries.resize(std::min(queries.size(), kMost));
+  add("no queries", {});
+  add("one query", {queries[0]});
+  add("any order", queries);
+  std::vector<Key> repeated;
+  const size_t few = std::min<size_t>(queries.size(), 20);
+  for (size_t i = 0; i < kMost; ++i) repeated.push_back(queries[random() % few]);
+  add("repeated", repeated);
+  add("all equal", std::vector<Key>(kMost, queries[0]));
+  std::sort(repeated.begin(), repeated.end());
+  add("repeated and ascending", repeated);
+  std::sort(queries.begin(), queries.end());
+  add("ascending", queries);
+  std::vector<Key> nearly = queries;
+  std::swap(nearly.front(), nearly.back());
+  add("ascending but for the ends", nearly);
+  nearly = queries;
+  std::rotate(nearly.begin(), nearly.end() - 1, nearly.end());
+  add("ascending but for the first", nearly);
+  nearly = queries;
+  std::rotate(nearly.begin(), nearly.begin() + 1, nearly.end());
+  add("ascending but for the last", nearly);
+  nearly = queries;
+  // Where four threads' slices meet, and nowhere else.
+  std::rotate(nearly.begin(), nearly.begin() + nearly.size() / 2, nearly.end());
+  add("two ascending halves", nearly);
+  std::reverse(queries.begin(), queries.end());
+  add("descending", queries);
+  return all;
+}
+
+std::vector<std::unique_ptr<OrderedIndex>> IndexesOf(const SortedRun& run) {
+  std::vector<std::unique_ptr<OrderedIndex>> indexes;
+  const auto add = [&](auto built) {
+    BOOST_REQUIRE_MESSAGE(built.ok(), built.status());
+    indexes.push_back(*std::move(built));
+  };
+  indexes.push_back(std::make_unique<SortedArray>(run));
+  if (run.kind() == KeyKind::kBytes) {
+    add(PartialKeyTree::Build(run));
+  } else {
+    add(PackedIndex::Build(run));
+    add(FastTree::Build(run));
+  }
+  return indexes;
+}
+
+template <typename Key, typename MakeKey>
+void CheckEveryStrategy(MakeKey make_key) {
+  StrategyScratchPool pool;  // shared and reused, as callers do
+  for (const OracleData<Key>& data : DataOf<Key>(make_key)) {
+    BOOST_TEST_MESSAGE(data.name);
+    const auto indexes = IndexesOf(OracleRun(data));
+    const bool distinct = std::adjacent_find(data.keys.begin(), data.keys.end()) == data.keys.end();
+    for (const OracleData<Key>& batch : WithBatches(data)) {
+      for (const auto& index : indexes) {
+        for (StrategyOptions options : EveryStrategy(index->run().kind())) {
+          for (const Parallelism& parallelism : {kOneThread, kFourThreads}) {
+            options.distinct_keys = false;
+            CheckPointsAgainstOracle(UnderStrategy(*index, options, parallelism, &pool), batch);
+            if (!distinct) continue;
+            options.distinct_keys = true;
+            CheckPointsAgainstOracle(UnderStrategy(*index, options, parallelism, &pool), batch);
+          }
+        }
+      }
+    }
+  }
+}
+
+// The points of every data set, and of one all that an OrderedIndex answers and refuses.
+template <typename Key>
+void CheckCatalogueUnderStrategies() {
+  StrategyScratchPool pool;
+  StrategyOptions sorted_input;
+  sorted_input.sorted_input = true;
+  sorted_input.order = ResultOrder::kKey;
+  for (const OracleData<Key>& data : OracleCatalogue<Key>(10000)) {
+    BOOST_TEST_MESSAGE(data.name);
+    const auto index = std::move(IndexesOf(OracleRun(data)).back());
+    for (const StrategyOptions& options :
+         {Buffered(), SortBased(), SortBased(ResultOrder::kKey), sorted_input}) {
+      const UnderStrategy under_strategy(*index, options, kFourThreads, &pool);
+      CheckPointsAgainstOracle(under_strategy, data);
+      if (data.keys.size() == 1000) CheckAgainstOracle(under_strategy, data);
+    }
+  }
+}
+
+// Answers nothing.
+class Failing : public OrderedIndex {
+ public:
+  Failing(SortedRun run, bool throws) : OrderedIndex(std::move(run)), throws_(throws) {}
+  std::string description() const override { return "failing"; }
+  uint64_t memory_bytes() const override { return 0; }
+  absl::Status LowerBound(KeyBatch, absl::Span<Position>) const override {
+    if (throws_) throw std::bad_alloc();
+    return absl::DataLossError("lost");
+  }
+
+ private:
+  const bool throws_;
+};
+
+BOOST_AUTO_TEST_SUITE(strategy_test)
+
+BOOST_AUTO_TEST_CASE(every_strategy_answers_like_the_oracle_for_32_bit_keys) {
+  CheckEveryStrategy<uint32_t>([](uint64_t number) { return static_cast<uint32_t>(number); });
+}
+
+BOOST_AUTO_TEST_CASE(every_strategy_answers_like_the_oracle_for_64_bit_keys) {
+  CheckEveryStrategy<uint64_t>([](uint64_t number) { return number * 0x100000001; });
+}
+
+BOOST_AUTO_TEST_CASE(every_strategy_answers_like_the_oracle_for_keys_of_bytes) {
+  CheckEveryStrategy<std::string>([](uint64_t number) { return std::to_string(number % 100000); });
+}
+
+BOOST_AUTO_TEST_CASE(keys_with_a_common_prefix_are_buffered_by_what_is_behind_it) {
+  CheckEveryStrategy<std::string>([](uint64_t number) {
+    return "https://example.org/" + std::string(number % 3, '/') + std::to_string(number % 5000);
+  });
+}
+
+BOOST_AUTO_TEST_CASE(whatever_the_entries_strategies_answer_like_the_oracle) {
+  CheckCatalogueUnderStrategies<uint32_t>();
+  CheckCatalogueUnderStrategies<uint64_t>();
+  CheckCatalogueUnderStrategies<std::string>();
+}
+
+// Batches that fill every buffer many times over, that are sorted on several threads, and that are
+// answered in many chunks; one key is asked for again and again.
+BOOST_AUTO_TEST_CASE(large_batches_are_answered_like_small_ones) {
+  auto random = TestRandom();
+  OracleData<uint64_t> numbers;
+  OracleData<std::string> strings;
+  numbers.name = strings.name = "large batches";
+  for (uint64_t i = 0; i < 100000; ++i) {
+    numbers.keys.push_back(i * 3);
+    strings.keys.push_back(absl::StrFormat("key %08d", i * 3));
+    numbers.row_ids.push_back(static_cast<RowId>(i ^ 0x55));
+    strings.row_ids.push_back(static_cast<RowId>(i ^ 0x55));
+  }
+  for (size_t i = 0; i < 200000; ++i) {
+    numbers.queries.push_back(i % 4 == 0 ? 299997 : random() % 300010);
+    if (i % 2 == 0) strings.queries.push_back(absl::StrFormat("key %08d", numbers.queries.back()));
+  }
+  StrategyScratchPool pool;
+  const auto check = [&](const auto& data, const OrderedIndex& index) {
+    for (const StrategyOptions& options :
+         {StrategyOptions(), Buffered(), SortBased(), SortBased(ResultOrder::kKey)}) {
+      for (const Parallelism& parallelism : {kOneThread, Parallelism{4}}) {
+        CheckPointsAgainstOracle(UnderStrategy(index, options, parallelism, &pool), data);
+      }
+    }
+  };
+  check(numbers, **FastTree::Build(OracleRun(numbers)));
+  check(strings, **PartialKeyTree::Build(OracleRun(strings)));
+}
+
+BOOST_AUTO_TEST_CASE(any_number_of_callers_share_a_pool) {
+  const auto data = DataOf<uint32_t>([](uint64_t n) { return static_cast<uint32_t>(n); }).back();
+  const auto index = FastTree::Build(OracleRun(data));
+  BOOST_REQUIRE(index.ok());
+  std::vector<RowId> expected(data.queries.size());
+  BOOST_REQUIRE((*index)->FindFirst(KeyBatch::U32(data.queries), absl::MakeSpan(expected)).ok());
+  StrategyScratchPool pool;
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong = 0;
+  for (int caller = 0; caller < 8; ++caller) {
+    callers.emplace_back([&, caller] {
+      std::vector<RowId> rows(data.queries.size());
+      for (int i = 0; i < 50; ++i) {
+        std::fill(rows.begin(), rows.end(), 0xDEAD);
+        const absl::Status s = FindFirst(**index, KeyBatch::U32(data.queries), absl::MakeSpan(rows),
+                                         i % 2 == 0 ? Buffered() : SortBased(),
+                                         caller % 2 == 0 ? kOneThread : kFourThreads, &pool);
+        if (!s.ok() || rows != expected) ++wrong;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  BOOST_TEST(wrong == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_warm_call_takes_no_more_memory) {
+  const auto data = OracleCatalogue<uint32_t>().back();
+  const SortedArray index(OracleRun(data));
+  for (const StrategyOptions& options : EveryStrategy(KeyKind::kU32)) {
+    StrategyScratchPool pool;
+    CheckPointsAgainstOracle(UnderStrategy(index, options, kOneThread, &pool), data);
+    const uint64_t bytes = pool.memory_bytes();
+    CheckPointsAgainstOracle(UnderStrategy(index, options, kOneThread, &pool), data);
+    BOOST_TEST(pool.memory_bytes() == bytes);
+    pool.FreeIdle();
+    BOOST_TEST(pool.memory_bytes() == 0u);
+    CheckPointsAgainstOracle(UnderStrategy(index, options, kOneThread, &pool), data);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_ascends_is_neither_sorted_nor_buffered) {
+  auto data = OracleCatalogue<uint32_t>().back();
+  std::sort(data.queries.begin(), data.queries.end());
+  const SortedArray index(OracleRun(data));
+  std::vector<RowId> rows(data.queries.size());
+  for (StrategyOptions options : {StrategyOptions(), Buffered(), SortBased()}) {
+    for (ResultOrder order : {ResultOrder::kCaller, ResultOrder::kKey}) {
+      options.order = order;
+      options.sorted_input = true;
+      StrategyScratchPool pool;
+      BOOST_TEST(FindFirst(index, KeyBatch::U32(data.queries), absl::MakeSpan(rows), options,
+                           kOneThread, &pool)
+                     .ok());
+      BOOST_TEST(pool.memory_bytes() == 0u);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_index_s_error_and_a_lack_of_memory_are_the_batch_s) {
+  const auto data = OracleCatalogue<uint32_t>(100).back();
+  StrategyScratchPool pool;
+  Matches matches;
+  std::vector<RowId> rows(data.queries.size());
+  const KeyBatch keys = KeyBatch::U32(data.queries);
+  for (bool throws : {false, true}) {
+    const Failing index(OracleRun(data), throws);
+    const auto expected =
+        throws ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kDataLoss;
+    for (const StrategyOptions& options :
+         {StrategyOptions(), Buffered(), SortBased({}, SortedSearch::kIndex),
+          SortBased(ResultOrder::kKey, SortedSearch::kIndex)}) {
+      for (const Parallelism& parallelism : {kOneThread, kFourThreads}) {
+        const absl::Status first =
+            FindFirst(index, keys, absl::MakeSpan(rows), options, parallelism, &pool);
+        BOOST_TEST((first.code() == expected), first);
+        const absl::Status all = Find(index, keys, &matches, options, parallelism, &pool);
+        BOOST_TEST((all.code() == expected), all);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(keys_of_bytes_are_not_merged) {
+  const auto data = OracleCatalogue<std::string>(200).back();
+  const SortedArray index(OracleRun(data));
+  const std::vector<std::string_view> keys(1000, "key");
+  std::vector<RowId> rows(keys.size());
+  StrategyScratchPool pool;
+  const absl::Status s = FindFirst(index, KeyBatch::Bytes(keys), absl::MakeSpan(rows),
+                                   SortBased({}, SortedSearch::kMerge), kOneThread, &pool);
+  BOOST_TEST(absl::IsUnimplemented(s), s);
+}
+
+BOOST_AUTO_TEST_CASE(refuses_what_does_not_fit) {
+  const auto data = OracleCatalogue<uint32_t>(100).back();
+  const SortedArray index(OracleRun(data));
+  StrategyScratchPool pool;
+  const size_t size = data.queries.size();
+  std::vector<RowId> rows(size);
+  std::vector<uint32_t> query_of(size);
+  Matches matches;
+  const KeyBatch keys = KeyBatch::U32(data.queries);
+  const auto refuses = [&](KeyBatch keys, size_t outputs, const StrategyOptions& options,
+                           size_t queries_of = 0) {
+    const absl::Span<RowId> out = absl::MakeSpan(rows).first(outputs);
+    const absl::Span<uint32_t> of = absl::MakeSpan(query_of).first(queries_of);
+    return absl::IsInvalidArgument(FindFirst(index, keys, out, options, kFourThreads, &pool, of)) &&
+           absl::IsInvalidArgument(
+               UpperBound(index, keys, out, options, kFourThreads, &pool, of)) &&
+           (outputs != keys.size() ||
+            absl::IsInvalidArgument(Find(index, keys, &matches, options, kFourThreads, &pool, of)));
+  };
+  for (Strategy strategy : {Strategy::kUnbuffered, Strategy::kBuffered, Strategy::kSortBased}) {
+    StrategyOptions options;
+    options.strategy = strategy;
+    BOOST_TEST(refuses(keys, size - 1, options));
+    BOOST_TEST(refuses(keys, size, options, size - 1));
+    const uint64_t u64[] = {1};
+    BOOST_TEST(refuses(KeyBatch::U64(u64), 1, options));
+    for (size_t parts : {size_t{0}, size_t{3}, size_t{2048}}) {
+      options.parts = parts;
+      BOOST_TEST(refuses(keys, size, options));
+    }
+    options.parts = 16;
+    options.buffer = 0;
+    BOOST_TEST(refuses(keys, size, options));
+    if (strategy == Strategy::kSortBased) continue;
+    options = {strategy, ResultOrder::kKey};
+    BOOST_TEST(refuses(keys, size, options));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

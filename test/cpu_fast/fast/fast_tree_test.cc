@@ -1,0 +1,154 @@
+#include "cpu_fast/fast/fast_tree.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/ordered_index_oracle.h"
+
+namespace cairn {
+namespace {
+
+std::unique_ptr<OrderedIndex> Make(SortedRun run, const FastTreeOptions& options) {
+  auto tree = FastTree::Build(std::move(run), options);
+  BOOST_REQUIRE_MESSAGE(tree.ok(), tree.status());
+  return *std::move(tree);
+}
+
+template <typename Key>
+void CheckEveryLevelAndLayout() {
+  const auto catalogue = OracleCatalogue<Key>();
+  for (const OracleData<Key>& data : catalogue) {
+    const SortedRun run = OracleRun(data);
+    const auto full = Make(run, {});
+    CheckAgainstOracle(*full, data);
+    for (SimdLevel level : SupportedSimdLevels()) {
+      for (PageBlocking page : {PageBlocking::kNone, PageBlocking::k4K, PageBlocking::k2M}) {
+        const auto tree = Make(run, {page, level});
+        CheckPointsAgainstOracle(*tree, data);
+        CheckPointsAgainstOracle(*tree, data, 33);
+      }
+    }
+  }
+}
+
+// Sets an environment variable for the lifetime of the object.
+class ScopedEnvironment {
+ public:
+  ScopedEnvironment(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value, 1);
+  }
+  ~ScopedEnvironment() {
+    if (old_.has_value()) {
+      setenv(name_, old_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+BOOST_AUTO_TEST_SUITE(fast_tree_test)
+
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_32_bit_keys_at_every_simd_level) {
+  CheckEveryLevelAndLayout<uint32_t>();
+}
+
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_64_bit_keys_at_every_simd_level) {
+  CheckEveryLevelAndLayout<uint64_t>();
+}
+
+BOOST_AUTO_TEST_CASE(does_not_read_what_stands_behind_the_end_of_the_run) {
+  // The last line goes on with keys that are smaller than those before it, and then larger ones.
+  auto keys = std::make_shared<AlignedBuffer<uint32_t>>(64);
+  auto rows = std::make_shared<AlignedBuffer<RowId>>(64);
+  for (size_t n = 1; n < 48; ++n) {
+    for (uint32_t behind : {0u, 77u, UINT32_MAX}) {
+      OracleData<uint32_t> data;
+      data.name = "garbage behind the end, " + std::to_string(n);
+      for (uint32_t i = 0; i < 64; ++i) {
+        (*keys)[i] = i < n ? 100 + i * 2 : behind;
+        (*rows)[i] = i < n ? i : kNoRow - 1;
+        if (i < n) data.keys.push_back((*keys)[i]), data.row_ids.push_back((*rows)[i]);
+      }
+      for (uint32_t q = 0; q < 260; ++q) data.queries.push_back(q);
+      data.queries.push_back(UINT32_MAX);
+      const SortedRun run = SortedRun::Wrap(std::as_const(*keys).span().subspan(0, n),
+                                            std::as_const(*rows).span().subspan(0, n), keys);
+      for (SimdLevel level : SupportedSimdLevels()) {
+        CheckAgainstOracle(*Make(run, {PageBlocking::kNone, level}), data);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(takes_less_than_a_tenth_of_its_run) {
+  std::vector<uint64_t> keys(1 << 20);
+  std::vector<RowId> rows(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = i * 3, rows[i] = static_cast<RowId>(i);
+  auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
+  BOOST_REQUIRE(run.ok());
+  for (PageBlocking page : {PageBlocking::kNone, PageBlocking::k4K, PageBlocking::k2M}) {
+    const auto tree = Make(*run, {page, std::nullopt});
+    BOOST_TEST(tree->memory_bytes() > 0u);
+    BOOST_TEST(tree->memory_bytes() < run->memory_bytes() / 10);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_environment_chooses_the_simd_level) {
+  for (SimdLevel level : SupportedSimdLevels()) {
+    const std::string name(SimdLevelName(level));
+    const ScopedEnvironment simd("CAIRN_SIMD", name.c_str());
+    BOOST_TEST(Make(SortedRun(), {})->description() == "cpu:fast,page=none,simd=" + name);
+  }
+  const ScopedEnvironment simd("CAIRN_SIMD", "mmx");
+  const auto tree = FastTree::Build(SortedRun());
+  BOOST_TEST(absl::IsInvalidArgument(tree.status()));
+  BOOST_TEST(tree.status().message().find("mmx") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(refuses_keys_of_bytes) {
+  const std::string_view keys[] = {"a"};
+  const RowId rows[] = {0};
+  auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
+  BOOST_REQUIRE(run.ok());
+  BOOST_TEST(absl::IsUnimplemented(FastTree::Build(*run).status()));
+}
+
+BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
+  const auto catalogue = OracleCatalogue<uint64_t>(30000);
+  const OracleData<uint64_t>& data = catalogue.back();
+  const auto tree = Make(OracleRun(data), {});
+  std::vector<Position> expected(data.queries.size());
+  BOOST_REQUIRE(tree->LowerBound(KeyBatch::U64(data.queries), absl::MakeSpan(expected)).ok());
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4, 1);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<Position> positions(data.queries.size());
+      Matches matches;
+      bool same = true;
+      for (int i = 0; i < 20; ++i) {
+        same &= tree->LowerBound(KeyBatch::U64(data.queries), absl::MakeSpan(positions)).ok();
+        same &= positions == expected;
+        same &= tree->Find(KeyBatch::U64(data.queries), &matches).ok();
+      }
+      wrong[t] = same ? 0 : 1;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  BOOST_CHECK(wrong == std::vector<int>(4, 0));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

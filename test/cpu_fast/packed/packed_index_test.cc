@@ -1,0 +1,136 @@
+#include "cpu_fast/packed/packed_index.h"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/ordered_index_oracle.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+// Sets that a cell directory takes, and is exact for, or not quite.
+template <typename Key>
+std::vector<OracleData<Key>> EvenSets() {
+  std::vector<OracleData<Key>> sets;
+  auto random = TestRandom(11);
+  const auto add = [&](const std::string& name, size_t size, auto key) {
+    std::vector<Key> keys(size);
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<Key>(key(i));
+    sets.push_back(oracle::FinishIntegers(name + ", " + std::to_string(size), std::move(keys)));
+  };
+  for (size_t size : {400u, 5000u, 150000u}) {
+    add("even random", size, [&](size_t) { return random(); });
+    add("even dense", size, [&](size_t i) { return i + 1000; });
+    add("even 20 bits", size, [&](size_t) { return 12345 + random() % (1 << 20); });
+    add("even, 16 of each", size, [&](size_t i) { return i / 16 * 1000; });
+    add("even to the greatest", size, [&](size_t i) { return ~(i * 13); });
+  }
+  add("two ends", 5000, [&](size_t i) { return i < 2500 ? i : ~i; });
+  return sets;
+}
+
+template <typename Key>
+void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
+  for (const OracleData<Key>& data : sets) {
+    const SortedRun run = OracleRun(data);
+    for (LeafDirectory directory :
+         {LeafDirectory::kAuto, LeafDirectory::kCells, LeafDirectory::kTree}) {
+      for (int bits : {0, 16, 32, 64}) {
+        if (bits > static_cast<int>(sizeof(Key)) * 8) continue;
+        if (bits != 0 && data.keys.size() > 100000) continue;
+        for (SimdLevel level : SupportedSimdLevels()) {
+          const auto index = PackedIndex::Build(run, {directory, bits, level});
+          if (absl::IsFailedPrecondition(index.status())) {
+            BOOST_REQUIRE(directory == LeafDirectory::kCells);
+            break;
+          }
+          BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+          CheckPointsAgainstOracle(**index, data);
+          for (size_t size : {1, 64, 129, 257}) {
+            CheckPointsAgainstOracle(**index, data, size);
+          }
+        }
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE(packed_index_test)
+
+BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_32_bit_keys) {
+  CheckEveryForm(OracleCatalogue<uint32_t>());
+  CheckEveryForm(EvenSets<uint32_t>());
+}
+
+BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_64_bit_keys) {
+  CheckEveryForm(OracleCatalogue<uint64_t>());
+  CheckEveryForm(EvenSets<uint64_t>());
+}
+
+BOOST_AUTO_TEST_CASE(ranges_and_refusals_like_any_ordered_index) {
+  const auto make = [](SortedRun run) {
+    auto index = PackedIndex::Build(std::move(run));
+    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+    return std::unique_ptr<OrderedIndex>(*std::move(index));
+  };
+  CheckCatalogue<uint32_t>(make, 5000);
+  CheckCatalogue<uint64_t>(make, 5000);
+}
+
+BOOST_AUTO_TEST_CASE(chooses_cells_for_even_keys_and_the_tree_for_others) {
+  for (const auto& data : EvenSets<uint64_t>()) {
+    if (data.keys.size() < 100000 && data.name != "two ends, 5000") continue;
+    const auto index = PackedIndex::Build(OracleRun(data));
+    BOOST_REQUIRE(index.ok());
+    const bool cells = (*index)->description().find("directory=cells") != std::string::npos;
+    BOOST_TEST_CONTEXT(data.name << ": " << (*index)->description()) {
+      BOOST_TEST(cells == (data.name != "two ends, 5000"));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(bounds_what_the_directory_takes) {
+  for (const auto& data : EvenSets<uint32_t>()) {
+    if (data.keys.size() < 100000) continue;
+    for (LeafDirectory directory : {LeafDirectory::kAuto, LeafDirectory::kTree}) {
+      const auto index = PackedIndex::Build(OracleRun(data), {directory, 0, {}});
+      BOOST_REQUIRE(index.ok());
+      const auto bytes = static_cast<double>((*index)->memory_bytes());
+      BOOST_TEST_CONTEXT(data.name) {
+        BOOST_TEST(bytes / static_cast<double>(data.keys.size()) < 64.0 / 7 + 1.3);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(counts_its_huge_pages) {
+  for (const auto& data : EvenSets<uint64_t>()) {
+    const auto index = PackedIndex::Build(OracleRun(data));
+    BOOST_REQUIRE(index.ok());
+    BOOST_TEST((*index)->huge_page_bytes() <= (*index)->memory_bytes());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refuses_what_it_cannot_do) {
+  const std::string_view keys[] = {"a"};
+  const RowId rows[] = {0};
+  auto bytes = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
+  BOOST_REQUIRE(bytes.ok());
+  BOOST_TEST(absl::IsUnimplemented(PackedIndex::Build(*bytes).status()));
+  BOOST_TEST(absl::IsInvalidArgument(
+      PackedIndex::Build(SortedRun(), {LeafDirectory::kAuto, 64, {}}).status()));
+  BOOST_TEST(absl::IsInvalidArgument(
+      PackedIndex::Build(SortedRun(), {LeafDirectory::kAuto, 8, {}}).status()));
+  BOOST_TEST(absl::IsFailedPrecondition(
+      PackedIndex::Build(SortedRun(), {LeafDirectory::kCells, 0, {}}).status()));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,458 @@
+#include "cairn/batcher.h"
+
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/util/scan_cursor.h"
+#include "test/engine/batch/fake_index.h"
+#include "test/engine/test_database.h"
+
+// What a Batcher takes and answers, one thread asking. When batches go is in
+// batcher_schedule_test.cc, what becomes of many threads in batcher_load_test.cc.
+
+namespace cairn {
+namespace {
+
+using Callers = BatcherOptions::Callers;
+using WhenFull = BatcherOptions::WhenFull;
+
+std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options = {}) {
+  auto batcher = Batcher::Make(&index, options);
+  BOOST_REQUIRE_MESSAGE(batcher.ok(), batcher.status().ToString());
+  return *std::move(batcher);
+}
+
+// Without threads; batches run in Poll and Flush only.
+BatcherOptions Polled() {
+  BatcherOptions options;
+  options.threads = 0;
+  options.shards = 1;
+  options.callers = Callers::kOnlyAsk;
+  return options;
+}
+
+void Ignore(void*, const Batcher::Answers&) {}
+
+// Valid as long as the keys.
+RangeBatch Range(const Batcher::Key& lower, const Batcher::Key& upper) {
+  return RangeBatch::HalfOpen(lower.batch(), upper.batch());
+}
+
+// An index over 3,000 entries of one kind of keys, three rows each for most.
+FakeIndex IndexOf(KeyKind kind) {
+  std::vector<uint64_t> keys;
+  std::vector<RowId> rows;
+  for (uint32_t i = 0; i < 3000; ++i) {
+    keys.push_back(1000 + 5 * (i / 3));
+    rows.push_back(i);
+  }
+  if (kind == KeyKind::kU64)
+    return FakeIndex(*SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
+  if (kind == KeyKind::kU32) {
+    const std::vector<uint32_t> narrow(keys.begin(), keys.end());
+    return FakeIndex(*SortedRun::FromSorted(absl::MakeConstSpan(narrow), rows));
+  }
+  std::vector<std::string> texts;
+  for (uint64_t key : keys) texts.push_back(std::to_string(key));  // all of four digits
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  return FakeIndex(*SortedRun::FromSorted(absl::MakeConstSpan(views), rows));
+}
+
+// A key of the kind, of a number below 9,000.
+struct AnyKey {
+  AnyKey(KeyKind kind, uint32_t number)
+      : text(std::to_string(1000 + number)),
+        key(kind == KeyKind::kU32   ? Batcher::Key(1000 + number)
+            : kind == KeyKind::kU64 ? Batcher::Key(uint64_t{1000} + number)
+                                    : Batcher::Key(text)) {}
+  AnyKey(const AnyKey&) = delete;
+  std::string text;
+  Batcher::Key key;
+};
+
+BOOST_AUTO_TEST_SUITE(batcher_test)
+
+BOOST_AUTO_TEST_CASE(every_operation_answers_as_the_index_does_for_every_kind_of_keys) {
+  for (const KeyKind kind : {KeyKind::kU32, KeyKind::kU64, KeyKind::kBytes}) {
+    FakeIndex index = IndexOf(kind);
+    const OrderedIndex& oracle = index.index();
+    const auto batcher = Make(index, Polled());
+    QueryOptions descending;
+    descending.order = Order::kDescending;
+    descending.limit = 5;
+    descending.with_keys = true;
+
+    struct Asked {
+      std::unique_ptr<AnyKey> key, end;
+      Batcher::Future<RowId> first;
+      Batcher::Future<bool> contains;
+      Batcher::Future<std::vector<RowId>> find;
+      Batcher::Future<uint64_t> count;
+      Batcher::Future<Batcher::Entries> scan, down;
+    };
+    std::vector<Asked> asked;
+    for (uint32_t i = 0; i < 300; ++i) {
+      Asked a{std::make_unique<AnyKey>(kind, 7 * i),
+              std::make_unique<AnyKey>(kind, 7 * i + i % 40),
+              {},
+              {},
+              {},
+              {},
+              {},
+              {}};
+      const RangeBatch range = Range(a.key->key, a.end->key);
+      a.first = batcher->FindFirst(a.key->key);
+      a.contains = batcher->Contains(a.key->key);
+      a.find = batcher->Find(a.key->key);
+      a.count = batcher->Count(range);
+      a.scan = batcher->Scan(range);
+      a.down = batcher->Scan(range, descending);
+      asked.push_back(std::move(a));
+    }
+    batcher->Flush();
+
+    Matches matches;
+    for (Asked& a : asked) {
+      RowId first;
+      bool contains;
+      uint64_t count;
+      BOOST_REQUIRE(oracle.FindFirst(a.key->key.batch(), absl::MakeSpan(&first, 1)).ok());
+      BOOST_TEST(*a.first.get() == first);
+      BOOST_REQUIRE(oracle.Contains(a.key->key.batch(), absl::MakeSpan(&contains, 1)).ok());
+      BOOST_TEST(*a.contains.get() == contains);
+      BOOST_REQUIRE(oracle.Find(a.key->key.batch(), &matches).ok());
+      BOOST_TEST(*a.find.get() == matches.row_ids, boost::test_tools::per_element());
+      const RangeBatch range = Range(a.key->key, a.end->key);
+      BOOST_REQUIRE(oracle.Count(range, absl::MakeSpan(&count, 1)).ok());
+      BOOST_TEST(*a.count.get() == count);
+      BOOST_REQUIRE(oracle.Scan(range, {}, &matches).ok());
+      const auto scan = a.scan.get();
+      BOOST_TEST(scan->row_ids == matches.row_ids, boost::test_tools::per_element());
+      BOOST_TEST(scan->keys.empty());
+      BOOST_REQUIRE(oracle.Scan(range, descending, &matches).ok());
+      const auto down = a.down.get();
+      BOOST_TEST(down->row_ids == matches.row_ids, boost::test_tools::per_element());
+      BOOST_REQUIRE(down->keys.size() == matches.keys.size());
+      for (size_t i = 0; kind == KeyKind::kBytes && i < matches.keys.size(); ++i) {
+        BOOST_TEST(down->keys.bytes(i) == matches.keys.bytes(i));
+      }
+      for (size_t i = 0; kind == KeyKind::kU32 && i < matches.keys.size(); ++i) {
+        BOOST_TEST(down->keys.u32(i) == matches.keys.u32(i));
+      }
+      for (size_t i = 0; kind == KeyKind::kU64 && i < matches.keys.size(); ++i) {
+        BOOST_TEST(down->keys.u64(i) == matches.keys.u64(i));
+      }
+    }
+    // In few batches, although two kinds of scans came in turn.
+    const BatcherStats stats = batcher->Stats();
+    for (size_t i = 0; i < kOperations; ++i) {
+      BOOST_TEST(stats.operations[i].queries ==
+                 (i == static_cast<size_t>(Operation::kScan) ? 600 : 300));
+      BOOST_TEST(stats.operations[i].flushed == stats.operations[i].batches);
+      if (i != static_cast<size_t>(Operation::kScan)) BOOST_TEST(stats.operations[i].batches <= 2u);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_of_a_request_is_answered_by_its_cookies) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  const auto batcher = Make(index, Polled());
+  std::vector<uint32_t> keys;
+  for (uint32_t i = 0; i < 500; ++i) keys.push_back(i);
+  std::vector<RowId> answers(1000, 77);
+  const auto receive = [](void* context, const Batcher::Answers& batch) {
+    auto& out = *static_cast<std::vector<RowId>*>(context);
+    for (size_t i = 0; i < batch.cookies.size(); ++i) out[batch.cookies[i]] = batch.row_ids[i];
+  };
+  const KeyBatch all = KeyBatch::U32(keys);
+  for (size_t i = 0; i < 500; i += 50) {
+    BOOST_REQUIRE(
+        batcher->Submit(Operation::kFindFirst, all.Slice(i, 50), {{receive, &answers}, 100 + i})
+            .ok());
+  }
+  batcher->Flush();
+  BOOST_TEST(index.calls().size() == 1u);
+  for (uint32_t i = 0; i < 1000; ++i) {
+    const RowId expected = i < 100 || i >= 600 ? 77 : i % 2 == 0 ? 5 * (i - 100) : kNoRow;
+    if (answers[i] != expected) BOOST_FAIL("answer " << i << " is " << answers[i]);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_asked_is_refused_and_poisons_no_batch) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  BatcherOptions options = Polled();
+  options.max_waiting = 10;
+  const auto batcher = Make(index, options);
+  const auto good = batcher->FindFirst(uint32_t{2});
+  BOOST_CHECK(absl::IsInvalidArgument(batcher->FindFirst(uint64_t{2}).get().status()));
+  BOOST_CHECK(absl::IsInvalidArgument(batcher->Contains("2").get().status()));
+  BOOST_CHECK(absl::IsInvalidArgument(batcher->Find("2").get().status()));
+  BOOST_CHECK(
+      absl::IsInvalidArgument(batcher->Count(Range(uint64_t{1}, uint64_t{2})).get().status()));
+  BOOST_CHECK(absl::IsInvalidArgument(batcher->Scan(RangeBatch()).get().status()));
+  const uint32_t two[] = {1, 2};
+  BOOST_CHECK(absl::IsInvalidArgument(
+      batcher->Count(RangeBatch::Equal(KeyBatch::U32(two))).get().status()));
+  const Batcher::Key lower(two[0]), upper(two[1]);
+  RangeBatch prefix = Range(lower, upper);
+  prefix.upper_bound = Bound::kPrefix;  // numbers have none
+  BOOST_CHECK(absl::IsInvalidArgument(batcher->Scan(prefix).get().status()));
+  RangeBatch goes_on = Range(lower, upper);
+  const std::string cursor = "no cursor";
+  goes_on.after = absl::MakeConstSpan(&cursor, 1);
+  BOOST_CHECK(absl::IsInvalidArgument(batcher->Scan(goes_on).get().status()));
+
+  const Batcher::Request request{{&Ignore, nullptr}};
+  BOOST_CHECK(
+      absl::IsInvalidArgument(batcher->Submit(Operation::kCount, KeyBatch::U32(two), request)));
+  BOOST_CHECK(absl::IsInvalidArgument(
+      batcher->Submit(Operation::kFind, Range(uint32_t{1}, uint32_t{2}), {}, request)));
+  BOOST_CHECK(absl::IsInvalidArgument(
+      batcher->Submit(Operation::kFind, KeyBatch::U32(two), Batcher::Request())));
+  const std::vector<uint32_t> many(11);
+  BOOST_CHECK(
+      absl::IsInvalidArgument(batcher->Submit(Operation::kFind, KeyBatch::U32(many), request)));
+
+  BOOST_TEST(batcher->Stats().waiting == 1u);
+  batcher->Flush();
+  BOOST_TEST(index.calls().size() == 1u);
+  BOOST_CHECK(const_cast<Batcher::Future<RowId>&>(good).get().ok());
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_batch_is_accepted_and_has_no_answers) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  const auto batcher = Make(index, Polled());
+  const auto never = [](void*, const Batcher::Answers&) { BOOST_FAIL("nothing was asked"); };
+  BOOST_CHECK(batcher->Submit(Operation::kFind, KeyBatch(), {{never, nullptr}}).ok());
+  BOOST_CHECK(batcher->Submit(Operation::kScan, RangeBatch(), {}, {{never, nullptr}}).ok());
+  Batcher::Group<Operation::kFind> group(batcher.get(), 0);
+  BOOST_CHECK(group.Add(KeyBatch()).ok());
+  BOOST_CHECK(group.Wait().ok());
+  batcher->Flush();
+  BOOST_TEST(index.calls().empty());
+}
+
+BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_refused) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  FakeClock clock;
+  const auto refuses = [&](auto change) {
+    BatcherOptions options;
+    change(options);
+    return absl::IsInvalidArgument(Batcher::Make(&index, options).status());
+  };
+  BOOST_TEST(refuses([](BatcherOptions& o) { o.response_time = absl::ZeroDuration(); }));
+  BOOST_TEST(refuses([](BatcherOptions& o) { o.response_time = absl::InfiniteDuration(); }));
+  BOOST_TEST(refuses([](BatcherOptions& o) { o.max_batch_time = -absl::Seconds(1); }));
+  BOOST_TEST(refuses([](BatcherOptions& o) { o.max_waiting = 0; }));
+  BOOST_TEST(refuses([](BatcherOptions& o) { o.threads = -1; }));
+  BOOST_TEST(refuses([](BatcherOptions& o) { o.shards = -1; }));
+  BOOST_TEST(refuses([&](BatcherOptions& o) { o.clock = &clock; }));
+}
+
+BOOST_AUTO_TEST_CASE(an_error_of_the_index_reaches_every_request_of_its_batch) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  const auto batcher = Make(index, Polled());
+  index.error = absl::DataLossError("a broken leaf");
+  auto first = batcher->FindFirst(uint32_t{2});
+  auto second = batcher->FindFirst(uint32_t{3});
+  auto scan = batcher->Scan(Range(uint32_t{1}, uint32_t{9}));
+  std::optional<absl::Status> called;
+  batcher->Count(Range(uint32_t{1}, uint32_t{9}), Batcher::kNoDeadline,
+                 [&](absl::StatusOr<uint64_t> count) { called = count.status(); });
+  batcher->Flush();
+  BOOST_TEST((first.get().status() == index.error));
+  BOOST_TEST((second.get().status() == index.error));
+  BOOST_TEST((scan.get().status() == index.error));
+  BOOST_REQUIRE(called.has_value());
+  BOOST_TEST((*called == index.error));
+
+  index.error = absl::OkStatus();
+  BOOST_TEST(batcher->Stats().operations[0].failed == 2u);
+  auto next = batcher->FindFirst(uint32_t{2});
+  batcher->Flush();
+  BOOST_TEST(*next.get() == 10u);
+}
+
+BOOST_AUTO_TEST_CASE(a_group_has_its_answers_in_order_and_tells_an_error_once) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  const auto batcher = Make(index);
+  Batcher::Group<Operation::kFindFirst> group(batcher.get(), 1000);
+  for (int round = 0; round < 3; ++round) {
+    if (round == 1) index.error = absl::DataLossError("a broken leaf");
+    std::vector<uint32_t> several = {5, 6, 7};
+    for (uint32_t i = 0; i < 500; ++i) {
+      if (!group.Add(i).ok()) BOOST_FAIL("not added");
+    }
+    BOOST_CHECK(group.Add(KeyBatch::U32(several)).ok());
+    BOOST_CHECK(absl::IsInvalidArgument(group.Add(uint64_t{1})));
+    BOOST_CHECK(absl::IsInvalidArgument(group.Add(Range(uint32_t{1}, uint32_t{2}))));
+    const std::vector<uint32_t> too_many(498);
+    BOOST_CHECK(absl::IsResourceExhausted(group.Add(KeyBatch::U32(too_many))));
+    const std::vector<uint32_t> just(too_many.begin(), too_many.end() - 1);
+    BOOST_CHECK(group.Add(KeyBatch::U32(just)).ok());
+    BOOST_TEST(group.size() == 1000u);
+    BOOST_TEST((group.Wait() == index.error));
+    BOOST_CHECK(group.Wait().ok());
+    index.error = absl::OkStatus();
+    for (uint32_t i = 0; round != 1 && i < 1000; ++i) {
+      const uint32_t key = i < 500 ? i : i < 503 ? several[i - 500] : 0;
+      if (group.answers()[i] != (key % 2 == 0 ? 5 * key : kNoRow)) BOOST_FAIL("answer " << i);
+    }
+    group.Clear();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(groups_take_every_operation) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  const auto batcher = Make(index);
+  Batcher::Group<Operation::kContains> contains(batcher.get(), 2);
+  BOOST_CHECK(contains.Add(uint32_t{4}).ok() && contains.Add(uint32_t{5}).ok());
+  BOOST_CHECK(contains.Wait().ok());
+  BOOST_TEST((contains.answers()[0] && !contains.answers()[1]));
+  Batcher::Group<Operation::kFind> find(batcher.get(), 1);
+  BOOST_CHECK(find.Add(uint32_t{4}).ok() && find.Wait().ok());
+  BOOST_TEST(find.answers()[0] == (std::vector<RowId>{20, 21, 22}),
+             boost::test_tools::per_element());
+  Batcher::Group<Operation::kCount> count(batcher.get(), 1);
+  BOOST_CHECK(count.Add(Range(uint32_t{0}, uint32_t{5})).ok() && count.Wait().ok());
+  BOOST_TEST(count.answers()[0] == 6u);
+  Batcher::Group<Operation::kScan> scan(batcher.get(), 1);
+  BOOST_CHECK(scan.Add(Range(uint32_t{1}, uint32_t{4})).ok() && scan.Wait().ok());
+  BOOST_TEST(scan.answers()[0].row_ids == (std::vector<RowId>{10, 11}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(where_there_is_no_room_a_request_is_rejected) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  BatcherOptions options = Polled();
+  options.max_waiting = 4;
+  options.when_full = WhenFull::kReject;
+  const auto batcher = Make(index, options);
+  std::vector<Batcher::Future<RowId>> futures;
+  for (uint32_t i = 0; i < 6; ++i) futures.push_back(batcher->FindFirst(i));
+  for (size_t i = 4; i < 6; ++i) {
+    BOOST_CHECK(absl::IsResourceExhausted(futures[i].get().status()));
+  }
+  BOOST_TEST(batcher->Stats().rejected == 2u);
+  BOOST_TEST(batcher->Stats().waiting == 4u);
+  batcher->Flush();
+  for (size_t i = 0; i < 4; ++i) BOOST_CHECK(futures[i].get().ok());
+  BOOST_CHECK(
+      batcher
+          ->Submit(Operation::kFindFirst, Batcher::Key(uint32_t{1}).batch(), {{&Ignore, nullptr}})
+          .ok());
+  // A group hears of it when it waits.
+  Batcher::Group<Operation::kFindFirst> group(batcher.get(), 4);
+  for (uint32_t i = 0; i < 4; ++i) BOOST_CHECK(group.Add(i).ok());
+  BOOST_CHECK(absl::IsResourceExhausted(group.Wait()));
+}
+
+BOOST_AUTO_TEST_CASE(a_caller_that_finds_no_room_helps) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  BatcherOptions options = Polled();
+  options.callers = Callers::kHelp;
+  options.max_waiting = 4;
+  const auto batcher = Make(index, options);
+  std::vector<Batcher::Future<RowId>> futures;
+  for (uint32_t i = 0; i < 9; ++i) futures.push_back(batcher->FindFirst(i));
+  BOOST_TEST(index.calls().size() == 2u);
+  BOOST_TEST(batcher->Stats().operations[0].idle == 2u);
+  BOOST_TEST(batcher->Stats().waiting == 1u);
+  batcher->Flush();
+  for (uint32_t i = 0; i < 9; ++i) BOOST_TEST(*futures[i].get() == (i % 2 == 0 ? 5 * i : kNoRow));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_receiver_submits_neither_nests_nor_waits) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  BatcherOptions options = Polled();
+  options.callers = Callers::kHelp;
+  options.best_batch = 2;
+  options.max_waiting = 3;
+  const auto batcher = Make(index, options);
+  struct Asker {
+    Batcher* batcher;
+    bool receiving = false;
+    int answers = 0;
+    std::vector<absl::Status> submitted;
+
+    static void Receive(void* context, const Batcher::Answers& batch) {
+      auto& asker = *static_cast<Asker*>(context);
+      if (asker.receiving) BOOST_FAIL("a batch inside of a batch");
+      asker.receiving = true;
+      asker.answers += static_cast<int>(batch.cookies.size());
+      if (asker.submitted.empty()) {
+        for (int i = 0; i < 5; ++i) asker.submitted.push_back(asker.Submit());
+      }
+      asker.receiving = false;
+    }
+    absl::Status Submit() {
+      return batcher->Submit(Operation::kFindFirst, Batcher::Key(uint32_t{1}).batch(),
+                             {{&Receive, this}});
+    }
+  };
+  Asker asker{batcher.get(), false, 0, {}};
+  BOOST_CHECK(asker.Submit().ok());
+  BOOST_CHECK(asker.Submit().ok());
+  BOOST_TEST(asker.answers == 2);
+  BOOST_REQUIRE(asker.submitted.size() == 5u);
+  for (int i = 0; i < 5; ++i) {
+    BOOST_TEST((i < 3 ? asker.submitted[i].ok() : absl::IsResourceExhausted(asker.submitted[i])));
+  }
+  batcher->Flush();
+  BOOST_TEST(asker.answers == 5);
+}
+
+BOOST_AUTO_TEST_CASE(shutdown_answers_what_was_accepted_and_refuses_the_rest) {
+  FakeIndex index = FakeIndex::OfNumbers();
+  const auto batcher = Make(index, Polled());
+  auto before = batcher->FindFirst(uint32_t{2});
+  batcher->Shutdown();
+  BOOST_TEST(*before.get() == 10u);
+  BOOST_CHECK(absl::IsFailedPrecondition(batcher->FindFirst(uint32_t{2}).get().status()));
+  bool called = false;
+  batcher->Find(uint32_t{2}, Batcher::kNoDeadline, [&](absl::StatusOr<std::vector<RowId>> rows) {
+    called = absl::IsFailedPrecondition(rows.status());
+  });
+  BOOST_TEST(called);
+  batcher->Shutdown();
+  batcher->Flush();
+  BOOST_TEST((batcher->Poll() == BatcherTime::max()));
+}
+
+BOOST_AUTO_TEST_CASE(a_real_index_is_asked_with_cursors_and_all) {
+  TestDatabase db;
+  for (int i = 0; i < 1000; ++i) db.Put("row" + std::to_string(10000 + i), std::to_string(i % 90));
+  const auto index =
+      SecondaryIndex::Build(*db.Source(), *IndexSpec::Parse("value:text"), db.Beside("index"));
+  BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
+  const auto batcher = Make(**index);
+  auto find = batcher->Find("42");
+  Matches matches;
+  const std::string_view key = "42";
+  BOOST_REQUIRE((*index)->Find(KeyBatch::Bytes({&key, 1}), &matches).ok());
+  BOOST_TEST(*find.get() == matches.row_ids, boost::test_tools::per_element());
+
+  // All rows, page by page.
+  QueryOptions page;
+  page.limit = 70;
+  std::vector<RowId> rows;
+  std::string cursor;
+  do {
+    RangeBatch range = RangeBatch::Everything(KeyKind::kBytes);
+    range.after = absl::MakeConstSpan(&cursor, 1);
+    auto entries = batcher->Scan(range, page).get();
+    BOOST_REQUIRE_MESSAGE(entries.ok(), entries.status().ToString());
+    rows.insert(rows.end(), entries->row_ids.begin(), entries->row_ids.end());
+    cursor = entries->cursor;
+  } while (!cursor.empty());
+  BOOST_REQUIRE((*index)->Scan(RangeBatch::Everything(KeyKind::kBytes), {}, &matches).ok());
+  BOOST_TEST(rows == matches.row_ids, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

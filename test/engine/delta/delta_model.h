@@ -1,0 +1,376 @@
+#pragma once
+
+// A base in memory with a DeltaWriter over it, beside a model of what an index over the same rows
+// answers.
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "cairn/ordered_index.h"
+#include "engine/delta/delta_writer.h"
+#include "engine/rows/row_table_writer.h"
+#include "engine/version/versioned_search.h"
+#include "index/query/physical_key.h"
+#include "test/test_random.h"
+
+namespace cairn {
+
+// The sections of a row table in memory.
+struct RowTableMemory : RowTableSink {
+  absl::Status BeginSection(RowTableSection section) override {
+    current = &sections[section];
+    return absl::OkStatus();
+  }
+  absl::Status Append(std::string_view bytes) override {
+    current->append(bytes);
+    return absl::OkStatus();
+  }
+  template <typename T>
+  absl::Span<const T> Elements(RowTableSection section) {
+    const std::string& bytes = sections[section];
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  std::map<RowTableSection, std::string> sections;
+  std::string* current = nullptr;
+};
+
+inline RowTable MakeRowTable(const std::vector<std::string>& primary_keys) {
+  auto memory = std::make_shared<RowTableMemory>();
+  RowTableWriter writer(1, memory.get());
+  for (const std::string& key : primary_keys) BOOST_REQUIRE(writer.part(0).Add(key).ok());
+  BOOST_REQUIRE(writer.Finish().ok());
+  RowTable::Sections sections;
+  sections.blocks = memory->sections[RowTableSection::kBlocks];
+  sections.parts = memory->Elements<RowTablePart>(RowTableSection::kParts);
+  sections.block_offsets = memory->Elements<uint64_t>(RowTableSection::kBlockOffsets);
+  sections.separator_ends = memory->Elements<uint64_t>(RowTableSection::kSeparatorEnds);
+  sections.separators = memory->sections[RowTableSection::kSeparators];
+  absl::StatusOr<RowTable> table = RowTable::Wrap(sections, "test.tbl", 1, memory);
+  BOOST_REQUIRE_MESSAGE(table.ok(), table.status());
+  return *std::move(table);
+}
+
+// A key as the model keeps it, and as a batch has it.
+template <typename Key>
+using PhysicalOf = std::conditional_t<std::is_same_v<Key, std::string>, std::string_view, Key>;
+
+// Rows: primary key -> secondary keys. Key is uint32_t, uint64_t or std::string.
+template <typename Key>
+using ModelRows = std::map<std::string, std::set<Key>>;
+
+template <typename Key>
+void AppendTo(const Key& key, KeyColumn* keys) {
+  if constexpr (std::is_same_v<Key, uint32_t>) {
+    keys->AppendU32(key);
+  } else if constexpr (std::is_same_v<Key, uint64_t>) {
+    keys->AppendU64(key);
+  } else {
+    keys->AppendBytes(key);
+  }
+}
+
+template <typename Key>
+void AppendRow(const std::string& primary_key, const std::set<Key>& row_keys, RowUpdates* updates) {
+  for (const Key& key : row_keys) AppendTo(key, &updates->keys);
+  updates->EndRow(primary_key);
+}
+
+// The base of the model's rows.
+template <typename Key>
+SortedRun MakeBaseRun(const ModelRows<Key>& rows) {
+  std::vector<std::pair<Key, RowId>> entries;
+  RowId row = 0;
+  for (const auto& [primary_key, row_keys] : rows) {
+    for (const Key& key : row_keys) entries.emplace_back(key, row);
+    ++row;
+  }
+  std::sort(entries.begin(), entries.end());
+  std::vector<PhysicalOf<Key>> keys;
+  std::vector<RowId> row_ids;
+  for (const auto& [key, id] : entries) {
+    keys.push_back(key);
+    row_ids.push_back(id);
+  }
+  absl::StatusOr<SortedRun> run = SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids);
+  BOOST_REQUIRE_MESSAGE(run.ok(), run.status());
+  return *std::move(run);
+}
+
+template <typename Key>
+std::unique_ptr<DeltaWriter> MakeWriter(const ModelRows<Key>& rows) {
+  std::vector<std::string> primary_keys;
+  for (const auto& row : rows) primary_keys.push_back(row.first);
+  absl::StatusOr<std::unique_ptr<DeltaWriter>> writer =
+      DeltaWriter::Create(MakeBaseRun(rows), MakeRowTable(primary_keys), 2);
+  BOOST_REQUIRE_MESSAGE(writer.ok(), writer.status());
+  return *std::move(writer);
+}
+
+// What answers for the base: an ordered index, and for ResultOrder::kKey a sort before it.
+class IndexSearch : public BaseSearch {
+ public:
+  explicit IndexSearch(const SortedRun& run) {
+    absl::StatusOr<std::unique_ptr<OrderedIndex>> index = MakeOrderedIndex("cpu:auto", run);
+    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+    index_ = *std::move(index);
+  }
+
+  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
+                         absl::Span<RowId> row_ids) const override {
+    return InOrder(keys, options,
+                   [&](KeyBatch batch) { return index_->FindFirst(batch, row_ids); });
+  }
+  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
+    return InOrder(keys, options, [&](KeyBatch batch) { return index_->Find(batch, matches); });
+  }
+  absl::Status Positions(const RangeBatch& ranges, const QueryOptions&, absl::Span<Position> begin,
+                         absl::Span<Position> end) const override {
+    return index_->Positions(ranges, begin, end);
+  }
+
+ private:
+  template <typename Answer>
+  absl::Status InOrder(KeyBatch keys, const QueryOptions& options, Answer answer) const {
+    if (options.result_order == ResultOrder::kCaller) return answer(keys);
+    return WithPhysicalKey(keys.kind(), [&](auto type) {
+      using Key = typename decltype(type)::type;
+      const absl::Span<const Key> asked = KeysOf<Key>(keys);
+      std::iota(options.query_of.begin(), options.query_of.end(), 0);
+      std::stable_sort(options.query_of.begin(), options.query_of.end(),
+                       [&](uint32_t a, uint32_t b) { return asked[a] < asked[b]; });
+      std::vector<Key> sorted;
+      for (uint32_t query : options.query_of) sorted.push_back(asked[query]);
+      return answer(BatchOfKeys<Key>(sorted));
+    });
+  }
+
+  std::unique_ptr<OrderedIndex> index_;
+};
+
+// Asks a version everything, and compares with the model's rows.
+template <typename Key>
+class VersionCheck {
+ public:
+  using Physical = PhysicalOf<Key>;
+  using Entry = std::pair<Key, std::string>;  // key, primary key
+
+  VersionCheck(const Delta& delta, const BaseSearch& base, const ModelRows<Key>& rows)
+      : delta_(delta), search_(delta, base, {.threads = 2, .min_slice = 64}) {
+    for (const auto& [primary_key, row_keys] : rows) {
+      for (const Key& key : row_keys) entries_.emplace_back(key, primary_key);
+      live_rows_ += row_keys.empty() ? 0 : 1;
+    }
+    std::sort(entries_.begin(), entries_.end());
+  }
+
+  const std::vector<Entry>& entries() const { return entries_; }
+
+  // All of it, for these keys and for ranges between them.
+  void CheckAll(const std::vector<Key>& keys) {
+    CheckStats();
+    CheckPoints(keys, ResultOrder::kCaller);
+    CheckPoints(keys, ResultOrder::kKey);
+    CheckRanges(keys);
+    CheckWhole();
+  }
+
+  void CheckStats() {
+    const DeltaStats stats = delta_.Stats();
+    BOOST_TEST(stats.entries == entries_.size());
+    BOOST_TEST(stats.bytes >= stats.added_entries * sizeof(RowId));
+  }
+
+  void CheckPoints(const std::vector<Key>& keys, ResultOrder order) {
+    const std::vector<Physical> asked(keys.begin(), keys.end());
+    const KeyBatch batch = BatchOfKeys<Physical>(asked);
+    const size_t n = keys.size();
+    std::vector<uint32_t> query_of(n);
+    QueryOptions options;
+    options.result_order = order;
+    if (order == ResultOrder::kKey) options.query_of = absl::MakeSpan(query_of);
+    std::vector<RowId> first(n, 0xDEAD);
+    auto found = std::make_unique<bool[]>(n + 1);
+    Require(search_.FindFirst(batch, options, absl::MakeSpan(first)));
+    Require(search_.Contains(batch, options, absl::Span<bool>(found.get(), n)));
+    Require(search_.Find(batch, options, &matches_));
+    Expect(matches_.size() == n && matches_.offsets[0] == 0, "the size of Find", n);
+    std::vector<RowId> first_rows;
+    for (RowId row : first) {
+      if (row != kNoRow) first_rows.push_back(row);
+    }
+    const std::vector<std::string> first_keys = PrimaryKeys(first_rows);
+    const std::vector<std::string> all_keys = PrimaryKeys(matches_.row_ids);
+    size_t next_first = 0;
+    for (size_t i = 0; i < n; ++i) {
+      const size_t query = order == ResultOrder::kKey ? query_of[i] : i;
+      const auto [from, to] = EqualRange(keys[query]);
+      Expect(found[i] == (from < to), "Contains", i);
+      Expect((first[i] != kNoRow) == (from < to), "whether FindFirst finds", i);
+      if (from < to) Expect(first_keys[next_first++] == entries_[from].second, "FindFirst", i);
+      Expect(matches_[i].size() == to - from, "the number that Find finds", i);
+      for (size_t k = from; k < to; ++k) {
+        Expect(all_keys[matches_.offsets[i] + k - from] == entries_[k].second, "Find", i);
+      }
+    }
+  }
+
+  void CheckRanges(const std::vector<Key>& keys) {
+    constexpr Bound kBounds[] = {Bound::kInclusive, Bound::kExclusive, Bound::kOpen,
+                                 Bound::kPrefix};
+    auto random = TestRandom(keys.size());
+    std::vector<Physical> lower, upper;
+    std::vector<Bound> lower_bounds, upper_bounds;
+    std::vector<std::pair<size_t, size_t>> expected;
+    for (size_t i = 0; i < 200; ++i) {
+      const Key& from = keys[random() % keys.size()];
+      const Key& to = i % 5 == 0 ? from : keys[random() % keys.size()];
+      lower.push_back(from);
+      upper.push_back(to);
+      lower_bounds.push_back(kBounds[random() % 3]);
+      upper_bounds.push_back(kBounds[random() % (std::is_same_v<Key, std::string> ? 4 : 3)]);
+      if (upper_bounds.back() == Bound::kPrefix) lower_bounds.back() = Bound::kInclusive;
+      expected.push_back(Positions(from, lower_bounds.back(), to, upper_bounds.back()));
+    }
+    RangeBatch ranges =
+        RangeBatch::HalfOpen(BatchOfKeys<Physical>(lower), BatchOfKeys<Physical>(upper));
+    ranges.lower_bounds = lower_bounds;
+    ranges.upper_bounds = upper_bounds;
+
+    std::vector<uint64_t> counts(ranges.size());
+    Require(search_.Count(ranges, {}, absl::MakeSpan(counts)));
+    for (size_t i = 0; i < counts.size(); ++i) {
+      Expect(counts[i] == expected[i].second - expected[i].first, "Count", i);
+    }
+    for (Order order : {Order::kAscending, Order::kDescending}) {
+      for (uint64_t limit : {uint64_t{0}, uint64_t{1}, uint64_t{7}, UINT64_MAX}) {
+        for (bool with_keys : {false, true}) {
+          QueryOptions options;
+          options.order = order;
+          options.limit = limit;
+          options.with_keys = with_keys;
+          Require(search_.Scan(ranges, options, &matches_));
+          for (size_t i = 0; i < counts.size(); ++i) CheckScanned(i, expected[i], options);
+        }
+      }
+    }
+  }
+
+  // Everything, both ways, page by page.
+  void CheckWhole() {
+    for (Order order : {Order::kAscending, Order::kDescending}) {
+      RangeBatch everything = RangeBatch::Everything(kKindOf<Physical>);
+      QueryOptions options;
+      options.order = order;
+      options.with_keys = true;
+      options.limit = 1 + entries_.size() / 4;
+      std::vector<Entry> found;
+      std::string after;
+      do {
+        everything.after = absl::MakeConstSpan(&after, 1);
+        Require(search_.Scan(everything, options, &matches_));
+        AppendFound(&found);
+        after = matches_.cursors[0];
+      } while (!after.empty());
+      if (order == Order::kDescending) std::reverse(found.begin(), found.end());
+      Expect(found == entries_, "the pages of a scan", 0);
+    }
+  }
+
+  // One page of everything; the entries found are appended, and the cursor behind them returned.
+  std::string Page(const std::string& after, Order order, uint64_t limit,
+                   std::vector<Entry>* found) {
+    RangeBatch everything = RangeBatch::Everything(kKindOf<Physical>);
+    everything.after = absl::MakeConstSpan(&after, 1);
+    QueryOptions options;
+    options.order = order;
+    options.with_keys = true;
+    options.limit = limit;
+    Require(search_.Scan(everything, options, &matches_));
+    AppendFound(found);
+    return matches_.cursors[0];
+  }
+
+ private:
+  static void Require(const absl::Status& status) { BOOST_REQUIRE_MESSAGE(status.ok(), status); }
+  static void Expect(bool ok, const char* what, size_t i) {
+    if (!ok) BOOST_FAIL(what << " is wrong, query " << i);
+  }
+
+  std::vector<std::string> PrimaryKeys(absl::Span<const RowId> rows) const {
+    PrimaryKeyColumn column;
+    Require(delta_.PrimaryKeys(rows, &column));
+    std::vector<std::string> keys;
+    for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
+    return keys;
+  }
+
+  void AppendFound(std::vector<Entry>* found) const {
+    const std::vector<std::string> rows = PrimaryKeys(matches_.row_ids);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      found->emplace_back(Key(KeyAt<Physical>(matches_.keys, i)), rows[i]);
+    }
+  }
+
+  void CheckScanned(size_t i, std::pair<size_t, size_t> range, const QueryOptions& options) {
+    const size_t size = std::min<uint64_t>(range.second - range.first, options.limit);
+    Expect(matches_[i].size() == size, "the number that Scan finds", i);
+    const std::vector<std::string> rows = PrimaryKeys(matches_[i]);
+    for (size_t k = 0; k < size; ++k) {
+      const Entry& entry = options.order == Order::kAscending ? entries_[range.first + k]
+                                                              : entries_[range.second - 1 - k];
+      Expect(rows[k] == entry.second, "Scan", i);
+      if (options.with_keys) {
+        const size_t j = matches_.offsets[i] + k;
+        Expect(KeyAt<Physical>(matches_.keys, j) == Physical(entry.first), "a scan's key", i);
+      }
+    }
+    const bool pages = options.limit != UINT64_MAX;
+    Expect(matches_.cursors.size() == (pages ? matches_.size() : 0), "the number of cursors", i);
+    if (!pages) return;
+    const bool goes_on = options.limit > 0 && range.second - range.first > options.limit;
+    Expect(matches_.cursors[i].empty() == !goes_on, "whether a scan goes on", i);
+  }
+
+  std::pair<size_t, size_t> EqualRange(const Key& key) const {
+    const auto less = [](const Entry& entry, const Key& k) { return entry.first < k; };
+    const auto greater = [](const Key& k, const Entry& entry) { return k < entry.first; };
+    const auto from = std::lower_bound(entries_.begin(), entries_.end(), key, less);
+    const auto to = std::upper_bound(from, entries_.end(), key, greater);
+    return {from - entries_.begin(), to - entries_.begin()};
+  }
+
+  std::pair<size_t, size_t> Positions(const Key& lower, Bound lower_bound, const Key& upper,
+                                      Bound upper_bound) const {
+    size_t begin = 0, end = entries_.size();
+    if (lower_bound == Bound::kInclusive) begin = EqualRange(lower).first;
+    if (lower_bound == Bound::kExclusive) begin = EqualRange(lower).second;
+    if (upper_bound == Bound::kInclusive) end = EqualRange(upper).second;
+    if (upper_bound == Bound::kExclusive) end = EqualRange(upper).first;
+    if constexpr (std::is_same_v<Key, std::string>) {
+      if (upper_bound == Bound::kPrefix) {
+        end = std::partition_point(
+                  entries_.begin() + static_cast<ptrdiff_t>(begin), entries_.end(),
+                  [&](const Entry& e) { return e.first.compare(0, lower.size(), lower) == 0; }) -
+              entries_.begin();
+      }
+    }
+    return {begin, std::max(begin, end)};
+  }
+
+  const Delta& delta_;
+  const VersionedSearch search_;
+  std::vector<Entry> entries_;
+  uint64_t live_rows_ = 0;
+  Matches matches_;
+};
+
+}  // namespace cairn

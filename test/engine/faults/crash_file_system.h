@@ -1,0 +1,444 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rocksdb/file_system.h"
+#include "test/engine/faults/simulated_disk.h"
+
+namespace cairn {
+
+// A file system in memory for a database and its indexes, of a machine that stops at an operation
+// which a test names by its number. Who uses it goes on and sees no difference, but in vain: once
+// nothing is open any more, Restart brings back what was there at that instant, or what of it a
+// loss of power leaves. Thread-safe, but for Restart.
+class CrashFileSystem final : public rocksdb::FileSystem {
+ public:
+  using IOStatus = rocksdb::IOStatus;
+  using IOOptions = rocksdb::IOOptions;
+  using FileOptions = rocksdb::FileOptions;
+  using Debug = rocksdb::IODebugContext;
+  using Slice = rocksdb::Slice;
+  enum class End { kKilled, kPowerLost };
+
+  explicit CrashFileSystem(std::string database) : database_(std::move(database)) {}
+  const char* Name() const override { return "CrashFileSystem"; }
+
+  // Stops at the k-th operation from now on that changes something, 1 being the next; 0 for never.
+  void StopAfter(uint64_t k) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stop_at_ = k == 0 ? 0 : changes_ + k;
+  }
+  bool stopped() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return stopped_;
+  }
+  // Operations so far that changed something.
+  uint64_t changes() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return changes_;
+  }
+  // Has the k-th sync from now on of what is in `directory`, or of that itself, fail: what it was
+  // to write of a file is lost, and the next sync, which succeeds, knows nothing of it.
+  void FailSync(uint64_t k, std::string directory) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    fail_sync_ = k;
+    fail_in_ = std::move(directory);
+  }
+  // Has everything fail that takes space, or nothing any more.
+  void SetFull(bool full) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    full_ = full;
+  }
+
+  void Restart(End end, std::mt19937_64* random) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) disk_ = std::exchange(image_, SimulatedDisk());
+    if (end == End::kPowerLost) disk_.LosePower(database_, random);
+    ++boots_;
+    stopped_ = false;
+    stop_at_ = 0;
+    fail_sync_ = 0;
+    locks_.clear();
+  }
+  void SyncAll() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    disk_.SyncAll();
+  }
+
+  // Each from here on is what rocksdb::FileSystem says.
+  IOStatus NewSequentialFile(const std::string& path, const FileOptions&,
+                             std::unique_ptr<rocksdb::FSSequentialFile>* file, Debug*) override {
+    return OpenAs<SequentialFile>(path, file);
+  }
+  IOStatus NewRandomAccessFile(const std::string& path, const FileOptions&,
+                               std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                               Debug*) override {
+    return OpenAs<RandomAccessFile>(path, file);
+  }
+  IOStatus NewRandomRWFile(const std::string& path, const FileOptions&,
+                           std::unique_ptr<rocksdb::FSRandomRWFile>* file, Debug*) override {
+    return OpenAs<RandomRWFile>(path, file);
+  }
+  IOStatus NewWritableFile(const std::string& path, const FileOptions&,
+                           std::unique_ptr<rocksdb::FSWritableFile>* file, Debug*) override {
+    return Create(Normal(path), nullptr, file);
+  }
+  IOStatus ReopenWritableFile(const std::string& path, const FileOptions&,
+                              std::unique_ptr<rocksdb::FSWritableFile>* file, Debug*) override {
+    SimulatedDisk::NodePtr node;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      node = disk_.Find(Normal(path));
+    }
+    return Create(Normal(path), std::move(node), file);
+  }
+  IOStatus NewDirectory(const std::string& path, const IOOptions&,
+                        std::unique_ptr<rocksdb::FSDirectory>* directory, Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (IOStatus s = Look(boots_); !s.ok()) return s;
+    const SimulatedDisk::NodePtr node = disk_.Find(Normal(path));
+    if (node == nullptr) return IOStatus::PathNotFound(path);
+    if (!node->is_directory) return IOStatus::IOError(path, "is no directory");
+    *directory = std::make_unique<Directory>(this, Normal(path), boots_);
+    return IOStatus::OK();
+  }
+
+  IOStatus FileExists(const std::string& path, const IOOptions&, Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (IOStatus s = Look(boots_); !s.ok()) return s;
+    return disk_.Find(Normal(path)) == nullptr ? IOStatus::NotFound(path) : IOStatus::OK();
+  }
+  IOStatus IsDirectory(const std::string& path, const IOOptions&, bool* is, Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const SimulatedDisk::NodePtr node = disk_.Find(Normal(path));
+    *is = node != nullptr && node->is_directory;
+    return Look(boots_);
+  }
+  IOStatus GetChildren(const std::string& path, const IOOptions&, std::vector<std::string>* names,
+                       Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (IOStatus s = Look(boots_); !s.ok()) return s;
+    const SimulatedDisk::NodePtr node = disk_.Find(Normal(path));
+    if (node == nullptr || !node->is_directory) return IOStatus::NotFound(path);
+    *names = disk_.Children(Normal(path));
+    return IOStatus::OK();
+  }
+  IOStatus GetFileSize(const std::string& path, const IOOptions&, uint64_t* size, Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (IOStatus s = Look(boots_); !s.ok()) return s;
+    const SimulatedDisk::NodePtr node = disk_.Find(Normal(path));
+    if (node == nullptr) return IOStatus::PathNotFound(path);
+    *size = node->bytes.size();
+    return IOStatus::OK();
+  }
+  IOStatus GetFileModificationTime(const std::string&, const IOOptions&, uint64_t* time,
+                                   Debug*) override {
+    *time = static_cast<uint64_t>(std::time(nullptr));
+    return IOStatus::OK();
+  }
+
+  IOStatus DeleteFile(const std::string& path, const IOOptions&, Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (disk_.Find(Normal(path)) == nullptr) return IOStatus::PathNotFound(path);
+    return Bind({{Normal(path), nullptr}});
+  }
+  IOStatus CreateDir(const std::string& path, const IOOptions&, Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (disk_.Find(Normal(path)) != nullptr) return IOStatus::IOError(path, "exists");
+    return Bind({{Normal(path), SimulatedDisk::MakeNode(/*is_directory=*/true)}});
+  }
+  IOStatus CreateDirIfMissing(const std::string& path, const IOOptions&, Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (disk_.Find(Normal(path)) != nullptr) return Look(boots_);
+    return Bind({{Normal(path), SimulatedDisk::MakeNode(/*is_directory=*/true)}});
+  }
+  IOStatus DeleteDir(const std::string& path, const IOOptions&, Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (disk_.Find(Normal(path)) == nullptr) return IOStatus::PathNotFound(path);
+    if (!disk_.Children(Normal(path)).empty()) return IOStatus::IOError(path, "is not empty");
+    return Bind({{Normal(path), nullptr}});
+  }
+  IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions&,
+                      Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const SimulatedDisk::NodePtr node = disk_.Find(Normal(from));
+    if (node == nullptr) return IOStatus::PathNotFound(from);
+    return Bind({{Normal(from), nullptr}, {Normal(to), node}});
+  }
+  IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions&,
+                    Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const SimulatedDisk::NodePtr node = disk_.Find(Normal(from));
+    if (node == nullptr) return IOStatus::PathNotFound(from);
+    if (disk_.Find(Normal(to)) != nullptr) return IOStatus::IOError(to, "exists");
+    return Bind({{Normal(to), node}});
+  }
+  IOStatus LockFile(const std::string& path, const IOOptions&, rocksdb::FileLock** file_lock,
+                    Debug*) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::string normal = Normal(path);
+    if (disk_.Find(normal) == nullptr) {
+      IOStatus s = Bind({{normal, SimulatedDisk::MakeNode(/*is_directory=*/false)}});
+      if (!s.ok()) return s;
+    }
+    if (IOStatus s = Look(boots_); !s.ok()) return s;
+    if (!locks_.insert(normal).second) return IOStatus::IOError(path, "is locked");
+    *file_lock = new Lock(normal, boots_);
+    return IOStatus::OK();
+  }
+  IOStatus UnlockFile(rocksdb::FileLock* file_lock, const IOOptions&, Debug*) override {
+    const std::unique_ptr<Lock> held(static_cast<Lock*>(file_lock));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (held->boot == boots_) locks_.erase(held->path);
+    return IOStatus::OK();
+  }
+  IOStatus GetTestDirectory(const IOOptions&, std::string* path, Debug*) override {
+    *path = "/test";
+    return IOStatus::OK();
+  }
+  IOStatus GetAbsolutePath(const std::string& path, const IOOptions&, std::string* absolute,
+                           Debug*) override {
+    *absolute = Normal(path);
+    return IOStatus::OK();
+  }
+
+ private:
+  struct Lock : rocksdb::FileLock {
+    Lock(std::string p, uint64_t b) : path(std::move(p)), boot(b) {}
+    const std::string path;
+    const uint64_t boot;
+  };
+
+  // An open file, which does not outlive the machine it was opened on.
+  struct Open {
+    CrashFileSystem* files;
+    std::string path;
+    SimulatedDisk::NodePtr node;
+    uint64_t boot;
+
+    IOStatus Read(uint64_t offset, size_t n, Slice* result, char* scratch) const {
+      const std::lock_guard<std::mutex> lock(files->mutex_);
+      if (IOStatus s = files->Look(boot); !s.ok()) return s;
+      const std::string& bytes = node->bytes;
+      const size_t count =
+          offset >= bytes.size() ? 0 : std::min<uint64_t>(n, bytes.size() - offset);
+      if (count > 0) bytes.copy(scratch, count, offset);
+      *result = Slice(scratch, count);
+      return IOStatus::OK();
+    }
+    // One at which the machine stops has come so far.
+    IOStatus Write(uint64_t offset, const Slice& bytes) const {
+      const std::lock_guard<std::mutex> lock(files->mutex_);
+      const size_t half = bytes.size() / 2;
+      SimulatedDisk::Write(node.get(), offset, {bytes.data(), half});
+      if (IOStatus s = files->Change(boot); !s.ok()) return s;
+      if (files->full_) return IOStatus::NoSpace(path);
+      SimulatedDisk::Write(node.get(), offset + half, {bytes.data() + half, bytes.size() - half});
+      return IOStatus::OK();
+    }
+    IOStatus Truncate(uint64_t size) const {
+      const std::lock_guard<std::mutex> lock(files->mutex_);
+      IOStatus s = files->Change(boot);
+      if (s.ok()) SimulatedDisk::Truncate(node.get(), size);
+      return s;
+    }
+    IOStatus Sync() const {
+      const std::lock_guard<std::mutex> lock(files->mutex_);
+      if (IOStatus s = files->Change(boot); !s.ok()) return s;
+      if (files->SyncFails(path)) {
+        SimulatedDisk::Forget(node.get());
+        return IOStatus::IOError(path, "made to fail to sync");
+      }
+      SimulatedDisk::Sync(node.get());
+      return IOStatus::OK();
+    }
+    uint64_t size() const {
+      const std::lock_guard<std::mutex> lock(files->mutex_);
+      return node->bytes.size();
+    }
+  };
+
+  class SequentialFile final : public rocksdb::FSSequentialFile {
+   public:
+    explicit SequentialFile(Open open) : open_(std::move(open)) {}
+    IOStatus Read(size_t n, const IOOptions&, Slice* result, char* scratch, Debug*) override {
+      IOStatus s = open_.Read(offset_, n, result, scratch);
+      if (s.ok()) offset_ += result->size();
+      return s;
+    }
+    IOStatus Skip(uint64_t n) override {
+      offset_ = std::min(offset_ + n, open_.size());
+      return IOStatus::OK();
+    }
+
+   private:
+    const Open open_;
+    uint64_t offset_ = 0;
+  };
+  class RandomAccessFile final : public rocksdb::FSRandomAccessFile {
+   public:
+    explicit RandomAccessFile(Open open) : open_(std::move(open)) {}
+    IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch,
+                  Debug*) const override {
+      return open_.Read(offset, n, result, scratch);
+    }
+
+   private:
+    const Open open_;
+  };
+  class RandomRWFile final : public rocksdb::FSRandomRWFile {
+   public:
+    explicit RandomRWFile(Open open) : open_(std::move(open)) {}
+    IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch,
+                  Debug*) const override {
+      return open_.Read(offset, n, result, scratch);
+    }
+    IOStatus Write(uint64_t offset, const Slice& bytes, const IOOptions&, Debug*) override {
+      return open_.Write(offset, bytes);
+    }
+    IOStatus Flush(const IOOptions&, Debug*) override { return IOStatus::OK(); }
+    IOStatus Sync(const IOOptions&, Debug*) override { return open_.Sync(); }
+    IOStatus Close(const IOOptions&, Debug*) override { return IOStatus::OK(); }
+
+   private:
+    const Open open_;
+  };
+  class WritableFile final : public rocksdb::FSWritableFile {
+   public:
+    explicit WritableFile(Open open) : open_(std::move(open)), size_(open_.size()) {}
+    using FSWritableFile::Append;
+    IOStatus Append(const Slice& bytes, const IOOptions&, Debug*) override {
+      IOStatus s = open_.Write(size_, bytes);
+      if (s.ok()) size_ += bytes.size();
+      return s;
+    }
+    IOStatus Truncate(uint64_t size, const IOOptions&, Debug*) override {
+      size_ = size;
+      return open_.Truncate(size);
+    }
+    IOStatus Close(const IOOptions&, Debug*) override { return IOStatus::OK(); }
+    IOStatus Flush(const IOOptions&, Debug*) override { return IOStatus::OK(); }
+    IOStatus Sync(const IOOptions&, Debug*) override { return open_.Sync(); }
+    bool IsSyncThreadSafe() const override { return true; }
+    uint64_t GetFileSize(const IOOptions&, Debug*) override { return size_; }
+
+   private:
+    const Open open_;
+    uint64_t size_;
+  };
+  class Directory final : public rocksdb::FSDirectory {
+   public:
+    Directory(CrashFileSystem* files, std::string path, uint64_t boot)
+        : files_(files), path_(std::move(path)), boot_(boot) {}
+    IOStatus Fsync(const IOOptions&, Debug*) override {
+      const std::lock_guard<std::mutex> lock(files_->mutex_);
+      if (IOStatus s = files_->Change(boot_); !s.ok()) return s;
+      // Names that a directory's sync did not bring to the disk, the next one does.
+      if (files_->SyncFails(path_)) return IOStatus::IOError(path_, "made to fail to sync");
+      files_->disk_.SyncDirectory(path_);
+      return IOStatus::OK();
+    }
+    IOStatus Close(const IOOptions&, Debug*) override { return IOStatus::OK(); }
+
+   private:
+    CrashFileSystem* const files_;
+    const std::string path_;
+    const uint64_t boot_;
+  };
+
+  static std::string Normal(const std::string& path) {
+    std::string normal;
+    for (const char c : path) {
+      if (c != '/' || normal.empty() || normal.back() != '/') normal += c;
+    }
+    while (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+    return normal;
+  }
+
+  // mutex_ is held in each of these.
+  IOStatus Look(uint64_t boot) const {
+    return boot == boots_ ? IOStatus::OK() : IOStatus::IOError("the machine was started anew");
+  }
+  IOStatus Change(uint64_t boot) {
+    if (boot == boots_ && ++changes_ == stop_at_) {
+      stopped_ = true;
+      image_ = disk_.Copy();
+    }
+    return Look(boot);
+  }
+  IOStatus Bind(std::vector<SimulatedDisk::Binding> bindings) {
+    for (const auto& [path, node] : bindings) {
+      const SimulatedDisk::NodePtr parent = disk_.Find(SimulatedDisk::ParentOf(path));
+      if (parent == nullptr) return IOStatus::PathNotFound(path);
+      if (!parent->is_directory) return IOStatus::IOError(path, "has a parent that is a file");
+    }
+    if (IOStatus s = Change(boots_); !s.ok()) return s;
+    if (full_ && bindings.back().second != nullptr && bindings.size() == 1) {
+      return IOStatus::NoSpace(bindings.back().first);
+    }
+    disk_.Bind(std::move(bindings));
+    return IOStatus::OK();
+  }
+  bool SyncFails(const std::string& path) {
+    const bool is_in = path.compare(0, fail_in_.size(), fail_in_) == 0;
+    return fail_sync_ > 0 && is_in && --fail_sync_ == 0;
+  }
+
+  template <typename File, typename Interface>
+  IOStatus OpenAs(const std::string& path, std::unique_ptr<Interface>* file) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (IOStatus s = Look(boots_); !s.ok()) return s;
+    SimulatedDisk::NodePtr node = disk_.Find(Normal(path));
+    if (node == nullptr) return IOStatus::PathNotFound(path);
+    if (node->is_directory) return IOStatus::IOError(path, "is a directory");
+    *file = std::make_unique<File>(Open{this, Normal(path), std::move(node), boots_});
+    return IOStatus::OK();
+  }
+  // With `node`, or one that is empty.
+  IOStatus Create(const std::string& path, SimulatedDisk::NodePtr node,
+                  std::unique_ptr<rocksdb::FSWritableFile>* file) {
+    Open open{this, path, std::move(node), 0};
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      open.boot = boots_;
+      if (IOStatus s = Look(boots_); !s.ok()) return s;
+      const SimulatedDisk::NodePtr old = disk_.Find(path);
+      if (old != nullptr && old->is_directory) return IOStatus::IOError(path, "is a directory");
+      if (open.node == nullptr && old != nullptr) {
+        // Emptied, as open(O_TRUNC) does.
+        if (IOStatus s = Change(boots_); !s.ok()) return s;
+        SimulatedDisk::Truncate(old.get(), 0);
+        open.node = old;
+      } else if (open.node == nullptr) {
+        open.node = SimulatedDisk::MakeNode(/*is_directory=*/false);
+        if (IOStatus s = Bind({{path, open.node}}); !s.ok()) return s;
+      }
+    }
+    *file = std::make_unique<WritableFile>(std::move(open));
+    return IOStatus::OK();
+  }
+
+  const std::string database_;  // the path of a RocksDB database
+  mutable std::mutex mutex_;    // guards what follows, and what is on the disk
+  SimulatedDisk disk_;
+  SimulatedDisk image_;  // where it has stopped: what was there then
+  std::set<std::string> locks_;
+  uint64_t boots_ = 0;
+  bool stopped_ = false;
+  uint64_t changes_ = 0;
+  uint64_t stop_at_ = 0;
+  uint64_t fail_sync_ = 0;
+  std::string fail_in_;
+  bool full_ = false;
+};
+
+}  // namespace cairn

@@ -1,0 +1,66 @@
+// A disk that is full for a time, for a database and its indexes alike: nothing ends the process,
+// every index is of the rows that the database has, and goes on once there is space again.
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <random>
+
+#include "absl/time/clock.h"
+#include "cairn/indexed_db.h"
+#include "rocksdb/env.h"
+#include "test/engine/faults/crash_database.h"
+#include "test/engine/faults/crash_file_system.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+constexpr int kRounds = 20;
+
+BOOST_AUTO_TEST_SUITE(disk_full_test)
+
+BOOST_AUTO_TEST_CASE(a_full_disk_ends_writes_and_stores_and_nothing_else) {
+  const auto files = std::make_shared<CrashFileSystem>("/db");
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(files);
+  const IndexedDBOptions options = CrashDatabase::BusyOptions();
+  std::mt19937_64 random = TestRandom();
+  WriteStream stream(random());
+  TwoFamilies model;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto opened =
+        CrashDatabase::Open(CrashDatabase::RocksDbOptions(env.get()), "/db", options);
+    RequireOk(opened.status());
+    CrashDatabase& db = **opened;
+    for (const auto& [name, index] : kIndexes) {
+      if (round == 0) RequireOk(db.Create(name));
+      db.CheckIndex(name, model);
+    }
+    for (const IndexInfo& info : db->ListIndexes()) {
+      BOOST_TEST(info.builds == (round == 0 ? 1u : 0u));
+    }
+    const uint64_t before_it_is_full = random() % 300;
+    for (uint64_t i = 0;; ++i) {
+      if (i == before_it_is_full) files->SetFull(true);
+      const WriteCall call = stream.Next();
+      if (call.updates.empty() || call.MakesDuplicate(model)) continue;
+      const rocksdb::Status s = call.MakeOf(db.get(), db.families());
+      if (!s.ok()) {
+        BOOST_TEST(s.IsNoSpace(), s.ToString());
+        break;
+      }
+      call.MakeOf(&model);
+      if (random() % 30 == 0) RequireOk(db->StoreIndexes());
+    }
+    for (const auto& [name, index] : kIndexes) db.CheckIndex(name, model);
+    const absl::Status stored = db->StoreIndexes();
+    BOOST_TEST((stored.ok() || absl::IsResourceExhausted(stored)), stored);
+    if (random() % 2 == 0) files->SetFull(false);
+    db->MergeIndex("word").IgnoreError();
+    for (const auto& [name, index] : kIndexes) db.CheckIndex(name, model);
+    files->SetFull(false);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

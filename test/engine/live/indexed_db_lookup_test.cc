@@ -1,0 +1,312 @@
+// IndexedDB::Lookup and LookupRows.
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cairn/indexed_db.h"
+#include "test/engine/indexed_database.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// The primary keys found, apart by query: "a b | | c".
+std::string Text(const absl::StatusOr<FoundKeys>& found) {
+  if (!found.ok()) return found.status().ToString();
+  std::string text;
+  for (size_t i = 0; i < found->queries(); ++i) {
+    if (i > 0) absl::StrAppend(&text, " | ");
+    bool first = true;
+    for (const auto& key : found->of(i)) {
+      absl::StrAppend(&text, first ? "" : " ", key);
+      first = false;
+    }
+  }
+  return text;
+}
+
+void CheckRefused(const absl::Status& status, const Strings& parts) {
+  BOOST_TEST(absl::IsInvalidArgument(status), status);
+  for (const std::string& part : parts) {
+    BOOST_TEST(absl::StrContains(std::string(status.message()), part),
+               status << " lacks '" << part << "'");
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(indexed_db_lookup_test)
+
+BOOST_AUTO_TEST_CASE(one_key_or_a_batch_is_looked_up_by_text) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("city = value:text"));
+  RequireOk(db->WaitUntilReady("city"));
+  db.Put("ana", "Lisbon");
+  db.Put("bo", "Oslo");
+  db.Put("eva", "Lisbon");
+  BOOST_TEST(Text(db->Lookup("city", "Lisbon")) == "ana eva");
+  BOOST_TEST(Text(db->Lookup("city", {"Lisbon"})) == "ana eva");
+  BOOST_TEST(Text(db->Lookup("city", {"Oslo", "Paris", "Lisbon"})) == "bo |  | ana eva");
+  const Strings cities = {"Paris", "Oslo"};
+  BOOST_TEST(Text(db->Lookup("city", cities)) == " | bo");
+  const std::vector<std::string_view> views = {"Oslo"};
+  BOOST_TEST(Text(db->Lookup("city", views)) == "bo");
+  BOOST_TEST(Text(db->Lookup("city", std::vector<LogicalKey>{"Oslo", "Oslo"})) == "bo | bo");
+  BOOST_TEST(Text(db->Lookup("city", {})) == "");
+
+  const auto found = db->Lookup("city", {"Lisbon", "Oslo"});
+  BOOST_REQUIRE(found.ok());
+  Strings keys;
+  for (auto& key : *found) keys.emplace_back(key);
+  BOOST_TEST(keys == (Strings{"ana", "eva", "bo"}), boost::test_tools::per_element());
+  BOOST_TEST(found->size() == 3u);
+  BOOST_TEST((*found)[2] == "bo");
+  BOOST_TEST(found->cursor() == "");
+  // It stays what it is.
+  const FoundKeys copy = *found;
+  RequireOk(db->Delete({}, "bo"));
+  BOOST_TEST(Text(db->Lookup("city", "Oslo")) == "");
+  BOOST_TEST(copy.of(1)[0] == "bo");
+}
+
+BOOST_AUTO_TEST_CASE(rows_come_with_their_values) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("city = value.field('|', 1):text"));
+  RequireOk(db->WaitUntilReady("city"));
+  db.Put("1", "ana|Lisbon");
+  db.Put("2", "bo|Oslo");
+  db.Put("3", "eva|Lisbon");
+  const auto rows = db->LookupRows("city", {"Lisbon", "Paris", "Oslo"});
+  BOOST_REQUIRE_MESSAGE(rows.ok(), rows.status());
+  Strings lines;
+  for (const FoundRow& row : *rows) lines.push_back(absl::StrCat(row.primary_key, "=", row.value));
+  BOOST_TEST(lines == (Strings{"1=ana|Lisbon", "3=eva|Lisbon", "2=bo|Oslo"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(rows->queries() == 3u);
+  BOOST_TEST(rows->of(0).size() == 2u);
+  BOOST_TEST(rows->of(1).empty());
+  BOOST_TEST(rows->of(2)[0].primary_key == "2");
+}
+
+BOOST_AUTO_TEST_CASE(numbers_are_encoded_by_the_index) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("age = value.field(',', 0):i32"));
+  RequireOk(db->CreateIndex("height = value.field(',', 1):f64"));
+  RequireOk(db->WaitUntilReady("age"));
+  RequireOk(db->WaitUntilReady("height"));
+  db.Put("a", "-5,1.5");
+  db.Put("b", "18,2.25");
+  db.Put("c", "65,1.75");
+  db.Put("d", "7,0.5");
+  BOOST_TEST(Text(db->Lookup("age", {-5, 18, 19})) == "a | b | ");
+  BOOST_TEST(Text(db->Lookup("age", uint8_t{65})) == "c");
+  BOOST_TEST(Text(db->Lookup("age", std::vector<uint64_t>{7, 18})) == "d | b");
+  BOOST_TEST(Text(db->Lookup("height", 2.25)) == "b");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::Range(-5, 65))) == "a d b");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::AtLeast(18))) == "b c");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::LessThan(7))) == "a");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::Everything())) == "a d b c");
+  BOOST_TEST(Text(db->Lookup("age", KeyQuery::Range(65, -5))) == "");
+}
+
+BOOST_AUTO_TEST_CASE(keys_of_several_parts_are_looked_up_whole_or_by_leading_parts) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("place = value.field(',', 0):text, value.field(',', 1):text"));
+  RequireOk(db->WaitUntilReady("place"));
+  db.Put("a", "PT,Lisbon");
+  db.Put("b", "PT,Lagos");
+  db.Put("c", "PTX,Lisbon");
+  db.Put("d", "NO,Oslo");
+  BOOST_TEST(Text(db->Lookup("place", {{"PT", "Lisbon"}, {"NO", "Oslo"}})) == "a | d");
+  BOOST_TEST(Text(db->Lookup("place", {{"NO", "Oslo"}})) == "d");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix({"PT", "L"}))) == "b a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix("PT"))) == "b a c");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix({"PT", ""}))) == "b a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Range("NO", "PTX"))) == "d b a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Range({"PT", "Li"}, {"PT", "Lj"}))) == "a");
+  const KeyValue parts[] = {std::string_view("PT"), std::string_view("Lagos")};
+  BOOST_TEST(Text(db->Lookup("place", {LogicalKey::OfParts(parts)})) == "b");
+}
+
+BOOST_AUTO_TEST_CASE(keys_of_the_wrong_kind_are_refused_by_name) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("age = value.field(',', 0):u8"));
+  RequireOk(db->CreateIndex("place = value.field(',', 0):u8, value.field(',', 1):text"));
+  RequireOk(db->WaitUntilReady("age"));
+  RequireOk(db->WaitUntilReady("place"));
+  CheckRefused(db->Lookup("age", {1, "Lisbon"}).status(), {"'age'", "key 2 of 2", "part 1 (u8)"});
+  CheckRefused(db->LookupRows("age", 256).status(), {"'age'", "part 1 (u8)", "256"});
+  CheckRefused(db->Lookup("age", nullptr).status(), {"'age'", "null"});
+  CheckRefused(db->Lookup("place", {1}).status(), {"'place'", "expected 2 values", "found 1"});
+  CheckRefused(db->Lookup("age", {{1, 2}}).status(), {"expected 1 values", "found 2"});
+  CheckRefused(db->Lookup("age", KeyQuery::Range(1, "b")).status(), {"upper end"});
+  CheckRefused(db->Lookup("age", KeyQuery::AtLeast("b")).status(), {"lower end"});
+  CheckRefused(db->Lookup("place", KeyQuery::Prefix({1, "L", 2})).status(), {"prefix"});
+  CheckRefused(db->Lookup("age", KeyQuery::Prefix(LogicalKey({}))).status(), {"prefix"});
+  CheckRefused(db->Lookup("age", {1, 2}, {1, Order::kAscending, "x"}).status(), {"batch of 2"});
+  BOOST_TEST(absl::IsNotFound(db->Lookup("shoe_size", 42).status()));
+  BOOST_TEST(absl::IsNotFound(db->LookupRows("shoe_size", 42).status()));
+  CheckRefused(db->CreateIndex("height = value:metres"), {"offset"});
+  CheckRefused(db->CreateIndex("value:text"), {"name"});
+}
+
+BOOST_AUTO_TEST_CASE(a_limited_range_goes_on_where_it_ended) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("city = value:text"));
+  RequireOk(db->WaitUntilReady("city"));
+  for (int i = 0; i < 10; ++i) db.Put(absl::StrCat("k", i), i % 2 == 0 ? "Lagos" : "Lisbon");
+  for (const bool rows : {false, true}) {
+    for (const Order order : {Order::kAscending, Order::kDescending}) {
+      Strings keys;
+      LookupOptions options;
+      options.limit = 3;
+      options.order = order;
+      do {
+        if (rows) {
+          const auto page = db->LookupRows("city", KeyQuery::Prefix("L"), options);
+          BOOST_REQUIRE_MESSAGE(page.ok(), page.status());
+          BOOST_TEST(page->size() <= 3u);
+          for (const FoundRow& row : *page) keys.emplace_back(row.primary_key);
+          options.after = page->cursor();
+        } else {
+          const auto page = db->Lookup("city", KeyQuery::Prefix("L"), options);
+          BOOST_REQUIRE_MESSAGE(page.ok(), page.status());
+          BOOST_TEST(page->size() <= 3u);
+          keys.insert(keys.end(), page->begin(), page->end());
+          options.after = page->cursor();
+        }
+        RequireOk(db->MergeIndex("city"));  // row ids change, cursors do not
+      } while (!options.after.empty());
+      Strings expected = {"k0", "k2", "k4", "k6", "k8", "k1", "k3", "k5", "k7", "k9"};
+      if (order == Order::kDescending) expected = Strings(expected.rbegin(), expected.rend());
+      BOOST_TEST(keys == expected, boost::test_tools::per_element());
+    }
+  }
+  LookupOptions first;
+  first.limit = 1;
+  BOOST_TEST(Text(db->Lookup("city", {"Lagos", "Lisbon"}, first)) == "k0 | k1");
+  first.order = Order::kDescending;
+  BOOST_TEST(Text(db->Lookup("city", {"Lagos", "Lisbon"}, first)) == "k8 | k9");
+}
+
+BOOST_AUTO_TEST_CASE(a_row_with_several_keys_in_a_range_is_found_once) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("tag = value.json('/tags'):text"));
+  RequireOk(db->WaitUntilReady("tag"));
+  db.Put("a", R"({"tags": ["x", "y", "z"]})");
+  db.Put("b", R"({"tags": ["y"]})");
+  BOOST_TEST(Text(db->Lookup("tag", {"x", "y"})) == "a | a b");
+  BOOST_TEST(Text(db->Lookup("tag", KeyQuery::Everything())) == "a b");
+  const auto rows = db->LookupRows("tag", KeyQuery::Everything());
+  BOOST_REQUIRE(rows.ok());
+  BOOST_TEST(rows->size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_column_family_has_its_own_indexes) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("city = value:text, cf=a", db.family(1)));
+  RequireOk(db->CreateIndex("town = value:text", db.family(1)));
+  RequireOk(db->WaitUntilReady("city"));
+  RequireOk(db->WaitUntilReady("town"));
+  db.Put("here", "Oslo", 1);
+  db.Put("elsewhere", "Oslo", 0);
+  BOOST_TEST(Text(db->Lookup("city", "Oslo")) == "here");
+  BOOST_TEST(Text(db->Lookup("town", "Oslo")) == "here");
+  const auto rows = db->LookupRows("city", "Oslo");
+  BOOST_REQUIRE(rows.ok());
+  BOOST_TEST(rows->size() == 1u);
+}
+
+// Two rows swap their values in one write batch, over and over, while the index is merged: each
+// lookup finds one row a value, whichever, and a row that has the value that was asked for.
+BOOST_AUTO_TEST_CASE(lookups_are_of_one_state_while_rows_change_and_merges_go_on) {
+  IndexedDatabase db;
+  RequireOk(db->CreateIndex("value = value:text"));
+  RequireOk(db->WaitUntilReady("value"));
+  for (int i = 0; i < 50; ++i) db.Put(absl::StrCat("other", i), absl::StrCat("x", i));
+  db.Put("a", "left");
+  db.Put("b", "right");
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    for (int i = 0; !done; ++i) {
+      rocksdb::WriteBatch batch;
+      batch.Put("a", i % 2 == 0 ? "right" : "left").PermitUncheckedError();
+      batch.Put("b", i % 2 == 0 ? "left" : "right").PermitUncheckedError();
+      // Moves the row ids of a and b at the next merge.
+      batch.Put(absl::StrCat("a", i), "new").PermitUncheckedError();
+      RequireOk(db->Write({}, &batch));
+    }
+  });
+  std::thread merger([&] {
+    while (!done) db->MergeIndex("value").IgnoreError();
+  });
+  std::string wrong;
+  for (int i = 0; i < 2000 && wrong.empty(); ++i) {
+    const auto keys = db->Lookup("value", {"left", "right"});
+    if (!keys.ok()) {
+      wrong = keys.status().ToString();
+    } else if (Text(keys) != "a | b" && Text(keys) != "b | a") {
+      wrong = Text(keys);
+    }
+    const auto rows = db->LookupRows("value", {"left", "right"});
+    if (!rows.ok()) {
+      wrong = rows.status().ToString();
+      break;
+    }
+    for (size_t query = 0; query < 2; ++query) {
+      for (const FoundRow& row : rows->of(query)) {
+        if (row.value != (query == 0 ? "left" : "right")) wrong = absl::StrCat("row ", row.value);
+      }
+    }
+  }
+  done = true;
+  writer.join();
+  merger.join();
+  BOOST_TEST(wrong == "");
+}
+
+BOOST_AUTO_TEST_CASE(lookups_beside_close_or_the_end_of_a_handle_end_in_an_error) {
+  for (const bool close : {false, true}) {
+    IndexedDatabase db;
+    RequireOk(db->CreateIndex("city = value:text", db.family(1)));
+    RequireOk(db->WaitUntilReady("city"));
+    for (int i = 0; i < 100; ++i) db.Put(absl::StrCat("k", i), "Oslo", 1);
+    std::atomic<int> answered{0};
+    std::vector<absl::Status> ends(2);
+    std::vector<std::thread> readers;
+    for (absl::Status& end : ends) {
+      readers.emplace_back([&] {
+        while (end.ok()) {
+          const auto rows = db->LookupRows("city", "Oslo");
+          if (rows.ok() && rows->size() != 100) {
+            end = absl::InternalError(absl::StrCat(rows->size(), " rows"));
+          } else {
+            end = rows.status();
+          }
+          ++answered;
+        }
+      });
+    }
+    while (answered < 100) std::this_thread::yield();
+    if (close) {
+      RequireOk(db->Close());
+    } else {
+      RequireOk(db->DestroyColumnFamilyHandle(db.family(1)));
+      db.ForgetLastFamily();
+    }
+    for (std::thread& reader : readers) reader.join();
+    for (const absl::Status& end : ends) BOOST_TEST(absl::IsFailedPrecondition(end), end);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace cairn

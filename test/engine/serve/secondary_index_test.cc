@@ -1,0 +1,475 @@
+#include "cairn/secondary_index.h"
+
+#include <algorithm>
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cairn/device.h"
+#include "test/engine/test_database.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+IndexSpec Spec(std::string_view text) {
+  auto spec = IndexSpec::Parse(text);
+  BOOST_REQUIRE_MESSAGE(spec.ok(), spec.status().ToString());
+  return *spec;
+}
+
+std::unique_ptr<SecondaryIndex> Build(TestDatabase& db, std::string_view spec,
+                                      const BuildOptions& options = {}) {
+  auto index = SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside("index"), options);
+  BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
+  return *std::move(index);
+}
+
+Strings PrimaryKeys(const SecondaryIndex& index, absl::Span<const RowId> row_ids) {
+  PrimaryKeyColumn column;
+  BOOST_REQUIRE(index.PrimaryKeys(row_ids, &column).ok());
+  Strings keys;
+  for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
+  return keys;
+}
+
+KeyColumn Keys(const SecondaryIndex& index, const Strings& texts) {
+  KeyColumn keys(index.codec().kind());
+  for (const std::string& text : texts) {
+    const absl::Status parsed = index.codec().Parse(text, &keys);
+    BOOST_REQUIRE_MESSAGE(parsed.ok(), parsed.ToString());
+  }
+  return keys;
+}
+
+Strings Find(const SecondaryIndex& index, const std::string& key) {
+  Matches matches;
+  KeyColumn keys = Keys(index, {key});
+  BOOST_REQUIRE(index.Find(keys.Batch(), &matches).ok());
+  return PrimaryKeys(index, matches[0]);
+}
+
+// Everything, as "key=primary key", in the index's order.
+Strings All(const SecondaryIndex& index) {
+  Matches matches;
+  QueryOptions options;
+  options.with_keys = true;
+  BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches).ok());
+  const Strings primary_keys = PrimaryKeys(index, matches.row_ids);
+  Strings entries;
+  for (size_t i = 0; i < primary_keys.size(); ++i) {
+    entries.push_back(*index.codec().Format(matches.keys, i) + "=" + primary_keys[i]);
+  }
+  return entries;
+}
+
+bool Mentions(const absl::Status& status, std::string_view text) {
+  return std::string(status.message()).find(text) != std::string::npos;
+}
+
+BOOST_AUTO_TEST_SUITE(secondary_index_test)
+
+BOOST_AUTO_TEST_CASE(finds_the_rows_of_a_value) {
+  TestDatabase db;
+  db.Put("ana", "Lisbon");
+  db.Put("bo", "Oslo");
+  db.Put("eva", "Lisbon");
+  const auto index = Build(db, "city=value:text");
+  BOOST_TEST(Find(*index, "Lisbon") == (Strings{"ana", "eva"}), boost::test_tools::per_element());
+  BOOST_TEST(Find(*index, "Oslo") == (Strings{"bo"}), boost::test_tools::per_element());
+  BOOST_TEST(Find(*index, "Paris").empty());
+  BOOST_TEST(index->sequence() == db.db()->GetLatestSequenceNumber());
+  BOOST_CHECK(index->Verify().ok());
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_database_gives_an_empty_index) {
+  TestDatabase db;
+  for (const char* spec : {"value:text", "value:u32le", "value:u64be"}) {
+    const auto index = Build(db, spec);
+    BOOST_TEST(All(*index).empty());
+    BOOST_TEST(Find(*index, "1").empty());
+    BOOST_CHECK(index->Verify().ok());
+    const auto stats = index->Stats();
+    BOOST_REQUIRE(stats.ok());
+    BOOST_TEST(stats->rows == 0u);
+    BOOST_TEST(stats->entries == 0u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_array_gives_one_entry_an_element_and_a_missing_member_none) {
+  TestDatabase db;
+  db.Put("a", R"({"tags": ["x", "y", "x"]})");
+  db.Put("b", R"({"tags": []})");
+  db.Put("c", R"({"tags": "y"})");
+  db.Put("d", R"({"tags": null})");
+  db.Put("e", R"({})");
+  const auto index = Build(db, "value.json('/tags'):text");
+  BOOST_TEST(All(*index) == (Strings{"x=a", "y=a", "y=c"}), boost::test_tools::per_element());
+  const auto stats = index->Stats();
+  BOOST_REQUIRE(stats.ok());
+  BOOST_TEST(stats->rows == 5u);
+  BOOST_TEST(stats->entries == 3u);
+  BOOST_TEST(stats->distinct_keys == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(nulls_stand_where_the_spec_puts_them) {
+  TestDatabase db;
+  db.Put("a", "7");
+  db.Put("b", "");
+  db.Put("c", "|5");
+  BOOST_TEST(
+      All(*Build(db, "value.field('|',1):u32,nulls=first")) == (Strings{"\\N=a", "\\N=b", "5=c"}),
+      boost::test_tools::per_element());
+  BOOST_TEST(
+      All(*Build(db, "value.field('|',1):u32,nulls=last")) == (Strings{"5=c", "\\N=a", "\\N=b"}),
+      boost::test_tools::per_element());
+  BOOST_TEST(All(*Build(db, "value.field('|',1):u32")) == (Strings{"5=c"}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_row_that_cannot_be_read_fails_the_build_or_is_skipped_and_counted) {
+  TestDatabase db;
+  db.Put("good", "12");
+  db.Put("bad row", "twelve");
+  const auto failed =
+      SecondaryIndex::Build(*db.Source(), Spec("value.field('|',0):u32"), db.Beside("index"));
+  BOOST_CHECK(absl::IsInvalidArgument(failed.status()));
+  BOOST_CHECK(Mentions(failed.status(), "bad\\x20row"));
+  BOOST_TEST(!std::filesystem::exists(db.Beside("index")));
+
+  const BuildTarget target{Spec("value.field('|',0):u32,on_error=skip"), db.Beside("index")};
+  const auto reports = SecondaryIndex::BuildAll(*db.Source(), {target});
+  BOOST_REQUIRE(reports.ok());
+  BOOST_TEST((*reports)[0].rows == 2u);
+  BOOST_TEST((*reports)[0].entries == 1u);
+  BOOST_TEST((*reports)[0].rows_skipped == 1u);
+  BOOST_CHECK((*reports)[0].first_skipped.find("bad\\x20row") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_unique_index_names_a_duplicate_and_both_rows) {
+  TestDatabase db;
+  for (int i = 0; i < 1000; ++i) db.Put("row" + std::to_string(i), std::to_string(i * 7));
+  BOOST_TEST(All(*Build(db, "value:text,unique=true")).size() == 1000u);
+  db.Put("twin", "693");
+  const auto failed =
+      SecondaryIndex::Build(*db.Source(), Spec("value:text,unique=true"), db.Beside("index"));
+  BOOST_CHECK(absl::IsAlreadyExists(failed.status()));
+  for (const char* part : {"693", "row99", "twin"}) BOOST_CHECK(Mentions(failed.status(), part));
+  // The index that was there is still there.
+  const auto index = SecondaryIndex::Open(db.Beside("index"));
+  BOOST_REQUIRE(index.ok());
+  BOOST_TEST(All(**index).size() == 1000u);
+}
+
+BOOST_AUTO_TEST_CASE(building_again_publishes_the_next_version_and_leaves_readers_alone) {
+  TestDatabase db;
+  db.Put("a", "1");
+  const auto first = Build(db, "value:text");
+  db.Put("b", "1");
+  const auto second = Build(db, "value:text");
+  BOOST_TEST(Find(*first, "1").size() == 1u);
+  BOOST_TEST(Find(*second, "1").size() == 2u);
+  BOOST_TEST(first->Stats()->version == 1u);
+  BOOST_TEST(second->Stats()->version == 2u);
+  size_t files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(db.Beside("index"))) {
+    files += file.is_regular_file() ? 1 : 0;
+  }
+  BOOST_TEST(files == 5u);  // run, rows, MANIFEST, LOCK, CALIBRATION
+}
+
+BOOST_AUTO_TEST_CASE(a_cursor_goes_on_where_a_limited_scan_ended) {
+  TestDatabase db;
+  std::mt19937_64 random = TestRandom();
+  for (int i = 0; i < 2000; ++i) {
+    db.Put("row" + std::to_string(random() % 100000), std::to_string(random() % 50));
+  }
+  for (const char* spec : {"value:text", "value.field('|',0):u32", "value.field('|',0):u64"}) {
+    const auto index = Build(db, spec);
+    const Strings all = All(*index);
+    for (const Order order : {Order::kAscending, Order::kDescending}) {
+      RangeBatch range = RangeBatch::Everything(index->codec().kind());
+      QueryOptions options;
+      options.order = order;
+      options.limit = 37;
+      options.with_keys = true;
+      Strings paged;
+      Strings cursor(1);
+      Matches matches;
+      do {
+        range.after = cursor;
+        BOOST_REQUIRE(index->Scan(range, options, &matches).ok());
+        const Strings keys = PrimaryKeys(*index, matches.row_ids);
+        BOOST_REQUIRE(keys.size() <= options.limit);
+        for (size_t i = 0; i < keys.size(); ++i) {
+          paged.push_back(*index->codec().Format(matches.keys, i) + "=" + keys[i]);
+        }
+        cursor = matches.cursors;
+      } while (!cursor[0].empty());
+      if (order == Order::kDescending) std::reverse(paged.begin(), paged.end());
+      BOOST_TEST(paged == all, boost::test_tools::per_element());
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_rebuilt) {
+  TestDatabase db;
+  for (const char* row : {"a", "c", "e", "g"}) db.Put(row, "same");
+  const auto first = Build(db, "value:text");
+  RangeBatch range = RangeBatch::Everything(KeyKind::kBytes);
+  QueryOptions options;
+  options.limit = 2;
+  Matches matches;
+  BOOST_REQUIRE(first->Scan(range, options, &matches).ok());
+  BOOST_TEST(PrimaryKeys(*first, matches[0]) == (Strings{"a", "c"}),
+             boost::test_tools::per_element());
+  db.Delete("c");       // the row of the cursor
+  db.Put("b", "same");  // before it
+  db.Put("d", "same");  // behind it
+  const auto second = Build(db, "value:text");
+  const Strings cursor = matches.cursors;
+  range.after = cursor;
+  BOOST_REQUIRE(second->Scan(range, options, &matches).ok());
+  BOOST_TEST(PrimaryKeys(*second, matches[0]) == (Strings{"d", "e"}),
+             boost::test_tools::per_element());
+  const Strings nonsense = {"nonsense"};
+  range.after = nonsense;
+  BOOST_CHECK(absl::IsInvalidArgument(second->Scan(range, options, &matches)));
+}
+
+BOOST_AUTO_TEST_CASE(fetch_reads_rows_and_drops_those_that_no_longer_match) {
+  TestDatabase db;
+  db.Put("a", "5|old a");
+  db.Put("b", "5|old b");
+  db.Put("c", "6|old c");
+  db.Put("d", "5|old d");
+  const auto index = Build(db, "value.field('|',0):u32");
+  db.Put("a", "5|new a");
+  db.Put("b", "7|new b");
+  db.Delete("d");
+  const auto source = db.Source();
+  KeyColumn keys = Keys(*index, {"5", "6", "9"});
+  FetchedRows rows;
+  BOOST_REQUIRE(index->Fetch(*source, RangeBatch::Equal(keys.Batch()), {}, &rows).ok());
+  BOOST_TEST(rows.offsets == (std::vector<uint64_t>{0, 1, 2, 2}), boost::test_tools::per_element());
+  BOOST_TEST(Strings(rows.values.begin(), rows.values.end()) == (Strings{"5|new a", "6|old c"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(std::string(rows.primary_keys[0]) == "a");
+  BOOST_TEST(std::string(rows.primary_keys[1]) == "c");
+  BOOST_TEST(rows.stale == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(verify_names_what_differs_from_the_database_both_ways) {
+  TestDatabase db;
+  for (int i = 0; i < 500; ++i) db.Put("row" + std::to_string(i), std::to_string(i % 10));
+  const auto index = Build(db, "value.field('|',0):u8");
+  Strings differences;
+  BOOST_REQUIRE(index->VerifyAgainst(*db.Source(), 100, &differences).ok());
+  BOOST_TEST(differences.empty());
+  db.Put("row7", "8");
+  db.Put("unknown", "1");
+  db.Delete("row9");
+  BOOST_REQUIRE(index->VerifyAgainst(*db.Source(), 100, &differences).ok());
+  std::sort(differences.begin(), differences.end());
+  BOOST_TEST(differences == (Strings{
+                                "key 1 of row 'unknown' is not in the index",
+                                "key 8 of row 'row7' is not in the index",
+                                "the index has key 7 for row 'row7', the database does not",
+                                "the index has key 9 for row 'row9', the database does not",
+                            }),
+             boost::test_tools::per_element());
+  differences.clear();
+  BOOST_REQUIRE(index->VerifyAgainst(*db.Source(), 2, &differences).ok());
+  BOOST_TEST(differences.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(verify_misses_no_row_that_has_no_key) {
+  TestDatabase db;
+  db.Put("row1", "1|a");
+  db.Put("row2", "2");
+  auto index = Build(db, "value.field('|',1):text");
+  const auto check = [&](const char* when) {
+    Strings differences;
+    BOOST_REQUIRE(index->VerifyAgainst(*db.Source(), 9, &differences).ok());
+    for (const std::string& difference : differences) BOOST_ERROR(when << ": " << difference);
+  };
+  check("built");
+  // Nothing is stored of such a row but that it was read; a merge leaves it out.
+  db.Put("row3", "3");
+  BOOST_REQUIRE(index->CatchUp(*db.Source()).ok());
+  check("caught up");
+  const auto reopen = [&] { index = *SecondaryIndex::Open(db.Beside("index")); };
+  reopen();
+  check("opened again");
+  db.Put("row4", "4|d");
+  db.Delete("row1");
+  BOOST_REQUIRE(index->CatchUp(*db.Source()).ok());
+  BOOST_REQUIRE(index->Merge().ok());
+  check("merged");
+  reopen();
+  check("merged and opened again");
+}
+
+BOOST_AUTO_TEST_CASE(refuses_rows_of_another_database) {
+  TestDatabase db, other;
+  db.Put("a", "1");
+  other.Put("a", "1");
+  const auto index = Build(db, "value:text");
+  Strings differences;
+  FetchedRows rows;
+  const auto source = other.Source();
+  BOOST_CHECK(absl::IsFailedPrecondition(index->VerifyAgainst(*source, 9, &differences)));
+  BOOST_CHECK(absl::IsFailedPrecondition(
+      index->Fetch(*source, RangeBatch::Everything(KeyKind::kBytes), {}, &rows)));
+}
+
+BOOST_AUTO_TEST_CASE(several_indexes_come_from_one_pass_and_equal_those_built_alone) {
+  TestDatabase db;
+  std::mt19937_64 random = TestRandom();
+  for (int i = 0; i < 5000; ++i) {
+    db.Put("row" + std::to_string(random()),
+           std::to_string(random() % 300) + "|" + std::to_string(random() % 1000));
+  }
+  const Strings specs = {"value.field('|',0):u32", "value.field('|',1):u64",
+                         "value.field('|',1):text,value.field('|',0):u16", "key:bytes,unique=true"};
+  std::vector<BuildTarget> targets;
+  for (const std::string& spec : specs) {
+    targets.push_back({Spec(spec), db.Beside("index" + std::to_string(targets.size()))});
+  }
+  const auto reports = SecondaryIndex::BuildAll(*db.Source(), targets);
+  BOOST_REQUIRE_MESSAGE(reports.ok(), reports.status().ToString());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const auto together = SecondaryIndex::Open(targets[i].directory);
+    BOOST_REQUIRE_MESSAGE(together.ok(), together.status().ToString());
+    BOOST_TEST(All(**together) == All(*Build(db, specs[i])), boost::test_tools::per_element());
+    BOOST_CHECK((*together)->Verify().ok());
+  }
+  targets[1].directory = targets[0].directory;
+  BOOST_CHECK(absl::IsInvalidArgument(SecondaryIndex::BuildAll(*db.Source(), targets).status()));
+}
+
+BOOST_AUTO_TEST_CASE(threads_and_memory_budgets_do_not_change_the_index) {
+  TestDatabase db;
+  std::mt19937_64 random = TestRandom();
+  for (int i = 0; i < 20000; ++i) {
+    db.Put("row" + std::to_string(random()), std::to_string(random() % 5000));
+  }
+  BOOST_REQUIRE(db.db()->Flush({}).ok());
+  for (const char* spec : {"value:text", "value.field('|',0):u32", "value.field('|',0):i64"}) {
+    const Strings expected = All(*Build(db, spec));
+    for (const int threads : {1, 3}) {
+      for (const uint64_t budget : {uint64_t{0}, uint64_t{20000}}) {
+        BuildOptions options;
+        options.threads = threads;
+        options.memory_budget = budget;
+        BOOST_TEST(All(*Build(db, spec, options)) == expected, boost::test_tools::per_element());
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_cancelled_build_leaves_what_was_there) {
+  TestDatabase db;
+  for (int i = 0; i < 20000; ++i) db.Put("row" + std::to_string(i), std::to_string(i));
+  std::atomic<bool> cancelled = true;
+  BuildOptions options;
+  options.cancelled = &cancelled;
+  const auto stopped =
+      SecondaryIndex::Build(*db.Source(), Spec("value:text"), db.Beside("index"), options);
+  BOOST_CHECK(absl::IsCancelled(stopped.status()));
+  BOOST_TEST(!std::filesystem::exists(db.Beside("index")));
+  BOOST_CHECK(absl::IsNotFound(SecondaryIndex::Open(db.Beside("index")).status()));
+}
+
+// What both processors can be asked to search: the CPU answers wherever a GPU cannot, and says why.
+BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
+  TestDatabase db;
+  db.Put("a", "blue");
+  db.Put("b", "red");
+  db.Put("c", "blue");
+  const bool devices = Devices().ok();
+  for (const bool text : {true, false}) {
+    Build(db, text ? "value:bytes" : "value[0:2]:u16be");
+    const bool on_gpu = devices && !text;
+    OpenOptions options;
+    options.device = SearchDevice::kAuto;
+    for (const bool named : {false, true}) {
+      options.ordered_indexes.clear();
+      if (named) options.ordered_indexes = {"gpu:auto"};
+      auto index = SecondaryIndex::Open(db.Beside("index"), options);
+      BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+      BOOST_TEST(All(**index).size() == 3u);
+      const auto stats = (*index)->Stats();
+      BOOST_REQUIRE(stats.ok());
+      BOOST_TEST(stats->ordered_indexes.back().description.substr(0, 4) ==
+                 (on_gpu ? "gpu:" : "cpu:"));
+      BOOST_TEST(stats->fallback.empty() == on_gpu);
+      if (!devices && !text) {
+        BOOST_TEST(stats->fallback.find(std::string(Devices().status().message())) !=
+                   std::string::npos);
+      }
+      BOOST_TEST((*index)->Verify().ok());
+    }
+    // A name is looked at all the same, and a structure of the CPU stays what it is.
+    options.ordered_indexes = {"gpu:nothing,"};
+    BOOST_TEST(absl::IsInvalidArgument(SecondaryIndex::Open(db.Beside("index"), options).status()));
+    options.ordered_indexes = {"cpu:sorted_array"};
+    auto index = SecondaryIndex::Open(db.Beside("index"), options);
+    BOOST_REQUIRE(index.ok());
+    BOOST_TEST((*index)->Stats()->ordered_indexes[0].description == "cpu:sorted_array");
+    BOOST_TEST((*index)->Stats()->fallback == "");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_gpu_that_is_insisted_on_and_is_not_there_is_an_error) {
+  if (Devices().ok()) return;
+  TestDatabase db;
+  db.Put("a", "blue");
+  Build(db, "value[0:2]:u16be");
+  OpenOptions options;
+  options.device = SearchDevice::kGpu;
+  BOOST_TEST(absl::IsUnavailable(SecondaryIndex::Open(db.Beside("index"), options).status()));
+  options.device = SearchDevice::kCpu;
+  options.ordered_indexes = {"gpu:auto"};
+  BOOST_TEST(absl::IsUnavailable(SecondaryIndex::Open(db.Beside("index"), options).status()));
+}
+
+BOOST_AUTO_TEST_CASE(queries_from_many_threads_agree) {
+  TestDatabase db;
+  for (int i = 0; i < 3000; ++i) db.Put("row" + std::to_string(i), std::to_string(i % 100));
+  const auto index = Build(db, "value.field('|',0):u32");
+  const Strings expected = Find(*index, "42");
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      const std::vector<uint32_t> keys(300, 42);
+      Matches matches;
+      PrimaryKeyColumn column;
+      for (int i = 0; i < 50; ++i) {
+        column.Clear();
+        if (!index->Find(KeyBatch::U32(keys), &matches).ok() ||
+            !index->PrimaryKeys(matches[299], &column).ok() || column.size() != expected.size()) {
+          ++wrong;
+        }
+        for (size_t j = 0; j < column.size(); ++j) wrong += column[j] != expected[j] ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(wrong == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

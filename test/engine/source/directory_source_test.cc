@@ -1,0 +1,519 @@
+// Tests of SnapshotSource::FromDirectory.
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/source/stored_options.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/slice_transform.h"
+#include "rocksdb/utilities/backup_engine.h"
+#include "rocksdb/utilities/checkpoint.h"
+#include "test/engine/source/source_test.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+void Fill(rocksdb::DB* db, int operations, std::mt19937_64* random,
+          rocksdb::ColumnFamilyHandle* family = nullptr) {
+  if (family == nullptr) family = db->DefaultColumnFamily();
+  const rocksdb::WriteOptions write;
+  for (int i = 0; i < operations; ++i) {
+    const std::string key =
+        (*random)() % 20 == 0 ? AdversarialKey(random) : RandomKey(random, 3000);
+    if ((*random)() % 6 == 0) {
+      CheckOk(db->Delete(write, family, key));
+    } else {
+      CheckOk(db->Put(write, family, key, RandomValue(random)));
+    }
+  }
+}
+
+void Checkpoint(rocksdb::DB* db, const std::string& path) {
+  rocksdb::Checkpoint* made = nullptr;
+  CheckOk(rocksdb::Checkpoint::Create(db, &made));
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  CheckOk(checkpoint->CreateCheckpoint(path));
+}
+
+// Reads a directory in every way; nothing in it may change.
+void CheckDirectory(const std::string& path, const Rows& expected, std::mt19937_64* random,
+                    const std::string& family = "default") {
+  const auto before = DirectoryState(path);
+  {
+    const auto source = OrDie(SnapshotSource::FromDirectory(path, family));
+    CheckSource(*source, expected, random);
+    BOOST_TEST(source->column_family() == family);
+    CheckMessage(absl::UnknownError(source->description()), {path, family});
+  }
+  BOOST_TEST((DirectoryState(path) == before));
+}
+
+// Sums the lengths of operands, which RocksDB has never heard of.
+class Lengths final : public rocksdb::AssociativeMergeOperator {
+ public:
+  bool Merge(const rocksdb::Slice&, const rocksdb::Slice* existing, const rocksdb::Slice& value,
+             std::string* merged, rocksdb::Logger*) const override {
+    *merged = (existing != nullptr ? existing->ToString() : "") + std::to_string(value.size());
+    return true;
+  }
+  const char* Name() const override { return "test.Lengths"; }
+};
+
+class Backwards final : public rocksdb::Comparator {
+ public:
+  int Compare(const rocksdb::Slice& a, const rocksdb::Slice& b) const override {
+    return b.compare(a);
+  }
+  const char* Name() const override { return "test.Backwards"; }
+  void FindShortestSeparator(std::string*, const rocksdb::Slice&) const override {}
+  void FindShortSuccessor(std::string*) const override {}
+};
+
+BOOST_AUTO_TEST_SUITE(directory_source_test)
+
+BOOST_AUTO_TEST_CASE(checkpoints_of_every_compression_are_read_and_not_written_to) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  for (const rocksdb::CompressionType type : rocksdb::GetSupportedCompressions()) {
+    rocksdb::Options options;
+    options.compression = type;
+    options.write_buffer_size = 64 << 10;
+    options.target_file_size_base = 32 << 10;
+    const std::string name = std::to_string(type);
+    const auto db = OpenDb(temp / name, options);
+    Fill(db.get(), 8000, &random);
+    CheckOk(db->DeleteRange(rocksdb::WriteOptions(), db->DefaultColumnFamily(), "key00000100",
+                            "key00000200"));
+    CheckOk(db->Put(rocksdb::WriteOptions(), "key00000150", "alive"));
+    Checkpoint(db.get(), temp / (name + ".cp"));
+    const Rows expected = DbRows(db.get());
+    CheckDirectory(temp / (name + ".cp"), expected, &random);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_log_that_was_never_flushed_is_read_fully) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  rocksdb::Options options;
+  options.avoid_flush_during_shutdown = true;
+  Rows expected;
+  rocksdb::SequenceNumber sequence = 0;
+  std::string id;
+  {
+    const auto db = OpenDb(temp / "db", options);
+    Fill(db.get(), 5000, &random);
+    expected = DbRows(db.get());
+    sequence = db->GetLatestSequenceNumber();
+    CheckOk(db->GetDbIdentity(id));
+    // Also while it is open.
+    CheckDirectory(temp / "db", expected, &random);
+  }
+  CheckDirectory(temp / "db", expected, &random);
+  const auto source = OrDie(SnapshotSource::FromDirectory(temp / "db"));
+  BOOST_TEST(source->sequence() == sequence);
+  BOOST_TEST(source->database_id() == id);
+  BOOST_TEST(source->approximate_rows() > 0u);
+}
+
+BOOST_AUTO_TEST_CASE(leftovers_of_deleted_files_stay) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  { CheckOk(OpenDb(temp / "db")->Put(rocksdb::WriteOptions(), "a", "b")); }
+  std::ofstream(temp / "db/000099.sst.trash") << "trash";
+  CheckDirectory(temp / "db", {{"a", "b", {}}}, &random);
+  BOOST_TEST(std::filesystem::exists(temp / "db/000099.sst.trash"));
+}
+
+BOOST_AUTO_TEST_CASE(one_of_many_column_families_is_opened) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  std::map<std::string, Rows> expected;
+  {
+    const auto db = OpenDb(temp / "db");
+    for (int i = 0; i < 30; ++i) {
+      const std::string name = "family " + std::to_string(i);
+      rocksdb::ColumnFamilyHandle* family = nullptr;
+      CheckOk(db->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), name, &family));
+      Fill(db.get(), 200, &random, family);
+      if (i % 3 == 0) CheckOk(db->Flush(rocksdb::FlushOptions(), family));
+      expected[name] = DbRows(db.get(), family);
+      CheckOk(db->DestroyColumnFamilyHandle(family));
+    }
+    expected["default"] = {};
+  }
+  for (const auto& [name, rows] : expected) CheckDirectory(temp / "db", rows, &random, name);
+  const absl::Status missing = SnapshotSource::FromDirectory(temp / "db", "other").status();
+  BOOST_TEST(absl::IsNotFound(missing));
+  CheckMessage(missing, {"'other'", "'default'", "'family 0'", "'family 29'"});
+}
+
+BOOST_AUTO_TEST_CASE(values_in_blob_files_are_read) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  rocksdb::Options options;
+  options.enable_blob_files = true;
+  options.min_blob_size = 50;
+  options.blob_compression_type = rocksdb::kLZ4Compression;
+  const auto db = OpenDb(temp / "db", options);
+  Fill(db.get(), 5000, &random);
+  CheckOk(db->Flush(rocksdb::FlushOptions()));
+  Fill(db.get(), 2000, &random);
+  Checkpoint(db.get(), temp / "cp");
+  CheckDirectory(temp / "cp", DbRows(db.get()), &random);
+  const auto source = OrDie(SnapshotSource::FromDirectory(temp / "cp"));
+  rocksdb::ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(&metadata);
+  BOOST_TEST(metadata.blob_file_size > 0u);
+  BOOST_TEST(source->approximate_bytes() >= metadata.blob_file_size);
+}
+
+BOOST_AUTO_TEST_CASE(wide_columns_are_read) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  Rows expected;
+  {
+    const auto db = OpenDb(temp / "db");
+    for (int i = 0; i < 2000; ++i) {
+      const std::string city = RandomValue(&random);
+      CheckOk(db->PutEntity(rocksdb::WriteOptions(), db->DefaultColumnFamily(),
+                            RandomKey(&random, 5000), {{"city", city}, {"zip", "8010"}}));
+      CheckOk(db->Put(rocksdb::WriteOptions(), RandomKey(&random, 5000), "plain"));
+      if (i == 1000) CheckOk(db->Flush(rocksdb::FlushOptions()));
+    }
+    expected = DbRows(db.get());
+  }
+  CheckDirectory(temp / "db", expected, &random);
+}
+
+BOOST_AUTO_TEST_CASE(merge_operators_come_from_the_stored_options) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  for (const std::string name : {"{id=StringAppendOperator;delimiter=|}", "uint64add"}) {
+    rocksdb::Options options;
+    options.merge_operator = MakeOperator(name);
+    options.disable_auto_compactions = true;
+    const std::string path = temp / std::to_string(name.size());
+    Rows expected;
+    {
+      const auto db = OpenDb(path, options);
+      for (int i = 0; i < 3000; ++i) {
+        CheckOk(db->Merge(rocksdb::WriteOptions(), RandomKey(&random, 100),
+                          std::string(7, '\0') + static_cast<char>('a' + i % 7)));
+        if (i % 1000 == 500) CheckOk(db->Flush(rocksdb::FlushOptions()));
+      }
+      expected = DbRows(db.get());
+    }
+    CheckDirectory(path, expected, &random);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_merge_operator_is_refused_by_name_unless_it_is_given) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  rocksdb::Options options;
+  options.merge_operator = std::make_shared<Lengths>();
+  options.avoid_flush_during_shutdown = true;
+  for (const bool flush : {false, true}) {
+    const std::string path = temp / (flush ? "flushed" : "logged");
+    Rows expected;
+    {
+      const auto db = OpenDb(path, options);
+      // Two operands a key, which a flush does not merge under a snapshot between them.
+      CheckOk(db->Put(rocksdb::WriteOptions(), "put", "value"));
+      CheckOk(db->Merge(rocksdb::WriteOptions(), "merged", "abc"));
+      CheckOk(db->Merge(rocksdb::WriteOptions(), "merged", "defg"));
+      if (flush) CheckOk(db->Flush(rocksdb::FlushOptions()));
+      expected = DbRows(db.get());
+    }
+    const absl::Status refused = SnapshotSource::FromDirectory(path).status();
+    if (!flush || !refused.ok()) {
+      BOOST_TEST(absl::IsFailedPrecondition(refused));
+      CheckMessage(refused, {"test.Lengths", "options"});
+    }
+    CheckSource(*OrDie(SnapshotSource::FromDirectory(path, "default", &options)), expected,
+                &random);
+  }
+  // Where nothing needs merging, it does no harm.
+  {
+    const auto db = OpenDb(temp / "unmerged", options);
+    CheckOk(db->Put(rocksdb::WriteOptions(), "a", "b"));
+    CheckOk(db->Flush(rocksdb::FlushOptions()));
+  }
+  CheckDirectory(temp / "unmerged", {{"a", "b", {}}}, &random);
+}
+
+BOOST_AUTO_TEST_CASE(without_stored_options_files_name_their_merge_operator) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  for (const std::string name : {"uint64add", "StringAppendOperator"}) {
+    rocksdb::Options options;
+    options.merge_operator = MakeOperator(name);
+    Rows expected;
+    {
+      const auto db = OpenDb(temp / name, options);
+      // A snapshot keeps the operands of one key apart.
+      CheckOk(db->Merge(rocksdb::WriteOptions(), "k", std::string(8, '\1')));
+      const rocksdb::Snapshot* snapshot = db->GetSnapshot();
+      CheckOk(db->Merge(rocksdb::WriteOptions(), "k", std::string(8, '\1')));
+      CheckOk(db->Flush(rocksdb::FlushOptions()));
+      db->ReleaseSnapshot(snapshot);
+      expected = DbRows(db.get());
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(temp / name)) {
+      if (entry.path().filename().string().rfind("OPTIONS", 0) == 0) {
+        std::filesystem::remove(entry.path());
+      }
+    }
+    if (name == "uint64add") {
+      CheckDirectory(temp / name, expected, &random);
+      continue;
+    }
+    // Its delimiter is a matter of options.
+    const absl::Status refused = SnapshotSource::FromDirectory(temp / name).status();
+    BOOST_TEST(absl::IsFailedPrecondition(refused));
+    CheckMessage(refused, {"StringAppendOperator", "delimiter"});
+    CheckSource(*OrDie(SnapshotSource::FromDirectory(temp / name, "default", &options)), expected,
+                &random);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_directory_without_options_is_read_with_the_default_ones) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  Rows expected;
+  {
+    const auto db = OpenDb(temp / "db");
+    Fill(db.get(), 1000, &random);
+    CheckOk(db->Flush(rocksdb::FlushOptions()));
+    Fill(db.get(), 100, &random);
+    expected = DbRows(db.get());
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(temp / "db")) {
+    if (entry.path().filename().string().rfind("OPTIONS", 0) == 0) {
+      std::filesystem::remove(entry.path());
+    }
+  }
+  CheckDirectory(temp / "db", expected, &random);
+}
+
+BOOST_AUTO_TEST_CASE(options_that_matter_to_writers_do_not_stop_readers) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  rocksdb::Options options;
+  options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(3));
+  options.memtable_factory.reset(rocksdb::NewHashSkipListRepFactory());
+  options.allow_concurrent_memtable_write = false;
+  options.max_successive_merges = 4;
+  options.compaction_style = rocksdb::kCompactionStyleUniversal;
+  options.info_log_level = rocksdb::DEBUG_LEVEL;
+  options.db_log_dir = temp / "logs";
+  std::filesystem::create_directory(temp / "logs");
+  Rows expected;
+  {
+    const auto db = OpenDb(temp / "db", options);
+    for (int i = 0; i < 8000; ++i) {
+      // In the domain of the prefix extractor.
+      CheckOk(db->Put(rocksdb::WriteOptions(), RandomKey(&random, 3000), RandomValue(&random)));
+      if (i == 4000) CheckOk(db->Flush(rocksdb::FlushOptions()));
+    }
+    expected = DbRows(db.get());
+  }
+  const auto logs = DirectoryState(temp / "logs");
+  CheckDirectory(temp / "db", expected, &random);
+  BOOST_TEST((DirectoryState(temp / "logs") == logs));
+}
+
+BOOST_AUTO_TEST_CASE(the_log_is_looked_for_where_it_belongs_to_this_state) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  rocksdb::Options options;
+  options.wal_dir = temp / "wal";
+  options.avoid_flush_during_shutdown = true;
+  Rows at_checkpoint;
+  Rows at_end;
+  {
+    const auto db = OpenDb(temp / "db", options);
+    Fill(db.get(), 500, &random);
+    at_checkpoint = DbRows(db.get());
+    Checkpoint(db.get(), temp / "cp");
+    Fill(db.get(), 500, &random);
+    CheckOk(db->Put(rocksdb::WriteOptions(), "later", "x"));
+    at_end = DbRows(db.get());
+  }
+  // The checkpoint's options name the log of the database, which went on.
+  CheckDirectory(temp / "cp", at_checkpoint, &random);
+  CheckDirectory(temp / "db", at_end, &random);
+}
+
+BOOST_AUTO_TEST_CASE(a_restored_backup_is_read) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  const auto db = OpenDb(temp / "db");
+  Fill(db.get(), 3000, &random);
+  rocksdb::BackupEngine* made = nullptr;
+  CheckOk(rocksdb::BackupEngine::Open(rocksdb::BackupEngineOptions(temp / "backup"),
+                                      rocksdb::Env::Default(), &made));
+  const std::unique_ptr<rocksdb::BackupEngine> backup(made);
+  CheckOk(backup->CreateNewBackup(db.get()));
+  CheckOk(backup->RestoreDBFromLatestBackup(temp / "restored", temp / "restored"));
+  CheckDirectory(temp / "restored", DbRows(db.get()), &random);
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_has_the_identity_of_its_database) {
+  const TemporaryDirectory temp;
+  const auto db = OpenDb(temp / "db");
+  CheckOk(db->Put(rocksdb::WriteOptions(), "a", "b"));
+  Checkpoint(db.get(), temp / "cp");
+  std::string id;
+  CheckOk(db->GetDbIdentity(id));
+  const auto source = OrDie(SnapshotSource::FromDirectory(temp / "cp"));
+  BOOST_TEST(source->database_id() == id);
+  BOOST_TEST(source->sequence() == db->GetLatestSequenceNumber());
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_database_has_no_rows) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  { OpenDb(temp / "db"); }
+  CheckDirectory(temp / "db", {}, &random);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_a_database_is_refused) {
+  const TemporaryDirectory temp;
+  BOOST_TEST(absl::IsNotFound(SnapshotSource::FromDirectory(temp / "nowhere").status()));
+  BOOST_TEST(!std::filesystem::exists(temp / "nowhere"));
+  std::filesystem::create_directory(temp / "empty");
+  const absl::Status empty = SnapshotSource::FromDirectory(temp / "empty").status();
+  BOOST_TEST(absl::IsInvalidArgument(empty));
+  CheckMessage(empty, {temp / "empty", "CURRENT"});
+  BOOST_TEST(std::filesystem::is_empty(temp / "empty"));
+  std::ofstream(temp / "file") << "x";
+  BOOST_TEST(absl::IsInvalidArgument(SnapshotSource::FromDirectory(temp / "file").status()));
+  std::ofstream(temp / "empty/CURRENT") << "nonsense";
+  BOOST_TEST(!SnapshotSource::FromDirectory(temp / "empty").ok());
+  // Options of the caller do not make a database either.
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  BOOST_TEST(absl::IsNotFound(
+      SnapshotSource::FromDirectory(temp / "nowhere", "default", &options).status()));
+  BOOST_TEST(!std::filesystem::exists(temp / "nowhere"));
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_file_is_an_error_and_not_a_smaller_result) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  std::string name;
+  {
+    const auto db = OpenDb(temp / "db");
+    Fill(db.get(), 3000, &random);
+    CheckOk(db->Flush(rocksdb::FlushOptions()));
+    std::vector<rocksdb::LiveFileMetaData> files;
+    db->GetLiveFilesMetaData(&files);
+    name = std::filesystem::path(files.at(0).relative_filename).stem().string();
+  }
+  std::filesystem::remove(temp / "db/" + name + ".sst");
+  const absl::Status status = SnapshotSource::FromDirectory(temp / "db").status();
+  BOOST_TEST(!status.ok());
+  CheckMessage(status, {name});
+}
+
+BOOST_AUTO_TEST_CASE(other_orders_are_refused_by_name) {
+  const TemporaryDirectory temp;
+  static const Backwards backwards;
+  for (const rocksdb::Comparator* comparator : {static_cast<const rocksdb::Comparator*>(&backwards),
+                                                rocksdb::ReverseBytewiseComparator()}) {
+    rocksdb::Options options;
+    options.comparator = comparator;
+    const std::string path = temp / comparator->Name();
+    { CheckOk(OpenDb(path, options)->Put(rocksdb::WriteOptions(), "a", "b")); }
+    const absl::Status stored = SnapshotSource::FromDirectory(path).status();
+    BOOST_TEST(absl::IsUnimplemented(stored));
+    CheckMessage(stored, {comparator->Name(), "'default'", path});
+    const absl::Status given = SnapshotSource::FromDirectory(path, "default", &options).status();
+    BOOST_TEST(absl::IsUnimplemented(given));
+    CheckMessage(given, {comparator->Name()});
+    // Without stored options, the MANIFEST tells.
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      if (entry.path().filename().string().rfind("OPTIONS", 0) == 0) {
+        std::filesystem::remove(entry.path());
+      }
+    }
+    const absl::Status untold = SnapshotSource::FromDirectory(path).status();
+    BOOST_TEST(absl::IsUnimplemented(untold));
+    CheckMessage(untold, {comparator->Name()});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_column_family_in_byte_order_is_read_beside_others) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  rocksdb::Options options;
+  options.comparator = rocksdb::ReverseBytewiseComparator();
+  {
+    const auto db = OpenDb(temp / "db", options);
+    rocksdb::ColumnFamilyHandle* family = nullptr;
+    CheckOk(db->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), "plain", &family));
+    for (const char* key : {"a", "b", "c"}) {
+      CheckOk(db->Put(rocksdb::WriteOptions(), key, "default"));
+      CheckOk(db->Put(rocksdb::WriteOptions(), family, key, "plain"));
+    }
+    CheckOk(db->DestroyColumnFamilyHandle(family));
+  }
+  CheckDirectory(temp / "db", {{"a", "plain", {}}, {"b", "plain", {}}, {"c", "plain", {}}}, &random,
+                 "plain");
+}
+
+BOOST_AUTO_TEST_CASE(hostile_option_and_manifest_files_are_errors) {
+  std::mt19937_64 random = TestRandom();
+  const TemporaryDirectory temp;
+  { CheckOk(OpenDb(temp / "db")->Put(rocksdb::WriteOptions(), "a", "b")); }
+  std::vector<std::string> damaged;
+  for (const auto& entry : std::filesystem::directory_iterator(temp / "db")) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("OPTIONS", 0) == 0 || name.rfind("MANIFEST", 0) == 0) damaged.push_back(name);
+  }
+  BOOST_TEST_REQUIRE(damaged.size() >= 2u);
+  for (const std::string& name : damaged) {
+    for (int round = 0; round < 40; ++round) {
+      const std::string copy = temp / "copy";
+      std::filesystem::remove_all(copy);
+      std::filesystem::copy(temp / "db", copy);
+      std::fstream file(copy + "/" + name, std::ios::in | std::ios::out | std::ios::binary);
+      const uint64_t size = std::filesystem::file_size(copy + "/" + name);
+      for (int i = 0; i < 8; ++i) {
+        file.seekp(static_cast<std::streamoff>(random() % size));
+        file.put(static_cast<char>(random()));
+      }
+      file.close();
+      if (round % 5 == 0) std::filesystem::resize_file(copy + "/" + name, random() % size);
+      // Either it does not matter, or it is refused.
+      const auto source = SnapshotSource::FromDirectory(copy);
+      if (source.ok()) {
+        BOOST_TEST(RangeRows(**source, {}).size() <= 1u);
+      } else {
+        BOOST_TEST(!source.status().message().empty());
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(names_of_plug_ins_are_found_in_option_values) {
+  BOOST_TEST(PlugInName("nullptr") == "");
+  BOOST_TEST(PlugInName("") == "");
+  BOOST_TEST(PlugInName(" leveldb.BytewiseComparator ") == "leveldb.BytewiseComparator");
+  BOOST_TEST(PlugInName("{id=StringAppendOperator;delimiter=,;}") == "StringAppendOperator");
+  BOOST_TEST(PlugInName("{delimiter=,; id=StringAppendOperator}") == "StringAppendOperator");
+  BOOST_TEST(PlugInName("{void=1;id=A}") == "A");
+  BOOST_TEST(PlugInName("{void=1}") == "{void=1}");
+  BOOST_TEST(PlugInName("{") == "{");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,310 @@
+// IndexWriter against a model: versions, stores, merges of files and of the base, failing disks,
+// updates that are given up and indexes that are opened again, in any order.
+#include "engine/version/index_writer.h"
+
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/delta_files/delta_files.h"
+#include "test/engine/delta/delta_history.h"
+#include "test/engine/faulty_file_system.h"
+#include "test/engine/test_database.h"
+#include "test/sanitizer.h"
+
+namespace cairn {
+namespace {
+
+using Rows = ModelRows<uint64_t>;
+
+// An index of the model's rows, which a test updates itself.
+struct Index {
+  explicit Index(const Rows& base, uint64_t salt = 0)
+      : history({.salt = salt, .most_keys_a_row = 3}), rows(base) {
+    for (const auto& [primary_key, keys] : base) {
+      const uint64_t value = __builtin_bswap64(*keys.begin());
+      db.Put(primary_key, {reinterpret_cast<const char*>(&value), sizeof value});
+    }
+    const IndexSpec spec = *IndexSpec::Parse("value[0:8]:u64be");
+    const auto built = SecondaryIndex::Build(*db.Source(), spec, path());
+    BOOST_REQUIRE_MESSAGE(built.ok(), built.status());
+    options.calibration = Calibration::kNone;
+    options.threads = 1;
+    options.file_system = files;
+    stored_rows = rows;
+    Open();
+  }
+
+  std::string path() const { return db.Beside("index"); }
+  void Open() {
+    writer = nullptr;
+    auto opened = IndexWriter::Open(path(), options);
+    BOOST_REQUIRE_MESSAGE(opened.ok(), opened.status());
+    writer = *std::move(opened);
+  }
+  // Publishes a few batches, or gives them up.
+  void Update(size_t most_rows, bool publish = true) {
+    IndexWriter::Update update(writer.get());
+    Rows next = rows;
+    for (uint64_t batches = 1 + history() % 3; batches > 0; --batches) {
+      const absl::Status applied = update.Apply(history.Updates(1 + history() % most_rows, &next));
+      BOOST_REQUIRE_MESSAGE(applied.ok(), applied);
+    }
+    if (!publish) return;
+    rows = std::move(next);
+    BOOST_REQUIRE(update.Publish(update.version().sequence + 1, update.anchor()).ok());
+  }
+  void One(const std::string& primary_key, uint64_t key) {
+    RowUpdates updates(KeyKind::kU64);
+    AppendRow<uint64_t>(primary_key, {key}, &updates);
+    rows[primary_key] = {key};
+    IndexWriter::Update update(writer.get());
+    BOOST_REQUIRE(update.Apply(updates).ok());
+    BOOST_REQUIRE(update.Publish(update.version().sequence + 1, update.anchor()).ok());
+  }
+  void Check() {
+    const auto version = writer->version();
+    VersionCheck<uint64_t>(*version->delta, *version->base, rows).CheckAll(history.Queries(50));
+  }
+  // What is on the disk is the state of the last store, or the one before where that failed.
+  void CheckFiles() {
+    const auto opened = IndexWriter::Open(path(), options);
+    BOOST_REQUIRE_MESSAGE(opened.ok(), opened.status());
+    const auto version = (*opened)->version();
+    VersionCheck<uint64_t>(*version->delta, *version->base, stored_rows)
+        .CheckAll(history.Queries(20));
+  }
+  std::vector<ManifestFile> Deltas() const { return DeltaFilesOf(*ReadManifest(path())); }
+
+  TestDatabase db;
+  std::shared_ptr<FaultyFileSystem> files = std::make_shared<FaultyFileSystem>();
+  OpenOptions options;
+  History<uint64_t> history;
+  Rows rows, stored_rows;
+  std::unique_ptr<IndexWriter> writer;
+};
+
+// One key each, as the database's rows have.
+Rows BaseRows(size_t count) {
+  Rows rows;
+  for (size_t i = 0; i < count; ++i) rows["row" + std::to_string(2 * i)] = {37 * i % 10'000};
+  return rows;
+}
+
+constexpr double kMostWaited = 0.05;  // of the time of a merge
+
+void CheckOk(const absl::Status& status) {
+  BOOST_REQUIRE_MESSAGE(status.ok(), status);
+}
+
+void CheckRandomHistory(uint64_t salt, int steps) {
+  Index index(BaseRows(400), salt);
+  auto random = TestRandom(salt + 100);
+  std::atomic<bool> end{false};
+  for (int step = 0; step < steps; ++step) {
+    const bool fails = random() % 3 == 0;
+    const uint64_t fails_at = 1 + random() % 30;
+    const auto lasting = random() % 2 == 0 ? FaultyFileSystem::Lasting::kOnce
+                                           : FaultyFileSystem::Lasting::kUntilRepaired;
+    // Failing, a call may still have done what it was to do. It may run beside this thread, so it
+    // draws no numbers.
+    const auto store_like = [&](auto call) {
+      if (fails) index.files->Break(FaultyFileSystem::Fault::kWriteError, fails_at, lasting);
+      const absl::Status status = call();
+      index.files->Repair();
+      return status;
+    };
+    switch (random() % 12) {
+      case 0:
+      case 1:
+        if (!store_like([&] { return index.writer->Store(); }).ok()) {
+          BOOST_TEST(fails);
+          CheckOk(index.writer->Store());
+        }
+        index.stored_rows = index.rows;
+        index.CheckFiles();
+        break;
+      case 2:
+        BOOST_TEST((store_like([&] { return index.writer->MergeDeltaFiles(); }).ok() || fails));
+        index.CheckFiles();
+        break;
+      case 3: {  // a merge, with updates and stores beside it
+        MergeOptions options;
+        options.threads = 1;
+        absl::Status status;
+        std::thread merging(
+            [&] { status = store_like([&] { return index.writer->Merge(options); }); });
+        for (uint64_t updates = random() % 5; updates > 0; --updates) {
+          index.Update(40);
+          index.writer->Store().IgnoreError();
+        }
+        merging.join();
+        BOOST_TEST((status.ok() || fails), status);
+        index.Check();
+        CheckOk(index.writer->Store());
+        index.stored_rows = index.rows;
+        index.CheckFiles();
+        if (!status.ok()) CheckOk(index.writer->Merge(options));
+        index.Check();
+        index.CheckFiles();
+        break;
+      }
+      case 4:
+        index.Update(60, /*publish=*/false);
+        index.Check();
+        break;
+      case 5:
+        index.rows = index.stored_rows;
+        index.Open();
+        index.Check();
+        break;
+      default:
+        index.Update(random() % 4 == 0 ? 300 : 20);
+        if (step % 5 == 0) index.Check();
+    }
+    BOOST_REQUIRE(index.Deltas().size() <= kMostDeltaFiles);
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(index_writer_test)
+
+BOOST_AUTO_TEST_CASE(random_histories_agree_with_a_model) {
+  for (uint64_t salt = 1; salt <= 4; ++salt) CheckRandomHistory(salt, 150);
+}
+
+BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
+  Index index(BaseRows(30'000));
+  {
+    RowUpdates many(KeyKind::kU64);
+    for (uint64_t i = 0; i < 20'000; ++i) {
+      AppendRow<uint64_t>("row" + std::to_string(2 * i), {i + 7}, &many);
+      index.rows["row" + std::to_string(2 * i)] = {i + 7};
+    }
+    IndexWriter::Update update(index.writer.get());
+    BOOST_REQUIRE(update.Apply(many).ok());
+    CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
+  }
+  CheckOk(index.writer->Store());
+  BOOST_REQUIRE(index.Deltas().size() == 1u);
+  const ManifestFile large = index.Deltas().front();
+  BOOST_TEST(large.size > 20'000u * 20);
+  for (uint64_t i = 0; i < 500; ++i) {
+    index.One("row" + std::to_string(i * 101 % 50'000), i);
+    CheckOk(index.writer->Store());
+    const std::vector<ManifestFile> deltas = index.Deltas();
+    BOOST_REQUIRE((deltas.front() == large));
+    BOOST_REQUIRE(deltas.back().size < 40u << 10);
+    BOOST_REQUIRE(deltas.size() < 10u);
+  }
+  index.stored_rows = index.rows;
+  index.CheckFiles();
+  // Nothing new, no file.
+  const std::vector<ManifestFile> before = index.Deltas();
+  CheckOk(index.writer->Store());
+  BOOST_TEST((index.Deltas() == before));
+}
+
+BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_merges) {
+  Index index(BaseRows(20'000));
+  for (int round = 0; round < 6; ++round) {
+    for (int i = 0; i < 5; ++i) {
+      index.Update(30);
+      CheckOk(index.writer->Store());
+    }
+    std::atomic<bool> begun{false};
+    MergeOptions options;
+    options.threads = 1;
+    options.max_bytes_per_second = 4'000'000;
+    options.on_progress = [&](const Progress&) { begun = true; };
+    absl::Status merged;
+    std::atomic<bool> done{false};
+    std::thread merging([&] {
+      merged = index.writer->Merge(options);
+      done = true;
+    });
+    while (!begun && !done) std::this_thread::yield();
+    while (!done) {
+      index.One("row" + std::to_string(index.history() % 50'000), index.history() % 1000);
+      CheckOk(index.writer->Store());
+    }
+    merging.join();
+    CheckOk(merged);
+    index.Check();
+    CheckOk(index.writer->Store());
+    index.stored_rows = index.rows;
+    index.CheckFiles();
+  }
+}
+
+// Updates, and queries that wait for them, wait beside a merge for what came meanwhile alone.
+BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
+  using Clock = std::chrono::steady_clock;
+  constexpr uint64_t kChanged = kUnderTsan ? 20'000 : 200'000;
+  Index index(BaseRows(1000));
+  double best = 1;  // of some attempts, as a busy machine stops any thread for a while
+  for (uint64_t attempt = 0; attempt < 8 && best > kMostWaited; ++attempt) {
+    RowUpdates updates(KeyKind::kU64);
+    for (uint64_t i = 0; i < kChanged; ++i) {
+      const std::string primary_key = "row" + std::to_string(i);
+      AppendRow<uint64_t>(primary_key, {i + attempt}, &updates);
+      index.rows[primary_key] = {i + attempt};
+    }
+    {
+      IndexWriter::Update update(index.writer.get());
+      CheckOk(update.Apply(updates));
+      CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
+    }
+    std::atomic<bool> done{false};
+    absl::Status merged;
+    MergeOptions options;
+    options.threads = 1;
+    const Clock::time_point begin = Clock::now();
+    std::thread merging([&] {
+      merged = index.writer->Merge(options);
+      done = true;
+    });
+    Clock::duration longest{};
+    for (uint64_t i = 0; !done; ++i) {
+      const Clock::time_point before = Clock::now();
+      index.One("row" + std::to_string(i % 100), i);
+      longest = std::max(longest, Clock::now() - before);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    merging.join();
+    CheckOk(merged);
+    const std::chrono::duration<double> all = Clock::now() - begin, waited = longest;
+    BOOST_TEST_MESSAGE(waited.count() << " s of " << all.count() << " s");
+    best = std::min(best, waited / all);
+  }
+  BOOST_TEST(best <= kMostWaited);
+  index.Check();
+}
+
+BOOST_AUTO_TEST_CASE(an_update_that_is_given_up_takes_no_memory) {
+  Index index(BaseRows(100));
+  index.One("row1", 5);
+  const uint64_t before = index.writer->version()->delta->Stats().bytes;
+  for (int round = 0; round < 4; ++round) {
+    RowUpdates many(KeyKind::kU64);
+    for (uint64_t i = 0; i < 20'000; ++i) {
+      AppendRow<uint64_t>(std::string(60, 'p') + std::to_string(i), {i}, &many);
+    }
+    {
+      IndexWriter::Update update(index.writer.get());
+      BOOST_REQUIRE(update.Apply(many).ok());
+    }
+    BOOST_TEST(index.writer->version()->delta->Stats().bytes < before + (256 << 10));
+  }
+  index.Check();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace cairn

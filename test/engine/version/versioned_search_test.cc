@@ -1,0 +1,282 @@
+#include "engine/version/versioned_search.h"
+
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <thread>
+
+#include "engine/delta/delta_changes.h"
+#include "test/engine/delta/delta_model.h"
+#include "test/sanitizer.h"
+
+namespace cairn {
+namespace {
+
+// Random rows and updates whose keys and primary keys meet again and again.
+template <typename Key>
+class Workload {
+ public:
+  Workload(uint64_t salt, size_t keys, size_t primary_keys, size_t most_keys_a_row)
+      : random_(TestRandom(salt)),
+        keys_(keys),
+        primary_keys_(primary_keys),
+        most_keys_a_row_(most_keys_a_row) {}
+
+  Key RandomKey() {
+    const uint64_t k = random_() % keys_;
+    if constexpr (std::is_same_v<Key, std::string>) {
+      // Some a prefix of others, some with zero bytes.
+      return std::string(k % 7, '\0') + std::to_string(k / 3) + std::string(k % 3, '\xff');
+    } else {
+      return k % 50 == 0 ? static_cast<Key>(~Key{0} - k) : static_cast<Key>(k * 37);
+    }
+  }
+  std::string RandomPrimaryKey() {
+    const uint64_t k = random_() % primary_keys_;
+    return (k % 3 == 0 ? "a/" : k % 3 == 1 ? "" : "row/") + std::to_string(k);
+  }
+  std::set<Key> RandomKeys() {
+    std::set<Key> keys;
+    const size_t count = random_() % 5 == 0 ? 0 : 1 + random_() % most_keys_a_row_;
+    for (size_t i = 0; i < count; ++i) keys.insert(RandomKey());
+    return keys;
+  }
+  ModelRows<Key> Rows(size_t count) {
+    ModelRows<Key> rows;
+    for (size_t i = 0; i < count; ++i) rows[RandomPrimaryKey()] = RandomKeys();
+    return rows;
+  }
+
+  // Changes the model as much as the updates say.
+  RowUpdates Updates(size_t count, ModelRows<Key>* rows) {
+    RowUpdates updates(kKindOf<PhysicalOf<Key>>);
+    while (random_() % 4 == 0) {
+      const std::string from = RandomPrimaryKey();
+      std::string to = random_() % 3 == 0 ? RandomPrimaryKey() : from + '5';
+      updates.DeleteRange(from, to);
+      if (from < to) rows->erase(rows->lower_bound(from), rows->lower_bound(to));
+    }
+    std::map<std::string, std::set<Key>> states;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string primary_key = RandomPrimaryKey();
+      const auto row = rows->find(primary_key);
+      const bool keep = row != rows->end() && random_() % 5 == 0;
+      states[primary_key] = keep ? row->second : RandomKeys();
+    }
+    std::vector<std::string> order;
+    for (const auto& state : states) order.push_back(state.first);
+    if (random_() % 2 == 0) std::shuffle(order.begin(), order.end(), random_);
+    for (const std::string& primary_key : order) {
+      const std::set<Key>& keys = states[primary_key];
+      AppendRow(primary_key, keys, &updates);
+      if (keys.empty()) {
+        rows->erase(primary_key);
+      } else {
+        (*rows)[primary_key] = keys;
+      }
+    }
+    return updates;
+  }
+  std::vector<Key> Queries(size_t count) {
+    std::vector<Key> queries;
+    for (size_t i = 0; i < count; ++i) queries.push_back(RandomKey());
+    return queries;
+  }
+  uint64_t operator()() { return random_(); }
+
+ private:
+  std::mt19937_64 random_;
+  const size_t keys_, primary_keys_, most_keys_a_row_;
+};
+
+constexpr size_t kQueries = kUnderTsan ? 30 : 300;
+constexpr size_t kPart = kUnderTsan ? 10 : 1;  // of what is large is tried there
+
+// A run of updates, everything compared after each few.
+template <typename Key>
+void CheckModel(Workload<Key> workload, size_t base_rows, size_t batches, size_t rows_a_batch) {
+  if (kUnderTsan) batches = std::min<size_t>(batches, 12);
+  ModelRows<Key> rows = workload.Rows(base_rows);
+  const std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
+  const IndexSearch base(writer->delta()->base_run);
+  VersionCheck<Key>(*writer->delta(), base, rows).CheckAll(workload.Queries(kQueries));
+  for (size_t batch = 0; batch < batches; ++batch) {
+    const size_t size = batch % 7 == 0 ? 1 + workload() % 3 : 1 + workload() % rows_a_batch;
+    const RowUpdates updates = workload.Updates(size, &rows);
+    const auto applied = writer->Apply(updates);
+    BOOST_REQUIRE_MESSAGE(applied.ok(), applied.status());
+    BOOST_REQUIRE(*applied == writer->delta());
+    if (batch % 3 == 0 || batch + 1 == batches) {
+      VersionCheck<Key>(**applied, base, rows).CheckAll(workload.Queries(kQueries));
+    }
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(versioned_search_test)
+
+BOOST_AUTO_TEST_CASE(a_version_answers_like_an_index_over_its_rows_u32) {
+  CheckModel<uint32_t>({1, 400, 900, 1}, 500, 60, 60);
+  CheckModel<uint32_t>({2, 3000, 300, 6}, 200, 60, 40);
+}
+BOOST_AUTO_TEST_CASE(a_version_answers_like_an_index_over_its_rows_u64) {
+  CheckModel<uint64_t>({3, 400, 900, 3}, 500, 60, 60);
+  CheckModel<uint64_t>({4, 100000, 20000, 1}, 10000 / kPart, 30, 3000 / kPart);
+}
+BOOST_AUTO_TEST_CASE(a_version_answers_like_an_index_over_its_rows_bytes) {
+  CheckModel<std::string>({5, 400, 900, 3}, 500, 60, 60);
+  CheckModel<std::string>({6, 10000, 9000, 1}, 3000 / kPart, 30, 2000 / kPart);
+}
+BOOST_AUTO_TEST_CASE(few_keys_have_many_rows) {
+  CheckModel<uint64_t>({7, 5, 3000, 2}, 1500, 40, 200);
+}
+BOOST_AUTO_TEST_CASE(the_base_may_be_empty) {
+  CheckModel<uint32_t>({8, 300, 300, 2}, 0, 30, 60);
+  CheckModel<std::string>({9, 300, 300, 2}, 0, 30, 60);
+}
+
+constexpr int kPages = kUnderTsan ? 40 : 200;
+
+// A page on each of many versions: what the cursor leads to is what that version has behind it.
+template <typename Key>
+void CheckPagesAcrossVersions(Workload<Key> workload, Order order) {
+  using Entry = typename VersionCheck<Key>::Entry;
+  ModelRows<Key> rows = workload.Rows(400);
+  std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
+  auto base = std::make_unique<IndexSearch>(writer->delta()->base_run);
+  std::string cursor;
+  std::optional<Entry> last;
+  for (int page = 0; page < kPages; ++page) {
+    if (page % (kPages / 4) == kPages / 4 - 1) {
+      // Another base of the same rows, as after a merge.
+      writer = MakeWriter(rows);
+      base = std::make_unique<IndexSearch>(writer->delta()->base_run);
+    }
+    const auto version = *writer->Apply(workload.Updates(30, &rows));
+    VersionCheck<Key> check(*version, *base, rows);
+    std::vector<Entry> found;
+    cursor = check.Page(cursor, order, 7, &found);
+    std::vector<Entry> expected = check.entries();
+    if (order == Order::kDescending) std::reverse(expected.begin(), expected.end());
+    const auto behind = [&](const Entry& entry) {
+      return !last.has_value() || (order == Order::kAscending ? *last < entry : entry < *last);
+    };
+    const auto from = std::find_if(expected.begin(), expected.end(), behind);
+    expected.erase(expected.begin(), from);
+    BOOST_REQUIRE(cursor.empty() == (expected.size() <= 7));
+    if (expected.size() > 7) expected.resize(7);
+    BOOST_REQUIRE(found == expected);
+    last = cursor.empty() ? std::nullopt : std::optional<Entry>(found.back());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cursors_stay_good_over_versions_and_bases) {
+  for (Order order : {Order::kAscending, Order::kDescending}) {
+    CheckPagesAcrossVersions<uint64_t>({10, 60, 800, 2}, order);
+    CheckPagesAcrossVersions<uint32_t>({11, 5000, 800, 1}, order);
+    CheckPagesAcrossVersions<std::string>({12, 60, 800, 2}, order);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_fit_the_index_is_refused) {
+  Workload<uint64_t> workload(13, 100, 100, 1);
+  ModelRows<uint64_t> rows = workload.Rows(50);
+  const auto writer = MakeWriter(rows);
+  const IndexSearch base(writer->delta()->base_run);
+  const auto version = *writer->Apply(workload.Updates(20, &rows));
+  const VersionedSearch search(*version, base);
+  const std::vector<uint32_t> keys32 = {1, 2};
+  const std::vector<uint64_t> keys64 = {1, 2};
+  Matches matches;
+  std::vector<RowId> first(1);
+  std::vector<uint64_t> counts(1);
+  bool found[1];
+  const auto refused = [](const absl::Status& s) { return absl::IsInvalidArgument(s); };
+  BOOST_TEST(refused(search.Find(KeyBatch::U32(keys32), {}, &matches)));
+  BOOST_TEST(refused(search.FindFirst(KeyBatch::U64(keys64), {}, absl::MakeSpan(first))));
+  BOOST_TEST(refused(search.Contains(KeyBatch::U64(keys64), {}, found)));
+  const RangeBatch ranges = RangeBatch::Equal(KeyBatch::U64(keys64));
+  BOOST_TEST(refused(search.Count(ranges, {}, absl::MakeSpan(counts))));
+  RangeBatch bad_cursor = ranges;
+  const std::vector<std::string> after = {"", "no cursor"};
+  bad_cursor.after = after;
+  BOOST_TEST(refused(search.Scan(bad_cursor, {}, &matches)));
+  bad_cursor.after = absl::MakeConstSpan(after).subspan(1);
+  BOOST_TEST(refused(search.Scan(bad_cursor, {}, &matches)));
+  // An empty batch of any kind is answered.
+  BOOST_TEST(search.Find(KeyBatch(), {}, &matches).ok());
+  BOOST_TEST(matches.size() == 0u);
+  BOOST_TEST(search.Scan(RangeBatch(), {}, &matches).ok());
+  BOOST_TEST(matches.size() == 0u);
+}
+
+// Readers keep asking the versions that they hold, while a writer makes new ones.
+BOOST_AUTO_TEST_CASE(readers_have_their_version_while_a_writer_goes_on) {
+  Workload<uint64_t> workload(14, 300, 900, 2);
+  ModelRows<uint64_t> rows = workload.Rows(600);
+  const auto writer = MakeWriter(rows);
+  const IndexSearch base(writer->delta()->base_run);
+  std::mutex mutex;
+  std::shared_ptr<const Delta> version = writer->delta();  // both guarded by mutex
+  auto model = std::make_shared<const ModelRows<uint64_t>>(rows);
+  std::atomic<bool> done{false};
+  std::atomic<int> wrong{0}, asked{0};
+
+  const auto read = [&](uint64_t salt) {
+    Workload<uint64_t> mine(salt, 300, 900, 2);
+    while (!done.load()) {
+      std::shared_ptr<const Delta> held;
+      std::shared_ptr<const ModelRows<uint64_t>> expected;
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        held = version;
+        expected = model;
+      }
+      std::multimap<uint64_t, std::string> by_key;
+      for (const auto& [primary_key, keys] : *expected) {
+        for (uint64_t key : keys) by_key.emplace(key, primary_key);
+      }
+      const std::vector<uint64_t> keys = mine.Queries(100);
+      const VersionedSearch search(*held, base);
+      Matches matches;
+      PrimaryKeyColumn primary_keys;
+      std::vector<RowId> first(keys.size());
+      if (!search.Find(KeyBatch::U64(keys), {}, &matches).ok()) ++wrong;
+      if (!held->PrimaryKeys(matches.row_ids, &primary_keys).ok()) ++wrong;
+      if (!search.FindFirst(KeyBatch::U64(keys), {}, absl::MakeSpan(first)).ok()) ++wrong;
+      for (size_t i = 0; i < keys.size(); ++i) {
+        const auto [from, to] = by_key.equal_range(keys[i]);
+        std::set<std::string> expected_keys, found_keys;
+        for (auto at = from; at != to; ++at) expected_keys.insert(at->second);
+        for (uint64_t j = matches.offsets[i]; j < matches.offsets[i + 1]; ++j) {
+          found_keys.emplace(primary_keys[j]);
+        }
+        if (found_keys != expected_keys) ++wrong;
+        if (first[i] != (matches[i].empty() ? kNoRow : matches[i][0])) ++wrong;
+      }
+      RangeBatch everything = RangeBatch::Everything(KeyKind::kU64);
+      if (!search.Scan(everything, {}, &matches).ok() || matches.row_ids.size() != by_key.size()) {
+        ++wrong;
+      }
+      ++asked;
+    }
+  };
+  std::vector<std::thread> readers;
+  for (uint64_t i = 0; i < 3; ++i) readers.emplace_back(read, 100 + i);
+  for (int batch = 0; batch < 400; ++batch) {
+    const auto applied = writer->Apply(workload.Updates(1 + workload() % 40, &rows));
+    if (!applied.ok()) ++wrong;
+    auto next = std::make_shared<const ModelRows<uint64_t>>(rows);
+    std::lock_guard<std::mutex> lock(mutex);
+    version = *applied;
+    model = std::move(next);
+  }
+  while (asked.load() < 20) std::this_thread::yield();
+  done = true;
+  for (std::thread& reader : readers) reader.join();
+  BOOST_TEST(wrong.load() == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace cairn

@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cairn/device.h"
+#include "gpu/runtime/device_memory.h"
+#include "gpu/runtime/injected_failure.h"
+#include "test/gpu/device_array.h"
+#include "test/gpu/needs_device.h"
+#include "test/test_random.h"
+
+namespace cairn::gpu {
+namespace {
+
+DeviceKeys KeysOf(const DeviceArray<uint32_t>& keys) {
+  return DeviceKeys::U32(keys.data(), keys.size());
+}
+DeviceKeys KeysOf(const DeviceArray<uint64_t>& keys) {
+  return DeviceKeys::U64(keys.data(), keys.size());
+}
+
+// An index over `keys`, each row id three times its entry's position.
+template <typename Key>
+std::unique_ptr<DeviceIndex> MakeIndex(const std::vector<Key>& keys) {
+  std::vector<RowId> rows(keys.size());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(3 * i);
+  auto index = MakeDeviceIndex("gpu:sorted_array", *SortedRun::FromSorted(keys, rows));
+  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+  return *std::move(index);
+}
+
+template <typename Key>
+std::vector<Key> SortedKeys(size_t size, uint64_t salt) {
+  auto random = TestRandom(salt);
+  std::vector<Key> keys(size);
+  for (Key& key : keys) key = static_cast<Key>(random());
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+// Hits, misses, and the least and greatest keys.
+template <typename Key>
+std::vector<Key> Queries(const std::vector<Key>& keys, size_t size, uint64_t salt) {
+  auto random = TestRandom(salt);
+  std::vector<Key> queries(size);
+  for (Key& query : queries) {
+    query = random() % 2 == 0 || keys.empty() ? static_cast<Key>(random())
+                                              : keys[random() % keys.size()];
+  }
+  if (size > 2) queries[0] = 0, queries[2] = static_cast<Key>(~Key{0});
+  return queries;
+}
+
+template <typename Key>
+void CheckStrategy(const std::vector<Key>& keys, const std::vector<Key>& queries,
+                   const DeviceStrategyOptions& options) {
+  const std::unique_ptr<DeviceIndex> index = MakeIndex(keys);
+  const DeviceArray<Key> batch(queries);
+  const size_t size = queries.size();
+  const bool by_key = options.order == ResultOrder::kKey;
+  const size_t allocated = AllocatedDeviceBytes();
+  const DeviceArray<Position> positions(size), position_of(size);
+  const DeviceArray<RowId> rows(size), row_of(size);
+  absl::Status s = LowerBound(*index, KeysOf(batch), positions.data(), options,
+                              by_key ? position_of.data() : nullptr, nullptr);
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  s = FindFirst(*index, KeysOf(batch), rows.data(), options, by_key ? row_of.data() : nullptr,
+                nullptr);
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  BOOST_TEST(AllocatedDeviceBytes() == allocated);
+
+  std::vector<uint32_t> query_of(size);
+  std::iota(query_of.begin(), query_of.end(), 0);
+  if (by_key) {
+    query_of = position_of.ToHost();
+    BOOST_TEST(query_of == row_of.ToHost());
+    const int shift = options.strategy == Strategy::kSortBased
+                          ? 0
+                          : static_cast<int>(8 * sizeof(Key)) - options.part_bits;
+    for (size_t i = 1; i < size; ++i) {
+      BOOST_REQUIRE(query_of[i] < size);
+      BOOST_REQUIRE((queries[query_of[i - 1]] >> shift) <= (queries[query_of[i]] >> shift));
+    }
+    std::vector<uint32_t> once = query_of;
+    std::sort(once.begin(), once.end());
+    for (size_t i = 0; i < size; ++i) BOOST_REQUIRE(once[i] == i);
+  }
+  const std::vector<Position> found = positions.ToHost();
+  const std::vector<RowId> found_rows = rows.ToHost();
+  size_t wrong = 0;
+  for (size_t i = 0; i < size; ++i) {
+    const Key query = queries[query_of[i]];
+    const size_t lower = std::lower_bound(keys.begin(), keys.end(), query) - keys.begin();
+    const bool there = lower < keys.size() && keys[lower] == query;
+    wrong += found[i] != lower;
+    wrong += found_rows[i] != (there ? static_cast<RowId>(3 * lower) : kNoRow);
+  }
+  BOOST_TEST(wrong == 0u, wrong << " wrong answers of " << size);
+}
+
+template <typename Key>
+void CheckStrategies(size_t entries, size_t size) {
+  const std::vector<Key> keys = SortedKeys<Key>(entries, entries);
+  const std::vector<Key> queries = Queries(keys, size, size);
+  CheckStrategy(keys, queries, {});
+  for (ResultOrder order : {ResultOrder::kCaller, ResultOrder::kKey}) {
+    CheckStrategy(keys, queries, {Strategy::kSortBased, order});
+    for (int bits : {1, 8, 11, 16}) {
+      CheckStrategy(keys, queries, {Strategy::kBuffered, order, bits});
+    }
+  }
+}
+
+BOOST_FIXTURE_TEST_SUITE(batch_strategy_test, NeedsDevice)
+
+BOOST_AUTO_TEST_CASE(every_strategy_and_order_gives_the_right_answers) {
+  for (size_t size : {0, 1, 2, 255, 256, 257, 100000}) {
+    CheckStrategies<uint32_t>(30000, size);
+    CheckStrategies<uint64_t>(30000, size);
+  }
+  CheckStrategies<uint32_t>(0, 1000);
+}
+
+BOOST_AUTO_TEST_CASE(options_that_do_not_go_together_are_refused) {
+  const std::unique_ptr<DeviceIndex> index = MakeIndex(SortedKeys<uint32_t>(10, 1));
+  const DeviceArray<uint32_t> keys(std::vector<uint32_t>{1, 2}), out(2), numbers(2);
+  const auto refused = [&](const DeviceStrategyOptions& options, uint32_t* query_of) {
+    return absl::IsInvalidArgument(
+        FindFirst(*index, KeysOf(keys), out.data(), options, query_of, nullptr));
+  };
+  BOOST_TEST(refused({Strategy::kUnbuffered, ResultOrder::kKey}, numbers.data()));
+  BOOST_TEST(refused({Strategy::kSortBased, ResultOrder::kKey}, nullptr));
+  BOOST_TEST(refused({Strategy::kSortBased, ResultOrder::kCaller}, numbers.data()));
+  BOOST_TEST(refused({Strategy::kBuffered, ResultOrder::kCaller, 0}, nullptr));
+  BOOST_TEST(refused({Strategy::kBuffered, ResultOrder::kCaller, 17}, nullptr));
+  const DeviceArray<uint64_t> other(std::vector<uint64_t>{1, 2});
+  BOOST_TEST(absl::IsInvalidArgument(
+      FindFirst(*index, KeysOf(other), out.data(), {Strategy::kSortBased}, nullptr, nullptr)));
+}
+
+BOOST_AUTO_TEST_CASE(a_strategy_that_runs_out_of_memory_leaves_nothing) {
+  const std::unique_ptr<DeviceIndex> index = MakeIndex(SortedKeys<uint64_t>(1000, 1));
+  const DeviceArray<uint64_t> keys(SortedKeys<uint64_t>(5000, 2));
+  const DeviceArray<RowId> rows(keys.size());
+  const size_t before = AllocatedDeviceBytes();
+  for (int i = 0;; ++i) {
+    FailDeviceAllocationsAfter(i);
+    const absl::Status s =
+        FindFirst(*index, KeysOf(keys), rows.data(), {Strategy::kSortBased}, nullptr, nullptr);
+    FailDeviceAllocationsAfter(-1);
+    BOOST_TEST(AllocatedDeviceBytes() == before);
+    if (s.ok()) {
+      BOOST_TEST(i > 2);
+      break;
+    }
+    BOOST_TEST(absl::IsResourceExhausted(s), s);
+    BOOST_REQUIRE(i < 100);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn::gpu

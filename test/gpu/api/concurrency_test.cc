@@ -1,0 +1,102 @@
+#include <algorithm>
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <thread>
+#include <vector>
+
+#include "cairn/ordered_index.h"
+#include "gpu/host/query_context.h"
+#include "test/gpu/needs_device.h"
+#include "test/test_random.h"
+
+namespace cairn::gpu {
+namespace {
+
+// Every thread asks batches of other sizes, small and large, for points and ranges, and compares
+// with what it can work out: the keys are the even numbers, each with two rows.
+void QueryWithEightThreads(const char* factory) {
+  constexpr size_t kKeys = 300000;
+  std::vector<uint64_t> keys(2 * kKeys);
+  std::vector<RowId> rows(2 * kKeys);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = i / 2 * 2;
+    rows[i] = static_cast<RowId>(i);
+  }
+  const auto index = MakeOrderedIndex(factory, *SortedRun::FromSorted(keys, rows));
+  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+
+  std::atomic<size_t> wrong{0}, failed{0};
+  const auto query = [&](size_t thread) {
+    auto random = TestRandom(thread);
+    Matches matches;
+    for (int round = 0; round < 20; ++round) {
+      // Some in chunks that are large batches of the device.
+      const size_t size = random() % (round % 10 == 0 ? 800000 : 5000) + 1;
+      std::vector<uint64_t> batch(size);
+      for (uint64_t& key : batch) key = random() % (2 * kKeys);
+      std::vector<RowId> first(size);
+      failed += !(*index)->FindFirst(KeyBatch::U64(batch), absl::MakeSpan(first)).ok();
+      for (size_t i = 0; i < size; ++i) {
+        wrong += first[i] != (batch[i] % 2 == 0 ? static_cast<RowId>(batch[i]) : kNoRow);
+      }
+      failed += !(*index)->Find(KeyBatch::U64(batch), &matches).ok();
+      if (matches.size() != size) {
+        ++wrong;
+        continue;
+      }
+      for (size_t i = 0; i < size; ++i) {
+        const std::vector<RowId> expected = {static_cast<RowId>(batch[i]),
+                                             static_cast<RowId>(batch[i] + 1)};
+        wrong += matches[i] !=
+                 (batch[i] % 2 == 0 ? absl::MakeConstSpan(expected) : absl::Span<const RowId>());
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 8; ++i) threads.emplace_back(query, i);
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(failed == 0u, factory);
+  BOOST_TEST(wrong == 0u, factory);
+}
+
+BOOST_FIXTURE_TEST_SUITE(concurrency_test, NeedsDevice)
+
+BOOST_AUTO_TEST_CASE(eight_threads_query_one_index) {
+  for (const char* factory :
+       {"gpu:packed,directory=bitmap", "gpu:packed,directory=tree", "gpu:packed,rows", "gpu:btree",
+        "gpu:fast", "gpu:pivot", "gpu:eytzinger", "gpu:sorted_array"}) {
+    QueryWithEightThreads(factory);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_context_that_was_returned_is_leased_again) {
+  FreeIdleQueryContexts(0);
+  const QueryContext* first = nullptr;
+  {
+    auto context = QueryContextLease::Acquire(0);
+    BOOST_REQUIRE(context.ok());
+    first = &**context;
+    auto another = QueryContextLease::Acquire(0);
+    BOOST_REQUIRE(another.ok());
+    BOOST_TEST(&**another != first);
+  }
+  auto context = QueryContextLease::Acquire(0);
+  BOOST_REQUIRE(context.ok());
+  BOOST_TEST(&**context == first);
+}
+
+BOOST_AUTO_TEST_CASE(a_context_keeps_its_memory) {
+  auto context = QueryContextLease::Acquire(0);
+  BOOST_REQUIRE(context.ok());
+  const auto memory = (*context)->Pinned(size_t{3} << 20);
+  BOOST_REQUIRE(memory.ok());
+  BOOST_TEST(*(*context)->Pinned(1000) == *memory);
+  const auto positions = (*context)->Positions(100000);
+  BOOST_REQUIRE(positions.ok());
+  BOOST_TEST(*(*context)->Positions(10) == *positions);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn::gpu

@@ -1,0 +1,142 @@
+// A router whose GPU fails in mid-flight: the CPU answers.
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "engine/route/index_router.h"
+#include "engine/route/resident_indexes.h"
+#include "engine/route/router.h"
+#include "gpu/runtime/injected_failure.h"
+#include "test/gpu/needs_device.h"
+
+namespace cairn::gpu {
+namespace {
+
+constexpr size_t kEntries = size_t{1} << 18;
+
+// Key 2 i has row i.
+SortedRun Run() {
+  std::vector<uint32_t> keys(kEntries);
+  std::vector<RowId> rows(kEntries);
+  for (size_t i = 0; i < kEntries; ++i) {
+    keys[i] = static_cast<uint32_t>(2 * i);
+    rows[i] = static_cast<RowId>(i);
+  }
+  return *SortedRun::FromSorted(keys, rows);
+}
+
+struct Fixture : NeedsDevice {
+  ResidentIndexes resident;
+  std::unique_ptr<Router> router;
+
+  Fixture() {
+    OpenOptions options;
+    options.device = SearchDevice::kAuto;
+    auto made = MakeResidentIndexes(options, Run());
+    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
+    resident = *std::move(made);
+    BOOST_TEST(resident.fallback == "");
+    router = std::make_unique<Router>(MakeRoutes(resident, 2));
+    router->SetCosts(CostCalibration(router->routes(), Run(), 2, "", 0).Get(Calibration::kTrials));
+  }
+  ~Fixture() { FailDeviceCallsAfter(-1); }
+
+  // The route that answered, or what is wrong. By the GPU, unless it is out.
+  std::string Ask(size_t size, Explain* explain) const {
+    std::vector<uint32_t> keys(size);
+    for (size_t i = 0; i < size; ++i) keys[i] = static_cast<uint32_t>(i * 7 % (2 * kEntries));
+    std::vector<RowId> rows(size, 12345);
+    QueryOptions options;
+    options.route = "gpu:packed";
+    options.explain = explain;
+    const absl::Status status = router->Answer(
+        {Operation::kFindFirst, size, 0, false}, options,
+        [&](const Route& route) -> absl::StatusOr<uint64_t> {
+          absl::Status s = route.FindFirst(KeyBatch::U32(keys), options, absl::MakeSpan(rows));
+          if (!s.ok()) return s;
+          return 8 * size;
+        });
+    if (!status.ok()) return status.ToString();
+    for (size_t i = 0; i < size; ++i) {
+      const RowId expected = keys[i] % 2 == 0 ? keys[i] / 2 : kNoRow;
+      if (rows[i] != expected) return "a wrong answer";
+    }
+    return explain->route;
+  }
+};
+
+BOOST_AUTO_TEST_SUITE(fallback_test)
+
+BOOST_FIXTURE_TEST_CASE(a_batch_that_fails_on_the_device_is_answered_by_the_cpu, Fixture) {
+  Explain explain;
+  for (const size_t size : {1, 1000, 20000, 500000})
+    BOOST_TEST(Ask(size, &explain) == "gpu:packed");
+  FailDeviceCallsAfter(0);
+  const std::string route = Ask(500000, &explain);
+  BOOST_TEST(absl::StartsWith(route, "cpu:packed"), route);
+  BOOST_REQUIRE(explain.failures.size() == 1u);
+  BOOST_TEST(absl::StartsWith(explain.failures[0], "gpu:packed: "));
+  // Later batches are routed away, and the device is not touched.
+  BOOST_TEST(absl::StartsWith(Ask(500000, &explain), "cpu:packed"));
+  BOOST_TEST(explain.failures.empty());
+  BOOST_TEST(absl::StrContains(explain.reason, "failed before"));
+  for (const RouteStats& stats : router->Stats()) {
+    BOOST_TEST(stats.failures == (stats.route == "gpu:packed" ? 1u : 0u));
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(no_answer_of_many_threads_is_lost_when_the_device_fails, Fixture) {
+  std::atomic<int> wrong = 0;
+  std::atomic<int> by_cpu = 0;
+  std::vector<std::thread> threads;
+  FailDeviceCallsAfter(100);
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      Explain explain;
+      for (int i = 0; i < 100; ++i) {
+        const std::string route = Ask(static_cast<size_t>(1 + i * 97), &explain);
+        if (absl::StartsWith(route, "cpu:packed")) {
+          ++by_cpu;
+        } else if (route != "gpu:packed") {
+          ++wrong;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST(wrong == 0);
+  BOOST_TEST(by_cpu > 0);
+  uint64_t batches = 0;
+  for (const RouteStats& stats : router->Stats()) batches += stats.batches;
+  BOOST_TEST(batches == 800u);
+}
+
+// A build without code for the device, as an A100 meets one for an H200.
+BOOST_FIXTURE_TEST_CASE(an_index_opens_on_the_cpu_where_no_kernel_runs, NeedsDevice) {
+  for (const cudaError_t error :
+       {cudaErrorNoKernelImageForDevice, cudaErrorInvalidPtx, cudaErrorUnsupportedPtxVersion}) {
+    OpenOptions options;
+    options.device = SearchDevice::kAuto;
+    FailLaunchesWith(error);
+    const auto made = MakeResidentIndexes(options, Run());
+    options.device = SearchDevice::kGpu;
+    const absl::Status refused = MakeResidentIndexes(options, Run()).status();
+    FailLaunchesWith(0);
+    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
+    BOOST_TEST(absl::StrContains(made->fallback, cudaGetErrorName(error)), made->fallback);
+    BOOST_TEST(made->indexes.size() == 1u);
+    for (const ResidentIndex& index : made->indexes) BOOST_TEST(!index.on_gpu);
+    BOOST_TEST(absl::IsUnavailable(refused), refused);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn::gpu

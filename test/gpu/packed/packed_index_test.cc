@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cairn/device.h"
+#include "cairn/ordered_index.h"
+#include "gpu/runtime/injected_failure.h"
+#include "gpu/runtime/shared_memory.h"
+#include "test/gpu/device_array.h"
+#include "test/gpu/needs_device.h"
+#include "test/ordered_index_oracle.h"
+#include "test/test_random.h"
+
+namespace cairn::gpu {
+namespace {
+
+std::unique_ptr<OrderedIndex> Make(const std::string& factory, SortedRun run) {
+  auto index = MakeOrderedIndex(factory, std::move(run));
+  BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
+  return *std::move(index);
+}
+
+// Every combination that a key of `key_bits` bits allows.
+std::vector<std::string> Factories(int key_bits) {
+  std::vector<std::string> factories = {"gpu:packed", "gpu:packed,directory=tree",
+                                        "gpu:packed,rows"};
+  for (int bits = 16; bits <= key_bits; bits += 16) {
+    if (key_bits == 32 && bits == 48) continue;
+    const std::string option = ",bits=" + std::to_string(bits);
+    factories.push_back("gpu:packed" + option);
+    factories.push_back("gpu:packed,directory=tree" + option);
+  }
+  return factories;
+}
+
+// Keys whose numbers are drawn by `draw`, distinct.
+template <typename Key, typename Draw>
+OracleData<Key> Distinct(const std::string& name, size_t size, Draw draw) {
+  std::set<Key> keys;
+  while (keys.size() < size) keys.insert(static_cast<Key>(draw()));
+  return oracle::FinishIntegers(name, std::vector<Key>(keys.begin(), keys.end()));
+}
+
+// Sets that a bitmap of cells finds hard: what a region holds is uneven in one way or another.
+template <typename Key>
+std::vector<OracleData<Key>> UnevenSets(size_t size) {
+  auto random = TestRandom(11);
+  constexpr Key kMax = std::numeric_limits<Key>::max();
+  constexpr int kBits = static_cast<int>(sizeof(Key)) * 8;
+  std::vector<OracleData<Key>> sets;
+  sets.push_back(Distinct<Key>("runs of ten", size, [&, start = uint64_t{0}, i = 0]() mutable {
+    if (i++ % 10 == 0) start = random();
+    return start + static_cast<uint64_t>(i % 10);
+  }));
+  sets.push_back(Distinct<Key>("logarithmic", std::min<size_t>(size, 20000), [&] {
+    return (random() >> (64 - kBits)) >> (random() % (kBits - 8));
+  }));
+  sets.push_back(Distinct<Key>("dense at both ends", size, [&] {
+    const uint64_t offset = random() % (2 * size);
+    return random() % 2 == 0 ? offset : kMax - offset;
+  }));
+  sets.push_back(Distinct<Key>("one dense run in a sparse space", size, [&] {
+    return random() % 4 == 0 ? random() : (uint64_t{kMax} / 3) + random() % (2 * size);
+  }));
+  sets.push_back(Distinct<Key>("the middle of the space", size,
+                               [&] { return uint64_t{kMax} / 2 + random() % (16 * size); }));
+  return sets;
+}
+
+// Asks a large batch in device memory, as a device would answer it whose blocks may take `shared`
+// bytes of shared memory; returns whether that took memory, for the counter of blocks that stay.
+template <typename Key>
+bool SearchTakesACounter(const DeviceIndex& index, const std::vector<Key>& keys, size_t shared) {
+  constexpr size_t kQueries = size_t{1} << 18;
+  auto random = TestRandom(14);
+  std::vector<Key> queries(kQueries);
+  for (Key& query : queries) query = keys[random() % keys.size()] + static_cast<Key>(random() % 3);
+  const DeviceArray<Key> batch(queries);
+  const DeviceArray<Position> found(kQueries);
+  DeviceKeys on_device;
+  if constexpr (sizeof(Key) == 4) {
+    on_device = DeviceKeys::U32(batch.data(), batch.size());
+  } else {
+    on_device = DeviceKeys::U64(batch.data(), batch.size());
+  }
+  LimitSharedBytes(shared);
+  FailDeviceAllocationsAfter(0);
+  absl::Status status = index.LowerBound(on_device, found.data(), nullptr);
+  const bool takes = absl::IsResourceExhausted(status);
+  FailDeviceAllocationsAfter(-1);
+  if (takes) status = index.LowerBound(on_device, found.data(), nullptr);
+  LimitSharedBytes(0);
+  BOOST_REQUIRE_MESSAGE(status.ok(), status);
+  const std::vector<Position> positions = found.ToHost();
+  size_t wrong = 0;
+  for (size_t i = 0; i < kQueries; ++i) {
+    const auto lower = std::lower_bound(keys.begin(), keys.end(), queries[i]);
+    wrong += positions[i] != static_cast<Position>(lower - keys.begin());
+  }
+  BOOST_TEST(wrong == 0u);
+  return takes;
+}
+
+template <typename Key>
+void CheckSmallSharedMemory() {
+  auto random = TestRandom(15);
+  const auto data = Distinct<Key>("even", 1 << 20, [&] { return random(); });
+  constexpr size_t kLittle = 9000, kNone = 100;
+  const auto make = [&](const char* factory) {
+    auto index = MakeDeviceIndex(factory, OracleRun(data));
+    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+    return *std::move(index);
+  };
+  // The region table does not get smaller.
+  const auto bitmap = make("gpu:packed,directory=bitmap");
+  BOOST_TEST(SearchTakesACounter(*bitmap, data.keys, 0));
+  BOOST_TEST(!SearchTakesACounter(*bitmap, data.keys, kLittle));
+  const auto tree = make("gpu:packed,directory=tree");
+  BOOST_TEST(SearchTakesACounter(*tree, data.keys, 0));
+  BOOST_TEST(!SearchTakesACounter(*tree, data.keys, kNone));
+  // The top of a tree does.
+  LimitSharedBytes(kLittle);
+  const auto low = make("gpu:packed,directory=tree");
+  LimitSharedBytes(0);
+  BOOST_TEST(SearchTakesACounter(*low, data.keys, kLittle));
+  BOOST_TEST(!SearchTakesACounter(*low, data.keys, kNone));
+  BOOST_TEST(SearchTakesACounter(*low, data.keys, 0));
+}
+
+BOOST_FIXTURE_TEST_SUITE(packed_index_test, NeedsDevice)
+
+BOOST_AUTO_TEST_CASE(agrees_with_the_oracle_on_32_bit_keys) {
+  for (const std::string& factory : Factories(32)) {
+    BOOST_TEST_CONTEXT(factory) {
+      CheckCatalogue<uint32_t>([&](SortedRun run) { return Make(factory, std::move(run)); });
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(agrees_with_the_oracle_on_64_bit_keys) {
+  for (const std::string& factory : Factories(64)) {
+    BOOST_TEST_CONTEXT(factory) {
+      CheckCatalogue<uint64_t>([&](SortedRun run) { return Make(factory, std::move(run)); });
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(agrees_with_the_oracle_on_uneven_keys) {
+  for (const auto& data : UnevenSets<uint32_t>(60000)) {
+    for (const std::string& factory : Factories(32)) {
+      BOOST_TEST_CONTEXT(factory << ", " << data.name) {
+        CheckAgainstOracle(*Make(factory, OracleRun(data)), data);
+      }
+    }
+  }
+  for (const auto& data : UnevenSets<uint64_t>(60000)) {
+    for (const std::string& factory : Factories(64)) {
+      BOOST_TEST_CONTEXT(factory << ", " << data.name) {
+        CheckAgainstOracle(*Make(factory, OracleRun(data)), data);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(agrees_with_the_oracle_on_a_million_keys) {
+  auto random = TestRandom(12);
+  for (size_t size : {(size_t{1} << 20) - 1, (size_t{1} << 20) + 1}) {
+    const auto narrow = Distinct<uint32_t>("u32", size, [&] { return random(); });
+    const auto wide = Distinct<uint64_t>("u64", size, [&] { return random(); });
+    CheckAgainstOracle(*Make("gpu:packed", OracleRun(narrow)), narrow);
+    CheckAgainstOracle(*Make("gpu:packed", OracleRun(wide)), wide);
+    CheckAgainstOracle(*Make("gpu:packed,directory=tree", OracleRun(wide)), wide);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(takes_a_bitmap_for_even_keys_and_a_tree_for_others) {
+  auto random = TestRandom(13);
+  const auto even = Distinct<uint32_t>("even", 200000, [&] { return random(); });
+  BOOST_TEST(Make("gpu:packed", OracleRun(even))->description() ==
+             "gpu:packed,directory=bitmap,bits=32");
+  const auto uneven = Distinct<uint64_t>(
+      "uneven", 200000, [&] { return random() % 2 == 0 ? random() : random() % 1000000 << 20; });
+  BOOST_TEST(Make("gpu:packed", OracleRun(uneven))->description().find("directory=tree") !=
+             std::string::npos);
+  BOOST_TEST(absl::IsFailedPrecondition(
+      MakeOrderedIndex("gpu:packed,directory=bitmap", OracleRun(uneven)).status()));
+}
+
+BOOST_AUTO_TEST_CASE(large_batches_are_answered_where_a_block_gets_little_shared_memory) {
+  CheckSmallSharedMemory<uint32_t>();
+  CheckSmallSharedMemory<uint64_t>();
+}
+
+BOOST_AUTO_TEST_CASE(refuses_bits_that_keys_do_not_have) {
+  const auto run = OracleRun(oracle::FinishIntegers<uint32_t>("few", {1, 2, 3}));
+  for (const char* bits : {"48", "64", "17"}) {
+    BOOST_TEST(absl::IsInvalidArgument(
+        MakeOrderedIndex(std::string("gpu:packed,bits=") + bits, run).status()));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn::gpu

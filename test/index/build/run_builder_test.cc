@@ -1,0 +1,487 @@
+#include "index/build/run_builder.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A directory of the test's own, gone with it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (fs::temp_directory_path() / "run_builder_test.XXXXXX").string();
+    BOOST_REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~TemporaryDirectory() { fs::remove_all(path_); }
+  std::string path() const { return path_.string(); }
+  bool empty() const { return fs::is_empty(path_); }
+
+ private:
+  fs::path path_;
+};
+
+// Collects entries, keys of fixed width as numbers; fails on request.
+class VectorSink : public EntrySink {
+ public:
+  template <typename Key>
+  using Entries = std::vector<std::pair<Key, RowId>>;
+
+  absl::Status Begin(uint64_t entries, uint64_t key_bytes) override {
+    BOOST_TEST(begins++ == 0);
+    announced = entries;
+    announced_bytes = key_bytes;
+    return begin_status;
+  }
+  absl::Status Append(absl::Span<const uint32_t> keys, absl::Span<const RowId> row_ids) override {
+    return Take(keys, row_ids, &numbers);
+  }
+  absl::Status Append(absl::Span<const uint64_t> keys, absl::Span<const RowId> row_ids) override {
+    return Take(keys, row_ids, &numbers);
+  }
+  absl::Status Append(absl::Span<const std::string_view> keys,
+                      absl::Span<const RowId> row_ids) override {
+    return Take(keys, row_ids, &strings);
+  }
+
+  size_t size() const { return numbers.size() + strings.size(); }
+
+  Entries<uint64_t> numbers;
+  Entries<std::string> strings;
+  uint64_t announced = 0;
+  uint64_t announced_bytes = 0;
+  int begins = 0;
+  absl::Status begin_status;
+  size_t fail_behind = SIZE_MAX;  // this many entries Append fails
+
+ private:
+  template <typename Key, typename Taken>
+  absl::Status Take(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, Taken* taken) {
+    BOOST_REQUIRE(begins == 1);
+    BOOST_REQUIRE(keys.size() == row_ids.size());
+    BOOST_REQUIRE(!failed_);
+    for (size_t i = 0; i < keys.size(); ++i) taken->emplace_back(keys[i], row_ids[i]);
+    failed_ = taken->size() > fail_behind;
+    return failed_ ? absl::InternalError("the sink is full") : absl::OkStatus();
+  }
+
+  bool failed_ = false;
+};
+
+// Rows of one kind of keys, in parts, and what a builder must make of them.
+struct Rows {
+  KeyKind kind;
+  std::vector<std::vector<KeyColumn>> parts;
+  std::vector<RowId> bases;
+  VectorSink::Entries<uint64_t> numbers;
+  VectorSink::Entries<std::string> strings;
+  uint64_t key_bytes = 0;
+};
+
+// `keys(random, column)` gives a row its keys.
+using RowKeys = std::function<void(std::mt19937_64&, KeyColumn*)>;
+
+Rows MakeRows(KeyKind kind, const std::vector<size_t>& part_sizes, const RowKeys& keys) {
+  auto random = TestRandom(part_sizes.size());
+  Rows rows;
+  rows.kind = kind;
+  RowId next = 0;
+  for (size_t size : part_sizes) {
+    rows.bases.push_back(next);
+    auto& part = rows.parts.emplace_back(size, KeyColumn(kind));
+    for (KeyColumn& column : part) {
+      keys(random, &column);
+      for (size_t i = 0; i < column.size(); ++i) {
+        if (kind == KeyKind::kU32) rows.numbers.emplace_back(column.u32(i), next);
+        if (kind == KeyKind::kU64) rows.numbers.emplace_back(column.u64(i), next);
+        if (kind == KeyKind::kBytes) rows.strings.emplace_back(column.bytes(i), next);
+      }
+      ++next;
+    }
+  }
+  const auto finish = [](auto* entries) {
+    std::sort(entries->begin(), entries->end());
+    entries->erase(std::unique(entries->begin(), entries->end()), entries->end());
+  };
+  finish(&rows.numbers);
+  finish(&rows.strings);
+  for (const auto& [key, row] : rows.strings) rows.key_bytes += key.size();
+  return rows;
+}
+
+// Fills all parts, on as many threads as the builder was told.
+void Fill(RunBuilder* builder, const Rows& rows, int threads) {
+  std::vector<std::thread> scans;
+  std::atomic<size_t> next{0};
+  std::atomic<int> failures{0};
+  for (int t = 0; t < threads; ++t) {
+    scans.emplace_back([&] {
+      for (size_t p; (p = next++) < rows.parts.size();) {
+        RunBuilder::Part* part = builder->part(static_cast<int>(p));
+        RowId row = 0;
+        for (const KeyColumn& keys : rows.parts[p]) failures += !part->Add(keys, row++);
+        failures += !part->Finish().ok();
+      }
+    });
+  }
+  for (std::thread& scan : scans) scan.join();
+  BOOST_TEST(failures == 0);
+}
+
+void CheckBuild(const Rows& rows, RunBuilder::Options options) {
+  BOOST_TEST_CONTEXT(KeyKindName(rows.kind)
+                     << ", " << options.threads << " threads, budget " << options.memory_budget) {
+    RunBuilder builder(rows.kind, options, static_cast<int>(rows.parts.size()));
+    Fill(&builder, rows, options.threads);
+    VectorSink sink;
+    uint64_t progress = 0;
+    const auto on_progress = [&](uint64_t entries) {
+      BOOST_REQUIRE(entries > progress);
+      progress = entries;
+    };
+    const absl::Status status = builder.Finish(rows.bases, &sink, on_progress);
+    BOOST_REQUIRE_MESSAGE(status.ok(), status.ToString());
+    BOOST_TEST(sink.begins == 1);
+    BOOST_TEST(sink.announced == sink.size());
+    BOOST_TEST(sink.announced == builder.entries());
+    BOOST_TEST(sink.announced_bytes == rows.key_bytes);
+    BOOST_TEST(progress == sink.size());
+    BOOST_TEST((sink.numbers == rows.numbers));
+    BOOST_TEST((sink.strings == rows.strings));
+  }
+}
+
+void AddNumber(uint64_t key, KeyColumn* keys) {
+  if (keys->kind() == KeyKind::kU32) keys->AppendU32(static_cast<uint32_t>(key));
+  if (keys->kind() == KeyKind::kU64) keys->AppendU64(key);
+  if (keys->kind() == KeyKind::kBytes) keys->AppendBytes("user:" + std::to_string(key % 1'000'000));
+}
+
+const RowKeys kOneRandomKey = [](std::mt19937_64& random, KeyColumn* keys) {
+  AddNumber(random(), keys);
+};
+
+// None to five keys, often equal ones.
+const RowKeys kSomeKeys = [](std::mt19937_64& random, KeyColumn* keys) {
+  for (size_t i = random() % 6; i > 0; --i) AddNumber(random() % 5, keys);
+};
+
+constexpr KeyKind kKinds[] = {KeyKind::kU32, KeyKind::kU64, KeyKind::kBytes};
+
+BOOST_AUTO_TEST_SUITE(run_builder_test)
+
+BOOST_AUTO_TEST_CASE(yields_what_was_added_sorted_with_global_row_ids) {
+  for (KeyKind kind : kKinds) {
+    const Rows rows = MakeRows(kind, {90'000, 0, 1, 70'000, 3000}, kOneRandomKey);
+    for (int threads : {1, 2, 3, 4}) {
+      RunBuilder::Options options;
+      options.threads = threads;
+      CheckBuild(rows, options);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(yields_small_runs_of_every_size) {
+  for (KeyKind kind : kKinds) {
+    CheckBuild(MakeRows(kind, {}, kOneRandomKey), {});
+    for (size_t size : {0, 1, 2, 3, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097}) {
+      CheckBuild(MakeRows(kind, {size}, kOneRandomKey), {});
+      CheckBuild(MakeRows(kind, {size, size}, kOneRandomKey), {});
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_key_that_a_row_has_twice_is_one_entry) {
+  for (KeyKind kind : kKinds) {
+    const Rows rows = MakeRows(kind, {20'000, 30'000}, kSomeKeys);
+    CheckBuild(rows, {});
+    const TemporaryDirectory directory;
+    RunBuilder::Options spilling;
+    spilling.memory_budget = 300'000;
+    spilling.spill_directory = directory.path();
+    CheckBuild(rows, spilling);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(spills_past_the_budget_and_merges_however_many_runs) {
+  const TemporaryDirectory directory;
+  for (KeyKind kind : kKinds) {
+    const Rows rows = MakeRows(kind, {60'000, 1, 50'000, 0, 10'000}, kOneRandomKey);
+    for (uint64_t budget : {0, 1 << 18, 1 << 20, 1 << 22}) {
+      for (int threads : {1, 2, 4}) {
+        RunBuilder::Options options;
+        options.threads = threads;
+        options.memory_budget = budget;
+        options.spill_directory = directory.path();
+        CheckBuild(rows, options);
+      }
+    }
+  }
+  BOOST_TEST(directory.empty());
+}
+
+BOOST_AUTO_TEST_CASE(yields_few_distinct_and_ascending_keys) {
+  const TemporaryDirectory directory;
+  for (KeyKind kind : kKinds) {
+    for (uint64_t distinct : {1, 2, 1'000'000'000}) {
+      uint64_t i = 0;
+      const Rows rows = MakeRows(kind, {80'000, 90'000},
+                                 [&](auto&, KeyColumn* keys) { AddNumber(i++ % distinct, keys); });
+      RunBuilder::Options options;
+      options.threads = 2;
+      CheckBuild(rows, options);
+      options.memory_budget = 1 << 20;
+      options.spill_directory = directory.path();
+      CheckBuild(rows, options);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(takes_strings_of_any_length_and_any_bytes) {
+  const TemporaryDirectory directory;
+  const Rows rows = MakeRows(KeyKind::kBytes, {400, 500}, [](auto& random, KeyColumn* keys) {
+    size_t length = random() % 12;
+    if (random() % 10 == 0) length = random() % 300'000;
+    if (random() % 400 == 0) length = 5'000'000;
+    std::string key(length, '\0');
+    for (size_t i = 0; i < 10 && i < length; ++i) key[length - 1 - i] = "\0\1\377"[random() % 3];
+    keys->AppendBytes(key);
+  });
+  for (int threads : {1, 2}) {
+    RunBuilder::Options options;
+    options.threads = threads;
+    CheckBuild(rows, options);
+    options.memory_budget = 8 << 20;
+    options.spill_directory = directory.path();
+    CheckBuild(rows, options);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(returns_the_sinks_errors_and_stops_it) {
+  const TemporaryDirectory directory;
+  for (KeyKind kind : kKinds) {
+    const Rows rows = MakeRows(kind, {150'000, 150'000}, kOneRandomKey);
+    for (uint64_t budget : {uint64_t{1} << 20, UINT64_MAX}) {
+      for (size_t fail_behind : {size_t{0}, size_t{100'000}}) {
+        RunBuilder::Options options;
+        options.threads = 2;
+        options.memory_budget = budget;
+        options.spill_directory = directory.path();
+        RunBuilder builder(kind, options, 2);
+        Fill(&builder, rows, 2);
+        VectorSink sink;
+        sink.fail_behind = fail_behind;
+        const absl::Status status = builder.Finish(rows.bases, &sink);
+        BOOST_TEST(status.message() == "the sink is full");
+        BOOST_TEST(sink.size() < 300'000u);
+      }
+    }
+    RunBuilder builder(kind, {}, 2);
+    Fill(&builder, rows, 2);
+    VectorSink sink;
+    sink.begin_status = absl::DataLossError("no");
+    BOOST_TEST(absl::IsDataLoss(builder.Finish(rows.bases, &sink)));
+    BOOST_TEST(sink.size() == 0u);
+  }
+  BOOST_TEST(directory.empty());
+}
+
+BOOST_AUTO_TEST_CASE(stops_when_it_is_cancelled) {
+  const TemporaryDirectory directory;
+  for (KeyKind kind : kKinds) {
+    const Rows rows = MakeRows(kind, {150'000, 150'000}, kOneRandomKey);
+    for (uint64_t budget : {uint64_t{1} << 20, UINT64_MAX}) {
+      for (bool at_once : {true, false}) {
+        RunBuilder::Options options;
+        options.threads = 2;
+        options.memory_budget = budget;
+        options.spill_directory = directory.path();
+        RunBuilder builder(kind, options, 2);
+        Fill(&builder, rows, 2);
+        VectorSink sink;
+        std::atomic<bool> cancelled{at_once};
+        const absl::Status status = builder.Finish(
+            rows.bases, &sink, [&](uint64_t) { cancelled = true; }, &cancelled);
+        BOOST_TEST(absl::IsCancelled(status));
+        BOOST_TEST(sink.size() < 300'000u);
+        BOOST_TEST((sink.size() == 0) == at_once);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refuses_more_entries_than_a_run_may_hold) {
+  const Rows rows = MakeRows(KeyKind::kU32, {600, 600}, kOneRandomKey);
+  RunBuilder::Options options;
+  options.max_entries = 1000;
+  RunBuilder builder(KeyKind::kU32, options, 2);
+  for (int p = 0; p < 2; ++p) {
+    for (RowId row = 0; row < 600; ++row) builder.part(p)->Add(rows.parts[0][row], row);
+    const absl::Status status = builder.part(p)->Finish();
+    BOOST_TEST(status.ok() == (p == 0));
+    if (p == 1) BOOST_TEST(absl::IsResourceExhausted(status));
+  }
+  VectorSink sink;
+  BOOST_TEST(absl::IsResourceExhausted(builder.Finish({0, 600}, &sink)));
+  BOOST_TEST(sink.begins == 0);
+}
+
+BOOST_AUTO_TEST_CASE(stops_a_scan_that_adds_too_many_entries) {
+  RunBuilder::Options options;
+  options.max_entries = 1'000'000;
+  RunBuilder builder(KeyKind::kU32, options, 1);
+  KeyColumn key(KeyKind::kU32);
+  key.AppendU32(1);
+  RowId row = 0;
+  while (row < 2'000'000 && builder.part(0)->Add(key, row)) ++row;
+  BOOST_TEST(row < 1'300'000u);
+  BOOST_TEST(absl::IsResourceExhausted(builder.part(0)->Finish()));
+}
+
+BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
+  KeyColumn key(KeyKind::kU32);
+  key.AppendU32(1);
+  VectorSink sink;
+  {
+    RunBuilder builder(KeyKind::kU32, {}, 1);
+    BOOST_TEST(builder.part(0)->Add(key, 5));
+    BOOST_TEST(!builder.part(0)->Add(key, 5));
+    BOOST_TEST(!builder.part(0)->Add(key, 6));
+    const absl::Status status = builder.part(0)->Finish();
+    BOOST_TEST(status.message() == "row 5 of a part was added after row 5");
+    BOOST_TEST((builder.Finish({0}, &sink) == status));
+  }
+  {
+    RunBuilder builder(KeyKind::kU64, {}, 1);
+    BOOST_TEST(!builder.part(0)->Add(key, 0));
+    BOOST_TEST(builder.part(0)->Finish().message() ==
+               "row 0 of a part has keys of kind u32, expected u64");
+  }
+  {
+    RunBuilder builder(KeyKind::kU32, {}, 2);
+    BOOST_TEST(builder.part(0)->Add(key, 9));
+    BOOST_TEST(builder.part(0)->Finish().ok());
+    BOOST_TEST(absl::IsFailedPrecondition(builder.Finish({0, 10}, &sink)));
+    BOOST_TEST(builder.part(1)->Finish().ok());
+    BOOST_TEST(absl::IsInvalidArgument(builder.Finish({0}, &sink)));
+    BOOST_TEST(absl::IsInvalidArgument(builder.Finish({0, 9}, &sink)));
+    BOOST_TEST(absl::IsInvalidArgument(builder.Finish({UINT32_MAX - 5, UINT32_MAX}, &sink)));
+    BOOST_TEST(sink.begins == 0);
+    BOOST_TEST(builder.Finish({0, 10}, &sink).ok());
+    BOOST_TEST(absl::IsFailedPrecondition(builder.Finish({0, 10}, &sink)));
+  }
+  {
+    RunBuilder builder(KeyKind::kBytes, {}, 1);
+    KeyColumn large(KeyKind::kBytes);
+    large.AppendBytes(std::string((size_t{1} << 24) + 1, 'x'));
+    BOOST_TEST(!builder.part(0)->Add(large, 0));
+    BOOST_TEST(absl::IsInvalidArgument(builder.part(0)->Finish()));
+  }
+}
+
+// Adds a million entries to a builder of a megabyte; the status of finishing the part.
+absl::Status Overfill(RunBuilder* builder) {
+  KeyColumn key(KeyKind::kU32);
+  key.AppendU32(7);
+  for (RowId row = 0; row < 1'000'000 && builder->part(0)->Add(key, row);) ++row;
+  return builder->part(0)->Finish();
+}
+
+BOOST_AUTO_TEST_CASE(names_what_keeps_it_from_spilling) {
+  RunBuilder::Options options;
+  options.memory_budget = 1 << 20;
+  {
+    RunBuilder builder(KeyKind::kU32, options, 1);
+    const absl::Status status = Overfill(&builder);
+    BOOST_TEST(absl::IsResourceExhausted(status));
+    BOOST_TEST(status.message().find("memory budget of 1048576 bytes") != std::string::npos);
+  }
+  {
+    options.spill_directory = "/there/is/no/such/directory";
+    RunBuilder builder(KeyKind::kU32, options, 1);
+    const absl::Status status = Overfill(&builder);
+    BOOST_TEST(absl::IsNotFound(status));
+    BOOST_TEST(status.message().find(options.spill_directory) != std::string::npos);
+    VectorSink sink;
+    BOOST_TEST((builder.Finish({0}, &sink) == status));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(no_space_is_resource_exhausted_and_leaves_nothing_behind) {
+  const TemporaryDirectory directory;
+  RunBuilder::Options options;
+  options.memory_budget = 1 << 20;
+  options.spill_directory = directory.path();
+  RunBuilder builder(KeyKind::kU32, options, 1);
+  // A limit on the size of files stands in for a full disk.
+  rlimit before;
+  BOOST_REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  rlimit tight = before;
+  tight.rlim_cur = 1 << 20;
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  BOOST_REQUIRE(setrlimit(RLIMIT_FSIZE, &tight) == 0);
+  const absl::Status status = Overfill(&builder);
+  BOOST_REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+  std::signal(SIGXFSZ, handler);
+  BOOST_TEST(absl::IsResourceExhausted(status));
+  BOOST_TEST(status.message().find(directory.path()) != std::string::npos);
+  BOOST_TEST(directory.empty());
+}
+
+// The number of the file descriptor that this process has open on a nameless file in `directory`.
+int FindSpillFile(const std::string& directory) {
+  for (const auto& link : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string target = fs::read_symlink(link.path(), error).string();
+    if (target.rfind(directory, 0) == 0) return std::stoi(link.path().filename().string());
+  }
+  return -1;
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_spill_file_is_data_loss) {
+  for (bool truncate : {false, true}) {
+    const TemporaryDirectory directory;
+    RunBuilder::Options options;
+    options.memory_budget = 1 << 20;
+    options.spill_directory = directory.path();
+    RunBuilder builder(KeyKind::kU32, options, 1);
+    BOOST_REQUIRE(Overfill(&builder).ok());
+    BOOST_TEST(directory.empty());
+    const int fd = FindSpillFile(directory.path());
+    BOOST_REQUIRE(fd >= 0);
+    if (truncate) {
+      BOOST_REQUIRE(ftruncate(fd, 1'000'000) == 0);
+    } else {
+      char byte;
+      BOOST_REQUIRE(pread(fd, &byte, 1, 777'777) == 1);
+      byte = static_cast<char>(byte ^ 1);
+      BOOST_REQUIRE(pwrite(fd, &byte, 1, 777'777) == 1);
+    }
+    VectorSink sink;
+    const absl::Status status = builder.Finish({0}, &sink);
+    BOOST_TEST(absl::IsDataLoss(status));
+    BOOST_TEST(status.message().find("at offset") != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

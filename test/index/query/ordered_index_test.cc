@@ -1,0 +1,144 @@
+#include "cairn/ordered_index.h"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "index/query/sorted_array.h"
+#include "index/run/gallop.h"
+#include "test/ordered_index_oracle.h"
+
+namespace cairn {
+namespace {
+
+// What a structure gives if it gives nothing but LowerBound.
+template <typename Key>
+class LowerBoundOnly : public OrderedIndex {
+ public:
+  LowerBoundOnly(SortedRun run, const std::vector<Key>& keys)
+      : OrderedIndex(std::move(run)), keys_(keys) {}
+  std::string description() const override { return "test:lower_bound_only"; }
+  uint64_t memory_bytes() const override { return 0; }
+  absl::Status LowerBound(KeyBatch batch, absl::Span<Position> positions) const override {
+    if (!batch.empty() && batch.kind() != run().kind()) return absl::InvalidArgumentError("kind");
+    if (batch.size() != positions.size()) return absl::InvalidArgumentError("size");
+    for (size_t i = 0; i < batch.size(); ++i) {
+      positions[i] = static_cast<Position>(
+          std::lower_bound(keys_.begin(), keys_.end(), QueryOf(batch, i)) - keys_.begin());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static auto QueryOf(const KeyBatch& batch, size_t i) {
+    if constexpr (std::is_same_v<Key, uint32_t>) {
+      return batch.u32()[i];
+    } else if constexpr (std::is_same_v<Key, uint64_t>) {
+      return batch.u64()[i];
+    } else {
+      return batch.bytes()[i];
+    }
+  }
+  const std::vector<Key>& keys_;
+};
+
+template <typename Key>
+void CheckDefaults() {
+  for (const OracleData<Key>& data : OracleCatalogue<Key>(20000)) {
+    CheckAgainstOracle(LowerBoundOnly<Key>(OracleRun(data), data.keys), data);
+  }
+}
+
+SortedArray Strings(const std::vector<std::string_view>& keys) {
+  std::vector<RowId> rows(keys.size());
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);
+  auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
+  BOOST_REQUIRE(run.ok());
+  return SortedArray(*std::move(run));
+}
+
+uint64_t CountPrefix(const OrderedIndex& index, std::string_view prefix) {
+  uint64_t count = 0;
+  const std::string_view prefixes[] = {prefix};
+  const absl::Status s =
+      index.Count(RangeBatch::Prefix(KeyBatch::Bytes(prefixes)), absl::MakeSpan(&count, 1));
+  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  return count;
+}
+
+BOOST_AUTO_TEST_SUITE(ordered_index_test)
+
+BOOST_AUTO_TEST_CASE(all_operations_follow_from_lower_bound) {
+  CheckDefaults<uint32_t>();
+  CheckDefaults<uint64_t>();
+  CheckDefaults<std::string>();
+}
+
+BOOST_AUTO_TEST_CASE(a_prefix_of_0xFF_bytes_goes_to_the_end) {
+  const SortedArray index = Strings({"", "a", "\xfe", "\xff", "\xff\xff", "\xff\xff\x01"});
+  BOOST_TEST(CountPrefix(index, "") == 6u);
+  BOOST_TEST(CountPrefix(index, "\xff") == 3u);
+  BOOST_TEST(CountPrefix(index, "\xff\xff") == 2u);
+  BOOST_TEST(CountPrefix(index, "\xff\xff\xff") == 0u);
+  BOOST_TEST(CountPrefix(index, "\xfe") == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(prefixes_may_be_longer_than_any_buffer) {
+  const std::string a(3000, 'a'), b = a + "b", c(100000, 'c'), d = c + "d", e = c + "\xff\xff";
+  const SortedArray index = Strings({a, b, c, d, e});
+  const std::string_view prefixes[] = {a, b, c, d, a, e, "c"};
+  std::vector<uint64_t> counts(7);
+  BOOST_REQUIRE(
+      index.Count(RangeBatch::Prefix(KeyBatch::Bytes(prefixes)), absl::MakeSpan(counts)).ok());
+  BOOST_CHECK((counts == std::vector<uint64_t>{2, 1, 3, 1, 2, 1, 3}));
+}
+
+BOOST_AUTO_TEST_CASE(everything_is_everything) {
+  const SortedArray index = Strings({"", "b", "\xff\xff"});
+  Matches matches;
+  QueryOptions options;
+  options.order = Order::kDescending;
+  options.limit = 2;
+  options.with_keys = true;
+  BOOST_REQUIRE(index.Scan(RangeBatch::Everything(KeyKind::kBytes), options, &matches).ok());
+  BOOST_CHECK((matches.row_ids == std::vector<RowId>{2, 1}));
+  BOOST_CHECK(matches.keys.bytes(1) == "b");
+}
+
+BOOST_AUTO_TEST_CASE(a_warm_call_keeps_its_memory) {
+  const auto catalogue = OracleCatalogue<uint64_t>(5000);
+  const SortedArray index(OracleRun(catalogue.back()));
+  Matches matches;
+  const KeyBatch keys = KeyBatch::U64(catalogue.back().queries);
+  BOOST_REQUIRE(index.Find(keys, &matches).ok());
+  const void* rows = matches.row_ids.data();
+  const void* offsets = matches.offsets.data();
+  matches.cursors = {"of an earlier call"};
+  BOOST_REQUIRE(index.Find(keys, &matches).ok());
+  BOOST_TEST(matches.row_ids.data() == rows);
+  BOOST_TEST(matches.offsets.data() == offsets);
+  BOOST_TEST(matches.cursors.empty());
+}
+
+BOOST_AUTO_TEST_CASE(galloping_finds_the_first_that_does_not_hold) {
+  for (size_t last = 0; last < 70; ++last) {
+    for (size_t first = 0; first <= last; ++first) {
+      for (size_t answer = first; answer <= last; ++answer) {
+        size_t probes = 0;
+        BOOST_REQUIRE(Gallop(first, last, [&](size_t i) {
+                        ++probes;
+                        BOOST_REQUIRE((i >= first && i < last));
+                        return i < answer;
+                      }) == answer);
+        BOOST_REQUIRE(probes <= 15u);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

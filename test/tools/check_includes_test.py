@@ -1,0 +1,92 @@
+"""tools/check-includes: nothing to say of this tree, and each planted violation is found.
+
+  check_includes_test.py ROOT
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop())
+RULES = """
+files 3
+lines 5
+room include/cairn/*:
+room low/first:
+room low/second: low/first
+room high/*: high/* low/second
+library rocksdb/: high/*
+long low/second/long.cc
+"""
+TREE = {
+    "include/cairn/api.h": '#include <vector>\n#include "cairn/types.h"\n',
+    "low/first/a.h": '#include "cairn/api.h"\n',
+    "low/second/b.h": '#include "low/first/a.h"\n#include "low/second/c.h"\n',
+    "low/second/c.h": "",
+    "low/second/long.cc": "\n" * 6,
+    "high/room/d.cc": '#include "low/second/b.h"\n#include "high/room/e.h"\n#include "rocksdb/db.h"\n',
+    "high/room/e.h": "",
+}
+
+
+def run(root):
+    done = subprocess.run([ROOT / "tools" / "check-includes", root], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+# What is said of the tree above once `changes` (FILE: contents) are made in it.
+def check(changes, rules=RULES):
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in {**TREE, **changes, "tools/include-rules": rules}.items():
+            path = pathlib.Path(root, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return run(root)
+
+
+class CheckIncludesTest(unittest.TestCase):
+    def found(self, message, changes, rules=RULES):
+        status, output = check(changes, rules)
+        self.assertEqual((status, output.splitlines()), (1, [message]))
+
+    def test_this_tree(self):
+        self.assertEqual(run(ROOT)[0], 0, run(ROOT)[1])
+
+    def test_nothing_planted(self):
+        self.assertEqual(check({})[0], 0, check({})[1])
+
+    def test_includes(self):
+        self.found("low/first/a.h:2: low/first may not include low/second (low/second/c.h)",
+                   {"low/first/a.h": '\n#include "low/second/c.h"\n'})
+        self.found("low/second/c.h:1: low/second may not include high/room (high/room/e.h)",
+                   {"low/second/c.h": '#  include "high/room/e.h"\n'})
+        self.found("high/room/e.h:1: high/room may not include low/first (low/first/a.h)",
+                   {"high/room/e.h": '#include "low/first/a.h"\n'})
+        self.found("include/cairn/api.h:1: include/cairn may not include low/first (low/first/a.h)",
+                   {"include/cairn/api.h": '#include "low/first/a.h"\n'})
+        self.found("high/room/e.h:1: there is no low/second/gone.h",
+                   {"high/room/e.h": '#include "low/second/gone.h"\n'})
+
+    def test_libraries(self):
+        self.found("low/first/a.h:1: low/first may not include rocksdb/ (rocksdb/db.h)",
+                   {"low/first/a.h": "#include <rocksdb/db.h>\n"})
+
+    def test_folders(self):
+        self.found("low/third: is no room of tools/include-rules", {"low/third/f.h": ""})
+        self.found("low/first: 4 sources; at most 3", {f"low/first/{i}.cu": "" for i in range(3)})
+
+    def test_files(self):
+        self.found("low/first/a.h: 6 lines; at most 5", {"low/first/a.h": "\n" * 6})
+        self.found("tools/include-rules:9: low/second/long.cc is short enough now",
+                   {"low/second/long.cc": "\n"})
+        self.found("tools/include-rules:10: there is no low/gone.cc", {}, RULES + "long low/gone.cc\n")
+
+    def test_rules(self):
+        self.found("tools/include-rules:5: low/second is not named above low/first", {},
+                   RULES.replace("low/first:", "low/first: low/second"))
+        self.found("tools/include-rules:10: cannot be read: room low/first", {}, RULES + "room low/first\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

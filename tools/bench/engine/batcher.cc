@@ -1,0 +1,440 @@
+// Batcher/<key>/n:<k>/threads:64/<way>: 64 threads that each ask one key at a time of an index of
+// 2^k entries, with a second of them to be answered in one way after the other:
+//
+//   find_one_key, find_first_one_key  each thread calls SecondaryIndex::Find or FindFirst
+//   batcher_future                    Batcher::FindFirst, and waits for its future
+//   batcher_callback:<w>              a Receiver; a thread goes on until w keys are unanswered
+//   batcher_group:<w>                 a Group; a thread adds w keys, one by one, and waits
+//   batcher_open:<r>                  a Receiver; threads wake up every millisecond and submit, one
+//                                     by one, what makes r thousand keys a second together
+//
+// The index is what a SecondaryIndex searches, with its router and cost models, over a run in
+// memory. Random keys that are there; every answer is checked. n is CAIRN_BENCH_LOG2_N, 24 where it
+// is not set: take one whose leaves exceed the last cache. Counters: queries_per_s; p50_us, p99_us:
+// response times, from a key's submission to the moment at which its thread or receiver has the
+// answer, of one key in 16; within_1ms: the share of these; batch: the mean batch.
+#include "cairn/batcher.h"
+
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/ordered_index.h"
+#include "engine/route/index_router.h"
+#include "engine/route/router.h"
+#include "index/machine/topology.h"
+#include "tools/bench/data.h"
+
+namespace cairn::bench {
+namespace {
+
+using Time = std::chrono::steady_clock::time_point;
+using std::chrono::steady_clock;
+
+constexpr size_t kThreads = 64;
+constexpr size_t kQueries = size_t{1} << 22;  // asked again and again
+constexpr size_t kSampled = 16;               // of so many keys one is timed
+constexpr auto kDuration = std::chrono::milliseconds(1000);
+
+// The part of a SecondaryIndex that is asked here, over a run that no database is needed for.
+class RoutedIndex : public SecondaryIndex {
+ public:
+  explicit RoutedIndex(SortedRun run) : codec_(*KeyCodec::Create({TypeOf(run.kind())})) {
+    OpenOptions options;
+    const int threads = Topology::Get().Threads(0);
+    resident_ = *MakeResidentIndexes(options, run);
+    router_ = std::make_unique<Router>(MakeRoutes(resident_, threads));
+    router_->SetCosts(
+        CostCalibration(router_->routes(), run, threads, "", 1).Get(Calibration::kTrials));
+  }
+
+  const IndexSpec& spec() const override { return spec_; }
+  const KeyCodec& codec() const override { return codec_; }
+  SequenceNumber sequence() const override { return 0; }
+
+  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
+    return router_->Answer({Operation::kFind, keys.size(), 0, false}, options,
+                           [&](const Route& route) -> absl::StatusOr<uint64_t> {
+                             if (auto s = route.Find(keys, options, matches); !s.ok()) return s;
+                             return keys.size();
+                           });
+  }
+  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
+                         absl::Span<RowId> row_ids) const override {
+    return router_->Answer({Operation::kFindFirst, keys.size(), 0, false}, options,
+                           [&](const Route& route) -> absl::StatusOr<uint64_t> {
+                             absl::Status s = route.FindFirst(keys, options, row_ids);
+                             if (!s.ok()) return s;
+                             return keys.size();
+                           });
+  }
+  absl::Duration PredictedTime(Operation operation, size_t queries) const override {
+    return router_->PredictedTime(operation, queries);
+  }
+  size_t BestBatch(Operation operation) const override { return router_->BestBatch(operation); }
+
+  absl::Status Contains(KeyBatch, const QueryOptions&, absl::Span<bool>) const override {
+    return NotHere();
+  }
+  absl::Status Count(const RangeBatch&, const QueryOptions&, absl::Span<uint64_t>) const override {
+    return NotHere();
+  }
+  absl::Status Scan(const RangeBatch&, const QueryOptions&, Matches*) const override {
+    return NotHere();
+  }
+  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource&, const CatchUpOptions&) override {
+    return NotHere();
+  }
+  absl::Status Merge(const MergeOptions&) override { return NotHere(); }
+  bool MergePays() const override { return false; }
+  absl::Status PrimaryKeys(absl::Span<const RowId>, PrimaryKeyColumn*) const override {
+    return NotHere();
+  }
+  absl::Status Fetch(const SnapshotSource&, const RangeBatch&, const QueryOptions&,
+                     FetchedRows*) const override {
+    return NotHere();
+  }
+  absl::Status Verify() const override { return NotHere(); }
+  absl::Status VerifyAgainst(const SnapshotSource&, size_t,
+                             std::vector<std::string>*) const override {
+    return NotHere();
+  }
+  absl::StatusOr<IndexStats> Stats() const override { return NotHere(); }
+
+ private:
+  static KeyType TypeOf(KeyKind kind) {
+    return kind == KeyKind::kU32 ? KeyType::kU32 : KeyType::kU64;
+  }
+  static absl::Status NotHere() { return absl::UnimplementedError("not asked here"); }
+
+  const IndexSpec spec_;
+  const KeyCodec codec_;
+  ResidentIndexes resident_;
+  std::unique_ptr<Router> router_;
+};
+
+template <typename Key>
+struct Subject {
+  explicit Subject(int log2_n) : run(MakeRun(UniformKeys<Key>(size_t{1} << log2_n))), index(run) {
+    Random random(kSeed + 3);
+    for (size_t i = 0; i < kQueries; ++i) {
+      const size_t p = random.Below(run.size());
+      if constexpr (sizeof(Key) == 4) {
+        keys.push_back(run.u32()[p]);
+      } else {
+        keys.push_back(run.u64()[p]);
+      }
+      rows.push_back(run.row_ids()[p]);
+    }
+  }
+  static Subject& Get(int log2_n) {
+    static Subject subject(log2_n);
+    return subject;
+  }
+
+  const SortedRun run;
+  const RoutedIndex index;
+  std::vector<Key> keys;
+  std::vector<RowId> rows;  // that answer them
+};
+
+// What one thread has seen.
+struct Seen {
+  uint64_t answers = 0;
+  uint64_t wrong = 0;
+  std::vector<float> response_us;
+
+  void Took(Time from, Time to) {
+    response_us.push_back(std::chrono::duration<float, std::micro>(to - from).count());
+  }
+};
+
+// One of the threads, in one way: asks until `stop`, the queries from `first` on.
+template <typename Key>
+using Way = std::function<void(const Subject<Key>&, Batcher*, size_t first,
+                               const std::atomic<bool>& stop, Seen*)>;
+
+template <typename Key>
+void FindOneKey(const Subject<Key>& subject, Batcher*, size_t i, const std::atomic<bool>& stop,
+                Seen* seen) {
+  Matches matches;
+  for (; !stop; i = (i + 1) % kQueries) {
+    const bool sampled = i % kSampled == 0;
+    const Time begin = sampled ? steady_clock::now() : Time();
+    const absl::Status s =
+        subject.index.Find(Batcher::Key(subject.keys[i]).batch(), QueryOptions(), &matches);
+    if (sampled) seen->Took(begin, steady_clock::now());
+    seen->wrong += !s.ok() || matches.row_ids.size() != 1 || matches.row_ids[0] != subject.rows[i];
+    ++seen->answers;
+  }
+}
+
+template <typename Key>
+void FindFirstOneKey(const Subject<Key>& subject, Batcher*, size_t i, const std::atomic<bool>& stop,
+                     Seen* seen) {
+  for (; !stop; i = (i + 1) % kQueries) {
+    const bool sampled = i % kSampled == 0;
+    const Time begin = sampled ? steady_clock::now() : Time();
+    RowId row;
+    const absl::Status s = subject.index.FindFirst(Batcher::Key(subject.keys[i]).batch(),
+                                                   QueryOptions(), absl::MakeSpan(&row, 1));
+    if (sampled) seen->Took(begin, steady_clock::now());
+    seen->wrong += !s.ok() || row != subject.rows[i];
+    ++seen->answers;
+  }
+}
+
+template <typename Key>
+void Future(const Subject<Key>& subject, Batcher* batcher, size_t i, const std::atomic<bool>& stop,
+            Seen* seen) {
+  for (; !stop; i = (i + 1) % kQueries) {
+    const Time begin = steady_clock::now();
+    const absl::StatusOr<RowId> row = batcher->FindFirst(subject.keys[i]).get();
+    seen->Took(begin, steady_clock::now());
+    seen->wrong += !row.ok() || *row != subject.rows[i];
+    ++seen->answers;
+  }
+}
+
+template <typename Key>
+void Group(const Subject<Key>& subject, Batcher* batcher, size_t window, size_t i,
+           const std::atomic<bool>& stop, Seen* seen) {
+  Batcher::Group<Operation::kFindFirst> group(batcher, window);
+  std::vector<Time> sent;
+  while (!stop) {
+    if (i + window > kQueries) i = 0;
+    sent.clear();
+    for (size_t j = 0; j < window; ++j) {
+      if (j % kSampled == 0) sent.push_back(steady_clock::now());
+      seen->wrong += !group.Add(subject.keys[i + j]).ok();
+    }
+    seen->wrong += !group.Wait().ok();
+    const Time now = steady_clock::now();
+    for (Time time : sent) seen->Took(time, now);
+    seen->wrong +=
+        group.answers() != absl::MakeConstSpan(subject.rows).subspan(i, window) ? window : 0;
+    seen->answers += window;
+    i += window;
+    group.Clear();
+  }
+}
+
+// A thread that is called back. A cookie is a query's place, and when it was asked, in nanoseconds
+// since the thread began, if it is one of those that are timed.
+template <typename Key>
+class Called {
+ public:
+  Called(const Subject<Key>& subject, Batcher* batcher, Seen* seen)
+      : subject_(subject), batcher_(batcher), seen_(seen) {
+    seen->response_us.resize(kMostSamples);
+  }
+
+  void Submit(size_t i) {
+    uint64_t cookie = i;
+    if (i % kSampled == 0) cookie |= Nanos() * kQueries;
+    const Batcher::Key key(subject_.keys[i]);
+    const absl::Status s =
+        batcher_->Submit(Operation::kFindFirst, key.batch(), {{&Receive, this}, cookie});
+    if (!s.ok()) ++seen_->wrong;
+    ++submitted_;
+  }
+  uint64_t unanswered() const { return submitted_ - answered_.load(std::memory_order_relaxed); }
+
+  // Waits for all answers.
+  void Finish() {
+    while (answered_ < submitted_) std::this_thread::yield();
+    seen_->response_us.resize(std::min<size_t>(samples_, kMostSamples));
+    seen_->answers = submitted_;
+    seen_->wrong += wrong_;
+  }
+
+ private:
+  static constexpr size_t kMostSamples = size_t{1} << 16;
+
+  static void Receive(void* context, const Batcher::Answers& answers) {
+    auto* called = static_cast<Called*>(context);
+    uint64_t wrong = 0;
+    for (size_t j = 0; j < answers.cookies.size(); ++j) {
+      const uint64_t i = answers.cookies[j] % kQueries;
+      wrong += !answers.status.ok() || answers.row_ids[j] != called->subject_.rows[i];
+      const uint64_t sent = answers.cookies[j] / kQueries;
+      if (sent == 0) continue;
+      const size_t sample = called->samples_.fetch_add(1);
+      if (sample >= kMostSamples) continue;
+      called->seen_->response_us[sample] = static_cast<float>(called->Nanos() - sent) * 1e-3f;
+    }
+    if (wrong != 0) called->wrong_ += wrong;
+    called->answered_.fetch_add(answers.cookies.size());
+  }
+
+  uint64_t Nanos() const {
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(steady_clock::now() - began_).count());
+  }
+
+  const Subject<Key>& subject_;
+  Batcher* const batcher_;
+  Seen* const seen_;
+  const Time began_ = steady_clock::now() - std::chrono::nanoseconds(1);
+  uint64_t submitted_ = 0;
+  alignas(64) std::atomic<uint64_t> answered_{0};
+  std::atomic<uint64_t> wrong_{0};
+  std::atomic<size_t> samples_{0};
+};
+
+template <typename Key>
+void Callback(const Subject<Key>& subject, Batcher* batcher, size_t window, size_t i,
+              const std::atomic<bool>& stop, Seen* seen) {
+  Called<Key> called(subject, batcher, seen);
+  for (; !stop; i = (i + 1) % kQueries) {
+    while (called.unanswered() >= window) std::this_thread::yield();
+    called.Submit(i);
+  }
+  called.Finish();
+}
+
+template <typename Key>
+void Open(const Subject<Key>& subject, Batcher* batcher, size_t per_second, size_t i,
+          const std::atomic<bool>& stop, Seen* seen) {
+  Called<Key> called(subject, batcher, seen);
+  const auto tick = std::chrono::milliseconds(1);
+  // Threads' ticks are spread over the millisecond.
+  const Time start = steady_clock::now() + tick * (i * kThreads / kQueries) / kThreads;
+  uint64_t submitted = 0;
+  for (uint64_t t = 0; !stop; ++t) {
+    std::this_thread::sleep_until(start + t * tick);
+    for (const uint64_t end = t * per_second / kThreads / 1000; submitted < end; ++submitted) {
+      called.Submit(i);
+      i = (i + 1) % kQueries;
+    }
+  }
+  called.Finish();
+}
+
+// That all threads of the process have had, also those of the kernel for it.
+double CpuSeconds() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](timeval t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+template <typename Key>
+void Ask(benchmark::State& state, const Way<Key>& way, int log2_n) {
+  const Subject<Key>& subject = Subject<Key>::Get(log2_n);
+  for (auto _ : state) {
+    BatcherOptions bo;
+    if (getenv("BEST")) bo.best_batch = atoi(getenv("BEST"));
+    if (getenv("MBT")) bo.max_batch_time = absl::Microseconds(atoi(getenv("MBT")));
+    if (getenv("SHARDS")) bo.shards = atoi(getenv("SHARDS"));
+    auto batcher = *Batcher::Make(&subject.index, bo);
+    std::vector<Seen> seen(kThreads);
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> threads;
+    std::latch start(kThreads + 1);
+    for (size_t t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        seen[t].response_us.resize(size_t{1} << 20);  // so that its pages are there
+        seen[t].response_us.clear();
+        start.arrive_and_wait();
+        way(subject, batcher.get(), t * (kQueries / kThreads), stop, &seen[t]);
+      });
+    }
+    start.arrive_and_wait();
+    const Time begin = steady_clock::now();
+    const double cpu_begin = CpuSeconds();
+    std::this_thread::sleep_for(kDuration);
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    const double seconds = std::chrono::duration<double>(steady_clock::now() - begin).count();
+    const double cpu = CpuSeconds() - cpu_begin;
+    state.SetIterationTime(seconds);
+
+    uint64_t answers = 0, wrong = 0;
+    std::vector<float> all;
+    for (const Seen& s : seen) {
+      answers += s.answers;
+      wrong += s.wrong;
+      all.insert(all.end(), s.response_us.begin(), s.response_us.end());
+    }
+    if (wrong != 0) return state.SkipWithError(absl::StrFormat("%d wrong answers", wrong).c_str());
+    if (all.empty()) return state.SkipWithError("no answers");
+    std::sort(all.begin(), all.end());
+    const auto quantile = [&](double q) {
+      return all[static_cast<size_t>(q * static_cast<double>(all.size() - 1))];
+    };
+    state.counters["cpu_ns_per_query"] = cpu * 1e9 / static_cast<double>(answers);
+    state.counters["queries_per_s"] = static_cast<double>(answers) / seconds;
+    state.counters["p50_us"] = quantile(.5);
+    state.counters["p99_us"] = quantile(.99);
+    state.counters["within_1ms"] =
+        static_cast<double>(std::upper_bound(all.begin(), all.end(), 1000.f) - all.begin()) /
+        static_cast<double>(all.size());
+    const auto stats = batcher->Stats().operations[static_cast<size_t>(Operation::kFindFirst)];
+    state.counters["batch"] = stats.mean_batch();
+    if (std::getenv("BATCHER_DEBUG")) {
+      std::fprintf(
+          stderr,
+          "batches %lu queries %lu late %lu full %lu due %lu idle %lu flushed %lu overhead %ld "
+          "busy %ld best %zu pred1 %ld predbest %ld\n",
+          stats.batches, stats.queries, stats.late, stats.full, stats.due, stats.idle,
+          stats.flushed, absl::ToInt64Nanoseconds(batcher->Stats().dispatch_overhead),
+          absl::ToInt64Nanoseconds(stats.busy), subject.index.BestBatch(Operation::kFindFirst),
+          absl::ToInt64Nanoseconds(subject.index.PredictedTime(Operation::kFindFirst, 1)),
+          absl::ToInt64Nanoseconds(subject.index.PredictedTime(Operation::kFindFirst, 1024)));
+    }
+  }
+}
+
+template <typename Key>
+void Register(const char* key_name, int log2_n) {
+  const auto add = [&](const std::string& way_name, Way<Key> way) {
+    const std::string name =
+        absl::StrFormat("Batcher/%s/n:%d/threads:%d/%s", key_name, log2_n, kThreads, way_name);
+    benchmark::RegisterBenchmark(
+        name.c_str(), [way, log2_n](benchmark::State& state) { Ask<Key>(state, way, log2_n); })
+        ->UseManualTime()
+        ->Iterations(1);
+  };
+  const auto with = [](auto way, size_t number) -> Way<Key> {
+    return [way, number](const Subject<Key>& subject, Batcher* batcher, size_t first,
+                         const std::atomic<bool>& stop,
+                         Seen* seen) { way(subject, batcher, number, first, stop, seen); };
+  };
+  add("find_one_key", FindOneKey<Key>);
+  add("find_first_one_key", FindFirstOneKey<Key>);
+  add("batcher_future", Future<Key>);
+  for (size_t window : {1, 16, 64, 256, 1024}) {
+    add(absl::StrFormat("batcher_group:%d", window), with(Group<Key>, window));
+  }
+  for (size_t window : {16, 64, 256, 1024}) {
+    add(absl::StrFormat("batcher_callback:%d", window), with(Callback<Key>, window));
+  }
+  for (size_t thousands : {1000, 5000, 10000, 20000}) {
+    add(absl::StrFormat("batcher_open:%d", thousands), with(Open<Key>, thousands * 1000));
+  }
+}
+
+const bool registered = [] {
+  const char* n = std::getenv("CAIRN_BENCH_LOG2_N");
+  const int log2_n = n != nullptr ? std::atoi(n) : 24;
+  Register<uint32_t>("u32", log2_n);
+  Register<uint64_t>("u64", log2_n);
+  return true;
+}();
+
+}  // namespace
+}  // namespace cairn::bench

@@ -1,0 +1,345 @@
+// A base of 10M rows (CAIRN_BENCH_ROWS) with 16-byte primary keys, one entry each, and a delta.
+//   Delta/apply/<key>/<primary keys>/batch:<rows>[/<variant>]: updates of random rows, each with a
+//   new
+//     random key, until 1% of the base's rows are changed, one thread. Primary keys are `digits`
+//     (decimal numbers) or `random`. Variants: `same` (the key stays), `insert` (new rows), `again`
+//     (the rows are in the delta already).
+//   Delta/<operation>/<key>/batch:<queries>/commit:<rows>: a base with 1% of its rows changed, in
+//     updates of so many rows, by the side of the base alone (base_ns, and `ratio` to it): `first`
+//     and `find` for keys that are there, `count` and `scan` for ranges of about 100 entries.
+// Counters: ns_per_query (per row for apply); segments.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/ordered_index.h"
+#include "engine/delta/delta_writer.h"
+#include "engine/rows/row_table_writer.h"
+#include "engine/version/versioned_search.h"
+#include "index/query/physical_key.h"
+#include "index/sort/sort.h"
+#include "tools/bench/data.h"
+#include "tools/bench/database.h"
+
+namespace cairn::bench {
+namespace {
+
+constexpr uint64_t kRows = 10'000'000;
+
+std::string PrimaryKey(bool digits, uint64_t i) {
+  if (digits) return absl::StrFormat("%016d", i);
+  Random random(i);
+  const uint64_t words[2] = {random(), random()};
+  return {reinterpret_cast<const char*>(words), sizeof words};
+}
+
+struct MemorySink : RowTableSink {
+  absl::Status BeginSection(RowTableSection section) override {
+    current = &sections[section];
+    return absl::OkStatus();
+  }
+  absl::Status Append(std::string_view bytes) override {
+    current->append(bytes);
+    return absl::OkStatus();
+  }
+  template <typename T>
+  absl::Span<const T> Elements(RowTableSection section) {
+    const std::string& bytes = sections[section];
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  std::map<RowTableSection, std::string> sections;
+  std::string* current = nullptr;
+};
+
+RowTable MakeRowTable(const std::vector<std::string>& primary_keys) {
+  auto memory = std::make_shared<MemorySink>();
+  RowTableWriter writer(1, memory.get());
+  for (const std::string& key : primary_keys) {
+    if (!writer.part(0).Add(key).ok()) std::abort();
+  }
+  if (!writer.Finish().ok()) std::abort();
+  return *RowTable::Wrap({memory->sections[RowTableSection::kBlocks],
+                          memory->Elements<RowTablePart>(RowTableSection::kParts),
+                          memory->Elements<uint64_t>(RowTableSection::kBlockOffsets),
+                          memory->Elements<uint64_t>(RowTableSection::kSeparatorEnds),
+                          memory->sections[RowTableSection::kSeparators]},
+                         "bench", 1, memory);
+}
+
+// The base of n rows whose keys are random.
+template <typename Key>
+struct BaseData {
+  SortedRun run;
+  RowTable rows;
+  std::vector<std::string> primary_keys;  // ascending
+  std::unique_ptr<OrderedIndex> index;    // cpu:auto
+};
+
+template <typename Key>
+const BaseData<Key>& GetBase(bool digits) {
+  static std::unique_ptr<BaseData<Key>> bases[2];
+  std::unique_ptr<BaseData<Key>>& base = bases[digits ? 1 : 0];
+  if (base != nullptr) return *base;
+  bases[digits ? 0 : 1] = nullptr;
+  base = std::make_unique<BaseData<Key>>();
+  const uint64_t n = BenchRows(kRows);
+  for (uint64_t i = 0; i < n; ++i) base->primary_keys.push_back(PrimaryKey(digits, 2 * i));
+  std::sort(base->primary_keys.begin(), base->primary_keys.end());
+  base->rows = MakeRowTable(base->primary_keys);
+
+  using Entry = std::conditional_t<sizeof(Key) == 4, Entry32, Entry64>;
+  Random random(kSeed);
+  std::vector<Entry> entries(n);
+  for (uint64_t i = 0; i < n; ++i) {
+    entries[i] = Entry::Make(static_cast<Key>(random()), static_cast<RowId>(i));
+  }
+  SortEntries(absl::MakeSpan(entries), 2);
+  std::vector<Key> keys(n);
+  std::vector<RowId> row_ids(n);
+  for (uint64_t i = 0; i < n; ++i) {
+    keys[i] = entries[i].key();
+    row_ids[i] = entries[i].row_id();
+  }
+  base->run = *SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids);
+  base->index = *MakeOrderedIndex("cpu:auto", base->run);
+  return *base;
+}
+
+enum class Change : uint8_t { kNewKey, kSameKey, kNewRow };
+
+// The key that a row of the base has there.
+template <typename Key>
+std::vector<Key> KeysByRow(const BaseData<Key>& base) {
+  std::vector<Key> keys(base.run.size());
+  const auto column = ColumnOf<Key>(base.run);
+  for (size_t p = 0; p < keys.size(); ++p) keys[base.run.row_ids()[p]] = column[p];
+  return keys;
+}
+
+// Updates of `rows` random rows, in batches.
+template <typename Key>
+std::vector<RowUpdates> MakeUpdates(const BaseData<Key>& base, bool digits, Change change,
+                                    uint64_t rows, uint64_t batch, uint64_t seed) {
+  Random random(seed);
+  std::vector<Key> same;
+  if (change == Change::kSameKey) same = KeysByRow(base);
+  // Distinct ones: an odd multiplier permutes the numbers below a power of two.
+  uint64_t mask = 1;
+  while (mask < base.primary_keys.size()) mask *= 2;
+  std::vector<RowUpdates> updates;
+  uint64_t made = 0;
+  for (uint64_t i = seed; made < rows; ++i) {
+    const uint64_t row = i * 0x9E3779B97F4A7C15ull & (mask - 1);
+    if (row >= base.primary_keys.size()) continue;
+    if (made++ % batch == 0) updates.emplace_back(kKindOf<Key>);
+    RowUpdates& to = updates.back();
+    AppendKey(change == Change::kSameKey ? same[row] : static_cast<Key>(random()), &to.keys);
+    to.EndRow(change == Change::kNewRow ? PrimaryKey(digits, 2 * row + 1)
+                                        : std::string_view(base.primary_keys[row]));
+  }
+  return updates;
+}
+
+template <typename Key>
+std::unique_ptr<DeltaWriter> MakeWriter(const BaseData<Key>& base) {
+  auto writer = *DeltaWriter::Create(base.run, base.rows, 2);
+  // What is made once for a base.
+  RowUpdates none(kKindOf<Key>);
+  if (!writer->Apply(none).ok()) std::abort();
+  return writer;
+}
+
+template <typename Key>
+void Apply(benchmark::State& state, bool digits, Change change, bool again) {
+  const BaseData<Key>& base = GetBase<Key>(digits);
+  const auto batch = static_cast<uint64_t>(state.range(0));
+  const uint64_t rows = std::max(base.primary_keys.size() / 100, batch) / batch * batch;
+  const std::vector<RowUpdates> updates = MakeUpdates(base, digits, change, rows, batch, kSeed);
+  const std::vector<RowUpdates> before =
+      again ? MakeUpdates(base, digits, change, rows, rows, kSeed) : std::vector<RowUpdates>();
+  size_t segments = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    std::unique_ptr<DeltaWriter> writer = MakeWriter(base);
+    for (const RowUpdates& some : before) {
+      RowUpdates other = some;
+      if (!writer->Apply(other).ok()) std::abort();
+    }
+    state.ResumeTiming();
+    for (const RowUpdates& some : updates) {
+      if (!writer->Apply(some).ok()) std::abort();
+    }
+    state.PauseTiming();
+    const DeltaStats stats = writer->delta()->Stats();
+    segments = stats.segments;
+    if (stats.added_entries != (change == Change::kSameKey ? 0 : rows)) {
+      state.SkipWithError("wrong number of entries");
+    }
+    writer.reset();
+    state.ResumeTiming();
+  }
+  SetQueryCounters(state, rows);
+  state.counters["segments"] = static_cast<double>(segments);
+}
+
+class IndexSearch : public BaseSearch {
+ public:
+  explicit IndexSearch(const OrderedIndex& index) : index_(index) {}
+  absl::Status FindFirst(KeyBatch keys, const QueryOptions&,
+                         absl::Span<RowId> row_ids) const override {
+    return index_.FindFirst(keys, row_ids);
+  }
+  absl::Status Find(KeyBatch keys, const QueryOptions&, Matches* matches) const override {
+    return index_.Find(keys, matches);
+  }
+  absl::Status Positions(const RangeBatch& ranges, const QueryOptions&, absl::Span<Position> begin,
+                         absl::Span<Position> end) const override {
+    return index_.Positions(ranges, begin, end);
+  }
+
+ private:
+  const OrderedIndex& index_;
+};
+
+enum class Operation : uint8_t { kFirst, kFind, kCount, kScan };
+
+double Seconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+template <typename Key>
+void Query(benchmark::State& state, Operation operation) {
+  constexpr size_t kBatches = 32;
+  constexpr uint64_t kHits = 100;
+  const BaseData<Key>& base = GetBase<Key>(true);
+  const auto size = static_cast<size_t>(state.range(0));
+  const auto commit = static_cast<uint64_t>(state.range(1));
+  const uint64_t changed = base.primary_keys.size() / 100;
+  std::unique_ptr<DeltaWriter> writer = MakeWriter(base);
+  std::vector<Key> now = KeysByRow(base);  // by row
+  for (const RowUpdates& some :
+       MakeUpdates(base, true, Change::kNewKey, changed, commit, kSeed + 1)) {
+    if (!writer->Apply(some).ok()) std::abort();
+  }
+  const std::shared_ptr<const Delta> delta = writer->delta();
+  for (const DeltaPart& part : delta->parts) {
+    for (size_t p = 0; p < part.segment->size(); ++p) {
+      now[part.segment->rows()[p]] = ColumnOf<Key>(part.segment->run())[p];
+    }
+  }
+
+  // Keys, and rows that have them.
+  Random random(kSeed + 2);
+  std::vector<Key> keys(size * kBatches), upper(keys.size());
+  std::vector<RowId> expected(keys.size());
+  const Key width = static_cast<Key>(~Key{0} / base.run.size() * kHits);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    expected[i] = static_cast<RowId>(random.Below(now.size()));
+    keys[i] = now[expected[i]];
+    upper[i] = keys[i] > ~Key{0} - width ? ~Key{0} : keys[i] + width;
+  }
+  const auto batch_of = [&](const std::vector<Key>& all, size_t b) {
+    return BatchOfKeys<Key>(absl::MakeConstSpan(all).subspan(b % kBatches * size, size));
+  };
+
+  const IndexSearch base_search(*base.index);
+  const VersionedSearch search(*delta, base_search);
+  std::vector<RowId> rows(size);
+  std::vector<uint64_t> counts(size);
+  Matches matches;
+  const auto ask = [&](size_t b, bool version) {
+    const KeyBatch batch = batch_of(keys, b);
+    const RangeBatch ranges = RangeBatch::HalfOpen(batch, batch_of(upper, b));
+    absl::Status s;
+    switch (operation) {
+      case Operation::kFirst:
+        s = version ? search.FindFirst(batch, {}, absl::MakeSpan(rows))
+                    : base.index->FindFirst(batch, absl::MakeSpan(rows));
+        break;
+      case Operation::kFind:
+        s = version ? search.Find(batch, {}, &matches) : base.index->Find(batch, &matches);
+        break;
+      case Operation::kCount:
+        s = version ? search.Count(ranges, {}, absl::MakeSpan(counts))
+                    : base.index->Count(ranges, absl::MakeSpan(counts));
+        break;
+      case Operation::kScan:
+        s = version ? search.Scan(ranges, {}, &matches) : base.index->Scan(ranges, {}, &matches);
+        break;
+    }
+    if (!s.ok()) std::abort();
+  };
+  std::vector<double> base_seconds, version_seconds;
+  size_t b = 0;
+  for (auto _ : state) {
+    base_seconds.push_back(Seconds([&] { ask(b + kBatches / 2, false); }));
+    version_seconds.push_back(Seconds([&] { ask(b, true); }));
+    state.SetIterationTime(version_seconds.back());
+    ++b;
+  }
+  ask(0, true);
+  for (size_t i = 0; i < size && operation <= Operation::kFind; ++i) {
+    // Few 32-bit keys repeat.
+    const RowId row = operation == Operation::kFirst ? rows[i] : matches[i][0];
+    if (now[row] != keys[i]) state.SkipWithError("wrong answer");
+  }
+  SetQueryCounters(state, size);
+  const double base_ns = Median(base_seconds) * 1e9 / static_cast<double>(size);
+  const double version_ns = Median(version_seconds) * 1e9 / static_cast<double>(size);
+  state.counters["base_ns"] = base_ns;
+  state.counters["version_ns"] = version_ns;
+  state.counters["ratio"] = version_ns / base_ns;
+  state.counters["segments"] = static_cast<double>(delta->parts.size());
+}
+
+template <typename Key>
+void Register(const char* key) {
+  for (bool digits : {true, false}) {
+    const auto add = [&](const char* variant, Change change, bool again,
+                         std::initializer_list<int64_t> batches) {
+      auto* b = benchmark::RegisterBenchmark(
+          absl::StrFormat("Delta/apply/%s/%s%s", key, digits ? "digits" : "random", variant)
+              .c_str(),
+          [=](benchmark::State& state) { Apply<Key>(state, digits, change, again); });
+      b->ArgName("batch")->Unit(benchmark::kMillisecond)->UseRealTime();
+      for (int64_t batch : batches) b->Arg(batch);
+    };
+    add("", Change::kNewKey, false, {100, 1000, 1 << 16});
+    add("/same", Change::kSameKey, false, {100, 1 << 16});
+    add("/insert", Change::kNewRow, false, {100, 1 << 16});
+    add("/again", Change::kNewKey, true, {100, 1 << 16});
+  }
+  for (const auto& [name, operation] :
+       {std::pair("first", Operation::kFirst), std::pair("find", Operation::kFind),
+        std::pair("count", Operation::kCount), std::pair("scan", Operation::kScan)}) {
+    benchmark::RegisterBenchmark(
+        absl::StrFormat("Delta/%s/%s", name, key).c_str(),
+        [operation](benchmark::State& state) { Query<Key>(state, operation); })
+        ->ArgNames({"batch", "commit"})
+        ->ArgsProduct({{1000, 1 << 16}, {1000, 1 << 20}})
+        ->UseManualTime();
+  }
+}
+
+const int registered = [] {
+  Register<uint32_t>("u32");
+  Register<uint64_t>("u64");
+  return 0;
+}();
+
+}  // namespace
+}  // namespace cairn::bench

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/device.h"
+#include "gpu/run/device_run.h"
+#include "gpu/runtime/device_memory.h"
+
+// Entries and queries for benchmarks on a GPU, made in device memory, and the checks of answers,
+// which stay there too. All functions are instantiated for uint32_t and uint64_t, and wait unless
+// they say otherwise.
+namespace cairn::bench {
+
+// How the keys of 2^k entries lie. Entry i has row id i, and entries are in no order of keys.
+enum class KeySet : uint8_t {
+  kUniform,     // distinct, uniform over all keys
+  kClustered,   // distinct, sixteen runs of consecutive keys
+  kRuns,        // distinct, many runs of ten consecutive keys
+  kDuplicates,  // uniform, sixteen entries a key
+};
+// "", "clustered", "runs", "duplicates".
+const char* KeySetName(KeySet set);
+
+template <typename Key>
+struct EntrySet {
+  KeySet set;
+  int log2_n;
+  gpu::DeviceBuffer<Key> keys;
+  gpu::DeviceBuffer<RowId> row_ids;  // 0, 1, 2, …
+  gpu::DeviceRun<Key> run;           // the same sorted, as checked against the rule they came from
+
+  size_t size() const { return keys.size(); }
+};
+
+// Which keys are asked for.
+enum class QueryMix : uint8_t {
+  kHits,      // keys that are there, each entry's as likely, in random order
+  kHalfMiss,  // every second one is not there
+  kMiss,      // none is there: uniform in the gaps of kUniform and kDuplicates, else beside runs
+  kZipf,      // few keys asked for often (theta 0.99, over all keys in random order)
+  kSorted,    // hits in ascending order
+};
+// "", "half_miss", "miss", "zipf", "sorted".
+const char* QueryMixName(QueryMix mix);
+
+template <typename Key>
+struct QuerySet {
+  QueryMix mix;
+  gpu::DeviceBuffer<Key> keys;
+  gpu::DeviceBuffer<RowId> row_ids;  // the first row of each, or kNoRow
+
+  size_t size() const { return keys.size(); }
+};
+
+// Ranges that each hold `hits` entries, from keys to keys (both inclusive), in random order. Of
+// sets of distinct keys.
+template <typename Key>
+struct RangeSet {
+  gpu::DeviceBuffer<Key> lower;
+  gpu::DeviceBuffer<Key> upper;
+
+  size_t size() const { return lower.size(); }
+  DeviceRanges ranges() const;
+};
+
+// As most benchmarks have it.
+inline constexpr size_t kDeviceQueries = size_t{1} << 27;
+
+// Each gives what it gave before, if it was asked for the same last time; else the old one is freed
+// first. So benchmarks of one data set should follow each other, and within it those of one index.
+// 10 <= log2_n <= 30.
+template <typename Key>
+absl::StatusOr<std::shared_ptr<const EntrySet<Key>>> GetEntries(KeySet set, int log2_n);
+template <typename Key>
+absl::StatusOr<std::shared_ptr<const QuerySet<Key>>> GetQueries(KeySet set, int log2_n,
+                                                                QueryMix mix,
+                                                                size_t size = kDeviceQueries);
+template <typename Key>
+absl::StatusOr<std::shared_ptr<const DeviceIndex>> GetIndex(const std::string& factory, KeySet set,
+                                                            int log2_n);
+// Not kept; enqueued on `stream`.
+template <typename Key>
+absl::StatusOr<RangeSet<Key>> MakeRanges(const EntrySet<Key>& entries, size_t size, size_t hits,
+                                         cudaStream_t stream);
+
+// A typed view of keys in device memory.
+inline DeviceKeys AsDeviceKeys(const uint32_t* keys, size_t size) {
+  return DeviceKeys::U32(keys, size);
+}
+inline DeviceKeys AsDeviceKeys(const uint64_t* keys, size_t size) {
+  return DeviceKeys::U64(keys, size);
+}
+
+// Checks of what `stream` will have written to device memory. Internal where any answer is wrong,
+// with how many and the first of them.
+
+// Answers to queries [first, first + size): first rows, whether there is one, lower bounds.
+template <typename Key>
+absl::Status CheckFirstRows(const QuerySet<Key>& queries, size_t first, size_t size,
+                            const RowId* row_ids, cudaStream_t stream);
+template <typename Key>
+absl::Status CheckFound(const QuerySet<Key>& queries, size_t first, size_t size, const bool* found,
+                        cudaStream_t stream);
+template <typename Key>
+absl::Status CheckPositions(const EntrySet<Key>& entries, const QuerySet<Key>& queries,
+                            size_t first, size_t size, const Position* positions,
+                            cudaStream_t stream);
+// First rows in any order: row_ids[i] answers query query_of[i], and each of queries [0, size) is
+// answered once.
+template <typename Key>
+absl::Status CheckFirstRowsOf(const QuerySet<Key>& queries, size_t size, const uint32_t* query_of,
+                              const RowId* row_ids, cudaStream_t stream);
+// All rows of the ranges from lower[i] to upper[i], both inclusive, ascending, as PlanScan and
+// CopyRows give them.
+template <typename Key>
+absl::Status CheckMatches(const EntrySet<Key>& entries, const Key* lower, const Key* upper,
+                          size_t size, const uint64_t* offsets, const RowId* row_ids,
+                          cudaStream_t stream);
+
+}  // namespace cairn::bench

@@ -1,0 +1,34 @@
+// PointLookup/<index>/<key>/n:<log2 n>/row_id/<strategy>[,bits=<b>][,key_order]: as in
+// gpu_point_lookup.cu, by a batch strategy: buffered (queries gathered by b leading bits, 8 where
+// it is not said) or sort_based; results in the caller's order, or in that of keys, with the
+// queries' numbers beside them.
+#include "tools/bench/gpu/device_bench.h"
+#include "tools/bench/gpu/gpu_point_lookup.h"
+
+namespace cairn::bench {
+namespace {
+
+template <typename Key>
+void RegisterSize(int log2_n) {
+  for (const char* index : {"gpu:auto", "gpu:packed,directory=tree", "gpu:sorted_array"}) {
+    DeviceLookup lookup{index, log2_n};
+    for (ResultOrder order : {ResultOrder::kKey, ResultOrder::kCaller}) {
+      for (int bits : {4, 8, 11}) {
+        lookup.way = {Strategy::kBuffered, order, bits};
+        RegisterDeviceLookup<Key>(lookup);
+      }
+      lookup.way = {Strategy::kSortBased, order};
+      RegisterDeviceLookup<Key>(lookup);
+    }
+  }
+}
+
+const RegisterInMain registered([] {
+  for (int log2_n : {20, 24, 26, 28}) {
+    RegisterSize<uint32_t>(log2_n);
+    RegisterSize<uint64_t>(log2_n);
+  }
+});
+
+}  // namespace
+}  // namespace cairn::bench

@@ -1,0 +1,98 @@
+// Enqueue/<index>/<key>/n:<log2 n>/batch:<log2 b>[/threads:<t>]: what a call costs the thread that
+// makes it: FindFirst of 2^b keys that are in device memory, enqueued and not waited for. The time
+// is a call's by the host's clock, the mean of so many calls as a stream takes without making the
+// caller wait, median of kTimedRuns; with threads, each on a stream of its own.
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/device.h"
+#include "gpu/runtime/device_memory.h"
+#include "gpu/runtime/stream.h"
+#include "tools/bench/gpu/device_bench.h"
+#include "tools/bench/gpu/device_data.h"
+
+namespace cairn::bench {
+namespace {
+
+// A stream takes about a thousand pieces of work before it makes its caller wait.
+constexpr int kCalls = 200;
+
+// Seconds of a call.
+absl::StatusOr<double> TimeCalls(const DeviceIndex& index, DeviceKeys keys, RowId* rows,
+                                 const gpu::Stream& stream) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int call = 0; call < kCalls; ++call) {
+    if (absl::Status s = index.FindFirst(keys, rows, stream.get()); !s.ok()) return s;
+  }
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  if (absl::Status s = stream.Wait(); !s.ok()) return s;
+  return taken.count() / kCalls;
+}
+
+template <typename Key>
+absl::Status Enqueue(benchmark::State& state, cudaStream_t stream, const std::string& factory,
+                     int log2_n, int log2_batch, int threads) {
+  const size_t batch = size_t{1} << log2_batch;
+  const auto index = GetIndex<Key>(factory, KeySet::kUniform, log2_n);
+  if (!index.ok()) return index.status();
+  const auto queries = GetQueries<Key>(KeySet::kUniform, log2_n, QueryMix::kHits, batch);
+  if (!queries.ok()) return queries.status();
+  auto rows = gpu::DeviceBuffer<RowId>::Allocate(batch * static_cast<size_t>(threads), stream);
+  if (!rows.ok()) return rows.status();
+  std::vector<gpu::Stream> streams;
+  for (int i = 0; i < threads; ++i) {
+    absl::StatusOr<gpu::Stream> made = gpu::Stream::Create();
+    if (!made.ok()) return made.status();
+    streams.push_back(*std::move(made));
+  }
+  std::vector<double> runs;
+  for (int run = 0; run < kWarmUpRuns + kTimedRuns; ++run) {
+    std::vector<absl::StatusOr<double>> seconds(static_cast<size_t>(threads), 0.0);
+    std::vector<std::thread> callers;
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      callers.emplace_back([&, i] {
+        seconds[i] = TimeCalls(**index, AsDeviceKeys((*queries)->keys.data(), batch),
+                               rows->data() + i * batch, streams[i]);
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    double most = 0;
+    for (const absl::StatusOr<double>& taken : seconds) {
+      if (!taken.ok()) return taken.status();
+      most = std::max(most, *taken);
+    }
+    if (run >= kWarmUpRuns) runs.push_back(most);
+  }
+  std::nth_element(runs.begin(), runs.begin() + kTimedRuns / 2, runs.end());
+  Report(state, runs[kTimedRuns / 2], {.queries = batch * static_cast<size_t>(threads)});
+  return absl::OkStatus();
+}
+
+template <typename Key>
+void RegisterCalls(const char* index, int log2_n, int log2_batch, int threads) {
+  std::string name =
+      absl::StrFormat("Enqueue/%s/u%d/n:%d/batch:%d", index, 8 * sizeof(Key), log2_n, log2_batch);
+  if (threads > 1) absl::StrAppendFormat(&name, "/threads:%d", threads);
+  RegisterDeviceBenchmark(name, [=](benchmark::State& state, cudaStream_t stream) {
+    return Enqueue<Key>(state, stream, index, log2_n, log2_batch, threads);
+  });
+}
+
+const RegisterInMain registered([] {
+  for (const char* index :
+       {"gpu:packed", "gpu:packed,directory=tree", "gpu:btree", "gpu:sorted_array"}) {
+    for (int log2_batch : {0, 10, 17}) {
+      for (int threads : {1, 4}) {
+        RegisterCalls<uint32_t>(index, 20, log2_batch, threads);
+        RegisterCalls<uint64_t>(index, 20, log2_batch, threads);
+      }
+    }
+  }
+});
+
+}  // namespace
+}  // namespace cairn::bench

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tools/bench/gpu/device_data.h"
+
+namespace cairn::bench {
+
+// What a batch of point queries is answered with.
+enum class DeviceAnswer : uint8_t {
+  kRowId,     // FindFirst
+  kPosition,  // LowerBound
+  kContains,  // Contains
+  kFindAll,   // PlanScan and CopyRows, of 2^24 keys, with the wait for the rows' number
+};
+
+// One benchmark PointLookup/<index>/<key>/n:<log2 n>/<answer>[/<key set>][/<query mix>]
+// [/<strategy>[,bits=<b>][,key_order]].
+struct DeviceLookup {
+  std::string index;  // a factory string gpu:…, or baseline:…
+  int log2_n;
+  DeviceAnswer answer = DeviceAnswer::kRowId;
+  KeySet set = KeySet::kUniform;
+  QueryMix mix = QueryMix::kHits;
+  // Another strategy than kUnbuffered is for gpu:… and row ids.
+  DeviceStrategyOptions way = {};
+};
+
+// Registers it, for uint32_t or uint64_t keys, if there is a device. From RegisterInMain.
+template <typename Key>
+void RegisterDeviceLookup(const DeviceLookup& lookup);
+
+}  // namespace cairn::bench

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "gpu/run/entry_array.h"
+#include "gpu/search/search_kernel.cuh"
+#include "tools/bench/gpu/device_bench.h"
+#include "tools/bench/gpu/device_data.h"
+#include "tools/bench/gpu/gpu_limit.h"
+
+// Benchmarks of the search kernel with searchers and policies that the library does not use. A
+// scheme is what a searcher is made from:
+//
+//   struct XScheme {
+//     using KeyType = …;
+//     static std::string Name();  // with what it is made with
+//     absl::Status Build(const gpu::DeviceRun<Key>& run, cudaStream_t stream);
+//     XSearcher Searcher() const;
+//     uint64_t bytes() const;  // beyond the entries
+//   };
+
+namespace cairn::bench {
+
+// Shared memory that pinning may take.
+inline constexpr size_t kPinnedBytes = size_t{96} << 10;
+
+// What is not compiled in.
+struct SearcherSetting {
+  int log2_n;
+  gpu::Pinning pinning = gpu::Pinning::kNone;
+  gpu::SearchSchedule schedule = {};
+};
+
+template <typename Policy>
+std::string PolicyName(const SearcherSetting& setting) {
+  std::string name = absl::StrFormat("%dx%d", Policy::kThreads, Policy::kQueries);
+  if (Policy::kInFlight > 1) absl::StrAppendFormat(&name, ",%d_at_once", Policy::kInFlight);
+  name += setting.schedule.blocks_per_multiprocessor > 0 ? ",static" : ",dynamic";
+  if (setting.pinning != gpu::Pinning::kNone) {
+    name += setting.pinning == gpu::Pinning::kSteps ? ",steps" : ",full";
+  }
+  if (Policy::kReorder != gpu::Reorder::kNone) {
+    name += Policy::kReorder == gpu::Reorder::kLookups ? ",lookups" : ",double";
+  }
+  return name;
+}
+
+// A batch of 2^27 random hits answered with row ids.
+template <typename Scheme, typename Policy>
+absl::Status SearcherLookup(benchmark::State& state, cudaStream_t stream,
+                            const SearcherSetting& setting) {
+  using Key = typename Scheme::KeyType;
+  const auto entries = GetEntries<Key>(KeySet::kUniform, setting.log2_n);
+  if (!entries.ok()) return entries.status();
+  const auto queries = GetQueries<Key>(KeySet::kUniform, setting.log2_n, QueryMix::kHits);
+  if (!queries.ok()) return queries.status();
+  const QuerySet<Key>& q = **queries;
+  Scheme scheme;
+  if (absl::Status s = scheme.Build((*entries)->run, stream); !s.ok()) return s;
+  auto searcher = scheme.Searcher();
+  if (setting.pinning != gpu::Pinning::kNone) searcher.PinUpTo(kPinnedBytes, setting.pinning);
+  const auto results = gpu::DeviceBuffer<RowId>::Allocate(q.size(), stream);
+  if (!results.ok()) return results.status();
+  const absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
+    return gpu::SearchBatch<Policy>(
+        searcher, (*entries)->size(), DeviceIndex::PointQuery::kFindFirst,
+        AsDeviceKeys(q.keys.data(), q.size()), results->data(), stream, setting.schedule);
+  });
+  if (!seconds.ok()) return seconds.status();
+  const uint64_t bytes = gpu::EntryArray<Key>::BytesOf((*entries)->size()) + scheme.bytes();
+  const absl::StatusOr<double> limit = RandomReadSeconds(bytes, q.size(), stream);
+  if (!limit.ok()) return limit.status();
+  Report(state, *seconds,
+         {.queries = q.size(),
+          .bytes = bytes,
+          .entries = (*entries)->size(),
+          .limit_seconds = *limit});
+  return CheckFirstRows(q, 0, q.size(), results->data(), stream);
+}
+
+// Registers <prefix><scheme>/<key>/n:<log2 n>/<policy>.
+template <typename Scheme, typename Policy>
+void RegisterSearcher(const char* prefix, const SearcherSetting& setting) {
+  const std::string name = absl::StrFormat("%s%s/u%d/n:%d/%s", prefix, Scheme::Name(),
+                                           8 * sizeof(typename Scheme::KeyType), setting.log2_n,
+                                           PolicyName<Policy>(setting));
+  RegisterDeviceBenchmark(name, [setting](benchmark::State& state, cudaStream_t stream) {
+    return SearcherLookup<Scheme, Policy>(state, stream, setting);
+  });
+}
+
+}  // namespace cairn::bench

@@ -1,0 +1,225 @@
+// cairn build: builds one or several indexes in one pass over the rows of a column family.
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/index_spec.h"
+#include "cairn/secondary_index.h"
+#include "tools/cli/build_progress.h"
+#include "tools/cli/command.h"
+#include "tools/cli/output.h"
+
+namespace cairn::tools {
+namespace {
+
+struct BuildOptionsGiven {
+  SourceOptions source;
+  std::string column_family;  // empty: as the specs say
+  CLI::Option* specs = nullptr;
+  std::string out;
+  int threads = 0;
+  uint64_t memory_budget = 0;
+  bool unique = false;
+  std::string nulls;     // empty: as the specs say
+  std::string on_error;  // likewise
+};
+
+// Whether a spec's text gives this option itself. A spec gives an option at most once, so one that
+// can be read, but not with the option added, has it already.
+bool Says(const std::string& spec, const char* option) {
+  return !IndexSpec::Parse(absl::StrFormat("%s, %s", spec, option)).ok();
+}
+
+// A spec with what the command line says for all of them.
+absl::StatusOr<IndexSpec> ParseSpec(const std::string& text, const BuildOptionsGiven& given) {
+  absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(text);
+  if (!spec.ok()) {
+    return UsageError(
+        absl::StrFormat("--spec \"%s\": %s", text, std::string(spec.status().message())));
+  }
+  if (!given.column_family.empty() && !Says(text, "cf=default")) {
+    spec->column_family = given.column_family;
+  }
+  if (given.unique && !Says(text, "unique=true")) spec->unique = true;
+  if (!given.nulls.empty() && !Says(text, "nulls=skip")) {
+    spec->nulls = given.nulls == "first"  ? NullPolicy::kFirst
+                  : given.nulls == "last" ? NullPolicy::kLast
+                                          : NullPolicy::kSkip;
+  }
+  if (!given.on_error.empty() && !Says(text, "on_error=fail")) {
+    spec->on_error = given.on_error == "skip" ? ErrorPolicy::kSkip : ErrorPolicy::kFail;
+  }
+  return spec;
+}
+
+// The indexes to build, each with its directory.
+absl::StatusOr<std::vector<BuildTarget>> Targets(const BuildOptionsGiven& given) {
+  std::vector<BuildTarget> targets;
+  std::set<std::string> names;
+  const std::vector<std::string> texts = given.specs->results();
+  for (const std::string& text : texts) {
+    absl::StatusOr<IndexSpec> spec = ParseSpec(text, given);
+    if (!spec.ok()) return spec.status();
+    std::string directory = given.out;
+    if (texts.size() > 1) {
+      // A name of dots alone would not stay inside --out.
+      if (spec->name.find_first_not_of('.') == std::string::npos) {
+        return UsageError(absl::StrFormat(
+            "--spec \"%s\": of several specs, each needs a name, for its directory: name=…", text));
+      }
+      if (!names.insert(spec->name).second) {
+        return UsageError(absl::StrFormat("two specs have the name '%s'", spec->name));
+      }
+      directory = (std::filesystem::path(given.out) / spec->name).string();
+    }
+    targets.push_back({*std::move(spec), std::move(directory)});
+  }
+  return targets;
+}
+
+// Makes --out, where several indexes go into it; and takes it back, if nothing came of it.
+class OutDirectory {
+ public:
+  absl::Status Make(const std::string& directory) {
+    std::error_code error;
+    made_ = std::filesystem::create_directory(directory, error);
+    if (error) {
+      return absl::InternalError(
+          absl::StrFormat("cannot make the directory '%s': %s", directory, error.message()));
+    }
+    directory_ = directory;
+    return absl::OkStatus();
+  }
+  ~OutDirectory() {
+    std::error_code ignored;  // an index is in it
+    if (made_) std::filesystem::remove(directory_, ignored);
+  }
+
+ private:
+  std::string directory_;
+  bool made_ = false;
+};
+
+void PrintReport(const BuildTarget& target, const BuildReport& report, Output* output) {
+  const std::string name = target.spec.name.empty() ? "" : target.spec.name + ": ";
+  output->Write(absl::StrFormat("%s%s entries of %s rows, in '%s'\n", name,
+                                WithCommas(report.entries), WithCommas(report.rows),
+                                target.directory));
+  if (report.rows_without_key != 0) {
+    output->Write(
+        absl::StrFormat("%s%s rows have no key\n", name, WithCommas(report.rows_without_key)));
+  }
+  if (report.rows_skipped != 0) {
+    output->Write(absl::StrFormat("%s%s rows could not be read and were skipped; the first: %s\n",
+                                  name, WithCommas(report.rows_skipped), report.first_skipped));
+  }
+}
+
+// Builds the indexes of one column family.
+absl::Status BuildFrom(const BuildOptionsGiven& given, const std::vector<BuildTarget>& targets,
+                       Output* output) {
+  absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
+      OpenSource(given.source, targets[0].spec.column_family);
+  if (!source.ok()) return source.status();
+  BuildOptions options;
+  options.threads = given.threads;
+  options.memory_budget = given.memory_budget;
+  options.cancelled = &Interrupted();
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<std::vector<BuildReport>> reports;
+  {
+    BuildProgress progress;
+    options.on_progress = [&progress](const Progress& now) { progress.Show(now); };
+    reports = SecondaryIndex::BuildAll(**source, targets, options);
+  }
+  if (!reports.ok()) return reports.status();
+  for (size_t i = 0; i < targets.size(); ++i) PrintReport(targets[i], (*reports)[i], output);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  output->Write(absl::StrFormat("built from %s in %.2f s\n", (*source)->description(), seconds));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> RunBuild(const BuildOptionsGiven& given) {
+  if (!given.source.given()) {
+    return UsageError("build from what? give --db, --checkpoint or --sst");
+  }
+  absl::StatusOr<std::vector<BuildTarget>> targets = Targets(given);
+  if (!targets.ok()) return targets.status();
+  OutDirectory out;
+  if (targets->size() > 1) {
+    if (absl::Status s = out.Make(given.out); !s.ok()) return s;
+  }
+  // One pass over each column family, in the order in which the specs name them.
+  Output output;
+  while (!targets->empty()) {
+    const std::string column_family = targets->front().spec.column_family;
+    std::vector<BuildTarget> now, later;
+    for (BuildTarget& target : *targets) {
+      (target.spec.column_family == column_family ? now : later).push_back(std::move(target));
+    }
+    if (absl::Status s = BuildFrom(given, now, &output); !s.ok()) return s;
+    *targets = std::move(later);
+  }
+  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  return kGood;
+}
+
+}  // namespace
+
+void AddBuildCommand(CLI::App* app, Action* action) {
+  auto given = std::make_shared<BuildOptionsGiven>();
+  CLI::App* command = app->add_subcommand("build", "Builds indexes from a database or its files");
+  AddSourceOptions(command, &given->source);
+  command->add_option("--cf", given->column_family, "The column family (default: 'default')")
+      ->type_name("NAME");
+  given->specs =
+      AddValues(command, "--spec", "SPEC", "What to index; may come several times")->required();
+  command
+      ->add_option("--out", given->out,
+                   "The index's directory; of several specs, the directory for theirs, each under "
+                   "its spec's name")
+      ->type_name("DIR")
+      ->required();
+  command->add_option("--threads", given->threads, "Threads (default: one per core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--memory-budget", given->memory_budget,
+                   "Memory for entries that wait to be sorted, like 512M or 4G (default: half of "
+                   "the machine's)")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false));
+  command->add_flag("--unique", given->unique, "Two rows with one key are an error");
+  command->add_option("--nulls", given->nulls, "Rows without a value: skip, first or last")
+      ->type_name("WHERE")
+      ->check(CLI::IsMember({"skip", "first", "last"}));
+  command->add_option("--on-error", given->on_error, "Rows that cannot be read: fail or skip")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"fail", "skip"}));
+  command->footer(R"(
+A spec is [name=] source:type {, source:type} {, option}
+  sources  key  key[4:8]  value  value[8:4]  value.field('|', 4)  value.json('/address/city')
+           column('city')
+  types    u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 text bytes; of raw bytes with le or be: u32le
+  options  cf=NAME  unique=true  nulls=skip|first|last  on_error=fail|skip
+--cf, --unique, --nulls and --on-error hold for the specs that do not say so themselves.
+
+A directory that holds an index gets its next version; who reads the old one goes on reading it.
+
+Examples:
+  cairn build --db=/tmp/db --cf=customer --spec="value.field('|',4):text" --out=/tmp/phone
+  cairn build --checkpoint=/data/cp --out=/data/indexes \
+    --spec="phone=value.field('|',4):text,cf=customer" \
+    --spec="nation_balance=value.field('|',3):u8,value.field('|',5):f64,cf=customer"
+  cairn build --sst 000012.sst 000017.sst --spec="value[0:8]:u64be" --out=/tmp/by_id)");
+  command->callback([given, action] { *action = [given] { return RunBuild(*given); }; });
+}
+
+}  // namespace cairn::tools

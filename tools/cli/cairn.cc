@@ -1,0 +1,110 @@
+// cairn: builds, queries, inspects and verifies secondary indexes of RocksDB databases.
+#include <CLI/Error.hpp>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "cairn/version.h"
+#include "tools/cli/command.h"
+
+namespace cairn::tools {
+namespace {
+
+constexpr char kFooter[] = R"(
+Examples:
+  cairn demo /tmp/db --rows=1000000
+  cairn build --db=/tmp/db --cf=customer --spec="phone=value.field('|',4):text" --out=/tmp/phone
+  cairn query /tmp/phone --prefix=25- --limit=10 --db=/tmp/db
+  cairn count /tmp/phone --range=20-..30-
+  cairn catch-up /tmp/phone --db=/tmp/db --merge-if-it-pays
+  cairn verify /tmp/phone --db=/tmp/db
+
+Exit status: 0 good; 1 failed, or verify found differences; 2 wrong usage; 130 interrupted.
+'cairn COMMAND --help' says more.)";
+
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void Interrupt(int) {
+  // Who asks twice does not want to wait.
+  if (interrupted.exchange(true)) std::_Exit(kInterrupted);
+}
+
+int Complain(std::string_view message, int exit_status) {
+  // One line, whatever it quotes.
+  std::string line(message.substr(0, message.find_last_not_of('\n') + 1));
+  for (char& c : line) c = c == '\n' ? ' ' : c;
+  std::fprintf(stderr, "cairn: %s\n", line.c_str());
+  return exit_status;
+}
+
+// The arguments as CLI11 wants them, last one first. CLI11 takes "--option=" for an option without
+// a value; ours has an empty one.
+std::vector<std::string> Arguments(int argc, char** argv) {
+  std::vector<std::string> reversed;
+  for (int i = argc - 1; i > 0; --i) {
+    const std::string argument = argv[i];
+    if (argument.size() > 3 && argument.compare(0, 2, "--") == 0 &&
+        argument.find('=') == argument.size() - 1) {
+      reversed.push_back("");
+      reversed.push_back(argument.substr(0, argument.size() - 1));
+    } else {
+      reversed.push_back(argument);
+    }
+  }
+  return reversed;
+}
+
+int Run(int argc, char** argv) {
+  CLI::App app("Secondary indexes for RocksDB that answer batches of queries.", "cairn");
+  app.require_subcommand(0, 1);
+  app.set_version_flag("--version", std::string("cairn ") + Version());
+  app.footer(kFooter);
+  Action action;
+  AddBuildCommand(&app, &action);
+  AddCatchUpCommand(&app, &action);
+  AddMergeCommand(&app, &action);
+  AddQueryCommand(&app, &action);
+  AddCountCommand(&app, &action);
+  AddInspectCommand(&app, &action);
+  AddVerifyCommand(&app, &action);
+  AddDemoCommand(&app, &action);
+  try {
+    app.parse(Arguments(argc, argv));
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(e);
+    return Complain(std::string(e.what()) + " (see 'cairn --help')", kUsage);
+  }
+
+  if (!action) return Complain("which command? (see 'cairn --help')", kUsage);
+
+  std::signal(SIGINT, Interrupt);
+  std::signal(SIGTERM, Interrupt);
+  const absl::StatusOr<int> exit_status = action();
+  if (exit_status.ok()) return *exit_status;
+  const absl::Status& status = exit_status.status();
+  if (absl::IsCancelled(status) && interrupted) return Complain("interrupted", kInterrupted);
+  return Complain({status.message().data(), status.message().size()},
+                  IsUsageError(status) ? kUsage : kFailed);
+}
+
+}  // namespace
+
+const std::atomic<bool>& Interrupted() {
+  return interrupted;
+}
+
+}  // namespace cairn::tools
+
+int main(int argc, char** argv) {
+  try {
+    return cairn::tools::Run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return cairn::tools::Complain("out of memory", cairn::tools::kFailed);
+  } catch (const std::exception& e) {
+    return cairn::tools::Complain(e.what(), cairn::tools::kFailed);
+  }
+}

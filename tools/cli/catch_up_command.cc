@@ -1,0 +1,110 @@
+// cairn catch-up: brings an index up to its database, from the database's log.
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "cairn/secondary_index.h"
+#include "tools/cli/command.h"
+#include "tools/cli/merge_command.h"
+#include "tools/cli/output.h"
+#include "tools/cli/route_options.h"
+
+namespace cairn::tools {
+namespace {
+
+struct CatchUpOptionsGiven {
+  std::string index;
+  std::string db;
+  std::string column_family;  // empty: the index's
+  uint64_t max_bytes_per_second = 0;
+  bool assume_continues = false;
+  bool merge = false;
+  bool merge_if_it_pays = false;
+  MergeOptionsGiven merging;
+};
+
+absl::Status CatchUpFrom(const CatchUpOptionsGiven& given, SecondaryIndex* index, Output* output) {
+  const absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
+      SnapshotSource::FromDirectory(given.db, index->spec().column_family);
+  if (!source.ok()) return source.status();
+  CatchUpOptions options;
+  options.max_bytes_per_second = given.max_bytes_per_second;
+  options.assume_continues = given.assume_continues;
+  options.cancelled = &Interrupted();
+  const auto start = std::chrono::steady_clock::now();
+  const absl::StatusOr<CatchUpReport> report = index->CatchUp(**source, options);
+  if (!report.ok()) return report.status();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  output->Write(absl::StrFormat(
+      "at sequence number %d of %s: %s changes of %s rows, in %s of log, in %.2f s\n",
+      report->sequence, (*source)->description(), WithCommas(report->changes),
+      WithCommas(report->rows), WithUnit(report->log_bytes), seconds));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> RunCatchUp(const CatchUpOptionsGiven& given) {
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
+      SecondaryIndex::Open(given.index, ForFewQueries());
+  if (!index.ok()) return index.status();
+  const std::string& column_family = (*index)->spec().column_family;
+  if (!given.column_family.empty() && given.column_family != column_family) {
+    return UsageError(absl::StrFormat("--cf=%s: the index is of column family '%s'",
+                                      given.column_family, column_family));
+  }
+  Output output;
+  if (absl::Status s = CatchUpFrom(given, index->get(), &output); !s.ok()) return s;
+  if (given.merge || (given.merge_if_it_pays && (*index)->MergePays())) {
+    if (absl::Status s = MergeIndex(given.merging, index->get(), &output); !s.ok()) return s;
+  } else if (given.merge_if_it_pays) {
+    output.Write("a merge does not pay yet\n");
+  }
+  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  return kGood;
+}
+
+}  // namespace
+
+void AddCatchUpCommand(CLI::App* app, Action* action) {
+  auto given = std::make_shared<CatchUpOptionsGiven>();
+  CLI::App* command = app->add_subcommand(
+      "catch-up", "Brings an index up to its database, from the database's log");
+  command->add_option("INDEX", given->index, "The index's directory")->required();
+  command->add_option("--db", given->db, "The index's database, opened read-only")
+      ->type_name("DIR")
+      ->required();
+  command
+      ->add_option("--cf", given->column_family,
+                   "The column family, which must be the index's (default: that)")
+      ->type_name("NAME");
+  command
+      ->add_option("--max-bytes-per-second", given->max_bytes_per_second,
+                   "Of the log to read, and of a merge to write, like 20M (default: no limit)")
+      ->type_name("N")
+      ->transform(CLI::AsSizeValue(false));
+  command->add_flag(
+      "--assume-continues", given->assume_continues,
+      "Also where nothing proves that the database continues the state that the index "
+      "has; not where it is known not to");
+  CLI::Option* merge = command->add_flag("--merge", given->merge, "Then does as 'cairn merge'");
+  command->add_flag("--merge-if-it-pays", given->merge_if_it_pays, "Likewise, if it pays")
+      ->excludes(merge);
+  command->footer(R"(
+What came is stored with the index beside what it was built of; 'cairn inspect' says how much that
+is, and 'cairn merge' makes one of both. Who has the index open goes on reading what he opened.
+
+The database may be in use. If its log no longer reaches back to where the index is, or it is not
+provably the database that the index was built of, at a later time (it was restored from an older
+copy, say), that is an error and nothing has changed: build the index anew.
+
+Examples:
+  cairn catch-up /tmp/phone --db=/tmp/db
+  cairn catch-up /tmp/phone --db=/tmp/db --max-bytes-per-second=20M --merge-if-it-pays)");
+  command->callback([given, action] {
+    given->merging.max_bytes_per_second = given->max_bytes_per_second;
+    *action = [given] { return RunCatchUp(*given); };
+  });
+}
+
+}  // namespace cairn::tools

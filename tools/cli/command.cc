@@ -1,0 +1,62 @@
+#include "tools/cli/command.h"
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_format.h"
+
+namespace cairn::tools {
+namespace {
+
+// Marks the statuses that UsageError makes.
+constexpr char kUsageMark[] = "cairn/usage";
+
+}  // namespace
+
+absl::Status UsageError(std::string_view message) {
+  absl::Status status = absl::InvalidArgumentError(std::string(message));
+  status.SetPayload(kUsageMark, absl::Cord());
+  return status;
+}
+
+bool IsUsageError(const absl::Status& status) {
+  return status.GetPayload(kUsageMark).has_value();
+}
+
+CLI::Option* AddValues(CLI::App* app, const std::string& name, const std::string& type,
+                       const std::string& description) {
+  // The values are read from Option::results(), as they were written: CLI11's conversions give a
+  // meaning to braces and brackets.
+  return app
+      ->add_option(
+          name, [](const CLI::results_t&) { return true; }, description)
+      ->type_name(type)
+      ->type_size(1)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+}
+
+void AddSourceOptions(CLI::App* app, SourceOptions* options) {
+  CLI::Option* db = app->add_option("--db", options->db, "A RocksDB database, opened read-only")
+                        ->type_name("DIR")
+                        ->group("Source");
+  CLI::Option* checkpoint =
+      app->add_option("--checkpoint", options->checkpoint, "A checkpoint of a database")
+          ->type_name("DIR")
+          ->group("Source");
+  CLI::Option* sst = app->add_option("--sst", options->sst,
+                                     "SST files; of two that have a key, the newer one wins, or "
+                                     "the later one in the list")
+                         ->type_name("FILE")
+                         ->group("Source");
+  db->excludes(checkpoint)->excludes(sst);
+  checkpoint->excludes(sst);
+}
+
+absl::StatusOr<std::unique_ptr<SnapshotSource>> OpenSource(const SourceOptions& options,
+                                                           const std::string& column_family) {
+  if (!options.sst.empty()) return SnapshotSource::FromSstFiles(options.sst);
+  const std::string& directory = options.db.empty() ? options.checkpoint : options.db;
+  return SnapshotSource::FromDirectory(directory, column_family);
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,58 @@
+// cairn count: how many entries of an index lie in some ranges.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cairn/secondary_index.h"
+#include "tools/cli/command.h"
+#include "tools/cli/output.h"
+#include "tools/cli/route_options.h"
+#include "tools/cli/selectors.h"
+
+namespace cairn::tools {
+namespace {
+
+struct CountOptions {
+  std::string index;
+  SelectorOptions selectors;
+  RouteOptions routes;
+};
+
+absl::StatusOr<int> RunCount(CountOptions* given) {
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
+      SecondaryIndex::Open(given->index, given->routes.Open());
+  if (!index.ok()) return index.status();
+  absl::StatusOr<std::vector<KeyRange>> ranges = given->selectors.Parse((*index)->codec());
+  if (!ranges.ok()) return ranges.status();
+  RangeColumns columns((*index)->codec().kind());
+  for (const KeyRange& range : *ranges) columns.Add(range);
+  std::vector<uint64_t> counts(ranges->size());
+  QueryOptions options;
+  given->routes.AddTo(&options);
+  if (absl::Status s = (*index)->Count(columns.Batch(), options, absl::MakeSpan(counts)); !s.ok()) {
+    return s;
+  }
+  given->routes.Print();
+  Output output;
+  for (const uint64_t count : counts) output.Write(std::to_string(count) + "\n");
+  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  return kGood;
+}
+
+}  // namespace
+
+void AddCountCommand(CLI::App* app, Action* action) {
+  auto given = std::make_shared<CountOptions>();
+  CLI::App* command = app->add_subcommand(
+      "count", "Prints how many entries each selector matches, one number a line");
+  command->add_option("INDEX", given->index, "The index's directory")->required();
+  given->selectors.AddTo(command);
+  given->routes.AddTo(command);
+  command->footer(R"(
+Examples:
+  cairn count /tmp/city --eq=Lisbon
+  cairn count /tmp/phone --prefix=25- --prefix=26- --range=..)");
+  command->callback([given, action] { *action = [given] { return RunCount(given.get()); }; });
+}
+
+}  // namespace cairn::tools

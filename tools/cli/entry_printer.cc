@@ -1,0 +1,218 @@
+#include "tools/cli/entry_printer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+
+namespace cairn::tools {
+namespace {
+
+// The shortest decimal that reads back as the same double.
+std::string Shortest(double number) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+
+// One entry a line: secondary key, primary key[, value], in the codec's notation.
+class TsvPrinter : public EntryPrinter {
+ public:
+  TsvPrinter(const KeyCodec& codec, Output* output) : codec_(codec), output_(output) {}
+
+  absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
+                     const std::string_view* value) override {
+    absl::StatusOr<std::string> line = codec_.Format(keys, i);
+    if (!line.ok()) return line.status();
+    line->push_back('\t');
+    AppendEscaped(primary_key, &*line);
+    if (value != nullptr) {
+      line->push_back('\t');
+      AppendEscaped(*value, &*line);
+    }
+    line->push_back('\n');
+    output_->Write(*line);
+    return output_->status();
+  }
+
+ private:
+  const KeyCodec& codec_;
+  Output* const output_;
+};
+
+// One object a line: {"key":…,"primary_key":…[,"value":…]}; a composite key is an array. Bytes that
+// are not UTF-8 are {"hex":"…"}; nan, inf and -inf are strings.
+class JsonPrinter : public EntryPrinter {
+ public:
+  JsonPrinter(const KeyCodec& codec, Output* output) : codec_(codec), output_(output) {}
+
+  absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
+                     const std::string_view* value) override {
+    if (absl::Status s = codec_.Decode(keys, i, &parts_, &scratch_); !s.ok()) return s;
+    line_ = "{\"key\":";
+    if (parts_.size() > 1) line_ += '[';
+    for (size_t part = 0; part < parts_.size(); ++part) {
+      if (part != 0) line_ += ',';
+      AppendValue(parts_[part]);
+    }
+    if (parts_.size() > 1) line_ += ']';
+    line_ += ",\"primary_key\":";
+    AppendBytes(primary_key);
+    if (value != nullptr) {
+      line_ += ",\"value\":";
+      AppendBytes(*value);
+    }
+    line_ += "}\n";
+    output_->Write(line_);
+    return output_->status();
+  }
+
+ private:
+  void AppendValue(const KeyValue& value) {
+    if (std::holds_alternative<std::monostate>(value)) {
+      line_ += "null";
+    } else if (const auto* number = std::get_if<uint64_t>(&value)) {
+      line_ += std::to_string(*number);
+    } else if (const auto* integer = std::get_if<int64_t>(&value)) {
+      line_ += std::to_string(*integer);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      line_ += std::isfinite(*real) ? Shortest(*real) : '"' + Shortest(*real) + '"';
+    } else {
+      AppendBytes(std::get<std::string_view>(value));
+    }
+  }
+
+  void AppendBytes(std::string_view bytes) {
+    const size_t start = line_.size();
+    line_ += '"';
+    for (std::string_view rest = bytes; !rest.empty();) {
+      const size_t length = Utf8Length(rest);
+      if (length == 0) {
+        line_.resize(start);
+        return AppendHex(bytes);
+      }
+      const char c = rest[0];
+      if (c == '"' || c == '\\') {
+        line_.append(1, '\\').append(1, c);
+      } else if (length == 1 && (c < ' ' || c == '\x7f')) {
+        line_ += absl::StrFormat("\\u%04x", static_cast<unsigned>(c));
+      } else {
+        line_.append(rest.substr(0, length));
+      }
+      rest.remove_prefix(length);
+    }
+    line_ += '"';
+  }
+
+  void AppendHex(std::string_view bytes) {
+    line_ += "{\"hex\":\"";
+    for (const char c : bytes) line_ += absl::StrFormat("%02x", static_cast<unsigned char>(c));
+    line_ += "\"}";
+  }
+
+  const KeyCodec& codec_;
+  Output* const output_;
+  std::vector<KeyValue> parts_;
+  std::string scratch_;
+  std::string line_;
+};
+
+// Columns under a headline. Their widths are those of the first lines; a longer cell that comes
+// later moves its line's other cells to the right.
+class TextPrinter : public EntryPrinter {
+ public:
+  TextPrinter(const KeyCodec& codec, bool with_values, Output* output)
+      : codec_(codec), output_(output) {
+    lines_.push_back({"key", "primary key", with_values ? "value" : ""});
+  }
+
+  absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
+                     const std::string_view* value) override {
+    if (absl::Status s = codec_.Decode(keys, i, &parts_, &scratch_); !s.ok()) return s;
+    Line line;
+    for (size_t part = 0; part < parts_.size(); ++part) {
+      if (part != 0) line.key += ',';
+      AppendValue(parts_[part], &line.key);
+    }
+    AppendReadable(primary_key, &line.primary_key);
+    if (value != nullptr) AppendReadable(*value, &line.value);
+    lines_.push_back(std::move(line));
+    if (aligned_ || lines_.size() > kLinesToAlign) WriteLines();
+    return output_->status();
+  }
+
+  void End() override { WriteLines(); }
+
+ private:
+  static constexpr size_t kLinesToAlign = 200;
+
+  struct Line {
+    std::string key, primary_key, value;
+  };
+
+  static void AppendValue(const KeyValue& value, std::string* text) {
+    if (std::holds_alternative<std::monostate>(value)) {
+      *text += "\\N";
+    } else if (const auto* number = std::get_if<uint64_t>(&value)) {
+      *text += std::to_string(*number);
+    } else if (const auto* integer = std::get_if<int64_t>(&value)) {
+      *text += std::to_string(*integer);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      *text += Shortest(*real);
+    } else {
+      AppendReadable(std::get<std::string_view>(value), text);
+    }
+  }
+
+  // Characters of UTF-8, as far as a terminal gives each one column.
+  static size_t Columns(const std::string& text) {
+    return static_cast<size_t>(
+        std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+  }
+
+  static void AppendCell(const std::string& cell, size_t width, std::string* line) {
+    line->append(cell);
+    line->append(width - std::min(width, Columns(cell)) + 2, ' ');
+  }
+
+  void WriteLines() {
+    if (!aligned_) {
+      for (const Line& line : lines_) {
+        key_width_ = std::max(key_width_, Columns(line.key));
+        primary_key_width_ = std::max(primary_key_width_, Columns(line.primary_key));
+      }
+      aligned_ = true;
+    }
+    for (const Line& line : lines_) {
+      std::string text;
+      AppendCell(line.key, key_width_, &text);
+      AppendCell(line.primary_key, primary_key_width_, &text);
+      text += line.value;
+      text.erase(text.find_last_not_of(' ') + 1);
+      text += '\n';
+      output_->Write(text);
+    }
+    lines_.clear();
+  }
+
+  const KeyCodec& codec_;
+  Output* const output_;
+  std::vector<Line> lines_;  // that wait for the widths
+  bool aligned_ = false;
+  size_t key_width_ = 0;
+  size_t primary_key_width_ = 0;
+  std::vector<KeyValue> parts_;
+  std::string scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<EntryPrinter> EntryPrinter::Make(const std::string& format, const KeyCodec& codec,
+                                                 bool with_values, Output* output) {
+  if (format == "tsv") return std::make_unique<TsvPrinter>(codec, output);
+  if (format == "json") return std::make_unique<JsonPrinter>(codec, output);
+  return std::make_unique<TextPrinter>(codec, with_values, output);
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,86 @@
+// cairn inspect: what an index is and what its files hold.
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "cairn/secondary_index.h"
+#include "tools/cli/command.h"
+#include "tools/cli/output.h"
+
+namespace cairn::tools {
+namespace {
+
+void Line(const char* name, const std::string& value, Output* output) {
+  output->Write(absl::StrFormat("%-17s %s\n", name, value));
+}
+
+std::string Size(uint64_t bytes) {
+  return bytes < 1024 ? WithUnit(bytes)
+                      : absl::StrFormat("%s (%s B)", WithUnit(bytes), WithCommas(bytes));
+}
+
+// What came to the index since it was built or merged last.
+void PrintDelta(const IndexStats::Delta& delta, bool merge_pays, Output* output) {
+  if (delta.added_entries == 0 && delta.removed_entries == 0) {
+    return Line("caught up since", "nothing", output);
+  }
+  Line("caught up since",
+       absl::StrFormat("%s entries added, %s removed; %s rows that were not there before",
+                       WithCommas(delta.added_entries), WithCommas(delta.removed_entries),
+                       WithCommas(delta.new_rows)),
+       output);
+  Line("", absl::StrFormat("%d segments, %s in memory", delta.segments, WithUnit(delta.bytes)),
+       output);
+  Line("merge", merge_pays ? "pays" : "does not pay yet", output);
+}
+
+absl::StatusOr<int> RunInspect(const std::string& directory) {
+  // Opening checks headers, sizes and every section's checksum.
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = SecondaryIndex::Open(directory);
+  if (!index.ok()) return index.status();
+  absl::StatusOr<IndexStats> stats = (*index)->Stats();
+  if (!stats.ok()) return stats.status();
+  uint64_t bytes = 0;
+  for (const IndexStats::Section& section : stats->sections) bytes += section.bytes;
+
+  Output output;
+  Line("index", directory, &output);
+  Line("spec", (*index)->spec().ToString(), &output);
+  Line("column family", (*index)->spec().column_family, &output);
+  Line("physical keys", KeyKindName((*index)->codec().kind()), &output);
+  Line("rows", WithCommas(stats->rows), &output);
+  Line("entries", WithCommas(stats->entries), &output);
+  Line("distinct keys", WithCommas(stats->distinct_keys), &output);
+  Line("version", std::to_string(stats->version), &output);
+  Line("sequence number", std::to_string(stats->sequence), &output);
+  PrintDelta(stats->delta, (*index)->MergePays(), &output);
+  Line("database id", stats->database_id.empty() ? "(none)" : stats->database_id, &output);
+  for (const IndexStats::OrderedIndex& ordered : stats->ordered_indexes) {
+    Line("searched with",
+         absl::StrFormat("%s, %s in memory, %s of it in huge pages", ordered.description,
+                         WithUnit(ordered.bytes), WithUnit(ordered.huge_page_bytes)),
+         &output);
+  }
+  if (!stats->fallback.empty()) Line("not on a GPU", stats->fallback, &output);
+  Line("sections", Size(bytes), &output);
+  for (const IndexStats::Section& section : stats->sections) {
+    output.Write(
+        absl::StrFormat("  %-20s %-16s %s\n", section.file, section.name, Size(section.bytes)));
+  }
+  Line("checksums", "good", &output);
+  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  return kGood;
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App* app, Action* action) {
+  auto directory = std::make_shared<std::string>();
+  CLI::App* command = app->add_subcommand(
+      "inspect", "Prints what an index is, what its files hold, and checks their checksums");
+  command->add_option("INDEX", *directory, "The index's directory")->required();
+  command->callback(
+      [directory, action] { *action = [directory] { return RunInspect(*directory); }; });
+}
+
+}  // namespace cairn::tools

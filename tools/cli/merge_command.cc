@@ -1,0 +1,84 @@
+// cairn merge: makes a new base of an index's base and what came to it.
+#include "tools/cli/merge_command.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "tools/cli/build_progress.h"
+#include "tools/cli/command.h"
+#include "tools/cli/route_options.h"
+
+namespace cairn::tools {
+
+absl::Status MergeIndex(const MergeOptionsGiven& given, SecondaryIndex* index, Output* output) {
+  MergeOptions options;
+  options.threads = given.threads;
+  options.max_bytes_per_second = given.max_bytes_per_second;
+  options.cancelled = &Interrupted();
+  const absl::StatusOr<IndexStats> before = index->Stats();
+  if (!before.ok()) return before.status();
+  const auto start = std::chrono::steady_clock::now();
+  {
+    BuildProgress progress;
+    options.on_progress = [&progress](const Progress& now) { progress.Show(now); };
+    if (absl::Status s = index->Merge(options); !s.ok()) return s;
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const absl::StatusOr<IndexStats> stats = index->Stats();
+  if (!stats.ok()) return stats.status();
+  if (stats->version == before->version) {
+    output->Write("there is nothing to merge\n");
+    return absl::OkStatus();
+  }
+  output->Write(absl::StrFormat("merged: %s entries of %s rows, in %.2f s\n",
+                                WithCommas(stats->entries), WithCommas(stats->rows), seconds));
+  return absl::OkStatus();
+}
+
+namespace {
+
+absl::StatusOr<int> RunMerge(const std::string& directory, const MergeOptionsGiven& given) {
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
+      SecondaryIndex::Open(directory, ForFewQueries());
+  if (!index.ok()) return index.status();
+  Output output;
+  if (absl::Status s = MergeIndex(given, index->get(), &output); !s.ok()) return s;
+  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  return kGood;
+}
+
+struct MergeCommand {
+  std::string index;
+  MergeOptionsGiven options;
+};
+
+}  // namespace
+
+void AddMergeCommand(CLI::App* app, Action* action) {
+  auto given = std::make_shared<MergeCommand>();
+  CLI::App* command =
+      app->add_subcommand("merge", "Merges what an index has caught up into what it was built of");
+  command->add_option("INDEX", given->index, "The index's directory")->required();
+  command->add_option("--threads", given->options.threads, "Threads (default: one per core)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--max-bytes-per-second", given->options.max_bytes_per_second,
+                   "To write, on average, like 20M (default: no limit)")
+      ->type_name("N")
+      ->transform(CLI::AsSizeValue(false));
+  command->footer(R"(
+The result is the index's next version; who reads the old one goes on reading it. An index that has
+caught up nothing stays as it is.
+
+Examples:
+  cairn merge /tmp/phone
+  cairn merge /tmp/phone --threads=2 --max-bytes-per-second=50M)");
+  command->callback(
+      [given, action] { *action = [given] { return RunMerge(given->index, given->options); }; });
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,254 @@
+// cairn query: prints the entries of an index that lie in some ranges, page by page.
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/secondary_index.h"
+#include "tools/cli/command.h"
+#include "tools/cli/entry_printer.h"
+#include "tools/cli/output.h"
+#include "tools/cli/route_options.h"
+#include "tools/cli/selectors.h"
+
+namespace cairn::tools {
+namespace {
+
+// Entries that are in memory at a time: more are read in pages. Rows with values are larger.
+constexpr uint64_t kPageEntries = 1 << 16;
+constexpr uint64_t kPageRows = 1 << 12;
+// Ranges that are asked for at a time, so that a file of keys is answered in batches.
+constexpr size_t kRangesPerPage = 1024;
+
+struct QueryOptionsGiven {
+  std::string index;
+  std::string db;
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+  bool reverse = false;
+  std::string format = "text";
+  SelectorOptions selectors;
+  RouteOptions routes;
+};
+
+// One run of the command.
+class Query {
+ public:
+  Query(QueryOptionsGiven* given, const SecondaryIndex& index, const SnapshotSource* source)
+      : index_(index),
+        source_(source),
+        order_(given->reverse ? Order::kDescending : Order::kAscending),
+        left_(given->limit),
+        routes_(given->routes),
+        columns_(index.codec().kind()),
+        printer_(EntryPrinter::Make(given->format, index.codec(), source != nullptr, &output_)) {}
+
+  absl::Status Run(std::vector<KeyRange> ranges);
+
+ private:
+  bool done() const { return left_ == 0; }
+  // Prints what is in some ranges, which are in the order of the query.
+  absl::Status PrintRanges(absl::Span<const KeyRange> ranges);
+  // Goes on with one range behind a cursor, to its end.
+  absl::Status PrintRest(const KeyRange& range, std::string cursor);
+  // Reads one page of each range, from the cursors on where there are any.
+  absl::Status Scan(absl::Span<const KeyRange> ranges, absl::Span<const std::string> after);
+  // Prints the entries that Scan found for range i; `after` is where it began.
+  absl::Status PrintEntries(size_t i, const std::string& after);
+  absl::Status PrintWithValues(size_t begin, size_t end, const std::string& after);
+  absl::Status PrintEntry(size_t entry, std::string_view primary_key,
+                          const std::string_view* value);
+
+  const SecondaryIndex& index_;
+  const SnapshotSource* const source_;  // null: no values
+  const Order order_;
+  uint64_t left_;  // of the limit
+  RouteOptions& routes_;
+  uint64_t stale_ = 0;
+  RangeColumns columns_;
+  Matches matches_;
+  PrimaryKeyColumn primary_keys_;
+  FetchedRows rows_;
+  Output output_;
+  std::unique_ptr<EntryPrinter> printer_;
+};
+
+absl::Status Query::Run(std::vector<KeyRange> ranges) {
+  ranges = Disjoint(std::move(ranges));
+  if (order_ == Order::kDescending) std::reverse(ranges.begin(), ranges.end());
+  for (size_t first = 0; first < ranges.size() && !done(); first += kRangesPerPage) {
+    const auto page = absl::MakeConstSpan(ranges).subspan(first, kRangesPerPage);
+    if (absl::Status s = PrintRanges(page); !s.ok()) return s;
+  }
+  printer_->End();
+  if (stale_ != 0) {
+    std::fprintf(stderr,
+                 "cairn: %s entries left out: their rows have changed since the index was built\n",
+                 WithCommas(stale_).c_str());
+  }
+  return output_.Flush();
+}
+
+absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std::string> after) {
+  if (Interrupted()) return absl::CancelledError("interrupted");
+  columns_.Clear();
+  for (const KeyRange& range : ranges) columns_.Add(range);
+  RangeBatch batch = columns_.Batch();
+  batch.after = after;
+  const uint64_t page = source_ == nullptr ? kPageEntries : kPageRows;
+  QueryOptions options;
+  options.order = order_;
+  options.with_keys = true;
+  options.limit = std::min(std::max<uint64_t>(page / ranges.size(), 1), left_);
+  routes_.AddTo(&options);
+  if (absl::Status s = index_.Scan(batch, options, &matches_); !s.ok()) return s;
+  routes_.Print();
+  return absl::OkStatus();
+}
+
+absl::Status Query::PrintRanges(absl::Span<const KeyRange> ranges) {
+  while (!ranges.empty() && !done()) {
+    if (absl::Status s = Scan(ranges, {}); !s.ok()) return s;
+    size_t i = 0;
+    std::string cursor;
+    while (i < ranges.size() && cursor.empty() && !done()) {
+      if (absl::Status s = PrintEntries(i, ""); !s.ok()) return s;
+      cursor = matches_.cursors[i++];
+    }
+    // A long range ends the page: its rest comes before the ranges behind it, which are read again.
+    if (absl::Status s = PrintRest(ranges[i - 1], cursor); !s.ok()) return s;
+    ranges.remove_prefix(i);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Query::PrintRest(const KeyRange& range, std::string cursor) {
+  while (!cursor.empty() && !done()) {
+    if (absl::Status s = Scan({&range, 1}, {&cursor, 1}); !s.ok()) return s;
+    const std::string after = std::exchange(cursor, matches_.cursors[0]);
+    if (absl::Status s = PrintEntries(0, after); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Query::PrintEntries(size_t i, const std::string& after) {
+  const size_t begin = matches_.offsets[i];
+  const size_t end = matches_.offsets[i + 1];
+  if (begin == end) return absl::OkStatus();
+  if (source_ != nullptr) return PrintWithValues(begin, end, after);
+  primary_keys_.Clear();
+  if (absl::Status s = index_.PrimaryKeys(matches_[i], &primary_keys_); !s.ok()) return s;
+  for (size_t entry = begin; entry < end; ++entry) {
+    if (absl::Status s = PrintEntry(entry, primary_keys_[entry - begin], nullptr); !s.ok()) {
+      return s;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Query::PrintEntry(size_t entry, std::string_view primary_key,
+                               const std::string_view* value) {
+  if (done()) return absl::OkStatus();
+  --left_;
+  return printer_->Print(matches_.keys, entry, primary_key, value);
+}
+
+absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string& after) {
+  // Fetch tells whether a row still has a key in a range. An entry is stale as soon as its row no
+  // longer has the entry's own key, so each key of the page is asked for as a range of its own. The
+  // first one goes on where the page began, and the longest says how many rows of each are wanted.
+  columns_.Clear();
+  std::vector<size_t> key_ends;
+  uint64_t longest = 0;
+  for (size_t entry = begin; entry < end;) {
+    size_t next = entry + 1;
+    while (next < end && SameKey(matches_.keys, entry, next)) ++next;
+    columns_.AddEqual(matches_.keys, entry);
+    longest = std::max<uint64_t>(longest, next - entry);
+    key_ends.push_back(entry = next);
+  }
+  std::vector<std::string> cursors(key_ends.size());
+  cursors[0] = after;
+  RangeBatch batch = columns_.Batch();
+  batch.after = cursors;
+  QueryOptions options;
+  options.order = order_;
+  options.limit = longest;
+  if (absl::Status s = index_.Fetch(*source_, batch, options, &rows_); !s.ok()) return s;
+
+  // Both are in one order: an entry whose row did not come is stale.
+  size_t entry = begin;
+  for (size_t key = 0; key < key_ends.size(); ++key) {
+    uint64_t row = rows_.offsets[key];
+    for (; entry < key_ends[key] && !done(); ++entry) {
+      if (row == rows_.offsets[key + 1] || rows_.row_ids[row] != matches_.row_ids[entry]) {
+        ++stale_;
+        continue;
+      }
+      const std::string_view value = rows_.values[row];
+      if (absl::Status s = PrintEntry(entry, rows_.primary_keys[row], &value); !s.ok()) return s;
+      ++row;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> RunQuery(QueryOptionsGiven* given) {
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
+      SecondaryIndex::Open(given->index, given->routes.Open());
+  if (!index.ok()) return index.status();
+  absl::StatusOr<std::vector<KeyRange>> ranges = given->selectors.Parse((*index)->codec());
+  if (!ranges.ok()) return ranges.status();
+  std::unique_ptr<SnapshotSource> source;
+  if (!given->db.empty()) {
+    absl::StatusOr<std::unique_ptr<SnapshotSource>> opened =
+        SnapshotSource::FromDirectory(given->db, (*index)->spec().column_family);
+    if (!opened.ok()) return opened.status();
+    source = *std::move(opened);
+  }
+  Query query(given, **index, source.get());
+  if (absl::Status s = query.Run(*std::move(ranges)); !s.ok()) return s;
+  return kGood;
+}
+
+}  // namespace
+
+void AddQueryCommand(CLI::App* app, Action* action) {
+  auto given = std::make_shared<QueryOptionsGiven>();
+  CLI::App* command = app->add_subcommand("query", "Prints entries of an index, in key order");
+  command->add_option("INDEX", given->index, "The index's directory")->required();
+  given->selectors.AddTo(command);
+  given->routes.AddTo(command);
+  command
+      ->add_option("--db", given->db,
+                   "Also print rows' values, from this database; rows that changed are left out")
+      ->type_name("DIR");
+  command->add_option("--limit", given->limit, "The most entries in all")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--reverse", given->reverse, "The greatest key first");
+  command->add_option("--format", given->format, "text, tsv or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "tsv", "json"}));
+  command->footer(R"(
+Several selectors together give each entry once. Entries of one key are in primary-key order.
+
+Keys are written as cairn prints them: the parts of a composite key with commas between, numbers in
+decimal, any byte of text or bytes as \xHH, null as \N.
+
+tsv    secondary key, primary key[, value], tab-separated; every byte outside '!' to '~', and the
+       backslash, as \xHH
+json   {"key":…,"primary_key":…[,"value":…]}, a composite key an array, bytes that are not UTF-8
+       as {"hex":"…"}
+
+Examples:
+  cairn query /tmp/phone --eq=25-989-741-2988
+  cairn query /tmp/phone --prefix=25- --prefix=26- --limit=20 --db=/tmp/db
+  cairn query /tmp/nation_balance --range=7,9990..8 --reverse --format=tsv)");
+  command->callback([given, action] { *action = [given] { return RunQuery(given.get()); }; });
+}
+
+}  // namespace cairn::tools

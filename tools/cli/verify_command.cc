@@ -1,0 +1,84 @@
+// cairn verify: checks an index's structure and, where a source is given, its entries against the
+// rows.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/secondary_index.h"
+#include "tools/cli/command.h"
+#include "tools/cli/output.h"
+#include "tools/cli/route_options.h"
+
+namespace cairn::tools {
+namespace {
+
+struct VerifyOptionsGiven {
+  std::string index;
+  SourceOptions source;
+  size_t most = 100;
+};
+
+absl::StatusOr<int> RunVerify(const VerifyOptionsGiven& given) {
+  Output output;
+  // A damaged file is a finding; an index that is not there is a failure.
+  const auto found = [&](const absl::Status& status) -> absl::StatusOr<int> {
+    if (!absl::IsDataLoss(status)) return status;
+    output.Write(std::string(status.message()) + "\n");
+    if (absl::Status s = output.Flush(); !s.ok()) return s;
+    return kDifferent;
+  };
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
+      SecondaryIndex::Open(given.index, ForFewQueries());
+  if (!index.ok()) return found(index.status());
+  if (absl::Status s = (*index)->Verify(); !s.ok()) return found(s);
+  absl::StatusOr<IndexStats> stats = (*index)->Stats();
+  if (!stats.ok()) return found(stats.status());
+  const std::string held =
+      absl::StrFormat("%s entries of %s rows", WithCommas(stats->entries), WithCommas(stats->rows));
+  if (!given.source.given()) {
+    output.Write(absl::StrFormat("good: %s, files and order checked\n", held));
+    if (absl::Status s = output.Flush(); !s.ok()) return s;
+    return kGood;
+  }
+
+  absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
+      OpenSource(given.source, (*index)->spec().column_family);
+  if (!source.ok()) return source.status();
+  std::vector<std::string> differences;
+  if (absl::Status s = (*index)->VerifyAgainst(**source, given.most, &differences); !s.ok()) {
+    return s;
+  }
+  for (const std::string& difference : differences) output.Write(difference + "\n");
+  if (differences.empty()) {
+    output.Write(absl::StrFormat("good: %s, files and order checked, equal to %s\n", held,
+                                 (*source)->description()));
+  } else if (differences.size() >= given.most) {
+    output.Write(absl::StrFormat("stopped after %d differences (--most)\n", given.most));
+  }
+  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  return differences.empty() ? kGood : kDifferent;
+}
+
+}  // namespace
+
+void AddVerifyCommand(CLI::App* app, Action* action) {
+  auto given = std::make_shared<VerifyOptionsGiven>();
+  CLI::App* command = app->add_subcommand(
+      "verify", "Checks an index's files and, with a source, every entry against the rows");
+  command->add_option("INDEX", given->index, "The index's directory")->required();
+  AddSourceOptions(command, &given->source);
+  command->add_option("--most", given->most, "Stop after so many differences")
+      ->type_name("N")
+      ->check(CLI::Range(size_t{1}, size_t{1} << 32))
+      ->capture_default_str();
+  command->footer(R"(
+Exit status 0 if all is good; 1 if not, with what differs on standard output.
+
+Examples:
+  cairn verify /tmp/phone
+  cairn verify /tmp/phone --db=/tmp/db)");
+  command->callback([given, action] { *action = [given] { return RunVerify(*given); }; });
+}
+
+}  // namespace cairn::tools
