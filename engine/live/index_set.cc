@@ -232,12 +232,12 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   (*index)->LetGoOfDirectory();
   if (absl::Status s = catalog_.Remove(name); !s.ok()) return s;  // to be dropped again
   indexes_.Remove(name);
-  Guarded("dropping an index",
-          [&] {  // which is not ready any more, and does no harm there
-            WatchUnique();
-            return absl::OkStatus();
-          })
-      .IgnoreError();
+  // It is not ready any more, and does no harm there.
+  const auto stop_watching = [&] {
+    WatchUnique();
+    return absl::OkStatus();
+  };
+  Guarded("dropping an index", stop_watching).IgnoreError();
   return absl::OkStatus();
 }
 

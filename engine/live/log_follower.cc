@@ -264,8 +264,8 @@ absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
   FollowTo((*source)->sequence(), snapshot).IgnoreError();
   index->extractor = std::make_unique<ChangeExtractor>(*std::move(extractor));
   index->updates = std::make_unique<RowUpdates>(index->codec().kind());
-  // By their names, so that updates of several begin in one order, whoever joined first.
   const LogPosition position = IndexWriter::Update(writer.get()).anchor().log;
+  // By their names, so that updates of several begin in one order, whoever joined first.
   members_.insert(
       std::upper_bound(members_.begin(), members_.end(), index,
                        [](const auto& a, const auto& b) { return a->name() < b->name(); }),
