@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "test/require_ok.h"
 #include "test/sanitizer.h"
 #include "test/test_random.h"
 
@@ -218,11 +219,11 @@ class Oracle {
     std::vector<Position> lower(n, 0xDEAD), upper(n, 0xDEAD);
     std::vector<RowId> first(n, 0xDEAD);
     auto found = std::make_unique<bool[]>(n + 1);
-    BOOST_REQUIRE(index.LowerBound(batch, absl::MakeSpan(lower)).ok());
-    BOOST_REQUIRE(index.UpperBound(batch, absl::MakeSpan(upper)).ok());
-    BOOST_REQUIRE(index.FindFirst(batch, absl::MakeSpan(first)).ok());
-    BOOST_REQUIRE(index.Contains(batch, absl::Span<bool>(found.get(), n)).ok());
-    BOOST_REQUIRE(index.Find(batch, &matches_).ok());
+    RequireOk(index.LowerBound(batch, absl::MakeSpan(lower)));
+    RequireOk(index.UpperBound(batch, absl::MakeSpan(upper)));
+    RequireOk(index.FindFirst(batch, absl::MakeSpan(first)));
+    RequireOk(index.Contains(batch, absl::Span<bool>(found.get(), n)));
+    RequireOk(index.Find(batch, &matches_));
     BOOST_REQUIRE(matches_.size() == n && matches_.offsets[0] == 0);
     for (size_t i = 0; i < n; ++i) {
       const auto [from, to] = EqualRange(i);
@@ -311,8 +312,8 @@ class Oracle {
     ranges.upper_bounds = upper_bounds;
     std::vector<Position> begin(n), end(n);
     std::vector<uint64_t> counts(n);
-    BOOST_REQUIRE(index.Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end)).ok());
-    BOOST_REQUIRE(index.Count(ranges, absl::MakeSpan(counts)).ok());
+    RequireOk(index.Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end)));
+    RequireOk(index.Count(ranges, absl::MakeSpan(counts)));
     std::vector<std::pair<size_t, size_t>> expected(n);
     uint64_t total = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -336,7 +337,7 @@ class Oracle {
                  const std::vector<std::pair<size_t, size_t>>& expected) {
     const OrderedIndex& index = index_;
     const OracleData<Key>& data = data_;
-    BOOST_REQUIRE(index.Scan(ranges, options, &matches_).ok());
+    RequireOk(index.Scan(ranges, options, &matches_));
     BOOST_REQUIRE(matches_.size() == expected.size());
     BOOST_REQUIRE(matches_.keys.size() == (options.with_keys ? matches_.row_ids.size() : 0));
     for (size_t i = 0; i < expected.size(); ++i) {

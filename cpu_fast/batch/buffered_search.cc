@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "cpu_fast/batch/part_map.h"
+#include "index/machine/status_macros.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
@@ -92,10 +93,10 @@ class PartBuffers {
       keys_[at] = queries[i];
       slots_[at] = static_cast<uint32_t>(i);
       if (++fill_[part] < capacity_) continue;
-      if (absl::Status s = RunPart(part); !s.ok()) return s;
+      RETURN_IF_ERROR(RunPart(part));
     }
     for (size_t part = 0; part < parts_.size(); ++part) {
-      if (absl::Status s = RunPart(part); !s.ok()) return s;
+      RETURN_IF_ERROR(RunPart(part));
     }
     return absl::OkStatus();
   }
@@ -106,10 +107,7 @@ class PartBuffers {
     const size_t begin = part * capacity_;
     const Answers found = found_.Slice(0, count);
     fill_[part] = 0;
-    if (absl::Status s = AnswerBatch(index_, BatchOf(keys_.subspan(begin, count)), found);
-        !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(AnswerBatch(index_, BatchOf(keys_.subspan(begin, count)), found));
     found.Scatter(slots_.subspan(begin, count), answers_);
     return absl::OkStatus();
   }

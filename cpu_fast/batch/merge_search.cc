@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "index/machine/aligned_buffer.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/run/run_columns.h"
 
@@ -52,8 +53,8 @@ class AscendingWalk {
 }  // namespace
 
 absl::Status MergeSearch::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
-  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(keys.size(), positions.size(), "positions"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
+  RETURN_IF_ERROR(CheckOutput(keys.size(), positions.size(), "positions"));
   if (keys.empty()) return absl::OkStatus();
   return WithColumn(run(), [&](const auto& column) -> absl::Status {
     if constexpr (std::is_same_v<std::decay_t<decltype(column)>, StringColumn>) {
@@ -70,7 +71,7 @@ absl::Status MergeSearch::LowerBound(KeyBatch keys, absl::Span<Position> positio
 }
 
 absl::Status MergeSearch::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  if (absl::Status s = LowerBound(keys, row_ids); !s.ok()) return s;
+  RETURN_IF_ERROR(LowerBound(keys, row_ids));
   const absl::Span<const RowId> rows = run().row_ids();
   WithColumn(run(), [&](const auto& column) {
     const auto queries = column.Queries(keys);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/machine/batch_threads.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 
@@ -63,7 +64,7 @@ absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
 
 absl::Status LowerBound(const OrderedIndex& index, KeyBatch keys, absl::Span<Position> positions,
                         const Parallelism& parallelism) {
-  if (absl::Status s = CheckOutput(keys.size(), positions.size(), "positions"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckOutput(keys.size(), positions.size(), "positions"));
   return ForEachSlice(keys.size(), parallelism, [&](size_t first, size_t count) {
     return index.LowerBound(keys.Slice(first, count), positions.subspan(first, count));
   });
@@ -71,7 +72,7 @@ absl::Status LowerBound(const OrderedIndex& index, KeyBatch keys, absl::Span<Pos
 
 absl::Status FindFirst(const OrderedIndex& index, KeyBatch keys, absl::Span<RowId> row_ids,
                        const Parallelism& parallelism) {
-  if (absl::Status s = CheckOutput(keys.size(), row_ids.size(), "row_ids"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckOutput(keys.size(), row_ids.size(), "row_ids"));
   return ForEachSlice(keys.size(), parallelism, [&](size_t first, size_t count) {
     return index.FindFirst(keys.Slice(first, count), row_ids.subspan(first, count));
   });
@@ -79,7 +80,7 @@ absl::Status FindFirst(const OrderedIndex& index, KeyBatch keys, absl::Span<RowI
 
 absl::Status Contains(const OrderedIndex& index, KeyBatch keys, absl::Span<bool> found,
                       const Parallelism& parallelism) {
-  if (absl::Status s = CheckOutput(keys.size(), found.size(), "found"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckOutput(keys.size(), found.size(), "found"));
   return ForEachSlice(keys.size(), parallelism, [&](size_t first, size_t count) {
     return index.Contains(keys.Slice(first, count), found.subspan(first, count));
   });
@@ -88,9 +89,9 @@ absl::Status Contains(const OrderedIndex& index, KeyBatch keys, absl::Span<bool>
 absl::Status Positions(const OrderedIndex& index, const RangeBatch& ranges,
                        absl::Span<Position> begin, absl::Span<Position> end,
                        const Parallelism& parallelism) {
-  if (absl::Status s = CheckRanges(index.run().kind(), ranges); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(ranges.size(), begin.size(), "begin"); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(ranges.size(), end.size(), "end"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRanges(index.run().kind(), ranges));
+  RETURN_IF_ERROR(CheckOutput(ranges.size(), begin.size(), "begin"));
+  RETURN_IF_ERROR(CheckOutput(ranges.size(), end.size(), "end"));
   return ForEachSlice(ranges.size(), parallelism, [&](size_t first, size_t count) {
     return index.Positions(SliceOf(ranges, first, count), begin.subspan(first, count),
                            end.subspan(first, count));
@@ -99,8 +100,8 @@ absl::Status Positions(const OrderedIndex& index, const RangeBatch& ranges,
 
 absl::Status Count(const OrderedIndex& index, const RangeBatch& ranges, absl::Span<uint64_t> counts,
                    const Parallelism& parallelism) {
-  if (absl::Status s = CheckRanges(index.run().kind(), ranges); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(ranges.size(), counts.size(), "counts"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRanges(index.run().kind(), ranges));
+  RETURN_IF_ERROR(CheckOutput(ranges.size(), counts.size(), "counts"));
   return ForEachSlice(ranges.size(), parallelism, [&](size_t first, size_t count) {
     return index.Count(SliceOf(ranges, first, count), counts.subspan(first, count));
   });
@@ -108,7 +109,7 @@ absl::Status Count(const OrderedIndex& index, const RangeBatch& ranges, absl::Sp
 
 absl::Status Find(const OrderedIndex& index, KeyBatch keys, Matches* matches,
                   const Parallelism& parallelism) {
-  if (absl::Status s = CheckKind(index.run().kind(), keys); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(index.run().kind(), keys));
   return Scan(index, RangeBatch::Equal(keys), QueryOptions(), matches, parallelism);
 }
 

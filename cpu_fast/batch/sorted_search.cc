@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "cpu_fast/batch/merge_search.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/run/run_columns.h"
 #include "index/sort/sort.h"
 #include "index/sort/sort_entry.h"
@@ -150,7 +151,7 @@ absl::Status SearchEntries(absl::Span<const Entry> entries, const SearchInOrder&
     Unpack(entries.subspan(first, count), keys, slots);
     const Answers found = buffer.Slice(order == ResultOrder::kCaller ? 0 : first, count);
     const KeyBatch batch = BatchOf(keys.first(count));
-    if (absl::Status s = search(batch, found); !s.ok()) return s;
+    RETURN_IF_ERROR(search(batch, found));
     if (order == ResultOrder::kCaller) {
       found.Scatter(slots.first(count), answers);
     } else if (!query_of.empty()) {
@@ -184,7 +185,7 @@ absl::Status SortBasedSearch(const OrderedIndex& index, KeyBatch keys, const Ans
   const SearchInOrder search(index, keys.size(), options);
   return WithColumn(index.run(), [&](const auto& column) -> absl::Status {
     const auto queries = column.Queries(keys);
-    if (absl::Status s = CheckLengths(queries); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckLengths(queries));
     const auto entries = Sort(queries, 1, scratch);
     return SearchEntries(entries, search, ResultOrder::kCaller, answers, {}, scratch);
   });
@@ -197,7 +198,7 @@ absl::Status KeyOrderSearch(const OrderedIndex& index, KeyBatch keys, const Answ
   const int threads = static_cast<int>(SliceCount(keys.size(), parallelism));
   return WithColumn(index.run(), [&](const auto& column) -> absl::Status {
     const auto queries = column.Queries(keys);
-    if (absl::Status s = CheckLengths(queries); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckLengths(queries));
     const StrategyScratchPool::Lease batch_scratch = pool->Take();
     const auto entries = Sort(queries, threads, batch_scratch.get());
     return ForEachSlice(keys.size(), parallelism, [&](size_t first, size_t count) {

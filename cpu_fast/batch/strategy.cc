@@ -11,6 +11,7 @@
 #include "cpu_fast/batch/batch_answer.h"
 #include "cpu_fast/batch/buffered_search.h"
 #include "cpu_fast/batch/sorted_search.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 
@@ -61,16 +62,15 @@ class StrategyCall {
   }
 
   absl::Status RunFind(Matches* matches) const {
-    const absl::Status s = Check();
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(Check());
     return Guarded([&] { return options_.distinct_keys ? FindOnly(matches) : Find(matches); });
   }
 
  private:
   absl::Status Check() const {
     const KeyKind kind = index_.run().kind();
-    if (absl::Status s = CheckKind(kind, keys_); !s.ok()) return s;
-    if (absl::Status s = CheckOptions(kind, options_); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckKind(kind, keys_));
+    RETURN_IF_ERROR(CheckOptions(kind, options_));
     if (keys_.size() > kMaxEntries) {
       return absl::InvalidArgumentError(
           absl::StrFormat("a batch of %d keys; a strategy takes %d", keys_.size(), kMaxEntries));
@@ -127,7 +127,7 @@ class StrategyCall {
     const size_t size = keys_.size();
     const StrategyScratchPool::Lease scratch = pool_->Take();
     const Answers only = scratch->TakeAnswers(PointQuery::kFindFirst, size);
-    if (absl::Status s = Answer(only); !s.ok()) return s;
+    RETURN_IF_ERROR(Answer(only));
     matches->keys.Clear(index_.run().kind());
     matches->cursors.clear();
     matches->offsets.resize(size + 1);

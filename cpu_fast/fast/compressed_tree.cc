@@ -9,6 +9,7 @@
 #include "cpu_fast/fast/compressed_pages.h"
 #include "cpu_fast/fast/compressed_search.h"
 #include "cpu_fast/fast/fast_tree.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/run/run_columns.h"
 
@@ -40,14 +41,14 @@ class FixedWidthCompressedTree final : public CompressedTree {
   }
 
   absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
-    if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;
+    RETURN_IF_ERROR(Check(keys, positions.size(), "positions"));
     if (run().empty()) std::fill(positions.begin(), positions.end(), 0);
     Search(search_.lower_bound, Column::Queries(keys), positions);
     return absl::OkStatus();
   }
 
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
-    if (absl::Status s = Check(keys, row_ids.size(), "row_ids"); !s.ok()) return s;
+    RETURN_IF_ERROR(Check(keys, row_ids.size(), "row_ids"));
     if (run().empty()) std::fill(row_ids.begin(), row_ids.end(), kNoRow);
     Search(search_.find_first, Column::Queries(keys), row_ids);
     return absl::OkStatus();
@@ -55,7 +56,7 @@ class FixedWidthCompressedTree final : public CompressedTree {
 
  private:
   absl::Status Check(const KeyBatch& keys, size_t outputs, std::string_view name) const {
-    if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckKind(run().kind(), keys));
     return CheckOutput(keys.size(), outputs, name);
   }
 
@@ -80,16 +81,15 @@ class FixedWidthCompressedTree final : public CompressedTree {
 
 absl::StatusOr<std::unique_ptr<CompressedTree>> CompressedTree::Build(
     SortedRun run, std::optional<SimdLevel> simd) {
-  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(simd);
-  if (!level.ok()) return level.status();
+  ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(simd));
   switch (run.kind()) {
     case KeyKind::kU32: {
       const absl::Span<const uint32_t> keys = run.u32();
-      return std::make_unique<FixedWidthCompressedTree<uint32_t>>(std::move(run), keys, *level);
+      return std::make_unique<FixedWidthCompressedTree<uint32_t>>(std::move(run), keys, level);
     }
     case KeyKind::kU64: {
       const absl::Span<const uint64_t> keys = run.u64();
-      return std::make_unique<FixedWidthCompressedTree<uint64_t>>(std::move(run), keys, *level);
+      return std::make_unique<FixedWidthCompressedTree<uint64_t>>(std::move(run), keys, level);
     }
     case KeyKind::kBytes:
       break;

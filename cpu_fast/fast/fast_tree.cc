@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/machine/parallel.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/batch_check.h"
 #include "index/run/run_columns.h"
@@ -44,20 +45,20 @@ class FixedWidthFastTree final : public FastTree {
   uint64_t huge_page_bytes() const override { return nodes_.huge_page_bytes(); }
 
   absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
-    if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;
+    RETURN_IF_ERROR(Check(keys, positions.size(), "positions"));
     nodes_.LowerBound(FixedWidthColumn<Key>::Queries(keys), positions.data());
     return absl::OkStatus();
   }
 
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
-    if (absl::Status s = Check(keys, row_ids.size(), "row_ids"); !s.ok()) return s;
+    RETURN_IF_ERROR(Check(keys, row_ids.size(), "row_ids"));
     nodes_.FindFirst(FixedWidthColumn<Key>::Queries(keys), row_ids.data());
     return absl::OkStatus();
   }
 
  private:
   absl::Status Check(const KeyBatch& keys, size_t outputs, std::string_view name) const {
-    if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckKind(run().kind(), keys));
     return CheckOutput(keys.size(), outputs, name);
   }
   absl::Span<const Key> Keys() const {
@@ -77,13 +78,12 @@ class FixedWidthFastTree final : public FastTree {
 
 absl::StatusOr<std::unique_ptr<FastTree>> FastTree::Build(SortedRun run,
                                                           const FastTreeOptions& options) {
-  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(options.simd);
-  if (!level.ok()) return level.status();
+  ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(options.simd));
   switch (run.kind()) {
     case KeyKind::kU32:
-      return std::make_unique<FixedWidthFastTree<uint32_t>>(std::move(run), options.page, *level);
+      return std::make_unique<FixedWidthFastTree<uint32_t>>(std::move(run), options.page, level);
     case KeyKind::kU64:
-      return std::make_unique<FixedWidthFastTree<uint64_t>>(std::move(run), options.page, *level);
+      return std::make_unique<FixedWidthFastTree<uint64_t>>(std::move(run), options.page, level);
     case KeyKind::kBytes:
       break;
   }

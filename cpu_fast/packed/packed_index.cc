@@ -9,6 +9,7 @@
 #include "cpu_fast/packed/packed_search.h"
 #include "index/layout/packed_leaves.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/batch_check.h"
 #include "index/run/run_columns.h"
@@ -30,7 +31,7 @@ class FixedWidthPackedIndex final : public PackedIndex {
                                                             const PackedIndexOptions& options,
                                                             SimdLevel level) {
     std::unique_ptr<FixedWidthPackedIndex> index(new FixedWidthPackedIndex(std::move(run), level));
-    if (absl::Status s = index->Fill(options); !s.ok()) return s;
+    RETURN_IF_ERROR(index->Fill(options));
     return index;
   }
 
@@ -51,14 +52,14 @@ class FixedWidthPackedIndex final : public PackedIndex {
   }
 
   absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
-    if (absl::Status s = Check(keys, positions.size(), "positions"); !s.ok()) return s;
+    RETURN_IF_ERROR(Check(keys, positions.size(), "positions"));
     Search(FixedWidthColumn<Key>::Queries(keys), search_->lower_bound, search_->lower_bound_in_leaf,
            positions.data());
     return absl::OkStatus();
   }
 
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
-    if (absl::Status s = Check(keys, row_ids.size(), "row_ids"); !s.ok()) return s;
+    RETURN_IF_ERROR(Check(keys, row_ids.size(), "row_ids"));
     Search(FixedWidthColumn<Key>::Queries(keys), search_->find_first, search_->find_first_in_leaf,
            row_ids.data());
     return absl::OkStatus();
@@ -154,7 +155,7 @@ class FixedWidthPackedIndex final : public PackedIndex {
   }
 
   absl::Status Check(const KeyBatch& keys, size_t outputs, std::string_view name) const {
-    if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckKind(run().kind(), keys));
     return CheckOutput(keys.size(), outputs, name);
   }
   absl::Span<const Key> Keys() const {
@@ -180,13 +181,12 @@ class FixedWidthPackedIndex final : public PackedIndex {
 
 absl::StatusOr<std::unique_ptr<PackedIndex>> PackedIndex::Build(SortedRun run,
                                                                 const PackedIndexOptions& options) {
-  const absl::StatusOr<SimdLevel> level = ChooseSimdLevel(options.simd);
-  if (!level.ok()) return level.status();
+  ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(options.simd));
   switch (run.kind()) {
     case KeyKind::kU32:
-      return FixedWidthPackedIndex<uint32_t>::Build(std::move(run), options, *level);
+      return FixedWidthPackedIndex<uint32_t>::Build(std::move(run), options, level);
     case KeyKind::kU64:
-      return FixedWidthPackedIndex<uint64_t>::Build(std::move(run), options, *level);
+      return FixedWidthPackedIndex<uint64_t>::Build(std::move(run), options, level);
     case KeyKind::kBytes:
       break;
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "hwy/targets.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -81,7 +82,7 @@ absl::StatusOr<SimdLevel> DefaultSimdLevel() {
 
 absl::StatusOr<SimdLevel> ChooseSimdLevel(std::optional<SimdLevel> wanted) {
   if (!wanted.has_value()) return DefaultSimdLevel();
-  if (absl::Status s = CheckSupported(*wanted); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckSupported(*wanted));
   return *wanted;
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/batch_check.h"
 
@@ -112,9 +113,8 @@ absl::StatusOr<std::unique_ptr<PartialKeyTree>> PartialKeyTree::Build(
     return absl::UnimplementedError(absl::StrFormat(
         "cpu:partial_key takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
   }
-  const absl::StatusOr<SimdLevel> chosen = ChooseSimdLevel(level);
-  if (!chosen.ok()) return chosen.status();
-  return std::unique_ptr<PartialKeyTree>(new PartialKeyTree(std::move(run), *chosen));
+  ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(level));
+  return std::unique_ptr<PartialKeyTree>(new PartialKeyTree(std::move(run), chosen));
 }
 
 PartialKeyTree::PartialKeyTree(SortedRun run, SimdLevel level)
@@ -328,8 +328,8 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
 }
 
 absl::Status PartialKeyTree::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
-  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(keys.size(), positions.size(), "positions"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
+  RETURN_IF_ERROR(CheckOutput(keys.size(), positions.size(), "positions"));
   if (run().empty()) {
     std::fill(positions.begin(), positions.end(), 0);
     return absl::OkStatus();
@@ -342,8 +342,8 @@ absl::Status PartialKeyTree::LowerBound(KeyBatch keys, absl::Span<Position> posi
 }
 
 absl::Status PartialKeyTree::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(keys.size(), row_ids.size(), "row_ids"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
+  RETURN_IF_ERROR(CheckOutput(keys.size(), row_ids.size(), "row_ids"));
   if (run().empty()) {
     std::fill(row_ids.begin(), row_ids.end(), kNoRow);
     return absl::OkStatus();
@@ -358,8 +358,8 @@ absl::Status PartialKeyTree::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids)
 }
 
 absl::Status PartialKeyTree::Contains(KeyBatch keys, absl::Span<bool> found) const {
-  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(keys.size(), found.size(), "found"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
+  RETURN_IF_ERROR(CheckOutput(keys.size(), found.size(), "found"));
   if (run().empty()) {
     std::fill(found.begin(), found.end(), false);
     return absl::OkStatus();

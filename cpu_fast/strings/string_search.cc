@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "cpu_fast/strings/string_compare.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/run/run_columns.h"
 
@@ -17,9 +18,8 @@ absl::StatusOr<std::unique_ptr<StringSearch>> StringSearch::Build(SortedRun run,
     return absl::UnimplementedError(absl::StrFormat(
         "cpu:strings takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
   }
-  const absl::StatusOr<SimdLevel> chosen = ChooseSimdLevel(level);
-  if (!chosen.ok()) return chosen.status();
-  return std::unique_ptr<StringSearch>(new StringSearch(std::move(run), *chosen));
+  ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(level));
+  return std::unique_ptr<StringSearch>(new StringSearch(std::move(run), chosen));
 }
 
 std::string StringSearch::description() const {
@@ -94,8 +94,8 @@ void StringSearch::ForEach(absl::Span<const std::string_view> queries, Prefetch 
 }
 
 absl::Status StringSearch::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
-  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(keys.size(), positions.size(), "positions"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
+  RETURN_IF_ERROR(CheckOutput(keys.size(), positions.size(), "positions"));
   ForEach(
       keys.bytes(), [](Position) {},
       [&](size_t i, Position position, bool) { positions[i] = position; });
@@ -103,8 +103,8 @@ absl::Status StringSearch::LowerBound(KeyBatch keys, absl::Span<Position> positi
 }
 
 absl::Status StringSearch::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(keys.size(), row_ids.size(), "row_ids"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
+  RETURN_IF_ERROR(CheckOutput(keys.size(), row_ids.size(), "row_ids"));
   const RowId* rows = run().row_ids().data();
   ForEach(
       keys.bytes(), [&](Position position) { Prefetch(rows + position); },
@@ -115,8 +115,8 @@ absl::Status StringSearch::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) c
 }
 
 absl::Status StringSearch::Contains(KeyBatch keys, absl::Span<bool> found) const {
-  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(keys.size(), found.size(), "found"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
+  RETURN_IF_ERROR(CheckOutput(keys.size(), found.size(), "found"));
   ForEach(
       keys.bytes(), [](Position) {},
       [&](size_t i, Position, bool is_there) { found[i] = is_there; });

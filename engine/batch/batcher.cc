@@ -1,27 +1,28 @@
 #include "cairn/batcher.h"
 
+#include <chrono>
 #include <memory>
 #include <new>
 #include <system_error>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/batch/batcher_answer.h"
 #include "engine/batch/batcher_core.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
 
 absl::Status CheckOptions(const BatcherOptions& options) {
-  if (options.response_time <= absl::ZeroDuration() || options.response_time > absl::Hours(24)) {
-    return absl::InvalidArgumentError(absl::StrCat("response_time is ",
-                                                   absl::FormatDuration(options.response_time),
-                                                   "; expected more than none and at most 24h"));
+  if (options.response_time.count() <= 0 || options.response_time > std::chrono::hours(24)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("response_time is %d ns; expected more than none and at most 24 h",
+                        options.response_time.count()));
   }
-  if (options.max_batch_time < absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "max_batch_time is ", absl::FormatDuration(options.max_batch_time), ": less than none"));
+  if (options.max_batch_time.count() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("max_batch_time is %d ns: less than none", options.max_batch_time.count()));
   }
   if (options.max_waiting == 0) {
     return absl::InvalidArgumentError("max_waiting is 0: no request could be accepted");
@@ -121,7 +122,7 @@ KeyBatch Batcher::Key::batch() const {
 
 absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Make(const SecondaryIndex* index,
                                                        const BatcherOptions& options) {
-  if (absl::Status s = CheckOptions(options); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckOptions(options));
   try {
     auto core = std::make_unique<BatcherCore>(index, options);
     core->StartThreads();

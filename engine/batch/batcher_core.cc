@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/util/scan_cursor.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/batch_check.h"
 
@@ -90,8 +91,8 @@ BatcherCore::BatcherCore(const SecondaryIndex* index, const BatcherOptions& opti
     : index_(index),
       options_(options),
       kind_(index->codec().kind()),
-      queue_(kind_, Shards(options), options.max_waiting,
-             absl::ToInt64Nanoseconds(options.response_time), [this] { return Now(); }),
+      queue_(kind_, Shards(options), options.max_waiting, options.response_time.count(),
+             [this] { return Now(); }),
       schedule_(index, options, &queue_),
       counters_(new Counters[kOperations]) {
   spare_.reserve(kMostSpare);
@@ -130,20 +131,20 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
     return request.keys->kind() == kind_ ? absl::OkStatus() : CheckKind(kind_, *request.keys);
   }
   const RangeBatch& ranges = *request.ranges;
-  if (absl::Status s = CheckRanges(kind_, ranges); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRanges(kind_, ranges));
   if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));
   }
   for (const std::string& cursor : ranges.after) {
     if (cursor.empty()) continue;
-    if (auto s = ScanCursor::Decode(cursor, kind_).status(); !s.ok()) return s;
+    RETURN_IF_ERROR(ScanCursor::Decode(cursor, kind_).status());
   }
   return absl::OkStatus();
 }
 
 absl::Status BatcherCore::Submit(const BatcherRequest& request) {
-  if (absl::Status s = Check(request); !s.ok()) return s;
+  RETURN_IF_ERROR(Check(request));
   if (request.size() == 0) return absl::OkStatus();
   for (;;) {
     const BatcherQueue::Pushed pushed = queue_.Push(request);
@@ -156,7 +157,7 @@ absl::Status BatcherCore::Submit(const BatcherRequest& request) {
       case BatcherQueue::Outcome::kNoMemory:
         return absl::ResourceExhaustedError("no memory for a request to the batcher");
       case BatcherQueue::Outcome::kFull:
-        if (absl::Status s = MakeRoom(request); !s.ok()) return s;
+        RETURN_IF_ERROR(MakeRoom(request));
         break;
     }
   }
@@ -358,12 +359,12 @@ BatcherStats BatcherCore::Stats() const {
     to.due = from.reasons[static_cast<size_t>(Reason::kDue)];
     to.idle = from.reasons[static_cast<size_t>(Reason::kIdle)];
     to.flushed = from.reasons[static_cast<size_t>(Reason::kFlush)];
-    to.busy = absl::Nanoseconds(from.busy.load());
+    to.busy = std::chrono::nanoseconds(from.busy.load());
     std::copy(from.waiting_times.begin(), from.waiting_times.end(), to.waiting_times.begin());
   }
   stats.rejected = rejected_;
   stats.waiting = queue_.waiting();
-  stats.dispatch_overhead = absl::Nanoseconds(schedule_.overhead());
+  stats.dispatch_overhead = std::chrono::nanoseconds(schedule_.overhead());
   return stats;
 }
 

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -6,6 +9,7 @@
 #include "cairn/batcher.h"
 #include "engine/batch/batcher_answer.h"
 #include "engine/batch/batcher_core.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 
@@ -17,6 +21,14 @@ constexpr size_t kPortion = 64;
 
 }  // namespace
 
+struct BatcherGroup::Answered {
+  // Answers since the last Wait; during Wait, less submitted_: zero when the last one is there.
+  // Who makes it so touches the group no more.
+  std::atomic<int32_t> balance{0};
+  std::mutex mutex;
+  absl::Status error;  // guarded by mutex
+};
+
 BatcherGroup::BatcherGroup(Batcher* batcher, Operation operation, Batcher::Receiver receiver,
                            size_t capacity)
     : batcher_(batcher),
@@ -24,7 +36,10 @@ BatcherGroup::BatcherGroup(Batcher* batcher, Operation operation, Batcher::Recei
       receiver_(receiver),
       kind_(batcher->core_->kind()),
       capacity_(capacity),
-      keys_(kind_) {}
+      keys_(kind_),
+      answered_(std::make_unique<Answered>()) {}
+
+BatcherGroup::~BatcherGroup() = default;
 
 absl::Status BatcherGroup::CheckRoom(size_t queries) const {
   if (queries <= capacity_ - size_) return absl::OkStatus();
@@ -33,7 +48,7 @@ absl::Status BatcherGroup::CheckRoom(size_t queries) const {
 }
 
 absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
-  if (absl::Status s = CheckRoom(keys.size()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRoom(keys.size()));
   if (keys.kind() != kind_ || TakesRanges(operation_) || keys.size() > kPortion) {
     SubmitKeys();
     absl::Status s = batcher_->Submit(operation_, keys, {receiver_, size_, deadline});
@@ -53,7 +68,7 @@ absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
 
 absl::Status BatcherGroup::Add(const RangeBatch& ranges, const QueryOptions& options,
                                BatcherTime deadline) {
-  if (absl::Status s = CheckRoom(ranges.size()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRoom(ranges.size()));
   absl::Status s = batcher_->Submit(operation_, ranges, options, {receiver_, size_, deadline});
   if (s.ok()) submitted_ += static_cast<int32_t>(ranges.size()), size_ += ranges.size();
   return s;
@@ -76,22 +91,24 @@ void BatcherGroup::SubmitKeys() {
 absl::Status BatcherGroup::Wait() {
   if (key_count_ != 0) SubmitKeys();
   const int32_t submitted = std::exchange(submitted_, 0);
-  if (balance_.fetch_sub(submitted) != submitted) batcher_->core_->Await(&balance_);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return std::exchange(error_, absl::OkStatus());
+  std::atomic<int32_t>& balance = answered_->balance;
+  if (balance.fetch_sub(submitted) != submitted) batcher_->core_->Await(&balance);
+  const std::lock_guard<std::mutex> lock(answered_->mutex);
+  return std::exchange(answered_->error, absl::OkStatus());
 }
 
 void BatcherGroup::Fail(const absl::Status& error) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  error_.Update(error);
+  const std::lock_guard<std::mutex> lock(answered_->mutex);
+  answered_->error.Update(error);
 }
 
-void BatcherGroup::Answered(size_t queries) {
+void BatcherGroup::NoteAnswers(size_t queries) {
   const auto more = static_cast<int32_t>(queries);
+  std::atomic<int32_t>& balance = answered_->balance;
   // Behind this the group may be gone, unless somebody is still to answer: waking up needs no more
   // of it than its address.
-  const int32_t before = balance_.fetch_add(more);
-  if (before < 0 && before + more == 0) balance_.notify_one();
+  const int32_t before = balance.fetch_add(more);
+  if (before < 0 && before + more == 0) balance.notify_one();
 }
 
 template <Operation kOperation>
@@ -119,7 +136,7 @@ void Batcher::Group<kOperation>::Receive(void* context, const Answers& answers) 
   } else {
     group->Fail(answers.status);
   }
-  group->Answered(queries);
+  group->NoteAnswers(queries);
 }
 
 template class Batcher::Group<Operation::kFindFirst>;

@@ -45,10 +45,9 @@ Operation OperationAt(size_t i) {
 }
 
 BatcherNanos MaxBatchTime(const BatcherOptions& options) {
-  const absl::Duration time = options.max_batch_time > absl::ZeroDuration()
-                                  ? options.max_batch_time
-                                  : options.response_time / 16;
-  return std::max<BatcherNanos>(1, absl::ToInt64Nanoseconds(time));
+  const std::chrono::nanoseconds time =
+      options.max_batch_time.count() > 0 ? options.max_batch_time : options.response_time / 16;
+  return std::max<BatcherNanos>(1, time.count());
 }
 
 }  // namespace
@@ -66,7 +65,7 @@ BatcherSchedule::BatcherSchedule(const SecondaryIndex* index, const BatcherOptio
       queue_(queue),
       wanted_batch_(options.best_batch),
       max_batch_time_(MaxBatchTime(options)),
-      most_overhead_(absl::ToInt64Nanoseconds(options.response_time) / 2),
+      most_overhead_(options.response_time.count() / 2),
       lateness_(options.threads > 0 ? kFirstLateness : kLeastEstimate),
       handling_(options.clock == nullptr ? kFirstHandling : kLeastEstimate) {
   for (size_t i = 0; i < kOperations; ++i) AskCostModel(OperationAt(i));

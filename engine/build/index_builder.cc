@@ -21,6 +21,7 @@
 #include "index/files/index_directory.h"
 #include "index/files/run_file.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
@@ -84,17 +85,17 @@ class IndexBuild {
         progress_(options.on_progress) {}
 
   absl::StatusOr<std::vector<BuildReport>> Run(absl::Span<const BuildTarget> targets) {
-    if (absl::Status s = Prepare(targets); !s.ok()) return s;
-    if (absl::Status s = TakeAnchor(); !s.ok()) return s;
-    if (absl::Status s = Scan(); !s.ok()) return s;
-    if (absl::Status s = WriteRuns(); !s.ok()) return s;
-    if (absl::Status s = ShareRowTable(); !s.ok()) return s;
+    RETURN_IF_ERROR(Prepare(targets));
+    RETURN_IF_ERROR(TakeAnchor());
+    RETURN_IF_ERROR(Scan());
+    RETURN_IF_ERROR(WriteRuns());
+    RETURN_IF_ERROR(ShareRowTable());
     // Or the index could be ahead of a database whose machine failed.
     if (database_ != nullptr) {
-      if (absl::Status s = SyncLog(database_->db(), read_only()); !s.ok()) return s;
+      RETURN_IF_ERROR(SyncLog(database_->db(), read_only()));
     }
     for (IndexInProgress& index : indexes_) {
-      if (absl::Status s = index.directory->Publish(std::move(index.manifest)); !s.ok()) return s;
+      RETURN_IF_ERROR(index.directory->Publish(std::move(index.manifest)));
     }
     return std::move(reports_);
   }
@@ -131,25 +132,20 @@ class IndexBuild {
 };
 
 absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
-  if (absl::Status s = CheckTargets(targets); !s.ok()) return s;
-  absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = source_.Split(threads_ * kRangesPerThread);
-  if (!ranges.ok()) return ranges.status();
-  ranges_ = *std::move(ranges);
+  RETURN_IF_ERROR(CheckTargets(targets));
+  ASSIGN_OR_RETURN(ranges_, source_.Split(threads_ * kRangesPerThread));
 
   const uint64_t budget =
       options_.memory_budget != 0 ? options_.memory_budget : Topology::Get().memory_bytes() / 2;
   for (const BuildTarget& target : targets) {
     IndexInProgress index;
-    absl::StatusOr<IndexSpec> spec = ResolveSpec(target.spec, source_);
-    if (!spec.ok()) return spec.status();
-    index.spec = *std::move(spec);
-    absl::StatusOr<KeyCodec> codec = index.spec.Codec();
-    if (!codec.ok()) return codec.status();
-    index.kind = codec->kind();
-    absl::StatusOr<std::unique_ptr<IndexDirectory>> directory =
-        IndexDirectory::OpenForWrite(target.directory, files_.get());
-    if (!directory.ok()) return directory.status();
-    index.directory = *std::move(directory);
+    ASSIGN_OR_RETURN(IndexSpec spec, ResolveSpec(target.spec, source_));
+    index.spec = std::move(spec);
+    ASSIGN_OR_RETURN(KeyCodec codec, index.spec.Codec());
+    index.kind = codec.kind();
+    ASSIGN_OR_RETURN(std::unique_ptr<IndexDirectory> directory,
+                     IndexDirectory::OpenForWrite(target.directory, files_.get()));
+    index.directory = std::move(directory);
     RunBuilder::Options options;
     options.threads = threads_;
     options.memory_budget = budget / targets.size();
@@ -161,10 +157,8 @@ absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
   }
   IndexDirectory& first = *indexes_[0].directory;
   rows_file_ = first.NextFileName("rows", "tbl");
-  absl::StatusOr<std::unique_ptr<RowTableFileWriter>> rows =
-      RowTableFileWriter::Create(first.PathOf(rows_file_), ranges_.size(), files_.get());
-  if (!rows.ok()) return rows.status();
-  rows_ = *std::move(rows);
+  ASSIGN_OR_RETURN(
+      rows_, RowTableFileWriter::Create(first.PathOf(rows_file_), ranges_.size(), files_.get()));
   return absl::OkStatus();
 }
 
@@ -183,13 +177,12 @@ absl::Status IndexBuild::TakeAnchor() {
 absl::Status IndexBuild::Scan() {
   std::vector<ScanTarget> targets;
   for (IndexInProgress& index : indexes_) {
-    absl::StatusOr<RowExtractor> extractor = RowExtractor::Create(index.spec);
-    if (!extractor.ok()) return extractor.status();
-    targets.push_back({&index.spec, *std::move(extractor), index.entries.get()});
+    ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(index.spec));
+    targets.push_back({&index.spec, std::move(extractor), index.entries.get()});
   }
   progress_.Start(Progress::Phase::kScan, source_.approximate_rows());
   ScanPass pass(source_, ranges_, targets, &rows_->table(), options_.cancelled, &progress_);
-  if (absl::Status s = pass.Run(threads_); !s.ok()) return s;
+  RETURN_IF_ERROR(pass.Run(threads_));
   reports_ = pass.reports();
   const std::vector<uint64_t> first_rows = rows_->table().FirstRows();
   first_rows_.assign(first_rows.begin(), first_rows.end() - 1);
@@ -211,26 +204,23 @@ absl::Status IndexBuild::WriteRuns() {
 
 absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   const std::string name = index->directory->NextFileName("base", "run");
-  absl::StatusOr<std::unique_ptr<RunFileWriter>> file =
-      RunFileWriter::Create(index->directory->PathOf(name), index->kind, {}, files_.get());
-  if (!file.ok()) return file.status();
-  UniqueFilter unique(file->get(), [&](const KeyColumn& key, RowId first, RowId second) {
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<RunFileWriter> file,
+      RunFileWriter::Create(index->directory->PathOf(name), index->kind, {}, files_.get()));
+  UniqueFilter unique(file.get(), [&](const KeyColumn& key, RowId first, RowId second) {
     return Duplicate(index->spec, key, first, second);
   });
-  EntrySink* sink = file->get();
+  EntrySink* sink = file.get();
   if (index->spec.unique) sink = &unique;
   uint64_t reported = 0;
   const auto on_progress = [&](uint64_t entries) {
     progress_.Add(entries - std::exchange(reported, entries));
   };
-  if (absl::Status s = index->entries->Finish(first_rows_, sink, on_progress, options_.cancelled);
-      !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(index->entries->Finish(first_rows_, sink, on_progress, options_.cancelled));
   index->entries.reset();
-  if (absl::Status s = (*file)->Finish(); !s.ok()) return s;
+  RETURN_IF_ERROR(file->Finish());
 
-  report->entries = (*file)->properties().entries;
+  report->entries = file->properties().entries;
   Manifest& manifest = index->manifest;
   manifest.spec = index->spec.ToString();
   manifest.database_id = source_.database_id();
@@ -239,10 +229,10 @@ absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   manifest.sequence = source_.sequence();
   manifest.rows = report->rows;
   manifest.entries = report->entries;
-  manifest.counts = {{"distinct_keys", (*file)->properties().distinct_keys},
+  manifest.counts = {{"distinct_keys", file->properties().distinct_keys},
                      {"rows_skipped", report->rows_skipped},
                      {"rows_without_key", report->rows_without_key}};
-  manifest.files = {{name, (*file)->file().size(), (*file)->file().header_checksum()}};
+  manifest.files = {{name, file->file().size(), file->file().header_checksum()}};
   return absl::OkStatus();
 }
 
@@ -252,8 +242,7 @@ absl::Status IndexBuild::ShareRowTable() {
     std::string name = rows_file_;
     if (&index != &indexes_[0]) {
       name = index.directory->NextFileName("rows", "tbl");
-      absl::Status s = files_->LinkOrCopy(path, index.directory->PathOf(name));
-      if (!s.ok()) return s;
+      RETURN_IF_ERROR(files_->LinkOrCopy(path, index.directory->PathOf(name)));
     }
     index.manifest.files.push_back({name, rows_->size(), rows_->header_checksum()});
   }
@@ -262,19 +251,16 @@ absl::Status IndexBuild::ShareRowTable() {
 
 absl::Status IndexBuild::Duplicate(const IndexSpec& spec, const KeyColumn& key, RowId first,
                                    RowId second) {
-  if (absl::Status s = rows_written_.get(); !s.ok()) return s;
-  absl::StatusOr<RowTableFile> rows = OpenRowTable(indexes_[0].directory->PathOf(rows_file_),
-                                                   VerifyLevel::kMetadata, 0, files_.get());
-  if (!rows.ok()) return rows.status();
+  RETURN_IF_ERROR(rows_written_.get());
+  ASSIGN_OR_RETURN(RowTableFile rows, OpenRowTable(indexes_[0].directory->PathOf(rows_file_),
+                                                   VerifyLevel::kMetadata, 0, files_.get()));
   PrimaryKeyColumn primary_keys;
-  if (absl::Status s = rows->table.PrimaryKeys({first, second}, &primary_keys); !s.ok()) return s;
-  absl::StatusOr<KeyCodec> codec = spec.Codec();
-  if (!codec.ok()) return codec.status();
-  absl::StatusOr<std::string> text = codec->Format(key, 0);
-  if (!text.ok()) return text.status();
+  RETURN_IF_ERROR(rows.table.PrimaryKeys({first, second}, &primary_keys));
+  ASSIGN_OR_RETURN(KeyCodec codec, spec.Codec());
+  ASSIGN_OR_RETURN(std::string text, codec.Format(key, 0));
   return absl::AlreadyExistsError(
       absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
-                      EscapeBytes(primary_keys[0]), EscapeBytes(primary_keys[1]), *text));
+                      EscapeBytes(primary_keys[0]), EscapeBytes(primary_keys[1]), text));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 
 namespace cairn {
@@ -48,7 +49,7 @@ absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids,
   }
   if (of_base.size() == row_ids.size()) return base_rows.PrimaryKeys(row_ids, primary_keys);
   PrimaryKeyColumn base_keys;
-  if (absl::Status s = base_rows.PrimaryKeys(of_base, &base_keys); !s.ok()) return s;
+  RETURN_IF_ERROR(base_rows.PrimaryKeys(of_base, &base_keys));
   size_t next = 0;
   for (RowId row : row_ids) {
     primary_keys->Append(row < base_end ? base_keys[next++] : rows->primary_key(row));

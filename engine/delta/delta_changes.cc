@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 
 namespace cairn {
@@ -25,7 +26,7 @@ absl::Status NoMemory(const Delta& delta) {
 
 absl::StatusOr<DeltaChanges> DeltaChanges::Since(const Delta& since,
                                                  std::shared_ptr<const Delta> delta) {
-  if (absl::Status s = CheckIsOlder(since, *delta); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckIsOlder(since, *delta));
   try {
     DeltaChanges changes(delta);
     changes.changed_ = ChangeLog::Between(*since.place, *delta->place, delta->base_run.kind());
@@ -50,7 +51,7 @@ absl::StatusOr<DeltaChanges> DeltaChanges::Since(const Delta& since,
 }
 
 absl::StatusOr<uint64_t> DeltaChanges::MostRowsSince(const Delta& since, const Delta& delta) {
-  if (absl::Status s = CheckIsOlder(since, delta); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckIsOlder(since, delta));
   try {
     return ChangeLog::MostRowsBetween(*since.place, *delta.place);
   } catch (const std::bad_alloc&) {
@@ -60,9 +61,8 @@ absl::StatusOr<uint64_t> DeltaChanges::MostRowsSince(const Delta& since, const D
 
 absl::Status DeltaChanges::Append(size_t first, size_t count, RowUpdates* updates) const {
   try {
-    absl::Status s = delta_->PrimaryKeys(absl::MakeConstSpan(rows_).subspan(first, count),
-                                         &updates->primary_keys);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(delta_->PrimaryKeys(absl::MakeConstSpan(rows_).subspan(first, count),
+                                        &updates->primary_keys));
     WithPhysicalKey(delta_->base_run.kind(), [&](auto type) {
       using Key = typename decltype(type)::type;
       for (uint32_t i : absl::MakeConstSpan(order_).subspan(first, count)) {

@@ -8,6 +8,7 @@
 #include "cpu_fast/fast/fast_tree.h"
 #include "cpu_fast/strings/string_search.h"
 #include "index/machine/aligned_buffer.h"
+#include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 #include "index/query/sorted_array.h"
 
@@ -57,13 +58,11 @@ SortedRun CopyRun(absl::Span<const DeltaEntry<Key>> entries) {
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeIndex(SortedRun run) {
   if (run.size() < kLeastTreeEntries) return std::make_unique<SortedArray>(std::move(run));
   if (run.kind() == KeyKind::kBytes) {
-    auto index = StringSearch::Build(std::move(run));
-    if (!index.ok()) return index.status();
-    return std::unique_ptr<OrderedIndex>(*std::move(index));
+    ASSIGN_OR_RETURN(auto index, StringSearch::Build(std::move(run)));
+    return std::unique_ptr<OrderedIndex>(std::move(index));
   }
-  auto index = FastTree::Build(std::move(run));
-  if (!index.ok()) return index.status();
-  return std::unique_ptr<OrderedIndex>(*std::move(index));
+  ASSIGN_OR_RETURN(auto index, FastTree::Build(std::move(run)));
+  return std::unique_ptr<OrderedIndex>(std::move(index));
 }
 
 }  // namespace
@@ -71,13 +70,12 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeIndex(SortedRun run) {
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
     absl::Span<const DeltaEntry<Key>> entries) {
-  absl::StatusOr<std::unique_ptr<OrderedIndex>> index = MakeIndex(CopyRun(entries));
-  if (!index.ok()) return index.status();
-  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(*std::move(index)));
+  ASSIGN_OR_RETURN(std::unique_ptr<OrderedIndex> index, MakeIndex(CopyRun(entries)));
+  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(std::move(index)));
 }
 
 absl::Status DeltaSegment::FindFirst(KeyBatch keys, absl::Span<Position> first) const {
-  if (absl::Status s = index_->LowerBound(keys, first); !s.ok()) return s;
+  RETURN_IF_ERROR(index_->LowerBound(keys, first));
   WithColumn(run(), [&](const auto& column) {
     PrefetchKeys(column, size(), first);
     const auto queries = column.Queries(keys);

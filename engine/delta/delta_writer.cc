@@ -12,6 +12,7 @@
 #include "engine/delta/update_rows.h"
 #include "engine/util/make_room.h"
 #include "engine/util/sorted_order.h"
+#include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 #include "index/run/gallop.h"
 
@@ -105,25 +106,21 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
   }
   auto next = std::make_shared<Delta>(*version);
   if (finder_ == nullptr) {
-    absl::StatusOr<std::shared_ptr<const RowFinder>> finder =
-        RowFinder::Build(next->base_rows, threads_);
-    if (!finder.ok()) return finder.status();
-    finder_ = *std::move(finder);
+    ASSIGN_OR_RETURN(finder_, RowFinder::Build(next->base_rows, threads_));
   }
   if (next->positions == nullptr) {
-    absl::StatusOr<std::shared_ptr<const RowPositions>> positions =
-        RowPositions::Build(next->base_run, next->base_rows.rows(), threads_);
-    if (!positions.ok()) return positions.status();
-    next->positions = *std::move(positions);
+    ASSIGN_OR_RETURN(std::shared_ptr<const RowPositions> positions,
+                     RowPositions::Build(next->base_run, next->base_rows.rows(), threads_));
+    next->positions = std::move(positions);
   }
   Changes changes;
-  if (absl::Status s = FindChanges(updates, *next, &changes); !s.ok()) return s;
+  RETURN_IF_ERROR(FindChanges(updates, *next, &changes));
 
   AddToFilter(changes, *version, next.get());
   next->removed = next->removed.With(changes.removed, changes.restored);
   next->dead_rows = next->dead_rows.With(changes.died, changes.revived);
-  if (absl::Status s = TakeEntries(std::move(changes.taken), next.get()); !s.ok()) return s;
-  if (absl::Status s = AddEntries(changes.added, next.get()); !s.ok()) return s;
+  RETURN_IF_ERROR(TakeEntries(std::move(changes.taken), next.get()));
+  RETURN_IF_ERROR(AddEntries(changes.added, next.get()));
   next->end_row = rows_->end();
   if (!changes.all.rows.empty()) {
     next->place = ChangeLog::Append(*version->place, std::move(changes.all));
@@ -142,9 +139,7 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
 template <typename Key>
 absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const Delta& version,
                                                 Changes* changes) {
-  if (absl::Status s = FindUpdateRows(updates, *finder_, new_rows_, &update_rows_); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(FindUpdateRows(updates, *finder_, new_rows_, &update_rows_));
   const RowId base_end = rows_->base_rows();
   const auto of_base = [&](RowId row) { return row < base_end; };
   const size_t size = update_rows_.size();
@@ -265,10 +260,7 @@ absl::Status TypedDeltaWriter<Key>::TakeEntries(Entries taken, Delta* next) cons
     keys.resize(taken.size());
     for (size_t k = 0; k < keys.size(); ++k) keys[k] = taken[k].key;
     first.resize(taken.size());
-    if (absl::Status s = segment.FindFirst(BatchOfKeys<Key>(keys), absl::MakeSpan(first));
-        !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(segment.FindFirst(BatchOfKeys<Key>(keys), absl::MakeSpan(first)));
     removed.clear();
     size_t left = 0;
     for (size_t k = 0; k < taken.size(); ++k) {

@@ -8,6 +8,7 @@
 #include "cpu_fast/strings/string_compare.h"
 #include "index/machine/parallel.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/run/gallop.h"
 
 namespace cairn {
@@ -39,8 +40,7 @@ struct RowFinder::Search {
 };
 
 absl::StatusOr<std::shared_ptr<const RowFinder>> RowFinder::Build(RowTable table, int threads) {
-  const absl::StatusOr<SimdLevel> level = DefaultSimdLevel();
-  if (!level.ok()) return level.status();
+  ASSIGN_OR_RETURN(const SimdLevel level, DefaultSimdLevel());
   std::shared_ptr<RowFinder> finder(new RowFinder(std::move(table)));
   const uint64_t blocks = finder->table_.sections_.block_offsets.size();
   std::string first, last;
@@ -69,7 +69,7 @@ absl::StatusOr<std::shared_ptr<const RowFinder>> RowFinder::Build(RowTable table
     if (finder->slices_[block] < finder->slices_[block - 1]) return finder->table_.Damaged(block);
   }
   finder->tree_ = FastTreeNodes<uint64_t>(std::as_const(finder->slices_).span(), {},
-                                          PageBlocking::kNone, *level);
+                                          PageBlocking::kNone, level);
   return std::shared_ptr<const RowFinder>(std::move(finder));
 }
 
@@ -95,7 +95,7 @@ absl::Status RowFinder::Places(absl::Span<const std::string_view> primary_keys,
   for (size_t first = 0; first < primary_keys.size(); first += kGroup) {
     const size_t count = std::min(kGroup, primary_keys.size() - first);
     for (size_t i = 0; i < count; ++i) group[i] = Search{primary_keys[first + i]};
-    if (absl::Status s = Locate(absl::MakeSpan(group, count)); !s.ok()) return s;
+    RETURN_IF_ERROR(Locate(absl::MakeSpan(group, count)));
     for (size_t i = 0; i < count; ++i) {
       places[first + i] = {group[i].key, group[i].row, group[i].found};
     }
@@ -120,7 +120,7 @@ absl::Status RowFinder::Locate(absl::Span<Search> searches) const {
   }
   for (Search& search : searches) {
     if (search.behind < blocks && slices_[search.behind] == search.slice) {
-      if (absl::Status s = ChooseBlock(&search); !s.ok()) return s;
+      RETURN_IF_ERROR(ChooseBlock(&search));
     }
     if (search.behind == 0) continue;
     const char* const block = table_.sections_.blocks.data() + offsets[search.behind - 1];
@@ -132,7 +132,7 @@ absl::Status RowFinder::Locate(absl::Span<Search> searches) const {
   }
   for (Search& search : searches) {
     if (search.behind == 0) continue;
-    if (absl::Status s = FindInBlock(&search); !s.ok()) return s;
+    RETURN_IF_ERROR(FindInBlock(&search));
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 #include "engine/rows/row_table_writer.h"
 #include "engine/util/sorted_order.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -67,7 +68,7 @@ std::vector<KeyRange> DeletedRanges(const RowUpdates& updates) {
 absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_rows,
                             const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
   rows->clear();
-  if (absl::Status s = CheckColumns(updates); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckColumns(updates));
   const size_t size = updates.rows();
   std::vector<std::string_view> primary_keys(size);
   for (size_t i = 0; i < size; ++i) primary_keys[i] = updates.primary_keys[i];
@@ -86,7 +87,7 @@ absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_row
   }
 
   std::vector<RowPlace> places(size);
-  if (absl::Status s = base_rows.Places(primary_keys, absl::MakeSpan(places)); !s.ok()) return s;
+  RETURN_IF_ERROR(base_rows.Places(primary_keys, absl::MakeSpan(places)));
   rows->resize(size);
   for (size_t i = 0; i < size; ++i) {
     const RowPlace& place = places[i];
@@ -117,7 +118,7 @@ absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_
     ends.push_back(to);
   }
   std::vector<RowPlace> places(ends.size());
-  if (absl::Status s = base_rows.Places(ends, absl::MakeSpan(places)); !s.ok()) return s;
+  RETURN_IF_ERROR(base_rows.Places(ends, absl::MakeSpan(places)));
   for (size_t i = 0; i < places.size(); i += 2) {
     for (RowId row = places[i].rank; row < places[i + 1].rank; ++row) {
       if (!is_updated(row)) delete_row(row);

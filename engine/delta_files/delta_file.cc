@@ -13,6 +13,7 @@
 #include "engine/util/sorted_order.h"
 #include "index/files/section_file_writer.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 
 namespace cairn {
@@ -133,12 +134,9 @@ absl::Status Damaged(const SectionFile& file, DeltaSection section, uint64_t off
 }
 
 absl::StatusOr<DeltaProperties> ReadProperties(const SectionFile& file) {
-  const auto bytes = file.Array<DeltaProperties>(Id(DeltaSection::kProperties), 1);
-  if (!bytes.ok()) return bytes.status();
-  if (absl::Status s = file.VerifySection(*file.Find(Id(DeltaSection::kProperties))); !s.ok()) {
-    return s;
-  }
-  const DeltaProperties properties = bytes->front();
+  ASSIGN_OR_RETURN(const auto bytes, file.Array<DeltaProperties>(Id(DeltaSection::kProperties), 1));
+  RETURN_IF_ERROR(file.VerifySection(*file.Find(Id(DeltaSection::kProperties))));
+  const DeltaProperties properties = bytes.front();
   const auto damaged = [&](size_t offset, std::string_view what) {
     return Damaged(file, DeltaSection::kProperties, offset, what);
   };
@@ -175,12 +173,11 @@ absl::Status CheckSum(const SectionFile& file, DeltaSection id, absl::Span<const
 absl::Status ReadStrings(const SectionFile& file, DeltaSection id, DeltaSection lengths_id,
                          uint64_t count, PackedStrings* strings) {
   const Section* section = file.Find(Id(id));
-  const auto bytes = file.Array<char>(Id(id), section == nullptr ? 0 : section->size);
-  if (!bytes.ok()) return bytes.status();
-  const auto lengths = file.Array<uint32_t>(Id(lengths_id), count);
-  if (!lengths.ok()) return lengths.status();
-  *strings = {{bytes->data(), bytes->size()}, *lengths};
-  return CheckSum(file, lengths_id, *lengths, bytes->size());
+  ASSIGN_OR_RETURN(const auto bytes,
+                   file.Array<char>(Id(id), section == nullptr ? 0 : section->size));
+  ASSIGN_OR_RETURN(const auto lengths, file.Array<uint32_t>(Id(lengths_id), count));
+  *strings = {{bytes.data(), bytes.size()}, lengths};
+  return CheckSum(file, lengths_id, lengths, bytes.size());
 }
 
 absl::Status ReadKeys(DeltaFile* delta) {
@@ -190,9 +187,9 @@ absl::Status ReadKeys(DeltaFile* delta) {
                        &delta->keys);
   }
   const auto read = [&](auto number) -> absl::Status {
-    const auto numbers = delta->file.Array<decltype(number)>(Id(DeltaSection::kKeys), keys);
-    if (!numbers.ok()) return numbers.status();
-    delta->keys.bytes = {reinterpret_cast<const char*>(numbers->data()), keys * sizeof number};
+    ASSIGN_OR_RETURN(const auto numbers,
+                     delta->file.Array<decltype(number)>(Id(DeltaSection::kKeys), keys));
+    delta->keys.bytes = {reinterpret_cast<const char*>(numbers.data()), keys * sizeof number};
     return absl::OkStatus();
   };
   return delta->properties.kind() == KeyKind::kU32 ? read(uint32_t{}) : read(uint64_t{});
@@ -232,18 +229,17 @@ constinit const FileFormat kDeltaFileFormat = {"delta file", "CAIRNDLT", 1, 0, k
 
 absl::StatusOr<ManifestFile> WriteDelta(IndexDirectory* directory, const RowUpdates& updates,
                                         SequenceNumber after, SequenceNumber sequence) {
-  if (absl::Status s = CheckColumns(updates); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckColumns(updates));
   if (after > sequence) {
     return absl::InvalidArgumentError(
         absl::StrFormat("updates from sequence number %d back to %d", after, sequence));
   }
-  const absl::StatusOr<std::vector<uint32_t>> order = OrderOfRows(updates.primary_keys);
-  if (!order.ok()) return order.status();
-  const auto row_at = [&](size_t i) { return order->empty() ? i : (*order)[i]; };
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> order, OrderOfRows(updates.primary_keys));
+  const auto row_at = [&](size_t i) { return order.empty() ? i : order[i]; };
   std::vector<uint32_t> order_of_keys;  // empty: as they stand
-  if (!order->empty()) {
+  if (!order.empty()) {
     order_of_keys.reserve(updates.keys.size());
-    for (uint32_t row : *order) {
+    for (uint32_t row : order) {
       for (uint64_t k = BeginOfKeys(updates, row); k < updates.row_ends[row]; ++k) {
         order_of_keys.push_back(static_cast<uint32_t>(k));
       }
@@ -252,10 +248,10 @@ absl::StatusOr<ManifestFile> WriteDelta(IndexDirectory* directory, const RowUpda
   const auto key_at = [&](size_t i) { return order_of_keys.empty() ? i : order_of_keys[i]; };
 
   const std::string name = directory->NextFileName("delta", "upd");
-  absl::StatusOr<std::unique_ptr<SectionFileWriter>> file =
-      SectionFileWriter::Create(directory->PathOf(name), kDeltaFileFormat, directory->files());
-  if (!file.ok()) return file.status();
-  DeltaSections sections(file->get());
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<SectionFileWriter> file,
+      SectionFileWriter::Create(directory->PathOf(name), kDeltaFileFormat, directory->files()));
+  DeltaSections sections(file.get());
   const size_t rows = updates.rows();
   const size_t keys = updates.keys.size();
   const size_t ranges = updates.deleted_from.size();
@@ -282,37 +278,31 @@ absl::StatusOr<ManifestFile> WriteDelta(IndexDirectory* directory, const RowUpda
       DeltaSection::kRangeEnds, DeltaSection::kRangeEndLengths, 2 * ranges, [&](size_t i) {
         return i % 2 == 0 ? updates.deleted_from[i / 2] : updates.deleted_to[i / 2];
       });
-  if (absl::Status s = sections.Finish(); !s.ok()) return s;
-  return ManifestFile{name, (*file)->size(), (*file)->header_checksum()};
+  RETURN_IF_ERROR(sections.Finish());
+  return ManifestFile{name, file->size(), file->header_checksum()};
 }
 
 absl::StatusOr<DeltaFile> OpenDelta(const std::string& path, VerifyLevel level, int threads,
                                     FileSystem* files) {
-  absl::StatusOr<SectionFile> file =
-      SectionFile::Open(path, kDeltaFileFormat, level, threads, files);
-  if (!file.ok()) return file.status();
-  return OpenDelta(*std::move(file));
+  ASSIGN_OR_RETURN(SectionFile file,
+                   SectionFile::Open(path, kDeltaFileFormat, level, threads, files));
+  return OpenDelta(std::move(file));
 }
 
 absl::StatusOr<DeltaFile> OpenDelta(SectionFile file) {
-  const absl::StatusOr<DeltaProperties> properties = ReadProperties(file);
-  if (!properties.ok()) return properties.status();
-  DeltaFile delta{std::move(file), *properties, {}, {}, {}, {}};
-  absl::Status s =
-      ReadStrings(delta.file, DeltaSection::kPrimaryKeys, DeltaSection::kPrimaryKeyLengths,
-                  properties->rows, &delta.primary_keys);
-  if (!s.ok()) return s;
-  if (s = CheckPrimaryKeys(delta); !s.ok()) return s;
-  const auto counts = delta.file.Array<uint32_t>(Id(DeltaSection::kKeyCounts), properties->rows);
-  if (!counts.ok()) return counts.status();
-  delta.key_counts = *counts;
-  if (s = CheckSum(delta.file, DeltaSection::kKeyCounts, *counts, properties->keys); !s.ok()) {
-    return s;
-  }
-  if (s = ReadKeys(&delta); !s.ok()) return s;
-  s = ReadStrings(delta.file, DeltaSection::kRangeEnds, DeltaSection::kRangeEndLengths,
-                  2 * properties->deleted_ranges, &delta.range_ends);
-  if (!s.ok()) return s;
+  ASSIGN_OR_RETURN(const DeltaProperties properties, ReadProperties(file));
+  DeltaFile delta{std::move(file), properties, {}, {}, {}, {}};
+  RETURN_IF_ERROR(ReadStrings(delta.file, DeltaSection::kPrimaryKeys,
+                              DeltaSection::kPrimaryKeyLengths, properties.rows,
+                              &delta.primary_keys));
+  RETURN_IF_ERROR(CheckPrimaryKeys(delta));
+  ASSIGN_OR_RETURN(const auto counts,
+                   delta.file.Array<uint32_t>(Id(DeltaSection::kKeyCounts), properties.rows));
+  delta.key_counts = counts;
+  RETURN_IF_ERROR(CheckSum(delta.file, DeltaSection::kKeyCounts, counts, properties.keys));
+  RETURN_IF_ERROR(ReadKeys(&delta));
+  RETURN_IF_ERROR(ReadStrings(delta.file, DeltaSection::kRangeEnds, DeltaSection::kRangeEndLengths,
+                              2 * properties.deleted_ranges, &delta.range_ends));
   return delta;
 }
 

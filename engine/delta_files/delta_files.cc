@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/delta_files/update_merge.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -111,13 +112,12 @@ absl::StatusOr<std::vector<DeltaFile>> OpenDeltas(const std::string& directory,
   std::vector<DeltaFile> opened;
   SequenceNumber before = 0;
   for (const ManifestFile& file : deltas) {
-    absl::StatusOr<DeltaFile> delta =
-        OpenDelta(directory + "/" + file.name, verify, threads, files);
-    if (!delta.ok()) return delta.status();
-    if (absl::Status s = CheckIsManifestFile(file, delta->file); !s.ok()) return s;
-    if (absl::Status s = CheckBelongs(*delta, kind, before, end); !s.ok()) return s;
-    before = delta->properties.sequence;
-    opened.push_back(*std::move(delta));
+    ASSIGN_OR_RETURN(DeltaFile delta,
+                     OpenDelta(directory + "/" + file.name, verify, threads, files));
+    RETURN_IF_ERROR(CheckIsManifestFile(file, delta.file));
+    RETURN_IF_ERROR(CheckBelongs(delta, kind, before, end));
+    before = delta.properties.sequence;
+    opened.push_back(std::move(delta));
   }
   return opened;
 }
@@ -129,19 +129,17 @@ absl::Status AddDelta(RowUpdates updates, SequenceNumber after, SequenceNumber s
   const auto again = small.subspan(FirstToMerge(small, BytesOf(updates)));
   if (!again.empty()) {
     const KeyKind kind = updates.keys.kind();
-    const absl::StatusOr<std::vector<DeltaFile>> opened =
-        OpenToMerge(again, kind, after, directory);
-    if (!opened.ok()) return opened.status();
-    after = opened->front().properties.after;
+    ASSIGN_OR_RETURN(const std::vector<DeltaFile> opened,
+                     OpenToMerge(again, kind, after, directory));
+    after = opened.front().properties.after;
     UpdateMerge merge(kind);
-    for (const DeltaFile& file : *opened) merge.Add(file);
+    for (const DeltaFile& file : opened) merge.Add(file);
     merge.Add(std::exchange(updates, RowUpdates(kind)));
     merge.Next(SIZE_MAX, &updates);
   }
-  absl::StatusOr<ManifestFile> file = WriteDelta(directory, updates, after, sequence);
-  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(ManifestFile file, WriteDelta(directory, updates, after, sequence));
   RemoveFiles(again, next);
-  next->files.push_back(*std::move(file));
+  next->files.push_back(std::move(file));
   return absl::OkStatus();
 } catch (const std::bad_alloc&) {
   return NoMemory(*directory);
@@ -166,18 +164,16 @@ absl::StatusOr<std::optional<MergedDeltas>> MergeDeltas(const Manifest& manifest
   RowUpdates updates(kind);
   SequenceNumber after = 0, sequence = 0;
   {
-    const absl::StatusOr<std::vector<DeltaFile>> opened =
-        OpenToMerge(deltas, kind, manifest.sequence, directory);
-    if (!opened.ok()) return opened.status();
-    after = opened->front().properties.after;
-    sequence = opened->back().properties.sequence;
+    ASSIGN_OR_RETURN(const std::vector<DeltaFile> opened,
+                     OpenToMerge(deltas, kind, manifest.sequence, directory));
+    after = opened.front().properties.after;
+    sequence = opened.back().properties.sequence;
     UpdateMerge merge(kind);
-    for (const DeltaFile& file : *opened) merge.Add(file);
+    for (const DeltaFile& file : opened) merge.Add(file);
     merge.Next(SIZE_MAX, &updates);
   }
-  absl::StatusOr<ManifestFile> file = WriteDelta(directory, updates, after, sequence);
-  if (!file.ok()) return file.status();
-  return MergedDeltas{std::move(deltas), *std::move(file)};
+  ASSIGN_OR_RETURN(ManifestFile file, WriteDelta(directory, updates, after, sequence));
+  return MergedDeltas{std::move(deltas), std::move(file)};
 } catch (const std::bad_alloc&) {
   return NoMemory(*directory);
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/delta_files/delta_files.h"
 #include "engine/delta_files/update_merge.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -24,19 +25,18 @@ absl::StatusOr<std::unique_ptr<DeltaWriter>> RestoreDelta(const std::string& dir
                                                           VerifyLevel verify, int threads,
                                                           FileSystem* files) try {
   const KeyKind kind = base_run.kind();
-  absl::StatusOr<std::unique_ptr<DeltaWriter>> writer =
-      DeltaWriter::Create(std::move(base_run), std::move(base_rows), threads);
-  if (!writer.ok()) return writer;
-  const absl::StatusOr<std::vector<DeltaFile>> deltas = OpenDeltas(
-      directory, DeltaFilesOf(manifest), kind, manifest.sequence, verify, threads, files);
-  if (!deltas.ok()) return deltas.status();
-  if (deltas->empty()) return writer;
+  ASSIGN_OR_RETURN(std::unique_ptr<DeltaWriter> writer,
+                   DeltaWriter::Create(std::move(base_run), std::move(base_rows), threads));
+  ASSIGN_OR_RETURN(const std::vector<DeltaFile> deltas,
+                   OpenDeltas(directory, DeltaFilesOf(manifest), kind, manifest.sequence, verify,
+                              threads, files));
+  if (deltas.empty()) return writer;
   // Each row once, however many files have it.
   UpdateMerge merge(kind);
-  for (const DeltaFile& file : *deltas) merge.Add(file);
+  for (const DeltaFile& file : deltas) merge.Add(file);
   RowUpdates updates(kind);
   while (merge.Next(kRowsAtATime, &updates)) {
-    if (absl::Status s = (*writer)->Apply(updates).status(); !s.ok()) return s;
+    RETURN_IF_ERROR(writer->Apply(updates).status());
   }
   return writer;
 } catch (const std::bad_alloc&) {

@@ -8,6 +8,7 @@
 #include "engine/extract/key_part.h"
 #include "index/keys/escaped_text.h"
 #include "index/keys/key_number.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -129,7 +130,7 @@ absl::Status AddScalar(const simdjson::dom::element& element, KeyType type, bool
 
 absl::StatusOr<JsonPointer> JsonPointer::Parse(std::string_view text) {
   std::vector<std::string> names;
-  if (absl::Status status = SplitJsonPointer(text, &names); !status.ok()) return status;
+  RETURN_IF_ERROR(SplitJsonPointer(text, &names));
   JsonPointer pointer;
   for (std::string& name : names) {
     const std::optional<size_t> index = ArrayIndex(name);
@@ -181,8 +182,7 @@ absl::Status JsonRow::Values(const JsonPointer& pointer, KeyType type, KeySink* 
   if (!element.is_array()) return AddScalar(element, type, has_big_integers_, sink);
   const simdjson::dom::array array = element.get_array().value_unsafe();
   for (const simdjson::dom::element item : array) {
-    const absl::Status status = AddScalar(item, type, has_big_integers_, sink);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(AddScalar(item, type, has_big_integers_, sink));
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/extract/row_part.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -117,16 +118,14 @@ RowExtractor::Scratch::Scratch(Scratch&&) noexcept = default;
 RowExtractor::Scratch& RowExtractor::Scratch::operator=(Scratch&&) noexcept = default;
 
 absl::StatusOr<RowExtractor> RowExtractor::Create(const IndexSpec& spec) {
-  absl::StatusOr<KeyCodec> codec = spec.Codec();
-  if (!codec.ok()) return codec.status();
-  RowExtractor extractor(*std::move(codec));
+  ASSIGN_OR_RETURN(KeyCodec codec, spec.Codec());
+  RowExtractor extractor(std::move(codec));
   std::vector<RowPart> parts;
   for (size_t i = 0; i < spec.parts.size(); ++i) {
-    absl::StatusOr<RowPart> part =
-        RowPart::Compile(spec.parts[i], i + 1, PartLayout::Of(extractor.codec_, i));
-    if (!part.ok()) return part.status();
-    extractor.single_valued_ = extractor.single_valued_ && part->single_valued();
-    parts.push_back(*std::move(part));
+    ASSIGN_OR_RETURN(RowPart part,
+                     RowPart::Compile(spec.parts[i], i + 1, PartLayout::Of(extractor.codec_, i)));
+    extractor.single_valued_ = extractor.single_valued_ && part.single_valued();
+    parts.push_back(std::move(part));
   }
   extractor.plain_ =
       extractor.single_valued_ && parts.size() == 1 && spec.nulls == NullPolicy::kSkip;

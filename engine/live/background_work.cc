@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/time/clock.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
@@ -68,9 +69,9 @@ absl::Status BackgroundWork::Store(FollowedIndex* index) {
 }
 
 absl::Status BackgroundWork::Merge(FollowedIndex* index) {
-  if (absl::Status s = index->Ready().status(); !s.ok()) return s;
+  RETURN_IF_ERROR(index->Ready().status());
   const std::lock_guard<std::mutex> lock(index->work_mutex);
-  if (absl::Status s = index->Ready().status(); !s.ok()) return s;
+  RETURN_IF_ERROR(index->Ready().status());
   MergeOptions options;
   options.threads = options_.merge_threads > 0 ? options_.merge_threads
                                                : std::max(1, Topology::Get().cores() / 2);
@@ -84,7 +85,7 @@ absl::Status BackgroundWork::Merge(FollowedIndex* index) {
 
 absl::Status BackgroundWork::MergeDeltaFiles(FollowedIndex* index) {
   const std::lock_guard<std::mutex> lock(index->work_mutex);
-  if (absl::Status s = index->Ready().status(); !s.ok()) return s;
+  RETURN_IF_ERROR(index->Ready().status());
   return index->writer()->MergeDeltaFiles();
 }
 

@@ -7,6 +7,7 @@
 #include "engine/log/wal_files.h"
 #include "engine/serve/open_index.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 
@@ -201,16 +202,15 @@ absl::Status FollowedIndex::NotReady() const {
 
 absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status s = NotReady(); !s.ok()) return s;
+  RETURN_IF_ERROR(NotReady());
   return index_;
 }
 
 absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& options) {
   LetGoOfDirectory();  // what was open until now, if anything
-  absl::StatusOr<std::unique_ptr<IndexWriter>> opened =
-      IndexWriter::Open(directory_, options, IndexWriter::Access::kExclusive);
-  if (!opened.ok()) return opened.status();
-  std::shared_ptr<IndexWriter> writer = *std::move(opened);
+  ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> opened,
+                   IndexWriter::Open(directory_, options, IndexWriter::Access::kExclusive));
+  std::shared_ptr<IndexWriter> writer = std::move(opened);
   writer->set_sync([db] { return SyncLog(db, /*read_only=*/false); });
   std::shared_ptr<SecondaryIndex> index = OverWriter(writer, options);
   const std::lock_guard<std::mutex> lock(mutex_);

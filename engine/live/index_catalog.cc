@@ -12,6 +12,7 @@
 #include "index/files/index_directory.h"
 #include "index/files/manifest.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -91,12 +92,11 @@ absl::StatusOr<IndexCatalog> IndexCatalog::Open(const std::string& directory,
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   // Also what another process made, or renamed, and did not live to sync: it is relied on from now
   // on.
-  if (absl::Status s = files->SyncDirectory(ParentOf(directory)); !s.ok()) return s;
-  if (absl::Status s = files->SyncDirectory(directory); !s.ok()) return s;
+  RETURN_IF_ERROR(files->SyncDirectory(ParentOf(directory)));
+  RETURN_IF_ERROR(files->SyncDirectory(directory));
   IndexCatalog catalog(directory, std::move(files));
-  const absl::StatusOr<std::vector<std::string>> names = catalog.files_->List(directory);
-  if (!names.ok()) return names.status();
-  if (absl::Status s = catalog.EndInterrupted(*names); !s.ok()) return s;
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, catalog.files_->List(directory));
+  RETURN_IF_ERROR(catalog.EndInterrupted(names));
   return catalog;
 }
 
@@ -119,7 +119,7 @@ absl::Status IndexCatalog::EndInterrupted(const std::vector<std::string>& names)
       continue;
     }
     // Of what was to be built under a damaged mark nobody knows what it was to be.
-    if (absl::Status s = Remove(name); !s.ok()) return s;
+    RETURN_IF_ERROR(Remove(name));
   }
   return absl::OkStatus();
 }
@@ -140,15 +140,14 @@ bool IndexCatalog::HoldsOnlyAnIndex(std::string_view name) const {
 }
 
 absl::StatusOr<std::vector<IndexCatalog::Entry>> IndexCatalog::List() const {
-  absl::StatusOr<std::vector<std::string>> names = files_->List(directory_);
-  if (!names.ok()) return names.status();
-  for (std::string& name : *names) {
+  ASSIGN_OR_RETURN(std::vector<std::string> names, files_->List(directory_));
+  for (std::string& name : names) {
     if (absl::EndsWith(name, "~")) name.pop_back();
   }
-  std::sort(names->begin(), names->end());
-  names->erase(std::unique(names->begin(), names->end()), names->end());
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   std::vector<Entry> entries;
-  for (const std::string& name : *names) {
+  for (const std::string& name : names) {
     if (!CheckIndexName(name).ok()) continue;
     absl::StatusOr<IndexMark> mark = ReadMark(name);
     if (absl::IsDataLoss(mark.status())) {
@@ -199,18 +198,17 @@ absl::Status IndexCatalog::RemoveFiles(std::string_view name) const {
   if (absl::IsFailedPrecondition(taken) && absl::IsNotFound(ReadManifest(path, files()).status())) {
     return absl::OkStatus();
   }
-  const absl::StatusOr<std::vector<std::string>> names = files_->List(path);
-  if (!names.ok()) return names.status();
-  for (const std::string& file : *names) {
-    if (absl::Status s = files_->Remove(path + "/" + file); !s.ok()) return s;
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, files_->List(path));
+  for (const std::string& file : names) {
+    RETURN_IF_ERROR(files_->Remove(path + "/" + file));
   }
-  if (absl::Status s = files_->RemoveDirectory(path); !s.ok()) return s;
+  RETURN_IF_ERROR(files_->RemoveDirectory(path));
   return files_->SyncDirectory(directory_);
 }
 
 absl::Status IndexCatalog::Remove(std::string_view name) const {
-  if (absl::Status s = Mark(name, {IndexMark::Kind::kRemoved, "", ""}); !s.ok()) return s;
-  if (absl::Status s = RemoveFiles(name); !s.ok()) return s;
+  RETURN_IF_ERROR(Mark(name, {IndexMark::Kind::kRemoved, "", ""}));
+  RETURN_IF_ERROR(RemoveFiles(name));
   return Mark(name, {});
 }
 

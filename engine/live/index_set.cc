@@ -16,6 +16,7 @@
 #include "index/files/index_directory.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -25,15 +26,13 @@ absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const FollowedIn
   const std::string& directory = index.directory();
   std::string text = index.marked_spec();
   if (text.empty()) {
-    absl::StatusOr<Manifest> manifest = ReadManifest(directory, catalog.files());
-    if (!manifest.ok()) return manifest.status();
-    text = manifest->spec;
+    ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(directory, catalog.files()));
+    text = manifest.spec;
   }
-  absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(text);
-  if (!spec.ok()) return spec.status();
-  if (spec->name != index.name()) {
+  ASSIGN_OR_RETURN(IndexSpec spec, IndexSpec::Parse(text));
+  if (spec.name != index.name()) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "the index in '%s' is %s: it was built elsewhere", directory, Quoted(spec->name)));
+        "the index in '%s' is %s: it was built elsewhere", directory, Quoted(spec.name)));
   }
   return spec;
 }
@@ -41,11 +40,10 @@ absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const FollowedIn
 // Whether an index with this spec can be built and followed, as far as can be told beforehand.
 absl::Status CheckCanFollow(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                             const IndexSpec& spec) {
-  if (absl::Status s = ChangeExtractor::Create(spec).status(); !s.ok()) return s;
-  const absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
-      SnapshotSource::FromDb(db, column_family);
-  if (!source.ok()) return source.status();
-  const auto* const database = dynamic_cast<const DbSource*>(source->get());
+  RETURN_IF_ERROR(ChangeExtractor::Create(spec).status());
+  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
+                   SnapshotSource::FromDb(db, column_family));
+  const auto* const database = dynamic_cast<const DbSource*>(source.get());
   if (database != nullptr && database->changes_values()) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "%s is read through a layer that changes values (DBWithTTL, say), which the log does not: "
@@ -77,11 +75,10 @@ IndexSet::~IndexSet() {
 }
 
 absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles) {
-  const absl::StatusOr<std::vector<IndexCatalog::Entry>> entries = catalog_.List();
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(const std::vector<IndexCatalog::Entry> entries, catalog_.List());
   for (rocksdb::ColumnFamilyHandle* handle : handles) handles_.emplace(handle->GetName(), handle);
   handles_["default"] = db_->DefaultColumnFamily();  // which goes with the database
-  for (const IndexCatalog::Entry& entry : *entries) {
+  for (const IndexCatalog::Entry& entry : entries) {
     const auto index = std::make_shared<FollowedIndex>(entry.name, &catalog_, entry.mark);
     Add(index);
     upkeep_.Start(index);
@@ -91,17 +88,15 @@ absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> hand
 }
 
 absl::Status IndexSet::Define(FollowedIndex* index) {
-  absl::StatusOr<IndexSpec> spec = ReadSpec(catalog_, *index);
-  if (!spec.ok()) return spec.status();
-  absl::StatusOr<KeyCodec> codec = spec->Codec();
-  if (!codec.ok()) return codec.status();
-  const std::string family = spec->column_family;
+  ASSIGN_OR_RETURN(IndexSpec spec, ReadSpec(catalog_, *index));
+  ASSIGN_OR_RETURN(KeyCodec codec, spec.Codec());
+  const std::string family = spec.column_family;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   {
     const std::lock_guard<std::mutex> lock(handles_mutex_);
     const auto found = handles_.find(family);
     if (found != handles_.end()) handle = found->second;
-    index->Define(*std::move(spec), *std::move(codec), handle);
+    index->Define(std::move(spec), std::move(codec), handle);
   }
   if (handle == nullptr) {
     return absl::FailedPreconditionError(
@@ -156,7 +151,7 @@ void IndexSet::WatchUnique() {
 
 absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
                                    rocksdb::ColumnFamilyHandle* column_family) {
-  if (absl::Status s = CheckIndexName(spec.name); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckIndexName(spec.name));
   if (column_family == nullptr || column_family->GetID() == 0) {
     column_family = db_->DefaultColumnFamily();  // which goes with the database
   }
@@ -167,8 +162,7 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
         "index %s is of column family %s, but the handle is of %s", Quoted(spec.name),
         Quoted(spec.column_family), Quoted(column_family->GetName())));
   }
-  absl::StatusOr<KeyCodec> codec = resolved.Codec();
-  if (!codec.ok()) return codec.status();
+  ASSIGN_OR_RETURN(KeyCodec codec, resolved.Codec());
   // It is stored as text.
   if (const auto parsed = IndexSpec::Parse(resolved.ToString());
       !parsed.ok() || parsed->ToString() != resolved.ToString()) {
@@ -176,15 +170,15 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
         absl::StrFormat("index %s has a spec that no text can say: %s", Quoted(spec.name),
                         parsed.ok() ? resolved.ToString() : parsed.status().message()));
   }
-  if (absl::Status s = CheckCanFollow(db_, column_family, resolved); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckCanFollow(db_, column_family, resolved));
 
   const std::lock_guard<std::mutex> lock(names_mutex_);
-  if (absl::Status s = CheckOpen(); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckOpen());
   if (indexes_.Find(spec.name).ok()) {
     return absl::AlreadyExistsError(absl::StrFormat("database '%s' has an index %s already",
                                                     db_->GetName(), Quoted(spec.name)));
   }
-  const auto index = std::make_shared<FollowedIndex>(std::move(resolved), *std::move(codec),
+  const auto index = std::make_shared<FollowedIndex>(std::move(resolved), std::move(codec),
                                                      &catalog_, IndexMark(), column_family);
   absl::Status s = Guarded("creating an index", [&] {
     absl::Status marked = index->MarkBuild("it was created");
@@ -203,34 +197,32 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
 
 absl::Status IndexSet::RebuildIndex(const std::string& name) {
   const std::lock_guard<std::mutex> lock(names_mutex_);
-  if (absl::Status s = CheckOpen(); !s.ok()) return s;
-  absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
-  if (!index.ok()) return index.status();
-  if ((*index)->column_family() == nullptr || (*index)->cancelled) {
-    return (*index)->Ready().status();
+  RETURN_IF_ERROR(CheckOpen());
+  ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  if (index->column_family() == nullptr || index->cancelled) {
+    return index->Ready().status();
   }
-  if (absl::Status s = (*index)->MarkBuild("it was to be rebuilt"); !s.ok()) return s;
-  follower_->Leave(**index);
-  (*index)->Set(IndexState::kStale, absl::UnavailableError("it is to be built anew"));
-  upkeep_.Work(*index);
+  RETURN_IF_ERROR(index->MarkBuild("it was to be rebuilt"));
+  follower_->Leave(*index);
+  index->Set(IndexState::kStale, absl::UnavailableError("it is to be built anew"));
+  upkeep_.Work(index);
   return absl::OkStatus();
 }
 
 absl::Status IndexSet::DropIndex(const std::string& name) {
   const std::lock_guard<std::mutex> lock(names_mutex_);
-  if (absl::Status s = CheckOpen(); !s.ok()) return s;
-  absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
-  if (!index.ok()) return index.status();
+  RETURN_IF_ERROR(CheckOpen());
+  ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   absl::Status dropped = absl::NotFoundError(absl::StrFormat("index %s was dropped", Quoted(name)));
   // From here on it does not come back.
-  if (absl::Status s = (*index)->MarkRemoved(); !s.ok()) return s;
-  (*index)->End(std::move(dropped));
-  (*index)->cancelled = true;
-  follower_->Leave(**index);
-  const std::lock_guard<std::mutex> work_lock((*index)->work_mutex);
-  follower_->Leave(**index);  // where it has just joined
-  (*index)->LetGoOfDirectory();
-  if (absl::Status s = catalog_.Remove(name); !s.ok()) return s;  // to be dropped again
+  RETURN_IF_ERROR(index->MarkRemoved());
+  index->End(std::move(dropped));
+  index->cancelled = true;
+  follower_->Leave(*index);
+  const std::lock_guard<std::mutex> work_lock(index->work_mutex);
+  follower_->Leave(*index);  // where it has just joined
+  index->LetGoOfDirectory();
+  RETURN_IF_ERROR(catalog_.Remove(name));  // to be dropped again
   indexes_.Remove(name);
   // It is not ready any more, and does no harm there.
   const auto stop_watching = [&] {
@@ -253,20 +245,18 @@ absl::Status IndexSet::WaitUntilReady(const std::string& name, absl::Duration ti
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Index(
     const std::string& name) const {
-  absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
-  if (!index.ok()) return index.status();
-  return LiveIndex(*std::move(index), follower_);
+  ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  return LiveIndex(std::move(index), follower_);
 }
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(const std::string& name) const {
-  absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
-  if (!index.ok()) return index.status();
-  return Pin(**index);
+  ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  return Pin(*index);
 }
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
     const FollowedIndex& index) const {
-  if (absl::Status s = follower_->Current(index).status(); !s.ok()) return s;
+  RETURN_IF_ERROR(follower_->Current(index).status());
   return OverVersion(index.writer()->version(), options_.open);
 }
 
@@ -278,22 +268,19 @@ absl::StatusOr<FoundKeys> IndexSet::Lookup(const std::string& name, const KeyQue
 
 absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const KeyQuery& keys,
                                                const LookupOptions& options) const {
-  const absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
-  if (!index.ok()) return index.status();
-  if (absl::Status s = (*index)->Ready().status(); !s.ok()) return s;
-  const auto column_family = (*index)->HoldColumnFamily();
-  const absl::StatusOr<std::shared_ptr<const SecondaryIndex>> version = Pin(**index);
-  if (!version.ok()) return version.status();
+  ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  RETURN_IF_ERROR(index->Ready().status());
+  const auto column_family = index->HoldColumnFamily();
+  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> version, Pin(*index));
   const absl::StatusOr<std::unique_ptr<SnapshotSource>> rows =
-      SnapshotSource::FromDb(db_, (*index)->column_family());
-  return rows.ok() ? LookUpRows(**version, **rows, keys, options) : rows.status();
+      SnapshotSource::FromDb(db_, index->column_family());
+  return rows.ok() ? LookUpRows(*version, **rows, keys, options) : rows.status();
 }
 
 absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::PinAsItIs(
     const std::string& name) const {
-  absl::StatusOr<std::shared_ptr<FollowedIndex>> index = indexes_.Find(name);
-  if (!index.ok()) return index.status();
-  const std::shared_ptr<IndexWriter> writer = (*index)->writer();
+  ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  const std::shared_ptr<IndexWriter> writer = index->writer();
   if (writer == nullptr) {
     return absl::UnavailableError(absl::StrFormat("index %s has not been built yet", Quoted(name)));
   }
@@ -314,7 +301,7 @@ void IndexSet::ListIndexes(std::vector<IndexInfo>* infos) const {
 }
 
 absl::Status IndexSet::StoreIndexes() {
-  if (absl::Status s = CheckOpen(); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckOpen());
   return work_.StoreAll();
 }
 
@@ -342,7 +329,7 @@ IndexList::Indexes IndexSet::Of(
 absl::Status IndexSet::MarkStale(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
                                  const std::string& why) const {
   for (const auto& index : Of(column_families)) {
-    if (absl::Status s = index->MarkStale(why); !s.ok()) return s;
+    RETURN_IF_ERROR(index->MarkStale(why));
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/serve/catch_up.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -213,13 +214,13 @@ absl::Status IndexUpkeep::TryCatchUp(const std::shared_ptr<FollowedIndex>& index
   const uint64_t changes = changes_->Count(index->spec().column_family);
   const LogRetention::Hold hold(retention_);
   if (!index->holds_directory()) {  // else others may have written there since it was opened
-    if (absl::Status s = index->OpenWriter(db_, options_.open); !s.ok()) return s;
+    RETURN_IF_ERROR(index->OpenWriter(db_, options_.open));
   }
   if (index->wanted() != IndexMark::Kind::kNone) {
     return absl::FailedPreconditionError(index->why_marked());
   }
   index->Set(IndexState::kCatchingUp);
-  if (absl::Status s = CatchUpAndJoin(index); !s.ok()) return s;
+  RETURN_IF_ERROR(CatchUpAndJoin(index));
   return Finish(index, IndexMark::Kind::kNone, changes, /*builds=*/0);
 }
 
@@ -229,7 +230,7 @@ absl::Status IndexUpkeep::TryBuild(const std::shared_ptr<FollowedIndex>& index, 
   index->progress = 0;
   index->Set(IndexState::kBuilding);
   const LogRetention::Hold hold(retention_);
-  if (absl::Status s = BuildFiles(index); !s.ok()) return s;
+  RETURN_IF_ERROR(BuildFiles(index));
   index->Set(IndexState::kCatchingUp);
   OpenOptions open = options_.open;
   open.verify = VerifyLevel::kMetadata;  // just written
@@ -243,11 +244,10 @@ absl::Status IndexUpkeep::TryBuild(const std::shared_ptr<FollowedIndex>& index, 
 absl::Status IndexUpkeep::BuildFiles(const std::shared_ptr<FollowedIndex>& index) {
   // What an earlier build left is of no use, even where it is whole: nobody knows what came since.
   if (index->writer() == nullptr && index->wanted() == IndexMark::Kind::kBuild) {
-    if (absl::Status s = catalog_.RemoveFiles(index->name()); !s.ok()) return s;
+    RETURN_IF_ERROR(catalog_.RemoveFiles(index->name()));
   }
-  const absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
-      SnapshotSource::FromDb(db_, index->column_family());
-  if (!source.ok()) return source.status();
+  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
+                   SnapshotSource::FromDb(db_, index->column_family()));
   BuildOptions build;
   build.threads = options_.build_threads;
   build.memory_budget = options_.build_memory_budget;
@@ -256,7 +256,7 @@ absl::Status IndexUpkeep::BuildFiles(const std::shared_ptr<FollowedIndex>& index
   build.on_progress = [&index](const Progress& p) { index->progress = ShareDone(p); };
   const BuildTarget target{index->spec(), index->directory()};
   index->LetGoOfDirectory();  // as the build takes it
-  return SecondaryIndex::BuildAll(**source, absl::MakeConstSpan(&target, 1), build).status();
+  return SecondaryIndex::BuildAll(*source, absl::MakeConstSpan(&target, 1), build).status();
 }
 
 absl::Status IndexUpkeep::CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& index) {
@@ -265,15 +265,12 @@ absl::Status IndexUpkeep::CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& i
     const SequenceNumber latest = db_->GetLatestSequenceNumber();
     const SequenceNumber sequence = writer->version()->sequence;
     if (sequence <= latest && latest - sequence <= kJoinLag) break;
-    const absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
-        SnapshotSource::FromDb(db_, index->column_family());
-    if (!source.ok()) return source.status();
+    ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
+                     SnapshotSource::FromDb(db_, index->column_family()));
     CatchUpOptions options;
     options.durable = false;
     options.cancelled = &index->cancelled;
-    if (absl::Status s = cairn::CatchUp(**source, options, writer.get()).status(); !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(cairn::CatchUp(*source, options, writer.get()).status());
   }
   return follower_->Join(index);
 }

@@ -10,6 +10,7 @@
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/env.h"
 #include "rocksdb/write_batch.h"
 
@@ -274,13 +275,13 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
   if (resolved.open.file_system == nullptr) {
     resolved.open.file_system = db->GetEnv()->GetFileSystem();
   }
-  absl::StatusOr<IndexCatalog> catalog = IndexCatalog::Open(
-      options.index_directory.empty() ? WithoutTrailingSlashes(db->GetName()) + ".indexes"
-                                      : options.index_directory,
-      FileSystemOf(resolved.open.file_system));
-  if (!catalog.ok()) return catalog.status();
-  auto indexed = std::make_unique<IndexedDatabase>(std::move(db), resolved, *std::move(catalog));
-  if (absl::Status s = indexed->Start(handles); !s.ok()) return s;
+  ASSIGN_OR_RETURN(IndexCatalog catalog,
+                   IndexCatalog::Open(options.index_directory.empty()
+                                          ? WithoutTrailingSlashes(db->GetName()) + ".indexes"
+                                          : options.index_directory,
+                                      FileSystemOf(resolved.open.file_system)));
+  auto indexed = std::make_unique<IndexedDatabase>(std::move(db), resolved, std::move(catalog));
+  RETURN_IF_ERROR(indexed->Start(handles));
   return indexed;
 }
 
@@ -309,12 +310,8 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(
   }
   rocksdb::DB* opened = nullptr;
   handles->clear();
-  if (absl::Status s =
-          FromRocksDb(rocksdb::DB::Open(archiving, path, column_families, handles, &opened),
-                      absl::StrFormat("cannot open database '%s'", path));
-      !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(FromRocksDb(rocksdb::DB::Open(archiving, path, column_families, handles, &opened),
+                              absl::StrFormat("cannot open database '%s'", path)));
   std::shared_ptr<rocksdb::DB> db(opened);
   absl::StatusOr<std::unique_ptr<IndexedDatabase>> indexed =
       Guarded("attaching to a database", [&]() -> absl::StatusOr<std::unique_ptr<IndexedDatabase>> {
@@ -334,13 +331,13 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(const rocksdb::Option
                                                            const std::string& path,
                                                            const IndexedDBOptions& options) {
   std::vector<ColumnFamilyHandle*> handles;
-  absl::StatusOr<std::unique_ptr<IndexedDB>> indexed =
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<IndexedDB> indexed,
       Open(rocksdb::DBOptions(db_options), path,
            {{rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions(db_options)}},
-           &handles, options);
-  if (!indexed.ok()) return indexed;
+           &handles, options));
   // The default column family's handle is the database's own, besides this one.
-  (*indexed)->DestroyColumnFamilyHandle(handles[0]).PermitUncheckedError();
+  indexed->DestroyColumnFamilyHandle(handles[0]).PermitUncheckedError();
   return indexed;
 }
 

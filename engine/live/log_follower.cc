@@ -14,6 +14,7 @@
 #include "engine/source/db_source.h"
 #include "engine/source/no_source.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -58,11 +59,10 @@ absl::StatusOr<SequenceNumber> LogFollower::Latest() const {
 }
 
 absl::Status LogFollower::Follow() {
-  const absl::StatusOr<SequenceNumber> latest = Latest();
-  if (!latest.ok()) return latest.status();
-  absl::Status s = Follow(*latest);
+  ASSIGN_OR_RETURN(const SequenceNumber latest, Latest());
+  absl::Status s = Follow(latest);
   const std::lock_guard<std::mutex> lock(progress_mutex_);
-  if (followed_ >= *latest) current_at_ = absl::Now();
+  if (followed_ >= latest) current_at_ = absl::Now();
   return s;
 }
 
@@ -89,10 +89,9 @@ absl::Status LogFollower::Follow(SequenceNumber sequence) {
 absl::StatusOr<std::shared_ptr<SecondaryIndex>> LogFollower::Current(const FollowedIndex& index) {
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> ready = index.Ready();
   if (!ready.ok()) return ready;
-  const absl::StatusOr<SequenceNumber> latest = Latest();
-  if (!latest.ok()) return latest.status();
-  while (ready.ok() && (*ready)->sequence() < *latest) {
-    if (absl::Status s = Follow(*latest); !s.ok()) return s;
+  ASSIGN_OR_RETURN(const SequenceNumber latest, Latest());
+  while (ready.ok() && (*ready)->sequence() < latest) {
+    RETURN_IF_ERROR(Follow(latest));
     ready = index.Ready();
   }
   return ready;
@@ -184,8 +183,7 @@ absl::Status LogFollower::Advance(SequenceNumber until,
                                   Updates* updates) {
   bool has_looked_up = false;
   do {
-    absl::Status read = tail_->Read(until, UpdateLog::kSliceBytes, absl::MakeSpan(changes_));
-    if (!read.ok()) return read;
+    RETURN_IF_ERROR(tail_->Read(until, UpdateLog::kSliceBytes, absl::MakeSpan(changes_)));
     for (size_t i = 0; i < families_.size(); ++i) {
       families_[i].settled.Settle(changes_[i]);
       has_looked_up |= HasLookUp(families_[i].settled);
@@ -200,7 +198,7 @@ absl::Status LogFollower::Advance(SequenceNumber until,
       }
     }
     if (has_looked_up) until = (*snapshot)->snapshot()->GetSequenceNumber();
-    if (absl::Status s = ApplySlice(*snapshot, updates); !s.ok()) return s;
+    RETURN_IF_ERROR(ApplySlice(*snapshot, updates));
   } while (has_looked_up && tail_->sequence() < until);
   return absl::OkStatus();
 }
@@ -211,10 +209,9 @@ absl::Status LogFollower::ApplySlice(const std::shared_ptr<rocksdb::ManagedSnaps
     Family& family = families_[i];
     if (changes_[i].empty()) continue;
     if (family.source == nullptr && HasLookUp(family.settled)) {
-      absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
-          SourceAt(db_, family.handle, snapshot);
-      if (!source.ok()) return source.status();
-      family.source = *std::move(source);
+      ASSIGN_OR_RETURN(std::unique_ptr<SnapshotSource> source,
+                       SourceAt(db_, family.handle, snapshot));
+      family.source = std::move(source);
     }
     for (size_t m = 0; m < members_.size(); ++m) {
       if (members_[m]->column_family_id() != family.handle->GetID()) continue;
@@ -234,10 +231,7 @@ absl::Status LogFollower::ApplyTo(FollowedIndex* index, const Family& family,
   const SnapshotSource* source = &none;
   if (family.source != nullptr) source = family.source.get();
   try {
-    if (absl::Status s = index->extractor->Extract(family.settled, *source, index->updates.get());
-        !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(index->extractor->Extract(family.settled, *source, index->updates.get()));
     return update->Apply(*index->updates);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError("out of memory while following the database's log");
@@ -247,22 +241,20 @@ absl::Status LogFollower::ApplyTo(FollowedIndex* index, const Family& family,
 }
 
 absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
-  absl::StatusOr<ChangeExtractor> extractor = ChangeExtractor::Create(index->spec());
-  if (!extractor.ok()) return extractor.status();
+  ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index->spec()));
 
   const std::lock_guard<std::mutex> lock(mutex_);
   if (closed_) return absl::CancelledError("the database has been closed");
   const std::shared_ptr<IndexWriter> writer = index->writer();
   const auto snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
-  const absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
-      SourceAt(db_, index->column_family(), snapshot);
-  if (!source.ok()) return source.status();
+  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
+                   SourceAt(db_, index->column_family(), snapshot));
   CatchUpOptions options;
   options.durable = false;
   options.cancelled = &index->cancelled;
-  if (absl::Status s = CatchUp(**source, options, writer.get()).status(); !s.ok()) return s;
-  FollowTo((*source)->sequence(), snapshot).IgnoreError();
-  index->extractor = std::make_unique<ChangeExtractor>(*std::move(extractor));
+  RETURN_IF_ERROR(CatchUp(*source, options, writer.get()).status());
+  FollowTo(source->sequence(), snapshot).IgnoreError();
+  index->extractor = std::make_unique<ChangeExtractor>(std::move(extractor));
   index->updates = std::make_unique<RowUpdates>(index->codec().kind());
   const LogPosition position = IndexWriter::Update(writer.get()).anchor().log;
   // By their names, so that updates of several begin in one order, whoever joined first.
@@ -270,7 +262,7 @@ absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
       std::upper_bound(members_.begin(), members_.end(), index,
                        [](const auto& a, const auto& b) { return a->name() < b->name(); }),
       index);
-  RestartTail((*source)->sequence(), position);
+  RestartTail(source->sequence(), position);
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -158,12 +159,10 @@ absl::StatusOr<Matches> FindMatches(const SecondaryIndex& version, PhysicalQuery
   const bool whole = options.limit == LookupOptions().limit && options.after.empty() &&
                      options.order == Order::kAscending;
   if (query->is_keys() && whole) {
-    if (absl::Status s = version.Find(query->keys(), &matches); !s.ok()) return s;
+    RETURN_IF_ERROR(version.Find(query->keys(), &matches));
     return matches;
   }
-  if (absl::Status s = version.Scan(query->ranges(), ScanOptions(options), &matches); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(version.Scan(query->ranges(), ScanOptions(options), &matches));
   if (!query->is_keys() && IsMultiValued(version.spec())) DropRepeatedRows(&matches);
   return matches;
 }
@@ -172,28 +171,22 @@ absl::StatusOr<Matches> FindMatches(const SecondaryIndex& version, PhysicalQuery
 
 absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
                                      const LookupOptions& options) {
-  absl::StatusOr<PhysicalQuery> physical = PhysicalQuery::Encode(version, query, options);
-  if (!physical.ok()) return physical.status();
-  absl::StatusOr<Matches> matches = FindMatches(version, &*physical, options);
-  if (!matches.ok()) return matches.status();
+  ASSIGN_OR_RETURN(PhysicalQuery physical, PhysicalQuery::Encode(version, query, options));
+  ASSIGN_OR_RETURN(Matches matches, FindMatches(version, &physical, options));
   auto keys = std::make_shared<PrimaryKeyColumn>();
-  if (absl::Status s = version.PrimaryKeys(matches->row_ids, keys.get()); !s.ok()) return s;
+  RETURN_IF_ERROR(version.PrimaryKeys(matches.row_ids, keys.get()));
   std::vector<std::string_view> views;
   views.reserve(keys->size());
   for (size_t i = 0; i < keys->size(); ++i) views.push_back((*keys)[i]);
-  return FoundKeys(std::move(views), std::move(matches->offsets), std::move(matches->cursors),
+  return FoundKeys(std::move(views), std::move(matches.offsets), std::move(matches.cursors),
                    std::move(keys));
 }
 
 absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
                                      const KeyQuery& query, const LookupOptions& options) {
-  absl::StatusOr<PhysicalQuery> physical = PhysicalQuery::Encode(version, query, options);
-  if (!physical.ok()) return physical.status();
+  ASSIGN_OR_RETURN(PhysicalQuery physical, PhysicalQuery::Encode(version, query, options));
   auto fetched = std::make_shared<FetchedRows>();
-  if (absl::Status s = version.Fetch(rows, physical->ranges(), ScanOptions(options), fetched.get());
-      !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(version.Fetch(rows, physical.ranges(), ScanOptions(options), fetched.get()));
   std::vector<FoundRow> found;
   found.reserve(fetched->primary_keys.size());
   for (size_t i = 0; i < fetched->primary_keys.size(); ++i) {

@@ -14,6 +14,7 @@
 #include "engine/util/status.h"
 #include "engine/version/unique_check.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 
@@ -79,10 +80,9 @@ absl::Status UniqueGuard::CheckIndex(const FollowedIndex& index, const RowChange
         "written: write the value",
         Quoted(row.key)));
   }
-  absl::StatusOr<ChangeExtractor> extractor = ChangeExtractor::Create(index.spec());
-  if (!extractor.ok()) return extractor.status();
+  ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index.spec()));
   RowUpdates updates(index.codec().kind());
-  if (absl::Status s = extractor->Extract(settled, NoSource(), &updates); !s.ok()) return s;
+  RETURN_IF_ERROR(extractor.Extract(settled, NoSource(), &updates));
   const std::shared_ptr<const IndexVersion> version = index.writer()->version();
   return CheckUnique(*version, *version->delta, updates);
 }

@@ -15,30 +15,27 @@
 #include "engine/log/update_log.h"
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
 
 absl::StatusOr<std::string> SessionId(rocksdb::DB* db) {
   std::string id;
-  if (absl::Status s =
-          FromRocksDb(db->GetDbSessionId(id),
-                      absl::StrFormat("cannot tell the session of database '%s'", db->GetName()));
-      !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(
+      FromRocksDb(db->GetDbSessionId(id),
+                  absl::StrFormat("cannot tell the session of database '%s'", db->GetName())));
   return id;
 }
 
 // The place in the log behind what ends at `sequence`, of which it must have everything after
 // `after`. Errors as UpdateLog's.
 absl::StatusOr<LogPosition> ReadTo(rocksdb::DB* db, SequenceNumber after, SequenceNumber sequence) {
-  absl::StatusOr<std::unique_ptr<UpdateLog>> log = UpdateLog::Open(db, {}, after, sequence);
-  if (!log.ok()) return log.status();
-  while (!(*log)->done()) {
-    if (absl::Status s = (*log)->Read(SIZE_MAX, {}); !s.ok()) return s;
+  ASSIGN_OR_RETURN(std::unique_ptr<UpdateLog> log, UpdateLog::Open(db, {}, after, sequence));
+  while (!log->done()) {
+    RETURN_IF_ERROR(log->Read(SIZE_MAX, {}));
   }
-  return (*log)->position();
+  return log->position();
 }
 
 // The sequence number of the first or the last record by `sequence` of some of the log's files; 0
@@ -87,9 +84,8 @@ absl::Status Differs(rocksdb::DB* db, SequenceNumber sequence, std::string_view 
 // Whether the log's file begins with the records that lie before the anchor; nothing where it is
 // gone.
 absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocksdb::DB* db) {
-  const absl::StatusOr<std::vector<WalFile>> files = ListWalFiles(db);
-  if (!files.ok()) return files.status();
-  for (const WalFile& file : *files) {
+  ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
+  for (const WalFile& file : files) {
     if (file.number != position.log_number) continue;
     const absl::StatusOr<std::unique_ptr<WalReader>> reader = OpenWalFile(db, file);
     if (absl::IsNotFound(reader.status())) break;
@@ -101,7 +97,7 @@ absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocks
     return (*reader)->end() == position.place;
   }
   // Numbers only grow: of a newer copy, there would be a file by this number or above.
-  if (!files->empty() && files->back().number < position.log_number) return false;
+  if (!files.empty() && files.back().number < position.log_number) return false;
   return std::optional<bool>();
 }
 
@@ -110,9 +106,8 @@ absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocks
 absl::Status HoldFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                        SequenceNumber sequence, const absl::StatusOr<LogPosition>& position,
                        Anchor* anchor) {
-  const absl::StatusOr<std::vector<WalFile>> logs = ListWalFiles(db);
-  if (!logs.ok()) return logs.status();
-  const uint64_t newest_log = logs->empty() ? 0 : logs->back().number;
+  ASSIGN_OR_RETURN(const std::vector<WalFile> logs, ListWalFiles(db));
+  const uint64_t newest_log = logs.empty() ? 0 : logs.back().number;
   anchor->log_behind_files = std::max(anchor->log_behind_files, newest_log);
   if (!position.ok()) anchor->log.log_number = newest_log;
 
@@ -121,9 +116,7 @@ absl::Status HoldFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_fami
   const rocksdb::LiveFileMetaData* const newest = Newest(files, nullptr);
   std::string own_file;
   if (own != nullptr) {
-    absl::StatusOr<std::string> file = OwnFileId(db, column_family, own->file_number);
-    if (!file.ok()) return file.status();
-    own_file = *std::move(file);
+    ASSIGN_OR_RETURN(own_file, OwnFileId(db, column_family, own->file_number));
   }
   const bool all_in_files = own == nullptr || !own_file.empty();
   if (own != nullptr && own->file_number != anchor->ingested_file) AddFile(own_file, anchor);
@@ -152,9 +145,8 @@ absl::StatusOr<bool> IsLive(const std::string& file, rocksdb::DB* db,
   for (const rocksdb::LiveFileMetaData& live : LiveFiles(db)) {
     if (live.file_number != number) continue;
     if (AnyFileId(live) == file) return true;
-    const absl::StatusOr<std::string> own = OwnFileId(db, column_family, number);
-    if (!own.ok()) return own.status();
-    if (*own == file) return true;
+    ASSIGN_OR_RETURN(const std::string own, OwnFileId(db, column_family, number));
+    if (own == file) return true;
     return Differs(db, sequence, absl::StrFormat("its table file %d is another than then", number));
   }
   return false;
@@ -211,13 +203,9 @@ absl::StatusOr<Anchor> Anchor::Parse(std::string_view text) {
 absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                                   SequenceNumber sequence, bool read_only) {
   Anchor anchor;
-  absl::StatusOr<std::string> session = SessionId(db);
-  if (!session.ok()) return session.status();
-  anchor.session_id = *std::move(session);
+  ASSIGN_OR_RETURN(anchor.session_id, SessionId(db));
   anchor.column_family_id = column_family->GetID();
-  const absl::StatusOr<uint64_t> ingested = NewestIngestedFile(db, column_family, sequence);
-  if (!ingested.ok()) return ingested.status();
-  anchor.ingested_file = *ingested;
+  ASSIGN_OR_RETURN(anchor.ingested_file, NewestIngestedFile(db, column_family, sequence));
 
   if (db->GetDBOptions().manual_wal_flush) {
     if (absl::Status s = FromRocksDb(
@@ -227,22 +215,21 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
       return s;
     }
   }
-  const absl::StatusOr<std::vector<WalFile>> files = ListWalFiles(db);
-  if (!files.ok()) return files.status();
+  ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
   size_t archived = 0;
-  while (archived < files->size() && (*files)[archived].path == (*files)[archived].archived_path) {
+  while (archived < files.size() && files[archived].path == files[archived].archived_path) {
     ++archived;
   }
   // The files that are not archived, or, where these have nothing, the last that has something.
   size_t first_file = archived;
-  absl::Span<const WalFile> live = absl::MakeConstSpan(*files).subspan(first_file);
+  absl::Span<const WalFile> live = absl::MakeConstSpan(files).subspan(first_file);
   absl::StatusOr<SequenceNumber> first = FindRecord(Which::kFirst, db, sequence, live);
   while (first.ok() && *first == 0 && first_file > 0) {
-    live = absl::MakeConstSpan(*files).subspan(--first_file, 1);
+    live = absl::MakeConstSpan(files).subspan(--first_file, 1);
     first = FindRecord(Which::kFirst, db, sequence, live);
   }
   if (!first.ok()) return first.status();
-  const uint64_t first_log = first_file < files->size() ? (*files)[first_file].number : UINT64_MAX;
+  const uint64_t first_log = first_file < files.size() ? files[first_file].number : UINT64_MAX;
   absl::StatusOr<LogPosition> position = absl::FailedPreconditionError("the log was empty");
   bool complete = false, has_gap = false;
   if (*first > 0) {
@@ -255,17 +242,15 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
     has_gap = !position.ok() || (*first > 1 && archived == 0 && LiveFiles(db).empty());
     complete = is_told_before && !has_gap;
     if (!position.ok()) {
-      const absl::StatusOr<SequenceNumber> last = FindRecord(Which::kLast, db, sequence, live);
-      if (!last.ok()) return last.status();
-      position = ReadTo(db, *last - 1, sequence);
+      ASSIGN_OR_RETURN(const SequenceNumber last, FindRecord(Which::kLast, db, sequence, live));
+      position = ReadTo(db, last - 1, sequence);
     }
     if (position.ok()) anchor.log = *position;
   }
   if (anchor.ingested_file > first_log) {
-    const absl::StatusOr<std::string> file = OwnFileId(db, column_family, anchor.ingested_file);
-    if (!file.ok()) return file.status();
-    AddFile(*file, &anchor);
-    anchor.log_behind_files = files->back().number;
+    ASSIGN_OR_RETURN(const std::string file, OwnFileId(db, column_family, anchor.ingested_file));
+    AddFile(file, &anchor);
+    anchor.log_behind_files = files.back().number;
   }
   if (complete) return anchor;
 
@@ -282,15 +267,12 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
     const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), column_family);
     // What cannot be written to holds nothing but what its log has.
     if (!flushed.IsNotSupported()) {
-      if (absl::Status s = FromRocksDb(
-              flushed, absl::StrFormat("cannot flush column family '%s' of database '%s'",
-                                       column_family->GetName(), db->GetName()));
-          !s.ok()) {
-        return s;
-      }
+      RETURN_IF_ERROR(
+          FromRocksDb(flushed, absl::StrFormat("cannot flush column family '%s' of database '%s'",
+                                               column_family->GetName(), db->GetName())));
     }
   }
-  if (absl::Status s = HoldFiles(db, column_family, sequence, position, &anchor); !s.ok()) return s;
+  RETURN_IF_ERROR(HoldFiles(db, column_family, sequence, position, &anchor));
   return anchor;
 }
 
@@ -305,22 +287,20 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
         "index is of the one with id %d, and this has %d; build the index anew",
         column_family->GetName(), db->GetName(), anchor->column_family_id, column_family->GetID()));
   }
-  absl::StatusOr<std::string> session = SessionId(db);
-  if (!session.ok()) return session.status();
-  if (*session == anchor->session_id) return absl::OkStatus();
-  anchor->session_id = *std::move(session);
+  ASSIGN_OR_RETURN(std::string session, SessionId(db));
+  if (session == anchor->session_id) return absl::OkStatus();
+  anchor->session_id = std::move(session);
   anchor->column_family_id = column_family->GetID();
   std::string missing = anchor->unproven;
   const bool in_log = anchor->log.place.offset > 0;
   if (in_log) {
-    const absl::StatusOr<std::optional<bool>> agrees = LogAgrees(anchor->log, db);
-    if (!agrees.ok()) return agrees.status();
-    if (!agrees->has_value()) {
+    ASSIGN_OR_RETURN(const std::optional<bool> agrees, LogAgrees(anchor->log, db));
+    if (!agrees.has_value()) {
       missing = absl::StrFormat(
           "its log %d, which would prove it, is gone (set DBOptions::WAL_ttl_seconds or "
           "WAL_size_limit_MB to have logs kept)",
           anchor->log.log_number);
-    } else if (!**agrees) {
+    } else if (!*agrees) {
       return Differs(db, sequence,
                      absl::StrFormat("its log %d is not, up to byte %d, as it was then",
                                      anchor->log.log_number, anchor->log.place.offset));
@@ -328,9 +308,8 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
   }
   if (!anchor->files.empty()) {
     for (const std::string& file : std::vector<std::string>(absl::StrSplit(anchor->files, ','))) {
-      const absl::StatusOr<bool> live = IsLive(file, db, column_family, sequence);
-      if (!live.ok()) return live.status();
-      if (*live) continue;
+      ASSIGN_OR_RETURN(const bool live, IsLive(file, db, column_family, sequence));
+      if (live) continue;
       missing = absl::StrFormat("its table file %s, which would prove it, has been compacted",
                                 file.substr(0, file.find(':')));
     }

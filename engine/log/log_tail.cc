@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/log/wal_reader.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -91,13 +92,10 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
 absl::Status LogTail::ReadLog(SequenceNumber until, size_t max_bytes,
                               absl::Span<RowChanges> changes) {
   if (log_ == nullptr || log_until_ != until) {
-    absl::StatusOr<std::unique_ptr<UpdateLog>> log =
-        UpdateLog::Open(db_, column_families_, sequence_, until, position_);
-    if (!log.ok()) return log.status();
-    log_ = *std::move(log);
+    ASSIGN_OR_RETURN(log_, UpdateLog::Open(db_, column_families_, sequence_, until, position_));
     log_until_ = until;
   }
-  if (absl::Status s = log_->Read(max_bytes, changes); !s.ok()) return s;
+  RETURN_IF_ERROR(log_->Read(max_bytes, changes));
   sequence_ = log_->sequence();
   position_ = log_->position();
   if (log_->done()) log_ = nullptr;

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
 #include "index/files/checksum.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/unique_id.h"
 
 namespace cairn {
@@ -52,12 +53,8 @@ absl::StatusOr<std::string> OwnFileId(rocksdb::DB* db, rocksdb::ColumnFamilyHand
         if (s.ok()) s = rocksdb::GetUniqueIdFromTableProperties(*table, &id);
       }
       if (s.IsNotSupported()) return std::string();  // of a RocksDB that gave files none
-      if (absl::Status read =
-              FromRocksDb(s, absl::StrFormat("cannot identify file '%s' of database '%s'",
-                                             file.relative_filename, db->GetName()));
-          !read.ok()) {
-        return read;
-      }
+      RETURN_IF_ERROR(FromRocksDb(s, absl::StrFormat("cannot identify file '%s' of database '%s'",
+                                                     file.relative_filename, db->GetName())));
       return id.empty() ? id : absl::StrFormat("%d:%s", number, rocksdb::UniqueIdToHumanString(id));
     }
   }

@@ -10,6 +10,7 @@
 #include "engine/source/db_source.h"
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -42,10 +43,7 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
   const std::string where = absl::StrFormat("database '%s'", db->GetName());
   std::vector<uint32_t> ids;
   for (rocksdb::ColumnFamilyHandle* family : column_families) {
-    if (absl::Status s = CheckComparator(family->GetComparator(), family->GetName(), where);
-        !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(CheckComparator(family->GetComparator(), family->GetName(), where));
     ids.push_back(family->GetID());
   }
   if (until < after) {
@@ -54,13 +52,13 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
         "state, or is another one; rebuild the index",
         where, until, after));
   }
-  if (absl::Status s = CheckDatabase(db, db->GetDBOptions()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckDatabase(db, db->GetDBOptions()));
   try {
     std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until));
     log->position_ = position;
     // Where nothing seems to be new, numbers may have been given twice.
     if (!log->done() || position.log_number != 0) {
-      if (absl::Status s = log->OpenFiles(position); !s.ok()) return s;
+      RETURN_IF_ERROR(log->OpenFiles(position));
     }
     return log;
   } catch (const std::bad_alloc&) {
@@ -82,37 +80,28 @@ UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, Seq
 
 absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
   if (db_->GetDBOptions().manual_wal_flush) {
-    if (absl::Status s = FromRocksDb(
-            db_->FlushWAL(/*sync=*/false),
-            absl::StrFormat("cannot write the log of database '%s' out", db_->GetName()));
-        !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(
+        FromRocksDb(db_->FlushWAL(/*sync=*/false),
+                    absl::StrFormat("cannot write the log of database '%s' out", db_->GetName())));
   }
-  absl::StatusOr<std::vector<WalFile>> files = ListWalFiles(db_);
-  if (!files.ok()) return files.status();
-  files_ = *std::move(files);
-  const absl::StatusOr<size_t> first = FindWalFile(db_, next_, &files_);
-  if (!first.ok()) return first.status();
+  ASSIGN_OR_RETURN(files_, ListWalFiles(db_));
+  ASSIGN_OR_RETURN(const size_t first, FindWalFile(db_, next_, &files_));
   if (absl::Status s = CheckNumbers(position); !s.ok() || done()) return s;
-  if (*first == files_.size()) {
+  if (first == files_.size()) {
     const auto begin = std::find_if(files_.begin(), files_.end(),
                                     [](const WalFile& file) { return file.start > 0; });
     return Missing(begin == files_.end() ? std::string("which is empty")
                                          : absl::StrFormat("which begins at %d", begin->start));
   }
-  start_file_ = file_ = *first;
+  start_file_ = file_ = first;
   if (StartsAt(position)) {
     start_ = position.place;
   } else if (files_[file_].start != next_) {
-    if (absl::Status s = FindStart(); !s.ok()) return s;
+    RETURN_IF_ERROR(FindStart());
   }
   readers_.resize(files_.size());
   for (size_t i = file_; i < files_.size(); ++i) {
-    absl::StatusOr<std::unique_ptr<WalReader>> reader =
-        OpenFile(i, i == file_ ? start_ : WalPlace());
-    if (!reader.ok()) return reader.status();
-    readers_[i] = *std::move(reader);
+    ASSIGN_OR_RETURN(readers_[i], OpenFile(i, i == file_ ? start_ : WalPlace()));
   }
   return absl::OkStatus();
 }
@@ -142,9 +131,8 @@ bool UpdateLog::StartsAt(const LogPosition& position) const {
 }
 
 absl::Status UpdateLog::FindStart() {
-  const absl::StatusOr<std::unique_ptr<WalReader>> opened = OpenFile(file_, {});
-  if (!opened.ok()) return opened.status();
-  WalReader* const reader = opened->get();
+  ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> opened, OpenFile(file_, {}));
+  WalReader* const reader = opened.get();
   // Where no record starts at the wanted one, the last before it may hold that, or nothing does:
   // reading on from there tells.
   SequenceNumber start = files_[file_].start;
@@ -164,9 +152,8 @@ absl::Status UpdateLog::FindStart() {
 absl::Status UpdateLog::Read(size_t max_bytes, absl::Span<RowChanges> changes) {
   try {
     for (size_t bytes = 0; !done() && bytes < std::max(max_bytes, size_t{1});) {
-      const absl::StatusOr<const WalReader*> reader = Next();
-      if (!reader.ok()) return reader.status();
-      if (absl::Status s = ReadRecord(**reader, changes); !s.ok()) return s;
+      ASSIGN_OR_RETURN(auto* const reader, Next());
+      RETURN_IF_ERROR(ReadRecord(*reader, changes));
       bytes = 0;
       for (const RowChanges& c : changes) bytes += c.bytes();
     }

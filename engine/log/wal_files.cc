@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/write_batch.h"
 
 namespace cairn {
@@ -62,9 +63,8 @@ absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db) {
   // The archive last: files are moved there, and one that is in both is the same.
   std::map<uint64_t, WalFile> by_number;
   for (const std::string& place : {directory, archive}) {
-    const absl::StatusOr<std::vector<uint64_t>> numbers = ListNumbers(db, place);
-    if (!numbers.ok()) return numbers.status();
-    for (const uint64_t number : *numbers) {
+    ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, ListNumbers(db, place));
+    for (const uint64_t number : numbers) {
       WalFile& file = by_number[number];
       file.number = number;
       file.path = absl::StrFormat("%s/%06d%s", place, number, kSuffix);
@@ -90,19 +90,18 @@ absl::Status SyncLog(rocksdb::DB* db, bool read_only) {
     return FromRocksDb(synced,
                        absl::StrFormat("cannot sync the log of database '%s'", db->GetName()));
   }
-  const absl::StatusOr<std::vector<WalFile>> files = ListWalFiles(db);
-  if (!files.ok()) return files.status();
+  ASSIGN_OR_RETURN(const std::vector<WalFile> files, ListWalFiles(db));
   const auto sync = [](const std::string& path) {
     const absl::Status s = SyncPath(path);
     return absl::IsNotFound(s) ? absl::OkStatus() : s;  // archived meanwhile
   };
-  for (const WalFile& file : *files) {
+  for (const WalFile& file : files) {
     // What is archived is in SST files as well, which RocksDB has synced.
     if (file.path == file.archived_path) continue;
-    if (absl::Status s = sync(file.path); !s.ok()) return s;
+    RETURN_IF_ERROR(sync(file.path));
   }
-  if (files->empty()) return absl::OkStatus();
-  return sync(files->back().path.substr(0, files->back().path.rfind('/')));
+  if (files.empty()) return absl::OkStatus();
+  return sync(files.back().path.substr(0, files.back().path.rfind('/')));
 }
 
 absl::StatusOr<std::unique_ptr<WalReader>> OpenWalFile(rocksdb::DB* db, const WalFile& file,

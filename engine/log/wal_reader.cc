@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/util/crc32c.h"
 #include "engine/util/status.h"
+#include "index/machine/status_macros.h"
 #include "xxhash.h"
 
 namespace cairn {
@@ -57,13 +58,10 @@ absl::StatusOr<std::unique_ptr<WalReader>> WalReader::Open(rocksdb::FileSystem* 
   };
   std::unique_ptr<rocksdb::FSSequentialFile> file;
   const rocksdb::FileOptions options = file_system->OptimizeForLogRead(rocksdb::FileOptions());
-  if (absl::Status s = opened(file_system->NewSequentialFile(path, options, &file, nullptr));
-      !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(opened(file_system->NewSequentialFile(path, options, &file, nullptr)));
   const uint64_t block = from.offset - from.offset % kBlockBytes;
   if (block > 0) {
-    if (absl::Status s = opened(file->Skip(block)); !s.ok()) return s;
+    RETURN_IF_ERROR(opened(file->Skip(block)));
   }
   std::unique_ptr<WalReader> reader(new WalReader(std::move(file), std::move(path), number));
   reader->offset_ = block;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -159,13 +160,12 @@ rocksdb::Status WriteBatchReader::MarkNoop(bool /*empty_batch*/) {
 absl::Status WriteBatchReader::Commit(std::string_view name) {
   std::optional<PreparedTransaction> transaction = TakePrepared(name);
   if (!transaction.has_value()) {
-    absl::StatusOr<PreparedTransaction> found =
+    ASSIGN_OR_RETURN(
+        transaction,
         find_ ? find_(name)
               : absl::FailedPreconditionError(absl::StrFormat(
                     "transaction %s was prepared where nothing was read; rebuild the index",
-                    Quoted(name)));
-    if (!found.ok()) return found.status();
-    transaction = *std::move(found);
+                    Quoted(name))));
   }
   const SequenceNumber first = next_;
   next_ += transaction->count;

@@ -18,6 +18,7 @@
 #include "engine/rows/row_table_file.h"
 #include "index/files/run_file.h"
 #include "index/machine/parallel.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
@@ -48,7 +49,7 @@ class BaseMerge {
         pace_(options.max_bytes_per_second, options.on_progress, options.cancelled) {}
 
   absl::StatusOr<MergedBase> Run() {
-    if (absl::Status s = Begin(); !s.ok()) return s;
+    RETURN_IF_ERROR(Begin());
     const auto entry_threads = static_cast<size_t>(entry_threads_);
     ParallelFor(threads_, entry_threads + parts_, [&](size_t i) {
       try {
@@ -71,19 +72,12 @@ class BaseMerge {
  private:
   absl::Status Begin() {
     run_name_ = directory_->NextFileName("base", "run");
-    absl::StatusOr<std::unique_ptr<RunFileWriter>> run = RunFileWriter::Create(
-        directory_->PathOf(run_name_), delta_.base_run.kind(), {}, directory_->files());
-    if (!run.ok()) return run.status();
-    run_ = *std::move(run);
+    ASSIGN_OR_RETURN(run_, RunFileWriter::Create(directory_->PathOf(run_name_),
+                                                 delta_.base_run.kind(), {}, directory_->files()));
     table_name_ = directory_->NextFileName("rows", "tbl");
-    absl::StatusOr<std::unique_ptr<RowTableFileWriter>> table =
-        RowTableFileWriter::Create(directory_->PathOf(table_name_), parts_, directory_->files());
-    if (!table.ok()) return table.status();
-    table_ = *std::move(table);
-    absl::StatusOr<std::unique_ptr<EntryMerge>> entries =
-        EntryMerge::Begin(delta_, ids_, entry_threads_, &pace_, run_.get());
-    if (!entries.ok()) return entries.status();
-    entries_ = *std::move(entries);
+    ASSIGN_OR_RETURN(table_, RowTableFileWriter::Create(directory_->PathOf(table_name_), parts_,
+                                                        directory_->files()));
+    ASSIGN_OR_RETURN(entries_, EntryMerge::Begin(delta_, ids_, entry_threads_, &pace_, run_.get()));
     pace_.Start(ids_.rows() + delta_.Stats().entries);
     return absl::OkStatus();
   }
@@ -94,7 +88,7 @@ class BaseMerge {
     if (++entry_threads_done_ < entry_threads_) return absl::OkStatus();
     if (!entries_->status().ok()) return entries_->status();
     if (pace_.stopped()) return absl::CancelledError("the merge was cancelled");
-    if (absl::Status s = run_->Finish(); !s.ok()) return s;
+    RETURN_IF_ERROR(run_->Finish());
     merged_.entries = run_->properties().entries;
     merged_.distinct_keys = run_->properties().distinct_keys;
     merged_.run = {run_name_, run_->file().size(), run_->file().header_checksum()};
@@ -105,7 +99,7 @@ class BaseMerge {
     return MergeRows(delta_, ids_, part, parts_, &pace_, &table_->table());
   }
   absl::Status FinishRows() {
-    if (absl::Status s = table_->Finish(); !s.ok()) return s;
+    RETURN_IF_ERROR(table_->Finish());
     merged_.rows = ids_.rows();
     merged_.row_table = {table_name_, table_->size(), table_->header_checksum()};
     return absl::OkStatus();

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/util/read_ahead.h"
+#include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 #include "index/run/gallop.h"
 
@@ -197,7 +198,7 @@ class TypedEntryMerge final : public EntryMerge {
     } else {
       bytes += piece.size * sizeof(Key);
     }
-    if (absl::Status s = pace_->Step(piece.size, bytes); !s.ok()) return s;
+    RETURN_IF_ERROR(pace_->Step(piece.size, bytes));
     return sink_->Append(keys, absl::MakeConstSpan(piece.row_ids).first(piece.size));
   }
 
@@ -222,7 +223,7 @@ absl::StatusOr<std::unique_ptr<EntryMerge>> EntryMerge::Begin(const Delta& delta
       delta.base_run.kind(), [&](auto type) -> absl::StatusOr<std::unique_ptr<EntryMerge>> {
         using Key = typename decltype(type)::type;
         auto merge = std::make_unique<TypedEntryMerge<Key>>(delta, ids, threads, pace, sink);
-        if (absl::Status s = merge->BeginSink(); !s.ok()) return s;
+        RETURN_IF_ERROR(merge->BeginSink());
         return merge;
       });
 }

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "index/machine/status_macros.h"
+
 namespace cairn {
 namespace {
 
@@ -29,14 +31,12 @@ class RowPartMerge {
 
   absl::Status Run() {
     for (uint64_t first = begin_; first < end_; first += kBatch) {
-      if (absl::Status s = AddBatch(first, std::min<uint64_t>(end_, first + kBatch)); !s.ok()) {
-        return s;
-      }
+      RETURN_IF_ERROR(AddBatch(first, std::min<uint64_t>(end_, first + kBatch)));
     }
     while (!later_.empty()) {
-      if (absl::Status s = AddLater(); !s.ok()) return s;
+      RETURN_IF_ERROR(AddLater());
     }
-    if (absl::Status s = Step(); !s.ok()) return s;
+    RETURN_IF_ERROR(Step());
     return part_->Close();
   }
 
@@ -48,12 +48,12 @@ class RowPartMerge {
       live_.push_back(static_cast<RowId>(row));
     }
     primary_keys_.Clear();
-    if (absl::Status s = delta_.base_rows.PrimaryKeys(live_, &primary_keys_); !s.ok()) return s;
+    RETURN_IF_ERROR(delta_.base_rows.PrimaryKeys(live_, &primary_keys_));
     for (size_t i = 0; i < live_.size(); ++i) {
       while (!later_.empty() && delta_.rows->rank(later_.front()) <= live_[i]) {
-        if (absl::Status s = AddLater(); !s.ok()) return s;
+        RETURN_IF_ERROR(AddLater());
       }
-      if (absl::Status s = Add(primary_keys_[i]); !s.ok()) return s;
+      RETURN_IF_ERROR(Add(primary_keys_[i]));
     }
     return absl::OkStatus();
   }

@@ -10,6 +10,7 @@
 
 #include "engine/route/curve_fit.h"
 #include "engine/route/query_sample.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -300,17 +301,16 @@ void Calibrator::Repeat(bool on_gpu, absl::Duration budget) {
 absl::StatusOr<CostTrial> Calibrator::Try(Ladder* ladder, size_t size, size_t least,
                                           double expected, double* spent) {
   if (ladder->trials.empty()) {  // what is called for the first time allocates
-    if (absl::Status s = Time(ladder, size).status(); !s.ok()) return s;
+    RETURN_IF_ERROR(Time(ladder, size).status());
   }
   const double most = kDoubtful * std::max(expected, kTrialNanoseconds);
   std::vector<double> times;
   double sum = 0, shortest = std::numeric_limits<double>::max();
   do {
-    const absl::StatusOr<double> time = Time(ladder, size);
-    if (!time.ok()) return time.status();
-    times.push_back(*time);
-    sum += *time;
-    shortest = std::min(shortest, *time);
+    ASSIGN_OR_RETURN(const double time, Time(ladder, size));
+    times.push_back(time);
+    sum += time;
+    shortest = std::min(shortest, time);
   } while (times.size() < least || (sum < kTrialNanoseconds && times.size() < kMostRepeats) ||
            (shortest > most && times.size() < kMostDoubts));
   const auto median = times.begin() + static_cast<ptrdiff_t>((times.size() - 1) / 2);

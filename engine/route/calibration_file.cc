@@ -16,6 +16,7 @@
 #include "cairn/device.h"
 #include "index/files/checksum.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
@@ -152,9 +153,8 @@ std::string ProcessorName() {
 
 absl::StatusOr<std::vector<CalibrationRecord>> ReadRecords(FileSystem* files,
                                                            const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadSmallFile(files, path, kMaxCalibrationBytes);
-  if (!text.ok()) return text.status();
-  return ParseCalibration(*text, path);
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(files, path, kMaxCalibrationBytes));
+  return ParseCalibration(text, path);
 }
 
 // Not synced: after a loss of power the file may be damaged, and is then as good as none.
@@ -164,10 +164,9 @@ absl::Status WriteAndRename(FileSystem* files, const std::string& text, const st
   const std::string new_path = absl::StrFormat("%s.%d.%d.tmp", path, getpid(), calls.fetch_add(1));
   absl::Status written;
   {
-    const absl::StatusOr<std::unique_ptr<WritableFile>> file =
-        files->Create(new_path, IfExists::kFail);
-    if (!file.ok()) return file.status();
-    written = (*file)->WriteAt(0, text.data(), text.size());
+    ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
+                     files->Create(new_path, IfExists::kFail));
+    written = file->WriteAt(0, text.data(), text.size());
   }
   if (written.ok()) written = files->Rename(new_path, path);
   if (!written.ok()) files->Remove(new_path).IgnoreError();
@@ -286,9 +285,8 @@ absl::StatusOr<std::vector<CostCurves>> LoadCalibration(const std::string& direc
                                                         const CalibrationKey& key,
                                                         FileSystem* files) {
   const std::string path = absl::StrFormat("%s/%s", directory, kFileName);
-  absl::StatusOr<std::vector<CalibrationRecord>> records = ReadRecords(files, path);
-  if (!records.ok()) return records.status();
-  for (CalibrationRecord& record : *records) {
+  ASSIGN_OR_RETURN(std::vector<CalibrationRecord> records, ReadRecords(files, path));
+  for (CalibrationRecord& record : records) {
     if (record.key == key) return std::move(record.routes);
   }
   return absl::NotFoundError(absl::StrFormat("calibration '%s' has none of version %d on %s for %s",
@@ -309,9 +307,8 @@ absl::Status StoreCalibration(const std::string& directory, const CalibrationRec
   records.erase(std::remove_if(records.begin(), records.end(), replaced), records.end());
   if (records.size() == kMaxCalibrationRecords) records.erase(records.begin());
   records.push_back(record);
-  const absl::StatusOr<std::string> text = FormatCalibration(records);
-  if (!text.ok()) return text.status();
-  return WriteAndRename(files, *text, path);
+  ASSIGN_OR_RETURN(const std::string text, FormatCalibration(records));
+  return WriteAndRename(files, text, path);
 }
 
 }  // namespace cairn

@@ -13,6 +13,7 @@
 #include "cpu_fast/strings/partial_key_tree.h"
 #include "cpu_fast/strings/string_search.h"
 #include "gpu/api/gpu_factory.h"
+#include "index/machine/status_macros.h"
 #include "index/query/factory_string.h"
 #include "index/query/sorted_array.h"
 
@@ -41,9 +42,8 @@ absl::StatusOr<PageBlocking> TakePage(FactoryString* factory) {
 
 absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   PackedIndexOptions options;
-  const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(factory);
-  if (!simd.ok()) return simd.status();
-  options.simd = *simd;
+  ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(factory));
+  options.simd = simd;
   const std::string_view directory = factory->Take("directory").value_or("auto");
   if (directory == "cells") {
     options.directory = LeafDirectory::kCells;
@@ -69,13 +69,12 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> AsOrderedIndex(
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressed(FactoryString factory, SortedRun run) {
-  const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
-  if (!simd.ok()) return simd.status();
+  ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));
   if (factory.Take("page").has_value()) {
     return factory.Bad("page and compressed do not go together");
   }
-  if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-  return AsOrderedIndex(CompressedTree::Build(std::move(run), *simd));
+  RETURN_IF_ERROR(factory.CheckAllTaken());
+  return AsOrderedIndex(CompressedTree::Build(std::move(run), simd));
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run) {
@@ -85,37 +84,31 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
                                                            : "packed";
   }
   if (factory.structure == "sorted_array") {
-    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    RETURN_IF_ERROR(factory.CheckAllTaken());
     return std::make_unique<SortedArray>(std::move(run));
   }
   if (factory.structure == "fast") {
-    const absl::StatusOr<bool> compressed = factory.TakeFlag("compressed");
-    if (!compressed.ok()) return compressed.status();
-    if (*compressed) return MakeCompressed(std::move(factory), std::move(run));
-    const absl::StatusOr<PageBlocking> page = TakePage(&factory);
-    if (!page.ok()) return page.status();
-    const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
-    if (!simd.ok()) return simd.status();
-    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return AsOrderedIndex(FastTree::Build(std::move(run), {*page, *simd}));
+    ASSIGN_OR_RETURN(const bool compressed, factory.TakeFlag("compressed"));
+    if (compressed) return MakeCompressed(std::move(factory), std::move(run));
+    ASSIGN_OR_RETURN(const PageBlocking page, TakePage(&factory));
+    ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));
+    RETURN_IF_ERROR(factory.CheckAllTaken());
+    return AsOrderedIndex(FastTree::Build(std::move(run), {page, simd}));
   }
   if (factory.structure == "packed") {
-    const absl::StatusOr<PackedIndexOptions> options = TakePackedOptions(&factory);
-    if (!options.ok()) return options.status();
-    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return AsOrderedIndex(PackedIndex::Build(std::move(run), *options));
+    ASSIGN_OR_RETURN(const PackedIndexOptions options, TakePackedOptions(&factory));
+    RETURN_IF_ERROR(factory.CheckAllTaken());
+    return AsOrderedIndex(PackedIndex::Build(std::move(run), options));
   }
   if (factory.structure == "partial_key") {
-    const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
-    if (!simd.ok()) return simd.status();
-    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return AsOrderedIndex(PartialKeyTree::Build(std::move(run), *simd));
+    ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));
+    RETURN_IF_ERROR(factory.CheckAllTaken());
+    return AsOrderedIndex(PartialKeyTree::Build(std::move(run), simd));
   }
   if (factory.structure == "strings") {
-    const absl::StatusOr<std::optional<SimdLevel>> simd = TakeSimd(&factory);
-    if (!simd.ok()) return simd.status();
-    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
-    return AsOrderedIndex(StringSearch::Build(std::move(run), *simd));
+    ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));
+    RETURN_IF_ERROR(factory.CheckAllTaken());
+    return AsOrderedIndex(StringSearch::Build(std::move(run), simd));
   }
   return factory.Bad(
       absl::StrFormat("there is no structure cpu:%s; there are cpu:auto, cpu:fast, "
@@ -124,12 +117,11 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, SortedRun run) {
-  absl::StatusOr<FactoryString> factory = FactoryString::Parse(text);
-  if (!factory.ok()) return factory.status();
-  if (factory->device == "gpu") return gpu::MakeGpuIndex(*std::move(factory), std::move(run));
-  if (factory->device == "cpu") return MakeOnCpu(*std::move(factory), std::move(run));
-  return factory->Bad(
-      absl::StrFormat("there is no device '%s'; there are cpu and gpu", factory->device));
+  ASSIGN_OR_RETURN(FactoryString factory, FactoryString::Parse(text));
+  if (factory.device == "gpu") return gpu::MakeGpuIndex(std::move(factory), std::move(run));
+  if (factory.device == "cpu") return MakeOnCpu(std::move(factory), std::move(run));
+  return factory.Bad(
+      absl::StrFormat("there is no device '%s'; there are cpu and gpu", factory.device));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "cairn/device.h"
 #include "gpu/api/gpu_factory.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/factory_string.h"
 
@@ -71,13 +72,13 @@ class ResidentIndexMaker {
       made_.fallback = std::string(status.message());
     }
     if (made_.indexes.empty()) {
-      if (absl::Status s = MakeWithinBudget(); !s.ok()) return s;
+      RETURN_IF_ERROR(MakeWithinBudget());
     }
     // What a GPU cannot answer, once it is lost, the files can.
     const bool all_on_gpu = std::all_of(made_.indexes.begin(), made_.indexes.end(),
                                         [](const ResidentIndex& index) { return index.on_gpu; });
     if (all_on_gpu) {
-      if (absl::Status s = MakeNamed("cpu:sorted_array"); !s.ok()) return s;
+      RETURN_IF_ERROR(MakeNamed("cpu:sorted_array"));
     }
     return std::move(made_);
   }
@@ -115,12 +116,10 @@ class ResidentIndexMaker {
 
   absl::Status MakeNamed(const std::string& factory) {
     if (factory == kOnGpu) {
-      if (absl::Status s = CheckDeviceBudget(); !s.ok()) return s;
+      RETURN_IF_ERROR(CheckDeviceBudget());
     }
-    absl::StatusOr<std::unique_ptr<OrderedIndex>> index = MakeOrderedIndex(factory, run_);
-    if (!index.ok()) return index.status();
-    std::string name =
-        RouteName(absl::EndsWith(factory, ":auto") ? (*index)->description() : factory);
+    ASSIGN_OR_RETURN(std::unique_ptr<OrderedIndex> index, MakeOrderedIndex(factory, run_));
+    std::string name = RouteName(absl::EndsWith(factory, ":auto") ? index->description() : factory);
     // Variants of one structure are told apart by all that was said of them.
     for (const ResidentIndex& other : made_.indexes) {
       if (other.name == name) name = factory;
@@ -131,24 +130,21 @@ class ResidentIndexMaker {
             absl::StrFormat("ordered index '%s' is named twice", factory));
       }
     }
-    made_.indexes.push_back({std::move(name), *std::move(index), IsOnGpu(factory)});
+    made_.indexes.push_back({std::move(name), std::move(index), IsOnGpu(factory)});
     return absl::OkStatus();
   }
 
   absl::Status CheckDeviceBudget() const {
-    const absl::StatusOr<std::vector<Device>> devices = Devices();
-    if (!devices.ok()) return devices.status();
-    const absl::StatusOr<FactoryString> factory = FactoryString::Parse(kOnGpu);
-    if (!factory.ok()) return factory.status();
-    const absl::StatusOr<gpu::DeviceBytes> bytes =
-        gpu::PredictDeviceBytes(*factory, run_, options_.threads);
-    if (!bytes.ok()) return bytes.status();
+    ASSIGN_OR_RETURN(const std::vector<Device> devices, Devices());
+    ASSIGN_OR_RETURN(const FactoryString factory, FactoryString::Parse(kOnGpu));
+    ASSIGN_OR_RETURN(const gpu::DeviceBytes bytes,
+                     gpu::PredictDeviceBytes(factory, run_, options_.threads));
     const uint64_t budget = options_.device_memory_budget != 0 ? options_.device_memory_budget
-                                                               : devices->front().memory_bytes / 2;
-    if (bytes->resident <= budget) return absl::OkStatus();
+                                                               : devices.front().memory_bytes / 2;
+    if (bytes.resident <= budget) return absl::OkStatus();
     return absl::ResourceExhaustedError(
         absl::StrFormat("%s may take %d bytes for %d entries, beyond the budget of %d bytes of %s",
-                        kOnGpu, bytes->resident, run_.size(), budget, devices->front().name));
+                        kOnGpu, bytes.resident, run_.size(), budget, devices.front().name));
   }
 
   const OpenOptions& options_;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -158,13 +159,12 @@ absl::Status Router::Answer(
   const bool timed = always_timed || OneInSixteen();
   const int64_t start = timed || GpuHasFailed() ? clock_() : 0;
   const bool gpu_is_out = GpuIsOut(start);
-  const absl::StatusOr<size_t> first = Choose(shape, options, gpu_is_out);
-  if (!first.ok()) return first.status();
-  if (options.explain != nullptr) FillExplain(shape, options, *first, gpu_is_out);
+  ASSIGN_OR_RETURN(const size_t first, Choose(shape, options, gpu_is_out));
+  if (options.explain != nullptr) FillExplain(shape, options, first, gpu_is_out);
 
   uint64_t tried = 0;
   int64_t begin = start;
-  for (size_t chosen = *first;;) {
+  for (size_t chosen = first;;) {
     const Route& route = routes_[chosen];
     const absl::StatusOr<uint64_t> bytes = answer(route);
     if (bytes.ok()) {

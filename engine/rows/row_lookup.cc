@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_cursor.h"
 #include "engine/util/status.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/version.h"
 
 namespace cairn {
@@ -49,7 +50,7 @@ absl::Status LookUpBySeeks(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_
     }
     if (iterator->key() != key) continue;
     SetRowAt(*iterator, form, &scratch, &row);
-    if (absl::Status s = visitor(i, row); !s.ok()) return s;
+    RETURN_IF_ERROR(visitor(i, row));
   }
   return absl::OkStatus();
 }
@@ -79,7 +80,7 @@ absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column
       if (statuses[i].IsNotFound()) continue;
       if (!statuses[i].ok()) return ReadError(statuses[i], description);
       SetRow(slices[i], rows[i].columns(), &scratch, &row);
-      if (absl::Status s = visitor(start + i, row); !s.ok()) return s;
+      RETURN_IF_ERROR(visitor(start + i, row));
     }
   }
   return absl::OkStatus();
@@ -107,7 +108,7 @@ absl::Status LookUpEntities(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column
     if (status.IsNotFound()) continue;
     if (!status.ok()) return ReadError(status, description);
     SetRow(key, columns.columns(), &scratch, &row);
-    if (absl::Status s = visitor(i, row); !s.ok()) return s;
+    RETURN_IF_ERROR(visitor(i, row));
   }
   return absl::OkStatus();
 }
@@ -129,7 +130,7 @@ absl::Status LookUpRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_fam
                         const rocksdb::ReadOptions& options, LookupWay way,
                         absl::Span<const std::string_view> primary_keys, const Visitor& visitor,
                         std::string_view description) {
-  if (absl::Status s = CheckAscending(primary_keys); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckAscending(primary_keys));
   if (way == LookupWay::kEntities) {
     return LookUpEntities(db, column_family, options, primary_keys, visitor, description);
   }

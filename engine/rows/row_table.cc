@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "index/machine/parallel.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -38,8 +39,8 @@ absl::StatusOr<RowTable> RowTable::Wrap(const Sections& sections, std::string na
   table.sections_ = sections;
   table.name_ = std::move(name);
   table.owner_ = std::move(owner);
-  if (absl::Status s = table.CheckDirectory(); !s.ok()) return s;
-  if (absl::Status s = table.CheckKeys(threads); !s.ok()) return s;
+  RETURN_IF_ERROR(table.CheckDirectory());
+  RETURN_IF_ERROR(table.CheckKeys(threads));
   table.rows_ = sections.parts.back().first_row;
   return table;
 }
@@ -286,13 +287,13 @@ absl::Status RowTable::Locate(absl::Span<Search> searches) const {
 
 absl::StatusOr<RowId> RowTable::Find(std::string_view primary_key) const {
   Search search{primary_key};
-  if (absl::Status s = Locate(absl::MakeSpan(&search, 1)); !s.ok()) return s;
+  RETURN_IF_ERROR(Locate(absl::MakeSpan(&search, 1)));
   return search.found ? search.row : kNoRow;
 }
 
 absl::StatusOr<RowId> RowTable::LowerBound(std::string_view primary_key) const {
   Search search{primary_key};
-  if (absl::Status s = Locate(absl::MakeSpan(&search, 1)); !s.ok()) return s;
+  RETURN_IF_ERROR(Locate(absl::MakeSpan(&search, 1)));
   return search.row;
 }
 
@@ -302,7 +303,7 @@ absl::Status RowTable::LocateAll(absl::Span<const std::string_view> primary_keys
   for (size_t first = 0; first < primary_keys.size(); first += kGroup) {
     const size_t count = std::min(kGroup, primary_keys.size() - first);
     for (size_t i = 0; i < count; ++i) group[i] = Search{primary_keys[first + i]};
-    if (absl::Status s = Locate(absl::MakeSpan(group, count)); !s.ok()) return s;
+    RETURN_IF_ERROR(Locate(absl::MakeSpan(group, count)));
     for (size_t i = 0; i < count; ++i) take(first + i, group[i]);
   }
   return absl::OkStatus();

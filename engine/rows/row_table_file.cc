@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -23,9 +24,8 @@ absl::StatusOr<absl::Span<const T>> Numbers(const SectionFile& file, RowTableSec
 }
 
 absl::StatusOr<std::string_view> Bytes(const SectionFile& file, RowTableSection id) {
-  absl::StatusOr<absl::Span<const char>> bytes = Numbers<char>(file, id);
-  if (!bytes.ok()) return bytes.status();
-  return std::string_view(bytes->data(), bytes->size());
+  ASSIGN_OR_RETURN(absl::Span<const char> bytes, Numbers<char>(file, id));
+  return std::string_view(bytes.data(), bytes.size());
 }
 
 }  // namespace
@@ -38,10 +38,8 @@ class RowTableFileWriter::Sink : public RowTableSink {
   explicit Sink(SectionFileWriter* file) : file_(file) {}
 
   absl::Status BeginSection(RowTableSection section) override {
-    if (absl::Status s = Close(); !s.ok()) return s;
-    absl::StatusOr<SectionWriter*> added = file_->AddSectionOfUnknownSize(Id(section));
-    if (!added.ok()) return added.status();
-    section_ = *added;
+    RETURN_IF_ERROR(Close());
+    ASSIGN_OR_RETURN(section_, file_->AddSectionOfUnknownSize(Id(section)));
     return absl::OkStatus();
   }
   absl::Status Append(std::string_view bytes) override {
@@ -59,12 +57,11 @@ class RowTableFileWriter::Sink : public RowTableSink {
 
 absl::StatusOr<std::unique_ptr<RowTableFileWriter>> RowTableFileWriter::Create(
     const std::string& path, size_t parts, FileSystem* files) {
-  absl::StatusOr<std::unique_ptr<SectionFileWriter>> file =
-      SectionFileWriter::Create(path, kRowTableFileFormat, files);
-  if (!file.ok()) return file.status();
-  auto sink = std::make_unique<Sink>(file->get());
+  ASSIGN_OR_RETURN(std::unique_ptr<SectionFileWriter> file,
+                   SectionFileWriter::Create(path, kRowTableFileFormat, files));
+  auto sink = std::make_unique<Sink>(file.get());
   return std::unique_ptr<RowTableFileWriter>(
-      new RowTableFileWriter(*std::move(file), std::move(sink), parts));
+      new RowTableFileWriter(std::move(file), std::move(sink), parts));
 }
 
 RowTableFileWriter::RowTableFileWriter(std::unique_ptr<SectionFileWriter> file,
@@ -74,17 +71,16 @@ RowTableFileWriter::RowTableFileWriter(std::unique_ptr<SectionFileWriter> file,
 RowTableFileWriter::~RowTableFileWriter() = default;
 
 absl::Status RowTableFileWriter::Finish() {
-  if (absl::Status s = table_.Finish(); !s.ok()) return s;
-  if (absl::Status s = sink_->Close(); !s.ok()) return s;
+  RETURN_IF_ERROR(table_.Finish());
+  RETURN_IF_ERROR(sink_->Close());
   return file_->Finish();
 }
 
 absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level, int threads,
                                           FileSystem* files) {
-  absl::StatusOr<SectionFile> file =
-      SectionFile::Open(path, kRowTableFileFormat, level, threads, files);
-  if (!file.ok()) return file.status();
-  return OpenRowTable(*std::move(file), threads);
+  ASSIGN_OR_RETURN(SectionFile file,
+                   SectionFile::Open(path, kRowTableFileFormat, level, threads, files));
+  return OpenRowTable(std::move(file), threads);
 }
 
 absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, int threads) {
@@ -97,11 +93,10 @@ absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, int threads) {
                                 separator_ends.status(), separators.status()}) {
     if (!s.ok()) return s;
   }
-  absl::StatusOr<RowTable> table =
-      RowTable::Wrap({*blocks, *parts, *block_offsets, *separator_ends, *separators}, file.path(),
-                     file.CheckThreads(threads), file.owner());
-  if (!table.ok()) return table.status();
-  return RowTableFile{std::move(file), *std::move(table)};
+  ASSIGN_OR_RETURN(RowTable table,
+                   RowTable::Wrap({*blocks, *parts, *block_offsets, *separator_ends, *separators},
+                                  file.path(), file.CheckThreads(threads), file.owner()));
+  return RowTableFile{std::move(file), std::move(table)};
 }
 
 }  // namespace cairn

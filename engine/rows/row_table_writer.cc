@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -43,7 +44,7 @@ void RowTableWriter::Part::EncodeBlock() {
 
 absl::Status RowTableWriter::Part::Flush() {
   uint64_t offset = 0;
-  if (absl::Status s = writer_->AppendBlocks(encoded_, &offset); !s.ok()) return s;
+  RETURN_IF_ERROR(writer_->AppendBlocks(encoded_, &offset));
   for (; flushed_ < offsets_.size(); ++flushed_) offsets_[flushed_] += offset;
   encoded_.clear();
   return absl::OkStatus();
@@ -118,11 +119,11 @@ absl::Status RowTableWriter::CheckParts() const {
 
 absl::Status RowTableWriter::Finish() {
   for (Part& part : parts_) {
-    if (absl::Status s = part.Close(); !s.ok()) return s;
+    RETURN_IF_ERROR(part.Close());
   }
   uint64_t ignored;
-  if (absl::Status s = AppendBlocks("", &ignored); !s.ok()) return s;
-  if (absl::Status s = CheckParts(); !s.ok()) return s;
+  RETURN_IF_ERROR(AppendBlocks("", &ignored));
+  RETURN_IF_ERROR(CheckParts());
 
   std::lock_guard lock(mutex_);
   const auto begin = [&](RowTableSection section) {

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "engine/rows/row_table_format.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 
@@ -42,7 +43,7 @@ class RowTableWriter {
       if (pending_rows_ == kRowsPerBlock) {
         EncodeBlock();
         if (encoded_.size() >= kExtentBytes) {
-          if (absl::Status s = Flush(); !s.ok()) return s;
+          RETURN_IF_ERROR(Flush());
         }
       }
       pending_.append(primary_key);

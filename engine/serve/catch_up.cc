@@ -16,6 +16,7 @@
 #include "engine/source/db_source.h"
 #include "engine/util/rate_limiter.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/stop_flag.h"
 
 namespace cairn {
@@ -27,8 +28,7 @@ constexpr size_t kSliceBytes = size_t{64} << 20;
 
 absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& options,
                           UpdateLog* log, IndexWriter::Update* update, CatchUpReport* report) {
-  absl::StatusOr<ChangeExtractor> extractor = ChangeExtractor::Create(update->version().spec());
-  if (!extractor.ok()) return extractor.status();
+  ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(update->version().spec()));
   RateLimiter limiter(options.max_bytes_per_second);
   StopFlag stop(options.cancelled);
   // A slice of the log is small where its rate is: a tenth of a second's worth.
@@ -43,10 +43,10 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
     limiter.Take(log->bytes_read() - std::exchange(limited, log->bytes_read()), &stop);
     if (stop.stopped()) return absl::CancelledError("catching up was cancelled");
     changes.Clear();
-    if (absl::Status s = log->Read(slice, absl::MakeSpan(&changes, 1)); !s.ok()) return s;
+    RETURN_IF_ERROR(log->Read(slice, absl::MakeSpan(&changes, 1)));
     settled.Settle(changes);
-    if (absl::Status s = extractor->Extract(settled, source, &updates); !s.ok()) return s;
-    if (absl::Status s = update->Apply(updates); !s.ok()) return s;
+    RETURN_IF_ERROR(extractor.Extract(settled, source, &updates));
+    RETURN_IF_ERROR(update->Apply(updates));
     report->changes += changes.size();
     report->rows += updates.rows();
   }
@@ -73,14 +73,14 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
     if (proven || !options.assume_continues) return continues;
     anchor.AssumeProven();
   }
-  const absl::StatusOr<uint64_t> ingested =
-      NewestIngestedFile(database.db(), column_family, database.sequence(), anchor.ingested_file);
-  if (!ingested.ok()) return ingested.status();
-  if (*ingested != 0) {
+  ASSIGN_OR_RETURN(
+      const uint64_t ingested,
+      NewestIngestedFile(database.db(), column_family, database.sequence(), anchor.ingested_file));
+  if (ingested != 0) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "file %06d.sst was ingested into %s after the state %d that the index has, which the log "
         "does not tell; build the index anew",
-        *ingested, database.description(), sequence));
+        ingested, database.description(), sequence));
   }
   return anchor;
 }
@@ -94,25 +94,20 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   }
   CatchUpReport report;
   IndexWriter::Update update(writer);
-  if (absl::Status s = CheckSameDatabase(update.version().base->base(), source); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckSameDatabase(update.version().base->base(), source));
   rocksdb::ColumnFamilyHandle* const column_families[] = {database->column_family_handle()};
-  absl::StatusOr<Anchor> next = CheckAnchor(*database, options, update);
-  if (!next.ok()) return next.status();
-  absl::StatusOr<std::unique_ptr<UpdateLog>> log =
-      UpdateLog::Open(database->db(), column_families, update.version().sequence, source.sequence(),
-                      update.anchor().log);
-  if (!log.ok()) return log.status();
-  if (absl::Status s = ReadAndApply(source, options, log->get(), &update, &report); !s.ok()) {
-    return s;
-  }
+  ASSIGN_OR_RETURN(Anchor next, CheckAnchor(*database, options, update));
+  ASSIGN_OR_RETURN(std::unique_ptr<UpdateLog> log,
+                   UpdateLog::Open(database->db(), column_families, update.version().sequence,
+                                   source.sequence(), update.anchor().log));
+  RETURN_IF_ERROR(ReadAndApply(source, options, log.get(), &update, &report));
   // What is published may be stored, by this call or by a merge, long after the source is gone. The
   // log is on the disk before, or the index could be ahead of a database whose machine failed.
   if (!writer->syncs_log()) {
-    absl::Status synced = SyncLog(database->db(), database->snapshot() == nullptr);
-    if (!synced.ok()) return synced;
+    RETURN_IF_ERROR(SyncLog(database->db(), database->snapshot() == nullptr));
   }
-  next->MoveTo((*log)->position());
-  if (absl::Status s = update.Publish(source.sequence(), *std::move(next)); !s.ok()) return s;
+  next.MoveTo(log->position());
+  RETURN_IF_ERROR(update.Publish(source.sequence(), std::move(next)));
   report.sequence = source.sequence();
   return report;
 }
@@ -124,7 +119,7 @@ absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source, const CatchU
   absl::StatusOr<CatchUpReport> report =
       Guarded("catching up", [&] { return ToSource(source, options, writer); });
   if (!report.ok() || !options.durable) return report;
-  if (absl::Status s = writer->Store(); !s.ok()) return s;
+  RETURN_IF_ERROR(writer->Store());
   return report;
 }
 

@@ -4,13 +4,13 @@
 
 #include "absl/strings/str_format.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 
 absl::StatusOr<ChangeExtractor> ChangeExtractor::Create(const IndexSpec& spec) {
-  absl::StatusOr<RowExtractor> extractor = RowExtractor::Create(spec);
-  if (!extractor.ok()) return extractor.status();
-  return ChangeExtractor(spec, *std::move(extractor));
+  ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(spec));
+  return ChangeExtractor(spec, std::move(extractor));
 }
 
 absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const SnapshotSource& source,
@@ -26,7 +26,7 @@ absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const Snaps
       case RowChangeKind::kPutEntity: {
         RowView row;
         SetRow(change, &columns_, &row);
-        if (absl::Status s = ExtractRow(row, updates); !s.ok()) return s;
+        RETURN_IF_ERROR(ExtractRow(row, updates));
         break;
       }
       case RowChangeKind::kDelete:

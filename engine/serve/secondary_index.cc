@@ -17,6 +17,7 @@
 #include "engine/version/verify_source.h"
 #include "engine/version/versioned_search.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
@@ -136,10 +137,10 @@ absl::Status OpenIndex::ScanAt(const IndexVersion& at, const RangeBatch& ranges,
 absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                               const QueryOptions& options, FetchedRows* rows) const try {
   const auto at = version();
-  if (absl::Status s = CheckSameDatabase(at->base->base(), source); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckSameDatabase(at->base->base(), source));
   Matches matches;
-  if (absl::Status s = ScanAt(*at, ranges, options, &matches); !s.ok()) return s;
-  if (absl::Status s = FetchRows(*at, source, ranges, matches, rows); !s.ok()) return s;
+  RETURN_IF_ERROR(ScanAt(*at, ranges, options, &matches));
+  RETURN_IF_ERROR(FetchRows(*at, source, ranges, matches, rows));
   rows->cursors = std::move(matches.cursors);
   return absl::OkStatus();
 } catch (...) {
@@ -150,10 +151,9 @@ absl::Status OpenIndex::Verify() const try {
   // Once more from the disk: what is mapped was perhaps opened without looking at the checksums.
   OpenOptions options = options_;
   options.verify = VerifyLevel::kFull;
-  absl::StatusOr<std::unique_ptr<IndexWriter>> opened =
-      IndexWriter::Open(version()->base->base().directory, options);
-  if (!opened.ok()) return opened.status();
-  return VerifyStructure((*opened)->version()->base->base());
+  ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> opened,
+                   IndexWriter::Open(version()->base->base().directory, options));
+  return VerifyStructure(opened->version()->base->base());
 } catch (...) {
   return StatusOfException("verifying an index");
 }
@@ -161,7 +161,7 @@ absl::Status OpenIndex::Verify() const try {
 absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
                                       std::vector<std::string>* differences) const try {
   const auto at = version();
-  if (absl::Status s = CheckSameDatabase(at->base->base(), source); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckSameDatabase(at->base->base(), source));
   return VerifyAgainstSource(*at, source, Topology::Get().Threads(options_.threads), most,
                              differences);
 } catch (...) {
@@ -219,9 +219,8 @@ std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> 
 
 absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(
     const std::string& directory, const OpenOptions& options) try {
-  absl::StatusOr<std::unique_ptr<IndexWriter>> writer = IndexWriter::Open(directory, options);
-  if (!writer.ok()) return writer.status();
-  return OverWriter(*std::move(writer), options);
+  ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> writer, IndexWriter::Open(directory, options));
+  return OverWriter(std::move(writer), options);
 } catch (...) {
   return StatusOfException("opening an index");
 }

@@ -9,6 +9,7 @@
 #include "engine/source/key_ranges.h"
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -53,11 +54,10 @@ class DbKeySpace final : public KeySpace {
       ranges.emplace_back(ToSlice(span.lower), ToSlice(span.upper));
     }
     std::vector<uint64_t> sizes(spans.size());
-    absl::Status s =
+    RETURN_IF_ERROR(
         FromRocksDb(view_.db->GetApproximateSizes(options, view_.column_family, ranges.data(),
                                                   static_cast<int>(ranges.size()), sizes.data()),
-                    absl::StrFormat("cannot estimate sizes in %s", view_.description));
-    if (!s.ok()) return s;
+                    absl::StrFormat("cannot estimate sizes in %s", view_.description)));
     return sizes;
   }
 
@@ -113,18 +113,12 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
   view.column_family = column_family != nullptr ? column_family : db->DefaultColumnFamily();
   view.description = absl::StrFormat("database '%s', column family '%s'", db->GetName(),
                                      view.column_family->GetName());
-  if (absl::Status s =
-          CheckComparator(view.column_family->GetComparator(), view.column_family->GetName(),
-                          absl::StrFormat("database '%s'", db->GetName()));
-      !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(CheckComparator(view.column_family->GetComparator(),
+                                  view.column_family->GetName(),
+                                  absl::StrFormat("database '%s'", db->GetName())));
   view.form = FormOf(db, view.column_family);
-  if (absl::Status s = FromRocksDb(db->GetDbIdentity(view.database_id),
-                                   absl::StrFormat("cannot identify %s", view.description));
-      !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(FromRocksDb(db->GetDbIdentity(view.database_id),
+                              absl::StrFormat("cannot identify %s", view.description)));
   view.snapshot = snapshot->snapshot();
   if (view.snapshot == nullptr) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -135,9 +129,8 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
   view.sequence = view.snapshot->GetSequenceNumber();
   auto source = std::make_unique<DbSource>(std::move(view), snapshot);
   // Some databases, such as secondary instances, give snapshots that they cannot read under.
-  absl::StatusOr<std::unique_ptr<RowCursor>> trial = source->Scan(PrimaryKeyRange());
-  if (!trial.ok()) return trial.status();
-  if (absl::Status s = (*trial)->status(); !s.ok()) return s;
+  ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> trial, source->Scan(PrimaryKeyRange()));
+  RETURN_IF_ERROR(trial->status());
   return source;
 }
 

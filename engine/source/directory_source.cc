@@ -14,6 +14,7 @@
 #include "engine/source/stored_options.h"
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/env.h"
 #include "rocksdb/table_properties.h"
@@ -95,15 +96,14 @@ struct OpenOptions {
 
 absl::StatusOr<OpenOptions> ChooseStoredOptions(const std::string& directory,
                                                 const std::string& column_family) {
-  absl::StatusOr<StoredOptions> stored = LoadStoredOptions(directory, rocksdb::Env::Default());
-  if (!stored.ok()) return stored.status();
+  ASSIGN_OR_RETURN(StoredOptions stored, LoadStoredOptions(directory, rocksdb::Env::Default()));
   OpenOptions chosen;
-  chosen.db = stored->db;
-  chosen.db.wal_dir = WalDirectory(directory, stored->db.wal_dir);
+  chosen.db = stored.db;
+  chosen.db.wal_dir = WalDirectory(directory, stored.db.wal_dir);
   // Settings of the machine that the database was on need not fit this one.
   chosen.db.use_direct_reads = false;
-  const auto default_family = stored->column_families.find(rocksdb::kDefaultColumnFamilyName);
-  if (default_family != stored->column_families.end()) {
+  const auto default_family = stored.column_families.find(rocksdb::kDefaultColumnFamilyName);
+  if (default_family != stored.column_families.end()) {
     const StoredColumnFamily& family = default_family->second;
     // RocksDB opens the default column family in any case, in the order that it was written in.
     if (!family.comparator.empty() && family.options.comparator->Name() != family.comparator) {
@@ -111,8 +111,8 @@ absl::StatusOr<OpenOptions> ChooseStoredOptions(const std::string& directory,
     }
     chosen.default_family = family.options;
   }
-  const auto wanted = stored->column_families.find(column_family);
-  if (wanted != stored->column_families.end()) {
+  const auto wanted = stored.column_families.find(column_family);
+  if (wanted != stored.column_families.end()) {
     const StoredColumnFamily& family = wanted->second;
     if (!family.comparator.empty() && family.comparator != rocksdb::BytewiseComparator()->Name()) {
       return UnknownComparator(column_family, directory, family.comparator);
@@ -131,9 +131,7 @@ absl::Status CheckMergeOperator(const ReadOnlyDatabase& database, const OpenOpti
   if (database.db()->GetOptions(database.column_family()).merge_operator != nullptr) {
     return absl::OkStatus();
   }
-  absl::StatusOr<std::string> in_files = NeededMergeOperator(database);
-  if (!in_files.ok()) return in_files.status();
-  *needed = *std::move(in_files);
+  ASSIGN_OR_RETURN(*needed, NeededMergeOperator(database));
   if (options.missing_merge_operator.empty()) return absl::OkStatus();
   uint64_t in_log = 0;
   database.db()->GetIntProperty(database.column_family(),
@@ -190,54 +188,41 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDirectory(
     const rocksdb::Options* options) try {
   const bool plain_files = options == nullptr || options->env == rocksdb::Env::Default();
   if (plain_files) {
-    if (absl::Status s = CheckIsDatabase(directory); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckIsDatabase(directory));
   }
   OpenOptions chosen;
   if (options != nullptr) {
     chosen.db = *options;
     chosen.family = chosen.default_family = *options;
   }
-  if (absl::Status s = CheckHasColumnFamily(directory, column_family, chosen.db); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckHasColumnFamily(directory, column_family, chosen.db));
   if (options == nullptr) {
-    absl::StatusOr<OpenOptions> stored = ChooseStoredOptions(directory, column_family);
-    if (!stored.ok()) return stored.status();
-    chosen = *std::move(stored);
+    ASSIGN_OR_RETURN(chosen, ChooseStoredOptions(directory, column_family));
   }
   const std::string where = absl::StrFormat("'%s'", directory);
-  if (absl::Status s = CheckComparator(chosen.family.comparator, column_family, where); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(CheckComparator(chosen.family.comparator, column_family, where));
 
   DbView view;
   view.description =
       absl::StrFormat("directory '%s', column family '%s'", directory, column_family);
-  absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> database =
-      OpenDirectory(directory, column_family, chosen);
-  if (!database.ok()) return database.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<ReadOnlyDatabase> database,
+                   OpenDirectory(directory, column_family, chosen));
   std::string needed_merge_operator;
-  if (absl::Status s =
-          CheckMergeOperator(**database, chosen, view.description, &needed_merge_operator);
-      !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(CheckMergeOperator(*database, chosen, view.description, &needed_merge_operator));
   if (!needed_merge_operator.empty()) {
-    absl::StatusOr<std::shared_ptr<rocksdb::MergeOperator>> made =
-        MakeMergeOperator(needed_merge_operator, view.description);
-    if (!made.ok()) return made.status();
-    chosen.family.merge_operator = *std::move(made);
-    database->reset();
-    database = OpenDirectory(directory, column_family, chosen);
-    if (!database.ok()) return database.status();
+    ASSIGN_OR_RETURN(chosen.family.merge_operator,
+                     MakeMergeOperator(needed_merge_operator, view.description));
+    database.reset();
+    ASSIGN_OR_RETURN(database, OpenDirectory(directory, column_family, chosen));
   }
-  absl::StatusOr<std::string> id =
-      DatabaseId(**database, directory, chosen.db.write_dbid_to_manifest);
-  if (!id.ok()) return id.status();
+  ASSIGN_OR_RETURN(std::string id,
+                   DatabaseId(*database, directory, chosen.db.write_dbid_to_manifest));
 
-  std::shared_ptr<ReadOnlyDatabase> owned = *std::move(database);
+  std::shared_ptr<ReadOnlyDatabase> owned = std::move(database);
   view.db = owned->db();
   view.column_family = owned->column_family();
   view.sequence = view.db->GetLatestSequenceNumber();
-  view.database_id = *std::move(id);
+  view.database_id = std::move(id);
   return std::make_unique<DbSource>(std::move(view), std::move(owned));
 } catch (...) {
   return StatusOfException("opening a database directory");

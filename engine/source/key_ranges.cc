@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -66,9 +67,9 @@ class Cutter {
   absl::Status Start() {
     std::optional<std::string> below;
     std::optional<std::string> first;
-    if (absl::Status s = keys_->FindNeighbours("", &below, &first); !s.ok()) return s;
+    RETURN_IF_ERROR(keys_->FindNeighbours("", &below, &first));
     if (!first.has_value()) return absl::OkStatus();
-    if (absl::Status s = FindLast(&below); !s.ok()) return s;
+    RETURN_IF_ERROR(FindLast(&below));
     if (!below.has_value() || *below < *first) return absl::OkStatus();
     spans_.push_back({*std::move(first), *std::move(below), 0, false});
     return absl::OkStatus();
@@ -80,9 +81,8 @@ class Cutter {
     if (spans_.empty() || cut <= spans_.back().first || cut > spans_.back().last) {
       return absl::OkStatus();
     }
-    absl::StatusOr<std::optional<WeighedSpan>> above = Split(cut, &spans_.back());
-    if (!above.ok()) return above.status();
-    if (above->has_value()) spans_.push_back(**std::move(above));
+    ASSIGN_OR_RETURN(std::optional<WeighedSpan> above, Split(cut, &spans_.back()));
+    if (above.has_value()) spans_.push_back(*std::move(above));
     return absl::OkStatus();
   }
 
@@ -103,17 +103,16 @@ class Cutter {
         continue;
       }
       const std::optional<std::string> middle = KeyBetween(span.first, span.last);
-      absl::StatusOr<std::optional<WeighedSpan>> above =
-          Split(middle.has_value() ? *middle : span.last, &span);
-      if (!above.ok()) return above.status();
-      if (!above->has_value()) {
+      ASSIGN_OR_RETURN(std::optional<WeighedSpan> above,
+                       Split(middle.has_value() ? *middle : span.last, &span));
+      if (!above.has_value()) {
         span.indivisible = true;
         halves.push_back(std::move(span));
         continue;
       }
-      (*above)->weight = span.weight;
+      above->weight = span.weight;
       // Both halves carry the weight of the whole until it is shared out.
-      for (WeighedSpan* half : {&span, &**above}) {
+      for (WeighedSpan* half : {&span, &*above}) {
         fresh.push_back(halves.size());
         halves.push_back(std::move(*half));
       }
@@ -131,7 +130,7 @@ class Cutter {
     std::optional<std::string> above;
     std::string end(16, '\xFF');
     while (true) {
-      if (absl::Status s = keys_->FindNeighbours(end, last, &above); !s.ok()) return s;
+      RETURN_IF_ERROR(keys_->FindNeighbours(end, last, &above));
       if (!above.has_value()) return absl::OkStatus();
       end.assign(std::max(above->size() + 1, end.size() * 2), '\xFF');
     }
@@ -142,7 +141,7 @@ class Cutter {
   absl::StatusOr<std::optional<WeighedSpan>> Split(std::string_view cut, WeighedSpan* span) {
     std::optional<std::string> below;
     std::optional<std::string> above;
-    if (absl::Status s = keys_->FindNeighbours(cut, &below, &above); !s.ok()) return s;
+    RETURN_IF_ERROR(keys_->FindNeighbours(cut, &below, &above));
     if (!below.has_value() || !above.has_value() || *below < span->first || *below >= *above ||
         *above > span->last) {
       return std::optional<WeighedSpan>();
@@ -157,7 +156,7 @@ class Cutter {
   absl::StatusOr<bool> WeighHalves(absl::Span<const size_t> halves) {
     std::vector<uint64_t> whole(halves.size());
     for (size_t i = 0; i < halves.size(); ++i) whole[i] = spans_[halves[i]].weight;
-    if (absl::Status s = Weigh(halves); !s.ok()) return s;
+    RETURN_IF_ERROR(Weigh(halves));
     for (size_t i = 0; i + 1 < halves.size(); i += 2) {
       uint64_t& lower = spans_[halves[i]].weight;
       uint64_t& upper = spans_[halves[i + 1]].weight;
@@ -178,10 +177,9 @@ class Cutter {
       asked.push_back(
           {spans_[i].first, i + 1 < spans_.size() ? spans_[i + 1].first : spans_[i].last});
     }
-    absl::StatusOr<std::vector<uint64_t>> weights = keys_->Weigh(asked);
-    if (!weights.ok()) return weights.status();
-    for (size_t i = 0; i < chosen.size() && i < weights->size(); ++i) {
-      spans_[chosen[i]].weight = std::min((*weights)[i], kMaxWeight);
+    ASSIGN_OR_RETURN(std::vector<uint64_t> weights, keys_->Weigh(asked));
+    for (size_t i = 0; i < chosen.size() && i < weights.size(); ++i) {
+      spans_[chosen[i]].weight = std::min(weights[i], kMaxWeight);
     }
     return absl::OkStatus();
   }
@@ -239,11 +237,11 @@ absl::StatusOr<std::vector<PrimaryKeyRange>> CutKeyRanges(std::vector<std::strin
   ThinOut(&candidates, kCandidatesPerRange * static_cast<size_t>(parts));
 
   Cutter cutter(keys);
-  if (absl::Status s = cutter.Start(); !s.ok()) return s;
+  RETURN_IF_ERROR(cutter.Start());
   for (const std::string& candidate : candidates) {
-    if (absl::Status s = cutter.CutLastSpan(candidate); !s.ok()) return s;
+    RETURN_IF_ERROR(cutter.CutLastSpan(candidate));
   }
-  if (absl::Status s = cutter.WeighAll(); !s.ok()) return s;
+  RETURN_IF_ERROR(cutter.WeighAll());
   const uint64_t pieces = kFineness * static_cast<uint64_t>(parts);
   for (int round = 0; round < kMaxRounds; ++round) {
     const uint64_t total = TotalWeight(cutter.spans());
@@ -251,9 +249,8 @@ absl::StatusOr<std::vector<PrimaryKeyRange>> CutKeyRanges(std::vector<std::strin
       // Nothing is known: spans count alike.
       for (WeighedSpan& span : cutter.spans()) span.weight = 1;
     }
-    absl::StatusOr<bool> halved = cutter.HalveHeavySpans(total / pieces);
-    if (!halved.ok()) return halved.status();
-    if (!*halved) break;
+    ASSIGN_OR_RETURN(bool halved, cutter.HalveHeavySpans(total / pieces));
+    if (!halved) break;
   }
   if (TotalWeight(cutter.spans()) == 0) {
     for (WeighedSpan& span : cutter.spans()) span.weight = 1;

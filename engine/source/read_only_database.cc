@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
@@ -69,9 +70,7 @@ absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> ReadOnlyDatabase::Open(
   std::unique_ptr<ReadOnlyDatabase> opened(new ReadOnlyDatabase);
   rocksdb::DBOptions db_options = ForReading(options);
   if (db_options.env == nullptr || db_options.env == rocksdb::Env::Default()) {
-    absl::StatusOr<std::shared_ptr<rocksdb::Env>> env = NewReadOnlyEnv();
-    if (!env.ok()) return env.status();
-    opened->env_ = *std::move(env);
+    ASSIGN_OR_RETURN(opened->env_, NewReadOnlyEnv());
     db_options.env = opened->env_.get();
   }
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
@@ -80,17 +79,15 @@ absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> ReadOnlyDatabase::Open(
   }
   descriptors.emplace_back(column_family, ForReading(family_options));
   for (int openings = 0; openings < kMostOpenings; ++openings) {
-    const auto before = ManifestState(db_options.env, directory);
-    if (!before.ok()) return before.status();
+    ASSIGN_OR_RETURN(const auto before, ManifestState(db_options.env, directory));
     rocksdb::DB* db = nullptr;
     const rocksdb::Status status =
         rocksdb::DB::OpenForReadOnly(db_options, directory, descriptors, &opened->handles_, &db);
     if (status.ok()) opened->db_.reset(db);
     // What was flushed after RocksDB had read the MANIFEST, and before it read the log, is in
     // neither as it knows them.
-    const auto after = ManifestState(db_options.env, directory);
-    if (!after.ok()) return after.status();
-    if (*before == *after) {
+    ASSIGN_OR_RETURN(const auto after, ManifestState(db_options.env, directory));
+    if (before == after) {
       if (status.ok()) return opened;
       return FromRocksDb(status, absl::StrFormat("cannot open '%s' for reading", directory));
     }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/comparator.h"
 
 namespace cairn {
@@ -146,10 +147,7 @@ absl::Status WriteRocksDbManifest(const std::string& directory,
   std::string log;
   AppendRecord(edit, &log);
   for (const SstPlacement& file : files) AppendRecord(FileEdit(file), &log);
-  if (absl::Status s = WriteFile(absl::StrFormat("%s/%s", directory, kManifestName), log);
-      !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(WriteFile(absl::StrFormat("%s/%s", directory, kManifestName), log));
   return WriteFile(directory + "/CURRENT", absl::StrFormat("%s\n", kManifestName));
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/parallel.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -86,8 +87,7 @@ absl::Status ScanPass::CountRows(uint64_t rows) {
 }
 
 absl::Status ScanPass::ScanRange(size_t range) {
-  absl::StatusOr<std::unique_ptr<RowCursor>> cursor = source_.Scan(ranges_[range]);
-  if (!cursor.ok()) return cursor.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> cursor, source_.Scan(ranges_[range]));
   RangeResult& result = results_[range];
   RowTableWriter::Part& row_part = rows_->part(range);
   std::vector<RunBuilder::Part*> entry_parts;
@@ -99,9 +99,9 @@ absl::Status ScanPass::ScanRange(size_t range) {
   RowExtractor::Scratch scratch;
 
   uint64_t row_count = 0;
-  while ((*cursor)->Next()) {
-    const RowView& row = (*cursor)->row();
-    if (absl::Status s = row_part.Add(row.primary_key); !s.ok()) return s;
+  while (cursor->Next()) {
+    const RowView& row = cursor->row();
+    RETURN_IF_ERROR(row_part.Add(row.primary_key));
     for (size_t t = 0; t < targets_.size(); ++t) {
       keys[t].Clear(keys[t].kind());
       const RowExtractor& extractor = targets_[t].extractor;
@@ -124,15 +124,15 @@ absl::Status ScanPass::ScanRange(size_t range) {
       }
     }
     if (++row_count % kRowsPerCheck == 0) {
-      if (absl::Status s = CountRows(kRowsPerCheck); !s.ok()) return s;
+      RETURN_IF_ERROR(CountRows(kRowsPerCheck));
     }
   }
-  if (absl::Status s = (*cursor)->status(); !s.ok()) return s;
-  if (absl::Status s = CountRows(row_count % kRowsPerCheck); !s.ok()) return s;
+  RETURN_IF_ERROR(cursor->status());
+  RETURN_IF_ERROR(CountRows(row_count % kRowsPerCheck));
   result.rows = row_count;
-  if (absl::Status s = row_part.Close(); !s.ok()) return s;
+  RETURN_IF_ERROR(row_part.Close());
   for (RunBuilder::Part* part : entry_parts) {
-    if (absl::Status s = part->Finish(); !s.ok()) return s;
+    RETURN_IF_ERROR(part->Finish());
   }
   return absl::OkStatus();
 }

@@ -11,6 +11,7 @@
 #include "engine/source/read_only_database.h"
 #include "engine/source/rocksdb_manifest.h"
 #include "engine/util/status.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/sst_file_reader.h"
 #include "rocksdb/table_properties.h"
@@ -161,7 +162,7 @@ absl::StatusOr<SstFile> InspectSstFile(const std::string& path, const rocksdb::O
   if (properties->merge_operator_name != "nullptr") {
     file.merge_operator = properties->merge_operator_name;
   }
-  if (absl::Status s = ReadOrigin(*properties, &file); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadOrigin(*properties, &file));
   // Of a file that SstFileWriter made, these say nothing about where it belongs.
   if (properties->user_collected_properties.count(kWriterVersionProperty) == 0) {
     file.column_family = properties->column_family_name;

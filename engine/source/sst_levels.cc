@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -122,7 +123,7 @@ absl::Status CheckTogether(absl::Span<const SstFile> files) {
 }  // namespace
 
 absl::StatusOr<SstLevels> ArrangeSstFiles(absl::Span<const SstFile> files) {
-  if (absl::Status s = CheckTogether(files); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckTogether(files));
   std::vector<size_t> of_database;
   std::vector<size_t> of_writer;
   for (size_t i = 0; i < files.size(); ++i) {
@@ -132,10 +133,7 @@ absl::StatusOr<SstLevels> ArrangeSstFiles(absl::Span<const SstFile> files) {
   std::vector<Level> database_levels;
   std::vector<Level> writer_levels;
   std::vector<size_t> placed(files.size());
-  if (absl::Status s = ArrangeDatabaseFiles(files, of_database, &database_levels, &placed);
-      !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(ArrangeDatabaseFiles(files, of_database, &database_levels, &placed));
   for (size_t i : of_writer) {
     for (const Level& level : database_levels) {
       const SstFile* other = level.Overlapping(files[i]);

@@ -19,6 +19,7 @@
 #include "engine/source/sst_levels.h"
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/env.h"
 #include "rocksdb/utilities/debug.h"
 
@@ -54,19 +55,18 @@ absl::StatusOr<std::vector<SstFile>> Inspect(absl::Span<const std::string> paths
   std::vector<SstFile> files;
   std::map<std::string, std::string> seen;  // by path, and by unique id
   for (const std::string& path : paths) {
-    absl::StatusOr<SstFile> file = InspectSstFile(path, options);
-    if (!file.ok()) return file.status();
-    if (!seen.emplace(file->path, path).second) {
+    ASSIGN_OR_RETURN(SstFile file, InspectSstFile(path, options));
+    if (!seen.emplace(file.path, path).second) {
       return absl::InvalidArgumentError(absl::StrFormat("'%s' is given twice", path));
     }
-    if (!file->unique_id.empty()) {
-      const auto [earlier, is_new] = seen.emplace("id " + file->unique_id, path);
+    if (!file.unique_id.empty()) {
+      const auto [earlier, is_new] = seen.emplace("id " + file.unique_id, path);
       if (!is_new) {
         return absl::InvalidArgumentError(
             absl::StrFormat("'%s' and '%s' are copies of one file", earlier->second, path));
       }
     }
-    if (file->entries > 0) files.push_back(*std::move(file));
+    if (file.entries > 0) files.push_back(std::move(file));
   }
   return files;
 }
@@ -92,10 +92,9 @@ absl::Status ProvideMergeOperator(absl::Span<const SstFile> files, rocksdb::Opti
     merged = &file;
   }
   if (merged == nullptr) return absl::OkStatus();
-  absl::StatusOr<std::shared_ptr<rocksdb::MergeOperator>> made =
-      MakeMergeOperator(merged->merge_operator, absl::StrFormat("'%s'", merged->path));
-  if (!made.ok()) return made.status();
-  options->merge_operator = *std::move(made);
+  ASSIGN_OR_RETURN(
+      options->merge_operator,
+      MakeMergeOperator(merged->merge_operator, absl::StrFormat("'%s'", merged->path)));
   return absl::OkStatus();
 }
 
@@ -103,7 +102,7 @@ absl::Status FindBounds(const rocksdb::Options& options, const std::string& scra
                         std::vector<SstFile>* files) {
   size_t longest = 0;
   for (SstFile& file : *files) {
-    if (absl::Status s = FindKeyBounds(options, scratch, &file); !s.ok()) return s;
+    RETURN_IF_ERROR(FindKeyBounds(options, scratch, &file));
     longest = std::max(longest, file.largest.size());
   }
   // Range deletions must reach every key of the other files too.
@@ -211,43 +210,37 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromSstFiles(
     const rocksdb::Options* options) try {
   if (files.empty()) return absl::InvalidArgumentError("no SST files are given");
   rocksdb::Options reading = ReadingOptions(options, files.size());
-  if (absl::Status s = CheckComparator(reading.comparator, rocksdb::kDefaultColumnFamilyName,
-                                       "the options for SST files");
-      !s.ok()) {
-    return s;
-  }
-  absl::StatusOr<std::vector<SstFile>> inspected = Inspect(files, reading);
-  if (!inspected.ok()) return inspected.status();
-  if (absl::Status s = ProvideMergeOperator(*inspected, &reading); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckComparator(reading.comparator, rocksdb::kDefaultColumnFamilyName,
+                                  "the options for SST files"));
+  ASSIGN_OR_RETURN(std::vector<SstFile> inspected, Inspect(files, reading));
+  RETURN_IF_ERROR(ProvideMergeOperator(inspected, &reading));
 
   auto open = std::make_shared<OpenFiles>();
   const std::string beside = fs::absolute(files[0]).parent_path().string();
-  absl::StatusOr<std::unique_ptr<ScratchDirectory>> scratch =
-      ScratchDirectory::Make(scratch_directory.empty() ? beside : scratch_directory);
-  if (!scratch.ok()) return scratch.status();
-  open->scratch = *std::move(scratch);
+  ASSIGN_OR_RETURN(std::unique_ptr<ScratchDirectory> scratch,
+                   ScratchDirectory::Make(scratch_directory.empty() ? beside : scratch_directory));
+  open->scratch = std::move(scratch);
   const std::string& directory = open->scratch->path();
 
-  if (absl::Status s = FindBounds(reading, directory, &*inspected); !s.ok()) return s;
-  absl::StatusOr<SstLevels> levels = ArrangeSstFiles(*inspected);
-  if (!levels.ok()) return levels.status();
-  if (absl::Status s = WriteDatabase(*inspected, *levels, directory); !s.ok()) return s;
-  reading.num_levels = levels->depth + 1;
-  absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> database = ReadOnlyDatabase::Open(
-      directory, reading, rocksdb::kDefaultColumnFamilyName, reading, reading);
-  if (!database.ok()) return database.status();
-  open->database = *std::move(database);
+  RETURN_IF_ERROR(FindBounds(reading, directory, &inspected));
+  ASSIGN_OR_RETURN(SstLevels levels, ArrangeSstFiles(inspected));
+  RETURN_IF_ERROR(WriteDatabase(inspected, levels, directory));
+  reading.num_levels = levels.depth + 1;
+  ASSIGN_OR_RETURN(std::unique_ptr<ReadOnlyDatabase> database,
+                   ReadOnlyDatabase::Open(directory, reading, rocksdb::kDefaultColumnFamilyName,
+                                          reading, reading));
+  open->database = std::move(database);
 
   DbView view;
   view.db = open->database->db();
   view.column_family = open->database->column_family();
   view.description = Describe(files);
   view.has_log = false;
-  view.levels_are_ordered = !levels->overlapping_database_files;
-  view.readahead_bytes = std::clamp(kReadaheadBytes / static_cast<size_t>(levels->depth),
+  view.levels_are_ordered = !levels.overlapping_database_files;
+  view.readahead_bytes = std::clamp(kReadaheadBytes / static_cast<size_t>(levels.depth),
                                     kMinLevelReadaheadBytes, kMaxLevelReadaheadBytes);
-  if (levels->overlapping_database_files) {
-    if (absl::Status s = CheckEntries(view.db, *inspected); !s.ok()) return s;
+  if (levels.overlapping_database_files) {
+    RETURN_IF_ERROR(CheckEntries(view.db, inspected));
   }
   return std::make_unique<DbSource>(std::move(view), std::move(open));
 } catch (...) {

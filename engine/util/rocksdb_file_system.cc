@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -179,7 +180,7 @@ class RocksDbFileSystem final : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                        IfExists if_exists) override {
     if (if_exists == IfExists::kFail) {
-      if (absl::Status s = CheckIsFree(path); !s.ok()) return s;
+      RETURN_IF_ERROR(CheckIsFree(path));
     }
     return Make(path, /*temporary=*/false);
   }
@@ -197,7 +198,7 @@ class RocksDbFileSystem final : public FileSystem {
     return IoStatus(files_->DeleteFile(path, IOOptions(), nullptr), "remove", path);
   }
   absl::Status LinkOrCopy(const std::string& from, const std::string& to) override {
-    if (absl::Status s = CheckIsFree(to); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckIsFree(to));
     if (files_->LinkFile(from, to, IOOptions(), nullptr).ok()) return absl::OkStatus();
     return Copy(from, to);
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/util/rocksdb_file_system.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -37,25 +38,22 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
     return absl::DataLossError(absl::StrFormat("index '%s': its spec cannot be read: %s", directory,
                                                std::string(spec.status().message())));
   }
-  absl::StatusOr<KeyCodec> codec = spec->Codec();
-  if (!codec.ok()) return codec.status();
+  ASSIGN_OR_RETURN(KeyCodec codec, spec->Codec());
   absl::StatusOr<RunFile> run = OpenLiveFile(
       directory, manifest, "base",
       [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<RunFile> {
-        absl::StatusOr<RunFile> opened =
-            OpenRun(path, options.verify, options.threads, files.get());
-        if (!opened.ok()) return opened;
-        if (absl::Status s = CheckIsManifestFile(file, opened->file); !s.ok()) return s;
+        ASSIGN_OR_RETURN(RunFile opened,
+                         OpenRun(path, options.verify, options.threads, files.get()));
+        RETURN_IF_ERROR(CheckIsManifestFile(file, opened.file));
         return opened;
       });
   if (!run.ok()) return run.status();
   absl::StatusOr<RowTableFile> rows = OpenLiveFile(
       directory, manifest, "rows",
       [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<RowTableFile> {
-        absl::StatusOr<RowTableFile> opened =
-            OpenRowTable(path, options.verify, options.threads, files.get());
-        if (!opened.ok()) return opened;
-        if (absl::Status s = CheckIsManifestFile(file, opened->file); !s.ok()) return s;
+        ASSIGN_OR_RETURN(RowTableFile opened,
+                         OpenRowTable(path, options.verify, options.threads, files.get()));
+        RETURN_IF_ERROR(CheckIsManifestFile(file, opened.file));
         return opened;
       });
   if (!rows.ok()) return rows.status();
@@ -69,16 +67,15 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
   if (run->properties.rows_bound > manifest.rows) {
     return Mismatch(directory, "rows", manifest.rows, run->properties.rows_bound);
   }
-  if (run->run.kind() != codec->kind()) {
+  if (run->run.kind() != codec.kind()) {
     return absl::DataLossError(
         absl::StrFormat("index '%s': its spec gives %s keys, its run holds %s", directory,
-                        KeyKindName(codec->kind()), KeyKindName(run->run.kind())));
+                        KeyKindName(codec.kind()), KeyKindName(run->run.kind())));
   }
-  absl::StatusOr<ResidentIndexes> resident = MakeResidentIndexes(options, run->run);
-  if (!resident.ok()) return resident.status();
+  ASSIGN_OR_RETURN(ResidentIndexes resident, MakeResidentIndexes(options, run->run));
   return std::make_shared<const Base>(Base{files, directory, manifest, *std::move(spec),
-                                           *std::move(codec), *std::move(run), *std::move(rows),
-                                           *std::move(resident)});
+                                           std::move(codec), *std::move(run), *std::move(rows),
+                                           std::move(resident)});
 }
 
 }  // namespace

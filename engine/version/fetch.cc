@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/extract/row_extractor.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -30,16 +31,13 @@ auto InOrderOf(const IndexVersion& version) {
 
 absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const SnapshotSource& source,
                                      const std::vector<RowId>& wanted) {
-  absl::StatusOr<RowExtractor> extractor = RowExtractor::Create(version.spec());
-  if (!extractor.ok()) return extractor.status();
+  ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(version.spec()));
   CurrentRows rows;
-  rows.keys.Clear(extractor->codec().kind());
+  rows.keys.Clear(extractor.codec().kind());
   rows.row_ids = wanted;
   std::sort(rows.row_ids.begin(), rows.row_ids.end(), InOrderOf(version));
   rows.row_ids.erase(std::unique(rows.row_ids.begin(), rows.row_ids.end()), rows.row_ids.end());
-  if (absl::Status s = version.delta->PrimaryKeys(rows.row_ids, &rows.primary_keys); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(version.delta->PrimaryKeys(rows.row_ids, &rows.primary_keys));
   std::vector<std::string_view> primary_keys;  // ascending
   for (size_t i = 0; i < rows.row_ids.size(); ++i) primary_keys.push_back(rows.primary_keys[i]);
   rows.values.resize(primary_keys.size());
@@ -53,7 +51,7 @@ absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const Snapshot
             i,
             rows.keys.size());  // rows in between are gone
                                 // A row that cannot be read (any more) has no key that could match.
-        rows.found[i] = extractor->Extract(row, &scratch, &rows.keys).ok();
+        rows.found[i] = extractor.Extract(row, &scratch, &rows.keys).ok();
         rows.key_ends.push_back(rows.keys.size());
         rows.values[i].assign(row.value);
         return absl::OkStatus();
@@ -116,28 +114,27 @@ absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source
   rows->values.Clear();
   rows->cursors.clear();
   rows->stale = 0;
-  absl::StatusOr<CurrentRows> current = ReadRows(version, source, matches.row_ids);
-  if (!current.ok()) return current.status();
+  ASSIGN_OR_RETURN(CurrentRows current, ReadRows(version, source, matches.row_ids));
 
   std::unordered_set<RowId> returned;  // for the range at hand
   for (size_t i = 0; i < matches.size(); ++i) {
     returned.clear();
     for (const RowId row_id : matches[i]) {
       if (!returned.insert(row_id).second) continue;
-      const auto at = std::lower_bound(current->row_ids.begin(), current->row_ids.end(), row_id,
+      const auto at = std::lower_bound(current.row_ids.begin(), current.row_ids.end(), row_id,
                                        InOrderOf(version));
-      const size_t row = static_cast<size_t>(at - current->row_ids.begin());
+      const size_t row = static_cast<size_t>(at - current.row_ids.begin());
       bool matches_now = false;
-      for (size_t k = current->key_begin(row); k < current->key_ends[row] && !matches_now; ++k) {
-        matches_now = KeyWithin(current->keys, k, ranges, i);
+      for (size_t k = current.key_begin(row); k < current.key_ends[row] && !matches_now; ++k) {
+        matches_now = KeyWithin(current.keys, k, ranges, i);
       }
-      if (!current->found[row] || !matches_now) {
+      if (!current.found[row] || !matches_now) {
         ++rows->stale;
         continue;
       }
       rows->row_ids.push_back(row_id);
-      rows->primary_keys.Append(current->primary_keys[row]);
-      rows->values.Append(current->values[row]);
+      rows->primary_keys.Append(current.primary_keys[row]);
+      rows->values.Append(current.values[row]);
     }
     rows->offsets.push_back(rows->row_ids.size());
   }

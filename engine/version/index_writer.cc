@@ -16,6 +16,7 @@
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/version/unique_check.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
@@ -44,8 +45,8 @@ absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter
   for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
     RowUpdates updates(kind);
     const size_t count = std::min(kRowsAtATime, changes.rows().size() - first);
-    if (absl::Status s = changes.Append(first, count, &updates); !s.ok()) return s;
-    if (absl::Status s = writer->Apply(updates).status(); !s.ok()) return s;
+    RETURN_IF_ERROR(changes.Append(first, count, &updates));
+    RETURN_IF_ERROR(writer->Apply(updates).status());
   }
   return absl::OkStatus();
 }
@@ -77,11 +78,10 @@ absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string
   for (int tries = 0;; ++tries) {
     std::unique_ptr<IndexWriter> writer(new IndexWriter(options));
     if (access == Access::kExclusive) {
-      absl::StatusOr<std::unique_ptr<IndexDirectory>> held =
-          IndexDirectory::OpenForWrite(directory, writer->files_.get());
-      if (!held.ok()) return held.status();
+      ASSIGN_OR_RETURN(std::unique_ptr<IndexDirectory> held,
+                       IndexDirectory::OpenForWrite(directory, writer->files_.get()));
       writer->access_ = access;
-      writer->held_ = *std::move(held);
+      writer->held_ = std::move(held);
       writer->directory_ = writer->held_;
     }
     const absl::Status status = writer->OpenFiles(directory);
@@ -94,14 +94,10 @@ absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string
 }
 
 absl::Status IndexWriter::OpenFiles(const std::string& directory) {
-  absl::StatusOr<std::shared_ptr<const Base>> base = Base::Open(directory, options_);
-  if (!base.ok()) return base.status();
-  const Manifest& manifest = (*base)->manifest;
-  absl::StatusOr<std::unique_ptr<DeltaWriter>> deltas =
-      RestoreDelta(directory, manifest, (*base)->run(), (*base)->rows(), options_.verify, threads(),
-                   files_.get());
-  if (!deltas.ok()) return deltas.status();
-  deltas_ = *std::move(deltas);
+  ASSIGN_OR_RETURN(std::shared_ptr<const Base> base, Base::Open(directory, options_));
+  const Manifest& manifest = base->manifest;
+  ASSIGN_OR_RETURN(deltas_, RestoreDelta(directory, manifest, base->run(), base->rows(),
+                                         options_.verify, threads(), files_.get()));
   absl::StatusOr<Anchor> anchor = Anchor::Parse(manifest.anchor);
   if (!anchor.ok()) {
     return absl::DataLossError(
@@ -110,7 +106,7 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
   anchor_ = *std::move(anchor);
   const SequenceNumber sequence = manifest.sequence;
   stored_ = {std::make_shared<const Manifest>(manifest), true, sequence, deltas_->delta()};
-  auto routed = std::make_shared<const RoutedBase>(*std::move(base), options_);
+  auto routed = std::make_shared<const RoutedBase>(std::move(base), options_);
   Publish(NewVersion(std::move(routed), deltas_->delta(), sequence));
   return absl::OkStatus();
 }
@@ -143,7 +139,7 @@ absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
 
 absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor) {
   if (applied_ && version_->spec().unique) {
-    if (absl::Status s = CheckUniqueSince(*version_, writer_->deltas_->delta()); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckUniqueSince(*version_, writer_->deltas_->delta()));
   }
   writer_->Publish(NewVersion(version_->base, writer_->deltas_->delta(), sequence));
   writer_->anchor_ = std::move(anchor);
@@ -155,10 +151,7 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
   const std::string path = version()->base->base().directory;
   std::shared_ptr<IndexDirectory> directory = directory_.lock();
   if (directory == nullptr) {
-    absl::StatusOr<std::unique_ptr<IndexDirectory>> opened =
-        IndexDirectory::OpenForWrite(path, files_.get());
-    if (!opened.ok()) return opened.status();
-    directory = *std::move(opened);
+    ASSIGN_OR_RETURN(directory, IndexDirectory::OpenForWrite(path, files_.get()));
     directory_ = directory;
     if (access_ == Access::kExclusive) held_ = directory;
   }
@@ -183,7 +176,7 @@ void IndexWriter::OpenDirectoryAgain() {
 
 absl::Status IndexWriter::Store() {
   size_t delta_files = 0;
-  if (absl::Status s = StoreLatest(&delta_files); !s.ok()) return s;
+  RETURN_IF_ERROR(StoreLatest(&delta_files));
   if (delta_files < kMostDeltaFiles) return absl::OkStatus();
   const std::unique_lock<std::mutex> lock(merge_mutex_, std::try_to_lock);
   // A merge that is at work leaves fewer.
@@ -200,20 +193,18 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
     anchor = anchor_;
   }
   if (!opened_is_durable_) {
-    absl::Status synced = files_->SyncDirectory(version->base->base().directory);
-    if (!synced.ok()) return synced;
+    RETURN_IF_ERROR(files_->SyncDirectory(version->base->base().directory));
     opened_is_durable_ = true;
   }
   if (version->sequence == stored_.sequence && stored_.durable) return absl::OkStatus();
   if (sync_ != nullptr) {
-    if (absl::Status s = sync_(); !s.ok()) return s;
+    RETURN_IF_ERROR(sync_());
   }
-  absl::StatusOr<std::shared_ptr<IndexDirectory>> directory = Directory();
-  if (!directory.ok()) return directory.status();
-  absl::Status status = StoreVersion(*version, anchor, directory->get());
-  *delta_files = DeltaFilesOf(*(*directory)->manifest()).size();
+  ASSIGN_OR_RETURN(std::shared_ptr<IndexDirectory> directory, Directory());
+  absl::Status status = StoreVersion(*version, anchor, directory.get());
+  *delta_files = DeltaFilesOf(*directory->manifest()).size();
   if (!status.ok()) {
-    *directory = nullptr;
+    directory = nullptr;
     OpenDirectoryAgain();
   }
   return status;
@@ -221,15 +212,13 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
 
 absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor& anchor,
                                        IndexDirectory* directory) {
-  const absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*stored_.delta, version.delta);
-  if (!changes.ok()) return changes.status();
+  ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*stored_.delta, version.delta));
   Manifest next = *directory->manifest();
-  if (!changes->rows().empty()) {
+  if (!changes.rows().empty()) {
     RowUpdates updates(version.base->base().run().kind());
-    if (absl::Status s = changes->Append(0, changes->rows().size(), &updates); !s.ok()) return s;
-    absl::Status added =
-        AddDelta(std::move(updates), stored_.sequence, version.sequence, directory, &next);
-    if (!added.ok()) return added;
+    RETURN_IF_ERROR(changes.Append(0, changes.rows().size(), &updates));
+    RETURN_IF_ERROR(
+        AddDelta(std::move(updates), stored_.sequence, version.sequence, directory, &next));
   }
   next.sequence = version.sequence;
   next.anchor = anchor.ToString();
@@ -265,23 +254,21 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
   Manifest at;
   {
     const std::lock_guard<std::mutex> lock(store_mutex_);
-    absl::StatusOr<std::shared_ptr<IndexDirectory>> opened = Directory();
-    if (!opened.ok()) return opened.status();
-    directory = *std::move(opened);
+    ASSIGN_OR_RETURN(directory, Directory());
     at = *directory->manifest();
   }
   const KeyKind kind = version()->base->base().run().kind();
-  const absl::StatusOr<std::optional<MergedDeltas>> merged = MergeDeltas(at, kind, directory.get());
-  if (!merged.ok()) return merged.status();
+  ASSIGN_OR_RETURN(const std::optional<MergedDeltas> merged,
+                   MergeDeltas(at, kind, directory.get()));
   failed = false;
-  if (!merged->has_value()) return absl::OkStatus();
+  if (!merged.has_value()) return absl::OkStatus();
   const std::lock_guard<std::mutex> lock(store_mutex_);
   Manifest next = *directory->manifest();
   absl::Status status;
-  if ((*merged)->Replace(&next)) {
+  if (merged->Replace(&next)) {
     PublishManifest(std::move(next), directory.get(), &status);
   } else {  // a store has taken one of them: another time
-    status = files_->Remove(directory->PathOf((*merged)->file.name));
+    status = files_->Remove(directory->PathOf(merged->file.name));
   }
   failed = !status.ok();
   return status;
@@ -291,7 +278,7 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   const std::lock_guard<std::mutex> merge_lock(merge_mutex_);
   // What is merged is stored before, so that the files say which of them the merge makes needless.
   size_t delta_files = 0;
-  if (absl::Status s = StoreLatest(&delta_files); !s.ok()) return s;
+  RETURN_IF_ERROR(StoreLatest(&delta_files));
   // Freed at the very end, behind all locks: what was merged may be gigabytes.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> old = nullptr;
   std::shared_ptr<IndexDirectory> directory;
@@ -306,9 +293,7 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   std::vector<ManifestFile> merged_files;
   {
     const std::lock_guard<std::mutex> lock(store_mutex_);
-    absl::StatusOr<std::shared_ptr<IndexDirectory>> opened = Directory();
-    if (!opened.ok()) return opened.status();
-    directory = *std::move(opened);
+    ASSIGN_OR_RETURN(directory, Directory());
     if (merged_.delta != nullptr) {
       old = TakeMergedBase();
       if (!old.ok()) return old.status();
@@ -338,40 +323,36 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
 absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase() {
   OpenOptions open = options_;
   open.verify = VerifyLevel::kMetadata;  // just written
-  absl::StatusOr<std::shared_ptr<const Base>> opened =
-      Base::Open(merged_.base->base().directory, open);
-  if (!opened.ok()) return opened.status();
-  const std::shared_ptr<const Base> base = *std::move(opened);
+  ASSIGN_OR_RETURN(std::shared_ptr<const Base> opened,
+                   Base::Open(merged_.base->base().directory, open));
+  const std::shared_ptr<const Base> base = std::move(opened);
   const KeyKind kind = base->run().kind();
-  absl::StatusOr<std::unique_ptr<DeltaWriter>> writer =
-      DeltaWriter::Create(base->run(), base->rows(), threads());
-  if (!writer.ok()) return writer.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<DeltaWriter> writer,
+                   DeltaWriter::Create(base->run(), base->rows(), threads()));
   auto routed = std::make_shared<const RoutedBase>(base, options_);
   // What is linear in the base is made now, not at the first update.
-  if (absl::Status s = (*writer)->Apply(RowUpdates(kind)).status(); !s.ok()) return s;
+  RETURN_IF_ERROR(writer->Apply(RowUpdates(kind)).status());
 
   // First what has been stored meanwhile, then what has come besides, then what has come during
   // that, and so on until so little is left that updates may wait for it.
   std::shared_ptr<const Delta> carried = merged_.delta;
   const auto carry_to = [&](const std::shared_ptr<const Delta>& delta) -> absl::Status {
-    absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*carried, delta);
-    if (!changes.ok()) return changes.status();
+    ASSIGN_OR_RETURN(DeltaChanges changes, DeltaChanges::Since(*carried, delta));
     carried = delta;
-    return ApplyChanges(*changes, kind, writer->get());
+    return ApplyChanges(changes, kind, writer.get());
   };
-  if (absl::Status s = carry_to(stored_.delta); !s.ok()) return s;
-  const std::shared_ptr<const Delta> stored = (*writer)->delta();
+  RETURN_IF_ERROR(carry_to(stored_.delta));
+  const std::shared_ptr<const Delta> stored = writer->delta();
   std::shared_ptr<const IndexVersion> latest = version();
   for (int round = 0;; ++round) {
-    if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
+    RETURN_IF_ERROR(carry_to(latest->delta));
     const std::lock_guard<std::mutex> lock(update_mutex_);
     latest = version();
-    const absl::StatusOr<uint64_t> left = DeltaChanges::MostRowsSince(*carried, *latest->delta);
-    if (!left.ok()) return left.status();
-    if (*left > kRowsToWaitFor && round < kMostRounds) continue;
-    if (absl::Status s = carry_to(latest->delta); !s.ok()) return s;
-    auto next = NewVersion(std::move(routed), (*writer)->delta(), latest->sequence);
-    deltas_.swap(*writer);  // the old one is freed behind the lock
+    ASSIGN_OR_RETURN(const uint64_t left, DeltaChanges::MostRowsSince(*carried, *latest->delta));
+    if (left > kRowsToWaitFor && round < kMostRounds) continue;
+    RETURN_IF_ERROR(carry_to(latest->delta));
+    auto next = NewVersion(std::move(routed), writer->delta(), latest->sequence);
+    deltas_.swap(writer);  // the old one is freed behind the lock
     Publish(std::move(next));
     break;
   }

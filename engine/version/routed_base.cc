@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
@@ -67,7 +68,7 @@ double RoutedBase::ExpectedRows(size_t keys) const {
 absl::Status RoutedBase::Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const {
   return Answer({Operation::kFind, keys.size(), ExpectedRows(keys.size()), options.sorted_input},
                 options, [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                  if (absl::Status s = route.Find(keys, options, matches); !s.ok()) return s;
+                  RETURN_IF_ERROR(route.Find(keys, options, matches));
                   return BytesOf(keys) + BytesOf(*matches);
                 });
 }
@@ -76,7 +77,7 @@ absl::Status RoutedBase::FindFirst(KeyBatch keys, const QueryOptions& options,
                                    absl::Span<RowId> row_ids) const {
   return Answer({Operation::kFindFirst, keys.size(), 0, options.sorted_input}, options,
                 [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                  if (absl::Status s = route.FindFirst(keys, options, row_ids); !s.ok()) return s;
+                  RETURN_IF_ERROR(route.FindFirst(keys, options, row_ids));
                   return BytesOf(keys) + row_ids.size() * sizeof(RowId);
                 });
 }
@@ -85,7 +86,7 @@ absl::Status RoutedBase::Contains(KeyBatch keys, const QueryOptions& options,
                                   absl::Span<bool> found) const {
   return Answer({Operation::kContains, keys.size(), 0, options.sorted_input}, options,
                 [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                  if (absl::Status s = route.Contains(keys, options, found); !s.ok()) return s;
+                  RETURN_IF_ERROR(route.Contains(keys, options, found));
                   return BytesOf(keys) + found.size() * sizeof(bool);
                 });
 }
@@ -94,7 +95,7 @@ absl::Status RoutedBase::Count(const RangeBatch& ranges, const QueryOptions& opt
                                absl::Span<uint64_t> counts) const {
   return Answer({Operation::kCount, ranges.size(), 0, options.sorted_input}, options,
                 [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                  if (absl::Status s = route.Count(ranges, counts); !s.ok()) return s;
+                  RETURN_IF_ERROR(route.Count(ranges, counts));
                   return BytesOf(ranges.lower) + BytesOf(ranges.upper) +
                          counts.size() * sizeof(uint64_t);
                 });
@@ -106,7 +107,7 @@ absl::Status RoutedBase::Scan(const RangeBatch& ranges, const QueryOptions& opti
   const double per_range = rows_per_range_.load(std::memory_order_relaxed);
   return Answer({Operation::kScan, ranges.size(), asked * per_range, options.sorted_input}, options,
                 [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                  if (absl::Status s = route.Scan(ranges, options, matches); !s.ok()) return s;
+                  RETURN_IF_ERROR(route.Scan(ranges, options, matches));
                   if (ranges.size() != 0) {
                     const double found = static_cast<double>(matches->row_ids.size()) / asked;
                     rows_per_range_.store(per_range + (found - per_range) * kWeightOfLastScan,
@@ -120,7 +121,7 @@ absl::Status RoutedBase::Positions(const RangeBatch& ranges, const QueryOptions&
                                    absl::Span<Position> begin, absl::Span<Position> end) const {
   return Answer({Operation::kCount, ranges.size(), 0, options.sorted_input}, options,
                 [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                  if (absl::Status s = route.Positions(ranges, begin, end); !s.ok()) return s;
+                  RETURN_IF_ERROR(route.Positions(ranges, begin, end));
                   return BytesOf(ranges.lower) + BytesOf(ranges.upper) +
                          2 * begin.size() * sizeof(Position);
                 });

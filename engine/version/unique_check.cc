@@ -12,6 +12,7 @@
 #include "engine/util/make_room.h"
 #include "engine/version/versioned_search.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -32,11 +33,10 @@ bool KeyLess(const KeyColumn& keys, size_t a, size_t b) {
 
 absl::Status Duplicate(const IndexVersion& version, const KeyColumn& keys, size_t key,
                        std::string_view first, std::string_view second) {
-  absl::StatusOr<std::string> text = version.base->base().codec.Format(keys, key);
-  if (!text.ok()) return text.status();
+  ASSIGN_OR_RETURN(std::string text, version.base->base().codec.Format(keys, key));
   return absl::AlreadyExistsError(
       absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
-                      EscapeBytes(first), EscapeBytes(second), *text));
+                      EscapeBytes(first), EscapeBytes(second), text));
 }
 
 // The rows that updates touch: what an index had of them is gone.
@@ -87,15 +87,15 @@ absl::Status CheckAmongUpdates(const IndexVersion& version, const RowUpdates& up
 absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
                          const RowUpdates& updates) {
   if (updates.keys.empty()) return absl::OkStatus();
-  if (absl::Status s = CheckAmongUpdates(version, updates); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckAmongUpdates(version, updates));
   Matches matches;
   KeyColumn keys = updates.keys;
   const VersionedSearch search(delta, *version.base);
-  if (absl::Status s = search.Find(keys.Batch(), {}, &matches); !s.ok()) return s;
+  RETURN_IF_ERROR(search.Find(keys.Batch(), {}, &matches));
   if (matches.row_ids.empty()) return absl::OkStatus();
 
   PrimaryKeyColumn primary_keys;  // of the rows that have these keys
-  if (absl::Status s = delta.PrimaryKeys(matches.row_ids, &primary_keys); !s.ok()) return s;
+  RETURN_IF_ERROR(delta.PrimaryKeys(matches.row_ids, &primary_keys));
   const TouchedRows touched(updates);
   for (size_t row = 0, key = 0; row < updates.rows(); ++row) {
     for (; key < updates.row_ends[row]; ++key) {
@@ -109,14 +109,13 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
 }
 
 absl::Status CheckUniqueSince(const IndexVersion& version, std::shared_ptr<const Delta> delta) {
-  const absl::StatusOr<DeltaChanges> changes = DeltaChanges::Since(*version.delta, delta);
-  if (!changes.ok()) return changes.status();
-  for (size_t first = 0; first < changes->rows().size(); first += kRowsAtATime) {
+  ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*version.delta, delta));
+  for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
     RowUpdates updates(version.base->base().run().kind());
-    const size_t count = std::min(kRowsAtATime, changes->rows().size() - first);
-    if (absl::Status s = changes->Append(first, count, &updates); !s.ok()) return s;
+    const size_t count = std::min(kRowsAtATime, changes.rows().size() - first);
+    RETURN_IF_ERROR(changes.Append(first, count, &updates));
     // What it finds of these rows is what they have now.
-    if (absl::Status s = CheckUnique(version, *delta, updates); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckUnique(version, *delta, updates));
   }
   return absl::OkStatus();
 }

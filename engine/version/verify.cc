@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/build/run_keys.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -46,8 +47,8 @@ absl::Status CheckOrderedIndex(const Base& base) {
     const KeyBatch batch = keys.Batch();
     for (const ResidentIndex& resident : base.resident.indexes) {
       const OrderedIndex& index = *resident.index;
-      if (absl::Status s = index.LowerBound(batch, absl::MakeSpan(lower)); !s.ok()) return s;
-      if (absl::Status s = index.UpperBound(batch, absl::MakeSpan(upper)); !s.ok()) return s;
+      RETURN_IF_ERROR(index.LowerBound(batch, absl::MakeSpan(lower)));
+      RETURN_IF_ERROR(index.UpperBound(batch, absl::MakeSpan(upper)));
       for (size_t k = 0; k < keys.size(); ++k) {
         if (lower[k] == expected_lower[k] && upper[k] == expected_upper[k]) continue;
         return absl::DataLossError(

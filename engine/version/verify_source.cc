@@ -12,6 +12,7 @@
 #include "engine/extract/row_extractor.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/parallel.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -98,13 +99,12 @@ class Comparison {
 };
 
 absl::Status Comparison::Run(int threads) {
-  absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = source_.Split(threads * 8);
-  if (!ranges.ok()) return ranges.status();
+  ASSIGN_OR_RETURN(std::vector<PrimaryKeyRange> ranges, source_.Split(threads * 8));
   std::atomic<size_t> next = 0;
   std::atomic<bool> failed = false;
   const auto work = [&] {
-    for (size_t range; (range = next.fetch_add(1)) < ranges->size() && !failed && !full();) {
-      if (absl::Status s = CompareRange((*ranges)[range]); !s.ok()) {
+    for (size_t range; (range = next.fetch_add(1)) < ranges.size() && !failed && !full();) {
+      if (absl::Status s = CompareRange(ranges[range]); !s.ok()) {
         failed = true;
         std::lock_guard<std::mutex> lock(mutex_);
         error_ = std::move(s);
@@ -124,13 +124,12 @@ void Comparison::Report(std::string line) {
 }
 
 absl::Status Comparison::CompareRange(const PrimaryKeyRange& range) {
-  absl::StatusOr<std::unique_ptr<RowCursor>> cursor = source_.Scan(range);
-  if (!cursor.ok()) return cursor.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> cursor, source_.Scan(range));
   RowExtractor::Scratch scratch;
   Batch batch;
   batch.keys.Clear(base_.run().kind());
-  while (!full() && (*cursor)->Next()) {
-    const RowView& row = (*cursor)->row();
+  while (!full() && cursor->Next()) {
+    const RowView& row = cursor->row();
     if (absl::Status s = extractor_.Extract(row, &scratch, &batch.keys); !s.ok()) {
       if (base_.spec.on_error == ErrorPolicy::kFail) {
         Report(absl::StrFormat("row '%s' cannot be read: %s", EscapeBytes(row.primary_key),
@@ -140,18 +139,18 @@ absl::Status Comparison::CompareRange(const PrimaryKeyRange& range) {
     batch.row_of_key.resize(batch.keys.size(), static_cast<uint32_t>(batch.primary_keys.size()));
     batch.primary_keys.Append(row.primary_key);
     if (batch.primary_keys.size() == kBatch || batch.keys.size() >= 4 * kBatch) {
-      if (absl::Status s = CompareBatch(&batch); !s.ok()) return s;
+      RETURN_IF_ERROR(CompareBatch(&batch));
     }
   }
-  if (absl::Status s = (*cursor)->status(); !s.ok()) return s;
+  RETURN_IF_ERROR(cursor->status());
   return CompareBatch(&batch);
 }
 
 absl::Status Comparison::CompareBatch(Batch* batch) {
   std::vector<size_t> missing;
-  if (absl::Status s = FindRows(batch); !s.ok()) return s;
-  if (absl::Status s = FindInBase(batch, &missing); !s.ok()) return s;
-  if (absl::Status s = FindInAdded(batch, missing); !s.ok()) return s;
+  RETURN_IF_ERROR(FindRows(batch));
+  RETURN_IF_ERROR(FindInBase(batch, &missing));
+  RETURN_IF_ERROR(FindInAdded(batch, missing));
   batch->primary_keys.Clear();
   batch->keys.Clear(batch->keys.kind());
   batch->row_of_key.clear();
@@ -173,8 +172,8 @@ absl::Status Comparison::FindInBase(Batch* batch, std::vector<size_t>* missing) 
   batch->upper.resize(batch->keys.size());
   const KeyBatch keys = batch->keys.Batch();
   const OrderedIndex& index = *base_.resident.indexes.front().index;
-  if (absl::Status s = index.LowerBound(keys, absl::MakeSpan(batch->lower)); !s.ok()) return s;
-  if (absl::Status s = index.UpperBound(keys, absl::MakeSpan(batch->upper)); !s.ok()) return s;
+  RETURN_IF_ERROR(index.LowerBound(keys, absl::MakeSpan(batch->lower)));
+  RETURN_IF_ERROR(index.UpperBound(keys, absl::MakeSpan(batch->upper)));
   for (size_t i = 0; i < batch->keys.size(); ++i) {
     const RowPlace& place = batch->places[batch->row_of_key[i]];
     const RowId* const begin = run.row_ids().data() + batch->lower[i];
@@ -193,12 +192,8 @@ absl::Status Comparison::FindInBase(Batch* batch, std::vector<size_t>* missing) 
 absl::Status Comparison::FindInAdded(Batch* batch, const std::vector<size_t>& missing) {
   if (added_ != nullptr) {
     const KeyBatch keys = batch->keys.Batch();
-    if (absl::Status s = added_->index().LowerBound(keys, absl::MakeSpan(batch->lower)); !s.ok()) {
-      return s;
-    }
-    if (absl::Status s = added_->index().UpperBound(keys, absl::MakeSpan(batch->upper)); !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(added_->index().LowerBound(keys, absl::MakeSpan(batch->lower)));
+    RETURN_IF_ERROR(added_->index().UpperBound(keys, absl::MakeSpan(batch->upper)));
   }
   for (const size_t i : missing) {
     const size_t row = batch->row_of_key[i];
@@ -226,12 +221,12 @@ absl::Status Comparison::ReportWhatIsLeft() {
   for (size_t i = entries_seen_.NextUnset(0); i < run.size() && !full();
        i = entries_seen_.NextUnset(i + 1)) {
     if (delta_.removed.Contains(i)) continue;
-    if (absl::Status s = ReportEntry(run, i, run.row_ids()[i]); !s.ok()) return s;
+    RETURN_IF_ERROR(ReportEntry(run, i, run.row_ids()[i]));
   }
   if (added_ == nullptr) return absl::OkStatus();
   for (size_t i = added_seen_.NextUnset(0); i < added_->size() && !full();
        i = added_seen_.NextUnset(i + 1)) {
-    if (absl::Status s = ReportEntry(added_->run(), i, added_->rows()[i]); !s.ok()) return s;
+    RETURN_IF_ERROR(ReportEntry(added_->run(), i, added_->rows()[i]));
   }
   return absl::OkStatus();
 }
@@ -240,7 +235,7 @@ absl::Status Comparison::ReportEntry(const SortedRun& run, size_t i, RowId row) 
   KeyColumn key(run.kind());
   AppendKey(run, i, &key);
   PrimaryKeyColumn primary_key;
-  if (absl::Status s = delta_.PrimaryKeys({row}, &primary_key); !s.ok()) return s;
+  RETURN_IF_ERROR(delta_.PrimaryKeys({row}, &primary_key));
   Report(absl::StrFormat("the index has key %s for row '%s', the database does not",
                          KeyText(base_.codec, key, 0), EscapeBytes(primary_key[0])));
   return absl::OkStatus();
@@ -250,11 +245,9 @@ absl::Status Comparison::ReportEntry(const SortedRun& run, size_t i, RowId row) 
 
 absl::Status VerifyAgainstSource(const IndexVersion& version, const SnapshotSource& source,
                                  int threads, size_t most, std::vector<std::string>* differences) {
-  absl::StatusOr<RowExtractor> extractor = RowExtractor::Create(version.spec());
-  if (!extractor.ok()) return extractor.status();
-  absl::StatusOr<std::shared_ptr<const DeltaSegment>> added = version.delta->AddedEntries();
-  if (!added.ok()) return added.status();
-  return Comparison(version, *std::move(added), source, *std::move(extractor), most, differences)
+  ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(version.spec()));
+  ASSIGN_OR_RETURN(std::shared_ptr<const DeltaSegment> added, version.delta->AddedEntries());
+  return Comparison(version, std::move(added), source, std::move(extractor), most, differences)
       .Run(threads);
 }
 

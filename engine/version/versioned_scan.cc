@@ -11,6 +11,7 @@
 #include "engine/version/version_ranges.h"
 #include "engine/version/versioned_search.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 
@@ -90,16 +91,13 @@ RangeBatch SliceOf(const RangeBatch& ranges, size_t first, size_t count) {
 absl::Status RangePlaces::Find(const BaseSearch& base, const RangeBatch& ranges,
                                const QueryOptions& options, const Parallelism& parallelism) {
   if (ranges_ == 0) return absl::OkStatus();
-  if (absl::Status s = base.Positions(ranges, options, begin(0), end(0)); !s.ok()) return s;
+  RETURN_IF_ERROR(base.Positions(ranges, options, begin(0), end(0)));
   return ForEachSlice(ranges_, parallelism, [&](size_t first, size_t count) {
     const RangeBatch slice = SliceOf(ranges, first, count);
     for (size_t r = 1; r < runs_.size(); ++r) {
       const OrderedIndex& index = delta_.parts[r - 1].segment->index();
-      if (absl::Status s =
-              index.Positions(slice, begin(r).subspan(first, count), end(r).subspan(first, count));
-          !s.ok()) {
-        return s;
-      }
+      RETURN_IF_ERROR(
+          index.Positions(slice, begin(r).subspan(first, count), end(r).subspan(first, count)));
     }
     return absl::OkStatus();
   });
@@ -120,17 +118,14 @@ absl::Status RangePlaces::GoOn(const RangeBatch& ranges, Order order) {
   std::vector<std::string_view> primary_keys;
   for (size_t i = 0; i < ranges.after.size(); ++i) {
     if (ranges.after[i].empty()) continue;
-    absl::StatusOr<ScanCursor> cursor = ScanCursor::Decode(ranges.after[i], ranges.kind());
-    if (!cursor.ok()) return cursor.status();
+    ASSIGN_OR_RETURN(ScanCursor cursor, ScanCursor::Decode(ranges.after[i], ranges.kind()));
     which.push_back(i);
-    cursors.push_back(*cursor);
-    primary_keys.push_back(cursor->primary_key);
+    cursors.push_back(cursor);
+    primary_keys.push_back(cursor.primary_key);
   }
   // The cursor's row may be gone, or the base another one: its place is what counts.
   std::vector<RowPlace> places(which.size());
-  if (absl::Status s = delta_.base_rows.Places(primary_keys, absl::MakeSpan(places)); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(delta_.base_rows.Places(primary_keys, absl::MakeSpan(places)));
   WithPhysicalKey(ranges.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     for (size_t c = 0; c < which.size(); ++c) {
@@ -166,7 +161,7 @@ absl::StatusOr<std::vector<std::string>> CursorsBehind(const Delta& delta,
     if (entry.run != nullptr) rows.push_back(entry.row);
   }
   PrimaryKeyColumn primary_keys;
-  if (absl::Status s = delta.PrimaryKeys(rows, &primary_keys); !s.ok()) return s;
+  RETURN_IF_ERROR(delta.PrimaryKeys(rows, &primary_keys));
   std::vector<std::string> cursors(entries.size());
   size_t next = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -200,11 +195,11 @@ std::vector<RunRange> RunsOf(const Delta& delta) {
 
 absl::Status VersionedSearch::Count(const RangeBatch& ranges, const QueryOptions& options,
                                     absl::Span<uint64_t> counts) const {
-  if (absl::Status s = CheckRanges(delta_.base_run.kind(), ranges); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(ranges.size(), counts.size(), "counts"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRanges(delta_.base_run.kind(), ranges));
+  RETURN_IF_ERROR(CheckOutput(ranges.size(), counts.size(), "counts"));
   try {
     RangePlaces places(delta_, ranges.size());
-    if (absl::Status s = places.Find(base_, ranges, options, parallelism_); !s.ok()) return s;
+    RETURN_IF_ERROR(places.Find(base_, ranges, options, parallelism_));
     return ForEachSlice(ranges.size(), parallelism_, [&](size_t first, size_t count) {
       for (size_t i = first; i < first + count; ++i) counts[i] = places.Count(i);
       return absl::OkStatus();
@@ -218,17 +213,17 @@ absl::Status VersionedSearch::Scan(const RangeBatch& ranges, const QueryOptions&
                                    Matches* matches) const {
   const size_t size = ranges.size();
   const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
-  if (absl::Status s = CheckRanges(delta_.base_run.kind(), ranges); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRanges(delta_.base_run.kind(), ranges));
   if (!ranges.after.empty() && ranges.after.size() != size) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), size));
   }
   try {
     RangePlaces places(delta_, size);
-    if (absl::Status s = places.Find(base_, ranges, options, parallelism_); !s.ok()) return s;
-    if (absl::Status s = places.GoOn(ranges, options.order); !s.ok()) return s;
+    RETURN_IF_ERROR(places.Find(base_, ranges, options, parallelism_));
+    RETURN_IF_ERROR(places.GoOn(ranges, options.order));
 
-    if (absl::Status s = BeginMatches(ranges.kind(), size, matches); !s.ok()) return s;
+    RETURN_IF_ERROR(BeginMatches(ranges.kind(), size, matches));
     std::vector<EntryPlace> last(in_pages ? size : 0);  // of the ranges that go on
     if (in_pages) matches->cursors.resize(size);
     std::vector<uint8_t> goes_on(in_pages ? size : 0);
@@ -261,9 +256,8 @@ absl::Status VersionedSearch::Scan(const RangeBatch& ranges, const QueryOptions&
     // Keys are appended, by one thread.
     absl::Status s = options.with_keys ? fill(0, size) : ForEachSlice(size, parallelism_, fill);
     if (!s.ok() || !in_pages) return s;
-    absl::StatusOr<std::vector<std::string>> cursors = CursorsBehind(delta_, last);
-    if (!cursors.ok()) return cursors.status();
-    matches->cursors = *std::move(cursors);
+    ASSIGN_OR_RETURN(std::vector<std::string> cursors, CursorsBehind(delta_, last));
+    matches->cursors = std::move(cursors);
     return absl::OkStatus();
   } catch (const std::bad_alloc&) {
     return NoMemory(size);

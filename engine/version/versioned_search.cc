@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/version/version_ranges.h"
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/physical_key.h"
 
@@ -50,7 +51,7 @@ class PointBatch {
       size += passed;
       while (size >= kQueryChunk || (size > 0 && at + chunk == end)) {
         const size_t some = std::min(kQueryChunk, size);
-        if (absl::Status s = body(absl::MakeConstSpan(group, some)); !s.ok()) return s;
+        RETURN_IF_ERROR(body(absl::MakeConstSpan(group, some)));
         size -= some;
         std::copy_n(group + some, size, group);
       }
@@ -93,11 +94,8 @@ class PointMerge {
     }
     for (size_t r = 1; r < runs_.size(); ++r) {
       const absl::Span<Position> found(first(r), size);
-      if (absl::Status s = delta_.parts[r - 1].segment->FindFirst(
-              BatchOfKeys<Key>(absl::MakeConstSpan(keys_, size)), found);
-          !s.ok()) {
-        return s;
-      }
+      RETURN_IF_ERROR(delta_.parts[r - 1].segment->FindFirst(
+          BatchOfKeys<Key>(absl::MakeConstSpan(keys_, size)), found));
       for (Position p : found) {
         if (p == kNone) continue;
         Prefetch(runs_[r].rows + p);
@@ -244,7 +242,7 @@ void Splice(const ChangedRows& changed, Matches* matches) {
 
 absl::Status VersionedSearch::FindFirst(KeyBatch keys, const QueryOptions& options,
                                         absl::Span<RowId> row_ids) const {
-  if (absl::Status s = base_.FindFirst(keys, options, row_ids); !s.ok()) return s;
+  RETURN_IF_ERROR(base_.FindFirst(keys, options, row_ids));
   if (delta_.empty() || keys.empty()) return absl::OkStatus();
   try {
     return WithPhysicalKey(keys.kind(), [&](auto type) {
@@ -269,7 +267,7 @@ absl::Status VersionedSearch::FindFirst(KeyBatch keys, const QueryOptions& optio
 
 absl::Status VersionedSearch::Contains(KeyBatch keys, const QueryOptions& options,
                                        absl::Span<bool> found) const {
-  if (absl::Status s = CheckOutput(keys.size(), found.size(), "found"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckOutput(keys.size(), found.size(), "found"));
   try {
     std::vector<RowId> row_ids(keys.size());
     absl::Status s = FindFirst(keys, options, absl::MakeSpan(row_ids));
@@ -282,7 +280,7 @@ absl::Status VersionedSearch::Contains(KeyBatch keys, const QueryOptions& option
 
 absl::Status VersionedSearch::Find(KeyBatch keys, const QueryOptions& options,
                                    Matches* matches) const {
-  if (absl::Status s = base_.Find(keys, options, matches); !s.ok()) return s;
+  RETURN_IF_ERROR(base_.Find(keys, options, matches));
   if (delta_.empty() || keys.empty()) return absl::OkStatus();
   try {
     std::mutex mutex;

@@ -9,6 +9,7 @@
 #include "gpu/runtime/launch.h"
 #include "gpu/runtime/stream.h"
 #include "gpu/runtime/stream_uses.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -56,7 +57,7 @@ absl::Status CheckRanges(KeyKind index, const DeviceRanges& ranges) {
   if (ranges.lower_bound == Bound::kPrefix || ranges.upper_bound == Bound::kPrefix) {
     return absl::InvalidArgumentError("a prefix is for keys of bytes");
   }
-  if (absl::Status s = CheckKind(index, ranges.lower); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(index, ranges.lower));
   return CheckKind(index, ranges.upper);
 }
 
@@ -123,11 +124,10 @@ absl::Status DeviceIndex::Count(const DeviceRanges& ranges, uint64_t* counts,
                                 DeviceStream stream) const {
   if (absl::Status s = CheckRanges(kind_, ranges); !s.ok() || ranges.size() == 0) return s;
   const OnDevice on_device(device_);
-  absl::StatusOr<DeviceBuffer<Position>> ends =
-      DeviceBuffer<Position>::Allocate(2 * ranges.size(), stream);
-  if (!ends.ok()) return ends.status();
-  Position *begin = ends->data(), *end = begin + ranges.size();
-  if (absl::Status s = Positions(ranges, begin, end, stream); !s.ok()) return s;
+  ASSIGN_OR_RETURN(DeviceBuffer<Position> ends,
+                   DeviceBuffer<Position>::Allocate(2 * ranges.size(), stream));
+  Position *begin = ends.data(), *end = begin + ranges.size();
+  RETURN_IF_ERROR(Positions(ranges, begin, end, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("Subtract", SimpleShape(ranges.size()), stream, Subtract, begin, end,
                                counts, ranges.size());
   return absl::OkStatus();
@@ -135,16 +135,15 @@ absl::Status DeviceIndex::Count(const DeviceRanges& ranges, uint64_t* counts,
 
 absl::Status DeviceIndex::PlanScan(const DeviceRanges& ranges, uint64_t limit, Order order,
                                    Position* begin, uint64_t* offsets, DeviceStream stream) const {
-  if (absl::Status s = CheckRanges(kind_, ranges); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRanges(kind_, ranges));
   const OnDevice on_device(device_);
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(offsets, 0, sizeof(uint64_t), stream));
   const size_t size = ranges.size();
   if (size == 0) return absl::OkStatus();
-  absl::StatusOr<DeviceBuffer<Position>> end = DeviceBuffer<Position>::Allocate(size, stream);
-  if (!end.ok()) return end.status();
-  if (absl::Status s = Positions(ranges, begin, end->data(), stream); !s.ok()) return s;
+  ASSIGN_OR_RETURN(DeviceBuffer<Position> end, DeviceBuffer<Position>::Allocate(size, stream));
+  RETURN_IF_ERROR(Positions(ranges, begin, end.data(), stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("LimitRanges", SimpleShape(size), stream, LimitRanges, begin,
-                               end->data(), offsets + 1, size, limit, order == Order::kDescending);
+                               end.data(), offsets + 1, size, limit, order == Order::kDescending);
   return gpu::InclusiveScan(offsets + 1, offsets + 1, size, ::cuda::std::plus<uint64_t>(), stream);
 }
 

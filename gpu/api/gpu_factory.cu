@@ -23,6 +23,7 @@
 #include "gpu/search/fast_tree.h"
 #include "gpu/search/pivot_tree.h"
 #include "gpu/search/sorted_array.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
@@ -44,21 +45,17 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   if (options.bits == 0 && bits != "auto") {
     return factory->Bad(absl::StrFormat("bits is auto, 16, 32, 48 or 64, not '%s'", bits));
   }
-  const absl::StatusOr<bool> rows = factory->TakeFlag("rows");
-  if (!rows.ok()) return rows.status();
-  options.row_column = *rows;
+  ASSIGN_OR_RETURN(options.row_column, factory->TakeFlag("rows"));
   return options;
 }
 
 // The option aos or soa, if it is there.
 absl::StatusOr<std::optional<EntryLayout>> TakeLayout(FactoryString* factory) {
-  const absl::StatusOr<bool> aos = factory->TakeFlag("aos");
-  if (!aos.ok()) return aos.status();
-  const absl::StatusOr<bool> soa = factory->TakeFlag("soa");
-  if (!soa.ok()) return soa.status();
-  if (*aos && *soa) return factory->Bad("either aos or soa");
-  if (!*aos && !*soa) return std::optional<EntryLayout>();
-  return std::optional(*aos ? EntryLayout::kAoS : EntryLayout::kSoA);
+  ASSIGN_OR_RETURN(const bool aos, factory->TakeFlag("aos"));
+  ASSIGN_OR_RETURN(const bool soa, factory->TakeFlag("soa"));
+  if (aos && soa) return factory->Bad("either aos or soa");
+  if (!aos && !soa) return std::optional<EntryLayout>();
+  return std::optional(aos ? EntryLayout::kAoS : EntryLayout::kSoA);
 }
 
 // The option k.
@@ -70,34 +67,28 @@ absl::StatusOr<int> TakeFanOut(FactoryString* factory, int otherwise) {
 
 absl::StatusOr<SortedArrayOptions> TakeSortedArrayOptions(FactoryString* factory) {
   SortedArrayOptions options;
-  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
-  if (!layout.ok()) return layout.status();
-  options.layout = layout->value_or(options.layout);
+  ASSIGN_OR_RETURN(const std::optional<EntryLayout> layout, TakeLayout(factory));
+  options.layout = layout.value_or(options.layout);
   return options;
 }
 
 absl::StatusOr<EytzingerTreeOptions> TakeEytzingerOptions(FactoryString* factory) {
   EytzingerTreeOptions options;
-  const absl::StatusOr<int> k = TakeFanOut(factory, options.fan_out);
-  if (!k.ok()) return k.status();
-  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
-  if (!layout.ok()) return layout.status();
-  options.fan_out = *k;
-  options.layout = *layout;
+  ASSIGN_OR_RETURN(const int k, TakeFanOut(factory, options.fan_out));
+  ASSIGN_OR_RETURN(const std::optional<EntryLayout> layout, TakeLayout(factory));
+  options.fan_out = k;
+  options.layout = layout;
   return options;
 }
 
 absl::StatusOr<PivotTreeOptions> TakePivotOptions(FactoryString* factory) {
   PivotTreeOptions options;
-  const absl::StatusOr<int> k = TakeFanOut(factory, options.fan_out);
-  if (!k.ok()) return k.status();
-  const absl::StatusOr<int> levels = factory->TakeNumber("levels", 0, 32, options.levels);
-  if (!levels.ok()) return levels.status();
-  const absl::StatusOr<std::optional<EntryLayout>> layout = TakeLayout(factory);
-  if (!layout.ok()) return layout.status();
-  options.fan_out = *k;
-  options.levels = *levels;
-  options.layout = layout->value_or(options.layout);
+  ASSIGN_OR_RETURN(const int k, TakeFanOut(factory, options.fan_out));
+  ASSIGN_OR_RETURN(const int levels, factory->TakeNumber("levels", 0, 32, options.levels));
+  ASSIGN_OR_RETURN(const std::optional<EntryLayout> layout, TakeLayout(factory));
+  options.fan_out = k;
+  options.levels = levels;
+  options.layout = layout.value_or(options.layout);
   return options;
 }
 
@@ -106,11 +97,11 @@ template <typename Key>
 absl::StatusOr<BPlusTreeOptions> TakeBPlusTreeOptions(FactoryString* factory) {
   BPlusTreeOptions options;
   options.order = kBestOrder<Key>;
-  const absl::StatusOr<int> order = factory->TakeNumber(
-      "order", BPlusTreeLayout::kLeastOrder, BPlusTreeLayout::kGreatestOrder, options.order);
-  if (!order.ok()) return order.status();
-  options.order = *order;
-  if (!BPlusTreeLayout::IsOrder(*order)) return factory->Bad("order= takes 8, 16, 32 or 64");
+  ASSIGN_OR_RETURN(const int order,
+                   factory->TakeNumber("order", BPlusTreeLayout::kLeastOrder,
+                                       BPlusTreeLayout::kGreatestOrder, options.order));
+  options.order = order;
+  if (!BPlusTreeLayout::IsOrder(order)) return factory->Bad("order= takes 8, 16, 32 or 64");
   if (const auto fill = factory->Take("fill")) {
     const bool is_number =
         absl::SimpleAtod(absl::string_view(fill->data(), fill->size()), &options.fill);
@@ -138,7 +129,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildWith(
     const absl::StatusOr<Options>& options, const FactoryString& factory, DeviceRun<Key> run,
     cudaStream_t stream) {
   if (!options.ok()) return options.status();
-  if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+  RETURN_IF_ERROR(factory.CheckAllTaken());
   return build(std::move(run), *options, stream);
 }
 
@@ -165,7 +156,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, Device
                      std::move(run), stream);
   }
   if (name == "fast") {
-    if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+    RETURN_IF_ERROR(factory.CheckAllTaken());
     return BuildFastTree(std::move(run), stream);
   }
   if (name == "sorted_array") {
@@ -212,20 +203,17 @@ absl::Status CheckNotCapturing(const FactoryString& factory, DeviceStream stream
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromRun(FactoryString factory,
                                                           const SortedRun& run) {
-  absl::StatusOr<Stream> stream = Stream::Create();
-  if (!stream.ok()) return stream.status();
-  absl::StatusOr<DeviceRun<Key>> uploaded = UploadRun<Key>(run, stream->get());
-  if (!uploaded.ok()) return uploaded.status();
-  return Build<Key>(std::move(factory), *std::move(uploaded), stream->get());
+  ASSIGN_OR_RETURN(Stream stream, Stream::Create());
+  ASSIGN_OR_RETURN(DeviceRun<Key> uploaded, UploadRun<Key>(run, stream.get()));
+  return Build<Key>(std::move(factory), std::move(uploaded), stream.get());
 }
 
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromEntries(FactoryString factory,
                                                               const Key* keys, const RowId* row_ids,
                                                               size_t size, cudaStream_t stream) {
-  absl::StatusOr<DeviceRun<Key>> run = SortToRun(keys, row_ids, size, stream);
-  if (!run.ok()) return run.status();
-  return Build<Key>(std::move(factory), *std::move(run), stream);
+  ASSIGN_OR_RETURN(DeviceRun<Key> run, SortToRun(keys, row_ids, size, stream));
+  return Build<Key>(std::move(factory), std::move(run), stream);
 }
 
 absl::Status NotForBytes(const FactoryString& factory) {
@@ -237,7 +225,7 @@ absl::Status NotForBytes(const FactoryString& factory) {
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnDevice(FactoryString factory,
                                                           const SortedRun& run, int device) {
   if (run.kind() == KeyKind::kBytes) return NotForBytes(factory);
-  if (absl::Status s = CheckDevice(factory, device); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckDevice(factory, device));
   const OnDevice on_device(device);
   const BesideCaptures beside;
   return run.kind() == KeyKind::kU32 ? BuildFromRun<uint32_t>(std::move(factory), run)
@@ -266,35 +254,30 @@ absl::StatusOr<FactoryString> ParseForDevice(std::string_view text) {
 
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view text,
                                                              const SortedRun& run, int device) {
-  absl::StatusOr<FactoryString> factory = gpu::ParseForDevice(text);
-  if (!factory.ok()) return factory.status();
-  return gpu::MakeOnDevice(*std::move(factory), run, device);
+  ASSIGN_OR_RETURN(FactoryString factory, gpu::ParseForDevice(text));
+  return gpu::MakeOnDevice(std::move(factory), run, device);
 }
 
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view text, DeviceKeys keys,
                                                              const RowId* row_ids,
                                                              DeviceStream stream) {
-  absl::StatusOr<FactoryString> factory = gpu::ParseForDevice(text);
-  if (!factory.ok()) return factory.status();
-  if (absl::Status s = gpu::CheckNotCapturing(*factory, stream); !s.ok()) return s;
+  ASSIGN_OR_RETURN(FactoryString factory, gpu::ParseForDevice(text));
+  RETURN_IF_ERROR(gpu::CheckNotCapturing(factory, stream));
   const gpu::BesideCaptures beside;
-  const absl::StatusOr<int> device = gpu::DeviceOfStream(stream);
-  if (!device.ok()) return device.status();
-  if (absl::Status s = gpu::CheckDevice(*factory, *device); !s.ok()) return s;
-  const gpu::OnDevice on_device(*device);
+  ASSIGN_OR_RETURN(const int device, gpu::DeviceOfStream(stream));
+  RETURN_IF_ERROR(gpu::CheckDevice(factory, device));
+  const gpu::OnDevice on_device(device);
   return keys.kind() == KeyKind::kU32
-             ? gpu::BuildFromEntries(*std::move(factory), keys.u32(), row_ids, keys.size(), stream)
-             : gpu::BuildFromEntries(*std::move(factory), keys.u64(), row_ids, keys.size(), stream);
+             ? gpu::BuildFromEntries(std::move(factory), keys.u32(), row_ids, keys.size(), stream)
+             : gpu::BuildFromEntries(std::move(factory), keys.u64(), row_ids, keys.size(), stream);
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString factory,
                                                                 SortedRun run) {
-  const absl::StatusOr<int> device = factory.TakeNumber("device", 0, 1023, 0);
-  if (!device.ok()) return device.status();
-  absl::StatusOr<std::unique_ptr<DeviceIndex>> index =
-      MakeOnDevice(std::move(factory), run, *device);
-  if (!index.ok()) return index.status();
-  return std::make_unique<gpu::GpuIndex>(std::move(run), *std::move(index));
+  ASSIGN_OR_RETURN(const int device, factory.TakeNumber("device", 0, 1023, 0));
+  ASSIGN_OR_RETURN(std::unique_ptr<DeviceIndex> index,
+                   MakeOnDevice(std::move(factory), run, device));
+  return std::make_unique<gpu::GpuIndex>(std::move(run), std::move(index));
 }
 
 absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory,
@@ -307,13 +290,12 @@ absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory,
   }
   const absl::StatusOr<int> device = factory.TakeNumber("device", 0, 1023, 0);
   if (!device.ok()) return device.status();
-  const absl::StatusOr<PackedIndexOptions> options = TakePackedOptions(&factory);
-  if (!options.ok()) return options.status();
-  if (absl::Status s = factory.CheckAllTaken(); !s.ok()) return s;
+  ASSIGN_OR_RETURN(const PackedIndexOptions options, TakePackedOptions(&factory));
+  RETURN_IF_ERROR(factory.CheckAllTaken());
   if (run.kind() == KeyKind::kBytes) return NotForBytes(factory);
   if (run.empty()) return DeviceBytes();
-  return run.kind() == KeyKind::kU32 ? PredictPackedBytes<uint32_t>(run.u32(), *options, threads)
-                                     : PredictPackedBytes<uint64_t>(run.u64(), *options, threads);
+  return run.kind() == KeyKind::kU32 ? PredictPackedBytes<uint32_t>(run.u32(), options, threads)
+                                     : PredictPackedBytes<uint64_t>(run.u64(), options, threads);
 }
 
 }  // namespace cairn

@@ -11,6 +11,7 @@
 #include "gpu/run/entry_index.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/stream.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -36,11 +37,10 @@ absl::StatusOr<BPlusTreePages<Key>> CreateAndWait(const DeviceRun<Key>& run, siz
                                                   const BPlusTreeOptions& options,
                                                   cudaStream_t stream) {
   const BPlusTreeLayout layout(size, options.order, KeysOfFill(options));
-  absl::StatusOr<BPlusTreePages<Key>> pages =
-      CreatePages(run.keys.data(), run.row_ids.data(), layout, stream);
-  if (!pages.ok()) return pages.status();
+  ASSIGN_OR_RETURN(BPlusTreePages<Key> pages,
+                   CreatePages(run.keys.data(), run.row_ids.data(), layout, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  pages->SetStream(AfterAllUses());
+  pages.SetStream(AfterAllUses());
   return pages;
 }
 
@@ -75,24 +75,15 @@ template <typename Key>
 absl::Status BPlusTree<Key>::BulkInsert(const Key* keys, const RowId* row_ids, size_t size,
                                         Duplicates duplicates, cudaStream_t stream) {
   const OnDevice on_device(device());
-  if (absl::Status s = CheckMostEntries(this->size(), size); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckMostEntries(this->size(), size));
   // At the peak there are these pages and, twice, all entries.
-  if (absl::Status s = CheckDeviceMemory(2 * (this->size() + size) * (sizeof(Key) + sizeof(RowId)),
-                                         "inserting into a B+-tree");
-      !s.ok()) {
-    return s;
-  }
-  absl::StatusOr<DeviceRun<Key>> added = SortToRun(keys, row_ids, size, stream);
-  if (!added.ok()) return added.status();
-  absl::StatusOr<DeviceRun<Key>> old = ExtractRun(pages_, stream);
-  if (!old.ok()) return old.status();
-  const absl::StatusOr<MergedRun<Key>> merged =
-      MergeRuns(*std::move(old), *std::move(added), duplicates, stream);
-  if (!merged.ok()) return merged.status();
-  absl::StatusOr<BPlusTreePages<Key>> pages =
-      CreateAndWait(merged->entries, merged->size, options_, stream);
-  if (!pages.ok()) return pages.status();
-  pages_ = *std::move(pages);
+  RETURN_IF_ERROR(CheckDeviceMemory(2 * (this->size() + size) * (sizeof(Key) + sizeof(RowId)),
+                                    "inserting into a B+-tree"));
+  ASSIGN_OR_RETURN(DeviceRun<Key> added, SortToRun(keys, row_ids, size, stream));
+  ASSIGN_OR_RETURN(DeviceRun<Key> old, ExtractRun(pages_, stream));
+  ASSIGN_OR_RETURN(const MergedRun<Key> merged,
+                   MergeRuns(std::move(old), std::move(added), duplicates, stream));
+  ASSIGN_OR_RETURN(pages_, CreateAndWait(merged.entries, merged.size, options_, stream));
   SetSize(pages_.entries());
   return absl::OkStatus();
 }
@@ -101,16 +92,14 @@ template <typename Key>
 absl::StatusOr<size_t> BPlusTree<Key>::Insert(const Key* keys, const RowId* row_ids, size_t size,
                                               cudaStream_t stream) {
   const OnDevice on_device(device());
-  if (absl::Status s = CheckMostEntries(this->size(), size); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckMostEntries(this->size(), size));
   if (size == 0) return 0;
-  if (absl::Status s = MakeRoom(&pages_, size, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(MakeRoom(&pages_, size, stream));
   if (size <= kMostOneByOne) {
-    absl::Status s = InsertOneByOne(&pages_, keys, row_ids, size, stream);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(InsertOneByOne(&pages_, keys, row_ids, size, stream));
   } else {
-    const absl::StatusOr<DeviceRun<Key>> added = SortToRun(keys, row_ids, size, stream);
-    if (!added.ok()) return added.status();
-    if (absl::Status s = InsertTogether(&pages_, *added, stream); !s.ok()) return s;
+    ASSIGN_OR_RETURN(const DeviceRun<Key> added, SortToRun(keys, row_ids, size, stream));
+    RETURN_IF_ERROR(InsertTogether(&pages_, added, stream));
   }
   const size_t inserted = pages_.entries() - this->size();
   SetSize(pages_.entries());
@@ -123,9 +112,8 @@ absl::StatusOr<std::unique_ptr<BPlusTree<Key>>> BuildBPlusTree(DeviceRun<Key> ru
                                                                cudaStream_t stream) {
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  absl::StatusOr<BPlusTreePages<Key>> pages = CreateAndWait(run, run.size(), options, stream);
-  if (!pages.ok()) return pages.status();
-  return std::make_unique<BPlusTree<Key>>(options, device, *std::move(pages));
+  ASSIGN_OR_RETURN(BPlusTreePages<Key> pages, CreateAndWait(run, run.size(), options, stream));
+  return std::make_unique<BPlusTree<Key>>(options, device, std::move(pages));
 }
 
 template class BPlusTree<uint32_t>;

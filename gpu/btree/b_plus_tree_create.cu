@@ -6,6 +6,7 @@
 #include "gpu/btree/b_plus_tree_pages.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -85,44 +86,40 @@ template <typename Key>
 absl::StatusOr<BPlusTreePages<Key>> CreatePages(const Key* keys, const RowId* row_ids,
                                                 const BPlusTreeLayout& layout,
                                                 cudaStream_t stream) {
-  if (absl::Status s = CheckDeviceMemory(PackedBytes<Key>(layout), "a B+-tree"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckDeviceMemory(PackedBytes<Key>(layout), "a B+-tree"));
   const auto order = static_cast<size_t>(layout.order());
   const size_t separators = layout.inner_pages() * order;
   const size_t slots = layout.leaves() * order;
-  absl::StatusOr<DeviceBuffer<Key>> inner = DeviceBuffer<Key>::Allocate(separators, stream);
-  if (!inner.ok()) return inner.status();
-  absl::StatusOr<DeviceBuffer<Key>> leaves =
-      DeviceBuffer<Key>::Allocate(layout.leaves() * LeafStride<Key>(layout.order()), stream);
-  if (!leaves.ok()) return leaves.status();
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> inner, DeviceBuffer<Key>::Allocate(separators, stream));
+  ASSIGN_OR_RETURN(
+      DeviceBuffer<Key> leaves,
+      DeviceBuffer<Key>::Allocate(layout.leaves() * LeafStride<Key>(layout.order()), stream));
   const int bits = std::countr_zero(order);
   CAIRN_RETURN_IF_LAUNCH_FAILS("CreateLeaves", SimpleShape(slots / kVector<Key>), stream,
-                               CreateLeaves<Key>, layout, bits, keys, row_ids, leaves->data());
+                               CreateLeaves<Key>, layout, bits, keys, row_ids, leaves.data());
   CAIRN_RETURN_IF_LAUNCH_FAILS("CreateInnerPages", SimpleShape(separators), stream,
-                               CreateInnerPages<Key>, layout, bits, keys, inner->data());
+                               CreateInnerPages<Key>, layout, bits, keys, inner.data());
   BPlusTreePages<Key> pages;
   pages.layout = layout;
-  pages.inner = *std::move(inner);
-  pages.leaves = *std::move(leaves);
+  pages.inner = std::move(inner);
+  pages.leaves = std::move(leaves);
   return pages;
 }
 
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> ExtractRun(const BPlusTreePages<Key>& pages, cudaStream_t stream) {
   DeviceRun<Key> run;
-  absl::StatusOr<DeviceBuffer<Key>> keys = DeviceBuffer<Key>::Allocate(pages.entries(), stream);
-  if (!keys.ok()) return keys.status();
-  absl::StatusOr<DeviceBuffer<RowId>> row_ids =
-      DeviceBuffer<RowId>::Allocate(pages.entries(), stream);
-  if (!row_ids.ok()) return row_ids.status();
-  absl::Status copied = VisitPages(pages, [&](const auto& view) -> absl::Status {
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> keys, DeviceBuffer<Key>::Allocate(pages.entries(), stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<RowId> row_ids,
+                   DeviceBuffer<RowId>::Allocate(pages.entries(), stream));
+  RETURN_IF_ERROR(VisitPages(pages, [&](const auto& view) -> absl::Status {
     CAIRN_RETURN_IF_LAUNCH_FAILS("CopyEntries", SimpleShape(pages.leaves.size()), stream,
-                                 CopyEntries<Key, std::decay_t<decltype(view)>>, view, keys->data(),
-                                 row_ids->data());
+                                 CopyEntries<Key, std::decay_t<decltype(view)>>, view, keys.data(),
+                                 row_ids.data());
     return absl::OkStatus();
-  });
-  if (!copied.ok()) return copied;
-  run.keys = *std::move(keys);
-  run.row_ids = *std::move(row_ids);
+  }));
+  run.keys = std::move(keys);
+  run.row_ids = std::move(row_ids);
   return run;
 }
 

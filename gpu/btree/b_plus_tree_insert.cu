@@ -3,6 +3,7 @@
 #include "gpu/btree/b_plus_tree_update.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 // Single insert: Kaczmarek (2012), section 2.2. What takes the paper several kernels a page, for
 // want of a barrier, is done here by one warp: it goes down comparing whole pages, keeps track of
@@ -241,12 +242,10 @@ template <typename Key>
 absl::Status InsertOneByOne(BPlusTreePages<Key>* pages, const Key* keys, const RowId* row_ids,
                             size_t size, cudaStream_t stream) {
   BPlusTreeLinks& links = *pages->links;
-  absl::StatusOr<LeafCount> count = LeafCount::Prepare(links, stream);
-  if (!count.ok()) return count.status();
-  absl::StatusOr<DeviceBuffer<BPlusTreeShape>> shape =
-      DeviceBuffer<BPlusTreeShape>::Allocate(1, stream);
-  if (!shape.ok()) return shape.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(shape->data(), &links.shape, sizeof(BPlusTreeShape),
+  ASSIGN_OR_RETURN(LeafCount count, LeafCount::Prepare(links, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<BPlusTreeShape> shape,
+                   DeviceBuffer<BPlusTreeShape>::Allocate(1, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(shape.data(), &links.shape, sizeof(BPlusTreeShape),
                                              cudaMemcpyHostToDevice, stream));
   const WritablePages<Key> writable{
       pages->inner.data(),    links.inner_rows.data(),
@@ -254,13 +253,13 @@ absl::Status InsertOneByOne(BPlusTreePages<Key>* pages, const Key* keys, const R
       pages->leaves.data(),   links.leaf_sizes.data(),
       links.next_leaf.data(), static_cast<uint32_t>(pages->layout.order())};
   CAIRN_RETURN_IF_LAUNCH_FAILS("InsertEach", LaunchShape{1, 32}, stream, InsertEach<Key>, writable,
-                               shape->data(), keys, row_ids, size);
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&links.shape, shape->data(), sizeof(BPlusTreeShape),
+                               shape.data(), keys, row_ids, size);
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&links.shape, shape.data(), sizeof(BPlusTreeShape),
                                              cudaMemcpyDeviceToHost, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   const int order = pages->layout.order();
-  if (absl::Status s = count->ListLeaves(links, order, stream); !s.ok()) return s;
-  if (absl::Status s = count->SetPositions(links, order, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(count.ListLeaves(links, order, stream));
+  RETURN_IF_ERROR(count.SetPositions(links, order, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   return absl::OkStatus();
 }

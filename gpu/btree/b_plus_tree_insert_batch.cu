@@ -9,6 +9,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 // A batch of inserts between Kaczmarek's single and bulk ones: new entries go to the free places of
 // leaves, or to new leaves beside them, and nothing else moves; then inner pages, which are few,
@@ -290,12 +291,10 @@ absl::StatusOr<uint32_t> SelectFresh(const BPlusTreePages<Key>& pages, const Dev
   };
   size_t bytes = 0;
   CAIRN_RETURN_IF_CUB_FAILS(select(nullptr, bytes));
-  absl::StatusOr<DeviceBuffer<char>> memory = DeviceBuffer<char>::Allocate(bytes, stream);
-  if (!memory.ok()) return memory.status();
-  CAIRN_RETURN_IF_CUB_FAILS(select(memory->data(), bytes));
-  const absl::StatusOr<int64_t> count = ReadBack(scratch.fresh_count.data(), stream);
-  if (!count.ok()) return count.status();
-  return static_cast<uint32_t>(*count);
+  ASSIGN_OR_RETURN(DeviceBuffer<char> memory, DeviceBuffer<char>::Allocate(bytes, stream));
+  CAIRN_RETURN_IF_CUB_FAILS(select(memory.data(), bytes));
+  ASSIGN_OR_RETURN(const int64_t count, ReadBack(scratch.fresh_count.data(), stream));
+  return static_cast<uint32_t>(count);
 }
 
 // Inner pages over the leaves in leaf_at, of which there are links.shape.pages[0].
@@ -329,12 +328,10 @@ absl::Status InsertTogether(BPlusTreePages<Key>* pages, const DeviceRun<Key>& ad
   BPlusTreeShape& shape = links.shape;
   const int order = pages->layout.order();
   Scratch<Key> scratch;
-  if (absl::Status s = scratch.Allocate(added.size(), links, stream); !s.ok()) return s;
-  absl::StatusOr<LeafCount> count = LeafCount::Prepare(links, stream);
-  if (!count.ok()) return count.status();
-  const absl::StatusOr<uint32_t> fresh = SelectFresh(*pages, added, scratch, stream);
-  if (!fresh.ok()) return fresh.status();
-  if (*fresh == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(scratch.Allocate(added.size(), links, stream));
+  ASSIGN_OR_RETURN(LeafCount count, LeafCount::Prepare(links, stream));
+  ASSIGN_OR_RETURN(const uint32_t fresh, SelectFresh(*pages, added, scratch, stream));
+  if (fresh == 0) return absl::OkStatus();
 
   const uint32_t leaves = shape.pages[0];
   CAIRN_RETURN_IF_CUDA_FAILS(
@@ -342,28 +339,26 @@ absl::Status InsertTogether(BPlusTreePages<Key>* pages, const DeviceRun<Key>& ad
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(scratch.leaf_count.data(), &leaves, sizeof(leaves),
                                              cudaMemcpyHostToDevice, stream));
   const Batch<Key> batch{scratch.fresh_keys.data(), scratch.fresh_rows.data(),
-                         scratch.fresh_leaf_of.data(), *fresh};
+                         scratch.fresh_leaf_of.data(), fresh};
   const LeafChanges<Key> changes{pages->leaves.data(),        links.leaf_sizes.data(),
                                  links.next_leaf.data(),      scratch.leaf_count.data(),
                                  scratch.added.data(),        scratch.first_added.data(),
                                  static_cast<uint32_t>(order)};
   CAIRN_RETURN_IF_LAUNCH_FAILS("MergeIntoLeaves",
-                               LaunchShape{(*fresh - 1) / kWarps + 1, kWarps * 32}, stream,
+                               LaunchShape{(fresh - 1) / kWarps + 1, kWarps * 32}, stream,
                                MergeIntoLeaves<Key>, batch, changes);
-  absl::Status s = count->Sum(links.leaf_at.data(), scratch.added.data(), 1, leaves, stream);
-  if (!s.ok()) return s;
+  RETURN_IF_ERROR(count.Sum(links.leaf_at.data(), scratch.added.data(), 1, leaves, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("InterleaveLeaves", SimpleShape(leaves), stream, InterleaveLeaves,
-                               links.leaf_at.data(), count->sums(), leaves, scratch.added.data(),
+                               links.leaf_at.data(), count.sums(), leaves, scratch.added.data(),
                                scratch.first_added.data(), scratch.new_leaf_at.data());
-  const absl::StatusOr<uint32_t> leaf_count = ReadBack(scratch.leaf_count.data(), stream);
-  if (!leaf_count.ok()) return leaf_count.status();
+  ASSIGN_OR_RETURN(const uint32_t leaf_count, ReadBack(scratch.leaf_count.data(), stream));
   std::swap(links.leaf_at, scratch.new_leaf_at);
   links.leaf_at.SetStream(AfterAllUses());
   scratch.new_leaf_at.SetStream(stream);
-  shape.pages[0] = *leaf_count;
-  shape.entries += *fresh;
-  if (s = CreateInnerAnew(pages, stream); !s.ok()) return s;
-  if (s = count->SetPositions(links, order, stream); !s.ok()) return s;
+  shape.pages[0] = leaf_count;
+  shape.entries += fresh;
+  RETURN_IF_ERROR(CreateInnerAnew(pages, stream));
+  RETURN_IF_ERROR(count.SetPositions(links, order, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   return absl::OkStatus();
 }

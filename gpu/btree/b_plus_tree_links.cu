@@ -11,6 +11,7 @@
 #include "gpu/btree/b_plus_tree_pages.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -109,9 +110,7 @@ absl::StatusOr<size_t> SumScratchBytes(uint32_t most) {
 
 template <typename T>
 absl::Status Allocate(size_t size, cudaStream_t stream, DeviceBuffer<T>* buffer) {
-  absl::StatusOr<DeviceBuffer<T>> allocated = DeviceBuffer<T>::Allocate(size, stream);
-  if (!allocated.ok()) return allocated.status();
-  *buffer = *std::move(allocated);
+  ASSIGN_OR_RETURN(*buffer, DeviceBuffer<T>::Allocate(size, stream));
   return absl::OkStatus();
 }
 
@@ -119,7 +118,7 @@ absl::Status Allocate(size_t size, cudaStream_t stream, DeviceBuffer<T>* buffer)
 template <typename T>
 absl::Status AllocateLike(const DeviceBuffer<T>& from, size_t size, cudaStream_t stream,
                           DeviceBuffer<T>* buffer) {
-  if (absl::Status s = Allocate(size, stream, buffer); !s.ok()) return s;
+  RETURN_IF_ERROR(Allocate(size, stream, buffer));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(buffer->data(), from.data(),
                                              std::min(from.bytes(), buffer->bytes()),
                                              cudaMemcpyDeviceToDevice, stream));
@@ -169,13 +168,13 @@ absl::Status AllocateLinks(const Room& room, size_t order, cudaStream_t stream,
   links->inner_room = static_cast<uint32_t>(room.inner_to_allocate());
   links->leaf_room = static_cast<uint32_t>(room.leaves_to_allocate());
   const size_t inner = links->inner_room, leaves = links->leaf_room;
-  if (absl::Status s = Allocate(inner * order, stream, &links->inner_rows); !s.ok()) return s;
-  if (absl::Status s = Allocate(inner * (order + 1), stream, &links->children); !s.ok()) return s;
-  if (absl::Status s = Allocate(inner, stream, &links->inner_sizes); !s.ok()) return s;
-  if (absl::Status s = Allocate(leaves, stream, &links->leaf_sizes); !s.ok()) return s;
-  if (absl::Status s = Allocate(leaves, stream, &links->next_leaf); !s.ok()) return s;
-  if (absl::Status s = Allocate(leaves, stream, &links->first_positions); !s.ok()) return s;
-  if (absl::Status s = Allocate(leaves, stream, &links->leaf_at); !s.ok()) return s;
+  RETURN_IF_ERROR(Allocate(inner * order, stream, &links->inner_rows));
+  RETURN_IF_ERROR(Allocate(inner * (order + 1), stream, &links->children));
+  RETURN_IF_ERROR(Allocate(inner, stream, &links->inner_sizes));
+  RETURN_IF_ERROR(Allocate(leaves, stream, &links->leaf_sizes));
+  RETURN_IF_ERROR(Allocate(leaves, stream, &links->next_leaf));
+  RETURN_IF_ERROR(Allocate(leaves, stream, &links->first_positions));
+  RETURN_IF_ERROR(Allocate(leaves, stream, &links->leaf_at));
   return Allocate(leaves, stream, &links->ordinal_at);
 }
 
@@ -205,13 +204,13 @@ absl::Status CopyLinks(const BPlusTreeLinks& from, BPlusTreeLinks* to, cudaStrea
                                                cudaMemcpyDeviceToDevice, stream));
     return absl::OkStatus();
   };
-  if (absl::Status s = copy(from.inner_rows, to->inner_rows); !s.ok()) return s;
-  if (absl::Status s = copy(from.children, to->children); !s.ok()) return s;
-  if (absl::Status s = copy(from.inner_sizes, to->inner_sizes); !s.ok()) return s;
-  if (absl::Status s = copy(from.leaf_sizes, to->leaf_sizes); !s.ok()) return s;
-  if (absl::Status s = copy(from.next_leaf, to->next_leaf); !s.ok()) return s;
-  if (absl::Status s = copy(from.first_positions, to->first_positions); !s.ok()) return s;
-  if (absl::Status s = copy(from.leaf_at, to->leaf_at); !s.ok()) return s;
+  RETURN_IF_ERROR(copy(from.inner_rows, to->inner_rows));
+  RETURN_IF_ERROR(copy(from.children, to->children));
+  RETURN_IF_ERROR(copy(from.inner_sizes, to->inner_sizes));
+  RETURN_IF_ERROR(copy(from.leaf_sizes, to->leaf_sizes));
+  RETURN_IF_ERROR(copy(from.next_leaf, to->next_leaf));
+  RETURN_IF_ERROR(copy(from.first_positions, to->first_positions));
+  RETURN_IF_ERROR(copy(from.leaf_at, to->leaf_at));
   return copy(from.ordinal_at, to->ordinal_at);
 }
 
@@ -247,19 +246,17 @@ absl::Status MakeRoom(BPlusTreePages<Key>* pages, size_t inserts, cudaStream_t s
         absl::StrFormat("%d entries are too many to insert one by one", inserts));
   }
   const uint64_t bytes = room.Bytes<Key>(order);
-  if (absl::Status s = CheckDeviceMemory(bytes, "a B+-tree with room"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckDeviceMemory(bytes, "a B+-tree with room"));
   BPlusTreePages<Key> grown;
   grown.layout = pages->layout;
   BPlusTreeLinks& links = grown.links.emplace();
-  absl::Status s = AllocateLinks(room, static_cast<size_t>(order), stream, &links);
-  if (!s.ok()) return s;
-  s = AllocateLike(pages->inner, links.inner_room * static_cast<size_t>(order), stream,
-                   &grown.inner);
-  if (!s.ok()) return s;
-  s = AllocateLike(pages->leaves, links.leaf_room * LeafStride<Key>(order), stream, &grown.leaves);
-  if (!s.ok()) return s;
-  s = pages->links ? CopyLinks(*pages->links, &links, stream) : MakeLinks(*pages, &links, stream);
-  if (!s.ok()) return s;
+  RETURN_IF_ERROR(AllocateLinks(room, static_cast<size_t>(order), stream, &links));
+  RETURN_IF_ERROR(AllocateLike(pages->inner, links.inner_room * static_cast<size_t>(order), stream,
+                               &grown.inner));
+  RETURN_IF_ERROR(
+      AllocateLike(pages->leaves, links.leaf_room * LeafStride<Key>(order), stream, &grown.leaves));
+  RETURN_IF_ERROR(pages->links ? CopyLinks(*pages->links, &links, stream)
+                               : MakeLinks(*pages, &links, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   grown.SetStream(AfterAllUses());
   *pages = std::move(grown);
@@ -270,12 +267,11 @@ absl::StatusOr<LeafCount> LeafCount::Prepare(const BPlusTreeLinks& links, cudaSt
   LeafCount count;
   const uint32_t most = std::max(links.inner_room, links.leaf_room);
   for (DeviceBuffer<uint32_t>& pages : count.pages_) {
-    if (absl::Status s = Allocate(links.inner_room, stream, &pages); !s.ok()) return s;
+    RETURN_IF_ERROR(Allocate(links.inner_room, stream, &pages));
   }
-  if (absl::Status s = Allocate(most, stream, &count.sums_); !s.ok()) return s;
-  const absl::StatusOr<size_t> bytes = SumScratchBytes(most);
-  if (!bytes.ok()) return bytes.status();
-  if (absl::Status s = Allocate(*bytes, stream, &count.scratch_); !s.ok()) return s;
+  RETURN_IF_ERROR(Allocate(most, stream, &count.sums_));
+  ASSIGN_OR_RETURN(const size_t bytes, SumScratchBytes(most));
+  RETURN_IF_ERROR(Allocate(bytes, stream, &count.scratch_));
   return count;
 }
 
@@ -301,9 +297,7 @@ absl::Status LeafCount::ListLeaves(const BPlusTreeLinks& links, int order, cudaS
     uint32_t* const below = level == 1                        ? links.leaf_at.data()
                             : level_pages == pages_[0].data() ? pages_[1].data()
                                                               : pages_[0].data();
-    if (absl::Status s = Sum(level_pages, links.inner_sizes.data(), 1, pages, stream); !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(Sum(level_pages, links.inner_sizes.data(), 1, pages, stream));
     const size_t items = size_t{pages} * static_cast<size_t>(order + 1);
     CAIRN_RETURN_IF_LAUNCH_FAILS("ListChildren", SimpleShape(items), stream, ListChildren,
                                  level_pages, sums_.data(), pages, links.children.data(),
@@ -315,8 +309,7 @@ absl::Status LeafCount::ListLeaves(const BPlusTreeLinks& links, int order, cudaS
 
 absl::Status LeafCount::SetPositions(const BPlusTreeLinks& links, int order, cudaStream_t stream) {
   const uint32_t leaves = links.shape.pages[0];
-  absl::Status s = Sum(links.leaf_at.data(), links.leaf_sizes.data(), 0, leaves, stream);
-  if (!s.ok()) return s;
+  RETURN_IF_ERROR(Sum(links.leaf_at.data(), links.leaf_sizes.data(), 0, leaves, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("SetLeafPositions", SimpleShape(leaves), stream, SetLeafPositions,
                                links.leaf_at.data(), sums_.data(), leaves, links.leaf_sizes.data(),
                                std::countr_zero(static_cast<unsigned>(order)),

@@ -9,6 +9,7 @@
 
 #include "gpu/btree/b_plus_tree_update.h"
 #include "gpu/runtime/cuda_status.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -40,11 +41,9 @@ struct IsFirst {
 
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> AllocateRun(size_t size, cudaStream_t stream) {
-  absl::StatusOr<DeviceBuffer<Key>> keys = DeviceBuffer<Key>::Allocate(size, stream);
-  if (!keys.ok()) return keys.status();
-  absl::StatusOr<DeviceBuffer<RowId>> row_ids = DeviceBuffer<RowId>::Allocate(size, stream);
-  if (!row_ids.ok()) return row_ids.status();
-  return DeviceRun<Key>{*std::move(keys), *std::move(row_ids), {}};
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> keys, DeviceBuffer<Key>::Allocate(size, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<RowId> row_ids, DeviceBuffer<RowId>::Allocate(size, stream));
+  return DeviceRun<Key>{std::move(keys), std::move(row_ids), {}};
 }
 
 template <typename Key>
@@ -57,9 +56,8 @@ template <typename Call>
 absl::Status CallWithScratch(Call call, cudaStream_t stream) {
   size_t bytes = 0;
   CAIRN_RETURN_IF_CUB_FAILS(call(nullptr, bytes));
-  absl::StatusOr<DeviceBuffer<char>> scratch = DeviceBuffer<char>::Allocate(bytes, stream);
-  if (!scratch.ok()) return scratch.status();
-  CAIRN_RETURN_IF_CUB_FAILS(call(scratch->data(), bytes));
+  ASSIGN_OR_RETURN(DeviceBuffer<char> scratch, DeviceBuffer<char>::Allocate(bytes, stream));
+  CAIRN_RETURN_IF_CUB_FAILS(call(scratch.data(), bytes));
   return absl::OkStatus();
 }
 
@@ -70,40 +68,34 @@ absl::StatusOr<MergedRun<Key>> MergeRuns(DeviceRun<Key> old, DeviceRun<Key> adde
                                          Duplicates duplicates, cudaStream_t stream) {
   const bool by_key_only = duplicates == Duplicates::kReplaceRows;
   const size_t size = old.size() + added.size();
-  absl::StatusOr<DeviceRun<Key>> merged = AllocateRun<Key>(size, stream);
-  if (!merged.ok()) return merged.status();
-  if (size == 0) return MergedRun<Key>{*std::move(merged), 0};
+  ASSIGN_OR_RETURN(DeviceRun<Key> merged, AllocateRun<Key>(size, stream));
+  if (size == 0) return MergedRun<Key>{std::move(merged), 0};
   // Where entries compare equal, those of the first run come first.
-  absl::Status s = CallWithScratch(
+  RETURN_IF_ERROR(CallWithScratch(
       [&](void* scratch, size_t& bytes) {
-        return cub::DeviceMerge::MergeKeys(scratch, bytes, Entries(added),
-                                           static_cast<int64_t>(added.size()), Entries(old),
-                                           static_cast<int64_t>(old.size()), Entries(*merged),
-                                           EntryLess<Key>{by_key_only}, stream);
+        return cub::DeviceMerge::MergeKeys(
+            scratch, bytes, Entries(added), static_cast<int64_t>(added.size()), Entries(old),
+            static_cast<int64_t>(old.size()), Entries(merged), EntryLess<Key>{by_key_only}, stream);
       },
-      stream);
-  if (!s.ok()) return s;
+      stream));
   old = {};
   added = {};
-  absl::StatusOr<DeviceRun<Key>> unique = AllocateRun<Key>(size, stream);
-  if (!unique.ok()) return unique.status();
-  absl::StatusOr<DeviceBuffer<int64_t>> count = DeviceBuffer<int64_t>::Allocate(1, stream);
-  if (!count.ok()) return count.status();
-  s = CallWithScratch(
+  ASSIGN_OR_RETURN(DeviceRun<Key> unique, AllocateRun<Key>(size, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<int64_t> count, DeviceBuffer<int64_t>::Allocate(1, stream));
+  RETURN_IF_ERROR(CallWithScratch(
       [&](void* scratch, size_t& bytes) {
-        const IsFirst<Key> is_first{merged->keys.data(), merged->row_ids.data(), by_key_only};
+        const IsFirst<Key> is_first{merged.keys.data(), merged.row_ids.data(), by_key_only};
         return cub::DeviceSelect::Flagged(
-            scratch, bytes, Entries(*merged),
+            scratch, bytes, Entries(merged),
             thrust::make_transform_iterator(thrust::make_counting_iterator(size_t{0}), is_first),
-            Entries(*unique), count->data(), static_cast<int64_t>(size), stream);
+            Entries(unique), count.data(), static_cast<int64_t>(size), stream);
       },
-      stream);
-  if (!s.ok()) return s;
+      stream));
   int64_t kept = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemcpyAsync(&kept, count->data(), sizeof(kept), cudaMemcpyDeviceToHost, stream));
+      cudaMemcpyAsync(&kept, count.data(), sizeof(kept), cudaMemcpyDeviceToHost, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  return MergedRun<Key>{*std::move(unique), static_cast<size_t>(kept)};
+  return MergedRun<Key>{std::move(unique), static_cast<size_t>(kept)};
 }
 
 template absl::StatusOr<MergedRun<uint32_t>> MergeRuns(DeviceRun<uint32_t>, DeviceRun<uint32_t>,

@@ -4,6 +4,7 @@
 #include "gpu/host/bound_keys.h"
 #include "gpu/host/host_rows.h"
 #include "gpu/host/query_context.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 
@@ -33,8 +34,7 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
                                   absl::Span<Position> begin, absl::Span<Position> end,
                                   const HostBatchPolicy& policy, QueryContext& context) {
   const size_t bounds = 2 * ranges.size();
-  absl::StatusOr<Position*> positions = context.Positions(bounds);
-  if (!positions.ok()) return positions.status();
+  ASSIGN_OR_RETURN(auto* positions, context.Positions(bounds));
   const BoundKeys<Key> keys(ranges);
   const auto fill = [&](size_t, size_t first, size_t count, void* to) {
     keys.Fill(first, count, to);
@@ -45,10 +45,10 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
                             stream);
   };
   const HostColumn inputs[] = {{nullptr, sizeof(Key)}};
-  const HostColumn outputs[] = {{*positions, sizeof(Position)}};
+  const HostColumn outputs[] = {{positions, sizeof(Position)}};
   absl::Status status = RunHostBatch(
       {bounds, inputs, outputs, index.writes_results_once(), fill, search}, policy, context);
-  if (status.ok()) keys.Finish(*positions, index.size(), begin, end);
+  if (status.ok()) keys.Finish(positions, index.size(), begin, end);
   return status;
 }
 
@@ -86,11 +86,10 @@ std::string GpuIndex::description() const {
 template <typename Result>
 absl::Status GpuIndex::Points(PointSearch<Result> search, KeyBatch keys, absl::Span<Result> results,
                               std::string_view name) const {
-  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(keys.size(), results.size(), name); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
+  RETURN_IF_ERROR(CheckOutput(keys.size(), results.size(), name));
   if (keys.empty()) return absl::OkStatus();
-  const absl::StatusOr<QueryContextLease> context = QueryContextLease::Acquire(index_->device());
-  if (!context.ok()) return context.status();
+  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(index_->device()));
   const auto enqueue = [&](const void* const* in, void* const* out, size_t count,
                            cudaStream_t stream) {
     return (*index_.*search)(KeysAt(keys.kind(), in[0], count), static_cast<Result*>(out[0]),
@@ -100,7 +99,7 @@ absl::Status GpuIndex::Points(PointSearch<Result> search, KeyBatch keys, absl::S
   const HostColumn outputs[] = {{results.data(), sizeof(Result)}};
   return RunHostBatch(
       {keys.size(), inputs, outputs, index_->writes_results_once(), NothingToFill, enqueue},
-      policy_, **context);
+      policy_, *context);
 }
 
 absl::Status GpuIndex::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
@@ -120,7 +119,7 @@ absl::Status GpuIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {
 }
 
 absl::Status GpuIndex::Find(KeyBatch keys, Matches* matches) const {
-  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
   return Scan(RangeBatch::Equal(keys), QueryOptions(), matches);
 }
 
@@ -137,48 +136,43 @@ absl::Status GpuIndex::CheckedPositions(const RangeBatch& ranges, absl::Span<Pos
 
 absl::Status GpuIndex::Positions(const RangeBatch& ranges, absl::Span<Position> begin,
                                  absl::Span<Position> end) const {
-  if (absl::Status s = CheckRanges(run().kind(), ranges); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(ranges.size(), begin.size(), "begin"); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(ranges.size(), end.size(), "end"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRanges(run().kind(), ranges));
+  RETURN_IF_ERROR(CheckOutput(ranges.size(), begin.size(), "begin"));
+  RETURN_IF_ERROR(CheckOutput(ranges.size(), end.size(), "end"));
   if (ranges.size() == 0) return absl::OkStatus();
-  const absl::StatusOr<QueryContextLease> context = QueryContextLease::Acquire(index_->device());
-  if (!context.ok()) return context.status();
-  return CheckedPositions(ranges, begin, end, **context);
+  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(index_->device()));
+  return CheckedPositions(ranges, begin, end, *context);
 }
 
 absl::Status GpuIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
-  if (absl::Status s = CheckRanges(run().kind(), ranges); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(ranges.size(), counts.size(), "counts"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRanges(run().kind(), ranges));
+  RETURN_IF_ERROR(CheckOutput(ranges.size(), counts.size(), "counts"));
   if (ranges.size() == 0) return absl::OkStatus();
-  const absl::StatusOr<QueryContextLease> context = QueryContextLease::Acquire(index_->device());
-  if (!context.ok()) return context.status();
+  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(index_->device()));
   const size_t size = ranges.size();
-  absl::StatusOr<Position*> positions = (*context)->Positions(2 * size);
-  if (!positions.ok()) return positions.status();
-  const absl::Span<Position> begin(*positions, size), end(*positions + size, size);
-  if (absl::Status s = CheckedPositions(ranges, begin, end, **context); !s.ok()) return s;
+  ASSIGN_OR_RETURN(auto* positions, context->Positions(2 * size));
+  const absl::Span<Position> begin(positions, size), end(positions + size, size);
+  RETURN_IF_ERROR(CheckedPositions(ranges, begin, end, *context));
   for (size_t i = 0; i < size; ++i) counts[i] = end[i] - begin[i];
   return absl::OkStatus();
 }
 
 absl::Status GpuIndex::Scan(const RangeBatch& ranges, const QueryOptions& options,
                             Matches* matches) const {
-  if (absl::Status s = CheckRanges(run().kind(), ranges); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckRanges(run().kind(), ranges));
   const size_t size = ranges.size();
   if (size == 0) return BeginMatches(run().kind(), 0, matches);
-  const absl::StatusOr<QueryContextLease> context = QueryContextLease::Acquire(index_->device());
-  if (!context.ok()) return context.status();
-  absl::StatusOr<Position*> positions = (*context)->Positions(2 * size);
-  if (!positions.ok()) return positions.status();
-  const absl::Span<Position> begin(*positions, size), end(*positions + size, size);
-  absl::Status status = CheckedPositions(ranges, begin, end, **context);
+  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(index_->device()));
+  ASSIGN_OR_RETURN(auto* positions, context->Positions(2 * size));
+  const absl::Span<Position> begin(positions, size), end(positions + size, size);
+  absl::Status status = CheckedPositions(ranges, begin, end, *context);
   if (status.ok()) status = PlanMatches(run().kind(), options, begin, end, matches);
   if (!status.ok()) return status;
   if (matches->row_ids.size() <= policy_.most_rows_from_run) {
     CopyRows(run(), options, 0, begin, end, matches);
   } else {
     status = CopyRowsToHost(*index_, begin, end, matches->offsets, options.order,
-                            matches->row_ids.data(), policy_, **context);
+                            matches->row_ids.data(), policy_, *context);
     if (!status.ok()) return status;
   }
   return AppendKeys(run(), options, begin, end, matches);

@@ -13,6 +13,7 @@
 #include "gpu/runtime/pinned_memory.h"
 #include "gpu/runtime/stream_uses.h"
 #include "index/machine/batch_threads.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -70,7 +71,7 @@ void Fill(const HostBatch& batch, size_t input, size_t first, size_t count, void
 // Enqueues the search.
 absl::Status Search(const HostBatch& batch, const void* const* in, void* const* out, size_t count,
                     cudaStream_t stream) {
-  if (absl::Status s = MayCallDevice(); !s.ok()) return s;
+  RETURN_IF_ERROR(MayCallDevice());
   return batch.search(in, out, count, stream);
 }
 
@@ -117,10 +118,9 @@ absl::Status CopyArriving(const void* pinned, size_t size, cudaStream_t stream, 
 // returns, but has read and written all that there is for it.
 absl::Status RunZeroCopy(const HostBatch& batch, bool polled, QueryContext& context) {
   const Layout layout(batch, batch.size);
-  absl::StatusOr<char*> pinned = context.Pinned(layout.bytes());
-  if (!pinned.ok()) return pinned.status();
+  ASSIGN_OR_RETURN(auto* pinned, context.Pinned(layout.bytes()));
   const std::array<bool, kMostColumns> staged = StagedColumns(batch);
-  std::array<void*, kMostColumns> columns = layout.Columns(*pinned);
+  std::array<void*, kMostColumns> columns = layout.Columns(pinned);
   const size_t inputs = batch.inputs.size();
   for (size_t i = 0; i < inputs; ++i) {
     if (staged[i]) {
@@ -135,14 +135,14 @@ absl::Status RunZeroCopy(const HostBatch& batch, bool polled, QueryContext& cont
   }
   const cudaStream_t stream = context.stream(0);
   if (polled) std::memset(out[0], kNotArrived, batch.size * batch.outputs[0].element_bytes);
-  if (absl::Status s = Search(batch, columns.data(), out, batch.size, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(Search(batch, columns.data(), out, batch.size, stream));
   if (polled) {
-    if (absl::Status s = MayCallDevice(); !s.ok()) return s;
+    RETURN_IF_ERROR(MayCallDevice());
     return batch.outputs[0].element_bytes == sizeof(uint32_t)
                ? CopyArriving<uint32_t>(out[0], batch.size, stream, batch.outputs[0].data)
                : CopyArriving<uint8_t>(out[0], batch.size, stream, batch.outputs[0].data);
   }
-  if (absl::Status s = context.Wait(0); !s.ok()) return s;
+  RETURN_IF_ERROR(context.Wait(0));
   for (size_t i = 0; i < batch.outputs.size(); ++i) {
     if (!staged[inputs + i]) continue;
     CopyOnHost(batch.outputs[i].data, out[i], batch.size * batch.outputs[i].element_bytes);
@@ -167,24 +167,21 @@ class ChunkedRun {
     const size_t chunks = (batch_.size + chunk_ - 1) / chunk_;
     const size_t slots = std::min(chunks, kSlots);
     if (any_staged_) {
-      absl::StatusOr<char*> pinned = context_.Pinned(slots * layout_.bytes());
-      if (!pinned.ok()) return pinned.status();
-      pinned_ = *pinned;
+      ASSIGN_OR_RETURN(pinned_, context_.Pinned(slots * layout_.bytes()));
     }
     for (size_t slot = 0; slot < slots; ++slot) {
-      absl::StatusOr<DeviceBuffer<char>> memory =
-          DeviceBuffer<char>::Allocate(layout_.bytes(), context_.stream(static_cast<int>(slot)));
-      if (!memory.ok()) return memory.status();
-      memory_[slot] = *std::move(memory);
+      ASSIGN_OR_RETURN(
+          memory_[slot],
+          DeviceBuffer<char>::Allocate(layout_.bytes(), context_.stream(static_cast<int>(slot))));
     }
     for (size_t chunk = 0; chunk < chunks; ++chunk) {
       if (chunk >= slots && any_staged_) {
-        if (absl::Status s = Finish(chunk - slots); !s.ok()) return s;
+        RETURN_IF_ERROR(Finish(chunk - slots));
       }
-      if (absl::Status s = Start(chunk); !s.ok()) return s;
+      RETURN_IF_ERROR(Start(chunk));
     }
     for (size_t chunk = chunks - slots; chunk < chunks; ++chunk) {
-      if (absl::Status s = Finish(chunk); !s.ok()) return s;
+      RETURN_IF_ERROR(Finish(chunk));
     }
     return absl::OkStatus();
   }
@@ -224,8 +221,7 @@ class ChunkedRun {
                                                  count * batch_.inputs[i].element_bytes,
                                                  cudaMemcpyHostToDevice, stream));
     }
-    absl::Status searched = Search(batch_, columns.data(), columns.data() + inputs, count, stream);
-    if (!searched.ok()) return searched;
+    RETURN_IF_ERROR(Search(batch_, columns.data(), columns.data() + inputs, count, stream));
     for (size_t i = 0; i < batch_.outputs.size(); ++i) {
       const HostColumn& column = batch_.outputs[i];
       void* const to = staged_[inputs + i] ? staging[inputs + i] : Part(column, first);
@@ -237,7 +233,7 @@ class ChunkedRun {
 
   // Waits for a chunk and brings its outputs to the caller.
   absl::Status Finish(size_t chunk) {
-    if (absl::Status s = context_.Wait(static_cast<int>(chunk % kSlots)); !s.ok()) return s;
+    RETURN_IF_ERROR(context_.Wait(static_cast<int>(chunk % kSlots)));
     const auto staging = StagingOf(chunk);
     for (size_t i = 0; i < batch_.outputs.size(); ++i) {
       if (!staged_[batch_.inputs.size() + i]) continue;

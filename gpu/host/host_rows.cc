@@ -9,6 +9,7 @@
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/injected_failure.h"
 #include "gpu/runtime/stream_uses.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -30,18 +31,15 @@ class PieceRun {
   // Where this fails, pieces may be in flight.
   absl::Status Run() {
     const size_t stride = (layout_.bytes() + 255) / 256 * 256;
-    absl::StatusOr<char*> pinned = context_.Pinned(kSlots * stride);
-    if (!pinned.ok()) return pinned.status();
-    for (size_t i = 0; i < kSlots; ++i) slots_[i].pinned = *pinned + i * stride;
+    ASSIGN_OR_RETURN(auto* pinned, context_.Pinned(kSlots * stride));
+    for (size_t i = 0; i < kSlots; ++i) slots_[i].pinned = pinned + i * stride;
     size_t next = 0;
     for (bool more = true; more; next = (next + 1) % kSlots) {
-      if (absl::Status s = Finish(next); !s.ok()) return s;
-      absl::StatusOr<bool> started = Start(next);
-      if (!started.ok()) return started.status();
-      more = *started;
+      RETURN_IF_ERROR(Finish(next));
+      ASSIGN_OR_RETURN(more, Start(next));
     }
     for (size_t i = 0; i < kSlots; ++i) {
-      if (absl::Status s = Finish((next + i) % kSlots); !s.ok()) return s;
+      RETURN_IF_ERROR(Finish((next + i) % kSlots));
     }
     return absl::OkStatus();
   }
@@ -59,13 +57,12 @@ class PieceRun {
     slot.piece = pieces_.Next(slot.pinned);
     const RowPieces::Piece& piece = slot.piece;
     if (piece.rows == 0) return false;
-    if (absl::Status s = MayCallDevice(); !s.ok()) return s;
+    RETURN_IF_ERROR(MayCallDevice());
     const cudaStream_t stream = context_.stream(static_cast<int>(i));
     if (slot.memory.size() == 0) {
-      absl::StatusOr<DeviceBuffer<char>> memory =
-          DeviceBuffer<char>::Allocate(layout_.bytes(), stream);
-      if (!memory.ok()) return memory.status();
-      slot.memory = *std::move(memory);
+      ASSIGN_OR_RETURN(DeviceBuffer<char> memory,
+                       DeviceBuffer<char>::Allocate(layout_.bytes(), stream));
+      slot.memory = std::move(memory);
     }
     char* const memory = slot.memory.data();
     CAIRN_RETURN_IF_CUDA_FAILS(
@@ -74,9 +71,8 @@ class PieceRun {
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(layout_.begin(memory), layout_.begin(slot.pinned),
                                                piece.ranges * sizeof(Position),
                                                cudaMemcpyHostToDevice, stream));
-    absl::Status s = index_.CopyRows(layout_.begin(memory), layout_.offsets(memory), piece.ranges,
-                                     piece.rows, batch_.order, layout_.row_ids(memory), stream);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(index_.CopyRows(layout_.begin(memory), layout_.offsets(memory), piece.ranges,
+                                    piece.rows, batch_.order, layout_.row_ids(memory), stream));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(layout_.row_ids(slot.pinned),
                                                layout_.row_ids(memory), piece.rows * sizeof(RowId),
                                                cudaMemcpyDeviceToHost, stream));
@@ -87,7 +83,7 @@ class PieceRun {
   absl::Status Finish(size_t i) {
     Slot& slot = slots_[i];
     if (slot.piece.rows == 0) return absl::OkStatus();
-    if (absl::Status s = context_.Wait(static_cast<int>(i)); !s.ok()) return s;
+    RETURN_IF_ERROR(context_.Wait(static_cast<int>(i)));
     CopyOnHost(row_ids_ + slot.piece.first, layout_.row_ids(slot.pinned),
                slot.piece.rows * sizeof(RowId));
     slot.piece.rows = 0;

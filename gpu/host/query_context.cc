@@ -9,6 +9,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/injected_failure.h"
 #include "gpu/runtime/stream_uses.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -36,9 +37,7 @@ absl::StatusOr<std::unique_ptr<QueryContext>> QueryContext::Create() {
   if (context == nullptr) return absl::ResourceExhaustedError("no memory for a query context");
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&context->device_));
   for (std::optional<Stream>& stream : context->streams_) {
-    absl::StatusOr<Stream> created = Stream::Create();
-    if (!created.ok()) return created.status();
-    stream = *std::move(created);
+    ASSIGN_OR_RETURN(stream, Stream::Create());
   }
   return context;
 }
@@ -59,9 +58,7 @@ absl::Status QueryContext::WaitForAll() {
 absl::StatusOr<char*> QueryContext::Pinned(size_t bytes) {
   if (bytes <= pinned_.bytes()) return pinned_.data();
   pinned_ = PinnedMemory();  // first, so that both need not fit
-  absl::StatusOr<PinnedMemory> memory = PinnedMemory::Allocate(bytes);
-  if (!memory.ok()) return memory.status();
-  pinned_ = *std::move(memory);
+  ASSIGN_OR_RETURN(pinned_, PinnedMemory::Allocate(bytes));
   return pinned_.data();
 }
 
@@ -90,9 +87,8 @@ absl::StatusOr<QueryContextLease> QueryContextLease::Acquire(int device) {
     }
   }
   const OnDevice on_device(device);
-  absl::StatusOr<std::unique_ptr<QueryContext>> context = QueryContext::Create();
-  if (!context.ok()) return context.status();
-  return QueryContextLease(*std::move(context));
+  ASSIGN_OR_RETURN(std::unique_ptr<QueryContext> context, QueryContext::Create());
+  return QueryContextLease(std::move(context));
 }
 
 QueryContextLease::~QueryContextLease() {

@@ -9,6 +9,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
 #include "gpu/runtime/shared_memory.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -85,24 +86,20 @@ size_t KaryDirectory<Key>::PredictBytes(size_t separators, size_t most_in_top) {
 template <typename Key>
 absl::StatusOr<KaryDirectory<Key>> KaryDirectory<Key>::Build(DeviceBuffer<Key> separators,
                                                              cudaStream_t stream) {
-  const absl::StatusOr<size_t> shared = MostSharedBytes();
-  if (!shared.ok()) return shared.status();
+  ASSIGN_OR_RETURN(const size_t shared, MostSharedBytes());
   // A slot more than separators, and a power of two of them.
-  const size_t slots = std::bit_floor(std::min(kTopBytes, *shared) / sizeof(Key));
+  const size_t slots = std::bit_floor(std::min(kTopBytes, shared) / sizeof(Key));
   const size_t most_in_top = std::max(slots, kLeastTopSlots) - 1;
   const size_t more = PredictBytes(separators.size(), most_in_top) - separators.bytes();
-  if (absl::Status s = CheckDeviceMemory(more, "a K-ary directory"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckDeviceMemory(more, "a K-ary directory"));
   KaryDirectory directory;
   KaryDirectoryLevels<Key>& levels = directory.levels_;
   levels.layout = Layout(separators.size(), most_in_top);
   levels.separators[0] = separators.data();
   const Layout& layout = levels.layout;
-  absl::Status s = Resize(&directory.nodes_, CountNodes(layout), stream);
-  if (!s.ok()) return s;
-  s = Resize(&directory.separators_above_, CountSeparatorsAbove(layout), stream);
-  if (!s.ok()) return s;
-  s = Resize(&directory.top_, layout.top_slots(), stream);
-  if (!s.ok()) return s;
+  RETURN_IF_ERROR(Resize(&directory.nodes_, CountNodes(layout), stream));
+  RETURN_IF_ERROR(Resize(&directory.separators_above_, CountSeparatorsAbove(layout), stream));
+  RETURN_IF_ERROR(Resize(&directory.top_, layout.top_slots(), stream));
   Node* nodes = directory.nodes_.data();
   Key* above = directory.separators_above_.data();
   for (int level = 0; level < layout.levels(); ++level) {
@@ -134,8 +131,7 @@ absl::Status FindLeaves(const KaryDirectory<Key>& directory, const Key* keys, si
   if (size == 0) return absl::OkStatus();
   const KaryDirectoryView<Key> view = directory.view();
   static SharedMemoryOfKernel shared_memory;
-  absl::Status allowed = shared_memory.AllowMost(reinterpret_cast<const void*>(FindLeavesOf<Key>));
-  if (!allowed.ok()) return allowed;
+  RETURN_IF_ERROR(shared_memory.AllowMost(reinterpret_cast<const void*>(FindLeavesOf<Key>)));
   CAIRN_RETURN_IF_LAUNCH_FAILS(
       "FindLeavesOf",
       LaunchShape{static_cast<unsigned>(SimpleBlocks(size)), kFindThreads, view.shared_bytes()},

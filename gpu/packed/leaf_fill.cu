@@ -4,6 +4,7 @@
 #include "gpu/packed/leaf_packing.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -124,7 +125,7 @@ template <typename Key>
 absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<Key>& keys, const LeafCut& cut,
                                               cudaStream_t stream) {
   DeviceBuffer<Leaf> leaves;
-  if (absl::Status s = Resize(&leaves, cut.leaves(), stream); !s.ok()) return s;
+  RETURN_IF_ERROR(Resize(&leaves, cut.leaves(), stream));
   absl::Status filled;
   if (cut.bits == 16) {
     filled = FillLeavesOf<16>(keys, cut, leaves.data(), stream);

@@ -11,6 +11,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -187,14 +188,13 @@ absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, size_t si
     return distinct;
   }
   DeviceBuffer<Position> ranks;
-  if (absl::Status s = Resize(&ranks, entries, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(Resize(&ranks, entries, stream));
   const auto heads = thrust::make_transform_iterator(thrust::make_counting_iterator(size_t{0}),
                                                      IsHead<Key>{run.keys.data()});
-  absl::Status scanned =
-      InclusiveScan(heads, ranks.data(), entries, ::cuda::std::plus<Position>(), stream);
-  if (!scanned.ok()) return scanned;
-  if (absl::Status s = Resize(&distinct.keys, size, stream); !s.ok()) return s;
-  if (absl::Status s = Resize(&distinct.first_entry, size + 1, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(
+      InclusiveScan(heads, ranks.data(), entries, ::cuda::std::plus<Position>(), stream));
+  RETURN_IF_ERROR(Resize(&distinct.keys, size, stream));
+  RETURN_IF_ERROR(Resize(&distinct.first_entry, size + 1, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("ScatterHeads", SimpleShape(entries), stream, ScatterHeads<Key>,
                                run.keys.data(), ranks.data(), entries, distinct.keys.data(),
                                distinct.first_entry.data());
@@ -209,7 +209,7 @@ absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, size_t si
 absl::StatusOr<KeyMarks> AllocateMarks(size_t size, cudaStream_t stream) {
   KeyMarks marks;
   for (DeviceBuffer<uint32_t>* bits : {&marks.cells, &marks.blocks}) {
-    if (absl::Status s = Resize(bits, MarkWords(size), stream); !s.ok()) return s;
+    RETURN_IF_ERROR(Resize(bits, MarkWords(size), stream));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(bits->data(), 0, bits->bytes(), stream));
   }
   return marks;
@@ -217,12 +217,11 @@ absl::StatusOr<KeyMarks> AllocateMarks(size_t size, cudaStream_t stream) {
 
 template <typename Key>
 absl::StatusOr<KeyMarks> MarkBlocks(const Key* keys, size_t size, int bits, cudaStream_t stream) {
-  absl::StatusOr<KeyMarks> marks = AllocateMarks(size, stream);
-  if (!marks.ok()) return marks;
+  ASSIGN_OR_RETURN(KeyMarks marks, AllocateMarks(size, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemsetAsync(marks->cells.data(), 0xff, marks->cells.bytes(), stream));
+      cudaMemsetAsync(marks.cells.data(), 0xff, marks.cells.bytes(), stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("MarkBlockStarts", SimpleShape(size), stream, MarkBlockStarts<Key>,
-                               keys, size, bits, marks->blocks.data());
+                               keys, size, bits, marks.blocks.data());
   return marks;
 }
 
@@ -234,36 +233,32 @@ absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const 
   const CutInput<Key> input = {keys, size, marks.cells.data(), marks.blocks.data(), bits};
   DeviceBuffer<TileLeaves> tiles;
   DeviceBuffer<CutSums> sums;
-  if (absl::Status s = Resize(&tiles, input.tiles(), stream); !s.ok()) return s;
-  if (absl::Status s = Resize(&sums, 1, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(Resize(&tiles, input.tiles(), stream));
+  RETURN_IF_ERROR(Resize(&sums, 1, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(sums.data(), 0, sums.bytes(), stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("CountLeaves",
                                LaunchShape{input.thread_blocks(), WalkBits::kThreads}, stream,
                                CountLeaves<Key>, input, tiles.data(), sums.data());
-  absl::Status scanned =
-      InclusiveScan(tiles.data(), tiles.data(), input.tiles(), AddTileLeaves(), stream);
-  if (!scanned.ok()) return scanned;
+  RETURN_IF_ERROR(
+      InclusiveScan(tiles.data(), tiles.data(), input.tiles(), AddTileLeaves(), stream));
   Key greatest;
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemcpyAsync(&greatest, keys + size - 1, sizeof(Key), cudaMemcpyDeviceToHost, stream));
-  const absl::StatusOr<CutSums> all = ReadBack(sums.data(), stream);
-  if (!all.ok()) return all.status();
-  const absl::StatusOr<TileLeaves> leaves = ReadBack(tiles.data() + input.tiles() - 1, stream);
-  if (!leaves.ok()) return leaves.status();
-  cut.chained_keys = all->chained_keys;
-  cut.longest_chain = all->longest_chain;
+  ASSIGN_OR_RETURN(const CutSums all, ReadBack(sums.data(), stream));
+  ASSIGN_OR_RETURN(const TileLeaves leaves, ReadBack(tiles.data() + input.tiles() - 1, stream));
+  cut.chained_keys = all.chained_keys;
+  cut.longest_chain = all.longest_chain;
   // One leaf more for the blocks behind the greatest key's.
   const bool trailing = BlockOf(greatest, bits) != BlockOf(static_cast<Key>(~Key{0}), bits);
-  cut.primary = leaves->primary + (trailing ? 1 : 0);
-  absl::Status numbered = CheckLeafCount(cut.primary + leaves->linked, bits);
-  if (!numbered.ok()) return numbered;
-  if (absl::Status s = Resize(&cut.first, cut.primary + 1, stream); !s.ok()) return s;
-  if (absl::Status s = Resize(&cut.linked, leaves->linked, stream); !s.ok()) return s;
+  cut.primary = leaves.primary + (trailing ? 1 : 0);
+  RETURN_IF_ERROR(CheckLeafCount(cut.primary + leaves.linked, bits));
+  RETURN_IF_ERROR(Resize(&cut.first, cut.primary + 1, stream));
+  RETURN_IF_ERROR(Resize(&cut.linked, leaves.linked, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("WriteCut", LaunchShape{input.thread_blocks(), WalkBits::kThreads},
                                stream, WriteCut<Key>, input, tiles.data(), cut.primary,
                                cut.first.data(), cut.linked.data());
   const Position end[2] = {static_cast<Position>(size), static_cast<Position>(size)};
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(cut.first.data() + leaves->primary, end,
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(cut.first.data() + leaves.primary, end,
                                              (trailing ? 2 : 1) * sizeof(Position),
                                              cudaMemcpyHostToDevice, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
@@ -274,7 +269,7 @@ template <typename Key>
 absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, const LeafCut& cut,
                                                  cudaStream_t stream) {
   DeviceBuffer<Key> separators;
-  if (absl::Status s = Resize(&separators, cut.primary - 1, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(Resize(&separators, cut.primary - 1, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("WriteSeparators", SimpleShape(cut.primary), stream,
                                WriteSeparators<Key>, keys, size, cut.first.data(), cut.primary,
                                cut.bits, separators.data());

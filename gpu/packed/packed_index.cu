@@ -14,6 +14,7 @@
 #include "gpu/packed/rank_bitmap.h"
 #include "gpu/run/range_rows.h"
 #include "gpu/runtime/cuda_status.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -76,22 +77,18 @@ absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& k
   const double light_bytes = static_cast<double>(size) / kLightLoad * 2 / RankNode::kCells * 16;
   const double load =
       light_bytes <= static_cast<double>(kLightBitmapBytes) ? kLightLoad : kHeavyLoad;
-  absl::StatusOr<RankBitmap<Key>> bitmap = RankBitmap<Key>::Plan(
-      keys.keys.data(), size, survey, bits, load, MostBitmapNodes(size), stream);
-  if (!bitmap.ok()) return bitmap.status();
-  if (!bitmap->planned()) return false;
-  const absl::StatusOr<KeyMarks> marks = bitmap->Mark(keys.keys.data(), size, stream);
-  if (!marks.ok()) return marks.status();
-  absl::StatusOr<LeafCut> leaves = CutLeaves(keys.keys.data(), size, bits, *marks, stream);
-  if (!leaves.ok()) return leaves.status();
-  if (leaves->longest_chain > kLongestChain || leaves->chained_keys > MostChainedKeys(size)) {
+  ASSIGN_OR_RETURN(RankBitmap<Key> bitmap,
+                   RankBitmap<Key>::Plan(keys.keys.data(), size, survey, bits, load,
+                                         MostBitmapNodes(size), stream));
+  if (!bitmap.planned()) return false;
+  ASSIGN_OR_RETURN(const KeyMarks marks, bitmap.Mark(keys.keys.data(), size, stream));
+  ASSIGN_OR_RETURN(LeafCut leaves, CutLeaves(keys.keys.data(), size, bits, marks, stream));
+  if (leaves.longest_chain > kLongestChain || leaves.chained_keys > MostChainedKeys(size)) {
     return false;
   }
-  if (absl::Status s = bitmap->SetLeaves(keys.keys.data(), size, *leaves, stream); !s.ok()) {
-    return s;
-  }
-  bitmap_ = *std::move(bitmap);
-  *cut = *std::move(leaves);
+  RETURN_IF_ERROR(bitmap.SetLeaves(keys.keys.data(), size, leaves, stream));
+  bitmap_ = std::move(bitmap);
+  *cut = std::move(leaves);
   return true;
 }
 
@@ -99,18 +96,12 @@ template <typename Key>
 absl::Status PackedIndex<Key>::CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
                                             cudaStream_t stream) {
   const size_t size = keys.size();
-  const absl::StatusOr<KeyMarks> marks = MarkBlocks(keys.keys.data(), size, bits, stream);
-  if (!marks.ok()) return marks.status();
-  absl::StatusOr<LeafCut> leaves = CutLeaves(keys.keys.data(), size, bits, *marks, stream);
-  if (!leaves.ok()) return leaves.status();
-  absl::StatusOr<DeviceBuffer<Key>> separators =
-      FindSeparators(keys.keys.data(), size, *leaves, stream);
-  if (!separators.ok()) return separators.status();
-  absl::StatusOr<KaryDirectory<Key>> tree =
-      KaryDirectory<Key>::Build(*std::move(separators), stream);
-  if (!tree.ok()) return tree.status();
-  tree_ = *std::move(tree);
-  *cut = *std::move(leaves);
+  ASSIGN_OR_RETURN(const KeyMarks marks, MarkBlocks(keys.keys.data(), size, bits, stream));
+  ASSIGN_OR_RETURN(LeafCut leaves, CutLeaves(keys.keys.data(), size, bits, marks, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> separators,
+                   FindSeparators(keys.keys.data(), size, leaves, stream));
+  ASSIGN_OR_RETURN(tree_, KaryDirectory<Key>::Build(std::move(separators), stream));
+  *cut = std::move(leaves);
   return absl::OkStatus();
 }
 
@@ -126,47 +117,39 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   view_.bits = options.bits != 0 ? options.bits : kKeyBits;
   row_column_ = options.row_column;
   if (run.size() == 0) return absl::OkStatus();
-  absl::StatusOr<KeySurvey<Key>> survey =
-      run.survey.has_value() ? *run.survey
-                             : SurveyKeys(run.keys.data(), run.row_ids.data(), run.size(), stream);
-  if (!survey.ok()) return survey.status();
-  const size_t keys = survey->distinct, run_bytes = run.keys.bytes() + run.row_ids.bytes();
-  const PackedBounds bounds = BoundPackedBytes(run.size(), *survey, options);
-  const int bits = options.bits != 0 ? options.bits : survey->BestLeafBits(keys);
-  if (absl::Status s = CheckLeafCount(bounds.least_leaves, bits); !s.ok()) return s;
-  absl::Status fits =
-      CheckDeviceMemory(bounds.least_building - run_bytes, "building packed leaves");
-  if (!fits.ok()) return fits;
-  absl::StatusOr<DistinctKeys<Key>> distinct = FindDistinctKeys(std::move(run), keys, stream);
-  if (!distinct.ok()) return distinct.status();
+  ASSIGN_OR_RETURN(KeySurvey<Key> survey,
+                   run.survey.has_value()
+                       ? *run.survey
+                       : SurveyKeys(run.keys.data(), run.row_ids.data(), run.size(), stream));
+  const size_t keys = survey.distinct, run_bytes = run.keys.bytes() + run.row_ids.bytes();
+  const PackedBounds bounds = BoundPackedBytes(run.size(), survey, options);
+  const int bits = options.bits != 0 ? options.bits : survey.BestLeafBits(keys);
+  RETURN_IF_ERROR(CheckLeafCount(bounds.least_leaves, bits));
+  RETURN_IF_ERROR(CheckDeviceMemory(bounds.least_building - run_bytes, "building packed leaves"));
+  ASSIGN_OR_RETURN(DistinctKeys<Key> distinct, FindDistinctKeys(std::move(run), keys, stream));
   view_.bits = bits;
 
   LeafCut cut;
   if (options.directory != LeafDirectory::kTree) {
-    const absl::StatusOr<bool> suits = CutUnderBitmap(*distinct, *survey, view_.bits, &cut, stream);
-    if (!suits.ok()) return suits.status();
-    if (!*suits && options.directory == LeafDirectory::kBitmap) {
+    ASSIGN_OR_RETURN(const bool suits, CutUnderBitmap(distinct, survey, view_.bits, &cut, stream));
+    if (!suits && options.directory == LeafDirectory::kBitmap) {
       return absl::FailedPreconditionError("the keys are too uneven for a rank bitmap");
     }
   }
   if (!bitmap_.has_value()) {
-    if (absl::Status s = CutUnderTree(*distinct, view_.bits, &cut, stream); !s.ok()) return s;
+    RETURN_IF_ERROR(CutUnderTree(distinct, view_.bits, &cut, stream));
   }
 
-  absl::StatusOr<DeviceBuffer<Leaf>> leaves = FillLeaves(*distinct, cut, stream);
-  if (!leaves.ok()) return leaves.status();
-  leaves_ = *std::move(leaves);
+  ASSIGN_OR_RETURN(leaves_, FillLeaves(distinct, cut, stream));
   view_.links = cut.linked.size() != 0;
   view_.distinct = static_cast<Position>(keys);
   view_.leaves = leaves_.data();
-  if (distinct->repeats() || options.row_column) {
-    first_entry_ = std::move(distinct->first_entry);
+  if (distinct.repeats() || options.row_column) {
+    first_entry_ = std::move(distinct.first_entry);
     view_.first_entry = first_entry_.data();  // null where keys do not repeat
-    row_ids_ = std::move(distinct->row_ids);
+    row_ids_ = std::move(distinct.row_ids);
   } else {
-    absl::StatusOr<DeviceBuffer<uint32_t>> samples = SampleLeaves(cut, keys, stream);
-    if (!samples.ok()) return samples.status();
-    samples_ = *std::move(samples);
+    ASSIGN_OR_RETURN(samples_, SampleLeaves(cut, keys, stream));
   }
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   leaves_.SetStream(AfterAllUses());
@@ -216,7 +199,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<Key> run
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   auto index = std::make_unique<PackedIndex<Key>>(run.size(), device);
-  if (absl::Status s = index->Build(std::move(run), options, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(index->Build(std::move(run), options, stream));
   return std::unique_ptr<DeviceIndex>(std::move(index));
 }
 

@@ -6,6 +6,7 @@
 #include "gpu/run/range_items.cuh"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -227,7 +228,7 @@ absl::StatusOr<DeviceBuffer<uint32_t>> SampleLeaves(const LeafCut& cut, size_t s
                                                     cudaStream_t stream) {
   DeviceBuffer<uint32_t> samples;
   const size_t count = (size + kLeafSample - 1) / kLeafSample + 1;
-  if (absl::Status s = Resize(&samples, count, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(Resize(&samples, count, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("WriteSamples", SimpleShape(cut.primary), stream, WriteSamples,
                                cut.first.data(), cut.primary, samples.data(), count);
   return samples;

@@ -14,6 +14,7 @@
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/launch.h"
 #include "gpu/runtime/shared_memory.h"
+#include "index/machine/status_macros.h"
 
 // One kernel searches packed leaves under any directory. A warp takes 32 queries at a time, twice:
 // each lane asks the directory for its own queries' leaves; then four lanes read each leaf, so that
@@ -152,9 +153,8 @@ absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directo
                                 PackedBatch<Key> batch, cudaStream_t stream) {
   bool staged = batch.size >= kLargeBatch;
   if (staged) {
-    const absl::StatusOr<size_t> most_shared = MostSharedBytes();
-    if (!most_shared.ok()) return most_shared.status();
-    staged = directory.shared_bytes() <= *most_shared;
+    ASSIGN_OR_RETURN(const size_t most_shared, MostSharedBytes());
+    staged = directory.shared_bytes() <= most_shared;
   }
   if (!staged) {
     constexpr size_t kPerBlock = size_t{kSmallBlock} / 32 * kPackedStep;
@@ -165,13 +165,12 @@ absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directo
     return absl::OkStatus();
   }
   DeviceBuffer<unsigned> next_step;
-  if (absl::Status s = Resize(&next_step, 1, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(Resize(&next_step, 1, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(next_step.data(), 0, next_step.bytes(), stream));
   batch.next_step = next_step.data();
   const auto kernel = PackedSearchKernel<kBits, kAnswer, true, Key, Directory>;
   static SharedMemoryOfKernel shared_memory;
-  absl::Status allowed = shared_memory.AllowMost(reinterpret_cast<const void*>(kernel));
-  if (!allowed.ok()) return allowed;
+  RETURN_IF_ERROR(shared_memory.AllowMost(reinterpret_cast<const void*>(kernel)));
   const size_t shared = directory.shared_bytes();
   int device = 0, multiprocessors = 0, blocks = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));

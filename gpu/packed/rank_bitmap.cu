@@ -9,6 +9,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -159,19 +160,17 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
                                 bits, load};
   DeviceBuffer<uint8_t> shifts;
   DeviceBuffer<uint64_t> nodes;
-  if (absl::Status s = Resize(&shifts, View::kRegions, stream); !s.ok()) return s;
-  if (absl::Status s = Resize(&nodes, View::kRegions, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(Resize(&shifts, View::kRegions, stream));
+  RETURN_IF_ERROR(Resize(&nodes, View::kRegions, stream));
   constexpr int kThreads = 64;  // little work, and each thread waits for memory
   CAIRN_RETURN_IF_LAUNCH_FAILS("PlanRegions", LaunchShape{View::kRegions / kThreads, kThreads},
                                stream, PlanRegions<Key>, plan, shifts.data(), nodes.data());
-  absl::Status scanned = InclusiveScan(nodes.data(), nodes.data(), View::kRegions,
-                                       ::cuda::std::plus<uint64_t>(), stream);
-  if (!scanned.ok()) return scanned;
-  const absl::StatusOr<uint64_t> total = ReadBack(nodes.data() + View::kRegions - 1, stream);
-  if (!total.ok()) return total.status();
-  if (*total > std::min(most_nodes, size_t{1} << View::kNodeBits)) return bitmap;
-  if (absl::Status s = Resize(&bitmap.regions_, View::kRegions, stream); !s.ok()) return s;
-  if (absl::Status s = Resize(&bitmap.nodes_, *total, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(InclusiveScan(nodes.data(), nodes.data(), View::kRegions,
+                                ::cuda::std::plus<uint64_t>(), stream));
+  ASSIGN_OR_RETURN(const uint64_t total, ReadBack(nodes.data() + View::kRegions - 1, stream));
+  if (total > std::min(most_nodes, size_t{1} << View::kNodeBits)) return bitmap;
+  RETURN_IF_ERROR(Resize(&bitmap.regions_, View::kRegions, stream));
+  RETURN_IF_ERROR(Resize(&bitmap.nodes_, total, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("WriteRegions", SimpleShape(View::kRegions), stream,
                                WriteRegions<Key>, shifts.data(), nodes.data(),
                                bitmap.regions_.data());
@@ -181,10 +180,9 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
 template <typename Key>
 absl::StatusOr<KeyMarks> RankBitmap<Key>::Mark(const Key* keys, size_t size,
                                                cudaStream_t stream) const {
-  absl::StatusOr<KeyMarks> marks = AllocateMarks(size, stream);
-  if (!marks.ok()) return marks;
+  ASSIGN_OR_RETURN(KeyMarks marks, AllocateMarks(size, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("MarkStarts", SimpleShape(size), stream, MarkStarts<Key>, view(),
-                               keys, size, bits_, marks->cells.data(), marks->blocks.data());
+                               keys, size, bits_, marks.cells.data(), marks.blocks.data());
   return marks;
 }
 
@@ -199,12 +197,11 @@ absl::Status RankBitmap<Key>::SetLeaves(const Key* keys, size_t size, const Leaf
                                view(), keys, size, cut.first.data(), cut.primary, bits_,
                                size_t{before ? 1u : 0u}, nodes_.data());
   DeviceBuffer<uint32_t> up_to;
-  if (absl::Status s = Resize(&up_to, nodes_.size(), stream); !s.ok()) return s;
+  RETURN_IF_ERROR(Resize(&up_to, nodes_.size(), stream));
   const auto counts = thrust::make_transform_iterator(thrust::make_counting_iterator(size_t{0}),
                                                       LeavesOfNode{nodes_.data()});
-  absl::Status scanned =
-      InclusiveScan(counts, up_to.data(), nodes_.size(), ::cuda::std::plus<uint32_t>(), stream);
-  if (!scanned.ok()) return scanned;
+  RETURN_IF_ERROR(
+      InclusiveScan(counts, up_to.data(), nodes_.size(), ::cuda::std::plus<uint32_t>(), stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("WriteRanks", SimpleShape(nodes_.size()), stream, WriteRanks,
                                up_to.data(), nodes_.size(), before ? 1 : 0, nodes_.data());
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/runtime/cuda_status.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -18,10 +19,9 @@ absl::Status SortPairs(const Key* keys, const Value* values, size_t size, Key* s
   CAIRN_RETURN_IF_CUB_FAILS(
       cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, sorted_keys, values, sorted_values,
                                       size, 0, static_cast<int>(sizeof(Key) * 8), stream));
-  absl::StatusOr<DeviceBuffer<char>> scratch = DeviceBuffer<char>::Allocate(bytes, stream);
-  if (!scratch.ok()) return scratch.status();
+  ASSIGN_OR_RETURN(DeviceBuffer<char> scratch, DeviceBuffer<char>::Allocate(bytes, stream));
   CAIRN_RETURN_IF_CUB_FAILS(cub::DeviceRadixSort::SortPairs(
-      scratch->data(), bytes, keys, sorted_keys, values, sorted_values, size, 0,
+      scratch.data(), bytes, keys, sorted_keys, values, sorted_values, size, 0,
       static_cast<int>(sizeof(Key) * 8), stream));
   return absl::OkStatus();
 }
@@ -29,12 +29,10 @@ absl::Status SortPairs(const Key* keys, const Value* values, size_t size, Key* s
 template <typename Key>
 absl::StatusOr<DeviceRun<Key>> AllocateRun(size_t size, cudaStream_t stream) {
   DeviceRun<Key> run;
-  absl::StatusOr<DeviceBuffer<Key>> keys = DeviceBuffer<Key>::Allocate(size, stream);
-  if (!keys.ok()) return keys.status();
-  absl::StatusOr<DeviceBuffer<RowId>> row_ids = DeviceBuffer<RowId>::Allocate(size, stream);
-  if (!row_ids.ok()) return row_ids.status();
-  run.keys = *std::move(keys);
-  run.row_ids = *std::move(row_ids);
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> keys, DeviceBuffer<Key>::Allocate(size, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<RowId> row_ids, DeviceBuffer<RowId>::Allocate(size, stream));
+  run.keys = std::move(keys);
+  run.row_ids = std::move(row_ids);
   return run;
 }
 
@@ -55,12 +53,11 @@ absl::StatusOr<DeviceRun<Key>> UploadRun(const SortedRun& run, cudaStream_t stre
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(uploaded->row_ids.data(), run.row_ids().data(),
                                              uploaded->row_ids.bytes(), cudaMemcpyHostToDevice,
                                              stream));
-  const absl::StatusOr<KeySurvey<Key>> survey =
-      SurveyKeys(uploaded->keys.data(), uploaded->row_ids.data(), run.size(), stream);
-  if (!survey.ok()) return survey.status();
+  ASSIGN_OR_RETURN(const KeySurvey<Key> survey,
+                   SurveyKeys(uploaded->keys.data(), uploaded->row_ids.data(), run.size(), stream));
   // A run promises to be in order, but its memory may be a file's, which others write to.
-  if (absl::Status s = CheckEntries(*survey); !s.ok()) return s;
-  uploaded->survey = *survey;
+  RETURN_IF_ERROR(CheckEntries(survey));
+  uploaded->survey = survey;
   return uploaded;
 }
 
@@ -73,27 +70,22 @@ absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, 
   }
   absl::StatusOr<DeviceRun<Key>> run = AllocateRun<Key>(size, stream);
   if (!run.ok() || size == 0) return run;
-  absl::Status sorted =
-      SortPairs(keys, row_ids, size, run->keys.data(), run->row_ids.data(), stream);
-  if (!sorted.ok()) return sorted;
+  RETURN_IF_ERROR(SortPairs(keys, row_ids, size, run->keys.data(), run->row_ids.data(), stream));
   // The sort is stable, so the row ids of a key ascend where they did before, as they mostly do.
-  const absl::StatusOr<KeySurvey<Key>> survey =
-      SurveyKeys(run->keys.data(), run->row_ids.data(), size, stream);
-  if (!survey.ok()) return survey.status();
-  run->survey = *survey;
-  if (survey->has_no_row) {
+  ASSIGN_OR_RETURN(const KeySurvey<Key> survey,
+                   SurveyKeys(run->keys.data(), run->row_ids.data(), size, stream));
+  run->survey = survey;
+  if (survey.has_no_row) {
     return absl::InvalidArgumentError(
         absl::StrFormat("an entry's row id is %d, which is no row's", kNoRow));
   }
-  if (survey->rows_ascend) return run;
+  if (survey.rows_ascend) return run;
   // By row id first, then, stably, by key.
-  absl::StatusOr<DeviceRun<Key>> by_row = AllocateRun<Key>(size, stream);
-  if (!by_row.ok()) return by_row.status();
-  sorted = SortPairs(row_ids, keys, size, by_row->row_ids.data(), by_row->keys.data(), stream);
-  if (!sorted.ok()) return sorted;
-  sorted = SortPairs(by_row->keys.data(), by_row->row_ids.data(), size, run->keys.data(),
-                     run->row_ids.data(), stream);
-  if (!sorted.ok()) return sorted;
+  ASSIGN_OR_RETURN(DeviceRun<Key> by_row, AllocateRun<Key>(size, stream));
+  RETURN_IF_ERROR(
+      SortPairs(row_ids, keys, size, by_row.row_ids.data(), by_row.keys.data(), stream));
+  RETURN_IF_ERROR(SortPairs(by_row.keys.data(), by_row.row_ids.data(), size, run->keys.data(),
+                            run->row_ids.data(), stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   return run;
 }

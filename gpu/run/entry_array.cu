@@ -4,6 +4,7 @@
 
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -19,13 +20,11 @@ __global__ void PutInOrder(const Key* keys, const RowId* row_ids, size_t size,
 template <typename Key>
 absl::StatusOr<EntryArray<Key>> PairEntries(const DeviceRun<Key>& run, cudaStream_t stream) {
   const size_t size = run.size();
-  absl::Status fits = CheckDeviceMemory(EntryArray<Key>::BytesOf(size), "entries as pairs");
-  if (!fits.ok()) return fits;
-  absl::StatusOr<EntryArray<Key>> entries =
-      EntryArray<Key>::Allocate(size, EntryLayout::kAoS, stream);
-  if (!entries.ok()) return entries;
+  RETURN_IF_ERROR(CheckDeviceMemory(EntryArray<Key>::BytesOf(size), "entries as pairs"));
+  ASSIGN_OR_RETURN(EntryArray<Key> entries,
+                   EntryArray<Key>::Allocate(size, EntryLayout::kAoS, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("PutInOrder", SimpleShape(size), stream, PutInOrder<Key>,
-                               run.keys.data(), run.row_ids.data(), size, entries->writer());
+                               run.keys.data(), run.row_ids.data(), size, entries.writer());
   return entries;
 }
 

@@ -11,6 +11,7 @@
 #include "gpu/run/device_run.h"
 #include "gpu/run/range_rows.h"
 #include "gpu/runtime/device_memory.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 
@@ -135,9 +136,7 @@ struct RunEntries {
     if constexpr (kLayout == EntryLayout::kSoA) {
       view = {run.keys.data(), run.row_ids.data()};
     } else {
-      absl::StatusOr<EntryArray<Key>> made = PairEntries(run, stream);
-      if (!made.ok()) return made.status();
-      pairs = *std::move(made);
+      ASSIGN_OR_RETURN(pairs, PairEntries(run, stream));
       view = pairs.template view<kLayout>();
     }
     return absl::OkStatus();
@@ -158,18 +157,15 @@ absl::StatusOr<EntryArray<Key>> EntryArray<Key>::Allocate(size_t size, EntryLayo
                                                           cudaStream_t stream) {
   EntryArray entries;
   if (layout == EntryLayout::kAoS) {
-    absl::StatusOr<DeviceBuffer<uint32_t>> words =
-        DeviceBuffer<uint32_t>::Allocate(size * EntryView<Key, EntryLayout::kAoS>::kStride, stream);
-    if (!words.ok()) return words.status();
-    entries.words_ = *std::move(words);
+    ASSIGN_OR_RETURN(entries.words_,
+                     DeviceBuffer<uint32_t>::Allocate(
+                         size * EntryView<Key, EntryLayout::kAoS>::kStride, stream));
     return entries;
   }
-  absl::StatusOr<DeviceBuffer<Key>> keys = DeviceBuffer<Key>::Allocate(size, stream);
-  if (!keys.ok()) return keys.status();
-  absl::StatusOr<DeviceBuffer<RowId>> row_ids = DeviceBuffer<RowId>::Allocate(size, stream);
-  if (!row_ids.ok()) return row_ids.status();
-  entries.keys_ = *std::move(keys);
-  entries.row_ids_ = *std::move(row_ids);
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> keys, DeviceBuffer<Key>::Allocate(size, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<RowId> row_ids, DeviceBuffer<RowId>::Allocate(size, stream));
+  entries.keys_ = std::move(keys);
+  entries.row_ids_ = std::move(row_ids);
   return entries;
 }
 

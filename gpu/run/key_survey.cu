@@ -5,6 +5,7 @@
 #include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/launch.h"
 #include "index/layout/packed_leaves.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -83,7 +84,7 @@ absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids,
                                           cudaStream_t stream) {
   KeySurvey<Key> survey = {};
   DeviceBuffer<SurveyCounts> counts;
-  if (absl::Status s = Resize(&counts, 1, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(Resize(&counts, 1, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(counts.data(), 0, counts.bytes(), stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("CountKeys", SimpleShape(size), stream, CountKeys<Key>, keys,
                                row_ids, size, counts.data());
@@ -91,15 +92,14 @@ absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids,
       cudaMemcpyAsync(&survey.least, keys, sizeof(Key), cudaMemcpyDeviceToHost, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&survey.greatest, keys + size - 1, sizeof(Key),
                                              cudaMemcpyDeviceToHost, stream));
-  const absl::StatusOr<SurveyCounts> read = ReadBack(counts.data(), stream);
-  if (!read.ok()) return read.status();
-  survey.distinct = read->distinct;
-  survey.keys_ascend = read->key_descents == 0;
-  survey.rows_ascend = read->row_descents == 0;
-  survey.has_no_row = read->no_rows != 0;
+  ASSIGN_OR_RETURN(const SurveyCounts read, ReadBack(counts.data(), stream));
+  survey.distinct = read.distinct;
+  survey.keys_ascend = read.key_descents == 0;
+  survey.rows_ascend = read.row_descents == 0;
+  survey.has_no_row = read.no_rows != 0;
   for (int width = 0; width < kWidths; ++width) {
-    survey.blocks[width] = read->blocks[width];
-    survey.gaps[width] = read->gaps[width];
+    survey.blocks[width] = read.blocks[width];
+    survey.gaps[width] = read.gaps[width];
   }
   return survey;
 }

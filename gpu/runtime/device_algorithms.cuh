@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 
@@ -15,10 +16,9 @@ absl::Status InclusiveScan(Input input, Output output, size_t size, Add add, cud
   size_t bytes = 0;
   CAIRN_RETURN_IF_CUB_FAILS(
       cub::DeviceScan::InclusiveScan(nullptr, bytes, input, output, add, size, stream));
-  absl::StatusOr<DeviceBuffer<char>> scratch = DeviceBuffer<char>::Allocate(bytes, stream);
-  if (!scratch.ok()) return scratch.status();
+  ASSIGN_OR_RETURN(DeviceBuffer<char> scratch, DeviceBuffer<char>::Allocate(bytes, stream));
   CAIRN_RETURN_IF_CUB_FAILS(
-      cub::DeviceScan::InclusiveScan(scratch->data(), bytes, input, output, add, size, stream));
+      cub::DeviceScan::InclusiveScan(scratch.data(), bytes, input, output, add, size, stream));
   return absl::OkStatus();
 }
 

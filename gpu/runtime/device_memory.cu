@@ -11,6 +11,7 @@
 #include "gpu/runtime/injected_failure.h"
 #include "gpu/runtime/stream.h"
 #include "gpu/runtime/stream_uses.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -38,11 +39,10 @@ absl::Status MakePool(int device, Pool& pool) {
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = device;
   cudaMemPool_t made = nullptr;
-  const absl::StatusOr<size_t> most_kept = MostKeptBytes();
-  if (!most_kept.ok()) return most_kept.status();
+  ASSIGN_OR_RETURN(const size_t most_kept, MostKeptBytes());
   const BesideCaptures beside;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolCreate(&made, &properties));
-  uint64_t keep = *most_kept;
+  uint64_t keep = most_kept;
   const cudaError_t error = cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep);
   if (error != cudaSuccess) (void)cudaMemPoolDestroy(made);
   CAIRN_RETURN_IF_CUDA_FAILS(error);
@@ -59,7 +59,7 @@ absl::StatusOr<Pool*> CurrentPool() {
   }
   Pool& pool = PoolOf(device);
   if (pool.pool.load(std::memory_order_acquire) == nullptr) {
-    if (absl::Status s = MakePool(device, pool); !s.ok()) return s;
+    RETURN_IF_ERROR(MakePool(device, pool));
   }
   return &pool;
 }
@@ -90,22 +90,18 @@ absl::StatusOr<size_t> MostKeptBytes() {
 }
 
 absl::StatusOr<size_t> ReservedDeviceBytes() {
-  const absl::StatusOr<Pool*> pool = CurrentPool();
-  if (!pool.ok()) return pool.status();
-  return PoolAttribute(**pool, cudaMemPoolAttrReservedMemCurrent);
+  ASSIGN_OR_RETURN(auto* const pool, CurrentPool());
+  return PoolAttribute(*pool, cudaMemPoolAttrReservedMemCurrent);
 }
 
 absl::StatusOr<size_t> AvailableDeviceBytes() {
-  absl::StatusOr<Pool*> pool = CurrentPool();
-  if (!pool.ok()) return pool.status();
+  ASSIGN_OR_RETURN(auto* pool, CurrentPool());
   size_t free = 0, total = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemGetInfo(&free, &total));
-  const absl::StatusOr<size_t> reserved = PoolAttribute(**pool, cudaMemPoolAttrReservedMemCurrent);
-  if (!reserved.ok()) return reserved.status();
-  const absl::StatusOr<size_t> used = PoolAttribute(**pool, cudaMemPoolAttrUsedMemCurrent);
-  if (!used.ok()) return used.status();
-  const size_t kept = *reserved - std::min(*reserved, *used);
-  return WithinDeviceLimit(free + kept, (*pool)->allocated.load());
+  ASSIGN_OR_RETURN(const size_t reserved, PoolAttribute(*pool, cudaMemPoolAttrReservedMemCurrent));
+  ASSIGN_OR_RETURN(const size_t used, PoolAttribute(*pool, cudaMemPoolAttrUsedMemCurrent));
+  const size_t kept = reserved - std::min(reserved, used);
+  return WithinDeviceLimit(free + kept, pool->allocated.load());
 }
 
 size_t AllocatedDeviceBytes() {
@@ -120,22 +116,20 @@ size_t TakePeakDeviceBytes() {
 }
 
 absl::Status CheckDeviceMemory(size_t bytes, const char* what) {
-  const absl::StatusOr<size_t> available = AvailableDeviceBytes();
-  if (!available.ok()) return available.status();
-  if (bytes <= *available) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const size_t available, AvailableDeviceBytes());
+  if (bytes <= available) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "device memory: %s takes %d bytes, %d are available", what, bytes, *available));
+      "device memory: %s takes %d bytes, %d are available", what, bytes, available));
 }
 
 absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return nullptr;
   const BesideCaptures beside;
-  absl::StatusOr<Pool*> pool = CurrentPool();
-  if (!pool.ok()) return pool.status();
+  ASSIGN_OR_RETURN(auto* pool, CurrentPool());
   void* memory = nullptr;
   cudaError_t error = cudaErrorMemoryAllocation;
-  if (MayAllocate(bytes, (*pool)->allocated.load())) {
-    error = cudaMallocFromPoolAsync(&memory, bytes, (*pool)->pool, stream);
+  if (MayAllocate(bytes, pool->allocated.load())) {
+    error = cudaMallocFromPoolAsync(&memory, bytes, pool->pool, stream);
   }
   if (error == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
@@ -145,9 +139,9 @@ absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream) {
                         available.ok() ? *available : 0));
   }
   CAIRN_RETURN_IF_CUDA_FAILS(error);
-  const size_t allocated = (*pool)->allocated.fetch_add(bytes) + bytes;
-  size_t peak = (*pool)->peak.load();
-  while (peak < allocated && !(*pool)->peak.compare_exchange_weak(peak, allocated)) {
+  const size_t allocated = pool->allocated.fetch_add(bytes) + bytes;
+  size_t peak = pool->peak.load();
+  while (peak < allocated && !pool->peak.compare_exchange_weak(peak, allocated)) {
   }
   return memory;
 }

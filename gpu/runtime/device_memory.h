@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 
@@ -64,10 +65,9 @@ class DeviceBuffer {
     if (size > SIZE_MAX / sizeof(T)) {
       return absl::ResourceExhaustedError("device memory: the size does not fit 64 bits");
     }
-    absl::StatusOr<void*> memory = AllocateDeviceBytes(size * sizeof(T), stream);
-    if (!memory.ok()) return memory.status();
+    ASSIGN_OR_RETURN(auto* memory, AllocateDeviceBytes(size * sizeof(T), stream));
     (void)cudaGetDevice(&buffer.device_);
-    buffer.data_ = static_cast<T*>(*memory);
+    buffer.data_ = static_cast<T*>(memory);
     buffer.size_ = size;
     buffer.stream_ = stream;
     return buffer;
@@ -106,9 +106,7 @@ class DeviceBuffer {
 // Gives *buffer memory for `size` elements, as Allocate does.
 template <typename T>
 absl::Status Resize(DeviceBuffer<T>* buffer, size_t size, cudaStream_t stream) {
-  absl::StatusOr<DeviceBuffer<T>> allocated = DeviceBuffer<T>::Allocate(size, stream);
-  if (!allocated.ok()) return allocated.status();
-  *buffer = *std::move(allocated);
+  ASSIGN_OR_RETURN(*buffer, DeviceBuffer<T>::Allocate(size, stream));
   return absl::OkStatus();
 }
 

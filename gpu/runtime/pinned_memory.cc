@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/runtime/cuda_status.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn::gpu {
@@ -85,10 +86,9 @@ std::optional<HostRange> RangeOf(uintptr_t address) {
 }  // namespace
 
 absl::StatusOr<PinnedMemory> PinnedMemory::Allocate(size_t bytes) {
-  const absl::StatusOr<int> same_addresses =
-      AttributeOfDevice(cudaDevAttrCanUseHostPointerForRegisteredMem);
-  if (!same_addresses.ok()) return same_addresses.status();
-  if (*same_addresses != 1) {
+  ASSIGN_OR_RETURN(const int same_addresses,
+                   AttributeOfDevice(cudaDevAttrCanUseHostPointerForRegisteredMem));
+  if (same_addresses != 1) {
     return absl::UnavailableError("CUDA: the device does not use the host's addresses");
   }
   bytes = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;

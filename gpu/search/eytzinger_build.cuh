@@ -13,6 +13,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 
@@ -52,14 +53,11 @@ absl::StatusOr<EntryArray<Key>> ArrangeEytzinger(const DeviceRun<Key>& run, Entr
                                                  cudaStream_t stream) {
   const EytzingerLayout<kFanOut> order(run.size());
   const size_t slots = kEytzingerSlotsBefore<kFanOut> + order.slots();
-  absl::Status fits =
-      CheckDeviceMemory(EntryArray<Key>::BytesOf(slots), "entries in Eytzinger order");
-  if (!fits.ok()) return fits;
-  absl::StatusOr<EntryArray<Key>> entries = EntryArray<Key>::Allocate(slots, layout, stream);
-  if (!entries.ok()) return entries;
+  RETURN_IF_ERROR(CheckDeviceMemory(EntryArray<Key>::BytesOf(slots), "entries in Eytzinger order"));
+  ASSIGN_OR_RETURN(EntryArray<Key> entries, EntryArray<Key>::Allocate(slots, layout, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("PutInEytzingerOrder", SimpleShape(slots), stream,
                                PutInEytzingerOrder<Key, kFanOut>, run.keys.data(),
-                               run.row_ids.data(), order, entries->writer());
+                               run.row_ids.data(), order, entries.writer());
   return entries;
 }
 

@@ -10,6 +10,7 @@
 #include "gpu/search/eytzinger_build.cuh"
 #include "gpu/search/eytzinger_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -66,15 +67,14 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run, EntryLayo
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   const size_t size = run.size();
-  absl::StatusOr<EntryArray<Key>> entries = ArrangeEytzinger<Key, kFanOut>(run, layout, stream);
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(EntryArray<Key> entries, ArrangeEytzinger<Key, kFanOut>(run, layout, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  entries->SetStream(AfterAllUses());
+  entries.SetStream(AfterAllUses());
   if (layout == EntryLayout::kAoS) {
-    return std::make_unique<EytzingerTree<Key, kFanOut, EntryLayout::kAoS>>(*std::move(entries),
+    return std::make_unique<EytzingerTree<Key, kFanOut, EntryLayout::kAoS>>(std::move(entries),
                                                                             size, device);
   }
-  return std::make_unique<EytzingerTree<Key, kFanOut, EntryLayout::kSoA>>(*std::move(entries), size,
+  return std::make_unique<EytzingerTree<Key, kFanOut, EntryLayout::kSoA>>(std::move(entries), size,
                                                                           device);
 }
 

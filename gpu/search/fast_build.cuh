@@ -10,6 +10,7 @@
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/launch.h"
 #include "index/layout/tree_layout.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 
@@ -31,14 +32,12 @@ template <typename Key>
 absl::StatusOr<DeviceBuffer<Key>> BuildFastNodes(const Key* keys, const TreeLayout<Key>& layout,
                                                  cudaStream_t stream) {
   const size_t size = layout.lines() * TreeLayout<Key>::kLineKeys;
-  absl::Status fits = CheckDeviceMemory(size * sizeof(Key), "a FAST tree");
-  if (!fits.ok()) return fits;
-  absl::StatusOr<DeviceBuffer<Key>> lines = DeviceBuffer<Key>::Allocate(size, stream);
-  if (!lines.ok()) return lines;
+  RETURN_IF_ERROR(CheckDeviceMemory(size * sizeof(Key), "a FAST tree"));
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> lines, DeviceBuffer<Key>::Allocate(size, stream));
   for (int level = 0; level < layout.levels(); ++level) {
     const size_t slots = layout.nodes(level) * TreeLayout<Key>::kLineKeys;
     CAIRN_RETURN_IF_LAUNCH_FAILS("PutSeparators", SimpleShape(slots), stream, PutSeparators<Key>,
-                                 keys, layout, level, lines->data());
+                                 keys, layout, level, lines.data());
   }
   return lines;
 }

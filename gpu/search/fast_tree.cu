@@ -10,6 +10,7 @@
 #include "gpu/search/fast_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
 #include "index/layout/tree_layout.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -48,15 +49,13 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFastTree(DeviceRun<Key> run,
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   const TreeLayout<Key> layout(run.size(), PageBlocking::kNone);
-  absl::StatusOr<DeviceBuffer<Key>> lines = BuildFastNodes(run.keys.data(), layout, stream);
-  if (!lines.ok()) return lines.status();
-  absl::StatusOr<EntryArray<Key>> entries =
-      ArrangeEntries(std::move(run), EntryLayout::kSoA, stream);
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> lines, BuildFastNodes(run.keys.data(), layout, stream));
+  ASSIGN_OR_RETURN(EntryArray<Key> entries,
+                   ArrangeEntries(std::move(run), EntryLayout::kSoA, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  entries->SetStream(AfterAllUses());
-  lines->SetStream(AfterAllUses());
-  return std::make_unique<FastTree<Key>>(*std::move(entries), *std::move(lines), layout, device);
+  entries.SetStream(AfterAllUses());
+  lines.SetStream(AfterAllUses());
+  return std::make_unique<FastTree<Key>>(std::move(entries), std::move(lines), layout, device);
 }
 
 template absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFastTree(DeviceRun<uint32_t>,

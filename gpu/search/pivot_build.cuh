@@ -10,6 +10,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 
@@ -27,12 +28,10 @@ __global__ void PutPivots(const Key* keys, const __grid_constant__ PivotLayout<k
 template <typename Key, int kFanOut>
 absl::StatusOr<DeviceBuffer<Key>> BuildPivots(const Key* keys, const PivotLayout<kFanOut>& layout,
                                               cudaStream_t stream) {
-  absl::Status fits = CheckDeviceMemory(layout.slots() * sizeof(Key), "a pivot tree");
-  if (!fits.ok()) return fits;
-  absl::StatusOr<DeviceBuffer<Key>> pivots = DeviceBuffer<Key>::Allocate(layout.slots(), stream);
-  if (!pivots.ok()) return pivots;
+  RETURN_IF_ERROR(CheckDeviceMemory(layout.slots() * sizeof(Key), "a pivot tree"));
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> pivots, DeviceBuffer<Key>::Allocate(layout.slots(), stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("PutPivots", SimpleShape(layout.slots()), stream,
-                               PutPivots<Key, kFanOut>, keys, layout, pivots->data());
+                               PutPivots<Key, kFanOut>, keys, layout, pivots.data());
   return pivots;
 }
 

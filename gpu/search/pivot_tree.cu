@@ -11,6 +11,7 @@
 #include "gpu/search/pivot_build.cuh"
 #include "gpu/search/pivot_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -52,20 +53,18 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run,
   const int full = PivotLayout<kFanOut>::FullLevels(run.size());
   const int otherwise = kFanOut == 2 ? std::max(full - 4, 0) : full;
   const PivotLayout<kFanOut> layout(run.size(), options.levels < 0 ? otherwise : options.levels);
-  absl::StatusOr<DeviceBuffer<Key>> pivots =
-      BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream);
-  if (!pivots.ok()) return pivots.status();
-  absl::StatusOr<EntryArray<Key>> entries = ArrangeEntries(std::move(run), options.layout, stream);
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> pivots,
+                   BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream));
+  ASSIGN_OR_RETURN(EntryArray<Key> entries, ArrangeEntries(std::move(run), options.layout, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  entries->SetStream(AfterAllUses());
-  pivots->SetStream(AfterAllUses());
+  entries.SetStream(AfterAllUses());
+  pivots.SetStream(AfterAllUses());
   if (options.layout == EntryLayout::kAoS) {
     return std::make_unique<PivotTree<Key, kFanOut, EntryLayout::kAoS>>(
-        *std::move(entries), *std::move(pivots), layout, device);
+        std::move(entries), std::move(pivots), layout, device);
   }
   return std::make_unique<PivotTree<Key, kFanOut, EntryLayout::kSoA>>(
-      *std::move(entries), *std::move(pivots), layout, device);
+      std::move(entries), std::move(pivots), layout, device);
 }
 
 }  // namespace

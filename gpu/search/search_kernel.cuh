@@ -14,6 +14,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
 #include "gpu/runtime/shared_memory.h"
+#include "index/machine/status_macros.h"
 
 // The kernel that answers a batch of point queries with any structure that one thread, or a group
 // of lanes, can search. A structure brings a searcher, a plain struct that the kernel takes by
@@ -302,9 +303,8 @@ absl::Status SearchBatch(const Searcher& searcher, size_t entries, DeviceIndex::
   if constexpr (Policy::kPinning != Pinning::kNone) {
     pinned_bytes = searcher.pinned_bytes();
     static SharedMemoryOfKernel shared_memory;
-    absl::Status allowed =
-        shared_memory.AllowMost(reinterpret_cast<const void*>(SearchKernel<Searcher, Policy>));
-    if (!allowed.ok()) return allowed;
+    RETURN_IF_ERROR(
+        shared_memory.AllowMost(reinterpret_cast<const void*>(SearchKernel<Searcher, Policy>)));
   }
   CAIRN_RETURN_IF_LAUNCH_FAILS(
       "SearchKernel", LaunchShape{static_cast<unsigned>(blocks), Policy::kThreads, pinned_bytes},

@@ -8,6 +8,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/search/array_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -48,11 +49,10 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run, cudaStrea
   const size_t size = run.size();
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  absl::StatusOr<EntryArray<Key>> entries = ArrangeEntries(std::move(run), kLayout, stream);
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(EntryArray<Key> entries, ArrangeEntries(std::move(run), kLayout, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-  entries->SetStream(AfterAllUses());
-  return std::make_unique<SortedArray<Key, kLayout>>(*std::move(entries), size, device);
+  entries.SetStream(AfterAllUses());
+  return std::make_unique<SortedArray<Key, kLayout>>(std::move(entries), size, device);
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +14,6 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "cairn/query.h"
 #include "cairn/route.h"
@@ -40,7 +37,7 @@ class BatcherClock {
 
 struct BatcherOptions {
   // Requests that name no deadline are answered within this time.
-  absl::Duration response_time = absl::Milliseconds(1);
+  std::chrono::nanoseconds response_time = std::chrono::milliseconds(1);
 
   // Queries that may wait at a time, of all threads; and what becomes of a request for which there
   // is no room.
@@ -68,7 +65,7 @@ struct BatcherOptions {
   size_t best_batch = 0;
   // The longest that a batch is predicted to take, unless it is a single query: as long at most
   // another operation waits for its turn. 0: a sixteenth of response_time.
-  absl::Duration max_batch_time = absl::ZeroDuration();
+  std::chrono::nanoseconds max_batch_time = std::chrono::nanoseconds(0);
 
   // Places to submit to, so that threads seldom meet. 0: one for each hardware thread, 64 at most.
   int shards = 0;
@@ -93,7 +90,7 @@ struct BatcherStats {
     uint64_t due = 0;
     uint64_t idle = 0;
     uint64_t flushed = 0;
-    absl::Duration busy;  // in the index, added up
+    std::chrono::nanoseconds busy{0};  // in the index, added up
     std::array<uint64_t, kBuckets> waiting_times = {};
 
     double mean_batch() const {
@@ -106,7 +103,7 @@ struct BatcherStats {
   // What a batch takes beyond its time in the index, as measured, 99 times of 100: the batcher's
   // thread wakes up late, keys are gathered, answers are handed out. Deadlines are served by so
   // much earlier, or by half of response_time if that is less.
-  absl::Duration dispatch_overhead;
+  std::chrono::nanoseconds dispatch_overhead{0};
 };
 
 // Many threads ask, each for a little; an index answers best in batches. A Batcher takes their
@@ -296,11 +293,11 @@ class BatcherGroup {
 
  protected:
   BatcherGroup(Batcher* batcher, Operation operation, Batcher::Receiver receiver, size_t capacity);
-  ~BatcherGroup() = default;
+  ~BatcherGroup();
 
   // For the receiver: what went wrong, then that so many answers are stored.
   void Fail(const absl::Status& error);
-  void Answered(size_t queries);
+  void NoteAnswers(size_t queries);
 
  private:
   absl::Status CheckRoom(size_t queries) const;
@@ -319,11 +316,8 @@ class BatcherGroup {
   BatcherTime deadline_ = Batcher::kNoDeadline;
 
   int32_t submitted_ = 0;  // since the last Wait
-  // Answers since the last Wait; during Wait, less submitted_: zero when the last one is there.
-  // Who makes it so touches the group no more.
-  std::atomic<int32_t> balance_{0};
-  std::mutex mutex_;
-  absl::Status error_;  // guarded by mutex_
+  struct Answered;
+  const std::unique_ptr<Answered> answered_;  // what those who answer change
 };
 
 // What one query of an operation is answered with.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/key_codec.h"
 #include "index/build/sorted_yield.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/stop_flag.h"
 #include "index/sort/bucket_split.h"
 #include "index/sort/chunk_source.h"
@@ -194,7 +195,7 @@ absl::Status RunBuilder::MakeRoom(Part* part, uint64_t bytes) {
       }
       resting_.erase(std::remove(resting_.begin(), resting_.end(), largest), resting_.end());
     }
-    if (absl::Status s = Spill(largest); !s.ok()) return s;
+    RETURN_IF_ERROR(Spill(largest));
   }
   return absl::OkStatus();
 }
@@ -208,9 +209,7 @@ absl::StatusOr<SpillFile*> RunBuilder::OpenSpillFile() {
                           "no directory to spill them to",
                           options_.memory_budget));
     }
-    auto file = SpillFile::Create(options_.spill_directory, options_.files);
-    if (!file.ok()) return file.status();
-    spill_file_ = *std::move(file);
+    ASSIGN_OR_RETURN(spill_file_, SpillFile::Create(options_.spill_directory, options_.files));
   }
   return spill_file_.get();
 }
@@ -247,12 +246,11 @@ template <typename Key>
 absl::StatusOr<SpillRun> RunBuilder::SpillSorted(absl::Span<Part* const> parts,
                                                  absl::Span<const RowId> bases, int threads,
                                                  StopFlag* stop) {
-  absl::StatusOr<SpillFile*> file = OpenSpillFile();
-  if (!file.ok()) return file.status();
-  SpillWriter writer(*file);
+  ASSIGN_OR_RETURN(auto* file, OpenSpillFile());
+  SpillWriter writer(file);
   const std::function<void(uint64_t)> no_progress;
   EntryBatch<Key> batch(&writer, no_progress, stop);
-  if (absl::Status s = SortUnspilled(parts, bases, threads, &batch, stop); !s.ok()) return s;
+  RETURN_IF_ERROR(SortUnspilled(parts, bases, threads, &batch, stop));
   return writer.Finish();
 }
 
@@ -311,8 +309,7 @@ absl::Status RunBuilder::MergeSpilled(std::vector<RunOf> runs, EntryBatch<Key>* 
     SpillWriter writer(spill_file_.get());
     const std::function<void(uint64_t)> no_progress;
     EntryBatch<Key> merged(&writer, no_progress, stop);
-    absl::Status s = MergeRuns(*spill_file_, absl::MakeConstSpan(runs).first(fan_in), &merged);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(MergeRuns(*spill_file_, absl::MakeConstSpan(runs).first(fan_in), &merged));
     runs.erase(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(fan_in));
     runs.push_back({writer.Finish(), 0});
   }
@@ -331,7 +328,7 @@ absl::Status RunBuilder::Yield(absl::Span<const RowId> bases, EntrySink* sink,
     unspilled |= part->unspilled_ > 0;
     parts.push_back(part.get());
   }
-  if (absl::Status s = sink->Begin(entries(), key_bytes); !s.ok()) return s;
+  RETURN_IF_ERROR(sink->Begin(entries(), key_bytes));
 
   StopFlag stop(cancelled);
   EntryBatch<Key> batch(sink, on_progress, &stop);
@@ -339,9 +336,8 @@ absl::Status RunBuilder::Yield(absl::Span<const RowId> bases, EntrySink* sink,
   std::vector<RunOf> runs;
   for (PartRun& spilled : spilled_) runs.push_back({std::move(spilled.run), bases[spilled.part]});
   if (unspilled) {
-    absl::StatusOr<SpillRun> last = SpillSorted<Key>(parts, bases, options_.threads, &stop);
-    if (!last.ok()) return last.status();
-    runs.push_back({*std::move(last), 0});
+    ASSIGN_OR_RETURN(SpillRun last, SpillSorted<Key>(parts, bases, options_.threads, &stop));
+    runs.push_back({std::move(last), 0});
   }
   return MergeSpilled(std::move(runs), &batch, &stop);
 }
@@ -372,7 +368,7 @@ absl::Status RunBuilder::Finish(absl::Span<const RowId> base_row_ids, EntrySink*
                                 const std::function<void(uint64_t)>& on_progress,
                                 const std::atomic<bool>* cancelled) {
   if (finished_) return absl::FailedPreconditionError("a run builder was finished twice");
-  if (absl::Status s = CheckParts(base_row_ids); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckParts(base_row_ids));
   if (!spill_status_.ok()) return spill_status_;
   if (cancelled != nullptr && cancelled->load()) return absl::CancelledError("cancelled");
   finished_ = true;

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "index/build/sorted_yield.h"
 #include "index/build/spill_file.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 
@@ -50,7 +51,7 @@ class RunCursor {
   absl::Status ReadBlock() {
     const SpillBlock& block = run_->run.blocks[next_block_++];
     block_.resize(block.bytes);
-    if (absl::Status s = file_->Read(block, block_.data()); !s.ok()) return s;
+    RETURN_IF_ERROR(file_->Read(block, block_.data()));
     if (next_block_ < run_->run.blocks.size()) file_->WillRead(run_->run.blocks[next_block_]);
     const size_t n = block.entries;
     keys_.resize(n);
@@ -142,7 +143,7 @@ absl::Status MergeRuns(const SpillFile& file, absl::Span<const RunOf> runs,
   std::vector<RunCursor<Key>> cursors;
   for (const RunOf& run : runs) cursors.emplace_back(&file, &run);
   for (RunCursor<Key>& cursor : cursors) {
-    if (absl::Status s = cursor.Next(); !s.ok()) return s;
+    RETURN_IF_ERROR(cursor.Next());
   }
   if (!cursors.empty()) {
     LoserTree<Key> tree(&cursors);
@@ -154,7 +155,7 @@ absl::Status MergeRuns(const SpillFile& file, absl::Span<const RunOf> runs,
         if (std::is_same_v<Key, std::string_view>) batch->Flush();
         if (!batch->status().ok()) return batch->status();
       }
-      if (absl::Status s = cursor.Next(); !s.ok()) return s;
+      RETURN_IF_ERROR(cursor.Next());
       tree.Replay();
     }
   }

@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 
 absl::StatusOr<std::unique_ptr<SpillFile>> SpillFile::Create(const std::string& directory,
                                                              FileSystem* files) {
-  absl::StatusOr<std::unique_ptr<TemporaryFile>> file = files->CreateTemporary(directory);
-  if (!file.ok()) return file.status();
-  return std::unique_ptr<SpillFile>(new SpillFile(*std::move(file), directory));
+  ASSIGN_OR_RETURN(std::unique_ptr<TemporaryFile> file, files->CreateTemporary(directory));
+  return std::unique_ptr<SpillFile>(new SpillFile(std::move(file), directory));
 }
 
 absl::StatusOr<SpillBlock> SpillFile::Write(absl::Span<const char> bytes, uint64_t entries) {
@@ -23,12 +23,12 @@ absl::StatusOr<SpillBlock> SpillFile::Write(absl::Span<const char> bytes, uint64
   block.bytes = bytes.size();
   block.entries = entries;
   block.hash = XXH3_64bits(bytes.data(), bytes.size());
-  if (absl::Status s = file_->WriteAt(block.offset, bytes.data(), bytes.size()); !s.ok()) return s;
+  RETURN_IF_ERROR(file_->WriteAt(block.offset, bytes.data(), bytes.size()));
   return block;
 }
 
 absl::Status SpillFile::Read(const SpillBlock& block, char* to) const {
-  if (absl::Status s = file_->ReadAt(block.offset, to, block.bytes); !s.ok()) return s;
+  RETURN_IF_ERROR(file_->ReadAt(block.offset, to, block.bytes));
   const uint64_t hash = XXH3_64bits(to, block.bytes);
   if (hash != block.hash) {
     return absl::DataLossError(absl::StrFormat(
@@ -69,7 +69,7 @@ absl::Status SpillWriter::AppendColumns(absl::Span<const Key> keys,
     const size_t n = std::min(kEntries, keys.size() - begin);
     PutColumn(&keys[begin], n * sizeof(Key));
     PutColumn(&row_ids[begin], n * sizeof(RowId));
-    if (absl::Status s = WriteBlock(n); !s.ok()) return s;
+    RETURN_IF_ERROR(WriteBlock(n));
   }
   return absl::OkStatus();
 }
@@ -97,7 +97,7 @@ absl::Status SpillWriter::Append(absl::Span<const std::string_view> keys,
     PutColumn(&row_ids[begin], (end - begin) * sizeof(RowId));
     PutColumn(lengths_.data(), lengths_.size() * sizeof(uint32_t));
     for (size_t i = begin; i < end; ++i) PutColumn(keys[i].data(), keys[i].size());
-    if (absl::Status s = WriteBlock(end - begin); !s.ok()) return s;
+    RETURN_IF_ERROR(WriteBlock(end - begin));
   }
   return absl::OkStatus();
 }

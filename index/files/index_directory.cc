@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -63,15 +64,14 @@ absl::StatusOr<std::unique_ptr<IndexDirectory>> IndexDirectory::OpenForWrite(
     const std::string& path, FileSystem* files) {
   std::unique_ptr<IndexDirectory> directory(new IndexDirectory(path, files));
   for (int attempt = 0;; ++attempt) {
-    absl::StatusOr<bool> locked = directory->TakeLock();
-    if (!locked.ok()) return locked.status();
-    if (*locked) break;
+    ASSIGN_OR_RETURN(bool locked, directory->TakeLock());
+    if (locked) break;
     if (attempt == kAttempts) {
       return absl::UnavailableError(
           absl::StrFormat("'%s' is being made and removed by others", path));
     }
   }
-  if (absl::Status s = directory->ReadCurrent(); !s.ok()) return s;
+  RETURN_IF_ERROR(directory->ReadCurrent());
   directory->may_clean_ = true;
   directory->RemoveLeftovers();
   return directory;
@@ -101,9 +101,8 @@ absl::Status IndexDirectory::ReadCurrent() {
 }
 
 absl::Status IndexDirectory::CheckItIsAnIndex() const {
-  absl::StatusOr<std::vector<std::string>> names = files_->List(path_);
-  if (!names.ok()) return names.status();
-  for (const std::string& name : *names) {
+  ASSIGN_OR_RETURN(std::vector<std::string> names, files_->List(path_));
+  for (const std::string& name : names) {
     if (KindOf(name) != NameKind::kForeign) continue;
     return absl::FailedPreconditionError(absl::StrFormat(
         "'%s' is no index and not empty: it holds '%s'; an index needs a directory of its own",
@@ -155,11 +154,10 @@ void IndexDirectory::RemoveLeftovers() const {
 
 absl::Status IndexDirectory::CheckLiveFile(const ManifestFile& file) const {
   const std::string path = PathOf(file.name);
-  const absl::StatusOr<std::unique_ptr<ReadableFile>> opened = files_->OpenForReading(path);
-  if (!opened.ok()) return opened.status();
-  const uint64_t size = (*opened)->size();
+  ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> opened, files_->OpenForReading(path));
+  const uint64_t size = opened->size();
   FileHeader header;
-  if (absl::Status s = (*opened)->ReadAt(0, &header, sizeof(header)); !s.ok()) return s;
+  RETURN_IF_ERROR(opened->ReadAt(0, &header, sizeof(header)));
   if (size == file.size && header.checksum == file.header_checksum) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrFormat(
       "'%s' has %d bytes and header checksum %016x, to be published as %d and %016x", path, size,
@@ -170,19 +168,18 @@ absl::Status IndexDirectory::Publish(Manifest next) {
   next.version = manifest_ != nullptr ? manifest_->version + 1 : 1;
   next.next_file_number = next_file_number_.load();
   for (const ManifestFile& file : next.files) {
-    if (absl::Status s = CheckLiveFile(file); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckLiveFile(file));
     next.next_file_number = std::max(next.next_file_number, NumberOf(file.name) + 1);
   }
-  const absl::StatusOr<std::string> text = FormatManifest(next);
-  if (!text.ok()) return text.status();
+  ASSIGN_OR_RETURN(const std::string text, FormatManifest(next));
   auto published = std::make_shared<const Manifest>(std::move(next));
 
   const std::string path = PathOf(kManifestName), new_path = PathOf(kNewManifestName);
-  if (absl::Status s = WriteSmallFile(files_, new_path, *text); !s.ok()) return s;
+  RETURN_IF_ERROR(WriteSmallFile(files_, new_path, text));
   // The new files' names must be durable before the manifest that names them can be.
-  if (absl::Status s = files_->SyncDirectory(path_); !s.ok()) return s;
+  RETURN_IF_ERROR(files_->SyncDirectory(path_));
   if (manifest_ == nullptr) {
-    if (absl::Status s = files_->SyncDirectory(ParentOf(path_)); !s.ok()) return s;
+    RETURN_IF_ERROR(files_->SyncDirectory(ParentOf(path_)));
   }
   // From here on nothing may throw, as it could not be told what is in force.
   absl::Status status =
@@ -241,12 +238,11 @@ absl::Status OpenCurrentVersion(const std::string& directory,
                                 FileSystem* files) {
   uint64_t version_before = 0;
   for (int attempt = 0;; ++attempt) {
-    const absl::StatusOr<Manifest> manifest = ReadManifest(directory, files);
-    if (!manifest.ok()) return manifest.status();
-    absl::Status opened = open(*manifest);
-    const bool same = manifest->version == version_before;
+    ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(directory, files));
+    absl::Status opened = open(manifest);
+    const bool same = manifest.version == version_before;
     if (!absl::IsNotFound(opened) || same || attempt == kAttempts) return opened;
-    version_before = manifest->version;
+    version_before = manifest.version;
   }
 }
 

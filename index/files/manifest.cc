@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/files/checksum.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -273,7 +274,7 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
 
 absl::StatusOr<Manifest> ParseManifest(std::string_view text, std::string_view path) {
   std::string_view body;
-  if (absl::Status s = CheckChecksum(text, path, &body); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckChecksum(text, path, &body));
   Manifest manifest;
   Reader reader(&manifest);
   uint64_t major_version = 0;

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/files/file_system.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -89,10 +90,9 @@ absl::StatusOr<FileDescriptor> OpenFile(const std::string& path, int flags) {
 // Opens a file whose kind is not known for reading; *size = its bytes.
 absl::StatusOr<FileDescriptor> OpenRegularFile(const std::string& path, uint64_t* size) {
   // Without O_NONBLOCK a named pipe would wait for its writer.
-  absl::StatusOr<FileDescriptor> file = OpenFile(path, O_RDONLY | O_NONBLOCK);
-  if (!file.ok()) return file;
+  ASSIGN_OR_RETURN(FileDescriptor file, OpenFile(path, O_RDONLY | O_NONBLOCK));
   struct stat info;
-  if (fstat(file->get(), &info) != 0) return ErrnoStatus(errno, "stat", path);
+  if (fstat(file.get(), &info) != 0) return ErrnoStatus(errno, "stat", path);
   if (!S_ISREG(info.st_mode)) {
     return absl::FailedPreconditionError(absl::StrFormat("'%s' is no regular file", path));
   }
@@ -223,16 +223,14 @@ class PosixFileSystem final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) override {
     uint64_t size = 0;
-    absl::StatusOr<FileDescriptor> file = OpenRegularFile(path, &size);
-    if (!file.ok()) return file.status();
-    return std::make_unique<PosixReadableFile>(*std::move(file), path, size);
+    ASSIGN_OR_RETURN(FileDescriptor file, OpenRegularFile(path, &size));
+    return std::make_unique<PosixReadableFile>(std::move(file), path, size);
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                        IfExists if_exists) override {
     const int flag = if_exists == IfExists::kFail ? O_EXCL : O_TRUNC;
-    absl::StatusOr<FileDescriptor> file = OpenFile(path, O_WRONLY | O_CREAT | flag);
-    if (!file.ok()) return file.status();
-    return std::make_unique<PosixWritableFile>(*std::move(file), path);
+    ASSIGN_OR_RETURN(FileDescriptor file, OpenFile(path, O_WRONLY | O_CREAT | flag));
+    return std::make_unique<PosixWritableFile>(std::move(file), path);
   }
   absl::StatusOr<std::unique_ptr<TemporaryFile>> CreateTemporary(
       const std::string& directory) override;
@@ -282,11 +280,10 @@ absl::StatusOr<std::unique_ptr<TemporaryFile>> PosixFileSystem::CreateTemporary(
 
 absl::StatusOr<FileBytes> PosixFileSystem::Map(const std::string& path) {
   uint64_t size = 0;
-  const absl::StatusOr<FileDescriptor> file = OpenRegularFile(path, &size);
-  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(const FileDescriptor file, OpenRegularFile(path, &size));
   if (size > PTRDIFF_MAX) return ErrnoStatus(EFBIG, "map", path);
   if (size == 0) return FileBytes{};
-  void* const data = mmap(nullptr, size, PROT_READ, MAP_SHARED, file->get(), 0);
+  void* const data = mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
   if (data == MAP_FAILED) return ErrnoStatus(errno, "map", path);
   const std::shared_ptr<const void> owner(data, [size](void* p) { munmap(p, size); });
   return FileBytes{{static_cast<const char*>(data), size}, owner};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 #include "index/run/entry_order.h"
 
 namespace cairn {
@@ -33,11 +34,10 @@ absl::StatusOr<absl::Span<const T>> Column(const SectionFile& file, RunSection s
 
 // The properties, checked as far as they tell without the columns.
 absl::StatusOr<RunProperties> ReadProperties(const SectionFile& file) {
-  auto bytes = Column<RunProperties>(file, RunSection::kProperties, 1);
-  if (!bytes.ok()) return bytes.status();
+  ASSIGN_OR_RETURN(auto bytes, Column<RunProperties>(file, RunSection::kProperties, 1));
   const auto id = static_cast<uint32_t>(RunSection::kProperties);
-  if (absl::Status s = file.VerifySection(*file.Find(id)); !s.ok()) return s;
-  const RunProperties properties = bytes->front();
+  RETURN_IF_ERROR(file.VerifySection(*file.Find(id)));
+  const RunProperties properties = bytes.front();
   const auto damaged = [&](size_t offset, std::string_view what) {
     return Damaged(file, RunSection::kProperties, offset, what);
   };
@@ -80,28 +80,26 @@ absl::StatusOr<RunProperties> ReadProperties(const SectionFile& file) {
 template <typename Offset>
 absl::StatusOr<BytesColumn> ReadStrings(const SectionFile& file, const RunProperties& properties,
                                         int threads) {
-  auto heap = Column<char>(file, RunSection::kKeyHeap, properties.key_bytes);
-  if (!heap.ok()) return heap.status();
-  auto offsets = Column<Offset>(file, RunSection::kKeyOffsets, properties.entries + 1);
-  if (!offsets.ok()) return offsets.status();
-  if (offsets->front() != 0 || offsets->back() != heap->size()) {
+  ASSIGN_OR_RETURN(auto heap, Column<char>(file, RunSection::kKeyHeap, properties.key_bytes));
+  ASSIGN_OR_RETURN(auto offsets,
+                   Column<Offset>(file, RunSection::kKeyOffsets, properties.entries + 1));
+  if (offsets.front() != 0 || offsets.back() != heap.size()) {
     return Damaged(file, RunSection::kKeyOffsets, 0,
-                   absl::StrFormat("offsets from %d to %d, expected 0 to %d", offsets->front(),
-                                   offsets->back(), heap->size()));
+                   absl::StrFormat("offsets from %d to %d, expected 0 to %d", offsets.front(),
+                                   offsets.back(), heap.size()));
   }
-  if (const std::optional<size_t> i = FirstDescent(*offsets, threads); i.has_value()) {
+  if (const std::optional<size_t> i = FirstDescent(offsets, threads); i.has_value()) {
     return Damaged(file, RunSection::kKeyOffsets, *i * sizeof(Offset),
-                   absl::StrFormat("offset %d follows %d", (*offsets)[*i], (*offsets)[*i - 1]));
+                   absl::StrFormat("offset %d follows %d", offsets[*i], offsets[*i - 1]));
   }
-  return BytesColumn(heap->data(), *offsets);
+  return BytesColumn(heap.data(), offsets);
 }
 
 template <typename Key>
 absl::StatusOr<SortedRun> FixedWidthRun(const SectionFile& file, uint64_t entries,
                                         absl::Span<const RowId> row_ids) {
-  auto keys = Column<Key>(file, RunSection::kKeys, entries);
-  if (!keys.ok()) return keys.status();
-  return SortedRun::Wrap(*keys, row_ids, file.owner());
+  ASSIGN_OR_RETURN(auto keys, Column<Key>(file, RunSection::kKeys, entries));
+  return SortedRun::Wrap(keys, row_ids, file.owner());
 }
 
 absl::StatusOr<SortedRun> WrapColumns(const SectionFile& file, const RunProperties& properties,
@@ -114,11 +112,10 @@ absl::StatusOr<SortedRun> WrapColumns(const SectionFile& file, const RunProperti
     case KeyKind::kBytes:
       break;
   }
-  absl::StatusOr<BytesColumn> keys = properties.offset_bytes == 4
+  ASSIGN_OR_RETURN(BytesColumn keys, properties.offset_bytes == 4
                                          ? ReadStrings<uint32_t>(file, properties, threads)
-                                         : ReadStrings<uint64_t>(file, properties, threads);
-  if (!keys.ok()) return keys.status();
-  return SortedRun::Wrap(*keys, row_ids, file.owner());
+                                         : ReadStrings<uint64_t>(file, properties, threads));
+  return SortedRun::Wrap(keys, row_ids, file.owner());
 }
 
 // The one pass over all entries: their order, and what the properties say of them.
@@ -155,9 +152,8 @@ absl::StatusOr<std::unique_ptr<RunFileWriter>> RunFileWriter::Create(const std::
                                                                      KeyKind kind,
                                                                      RunFileOptions options,
                                                                      FileSystem* files) {
-  auto file = SectionFileWriter::Create(path, kRunFileFormat, files);
-  if (!file.ok()) return file.status();
-  return std::unique_ptr<RunFileWriter>(new RunFileWriter(std::move(*file), kind, options));
+  ASSIGN_OR_RETURN(auto file, SectionFileWriter::Create(path, kRunFileFormat, files));
+  return std::unique_ptr<RunFileWriter>(new RunFileWriter(std::move(file), kind, options));
 }
 
 RunFileWriter::RunFileWriter(std::unique_ptr<SectionFileWriter> file, KeyKind kind,
@@ -192,14 +188,14 @@ absl::Status RunFileWriter::AddColumns(uint64_t entries, uint64_t key_bytes) {
           absl::StrFormat("'%s': %d bytes of keys", file_->path(), key_bytes));
     }
     properties_.offset_bytes = options_.wide_offsets || key_bytes > UINT32_MAX ? 8 : 4;
-    if (auto s = add(RunSection::kKeyHeap, key_bytes, &keys_); !s.ok()) return s;
+    RETURN_IF_ERROR(add(RunSection::kKeyHeap, key_bytes, &keys_));
     const uint64_t bytes = (entries + 1) * properties_.offset_bytes;
-    if (auto s = add(RunSection::kKeyOffsets, bytes, &offsets_); !s.ok()) return s;
+    RETURN_IF_ERROR(add(RunSection::kKeyOffsets, bytes, &offsets_));
     const uint64_t first_offset = 0;
-    if (auto s = offsets_->Append(&first_offset, properties_.offset_bytes); !s.ok()) return s;
+    RETURN_IF_ERROR(offsets_->Append(&first_offset, properties_.offset_bytes));
   } else {
     const uint64_t width = properties_.kind() == KeyKind::kU32 ? 4 : 8;
-    if (auto s = add(RunSection::kKeys, entries * width, &keys_); !s.ok()) return s;
+    RETURN_IF_ERROR(add(RunSection::kKeys, entries * width, &keys_));
   }
   return add(RunSection::kRowIds, entries * sizeof(RowId), &row_ids_);
 }
@@ -247,7 +243,7 @@ template <typename Key>
 absl::Status RunFileWriter::AppendFixedWidth(absl::Span<const Key> keys,
                                              absl::Span<const RowId> row_ids) {
   constexpr KeyKind kKind = sizeof(Key) == 4 ? KeyKind::kU32 : KeyKind::kU64;
-  if (absl::Status s = CheckBatch(kKind, keys.size(), row_ids.size()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckBatch(kKind, keys.size(), row_ids.size()));
   if (keys.empty()) return absl::OkStatus();
   absl::Status s = CountAndCheckOrder(keys, row_ids, static_cast<Key>(last_key_));
   if (!s.ok()) return s;
@@ -270,7 +266,7 @@ absl::Status RunFileWriter::Append(absl::Span<const uint64_t> keys,
 
 absl::Status RunFileWriter::Append(absl::Span<const std::string_view> keys,
                                    absl::Span<const RowId> row_ids) {
-  if (absl::Status s = CheckBatch(KeyKind::kBytes, keys.size(), row_ids.size()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckBatch(KeyKind::kBytes, keys.size(), row_ids.size()));
   if (keys.empty()) return absl::OkStatus();
   absl::Status s = CountAndCheckOrder(keys, row_ids, std::string_view(last_bytes_));
   if (!s.ok()) return s;
@@ -283,7 +279,7 @@ absl::Status RunFileWriter::AppendStrings(absl::Span<const std::string_view> key
                                           absl::Span<const RowId> row_ids) {
   // The heap before the offsets: it refuses more bytes than were promised, so that offsets fit.
   for (std::string_view key : keys) {
-    if (absl::Status s = keys_->Append(key.data(), key.size()); !s.ok()) return s;
+    RETURN_IF_ERROR(keys_->Append(key.data(), key.size()));
   }
   const absl::Status s =
       properties_.offset_bytes == 4 ? AppendOffsets<uint32_t>(keys) : AppendOffsets<uint64_t>(keys);
@@ -295,7 +291,7 @@ absl::Status RunFileWriter::AppendOffsets(absl::Span<const std::string_view> key
   for (std::string_view key : keys) {
     properties_.key_bytes += key.size();
     const auto offset = static_cast<Offset>(properties_.key_bytes);
-    if (absl::Status s = offsets_->Append(&offset, sizeof(offset)); !s.ok()) return s;
+    RETURN_IF_ERROR(offsets_->Append(&offset, sizeof(offset)));
   }
   return absl::OkStatus();
 }
@@ -325,21 +321,18 @@ absl::Status RunFileWriter::Fail(absl::Status status) {
 
 absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int threads,
                                 FileSystem* files) {
-  absl::StatusOr<SectionFile> file = SectionFile::Open(path, kRunFileFormat, level, threads, files);
-  if (!file.ok()) return file.status();
-  return OpenRun(*std::move(file), threads);
+  ASSIGN_OR_RETURN(SectionFile file,
+                   SectionFile::Open(path, kRunFileFormat, level, threads, files));
+  return OpenRun(std::move(file), threads);
 }
 
 absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads) {
-  absl::StatusOr<RunProperties> properties = ReadProperties(file);
-  if (!properties.ok()) return properties.status();
-  auto row_ids = Column<RowId>(file, RunSection::kRowIds, properties->entries);
-  if (!row_ids.ok()) return row_ids.status();
+  ASSIGN_OR_RETURN(RunProperties properties, ReadProperties(file));
+  ASSIGN_OR_RETURN(auto row_ids, Column<RowId>(file, RunSection::kRowIds, properties.entries));
   const int workers = file.CheckThreads(threads);
-  absl::StatusOr<SortedRun> run = WrapColumns(file, *properties, *row_ids, workers);
-  if (!run.ok()) return run.status();
-  if (absl::Status s = CheckEntries(file, *properties, *run, workers); !s.ok()) return s;
-  return RunFile{std::move(file), *properties, *std::move(run)};
+  ASSIGN_OR_RETURN(SortedRun run, WrapColumns(file, properties, row_ids, workers));
+  RETURN_IF_ERROR(CheckEntries(file, properties, run, workers));
+  return RunFile{std::move(file), properties, std::move(run)};
 }
 
 }  // namespace cairn

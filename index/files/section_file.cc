@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "index/files/checksum.h"
 #include "index/machine/parallel.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -33,9 +34,8 @@ uint64_t HeaderChecksum(absl::Span<const char> header) {
 
 absl::StatusOr<SectionFile> SectionFile::Open(const std::string& path, const FileFormat& format,
                                               VerifyLevel level, int threads, FileSystem* files) {
-  absl::StatusOr<FileBytes> mapped = files->Map(path);
-  if (!mapped.ok()) return mapped.status();
-  return FromMemory(mapped->bytes, std::move(mapped->owner), path, format, level, threads);
+  ASSIGN_OR_RETURN(FileBytes mapped, files->Map(path));
+  return FromMemory(mapped.bytes, std::move(mapped.owner), path, format, level, threads);
 }
 
 absl::StatusOr<SectionFile> SectionFile::FromMemory(absl::Span<const char> bytes,
@@ -47,9 +47,9 @@ absl::StatusOr<SectionFile> SectionFile::FromMemory(absl::Span<const char> bytes
   file.format_ = format;
   file.bytes_ = bytes;
   file.owner_ = std::move(owner);
-  if (absl::Status s = file.ReadHeader(); !s.ok()) return s;
+  RETURN_IF_ERROR(file.ReadHeader());
   if (level == VerifyLevel::kFull) {
-    if (absl::Status s = file.Verify(threads); !s.ok()) return s;
+    RETURN_IF_ERROR(file.Verify(threads));
   }
   return file;
 }

@@ -15,6 +15,7 @@
 #include "cairn/types.h"
 #include "index/files/file_system.h"
 #include "index/machine/aligned_buffer.h"
+#include "index/machine/status_macros.h"
 
 // Section files: the container of every immutable file of an index. A header with a table of
 // sections, then the sections, each a checksummed column of little-endian numbers or bytes that is
@@ -143,9 +144,8 @@ class SectionFile {
 template <typename T>
 absl::StatusOr<absl::Span<const T>> SectionFile::Array(uint32_t id, uint64_t count) const {
   static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kSectionAlignment);
-  absl::StatusOr<absl::Span<const char>> bytes = Exactly(id, count, sizeof(T));
-  if (!bytes.ok()) return bytes.status();
-  return absl::Span<const T>(reinterpret_cast<const T*>(bytes->data()), count);
+  ASSIGN_OR_RETURN(absl::Span<const char> bytes, Exactly(id, count, sizeof(T)));
+  return absl::Span<const T>(reinterpret_cast<const T*>(bytes.data()), count);
 }
 
 }  // namespace cairn

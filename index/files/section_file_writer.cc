@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -39,7 +40,7 @@ absl::Status SectionWriter::AppendSlow(const char* data, size_t size) {
   room_ -= size;
   while (size > 0) {
     if (used_ == 0 && size >= buffer_.size()) {  // a whole block need not be copied
-      if (absl::Status s = WriteBlock(data, buffer_.size()); !s.ok()) return s;
+      RETURN_IF_ERROR(WriteBlock(data, buffer_.size()));
       data += buffer_.size();
       size -= buffer_.size();
       continue;
@@ -50,7 +51,7 @@ absl::Status SectionWriter::AppendSlow(const char* data, size_t size) {
     data += part;
     size -= part;
     if (used_ == buffer_.size()) {
-      if (absl::Status s = Flush(); !s.ok()) return s;
+      RETURN_IF_ERROR(Flush());
     }
   }
   return absl::OkStatus();
@@ -79,7 +80,7 @@ absl::Status SectionWriter::Close() {
     return Fail(absl::InternalError(absl::StrFormat("'%s': section %d has %d bytes, %d promised",
                                                     *path_, section_.id, size(), *promised_)));
   }
-  if (absl::Status s = Flush(); !s.ok()) return s;
+  RETURN_IF_ERROR(Flush());
   section_.size = written_;
   section_.checksum = checksum_.Digest();
   const char zeros[kSectionAlignment] = {};
@@ -104,10 +105,9 @@ absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(
   if (format.magic.size() != sizeof(FileHeader::magic)) {
     return absl::InternalError(absl::StrFormat("the magic of a %s has no 8 bytes", format.name));
   }
-  absl::StatusOr<std::unique_ptr<WritableFile>> file = files->Create(path, IfExists::kFail);
-  if (!file.ok()) return file.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files->Create(path, IfExists::kFail));
   return std::unique_ptr<SectionFileWriter>(
-      new SectionFileWriter(path, format, files, *std::move(file)));
+      new SectionFileWriter(path, format, files, std::move(file)));
 }
 
 SectionFileWriter::SectionFileWriter(std::string path, const FileFormat& format, FileSystem* files,
@@ -174,8 +174,8 @@ absl::Status SectionFileWriter::Finish() {
     }
   }
   if (growing_ != nullptr) end_ += AlignSection(std::exchange(growing_, nullptr)->size());
-  if (absl::Status s = WriteHeader(); !s.ok()) return s;
-  if (absl::Status s = file_->Sync(); !s.ok()) return s;
+  RETURN_IF_ERROR(WriteHeader());
+  RETURN_IF_ERROR(file_->Sync());
   finished_ = true;
   return absl::OkStatus();
 }

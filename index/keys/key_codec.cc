@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "index/keys/key_encoding.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -128,13 +129,13 @@ absl::StatusOr<KeyCodec> KeyCodec::Create(absl::Span<const KeyType> parts, NullP
 }
 
 absl::Status KeyCodec::Append(absl::Span<const KeyValue> values, KeyColumn* keys) const try {
-  if (absl::Status status = CheckColumn(*this, *keys); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckColumn(*this, *keys));
   if (values.size() != parts_.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("expected %d values, one a part, found %d", parts_.size(), values.size()));
   }
   std::string key;
-  if (absl::Status status = EncodeParts(*this, values, &key); !status.ok()) return status;
+  RETURN_IF_ERROR(EncodeParts(*this, values, &key));
   if (kind_ == KeyKind::kBytes) {
     keys->AppendBytes(key);
   } else {
@@ -148,17 +149,15 @@ absl::Status KeyCodec::Append(absl::Span<const KeyValue> values, KeyColumn* keys
 absl::Status KeyCodec::AppendPrefixRange(absl::Span<const KeyValue> values, bool last_is_prefix,
                                          KeyColumn* lower, KeyColumn* upper, bool* upper_open) const
     try {
-  if (absl::Status status = CheckColumn(*this, *lower); !status.ok()) return status;
-  if (absl::Status status = CheckColumn(*this, *upper); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckColumn(*this, *lower));
+  RETURN_IF_ERROR(CheckColumn(*this, *upper));
   if (values.empty() || values.size() > parts_.size()) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "expected 1 to %d values of leading parts, found %d", parts_.size(), values.size()));
   }
   const size_t whole = values.size() - (last_is_prefix ? 1 : 0);
   std::string key;
-  if (absl::Status status = EncodeParts(*this, values.subspan(0, whole), &key); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(EncodeParts(*this, values.subspan(0, whole), &key));
   if (last_is_prefix) {
     const std::string_view* prefix = std::get_if<std::string_view>(&values[whole]);
     if (prefix == nullptr || FixedWidth(parts_[whole]) != 0) {
@@ -188,7 +187,7 @@ absl::Status KeyCodec::AppendPrefixRange(absl::Span<const KeyValue> values, bool
 
 absl::Status KeyCodec::Decode(const KeyColumn& keys, size_t i, std::vector<KeyValue>* values,
                               std::string* scratch) const try {
-  if (absl::Status status = CheckColumn(*this, keys); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckColumn(*this, keys));
   if (i >= keys.size()) {
     return absl::OutOfRangeError(
         absl::StrFormat("expected a position below %d, found %d", keys.size(), i));

@@ -6,6 +6,7 @@
 #include "index/keys/escaped_text.h"
 #include "index/keys/key_number.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -97,8 +98,7 @@ absl::Status KeyCodec::ParsePrefix(std::string_view text, KeyColumn* lower, KeyC
   std::vector<KeyValue> values;
   std::string scratch;
   scratch.reserve(text.size());
-  absl::Status status = ParseParts(*this, parts, &values, &scratch);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(ParseParts(*this, parts, &values, &scratch));
   const bool last_is_prefix = !closed && std::holds_alternative<std::string_view>(values.back());
   return AppendPrefixRange(values, last_is_prefix, lower, upper, upper_open);
 } catch (...) {
@@ -108,7 +108,7 @@ absl::Status KeyCodec::ParsePrefix(std::string_view text, KeyColumn* lower, KeyC
 absl::StatusOr<std::string> KeyCodec::Format(const KeyColumn& keys, size_t i) const try {
   std::vector<KeyValue> values;
   std::string scratch;
-  if (absl::Status status = Decode(keys, i, &values, &scratch); !status.ok()) return status;
+  RETURN_IF_ERROR(Decode(keys, i, &values, &scratch));
   std::string text;
   for (size_t part = 0; part < values.size(); ++part) {
     if (part != 0) text.push_back(',');

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -116,7 +117,7 @@ absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::st
   }
   if (width != 0) {
     uint64_t bits = 0;
-    if (absl::Status status = NumberBits(value, layout.type, &bits); !status.ok()) return status;
+    RETURN_IF_ERROR(NumberBits(value, layout.type, &bits));
     AppendPartNumber(layout, OrderedBits(bits, layout.type), key);
     return absl::OkStatus();
   }
@@ -125,7 +126,7 @@ absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::st
     return absl::InvalidArgumentError(absl::StrFormat("expected %s, found the number %s",
                                                       KeyTypeName(layout.type), Described(value)));
   }
-  if (absl::Status status = AppendPartPrefix(layout, *text, key); !status.ok()) return status;
+  RETURN_IF_ERROR(AppendPartPrefix(layout, *text, key));
   if (!layout.last) {
     key->push_back('\0');
     key->push_back(kEnd);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/machine/parallel.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -161,7 +162,7 @@ absl::StatusOr<LeafCuts<Key>> CutLeaves(absl::Span<const Key> keys, int bits, in
   const Packer<Key> packer(keys, bits);
   cuts.leaves_before = packer.LeavesBefore(threads);
   cuts.leaves = std::max<size_t>(cuts.leaves_before.back(), 1);
-  if (absl::Status s = CheckLeafCount(cuts.leaves, bits); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckLeafCount(cuts.leaves, bits));
   cuts.separators = AlignedBuffer<Key>(cuts.leaves - 1);
   ParallelFor(threads, packer.tasks(), [&](size_t task) {
     size_t leaf = cuts.leaves_before[task];

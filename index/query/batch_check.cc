@@ -1,6 +1,7 @@
 #include "index/query/batch_check.h"
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -46,7 +47,7 @@ absl::Status CheckBounds(const RangeBatch& ranges, End end) {
         absl::StrFormat("%d %s bounds for %d ranges", bounds.size(), EndName(end), ranges.size()));
   }
   for (size_t i = 0; i < bounds.size(); ++i) {
-    if (absl::Status s = CheckBound(bounds[i], end, ranges.kind(), i); !s.ok()) return s;
+    RETURN_IF_ERROR(CheckBound(bounds[i], end, ranges.kind(), i));
   }
   return absl::OkStatus();
 }
@@ -70,9 +71,9 @@ absl::Status CheckRanges(KeyKind kind, const RangeBatch& ranges) {
     return absl::InvalidArgumentError(absl::StrFormat("%d lower keys, but %d upper keys",
                                                       ranges.lower.size(), ranges.upper.size()));
   }
-  if (absl::Status s = CheckKind(kind, ranges.lower); !s.ok()) return s;
-  if (absl::Status s = CheckKind(kind, ranges.upper); !s.ok()) return s;
-  if (absl::Status s = CheckBounds(ranges, End::kLower); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(kind, ranges.lower));
+  RETURN_IF_ERROR(CheckKind(kind, ranges.upper));
+  RETURN_IF_ERROR(CheckBounds(ranges, End::kLower));
   return CheckBounds(ranges, End::kUpper);
 }
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
@@ -58,7 +59,7 @@ absl::Status AllocateRows(const QueryOptions& options, size_t first,
 absl::Status PlanMatches(KeyKind kind, const QueryOptions& options,
                          absl::Span<const Position> begin, absl::Span<const Position> end,
                          Matches* matches) {
-  if (absl::Status s = BeginOffsets(kind, begin.size(), matches); !s.ok()) return s;
+  RETURN_IF_ERROR(BeginOffsets(kind, begin.size(), matches));
   return AllocateRows(options, 0, begin, end, matches);
 }
 
@@ -98,7 +99,7 @@ absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
 absl::Status AppendRows(const SortedRun& run, const QueryOptions& options, size_t first,
                         absl::Span<const Position> begin, absl::Span<const Position> end,
                         Matches* matches) {
-  if (absl::Status s = AllocateRows(options, first, begin, end, matches); !s.ok()) return s;
+  RETURN_IF_ERROR(AllocateRows(options, first, begin, end, matches));
   CopyRows(run, options, first, begin, end, matches);
   return AppendKeys(run, options, begin, end, matches);
 }

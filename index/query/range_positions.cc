@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "index/machine/status_macros.h"
 #include "index/run/gallop.h"
 #include "index/run/run_columns.h"
 
@@ -117,14 +118,12 @@ absl::Status RangePositions(const OrderedIndex& index, const RangeBatch& ranges,
   const bool one_key = SameKeys(lower_keys, upper_keys) && !upper.prefix;
   if (upper.prefix) {
     Successors successors;
-    if (absl::Status s = index.LowerBound(successors.Make(ranges, first, count), end); !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(index.LowerBound(successors.Make(ranges, first, count), end));
     successors.Finish(ranges, first, run, end);
   } else if (one_key && !lower.all_open()) {
     std::copy(begin.begin(), begin.end(), end.begin());
   } else if (!upper.all_open()) {
-    if (absl::Status s = index.LowerBound(upper_keys, end); !s.ok()) return s;
+    RETURN_IF_ERROR(index.LowerBound(upper_keys, end));
   }
 
   WithColumn(run, [&](const auto& column) {

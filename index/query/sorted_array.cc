@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "index/machine/prefetch.h"
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/run/run_columns.h"
 
@@ -57,8 +58,8 @@ void SearchGroup(const BytesColumn& keys, absl::Span<const std::string_view> que
 }  // namespace
 
 absl::Status SortedArray::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
-  if (absl::Status s = CheckKind(run().kind(), keys); !s.ok()) return s;
-  if (absl::Status s = CheckOutput(keys.size(), positions.size(), "positions"); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
+  RETURN_IF_ERROR(CheckOutput(keys.size(), positions.size(), "positions"));
   if (run().empty()) {
     std::fill(positions.begin(), positions.end(), 0);
     return absl::OkStatus();

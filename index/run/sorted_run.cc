@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "index/machine/aligned_buffer.h"
 #include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
 #include "index/run/entry_order.h"
 #include "index/run/run_columns.h"
 
@@ -36,14 +37,14 @@ AlignedBuffer<T> Copy(absl::Span<const T> from) {
 template <typename Key>
 absl::StatusOr<SortedRun> CopyFixedWidth(absl::Span<const Key> keys,
                                          absl::Span<const RowId> row_ids) try {
-  if (absl::Status s = CheckSizes(keys.size(), row_ids.size()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckSizes(keys.size(), row_ids.size()));
   struct Columns {
     AlignedBuffer<Key> keys;
     AlignedBuffer<RowId> row_ids;
   };
   auto columns = std::make_shared<const Columns>(Columns{Copy(keys), Copy(row_ids)});
   SortedRun run = SortedRun::Wrap(columns->keys.span(), columns->row_ids.span(), columns);
-  if (absl::Status s = run.CheckOrder(); !s.ok()) return s;
+  RETURN_IF_ERROR(run.CheckOrder());
   return run;
 } catch (...) {
   return StatusOfException("copying a run");
@@ -63,7 +64,7 @@ absl::StatusOr<SortedRun> SortedRun::FromSorted(absl::Span<const uint64_t> keys,
 
 absl::StatusOr<SortedRun> SortedRun::FromSorted(absl::Span<const std::string_view> keys,
                                                 absl::Span<const RowId> row_ids) try {
-  if (absl::Status s = CheckSizes(keys.size(), row_ids.size()); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckSizes(keys.size(), row_ids.size()));
   struct Columns {
     AlignedBuffer<char> heap;
     AlignedBuffer<uint64_t> offsets;
@@ -83,7 +84,7 @@ absl::StatusOr<SortedRun> SortedRun::FromSorted(absl::Span<const std::string_vie
   auto owner = std::make_shared<const Columns>(std::move(columns));
   SortedRun run =
       Wrap(BytesColumn(owner->heap.data(), owner->offsets.span()), owner->row_ids.span(), owner);
-  if (absl::Status s = run.CheckOrder(); !s.ok()) return s;
+  RETURN_IF_ERROR(run.CheckOrder());
   return run;
 } catch (...) {
   return StatusOfException("copying a run");

@@ -9,9 +9,11 @@
 
 #include "cairn/ordered_index.h"
 #include "cairn/secondary_index.h"
+#include "index/machine/status_macros.h"
 #include "test/allocation/fail_each_allocation.h"
 #include "test/allocation/failing_new.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -21,9 +23,7 @@ const char* const kSpecs[] = {"value.field('|',0):u32", "value:text",
                               "value.field('|',0):u64,value:text"};
 
 IndexSpec Spec(std::string_view text) {
-  const auto spec = IndexSpec::Parse(text);
-  BOOST_REQUIRE_MESSAGE(spec.ok(), spec.status());
-  return *spec;
+  return RequireOk(IndexSpec::Parse(text));
 }
 
 OpenOptions Opening() {
@@ -48,9 +48,9 @@ struct Content {
   static Content Of(const SecondaryIndex& index) {
     Content content;
     Matches matches;
-    BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), {}, &matches).ok());
+    RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), {}, &matches));
     content.row_ids = matches.row_ids;
-    BOOST_REQUIRE(index.PrimaryKeys(matches.row_ids, &content.primary_keys).ok());
+    RequireOk(index.PrimaryKeys(matches.row_ids, &content.primary_keys));
     return content;
   }
   std::string Text() const {
@@ -74,12 +74,10 @@ class Fixture {
   std::string At(const std::string& name) { return db.Beside(name); }
   void Build(const std::string& spec, const std::string& name) {
     const auto index = SecondaryIndex::Build(*db.Source(), Spec(spec), At(name));
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+    RequireOk(index);
   }
   std::unique_ptr<SecondaryIndex> Open(const std::string& name) {
-    auto index = SecondaryIndex::Open(At(name), Opening());
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-    return *std::move(index);
+    return RequireOk(SecondaryIndex::Open(At(name), Opening()));
   }
   // An index as it is on disk, copied.
   void Copy(const std::string& from, const std::string& to) {
@@ -137,7 +135,7 @@ BOOST_AUTO_TEST_CASE(open_changes_nothing) {
       BOOST_TEST_CONTEXT(spec) {
         Build(spec, "index");
         PutRows(db, kRows, 50);
-        BOOST_REQUIRE(Open("index")->CatchUp(*db.Source()).ok());
+        RequireOk(Open("index")->CatchUp(*db.Source()));
         const std::string directory = At("index");
         const OpenOptions options = Opening();
         FailEachAllocation(
@@ -168,16 +166,15 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           if (changed) {
             PutRows(db, kRows, 60);
             for (int i = 0; i < 20; ++i) db.Delete("row" + std::to_string(i));
-            BOOST_REQUIRE(index->CatchUp(*db.Source()).ok());
+            RequireOk(index->CatchUp(*db.Source()));
           }
           const auto source = db.Source();
           // All keys and ranges that a batch asks for: every key there is.
           Matches everything;
           QueryOptions with_keys;
           with_keys.with_keys = true;
-          BOOST_REQUIRE(
-              index->Scan(RangeBatch::Everything(index->codec().kind()), with_keys, &everything)
-                  .ok());
+          RequireOk(
+              index->Scan(RangeBatch::Everything(index->codec().kind()), with_keys, &everything));
           const std::string expected = Content::Of(*index).Text();
           const KeyBatch keys = everything.keys.Batch();
           const RangeBatch all = RangeBatch::Everything(index->codec().kind());
@@ -269,7 +266,7 @@ BOOST_AUTO_TEST_CASE(merge_stays_where_it_was_or_comes_through) {
         Build(spec, "before");
         PutRows(db, kRows, 60);
         for (int i = 0; i < 20; ++i) db.Delete("row" + std::to_string(i));
-        BOOST_REQUIRE(Open("before")->CatchUp(*db.Source()).ok());
+        RequireOk(Open("before")->CatchUp(*db.Source()));
         std::unique_ptr<SecondaryIndex> index;
         MergeOptions options;
         options.threads = 2;
@@ -315,11 +312,11 @@ BOOST_AUTO_TEST_CASE(ordered_indexes_are_made_or_refused) {
         FailEachAllocation(
             how, 100, [] {},
             [&]() -> absl::Status {
-              absl::StatusOr<SortedRun> run =
-                  of_texts ? SortedRun::FromSorted(absl::MakeConstSpan(views), rows)
-                           : SortedRun::FromSorted(absl::MakeConstSpan(numbers), rows);
-              if (!run.ok()) return run.status();
-              return MakeOrderedIndex(factory, *std::move(run)).status();
+              ASSIGN_OR_RETURN(SortedRun run,
+                               of_texts
+                                   ? SortedRun::FromSorted(absl::MakeConstSpan(views), rows)
+                                   : SortedRun::FromSorted(absl::MakeConstSpan(numbers), rows));
+              return MakeOrderedIndex(factory, std::move(run)).status();
             },
             [] {});
       }

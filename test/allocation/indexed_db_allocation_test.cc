@@ -15,6 +15,7 @@
 #include "rocksdb/db.h"
 #include "test/allocation/fail_each_allocation.h"
 #include "test/allocation/failing_new.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -23,13 +24,6 @@ namespace {
 constexpr int kRows = 200;
 constexpr absl::Duration kLongest = absl::Seconds(60);
 constexpr FailingNew::How kBoth[] = {FailingNew::How::kOnce, FailingNew::How::kOnward};
-
-void RequireOk(const absl::Status& status) {
-  BOOST_REQUIRE_MESSAGE(status.ok(), status);
-}
-void RequireOk(const rocksdb::Status& status) {
-  BOOST_REQUIRE_MESSAGE(status.ok(), status.ToString());
-}
 
 // An index that lost its place for want of memory says so, and will find it again.
 absl::Status OfMemory(const absl::Status& status) {

@@ -11,14 +11,13 @@
 #include "cairn/indexed_db.h"
 #include "rocksdb/db.h"
 #include "test/engine/logged_database.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
 
 inline IndexSpec SpecOf(std::string_view text) {
-  const auto spec = IndexSpec::Parse(text);
-  BOOST_REQUIRE_MESSAGE(spec.ok(), spec.status());
-  return *spec;
+  return RequireOk(IndexSpec::Parse(text));
 }
 
 // Ends the test unless `status`, of RocksDB or of Abseil, is OK.
@@ -44,11 +43,9 @@ class IndexedDatabase {
   IndexedDatabase& operator=(const IndexedDatabase&) = delete;
 
   void Open() {
-    auto db = IndexedDB::Open(rocksdb_options_, path(),
-                              {{"default", rocksdb_options_}, {"a", rocksdb_options_}}, &families_,
-                              options_);
-    BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
-    db_ = *std::move(db);
+    db_ = RequireOk(IndexedDB::Open(rocksdb_options_, path(),
+                                    {{"default", rocksdb_options_}, {"a", rocksdb_options_}},
+                                    &families_, options_));
   }
   void Close() {
     if (db_ == nullptr) return;
@@ -114,20 +111,17 @@ inline std::string RowsOf(const SecondaryIndex& index, std::string_view key) {
 
 // The same of the database's index of that name, as it is now.
 inline std::string RowsOf(IndexedDB* db, const std::string& name, std::string_view key) {
-  const auto pinned = db->Pin(name);
-  BOOST_REQUIRE_MESSAGE(pinned.ok(), pinned.status());
-  return RowsOf(**pinned, key);
+  const auto pinned = RequireOk(db->Pin(name));
+  return RowsOf(*pinned, key);
 }
 
 // That an index has what a full scan of the database, in which nobody writes, has.
 inline void CheckAgainstDatabase(IndexedDB* db, const std::string& name,
                                  rocksdb::ColumnFamilyHandle* family) {
-  const auto pinned = db->Pin(name);
-  BOOST_REQUIRE_MESSAGE(pinned.ok(), pinned.status());
-  const auto source = SnapshotSource::FromDb(db->GetBaseDB(), family);
-  BOOST_REQUIRE_MESSAGE(source.ok(), source.status());
+  const auto pinned = RequireOk(db->Pin(name));
+  const auto source = RequireOk(SnapshotSource::FromDb(db->GetBaseDB(), family));
   std::vector<std::string> differences;
-  RequireOk((*pinned)->VerifyAgainst(**source, 5, &differences));
+  RequireOk(pinned->VerifyAgainst(*source, 5, &differences));
   for (const std::string& difference : differences) BOOST_ERROR(name << ": " << difference);
 }
 

@@ -12,9 +12,11 @@
 #include "engine/log/settled_changes.h"
 #include "engine/log/update_log.h"
 #include "engine/rows/row_cursor.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/utilities/transaction_db.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -88,12 +90,12 @@ class LoggedDatabase {
                                        descriptors, &families_, &db);
       db_.reset(db);
     }
-    BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
+    RequireOk(s);
   }
   void Close() {
     ReleaseSnapshot();
     for (rocksdb::ColumnFamilyHandle* family : families_) {
-      BOOST_REQUIRE(db_->DestroyColumnFamilyHandle(family).ok());
+      RequireOk(db_->DestroyColumnFamilyHandle(family));
     }
     families_.clear();
     db_.reset();
@@ -111,11 +113,11 @@ class LoggedDatabase {
   std::string Beside(const std::string& name) const { return directory_ / name; }
 
   void Put(const std::string& key, const std::string& value, size_t family = 0) {
-    BOOST_REQUIRE(db_->Put({}, families_[family], key, value).ok());
+    RequireOk(db_->Put({}, families_[family], key, value));
   }
   void Flush() {
     for (rocksdb::ColumnFamilyHandle* family : families_) {
-      BOOST_REQUIRE(db_->Flush({}, family).ok());
+      RequireOk(db_->Flush({}, family));
     }
   }
   SequenceNumber sequence() { return db_->GetLatestSequenceNumber(); }
@@ -141,7 +143,7 @@ class LoggedDatabase {
     while (!log->done()) {
       const SequenceNumber before = log->sequence();
       for (RowChanges& c : changes) c.Clear();
-      if (absl::Status s = log->Read(slice_bytes, absl::MakeSpan(changes)); !s.ok()) return s;
+      RETURN_IF_ERROR(log->Read(slice_bytes, absl::MakeSpan(changes)));
       BOOST_REQUIRE(log->sequence() >= before);
       for (size_t i = 0; i < changes.size(); ++i) {
         if (!settle) {
@@ -163,28 +165,25 @@ class LoggedDatabase {
   LogPosition Follow(const Point& from, const Point& to, LogPosition position = {},
                      size_t slice_bytes = 1 << 20) {
     for (bool settle : {true, false}) {
-      auto log = UpdateLog::Open(db(), families_, from.sequence, to.sequence, position);
-      BOOST_REQUIRE_MESSAGE(log.ok(), log.status().ToString());
+      auto log = RequireOk(UpdateLog::Open(db(), families_, from.sequence, to.sequence, position));
       std::vector<TextRows> rows = from.rows;
-      const absl::Status s = Apply(log->get(), slice_bytes, settle, &rows);
-      BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
-      BOOST_REQUIRE_EQUAL((*log)->sequence(), to.sequence);
+      RequireOk(Apply(log.get(), slice_bytes, settle, &rows));
+      BOOST_REQUIRE_EQUAL(log->sequence(), to.sequence);
       for (size_t i = 0; i < rows.size(); ++i) {
         const bool same = rows[i] == to.rows[i];
         BOOST_REQUIRE_MESSAGE(same, "rows of " << families_[i]->GetName() << " differ from "
                                                << from.sequence << " to " << to.sequence);
       }
-      if (!settle) return (*log)->position();
+      if (!settle) return log->position();
     }
     return {};
   }
 
   // The error of reading everything between two sequence numbers; OK where there is none.
   absl::Status Error(SequenceNumber after, SequenceNumber until, LogPosition position = {}) {
-    auto log = UpdateLog::Open(db(), families_, after, until, position);
-    if (!log.ok()) return log.status();
+    ASSIGN_OR_RETURN(auto log, UpdateLog::Open(db(), families_, after, until, position));
     std::vector<RowChanges> changes(families_.size());
-    return (*log)->Read(SIZE_MAX, absl::MakeSpan(changes));
+    return log->Read(SIZE_MAX, absl::MakeSpan(changes));
   }
 
  private:
@@ -204,7 +203,7 @@ class LoggedDatabase {
       SetRowAt(*iterator, RowForm::kStored, &scratch, &row);
       visitor(row);
     }
-    BOOST_REQUIRE(iterator->status().ok());
+    RequireOk(iterator->status());
   }
 
   void ApplyOne(const RowChange& change, size_t family, TextRows* rows) {

@@ -7,6 +7,7 @@
 
 #include "cairn/snapshot_source.h"
 #include "rocksdb/db.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -18,7 +19,7 @@ class TestDatabase {
     rocksdb::Options options;
     options.create_if_missing = true;
     rocksdb::DB* db = nullptr;
-    BOOST_REQUIRE(rocksdb::DB::Open(options, path(), &db).ok());
+    RequireOk(rocksdb::DB::Open(options, path(), &db));
     db_.reset(db);
   }
 
@@ -28,19 +29,14 @@ class TestDatabase {
   rocksdb::DB* db() { return db_.get(); }
 
   void Put(std::string_view key, std::string_view value) {
-    BOOST_REQUIRE(db_->Put({}, rocksdb::Slice(key.data(), key.size()),
-                           rocksdb::Slice(value.data(), value.size()))
-                      .ok());
+    RequireOk(db_->Put({}, rocksdb::Slice(key.data(), key.size()),
+                       rocksdb::Slice(value.data(), value.size())));
   }
   void Delete(std::string_view key) {
-    BOOST_REQUIRE(db_->Delete({}, rocksdb::Slice(key.data(), key.size())).ok());
+    RequireOk(db_->Delete({}, rocksdb::Slice(key.data(), key.size())));
   }
   // The state as it is now. Must be gone before the database.
-  std::unique_ptr<SnapshotSource> Source() {
-    auto source = SnapshotSource::FromDb(db());
-    BOOST_REQUIRE_MESSAGE(source.ok(), source.status().ToString());
-    return *std::move(source);
-  }
+  std::unique_ptr<SnapshotSource> Source() { return RequireOk(SnapshotSource::FromDb(db())); }
 
  private:
   TemporaryDirectory directory_;

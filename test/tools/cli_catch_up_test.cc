@@ -8,6 +8,7 @@
 
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
+#include "test/require_ok.h"
 #include "test/tools/run_tool.h"
 
 namespace cairn {
@@ -32,19 +33,18 @@ struct Indexed {
   template <typename Change>
   void Write(Change change) const {
     rocksdb::DB* opened = nullptr;
-    BOOST_REQUIRE(rocksdb::DB::Open(options, db, &opened).ok());
+    RequireOk(rocksdb::DB::Open(options, db, &opened));
     const std::unique_ptr<rocksdb::DB> owned(opened);
     change(opened);
   }
   static void Put(rocksdb::DB* db, const std::string& key, const std::string& value) {
-    BOOST_REQUIRE(db->Put({}, key, value).ok());
+    RequireOk(db->Put({}, key, value));
   }
   // Some of each kind of change: 10 rows with a new key, 10 rows less, 20 more.
   void WriteMore() const {
     Write([](rocksdb::DB* db) {
       for (int i = 0; i < 10; ++i) Put(db, "row" + std::to_string(i), "1000");
-      BOOST_REQUIRE(
-          db->DeleteRange({}, db->DefaultColumnFamily(), "row100", "row11").ok());  // row100 … 109
+      RequireOk(db->DeleteRange({}, db->DefaultColumnFamily(), "row100", "row11"));  // row100 … 109
       for (int i = 0; i < 20; ++i) Put(db, "new" + std::to_string(100 + i), "2000");
     });
   }
@@ -64,7 +64,7 @@ struct Indexed {
   }
   std::string DatabaseSequence() const {
     rocksdb::DB* opened = nullptr;
-    BOOST_REQUIRE(rocksdb::DB::OpenForReadOnly(options, db, &opened).ok());
+    RequireOk(rocksdb::DB::OpenForReadOnly(options, db, &opened));
     const std::unique_ptr<rocksdb::DB> owned(opened);
     return std::to_string(owned->GetLatestSequenceNumber());
   }
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(a_database_in_use_is_caught_up_with) {
   indexed.Write([&](rocksdb::DB* db) {
     Indexed::Put(db, "row7", "7777");
     MustRun({"catch-up", indexed.index, indexed.from});
-    BOOST_REQUIRE(db->Flush({}).ok());
+    RequireOk(db->Flush({}));
     Indexed::Put(db, "row8", "7777");
     MustRun({"catch-up", indexed.index, indexed.from, "--cf=default"});
     BOOST_TEST(MustRun({"count", indexed.index, "--eq=7777"}).out == "2\n");

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "test/require_ok.h"
 #include "test/test_random.h"
 #include "test/tools/run_tool.h"
 
@@ -335,7 +336,7 @@ BOOST_AUTO_TEST_CASE(keys_of_any_bytes_can_be_printed_and_asked_for) {
     rows[bytes + std::to_string(i)] = bytes;
   }
   WriteDb(directory / "db", [&](rocksdb::DB* db) {
-    for (const auto& [key, value] : rows) BOOST_REQUIRE(db->Put({}, key, value).ok());
+    for (const auto& [key, value] : rows) RequireOk(db->Put({}, key, value));
   });
   MustRun({"build", "--db=" + directory / "db", "--out=" + directory / "out",
            "--spec=all=value:bytes", "--spec=both=value[0:1]:bytes,key:bytes"});
@@ -384,15 +385,15 @@ BOOST_AUTO_TEST_CASE(rows_that_changed_since_the_build_are_left_out_with_values)
   const std::string db = directory / "db";
   WriteDb(db, [](rocksdb::DB* db) {
     for (int i = 100; i < 200; ++i) {
-      BOOST_REQUIRE(db->Put({}, std::to_string(i), std::to_string(i % 3)).ok());
+      RequireOk(db->Put({}, std::to_string(i), std::to_string(i % 3)));
     }
   });
   const std::string index = directory / "index";
   MustRun({"build", "--db=" + db, "--spec=value.field('|',0):u8", "--out=" + index});
   WriteDb(db, [](rocksdb::DB* db) {
-    BOOST_REQUIRE(db->Put({}, "101", "0|moved").ok());
-    BOOST_REQUIRE(db->Delete({}, "104").ok());
-    BOOST_REQUIRE(db->Put({}, "105", "0|new text, same key").ok());
+    RequireOk(db->Put({}, "101", "0|moved"));
+    RequireOk(db->Delete({}, "104"));
+    RequireOk(db->Put({}, "105", "0|new text, same key"));
   });
   std::string expected;
   for (const int key : {0, 1, 2}) {

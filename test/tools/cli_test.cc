@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "test/require_ok.h"
 #include "test/test_random.h"
 #include "test/tools/run_tool.h"
 
@@ -102,9 +103,9 @@ BOOST_AUTO_TEST_CASE(what_is_not_there_is_a_failure_with_exit_status_1) {
 BOOST_AUTO_TEST_CASE(a_failed_build_leaves_nothing_and_names_the_row) {
   TemporaryDirectory directory;
   WriteDb(directory / "db", [](rocksdb::DB* db) {
-    BOOST_REQUIRE(db->Put({}, "good", "12").ok());
-    BOOST_REQUIRE(db->Put({}, "the-bad-row", "twelve").ok());
-    BOOST_REQUIRE(db->Put({}, "other", "12").ok());
+    RequireOk(db->Put({}, "good", "12"));
+    RequireOk(db->Put({}, "the-bad-row", "twelve"));
+    RequireOk(db->Put({}, "other", "12"));
   });
   const std::string db = "--db=" + directory / "db";
   const std::string index = directory / "index";
@@ -141,12 +142,12 @@ BOOST_AUTO_TEST_CASE(a_failed_build_leaves_nothing_and_names_the_row) {
 BOOST_AUTO_TEST_CASE(options_hold_for_specs_that_do_not_say_so_themselves) {
   TemporaryDirectory directory;
   WriteDb(directory / "db", [](rocksdb::DB* db) {
-    BOOST_REQUIRE(db->Put({}, "1", "x|red").ok());
-    BOOST_REQUIRE(db->Put({}, "2", "x").ok());
+    RequireOk(db->Put({}, "1", "x|red"));
+    RequireOk(db->Put({}, "2", "x"));
     rocksdb::ColumnFamilyHandle* other = nullptr;
-    BOOST_REQUIRE(db->CreateColumnFamily({}, "other", &other).ok());
-    BOOST_REQUIRE(db->Put({}, other, "3", "x|blue").ok());
-    BOOST_REQUIRE(db->DestroyColumnFamilyHandle(other).ok());
+    RequireOk(db->CreateColumnFamily({}, "other", &other));
+    RequireOk(db->Put({}, other, "3", "x|blue"));
+    RequireOk(db->DestroyColumnFamilyHandle(other));
   });
   MustRun({"build", "--db=" + directory / "db", "--out=" + directory / "out", "--cf=other",
            "--nulls=last", "--spec=a=value.field('|',1):text",
@@ -212,7 +213,7 @@ BOOST_AUTO_TEST_CASE(verify_tells_what_differs) {
   const std::string db = directory / "db";
   WriteDb(db, [](rocksdb::DB* db) {
     for (int i = 0; i < 500; ++i) {
-      BOOST_REQUIRE(db->Put({}, "row" + std::to_string(i), std::to_string(i % 10)).ok());
+      RequireOk(db->Put({}, "row" + std::to_string(i), std::to_string(i % 10)));
     }
   });
   const std::string index = directory / "index";
@@ -222,9 +223,9 @@ BOOST_AUTO_TEST_CASE(verify_tells_what_differs) {
   MustRun({"verify", index, "--checkpoint=" + db});
 
   WriteDb(db, [](rocksdb::DB* db) {
-    BOOST_REQUIRE(db->Put({}, "row123", "77").ok());
-    BOOST_REQUIRE(db->Delete({}, "row321").ok());
-    BOOST_REQUIRE(db->Put({}, "row-new", "5").ok());
+    RequireOk(db->Put({}, "row123", "77"));
+    RequireOk(db->Delete({}, "row321"));
+    RequireOk(db->Put({}, "row-new", "5"));
   });
   MustRun({"verify", index});  // in itself it is still good
   const ToolResult differs = RunTool({"verify", index, "--db=" + db});

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "rocksdb/db.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -89,12 +90,12 @@ inline ToolResult MustRun(const std::vector<std::string>& arguments,
 inline std::map<std::string, std::string> ReadRows(const std::string& directory,
                                                    const std::string& column_family) {
   std::vector<std::string> names;
-  BOOST_REQUIRE(rocksdb::DB::ListColumnFamilies({}, directory, &names).ok());
+  RequireOk(rocksdb::DB::ListColumnFamilies({}, directory, &names));
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (const std::string& name : names) descriptors.push_back({name, {}});
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
-  BOOST_REQUIRE(rocksdb::DB::OpenForReadOnly({}, directory, descriptors, &handles, &opened).ok());
+  RequireOk(rocksdb::DB::OpenForReadOnly({}, directory, descriptors, &handles, &opened));
   const std::unique_ptr<rocksdb::DB> db(opened);
   std::map<std::string, std::string> rows;
   for (rocksdb::ColumnFamilyHandle* handle : handles) {
@@ -103,7 +104,7 @@ inline std::map<std::string, std::string> ReadRows(const std::string& directory,
       for (row->SeekToFirst(); row->Valid(); row->Next()) {
         rows[row->key().ToString()] = row->value().ToString();
       }
-      BOOST_REQUIRE(row->status().ok());
+      RequireOk(row->status());
     }
     db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   }
@@ -116,7 +117,7 @@ void WriteDb(const std::string& directory, Write write) {
   rocksdb::Options options;
   options.create_if_missing = true;
   rocksdb::DB* opened = nullptr;
-  BOOST_REQUIRE(rocksdb::DB::Open(options, directory, &opened).ok());
+  RequireOk(rocksdb::DB::Open(options, directory, &opened));
   const std::unique_ptr<rocksdb::DB> db(opened);
   write(db.get());
 }

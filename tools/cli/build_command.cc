@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/index_spec.h"
 #include "cairn/secondary_index.h"
+#include "index/machine/status_macros.h"
 #include "tools/cli/build_progress.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output.h"
@@ -64,21 +65,20 @@ absl::StatusOr<std::vector<BuildTarget>> Targets(const BuildOptionsGiven& given)
   std::set<std::string> names;
   const std::vector<std::string> texts = given.specs->results();
   for (const std::string& text : texts) {
-    absl::StatusOr<IndexSpec> spec = ParseSpec(text, given);
-    if (!spec.ok()) return spec.status();
+    ASSIGN_OR_RETURN(IndexSpec spec, ParseSpec(text, given));
     std::string directory = given.out;
     if (texts.size() > 1) {
       // A name of dots alone would not stay inside --out.
-      if (spec->name.find_first_not_of('.') == std::string::npos) {
+      if (spec.name.find_first_not_of('.') == std::string::npos) {
         return UsageError(absl::StrFormat(
             "--spec \"%s\": of several specs, each needs a name, for its directory: name=…", text));
       }
-      if (!names.insert(spec->name).second) {
-        return UsageError(absl::StrFormat("two specs have the name '%s'", spec->name));
+      if (!names.insert(spec.name).second) {
+        return UsageError(absl::StrFormat("two specs have the name '%s'", spec.name));
       }
-      directory = (std::filesystem::path(given.out) / spec->name).string();
+      directory = (std::filesystem::path(given.out) / spec.name).string();
     }
-    targets.push_back({*std::move(spec), std::move(directory)});
+    targets.push_back({std::move(spec), std::move(directory)});
   }
   return targets;
 }
@@ -124,9 +124,8 @@ void PrintReport(const BuildTarget& target, const BuildReport& report, Output* o
 // Builds the indexes of one column family.
 absl::Status BuildFrom(const BuildOptionsGiven& given, const std::vector<BuildTarget>& targets,
                        Output* output) {
-  absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
-      OpenSource(given.source, targets[0].spec.column_family);
-  if (!source.ok()) return source.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<SnapshotSource> source,
+                   OpenSource(given.source, targets[0].spec.column_family));
   BuildOptions options;
   options.threads = given.threads;
   options.memory_budget = given.memory_budget;
@@ -136,13 +135,13 @@ absl::Status BuildFrom(const BuildOptionsGiven& given, const std::vector<BuildTa
   {
     BuildProgress progress;
     options.on_progress = [&progress](const Progress& now) { progress.Show(now); };
-    reports = SecondaryIndex::BuildAll(**source, targets, options);
+    reports = SecondaryIndex::BuildAll(*source, targets, options);
   }
   if (!reports.ok()) return reports.status();
   for (size_t i = 0; i < targets.size(); ++i) PrintReport(targets[i], (*reports)[i], output);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  output->Write(absl::StrFormat("built from %s in %.2f s\n", (*source)->description(), seconds));
+  output->Write(absl::StrFormat("built from %s in %.2f s\n", source->description(), seconds));
   return absl::OkStatus();
 }
 
@@ -150,24 +149,23 @@ absl::StatusOr<int> RunBuild(const BuildOptionsGiven& given) {
   if (!given.source.given()) {
     return UsageError("build from what? give --db, --checkpoint or --sst");
   }
-  absl::StatusOr<std::vector<BuildTarget>> targets = Targets(given);
-  if (!targets.ok()) return targets.status();
+  ASSIGN_OR_RETURN(std::vector<BuildTarget> targets, Targets(given));
   OutDirectory out;
-  if (targets->size() > 1) {
-    if (absl::Status s = out.Make(given.out); !s.ok()) return s;
+  if (targets.size() > 1) {
+    RETURN_IF_ERROR(out.Make(given.out));
   }
   // One pass over each column family, in the order in which the specs name them.
   Output output;
-  while (!targets->empty()) {
-    const std::string column_family = targets->front().spec.column_family;
+  while (!targets.empty()) {
+    const std::string column_family = targets.front().spec.column_family;
     std::vector<BuildTarget> now, later;
-    for (BuildTarget& target : *targets) {
+    for (BuildTarget& target : targets) {
       (target.spec.column_family == column_family ? now : later).push_back(std::move(target));
     }
-    if (absl::Status s = BuildFrom(given, now, &output); !s.ok()) return s;
-    *targets = std::move(later);
+    RETURN_IF_ERROR(BuildFrom(given, now, &output));
+    targets = std::move(later);
   }
-  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  RETURN_IF_ERROR(output.Flush());
   return kGood;
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/secondary_index.h"
+#include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/merge_command.h"
 #include "tools/cli/output.h"
@@ -25,42 +26,39 @@ struct CatchUpOptionsGiven {
 };
 
 absl::Status CatchUpFrom(const CatchUpOptionsGiven& given, SecondaryIndex* index, Output* output) {
-  const absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
-      SnapshotSource::FromDirectory(given.db, index->spec().column_family);
-  if (!source.ok()) return source.status();
+  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
+                   SnapshotSource::FromDirectory(given.db, index->spec().column_family));
   CatchUpOptions options;
   options.max_bytes_per_second = given.max_bytes_per_second;
   options.assume_continues = given.assume_continues;
   options.cancelled = &Interrupted();
   const auto start = std::chrono::steady_clock::now();
-  const absl::StatusOr<CatchUpReport> report = index->CatchUp(**source, options);
-  if (!report.ok()) return report.status();
+  ASSIGN_OR_RETURN(const CatchUpReport report, index->CatchUp(*source, options));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   output->Write(absl::StrFormat(
       "at sequence number %d of %s: %s changes of %s rows, in %s of log, in %.2f s\n",
-      report->sequence, (*source)->description(), WithCommas(report->changes),
-      WithCommas(report->rows), WithUnit(report->log_bytes), seconds));
+      report.sequence, source->description(), WithCommas(report.changes), WithCommas(report.rows),
+      WithUnit(report.log_bytes), seconds));
   return absl::OkStatus();
 }
 
 absl::StatusOr<int> RunCatchUp(const CatchUpOptionsGiven& given) {
-  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
-      SecondaryIndex::Open(given.index, ForFewQueries());
-  if (!index.ok()) return index.status();
-  const std::string& column_family = (*index)->spec().column_family;
+  ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> index,
+                   SecondaryIndex::Open(given.index, ForFewQueries()));
+  const std::string& column_family = index->spec().column_family;
   if (!given.column_family.empty() && given.column_family != column_family) {
     return UsageError(absl::StrFormat("--cf=%s: the index is of column family '%s'",
                                       given.column_family, column_family));
   }
   Output output;
-  if (absl::Status s = CatchUpFrom(given, index->get(), &output); !s.ok()) return s;
-  if (given.merge || (given.merge_if_it_pays && (*index)->MergePays())) {
-    if (absl::Status s = MergeIndex(given.merging, index->get(), &output); !s.ok()) return s;
+  RETURN_IF_ERROR(CatchUpFrom(given, index.get(), &output));
+  if (given.merge || (given.merge_if_it_pays && index->MergePays())) {
+    RETURN_IF_ERROR(MergeIndex(given.merging, index.get(), &output));
   } else if (given.merge_if_it_pays) {
     output.Write("a merge does not pay yet\n");
   }
-  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  RETURN_IF_ERROR(output.Flush());
   return kGood;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cairn/secondary_index.h"
+#include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output.h"
 #include "tools/cli/route_options.h"
@@ -19,23 +20,19 @@ struct CountOptions {
 };
 
 absl::StatusOr<int> RunCount(CountOptions* given) {
-  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
-      SecondaryIndex::Open(given->index, given->routes.Open());
-  if (!index.ok()) return index.status();
-  absl::StatusOr<std::vector<KeyRange>> ranges = given->selectors.Parse((*index)->codec());
-  if (!ranges.ok()) return ranges.status();
-  RangeColumns columns((*index)->codec().kind());
-  for (const KeyRange& range : *ranges) columns.Add(range);
-  std::vector<uint64_t> counts(ranges->size());
+  ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> index,
+                   SecondaryIndex::Open(given->index, given->routes.Open()));
+  ASSIGN_OR_RETURN(std::vector<KeyRange> ranges, given->selectors.Parse(index->codec()));
+  RangeColumns columns(index->codec().kind());
+  for (const KeyRange& range : ranges) columns.Add(range);
+  std::vector<uint64_t> counts(ranges.size());
   QueryOptions options;
   given->routes.AddTo(&options);
-  if (absl::Status s = (*index)->Count(columns.Batch(), options, absl::MakeSpan(counts)); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(index->Count(columns.Batch(), options, absl::MakeSpan(counts)));
   given->routes.Print();
   Output output;
   for (const uint64_t count : counts) output.Write(std::to_string(count) + "\n");
-  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  RETURN_IF_ERROR(output.Flush());
   return kGood;
 }
 

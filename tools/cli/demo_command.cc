@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tools/cli/command.h"
@@ -89,7 +90,7 @@ absl::Status Load(const Table& table, const DemoOptions& given, rocksdb::DB* db,
     files.push_back(
         absl::StrFormat("%s/%s-%d.load", given.directory, table.column_family, files.size()));
     const uint64_t end = std::min(first + kRowsPerFile, given.rows + 1);
-    if (absl::Status s = WriteFile(table, files.back(), first, end); !s.ok()) return s;
+    RETURN_IF_ERROR(WriteFile(table, files.back(), first, end));
   }
   if (files.empty()) return absl::OkStatus();
   rocksdb::IngestExternalFileOptions ingest;
@@ -185,7 +186,7 @@ absl::StatusOr<int> RunDemo(const DemoOptions& given) {
         "\n  cairn build --db=%s --cf=%s --out=%s.%s --spec=\"%s\"\n  cairn query %s.%s %s\n", db,
         example.column_family, db, example.name, example.spec, db, example.name, example.query));
   }
-  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  RETURN_IF_ERROR(output.Flush());
   return kGood;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::tools {
 namespace {
@@ -23,16 +24,15 @@ class TsvPrinter : public EntryPrinter {
 
   absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
                      const std::string_view* value) override {
-    absl::StatusOr<std::string> line = codec_.Format(keys, i);
-    if (!line.ok()) return line.status();
-    line->push_back('\t');
-    AppendEscaped(primary_key, &*line);
+    ASSIGN_OR_RETURN(std::string line, codec_.Format(keys, i));
+    line.push_back('\t');
+    AppendEscaped(primary_key, &line);
     if (value != nullptr) {
-      line->push_back('\t');
-      AppendEscaped(*value, &*line);
+      line.push_back('\t');
+      AppendEscaped(*value, &line);
     }
-    line->push_back('\n');
-    output_->Write(*line);
+    line.push_back('\n');
+    output_->Write(line);
     return output_->status();
   }
 
@@ -49,7 +49,7 @@ class JsonPrinter : public EntryPrinter {
 
   absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
                      const std::string_view* value) override {
-    if (absl::Status s = codec_.Decode(keys, i, &parts_, &scratch_); !s.ok()) return s;
+    RETURN_IF_ERROR(codec_.Decode(keys, i, &parts_, &scratch_));
     line_ = "{\"key\":";
     if (parts_.size() > 1) line_ += '[';
     for (size_t part = 0; part < parts_.size(); ++part) {
@@ -129,7 +129,7 @@ class TextPrinter : public EntryPrinter {
 
   absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
                      const std::string_view* value) override {
-    if (absl::Status s = codec_.Decode(keys, i, &parts_, &scratch_); !s.ok()) return s;
+    RETURN_IF_ERROR(codec_.Decode(keys, i, &parts_, &scratch_));
     Line line;
     for (size_t part = 0; part < parts_.size(); ++part) {
       if (part != 0) line.key += ',';

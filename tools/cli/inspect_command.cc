@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/secondary_index.h"
+#include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output.h"
 
@@ -36,39 +37,37 @@ void PrintDelta(const IndexStats::Delta& delta, bool merge_pays, Output* output)
 
 absl::StatusOr<int> RunInspect(const std::string& directory) {
   // Opening checks headers, sizes and every section's checksum.
-  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = SecondaryIndex::Open(directory);
-  if (!index.ok()) return index.status();
-  absl::StatusOr<IndexStats> stats = (*index)->Stats();
-  if (!stats.ok()) return stats.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> index, SecondaryIndex::Open(directory));
+  ASSIGN_OR_RETURN(IndexStats stats, index->Stats());
   uint64_t bytes = 0;
-  for (const IndexStats::Section& section : stats->sections) bytes += section.bytes;
+  for (const IndexStats::Section& section : stats.sections) bytes += section.bytes;
 
   Output output;
   Line("index", directory, &output);
-  Line("spec", (*index)->spec().ToString(), &output);
-  Line("column family", (*index)->spec().column_family, &output);
-  Line("physical keys", KeyKindName((*index)->codec().kind()), &output);
-  Line("rows", WithCommas(stats->rows), &output);
-  Line("entries", WithCommas(stats->entries), &output);
-  Line("distinct keys", WithCommas(stats->distinct_keys), &output);
-  Line("version", std::to_string(stats->version), &output);
-  Line("sequence number", std::to_string(stats->sequence), &output);
-  PrintDelta(stats->delta, (*index)->MergePays(), &output);
-  Line("database id", stats->database_id.empty() ? "(none)" : stats->database_id, &output);
-  for (const IndexStats::OrderedIndex& ordered : stats->ordered_indexes) {
+  Line("spec", index->spec().ToString(), &output);
+  Line("column family", index->spec().column_family, &output);
+  Line("physical keys", KeyKindName(index->codec().kind()), &output);
+  Line("rows", WithCommas(stats.rows), &output);
+  Line("entries", WithCommas(stats.entries), &output);
+  Line("distinct keys", WithCommas(stats.distinct_keys), &output);
+  Line("version", std::to_string(stats.version), &output);
+  Line("sequence number", std::to_string(stats.sequence), &output);
+  PrintDelta(stats.delta, index->MergePays(), &output);
+  Line("database id", stats.database_id.empty() ? "(none)" : stats.database_id, &output);
+  for (const IndexStats::OrderedIndex& ordered : stats.ordered_indexes) {
     Line("searched with",
          absl::StrFormat("%s, %s in memory, %s of it in huge pages", ordered.description,
                          WithUnit(ordered.bytes), WithUnit(ordered.huge_page_bytes)),
          &output);
   }
-  if (!stats->fallback.empty()) Line("not on a GPU", stats->fallback, &output);
+  if (!stats.fallback.empty()) Line("not on a GPU", stats.fallback, &output);
   Line("sections", Size(bytes), &output);
-  for (const IndexStats::Section& section : stats->sections) {
+  for (const IndexStats::Section& section : stats.sections) {
     output.Write(
         absl::StrFormat("  %-20s %-16s %s\n", section.file, section.name, Size(section.bytes)));
   }
   Line("checksums", "good", &output);
-  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  RETURN_IF_ERROR(output.Flush());
   return kGood;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 #include "tools/cli/build_progress.h"
 #include "tools/cli/command.h"
 #include "tools/cli/route_options.h"
@@ -17,36 +18,33 @@ absl::Status MergeIndex(const MergeOptionsGiven& given, SecondaryIndex* index, O
   options.threads = given.threads;
   options.max_bytes_per_second = given.max_bytes_per_second;
   options.cancelled = &Interrupted();
-  const absl::StatusOr<IndexStats> before = index->Stats();
-  if (!before.ok()) return before.status();
+  ASSIGN_OR_RETURN(const IndexStats before, index->Stats());
   const auto start = std::chrono::steady_clock::now();
   {
     BuildProgress progress;
     options.on_progress = [&progress](const Progress& now) { progress.Show(now); };
-    if (absl::Status s = index->Merge(options); !s.ok()) return s;
+    RETURN_IF_ERROR(index->Merge(options));
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const absl::StatusOr<IndexStats> stats = index->Stats();
-  if (!stats.ok()) return stats.status();
-  if (stats->version == before->version) {
+  ASSIGN_OR_RETURN(const IndexStats stats, index->Stats());
+  if (stats.version == before.version) {
     output->Write("there is nothing to merge\n");
     return absl::OkStatus();
   }
   output->Write(absl::StrFormat("merged: %s entries of %s rows, in %.2f s\n",
-                                WithCommas(stats->entries), WithCommas(stats->rows), seconds));
+                                WithCommas(stats.entries), WithCommas(stats.rows), seconds));
   return absl::OkStatus();
 }
 
 namespace {
 
 absl::StatusOr<int> RunMerge(const std::string& directory, const MergeOptionsGiven& given) {
-  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
-      SecondaryIndex::Open(directory, ForFewQueries());
-  if (!index.ok()) return index.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> index,
+                   SecondaryIndex::Open(directory, ForFewQueries()));
   Output output;
-  if (absl::Status s = MergeIndex(given, index->get(), &output); !s.ok()) return s;
-  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  RETURN_IF_ERROR(MergeIndex(given, index.get(), &output));
+  RETURN_IF_ERROR(output.Flush());
   return kGood;
 }
 

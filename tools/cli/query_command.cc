@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/secondary_index.h"
+#include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/entry_printer.h"
 #include "tools/cli/output.h"
@@ -81,7 +82,7 @@ absl::Status Query::Run(std::vector<KeyRange> ranges) {
   if (order_ == Order::kDescending) std::reverse(ranges.begin(), ranges.end());
   for (size_t first = 0; first < ranges.size() && !done(); first += kRangesPerPage) {
     const auto page = absl::MakeConstSpan(ranges).subspan(first, kRangesPerPage);
-    if (absl::Status s = PrintRanges(page); !s.ok()) return s;
+    RETURN_IF_ERROR(PrintRanges(page));
   }
   printer_->End();
   if (stale_ != 0) {
@@ -104,22 +105,22 @@ absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std
   options.with_keys = true;
   options.limit = std::min(std::max<uint64_t>(page / ranges.size(), 1), left_);
   routes_.AddTo(&options);
-  if (absl::Status s = index_.Scan(batch, options, &matches_); !s.ok()) return s;
+  RETURN_IF_ERROR(index_.Scan(batch, options, &matches_));
   routes_.Print();
   return absl::OkStatus();
 }
 
 absl::Status Query::PrintRanges(absl::Span<const KeyRange> ranges) {
   while (!ranges.empty() && !done()) {
-    if (absl::Status s = Scan(ranges, {}); !s.ok()) return s;
+    RETURN_IF_ERROR(Scan(ranges, {}));
     size_t i = 0;
     std::string cursor;
     while (i < ranges.size() && cursor.empty() && !done()) {
-      if (absl::Status s = PrintEntries(i, ""); !s.ok()) return s;
+      RETURN_IF_ERROR(PrintEntries(i, ""));
       cursor = matches_.cursors[i++];
     }
     // A long range ends the page: its rest comes before the ranges behind it, which are read again.
-    if (absl::Status s = PrintRest(ranges[i - 1], cursor); !s.ok()) return s;
+    RETURN_IF_ERROR(PrintRest(ranges[i - 1], cursor));
     ranges.remove_prefix(i);
   }
   return absl::OkStatus();
@@ -127,9 +128,9 @@ absl::Status Query::PrintRanges(absl::Span<const KeyRange> ranges) {
 
 absl::Status Query::PrintRest(const KeyRange& range, std::string cursor) {
   while (!cursor.empty() && !done()) {
-    if (absl::Status s = Scan({&range, 1}, {&cursor, 1}); !s.ok()) return s;
+    RETURN_IF_ERROR(Scan({&range, 1}, {&cursor, 1}));
     const std::string after = std::exchange(cursor, matches_.cursors[0]);
-    if (absl::Status s = PrintEntries(0, after); !s.ok()) return s;
+    RETURN_IF_ERROR(PrintEntries(0, after));
   }
   return absl::OkStatus();
 }
@@ -140,11 +141,9 @@ absl::Status Query::PrintEntries(size_t i, const std::string& after) {
   if (begin == end) return absl::OkStatus();
   if (source_ != nullptr) return PrintWithValues(begin, end, after);
   primary_keys_.Clear();
-  if (absl::Status s = index_.PrimaryKeys(matches_[i], &primary_keys_); !s.ok()) return s;
+  RETURN_IF_ERROR(index_.PrimaryKeys(matches_[i], &primary_keys_));
   for (size_t entry = begin; entry < end; ++entry) {
-    if (absl::Status s = PrintEntry(entry, primary_keys_[entry - begin], nullptr); !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(PrintEntry(entry, primary_keys_[entry - begin], nullptr));
   }
   return absl::OkStatus();
 }
@@ -177,7 +176,7 @@ absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string&
   QueryOptions options;
   options.order = order_;
   options.limit = longest;
-  if (absl::Status s = index_.Fetch(*source_, batch, options, &rows_); !s.ok()) return s;
+  RETURN_IF_ERROR(index_.Fetch(*source_, batch, options, &rows_));
 
   // Both are in one order: an entry whose row did not come is stale.
   size_t entry = begin;
@@ -189,7 +188,7 @@ absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string&
         continue;
       }
       const std::string_view value = rows_.values[row];
-      if (absl::Status s = PrintEntry(entry, rows_.primary_keys[row], &value); !s.ok()) return s;
+      RETURN_IF_ERROR(PrintEntry(entry, rows_.primary_keys[row], &value));
       ++row;
     }
   }
@@ -197,20 +196,15 @@ absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string&
 }
 
 absl::StatusOr<int> RunQuery(QueryOptionsGiven* given) {
-  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
-      SecondaryIndex::Open(given->index, given->routes.Open());
-  if (!index.ok()) return index.status();
-  absl::StatusOr<std::vector<KeyRange>> ranges = given->selectors.Parse((*index)->codec());
-  if (!ranges.ok()) return ranges.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> index,
+                   SecondaryIndex::Open(given->index, given->routes.Open()));
+  ASSIGN_OR_RETURN(std::vector<KeyRange> ranges, given->selectors.Parse(index->codec()));
   std::unique_ptr<SnapshotSource> source;
   if (!given->db.empty()) {
-    absl::StatusOr<std::unique_ptr<SnapshotSource>> opened =
-        SnapshotSource::FromDirectory(given->db, (*index)->spec().column_family);
-    if (!opened.ok()) return opened.status();
-    source = *std::move(opened);
+    ASSIGN_OR_RETURN(source, SnapshotSource::FromDirectory(given->db, index->spec().column_family));
   }
-  Query query(given, **index, source.get());
-  if (absl::Status s = query.Run(*std::move(ranges)); !s.ok()) return s;
+  Query query(given, *index, source.get());
+  RETURN_IF_ERROR(query.Run(std::move(ranges)));
   return kGood;
 }
 

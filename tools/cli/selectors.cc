@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 
 namespace cairn::tools {
@@ -107,14 +108,10 @@ absl::StatusOr<KeyRange> ParseRange(const KeyCodec& codec, std::string_view text
   KeyRange range;
   range.open = upper.empty();
   if (!lower.empty()) {
-    absl::StatusOr<std::string> end = ParseEnd(codec, text, lower);
-    if (!end.ok()) return end.status();
-    range.lower = *std::move(end);
+    ASSIGN_OR_RETURN(range.lower, ParseEnd(codec, text, lower));
   }
   if (!upper.empty()) {
-    absl::StatusOr<std::string> end = ParseEnd(codec, text, upper);
-    if (!end.ok()) return end.status();
-    range.upper = *std::move(end);
+    ASSIGN_OR_RETURN(range.upper, ParseEnd(codec, text, upper));
   }
   return range;
 }
@@ -130,10 +127,9 @@ absl::Status ParseFile(const KeyCodec& codec, const std::string& file,
   uint64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    absl::StatusOr<KeyRange> range =
-        ParseEqual(codec, absl::StrFormat("%s, line %d,", file, number), line);
-    if (!range.ok()) return range.status();
-    ranges->push_back(*std::move(range));
+    ASSIGN_OR_RETURN(KeyRange range,
+                     ParseEqual(codec, absl::StrFormat("%s, line %d,", file, number), line));
+    ranges->push_back(std::move(range));
   }
   if (lines.bad()) return absl::DataLossError(absl::StrFormat("cannot read '%s' to its end", file));
   return absl::OkStatus();
@@ -166,14 +162,13 @@ absl::StatusOr<std::vector<KeyRange>> SelectorOptions::Parse(const KeyCodec& cod
     any = true;
     const std::string text = option->results()[used[option]++];
     if (option == keys_) {
-      if (absl::Status s = ParseFile(codec, text, &ranges); !s.ok()) return s;
+      RETURN_IF_ERROR(ParseFile(codec, text, &ranges));
       continue;
     }
-    absl::StatusOr<KeyRange> range = option == eq_      ? ParseEqual(codec, "--eq", text)
+    ASSIGN_OR_RETURN(KeyRange range, option == eq_      ? ParseEqual(codec, "--eq", text)
                                      : option == range_ ? ParseRange(codec, text)
-                                                        : ParsePrefix(codec, text);
-    if (!range.ok()) return range.status();
-    ranges.push_back(*std::move(range));
+                                                        : ParsePrefix(codec, text));
+    ranges.push_back(std::move(range));
   }
   if (!any) {
     return UsageError(

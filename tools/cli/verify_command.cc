@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/secondary_index.h"
+#include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output.h"
 #include "tools/cli/route_options.h"
@@ -25,7 +26,7 @@ absl::StatusOr<int> RunVerify(const VerifyOptionsGiven& given) {
   const auto found = [&](const absl::Status& status) -> absl::StatusOr<int> {
     if (!absl::IsDataLoss(status)) return status;
     output.Write(std::string(status.message()) + "\n");
-    if (absl::Status s = output.Flush(); !s.ok()) return s;
+    RETURN_IF_ERROR(output.Flush());
     return kDifferent;
   };
   absl::StatusOr<std::unique_ptr<SecondaryIndex>> index =
@@ -38,25 +39,22 @@ absl::StatusOr<int> RunVerify(const VerifyOptionsGiven& given) {
       absl::StrFormat("%s entries of %s rows", WithCommas(stats->entries), WithCommas(stats->rows));
   if (!given.source.given()) {
     output.Write(absl::StrFormat("good: %s, files and order checked\n", held));
-    if (absl::Status s = output.Flush(); !s.ok()) return s;
+    RETURN_IF_ERROR(output.Flush());
     return kGood;
   }
 
-  absl::StatusOr<std::unique_ptr<SnapshotSource>> source =
-      OpenSource(given.source, (*index)->spec().column_family);
-  if (!source.ok()) return source.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<SnapshotSource> source,
+                   OpenSource(given.source, (*index)->spec().column_family));
   std::vector<std::string> differences;
-  if (absl::Status s = (*index)->VerifyAgainst(**source, given.most, &differences); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR((*index)->VerifyAgainst(*source, given.most, &differences));
   for (const std::string& difference : differences) output.Write(difference + "\n");
   if (differences.empty()) {
     output.Write(absl::StrFormat("good: %s, files and order checked, equal to %s\n", held,
-                                 (*source)->description()));
+                                 source->description()));
   } else if (differences.size() >= given.most) {
     output.Write(absl::StrFormat("stopped after %d differences (--most)\n", given.most));
   }
-  if (absl::Status s = output.Flush(); !s.ok()) return s;
+  RETURN_IF_ERROR(output.Flush());
   return differences.empty() ? kGood : kDifferent;
 }
 

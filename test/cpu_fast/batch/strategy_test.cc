@@ -14,8 +14,10 @@
 #include "cpu_fast/fast/fast_tree.h"
 #include "cpu_fast/packed/packed_index.h"
 #include "cpu_fast/strings/partial_key_tree.h"
+#include "index/machine/status_macros.h"
 #include "index/query/sorted_array.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -136,11 +138,8 @@ class UnderStrategy : public OrderedIndex {
   absl::Status Find(KeyBatch keys, Matches* matches) const override {
     std::vector<uint32_t> query_of(keys.size(), 0xDEAD);
     Matches by_key;
-    if (absl::Status s = cairn::Find(index_, keys, &by_key, options_, parallelism_, pool_,
-                                     absl::MakeSpan(query_of));
-        !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(cairn::Find(index_, keys, &by_key, options_, parallelism_, pool_,
+                                absl::MakeSpan(query_of)));
     CheckPermutation(keys, query_of);
     BOOST_REQUIRE(by_key.size() == keys.size());
     BOOST_REQUIRE(by_key.row_ids.size() == by_key.offsets.back());
@@ -159,7 +158,7 @@ class UnderStrategy : public OrderedIndex {
   template <typename T, typename Ask>
   absl::Status InCallersOrder(const KeyBatch& keys, absl::Span<T> out, Ask ask) const {
     std::vector<uint32_t> query_of(keys.size(), 0xDEAD);
-    if (absl::Status s = ask(absl::MakeSpan(query_of)); !s.ok()) return s;
+    RETURN_IF_ERROR(ask(absl::MakeSpan(query_of)));
     CheckPermutation(keys, query_of);
     const std::vector<T> by_key(out.begin(), out.end());
     for (size_t i = 0; i < by_key.size(); ++i) out[query_of[i]] = by_key[i];
@@ -248,7 +247,7 @@ std::vector<OracleData<Key>> WithBatches(const OracleData<Key>& data) {
 std::vector<std::unique_ptr<OrderedIndex>> IndexesOf(const SortedRun& run) {
   std::vector<std::unique_ptr<OrderedIndex>> indexes;
   const auto add = [&](auto built) {
-    BOOST_REQUIRE_MESSAGE(built.ok(), built.status());
+    RequireOk(built);
     indexes.push_back(*std::move(built));
   };
   indexes.push_back(std::make_unique<SortedArray>(run));
@@ -376,10 +375,9 @@ BOOST_AUTO_TEST_CASE(large_batches_are_answered_like_small_ones) {
 
 BOOST_AUTO_TEST_CASE(any_number_of_callers_share_a_pool) {
   const auto data = DataOf<uint32_t>([](uint64_t n) { return static_cast<uint32_t>(n); }).back();
-  const auto index = FastTree::Build(OracleRun(data));
-  BOOST_REQUIRE(index.ok());
+  const auto index = RequireOk(FastTree::Build(OracleRun(data)));
   std::vector<RowId> expected(data.queries.size());
-  BOOST_REQUIRE((*index)->FindFirst(KeyBatch::U32(data.queries), absl::MakeSpan(expected)).ok());
+  RequireOk(index->FindFirst(KeyBatch::U32(data.queries), absl::MakeSpan(expected)));
   StrategyScratchPool pool;
   std::vector<std::thread> callers;
   std::atomic<int> wrong = 0;
@@ -388,7 +386,7 @@ BOOST_AUTO_TEST_CASE(any_number_of_callers_share_a_pool) {
       std::vector<RowId> rows(data.queries.size());
       for (int i = 0; i < 50; ++i) {
         std::fill(rows.begin(), rows.end(), 0xDEAD);
-        const absl::Status s = FindFirst(**index, KeyBatch::U32(data.queries), absl::MakeSpan(rows),
+        const absl::Status s = FindFirst(*index, KeyBatch::U32(data.queries), absl::MakeSpan(rows),
                                          i % 2 == 0 ? Buffered() : SortBased(),
                                          caller % 2 == 0 ? kOneThread : kFourThreads, &pool);
         if (!s.ok() || rows != expected) ++wrong;

@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> simd = {}) {
-  auto tree = CompressedTree::Build(std::move(run), simd);
-  BOOST_REQUIRE_MESSAGE(tree.ok(), tree.status());
-  return *std::move(tree);
+  return RequireOk(CompressedTree::Build(std::move(run), simd));
 }
 
 template <typename Key>
@@ -61,9 +60,8 @@ uint64_t BytesPerKey(Key gap) {
   std::vector<Key> keys(1 << 16);
   std::vector<RowId> rows(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<Key>(i) * gap, rows[i] = RowId(i);
-  auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
-  BOOST_REQUIRE(run.ok());
-  return Make(*run)->memory_bytes() / keys.size();
+  auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
+  return Make(run)->memory_bytes() / keys.size();
 }
 
 BOOST_AUTO_TEST_SUITE(compressed_tree_test)
@@ -96,9 +94,8 @@ BOOST_AUTO_TEST_CASE(a_page_takes_the_width_of_its_greatest_delta) {
 BOOST_AUTO_TEST_CASE(refuses_keys_of_bytes) {
   const std::string_view keys[] = {"a"};
   const RowId rows[] = {0};
-  auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
-  BOOST_REQUIRE(run.ok());
-  BOOST_TEST(absl::IsUnimplemented(CompressedTree::Build(*run).status()));
+  auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
+  BOOST_TEST(absl::IsUnimplemented(CompressedTree::Build(run).status()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -9,14 +9,13 @@
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, const FastTreeOptions& options) {
-  auto tree = FastTree::Build(std::move(run), options);
-  BOOST_REQUIRE_MESSAGE(tree.ok(), tree.status());
-  return *std::move(tree);
+  return RequireOk(FastTree::Build(std::move(run), options));
 }
 
 template <typename Key>
@@ -94,12 +93,11 @@ BOOST_AUTO_TEST_CASE(takes_less_than_a_tenth_of_its_run) {
   std::vector<uint64_t> keys(1 << 20);
   std::vector<RowId> rows(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = i * 3, rows[i] = static_cast<RowId>(i);
-  auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
-  BOOST_REQUIRE(run.ok());
+  auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
   for (PageBlocking page : {PageBlocking::kNone, PageBlocking::k4K, PageBlocking::k2M}) {
-    const auto tree = Make(*run, {page, std::nullopt});
+    const auto tree = Make(run, {page, std::nullopt});
     BOOST_TEST(tree->memory_bytes() > 0u);
-    BOOST_TEST(tree->memory_bytes() < run->memory_bytes() / 10);
+    BOOST_TEST(tree->memory_bytes() < run.memory_bytes() / 10);
   }
 }
 
@@ -118,9 +116,8 @@ BOOST_AUTO_TEST_CASE(the_environment_chooses_the_simd_level) {
 BOOST_AUTO_TEST_CASE(refuses_keys_of_bytes) {
   const std::string_view keys[] = {"a"};
   const RowId rows[] = {0};
-  auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
-  BOOST_REQUIRE(run.ok());
-  BOOST_TEST(absl::IsUnimplemented(FastTree::Build(*run).status()));
+  auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
+  BOOST_TEST(absl::IsUnimplemented(FastTree::Build(run).status()));
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
@@ -128,7 +125,7 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const OracleData<uint64_t>& data = catalogue.back();
   const auto tree = Make(OracleRun(data), {});
   std::vector<Position> expected(data.queries.size());
-  BOOST_REQUIRE(tree->LowerBound(KeyBatch::U64(data.queries), absl::MakeSpan(expected)).ok());
+  RequireOk(tree->LowerBound(KeyBatch::U64(data.queries), absl::MakeSpan(expected)));
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 1);
   for (int t = 0; t < 4; ++t) {

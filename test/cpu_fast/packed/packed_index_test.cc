@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -49,7 +50,7 @@ void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
             BOOST_REQUIRE(directory == LeafDirectory::kCells);
             break;
           }
-          BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+          RequireOk(index);
           CheckPointsAgainstOracle(**index, data);
           for (size_t size : {1, 64, 129, 257}) {
             CheckPointsAgainstOracle(**index, data, size);
@@ -74,9 +75,8 @@ BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_64_bit_keys) {
 
 BOOST_AUTO_TEST_CASE(ranges_and_refusals_like_any_ordered_index) {
   const auto make = [](SortedRun run) {
-    auto index = PackedIndex::Build(std::move(run));
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-    return std::unique_ptr<OrderedIndex>(*std::move(index));
+    auto index = RequireOk(PackedIndex::Build(std::move(run)));
+    return std::unique_ptr<OrderedIndex>(std::move(index));
   };
   CheckCatalogue<uint32_t>(make, 5000);
   CheckCatalogue<uint64_t>(make, 5000);
@@ -85,10 +85,9 @@ BOOST_AUTO_TEST_CASE(ranges_and_refusals_like_any_ordered_index) {
 BOOST_AUTO_TEST_CASE(chooses_cells_for_even_keys_and_the_tree_for_others) {
   for (const auto& data : EvenSets<uint64_t>()) {
     if (data.keys.size() < 100000 && data.name != "two ends, 5000") continue;
-    const auto index = PackedIndex::Build(OracleRun(data));
-    BOOST_REQUIRE(index.ok());
-    const bool cells = (*index)->description().find("directory=cells") != std::string::npos;
-    BOOST_TEST_CONTEXT(data.name << ": " << (*index)->description()) {
+    const auto index = RequireOk(PackedIndex::Build(OracleRun(data)));
+    const bool cells = index->description().find("directory=cells") != std::string::npos;
+    BOOST_TEST_CONTEXT(data.name << ": " << index->description()) {
       BOOST_TEST(cells == (data.name != "two ends, 5000"));
     }
   }
@@ -98,9 +97,8 @@ BOOST_AUTO_TEST_CASE(bounds_what_the_directory_takes) {
   for (const auto& data : EvenSets<uint32_t>()) {
     if (data.keys.size() < 100000) continue;
     for (LeafDirectory directory : {LeafDirectory::kAuto, LeafDirectory::kTree}) {
-      const auto index = PackedIndex::Build(OracleRun(data), {directory, 0, {}});
-      BOOST_REQUIRE(index.ok());
-      const auto bytes = static_cast<double>((*index)->memory_bytes());
+      const auto index = RequireOk(PackedIndex::Build(OracleRun(data), {directory, 0, {}}));
+      const auto bytes = static_cast<double>(index->memory_bytes());
       BOOST_TEST_CONTEXT(data.name) {
         BOOST_TEST(bytes / static_cast<double>(data.keys.size()) < 64.0 / 7 + 1.3);
       }
@@ -110,18 +108,16 @@ BOOST_AUTO_TEST_CASE(bounds_what_the_directory_takes) {
 
 BOOST_AUTO_TEST_CASE(counts_its_huge_pages) {
   for (const auto& data : EvenSets<uint64_t>()) {
-    const auto index = PackedIndex::Build(OracleRun(data));
-    BOOST_REQUIRE(index.ok());
-    BOOST_TEST((*index)->huge_page_bytes() <= (*index)->memory_bytes());
+    const auto index = RequireOk(PackedIndex::Build(OracleRun(data)));
+    BOOST_TEST(index->huge_page_bytes() <= index->memory_bytes());
   }
 }
 
 BOOST_AUTO_TEST_CASE(refuses_what_it_cannot_do) {
   const std::string_view keys[] = {"a"};
   const RowId rows[] = {0};
-  auto bytes = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
-  BOOST_REQUIRE(bytes.ok());
-  BOOST_TEST(absl::IsUnimplemented(PackedIndex::Build(*bytes).status()));
+  auto bytes = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
+  BOOST_TEST(absl::IsUnimplemented(PackedIndex::Build(bytes).status()));
   BOOST_TEST(absl::IsInvalidArgument(
       PackedIndex::Build(SortedRun(), {LeafDirectory::kAuto, 64, {}}).status()));
   BOOST_TEST(absl::IsInvalidArgument(

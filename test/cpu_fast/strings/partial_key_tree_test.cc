@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 #include "test/sanitizer.h"
 #include "test/test_random.h"
 
@@ -16,9 +17,7 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> level = std::nullopt) {
-  auto tree = PartialKeyTree::Build(std::move(run), level);
-  BOOST_REQUIRE_MESSAGE(tree.ok(), tree.status());
-  return *std::move(tree);
+  return RequireOk(PartialKeyTree::Build(std::move(run), level));
 }
 
 // All point operations at every SIMD level.
@@ -166,7 +165,7 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto tree = Make(OracleRun(data));
   const auto queries = oracle::Views(data.queries);
   std::vector<Position> expected(queries.size());
-  BOOST_REQUIRE(tree->LowerBound(KeyBatch::Bytes(queries), absl::MakeSpan(expected)).ok());
+  RequireOk(tree->LowerBound(KeyBatch::Bytes(queries), absl::MakeSpan(expected)));
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 1);
   for (int t = 0; t < 4; ++t) {

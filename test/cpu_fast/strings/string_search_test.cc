@@ -9,6 +9,7 @@
 
 #include "cpu_fast/strings/string_compare.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 #include "test/sanitizer.h"
 #include "test/test_random.h"
 
@@ -16,9 +17,7 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run) {
-  auto index = StringSearch::Build(std::move(run));
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-  return *std::move(index);
+  return RequireOk(StringSearch::Build(std::move(run)));
 }
 
 // A run like `run`, with offsets of 4 bytes.
@@ -49,9 +48,8 @@ BOOST_AUTO_TEST_CASE(answers_like_the_oracle_with_offsets_of_four_bytes) {
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_at_every_simd_level) {
   const auto catalogue = OracleCatalogue<std::string>(30000);
   for (SimdLevel level : SupportedSimdLevels()) {
-    auto index = StringSearch::Build(OracleRun(catalogue.back()), level);
-    BOOST_REQUIRE(index.ok());
-    CheckAgainstOracle(**index, catalogue.back());
+    auto index = RequireOk(StringSearch::Build(OracleRun(catalogue.back()), level));
+    CheckAgainstOracle(*index, catalogue.back());
   }
 }
 
@@ -111,7 +109,7 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto index = Make(OracleRun(data));
   const std::vector<std::string_view> queries(data.queries.begin(), data.queries.end());
   std::vector<RowId> expected(queries.size());
-  BOOST_REQUIRE(index->FindFirst(KeyBatch::Bytes(queries), absl::MakeSpan(expected)).ok());
+  RequireOk(index->FindFirst(KeyBatch::Bytes(queries), absl::MakeSpan(expected)));
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 1);
   for (int t = 0; t < 4; ++t) {

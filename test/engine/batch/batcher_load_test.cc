@@ -9,6 +9,7 @@
 
 #include "cairn/batcher.h"
 #include "test/engine/batch/fake_index.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 // A Batcher among many threads: every request that is accepted is answered once, and right.
@@ -23,9 +24,7 @@ constexpr size_t kThreads = 64;
 constexpr uint32_t kKeys = 2100;  // asked; of the index's 0, 2, … 1998
 
 std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options) {
-  auto batcher = Batcher::Make(&index, options);
-  BOOST_REQUIRE_MESSAGE(batcher.ok(), batcher.status().ToString());
-  return *std::move(batcher);
+  return RequireOk(Batcher::Make(&index, options));
 }
 
 void OnThreads(const std::function<void(size_t thread)>& body) {
@@ -198,7 +197,7 @@ BOOST_AUTO_TEST_CASE(groups_of_sixty_four_threads_wait_for_their_own) {
 BOOST_AUTO_TEST_CASE(futures_of_sixty_four_threads_come) {
   FakeIndex index = FakeIndex::OfNumbers();
   BatcherOptions options;
-  options.response_time = absl::Microseconds(200);
+  options.response_time = std::chrono::microseconds(200);
   const auto batcher = Make(index, options);
   std::atomic<int> wrong = 0;
   OnThreads([&](size_t t) {
@@ -333,7 +332,7 @@ BOOST_AUTO_TEST_CASE(deadlines_are_met_under_load) {
     return absl::Nanoseconds(100) * static_cast<int64_t>(queries);
   };
   BatcherOptions options;
-  options.response_time = absl::Milliseconds(20);
+  options.response_time = std::chrono::milliseconds(20);
   options.best_batch = 1 << 16;  // never reached
   const auto batcher = Make(index, options);
   std::atomic<int> in_time = 0;

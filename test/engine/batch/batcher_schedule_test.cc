@@ -6,6 +6,7 @@
 
 #include "cairn/batcher.h"
 #include "test/engine/batch/fake_index.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 // When a Batcher sends batches off, by a clock that the tests move.
@@ -26,9 +27,7 @@ BatcherOptions Polled(const FakeClock* clock) {
 }
 
 std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options) {
-  auto batcher = Batcher::Make(&index, options);
-  BOOST_REQUIRE_MESSAGE(batcher.ok(), batcher.status().ToString());
-  return *std::move(batcher);
+  return RequireOk(Batcher::Make(&index, options));
 }
 
 // Of `fixed` and `each` of a query.
@@ -64,7 +63,7 @@ BOOST_AUTO_TEST_CASE(a_batch_goes_when_its_earliest_deadline_allows_no_more) {
   const auto a = batcher->FindFirst(uint32_t{2}, After(clock, absl::Milliseconds(5)));
   const auto b = batcher->FindFirst(uint32_t{4}, earliest);
   const auto c = batcher->FindFirst(uint32_t{6}, After(clock, absl::Milliseconds(3)));
-  const absl::Duration overhead = batcher->Stats().dispatch_overhead;
+  const absl::Duration overhead = absl::FromChrono(batcher->Stats().dispatch_overhead);
   const BatcherTime due = earliest - absl::ToChronoNanoseconds(absl::Microseconds(13) + overhead);
 
   // Poll tells when to come again, first in time for a whole batch to join, and then exactly.
@@ -89,20 +88,20 @@ BOOST_AUTO_TEST_CASE(a_batch_goes_when_its_earliest_deadline_allows_no_more) {
   const BatcherStats stats = batcher->Stats();
   BOOST_TEST(OfOperation(stats, Operation::kFindFirst).due == 1u);
   BOOST_TEST(OfOperation(stats, Operation::kFindFirst).late == 0u);
-  BOOST_TEST((OfOperation(stats, Operation::kFindFirst).busy == absl::Microseconds(13)));
+  BOOST_TEST((OfOperation(stats, Operation::kFindFirst).busy == std::chrono::microseconds(13)));
 }
 
 BOOST_AUTO_TEST_CASE(without_a_deadline_the_response_time_counts_from_the_first_request_on) {
   FakeClock clock;
   FakeIndex index = FakeIndex::OfNumbers();
   BatcherOptions options = Polled(&clock);
-  options.response_time = absl::Milliseconds(4);
+  options.response_time = std::chrono::milliseconds(4);
   const auto batcher = Make(index, options);
   const BatcherTime deadline = After(clock, absl::Milliseconds(4));
   const auto first = batcher->FindFirst(uint32_t{2});
   clock.Advance(absl::Milliseconds(1));
   const auto second = batcher->FindFirst(uint32_t{4});
-  const BatcherTime due = deadline - absl::ToChronoNanoseconds(batcher->Stats().dispatch_overhead);
+  const BatcherTime due = deadline - batcher->Stats().dispatch_overhead;
   BOOST_TEST((batcher->Poll() == due));
   clock.Set(due);
   batcher->Poll();
@@ -142,17 +141,15 @@ BOOST_AUTO_TEST_CASE(a_best_batch_goes_at_once) {
 BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batch) {
   FakeClock clock;
   FakeIndex index = FakeIndex::OfNumbers();
-  const auto sent_at = [&](absl::Duration response_time) {
+  const auto sent_at = [&](std::chrono::nanoseconds response_time) {
     BatcherOptions options = Polled(&clock);
     options.response_time = response_time;
     options.max_waiting = 1 << 20;
     const auto batcher = Make(index, options);
     const size_t before = index.calls().size();
     for (uint32_t i = 0; index.calls().size() == before && i < 100000; ++i) {
-      BOOST_REQUIRE(batcher
-                        ->Submit(Operation::kFindFirst, KeyBatch::U32({&i, 1}),
-                                 {{[](void*, const Batcher::Answers&) {}, nullptr}, 0})
-                        .ok());
+      RequireOk(batcher->Submit(Operation::kFindFirst, KeyBatch::U32({&i, 1}),
+                                {{[](void*, const Batcher::Answers&) {}, nullptr}, 0}));
       batcher->Poll();
     }
     return index.calls().back().queries;
@@ -161,15 +158,15 @@ BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batc
   // batch has nine tenths of the highest throughput.
   index.time = LinearTime(absl::Microseconds(9.5), absl::Nanoseconds(100));
   index.best_batch = 1 << 14;
-  BOOST_TEST(sent_at(absl::Milliseconds(100)) == 1024u);
+  BOOST_TEST(sent_at(std::chrono::milliseconds(100)) == 1024u);
   // A sixteenth of the response time has room for 128 queries: 22.3 us of 31.
-  BOOST_TEST(sent_at(absl::Microseconds(500)) == 128u);
+  BOOST_TEST(sent_at(std::chrono::microseconds(500)) == 128u);
   // What the model calls best is never exceeded.
   index.best_batch = 64;
-  BOOST_TEST(sent_at(absl::Milliseconds(100)) == 64u);
+  BOOST_TEST(sent_at(std::chrono::milliseconds(100)) == 64u);
   // A query that takes longer than a batch may goes alone.
   index.time = LinearTime(absl::ZeroDuration(), absl::Milliseconds(1));
-  BOOST_TEST(sent_at(absl::Milliseconds(1)) == 1u);
+  BOOST_TEST(sent_at(std::chrono::milliseconds(1)) == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_deadline_that_has_passed_is_served_at_once) {
@@ -201,15 +198,15 @@ BOOST_AUTO_TEST_CASE(operations_take_turns_by_the_time_that_they_take) {
   };
   BatcherOptions options = Polled(&clock);
   options.best_batch = 64;
-  options.response_time = absl::Seconds(1);
+  options.response_time = std::chrono::seconds(1);
   const auto batcher = Make(index, options);
   const uint32_t key = 2, end = 10;
   const KeyBatch keys = KeyBatch::U32({&key, 1});
   const RangeBatch range = RangeBatch::HalfOpen(keys, KeyBatch::U32({&end, 1}));
   const Batcher::Request ignored{{[](void*, const Batcher::Answers&) {}, nullptr}};
   for (int i = 0; i < 6400; ++i) {
-    BOOST_REQUIRE(batcher->Submit(Operation::kFindFirst, keys, ignored).ok());
-    BOOST_REQUIRE(batcher->Submit(Operation::kCount, range, {}, ignored).ok());
+    RequireOk(batcher->Submit(Operation::kFindFirst, keys, ignored));
+    RequireOk(batcher->Submit(Operation::kCount, range, {}, ignored));
   }
   batcher->Poll();
 
@@ -240,7 +237,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_nobody_asked_for_gets_no_more_than_a_few_
   index.time = LinearTime(absl::ZeroDuration(), absl::Microseconds(1));
   BatcherOptions options = Polled(&clock);
   options.best_batch = 64;
-  options.max_batch_time = absl::Microseconds(64);
+  options.max_batch_time = std::chrono::microseconds(64);
   const auto batcher = Make(index, options);
   const uint32_t key = 2;
   const KeyBatch keys = KeyBatch::U32({&key, 1});

@@ -9,6 +9,7 @@
 #include "engine/util/scan_cursor.h"
 #include "test/engine/batch/fake_index.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 
 // What a Batcher takes and answers, one thread asking. When batches go is in
 // batcher_schedule_test.cc, what becomes of many threads in batcher_load_test.cc.
@@ -20,9 +21,7 @@ using Callers = BatcherOptions::Callers;
 using WhenFull = BatcherOptions::WhenFull;
 
 std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options = {}) {
-  auto batcher = Batcher::Make(&index, options);
-  BOOST_REQUIRE_MESSAGE(batcher.ok(), batcher.status().ToString());
-  return *std::move(batcher);
+  return RequireOk(Batcher::Make(&index, options));
 }
 
 // Without threads; batches run in Poll and Flush only.
@@ -119,20 +118,20 @@ BOOST_AUTO_TEST_CASE(every_operation_answers_as_the_index_does_for_every_kind_of
       RowId first;
       bool contains;
       uint64_t count;
-      BOOST_REQUIRE(oracle.FindFirst(a.key->key.batch(), absl::MakeSpan(&first, 1)).ok());
+      RequireOk(oracle.FindFirst(a.key->key.batch(), absl::MakeSpan(&first, 1)));
       BOOST_TEST(*a.first.get() == first);
-      BOOST_REQUIRE(oracle.Contains(a.key->key.batch(), absl::MakeSpan(&contains, 1)).ok());
+      RequireOk(oracle.Contains(a.key->key.batch(), absl::MakeSpan(&contains, 1)));
       BOOST_TEST(*a.contains.get() == contains);
-      BOOST_REQUIRE(oracle.Find(a.key->key.batch(), &matches).ok());
+      RequireOk(oracle.Find(a.key->key.batch(), &matches));
       BOOST_TEST(*a.find.get() == matches.row_ids, boost::test_tools::per_element());
       const RangeBatch range = Range(a.key->key, a.end->key);
-      BOOST_REQUIRE(oracle.Count(range, absl::MakeSpan(&count, 1)).ok());
+      RequireOk(oracle.Count(range, absl::MakeSpan(&count, 1)));
       BOOST_TEST(*a.count.get() == count);
-      BOOST_REQUIRE(oracle.Scan(range, {}, &matches).ok());
+      RequireOk(oracle.Scan(range, {}, &matches));
       const auto scan = a.scan.get();
       BOOST_TEST(scan->row_ids == matches.row_ids, boost::test_tools::per_element());
       BOOST_TEST(scan->keys.empty());
-      BOOST_REQUIRE(oracle.Scan(range, descending, &matches).ok());
+      RequireOk(oracle.Scan(range, descending, &matches));
       const auto down = a.down.get();
       BOOST_TEST(down->row_ids == matches.row_ids, boost::test_tools::per_element());
       BOOST_REQUIRE(down->keys.size() == matches.keys.size());
@@ -169,9 +168,8 @@ BOOST_AUTO_TEST_CASE(a_batch_of_a_request_is_answered_by_its_cookies) {
   };
   const KeyBatch all = KeyBatch::U32(keys);
   for (size_t i = 0; i < 500; i += 50) {
-    BOOST_REQUIRE(
-        batcher->Submit(Operation::kFindFirst, all.Slice(i, 50), {{receive, &answers}, 100 + i})
-            .ok());
+    RequireOk(
+        batcher->Submit(Operation::kFindFirst, all.Slice(i, 50), {{receive, &answers}, 100 + i}));
   }
   batcher->Flush();
   BOOST_TEST(index.calls().size() == 1u);
@@ -243,9 +241,9 @@ BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_refused) {
     change(options);
     return absl::IsInvalidArgument(Batcher::Make(&index, options).status());
   };
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.response_time = absl::ZeroDuration(); }));
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.response_time = absl::InfiniteDuration(); }));
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.max_batch_time = -absl::Seconds(1); }));
+  BOOST_TEST(refuses([](BatcherOptions& o) { o.response_time = std::chrono::nanoseconds(0); }));
+  BOOST_TEST(refuses([](BatcherOptions& o) { o.response_time = std::chrono::nanoseconds::max(); }));
+  BOOST_TEST(refuses([](BatcherOptions& o) { o.max_batch_time = -std::chrono::seconds(1); }));
   BOOST_TEST(refuses([](BatcherOptions& o) { o.max_waiting = 0; }));
   BOOST_TEST(refuses([](BatcherOptions& o) { o.threads = -1; }));
   BOOST_TEST(refuses([](BatcherOptions& o) { o.shards = -1; }));
@@ -425,14 +423,13 @@ BOOST_AUTO_TEST_CASE(shutdown_answers_what_was_accepted_and_refuses_the_rest) {
 BOOST_AUTO_TEST_CASE(a_real_index_is_asked_with_cursors_and_all) {
   TestDatabase db;
   for (int i = 0; i < 1000; ++i) db.Put("row" + std::to_string(10000 + i), std::to_string(i % 90));
-  const auto index =
-      SecondaryIndex::Build(*db.Source(), *IndexSpec::Parse("value:text"), db.Beside("index"));
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
-  const auto batcher = Make(**index);
+  const auto index = RequireOk(
+      SecondaryIndex::Build(*db.Source(), *IndexSpec::Parse("value:text"), db.Beside("index")));
+  const auto batcher = Make(*index);
   auto find = batcher->Find("42");
   Matches matches;
   const std::string_view key = "42";
-  BOOST_REQUIRE((*index)->Find(KeyBatch::Bytes({&key, 1}), &matches).ok());
+  RequireOk(index->Find(KeyBatch::Bytes({&key, 1}), &matches));
   BOOST_TEST(*find.get() == matches.row_ids, boost::test_tools::per_element());
 
   // All rows, page by page.
@@ -443,12 +440,11 @@ BOOST_AUTO_TEST_CASE(a_real_index_is_asked_with_cursors_and_all) {
   do {
     RangeBatch range = RangeBatch::Everything(KeyKind::kBytes);
     range.after = absl::MakeConstSpan(&cursor, 1);
-    auto entries = batcher->Scan(range, page).get();
-    BOOST_REQUIRE_MESSAGE(entries.ok(), entries.status().ToString());
-    rows.insert(rows.end(), entries->row_ids.begin(), entries->row_ids.end());
-    cursor = entries->cursor;
+    auto entries = RequireOk(batcher->Scan(range, page).get());
+    rows.insert(rows.end(), entries.row_ids.begin(), entries.row_ids.end());
+    cursor = entries.cursor;
   } while (!cursor.empty());
-  BOOST_REQUIRE((*index)->Scan(RangeBatch::Everything(KeyKind::kBytes), {}, &matches).ok());
+  RequireOk(index->Scan(RangeBatch::Everything(KeyKind::kBytes), {}, &matches));
   BOOST_TEST(rows == matches.row_ids, boost::test_tools::per_element());
 }
 

@@ -15,6 +15,7 @@
 #include "cairn/batcher.h"
 #include "cairn/ordered_index.h"
 #include "cairn/secondary_index.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 
@@ -41,9 +42,7 @@ class FakeIndex : public SecondaryIndex {
   };
 
   explicit FakeIndex(SortedRun run) : codec_(*KeyCodec::Create({TypeOf(run.kind())})) {
-    auto index = MakeOrderedIndex("cpu:auto", std::move(run));
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
-    index_ = *std::move(index);
+    index_ = RequireOk(MakeOrderedIndex("cpu:auto", std::move(run)));
   }
   // Of 1,000 keys 0, 2, … 1998 with one to three rows each.
   static FakeIndex OfNumbers() {

@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "test/engine/delta/delta_model.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -15,7 +16,7 @@ std::vector<std::pair<std::string, std::set<Key>>> StatesOf(const DeltaChanges& 
   for (size_t first = 0; first < changes.rows().size(); first += 100) {
     RowUpdates updates(kKindOf<Physical>);
     const size_t count = std::min<size_t>(100, changes.rows().size() - first);
-    BOOST_REQUIRE(changes.Append(first, count, &updates).ok());
+    RequireOk(changes.Append(first, count, &updates));
     uint64_t key = 0;
     for (size_t row = 0; row < count; ++row) {
       std::set<Key> keys;
@@ -33,8 +34,8 @@ void MustApplyAll(const DeltaChanges& changes, DeltaWriter* writer) {
   for (size_t first = 0; first < changes.rows().size(); first += 77) {
     RowUpdates updates(changes.rows().empty() ? KeyKind::kU32 : writer->delta()->base_run.kind());
     const size_t count = std::min<size_t>(77, changes.rows().size() - first);
-    BOOST_REQUIRE(changes.Append(first, count, &updates).ok());
-    BOOST_REQUIRE(writer->Apply(updates).ok());
+    RequireOk(changes.Append(first, count, &updates));
+    RequireOk(writer->Apply(updates));
   }
 }
 
@@ -73,14 +74,13 @@ void CheckChanges(uint64_t salt) {
       since = writer->delta();
       since_rows = rows;
     }
-    BOOST_REQUIRE(writer->Apply(change(&rows)).ok());
+    RequireOk(writer->Apply(change(&rows)));
   }
   const std::shared_ptr<const Delta> now = writer->delta();
 
   // Since the base: in order, each as it is, and all that are not as they were.
-  const auto changes = DeltaChanges::Since(*base, now);
-  BOOST_REQUIRE_MESSAGE(changes.ok(), changes.status());
-  const auto states = StatesOf<Key>(*changes);
+  const auto changes = RequireOk(DeltaChanges::Since(*base, now));
+  const auto states = StatesOf<Key>(changes);
   BOOST_TEST(std::is_sorted(states.begin(), states.end()));
   ModelRows<Key> applied = base_rows;
   for (const auto& [primary_key, keys] : states) {
@@ -92,7 +92,7 @@ void CheckChanges(uint64_t salt) {
   }
   // A writer that applies them has the version.
   const auto second = MakeWriter(base_rows);
-  MustApplyAll(*changes, second.get());
+  MustApplyAll(changes, second.get());
   VersionCheck<Key>(*second->delta(), IndexSearch(now->base_run), rows)
       .CheckAll({key(), key(), key(), key(), key(), key()});
   BOOST_TEST(second->delta()->Stats().dead_rows == now->Stats().dead_rows);
@@ -103,12 +103,11 @@ void CheckChanges(uint64_t salt) {
     if (!keys.empty()) merged[primary_key] = keys;
   }
   const auto third = MakeWriter(merged);
-  const auto later = DeltaChanges::Since(*since, now);
-  BOOST_REQUIRE_MESSAGE(later.ok(), later.status());
-  MustApplyAll(*later, third.get());
+  const auto later = RequireOk(DeltaChanges::Since(*since, now));
+  MustApplyAll(later, third.get());
   VersionCheck<Key>(*third->delta(), IndexSearch(third->delta()->base_run), rows)
       .CheckAll({key(), key(), key(), key(), key(), key()});
-  BOOST_TEST(*DeltaChanges::MostRowsSince(*since, *now) >= later->rows().size());
+  BOOST_TEST(*DeltaChanges::MostRowsSince(*since, *now) >= later.rows().size());
   BOOST_TEST(DeltaChanges::Since(*now, now)->rows().empty());
   // Of another writer, or the wrong way round.
   for (const auto& [from, to] : {std::pair{second->delta(), now}, {now, since}}) {
@@ -125,7 +124,7 @@ RowUpdates OneRow(const std::string& primary_key, const std::set<uint64_t>& keys
 
 // The states of all rows that changed, as `name=key,key`.
 std::vector<std::string> Texts(const absl::StatusOr<DeltaChanges>& changes) {
-  BOOST_REQUIRE_MESSAGE(changes.ok(), changes.status());
+  RequireOk(changes);
   std::vector<std::string> texts;
   for (const auto& [primary_key, keys] : StatesOf<uint64_t>(*changes)) {
     std::string text = primary_key + "=";
@@ -159,12 +158,12 @@ BOOST_AUTO_TEST_CASE(what_did_not_change_between_is_not_named) {
   for (const auto& [primary_key, keys] : rows) {
     AppendRow<uint64_t>(primary_key, {*keys.begin() + 1}, &most);
   }
-  BOOST_REQUIRE(writer->Apply(most).ok());
+  RequireOk(writer->Apply(most));
   const std::shared_ptr<const Delta> since = writer->delta();
-  BOOST_REQUIRE(writer->Apply(OneRow("row100007", {5, 3})).ok());
-  BOOST_REQUIRE(writer->Apply(OneRow("new", {1})).ok());
-  BOOST_REQUIRE(writer->Apply(OneRow("row100009", {10})).ok());  // as it is
-  BOOST_REQUIRE(writer->Apply(OneRow("row100008", {})).ok());
+  RequireOk(writer->Apply(OneRow("row100007", {5, 3})));
+  RequireOk(writer->Apply(OneRow("new", {1})));
+  RequireOk(writer->Apply(OneRow("row100009", {10})));  // as it is
+  RequireOk(writer->Apply(OneRow("row100008", {})));
   const auto now = writer->delta();
   BOOST_TEST((Texts(DeltaChanges::Since(*since, now)) ==
               Texted{"new=1,", "row100007=3,5,", "row100008="}));
@@ -174,15 +173,15 @@ BOOST_AUTO_TEST_CASE(what_did_not_change_between_is_not_named) {
 BOOST_AUTO_TEST_CASE(what_was_rolled_back_did_not_change) {
   const auto writer = MakeWriter(ModelRows<uint64_t>{{"a", {1}}, {"b", {2}}});
   const auto base = writer->delta();
-  BOOST_REQUIRE(writer->Apply(OneRow("c", {3})).ok());
+  RequireOk(writer->Apply(OneRow("c", {3})));
   const auto kept = writer->delta();
   for (int round = 0; round < 3; ++round) {
-    BOOST_REQUIRE(writer->Apply(OneRow("a", {7})).ok());
-    BOOST_REQUIRE(writer->Apply(OneRow("d" + std::to_string(round), {7})).ok());
+    RequireOk(writer->Apply(OneRow("a", {7})));
+    RequireOk(writer->Apply(OneRow("d" + std::to_string(round), {7})));
     writer->RollBack(kept);
     BOOST_TEST((Texts(DeltaChanges::Since(*base, writer->delta())) == Texted{"c=3,"}));
   }
-  BOOST_REQUIRE(writer->Apply(OneRow("e", {5})).ok());
+  RequireOk(writer->Apply(OneRow("e", {5})));
   BOOST_TEST((Texts(DeltaChanges::Since(*kept, writer->delta())) == Texted{"e=5,"}));
   BOOST_TEST((Texts(DeltaChanges::Since(*base, writer->delta())) == Texted{"c=3,", "e=5,"}));
 }

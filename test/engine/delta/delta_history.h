@@ -15,6 +15,7 @@
 
 #include "engine/delta/delta_changes.h"
 #include "test/engine/delta/delta_model.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -100,17 +101,14 @@ class History {
 };
 
 inline std::shared_ptr<const Delta> Apply(DeltaWriter* writer, const RowUpdates& updates) {
-  const auto applied = writer->Apply(updates);
-  BOOST_REQUIRE_MESSAGE(applied.ok(), applied.status());
-  return *applied;
+  return RequireOk(writer->Apply(updates));
 }
 
 // All of some changes as one batch of updates.
 inline RowUpdates UpdatesOf(const absl::StatusOr<DeltaChanges>& changes, KeyKind kind) {
-  BOOST_REQUIRE_MESSAGE(changes.ok(), changes.status());
+  RequireOk(changes);
   RowUpdates updates(kind);
-  const absl::Status appended = changes->Append(0, changes->rows().size(), &updates);
-  BOOST_REQUIRE_MESSAGE(appended.ok(), appended);
+  RequireOk(changes->Append(0, changes->rows().size(), &updates));
   return updates;
 }
 

@@ -20,6 +20,7 @@
 #include "engine/rows/row_table_writer.h"
 #include "engine/version/versioned_search.h"
 #include "index/query/physical_key.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -46,17 +47,15 @@ struct RowTableMemory : RowTableSink {
 inline RowTable MakeRowTable(const std::vector<std::string>& primary_keys) {
   auto memory = std::make_shared<RowTableMemory>();
   RowTableWriter writer(1, memory.get());
-  for (const std::string& key : primary_keys) BOOST_REQUIRE(writer.part(0).Add(key).ok());
-  BOOST_REQUIRE(writer.Finish().ok());
+  for (const std::string& key : primary_keys) RequireOk(writer.part(0).Add(key));
+  RequireOk(writer.Finish());
   RowTable::Sections sections;
   sections.blocks = memory->sections[RowTableSection::kBlocks];
   sections.parts = memory->Elements<RowTablePart>(RowTableSection::kParts);
   sections.block_offsets = memory->Elements<uint64_t>(RowTableSection::kBlockOffsets);
   sections.separator_ends = memory->Elements<uint64_t>(RowTableSection::kSeparatorEnds);
   sections.separators = memory->sections[RowTableSection::kSeparators];
-  absl::StatusOr<RowTable> table = RowTable::Wrap(sections, "test.tbl", 1, memory);
-  BOOST_REQUIRE_MESSAGE(table.ok(), table.status());
-  return *std::move(table);
+  return RequireOk(RowTable::Wrap(sections, "test.tbl", 1, memory));
 }
 
 // A key as the model keeps it, and as a batch has it.
@@ -100,28 +99,21 @@ SortedRun MakeBaseRun(const ModelRows<Key>& rows) {
     keys.push_back(key);
     row_ids.push_back(id);
   }
-  absl::StatusOr<SortedRun> run = SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids);
-  BOOST_REQUIRE_MESSAGE(run.ok(), run.status());
-  return *std::move(run);
+  return RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids));
 }
 
 template <typename Key>
 std::unique_ptr<DeltaWriter> MakeWriter(const ModelRows<Key>& rows) {
   std::vector<std::string> primary_keys;
   for (const auto& row : rows) primary_keys.push_back(row.first);
-  absl::StatusOr<std::unique_ptr<DeltaWriter>> writer =
-      DeltaWriter::Create(MakeBaseRun(rows), MakeRowTable(primary_keys), 2);
-  BOOST_REQUIRE_MESSAGE(writer.ok(), writer.status());
-  return *std::move(writer);
+  return RequireOk(DeltaWriter::Create(MakeBaseRun(rows), MakeRowTable(primary_keys), 2));
 }
 
 // What answers for the base: an ordered index, and for ResultOrder::kKey a sort before it.
 class IndexSearch : public BaseSearch {
  public:
   explicit IndexSearch(const SortedRun& run) {
-    absl::StatusOr<std::unique_ptr<OrderedIndex>> index = MakeOrderedIndex("cpu:auto", run);
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-    index_ = *std::move(index);
+    index_ = RequireOk(MakeOrderedIndex("cpu:auto", run));
   }
 
   absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
@@ -300,7 +292,7 @@ class VersionCheck {
   }
 
  private:
-  static void Require(const absl::Status& status) { BOOST_REQUIRE_MESSAGE(status.ok(), status); }
+  static void Require(const absl::Status& status) { RequireOk(status); }
   static void Expect(bool ok, const char* what, size_t i) {
     if (!ok) BOOST_FAIL(what << " is wrong, query " << i);
   }

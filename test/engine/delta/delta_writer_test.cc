@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "test/engine/delta/delta_model.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -28,18 +29,15 @@ RowUpdates Updates(const Rows& states) {
 }
 
 std::shared_ptr<const Delta> MustApply(DeltaWriter* writer, const RowUpdates& updates) {
-  const auto version = writer->Apply(updates);
-  BOOST_REQUIRE_MESSAGE(version.ok(), version.status());
-  return *version;
+  return RequireOk(writer->Apply(updates));
 }
 
 RowId FirstRow(const Delta& version, uint64_t key) {
   const IndexSearch base(version.base_run);
   RowId row = 0;
   const std::vector<uint64_t> keys = {key};
-  BOOST_REQUIRE(VersionedSearch(version, base)
-                    .FindFirst(KeyBatch::U64(keys), {}, absl::MakeSpan(&row, 1))
-                    .ok());
+  RequireOk(
+      VersionedSearch(version, base).FindFirst(KeyBatch::U64(keys), {}, absl::MakeSpan(&row, 1)));
   return row;
 }
 

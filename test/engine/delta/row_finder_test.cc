@@ -4,6 +4,7 @@
 #include <set>
 
 #include "test/engine/delta/delta_model.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -32,8 +33,7 @@ void Check(std::set<std::string> set) {
     probes.push_back(changed);
   }
   for (int threads : {1, 3}) {
-    const auto finder = RowFinder::Build(table, threads);
-    BOOST_REQUIRE_MESSAGE(finder.ok(), finder.status());
+    const auto finder = RequireOk(RowFinder::Build(table, threads));
     for (bool sorted : {false, true}) {
       if (sorted) {
         std::sort(probes.begin(), probes.end());
@@ -42,7 +42,7 @@ void Check(std::set<std::string> set) {
       }
       const std::vector<std::string_view> views(probes.begin(), probes.end());
       std::vector<RowPlace> places(views.size());
-      BOOST_REQUIRE((*finder)->Places(views, absl::MakeSpan(places)).ok());
+      RequireOk(finder->Places(views, absl::MakeSpan(places)));
       size_t wrong = 0;
       for (size_t i = 0; i < places.size(); ++i) {
         const auto at = std::lower_bound(keys.begin(), keys.end(), probes[i]);

@@ -2,6 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -20,14 +21,13 @@ void Check(const std::vector<RowId>& row_ids, uint64_t rows) {
     expected[row_ids[p]].push_back(static_cast<Position>(p));
   }
   for (int threads : {1, 4}) {
-    const auto positions = RowPositions::Build(RunOf(row_ids), rows, threads);
-    BOOST_REQUIRE_MESSAGE(positions.ok(), positions.status());
+    const auto positions = RequireOk(RowPositions::Build(RunOf(row_ids), rows, threads));
     size_t wrong = 0;
     for (RowId row = 0; row < rows; ++row) {
-      wrong += (**positions)[row] != absl::MakeConstSpan(expected[row]);
+      wrong += (*positions)[row] != absl::MakeConstSpan(expected[row]);
     }
     BOOST_TEST(wrong == 0u);
-    BOOST_TEST((*positions)->memory_bytes() >= rows * sizeof(Position));
+    BOOST_TEST(positions->memory_bytes() >= rows * sizeof(Position));
   }
 }
 

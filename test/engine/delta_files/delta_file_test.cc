@@ -16,6 +16,7 @@
 
 #include "index/query/physical_key.h"
 #include "test/forged_file.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -131,9 +132,8 @@ struct Directory {
     return files;
   }
   std::string Write(const RowUpdates& updates) {
-    const auto written = WriteDelta(index.get(), updates, 10, 20);
-    BOOST_REQUIRE_MESSAGE(written.ok(), written.status());
-    return index->PathOf(written->name);
+    const auto written = RequireOk(WriteDelta(index.get(), updates, 10, 20));
+    return index->PathOf(written.name);
   }
 };
 
@@ -145,18 +145,16 @@ BOOST_AUTO_TEST_CASE(updates_of_every_kind_round_trip) {
   for (KeyKind kind : kKinds) {
     for (size_t rows : {0, 1, 2, 3, 100, 5000}) {
       const RowUpdates updates = RandomUpdates(kind, rows, random);
-      const auto written = WriteDelta(directory.index.get(), updates, 1000, 1000 + rows);
-      BOOST_REQUIRE_MESSAGE(written.ok(), written.status());
+      const auto written = RequireOk(WriteDelta(directory.index.get(), updates, 1000, 1000 + rows));
       for (VerifyLevel level : {VerifyLevel::kMetadata, VerifyLevel::kFull}) {
-        const auto file = OpenDelta(directory.index->PathOf(written->name), level);
-        BOOST_REQUIRE_MESSAGE(file.ok(), file.status());
-        BOOST_CHECK(CheckIsManifestFile(*written, file->file).ok());
-        BOOST_TEST(file->properties.rows == updates.rows());
-        BOOST_TEST(file->properties.keys == updates.keys.size());
-        BOOST_TEST(file->properties.after == 1000u);
-        BOOST_TEST(file->properties.sequence == 1000 + rows);
+        const auto file = RequireOk(OpenDelta(directory.index->PathOf(written.name), level));
+        BOOST_CHECK(CheckIsManifestFile(written, file.file).ok());
+        BOOST_TEST(file.properties.rows == updates.rows());
+        BOOST_TEST(file.properties.keys == updates.keys.size());
+        BOOST_TEST(file.properties.after == 1000u);
+        BOOST_TEST(file.properties.sequence == 1000 + rows);
         for (size_t at_a_time : {size_t{1}, size_t{7}, SIZE_MAX}) {
-          BOOST_CHECK(ReadAll(*file, at_a_time) == ContentsOf(updates));
+          BOOST_CHECK(ReadAll(file, at_a_time) == ContentsOf(updates));
         }
       }
     }
@@ -173,9 +171,8 @@ BOOST_AUTO_TEST_CASE(odd_keys_round_trip) {
       updates.keys.AppendBytes(std::string(70'000, '\0'));
       updates.EndRow("y");
     }
-    const auto file = OpenDelta(directory.Write(updates), VerifyLevel::kFull);
-    BOOST_REQUIRE_MESSAGE(file.ok(), file.status());
-    BOOST_CHECK(ReadAll(*file, 2) == ContentsOf(updates));
+    const auto file = RequireOk(OpenDelta(directory.Write(updates), VerifyLevel::kFull));
+    BOOST_CHECK(ReadAll(file, 2) == ContentsOf(updates));
   }
 }
 
@@ -183,9 +180,8 @@ BOOST_AUTO_TEST_CASE(the_first_slice_has_the_deleted_ranges_even_without_rows) {
   Directory directory;
   RowUpdates updates(KeyKind::kU64);
   updates.DeleteRange("a", "b");
-  const auto file = OpenDelta(directory.Write(updates), VerifyLevel::kFull);
-  BOOST_REQUIRE(file.ok());
-  DeltaReader reader(*file);
+  const auto file = RequireOk(OpenDelta(directory.Write(updates), VerifyLevel::kFull));
+  DeltaReader reader(file);
   RowUpdates slice;
   BOOST_TEST(reader.Next(10, &slice));
   BOOST_TEST(slice.deleted_from.size() == 1u);
@@ -254,9 +250,8 @@ BOOST_AUTO_TEST_CASE(wrong_contents_under_right_checksums_are_data_loss_and_say_
       std::memcpy(forged.data() + at.offset + offset, &value, sizeof value);
       RepairChecksums(&forged);
       for (VerifyLevel level : {VerifyLevel::kMetadata, VerifyLevel::kFull}) {
-        const auto file = OpenBytes(forged, kDeltaFileFormat, level);
-        BOOST_REQUIRE_MESSAGE(file.ok(), file.status());
-        const absl::Status status = OpenDelta(*file).status();
+        const auto file = RequireOk(OpenBytes(forged, kDeltaFileFormat, level));
+        const absl::Status status = OpenDelta(file).status();
         BOOST_CHECK_MESSAGE(absl::IsDataLoss(status), status);
         const std::string name = sound.SectionName(static_cast<uint32_t>(section));
         BOOST_TEST(status.message().find("section '" + name + "'") != std::string::npos, status);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/delta_files/update_merge.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -37,36 +38,33 @@ struct Deltas {
     }
     Manifest next = manifest;
     next.sequence += numbers.size();
-    const absl::Status added =
-        AddDelta(std::move(updates), manifest.sequence, next.sequence, directory.get(), &next);
-    BOOST_REQUIRE_MESSAGE(added.ok(), added);
+    RequireOk(
+        AddDelta(std::move(updates), manifest.sequence, next.sequence, directory.get(), &next));
     const uint64_t bytes = next.files.back().size;
     Publish(std::move(next));
     return bytes;
   }
   // False where there is nothing to merge.
   bool Merge(uint64_t* bytes = nullptr) {
-    const auto merged = MergeDeltas(manifest, KeyKind::kU64, directory.get());
-    BOOST_REQUIRE_MESSAGE(merged.ok(), merged.status());
-    if (!merged->has_value()) return false;
+    const auto merged = RequireOk(MergeDeltas(manifest, KeyKind::kU64, directory.get()));
+    if (!merged.has_value()) return false;
     Manifest next = manifest;
-    BOOST_REQUIRE((*merged)->Replace(&next));
-    if (bytes != nullptr) *bytes += (*merged)->file.size;
+    BOOST_REQUIRE(merged->Replace(&next));
+    if (bytes != nullptr) *bytes += merged->file.size;
     Publish(std::move(next));
     return true;
   }
   void Publish(Manifest next) {
-    const absl::Status published = directory->Publish(std::move(next));
-    BOOST_REQUIRE_MESSAGE(published.ok(), published);
+    RequireOk(directory->Publish(std::move(next)));
     manifest = *directory->manifest();
   }
   size_t files() const { return DeltaFilesOf(manifest).size(); }
   void Check() const {
-    const auto opened = OpenDeltas(directory->path(), DeltaFilesOf(manifest), KeyKind::kU64,
-                                   manifest.sequence, VerifyLevel::kFull, 1, FileSystem::Posix());
-    BOOST_REQUIRE_MESSAGE(opened.ok(), opened.status());
+    const auto opened =
+        RequireOk(OpenDeltas(directory->path(), DeltaFilesOf(manifest), KeyKind::kU64,
+                             manifest.sequence, VerifyLevel::kFull, 1, FileSystem::Posix()));
     UpdateMerge merge(KeyKind::kU64);
-    for (const DeltaFile& file : *opened) merge.Add(file);
+    for (const DeltaFile& file : opened) merge.Add(file);
     RowUpdates updates;
     merge.Next(SIZE_MAX, &updates);
     std::map<std::string, uint64_t> found;

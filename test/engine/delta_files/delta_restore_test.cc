@@ -9,6 +9,7 @@
 
 #include "engine/delta_files/delta_file.h"
 #include "test/engine/delta/delta_history.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -22,21 +23,16 @@ struct Index {
 
   // Writes one more delta file, and publishes.
   void Seal(const RowUpdates& updates, SequenceNumber sequence) {
-    auto file = WriteDelta(directory.get(), updates, manifest.sequence, sequence);
-    BOOST_REQUIRE_MESSAGE(file.ok(), file.status());
-    manifest.files.push_back(*std::move(file));
+    auto file = RequireOk(WriteDelta(directory.get(), updates, manifest.sequence, sequence));
+    manifest.files.push_back(std::move(file));
     manifest.sequence = sequence;
     Publish();
   }
-  void Publish() {
-    const absl::Status published = directory->Publish(manifest);
-    BOOST_REQUIRE_MESSAGE(published.ok(), published);
-  }
+  void Publish() { RequireOk(directory->Publish(manifest)); }
   absl::StatusOr<std::unique_ptr<DeltaWriter>> Restore() {
-    const auto read = ReadManifest(directory->path());
-    BOOST_REQUIRE_MESSAGE(read.ok(), read.status());
+    const auto read = RequireOk(ReadManifest(directory->path()));
     const std::shared_ptr<const Delta> delta = writer->delta();
-    return RestoreDelta(directory->path(), *read, delta->base_run, delta->base_rows,
+    return RestoreDelta(directory->path(), read, delta->base_run, delta->base_rows,
                         VerifyLevel::kFull, 2);
   }
 
@@ -75,16 +71,15 @@ void CheckHistory(const HistoryShape& shape, size_t base_rows, int batches) {
     }
     sealed = now;
     if (batch % 10 != 0) continue;
-    auto restored = index.Restore();
-    BOOST_REQUIRE_MESSAGE(restored.ok(), restored.status());
-    CheckVersion(*(*restored)->delta(), index.rows, &index.history);
-    const DeltaStats before = now->Stats(), after = (*restored)->delta()->Stats();
+    auto restored = RequireOk(index.Restore());
+    CheckVersion(*restored->delta(), index.rows, &index.history);
+    const DeltaStats before = now->Stats(), after = restored->delta()->Stats();
     BOOST_TEST(after.rows == before.rows);
     BOOST_TEST(after.removed_entries == before.removed_entries);
     BOOST_TEST(after.added_entries == before.added_entries);
     BOOST_TEST(after.dead_rows == before.dead_rows);
     // It goes on from there.
-    index.writer = *std::move(restored);
+    index.writer = std::move(restored);
     base = sealed = index.writer->delta();
     base_files = index.manifest.files.size();
     base_sequence = index.manifest.sequence;
@@ -103,9 +98,8 @@ BOOST_AUTO_TEST_CASE(what_was_sealed_is_restored_for_keys_of_every_kind) {
 BOOST_AUTO_TEST_CASE(an_index_without_delta_files_restores_to_its_base) {
   Index<uint64_t> index({.salt = 5}, 100);
   index.Publish();
-  const auto restored = index.Restore();
-  BOOST_REQUIRE(restored.ok());
-  BOOST_TEST((*restored)->delta()->empty());
+  const auto restored = RequireOk(index.Restore());
+  BOOST_TEST(restored->delta()->empty());
 }
 
 BOOST_AUTO_TEST_CASE(files_out_of_their_places_are_data_loss) {

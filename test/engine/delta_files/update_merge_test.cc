@@ -7,6 +7,7 @@
 
 #include "engine/delta_files/delta_file.h"
 #include "test/engine/delta/delta_history.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -29,9 +30,8 @@ void CheckMerges(const HistoryShape& shape, size_t base_rows) {
         // Every other merge ends with updates that are in no file; sorted, as they are to be.
         const RowUpdates updates = history.Updates(1 + history() % 60, &rows);
         Apply(one.get(), updates);
-        const auto written = WriteDelta(directory.get(), updates, 10 * i, 10 * i + 10);
-        BOOST_REQUIRE(written.ok());
-        files.push_back(*OpenDelta(directory->PathOf(written->name), VerifyLevel::kFull));
+        const auto written = RequireOk(WriteDelta(directory.get(), updates, 10 * i, 10 * i + 10));
+        files.push_back(*OpenDelta(directory->PathOf(written.name), VerifyLevel::kFull));
       }
       UpdateMerge merge(kind);
       const bool in_memory = history() % 2 == 0;

@@ -8,6 +8,7 @@
 #include "rocksdb/db.h"
 #include "rocksdb/wide_columns.h"
 #include "rocksdb/write_batch.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -35,8 +36,8 @@ std::string Serialize(const rocksdb::WideColumns& columns) {
     std::string name = "default";
   } family;
   rocksdb::WriteBatch batch;
-  BOOST_REQUIRE(batch.PutEntity(&family, "key", columns).ok());
-  BOOST_REQUIRE(batch.Iterate(&taker).ok());
+  RequireOk(batch.PutEntity(&family, "key", columns));
+  RequireOk(batch.Iterate(&taker));
   return taker.taken;
 }
 
@@ -47,7 +48,7 @@ BOOST_AUTO_TEST_CASE(reads_the_columns_that_rocksdb_wrote) {
   const std::string entity =
       Serialize({{"", "plain"}, {"city", "Ulm"}, {"empty", ""}, {"long", long_value}});
   std::vector<ColumnView> columns = {{"left", "over"}};
-  BOOST_REQUIRE(DecodeEntity(entity, &columns).ok());
+  RequireOk(DecodeEntity(entity, &columns));
   BOOST_REQUIRE_EQUAL(columns.size(), 4u);
   BOOST_TEST(columns[0].name.empty());
   BOOST_TEST((columns[0].value == "plain"));
@@ -59,7 +60,7 @@ BOOST_AUTO_TEST_CASE(reads_the_columns_that_rocksdb_wrote) {
 
 BOOST_AUTO_TEST_CASE(reads_an_entity_without_columns) {
   std::vector<ColumnView> columns = {{"left", "over"}};
-  BOOST_REQUIRE(DecodeEntity(Serialize({}), &columns).ok());
+  RequireOk(DecodeEntity(Serialize({}), &columns));
   BOOST_TEST(columns.empty());
 }
 

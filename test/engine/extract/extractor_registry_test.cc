@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/extractor.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -19,14 +20,13 @@ BOOST_AUTO_TEST_SUITE(extractor_registry_test)
 
 BOOST_AUTO_TEST_CASE(finds_what_was_registered) {
   const auto extractor = std::make_shared<Nothing>();
-  BOOST_REQUIRE(RegisterExtractor("registry_test.found", extractor).ok());
-  const auto found = FindExtractor("registry_test.found");
-  BOOST_REQUIRE(found.ok());
-  BOOST_TEST(found->get() == extractor.get());
+  RequireOk(RegisterExtractor("registry_test.found", extractor));
+  const auto found = RequireOk(FindExtractor("registry_test.found"));
+  BOOST_TEST(found.get() == extractor.get());
 }
 
 BOOST_AUTO_TEST_CASE(names_what_is_known_where_a_name_is_not) {
-  BOOST_REQUIRE(RegisterExtractor("registry_test.known", std::make_shared<Nothing>()).ok());
+  RequireOk(RegisterExtractor("registry_test.known", std::make_shared<Nothing>()));
   const absl::Status status = FindExtractor("registry_test.unknown").status();
   BOOST_CHECK(absl::IsNotFound(status));
   const std::string message(status.message());
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(names_what_is_known_where_a_name_is_not) {
 
 BOOST_AUTO_TEST_CASE(refuses_a_taken_name_an_empty_one_and_no_extractor) {
   const auto first = std::make_shared<Nothing>();
-  BOOST_REQUIRE(RegisterExtractor("registry_test.taken", first).ok());
+  RequireOk(RegisterExtractor("registry_test.taken", first));
   const absl::Status taken = RegisterExtractor("registry_test.taken", std::make_shared<Nothing>());
   BOOST_CHECK(absl::IsAlreadyExists(taken));
   BOOST_CHECK(std::string(taken.message()).find("registry_test.taken") != std::string::npos);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -18,11 +19,8 @@ using std::string_literals::operator""s;
 using std::string_view_literals::operator""sv;
 
 RowExtractor Compiled(std::string_view text) {
-  auto spec = IndexSpec::Parse(text);
-  BOOST_REQUIRE_MESSAGE(spec.ok(), spec.status().message());
-  auto extractor = RowExtractor::Create(*spec);
-  BOOST_REQUIRE_MESSAGE(extractor.ok(), extractor.status().message());
-  return *std::move(extractor);
+  auto spec = RequireOk(IndexSpec::Parse(text));
+  return RequireOk(RowExtractor::Create(spec));
 }
 
 RowView Row(std::string_view value, std::string_view primary_key = "pk") {
@@ -41,10 +39,9 @@ std::string Keys(const RowExtractor& extractor, const RowView& row) {
   }
   std::string text;
   for (size_t i = 0; i < keys.size(); ++i) {
-    const auto key = extractor.codec().Format(keys, i);
-    BOOST_REQUIRE_MESSAGE(key.ok(), key.status().message());
+    const auto key = RequireOk(extractor.codec().Format(keys, i));
     text += i == 0 ? "" : " ";
-    text += *key;
+    text += key;
   }
   return text;
 }
@@ -299,7 +296,7 @@ BOOST_AUTO_TEST_CASE(a_row_gives_at_most_65536_keys) {
   RowExtractor::Scratch scratch;
   const RowExtractor one = Compiled("value.json(''):u32");
   KeyColumn keys(KeyKind::kU32);
-  BOOST_REQUIRE(one.Extract(Row(numbers + "]"), &scratch, &keys).ok());
+  RequireOk(one.Extract(Row(numbers + "]"), &scratch, &keys));
   BOOST_TEST(keys.size() == 65536u);
   BOOST_TEST(keys.u32(65535) == 65535u);
   Unreadable("value.json(''):u32", numbers + ",65536]", "at most 65536 values");
@@ -307,7 +304,7 @@ BOOST_AUTO_TEST_CASE(a_row_gives_at_most_65536_keys) {
   for (int i = 1; i < 256; ++i) absl::StrAppendFormat(&some, ",%d", i);
   const RowExtractor two = Compiled("value.json(''):u16,value.json(''):u16");
   keys.Clear(KeyKind::kU32);
-  BOOST_REQUIRE(two.Extract(Row(some + "]"), &scratch, &keys).ok());
+  RequireOk(two.Extract(Row(some + "]"), &scratch, &keys));
   BOOST_TEST(keys.size() == 65536u);
   const std::string error = Keys("value.json(''):u16,value.json(''):u16", Row(some + ",256]"));
   BOOST_CHECK(error.find("at most 65536 keys") != std::string::npos);
@@ -330,7 +327,7 @@ BOOST_AUTO_TEST_CASE(keys_of_one_row_are_bounded_in_bytes) {
 
 BOOST_AUTO_TEST_CASE(custom_extractors_give_values_of_the_declared_type) {
   const auto give = [](const std::string& name, std::vector<KeyValue> values) {
-    BOOST_REQUIRE(RegisterExtractor(name, std::make_shared<Gives>(std::move(values))).ok());
+    RequireOk(RegisterExtractor(name, std::make_shared<Gives>(std::move(values))));
   };
   give("row_test.texts", {"b"sv, "a"sv, std::monostate(), "b"sv});
   give("row_test.numbers", {uint64_t{3}, int64_t{1}, 2.0});
@@ -382,17 +379,17 @@ BOOST_AUTO_TEST_CASE(a_scratch_serves_rows_and_specs_in_turn) {
   // Rows of one size in one place, as cursors give them.
   std::string buffer = R"({"n":1,"city":"Ulm"})";
   const RowView row = Row(buffer);
-  BOOST_REQUIRE(plain.Extract(row, &scratch, &keys).ok());
-  BOOST_REQUIRE(both.ExtractAgain(row, &scratch, &keys).ok());
-  BOOST_REQUIRE(city.ExtractAgain(row, &scratch, &keys).ok());
+  RequireOk(plain.Extract(row, &scratch, &keys));
+  RequireOk(both.ExtractAgain(row, &scratch, &keys));
+  RequireOk(city.ExtractAgain(row, &scratch, &keys));
   buffer.replace(buffer.find("Ulm"), 3, "Aue");
-  BOOST_REQUIRE(city.Extract(row, &scratch, &keys).ok());
+  RequireOk(city.Extract(row, &scratch, &keys));
   buffer.back() = ' ';
   BOOST_CHECK(!city.Extract(row, &scratch, &keys).ok());
   BOOST_CHECK(!both.ExtractAgain(row, &scratch, &keys).ok());
   buffer.back() = '}';
   RowExtractor::Scratch moved = std::move(scratch);
-  BOOST_REQUIRE(both.Extract(row, &moved, &keys).ok());
+  RequireOk(both.Extract(row, &moved, &keys));
   BOOST_REQUIRE(keys.size() == 5u);
   BOOST_CHECK(keys.bytes(0) == "pk");
   BOOST_CHECK(keys.bytes(1) == "\1Ulm");
@@ -452,14 +449,14 @@ BOOST_AUTO_TEST_CASE(random_arrays_give_the_keys_that_a_set_of_tuples_holds) {
       };
       std::sort(expected.begin(), expected.end(), before);
       KeyColumn keys(extractor.codec().kind());
-      BOOST_REQUIRE(extractor.Extract(Row(json), &scratch, &keys).ok());
+      RequireOk(extractor.Extract(Row(json), &scratch, &keys));
       KeyColumn oracle(extractor.codec().kind());
       for (const auto& [text, number, last] : expected) {
         std::vector<KeyValue> values(3);
         if (text.has_value()) values[0] = std::string_view(*text);
         values[1] = int64_t{number};
         if (last.has_value()) values[2] = int64_t{*last};
-        BOOST_REQUIRE(extractor.codec().Append(values, &oracle).ok());
+        RequireOk(extractor.codec().Append(values, &oracle));
       }
       BOOST_REQUIRE_MESSAGE(keys.size() == oracle.size(), json);
       for (size_t i = 0; i < keys.size(); ++i) {

@@ -12,10 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "cairn/indexed_db.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/env.h"
 #include "test/engine/faults/crash_indexes.h"
 #include "test/engine/faults/crash_model.h"
 #include "test/engine/indexed_database.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 
@@ -72,11 +74,10 @@ class CrashDatabase {
       const rocksdb::Options& rocksdb_options, const std::string& path,
       const IndexedDBOptions& options = BusyOptions()) {
     std::unique_ptr<CrashDatabase> database(new CrashDatabase);
-    auto db = IndexedDB::Open(rocksdb_options, path,
-                              {{"default", rocksdb_options}, {"a", rocksdb_options}},
-                              &database->families_, options);
-    if (!db.ok()) return db.status();
-    database->db_ = *std::move(db);
+    ASSIGN_OR_RETURN(database->db_,
+                     IndexedDB::Open(rocksdb_options, path,
+                                     {{"default", rocksdb_options}, {"a", rocksdb_options}},
+                                     &database->families_, options));
     return database;
   }
   ~CrashDatabase() {
@@ -116,13 +117,12 @@ class CrashDatabase {
   // That the index is current, sound, and of these rows, which are the database's.
   void CheckIndex(const std::string& name, const TwoFamilies& model) {
     RequireOk(db_->WaitUntilReady(name));
-    const auto pinned = db_->Pin(name);
-    BOOST_REQUIRE_MESSAGE(pinned.ok(), pinned.status());
-    BOOST_TEST((*pinned)->sequence() == db_->GetLatestSequenceNumber());
-    RequireOk((*pinned)->Verify());
+    const auto pinned = RequireOk(db_->Pin(name));
+    BOOST_TEST(pinned->sequence() == db_->GetLatestSequenceNumber());
+    RequireOk(pinned->Verify());
     const IndexOfModel& of_model = kIndexes.at(name);
     CheckAgainstDatabase(db_.get(), name, families_[of_model.family]);
-    BOOST_REQUIRE_MESSAGE(SortedEntries(**pinned) == SortedEntries(of_model, model),
+    BOOST_REQUIRE_MESSAGE(SortedEntries(*pinned) == SortedEntries(of_model, model),
                           name << " has other entries than the rows");
   }
 

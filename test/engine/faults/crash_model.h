@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/merge_operator.h"
 #include "rocksdb/write_batch.h"
@@ -74,8 +75,7 @@ class WriteCall {
     rocksdb::WriteBatch all;
     for (const Update& update : updates) {
       BatchWriter writer{&all};
-      const rocksdb::Status s = Apply(update, &writer, options, families[update.family]);
-      if (!s.ok()) return s;
+      RETURN_IF_ERROR(Apply(update, &writer, options, families[update.family]));
     }
     return db->Write(options, &all);
   }

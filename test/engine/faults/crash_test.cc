@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "cairn/secondary_index.h"
+#include "index/machine/status_macros.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -23,12 +25,11 @@ constexpr int kKills = 200;
 constexpr uint64_t kRows = 3000;
 
 absl::Status BuildIndex(const std::string& database, const std::string& directory) {
-  auto source = SnapshotSource::FromDirectory(database);
-  if (!source.ok()) return source.status();
+  ASSIGN_OR_RETURN(auto source, SnapshotSource::FromDirectory(database));
   BuildOptions options;
   options.threads = 2;
   options.memory_budget = 30000;  // so that spilling is interrupted, too
-  return SecondaryIndex::Build(**source, *IndexSpec::Parse("value.field('|',0):u64"), directory,
+  return SecondaryIndex::Build(*source, *IndexSpec::Parse("value.field('|',0):u64"), directory,
                                options)
       .status();
 }
@@ -39,11 +40,10 @@ uint64_t Entries(const std::string& directory) {
   options.calibration = Calibration::kNone;
   auto index = SecondaryIndex::Open(directory, options);
   if (absl::IsNotFound(index.status())) return 0;
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
-  BOOST_REQUIRE_MESSAGE((*index)->Verify().ok(), (*index)->Verify().ToString());
+  RequireOk(index);
+  RequireOk((*index)->Verify());
   uint64_t count = 0;
-  BOOST_REQUIRE(
-      (*index)->Count(RangeBatch::Everything(KeyKind::kU64), absl::MakeSpan(&count, 1)).ok());
+  RequireOk((*index)->Count(RangeBatch::Everything(KeyKind::kU64), absl::MakeSpan(&count, 1)));
   return count;
 }
 
@@ -82,11 +82,11 @@ BOOST_AUTO_TEST_CASE(a_killed_build_leaves_the_index_of_before_or_after_or_none)
     rocksdb::Options options;
     options.create_if_missing = true;
     rocksdb::DB* db = nullptr;
-    BOOST_REQUIRE(rocksdb::DB::Open(options, path, &db).ok());
+    RequireOk(rocksdb::DB::Open(options, path, &db));
     for (uint64_t i = 0; i < rows; ++i) {
-      BOOST_REQUIRE(db->Put({}, "row" + std::to_string(i), std::to_string(i % 97)).ok());
+      RequireOk(db->Put({}, "row" + std::to_string(i), std::to_string(i % 97)));
     }
-    BOOST_REQUIRE(db->Flush({}).ok());
+    RequireOk(db->Flush({}));
     delete db;
   }
 

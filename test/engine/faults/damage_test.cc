@@ -8,6 +8,7 @@
 
 #include "cairn/secondary_index.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -19,17 +20,16 @@ std::string Answers(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches).ok());
+  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches));
   PrimaryKeyColumn primary_keys;
-  BOOST_REQUIRE(index.PrimaryKeys(matches.row_ids, &primary_keys).ok());
+  RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     answers += "\n" + *index.codec().Format(matches.keys, i) + "\t" + std::string(primary_keys[i]);
   }
-  const auto stats = index.Stats();
-  BOOST_REQUIRE(stats.ok());
-  answers += "\n" + std::to_string(stats->rows) + " " + std::to_string(stats->sequence) + " " +
-             std::to_string(stats->distinct_keys) + " " + std::to_string(stats->version) + " " +
-             stats->database_id;
+  const auto stats = RequireOk(index.Stats());
+  answers += "\n" + std::to_string(stats.rows) + " " + std::to_string(stats.sequence) + " " +
+             std::to_string(stats.distinct_keys) + " " + std::to_string(stats.version) + " " +
+             stats.database_id;
   return answers;
 }
 
@@ -43,9 +43,8 @@ struct Damaged {
     for (int i = 0; i < 10; ++i) {
       db.Put(std::string(i % 3, 'k') + std::to_string(i * 7), std::to_string(i % 4));
     }
-    auto index = SecondaryIndex::Build(*db.Source(), *IndexSpec::Parse(spec), directory);
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
-    answers = Answers(**index);
+    auto index = RequireOk(SecondaryIndex::Build(*db.Source(), *IndexSpec::Parse(spec), directory));
+    answers = Answers(*index);
     for (const auto& file : std::filesystem::directory_iterator(directory)) {
       // A CALIBRATION that is damaged is made anew (calibration_file_test).
       const std::string name = file.path().filename();

@@ -23,6 +23,7 @@
 #include "test/engine/faulty_file_system.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 #include "test/sanitizer.h"
 #include "test/test_random.h"
 
@@ -161,18 +162,16 @@ struct Fixture {
     return SecondaryIndex::BuildAll(*db.Source(), targets, options).status();
   }
   std::unique_ptr<SecondaryIndex> Open() {
-    auto index = SecondaryIndex::Open(directory, open_options());
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-    RequireOk((*index)->Verify());
-    return *std::move(index);
+    auto index = RequireOk(SecondaryIndex::Open(directory, open_options()));
+    RequireOk(index->Verify());
+    return index;
   }
   // That the directory holds what its manifest names, and no more, once the next writer has it.
   void CheckNoLeftovers() {
     RequireOk(IndexDirectory::OpenForWrite(directory).status());
     std::set<std::string> expected = {"LOCK", "MANIFEST"};
-    const auto manifest = ReadManifest(directory);
-    BOOST_REQUIRE_MESSAGE(manifest.ok(), manifest.status());
-    for (const ManifestFile& file : manifest->files) expected.insert(file.name);
+    const auto manifest = RequireOk(ReadManifest(directory));
+    for (const ManifestFile& file : manifest.files) expected.insert(file.name);
     std::set<std::string> found;
     for (const auto& file : std::filesystem::directory_iterator(directory)) {
       found.insert(file.path().filename().string());

@@ -21,6 +21,7 @@
 #include "test/engine/faults/crash_model.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/killed_process.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -205,9 +206,8 @@ class Course {
   void CheckStored(const Life& life) const {
     if (life.stored == 0) return;
     for (const char* name : {"number", "word", "code"}) {
-      const absl::StatusOr<Manifest> manifest = ReadManifest(IndexPath(name));
-      BOOST_REQUIRE_MESSAGE(manifest.ok(), manifest.status());
-      BOOST_TEST(manifest->sequence >= life.stored);
+      const Manifest manifest = RequireOk(ReadManifest(IndexPath(name)));
+      BOOST_TEST(manifest.sequence >= life.stored);
     }
   }
 

@@ -29,6 +29,7 @@
 #include "test/engine/faults/crash_file_system.h"
 #include "test/engine/faults/crash_indexes.h"
 #include "test/engine/faults/crash_model.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -220,9 +221,8 @@ class Course {
   void CheckStored(const Life& life) const {
     if (life.stored == 0) return;
     for (const char* name : kLasting) {
-      const absl::StatusOr<Manifest> manifest = ReadManifest(IndexPath(name), index_files_.get());
-      BOOST_REQUIRE_MESSAGE(manifest.ok(), manifest.status());
-      BOOST_TEST(manifest->sequence >= life.stored, name);
+      const Manifest manifest = RequireOk(ReadManifest(IndexPath(name), index_files_.get()));
+      BOOST_TEST(manifest.sequence >= life.stored, name);
     }
   }
 

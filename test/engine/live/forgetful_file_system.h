@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "index/files/file_system.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 
@@ -82,7 +83,7 @@ class ForgetfulFileSystem final : public FileSystem {
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                        IfExists if_exists) override {
-    if (absl::Status s = Change(path); !s.ok()) return s;
+    RETURN_IF_ERROR(Change(path));
     std::shared_ptr<File>& file = files_[path];
     if (file != nullptr && if_exists == IfExists::kFail) return absl::AlreadyExistsError(path);
     if (file == nullptr) file = std::make_shared<File>();
@@ -93,7 +94,7 @@ class ForgetfulFileSystem final : public FileSystem {
     return absl::UnimplementedError(path);
   }
   absl::Status Rename(const std::string& from, const std::string& to) override {
-    if (absl::Status s = Change(to); !s.ok()) return s;
+    RETURN_IF_ERROR(Change(to));
     const auto found = files_.find(from);
     if (found == files_.end()) return absl::NotFoundError(from);
     if (directories_.count(to) > 0) return absl::FailedPreconditionError(to);
@@ -102,18 +103,18 @@ class ForgetfulFileSystem final : public FileSystem {
     return absl::OkStatus();
   }
   absl::Status Remove(const std::string& path) override {
-    if (absl::Status s = Change(path); !s.ok()) return s;
+    RETURN_IF_ERROR(Change(path));
     return files_.erase(path) > 0 ? absl::OkStatus() : absl::NotFoundError(path);
   }
   absl::Status LinkOrCopy(const std::string& from, const std::string& to) override {
     return absl::UnimplementedError(absl::StrCat(from, to));
   }
   absl::Status MakeDirectory(const std::string& path) override {
-    if (absl::Status s = Change(path); !s.ok()) return s;
+    RETURN_IF_ERROR(Change(path));
     return directories_.insert(path).second ? absl::OkStatus() : absl::AlreadyExistsError(path);
   }
   absl::Status RemoveDirectory(const std::string& path) override {
-    if (absl::Status s = Change(path); !s.ok()) return s;
+    RETURN_IF_ERROR(Change(path));
     for (const auto& [file, bytes] : files_) {
       if (ParentOf(file) == path) return absl::FailedPreconditionError(path);
     }
@@ -132,7 +133,7 @@ class ForgetfulFileSystem final : public FileSystem {
     return names;
   }
   absl::Status SyncDirectory(const std::string& path) override {
-    if (absl::Status s = Change(path); !s.ok()) return s;
+    RETURN_IF_ERROR(Change(path));
     if (directories_.count(path) == 0) return absl::NotFoundError(path);
     const auto is_in = [&](const std::string& name) {
       return name != "/" && ParentOf(name) == path;
@@ -152,7 +153,7 @@ class ForgetfulFileSystem final : public FileSystem {
     if (!locks_->insert(path).second) return absl::UnavailableError(path);
     const bool made = files_.count(path) == 0;
     if (made) {
-      if (absl::Status s = Change(path); !s.ok()) return s;
+      RETURN_IF_ERROR(Change(path));
       files_[path] = std::make_shared<File>();
     }
     return std::make_unique<HeldLock>(locks_, path, made);
@@ -181,13 +182,13 @@ class ForgetfulFileSystem final : public FileSystem {
     Writer(ForgetfulFileSystem* files, std::shared_ptr<File> file)
         : files_(files), file_(std::move(file)) {}
     absl::Status WriteAt(uint64_t offset, const void* data, size_t size) override {
-      if (absl::Status s = files_->Change("a file"); !s.ok()) return s;
+      RETURN_IF_ERROR(files_->Change("a file"));
       file_->bytes.resize(std::max<size_t>(file_->bytes.size(), offset + size));
       std::memcpy(file_->bytes.data() + offset, data, size);
       return absl::OkStatus();
     }
     absl::Status Sync() override {
-      if (absl::Status s = files_->Change("a file"); !s.ok()) return s;
+      RETURN_IF_ERROR(files_->Change("a file"));
       file_->durable = file_->bytes;
       return absl::OkStatus();
     }

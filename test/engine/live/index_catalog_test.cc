@@ -11,6 +11,7 @@
 #include "engine/live/followed_index.h"
 #include "index/files/index_directory.h"
 #include "test/engine/live/forgetful_file_system.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -22,7 +23,7 @@ using Kind = IndexMark::Kind;
 constexpr char kRoot[] = "/indexes";
 
 void CheckOk(const absl::Status& status) {
-  BOOST_REQUIRE_MESSAGE(status.ok(), status);
+  RequireOk(status);
 }
 IndexCatalog Open(const std::shared_ptr<FileSystem>& files, const std::string& root = kRoot) {
   auto catalog = IndexCatalog::Open(root, files);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "cairn/indexed_db.h"
 #include "test/engine/indexed_database.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -26,7 +27,7 @@ std::string Text(const absl::StatusOr<FoundKeys>& found) {
     if (i > 0) absl::StrAppend(&text, " | ");
     bool first = true;
     for (const auto& key : found->of(i)) {
-      absl::StrAppend(&text, first ? "" : " ", key);
+      text.append(first ? "" : " ").append(key);
       first = false;
     }
   }
@@ -62,16 +63,15 @@ BOOST_AUTO_TEST_CASE(one_key_or_a_batch_is_looked_up_by_text) {
   BOOST_TEST(Text(db->Lookup("city", std::vector<LogicalKey>{"Oslo", "Oslo"})) == "bo | bo");
   BOOST_TEST(Text(db->Lookup("city", {})) == "");
 
-  const auto found = db->Lookup("city", {"Lisbon", "Oslo"});
-  BOOST_REQUIRE(found.ok());
+  const auto found = RequireOk(db->Lookup("city", {"Lisbon", "Oslo"}));
   Strings keys;
-  for (auto& key : *found) keys.emplace_back(key);
+  for (auto& key : found) keys.emplace_back(key);
   BOOST_TEST(keys == (Strings{"ana", "eva", "bo"}), boost::test_tools::per_element());
-  BOOST_TEST(found->size() == 3u);
-  BOOST_TEST((*found)[2] == "bo");
-  BOOST_TEST(found->cursor() == "");
+  BOOST_TEST(found.size() == 3u);
+  BOOST_TEST(found[2] == "bo");
+  BOOST_TEST(found.cursor() == "");
   // It stays what it is.
-  const FoundKeys copy = *found;
+  const FoundKeys copy = found;
   RequireOk(db->Delete({}, "bo"));
   BOOST_TEST(Text(db->Lookup("city", "Oslo")) == "");
   BOOST_TEST(copy.of(1)[0] == "bo");
@@ -84,16 +84,16 @@ BOOST_AUTO_TEST_CASE(rows_come_with_their_values) {
   db.Put("1", "ana|Lisbon");
   db.Put("2", "bo|Oslo");
   db.Put("3", "eva|Lisbon");
-  const auto rows = db->LookupRows("city", {"Lisbon", "Paris", "Oslo"});
-  BOOST_REQUIRE_MESSAGE(rows.ok(), rows.status());
+  const auto rows = RequireOk(db->LookupRows("city", {"Lisbon", "Paris", "Oslo"}));
   Strings lines;
-  for (const FoundRow& row : *rows) lines.push_back(absl::StrCat(row.primary_key, "=", row.value));
+  for (const FoundRow& row : rows)
+    lines.push_back(std::string(row.primary_key) + "=" + std::string(row.value));
   BOOST_TEST(lines == (Strings{"1=ana|Lisbon", "3=eva|Lisbon", "2=bo|Oslo"}),
              boost::test_tools::per_element());
-  BOOST_TEST(rows->queries() == 3u);
-  BOOST_TEST(rows->of(0).size() == 2u);
-  BOOST_TEST(rows->of(1).empty());
-  BOOST_TEST(rows->of(2)[0].primary_key == "2");
+  BOOST_TEST(rows.queries() == 3u);
+  BOOST_TEST(rows.of(0).size() == 2u);
+  BOOST_TEST(rows.of(1).empty());
+  BOOST_TEST(rows.of(2)[0].primary_key == "2");
 }
 
 BOOST_AUTO_TEST_CASE(numbers_are_encoded_by_the_index) {
@@ -171,17 +171,15 @@ BOOST_AUTO_TEST_CASE(a_limited_range_goes_on_where_it_ended) {
       options.order = order;
       do {
         if (rows) {
-          const auto page = db->LookupRows("city", KeyQuery::Prefix("L"), options);
-          BOOST_REQUIRE_MESSAGE(page.ok(), page.status());
-          BOOST_TEST(page->size() <= 3u);
-          for (const FoundRow& row : *page) keys.emplace_back(row.primary_key);
-          options.after = page->cursor();
+          const auto page = RequireOk(db->LookupRows("city", KeyQuery::Prefix("L"), options));
+          BOOST_TEST(page.size() <= 3u);
+          for (const FoundRow& row : page) keys.emplace_back(row.primary_key);
+          options.after = page.cursor();
         } else {
-          const auto page = db->Lookup("city", KeyQuery::Prefix("L"), options);
-          BOOST_REQUIRE_MESSAGE(page.ok(), page.status());
-          BOOST_TEST(page->size() <= 3u);
-          keys.insert(keys.end(), page->begin(), page->end());
-          options.after = page->cursor();
+          const auto page = RequireOk(db->Lookup("city", KeyQuery::Prefix("L"), options));
+          BOOST_TEST(page.size() <= 3u);
+          keys.insert(keys.end(), page.begin(), page.end());
+          options.after = page.cursor();
         }
         RequireOk(db->MergeIndex("city"));  // row ids change, cursors do not
       } while (!options.after.empty());
@@ -205,9 +203,8 @@ BOOST_AUTO_TEST_CASE(a_row_with_several_keys_in_a_range_is_found_once) {
   db.Put("b", R"({"tags": ["y"]})");
   BOOST_TEST(Text(db->Lookup("tag", {"x", "y"})) == "a | a b");
   BOOST_TEST(Text(db->Lookup("tag", KeyQuery::Everything())) == "a b");
-  const auto rows = db->LookupRows("tag", KeyQuery::Everything());
-  BOOST_REQUIRE(rows.ok());
-  BOOST_TEST(rows->size() == 2u);
+  const auto rows = RequireOk(db->LookupRows("tag", KeyQuery::Everything()));
+  BOOST_TEST(rows.size() == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(a_column_family_has_its_own_indexes) {
@@ -220,9 +217,8 @@ BOOST_AUTO_TEST_CASE(a_column_family_has_its_own_indexes) {
   db.Put("elsewhere", "Oslo", 0);
   BOOST_TEST(Text(db->Lookup("city", "Oslo")) == "here");
   BOOST_TEST(Text(db->Lookup("town", "Oslo")) == "here");
-  const auto rows = db->LookupRows("city", "Oslo");
-  BOOST_REQUIRE(rows.ok());
-  BOOST_TEST(rows->size() == 1u);
+  const auto rows = RequireOk(db->LookupRows("city", "Oslo"));
+  BOOST_TEST(rows.size() == 1u);
 }
 
 // Two rows swap their values in one write batch, over and over, while the index is merged: each
@@ -263,7 +259,7 @@ BOOST_AUTO_TEST_CASE(lookups_are_of_one_state_while_rows_change_and_merges_go_on
     }
     for (size_t query = 0; query < 2; ++query) {
       for (const FoundRow& row : rows->of(query)) {
-        if (row.value != (query == 0 ? "left" : "right")) wrong = absl::StrCat("row ", row.value);
+        if (row.value != (query == 0 ? "left" : "right")) wrong = "row " + std::string(row.value);
       }
     }
   }

@@ -22,6 +22,7 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -219,22 +220,20 @@ class Model {
   void Count() {
     const std::string name = AnyIndex();
     if (name.empty()) return;
-    const auto live = db_->Index(name);
-    BOOST_REQUIRE_MESSAGE(live.ok(), live.status());
+    const auto live = RequireOk(db_->Index(name));
     uint64_t count = 0;
-    RequireOk((*live)->Count(RangeBatch::Everything(KeyKind::kBytes), absl::MakeSpan(&count, 1)));
+    RequireOk(live->Count(RangeBatch::Everything(KeyKind::kBytes), absl::MakeSpan(&count, 1)));
     const size_t expected = rows_[kIndexes.at(name).family].size();
     if (count != expected) BOOST_FAIL(name << " counts " << count << ", expected " << expected);
   }
   void CheckIndex(const std::string& name) {
-    const auto pinned = db_->Pin(name);
-    BOOST_REQUIRE_MESSAGE(pinned.ok(), pinned.status());
+    const auto pinned = RequireOk(db_->Pin(name));
     Matches matches;
     QueryOptions options;
     options.with_keys = true;
-    RequireOk((*pinned)->Scan(RangeBatch::Everything(KeyKind::kBytes), options, &matches));
+    RequireOk(pinned->Scan(RangeBatch::Everything(KeyKind::kBytes), options, &matches));
     PrimaryKeyColumn primary_keys;
-    RequireOk((*pinned)->PrimaryKeys(matches.row_ids, &primary_keys));
+    RequireOk(pinned->PrimaryKeys(matches.row_ids, &primary_keys));
     const Entries expected = Expected(name);
     if (primary_keys.size() != expected.size()) {
       BOOST_FAIL(name << " has " << primary_keys.size() << " entries, expected "
@@ -242,7 +241,7 @@ class Model {
     }
     size_t i = 0;
     for (const auto& [key, primary_key] : expected) {
-      const std::string found = *(*pinned)->codec().Format(matches.keys, i);
+      const std::string found = *pinned->codec().Format(matches.keys, i);
       if (primary_keys[i] != primary_key || !(found.find(key) != std::string::npos)) {
         BOOST_FAIL(name << ": entry " << i << " is " << found << "=" << primary_keys[i]
                         << ", expected " << key << "=" << primary_key);

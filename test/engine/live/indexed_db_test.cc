@@ -20,6 +20,7 @@
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -130,18 +131,17 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_not_archived_is_kept_until_it_was_read) {
   RequireOk(rocksdb::DB::Open(options, directory / "db", &opened));
   IndexedDBOptions indexed;
   indexed.follow_interval = absl::ZeroDuration();  // so that reading is late
-  const auto db = IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed);
-  BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
-  RequireOk((*db)->CreateIndex(SpecOf(kByColour)));
-  RequireOk((*db)->WaitUntilReady("by_colour"));
+  const auto db = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed));
+  RequireOk(db->CreateIndex(SpecOf(kByColour)));
+  RequireOk(db->WaitUntilReady("by_colour"));
   for (int i = 0; i < 5; ++i) {
-    RequireOk((*db)->Put({}, absl::StrCat("k", i), "red"));
-    RequireOk((*db)->Flush({}));
-    RequireOk((*db)->DisableFileDeletions());
-    RequireOk((*db)->EnableFileDeletions(/*force=*/i % 2 == 0));
+    RequireOk(db->Put({}, absl::StrCat("k", i), "red"));
+    RequireOk(db->Flush({}));
+    RequireOk(db->DisableFileDeletions());
+    RequireOk(db->EnableFileDeletions(/*force=*/i % 2 == 0));
   }
-  RequireOk((*db)->Put({}, "z", "red"));
-  const auto index = (*db)->Pin("by_colour");
+  RequireOk(db->Put({}, "z", "red"));
+  const auto index = db->Pin("by_colour");
   if (index.ok()) {
     BOOST_TEST(RowsOf(**index, "red") == "k0 k1 k2 k3 k4 z");
   } else {
@@ -155,9 +155,8 @@ BOOST_AUTO_TEST_CASE(transactions_underneath_are_seen_once_they_commit) {
   options.create_if_missing = true;
   rocksdb::TransactionDB* transactions = nullptr;
   RequireOk(rocksdb::TransactionDB::Open(options, {}, directory / "db", &transactions));
-  const auto attached = IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(transactions));
-  BOOST_REQUIRE_MESSAGE(attached.ok(), attached.status());
-  IndexedDB* const db = attached->get();
+  const auto attached = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(transactions)));
+  IndexedDB* const db = attached.get();
   RequireOk(db->CreateIndex(SpecOf(kByColour)));
   RequireOk(db->WaitUntilReady("by_colour"));
 
@@ -194,18 +193,17 @@ BOOST_AUTO_TEST_CASE(optimistic_transactions_underneath_are_seen_once_they_commi
   options.create_if_missing = true;
   rocksdb::OptimisticTransactionDB* transactions = nullptr;
   RequireOk(rocksdb::OptimisticTransactionDB::Open(options, directory / "db", &transactions));
-  const auto db = IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(transactions));
-  BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
-  RequireOk((*db)->CreateIndex(SpecOf(kByColour)));
-  RequireOk((*db)->WaitUntilReady("by_colour"));
+  const auto db = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(transactions)));
+  RequireOk(db->CreateIndex(SpecOf(kByColour)));
+  RequireOk(db->WaitUntilReady("by_colour"));
   const std::unique_ptr<rocksdb::Transaction> wins(transactions->BeginTransaction({}));
   const std::unique_ptr<rocksdb::Transaction> loses(transactions->BeginTransaction({}));
   RequireOk(wins->Put("a", "red"));
   RequireOk(loses->Put("a", "blue"));
   RequireOk(wins->Commit());
   BOOST_TEST(loses->Commit().IsBusy());
-  BOOST_TEST(RowsOf(db->get(), "by_colour", "red") == "a");
-  BOOST_TEST(RowsOf(db->get(), "by_colour", "blue") == "");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "blue") == "");
 }
 
 BOOST_AUTO_TEST_CASE(each_of_many_threads_reads_what_it_has_just_written) {
@@ -366,13 +364,12 @@ BOOST_AUTO_TEST_CASE(an_index_catches_up_after_its_process_was_killed) {
   int status = 0;
   BOOST_REQUIRE(waitpid(child, &status, 0) == child);
   BOOST_REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  const auto db = IndexedDB::Open(options, path);
-  BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
-  RequireOk((*db)->WaitUntilReady("by_colour"));
-  BOOST_TEST((*db)->ListIndexes().at(0).builds == 0);
-  CheckAgainstDatabase(db->get(), "by_colour", nullptr);
+  const auto db = RequireOk(IndexedDB::Open(options, path));
+  RequireOk(db->WaitUntilReady("by_colour"));
+  BOOST_TEST(db->ListIndexes().at(0).builds == 0);
+  CheckAgainstDatabase(db.get(), "by_colour", nullptr);
   uint64_t count = 0;
-  RequireOk((**(*db)->Index("by_colour"))
+  RequireOk((**db->Index("by_colour"))
                 .Count(RangeBatch::Everything(KeyKind::kBytes), absl::MakeSpan(&count, 1)));
   BOOST_TEST(count == 3000);
 }
@@ -416,25 +413,23 @@ BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
   IndexedDatabase db(options);
   db.Put("a", "red");
   db.Create(kByColour);
-  const auto live = db->Index("by_colour");
-  BOOST_REQUIRE(live.ok());
+  const auto live = RequireOk(db->Index("by_colour"));
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
   RequireOk(db->Put(unlogged, "b", "red"));
   Matches matches;
   const std::string_view keys[] = {"red"};
-  CheckFails((*live)->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
+  CheckFails(live->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
              "disableWAL");
   CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "RebuildIndex");
   CheckFails(db->WaitUntilReady("by_colour"), absl::StatusCode::kFailedPrecondition, "disableWAL");
   BOOST_TEST((db.Info("by_colour").state == IndexState::kStale));
   BOOST_TEST(db.Info("by_colour").lag == 1u);
-  const auto as_it_is = db->PinAsItIs("by_colour");
-  BOOST_REQUIRE(as_it_is.ok());
-  BOOST_TEST(RowsOf(**as_it_is, "red") == "a");
+  const auto as_it_is = RequireOk(db->PinAsItIs("by_colour"));
+  BOOST_TEST(RowsOf(*as_it_is, "red") == "a");
   RequireOk(db->RebuildIndex("by_colour"));
   RequireOk(db->WaitUntilReady("by_colour"));
-  RequireOk((*live)->Find(KeyBatch::Bytes(keys), &matches));
+  RequireOk(live->Find(KeyBatch::Bytes(keys), &matches));
   BOOST_TEST(matches.row_ids.size() == 2u);
 }
 

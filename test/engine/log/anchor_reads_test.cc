@@ -9,6 +9,7 @@
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
 #include "test/engine/logged_database.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -71,7 +72,7 @@ BOOST_AUTO_TEST_CASE(the_live_log_is_read_once) {
       if (before == Before::kInArchive) {  // and no file says any more up to where it reached
         rocksdb::CompactRangeOptions compact;
         compact.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-        BOOST_REQUIRE(database.db()->CompactRange(compact, nullptr, nullptr).ok());
+        RequireOk(database.db()->CompactRange(compact, nullptr, nullptr));
       }
     }
     for (uint64_t i = 0; i < kLogBytes / 1000; ++i) {
@@ -79,12 +80,11 @@ BOOST_AUTO_TEST_CASE(the_live_log_is_read_once) {
     }
     const LoggedDatabase::Point now = database.Now();
     files->TakeBytes();
-    const absl::StatusOr<Anchor> anchor =
-        TakeAnchor(database.db(), database.families()[0], now.sequence, /*read_only=*/false);
-    BOOST_REQUIRE_MESSAGE(anchor.ok(), anchor.status());
-    BOOST_TEST(anchor->log.place.offset >= kLogBytes);
+    const Anchor anchor = RequireOk(
+        TakeAnchor(database.db(), database.families()[0], now.sequence, /*read_only=*/false));
+    BOOST_TEST(anchor.log.place.offset >= kLogBytes);
     const uint64_t bytes = files->TakeBytes();
-    BOOST_TEST_MESSAGE(anchor->ToString() << ", " << bytes << " bytes read");
+    BOOST_TEST_MESSAGE(anchor.ToString() << ", " << bytes << " bytes read");
     BOOST_TEST(bytes >= kLogBytes);
     // Buffers of the looks at where files begin besides.
     BOOST_TEST(bytes < kLogBytes + kLogBytes / 2);

@@ -6,6 +6,7 @@
 
 #include "rocksdb/sst_file_writer.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -15,15 +16,13 @@ class Ingesting : public TestDatabase {
   void Ingest(const std::vector<std::string>& keys) {
     const std::string path = Beside("ingested.sst");
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), rocksdb::Options{});
-    BOOST_REQUIRE(writer.Open(path).ok());
-    for (const std::string& key : keys) BOOST_REQUIRE(writer.Put(key, "ingested").ok());
-    BOOST_REQUIRE(writer.Finish().ok());
-    BOOST_REQUIRE(db()->IngestExternalFile({path}, {}).ok());
+    RequireOk(writer.Open(path));
+    for (const std::string& key : keys) RequireOk(writer.Put(key, "ingested"));
+    RequireOk(writer.Finish());
+    RequireOk(db()->IngestExternalFile({path}, {}));
   }
   uint64_t Newest(SequenceNumber until, uint64_t known = 0) {
-    const auto newest = NewestIngestedFile(db(), db()->DefaultColumnFamily(), until, known);
-    BOOST_REQUIRE_MESSAGE(newest.ok(), newest.status().ToString());
-    return *newest;
+    return RequireOk(NewestIngestedFile(db(), db()->DefaultColumnFamily(), until, known));
   }
   SequenceNumber sequence() { return db()->GetLatestSequenceNumber(); }
 };
@@ -34,10 +33,10 @@ BOOST_AUTO_TEST_CASE(files_that_the_database_wrote_are_none) {
   Ingesting database;
   BOOST_TEST(database.Newest(0) == 0u);
   database.Put("a", "1");  // a file of one row has one sequence number, too
-  BOOST_REQUIRE(database.db()->Flush({}).ok());
+  RequireOk(database.db()->Flush({}));
   BOOST_TEST(database.Newest(database.sequence()) == 0u);
   for (int i = 0; i < 10; ++i) database.Put(std::to_string(i), "value");
-  BOOST_REQUIRE(database.db()->CompactRange({}, nullptr, nullptr).ok());
+  RequireOk(database.db()->CompactRange({}, nullptr, nullptr));
   BOOST_TEST(database.Newest(database.sequence()) == 0u);
 }
 

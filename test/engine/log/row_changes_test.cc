@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "test/require_ok.h"
+
 namespace cairn {
 namespace {
 
@@ -81,9 +83,9 @@ BOOST_AUTO_TEST_CASE(moves_and_can_be_used_again) {
 BOOST_AUTO_TEST_CASE(gives_rows_as_rocksdb_reads_them) {
   RowChanges changes;
   changes.Put("k", "v");
-  BOOST_REQUIRE(changes.PutEntity("k", kCity).ok());
-  BOOST_REQUIRE(changes.PutEntity("k", kPlain).ok());
-  BOOST_REQUIRE(changes.PutEntity("k", kBoth).ok());
+  RequireOk(changes.PutEntity("k", kCity));
+  RequireOk(changes.PutEntity("k", kPlain));
+  RequireOk(changes.PutEntity("k", kBoth));
   std::vector<ColumnView> scratch;
   RowView row;
   SetRow(changes[0], &scratch, &row);

@@ -9,6 +9,7 @@
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "test/engine/logged_database.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -68,7 +69,7 @@ class RandomWriter {
     } else {
       s = batch->PutLogData("data");
     }
-    BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
+    RequireOk(s);
   }
 
   void Write(rocksdb::WriteBatch* batch) {
@@ -80,7 +81,7 @@ class RandomWriter {
     } else {
       s = database_.db()->Write({}, batch);
     }
-    BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
+    RequireOk(s);
   }
 
   // Begins a transaction in a free slot, or goes on with the one that is there.
@@ -89,31 +90,28 @@ class RandomWriter {
     std::unique_ptr<rocksdb::Transaction>& transaction = slots_[slot];
     if (transaction == nullptr) {
       transaction.reset(database_.transactions()->BeginTransaction(rocksdb::WriteOptions()));
-      BOOST_REQUIRE(transaction->SetName("slot " + std::to_string(slot)).ok());
+      RequireOk(transaction->SetName("slot " + std::to_string(slot)));
       for (size_t i = random_() % 5; i > 0; --i) {
         const std::string key = "t" + std::to_string(slot) + "-" + std::to_string(random_() % 5);
         const std::string value = std::to_string(++values_);
         const auto& families = database_.families();
-        BOOST_REQUIRE(transaction->Put(families[random_() % 3], key, value).ok());
-        BOOST_REQUIRE(transaction->Merge(families[1], key, value).ok());
-        BOOST_REQUIRE(transaction->Delete(families[0], key).ok());
+        RequireOk(transaction->Put(families[random_() % 3], key, value));
+        RequireOk(transaction->Merge(families[1], key, value));
+        RequireOk(transaction->Delete(families[0], key));
       }
-      BOOST_REQUIRE(transaction->Prepare().ok());
+      RequireOk(transaction->Prepare());
       return;
     }
     const bool rolls_back = random_() % 4 == 0;
     if (!rolls_back && random_() % 3 == 0) {
-      BOOST_REQUIRE(transaction->GetCommitTimeWriteBatch()
-                        ->Put(database_.families()[0], Key(), "at commit time")
-                        .ok());
+      RequireOk(transaction->GetCommitTimeWriteBatch()->Put(database_.families()[0], Key(),
+                                                            "at commit time"));
     }
     BOOST_REQUIRE((rolls_back ? transaction->Rollback() : transaction->Commit()).ok());
     transaction.reset();
   }
 
-  void FlushOne() {
-    BOOST_REQUIRE(database_.db()->Flush({}, database_.families()[random_() % 3]).ok());
-  }
+  void FlushOne() { RequireOk(database_.db()->Flush({}, database_.families()[random_() % 3])); }
 
   void Reopen() {
     for (auto& slot : slots_) slot.reset();  // prepared: they come back

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "index/machine/status_macros.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/optimistic_transaction_db.h"
@@ -15,6 +16,7 @@
 #include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/version.h"
 #include "test/engine/logged_database.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -39,16 +41,16 @@ rocksdb::Options WithoutArchive() {
 // Writes an SST file of these keys in order.
 std::string WriteSst(const std::string& path, const std::vector<std::string>& keys) {
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), rocksdb::Options{});
-  BOOST_REQUIRE(writer.Open(path).ok());
-  for (const std::string& key : keys) BOOST_REQUIRE(writer.Put(key, "ingested").ok());
-  BOOST_REQUIRE(writer.Finish().ok());
+  RequireOk(writer.Open(path));
+  for (const std::string& key : keys) RequireOk(writer.Put(key, "ingested"));
+  RequireOk(writer.Finish());
   return path;
 }
 
 std::unique_ptr<rocksdb::Transaction> Begin(LoggedDatabase* database, const std::string& name) {
   std::unique_ptr<rocksdb::Transaction> transaction(
       database->transactions()->BeginTransaction(rocksdb::WriteOptions()));
-  BOOST_REQUIRE(transaction->SetName(name).ok());
+  RequireOk(transaction->SetName(name));
   return transaction;
 }
 
@@ -82,24 +84,24 @@ BOOST_AUTO_TEST_CASE(follows_every_kind_of_write_to_every_column_family) {
   }
   const Point before = database.Now();
   rocksdb::WriteBatch batch;
-  BOOST_REQUIRE(batch.Put(families[0], "k100", "new").ok());
-  BOOST_REQUIRE(batch.Delete(families[0], "k101").ok());
-  BOOST_REQUIRE(batch.PutLogData("nothing").ok());
-  BOOST_REQUIRE(batch.SingleDelete(families[1], "k102").ok());
-  BOOST_REQUIRE(batch.Merge(families[1], "k103", "operand").ok());
-  BOOST_REQUIRE(batch.Merge(families[2], "new row", "operand").ok());
-  BOOST_REQUIRE(batch.DeleteRange(families[2], "k110", "k120").ok());
-  BOOST_REQUIRE(batch.Put(families[2], "k115", "in the range, afterwards").ok());
-  BOOST_REQUIRE(batch.PutEntity(families[0], "k104", {{"", "plain"}, {"city", "Ulm"}}).ok());
-  BOOST_REQUIRE(batch.PutEntity(families[0], "k105", {{"city", "Ulm"}}).ok());
-  BOOST_REQUIRE(db->Write({}, &batch).ok());
+  RequireOk(batch.Put(families[0], "k100", "new"));
+  RequireOk(batch.Delete(families[0], "k101"));
+  RequireOk(batch.PutLogData("nothing"));
+  RequireOk(batch.SingleDelete(families[1], "k102"));
+  RequireOk(batch.Merge(families[1], "k103", "operand"));
+  RequireOk(batch.Merge(families[2], "new row", "operand"));
+  RequireOk(batch.DeleteRange(families[2], "k110", "k120"));
+  RequireOk(batch.Put(families[2], "k115", "in the range, afterwards"));
+  RequireOk(batch.PutEntity(families[0], "k104", {{"", "plain"}, {"city", "Ulm"}}));
+  RequireOk(batch.PutEntity(families[0], "k105", {{"city", "Ulm"}}));
+  RequireOk(db->Write({}, &batch));
 #if ROCKSDB_MAJOR >= 8  // earlier ones cannot read such a row
-  BOOST_REQUIRE(db->Merge({}, families[0], "k104", "onto columns").ok());
+  RequireOk(db->Merge({}, families[0], "k104", "onto columns"));
 #endif
-  BOOST_REQUIRE(db->Put({}, families[1], "k103", "after its merge").ok());
-  BOOST_REQUIRE(db->DeleteRange({}, families[0], "k190", "z").ok());
+  RequireOk(db->Put({}, families[1], "k103", "after its merge"));
+  RequireOk(db->DeleteRange({}, families[0], "k190", "z"));
   rocksdb::WriteBatch empty;
-  BOOST_REQUIRE(db->Write({}, &empty).ok());
+  RequireOk(db->Write({}, &empty));
   const Point after = database.Now();
   for (size_t slice_bytes : {1, 100, 1 << 20}) database.Follow(before, after, {}, slice_bytes);
 }
@@ -112,7 +114,7 @@ BOOST_AUTO_TEST_CASE(follows_values_that_go_to_blob_files) {
   const Point before = database.Now();
   for (int i = 0; i < 20; ++i) database.Put(std::to_string(i), std::string(200000, 'a' + i));
   database.Flush();
-  BOOST_REQUIRE(database.db()->Merge({}, database.families()[0], "7", "operand").ok());
+  RequireOk(database.db()->Merge({}, database.families()[0], "7", "operand"));
   for (int i = 5; i < 10; ++i) database.Put(std::to_string(i), std::string(300000, 'A' + i));
   database.Follow(before, database.Now());
 }
@@ -127,16 +129,15 @@ BOOST_AUTO_TEST_CASE(goes_on_from_where_it_stopped_without_reading_again) {
     if (round % 7 == 6) database.Reopen();
     const Point now = database.Now();
     database.Follow(last, now);
-    auto log =
-        UpdateLog::Open(database.db(), database.families(), last.sequence, now.sequence, position);
-    BOOST_REQUIRE(log.ok());
+    auto log = RequireOk(
+        UpdateLog::Open(database.db(), database.families(), last.sequence, now.sequence, position));
     std::vector<TextRows> rows = last.rows;
-    BOOST_REQUIRE(database.Apply(log->get(), 1000, true, &rows).ok());
+    RequireOk(database.Apply(log.get(), 1000, true, &rows));
     BOOST_REQUIRE((rows == now.rows));
     if (round > 0 && round % 3 != 0 && round % 7 != 0) {
-      BOOST_TEST((*log)->bytes_read() < 100u * 40);
+      BOOST_TEST(log->bytes_read() < 100u * 40);
     }
-    position = (*log)->position();
+    position = log->position();
     last = now;
   }
 }
@@ -147,32 +148,30 @@ BOOST_AUTO_TEST_CASE(a_position_that_is_none_does_no_harm) {
   const Point middle = database.Now();
   for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), "new");
   const Point now = database.Now();
-  const auto files = ListWalFiles(database.db());
-  BOOST_REQUIRE(files.ok());
+  const auto files = RequireOk(ListWalFiles(database.db()));
   for (uint64_t offset : {0, 1, 40, 1000, 1 << 20}) {
-    database.Follow(middle, now, {files->back().number, offset});
-    database.Follow(middle, now, {files->back().number + 100, offset});
+    database.Follow(middle, now, {files.back().number, offset});
+    database.Follow(middle, now, {files.back().number + 100, offset});
   }
 }
 
 BOOST_AUTO_TEST_CASE(slices_are_bounded_and_say_how_far_they_go) {
   LoggedDatabase database;
   for (int i = 0; i < 1000; ++i) database.Put(std::to_string(i), std::string(100, 'v'));
-  auto log = UpdateLog::Open(database.db(), {database.families()[0]}, 0, 1000);
-  BOOST_REQUIRE(log.ok());
+  auto log = RequireOk(UpdateLog::Open(database.db(), {database.families()[0]}, 0, 1000));
   std::vector<RowChanges> changes(1);
   SequenceNumber read = 0;
-  for (int slices = 0; !(*log)->done(); ++slices) {
+  for (int slices = 0; !log->done(); ++slices) {
     BOOST_REQUIRE(slices < 100);
     changes[0].Clear();
-    BOOST_REQUIRE((*log)->Read(10000, absl::MakeSpan(changes)).ok());
+    RequireOk(log->Read(10000, absl::MakeSpan(changes)));
     BOOST_TEST(changes[0].bytes() < 10000 + 200u);
     read += changes[0].size();
-    BOOST_TEST((*log)->sequence() == read);
+    BOOST_TEST(log->sequence() == read);
   }
   BOOST_TEST(read == 1000u);
-  BOOST_TEST((*log)->Read(1, absl::MakeSpan(changes)).ok());  // nothing more
-  BOOST_TEST((*log)->sequence() == 1000u);
+  BOOST_TEST(log->Read(1, absl::MakeSpan(changes)).ok());  // nothing more
+  BOOST_TEST(log->sequence() == 1000u);
 }
 
 // Threads that write until they are told to stop, each now and then at rest, and not without end:
@@ -249,8 +248,8 @@ BOOST_AUTO_TEST_CASE(follows_databases_whose_snapshots_part_writes_that_were_log
 BOOST_AUTO_TEST_CASE(a_state_within_a_write_is_not_of_this_database) {
   LoggedDatabase database;
   rocksdb::WriteBatch batch;
-  for (int i = 0; i < 10; ++i) BOOST_REQUIRE(batch.Put(std::to_string(i), "value").ok());
-  BOOST_REQUIRE(database.db()->Write({}, &batch).ok());
+  for (int i = 0; i < 10; ++i) RequireOk(batch.Put(std::to_string(i), "value"));
+  RequireOk(database.db()->Write({}, &batch));
   BOOST_TEST(IsMissing(database.Error(5, 10), {"1 to 10", "state 5", "another past"}));
 }
 
@@ -285,22 +284,20 @@ BOOST_AUTO_TEST_CASE(an_archived_log_can_be_read_until_it_is_removed) {
   }
   const Point after = database.Now();
   database.Follow(before, after);
-  auto files = ListWalFiles(database.db());
-  BOOST_REQUIRE(files.ok());
-  BOOST_REQUIRE(files->size() >= 5);
-  BOOST_REQUIRE(FindWalFile(database.db(), 1, &*files).ok());
+  auto files = RequireOk(ListWalFiles(database.db()));
+  BOOST_REQUIRE(files.size() >= 5);
+  RequireOk(FindWalFile(database.db(), 1, &files));
   // The log is open: it can be read though its files go away.
-  auto log = UpdateLog::Open(database.db(), database.families(), 0, after.sequence);
-  BOOST_REQUIRE(log.ok());
-  std::filesystem::remove((*files)[2].path);
+  auto log = RequireOk(UpdateLog::Open(database.db(), database.families(), 0, after.sequence));
+  std::filesystem::remove(files[2].path);
   std::vector<TextRows> rows = before.rows;
-  BOOST_TEST(database.Apply(log->get(), 100, true, &rows).ok());
+  BOOST_TEST(database.Apply(log.get(), 100, true, &rows).ok());
   BOOST_TEST((rows == after.rows));
   // What is left has a gap.
   BOOST_TEST(IsMissing(database.Error(0, after.sequence),
-                       {"number " + std::to_string((*files)[2].start),
-                        "where " + std::to_string((*files)[3].start) + " follows"}));
-  BOOST_TEST(database.Error((*files)[3].start - 1, after.sequence).ok());
+                       {"number " + std::to_string(files[2].start),
+                        "where " + std::to_string(files[3].start) + " follows"}));
+  BOOST_TEST(database.Error(files[3].start - 1, after.sequence).ok());
 }
 
 BOOST_AUTO_TEST_CASE(writes_that_went_past_the_log_are_found_out) {
@@ -309,7 +306,7 @@ BOOST_AUTO_TEST_CASE(writes_that_went_past_the_log_are_found_out) {
   for (bool flush : {false, true}) {
     LoggedDatabase database;
     database.Put("a", "1");
-    BOOST_REQUIRE(database.db()->Put(unlogged, "b", "2").ok());
+    RequireOk(database.db()->Put(unlogged, "b", "2"));
     if (flush) database.Flush();
     // At the end: no record tells, only the database's sequence number.
     BOOST_TEST(IsMissing(database.Error(0, 2), {"number 2 ", "ends there", "went past it"}));
@@ -326,7 +323,7 @@ BOOST_AUTO_TEST_CASE(ingested_files_that_took_a_sequence_number_are_found_out) {
   LoggedDatabase database;
   database.Put("b", "1");
   const std::string sst = WriteSst(database.Beside("x.sst"), {"a", "b", "c"});
-  BOOST_REQUIRE(database.db()->IngestExternalFile({sst}, {}).ok());
+  RequireOk(database.db()->IngestExternalFile({sst}, {}));
   BOOST_REQUIRE_EQUAL(database.sequence(), 2u);
   BOOST_TEST(IsMissing(database.Error(0, 2), {"number 2 ", "ingested"}));
   BOOST_TEST(IsMissing(database.Error(1, 2), {"number 2 "}));
@@ -336,7 +333,7 @@ BOOST_AUTO_TEST_CASE(ingested_files_that_took_a_sequence_number_are_found_out) {
   // Under a snapshot they always take one.
   const rocksdb::Snapshot* const snapshot = database.db()->GetSnapshot();
   const std::string apart = WriteSst(database.Beside("y.sst"), {"y", "z"});
-  BOOST_REQUIRE(database.db()->IngestExternalFile({apart}, {}).ok());
+  RequireOk(database.db()->IngestExternalFile({apart}, {}));
   database.db()->ReleaseSnapshot(snapshot);
   BOOST_TEST(IsMissing(database.Error(3, database.sequence()), {"number 4 "}));
 }
@@ -346,15 +343,15 @@ BOOST_AUTO_TEST_CASE(records_of_a_dropped_column_family_are_passed_over) {
   rocksdb::DB* const db = database.db();
   const Point before = database.Now();
   rocksdb::ColumnFamilyHandle* dropped = nullptr;
-  BOOST_REQUIRE(db->CreateColumnFamily(database.options(), "dropped", &dropped).ok());
+  RequireOk(db->CreateColumnFamily(database.options(), "dropped", &dropped));
   rocksdb::WriteBatch batch;
-  BOOST_REQUIRE(batch.Put(database.families()[0], "a", "1").ok());
-  BOOST_REQUIRE(batch.Put(dropped, "b", "2").ok());
-  BOOST_REQUIRE(batch.DeleteRange(dropped, "b", "c").ok());
-  BOOST_REQUIRE(batch.Put(database.families()[1], "c", "3").ok());
-  BOOST_REQUIRE(db->Write({}, &batch).ok());
-  BOOST_REQUIRE(db->DropColumnFamily(dropped).ok());
-  BOOST_REQUIRE(db->DestroyColumnFamilyHandle(dropped).ok());
+  RequireOk(batch.Put(database.families()[0], "a", "1"));
+  RequireOk(batch.Put(dropped, "b", "2"));
+  RequireOk(batch.DeleteRange(dropped, "b", "c"));
+  RequireOk(batch.Put(database.families()[1], "c", "3"));
+  RequireOk(db->Write({}, &batch));
+  RequireOk(db->DropColumnFamily(dropped));
+  RequireOk(db->DestroyColumnFamilyHandle(dropped));
   database.Put("d", "4");
   database.Follow(before, database.Now());
   database.Reopen();
@@ -368,8 +365,8 @@ BOOST_AUTO_TEST_CASE(follows_transactions_that_are_not_prepared) {
   for (int i = 0; i < 30; ++i) {
     const std::unique_ptr<rocksdb::Transaction> transaction(
         database.transactions()->BeginTransaction(rocksdb::WriteOptions()));
-    BOOST_REQUIRE(transaction->Put(families[0], std::to_string(i), "committed").ok());
-    BOOST_REQUIRE(transaction->Merge(families[1], std::to_string(i % 7), "operand").ok());
+    RequireOk(transaction->Put(families[0], std::to_string(i), "committed"));
+    RequireOk(transaction->Merge(families[1], std::to_string(i % 7), "operand"));
     BOOST_REQUIRE((i % 3 == 0 ? transaction->Rollback() : transaction->Commit()).ok());
   }
   database.Follow(before, database.Now());
@@ -379,18 +376,17 @@ BOOST_AUTO_TEST_CASE(follows_optimistic_transactions) {
   rocksdb::Options options = LoggedDatabase::DefaultOptions();
   TemporaryDirectory directory;
   rocksdb::OptimisticTransactionDB* opened = nullptr;
-  BOOST_REQUIRE(rocksdb::OptimisticTransactionDB::Open(options, directory / "db", &opened).ok());
+  RequireOk(rocksdb::OptimisticTransactionDB::Open(options, directory / "db", &opened));
   const std::unique_ptr<rocksdb::OptimisticTransactionDB> db(opened);
   for (int i = 0; i < 20; ++i) {
     const std::unique_ptr<rocksdb::Transaction> transaction(db->BeginTransaction({}));
-    BOOST_REQUIRE(transaction->Put("key", std::to_string(i)).ok());
-    if (i % 2 == 0) BOOST_REQUIRE(db->Put({}, "key", "in between").ok());
+    RequireOk(transaction->Put("key", std::to_string(i)));
+    if (i % 2 == 0) RequireOk(db->Put({}, "key", "in between"));
     BOOST_REQUIRE(transaction->Commit().IsBusy() == (i % 2 == 0));
   }
   std::vector<RowChanges> changes(1);
-  auto log = UpdateLog::Open(db.get(), {db->DefaultColumnFamily()}, 0, 20);
-  BOOST_REQUIRE(log.ok());
-  BOOST_REQUIRE((*log)->Read(SIZE_MAX, absl::MakeSpan(changes)).ok());
+  auto log = RequireOk(UpdateLog::Open(db.get(), {db->DefaultColumnFamily()}, 0, 20));
+  RequireOk(log->Read(SIZE_MAX, absl::MakeSpan(changes)));
   BOOST_REQUIRE_EQUAL(changes[0].size(), 20u);
   for (size_t i = 0; i < 20; ++i) {
     BOOST_TEST((changes[0][i].value == (i % 2 == 0 ? "in between" : std::to_string(i))));
@@ -405,33 +401,33 @@ BOOST_AUTO_TEST_CASE(follows_two_phase_commit) {
     const auto& families = database.families();
     std::vector<Point> points = {database.Now()};
     const auto first = Begin(&database, "first");
-    BOOST_REQUIRE(first->Put(families[0], "a", "1").ok());
-    BOOST_REQUIRE(first->Put(families[1], "b", "2").ok());
-    BOOST_REQUIRE(first->Merge(families[1], "c", "3").ok());
-    BOOST_REQUIRE(first->Prepare().ok());
+    RequireOk(first->Put(families[0], "a", "1"));
+    RequireOk(first->Put(families[1], "b", "2"));
+    RequireOk(first->Merge(families[1], "c", "3"));
+    RequireOk(first->Prepare());
     database.Put("x", "1");
     points.push_back(database.Now());
     const auto second = Begin(&database, "second");
-    BOOST_REQUIRE(second->Delete(families[0], "x").ok());
-    BOOST_REQUIRE(second->Prepare().ok());
+    RequireOk(second->Delete(families[0], "x"));
+    RequireOk(second->Prepare());
     const auto third = Begin(&database, "third");
-    BOOST_REQUIRE(third->Put(families[0], "never", "there").ok());
-    BOOST_REQUIRE(third->Prepare().ok());
+    RequireOk(third->Put(families[0], "never", "there"));
+    RequireOk(third->Prepare());
     points.push_back(database.Now());
-    BOOST_REQUIRE(first->GetCommitTimeWriteBatch()->Put(families[2], "at commit", "4").ok());
-    BOOST_REQUIRE(first->Commit().ok());
+    RequireOk(first->GetCommitTimeWriteBatch()->Put(families[2], "at commit", "4"));
+    RequireOk(first->Commit());
     points.push_back(database.Now());
-    BOOST_REQUIRE(third->Rollback().ok());
+    RequireOk(third->Rollback());
     database.Put("y", "2");
     points.push_back(database.Now());
-    BOOST_REQUIRE(second->Commit().ok());
+    RequireOk(second->Commit());
     const auto again = Begin(&database, "first");
-    BOOST_REQUIRE(again->Put(families[0], "a", "another of that name").ok());
-    BOOST_REQUIRE(again->Prepare().ok());
-    BOOST_REQUIRE(again->Commit().ok());
+    RequireOk(again->Put(families[0], "a", "another of that name"));
+    RequireOk(again->Prepare());
+    RequireOk(again->Commit());
     const auto empty = Begin(&database, "empty");
-    BOOST_REQUIRE(empty->Prepare().ok());
-    BOOST_REQUIRE(empty->Commit().ok());
+    RequireOk(empty->Prepare());
+    RequireOk(empty->Commit());
     database.Put("z", "3");
     points.push_back(database.Now());
     // From every point: prepared before it, committed after it.
@@ -450,25 +446,24 @@ BOOST_AUTO_TEST_CASE(finds_what_was_prepared_in_an_older_log_file) {
   for (const rocksdb::Options& options : {WithoutArchive(), LoggedDatabase::DefaultOptions()}) {
     LoggedDatabase database(options, Kind::kTransactions);
     auto transaction = Begin(&database, "old");
-    BOOST_REQUIRE(transaction->Put(database.families()[0], "a", "prepared").ok());
-    BOOST_REQUIRE(transaction->Put(database.families()[1], "b", "prepared").ok());
-    BOOST_REQUIRE(transaction->Prepare().ok());
+    RequireOk(transaction->Put(database.families()[0], "a", "prepared"));
+    RequireOk(transaction->Put(database.families()[1], "b", "prepared"));
+    RequireOk(transaction->Prepare());
     for (int round = 0; round < 3; ++round) {
       for (int i = 0; i < 10; ++i) database.Put(std::to_string(i), std::to_string(round));
       database.Flush();
     }
     const Point before = database.Now();
     const LogPosition position = database.Follow(before, before);
-    BOOST_REQUIRE(transaction->Commit().ok());
+    RequireOk(transaction->Commit());
     const Point after = database.Now();
     database.Follow(before, after);
     database.Follow(before, after, position);
     BOOST_TEST(after.rows[0].at("a") == "prepared");
 
     // Without that file, the commit is not lost silently.
-    const auto files = ListWalFiles(database.db());
-    BOOST_REQUIRE(files.ok());
-    std::filesystem::remove(files->front().path);
+    const auto files = RequireOk(ListWalFiles(database.db()));
+    std::filesystem::remove(files.front().path);
     BOOST_TEST(IsMissing(database.Error(before.sequence, after.sequence), {"'old'", "commits at"}));
   }
 }
@@ -477,8 +472,8 @@ BOOST_AUTO_TEST_CASE(finds_what_was_prepared_before_the_database_was_opened) {
   LoggedDatabase database(WithoutArchive(), Kind::kTransactions);
   {
     const auto transaction = Begin(&database, "recovered");
-    BOOST_REQUIRE(transaction->Put(database.families()[0], "a", "prepared").ok());
-    BOOST_REQUIRE(transaction->Prepare().ok());
+    RequireOk(transaction->Put(database.families()[0], "a", "prepared"));
+    RequireOk(transaction->Prepare());
   }
   database.Put("b", "1");
   database.Reopen();
@@ -486,7 +481,7 @@ BOOST_AUTO_TEST_CASE(finds_what_was_prepared_before_the_database_was_opened) {
   const std::unique_ptr<rocksdb::Transaction> transaction(
       database.transactions()->GetTransactionByName("recovered"));
   BOOST_REQUIRE(transaction != nullptr);
-  BOOST_REQUIRE(transaction->Commit().ok());
+  RequireOk(transaction->Commit());
   database.Put("c", "2");
   const Point after = database.Now();
   database.Follow(before, after);
@@ -501,10 +496,9 @@ BOOST_AUTO_TEST_CASE(refuses_transactions_that_are_written_before_they_commit) {
     transactions.write_policy = policy;
     TemporaryDirectory directory;
     rocksdb::TransactionDB* opened = nullptr;
-    BOOST_REQUIRE(
-        rocksdb::TransactionDB::Open(options, transactions, directory / "db", &opened).ok());
+    RequireOk(rocksdb::TransactionDB::Open(options, transactions, directory / "db", &opened));
     const std::unique_ptr<rocksdb::TransactionDB> db(opened);
-    BOOST_REQUIRE(db->Put({}, "a", "1").ok());
+    RequireOk(db->Put({}, "a", "1"));
     const absl::Status s =
         UpdateLog::Open(db.get(), {db->DefaultColumnFamily()}, 0, db->GetLatestSequenceNumber())
             .status();
@@ -547,20 +541,20 @@ BOOST_AUTO_TEST_CASE(follows_a_log_in_recycled_files_and_in_another_directory) {
   TemporaryDirectory directory;
   options.wal_dir = directory / "wal";
   rocksdb::DB* opened = nullptr;
-  BOOST_REQUIRE(rocksdb::DB::Open(options, directory / "db", &opened).ok());
+  RequireOk(rocksdb::DB::Open(options, directory / "db", &opened));
   const std::unique_ptr<rocksdb::DB> db(opened);
   const auto read = [&](SequenceNumber after, LogPosition* position) {
     const SequenceNumber until = db->GetLatestSequenceNumber();
-    auto log = UpdateLog::Open(db.get(), {db->DefaultColumnFamily()}, after, until, *position);
-    if (!log.ok()) return log.status();
+    ASSIGN_OR_RETURN(
+        auto log, UpdateLog::Open(db.get(), {db->DefaultColumnFamily()}, after, until, *position));
     std::vector<RowChanges> changes(1);
-    absl::Status s = (*log)->Read(SIZE_MAX, absl::MakeSpan(changes));
+    absl::Status s = log->Read(SIZE_MAX, absl::MakeSpan(changes));
     if (!s.ok()) return s;
     BOOST_TEST(changes[0].size() == until - after);
     for (size_t i = 0; i < changes[0].size(); ++i) {
       if (changes[0][i].key != std::to_string(after + 1 + i)) BOOST_ERROR("row " << i);
     }
-    *position = (*log)->position();
+    *position = log->position();
     return s;
   };
   LogPosition position;
@@ -568,14 +562,14 @@ BOOST_AUTO_TEST_CASE(follows_a_log_in_recycled_files_and_in_another_directory) {
     const SequenceNumber after = db->GetLatestSequenceNumber();
     for (int i = 0; i < 50 + 10 * (round % 3); ++i) {
       const std::string key = std::to_string(db->GetLatestSequenceNumber() + 1);
-      BOOST_REQUIRE(db->Put({}, key, "value").ok());
+      RequireOk(db->Put({}, key, "value"));
     }
     LogPosition none;
     absl::Status s = read(after, &none);
     BOOST_TEST(s.ok(), s.ToString());
     s = read(after, &position);
     BOOST_TEST(s.ok(), s.ToString());
-    BOOST_REQUIRE(db->Flush({}).ok());
+    RequireOk(db->Flush({}));
   }
   BOOST_TEST(IsMissing(read(0, &position), {"number 1 "}));
 }
@@ -583,9 +577,8 @@ BOOST_AUTO_TEST_CASE(follows_a_log_in_recycled_files_and_in_another_directory) {
 BOOST_AUTO_TEST_CASE(a_damaged_log_is_data_loss_that_names_file_and_offset) {
   LoggedDatabase database;
   for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), std::string(1000, 'v'));
-  const auto files = ListWalFiles(database.db());
-  BOOST_REQUIRE(files.ok());
-  const std::string path = files->back().path;
+  const auto files = RequireOk(ListWalFiles(database.db()));
+  const std::string path = files.back().path;
   const std::string bytes = ReadFile(path);
   const auto error_with = [&](const std::string& damaged) {
     WriteFile(path, damaged);
@@ -610,10 +603,9 @@ BOOST_AUTO_TEST_CASE(goes_on_behind_what_rocksdb_left_behind) {
   options.avoid_flush_during_shutdown = true;
   LoggedDatabase database(options);
   for (int i = 0; i < 20; ++i) database.Put(std::to_string(i), "value");
-  const auto files = ListWalFiles(database.db());
-  BOOST_REQUIRE(files.ok());
+  const auto files = RequireOk(ListWalFiles(database.db()));
   // As after a crash: the last write is cut off, and its sequence number is given again.
-  const std::string path = files->back().path;
+  const std::string path = files.back().path;
   const std::string bytes = ReadFile(path);
   database.Close();
   WriteFile(path, bytes.substr(0, bytes.size() - 5));
@@ -625,10 +617,9 @@ BOOST_AUTO_TEST_CASE(goes_on_behind_what_rocksdb_left_behind) {
   BOOST_TEST(now.rows[0].count("19") == 0u);
   // And as after a write that was logged, failed, and was made again in a new file: the first one
   // never happened.
-  const auto archived = ListWalFiles(database.db());
-  BOOST_REQUIRE(archived.ok());
-  BOOST_REQUIRE_EQUAL(archived->size(), 2u);
-  WriteFile((*archived)[0].path, bytes);
+  const auto archived = RequireOk(ListWalFiles(database.db()));
+  BOOST_REQUIRE_EQUAL(archived.size(), 2u);
+  WriteFile(archived[0].path, bytes);
   database.Follow({0, std::vector<TextRows>(3)}, now);
 }
 
@@ -638,10 +629,10 @@ BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_beside_its_writer
   db.Put("a", "1");
   const LoggedDatabase::Point before = db.Now();
   rocksdb::WriteBatch batch;
-  BOOST_REQUIRE(batch.Put("b", "2").ok());
-  BOOST_REQUIRE(batch.DeleteRange("c", "c").ok());
-  BOOST_REQUIRE(batch.Put("d", "3").ok());
-  BOOST_REQUIRE(db.db()->Write({}, &batch).ok());
+  RequireOk(batch.Put("b", "2"));
+  RequireOk(batch.DeleteRange("c", "c"));
+  RequireOk(batch.Put("d", "3"));
+  RequireOk(db.db()->Write({}, &batch));
   LoggedDatabase::Point read_only = db.Now();
   --read_only.sequence;
   const LogPosition position = db.Follow(before, read_only);
@@ -658,9 +649,9 @@ BOOST_AUTO_TEST_CASE(numbers_that_were_given_twice_are_an_error_for_who_has_read
   db.Put("a", "1");
   const LoggedDatabase::Point before = db.Now();
   rocksdb::WriteBatch batch;
-  BOOST_REQUIRE(batch.Put("b", "2").ok());
-  BOOST_REQUIRE(batch.DeleteRange("c", "c").ok());
-  BOOST_REQUIRE(db.db()->Write({}, &batch).ok());
+  RequireOk(batch.Put("b", "2"));
+  RequireOk(batch.DeleteRange("c", "c"));
+  RequireOk(db.db()->Write({}, &batch));
   const LoggedDatabase::Point live = db.Now();
   const LogPosition position = db.Follow(before, live);
   db.Reopen();
@@ -683,10 +674,10 @@ BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_after_a_recovery)
     db.Put("a", "1");
     const LoggedDatabase::Point before = db.Now();
     rocksdb::WriteBatch batch;
-    BOOST_REQUIRE(batch.Put("b", "2").ok());
-    for (int i = 0; i < empty_ranges; ++i) BOOST_REQUIRE(batch.DeleteRange("c", "c").ok());
-    BOOST_REQUIRE(batch.Put("d", "3").ok());
-    BOOST_REQUIRE(db.db()->Write({}, &batch).ok());
+    RequireOk(batch.Put("b", "2"));
+    for (int i = 0; i < empty_ranges; ++i) RequireOk(batch.DeleteRange("c", "c"));
+    RequireOk(batch.Put("d", "3"));
+    RequireOk(db.db()->Write({}, &batch));
     const LoggedDatabase::Point live = db.Now();
     BOOST_REQUIRE_EQUAL(live.sequence, before.sequence + 2 + empty_ranges);
     db.Follow(before, live);
@@ -701,7 +692,7 @@ BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_after_a_recovery)
     db.Follow(recovered, after);
     db.Follow(recovered, after, position);
     // Nothing but an empty range, with no recovery behind it.
-    BOOST_REQUIRE(db.db()->DeleteRange({}, db.families()[0], "x", "x").ok());
+    RequireOk(db.db()->DeleteRange({}, db.families()[0], "x", "x"));
     const LoggedDatabase::Point last = db.Now();
     BOOST_REQUIRE_EQUAL(last.sequence, after.sequence + 1);
     db.Follow(after, last);

@@ -6,22 +6,20 @@
 #include <vector>
 
 #include "test/engine/logged_database.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
 
 std::vector<WalFile> List(LoggedDatabase* database) {
-  auto files = ListWalFiles(database->db());
-  BOOST_REQUIRE_MESSAGE(files.ok(), files.status().ToString());
-  return *std::move(files);
+  return RequireOk(ListWalFiles(database->db()));
 }
 
 // The start of the file that a sequence number is to be looked for in; 0 for none.
 SequenceNumber StartFor(LoggedDatabase* database, SequenceNumber sequence) {
   std::vector<WalFile> files = List(database);
-  const auto found = FindWalFile(database->db(), sequence, &files);
-  BOOST_REQUIRE_MESSAGE(found.ok(), found.status().ToString());
-  return *found == files.size() ? 0 : files[*found].start;
+  const auto found = RequireOk(FindWalFile(database->db(), sequence, &files));
+  return found == files.size() ? 0 : files[found].start;
 }
 
 BOOST_AUTO_TEST_SUITE(wal_files_test)
@@ -58,10 +56,9 @@ BOOST_AUTO_TEST_CASE(opens_a_file_that_has_been_moved_to_the_archive) {
   const WalFile file = List(&database).back();
   std::filesystem::create_directory(database.path() + "/archive");
   std::filesystem::rename(file.path, file.archived_path);
-  const auto reader = OpenWalFile(database.db(), file);
-  BOOST_REQUIRE(reader.ok());
-  BOOST_TEST((*reader)->path() == file.archived_path);
-  BOOST_TEST((*reader)->Next());
+  const auto reader = RequireOk(OpenWalFile(database.db(), file));
+  BOOST_TEST(reader->path() == file.archived_path);
+  BOOST_TEST(reader->Next());
   std::filesystem::rename(file.archived_path, file.path + ".gone");
   BOOST_TEST(absl::IsNotFound(OpenWalFile(database.db(), file).status()));
 }
@@ -88,7 +85,7 @@ BOOST_AUTO_TEST_CASE(knows_where_later_files_begin) {
     database.Flush();
   }
   std::vector<WalFile> files = List(&database);
-  BOOST_REQUIRE(FindWalFile(database.db(), 1, &files).ok());
+  RequireOk(FindWalFile(database.db(), 1, &files));
   for (const WalFile& file : files) {
     if (file.start == 0) continue;  // none of its own yet
     BOOST_TEST(file.limit == (file.start == 21 ? UINT64_MAX : file.start + 10));

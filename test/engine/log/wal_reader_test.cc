@@ -9,6 +9,7 @@
 #include "engine/log/wal_files.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -28,13 +29,12 @@ struct Contents {
 
 Contents ReadAll(const std::string& path, uint64_t number, uint64_t offset = 0) {
   Contents contents;
-  auto reader = WalReader::Open(LocalFiles(), path, number, WalPlace{offset, 0});
-  BOOST_REQUIRE_MESSAGE(reader.ok(), reader.status().ToString());
-  while ((*reader)->Next()) {
-    contents.records.emplace_back((*reader)->record());
-    contents.ends.push_back((*reader)->end().offset);
+  auto reader = RequireOk(WalReader::Open(LocalFiles(), path, number, WalPlace{offset, 0}));
+  while (reader->Next()) {
+    contents.records.emplace_back(reader->record());
+    contents.ends.push_back(reader->end().offset);
   }
-  contents.status = (*reader)->status();
+  contents.status = reader->status();
   return contents;
 }
 
@@ -48,14 +48,14 @@ class WrittenLog {
     options.recycle_log_file_num = recycled_files;
     options.wal_recovery_mode = rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
     rocksdb::DB* db = nullptr;
-    BOOST_REQUIRE(rocksdb::DB::Open(options, directory_ / "db", &db).ok());
+    RequireOk(rocksdb::DB::Open(options, directory_ / "db", &db));
     db_.reset(db);
   }
 
   void Write(size_t value_bytes) {
     rocksdb::WriteBatch batch;
-    BOOST_REQUIRE(batch.Put("key", std::string(value_bytes, 'v')).ok());
-    BOOST_REQUIRE(db_->Write({}, &batch).ok());
+    RequireOk(batch.Put("key", std::string(value_bytes, 'v')));
+    RequireOk(db_->Write({}, &batch));
     batches_.push_back(batch.Data());
   }
   void WriteAllSizes() {
@@ -65,17 +65,16 @@ class WrittenLog {
     for (size_t bytes : {100000, 1000000, 5, 300000}) Write(bytes);
   }
   void Flush() {
-    BOOST_REQUIRE(db_->Flush({}).ok());
+    RequireOk(db_->Flush({}));
     batches_.clear();
   }
 
   // What was written since the last flush.
   const std::vector<std::string>& batches() const { return batches_; }
   WalFile file() {
-    auto files = ListWalFiles(db_.get());
-    BOOST_REQUIRE_MESSAGE(files.ok(), files.status().ToString());
-    BOOST_REQUIRE(!files->empty());
-    return files->back();
+    auto files = RequireOk(ListWalFiles(db_.get()));
+    BOOST_REQUIRE(!files.empty());
+    return files.back();
   }
   std::string Copy(const std::string& bytes) {
     const std::string path = directory_ / "copy.log";
@@ -211,12 +210,11 @@ BOOST_AUTO_TEST_CASE(says_that_a_log_is_compressed) {
   options.wal_compression = rocksdb::kZSTD;
   TemporaryDirectory directory;
   rocksdb::DB* opened = nullptr;
-  BOOST_REQUIRE(rocksdb::DB::Open(options, directory / "db", &opened).ok());
+  RequireOk(rocksdb::DB::Open(options, directory / "db", &opened));
   const std::unique_ptr<rocksdb::DB> db(opened);
-  BOOST_REQUIRE(db->Put({}, "key", "value").ok());
-  const auto files = ListWalFiles(db.get());
-  BOOST_REQUIRE(files.ok());
-  const Contents contents = ReadAll(files->back().path, files->back().number);
+  RequireOk(db->Put({}, "key", "value"));
+  const auto files = RequireOk(ListWalFiles(db.get()));
+  const Contents contents = ReadAll(files.back().path, files.back().number);
   BOOST_TEST(absl::IsUnimplemented(contents.status), contents.status.ToString());
 }
 

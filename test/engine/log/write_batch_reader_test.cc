@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rocksdb/write_batch.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -101,9 +102,7 @@ struct Reading {
 
   // How many sequence numbers the batch took.
   uint64_t Read(const BatchBytes& bytes) {
-    const auto count = reader.Read(bytes.batch(), absl::MakeSpan(changes));
-    BOOST_REQUIRE_MESSAGE(count.ok(), count.status().ToString());
-    return *count;
+    return RequireOk(reader.Read(bytes.batch(), absl::MakeSpan(changes)));
   }
   absl::Status Error(const BatchBytes& bytes) {
     return reader.Read(bytes.batch(), absl::MakeSpan(changes)).status();
@@ -210,9 +209,9 @@ BOOST_AUTO_TEST_CASE(takes_only_what_is_wanted_of_a_batch) {
   Reading reading({0});
   const auto batch =
       BatchBytes().Put(0, "a", "11").Put(1, "b", "12").Put(0, "c", "13").Put(0, "d", "14").batch();
-  const auto count = reading.reader.Read(batch, 11, 11, 13, absl::MakeSpan(reading.changes));
-  BOOST_REQUIRE(count.ok());
-  BOOST_TEST(*count == 4u);
+  const auto count =
+      RequireOk(reading.reader.Read(batch, 11, 11, 13, absl::MakeSpan(reading.changes)));
+  BOOST_TEST(count == 4u);
   BOOST_TEST(Text(reading.changes[0]) == "p:c=13");
 }
 

@@ -19,6 +19,7 @@
 #include "index/files/run_file.h"
 #include "test/engine/delta/delta_history.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -45,9 +46,7 @@ struct Directory {
 MergedBase Merge(const Delta& delta, IndexDirectory* directory, int threads) {
   MergeOptions options;
   options.threads = threads;
-  const auto merged = MergeBase(delta, directory, options);
-  BOOST_REQUIRE_MESSAGE(merged.ok(), merged.status());
-  return *merged;
+  return RequireOk(MergeBase(delta, directory, options));
 }
 
 // What a build of the model's rows writes: its run, and its row table of one part.
@@ -66,15 +65,15 @@ struct FreshBuild {
     entries = run.size();
     distinct_keys = std::set<Physical>(keys.begin(), keys.end()).size();
     auto file = *RunFileWriter::Create(directory / "run", kKindOf<Physical>);
-    BOOST_REQUIRE(file->Begin(keys.size(), key_bytes).ok());
-    BOOST_REQUIRE(file->Append(absl::MakeConstSpan(keys), run.row_ids()).ok());
-    BOOST_REQUIRE(file->Finish().ok());
+    RequireOk(file->Begin(keys.size(), key_bytes));
+    RequireOk(file->Append(absl::MakeConstSpan(keys), run.row_ids()));
+    RequireOk(file->Finish());
 
     auto table = *RowTableFileWriter::Create(directory / "rows", 1);
     for (const auto& row : rows) {
       if (!table->table().part(0).Add(row.first).ok()) BOOST_FAIL("a row is refused");
     }
-    BOOST_REQUIRE(table->Finish().ok());
+    RequireOk(table->Finish());
   }
 
   TemporaryDirectory directory;
@@ -94,15 +93,12 @@ void CheckIsFreshBuild(const MergedBase& merged, const Directory& directory,
 
 // The writer over a merged base, mapped from its files.
 std::unique_ptr<DeltaWriter> OpenMerged(const MergedBase& merged, const Directory& directory) {
-  auto run = OpenRun(directory.index->PathOf(merged.run.name), VerifyLevel::kFull, 1);
-  BOOST_REQUIRE_MESSAGE(run.ok(), run.status());
-  BOOST_CHECK(CheckIsManifestFile(merged.run, run->file).ok());
-  auto rows = OpenRowTable(directory.index->PathOf(merged.row_table.name), VerifyLevel::kFull, 1);
-  BOOST_REQUIRE_MESSAGE(rows.ok(), rows.status());
-  BOOST_CHECK(CheckIsManifestFile(merged.row_table, rows->file).ok());
-  auto writer = DeltaWriter::Create(run->run, rows->table);
-  BOOST_REQUIRE_MESSAGE(writer.ok(), writer.status());
-  return *std::move(writer);
+  auto run = RequireOk(OpenRun(directory.index->PathOf(merged.run.name), VerifyLevel::kFull, 1));
+  BOOST_CHECK(CheckIsManifestFile(merged.run, run.file).ok());
+  auto rows = RequireOk(
+      OpenRowTable(directory.index->PathOf(merged.row_table.name), VerifyLevel::kFull, 1));
+  BOOST_CHECK(CheckIsManifestFile(merged.row_table, rows.file).ok());
+  return RequireOk(DeltaWriter::Create(run.run, rows.table));
 }
 
 // Merges now and then, each time while a few more updates come, and goes on over the merged base:
@@ -232,7 +228,7 @@ BOOST_AUTO_TEST_CASE(large_merges_on_many_threads_are_whole) {
     std::vector<RowId> all(model.size());
     std::iota(all.begin(), all.end(), 0);
     PrimaryKeyColumn column;
-    BOOST_REQUIRE(opened->base_rows.PrimaryKeys(all, &column).ok());
+    RequireOk(opened->base_rows.PrimaryKeys(all, &column));
     std::vector<std::pair<uint64_t, RowId>> entries;
     for (const auto& [row, key] : model) {
       const size_t id = entries.size();
@@ -264,7 +260,7 @@ BOOST_AUTO_TEST_CASE(a_merged_index_is_opened_like_one_that_was_built) {
       return "{\"k\":[\"" + number + "\",\"all\"],\"n\":" + number + "}";
     };
     for (uint64_t i = 0; i < 3000; ++i) db.Put("k" + std::to_string(i * 7919 % 10'000), value(i));
-    BOOST_REQUIRE(SecondaryIndex::Build(*db.Source(), spec, db.Beside("old")).ok());
+    RequireOk(SecondaryIndex::Build(*db.Source(), spec, db.Beside("old")));
     const auto base = *Base::Open(db.Beside("old"), {});
 
     // What changes, by way of another index over the changed rows alone.
@@ -274,7 +270,7 @@ BOOST_AUTO_TEST_CASE(a_merged_index_is_opened_like_one_that_was_built) {
       changed.Put(key, value(i * i));
       db.Put(key, value(i * i));
     }
-    BOOST_REQUIRE(SecondaryIndex::Build(*changed.Source(), spec, changed.Beside("new")).ok());
+    RequireOk(SecondaryIndex::Build(*changed.Source(), spec, changed.Beside("new")));
     const auto news = *Base::Open(changed.Beside("new"), {});
     RowUpdates updates(base->codec.kind());
     WithPhysicalKey(base->codec.kind(), [&](auto type) {
@@ -285,7 +281,7 @@ BOOST_AUTO_TEST_CASE(a_merged_index_is_opened_like_one_that_was_built) {
           if (news->run().row_ids()[p] == row) column.Append(p, &updates.keys);
         }
         PrimaryKeyColumn primary_key;
-        BOOST_REQUIRE(news->rows().PrimaryKeys({row}, &primary_key).ok());
+        RequireOk(news->rows().PrimaryKeys({row}, &primary_key));
         updates.EndRow(primary_key[0]);
       }
     });
@@ -300,12 +296,11 @@ BOOST_AUTO_TEST_CASE(a_merged_index_is_opened_like_one_that_was_built) {
 
     const auto directory = *IndexDirectory::OpenForWrite(db.Beside("old"));
     const MergedBase merged = Merge(*delta, directory.get(), 2);
-    const absl::Status published = directory->Publish(merged.Follow(*directory->manifest(), {}));
-    BOOST_REQUIRE_MESSAGE(published.ok(), published);
-    BOOST_REQUIRE(SecondaryIndex::Build(*db.Source(), spec, db.Beside("fresh")).ok());
+    RequireOk(directory->Publish(merged.Follow(*directory->manifest(), {})));
+    RequireOk(SecondaryIndex::Build(*db.Source(), spec, db.Beside("fresh")));
     const auto old_index = *SecondaryIndex::Open(db.Beside("old"));
     std::vector<std::string> differences;
-    BOOST_REQUIRE(old_index->VerifyAgainst(*db.Source(), 10, &differences).ok());
+    RequireOk(old_index->VerifyAgainst(*db.Source(), 10, &differences));
     for (const std::string& difference : differences) BOOST_ERROR(text << ": " << difference);
     const auto reopened = *Base::Open(db.Beside("old"), {}),
                fresh = *Base::Open(db.Beside("fresh"), {});
@@ -382,11 +377,11 @@ BOOST_AUTO_TEST_CASE(progress_ends_with_all_rows_and_entries) {
   Progress last{};
   MergeOptions options;
   options.on_progress = [&](const Progress& progress) { last = progress; };
-  const auto merged = MergeBase(*medium.writer->delta(), medium.directory.index.get(), options);
-  BOOST_REQUIRE(merged.ok());
+  const auto merged =
+      RequireOk(MergeBase(*medium.writer->delta(), medium.directory.index.get(), options));
   BOOST_CHECK(last.phase == Progress::Phase::kWrite);
-  BOOST_TEST(last.done == merged->rows + merged->entries);
-  BOOST_TEST(last.total == merged->rows + merged->entries);
+  BOOST_TEST(last.done == merged.rows + merged.entries);
+  BOOST_TEST(last.total == merged.rows + merged.entries);
 }
 
 BOOST_AUTO_TEST_CASE(errors_of_the_file_system_surface_and_leave_no_files) {

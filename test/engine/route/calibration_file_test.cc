@@ -15,6 +15,7 @@
 #include "index/files/checksum.h"
 #include "index/files/index_directory.h"
 #include "index/query/sorted_array.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -42,9 +43,7 @@ std::string WithChecksum(std::string lines) {
 }
 
 std::string Format(const std::vector<CalibrationRecord>& records) {
-  const auto text = FormatCalibration(records);
-  BOOST_REQUIRE_MESSAGE(text.ok(), text.status().ToString());
-  return *text;
+  return RequireOk(FormatCalibration(records));
 }
 
 bool Mentions(const absl::Status& status, std::string_view text) {
@@ -57,13 +56,12 @@ bool Holds(const std::string& directory, const CalibrationRecord& record) {
 }
 
 void PublishVersion(const std::string& path) {
-  auto directory = IndexDirectory::OpenForWrite(path);
-  BOOST_REQUIRE_MESSAGE(directory.ok(), directory.status().ToString());
+  auto directory = RequireOk(IndexDirectory::OpenForWrite(path));
   Manifest manifest;
   manifest.spec = "key:u64";
   manifest.database_id = "db";
   manifest.column_family = "default";
-  BOOST_REQUIRE((*directory)->Publish(manifest).ok());
+  RequireOk(directory->Publish(manifest));
 }
 
 BOOST_AUTO_TEST_SUITE(calibration_file_test)
@@ -75,18 +73,16 @@ BOOST_AUTO_TEST_CASE(records_read_back_as_they_were_written) {
         {Record("a machine, 2 cores", 1, 3), Record("b", 18446744073709551615u, 10)},
         {{{"m", 1, "s"}, {}}}}) {
     const std::string text = Format(records);
-    const auto back = ParseCalibration(text, "path");
-    BOOST_REQUIRE_MESSAGE(back.ok(), back.status().ToString());
-    BOOST_TEST((*back == records));
+    const auto back = RequireOk(ParseCalibration(text, "path"));
+    BOOST_TEST((back == records));
   }
 }
 
 BOOST_AUTO_TEST_CASE(times_are_stored_to_a_millionth) {
   CalibrationRecord record = Record("a", 1, 3);
   record.routes[0].ns[CostCurves::kFind].fill(1234567.89);
-  const auto back = ParseCalibration(Format({record}), "path");
-  BOOST_REQUIRE(back.ok());
-  BOOST_TEST((*back)[0].routes[0].ns[CostCurves::kFind][5] == 1234567.89,
+  const auto back = RequireOk(ParseCalibration(Format({record}), "path"));
+  BOOST_TEST(back[0].routes[0].ns[CostCurves::kFind][5] == 1234567.89,
              boost::test_tools::tolerance(1e-5));
 }
 
@@ -129,7 +125,7 @@ BOOST_AUTO_TEST_CASE(every_truncation_and_every_changed_byte_is_found) {
 BOOST_AUTO_TEST_CASE(hostile_lines_are_refused_although_their_checksum_is_right) {
   const std::string text = Format({Record("a", 1, 3)});
   const std::string lines = text.substr(0, text.rfind("checksum "));
-  BOOST_REQUIRE(ParseCalibration(WithChecksum(lines), "path").ok());
+  RequireOk(ParseCalibration(WithChecksum(lines), "path"));
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = lines;
     const size_t at = changed.find(from);
@@ -180,7 +176,7 @@ BOOST_AUTO_TEST_CASE(what_was_stored_is_found_under_its_key_alone) {
   const TemporaryDirectory directory;
   const CalibrationRecord record = Record("a", 1, 3);
   BOOST_TEST(absl::IsNotFound(LoadCalibration(directory.path(), record.key).status()));
-  BOOST_REQUIRE(StoreCalibration(directory.path(), record).ok());
+  RequireOk(StoreCalibration(directory.path(), record));
   BOOST_TEST(Holds(directory.path(), record));
   CalibrationKey other = record.key;
   other.machine = "b";
@@ -198,9 +194,9 @@ BOOST_AUTO_TEST_CASE(what_was_stored_is_found_under_its_key_alone) {
 
 BOOST_AUTO_TEST_CASE(storing_again_replaces_and_keeps_other_machines) {
   const TemporaryDirectory directory;
-  BOOST_REQUIRE(StoreCalibration(directory.path(), Record("a", 1, 3)).ok());
-  BOOST_REQUIRE(StoreCalibration(directory.path(), Record("b", 1, 4)).ok());
-  BOOST_REQUIRE(StoreCalibration(directory.path(), Record("a", 1, 5)).ok());
+  RequireOk(StoreCalibration(directory.path(), Record("a", 1, 3)));
+  RequireOk(StoreCalibration(directory.path(), Record("b", 1, 4)));
+  RequireOk(StoreCalibration(directory.path(), Record("a", 1, 5)));
   BOOST_TEST(Holds(directory.path(), Record("a", 1, 5)));
   BOOST_TEST(Holds(directory.path(), Record("b", 1, 4)));
 }
@@ -209,7 +205,7 @@ BOOST_AUTO_TEST_CASE(the_oldest_of_too_many_goes) {
   const TemporaryDirectory directory;
   for (size_t i = 0; i <= kMaxCalibrationRecords; ++i) {
     const std::string machine = absl::StrFormat("machine %d", i);
-    BOOST_REQUIRE(StoreCalibration(directory.path(), Record(machine, 1, 3)).ok());
+    RequireOk(StoreCalibration(directory.path(), Record(machine, 1, 3)));
   }
   BOOST_TEST(!Holds(directory.path(), Record("machine 0", 1, 3)));
   for (size_t i = 1; i <= kMaxCalibrationRecords; ++i) {
@@ -249,7 +245,7 @@ BOOST_AUTO_TEST_CASE(an_index_keeps_its_calibration_and_a_rebuilt_one_does_not_u
   const std::string path = parent / "index";
   PublishVersion(path);
   CalibrationRecord record = Record("a", ReadManifest(path)->version, 3);
-  BOOST_REQUIRE(StoreCalibration(path, record).ok());
+  RequireOk(StoreCalibration(path, record));
   // A process that died while it stored another leaves this.
   WriteFile(path + "/CALIBRATION.1.0.tmp", "cairn");
   PublishVersion(path);
@@ -260,7 +256,7 @@ BOOST_AUTO_TEST_CASE(an_index_keeps_its_calibration_and_a_rebuilt_one_does_not_u
   rebuilt.key.version = ReadManifest(path)->version;
   BOOST_TEST(rebuilt.key.version == 2);
   BOOST_TEST(absl::IsNotFound(LoadCalibration(path, rebuilt.key).status()));
-  BOOST_REQUIRE(StoreCalibration(path, rebuilt).ok());
+  RequireOk(StoreCalibration(path, rebuilt));
   BOOST_TEST(Holds(path, rebuilt));
   BOOST_TEST(!Holds(path, record));  // of no use to anyone
 }
@@ -269,7 +265,7 @@ BOOST_AUTO_TEST_CASE(a_calibration_whose_index_is_gone_does_not_bar_the_director
   const TemporaryDirectory parent;
   const std::string path = parent / "index";
   PublishVersion(path);
-  BOOST_REQUIRE(StoreCalibration(path, Record("a", 1, 3)).ok());
+  RequireOk(StoreCalibration(path, Record("a", 1, 3)));
   std::filesystem::remove(path + "/MANIFEST");
   BOOST_TEST(absl::IsNotFound(ReadManifest(path).status()));
   PublishVersion(path);
@@ -297,9 +293,9 @@ BOOST_AUTO_TEST_CASE(processes_that_store_at_a_time_leave_a_whole_file) {
     BOOST_REQUIRE(wait(&status) > 0);
     BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0));
   }
-  const auto records = ParseCalibration(ReadFile(directory / "CALIBRATION"), "CALIBRATION");
-  BOOST_REQUIRE_MESSAGE(records.ok(), records.status().ToString());
-  BOOST_TEST(!records->empty());
+  const auto records =
+      RequireOk(ParseCalibration(ReadFile(directory / "CALIBRATION"), "CALIBRATION"));
+  BOOST_TEST(!records.empty());
   const std::filesystem::directory_iterator entries(directory.path());
   BOOST_TEST(std::distance(begin(entries), end(entries)) == 1);
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -108,11 +109,10 @@ CostCurves Calibrated(const Route& route, FakeClock* clock, int threads = 1) {
   options.now_ns = clock->Reader();
   options.threads = threads;
   const Route* const routes[] = {&route};
-  const auto curves = Calibrate(routes, route.index().run(), options);
-  BOOST_REQUIRE_MESSAGE(curves.ok(), curves.status().ToString());
-  BOOST_REQUIRE(curves->size() == 1);
-  BOOST_REQUIRE_MESSAGE((*curves)[0].ok(), (*curves)[0].status().ToString());
-  return *(*curves)[0];
+  const auto curves = RequireOk(Calibrate(routes, route.index().run(), options));
+  BOOST_REQUIRE(curves.size() == 1);
+  RequireOk(curves[0]);
+  return *curves[0];
 }
 
 // Batches of 2^0 … 2^22 queries, and of some between them, none of which but some powers of two are
@@ -265,13 +265,12 @@ BOOST_AUTO_TEST_CASE(trials_keep_to_their_budgets) {
     options.cpu_budget = absl::Milliseconds(budget_ms);
     options.gpu_budget = absl::Milliseconds(budget_ms);
     const double start = clock.ns;
-    const auto curves = Calibrate(pointers, run, options);
-    BOOST_REQUIRE(curves.ok());
+    const auto curves = RequireOk(Calibrate(pointers, run, options));
     const double took = (clock.ns - start) / 1e6;
     BOOST_TEST_MESSAGE("two budgets of " << budget_ms << " ms: " << took << " ms");
     BOOST_TEST(took < 2.2 * budget_ms + 1);
     BOOST_TEST(took > (budget_ms == 20 ? 0.3 : 1.0) * budget_ms);
-    for (const auto& route : *curves) BOOST_TEST(route.ok());
+    for (const auto& route : curves) BOOST_TEST(route.ok());
   }
 }
 
@@ -327,12 +326,11 @@ BOOST_AUTO_TEST_CASE(a_route_that_fails_has_an_error_and_no_model_and_others_are
   const Route* const pointers[] = {&routes[0], &routes[1]};
   CalibrationOptions options;
   options.now_ns = clock.Reader();
-  const auto curves = Calibrate(pointers, run, options);
-  BOOST_REQUIRE(curves.ok());
-  BOOST_REQUIRE(curves->size() == 2);
-  BOOST_TEST(absl::IsResourceExhausted((*curves)[0].status()));
-  BOOST_REQUIRE((*curves)[1].ok());
-  BOOST_TEST((*curves)[1]->has(Curve::kCount));
+  const auto curves = RequireOk(Calibrate(pointers, run, options));
+  BOOST_REQUIRE(curves.size() == 2);
+  BOOST_TEST(absl::IsResourceExhausted(curves[0].status()));
+  RequireOk(curves[1]);
+  BOOST_TEST(curves[1]->has(Curve::kCount));
 }
 
 BOOST_AUTO_TEST_CASE(empty_and_tiny_runs_are_calibrated) {
@@ -344,9 +342,8 @@ BOOST_AUTO_TEST_CASE(empty_and_tiny_runs_are_calibrated) {
 }
 
 BOOST_AUTO_TEST_CASE(no_routes_give_no_curves) {
-  const auto curves = Calibrate({}, FakeRun(10), {});
-  BOOST_REQUIRE(curves.ok());
-  BOOST_TEST(curves->empty());
+  const auto curves = RequireOk(Calibrate({}, FakeRun(10), {}));
+  BOOST_TEST(curves.empty());
 }
 
 BOOST_AUTO_TEST_CASE(the_real_clock_is_the_default) {

@@ -5,6 +5,7 @@
 #include "cairn/device.h"
 #include "cairn/ordered_index.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -59,13 +60,11 @@ BOOST_AUTO_TEST_CASE(auto_packs_runs_that_outgrow_the_first_caches) {
   std::vector<RowId> rows(keys.size());
   for (uint32_t i = 0; i < keys.size(); ++i) keys[i] = i * 5, rows[i] = i;
   for (size_t size : {keys.size() - 1, keys.size()}) {
-    auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys).subspan(0, size),
-                                     absl::MakeConstSpan(rows).subspan(0, size));
-    BOOST_REQUIRE(run.ok());
-    auto index = MakeOrderedIndex("auto", *run);
-    BOOST_REQUIRE(index.ok());
+    auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys).subspan(0, size),
+                                               absl::MakeConstSpan(rows).subspan(0, size)));
+    auto index = RequireOk(MakeOrderedIndex("auto", run));
     const char* expected = size < keys.size() ? "cpu:fast," : "cpu:packed,";
-    BOOST_TEST((*index)->description().find(expected) == 0u);
+    BOOST_TEST(index->description().find(expected) == 0u);
   }
 }
 
@@ -85,10 +84,9 @@ BOOST_AUTO_TEST_CASE(every_structure_answers_like_the_oracle) {
   for (const OracleData<uint32_t>& data : OracleCatalogue<uint32_t>(100)) {
     for (const char* factory :
          {"auto", "cpu:sorted_array", "cpu:fast,page=4k", "cpu:packed", "cpu:fast,compressed"}) {
-      auto index = MakeOrderedIndex(factory, OracleRun(data));
-      BOOST_REQUIRE(index.ok());
-      BOOST_TEST((*index)->huge_page_bytes() <= (*index)->memory_bytes());
-      CheckAgainstOracle(**index, data);
+      auto index = RequireOk(MakeOrderedIndex(factory, OracleRun(data)));
+      BOOST_TEST(index->huge_page_bytes() <= index->memory_bytes());
+      CheckAgainstOracle(*index, data);
     }
   }
 }

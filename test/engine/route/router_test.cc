@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "index/machine/status_macros.h"
 #include "index/query/sorted_array.h"
 
 namespace cairn {
@@ -92,14 +93,12 @@ struct Fixture {
     std::vector<RowId> rows(size);
     Explain explain;
     if (options.explain == nullptr) options.explain = &explain;
-    const absl::Status status =
-        router->Answer({Operation::kFindFirst, size, 0, false}, options,
-                       [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                         const absl::Status s =
-                             route.FindFirst(KeyBatch::U32(keys), options, absl::MakeSpan(rows));
-                         if (!s.ok()) return s;
-                         return size * 8;
-                       });
+    const absl::Status status = router->Answer(
+        {Operation::kFindFirst, size, 0, false}, options,
+        [&](const Route& route) -> absl::StatusOr<uint64_t> {
+          RETURN_IF_ERROR(route.FindFirst(KeyBatch::U32(keys), options, absl::MakeSpan(rows)));
+          return size * 8;
+        });
     if (!status.ok()) return std::string(status.message());
     for (size_t i = 0; i < size; ++i) {
       const RowId expected = i % 10 == 0 ? static_cast<RowId>(i % 100 / 10) : kNoRow;

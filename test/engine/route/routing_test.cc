@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "cairn/secondary_index.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -24,12 +25,9 @@ std::string Value(uint64_t number) {
 
 std::unique_ptr<SecondaryIndex> BuildAndOpen(TestDatabase& db, std::string_view spec,
                                              const OpenOptions& options) {
-  const auto parsed = IndexSpec::Parse(spec);
-  BOOST_REQUIRE(parsed.ok());
-  BOOST_REQUIRE(SecondaryIndex::Build(*db.Source(), *parsed, db.Beside("index")).ok());
-  auto index = SecondaryIndex::Open(db.Beside("index"), options);
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-  return *std::move(index);
+  const auto parsed = RequireOk(IndexSpec::Parse(spec));
+  RequireOk(SecondaryIndex::Build(*db.Source(), parsed, db.Beside("index")));
+  return RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
 }
 
 void Fill(TestDatabase& db) {
@@ -42,15 +40,13 @@ KeyColumn SomeKeys(const SecondaryIndex& index, size_t count) {
   std::mt19937_64 random = TestRandom(count);
   KeyColumn keys(index.codec().kind());
   for (size_t i = 0; i < count; ++i) {
-    BOOST_REQUIRE(index.codec().Parse(Value(random() % (kValues + 500)), &keys).ok());
+    RequireOk(index.codec().Parse(Value(random() % (kValues + 500)), &keys));
   }
   return keys;
 }
 
 IndexStats StatsOf(const SecondaryIndex& index) {
-  absl::StatusOr<IndexStats> stats = index.Stats();
-  BOOST_REQUIRE(stats.ok());
-  return *std::move(stats);
+  return RequireOk(index.Stats());
 }
 
 std::vector<RouteStats> RoutesOf(const SecondaryIndex& index) {
@@ -71,7 +67,7 @@ Answers Ask(const SecondaryIndex& index, KeyBatch keys, QueryOptions options, bo
   answers.first.resize(keys.size());
   answers.found.resize(keys.size());
   static_assert(sizeof(char) == sizeof(bool));
-  auto ok = [](const absl::Status& status) { BOOST_REQUIRE_MESSAGE(status.ok(), status); };
+  auto ok = [](const absl::Status& status) { RequireOk(status); };
   ok(index.FindFirst(keys, options, absl::MakeSpan(answers.first)));
   ok(index.Contains(
       keys, options,
@@ -130,8 +126,7 @@ BOOST_AUTO_TEST_CASE(every_route_gives_the_answers_of_every_other) {
       const auto index = BuildAndOpen(db, spec, options);
       options.ordered_indexes = {"cpu:sorted_array"};
       options.calibration = Calibration::kNone;
-      const auto reference = SecondaryIndex::Open(db.Beside("index"), options);
-      BOOST_REQUIRE(reference.ok());
+      const auto reference = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
       std::vector<std::string> routes = {""};
       for (const RouteStats& stats : RoutesOf(*index)) routes.push_back(stats.route);
       BOOST_TEST(routes.size() >= 4u);  // as they come, buffered and sorted at least
@@ -139,7 +134,7 @@ BOOST_AUTO_TEST_CASE(every_route_gives_the_answers_of_every_other) {
       for (const size_t size : {0, 1, 2, 63, 700, 40000}) {
         KeyColumn column = SomeKeys(*index, size);
         const KeyBatch keys = column.Batch();
-        const Answers expected = Ask(**reference, keys, {}, true);
+        const Answers expected = Ask(*reference, keys, {}, true);
         for (const std::string& route : routes) {
           BOOST_TEST_CONTEXT(route << ", " << size << " keys") {
             QueryOptions query;
@@ -175,7 +170,7 @@ BOOST_AUTO_TEST_CASE(batches_are_counted_on_the_route_that_explain_names) {
     QueryOptions options;
     options.route = stats.route;
     options.explain = &explain;
-    BOOST_REQUIRE(index->FindFirst(keys.Batch(), options, absl::MakeSpan(rows)).ok());
+    RequireOk(index->FindFirst(keys.Batch(), options, absl::MakeSpan(rows)));
     BOOST_TEST(explain.route == stats.route);
     BOOST_TEST(explain.reason == "it was asked for");
     BOOST_TEST(explain.queries == 100u);
@@ -233,13 +228,11 @@ BOOST_AUTO_TEST_CASE(several_ordered_indexes_are_resident_and_budgets_leave_the_
 
   options.ordered_indexes.clear();
   options.host_memory_budget = 1;
-  const auto small = SecondaryIndex::Open(db.Beside("index"), options);
-  BOOST_REQUIRE(small.ok());
-  BOOST_TEST(StatsOf(**small).ordered_indexes[0].bytes == 0u);
+  const auto small = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
+  BOOST_TEST(StatsOf(*small).ordered_indexes[0].bytes == 0u);
   options.host_memory_budget = 30000;  // one or two bytes an entry
-  const auto middle = SecondaryIndex::Open(db.Beside("index"), options);
-  BOOST_REQUIRE(middle.ok());
-  BOOST_TEST(RoutesOf(**middle)[0].route == "cpu:fast");
+  const auto middle = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
+  BOOST_TEST(RoutesOf(*middle)[0].route == "cpu:fast");
 }
 
 BOOST_AUTO_TEST_CASE(cost_models_are_stored_beside_the_index_and_damage_there_does_no_harm) {
@@ -249,10 +242,9 @@ BOOST_AUTO_TEST_CASE(cost_models_are_stored_beside_the_index_and_damage_there_do
   const std::string path = db.Beside("index") + "/CALIBRATION";
   BOOST_REQUIRE(std::filesystem::exists(path));
   const auto predicted = [&] {
-    const auto index = SecondaryIndex::Open(db.Beside("index"));
-    BOOST_REQUIRE(index.ok());
-    BOOST_TEST((*index)->BestBatch(Operation::kFindFirst) >= 1u);
-    return (*index)->PredictedTime(Operation::kFindFirst, 1000);
+    const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index")));
+    BOOST_TEST(index->BestBatch(Operation::kFindFirst) >= 1u);
+    return index->PredictedTime(Operation::kFindFirst, 1000);
   };
   const absl::Duration stored = predicted();
   BOOST_TEST((stored > absl::ZeroDuration()));

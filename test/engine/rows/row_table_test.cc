@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_table_writer.h"
 #include "index/machine/aligned_buffer.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -79,10 +80,9 @@ class MemorySink : public RowTableSink {
 void Write(const Parts& parts, MemorySink* sink) {
   RowTableWriter writer(parts.size(), sink);
   for (size_t i = 0; i < parts.size(); ++i) {
-    for (const std::string& key : parts[i]) BOOST_REQUIRE(writer.part(i).Add(key).ok());
+    for (const std::string& key : parts[i]) RequireOk(writer.part(i).Add(key));
   }
-  const absl::Status finished = writer.Finish();
-  BOOST_REQUIRE_MESSAGE(finished.ok(), finished);
+  RequireOk(writer.Finish());
 }
 
 std::vector<std::string_view> Views(const Keys& keys) {
@@ -114,37 +114,36 @@ Keys Probes(const Keys& keys, std::mt19937_64& random) {
 void Check(const Parts& parts) {
   MemorySink sink;
   Write(parts, &sink);
-  auto table = sink.Open();
-  BOOST_REQUIRE_MESSAGE(table.ok(), table.status());
+  auto table = RequireOk(sink.Open());
   Keys keys;
   for (const Keys& part : parts) keys.insert(keys.end(), part.begin(), part.end());
-  BOOST_TEST(table->rows() == keys.size());
+  BOOST_TEST(table.rows() == keys.size());
 
   auto random = TestRandom();
   std::vector<RowId> rows(keys.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);
   std::shuffle(rows.begin(), rows.end(), random);
   PrimaryKeyColumn column;
-  BOOST_REQUIRE(table->PrimaryKeys(rows, &column).ok());
+  RequireOk(table.PrimaryKeys(rows, &column));
   BOOST_REQUIRE(column.size() == rows.size());
   size_t wrong = 0;
   for (size_t i = 0; i < rows.size(); ++i) wrong += column[i] != keys[rows[i]];
   BOOST_TEST(wrong == 0u);
-  BOOST_CHECK(absl::IsOutOfRange(table->PrimaryKeys({static_cast<RowId>(keys.size())}, &column)));
-  BOOST_CHECK(absl::IsOutOfRange(table->PrimaryKeys({kNoRow}, &column)));
+  BOOST_CHECK(absl::IsOutOfRange(table.PrimaryKeys({static_cast<RowId>(keys.size())}, &column)));
+  BOOST_CHECK(absl::IsOutOfRange(table.PrimaryKeys({kNoRow}, &column)));
 
   const Keys probes = Probes(keys, random);
   std::vector<RowId> lower(probes.size());
   std::vector<RowId> found(probes.size());
-  BOOST_REQUIRE(table->LowerBound(Views(probes), absl::MakeSpan(lower)).ok());
-  BOOST_REQUIRE(table->Find(Views(probes), absl::MakeSpan(found)).ok());
+  RequireOk(table.LowerBound(Views(probes), absl::MakeSpan(lower)));
+  RequireOk(table.Find(Views(probes), absl::MakeSpan(found)));
   for (size_t i = 0; i < probes.size(); ++i) {
     const auto at = std::lower_bound(keys.begin(), keys.end(), probes[i]);
     const auto expected = static_cast<RowId>(at - keys.begin());
     const RowId row = at != keys.end() && *at == probes[i] ? expected : kNoRow;
     if (lower[i] != expected || found[i] != row) ++wrong;
-    if (i % 7 == 0 && *table->LowerBound(probes[i]) != expected) ++wrong;
-    if (i % 7 == 1 && *table->Find(probes[i]) != row) ++wrong;
+    if (i % 7 == 0 && *table.LowerBound(probes[i]) != expected) ++wrong;
+    if (i % 7 == 1 && *table.Find(probes[i]) != row) ++wrong;
   }
   BOOST_TEST(wrong == 0u);
 }
@@ -329,14 +328,13 @@ BOOST_AUTO_TEST_CASE(threads_fill_their_parts_at_the_same_time) {
   }
   for (std::thread& thread : threads) thread.join();
   const std::vector<uint64_t> first_rows = writer.FirstRows();
-  BOOST_REQUIRE(writer.Finish().ok());
-  auto table = sink.Open();
-  BOOST_REQUIRE(table.ok());
+  RequireOk(writer.Finish());
+  auto table = RequireOk(sink.Open());
   for (size_t part = 0; part < kParts; ++part) {
     const size_t rows = kRows / (part + 1);
     BOOST_TEST(first_rows[part + 1] - first_rows[part] == rows);
     for (size_t row = 0; row < rows; row += 997) {
-      BOOST_REQUIRE(*table->Find(key(part, row)) == first_rows[part] + row);
+      BOOST_REQUIRE(*table.Find(key(part, row)) == first_rows[part] + row);
     }
   }
 }
@@ -348,14 +346,14 @@ void Exercise(const RowTable& table, const Keys& keys, std::mt19937_64& random) 
   for (int i = 0; i < 200 && table.rows() != 0; ++i) {
     rows.push_back(static_cast<RowId>(random() % table.rows()));
   }
-  BOOST_REQUIRE(table.PrimaryKeys(rows, &column).ok());
+  RequireOk(table.PrimaryKeys(rows, &column));
   std::vector<std::string_view> read;
   for (size_t i = 0; i < column.size(); ++i) read.push_back(column[i]);
   std::vector<RowId> found(rows.size());
-  BOOST_REQUIRE(table.Find(read, absl::MakeSpan(found)).ok());
+  RequireOk(table.Find(read, absl::MakeSpan(found)));
   BOOST_REQUIRE(found == rows);
   found.resize(keys.size());
-  BOOST_REQUIRE(table.LowerBound(Views(keys), absl::MakeSpan(found)).ok());
+  RequireOk(table.LowerBound(Views(keys), absl::MakeSpan(found)));
 }
 
 BOOST_AUTO_TEST_CASE(damaged_bytes_are_refused_or_leave_a_table) {
@@ -417,7 +415,7 @@ BOOST_AUTO_TEST_CASE(blocks_that_were_swapped_are_refused) {
   for (int i = 0; i < 200'000; ++i) keys.push_back(absl::StrFormat("%08d", i));
   MemorySink good;
   Write({keys}, &good);
-  BOOST_REQUIRE(good.Open(3).ok());
+  RequireOk(good.Open(3));
   for (const size_t block : {size_t{0}, size_t{4094}, size_t{4095}, size_t{4096}, size_t{12'498}}) {
     MemorySink bad = good;
     auto* const offsets =

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "cairn/secondary_index.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -20,22 +21,18 @@ namespace {
 using Strings = std::vector<std::string>;
 
 IndexSpec Spec(std::string_view text) {
-  const auto spec = IndexSpec::Parse(text);
-  BOOST_REQUIRE_MESSAGE(spec.ok(), spec.status());
-  return *spec;
+  return RequireOk(IndexSpec::Parse(text));
 }
 
 std::unique_ptr<SecondaryIndex> Build(TestDatabase& db, std::string_view spec,
                                       const std::string& name) {
-  auto index = SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside(name));
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-  return *std::move(index);
+  return RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside(name)));
 }
 
 // "key=primary key" of each match; fails the test on an error.
 Strings Entries(const SecondaryIndex& index, const Matches& matches) {
   PrimaryKeyColumn primary_keys;
-  BOOST_REQUIRE(index.PrimaryKeys(matches.row_ids, &primary_keys).ok());
+  RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
     entries.push_back(*index.codec().Format(matches.keys, i) + "=" + std::string(primary_keys[i]));
@@ -48,9 +45,7 @@ Strings All(const SecondaryIndex& index, Order order = Order::kAscending) {
   QueryOptions options;
   options.with_keys = true;
   options.order = order;
-  const absl::Status status =
-      index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches);
-  BOOST_REQUIRE_MESSAGE(status.ok(), status);
+  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches));
   return Entries(index, matches);
 }
 
@@ -66,8 +61,7 @@ Strings AllInPages(const SecondaryIndex& index, Order order, uint64_t page) {
     options.with_keys = true;
     options.order = order;
     options.limit = page;
-    const absl::Status status = index.Scan(ranges, options, &matches);
-    BOOST_REQUIRE_MESSAGE(status.ok(), status);
+    RequireOk(index.Scan(ranges, options, &matches));
     for (std::string& entry : Entries(index, matches)) entries.push_back(std::move(entry));
     cursor = matches.cursors.at(0);
   } while (!cursor.empty());
@@ -76,8 +70,7 @@ Strings AllInPages(const SecondaryIndex& index, Order order, uint64_t page) {
 
 uint64_t CountAll(const SecondaryIndex& index) {
   uint64_t count = 0;
-  BOOST_REQUIRE(
-      index.Count(RangeBatch::Everything(index.codec().kind()), absl::MakeSpan(&count, 1)).ok());
+  RequireOk(index.Count(RangeBatch::Everything(index.codec().kind()), absl::MakeSpan(&count, 1)));
   return count;
 }
 
@@ -100,9 +93,8 @@ void CheckCurrent(TestDatabase& db, const SecondaryIndex& index, std::string_vie
 }
 
 void CatchUp(TestDatabase& db, SecondaryIndex* index) {
-  const auto report = index->CatchUp(*db.Source());
-  BOOST_REQUIRE_MESSAGE(report.ok(), report.status());
-  BOOST_TEST(report->sequence == index->sequence());
+  const auto report = RequireOk(index->CatchUp(*db.Source()));
+  BOOST_TEST(report.sequence == index->sequence());
 }
 
 BOOST_AUTO_TEST_SUITE(catch_up_test)
@@ -132,8 +124,7 @@ BOOST_AUTO_TEST_CASE(an_index_that_caught_up_answers_like_one_built_anew) {
           } else {
             const std::string from = row(), to = row();
             if (from < to && to.size() - from.size() < 2) {
-              BOOST_REQUIRE(
-                  db.db()->DeleteRange({}, db.db()->DefaultColumnFamily(), from, from + "9").ok());
+              RequireOk(db.db()->DeleteRange({}, db.db()->DefaultColumnFamily(), from, from + "9"));
             }
           }
         }
@@ -165,24 +156,22 @@ BOOST_AUTO_TEST_CASE(what_was_caught_up_is_there_again_and_merges_change_nothing
   for (int round = 0; round < 14; ++round) {  // more than there may be delta files
     write(30);
     CatchUp(db, index.get());
-    const auto again = SecondaryIndex::Open(db.Beside("index"));
-    BOOST_REQUIRE_MESSAGE(again.ok(), again.status());
-    CheckCurrent(db, **again, spec);
-    BOOST_TEST((*again)->Verify().ok());
+    const auto again = RequireOk(SecondaryIndex::Open(db.Beside("index")));
+    CheckCurrent(db, *again, spec);
+    BOOST_TEST(again->Verify().ok());
     if (round % 5 != 3) continue;
     // Changes that are not stored come along.
     write(10);
     CatchUpOptions options;
     options.durable = round % 2 == 0;
-    BOOST_REQUIRE(index->CatchUp(*db.Source(), options).ok());
-    const absl::Status merged = index->Merge();
-    BOOST_REQUIRE_MESSAGE(merged.ok(), merged);
+    RequireOk(index->CatchUp(*db.Source(), options));
+    RequireOk(index->Merge());
     BOOST_TEST(index->Stats()->delta.added_entries == 0u);
     CheckCurrent(db, *index, spec);
     // The one that was open before goes on with its version, and may not publish another.
     CheckCurrent(db, *index, spec);
     write(1);
-    BOOST_TEST(absl::IsFailedPrecondition((*again)->CatchUp(*db.Source()).status()));
+    BOOST_TEST(absl::IsFailedPrecondition(again->CatchUp(*db.Source()).status()));
   }
 }
 
@@ -242,9 +231,8 @@ BOOST_AUTO_TEST_CASE(fetch_reads_rows_of_base_and_delta) {
   db.Put("r130", "stale");  // after
   const std::string_view red = "red";
   FetchedRows rows;
-  const absl::Status status = index->Fetch(
-      *db.Source(), RangeBatch::Equal(KeyBatch::Bytes(absl::MakeConstSpan(&red, 1))), {}, &rows);
-  BOOST_REQUIRE_MESSAGE(status.ok(), status);
+  RequireOk(index->Fetch(
+      *db.Source(), RangeBatch::Equal(KeyBatch::Bytes(absl::MakeConstSpan(&red, 1))), {}, &rows));
   BOOST_TEST(rows.primary_keys.size() == 49u);
   BOOST_TEST(rows.stale == 1u);
   BOOST_TEST(rows.primary_keys[0] == "a");
@@ -298,7 +286,7 @@ BOOST_AUTO_TEST_CASE(what_the_log_does_not_tell_is_an_error_that_advises_to_rebu
   const auto index = Build(db, "value:text", "index");
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
-  BOOST_REQUIRE(db.db()->Put(unlogged, "b", "2").ok());
+  RequireOk(db.db()->Put(unlogged, "b", "2"));
   const auto gap = index->CatchUp(*db.Source());
   BOOST_TEST(absl::IsFailedPrecondition(gap.status()), gap.status());
   BOOST_TEST(absl::StrContains(gap.status().message(), "build"));

@@ -14,6 +14,7 @@
 #include "cairn/secondary_index.h"
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/options_util.h"
+#include "test/require_ok.h"
 #include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
@@ -73,10 +74,9 @@ std::vector<Entry> FullScan(const std::string& directory, const std::string& col
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::ConfigOptions config;
   rocksdb::DBOptions db_options;
-  BOOST_REQUIRE(rocksdb::LoadLatestOptions(config, directory, &db_options, &families).ok());
+  RequireOk(rocksdb::LoadLatestOptions(config, directory, &db_options, &families));
   rocksdb::DB* opened = nullptr;
-  BOOST_REQUIRE(
-      rocksdb::DB::OpenForReadOnly(db_options, directory, families, &handles, &opened).ok());
+  RequireOk(rocksdb::DB::OpenForReadOnly(db_options, directory, families, &handles, &opened));
   std::unique_ptr<rocksdb::DB> db(opened);
   std::vector<Entry> entries;
   for (size_t i = 0; i < handles.size(); ++i) {
@@ -88,9 +88,9 @@ std::vector<Entry> FullScan(const std::string& directory, const std::string& col
           entries.push_back({value.substr(offset, length), rows->key().ToString()});
         }
       }
-      BOOST_REQUIRE(rows->status().ok());
+      RequireOk(rows->status());
     }
-    BOOST_REQUIRE(db->DestroyColumnFamilyHandle(handles[i]).ok());
+    RequireOk(db->DestroyColumnFamilyHandle(handles[i]));
   }
   std::sort(entries.begin(), entries.end());
   return entries;
@@ -123,7 +123,7 @@ struct Indexed {
 
   std::vector<std::string> PrimaryKeys(absl::Span<const RowId> row_ids) const {
     PrimaryKeyColumn column;
-    BOOST_REQUIRE(index->PrimaryKeys(row_ids, &column).ok());
+    RequireOk(index->PrimaryKeys(row_ids, &column));
     std::vector<std::string> keys;
     for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
     return keys;
@@ -160,7 +160,7 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
   }
   Matches matches;
   KeyColumn batch = indexed.Physical(points);
-  BOOST_REQUIRE(indexed.index->Find(batch.Batch(), &matches).ok());
+  RequireOk(indexed.index->Find(batch.Batch(), &matches));
   BOOST_REQUIRE(matches.size() == points.size());
   for (size_t i = 0; i < points.size(); ++i) {
     BOOST_TEST(indexed.PrimaryKeys(matches[i]) ==
@@ -171,13 +171,13 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
   KeyColumn lows = indexed.Physical(lower), highs = indexed.Physical(upper);
   const RangeBatch ranges = RangeBatch::HalfOpen(lows.Batch(), highs.Batch());
   std::vector<uint64_t> counts(lower.size());
-  BOOST_REQUIRE(indexed.index->Count(ranges, absl::MakeSpan(counts)).ok());
+  RequireOk(indexed.index->Count(ranges, absl::MakeSpan(counts)));
   for (size_t i = 0; i < lower.size(); ++i) {
     BOOST_TEST(counts[i] == indexed.Expected(lower[i], upper[i]).size());
   }
   const RangeBatch few =
       RangeBatch::HalfOpen(lows.Batch().Slice(0, 20), highs.Batch().Slice(0, 20));
-  BOOST_REQUIRE(indexed.index->Scan(few, {}, &matches).ok());
+  RequireOk(indexed.index->Scan(few, {}, &matches));
   for (size_t i = 0; i < few.size(); ++i) {
     BOOST_TEST(indexed.PrimaryKeys(matches[i]) == indexed.Expected(lower[i], upper[i]),
                boost::test_tools::per_element());
@@ -187,7 +187,7 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
     std::vector<std::string> prefixes;
     for (int i = 0; i < 50; ++i) prefixes.push_back(random_key().substr(0, 1 + random() % 2));
     KeyColumn column = indexed.Physical(prefixes);
-    BOOST_REQUIRE(indexed.index->Scan(RangeBatch::Prefix(column.Batch()), {}, &matches).ok());
+    RequireOk(indexed.index->Scan(RangeBatch::Prefix(column.Batch()), {}, &matches));
     for (size_t i = 0; i < prefixes.size(); ++i) {
       BOOST_TEST(indexed.PrimaryKeys(matches[i]) ==
                      indexed.Expected(prefixes[i], prefixes[i] + std::string(40, '\xff')),
@@ -206,8 +206,7 @@ BOOST_DATA_TEST_CASE(answers_equal_a_full_scan_of_what_db_bench_wrote,
                               workload.flags + " >" + (directory / "log") + " 2>&1";
   BOOST_REQUIRE_MESSAGE(std::system(command.c_str()) == 0, "failed: " << command);
 
-  auto source = SnapshotSource::FromDirectory(db, workload.column_family);
-  BOOST_REQUIRE_MESSAGE(source.ok(), source.status().ToString());
+  auto source = RequireOk(SnapshotSource::FromDirectory(db, workload.column_family));
   struct Case {
     const char* spec;
     size_t offset, length;
@@ -216,24 +215,21 @@ BOOST_DATA_TEST_CASE(answers_equal_a_full_scan_of_what_db_bench_wrote,
       {"a=value[0:4]:u32be", 0, 4}, {"b=value[3:8]:u64be", 3, 8}, {"c=value[5:3]:bytes", 5, 3}};
   std::vector<BuildTarget> targets;
   for (const Case& c : cases) {
-    auto spec = IndexSpec::Parse(c.spec);
-    BOOST_REQUIRE(spec.ok());
-    targets.push_back({*spec, directory / spec->name});
+    auto spec = RequireOk(IndexSpec::Parse(c.spec));
+    targets.push_back({spec, directory / spec.name});
   }
-  auto reports = SecondaryIndex::BuildAll(**source, targets);
-  BOOST_REQUIRE_MESSAGE(reports.ok(), reports.status().ToString());
+  auto reports = RequireOk(SecondaryIndex::BuildAll(*source, targets));
 
   for (size_t i = 0; i < cases.size(); ++i) {
-    auto index = SecondaryIndex::Open(targets[i].directory);
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
-    Indexed indexed{std::move(*index),
+    auto index = RequireOk(SecondaryIndex::Open(targets[i].directory));
+    Indexed indexed{std::move(index),
                     FullScan(db, workload.column_family, cases[i].offset, cases[i].length)};
     BOOST_REQUIRE(indexed.entries.size() > 1000u);
-    BOOST_TEST((*reports)[i].entries == indexed.entries.size());
+    BOOST_TEST(reports[i].entries == indexed.entries.size());
     CheckAnswers(indexed, cases[i].length);
     BOOST_TEST(indexed.index->Verify().ToString() == "OK");
     std::vector<std::string> differences;
-    const absl::Status verified = indexed.index->VerifyAgainst(**source, 10, &differences);
+    const absl::Status verified = indexed.index->VerifyAgainst(*source, 10, &differences);
     BOOST_TEST(verified.ToString() == "OK");
     BOOST_TEST(differences.empty());
   }

@@ -14,6 +14,7 @@
 
 #include "cairn/device.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -22,21 +23,17 @@ namespace {
 using Strings = std::vector<std::string>;
 
 IndexSpec Spec(std::string_view text) {
-  auto spec = IndexSpec::Parse(text);
-  BOOST_REQUIRE_MESSAGE(spec.ok(), spec.status().ToString());
-  return *spec;
+  return RequireOk(IndexSpec::Parse(text));
 }
 
 std::unique_ptr<SecondaryIndex> Build(TestDatabase& db, std::string_view spec,
                                       const BuildOptions& options = {}) {
-  auto index = SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside("index"), options);
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
-  return *std::move(index);
+  return RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside("index"), options));
 }
 
 Strings PrimaryKeys(const SecondaryIndex& index, absl::Span<const RowId> row_ids) {
   PrimaryKeyColumn column;
-  BOOST_REQUIRE(index.PrimaryKeys(row_ids, &column).ok());
+  RequireOk(index.PrimaryKeys(row_ids, &column));
   Strings keys;
   for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
   return keys;
@@ -45,8 +42,7 @@ Strings PrimaryKeys(const SecondaryIndex& index, absl::Span<const RowId> row_ids
 KeyColumn Keys(const SecondaryIndex& index, const Strings& texts) {
   KeyColumn keys(index.codec().kind());
   for (const std::string& text : texts) {
-    const absl::Status parsed = index.codec().Parse(text, &keys);
-    BOOST_REQUIRE_MESSAGE(parsed.ok(), parsed.ToString());
+    RequireOk(index.codec().Parse(text, &keys));
   }
   return keys;
 }
@@ -54,7 +50,7 @@ KeyColumn Keys(const SecondaryIndex& index, const Strings& texts) {
 Strings Find(const SecondaryIndex& index, const std::string& key) {
   Matches matches;
   KeyColumn keys = Keys(index, {key});
-  BOOST_REQUIRE(index.Find(keys.Batch(), &matches).ok());
+  RequireOk(index.Find(keys.Batch(), &matches));
   return PrimaryKeys(index, matches[0]);
 }
 
@@ -63,7 +59,7 @@ Strings All(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  BOOST_REQUIRE(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches).ok());
+  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches));
   const Strings primary_keys = PrimaryKeys(index, matches.row_ids);
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {
@@ -98,10 +94,9 @@ BOOST_AUTO_TEST_CASE(an_empty_database_gives_an_empty_index) {
     BOOST_TEST(All(*index).empty());
     BOOST_TEST(Find(*index, "1").empty());
     BOOST_CHECK(index->Verify().ok());
-    const auto stats = index->Stats();
-    BOOST_REQUIRE(stats.ok());
-    BOOST_TEST(stats->rows == 0u);
-    BOOST_TEST(stats->entries == 0u);
+    const auto stats = RequireOk(index->Stats());
+    BOOST_TEST(stats.rows == 0u);
+    BOOST_TEST(stats.entries == 0u);
   }
 }
 
@@ -114,11 +109,10 @@ BOOST_AUTO_TEST_CASE(an_array_gives_one_entry_an_element_and_a_missing_member_no
   db.Put("e", R"({})");
   const auto index = Build(db, "value.json('/tags'):text");
   BOOST_TEST(All(*index) == (Strings{"x=a", "y=a", "y=c"}), boost::test_tools::per_element());
-  const auto stats = index->Stats();
-  BOOST_REQUIRE(stats.ok());
-  BOOST_TEST(stats->rows == 5u);
-  BOOST_TEST(stats->entries == 3u);
-  BOOST_TEST(stats->distinct_keys == 2u);
+  const auto stats = RequireOk(index->Stats());
+  BOOST_TEST(stats.rows == 5u);
+  BOOST_TEST(stats.entries == 3u);
+  BOOST_TEST(stats.distinct_keys == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(nulls_stand_where_the_spec_puts_them) {
@@ -147,12 +141,11 @@ BOOST_AUTO_TEST_CASE(a_row_that_cannot_be_read_fails_the_build_or_is_skipped_and
   BOOST_TEST(!std::filesystem::exists(db.Beside("index")));
 
   const BuildTarget target{Spec("value.field('|',0):u32,on_error=skip"), db.Beside("index")};
-  const auto reports = SecondaryIndex::BuildAll(*db.Source(), {target});
-  BOOST_REQUIRE(reports.ok());
-  BOOST_TEST((*reports)[0].rows == 2u);
-  BOOST_TEST((*reports)[0].entries == 1u);
-  BOOST_TEST((*reports)[0].rows_skipped == 1u);
-  BOOST_CHECK((*reports)[0].first_skipped.find("bad\\x20row") != std::string::npos);
+  const auto reports = RequireOk(SecondaryIndex::BuildAll(*db.Source(), {target}));
+  BOOST_TEST(reports[0].rows == 2u);
+  BOOST_TEST(reports[0].entries == 1u);
+  BOOST_TEST(reports[0].rows_skipped == 1u);
+  BOOST_CHECK(reports[0].first_skipped.find("bad\\x20row") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(a_unique_index_names_a_duplicate_and_both_rows) {
@@ -165,9 +158,8 @@ BOOST_AUTO_TEST_CASE(a_unique_index_names_a_duplicate_and_both_rows) {
   BOOST_CHECK(absl::IsAlreadyExists(failed.status()));
   for (const char* part : {"693", "row99", "twin"}) BOOST_CHECK(Mentions(failed.status(), part));
   // The index that was there is still there.
-  const auto index = SecondaryIndex::Open(db.Beside("index"));
-  BOOST_REQUIRE(index.ok());
-  BOOST_TEST(All(**index).size() == 1000u);
+  const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index")));
+  BOOST_TEST(All(*index).size() == 1000u);
 }
 
 BOOST_AUTO_TEST_CASE(building_again_publishes_the_next_version_and_leaves_readers_alone) {
@@ -207,7 +199,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_goes_on_where_a_limited_scan_ended) {
       Matches matches;
       do {
         range.after = cursor;
-        BOOST_REQUIRE(index->Scan(range, options, &matches).ok());
+        RequireOk(index->Scan(range, options, &matches));
         const Strings keys = PrimaryKeys(*index, matches.row_ids);
         BOOST_REQUIRE(keys.size() <= options.limit);
         for (size_t i = 0; i < keys.size(); ++i) {
@@ -229,7 +221,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_
   QueryOptions options;
   options.limit = 2;
   Matches matches;
-  BOOST_REQUIRE(first->Scan(range, options, &matches).ok());
+  RequireOk(first->Scan(range, options, &matches));
   BOOST_TEST(PrimaryKeys(*first, matches[0]) == (Strings{"a", "c"}),
              boost::test_tools::per_element());
   db.Delete("c");       // the row of the cursor
@@ -238,7 +230,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_
   const auto second = Build(db, "value:text");
   const Strings cursor = matches.cursors;
   range.after = cursor;
-  BOOST_REQUIRE(second->Scan(range, options, &matches).ok());
+  RequireOk(second->Scan(range, options, &matches));
   BOOST_TEST(PrimaryKeys(*second, matches[0]) == (Strings{"d", "e"}),
              boost::test_tools::per_element());
   const Strings nonsense = {"nonsense"};
@@ -259,7 +251,7 @@ BOOST_AUTO_TEST_CASE(fetch_reads_rows_and_drops_those_that_no_longer_match) {
   const auto source = db.Source();
   KeyColumn keys = Keys(*index, {"5", "6", "9"});
   FetchedRows rows;
-  BOOST_REQUIRE(index->Fetch(*source, RangeBatch::Equal(keys.Batch()), {}, &rows).ok());
+  RequireOk(index->Fetch(*source, RangeBatch::Equal(keys.Batch()), {}, &rows));
   BOOST_TEST(rows.offsets == (std::vector<uint64_t>{0, 1, 2, 2}), boost::test_tools::per_element());
   BOOST_TEST(Strings(rows.values.begin(), rows.values.end()) == (Strings{"5|new a", "6|old c"}),
              boost::test_tools::per_element());
@@ -273,12 +265,12 @@ BOOST_AUTO_TEST_CASE(verify_names_what_differs_from_the_database_both_ways) {
   for (int i = 0; i < 500; ++i) db.Put("row" + std::to_string(i), std::to_string(i % 10));
   const auto index = Build(db, "value.field('|',0):u8");
   Strings differences;
-  BOOST_REQUIRE(index->VerifyAgainst(*db.Source(), 100, &differences).ok());
+  RequireOk(index->VerifyAgainst(*db.Source(), 100, &differences));
   BOOST_TEST(differences.empty());
   db.Put("row7", "8");
   db.Put("unknown", "1");
   db.Delete("row9");
-  BOOST_REQUIRE(index->VerifyAgainst(*db.Source(), 100, &differences).ok());
+  RequireOk(index->VerifyAgainst(*db.Source(), 100, &differences));
   std::sort(differences.begin(), differences.end());
   BOOST_TEST(differences == (Strings{
                                 "key 1 of row 'unknown' is not in the index",
@@ -288,7 +280,7 @@ BOOST_AUTO_TEST_CASE(verify_names_what_differs_from_the_database_both_ways) {
                             }),
              boost::test_tools::per_element());
   differences.clear();
-  BOOST_REQUIRE(index->VerifyAgainst(*db.Source(), 2, &differences).ok());
+  RequireOk(index->VerifyAgainst(*db.Source(), 2, &differences));
   BOOST_TEST(differences.size() == 2u);
 }
 
@@ -299,21 +291,21 @@ BOOST_AUTO_TEST_CASE(verify_misses_no_row_that_has_no_key) {
   auto index = Build(db, "value.field('|',1):text");
   const auto check = [&](const char* when) {
     Strings differences;
-    BOOST_REQUIRE(index->VerifyAgainst(*db.Source(), 9, &differences).ok());
+    RequireOk(index->VerifyAgainst(*db.Source(), 9, &differences));
     for (const std::string& difference : differences) BOOST_ERROR(when << ": " << difference);
   };
   check("built");
   // Nothing is stored of such a row but that it was read; a merge leaves it out.
   db.Put("row3", "3");
-  BOOST_REQUIRE(index->CatchUp(*db.Source()).ok());
+  RequireOk(index->CatchUp(*db.Source()));
   check("caught up");
   const auto reopen = [&] { index = *SecondaryIndex::Open(db.Beside("index")); };
   reopen();
   check("opened again");
   db.Put("row4", "4|d");
   db.Delete("row1");
-  BOOST_REQUIRE(index->CatchUp(*db.Source()).ok());
-  BOOST_REQUIRE(index->Merge().ok());
+  RequireOk(index->CatchUp(*db.Source()));
+  RequireOk(index->Merge());
   check("merged");
   reopen();
   check("merged and opened again");
@@ -346,12 +338,11 @@ BOOST_AUTO_TEST_CASE(several_indexes_come_from_one_pass_and_equal_those_built_al
     targets.push_back({Spec(spec), db.Beside("index" + std::to_string(targets.size()))});
   }
   const auto reports = SecondaryIndex::BuildAll(*db.Source(), targets);
-  BOOST_REQUIRE_MESSAGE(reports.ok(), reports.status().ToString());
+  RequireOk(reports);
   for (size_t i = 0; i < specs.size(); ++i) {
-    const auto together = SecondaryIndex::Open(targets[i].directory);
-    BOOST_REQUIRE_MESSAGE(together.ok(), together.status().ToString());
-    BOOST_TEST(All(**together) == All(*Build(db, specs[i])), boost::test_tools::per_element());
-    BOOST_CHECK((*together)->Verify().ok());
+    const auto together = RequireOk(SecondaryIndex::Open(targets[i].directory));
+    BOOST_TEST(All(*together) == All(*Build(db, specs[i])), boost::test_tools::per_element());
+    BOOST_CHECK(together->Verify().ok());
   }
   targets[1].directory = targets[0].directory;
   BOOST_CHECK(absl::IsInvalidArgument(SecondaryIndex::BuildAll(*db.Source(), targets).status()));
@@ -363,7 +354,7 @@ BOOST_AUTO_TEST_CASE(threads_and_memory_budgets_do_not_change_the_index) {
   for (int i = 0; i < 20000; ++i) {
     db.Put("row" + std::to_string(random()), std::to_string(random() % 5000));
   }
-  BOOST_REQUIRE(db.db()->Flush({}).ok());
+  RequireOk(db.db()->Flush({}));
   for (const char* spec : {"value:text", "value.field('|',0):u32", "value.field('|',0):i64"}) {
     const Strings expected = All(*Build(db, spec));
     for (const int threads : {1, 3}) {
@@ -405,28 +396,25 @@ BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
     for (const bool named : {false, true}) {
       options.ordered_indexes.clear();
       if (named) options.ordered_indexes = {"gpu:auto"};
-      auto index = SecondaryIndex::Open(db.Beside("index"), options);
-      BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-      BOOST_TEST(All(**index).size() == 3u);
-      const auto stats = (*index)->Stats();
-      BOOST_REQUIRE(stats.ok());
-      BOOST_TEST(stats->ordered_indexes.back().description.substr(0, 4) ==
+      auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
+      BOOST_TEST(All(*index).size() == 3u);
+      const auto stats = RequireOk(index->Stats());
+      BOOST_TEST(stats.ordered_indexes.back().description.substr(0, 4) ==
                  (on_gpu ? "gpu:" : "cpu:"));
-      BOOST_TEST(stats->fallback.empty() == on_gpu);
+      BOOST_TEST(stats.fallback.empty() == on_gpu);
       if (!devices && !text) {
-        BOOST_TEST(stats->fallback.find(std::string(Devices().status().message())) !=
+        BOOST_TEST(stats.fallback.find(std::string(Devices().status().message())) !=
                    std::string::npos);
       }
-      BOOST_TEST((*index)->Verify().ok());
+      BOOST_TEST(index->Verify().ok());
     }
     // A name is looked at all the same, and a structure of the CPU stays what it is.
     options.ordered_indexes = {"gpu:nothing,"};
     BOOST_TEST(absl::IsInvalidArgument(SecondaryIndex::Open(db.Beside("index"), options).status()));
     options.ordered_indexes = {"cpu:sorted_array"};
-    auto index = SecondaryIndex::Open(db.Beside("index"), options);
-    BOOST_REQUIRE(index.ok());
-    BOOST_TEST((*index)->Stats()->ordered_indexes[0].description == "cpu:sorted_array");
-    BOOST_TEST((*index)->Stats()->fallback == "");
+    auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
+    BOOST_TEST(index->Stats()->ordered_indexes[0].description == "cpu:sorted_array");
+    BOOST_TEST(index->Stats()->fallback == "");
   }
 }
 

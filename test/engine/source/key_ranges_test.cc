@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "test/engine/source/source_test.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -108,12 +109,11 @@ BOOST_AUTO_TEST_CASE(ranges_are_even_for_any_distribution_of_keys) {
   for (std::vector<std::string>& keys : sets) {
     for (int parts : {2, 3, 8, 64}) {
       KeySet set(keys);
-      absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = CutKeyRanges({}, parts, &set);
-      BOOST_REQUIRE(ranges.ok());
-      CheckPartition(*ranges, parts);
-      BOOST_TEST(ranges->size() == static_cast<size_t>(parts));
+      std::vector<PrimaryKeyRange> ranges = RequireOk(CutKeyRanges({}, parts, &set));
+      CheckPartition(ranges, parts);
+      BOOST_TEST(ranges.size() == static_cast<size_t>(parts));
       const double share = static_cast<double>(set.keys().size()) / parts;
-      for (const PrimaryKeyRange& range : *ranges) {
+      for (const PrimaryKeyRange& range : ranges) {
         BOOST_TEST(static_cast<double>(KeysIn(set.keys(), range)) <= share * 1.3 + 2);
       }
     }
@@ -150,11 +150,10 @@ BOOST_AUTO_TEST_CASE(any_estimate_gives_ranges_that_hold_every_key_once) {
     for (size_t i = random() % 40; i > 0; --i) candidates.push_back(AdversarialKey(&random));
     const int parts = 1 + static_cast<int>(random() % 64);
     WildSet set(keys, &random);
-    absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = CutKeyRanges(candidates, parts, &set);
-    BOOST_REQUIRE(ranges.ok());
-    CheckPartition(*ranges, parts);
+    std::vector<PrimaryKeyRange> ranges = RequireOk(CutKeyRanges(candidates, parts, &set));
+    CheckPartition(ranges, parts);
     uint64_t total = 0;
-    for (const PrimaryKeyRange& range : *ranges) total += KeysIn(set.keys(), range);
+    for (const PrimaryKeyRange& range : ranges) total += KeysIn(set.keys(), range);
     BOOST_TEST(total == set.keys().size());
   }
 }
@@ -163,11 +162,10 @@ BOOST_AUTO_TEST_CASE(boundaries_of_files_are_used_and_thinned_out) {
   std::vector<std::string> keys;
   for (int i = 0; i < 5000; ++i) keys.push_back(std::to_string(10000 + i));
   KeySet set(keys);
-  absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = CutKeyRanges(keys, 4, &set);
-  BOOST_REQUIRE(ranges.ok());
-  BOOST_TEST(ranges->size() == 4u);
+  std::vector<PrimaryKeyRange> ranges = RequireOk(CutKeyRanges(keys, 4, &set));
+  BOOST_TEST(ranges.size() == 4u);
   BOOST_TEST(set.asked() < 100u);
-  for (const PrimaryKeyRange& range : *ranges) BOOST_TEST(KeysIn(keys, range) <= 1500u);
+  for (const PrimaryKeyRange& range : ranges) BOOST_TEST(KeysIn(keys, range) <= 1500u);
 }
 
 // Weighs by the hundred, as files are weighed by the block.
@@ -187,10 +185,9 @@ BOOST_AUTO_TEST_CASE(candidates_with_nothing_between_them_are_no_cuts) {
   // Of files that all start near the first key.
   const std::vector<std::string> candidates(keys.begin(), keys.begin() + 6);
   CoarseSet set(keys);
-  absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = CutKeyRanges(candidates, 8, &set);
-  BOOST_REQUIRE(ranges.ok());
-  BOOST_TEST(ranges->size() == 8u);
-  for (const PrimaryKeyRange& range : *ranges) {
+  std::vector<PrimaryKeyRange> ranges = RequireOk(CutKeyRanges(candidates, 8, &set));
+  BOOST_TEST(ranges.size() == 8u);
+  for (const PrimaryKeyRange& range : ranges) {
     BOOST_TEST(KeysIn(keys, range) >= 700u);
     BOOST_TEST(KeysIn(keys, range) <= 1300u);
   }

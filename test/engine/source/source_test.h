@@ -21,6 +21,7 @@
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/merge_operator.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -73,17 +74,16 @@ inline Rows DbRows(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family =
     }
     rows.push_back(std::move(row));
   }
-  BOOST_REQUIRE_MESSAGE(iterator->status().ok(), iterator->status().ToString());
+  RequireOk(iterator->status());
   return rows;
 }
 
 inline Rows RangeRows(const SnapshotSource& source, const PrimaryKeyRange& range) {
-  absl::StatusOr<std::unique_ptr<RowCursor>> cursor = source.Scan(range);
-  BOOST_REQUIRE_MESSAGE(cursor.ok(), cursor.status().ToString());
+  std::unique_ptr<RowCursor> cursor = RequireOk(source.Scan(range));
   Rows rows;
-  while ((*cursor)->Next()) rows.push_back(ToRow((*cursor)->row()));
-  BOOST_REQUIRE_MESSAGE((*cursor)->status().ok(), (*cursor)->status().ToString());
-  BOOST_TEST(!(*cursor)->Next());
+  while (cursor->Next()) rows.push_back(ToRow(cursor->row()));
+  RequireOk(cursor->status());
+  BOOST_TEST(!cursor->Next());
   return rows;
 }
 
@@ -92,18 +92,17 @@ inline Rows SourceRows(const SnapshotSource& source) {
 }
 
 inline std::vector<PrimaryKeyRange> SplitOrDie(const SnapshotSource& source, int parts) {
-  absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = source.Split(parts);
-  BOOST_REQUIRE_MESSAGE(ranges.ok(), ranges.status().ToString());
-  BOOST_REQUIRE(!ranges->empty());
-  BOOST_TEST(ranges->size() <= static_cast<size_t>(parts));
-  BOOST_TEST(ranges->front().lower.empty());
-  BOOST_TEST(ranges->back().open);
-  for (size_t i = 1; i < ranges->size(); ++i) {
-    BOOST_TEST(!(*ranges)[i - 1].open);
-    BOOST_TEST(((*ranges)[i - 1].upper == (*ranges)[i].lower));
-    BOOST_TEST(((*ranges)[i - 1].lower < (*ranges)[i - 1].upper));
+  std::vector<PrimaryKeyRange> ranges = RequireOk(source.Split(parts));
+  BOOST_REQUIRE(!ranges.empty());
+  BOOST_TEST(ranges.size() <= static_cast<size_t>(parts));
+  BOOST_TEST(ranges.front().lower.empty());
+  BOOST_TEST(ranges.back().open);
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    BOOST_TEST(!ranges[i - 1].open);
+    BOOST_TEST((ranges[i - 1].upper == ranges[i].lower));
+    BOOST_TEST((ranges[i - 1].lower < ranges[i - 1].upper));
   }
-  return *std::move(ranges);
+  return ranges;
 }
 
 // The rows of all ranges of a split, each scanned by a thread of its own.
@@ -187,12 +186,12 @@ inline void CheckSource(const SnapshotSource& source, const Rows& expected,
 
 inline std::unique_ptr<SnapshotSource> OrDie(
     absl::StatusOr<std::unique_ptr<SnapshotSource>> source) {
-  BOOST_REQUIRE_MESSAGE(source.ok(), source.status().ToString());
+  RequireOk(source);
   return *std::move(source);
 }
 
 inline void CheckOk(const rocksdb::Status& status) {
-  BOOST_REQUIRE_MESSAGE(status.ok(), status.ToString());
+  RequireOk(status);
 }
 
 // A status' message holds every one of the texts.

@@ -15,6 +15,7 @@
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "test/engine/source/source_test.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -601,12 +602,11 @@ BOOST_AUTO_TEST_CASE(levels_are_few_and_newer_files_lie_above) {
         file.largest = std::string(4000, '\xFF');
       }
     }
-    const absl::StatusOr<SstLevels> levels = ArrangeSstFiles(files);
-    BOOST_REQUIRE(levels.ok());
+    const SstLevels levels = RequireOk(ArrangeSstFiles(files));
     size_t most_at_a_key = 1;
     for (size_t i = 0; i < files.size(); ++i) {
-      BOOST_TEST(levels->level[i] >= 1);
-      BOOST_TEST(levels->level[i] <= levels->depth);
+      BOOST_TEST(levels.level[i] >= 1);
+      BOOST_TEST(levels.level[i] <= levels.depth);
       size_t at_key = 0;
       for (size_t j = 0; j < files.size(); ++j) {
         at_key += files[j].smallest <= files[i].smallest && files[i].smallest <= files[j].largest;
@@ -614,14 +614,14 @@ BOOST_AUTO_TEST_CASE(levels_are_few_and_newer_files_lie_above) {
             files[j].largest < files[i].smallest) {
           continue;
         }
-        BOOST_TEST(levels->level[i] != levels->level[j]);
-        if (origin == SstOrigin::kWriter) BOOST_TEST(levels->level[j] < levels->level[i]);
+        BOOST_TEST(levels.level[i] != levels.level[j]);
+        if (origin == SstOrigin::kWriter) BOOST_TEST(levels.level[j] < levels.level[i]);
       }
       most_at_a_key = std::max(most_at_a_key, at_key);
     }
     if (origin == SstOrigin::kDatabase) {
-      BOOST_TEST(static_cast<size_t>(levels->depth) == most_at_a_key);
-      BOOST_TEST(levels->overlapping_database_files == (levels->depth > 1));
+      BOOST_TEST(static_cast<size_t>(levels.depth) == most_at_a_key);
+      BOOST_TEST(levels.overlapping_database_files == (levels.depth > 1));
     }
   }
 }

@@ -17,6 +17,7 @@
 #include "test/engine/faulty_file_system.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -66,10 +67,9 @@ std::vector<std::shared_ptr<FileSystem>> FileSystems() {
 }
 
 std::string Contents(FileSystem* files, const std::string& path) {
-  const auto bytes = files->Map(path);
-  BOOST_REQUIRE_MESSAGE(bytes.ok(), bytes.status());
-  BOOST_TEST(reinterpret_cast<uintptr_t>(bytes->bytes.data()) % 64 == 0);
-  return std::string(bytes->bytes.begin(), bytes->bytes.end());
+  const auto bytes = RequireOk(files->Map(path));
+  BOOST_TEST(reinterpret_cast<uintptr_t>(bytes.bytes.data()) % 64 == 0);
+  return std::string(bytes.bytes.begin(), bytes.bytes.end());
 }
 
 // What a file of this name, whatever it is, has on the disk.
@@ -96,13 +96,12 @@ BOOST_AUTO_TEST_CASE(files_are_written_at_any_offset_and_read_back) {
     const TemporaryDirectory directory;
     const std::string path = directory / "file";
     {
-      const auto file = files->Create(path, IfExists::kFail);
-      BOOST_REQUIRE_MESSAGE(file.ok(), file.status());
+      const auto file = RequireOk(files->Create(path, IfExists::kFail));
       const std::string large(3 << 20, 'x');
-      RequireOk((*file)->WriteAt(100, large.data(), large.size()));
+      RequireOk(file->WriteAt(100, large.data(), large.size()));
       const std::string head(100, 'h');
-      RequireOk((*file)->WriteAt(0, head.data(), head.size()));
-      RequireOk((*file)->Sync());
+      RequireOk(file->WriteAt(0, head.data(), head.size()));
+      RequireOk(file->Sync());
       BOOST_TEST(Contents(files.get(), path) == head + large);
     }
     BOOST_TEST(absl::IsAlreadyExists(files->Create(path, IfExists::kFail).status()));
@@ -112,11 +111,10 @@ BOOST_AUTO_TEST_CASE(files_are_written_at_any_offset_and_read_back) {
     BOOST_TEST(Contents(files.get(), path) == "short");
     BOOST_TEST(*ReadSmallFile(files.get(), path, 5) == "short");
     BOOST_TEST(absl::IsDataLoss(ReadSmallFile(files.get(), path, 4).status()));
-    const auto open = files->OpenForReading(path);
-    BOOST_REQUIRE(open.ok());
+    const auto open = RequireOk(files->OpenForReading(path));
     char bytes[5];
-    BOOST_TEST(absl::IsDataLoss((*open)->ReadAt(1, bytes, 5)));
-    RequireOk((*open)->ReadAt(1, bytes, 4));
+    BOOST_TEST(absl::IsDataLoss(open->ReadAt(1, bytes, 5)));
+    RequireOk(open->ReadAt(1, bytes, 4));
     BOOST_TEST(std::string(bytes, 4) == "hort");
 
     RequireOk(WriteSmallFile(files.get(), directory / "third", "longer"));
@@ -136,9 +134,8 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_replaced_while_it_is_opened_is_one_or_the_ot
   for (const char* next : {"a longer one", "short"}) {
     WriteFile(directory / "file", "the first");
     replacing->replacement = next;
-    const auto bytes = ReadSmallFile(files.get(), directory / "file", 100);
-    BOOST_REQUIRE_MESSAGE(bytes.ok(), bytes.status());
-    BOOST_TEST(*bytes == next);
+    const auto bytes = RequireOk(ReadSmallFile(files.get(), directory / "file", 100));
+    BOOST_TEST(bytes == next);
   }
 }
 
@@ -170,13 +167,13 @@ BOOST_AUTO_TEST_CASE(a_lock_is_held_once) {
   for (const auto& files : FileSystems()) {
     const TemporaryDirectory directory;
     auto lock = files->Lock(directory / "LOCK");
-    BOOST_REQUIRE_MESSAGE(lock.ok(), lock.status());
+    RequireOk(lock);
     BOOST_TEST((*lock)->made_file());
     BOOST_TEST(absl::IsUnavailable(files->Lock(directory / "LOCK").status()));
     BOOST_TEST(absl::IsNotFound(files->Lock(directory / "no/LOCK").status()));
     lock = absl::CancelledError("");
     lock = files->Lock(directory / "LOCK");
-    BOOST_REQUIRE_MESSAGE(lock.ok(), lock.status());
+    RequireOk(lock);
     BOOST_TEST(!(*lock)->made_file());
   }
 }
@@ -256,19 +253,18 @@ BOOST_AUTO_TEST_CASE(the_indexes_of_an_encrypted_database_are_encrypted) {
   indexes.open.calibration = Calibration::kNone;
   indexes.build_threads = 1;
   for (int round = 0; round < 2; ++round) {
-    auto db = IndexedDB::Open(options, directory / "db", indexes);
-    BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
+    auto db = RequireOk(IndexedDB::Open(options, directory / "db", indexes));
     for (int i = 0; i < 500; ++i) {
-      RequireOk((*db)->Put({}, absl::StrFormat("citizen-%d-%05d", round, i), "township-7"));
+      RequireOk(db->Put({}, absl::StrFormat("citizen-%d-%05d", round, i), "township-7"));
     }
-    if (round == 0) RequireOk((*db)->CreateIndex(SpecOf("by_town = value:text")));
-    RequireOk((*db)->WaitUntilReady("by_town"));
-    BOOST_TEST((*db)->ListIndexes().at(0).builds == (round == 0 ? 1u : 0u));
-    CheckAgainstDatabase(db->get(), "by_town", nullptr);
-    RequireOk((*db)->StoreIndexes());
+    if (round == 0) RequireOk(db->CreateIndex(SpecOf("by_town = value:text")));
+    RequireOk(db->WaitUntilReady("by_town"));
+    BOOST_TEST(db->ListIndexes().at(0).builds == (round == 0 ? 1u : 0u));
+    CheckAgainstDatabase(db.get(), "by_town", nullptr);
+    RequireOk(db->StoreIndexes());
     if (round == 1) {
-      RequireOk((*db)->MergeIndex("by_town"));
-      CheckAgainstDatabase(db->get(), "by_town", nullptr);
+      RequireOk(db->MergeIndex("by_town"));
+      CheckAgainstDatabase(db.get(), "by_town", nullptr);
     }
     BOOST_TEST(std::filesystem::exists(directory / "db.indexes/by_town/MANIFEST"));
     BOOST_TEST(!Occurs(directory.path(), "citizen-"));
@@ -285,12 +281,11 @@ BOOST_AUTO_TEST_CASE(a_database_in_memory_has_its_indexes_there) {
   IndexedDBOptions indexes;
   indexes.open.calibration = Calibration::kNone;
   for (int round = 0; round < 2; ++round) {
-    auto db = IndexedDB::Open(options, directory / "db", indexes);
-    BOOST_REQUIRE_MESSAGE(db.ok(), db.status());
-    RequireOk((*db)->Put({}, absl::StrFormat("row%d", round), "red"));
-    if (round == 0) RequireOk((*db)->CreateIndex(SpecOf("by_colour = value:text")));
-    RequireOk((*db)->WaitUntilReady("by_colour"));
-    BOOST_TEST(RowsOf(db->get(), "by_colour", "red") == (round == 0 ? "row0" : "row0 row1"));
+    auto db = RequireOk(IndexedDB::Open(options, directory / "db", indexes));
+    RequireOk(db->Put({}, absl::StrFormat("row%d", round), "red"));
+    if (round == 0) RequireOk(db->CreateIndex(SpecOf("by_colour = value:text")));
+    RequireOk(db->WaitUntilReady("by_colour"));
+    BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == (round == 0 ? "row0" : "row0 row1"));
   }
   BOOST_TEST(std::filesystem::is_empty(directory.path()));
 }

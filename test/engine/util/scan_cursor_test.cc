@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "test/require_ok.h"
+
 namespace cairn {
 namespace {
 
@@ -23,11 +25,10 @@ BOOST_AUTO_TEST_CASE(comes_back_as_it_was_encoded) {
   };
   for (const ScanCursor& cursor : cursors) {
     const std::string text = cursor.Encode();
-    const auto back = ScanCursor::Decode(text, cursor.kind);
-    BOOST_REQUIRE(back.ok());
-    BOOST_TEST(back->number == cursor.number);
-    BOOST_CHECK(back->bytes == cursor.bytes);
-    BOOST_CHECK(back->primary_key == cursor.primary_key);
+    const auto back = RequireOk(ScanCursor::Decode(text, cursor.kind));
+    BOOST_TEST(back.number == cursor.number);
+    BOOST_CHECK(back.bytes == cursor.bytes);
+    BOOST_CHECK(back.primary_key == cursor.primary_key);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "test/engine/delta/delta_history.h"
 #include "test/engine/faulty_file_system.h"
 #include "test/engine/test_database.h"
+#include "test/require_ok.h"
 #include "test/sanitizer.h"
 
 namespace cairn {
@@ -32,7 +33,7 @@ struct Index {
     }
     const IndexSpec spec = *IndexSpec::Parse("value[0:8]:u64be");
     const auto built = SecondaryIndex::Build(*db.Source(), spec, path());
-    BOOST_REQUIRE_MESSAGE(built.ok(), built.status());
+    RequireOk(built);
     options.calibration = Calibration::kNone;
     options.threads = 1;
     options.file_system = files;
@@ -43,29 +44,26 @@ struct Index {
   std::string path() const { return db.Beside("index"); }
   void Open() {
     writer = nullptr;
-    auto opened = IndexWriter::Open(path(), options);
-    BOOST_REQUIRE_MESSAGE(opened.ok(), opened.status());
-    writer = *std::move(opened);
+    writer = RequireOk(IndexWriter::Open(path(), options));
   }
   // Publishes a few batches, or gives them up.
   void Update(size_t most_rows, bool publish = true) {
     IndexWriter::Update update(writer.get());
     Rows next = rows;
     for (uint64_t batches = 1 + history() % 3; batches > 0; --batches) {
-      const absl::Status applied = update.Apply(history.Updates(1 + history() % most_rows, &next));
-      BOOST_REQUIRE_MESSAGE(applied.ok(), applied);
+      RequireOk(update.Apply(history.Updates(1 + history() % most_rows, &next)));
     }
     if (!publish) return;
     rows = std::move(next);
-    BOOST_REQUIRE(update.Publish(update.version().sequence + 1, update.anchor()).ok());
+    RequireOk(update.Publish(update.version().sequence + 1, update.anchor()));
   }
   void One(const std::string& primary_key, uint64_t key) {
     RowUpdates updates(KeyKind::kU64);
     AppendRow<uint64_t>(primary_key, {key}, &updates);
     rows[primary_key] = {key};
     IndexWriter::Update update(writer.get());
-    BOOST_REQUIRE(update.Apply(updates).ok());
-    BOOST_REQUIRE(update.Publish(update.version().sequence + 1, update.anchor()).ok());
+    RequireOk(update.Apply(updates));
+    RequireOk(update.Publish(update.version().sequence + 1, update.anchor()));
   }
   void Check() {
     const auto version = writer->version();
@@ -73,9 +71,8 @@ struct Index {
   }
   // What is on the disk is the state of the last store, or the one before where that failed.
   void CheckFiles() {
-    const auto opened = IndexWriter::Open(path(), options);
-    BOOST_REQUIRE_MESSAGE(opened.ok(), opened.status());
-    const auto version = (*opened)->version();
+    const auto opened = RequireOk(IndexWriter::Open(path(), options));
+    const auto version = opened->version();
     VersionCheck<uint64_t>(*version->delta, *version->base, stored_rows)
         .CheckAll(history.Queries(20));
   }
@@ -99,7 +96,7 @@ Rows BaseRows(size_t count) {
 constexpr double kMostWaited = 0.05;  // of the time of a merge
 
 void CheckOk(const absl::Status& status) {
-  BOOST_REQUIRE_MESSAGE(status.ok(), status);
+  RequireOk(status);
 }
 
 void CheckRandomHistory(uint64_t salt, int steps) {
@@ -188,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
       index.rows["row" + std::to_string(2 * i)] = {i + 7};
     }
     IndexWriter::Update update(index.writer.get());
-    BOOST_REQUIRE(update.Apply(many).ok());
+    RequireOk(update.Apply(many));
     CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
   }
   CheckOk(index.writer->Store());
@@ -298,7 +295,7 @@ BOOST_AUTO_TEST_CASE(an_update_that_is_given_up_takes_no_memory) {
     }
     {
       IndexWriter::Update update(index.writer.get());
-      BOOST_REQUIRE(update.Apply(many).ok());
+      RequireOk(update.Apply(many));
     }
     BOOST_TEST(index.writer->version()->delta->Stats().bytes < before + (256 << 10));
   }

@@ -6,6 +6,7 @@
 
 #include "engine/delta/delta_changes.h"
 #include "test/engine/delta/delta_model.h"
+#include "test/require_ok.h"
 #include "test/sanitizer.h"
 
 namespace cairn {
@@ -102,11 +103,10 @@ void CheckModel(Workload<Key> workload, size_t base_rows, size_t batches, size_t
   for (size_t batch = 0; batch < batches; ++batch) {
     const size_t size = batch % 7 == 0 ? 1 + workload() % 3 : 1 + workload() % rows_a_batch;
     const RowUpdates updates = workload.Updates(size, &rows);
-    const auto applied = writer->Apply(updates);
-    BOOST_REQUIRE_MESSAGE(applied.ok(), applied.status());
-    BOOST_REQUIRE(*applied == writer->delta());
+    const auto applied = RequireOk(writer->Apply(updates));
+    BOOST_REQUIRE(applied == writer->delta());
     if (batch % 3 == 0 || batch + 1 == batches) {
-      VersionCheck<Key>(**applied, base, rows).CheckAll(workload.Queries(kQueries));
+      VersionCheck<Key>(*applied, base, rows).CheckAll(workload.Queries(kQueries));
     }
   }
 }

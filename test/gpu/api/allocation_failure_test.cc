@@ -7,6 +7,7 @@
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/injected_failure.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 
 namespace cairn::gpu {
 namespace {
@@ -65,15 +66,14 @@ BOOST_AUTO_TEST_CASE(a_build_that_runs_out_of_memory_leaves_nothing) {
 }
 
 void CheckQueriesThatRunOutOfMemory(const char* factory) {
-  auto device_index = MakeDeviceIndex(factory, Run());
-  BOOST_REQUIRE_MESSAGE(device_index.ok(), device_index.status());
+  auto device_index = RequireOk(MakeDeviceIndex(factory, Run()));
   HostBatchPolicy policy;
   policy.most_zero_copy = 100;
   policy.chunks = 8;
   policy.least_chunk = 100;
   policy.most_rows_from_run = 10;
   policy.piece_rows = 100;
-  const GpuIndex index(Run(), *std::move(device_index), policy);
+  const GpuIndex index(Run(), std::move(device_index), policy);
   std::vector<uint32_t> keys(5000);
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint32_t>(i * 131 % 700000);
   const KeyBatch batch = KeyBatch::U32(keys);
@@ -89,7 +89,7 @@ void CheckQueriesThatRunOutOfMemory(const char* factory) {
   BOOST_TEST(FailEveryAllocation([&] { return index.Find(batch, &matches); }) > 4);
   BOOST_TEST(matches.size() == keys.size());
   // The index answers as before.
-  BOOST_REQUIRE(index.LowerBound(batch, absl::MakeSpan(positions)).ok());
+  RequireOk(index.LowerBound(batch, absl::MakeSpan(positions)));
   size_t wrong = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     wrong += positions[i] != (keys[i] + 6) / 7;
@@ -110,11 +110,10 @@ BOOST_AUTO_TEST_CASE(a_query_that_runs_out_of_memory_leaves_nothing) {
 // Searching packed leaves takes a counter for each chunk that is large.
 BOOST_AUTO_TEST_CASE(a_large_chunk_that_runs_out_of_memory_leaves_nothing) {
   for (const char* factory : {"gpu:packed,directory=bitmap", "gpu:packed,directory=tree"}) {
-    auto device_index = MakeDeviceIndex(factory, Run());
-    BOOST_REQUIRE_MESSAGE(device_index.ok(), device_index.status());
+    auto device_index = RequireOk(MakeDeviceIndex(factory, Run()));
     HostBatchPolicy policy;
     policy.least_chunk = size_t{1} << 17;
-    const GpuIndex index(Run(), *std::move(device_index), policy);
+    const GpuIndex index(Run(), std::move(device_index), policy);
     std::vector<uint32_t> keys(size_t{1} << 19);
     for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint32_t>(i * 131 % 700000);
     std::vector<Position> positions(keys.size());

@@ -11,6 +11,7 @@
 #include "gpu/runtime/injected_failure.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn::gpu {
@@ -28,9 +29,7 @@ template <typename Key>
 std::unique_ptr<DeviceIndex> MakeIndex(const std::vector<Key>& keys) {
   std::vector<RowId> rows(keys.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(3 * i);
-  auto index = MakeDeviceIndex("gpu:sorted_array", *SortedRun::FromSorted(keys, rows));
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-  return *std::move(index);
+  return RequireOk(MakeDeviceIndex("gpu:sorted_array", *SortedRun::FromSorted(keys, rows)));
 }
 
 template <typename Key>
@@ -65,12 +64,10 @@ void CheckStrategy(const std::vector<Key>& keys, const std::vector<Key>& queries
   const size_t allocated = AllocatedDeviceBytes();
   const DeviceArray<Position> positions(size), position_of(size);
   const DeviceArray<RowId> rows(size), row_of(size);
-  absl::Status s = LowerBound(*index, KeysOf(batch), positions.data(), options,
-                              by_key ? position_of.data() : nullptr, nullptr);
-  BOOST_REQUIRE_MESSAGE(s.ok(), s);
-  s = FindFirst(*index, KeysOf(batch), rows.data(), options, by_key ? row_of.data() : nullptr,
-                nullptr);
-  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  RequireOk(LowerBound(*index, KeysOf(batch), positions.data(), options,
+                       by_key ? position_of.data() : nullptr, nullptr));
+  RequireOk(FindFirst(*index, KeysOf(batch), rows.data(), options, by_key ? row_of.data() : nullptr,
+                      nullptr));
   BOOST_TEST(AllocatedDeviceBytes() == allocated);
 
   std::vector<uint32_t> query_of(size);

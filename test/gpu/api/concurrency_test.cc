@@ -7,6 +7,7 @@
 #include "cairn/ordered_index.h"
 #include "gpu/host/query_context.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn::gpu {
@@ -22,8 +23,7 @@ void QueryWithEightThreads(const char* factory) {
     keys[i] = i / 2 * 2;
     rows[i] = static_cast<RowId>(i);
   }
-  const auto index = MakeOrderedIndex(factory, *SortedRun::FromSorted(keys, rows));
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+  const auto index = RequireOk(MakeOrderedIndex(factory, *SortedRun::FromSorted(keys, rows)));
 
   std::atomic<size_t> wrong{0}, failed{0};
   const auto query = [&](size_t thread) {
@@ -35,11 +35,11 @@ void QueryWithEightThreads(const char* factory) {
       std::vector<uint64_t> batch(size);
       for (uint64_t& key : batch) key = random() % (2 * kKeys);
       std::vector<RowId> first(size);
-      failed += !(*index)->FindFirst(KeyBatch::U64(batch), absl::MakeSpan(first)).ok();
+      failed += !index->FindFirst(KeyBatch::U64(batch), absl::MakeSpan(first)).ok();
       for (size_t i = 0; i < size; ++i) {
         wrong += first[i] != (batch[i] % 2 == 0 ? static_cast<RowId>(batch[i]) : kNoRow);
       }
-      failed += !(*index)->Find(KeyBatch::U64(batch), &matches).ok();
+      failed += !index->Find(KeyBatch::U64(batch), &matches).ok();
       if (matches.size() != size) {
         ++wrong;
         continue;
@@ -73,27 +73,21 @@ BOOST_AUTO_TEST_CASE(a_context_that_was_returned_is_leased_again) {
   FreeIdleQueryContexts(0);
   const QueryContext* first = nullptr;
   {
-    auto context = QueryContextLease::Acquire(0);
-    BOOST_REQUIRE(context.ok());
-    first = &**context;
-    auto another = QueryContextLease::Acquire(0);
-    BOOST_REQUIRE(another.ok());
-    BOOST_TEST(&**another != first);
+    auto context = RequireOk(QueryContextLease::Acquire(0));
+    first = &*context;
+    auto another = RequireOk(QueryContextLease::Acquire(0));
+    BOOST_TEST(&*another != first);
   }
-  auto context = QueryContextLease::Acquire(0);
-  BOOST_REQUIRE(context.ok());
-  BOOST_TEST(&**context == first);
+  auto context = RequireOk(QueryContextLease::Acquire(0));
+  BOOST_TEST(&*context == first);
 }
 
 BOOST_AUTO_TEST_CASE(a_context_keeps_its_memory) {
-  auto context = QueryContextLease::Acquire(0);
-  BOOST_REQUIRE(context.ok());
-  const auto memory = (*context)->Pinned(size_t{3} << 20);
-  BOOST_REQUIRE(memory.ok());
-  BOOST_TEST(*(*context)->Pinned(1000) == *memory);
-  const auto positions = (*context)->Positions(100000);
-  BOOST_REQUIRE(positions.ok());
-  BOOST_TEST(*(*context)->Positions(10) == *positions);
+  auto context = RequireOk(QueryContextLease::Acquire(0));
+  const auto memory = RequireOk(context->Pinned(size_t{3} << 20));
+  BOOST_TEST(*context->Pinned(1000) == memory);
+  const auto positions = RequireOk(context->Positions(100000));
+  BOOST_TEST(*context->Positions(10) == positions);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

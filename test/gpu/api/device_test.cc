@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "test/gpu/skipped_without_device.h"
+#include "test/require_ok.h"
 
 namespace cairn::gpu {
 namespace {
@@ -10,10 +11,9 @@ namespace {
 BOOST_FIXTURE_TEST_SUITE(device_test, SkippedWithoutDevice)
 
 BOOST_AUTO_TEST_CASE(every_device_has_a_name_and_memory) {
-  const auto devices = Devices();
-  BOOST_REQUIRE(devices.ok());
-  BOOST_REQUIRE(!devices->empty());
-  for (const Device& device : *devices) {
+  const auto devices = RequireOk(Devices());
+  BOOST_REQUIRE(!devices.empty());
+  for (const Device& device : devices) {
     BOOST_TEST(!device.name.empty());
     BOOST_TEST(device.memory_bytes > size_t{1} << 28);
   }

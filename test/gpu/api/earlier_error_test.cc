@@ -11,6 +11,7 @@
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
 #include "test/gpu/runtime/failing_device.h"
+#include "test/require_ok.h"
 
 // Calls of a thread whose last CUDA call, the caller's own, has failed.
 namespace cairn::gpu {
@@ -48,15 +49,14 @@ BOOST_AUTO_TEST_CASE(batches_are_answered_and_the_error_is_left_to_the_caller) {
 
 // CUB takes a thread's last error for its own.
 BOOST_AUTO_TEST_CASE(calls_that_cannot_tell_it_from_their_own_say_whose_it_is) {
-  const auto index = MakeDeviceIndex("gpu:packed", Run());
-  BOOST_REQUIRE(index.ok());
+  const auto index = RequireOk(MakeDeviceIndex("gpu:packed", Run()));
   const DeviceArray<uint32_t> keys(Keys(100, 1));
   const DeviceArray<Position> begin(100);
   const DeviceArray<uint64_t> offsets(101);
   DeviceRanges ranges;
   ranges.lower = ranges.upper = DeviceKeys::U32(keys.data(), keys.size());
   const auto plan = [&] {
-    return (*index)->PlanScan(ranges, 10, Order::kAscending, begin.data(), offsets.data(), nullptr);
+    return index->PlanScan(ranges, 10, Order::kAscending, begin.data(), offsets.data(), nullptr);
   };
   Fail();
   for (const absl::Status& status : {plan(), MakeDeviceIndex("gpu:packed", Run()).status()}) {

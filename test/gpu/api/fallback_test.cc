@@ -13,7 +13,9 @@
 #include "engine/route/resident_indexes.h"
 #include "engine/route/router.h"
 #include "gpu/runtime/injected_failure.h"
+#include "index/machine/status_macros.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 
 namespace cairn::gpu {
 namespace {
@@ -38,9 +40,7 @@ struct Fixture : NeedsDevice {
   Fixture() {
     OpenOptions options;
     options.device = SearchDevice::kAuto;
-    auto made = MakeResidentIndexes(options, Run());
-    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
-    resident = *std::move(made);
+    resident = RequireOk(MakeResidentIndexes(options, Run()));
     BOOST_TEST(resident.fallback == "");
     router = std::make_unique<Router>(MakeRoutes(resident, 2));
     router->SetCosts(CostCalibration(router->routes(), Run(), 2, "", 0).Get(Calibration::kTrials));
@@ -58,8 +58,7 @@ struct Fixture : NeedsDevice {
     const absl::Status status = router->Answer(
         {Operation::kFindFirst, size, 0, false}, options,
         [&](const Route& route) -> absl::StatusOr<uint64_t> {
-          absl::Status s = route.FindFirst(KeyBatch::U32(keys), options, absl::MakeSpan(rows));
-          if (!s.ok()) return s;
+          RETURN_IF_ERROR(route.FindFirst(KeyBatch::U32(keys), options, absl::MakeSpan(rows)));
           return 8 * size;
         });
     if (!status.ok()) return status.ToString();
@@ -128,7 +127,7 @@ BOOST_FIXTURE_TEST_CASE(an_index_opens_on_the_cpu_where_no_kernel_runs, NeedsDev
     options.device = SearchDevice::kGpu;
     const absl::Status refused = MakeResidentIndexes(options, Run()).status();
     FailLaunchesWith(0);
-    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
+    RequireOk(made);
     BOOST_TEST(absl::StrContains(made->fallback, cudaGetErrorName(error)), made->fallback);
     BOOST_TEST(made->indexes.size() == 1u);
     for (const ResidentIndex& index : made->indexes) BOOST_TEST(!index.on_gpu);

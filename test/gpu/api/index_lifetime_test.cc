@@ -12,6 +12,7 @@
 #include "test/gpu/needs_device.h"
 #include "test/gpu/runtime/device_faults.h"
 #include "test/gpu/runtime/failing_device.h"
+#include "test/require_ok.h"
 
 // An index's memory, beside work that is enqueued and beside streams that are being captured.
 namespace cairn::gpu {
@@ -40,9 +41,7 @@ std::unique_ptr<DeviceIndex> MakeIndex(const char* factory) {
     keys[i] = static_cast<uint32_t>(2 * i);
     rows[i] = static_cast<RowId>(i);
   }
-  auto index = MakeDeviceIndex(factory, *SortedRun::FromSorted(keys, rows));
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-  return *std::move(index);
+  return RequireOk(MakeDeviceIndex(factory, *SortedRun::FromSorted(keys, rows)));
 }
 
 // Queries in device memory, and room for their rows.
@@ -74,9 +73,7 @@ struct Batch {
 };
 
 Stream MakeStream() {
-  auto stream = Stream::Create();
-  BOOST_REQUIRE_MESSAGE(stream.ok(), stream.status());
-  return *std::move(stream);
+  return RequireOk(Stream::Create());
 }
 
 // A capture of a stream by the calling thread, which must end well.
@@ -104,13 +101,12 @@ void OverwriteFreedMemory(size_t bytes) {
   const Stream stream = MakeStream();
   std::vector<DeviceBuffer<char>> taken;
   for (size_t part = 0; part < 16; ++part) {
-    auto memory = DeviceBuffer<char>::Allocate(bytes / 8, stream.get());
-    BOOST_REQUIRE_MESSAGE(memory.ok(), memory.status());
-    BOOST_REQUIRE(cudaMemsetAsync(memory->data(), 0xFF, memory->bytes(), stream.get()) ==
+    auto memory = RequireOk(DeviceBuffer<char>::Allocate(bytes / 8, stream.get()));
+    BOOST_REQUIRE(cudaMemsetAsync(memory.data(), 0xFF, memory.bytes(), stream.get()) ==
                   cudaSuccess);
-    taken.push_back(*std::move(memory));
+    taken.push_back(std::move(memory));
   }
-  BOOST_REQUIRE(stream.Wait().ok());
+  RequireOk(stream.Wait());
 }
 
 BOOST_FIXTURE_TEST_SUITE(index_lifetime_test, NeedsDevice)
@@ -125,8 +121,7 @@ BOOST_AUTO_TEST_CASE(an_index_may_go_while_its_work_is_enqueued) {
         const Batch batch(kQueries);
         auto stream = std::make_unique<Stream>(MakeStream());
         BOOST_REQUIRE(DelayStream(milliseconds(60), stream->get()) == cudaSuccess);
-        const absl::Status asked = batch.Ask(*index, stream->get());
-        BOOST_REQUIRE_MESSAGE(asked.ok(), asked);
+        RequireOk(batch.Ask(*index, stream->get()));
         if (stream_goes_too) stream.reset();
         index.reset();
         BOOST_TEST(AllocatedDeviceBytes() == before);
@@ -143,13 +138,13 @@ BOOST_AUTO_TEST_CASE(an_index_may_go_whatever_streams_it_was_used_on) {
   // More than are remembered, each gone before the next one.
   for (int i = 0; i < 200; ++i) {
     const Stream stream = MakeStream();
-    BOOST_REQUIRE(batch.Ask(*index, stream.get()).ok());
+    RequireOk(batch.Ask(*index, stream.get()));
   }
   const Batch last(kQueries);
   const Stream stream = MakeStream();
   BOOST_REQUIRE(DelayStream(milliseconds(60), stream.get()) == cudaSuccess);
-  BOOST_REQUIRE(last.Ask(*index, stream.get()).ok());
-  BOOST_REQUIRE(last.Ask(*index, nullptr).ok());
+  RequireOk(last.Ask(*index, stream.get()));
+  RequireOk(last.Ask(*index, nullptr));
   index.reset();
   OverwriteFreedMemory(size_t{4} << 20);
   BOOST_TEST(last.CountWrong() == 0u);
@@ -163,8 +158,8 @@ BOOST_AUTO_TEST_CASE(a_captured_batch_is_answered_when_the_graph_is_launched) {
         const std::unique_ptr<DeviceIndex> index = MakeIndex(factory);
         const Stream stream = MakeStream();
         const Batch warm_up(size), batch(size);
-        BOOST_REQUIRE(warm_up.Ask(*index, stream.get()).ok());  // loads the kernels
-        BOOST_REQUIRE(stream.Wait().ok());
+        RequireOk(warm_up.Ask(*index, stream.get()));  // loads the kernels
+        RequireOk(stream.Wait());
         const size_t before = AllocatedDeviceBytes();
         BOOST_REQUIRE(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal) ==
                       cudaSuccess);
@@ -178,7 +173,7 @@ BOOST_AUTO_TEST_CASE(a_captured_batch_is_answered_when_the_graph_is_launched) {
         for (int launch = 0; launch < 2; ++launch) {
           BOOST_REQUIRE(cudaGraphLaunch(launchable, stream.get()) == cudaSuccess);
         }
-        BOOST_REQUIRE(stream.Wait().ok());
+        RequireOk(stream.Wait());
         BOOST_TEST(batch.CountWrong() == 0u);
         BOOST_TEST(cudaGraphExecDestroy(launchable) == cudaSuccess);
         BOOST_TEST(cudaGraphDestroy(graph) == cudaSuccess);
@@ -197,8 +192,8 @@ BOOST_AUTO_TEST_CASE(an_index_may_go_while_a_stream_is_being_captured) {
       const size_t with_other = AllocatedDeviceBytes() - index->memory_bytes();
       const Batch batch(kQueries);
       const Stream stream = MakeStream();
-      BOOST_REQUIRE(batch.Ask(*index, stream.get()).ok());
-      BOOST_REQUIRE(batch.Ask(*other, stream.get()).ok());
+      RequireOk(batch.Ask(*index, stream.get()));
+      RequireOk(batch.Ask(*other, stream.get()));
       cudaStream_t capturing = nullptr;
       BOOST_REQUIRE(cudaStreamCreateWithFlags(&capturing, flags) == cudaSuccess);
       {
@@ -274,7 +269,7 @@ BOOST_AUTO_TEST_CASE(memory_of_a_capture_that_was_spoilt_goes_with_it) {
   BOOST_REQUIRE(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal) == cudaSuccess);
   {
     const auto memory = DeviceBuffer<char>::Allocate(1000, stream.get());
-    BOOST_REQUIRE_MESSAGE(memory.ok(), memory.status());
+    RequireOk(memory);
     BOOST_TEST(cudaStreamSynchronize(stream.get()) != cudaSuccess);  // spoils it
     (void)cudaGetLastError();
   }

@@ -13,8 +13,10 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/stream.h"
+#include "index/machine/status_macros.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 // Indexes of all structures, of different sizes and kinds of keys, asked by many threads on many
@@ -94,12 +96,11 @@ Subject<Key> MakeSubject(const char* factory, size_t size) {
   }
   std::sort(subject.keys.begin(), subject.keys.end());
   for (size_t i = 0; i < size; ++i) subject.rows.push_back(static_cast<RowId>(i));
-  const auto run = SortedRun::FromSorted(subject.keys, subject.rows);
-  BOOST_REQUIRE_MESSAGE(run.ok(), run.status());
-  auto device = MakeDeviceIndex(factory, *run);
+  const auto run = RequireOk(SortedRun::FromSorted(subject.keys, subject.rows));
+  auto device = MakeDeviceIndex(factory, run);
   BOOST_REQUIRE_MESSAGE(device.ok(), subject.name << ": " << device.status());
   subject.device = *std::move(device);
-  auto host = MakeOrderedIndex(factory, *run);
+  auto host = MakeOrderedIndex(factory, run);
   BOOST_REQUIRE_MESSAGE(host.ok(), subject.name << ": " << host.status());
   subject.host = *std::move(host);
   return subject;
@@ -161,12 +162,11 @@ class Questions {
   template <typename Result, typename Expected>
   absl::Status Points(absl::Status (DeviceIndex::*method)(DeviceKeys, Result*, DeviceStream) const,
                       Expected expected) const {
-    if (absl::Status s = Upload(keys_, desk_.lower); !s.ok()) return s;
-    absl::Status s = (*subject_.device.*method)(OnDeviceKeys(desk_.lower.data(), keys_.size()),
-                                                desk_.results.data(), desk_.stream.get());
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(Upload(keys_, desk_.lower));
+    RETURN_IF_ERROR((*subject_.device.*method)(OnDeviceKeys(desk_.lower.data(), keys_.size()),
+                                               desk_.results.data(), desk_.stream.get()));
     std::vector<Result> found(keys_.size());
-    if (s = Download<Result>(desk_.results.data(), &found); !s.ok()) return s;
+    RETURN_IF_ERROR(Download<Result>(desk_.results.data(), &found));
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (found[i] != expected(keys_[i])) return Wrong("point", i);
     }
@@ -180,8 +180,8 @@ class Questions {
     std::vector<Key> lower(keys_.begin(), keys_.begin() + static_cast<ptrdiff_t>(size));
     std::vector<Key> upper(lower);
     for (size_t i = 0; i < size; ++i) upper[i] += static_cast<Key>(i % 5 * 10);
-    if (absl::Status s = Upload(lower, desk_.lower); !s.ok()) return s;
-    if (absl::Status s = Upload(upper, desk_.upper); !s.ok()) return s;
+    RETURN_IF_ERROR(Upload(lower, desk_.lower));
+    RETURN_IF_ERROR(Upload(upper, desk_.upper));
     DeviceRanges ranges;
     ranges.lower = OnDeviceKeys(desk_.lower.data(), size);
     ranges.upper = OnDeviceKeys(desk_.upper.data(), size);
@@ -189,18 +189,15 @@ class Questions {
     const Order order = size % 2 == 0 ? Order::kAscending : Order::kDescending;
     const cudaStream_t stream = desk_.stream.get();
     Position* const begin = desk_.results.data();
-    absl::Status s =
-        subject_.device->PlanScan(ranges, kLimit, order, begin, desk_.offsets.data(), stream);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(
+        subject_.device->PlanScan(ranges, kLimit, order, begin, desk_.offsets.data(), stream));
     std::vector<uint64_t> offsets(size + 1);
-    if (s = Download<uint64_t>(desk_.offsets.data(), &offsets); !s.ok()) return s;
-    auto out = DeviceBuffer<RowId>::Allocate(offsets.back(), stream);
-    if (!out.ok()) return out.status();
-    s = subject_.device->CopyRows(begin, desk_.offsets.data(), size, offsets.back(), order,
-                                  out->data(), stream);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(Download<uint64_t>(desk_.offsets.data(), &offsets));
+    ASSIGN_OR_RETURN(auto out, DeviceBuffer<RowId>::Allocate(offsets.back(), stream));
+    RETURN_IF_ERROR(subject_.device->CopyRows(begin, desk_.offsets.data(), size, offsets.back(),
+                                              order, out.data(), stream));
     std::vector<RowId> rows(offsets.back());
-    if (s = Download<RowId>(out->data(), &rows); !s.ok()) return s;
+    RETURN_IF_ERROR(Download<RowId>(out.data(), &rows));
     for (size_t i = 0; i < size; ++i) {
       const uint64_t first = subject_.Lower(lower[i]);
       const uint64_t end = std::max<uint64_t>(first, subject_.Upper(upper[i]));
@@ -216,7 +213,7 @@ class Questions {
 
   absl::Status FindOnHost() const {
     Matches matches;
-    if (absl::Status s = subject_.host->Find(OnHostKeys(keys_), &matches); !s.ok()) return s;
+    RETURN_IF_ERROR(subject_.host->Find(OnHostKeys(keys_), &matches));
     if (matches.size() != keys_.size()) return Wrong("size", 0);
     for (size_t i = 0; i < keys_.size(); ++i) {
       const Position first = subject_.Lower(keys_[i]);
@@ -229,8 +226,7 @@ class Questions {
 
   absl::Status FirstOnHost() const {
     std::vector<RowId> found(keys_.size());
-    absl::Status s = subject_.host->FindFirst(OnHostKeys(keys_), absl::MakeSpan(found));
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(subject_.host->FindFirst(OnHostKeys(keys_), absl::MakeSpan(found)));
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (found[i] != subject_.First(keys_[i])) return Wrong("key's first row", i);
     }

@@ -14,6 +14,7 @@
 #include "gpu/btree/b_plus_tree.h"
 #include "test/gpu/btree/b_plus_tree_pages_check.h"
 #include "test/gpu/device_array.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 // What tests of B+-trees have in common.
@@ -29,11 +30,8 @@ std::unique_ptr<BPlusTree<Key>> BuildTree(const Entries<Key>& entries, BPlusTree
   for (const auto& [key, row_id] : entries) keys.push_back(key), row_ids.push_back(row_id);
   const DeviceArray<Key> device_keys(keys);
   const DeviceArray<RowId> device_rows(row_ids);
-  auto run = SortToRun(device_keys.data(), device_rows.data(), keys.size(), nullptr);
-  BOOST_REQUIRE_MESSAGE(run.ok(), run.status());
-  auto tree = BuildBPlusTree(*std::move(run), options, nullptr);
-  BOOST_REQUIRE_MESSAGE(tree.ok(), tree.status());
-  return *std::move(tree);
+  auto run = RequireOk(SortToRun(device_keys.data(), device_rows.data(), keys.size(), nullptr));
+  return RequireOk(BuildBPlusTree(std::move(run), options, nullptr));
 }
 
 // Asks a tree for keys that it has and for their neighbours, and compares with its entries.
@@ -60,10 +58,10 @@ void CheckAnswers(const BPlusTree<Key>& tree, const Entries<Key>& entries, uint6
   const DeviceArray<Position> lower(size), upper(size);
   const DeviceArray<RowId> first(size);
   const DeviceArray<bool> found(size);
-  BOOST_REQUIRE(tree.LowerBound(keys, lower.data(), nullptr).ok());
-  BOOST_REQUIRE(tree.UpperBound(keys, upper.data(), nullptr).ok());
-  BOOST_REQUIRE(tree.FindFirst(keys, first.data(), nullptr).ok());
-  BOOST_REQUIRE(tree.Contains(keys, found.data(), nullptr).ok());
+  RequireOk(tree.LowerBound(keys, lower.data(), nullptr));
+  RequireOk(tree.UpperBound(keys, upper.data(), nullptr));
+  RequireOk(tree.FindFirst(keys, first.data(), nullptr));
+  RequireOk(tree.Contains(keys, found.data(), nullptr));
   const auto lower_found = lower.ToHost(), upper_found = upper.ToHost();
   const auto first_found = first.ToHost();
   std::vector<uint8_t> found_found(size);
@@ -92,9 +90,8 @@ void CheckAnswers(const BPlusTree<Key>& tree, const Entries<Key>& entries, uint6
   const DeviceArray<uint64_t> device_offsets(offsets);
   const DeviceArray<RowId> rows(offsets.back());
   for (Order order : {Order::kAscending, Order::kDescending}) {
-    BOOST_REQUIRE(tree.CopyRows(begin.data(), device_offsets.data(), begins.size(), offsets.back(),
-                                order, rows.data(), nullptr)
-                      .ok());
+    RequireOk(tree.CopyRows(begin.data(), device_offsets.data(), begins.size(), offsets.back(),
+                            order, rows.data(), nullptr));
     const auto rows_found = rows.ToHost();
     for (size_t i = 0; i < begins.size(); ++i) {
       const size_t count = offsets[i + 1] - offsets[i];
@@ -159,11 +156,10 @@ void InsertAndCheck(BPlusTree<Key>* tree, std::set<std::pair<Key, RowId>>* expec
                     const Entries<Key>& added, uint64_t salt) {
   const DeviceEntries<Key> device(added);
   const auto inserted =
-      tree->Insert(device.keys.data(), device.row_ids.data(), added.size(), nullptr);
-  BOOST_REQUIRE_MESSAGE(inserted.ok(), inserted.status());
+      RequireOk(tree->Insert(device.keys.data(), device.row_ids.data(), added.size(), nullptr));
   size_t fresh = 0;
   for (const auto& entry : added) fresh += expected->insert(entry).second ? 1 : 0;
-  BOOST_TEST(*inserted == fresh);
+  BOOST_TEST(inserted == fresh);
   CheckTree(*tree, Entries<Key>(expected->begin(), expected->end()), salt);
 }
 

@@ -11,6 +11,7 @@
 #include "test/gpu/btree/b_plus_tree_visits.h"
 #include "test/gpu/needs_device.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 
 namespace cairn::gpu {
 namespace {
@@ -20,12 +21,7 @@ void CheckCatalogueOf(int order, double fill, const char* method, size_t most) {
   const std::string factory =
       absl::StrFormat("gpu:btree,order=%d,fill=%g,method=%s", order, fill, method);
   CheckCatalogue<Key>(
-      [&](SortedRun run) {
-        auto index = MakeOrderedIndex(factory, std::move(run));
-        BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-        return *std::move(index);
-      },
-      most);
+      [&](SortedRun run) { return RequireOk(MakeOrderedIndex(factory, std::move(run))); }, most);
 }
 
 BOOST_FIXTURE_TEST_SUITE(b_plus_tree_test, NeedsDevice)
@@ -59,13 +55,11 @@ BOOST_AUTO_TEST_CASE(factory_strings_say_what_was_chosen_or_what_is_wrong) {
   const auto make = [](const char* factory) {
     return MakeDeviceIndex(factory, OracleRun(oracle::FinishIntegers<uint32_t>("", {1, 2, 3})));
   };
-  const auto index = make("gpu:btree");
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-  BOOST_TEST((*index)->description() == "gpu:btree,order=16,fill=1,method=combined");
-  const auto wide = MakeDeviceIndex("gpu:btree,fill=0.75",
-                                    OracleRun(oracle::FinishIntegers<uint64_t>("", {1, 2, 3})));
-  BOOST_REQUIRE_MESSAGE(wide.ok(), wide.status());
-  BOOST_TEST((*wide)->description() == "gpu:btree,order=8,fill=0.75,method=combined");
+  const auto index = RequireOk(make("gpu:btree"));
+  BOOST_TEST(index->description() == "gpu:btree,order=16,fill=1,method=combined");
+  const auto wide = RequireOk(MakeDeviceIndex(
+      "gpu:btree,fill=0.75", OracleRun(oracle::FinishIntegers<uint64_t>("", {1, 2, 3}))));
+  BOOST_TEST(wide->description() == "gpu:btree,order=8,fill=0.75,method=combined");
   for (const char* bad : {"gpu:btree,order=24", "gpu:btree,order=4", "gpu:btree,fill=0.4",
                           "gpu:btree,fill=1.1", "gpu:btree,fill=nan", "gpu:btree,fill=x",
                           "gpu:btree,method=ternary", "gpu:btree,page=4k"}) {
@@ -113,9 +107,7 @@ BOOST_AUTO_TEST_CASE(traversals_visit_every_entry_once) {
         const DeviceArray<uint32_t> tickets(entries.size());
         const DeviceArray<uint32_t> counter(std::vector<uint32_t>{0});
         const Visits<uint64_t> visits{keys.data(), rows.data(), tickets.data(), counter.data()};
-        const absl::Status status =
-            in_order ? VisitInOrder(*tree, visits) : VisitInParallel(*tree, visits);
-        BOOST_REQUIRE_MESSAGE(status.ok(), status);
+        RequireOk(in_order ? VisitInOrder(*tree, visits) : VisitInParallel(*tree, visits));
         const auto keys_seen = keys.ToHost();
         const auto rows_seen = rows.ToHost(), tickets_seen = tickets.ToHost();
         BOOST_REQUIRE(counter.ToHost()[0] == entries.size());

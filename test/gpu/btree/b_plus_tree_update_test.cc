@@ -9,6 +9,7 @@
 #include "gpu/runtime/injected_failure.h"
 #include "test/gpu/btree/b_plus_tree_check.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 
 namespace cairn::gpu {
 namespace {
@@ -58,9 +59,8 @@ void CheckBulkInserts(BPlusTreeOptions options, size_t before, uint64_t most) {
   for (size_t count : {0, 1, 100, 5000}) {
     const Entries<Key> added = RandomEntries<Key>(count, most, count + 7);
     const DeviceEntries<Key> device(added);
-    const absl::Status status = tree->BulkInsert(device.keys.data(), device.row_ids.data(), count,
-                                                 Duplicates::kKeepRows, nullptr);
-    BOOST_REQUIRE_MESSAGE(status.ok(), status);
+    RequireOk(tree->BulkInsert(device.keys.data(), device.row_ids.data(), count,
+                               Duplicates::kKeepRows, nullptr));
     expected.insert(added.begin(), added.end());
     CheckTree(*tree, Entries<Key>(expected.begin(), expected.end()), count);
     // Single inserts between, so that linked pages are merged too.
@@ -105,9 +105,8 @@ BOOST_AUTO_TEST_CASE(bulk_inserts_may_replace_rows_of_keys) {
   const auto added = RandomEntries<uint32_t>(2000, 3000, 2);
   const auto tree = BuildTree(entries, {16, 0.8});
   const DeviceEntries<uint32_t> device(added);
-  BOOST_REQUIRE(tree->BulkInsert(device.keys.data(), device.row_ids.data(), added.size(),
-                                 Duplicates::kReplaceRows, nullptr)
-                    .ok());
+  RequireOk(tree->BulkInsert(device.keys.data(), device.row_ids.data(), added.size(),
+                             Duplicates::kReplaceRows, nullptr));
   std::map<uint32_t, RowId> expected;
   for (const auto& [key, row_id] : Sorted(added)) expected.emplace(key, row_id);
   for (const auto& [key, row_id] : Sorted(entries)) expected.emplace(key, row_id);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "index/query/sorted_array.h"
+#include "test/require_ok.h"
 
 // Needs no device.
 namespace cairn::gpu {
@@ -49,8 +50,7 @@ void CheckAllBounds(const std::vector<Key>& entries) {
   ranges.upper_bounds = upper_bounds;
   const size_t size = ranges.size();
   std::vector<Position> expected_begin(size), expected_end(size);
-  BOOST_REQUIRE(
-      index.Positions(ranges, absl::MakeSpan(expected_begin), absl::MakeSpan(expected_end)).ok());
+  RequireOk(index.Positions(ranges, absl::MakeSpan(expected_begin), absl::MakeSpan(expected_end)));
 
   const BoundKeys<Key> keys(ranges);
   for (size_t part : {size_t{1}, size_t{100}, size - 1, size, size + 1, 2 * size}) {
@@ -59,7 +59,7 @@ void CheckAllBounds(const std::vector<Key>& entries) {
       keys.Fill(first, std::min(part, 2 * size - first), searched.data() + first);
     }
     std::vector<Position> found(2 * size);
-    BOOST_REQUIRE(index.LowerBound(BatchOf(searched), absl::MakeSpan(found)).ok());
+    RequireOk(index.LowerBound(BatchOf(searched), absl::MakeSpan(found)));
     const absl::Span<Position> begin = absl::MakeSpan(found).first(size);
     const absl::Span<Position> end = absl::MakeSpan(found).subspan(size);
     keys.Finish(found.data(), entries.size(), begin, end);  // in place

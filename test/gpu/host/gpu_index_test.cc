@@ -11,6 +11,7 @@
 
 #include "test/gpu/needs_device.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn::gpu {
@@ -31,9 +32,8 @@ HostBatchPolicy TinyPolicy() {
 }
 
 std::unique_ptr<OrderedIndex> MakeIndex(const SortedRun& run, const HostBatchPolicy& policy) {
-  auto index = MakeDeviceIndex("gpu:sorted_array", run);
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-  return std::make_unique<GpuIndex>(run, *std::move(index), policy);
+  auto index = RequireOk(MakeDeviceIndex("gpu:sorted_array", run));
+  return std::make_unique<GpuIndex>(run, std::move(index), policy);
 }
 
 // An array in pinned memory.
@@ -104,8 +104,7 @@ void CheckSizes(const Lookups<Key>& lookups, const HostBatchPolicy& policy,
          {absl::MakeConstSpan(lookups.keys), absl::Span<const Key>(pinned_keys.span())}) {
       for (const absl::Span<Position> out : {absl::MakeSpan(positions), pinned_positions.span()}) {
         std::fill(out.begin(), out.end(), 0xDEAD0000);
-        const absl::Status status = index->LowerBound(BatchOf(keys.first(size)), out.first(size));
-        BOOST_REQUIRE_MESSAGE(status.ok(), status);
+        RequireOk(index->LowerBound(BatchOf(keys.first(size)), out.first(size)));
         BOOST_TEST(std::equal(out.begin(), out.begin() + size, lookups.lower.begin()),
                    size << " queries");
         BOOST_TEST(std::count(out.begin() + size, out.end(), 0xDEAD0000) ==
@@ -125,9 +124,7 @@ BOOST_FIXTURE_TEST_SUITE(gpu_index_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(every_operation_agrees_with_the_oracle) {
   const auto make = [](SortedRun run) {
-    auto index = MakeOrderedIndex("gpu:sorted_array", std::move(run));
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-    return *std::move(index);
+    return RequireOk(MakeOrderedIndex("gpu:sorted_array", std::move(run)));
   };
   CheckCatalogue<uint32_t>(make, 20000);
   CheckCatalogue<uint64_t>(make, 20000);
@@ -173,7 +170,7 @@ BOOST_AUTO_TEST_CASE(row_ids_of_every_pattern_are_found) {
   }
   const std::unique_ptr<OrderedIndex> index = MakeIndex(*SortedRun::FromSorted(keys, rows), {});
   std::vector<RowId> found(255);
-  BOOST_REQUIRE(index->FindFirst(KeyBatch::U32(keys), absl::MakeSpan(found)).ok());
+  RequireOk(index->FindFirst(KeyBatch::U32(keys), absl::MakeSpan(found)));
   BOOST_TEST(found == rows);
 }
 
@@ -187,7 +184,7 @@ BOOST_AUTO_TEST_CASE(a_scan_of_one_range_that_is_longer_than_many_pieces) {
       options.order = order;
       options.limit = limit;
       options.with_keys = true;
-      BOOST_REQUIRE(index->Scan(RangeBatch::Everything(KeyKind::kU64), options, &matches).ok());
+      RequireOk(index->Scan(RangeBatch::Everything(KeyKind::kU64), options, &matches));
       const size_t count = std::min<uint64_t>(limit, 200000);
       BOOST_REQUIRE(matches.row_ids.size() == count);
       BOOST_REQUIRE(matches.keys.size() == count);
@@ -205,10 +202,9 @@ BOOST_AUTO_TEST_CASE(a_scan_of_one_range_that_is_longer_than_many_pieces) {
 BOOST_AUTO_TEST_CASE(a_description_makes_the_same_index) {
   const Lookups<uint32_t> lookups(1000, 1);
   const std::unique_ptr<OrderedIndex> index = MakeIndex(lookups.run, {});
-  auto again = MakeOrderedIndex(index->description(), lookups.run);
-  BOOST_REQUIRE_MESSAGE(again.ok(), again.status());
-  BOOST_TEST((*again)->description() == index->description());
-  BOOST_TEST((*again)->memory_bytes() == index->memory_bytes());
+  auto again = RequireOk(MakeOrderedIndex(index->description(), lookups.run));
+  BOOST_TEST(again->description() == index->description());
+  BOOST_TEST(again->memory_bytes() == index->memory_bytes());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

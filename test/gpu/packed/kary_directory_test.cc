@@ -9,6 +9,7 @@
 #include "gpu/runtime/shared_memory.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn::gpu {
@@ -17,14 +18,13 @@ namespace {
 // `shared` is what a block may take of shared memory, 0 for what the device gives.
 template <typename Key>
 KaryDirectory<Key> Build(const std::vector<Key>& separators, size_t shared) {
-  auto buffer = DeviceBuffer<Key>::Allocate(separators.size(), nullptr);
-  BOOST_REQUIRE(buffer.ok());
-  BOOST_REQUIRE(cudaMemcpy(buffer->data(), separators.data(), buffer->bytes(),
+  auto buffer = RequireOk(DeviceBuffer<Key>::Allocate(separators.size(), nullptr));
+  BOOST_REQUIRE(cudaMemcpy(buffer.data(), separators.data(), buffer.bytes(),
                            cudaMemcpyHostToDevice) == cudaSuccess);
   LimitSharedBytes(shared);
-  auto directory = KaryDirectory<Key>::Build(*std::move(buffer), nullptr);
+  auto directory = KaryDirectory<Key>::Build(std::move(buffer), nullptr);
   LimitSharedBytes(0);
-  BOOST_REQUIRE_MESSAGE(directory.ok(), directory.status().ToString());
+  RequireOk(directory);
   const size_t predicted = KaryDirectory<Key>::PredictBytes(separators.size());
   if (shared == 0) {
     BOOST_TEST(directory->memory_bytes() == predicted);
@@ -66,9 +66,7 @@ void Check(const std::string& name, std::vector<Key> separators, size_t shared =
     const std::vector<Key> keys = KeysToFind(separators, 20000);
     const DeviceArray<Key> on_device(keys);
     const DeviceArray<uint32_t> found(keys.size());
-    const absl::Status s =
-        FindLeaves(directory, on_device.data(), keys.size(), found.data(), nullptr);
-    BOOST_REQUIRE_MESSAGE(s.ok(), s.ToString());
+    RequireOk(FindLeaves(directory, on_device.data(), keys.size(), found.data(), nullptr));
     const std::vector<uint32_t> leaves = found.ToHost();
     for (size_t i = 0; i < keys.size(); ++i) {
       const auto leaf = std::lower_bound(separators.begin(), separators.end(), keys[i]);

@@ -13,15 +13,14 @@
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn::gpu {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(const std::string& factory, SortedRun run) {
-  auto index = MakeOrderedIndex(factory, std::move(run));
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
-  return *std::move(index);
+  return RequireOk(MakeOrderedIndex(factory, std::move(run)));
 }
 
 // Every combination that a key of `key_bits` bits allows.
@@ -94,7 +93,7 @@ bool SearchTakesACounter(const DeviceIndex& index, const std::vector<Key>& keys,
   FailDeviceAllocationsAfter(-1);
   if (takes) status = index.LowerBound(on_device, found.data(), nullptr);
   LimitSharedBytes(0);
-  BOOST_REQUIRE_MESSAGE(status.ok(), status);
+  RequireOk(status);
   const std::vector<Position> positions = found.ToHost();
   size_t wrong = 0;
   for (size_t i = 0; i < kQueries; ++i) {
@@ -111,9 +110,7 @@ void CheckSmallSharedMemory() {
   const auto data = Distinct<Key>("even", 1 << 20, [&] { return random(); });
   constexpr size_t kLittle = 9000, kNone = 100;
   const auto make = [&](const char* factory) {
-    auto index = MakeDeviceIndex(factory, OracleRun(data));
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-    return *std::move(index);
+    return RequireOk(MakeDeviceIndex(factory, OracleRun(data)));
   };
   // The region table does not get smaller.
   const auto bitmap = make("gpu:packed,directory=bitmap");

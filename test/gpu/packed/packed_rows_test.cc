@@ -10,6 +10,7 @@
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
 #include "test/gpu/run/position_ranges.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 // The rows of ranges, out of packed leaves: all shapes of batches, which have work divided evenly.
@@ -36,9 +37,7 @@ Subject MakeSubject(const std::string& factory, size_t size) {
   Subject subject;
   subject.rows.resize(size);
   for (RowId& row : subject.rows) row = static_cast<RowId>(random() % kMaxEntries);
-  auto index = MakeDeviceIndex(factory, *SortedRun::FromSorted(keys, subject.rows));
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-  subject.index = *std::move(index);
+  subject.index = RequireOk(MakeDeviceIndex(factory, *SortedRun::FromSorted(keys, subject.rows)));
   return subject;
 }
 
@@ -48,9 +47,8 @@ void CheckRows(const Subject& subject, const PositionRanges& ranges) {
   const uint64_t rows = ranges.offsets.back();
   for (Order order : {Order::kAscending, Order::kDescending}) {
     const DeviceArray<RowId> out(std::vector<RowId>(rows + 1, kUntouched));
-    const absl::Status status = subject.index->CopyRows(begin.data(), offsets.data(), ranges.size(),
-                                                        rows, order, out.data(), nullptr);
-    BOOST_REQUIRE_MESSAGE(status.ok(), status);
+    RequireOk(subject.index->CopyRows(begin.data(), offsets.data(), ranges.size(), rows, order,
+                                      out.data(), nullptr));
     const std::vector<RowId> found = out.ToHost();
     BOOST_TEST(found[rows] == kUntouched);
     size_t wrong = 0;

@@ -14,6 +14,7 @@
 #include "gpu/run/device_run.h"
 #include "gpu/runtime/injected_failure.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn::gpu {
@@ -82,42 +83,40 @@ std::vector<Choice> Choices(int key_bits) {
 template <typename Key>
 void CheckBounds(const Keys<Key>& keys, const Choice& choice) {
   const SortedRun run = RunOf(keys.keys);
-  const auto factory = FactoryString::Parse(choice.factory);
-  BOOST_REQUIRE(factory.ok());
-  const auto predicted = PredictDeviceBytes(*factory, run);
-  BOOST_REQUIRE_MESSAGE(predicted.ok(), predicted.status());
+  const auto factory = RequireOk(FactoryString::Parse(choice.factory));
+  const auto predicted = RequireOk(PredictDeviceBytes(factory, run));
   const PackedBounds bounds =
       BoundPackedBytes(run.size(), SurveyOnHost<Key>(keys.keys, 1), choice.options);
-  BOOST_TEST(bounds.most_building == predicted->building);
-  BOOST_TEST(bounds.most_resident == predicted->resident);
+  BOOST_TEST(bounds.most_building == predicted.building);
+  BOOST_TEST(bounds.most_resident == predicted.resident);
 
   const size_t before = AllocatedDeviceBytes();
   (void)TakePeakDeviceBytes();
   uint64_t peak = 0;
   {
     // With just so much there is enough.
-    LimitDeviceBytes(before + predicted->building);
+    LimitDeviceBytes(before + predicted.building);
     const auto index = MakeDeviceIndex(choice.factory, run);
     LimitDeviceBytes(0);
-    BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+    RequireOk(index);
     peak = TakePeakDeviceBytes() - before;
     const uint64_t resident = (*index)->memory_bytes();
     BOOST_TEST(AllocatedDeviceBytes() - before == resident);
     BOOST_TEST(bounds.least_building <= peak);
-    BOOST_TEST(predicted->building >= peak);
-    BOOST_TEST(predicted->resident >= resident);
+    BOOST_TEST(predicted.building >= peak);
+    BOOST_TEST(predicted.resident >= resident);
     // What a small index may take for its directory aside.
     constexpr uint64_t kSmall = uint64_t{2} << 20;
-    BOOST_TEST(static_cast<double>(predicted->building) <=
+    BOOST_TEST(static_cast<double>(predicted.building) <=
                1.75 * static_cast<double>(peak) + kSmall);
-    BOOST_TEST(static_cast<double>(predicted->resident) <=
+    BOOST_TEST(static_cast<double>(predicted.resident) <=
                2.5 * static_cast<double>(resident) + kSmall);
     BOOST_TEST_MESSAGE((*index)->description()
                        << ", " << keys.name << ", " << 8 * sizeof(Key) << " bits, " << run.size()
                        << " entries: peak " << peak << ", predicted "
-                       << static_cast<double>(predicted->building) / static_cast<double>(peak)
+                       << static_cast<double>(predicted.building) / static_cast<double>(peak)
                        << " times as much; " << resident << " bytes, predicted "
-                       << static_cast<double>(predicted->resident) / static_cast<double>(resident)
+                       << static_cast<double>(predicted.resident) / static_cast<double>(resident)
                        << " times as much");
   }
   // With less than the least nothing is built. Of what little a few entries take, the run's survey
@@ -152,20 +151,18 @@ void CompareSurveys() {
   for (size_t size : {size_t{1}, size_t{999}, size_t{1} << 20}) {
     for (const Keys<Key>& keys : KeySets<Key>(size)) {
       const SortedRun run = RunOf(keys.keys);
-      const auto uploaded = UploadRun<Key>(run, nullptr);
-      BOOST_REQUIRE(uploaded.ok());
+      const auto uploaded = RequireOk(UploadRun<Key>(run, nullptr));
       const auto device =
-          SurveyKeys(uploaded->keys.data(), uploaded->row_ids.data(), size, nullptr);
-      BOOST_REQUIRE(device.ok());
+          RequireOk(SurveyKeys(uploaded.keys.data(), uploaded.row_ids.data(), size, nullptr));
       const KeySurvey<Key> host = SurveyOnHost<Key>(keys.keys, 2);
       BOOST_TEST_CONTEXT(keys.name << ", " << size << " keys of " << 8 * sizeof(Key) << " bits") {
-        BOOST_TEST(host.least == device->least);
-        BOOST_TEST(host.greatest == device->greatest);
-        BOOST_TEST(host.distinct == device->distinct);
-        BOOST_TEST(host.rows_ascend == device->rows_ascend);
+        BOOST_TEST(host.least == device.least);
+        BOOST_TEST(host.greatest == device.greatest);
+        BOOST_TEST(host.distinct == device.distinct);
+        BOOST_TEST(host.rows_ascend == device.rows_ascend);
         for (int width = 0; width < KeySurvey<Key>::kWidths; ++width) {
-          BOOST_TEST(host.blocks[width] == device->blocks[width]);
-          BOOST_TEST(host.gaps[width] == device->gaps[width]);
+          BOOST_TEST(host.blocks[width] == device.blocks[width]);
+          BOOST_TEST(host.gaps[width] == device.gaps[width]);
         }
       }
     }

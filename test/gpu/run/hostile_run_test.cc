@@ -14,6 +14,7 @@
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -43,25 +44,23 @@ OracleData<Key> Data(size_t size) {
 template <typename Key>
 std::string BytesOfRun(const OracleData<Key>& data) {
   TemporaryDirectory directory;
-  auto writer =
-      RunFileWriter::Create(directory / "run", sizeof(Key) == 4 ? KeyKind::kU32 : KeyKind::kU64);
-  BOOST_REQUIRE(writer.ok());
+  auto writer = RequireOk(
+      RunFileWriter::Create(directory / "run", sizeof(Key) == 4 ? KeyKind::kU32 : KeyKind::kU64));
   const SortedRun run = OracleRun(data);
-  BOOST_REQUIRE((*writer)->Begin(run.size(), run.size() * sizeof(Key)).ok());
+  RequireOk(writer->Begin(run.size(), run.size() * sizeof(Key)));
   if constexpr (sizeof(Key) == 4) {
-    BOOST_REQUIRE((*writer)->Append(run.u32(), run.row_ids()).ok());
+    RequireOk(writer->Append(run.u32(), run.row_ids()));
   } else {
-    BOOST_REQUIRE((*writer)->Append(run.u64(), run.row_ids()).ok());
+    RequireOk(writer->Append(run.u64(), run.row_ids()));
   }
-  BOOST_REQUIRE((*writer)->Finish().ok());
+  RequireOk(writer->Finish());
   return ReadFile(directory / "run");
 }
 
 // A section of a file in memory.
 absl::Span<char> SectionOf(std::string* bytes, RunSection id) {
-  const auto file = OpenBytes(*bytes, kRunFileFormat, VerifyLevel::kMetadata);
-  BOOST_REQUIRE(file.ok());
-  const Section& section = *file->Find(static_cast<uint32_t>(id));
+  const auto file = RequireOk(OpenBytes(*bytes, kRunFileFormat, VerifyLevel::kMetadata));
+  const Section& section = *file.Find(static_cast<uint32_t>(id));
   return {bytes->data() + section.offset, section.size};
 }
 
@@ -93,9 +92,8 @@ void RefuseOrAnswer(std::string bytes, const OracleData<Key>& original, size_t* 
     }
     ++*answered;
     for (const char* factory : kFactories) {
-      const auto index = MakeOrderedIndex(factory, run->run);
-      BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-      CheckPointsAgainstOracle(**index, Held(run->run, original), 300);
+      const auto index = RequireOk(MakeOrderedIndex(factory, run->run));
+      CheckPointsAgainstOracle(*index, Held(run->run, original), 300);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
 #include "test/gpu/run/position_ranges.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn::gpu {
@@ -27,10 +28,8 @@ void CheckRows(const PositionRanges& ranges, size_t entries, uint64_t salt) {
       // The column of a stride of one starts off the vectors too.
       const uint32_t first = stride == 1 ? 2 * static_cast<uint32_t>(entries) : stride - 1;
       const DeviceArray<RowId> out(std::vector<RowId>(rows + shift, 0xABCDEF01));
-      const absl::Status status =
-          CopyRowsFromColumn({column.data() + first, stride}, begin.data(), offsets.data(),
-                             ranges.size(), rows, order, out.data() + shift, nullptr);
-      BOOST_REQUIRE_MESSAGE(status.ok(), status);
+      RequireOk(CopyRowsFromColumn({column.data() + first, stride}, begin.data(), offsets.data(),
+                                   ranges.size(), rows, order, out.data() + shift, nullptr));
       const std::vector<RowId> found = out.ToHost();
       for (uint32_t i = 0; i < shift; ++i) BOOST_REQUIRE(found[i] == 0xABCDEF01);
       size_t wrong = 0;

@@ -17,6 +17,7 @@
 #include "test/gpu/needs_device.h"
 #include "test/gpu/runtime/device_faults.h"
 #include "test/gpu/runtime/failing_device.h"
+#include "test/require_ok.h"
 
 // Devices that are really lost, each in a child process of its own, since no call of a process
 // works after that.
@@ -78,8 +79,7 @@ void LoseDeviceBetweenBatches(DeviceFault fault) {
   std::unique_ptr<OrderedIndex> index = MakeIndex();
   for (size_t size : kSizes) {
     for (Operation operation : kOperations) {
-      const absl::Status status = Ask(*index, operation, Keys(size, size));
-      BOOST_REQUIRE_MESSAGE(status.ok(), status);
+      RequireOk(Ask(*index, operation, Keys(size, size)));
     }
   }
   BOOST_REQUIRE(RaiseOnDevice(fault, milliseconds(0), nullptr) == cudaSuccess);
@@ -110,20 +110,17 @@ BOOST_FIXTURE_TEST_CASE(by_a_trap_before_batches_begin, NeedsDevice) {
     // for the device.
     std::vector<QueryContextLease> leases;
     for (size_t i = 0; i < kThreads; ++i) {
-      auto lease = QueryContextLease::Acquire(0);
-      BOOST_REQUIRE(lease.ok());
-      BOOST_REQUIRE((*lease)->Pinned(size_t{32} << 20).ok());
-      leases.push_back(*std::move(lease));
+      auto lease = RequireOk(QueryContextLease::Acquire(0));
+      RequireOk(lease->Pinned(size_t{32} << 20));
+      leases.push_back(std::move(lease));
     }
   }
   for (size_t size : kSizes) {
-    const absl::Status status = Ask(*index, Operation::kFindFirst, Keys(size, size));
-    BOOST_REQUIRE_MESSAGE(status.ok(), status);
+    RequireOk(Ask(*index, Operation::kFindFirst, Keys(size, size)));
   }
-  const auto stream = Stream::Create();
-  BOOST_REQUIRE(stream.ok());
+  const auto stream = RequireOk(Stream::Create());
   const auto start = steady_clock::now();
-  BOOST_REQUIRE(RaiseOnDevice(DeviceFault::kTrap, kDelay, stream->get()) == cudaSuccess);
+  BOOST_REQUIRE(RaiseOnDevice(DeviceFault::kTrap, kDelay, stream.get()) == cudaSuccess);
   std::this_thread::sleep_for(milliseconds(50));
   std::vector<absl::Status> statuses(kThreads);
   std::vector<steady_clock::duration> waited(kThreads);

@@ -9,6 +9,7 @@
 #include "gpu/runtime/injected_failure.h"
 #include "gpu/runtime/stream.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 
 namespace cairn::gpu {
 namespace {
@@ -18,11 +19,10 @@ BOOST_FIXTURE_TEST_SUITE(device_memory_test, NeedsDevice)
 BOOST_AUTO_TEST_CASE(what_is_allocated_is_counted_until_it_is_freed) {
   const size_t before = AllocatedDeviceBytes();
   {
-    auto buffer = DeviceBuffer<uint64_t>::Allocate(1000, nullptr);
-    BOOST_REQUIRE(buffer.ok());
-    BOOST_TEST(buffer->size() == 1000u);
+    auto buffer = RequireOk(DeviceBuffer<uint64_t>::Allocate(1000, nullptr));
+    BOOST_TEST(buffer.size() == 1000u);
     BOOST_TEST(AllocatedDeviceBytes() == before + 8000);
-    DeviceBuffer<uint64_t> moved = *std::move(buffer);
+    DeviceBuffer<uint64_t> moved = std::move(buffer);
     BOOST_TEST(AllocatedDeviceBytes() == before + 8000);
     BOOST_TEST(reinterpret_cast<uintptr_t>(moved.data()) % 256 == 0u);
   }
@@ -42,21 +42,19 @@ BOOST_AUTO_TEST_CASE(the_peak_is_the_most_at_once) {
 }
 
 BOOST_AUTO_TEST_CASE(no_bytes_take_none) {
-  const auto buffer = DeviceBuffer<int>::Allocate(0, nullptr);
-  BOOST_REQUIRE(buffer.ok());
-  BOOST_TEST(buffer->data() == nullptr);
+  const auto buffer = RequireOk(DeviceBuffer<int>::Allocate(0, nullptr));
+  BOOST_TEST(buffer.data() == nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(more_than_there_is_is_refused_with_sizes) {
-  const auto available = AvailableDeviceBytes();
-  BOOST_REQUIRE(available.ok());
-  const absl::Status refused = CheckDeviceMemory(*available * 2, "a test");
+  const auto available = RequireOk(AvailableDeviceBytes());
+  const absl::Status refused = CheckDeviceMemory(available * 2, "a test");
   BOOST_TEST(absl::IsResourceExhausted(refused));
   BOOST_TEST(std::string(refused.message()).find("a test") != std::string::npos);
   BOOST_TEST(CheckDeviceMemory(1 << 20, "a test").ok());
 
   const size_t before = AllocatedDeviceBytes();
-  const auto buffer = DeviceBuffer<char>::Allocate(*available * 2, nullptr);
+  const auto buffer = DeviceBuffer<char>::Allocate(available * 2, nullptr);
   BOOST_TEST(absl::IsResourceExhausted(buffer.status()), buffer.status());
   const auto overflow = DeviceBuffer<uint64_t>::Allocate(SIZE_MAX / 2, nullptr);
   BOOST_TEST(absl::IsResourceExhausted(overflow.status()), overflow.status());
@@ -94,23 +92,21 @@ BOOST_AUTO_TEST_CASE(the_pool_keeps_little_of_what_was_freed) {
   const auto before = ReservedDeviceBytes();
   BOOST_REQUIRE(most_kept.ok() && before.ok());
   BOOST_TEST(*most_kept <= size_t{1} << 30);
-  const auto stream = Stream::Create();
-  BOOST_REQUIRE(stream.ok());
+  const auto stream = RequireOk(Stream::Create());
   constexpr size_t kPart = size_t{256} << 20;
   for (int round = 0; round < 2; ++round) {
     {
       std::vector<DeviceBuffer<char>> parts;
       for (size_t bytes = 0; bytes <= *most_kept + 2 * kPart; bytes += kPart) {
-        auto part = DeviceBuffer<char>::Allocate(kPart, stream->get());
-        BOOST_REQUIRE_MESSAGE(part.ok(), part.status());
-        if (round == 1) part->SetStream(AfterAllUses());
-        parts.push_back(*std::move(part));
+        auto part = RequireOk(DeviceBuffer<char>::Allocate(kPart, stream.get()));
+        if (round == 1) part.SetStream(AfterAllUses());
+        parts.push_back(std::move(part));
       }
       BOOST_TEST(*ReservedDeviceBytes() > *most_kept + kPart);
     }
     // The second time another stream is waited for, which does not know of the memory.
     BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-    BOOST_REQUIRE(stream->Wait().ok());
+    RequireOk(stream.Wait());
     BOOST_TEST(*ReservedDeviceBytes() <= std::max(*most_kept, *before));
   }
 }
@@ -118,15 +114,13 @@ BOOST_AUTO_TEST_CASE(the_pool_keeps_little_of_what_was_freed) {
 BOOST_AUTO_TEST_CASE(memory_outlives_the_stream_of_its_making) {
   DeviceBuffer<uint32_t> kept;
   {
-    const auto stream = Stream::Create();
-    BOOST_REQUIRE(stream.ok());
-    auto buffer = DeviceBuffer<uint32_t>::Allocate(1 << 20, stream->get());
-    BOOST_REQUIRE(buffer.ok());
-    BOOST_REQUIRE(cudaMemsetAsync(buffer->data(), 0x5A, buffer->bytes(), stream->get()) ==
+    const auto stream = RequireOk(Stream::Create());
+    auto buffer = RequireOk(DeviceBuffer<uint32_t>::Allocate(1 << 20, stream.get()));
+    BOOST_REQUIRE(cudaMemsetAsync(buffer.data(), 0x5A, buffer.bytes(), stream.get()) ==
                   cudaSuccess);
-    BOOST_REQUIRE(stream->Wait().ok());
-    buffer->SetStream(nullptr);
-    kept = *std::move(buffer);
+    RequireOk(stream.Wait());
+    buffer.SetStream(nullptr);
+    kept = std::move(buffer);
   }
   std::vector<uint32_t> values(kept.size());
   BOOST_REQUIRE(cudaMemcpy(values.data(), kept.data(), kept.bytes(), cudaMemcpyDeviceToHost) ==

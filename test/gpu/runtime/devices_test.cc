@@ -10,6 +10,7 @@
 #include "gpu/runtime/stream.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 
 namespace cairn::gpu {
 namespace {
@@ -39,25 +40,22 @@ BOOST_AUTO_TEST_CASE(a_device_that_lacks_what_kernels_use_is_unavailable_whateve
 }
 
 BOOST_FIXTURE_TEST_CASE(a_stream_is_of_the_device_that_it_was_made_on, NeedsDevice) {
-  const auto devices = Devices();
-  BOOST_REQUIRE(devices.ok());
-  for (const Device& device : *devices) {
+  const auto devices = RequireOk(Devices());
+  for (const Device& device : devices) {
     const OnDevice on_device(device.ordinal);
-    const auto stream = Stream::Create();
-    BOOST_REQUIRE(stream.ok());
+    const auto stream = RequireOk(Stream::Create());
     BOOST_TEST(*DeviceOfStream(nullptr) == device.ordinal);
-    for (const Device& other : *devices) {
+    for (const Device& other : devices) {
       const OnDevice elsewhere(other.ordinal);
-      BOOST_TEST(*DeviceOfStream(stream->get()) == device.ordinal);
+      BOOST_TEST(*DeviceOfStream(stream.get()) == device.ordinal);
     }
   }
 }
 
 // With one device this says little: the current one is always the stream's.
 BOOST_FIXTURE_TEST_CASE(an_index_is_built_on_its_streams_device_whichever_is_current, NeedsDevice) {
-  const auto devices = Devices();
-  BOOST_REQUIRE(devices.ok());
-  const Device& last = devices->back();
+  const auto devices = RequireOk(Devices());
+  const Device& last = devices.back();
   std::unique_ptr<Stream> stream;
   std::optional<DeviceArray<uint32_t>> keys, results;
   std::optional<DeviceArray<RowId>> rows;
@@ -68,13 +66,12 @@ BOOST_FIXTURE_TEST_CASE(an_index_is_built_on_its_streams_device_whichever_is_cur
     rows.emplace(std::vector<RowId>{1, 2, 3});
     results.emplace(3);
   }
-  const OnDevice elsewhere(devices->front().ordinal);
-  const auto index =
-      MakeDeviceIndex("gpu:packed", DeviceKeys::U32(keys->data(), 3), rows->data(), stream->get());
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-  BOOST_TEST((*index)->device() == last.ordinal);
+  const OnDevice elsewhere(devices.front().ordinal);
+  const auto index = RequireOk(
+      MakeDeviceIndex("gpu:packed", DeviceKeys::U32(keys->data(), 3), rows->data(), stream->get()));
+  BOOST_TEST(index->device() == last.ordinal);
   BOOST_TEST(
-      (*index)->FindFirst(DeviceKeys::U32(keys->data(), 3), results->data(), stream->get()).ok());
+      index->FindFirst(DeviceKeys::U32(keys->data(), 3), results->data(), stream->get()).ok());
   BOOST_TEST(stream->Wait().ok());
   BOOST_TEST((results->ToHost() == std::vector<uint32_t>{1, 2, 3}));
 }

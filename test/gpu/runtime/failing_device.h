@@ -8,6 +8,7 @@
 #include "cairn/device.h"
 #include "cairn/ordered_index.h"
 #include "gpu/host/gpu_index.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 // An index on a device whose right answers are known, for tests in which the device fails.
@@ -31,12 +32,11 @@ inline SortedRun Run() {
 inline constexpr size_t kSizes[] = {100, 10000, 300000};
 
 inline std::unique_ptr<OrderedIndex> MakeIndex(const char* factory = "gpu:packed") {
-  auto index = MakeDeviceIndex(factory, Run());
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
+  auto index = RequireOk(MakeDeviceIndex(factory, Run()));
   HostBatchPolicy policy;
   policy.most_rows_from_run = 1000;
   policy.piece_rows = 200000;
-  return std::make_unique<GpuIndex>(Run(), *std::move(index), policy);
+  return std::make_unique<GpuIndex>(Run(), std::move(index), policy);
 }
 
 // Not for threads: it writes to the log of the tests.

@@ -9,6 +9,7 @@
 
 #include "gpu/host/gpu_index.h"
 #include "test/gpu/needs_device.h"
+#include "test/require_ok.h"
 
 namespace cairn::gpu {
 namespace {
@@ -70,9 +71,8 @@ BOOST_AUTO_TEST_CASE(allocations_of_cuda_and_of_ours_are_pinned) {
   BOOST_REQUIRE(cudaMallocHost(&memory, 100000) == cudaSuccess);
   BOOST_TEST(IsPinned(memory, 100000));
   BOOST_REQUIRE(cudaFreeHost(memory) == cudaSuccess);
-  const auto ours = PinnedMemory::Allocate(100000);
-  BOOST_REQUIRE(ours.ok());
-  BOOST_TEST(IsPinned(ours->data(), ours->bytes()));
+  const auto ours = RequireOk(PinnedMemory::Allocate(100000));
+  BOOST_TEST(IsPinned(ours.data(), ours.bytes()));
   BOOST_TEST(!IsPinned(nullptr, 8));
   std::vector<int> ordinary(1000);
   BOOST_TEST(!IsPinned(ordinary.data(), 4000));
@@ -89,12 +89,11 @@ BOOST_AUTO_TEST_CASE(batches_in_memory_that_is_pinned_in_part_are_answered) {
   }
   const auto run = *SortedRun::FromSorted(keys, rows);
   for (size_t most_zero_copy : {size_t{1} << 16, size_t{100}}) {
-    auto made = MakeDeviceIndex("gpu:packed", run);
-    BOOST_REQUIRE_MESSAGE(made.ok(), made.status());
+    auto made = RequireOk(MakeDeviceIndex("gpu:packed", run));
     HostBatchPolicy policy;
     policy.most_zero_copy = most_zero_copy;
     policy.least_chunk = 1000;
-    const GpuIndex index(run, *std::move(made), policy);
+    const GpuIndex index(run, std::move(made), policy);
     for (size_t first : {0, 4}) {
       constexpr size_t kQueries = 8 * kPage / sizeof(uint32_t);
       Pages in(8), out(8);
@@ -103,9 +102,8 @@ BOOST_AUTO_TEST_CASE(batches_in_memory_that_is_pinned_in_part_are_answered) {
       auto* const asked = reinterpret_cast<uint32_t*>(in.data());
       auto* const found = reinterpret_cast<RowId*>(out.data());
       for (size_t i = 0; i < kQueries; ++i) asked[i] = static_cast<uint32_t>(i * 7 % 31000);
-      const absl::Status status = index.FindFirst(
-          KeyBatch::U32(absl::MakeConstSpan(asked, kQueries)), absl::MakeSpan(found, kQueries));
-      BOOST_REQUIRE_MESSAGE(status.ok(), status);
+      RequireOk(index.FindFirst(KeyBatch::U32(absl::MakeConstSpan(asked, kQueries)),
+                                absl::MakeSpan(found, kQueries)));
       size_t wrong = 0;
       for (size_t i = 0; i < kQueries; ++i) {
         const bool there = asked[i] % 3 == 0 && asked[i] / 3 < kEntries;

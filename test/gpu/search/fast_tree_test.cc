@@ -8,15 +8,14 @@
 #include "index/layout/tree_layout.h"
 #include "test/gpu/needs_device.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn::gpu {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run) {
-  auto index = MakeOrderedIndex("gpu:fast", std::move(run));
-  BOOST_REQUIRE_MESSAGE(index.ok(), index.status().ToString());
-  return *std::move(index);
+  return RequireOk(MakeOrderedIndex("gpu:fast", std::move(run)));
 }
 
 // Keys of which every third is there twice, around the sizes at which lines and levels fill up.

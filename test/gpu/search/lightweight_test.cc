@@ -15,6 +15,7 @@
 #include "test/gpu/needs_device.h"
 #include "test/gpu/search/search_policies.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 
 namespace cairn::gpu {
 namespace {
@@ -45,9 +46,8 @@ void StructuresAgreeWithTheOracle() {
   for (size_t s = 0; s < structures.size(); ++s) {
     for (size_t i = s % kParts; i < catalogue.size(); i += kParts) {
       BOOST_TEST_CONTEXT(structures[s] << ", " << catalogue[i].name) {
-        const auto index = MakeOrderedIndex(structures[s], OracleRun(catalogue[i]));
-        BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-        CheckAgainstOracle(**index, catalogue[i]);
+        const auto index = RequireOk(MakeOrderedIndex(structures[s], OracleRun(catalogue[i])));
+        CheckAgainstOracle(*index, catalogue[i]);
       }
     }
   }
@@ -87,8 +87,7 @@ void CheckPolicy(const PolicySearch<Key>& search, const DeviceRun<Key>& run,
   const DeviceArray<uint32_t> results(queries.size());
   const DeviceArray<uint8_t> found(queries.size());
   const auto ask = [&](PointQuery query, void* to) {
-    const absl::Status status = search.search(run, query, KeysOf(queries), to, nullptr);
-    BOOST_REQUIRE_MESSAGE(status.ok(), status);
+    RequireOk(search.search(run, query, KeysOf(queries), to, nullptr));
   };
   ask(PointQuery::kLowerBound, results.data());
   BOOST_TEST((results.ToHost() == expected.lower));
@@ -105,11 +104,10 @@ void PoliciesAgreeWithTheOracle() {
   const std::vector<PolicySearch<Key>> searches = PolicySearches<Key>();
   const std::vector<OracleData<Key>> catalogue = OracleCatalogue<Key>(20000);
   for (size_t i = 0; i < catalogue.size(); ++i) {
-    const auto run = UploadRun<Key>(OracleRun(catalogue[i]), nullptr);
-    BOOST_REQUIRE_MESSAGE(run.ok(), run.status());
+    const auto run = RequireOk(UploadRun<Key>(OracleRun(catalogue[i]), nullptr));
     for (size_t s = i % kParts; s < searches.size(); s += kParts) {
       BOOST_TEST_CONTEXT(searches[s].name << ", " << catalogue[i].name) {
-        CheckPolicy(searches[s], *run, catalogue[i]);
+        CheckPolicy(searches[s], run, catalogue[i]);
       }
     }
   }
@@ -124,16 +122,14 @@ void AFewEntries() {
   data.queries.resize(std::min<size_t>(data.queries.size(), 70));
   for (const std::string& structure : AllStructures()) {
     BOOST_TEST_CONTEXT(structure) {
-      const auto index = MakeOrderedIndex(structure, OracleRun(data));
-      BOOST_REQUIRE_MESSAGE(index.ok(), index.status());
-      CheckPointsAgainstOracle(**index, data);
+      const auto index = RequireOk(MakeOrderedIndex(structure, OracleRun(data)));
+      CheckPointsAgainstOracle(*index, data);
     }
   }
-  const auto run = UploadRun<Key>(OracleRun(data), nullptr);
-  BOOST_REQUIRE_MESSAGE(run.ok(), run.status());
+  const auto run = RequireOk(UploadRun<Key>(OracleRun(data), nullptr));
   for (const PolicySearch<Key>& search : PolicySearches<Key>()) {
     BOOST_TEST_CONTEXT(search.name) {
-      CheckPolicy(search, *run, data);
+      CheckPolicy(search, run, data);
     }
   }
 }

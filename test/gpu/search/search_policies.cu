@@ -9,6 +9,7 @@
 #include "gpu/search/pivot_build.cuh"
 #include "gpu/search/pivot_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
+#include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
 namespace {
@@ -43,7 +44,7 @@ PolicySearch<Key> Array(const char* name, const Setting& setting = {}) {
           [setting](const DeviceRun<Key>& run, DeviceIndex::PointQuery query, DeviceKeys keys,
                     void* results, cudaStream_t stream) -> absl::Status {
             RunEntries<Key, kLayout> entries;
-            if (absl::Status s = entries.Build(run, stream); !s.ok()) return s;
+            RETURN_IF_ERROR(entries.Build(run, stream));
             return Ask<Policy>(ArraySearcher<Key, kLayout>(entries.view, run.size()), run.size(),
                                {query, keys, results, stream}, setting);
           }};
@@ -54,12 +55,11 @@ PolicySearch<Key> Eytzinger(const char* name, const Setting& setting = {}) {
   return {absl::StrFormat("Eytzinger, K %d, %d lanes, %s", kFanOut, kLanes, name),
           [setting](const DeviceRun<Key>& run, DeviceIndex::PointQuery query, DeviceKeys keys,
                     void* results, cudaStream_t stream) -> absl::Status {
-            auto entries = ArrangeEytzinger<Key, kFanOut>(run, kLayout, stream);
-            if (!entries.ok()) return entries.status();
-            return Ask<Policy>(EytzingerSearcher<Key, kFanOut, kLayout, kLanes>(
-                                   EytzingerView<kFanOut, kLayout>(*entries),
-                                   EytzingerLayout<kFanOut>(run.size())),
-                               run.size(), {query, keys, results, stream}, setting);
+            ASSIGN_OR_RETURN(auto entries, ArrangeEytzinger<Key, kFanOut>(run, kLayout, stream));
+            return Ask<Policy>(
+                EytzingerSearcher<Key, kFanOut, kLayout, kLanes>(
+                    EytzingerView<kFanOut, kLayout>(entries), EytzingerLayout<kFanOut>(run.size())),
+                run.size(), {query, keys, results, stream}, setting);
           }};
 }
 
@@ -71,12 +71,12 @@ PolicySearch<Key> Pivot(int left_out, const char* name, const Setting& setting =
                               DeviceKeys keys, void* results, cudaStream_t stream) -> absl::Status {
             const int full = PivotLayout<kFanOut>::FullLevels(run.size());
             const PivotLayout<kFanOut> layout(run.size(), full < left_out ? 0 : full - left_out);
-            auto pivots = BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream);
-            if (!pivots.ok()) return pivots.status();
+            ASSIGN_OR_RETURN(auto pivots,
+                             BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream));
             RunEntries<Key, kLayout> entries;
-            if (absl::Status s = entries.Build(run, stream); !s.ok()) return s;
+            RETURN_IF_ERROR(entries.Build(run, stream));
             return Ask<Policy>(
-                PivotSearcher<Key, kFanOut, kLayout, kLanes>(pivots->data(), entries.view, layout),
+                PivotSearcher<Key, kFanOut, kLayout, kLanes>(pivots.data(), entries.view, layout),
                 run.size(), {query, keys, results, stream}, setting);
           }};
 }

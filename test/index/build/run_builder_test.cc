@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -156,8 +157,7 @@ void CheckBuild(const Rows& rows, RunBuilder::Options options) {
       BOOST_REQUIRE(entries > progress);
       progress = entries;
     };
-    const absl::Status status = builder.Finish(rows.bases, &sink, on_progress);
-    BOOST_REQUIRE_MESSAGE(status.ok(), status.ToString());
+    RequireOk(builder.Finish(rows.bases, &sink, on_progress));
     BOOST_TEST(sink.begins == 1);
     BOOST_TEST(sink.announced == sink.size());
     BOOST_TEST(sink.announced == builder.entries());
@@ -462,7 +462,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_spill_file_is_data_loss) {
     options.memory_budget = 1 << 20;
     options.spill_directory = directory.path();
     RunBuilder builder(KeyKind::kU32, options, 1);
-    BOOST_REQUIRE(Overfill(&builder).ok());
+    RequireOk(Overfill(&builder));
     BOOST_TEST(directory.empty());
     const int fd = FindSpillFile(directory.path());
     BOOST_REQUIRE(fd >= 0);

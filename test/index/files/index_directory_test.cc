@@ -14,6 +14,8 @@
 
 #include "absl/strings/str_format.h"
 #include "index/files/run_file.h"
+#include "index/machine/status_macros.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -35,14 +37,13 @@ absl::StatusOr<ManifestFile> AddRun(IndexDirectory* directory, std::string_view 
                                     uint64_t key) {
   ManifestFile file;
   file.name = directory->NextFileName(prefix, "run");
-  auto writer = RunFileWriter::Create(directory->PathOf(file.name), KeyKind::kU64);
-  if (!writer.ok()) return writer.status();
-  absl::Status s = (*writer)->Begin(1, 8);
-  if (s.ok()) s = (*writer)->Append(absl::Span<const uint64_t>(&key, 1), std::vector<RowId>{0});
-  if (s.ok()) s = (*writer)->Finish();
+  ASSIGN_OR_RETURN(auto writer, RunFileWriter::Create(directory->PathOf(file.name), KeyKind::kU64));
+  absl::Status s = writer->Begin(1, 8);
+  if (s.ok()) s = writer->Append(absl::Span<const uint64_t>(&key, 1), std::vector<RowId>{0});
+  if (s.ok()) s = writer->Finish();
   if (!s.ok()) return s;
-  file.size = (*writer)->file().size();
-  file.header_checksum = (*writer)->file().header_checksum();
+  file.size = writer->file().size();
+  file.header_checksum = writer->file().header_checksum();
   return file;
 }
 
@@ -58,11 +59,9 @@ Manifest ManifestOf(std::vector<ManifestFile> files, uint64_t sequence) {
 
 // Publishes the version `sequence`: two files that hold that number.
 absl::Status PublishVersion(IndexDirectory* directory, uint64_t sequence) {
-  auto base = AddRun(directory, "base", sequence);
-  if (!base.ok()) return base.status();
-  auto delta = AddRun(directory, "delta", sequence);
-  if (!delta.ok()) return delta.status();
-  return directory->Publish(ManifestOf({*base, *delta}, sequence));
+  ASSIGN_OR_RETURN(auto base, AddRun(directory, "base", sequence));
+  ASSIGN_OR_RETURN(auto delta, AddRun(directory, "delta", sequence));
+  return directory->Publish(ManifestOf({base, delta}, sequence));
 }
 
 // The sequence that a whole version holds.
@@ -72,10 +71,9 @@ absl::StatusOr<uint64_t> ReadVersion(const std::string& path) {
     sequence = manifest.sequence;
     if (manifest.files.size() != 2) return absl::DataLossError("not two files");
     for (const ManifestFile& file : manifest.files) {
-      const auto run = OpenRun(path + "/" + file.name, VerifyLevel::kFull, 1);
-      if (!run.ok()) return run.status();
-      if (absl::Status s = CheckIsManifestFile(file, run->file); !s.ok()) return s;
-      if (run->run.u64()[0] != sequence) return absl::DataLossError("a file of another version");
+      ASSIGN_OR_RETURN(const auto run, OpenRun(path + "/" + file.name, VerifyLevel::kFull, 1));
+      RETURN_IF_ERROR(CheckIsManifestFile(file, run.file));
+      if (run.run.u64()[0] != sequence) return absl::DataLossError("a file of another version");
     }
     return absl::OkStatus();
   });
@@ -89,24 +87,22 @@ BOOST_AUTO_TEST_CASE(publishes_versions_and_removes_the_one_before) {
   TemporaryDirectory temporary;
   for (const char* name : {"index", "slashes///"}) {
     const std::string path = temporary / name;
-    auto directory = IndexDirectory::OpenForWrite(path);
-    BOOST_REQUIRE_MESSAGE(directory.ok(), directory.status());
-    BOOST_TEST((*directory)->manifest() == nullptr);
+    auto directory = RequireOk(IndexDirectory::OpenForWrite(path));
+    BOOST_TEST(directory->manifest() == nullptr);
     for (uint64_t version = 1; version <= 3; ++version) {
-      BOOST_REQUIRE(PublishVersion(directory->get(), 100 + version).ok());
-      BOOST_TEST((*directory)->manifest()->version == version);
+      RequireOk(PublishVersion(directory.get(), 100 + version));
+      BOOST_TEST(directory->manifest()->version == version);
       BOOST_TEST(*ReadVersion(path) == 100 + version);
       const Names expected = {"LOCK", "MANIFEST", absl::StrFormat("base-%06d.run", 2 * version - 1),
                               absl::StrFormat("delta-%06d.run", 2 * version)};
       BOOST_TEST(NamesIn(path) == expected, boost::test_tools::per_element());
     }
-    directory->reset();
+    directory.reset();
     BOOST_TEST(*ReadVersion(path) == 103u);
-    directory = IndexDirectory::OpenForWrite(path);
-    BOOST_REQUIRE(directory.ok());
-    BOOST_TEST((*directory)->manifest()->version == 3u);
-    BOOST_TEST((*directory)->NextFileName("base", "run") == "base-000007.run");
-    BOOST_CHECK(*ReadManifest(path) == *(*directory)->manifest());
+    directory = RequireOk(IndexDirectory::OpenForWrite(path));
+    BOOST_TEST(directory->manifest()->version == 3u);
+    BOOST_TEST(directory->NextFileName("base", "run") == "base-000007.run");
+    BOOST_CHECK(*ReadManifest(path) == *directory->manifest());
   }
 }
 
@@ -115,8 +111,8 @@ BOOST_AUTO_TEST_CASE(a_file_that_stays_live_stays_and_its_number_is_never_given_
   auto directory = IndexDirectory::OpenForWrite(temporary / "index").value();
   const ManifestFile base = *AddRun(directory.get(), "base", 1);
   const ManifestFile delta = *AddRun(directory.get(), "delta", 1);
-  BOOST_REQUIRE(directory->Publish(ManifestOf({base, delta}, 1)).ok());
-  BOOST_REQUIRE(directory->Publish(ManifestOf({base}, 2)).ok());
+  RequireOk(directory->Publish(ManifestOf({base, delta}, 1)));
+  RequireOk(directory->Publish(ManifestOf({base}, 2)));
   const Names expected = {"LOCK", "MANIFEST", "base-000001.run"};
   BOOST_TEST(NamesIn(temporary / "index") == expected, boost::test_tools::per_element());
   directory.reset();
@@ -127,10 +123,9 @@ BOOST_AUTO_TEST_CASE(a_file_that_stays_live_stays_and_its_number_is_never_given_
 BOOST_AUTO_TEST_CASE(a_failed_build_leaves_what_was_there_before) {
   TemporaryDirectory temporary;
   const auto fail = [&](const std::string& path) {
-    auto directory = IndexDirectory::OpenForWrite(path);
-    BOOST_REQUIRE(directory.ok());
-    BOOST_REQUIRE(AddRun(directory->get(), "base", 1).ok());
-    WriteFile((*directory)->PathOf((*directory)->NextFileName("spill", "tmp")), "x");
+    auto directory = RequireOk(IndexDirectory::OpenForWrite(path));
+    RequireOk(AddRun(directory.get(), "base", 1));
+    WriteFile(directory->PathOf(directory->NextFileName("spill", "tmp")), "x");
   };
   // no directory
   fail(temporary / "new");
@@ -140,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_failed_build_leaves_what_was_there_before) {
   fail(temporary / "empty");
   BOOST_TEST(std::filesystem::is_empty(temporary / "empty"));
   // an index
-  BOOST_REQUIRE(PublishVersion(IndexDirectory::OpenForWrite(temporary / "index")->get(), 5).ok());
+  RequireOk(PublishVersion(IndexDirectory::OpenForWrite(temporary / "index")->get(), 5));
   const Names before = NamesIn(temporary / "index");
   fail(temporary / "index");
   BOOST_TEST(NamesIn(temporary / "index") == before, boost::test_tools::per_element());
@@ -158,17 +153,16 @@ BOOST_AUTO_TEST_CASE(what_an_interrupted_writer_left_goes_and_what_is_not_ours_s
   BOOST_CHECK(absl::IsNotFound(none.status()));
   BOOST_TEST(none.status().message().find("interrupted") != std::string::npos);
   {
-    auto directory = IndexDirectory::OpenForWrite(path);
-    BOOST_REQUIRE_MESSAGE(directory.ok(), directory.status());
+    auto directory = RequireOk(IndexDirectory::OpenForWrite(path));
     BOOST_TEST(NamesIn(path) == Names{"LOCK"}, boost::test_tools::per_element());
-    BOOST_REQUIRE(PublishVersion(directory->get(), 1).ok());
+    RequireOk(PublishVersion(directory.get(), 1));
   }
   for (const char* name :
        {"base-000009.run", "rows-000009.tbl", "MANIFEST.tmp", "calibration", "notes.txt"}) {
     WriteFile(path + "/" + name, "x");
   }
   auto directory = IndexDirectory::OpenForWrite(path);
-  BOOST_REQUIRE(directory.ok());
+  RequireOk(directory);
   const Names expected = {"LOCK",        "MANIFEST", "base-000001.run", "delta-000002.run",
                           "calibration", "notes.txt"};
   BOOST_TEST(NamesIn(path) == expected, boost::test_tools::per_element());
@@ -203,7 +197,7 @@ BOOST_AUTO_TEST_CASE(there_is_no_index_where_there_is_no_manifest) {
 BOOST_AUTO_TEST_CASE(a_damaged_or_newer_manifest_stops_a_writer_and_nothing_is_removed) {
   TemporaryDirectory temporary;
   const std::string path = temporary / "index";
-  BOOST_REQUIRE(PublishVersion(IndexDirectory::OpenForWrite(path)->get(), 5).ok());
+  RequireOk(PublishVersion(IndexDirectory::OpenForWrite(path)->get(), 5));
   const Names before = NamesIn(path);
   std::string text = ReadFile(path + "/MANIFEST");
   text[40] ^= 1;
@@ -219,7 +213,7 @@ BOOST_AUTO_TEST_CASE(only_files_as_they_were_written_are_published) {
   TemporaryDirectory temporary;
   const std::string path = temporary / "index";
   auto directory = IndexDirectory::OpenForWrite(path).value();
-  BOOST_REQUIRE(PublishVersion(directory.get(), 1).ok());
+  RequireOk(PublishVersion(directory.get(), 1));
   const ManifestFile good = *AddRun(directory.get(), "base", 2);
   ManifestFile file = good;
   file.size += 64;
@@ -241,9 +235,9 @@ BOOST_AUTO_TEST_CASE(only_files_as_they_were_written_are_published) {
 BOOST_AUTO_TEST_CASE(a_file_exchanged_under_its_name_is_found) {
   TemporaryDirectory temporary;
   const std::string path = temporary / "index";
-  BOOST_REQUIRE(PublishVersion(IndexDirectory::OpenForWrite(path)->get(), 5).ok());
+  RequireOk(PublishVersion(IndexDirectory::OpenForWrite(path)->get(), 5));
   std::filesystem::copy_file(path + "/delta-000002.run", temporary / "other");
-  BOOST_REQUIRE(PublishVersion(IndexDirectory::OpenForWrite(path)->get(), 6).ok());
+  RequireOk(PublishVersion(IndexDirectory::OpenForWrite(path)->get(), 6));
   std::filesystem::rename(temporary / "other", path + "/delta-000004.run");
   BOOST_CHECK(absl::IsDataLoss(ReadVersion(path).status()));
 }
@@ -252,12 +246,12 @@ BOOST_AUTO_TEST_CASE(a_reader_follows_a_writer_that_publishes_meanwhile) {
   TemporaryDirectory temporary;
   const std::string path = temporary / "index";
   auto directory = IndexDirectory::OpenForWrite(path).value();
-  BOOST_REQUIRE(PublishVersion(directory.get(), 1).ok());
+  RequireOk(PublishVersion(directory.get(), 1));
   int calls = 0;
   std::vector<uint64_t> seen;
   const absl::Status s = OpenCurrentVersion(path, [&](const Manifest& manifest) {
     seen.push_back(manifest.sequence);
-    if (++calls <= 3) BOOST_REQUIRE(PublishVersion(directory.get(), 1 + calls).ok());
+    if (++calls <= 3) RequireOk(PublishVersion(directory.get(), 1 + calls));
     return OpenRun(directory->PathOf(manifest.files[0].name), VerifyLevel::kFull).status();
   });
   BOOST_CHECK(s.ok());
@@ -269,14 +263,13 @@ BOOST_AUTO_TEST_CASE(a_reader_follows_a_writer_that_publishes_meanwhile) {
 
 BOOST_AUTO_TEST_CASE(one_writer_at_a_time_within_a_process) {
   TemporaryDirectory temporary;
-  auto first = IndexDirectory::OpenForWrite(temporary / "index");
-  BOOST_REQUIRE(first.ok());
+  auto first = RequireOk(IndexDirectory::OpenForWrite(temporary / "index"));
   const auto second = IndexDirectory::OpenForWrite(temporary / "index");
   BOOST_CHECK(absl::IsUnavailable(second.status()));
   BOOST_TEST(second.status().message().find(absl::StrFormat("(pid %d)", getpid())) !=
              std::string::npos);
   BOOST_TEST(std::filesystem::exists(temporary / "index/LOCK"));
-  first->reset();
+  first.reset();
   BOOST_CHECK(IndexDirectory::OpenForWrite(temporary / "index").ok());
 }
 
@@ -371,7 +364,7 @@ BOOST_AUTO_TEST_CASE(a_kill_at_any_instant_leaves_the_version_before_or_after) {
   BOOST_TEST_MESSAGE(before << " versions published in " << kRounds << " lives");
   BOOST_TEST(before > 2u);
   // The next writer clears away whatever they left.
-  BOOST_REQUIRE(IndexDirectory::OpenForWrite(path).ok());
+  RequireOk(IndexDirectory::OpenForWrite(path));
   BOOST_TEST(NamesIn(path).size() == 4u);
 }
 
@@ -385,7 +378,7 @@ BOOST_AUTO_TEST_CASE(a_kill_during_the_first_build_leaves_no_index_or_all_of_it)
     const auto held = ReadVersion(path);
     if (acknowledged == 0 && absl::IsNotFound(held.status())) {
       // Nothing there, or what the next build starts from.
-      BOOST_REQUIRE(PublishVersion(IndexDirectory::OpenForWrite(path)->get(), 1).ok());
+      RequireOk(PublishVersion(IndexDirectory::OpenForWrite(path)->get(), 1));
       BOOST_TEST(NamesIn(path).size() == 4u);
       continue;
     }

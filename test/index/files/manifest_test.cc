@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/files/checksum.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -39,8 +40,7 @@ const char kMinimal[] =
 BOOST_AUTO_TEST_SUITE(manifest_test)
 
 BOOST_AUTO_TEST_CASE(is_lines_that_people_can_read) {
-  const auto text = FormatManifest(Example());
-  BOOST_REQUIRE(text.ok());
+  const auto text = RequireOk(FormatManifest(Example()));
   const std::string lines =
       "cairn-manifest 2.0\n"
       "version 7\n"
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(is_lines_that_people_can_read) {
       "count rows_skipped 0\n"
       "file base-000007.run 4096 0123456789abcdef\n"
       "file rows-000008.tbl 64 0000000000000000\n";
-  BOOST_TEST(*text == Signed(lines));
+  BOOST_TEST(text == Signed(lines));
 }
 
 BOOST_AUTO_TEST_CASE(gives_back_what_it_was_made_of) {
@@ -76,11 +76,9 @@ BOOST_AUTO_TEST_CASE(gives_back_what_it_was_made_of) {
       manifest.column_family = bytes();
       manifest.files.resize(random() % 3);
     }
-    const auto text = FormatManifest(manifest);
-    BOOST_REQUIRE(text.ok());
-    const auto back = ParseManifest(*text, "m");
-    BOOST_REQUIRE_MESSAGE(back.ok(), back.status());
-    BOOST_CHECK(*back == manifest);
+    const auto text = RequireOk(FormatManifest(manifest));
+    const auto back = RequireOk(ParseManifest(text, "m"));
+    BOOST_CHECK(back == manifest);
   }
 }
 
@@ -102,7 +100,7 @@ BOOST_AUTO_TEST_CASE(every_flipped_bit_truncation_and_addition_is_found) {
 
 BOOST_AUTO_TEST_CASE(lines_that_are_wrong_under_a_right_checksum_are_refused) {
   const std::string minimal = kMinimal;
-  BOOST_REQUIRE(ParseManifest(Signed(minimal), "m").ok());
+  RequireOk(ParseManifest(Signed(minimal), "m"));
   const auto replaced = [&](const std::string& from, const std::string& to) {
     std::string lines = minimal;
     const size_t at = lines.find(from);
@@ -180,9 +178,8 @@ BOOST_AUTO_TEST_CASE(another_major_version_is_refused_and_a_newer_minor_one_is_r
 
   lines = kMinimal;
   lines.replace(lines.find("2.0"), 3, "2.1");
-  const auto minor = ParseManifest(Signed(lines + "colour blue\n"), "m");
-  BOOST_REQUIRE_MESSAGE(minor.ok(), minor.status());
-  BOOST_TEST(minor->entries == 7u);
+  const auto minor = RequireOk(ParseManifest(Signed(lines + "colour blue\n"), "m"));
+  BOOST_TEST(minor.entries == 7u);
 }
 
 BOOST_AUTO_TEST_CASE(names_that_cannot_stand_in_a_line_and_long_specs_are_refused) {

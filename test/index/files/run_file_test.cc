@@ -8,7 +8,9 @@
 #include <set>
 #include <vector>
 
+#include "index/machine/status_macros.h"
 #include "test/forged_file.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -94,16 +96,14 @@ template <typename Key>
 void WriteRun(const std::string& path, const Entries<Key>& entries, RunFileOptions options = {},
               size_t largest_batch = 100) {
   std::mt19937_64 random = TestRandom(entries.keys.size());
-  auto writer = RunFileWriter::Create(path, KindOf<Key>(), options);
-  BOOST_REQUIRE(writer.ok());
-  BOOST_REQUIRE((*writer)->Begin(entries.keys.size(), KeyBytes(entries.keys)).ok());
+  auto writer = RequireOk(RunFileWriter::Create(path, KindOf<Key>(), options));
+  RequireOk(writer->Begin(entries.keys.size(), KeyBytes(entries.keys)));
   for (size_t first = 0; first < entries.keys.size();) {
     const size_t count = std::min(entries.keys.size() - first, random() % (largest_batch + 1));
-    const absl::Status s = AppendRange(writer->get(), entries, first, count);
-    BOOST_REQUIRE_MESSAGE(s.ok(), s);
+    RequireOk(AppendRange(writer.get(), entries, first, count));
     first += count;
   }
-  BOOST_REQUIRE((*writer)->Finish().ok());
+  RequireOk(writer->Finish());
 }
 
 template <typename Key>
@@ -142,9 +142,8 @@ void RoundTrip(const Entries<Key>& entries, RunFileOptions options = {}) {
   TemporaryDirectory directory;
   WriteRun(directory / "run", entries, options);
   for (VerifyLevel level : {VerifyLevel::kMetadata, VerifyLevel::kFull}) {
-    const auto file = OpenRun(directory / "run", level);
-    BOOST_REQUIRE_MESSAGE(file.ok(), file.status());
-    CheckHolds(*file, entries);
+    const auto file = RequireOk(OpenRun(directory / "run", level));
+    CheckHolds(file, entries);
   }
 }
 
@@ -156,9 +155,8 @@ std::string BytesOfRun(const Entries<Key>& entries, RunFileOptions options = {})
 }
 
 absl::Status OpenRunBytes(std::string_view bytes, VerifyLevel level) {
-  auto file = OpenBytes(bytes, kRunFileFormat, level);
-  if (!file.ok()) return file.status();
-  return OpenRun(*std::move(file)).status();
+  ASSIGN_OR_RETURN(auto file, OpenBytes(bytes, kRunFileFormat, level));
+  return OpenRun(std::move(file)).status();
 }
 
 const Entries<std::string> kFewStrings = {{"", "a", std::string("a\0b", 3), "b", "b"},
@@ -201,9 +199,8 @@ BOOST_AUTO_TEST_CASE(batches_longer_than_a_block_are_written) {
   TemporaryDirectory directory;
   const auto entries = RandomEntries<uint64_t>(random, 400'000, 100'000);
   WriteRun(directory / "run", entries, {}, 300'000);
-  const auto file = OpenRun(directory / "run", VerifyLevel::kFull);
-  BOOST_REQUIRE_MESSAGE(file.ok(), file.status());
-  CheckHolds(*file, entries);
+  const auto file = RequireOk(OpenRun(directory / "run", VerifyLevel::kFull));
+  CheckHolds(file, entries);
 }
 
 BOOST_AUTO_TEST_CASE(a_run_outlives_its_file) {
@@ -219,7 +216,7 @@ BOOST_AUTO_TEST_CASE(a_run_outlives_its_file) {
 
 BOOST_AUTO_TEST_CASE(every_flipped_bit_is_found) {
   for (const std::string& good : SmallRuns()) {
-    BOOST_REQUIRE(OpenRunBytes(good, VerifyLevel::kFull).ok());
+    RequireOk(OpenRunBytes(good, VerifyLevel::kFull));
     for (size_t bit = 0; bit < good.size() * 8; ++bit) {
       std::string bytes = good;
       bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
@@ -243,9 +240,8 @@ BOOST_AUTO_TEST_CASE(every_truncation_and_every_addition_is_found) {
 
 // The first byte of a section of a file in memory.
 char* SectionOf(std::string* bytes, RunSection id) {
-  const auto file = OpenBytes(*bytes, kRunFileFormat, VerifyLevel::kMetadata);
-  BOOST_REQUIRE(file.ok());
-  return bytes->data() + file->Find(static_cast<uint32_t>(id))->offset;
+  const auto file = RequireOk(OpenBytes(*bytes, kRunFileFormat, VerifyLevel::kMetadata));
+  return bytes->data() + file.Find(static_cast<uint32_t>(id))->offset;
 }
 
 BOOST_AUTO_TEST_CASE(forged_properties_with_right_checksums_are_refused) {
@@ -383,7 +379,7 @@ BOOST_AUTO_TEST_CASE(random_damage_under_right_checksums_is_refused_or_leaves_a_
       auto file = OpenBytes(bytes, kRunFileFormat, level);
       if (!file.ok()) continue;
       const auto run = OpenRun(*std::move(file));
-      if (run.ok()) BOOST_REQUIRE(run->run.CheckOrder().ok());
+      if (run.ok()) RequireOk(run->run.CheckOrder());
     }
   }
 }
@@ -399,11 +395,10 @@ absl::Status Misuse(const std::function<absl::Status(RunFileWriter*)>& fill) {
   TemporaryDirectory directory;
   absl::Status result;
   {
-    auto writer = RunFileWriter::Create(directory / "run", KeyKind::kU32);
-    BOOST_REQUIRE(writer.ok());
-    BOOST_REQUIRE((*writer)->Begin(3, 12).ok());
-    result = fill(writer->get());
-    BOOST_CHECK((*writer)->Finish() == result);  // the error stays
+    auto writer = RequireOk(RunFileWriter::Create(directory / "run", KeyKind::kU32));
+    RequireOk(writer->Begin(3, 12));
+    result = fill(writer.get());
+    BOOST_CHECK(writer->Finish() == result);  // the error stays
   }
   BOOST_TEST(!std::filesystem::exists(directory / "run"));
   return result;
@@ -438,7 +433,7 @@ BOOST_AUTO_TEST_CASE(strings_that_do_not_ascend_are_refused) {
     for (size_t batch : {1, 2}) {
       auto writer =
           RunFileWriter::Create(directory / std::to_string(number++), KeyKind::kBytes).value();
-      BOOST_REQUIRE(writer->Begin(2, keys[0].size() + keys[1].size()).ok());
+      RequireOk(writer->Begin(2, keys[0].size() + keys[1].size()));
       absl::Status s;
       for (size_t i = 0; i < 2 && s.ok(); i += batch) {
         s = writer->Append(absl::MakeConstSpan(keys).subspan(i, batch),
@@ -470,7 +465,7 @@ BOOST_AUTO_TEST_CASE(entries_that_were_not_promised_are_refused) {
   for (uint64_t promised : {0, 2, 4, 100}) {  // "abc" has three bytes
     auto writer =
         RunFileWriter::Create(directory / std::to_string(promised), KeyKind::kBytes).value();
-    BOOST_REQUIRE(writer->Begin(1, promised).ok());
+    RequireOk(writer->Begin(1, promised));
     const std::vector<std::string_view> keys = {"abc"};
     absl::Status s = writer->Append(absl::MakeConstSpan(keys), std::vector<RowId>{0});
     BOOST_CHECK(absl::IsInternal(finish(writer.get(), s)));
@@ -486,7 +481,7 @@ BOOST_AUTO_TEST_CASE(offsets_have_four_bytes_as_long_as_the_heap_allows_it) {
   for (const auto& [key_bytes, offset_bytes] :
        {std::pair<uint64_t, uint32_t>{0, 4}, {UINT32_MAX, 4}, {uint64_t{1} << 32, 8}}) {
     auto writer = RunFileWriter::Create(directory / "run", KeyKind::kBytes).value();
-    BOOST_REQUIRE(writer->Begin(1000, key_bytes).ok());
+    RequireOk(writer->Begin(1000, key_bytes));
     BOOST_TEST(writer->properties().offset_bytes == offset_bytes);
   }
 }
@@ -495,16 +490,15 @@ BOOST_AUTO_TEST_CASE(other_sections_travel_with_the_run) {
   TemporaryDirectory directory;
   const auto id = static_cast<uint32_t>(RunSection::kFirstExtra);
   auto writer = RunFileWriter::Create(directory / "run", KeyKind::kU32).value();
-  BOOST_REQUIRE(writer->Begin(1, 4).ok());
-  BOOST_REQUIRE(Append(writer.get(), {7}, {9}).ok());
+  RequireOk(writer->Begin(1, 4));
+  RequireOk(Append(writer.get(), {7}, {9}));
   SectionWriter* extra = writer->file().AddSectionOfUnknownSize(id).value();
-  BOOST_REQUIRE(extra->Append("leaves", 6).ok());
-  BOOST_REQUIRE(extra->Close().ok());
-  BOOST_REQUIRE(writer->Finish().ok());
-  const auto file = OpenRun(directory / "run", VerifyLevel::kFull);
-  BOOST_REQUIRE_MESSAGE(file.ok(), file.status());
-  CheckHolds(*file, Entries<uint32_t>{{7}, {9}});
-  const absl::Span<const char> bytes = file->file.BytesOf(*file->file.Find(id));
+  RequireOk(extra->Append("leaves", 6));
+  RequireOk(extra->Close());
+  RequireOk(writer->Finish());
+  const auto file = RequireOk(OpenRun(directory / "run", VerifyLevel::kFull));
+  CheckHolds(file, Entries<uint32_t>{{7}, {9}});
+  const absl::Span<const char> bytes = file.file.BytesOf(*file.file.Find(id));
   BOOST_TEST(std::string(bytes.begin(), bytes.end()) == "leaves");
 }
 

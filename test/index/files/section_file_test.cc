@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "index/files/section_file_writer.h"
+#include "index/machine/status_macros.h"
 #include "test/forged_file.h"
+#include "test/require_ok.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -35,22 +37,20 @@ std::string RandomBytes(std::mt19937_64& random, size_t size) {
 absl::Status Fill(SectionWriter* section, std::string_view bytes, size_t piece) {
   while (!bytes.empty()) {
     const size_t part = std::min(bytes.size(), piece);
-    if (absl::Status s = section->Append(bytes.data(), part); !s.ok()) return s;
+    RETURN_IF_ERROR(section->Append(bytes.data(), part));
     bytes.remove_prefix(part);
   }
   return section->Close();
 }
 
 void WriteSections(const std::string& path, const std::vector<std::string>& contents) {
-  auto writer = SectionFileWriter::Create(path, kFormat);
-  BOOST_REQUIRE(writer.ok());
+  auto writer = RequireOk(SectionFileWriter::Create(path, kFormat));
   for (size_t i = 0; i < contents.size(); ++i) {
-    auto section = (*writer)->AddSection(static_cast<uint32_t>(i + 1), contents[i].size());
-    BOOST_REQUIRE(section.ok());
-    BOOST_REQUIRE(Fill(*section, contents[i], 1000).ok());
+    auto section = RequireOk(writer->AddSection(static_cast<uint32_t>(i + 1), contents[i].size()));
+    RequireOk(Fill(section, contents[i], 1000));
   }
-  BOOST_REQUIRE((*writer)->Finish().ok());
-  BOOST_TEST((*writer)->size() == std::filesystem::file_size(path));
+  RequireOk(writer->Finish());
+  BOOST_TEST(writer->size() == std::filesystem::file_size(path));
 }
 
 // A file of three small sections, the second empty.
@@ -86,9 +86,8 @@ BOOST_AUTO_TEST_CASE(gives_back_sections_of_every_size) {
     const std::string path = directory / std::to_string(number++);
     WriteSections(path, contents);
     for (int threads : {0, 1, 2}) {
-      const auto file = SectionFile::Open(path, kFormat, VerifyLevel::kFull, threads);
-      BOOST_REQUIRE_MESSAGE(file.ok(), file.status());
-      CheckHolds(*file, contents);
+      const auto file = RequireOk(SectionFile::Open(path, kFormat, VerifyLevel::kFull, threads));
+      CheckHolds(file, contents);
     }
   }
 }
@@ -96,10 +95,9 @@ BOOST_AUTO_TEST_CASE(gives_back_sections_of_every_size) {
 BOOST_AUTO_TEST_CASE(a_file_without_sections_is_a_file) {
   TemporaryDirectory directory;
   WriteSections(directory / "none", {});
-  const auto file = SectionFile::Open(directory / "none", kFormat, VerifyLevel::kFull);
-  BOOST_REQUIRE(file.ok());
-  BOOST_TEST(file->sections().empty());
-  BOOST_TEST(file->size() == 1024u);
+  const auto file = RequireOk(SectionFile::Open(directory / "none", kFormat, VerifyLevel::kFull));
+  BOOST_TEST(file.sections().empty());
+  BOOST_TEST(file.size() == 1024u);
 }
 
 BOOST_AUTO_TEST_CASE(sections_are_filled_side_by_side_and_then_one_of_unknown_size) {
@@ -108,45 +106,42 @@ BOOST_AUTO_TEST_CASE(sections_are_filled_side_by_side_and_then_one_of_unknown_si
   const std::vector<std::string> contents = {
       RandomBytes(random, 9'500'001), RandomBytes(random, 4'999'999), RandomBytes(random, 77),
       RandomBytes(random, 3'000'000), RandomBytes(random, 0)};
-  auto writer = SectionFileWriter::Create(directory / "file", kFormat);
-  BOOST_REQUIRE(writer.ok());
+  auto writer = RequireOk(SectionFileWriter::Create(directory / "file", kFormat));
   std::vector<absl::Status> results(3);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < 3; ++i) {
-    SectionWriter* section = (*writer)->AddSection(i + 1, contents[i].size()).value();
+    SectionWriter* section = writer->AddSection(i + 1, contents[i].size()).value();
     threads.emplace_back(
         [&, i, section] { results[i] = Fill(section, contents[i], 10'000 + 977 * i); });
   }
   for (uint32_t i = 3; i < 5; ++i) {
-    SectionWriter* section = (*writer)->AddSectionOfUnknownSize(i + 1).value();
-    BOOST_CHECK(absl::IsInternal((*writer)->AddSection(99, 1).status()));  // it is still open
-    BOOST_REQUIRE(Fill(section, contents[i], 2'000'000).ok());
+    SectionWriter* section = writer->AddSectionOfUnknownSize(i + 1).value();
+    BOOST_CHECK(absl::IsInternal(writer->AddSection(99, 1).status()));  // it is still open
+    RequireOk(Fill(section, contents[i], 2'000'000));
     BOOST_TEST(section->size() == contents[i].size());
   }
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& result : results) BOOST_TEST(result.ok());
-  BOOST_REQUIRE((*writer)->Finish().ok());
-  const auto file = SectionFile::Open(directory / "file", kFormat, VerifyLevel::kFull);
-  BOOST_REQUIRE_MESSAGE(file.ok(), file.status());
-  CheckHolds(*file, contents);
-  BOOST_TEST(file->header_checksum() == (*writer)->header_checksum());
-  BOOST_TEST(file->SectionName(1) == "first");
-  BOOST_TEST(file->SectionName(5) == "section 5");
+  RequireOk(writer->Finish());
+  const auto file = RequireOk(SectionFile::Open(directory / "file", kFormat, VerifyLevel::kFull));
+  CheckHolds(file, contents);
+  BOOST_TEST(file.header_checksum() == writer->header_checksum());
+  BOOST_TEST(file.SectionName(1) == "first");
+  BOOST_TEST(file.SectionName(5) == "section 5");
 }
 
 BOOST_AUTO_TEST_CASE(a_typed_array_must_have_exactly_its_size) {
   const std::string bytes = SmallFile();
-  const auto file = OpenBytes(bytes, kFormat, VerifyLevel::kFull);
-  BOOST_REQUIRE(file.ok());
-  BOOST_TEST(file->Array<uint32_t>(1, 25)->size() == 25u);
-  BOOST_TEST(file->Array<uint64_t>(2, 0)->empty());
+  const auto file = RequireOk(OpenBytes(bytes, kFormat, VerifyLevel::kFull));
+  BOOST_TEST(file.Array<uint32_t>(1, 25)->size() == 25u);
+  BOOST_TEST(file.Array<uint64_t>(2, 0)->empty());
   for (const auto& [id, count] : {std::pair<uint32_t, uint64_t>{1, 24},
                                   {1, 26},
                                   {1, (uint64_t{1} << 62) + 25},
                                   {2, 1},
                                   {3, 1},
                                   {9, 0}}) {
-    BOOST_CHECK(absl::IsDataLoss(file->Array<uint32_t>(id, count).status()));
+    BOOST_CHECK(absl::IsDataLoss(file.Array<uint32_t>(id, count).status()));
   }
 }
 
@@ -176,15 +171,14 @@ BOOST_AUTO_TEST_CASE(every_truncation_and_every_addition_is_found) {
 BOOST_AUTO_TEST_CASE(metadata_alone_leaves_the_sections_unread) {
   std::string bytes = SmallFile();
   bytes[1024] ^= 1;
-  const auto file = OpenBytes(bytes, kFormat, VerifyLevel::kMetadata);
-  BOOST_REQUIRE(file.ok());
+  const auto file = RequireOk(OpenBytes(bytes, kFormat, VerifyLevel::kMetadata));
   for (int threads : {0, 1}) {
-    const absl::Status s = file->Verify(threads);
+    const absl::Status s = file.Verify(threads);
     BOOST_CHECK(absl::IsDataLoss(s));
     BOOST_TEST(s.message().find("offset 1024") != std::string::npos);
     BOOST_TEST(s.message().find("'first'") != std::string::npos);
   }
-  BOOST_CHECK(file->VerifySection(*file->Find(3)).ok());
+  BOOST_CHECK(file.VerifySection(*file.Find(3)).ok());
 }
 
 // What a table says under right checksums.
@@ -282,7 +276,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_finished_goes_and_one_that_exists_stays)
   TemporaryDirectory directory;
   {
     auto writer = SectionFileWriter::Create(directory / "file", kFormat);
-    BOOST_REQUIRE(writer.ok());
+    RequireOk(writer);
     BOOST_TEST(std::filesystem::exists(directory / "file"));
   }
   BOOST_TEST(!std::filesystem::exists(directory / "file"));
@@ -297,7 +291,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_finished_goes_and_one_that_exists_stays)
 BOOST_AUTO_TEST_CASE(what_a_section_was_promised_is_what_it_gets) {
   TemporaryDirectory directory;
   auto writer = SectionFileWriter::Create(directory / "file", kFormat);
-  BOOST_REQUIRE(writer.ok());
+  RequireOk(writer);
   SectionWriter* longer = (*writer)->AddSection(1, 10).value();
   BOOST_CHECK(longer->Append("0123456789", 10).ok());
   BOOST_CHECK(absl::IsInternal(longer->Append("x", 1)));
@@ -309,29 +303,27 @@ BOOST_AUTO_TEST_CASE(what_a_section_was_promised_is_what_it_gets) {
   BOOST_CHECK(absl::IsInternal((*writer)->AddSection(1, 10).status()));  // the id is in use
   BOOST_CHECK(absl::IsResourceExhausted((*writer)->AddSection(3, UINT64_MAX).status()));
   for (uint32_t id = 10; id < 10 + SectionFileWriter::kMaxSections - 2; ++id) {
-    BOOST_REQUIRE((*writer)->AddSection(id, 0).ok());
+    RequireOk((*writer)->AddSection(id, 0));
   }
   BOOST_CHECK(absl::IsInternal((*writer)->AddSection(99, 0).status()));
 }
 
 // Writes a section of `bytes` bytes and returns the first error.
 absl::Status WriteMuch(const std::string& path, uint64_t bytes) {
-  auto writer = SectionFileWriter::Create(path, kFormat);
-  if (!writer.ok()) return writer.status();
-  auto section = (*writer)->AddSection(1, bytes);
-  if (!section.ok()) return section.status();
+  ASSIGN_OR_RETURN(auto writer, SectionFileWriter::Create(path, kFormat));
+  ASSIGN_OR_RETURN(auto section, writer->AddSection(1, bytes));
   const std::string block(100'000, 'x');
   for (uint64_t done = 0; done < bytes; done += block.size()) {
-    const absl::Status s = (*section)->Append(block.data(), block.size());
+    const absl::Status s = section->Append(block.data(), block.size());
     if (s.ok()) continue;
     // The error stays.
-    BOOST_CHECK((*section)->Append("x", 1) == s);
-    BOOST_CHECK((*section)->Close() == s);
-    BOOST_CHECK((*writer)->Finish() == s);
+    BOOST_CHECK(section->Append("x", 1) == s);
+    BOOST_CHECK(section->Close() == s);
+    BOOST_CHECK(writer->Finish() == s);
     return s;
   }
-  if (absl::Status s = (*section)->Close(); !s.ok()) return s;
-  return (*writer)->Finish();
+  RETURN_IF_ERROR(section->Close());
+  return writer->Finish();
 }
 
 BOOST_AUTO_TEST_CASE(a_file_size_limit_is_a_status_and_leaves_no_file) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -21,9 +22,7 @@ constexpr KeyType kAllTypes[] = {KeyType::kU8,  KeyType::kU16, KeyType::kU32,  K
 constexpr NullPolicy kAllNulls[] = {NullPolicy::kSkip, NullPolicy::kFirst, NullPolicy::kLast};
 
 KeyCodec Codec(absl::Span<const KeyType> parts, NullPolicy nulls = NullPolicy::kSkip) {
-  auto codec = KeyCodec::Create(parts, nulls);
-  BOOST_REQUIRE(codec.ok());
-  return *std::move(codec);
+  return RequireOk(KeyCodec::Create(parts, nulls));
 }
 
 bool Mentions(const absl::Status& status, std::string_view what) {
@@ -175,7 +174,7 @@ KeyValue RandomValue(KeyType type, std::mt19937_64& random) {
 // Encodes all tuples and compares every pair's order, and what decodes, with the definition.
 void CheckOrderAndDecoding(const KeyCodec& codec, absl::Span<const std::vector<KeyValue>> tuples) {
   KeyColumn keys(codec.kind());
-  for (const auto& tuple : tuples) BOOST_REQUIRE(codec.Append(tuple, &keys).ok());
+  for (const auto& tuple : tuples) RequireOk(codec.Append(tuple, &keys));
   std::vector<KeyValue> decoded;
   std::string scratch;
   for (size_t i = 0; i < tuples.size(); ++i) {
@@ -184,7 +183,7 @@ void CheckOrderAndDecoding(const KeyCodec& codec, absl::Span<const std::vector<K
         BOOST_FAIL("wrong order of tuples " << i << " and " << j);
       }
     }
-    BOOST_REQUIRE(codec.Decode(keys, i, &decoded, &scratch).ok());
+    RequireOk(codec.Decode(keys, i, &decoded, &scratch));
     BOOST_REQUIRE(decoded.size() == tuples[i].size());
     BOOST_REQUIRE(Compare(decoded, tuples[i], codec.nulls()) == 0);
   }
@@ -194,11 +193,10 @@ void CheckOrderAndDecoding(const KeyCodec& codec, absl::Span<const std::vector<K
 void CheckText(const KeyCodec& codec, const KeyColumn& keys) {
   KeyColumn read(codec.kind());
   for (size_t i = 0; i < keys.size(); ++i) {
-    const auto text = codec.Format(keys, i);
-    BOOST_REQUIRE(text.ok());
-    for (const char c : *text) BOOST_REQUIRE((c >= '!' && c <= '~'));
-    BOOST_REQUIRE_MESSAGE(codec.Parse(*text, &read).ok(), *text);
-    BOOST_REQUIRE_MESSAGE(Compare(keys, i, read, i) == 0, *text);
+    const auto text = RequireOk(codec.Format(keys, i));
+    for (const char c : text) BOOST_REQUIRE((c >= '!' && c <= '~'));
+    BOOST_REQUIRE_MESSAGE(codec.Parse(text, &read).ok(), text);
+    BOOST_REQUIRE_MESSAGE(Compare(keys, i, read, i) == 0, text);
   }
 }
 
@@ -273,15 +271,15 @@ BOOST_AUTO_TEST_CASE(every_type_is_in_order_at_its_corners_and_at_random) {
 
 BOOST_AUTO_TEST_CASE(a_single_number_is_its_own_key_and_floats_map_as_published) {
   KeyColumn keys(KeyKind::kU32);
-  BOOST_REQUIRE(Codec({KeyType::kU8}).Append({uint64_t{200}}, &keys).ok());
-  BOOST_REQUIRE(Codec({KeyType::kI32}).Append({int64_t{-5}}, &keys).ok());
-  BOOST_REQUIRE(Codec({KeyType::kF32}).Append({-2.5}, &keys).ok());
+  RequireOk(Codec({KeyType::kU8}).Append({uint64_t{200}}, &keys));
+  RequireOk(Codec({KeyType::kI32}).Append({int64_t{-5}}, &keys));
+  RequireOk(Codec({KeyType::kF32}).Append({-2.5}, &keys));
   BOOST_TEST(keys.u32(0) == 200u);
   BOOST_TEST(keys.u32(1) == OrderPreserving(int32_t{-5}));
   BOOST_TEST(keys.u32(2) == OrderPreserving(-2.5f));
   KeyColumn wide(KeyKind::kU64);
-  BOOST_REQUIRE(Codec({KeyType::kI64}).Append({INT64_MIN}, &wide).ok());
-  BOOST_REQUIRE(Codec({KeyType::kF64}).Append({1e300}, &wide).ok());
+  RequireOk(Codec({KeyType::kI64}).Append({INT64_MIN}, &wide));
+  RequireOk(Codec({KeyType::kF64}).Append({1e300}, &wide));
   BOOST_TEST(wide.u64(0) == 0u);
   BOOST_TEST(wide.u64(1) == OrderPreserving(1e300));
   BOOST_TEST(OrderPreserving(-0.0) + 1 == OrderPreserving(0.0));
@@ -313,7 +311,7 @@ BOOST_AUTO_TEST_CASE(composites_are_in_order_with_zeros_prefixes_and_nulls) {
       const KeyCodec codec = Codec(parts, nulls);
       CheckOrderAndDecoding(codec, tuples);
       KeyColumn keys(codec.kind());
-      for (const auto& tuple : tuples) BOOST_REQUIRE(codec.Append(tuple, &keys).ok());
+      for (const auto& tuple : tuples) RequireOk(codec.Append(tuple, &keys));
       CheckText(codec, keys);
     }
   }
@@ -325,12 +323,12 @@ BOOST_AUTO_TEST_CASE(every_type_reads_what_it_writes) {
     for (const NullPolicy nulls : kAllNulls) {
       const KeyCodec codec = Codec({type}, nulls);
       KeyColumn keys(codec.kind());
-      for (const KeyValue& value : Corners(type)) BOOST_REQUIRE(codec.Append({value}, &keys).ok());
+      for (const KeyValue& value : Corners(type)) RequireOk(codec.Append({value}, &keys));
       for (int i = 0; i < 2000; ++i) {
-        BOOST_REQUIRE(codec.Append({RandomValue(type, random)}, &keys).ok());
+        RequireOk(codec.Append({RandomValue(type, random)}, &keys));
       }
       if (nulls != NullPolicy::kSkip) {
-        BOOST_REQUIRE(codec.Append({std::monostate()}, &keys).ok());
+        RequireOk(codec.Append({std::monostate()}, &keys));
       }
       CheckText(codec, keys);
     }
@@ -340,20 +338,20 @@ BOOST_AUTO_TEST_CASE(every_type_reads_what_it_writes) {
 BOOST_AUTO_TEST_CASE(text_forms_are_the_documented_ones) {
   KeyColumn keys(KeyKind::kBytes);
   const KeyCodec composite = Codec({KeyType::kText, KeyType::kF32}, NullPolicy::kLast);
-  BOOST_REQUIRE(composite.Append({"a,b \\\xc3"sv, 0.1}, &keys).ok());
-  BOOST_REQUIRE(composite.Append({std::monostate(), -std::nan("")}, &keys).ok());
+  RequireOk(composite.Append({"a,b \\\xc3"sv, 0.1}, &keys));
+  RequireOk(composite.Append({std::monostate(), -std::nan("")}, &keys));
   BOOST_TEST(*composite.Format(keys, 0) == "a\\x2cb\\x20\\x5c\\xc3,0.1");
   BOOST_TEST(*composite.Format(keys, 1) == "\\N,nan");
   const KeyCodec text = Codec({KeyType::kText});
   KeyColumn single(KeyKind::kBytes);
-  BOOST_REQUIRE(text.Parse("a,b", &single).ok());
+  RequireOk(text.Parse("a,b", &single));
   BOOST_TEST(*text.Format(single, 0) == "a,b");
-  BOOST_REQUIRE(text.Parse("\\x4A \\x5c", &single).ok());
+  RequireOk(text.Parse("\\x4A \\x5c", &single));
   BOOST_CHECK(single.bytes(1) == "J \\");
   KeyColumn floats(KeyKind::kU64);
   const KeyCodec f64 = Codec({KeyType::kF64});
   for (const char* written : {"inf", "-inf", "nan", "-0", "0", "1e+22", "0.1", "5e-324"}) {
-    BOOST_REQUIRE(f64.Parse(written, &floats).ok());
+    RequireOk(f64.Parse(written, &floats));
     BOOST_TEST(*f64.Format(floats, floats.size() - 1) == written);
   }
 }
@@ -450,8 +448,8 @@ BOOST_AUTO_TEST_CASE(accepts_exact_conversions_between_integers_and_floats) {
   const auto same = [](KeyType type, const KeyValue& a, const KeyValue& b) {
     const KeyCodec codec = Codec({type});
     KeyColumn keys(codec.kind());
-    BOOST_REQUIRE(codec.Append({a}, &keys).ok());
-    BOOST_REQUIRE(codec.Append({b}, &keys).ok());
+    RequireOk(codec.Append({a}, &keys));
+    RequireOk(codec.Append({b}, &keys));
     BOOST_CHECK(Compare(keys, 0, keys, 1) == 0);
   };
   same(KeyType::kU8, int64_t{255}, 255.0);
@@ -487,7 +485,7 @@ BOOST_AUTO_TEST_CASE(a_prefix_range_holds_exactly_the_keys_with_those_leading_pa
       const KeyCodec codec = Codec(parts, nulls);
       const auto tuples = Tuples(parts, nulls, 200, random);
       KeyColumn keys(codec.kind());
-      for (const auto& tuple : tuples) BOOST_REQUIRE(codec.Append(tuple, &keys).ok());
+      for (const auto& tuple : tuples) RequireOk(codec.Append(tuple, &keys));
       for (size_t q = 0; q < 60; ++q) {
         const size_t given = 1 + random() % parts.size();
         std::vector<KeyValue> values(tuples[q].begin(), tuples[q].begin() + given);
@@ -497,7 +495,7 @@ BOOST_AUTO_TEST_CASE(a_prefix_range_holds_exactly_the_keys_with_those_leading_pa
         KeyColumn lower(codec.kind());
         KeyColumn upper(codec.kind());
         bool open = false;
-        BOOST_REQUIRE(codec.AppendPrefixRange(values, last_is_prefix, &lower, &upper, &open).ok());
+        RequireOk(codec.AppendPrefixRange(values, last_is_prefix, &lower, &upper, &open));
         BOOST_REQUIRE((lower.size() == 1 && upper.size() == 1));
         open_ends += open;
         const size_t whole = given - last_is_prefix;
@@ -526,7 +524,7 @@ BOOST_AUTO_TEST_CASE(a_prefix_range_at_the_top_of_the_kind_is_open) {
                         KeyColumn* upper) {
     KeyColumn lower(codec.kind());
     bool open = false;
-    BOOST_REQUIRE(codec.AppendPrefixRange(values, false, &lower, upper, &open).ok());
+    RequireOk(codec.AppendPrefixRange(values, false, &lower, upper, &open));
     return open;
   };
   KeyColumn u32(KeyKind::kU32);
@@ -566,13 +564,13 @@ BOOST_AUTO_TEST_CASE(a_written_prefix_is_open_at_its_last_text_unless_a_comma_cl
   const KeyCodec codec = Codec({KeyType::kText, KeyType::kText}, NullPolicy::kFirst);
   KeyColumn keys(KeyKind::kBytes);
   for (const char* text : {"d,x", "de,", "de,\\N", "de,ab", "de,b", "def,a", "e,a", "\\N,a"}) {
-    BOOST_REQUIRE(codec.Parse(text, &keys).ok());
+    RequireOk(codec.Parse(text, &keys));
   }
   const auto found = [&](std::string_view prefix) {
     KeyColumn lower(KeyKind::kBytes);
     KeyColumn upper(KeyKind::kBytes);
     bool open = false;
-    BOOST_REQUIRE(codec.ParsePrefix(prefix, &lower, &upper, &open).ok());
+    RequireOk(codec.ParsePrefix(prefix, &lower, &upper, &open));
     std::string rows;
     for (size_t i = 0; i < keys.size(); ++i) {
       if (Compare(keys, i, lower, 0) >= 0 && (open || Compare(keys, i, upper, 0) < 0)) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -33,15 +34,14 @@ void CheckLeaves(const OracleData<Key>& data, int threads) {
   using Layout = LeafLayout<kBits>;
   using Low = typename Layout::Low;
   const absl::Span<const Key> keys = data.keys;
-  const auto packed = CutLeaves<Key>(keys, kBits, threads);
-  BOOST_REQUIRE_MESSAGE(packed.ok(), packed.status());
-  const AlignedBuffer<Leaf> leaves = FillLeaves<Key>(keys, data.row_ids, *packed, threads);
-  const size_t count = packed->leaves;
+  const auto packed = RequireOk(CutLeaves<Key>(keys, kBits, threads));
+  const AlignedBuffer<Leaf> leaves = FillLeaves<Key>(keys, data.row_ids, packed, threads);
+  const size_t count = packed.leaves;
   BOOST_TEST_CONTEXT(data.name << ", " << kBits << " bits") {
-    BOOST_REQUIRE_EQUAL(packed->bits, kBits);
+    BOOST_REQUIRE_EQUAL(packed.bits, kBits);
     BOOST_REQUIRE_EQUAL(count, leaves.size());
     BOOST_REQUIRE_EQUAL(count, CountPackedLeaves(keys, kBits, 1));
-    BOOST_REQUIRE_EQUAL(packed->separators.size() + 1, count);
+    BOOST_REQUIRE_EQUAL(packed.separators.size() + 1, count);
     size_t entry = 0;
     for (size_t i = 0; i < count; ++i) {
       const auto position = Read<Position, 1>(leaves[i], Layout::kPositionOffset)[0];
@@ -62,9 +62,9 @@ void CheckLeaves(const OracleData<Key>& data, int threads) {
       // The interval that the leaf answers for holds its keys; all of it agrees with them in the
       // high bits.
       const bool last = i + 1 == count;
-      const Key upper = last ? std::numeric_limits<Key>::max() : packed->separators[i];
-      if (i > 0) REQUIRE(packed->separators[i - 1] <= upper);
-      const Key lower = i == 0 ? 0 : packed->separators[i - 1];
+      const Key upper = last ? std::numeric_limits<Key>::max() : packed.separators[i];
+      if (i > 0) REQUIRE(packed.separators[i - 1] <= upper);
+      const Key lower = i == 0 ? 0 : packed.separators[i - 1];
       if (filled == 0) continue;
       REQUIRE(lower <= keys[position]);
       REQUIRE(keys[entry - 1] <= upper);

@@ -9,6 +9,7 @@
 #include "index/query/sorted_array.h"
 #include "index/run/gallop.h"
 #include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
 
 namespace cairn {
 namespace {
@@ -54,17 +55,14 @@ void CheckDefaults() {
 SortedArray Strings(const std::vector<std::string_view>& keys) {
   std::vector<RowId> rows(keys.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);
-  auto run = SortedRun::FromSorted(absl::MakeConstSpan(keys), rows);
-  BOOST_REQUIRE(run.ok());
-  return SortedArray(*std::move(run));
+  auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
+  return SortedArray(std::move(run));
 }
 
 uint64_t CountPrefix(const OrderedIndex& index, std::string_view prefix) {
   uint64_t count = 0;
   const std::string_view prefixes[] = {prefix};
-  const absl::Status s =
-      index.Count(RangeBatch::Prefix(KeyBatch::Bytes(prefixes)), absl::MakeSpan(&count, 1));
-  BOOST_REQUIRE_MESSAGE(s.ok(), s);
+  RequireOk(index.Count(RangeBatch::Prefix(KeyBatch::Bytes(prefixes)), absl::MakeSpan(&count, 1)));
   return count;
 }
 
@@ -90,8 +88,7 @@ BOOST_AUTO_TEST_CASE(prefixes_may_be_longer_than_any_buffer) {
   const SortedArray index = Strings({a, b, c, d, e});
   const std::string_view prefixes[] = {a, b, c, d, a, e, "c"};
   std::vector<uint64_t> counts(7);
-  BOOST_REQUIRE(
-      index.Count(RangeBatch::Prefix(KeyBatch::Bytes(prefixes)), absl::MakeSpan(counts)).ok());
+  RequireOk(index.Count(RangeBatch::Prefix(KeyBatch::Bytes(prefixes)), absl::MakeSpan(counts)));
   BOOST_CHECK((counts == std::vector<uint64_t>{2, 1, 3, 1, 2, 1, 3}));
 }
 
@@ -102,7 +99,7 @@ BOOST_AUTO_TEST_CASE(everything_is_everything) {
   options.order = Order::kDescending;
   options.limit = 2;
   options.with_keys = true;
-  BOOST_REQUIRE(index.Scan(RangeBatch::Everything(KeyKind::kBytes), options, &matches).ok());
+  RequireOk(index.Scan(RangeBatch::Everything(KeyKind::kBytes), options, &matches));
   BOOST_CHECK((matches.row_ids == std::vector<RowId>{2, 1}));
   BOOST_CHECK(matches.keys.bytes(1) == "b");
 }
@@ -112,11 +109,11 @@ BOOST_AUTO_TEST_CASE(a_warm_call_keeps_its_memory) {
   const SortedArray index(OracleRun(catalogue.back()));
   Matches matches;
   const KeyBatch keys = KeyBatch::U64(catalogue.back().queries);
-  BOOST_REQUIRE(index.Find(keys, &matches).ok());
+  RequireOk(index.Find(keys, &matches));
   const void* rows = matches.row_ids.data();
   const void* offsets = matches.offsets.data();
   matches.cursors = {"of an earlier call"};
-  BOOST_REQUIRE(index.Find(keys, &matches).ok());
+  RequireOk(index.Find(keys, &matches));
   BOOST_TEST(matches.row_ids.data() == rows);
   BOOST_TEST(matches.offsets.data() == offsets);
   BOOST_TEST(matches.cursors.empty());

@@ -20,6 +20,7 @@
 #include "cairn/ordered_index.h"
 #include "cpu_fast/batch/batch_answer.h"
 #include "cpu_fast/batch/strategy.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "tools/bench/data.h"
 #include "tools/bench/registration.h"
@@ -123,9 +124,7 @@ class Subject {
   absl::StatusOr<const OrderedIndex*> Index(const std::string& name) {
     if (index_ == nullptr || name_ != name) {
       index_.reset();
-      auto made = MakeOrderedIndex(name, run_);
-      if (!made.ok()) return made.status();
-      index_ = *std::move(made);
+      ASSIGN_OR_RETURN(index_, MakeOrderedIndex(name, run_));
       name_ = name;
     }
     return index_.get();

@@ -33,6 +33,7 @@
 #include "cairn/ordered_index.h"
 #include "engine/route/index_router.h"
 #include "engine/route/router.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "tools/bench/data.h"
 
@@ -66,7 +67,7 @@ class RoutedIndex : public SecondaryIndex {
   absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
     return router_->Answer({Operation::kFind, keys.size(), 0, false}, options,
                            [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                             if (auto s = route.Find(keys, options, matches); !s.ok()) return s;
+                             RETURN_IF_ERROR(route.Find(keys, options, matches));
                              return keys.size();
                            });
   }
@@ -74,8 +75,7 @@ class RoutedIndex : public SecondaryIndex {
                          absl::Span<RowId> row_ids) const override {
     return router_->Answer({Operation::kFindFirst, keys.size(), 0, false}, options,
                            [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                             absl::Status s = route.FindFirst(keys, options, row_ids);
-                             if (!s.ok()) return s;
+                             RETURN_IF_ERROR(route.FindFirst(keys, options, row_ids));
                              return keys.size();
                            });
   }
@@ -338,7 +338,7 @@ void Ask(benchmark::State& state, const Way<Key>& way, int log2_n) {
   for (auto _ : state) {
     BatcherOptions bo;
     if (getenv("BEST")) bo.best_batch = atoi(getenv("BEST"));
-    if (getenv("MBT")) bo.max_batch_time = absl::Microseconds(atoi(getenv("MBT")));
+    if (getenv("MBT")) bo.max_batch_time = std::chrono::microseconds(atoi(getenv("MBT")));
     if (getenv("SHARDS")) bo.shards = atoi(getenv("SHARDS"));
     auto batcher = *Batcher::Make(&subject.index, bo);
     std::vector<Seen> seen(kThreads);
@@ -391,8 +391,8 @@ void Ask(benchmark::State& state, const Way<Key>& way, int log2_n) {
           "batches %lu queries %lu late %lu full %lu due %lu idle %lu flushed %lu overhead %ld "
           "busy %ld best %zu pred1 %ld predbest %ld\n",
           stats.batches, stats.queries, stats.late, stats.full, stats.due, stats.idle,
-          stats.flushed, absl::ToInt64Nanoseconds(batcher->Stats().dispatch_overhead),
-          absl::ToInt64Nanoseconds(stats.busy), subject.index.BestBatch(Operation::kFindFirst),
+          stats.flushed, batcher->Stats().dispatch_overhead.count(), stats.busy.count(),
+          subject.index.BestBatch(Operation::kFindFirst),
           absl::ToInt64Nanoseconds(subject.index.PredictedTime(Operation::kFindFirst, 1)),
           absl::ToInt64Nanoseconds(subject.index.PredictedTime(Operation::kFindFirst, 1024)));
     }

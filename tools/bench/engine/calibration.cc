@@ -29,6 +29,7 @@
 #include "engine/route/calibration.h"
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/run/run_columns.h"
 #include "tools/bench/data.h"
@@ -190,10 +191,9 @@ absl::StatusOr<double> MedianTime(Queries* queries, const Route& route, const Ba
   std::vector<double> times;
   double sum = 0;
   while (times.size() < kLeastRuns || (sum < kMeasuredNanoseconds && times.size() < kMostRuns)) {
-    const absl::StatusOr<double> time = queries->Time(route, shape);
-    if (!time.ok()) return time;
-    times.push_back(*time);
-    sum += *time;
+    ASSIGN_OR_RETURN(const double time, queries->Time(route, shape));
+    times.push_back(time);
+    sum += time;
   }
   return Quantile(times, 0.5);
 }
@@ -214,9 +214,8 @@ absl::StatusOr<std::vector<double>> MeasureOnAll(Queries* queries,
   for (const Route* route : routes) {
     times.push_back(kNever);
     if (!route->Takes(shape.operation, ResultOrder::kCaller)) continue;
-    const absl::StatusOr<double> time = MedianTime(queries, *route, shape);
-    if (!time.ok()) return time.status();
-    times.back() = *time;
+    ASSIGN_OR_RETURN(const double time, MedianTime(queries, *route, shape));
+    times.back() = time;
   }
   return times;
 }
@@ -233,9 +232,7 @@ absl::StatusOr<std::vector<Measured>> Measure(const SortedRun& run,
   }
   for (std::vector<double> Measured::*round : {&Measured::first, &Measured::second}) {
     for (Measured& measured : all) {
-      auto times = MeasureOnAll(&queries, routes, measured.shape);
-      if (!times.ok()) return times.status();
-      measured.*round = *std::move(times);
+      ASSIGN_OR_RETURN(measured.*round, MeasureOnAll(&queries, routes, measured.shape));
     }
   }
   return all;

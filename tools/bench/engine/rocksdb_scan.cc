@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "cairn/snapshot_source.h"
+#include "index/machine/status_macros.h"
 #include "rocksdb/db.h"
 #include "tools/bench/data.h"
 
@@ -113,8 +114,7 @@ class Database {
         std::memcpy(&value[i], &word, 4);
       }
       sum_ += static_cast<unsigned char>(value[0]);
-      rocksdb::Status status = db_->Put(write, KeyOf(row), value);
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(db_->Put(write, KeyOf(row), value));
     }
     rocksdb::Status status = db_->Flush(rocksdb::FlushOptions());
     if (status.ok()) status = db_->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr);

@@ -22,6 +22,7 @@
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/route/router.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "tools/bench/data.h"
 #include "tools/bench/string_sets.h"
@@ -145,7 +146,7 @@ class Cell {
         if (!routes[r]->Takes(operation_, ResultOrder::kCaller)) continue;
         const double begin = Now();
         for (size_t i = 0; i < batches[r]; ++i) {
-          if (absl::Status s = Ask(*routes[r]); !s.ok()) return s;
+          RETURN_IF_ERROR(Ask(*routes[r]));
         }
         const double time = (Now() - begin) / static_cast<double>(batches[r]);
         if (round > 0) {
@@ -170,13 +171,11 @@ class Cell {
     QueryOptions options;
     options.explain = &explain;
     const double rows = operation_ == Operation::kScan ? static_cast<double>(size_ * kHits) : 0;
-    const absl::Status status =
-        subject_.router().Answer({operation_, size_, rows, false}, options,
-                                 [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                                   if (absl::Status s = Ask(route); !s.ok()) return s;
-                                   return 0;
-                                 });
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(subject_.router().Answer({operation_, size_, rows, false}, options,
+                                             [&](const Route& route) -> absl::StatusOr<uint64_t> {
+                                               RETURN_IF_ERROR(Ask(route));
+                                               return 0;
+                                             }));
     return explain;
   }
 
@@ -263,7 +262,7 @@ void Routing(benchmark::State& state, int log2_n, size_t size, bool routed) {
     first = first + 2 * size <= kQueries ? first + size : 0;
     const KeyBatch keys = subject.Points(first, size);
     const auto ask = [&](const Route& route) -> absl::StatusOr<uint64_t> {
-      if (absl::Status s = route.FindFirst(keys, options, absl::MakeSpan(rows)); !s.ok()) return s;
+      RETURN_IF_ERROR(route.FindFirst(keys, options, absl::MakeSpan(rows)));
       return size * sizeof(RowId);
     };
     const absl::Status status =

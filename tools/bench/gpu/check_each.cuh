@@ -11,6 +11,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/launch_check.h"
 
 namespace cairn::bench {
@@ -37,15 +38,14 @@ __global__ void CountWrong(size_t size, IsWrong is_wrong, Wrong* wrong) {
 // Runs enqueue(Wrong*), which counts what is wrong with `size` answers; Internal if any is. Waits.
 template <typename Enqueue>
 absl::Status Check(size_t size, cudaStream_t stream, Enqueue enqueue) {
-  const auto wrong = gpu::DeviceBuffer<Wrong>::Allocate(1, stream);
-  if (!wrong.ok()) return wrong.status();
+  ASSIGN_OR_RETURN(const auto wrong, gpu::DeviceBuffer<Wrong>::Allocate(1, stream));
   Wrong found{0, ~0ull};
   CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemcpyAsync(wrong->data(), &found, sizeof found, cudaMemcpyHostToDevice, stream));
-  enqueue(wrong->data());
+      cudaMemcpyAsync(wrong.data(), &found, sizeof found, cudaMemcpyHostToDevice, stream));
+  enqueue(wrong.data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("CountWrong");
   CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemcpyAsync(&found, wrong->data(), sizeof found, cudaMemcpyDeviceToHost, stream));
+      cudaMemcpyAsync(&found, wrong.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   if (found.count == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrFormat("wrong answers: %d of %d; the first is number %d",

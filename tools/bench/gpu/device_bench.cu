@@ -8,6 +8,7 @@
 #include "cairn/device.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/stream.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn::bench {
 namespace {
@@ -25,10 +26,9 @@ const Device* FirstDevice() {
 
 absl::Status RunBody(const DeviceBody& body, benchmark::State& state) {
   const gpu::OnDevice on_device(FirstDevice()->ordinal);
-  const absl::StatusOr<gpu::Stream> stream = gpu::Stream::Create();
-  if (!stream.ok()) return stream.status();
-  const absl::Status status = body(state, stream->get());
-  const absl::Status done = stream->Wait();
+  ASSIGN_OR_RETURN(const gpu::Stream stream, gpu::Stream::Create());
+  const absl::Status status = body(state, stream.get());
+  const absl::Status done = stream.Wait();
   return status.ok() ? done : status;
 }
 
@@ -36,15 +36,12 @@ template <typename Run>
 absl::StatusOr<double> Median(Run run) {
   double warm_up = 0;
   for (int i = 0; i < kWarmUpRuns || warm_up < kWarmUpSeconds; ++i) {
-    const absl::StatusOr<double> taken = run();
-    if (!taken.ok()) return taken.status();
-    warm_up += *taken;
+    ASSIGN_OR_RETURN(const double taken, run());
+    warm_up += taken;
   }
   std::array<double, kTimedRuns> seconds;
   for (double& timed : seconds) {
-    const absl::StatusOr<double> taken = run();
-    if (!taken.ok()) return taken.status();
-    timed = *taken;
+    ASSIGN_OR_RETURN(timed, run());
   }
   std::nth_element(seconds.begin(), seconds.begin() + kTimedRuns / 2, seconds.end());
   return seconds[kTimedRuns / 2];
@@ -82,7 +79,7 @@ absl::StatusOr<double> MedianSeconds(cudaStream_t stream,
   const EventPair events;
   return Median([&]() -> absl::StatusOr<double> {
     CAIRN_RETURN_IF_CUDA_FAILS(cudaEventRecord(events.start, stream));
-    if (absl::Status s = work(); !s.ok()) return s;
+    RETURN_IF_ERROR(work());
     CAIRN_RETURN_IF_CUDA_FAILS(cudaEventRecord(events.stop, stream));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaEventSynchronize(events.stop));
     float ms = 0;
@@ -96,7 +93,7 @@ absl::StatusOr<double> MedianWallSeconds(cudaStream_t stream,
   using Clock = std::chrono::steady_clock;
   return Median([&]() -> absl::StatusOr<double> {
     const Clock::time_point start = Clock::now();
-    if (absl::Status s = work(); !s.ok()) return s;
+    RETURN_IF_ERROR(work());
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
     return std::chrono::duration<double>(Clock::now() - start).count();
   });

@@ -1,6 +1,7 @@
 // The checks that device_data.h declares: kernels that compare answers with what the data's rule or
 // the sorted run says, as plainly as can be.
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/check_each.cuh"
 #include "tools/bench/gpu/device_data.h"
 
@@ -78,11 +79,10 @@ absl::Status CheckPositions(const EntrySet<Key>& entries, const QuerySet<Key>& q
 template <typename Key>
 absl::Status CheckFirstRowsOf(const QuerySet<Key>& queries, size_t size, const uint32_t* query_of,
                               const RowId* row_ids, cudaStream_t stream) {
-  absl::StatusOr<DeviceBuffer<uint32_t>> answers = DeviceBuffer<uint32_t>::Allocate(size, stream);
-  if (!answers.ok()) return answers.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(answers->data(), 0, answers->bytes(), stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<uint32_t> answers, DeviceBuffer<uint32_t>::Allocate(size, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(answers.data(), 0, answers.bytes(), stream));
   const RowId* expected = queries.row_ids.data();
-  uint32_t* answered = answers->data();
+  uint32_t* answered = answers.data();
   return CheckEach(size, stream, [=] __device__(size_t i) {
     const uint32_t query = query_of[i];
     return query >= size || atomicAdd(&answered[query], 1u) != 0 || row_ids[i] != expected[query];

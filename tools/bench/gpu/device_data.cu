@@ -6,6 +6,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
 #include "gpu/runtime/stream.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/check_each.cuh"
 #include "tools/bench/gpu/key_rule.cuh"
 #include "tools/bench/gpu/launch_check.h"
@@ -72,27 +73,23 @@ template <typename Key>
 absl::StatusOr<EntrySet<Key>> NewEntries(KeySet set, int log2_n, cudaStream_t stream) {
   const KeyRule<Key> rule{set, log2_n};
   const size_t n = rule.entries();
-  absl::StatusOr<DeviceBuffer<Key>> keys = DeviceBuffer<Key>::Allocate(n, stream);
-  if (!keys.ok()) return keys.status();
-  absl::StatusOr<DeviceBuffer<RowId>> row_ids = DeviceBuffer<RowId>::Allocate(n, stream);
-  if (!row_ids.ok()) return row_ids.status();
-  MakeEntries<<<SimpleBlocks(n), kSimpleThreads, 0, stream>>>(rule, keys->data(), row_ids->data());
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> keys, DeviceBuffer<Key>::Allocate(n, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<RowId> row_ids, DeviceBuffer<RowId>::Allocate(n, stream));
+  MakeEntries<<<SimpleBlocks(n), kSimpleThreads, 0, stream>>>(rule, keys.data(), row_ids.data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("MakeEntries");
-  auto run = gpu::SortToRun(keys->data(), row_ids->data(), n, stream);
-  if (!run.ok()) return run.status();
-  if (absl::Status s = CheckRun(rule, *run, stream); !s.ok()) return s;
-  keys->SetStream(nullptr), row_ids->SetStream(nullptr);
-  run->keys.SetStream(nullptr), run->row_ids.SetStream(nullptr);
-  return EntrySet<Key>{set, log2_n, *std::move(keys), *std::move(row_ids), *std::move(run)};
+  ASSIGN_OR_RETURN(auto run, gpu::SortToRun(keys.data(), row_ids.data(), n, stream));
+  RETURN_IF_ERROR(CheckRun(rule, run, stream));
+  keys.SetStream(nullptr), row_ids.SetStream(nullptr);
+  run.keys.SetStream(nullptr), run.row_ids.SetStream(nullptr);
+  return EntrySet<Key>{set, log2_n, std::move(keys), std::move(row_ids), std::move(run)};
 }
 
 template <typename Key>
 absl::Status SortQueries(QuerySet<Key>* queries, cudaStream_t stream) {
-  auto sorted =
-      gpu::SortToRun(queries->keys.data(), queries->row_ids.data(), queries->size(), stream);
-  if (!sorted.ok()) return sorted.status();
-  queries->keys = std::move(sorted->keys);
-  queries->row_ids = std::move(sorted->row_ids);
+  ASSIGN_OR_RETURN(auto sorted, gpu::SortToRun(queries->keys.data(), queries->row_ids.data(),
+                                               queries->size(), stream));
+  queries->keys = std::move(sorted.keys);
+  queries->row_ids = std::move(sorted.row_ids);
   return absl::OkStatus();
 }
 
@@ -101,17 +98,15 @@ absl::StatusOr<QuerySet<Key>> NewQueries(KeySet set, int log2_n, QueryMix mix, s
                                          cudaStream_t stream) {
   const KeyRule<Key> rule{set, log2_n};
   QuerySet<Key> queries{mix, {}, {}};
-  absl::StatusOr<DeviceBuffer<Key>> keys = DeviceBuffer<Key>::Allocate(size, stream);
-  if (!keys.ok()) return keys.status();
-  absl::StatusOr<DeviceBuffer<RowId>> row_ids = DeviceBuffer<RowId>::Allocate(size, stream);
-  if (!row_ids.ok()) return row_ids.status();
-  queries.keys = *std::move(keys);
-  queries.row_ids = *std::move(row_ids);
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> keys, DeviceBuffer<Key>::Allocate(size, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<RowId> row_ids, DeviceBuffer<RowId>::Allocate(size, stream));
+  queries.keys = std::move(keys);
+  queries.row_ids = std::move(row_ids);
   MakeQueries<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(
       rule, mix, Zipf(rule.distinct()), queries.keys.data(), queries.row_ids.data(), size);
   CAIRN_RETURN_IF_LAUNCH_FAILED("MakeQueries");
   if (mix == QueryMix::kSorted) {
-    if (absl::Status s = SortQueries(&queries, stream); !s.ok()) return s;
+    RETURN_IF_ERROR(SortQueries(&queries, stream));
   }
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   queries.keys.SetStream(nullptr), queries.row_ids.SetStream(nullptr);
@@ -127,11 +122,9 @@ class Cached {
     if (name_ == name) return std::static_pointer_cast<const T>(value_);
     name_.clear();
     value_ = nullptr;
-    const absl::StatusOr<gpu::Stream> stream = gpu::Stream::Create();
-    if (!stream.ok()) return stream.status();
-    absl::StatusOr<T> made = make(stream->get());
-    if (!made.ok()) return made.status();
-    auto value = std::make_shared<const T>(*std::move(made));
+    ASSIGN_OR_RETURN(const gpu::Stream stream, gpu::Stream::Create());
+    ASSIGN_OR_RETURN(T made, make(stream.get()));
+    auto value = std::make_shared<const T>(std::move(made));
     value_ = value;
     name_ = name;
     return value;
@@ -192,29 +185,27 @@ absl::StatusOr<std::shared_ptr<const QuerySet<Key>>> GetQueries(KeySet set, int 
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const DeviceIndex>> GetIndex(const std::string& factory, KeySet set,
                                                             int log2_n) {
-  const auto entries = GetEntries<Key>(set, log2_n);
-  if (!entries.ok()) return entries.status();
-  const EntrySet<Key>& e = **entries;
-  const auto index = SharedCaches().index.Get<std::unique_ptr<DeviceIndex>>(
-      absl::StrFormat("%s/%s", SetName<Key>(set, log2_n), factory), [&](cudaStream_t stream) {
-        return MakeDeviceIndex(factory, AsDeviceKeys(e.keys.data(), e.size()), e.row_ids.data(),
-                               stream);
-      });
-  if (!index.ok()) return index.status();
-  return std::shared_ptr<const DeviceIndex>(*index, (*index)->get());
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(set, log2_n));
+  const EntrySet<Key>& e = *entries;
+  ASSIGN_OR_RETURN(
+      const auto index,
+      SharedCaches().index.Get<std::unique_ptr<DeviceIndex>>(
+          absl::StrFormat("%s/%s", SetName<Key>(set, log2_n), factory), [&](cudaStream_t stream) {
+            return MakeDeviceIndex(factory, AsDeviceKeys(e.keys.data(), e.size()), e.row_ids.data(),
+                                   stream);
+          }));
+  return std::shared_ptr<const DeviceIndex>(index, index->get());
 }
 
 template <typename Key>
 absl::StatusOr<RangeSet<Key>> MakeRanges(const EntrySet<Key>& entries, size_t size, size_t hits,
                                          cudaStream_t stream) {
-  absl::StatusOr<DeviceBuffer<Key>> lower = DeviceBuffer<Key>::Allocate(size, stream);
-  if (!lower.ok()) return lower.status();
-  absl::StatusOr<DeviceBuffer<Key>> upper = DeviceBuffer<Key>::Allocate(size, stream);
-  if (!upper.ok()) return upper.status();
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> lower, DeviceBuffer<Key>::Allocate(size, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> upper, DeviceBuffer<Key>::Allocate(size, stream));
   CutRanges<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(
-      entries.run.keys.data(), entries.size(), hits, lower->data(), upper->data(), size);
+      entries.run.keys.data(), entries.size(), hits, lower.data(), upper.data(), size);
   CAIRN_RETURN_IF_LAUNCH_FAILED("CutRanges");
-  return RangeSet<Key>{*std::move(lower), *std::move(upper)};
+  return RangeSet<Key>{std::move(lower), std::move(upper)};
 }
 
 #define CAIRN_INSTANTIATE(Key)                                                                    \

@@ -26,6 +26,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 #include "tools/bench/gpu/gpu_point_lookup.h"
@@ -48,15 +49,14 @@ constexpr KeySet kSet = KeySet::kUniform;
 absl::StatusOr<std::unique_ptr<BPlusTree<Key>>> MakeTree(const EntrySet<Key>& entries,
                                                          const BPlusTreeOptions& options,
                                                          cudaStream_t stream) {
-  auto run = gpu::SortToRun(entries.keys.data(), entries.row_ids.data(), entries.size(), stream);
-  if (!run.ok()) return run.status();
-  return gpu::BuildBPlusTree(*std::move(run), options, stream);
+  ASSIGN_OR_RETURN(auto run, gpu::SortToRun(entries.keys.data(), entries.row_ids.data(),
+                                            entries.size(), stream));
+  return gpu::BuildBPlusTree(std::move(run), options, stream);
 }
 
 absl::Status Create(benchmark::State& state, cudaStream_t stream, double fill, int log2_n) {
-  const auto entries = GetEntries<Key>(kSet, log2_n);
-  if (!entries.ok()) return entries.status();
-  const gpu::DeviceRun<Key>& run = (*entries)->run;
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(kSet, log2_n));
+  const gpu::DeviceRun<Key>& run = entries->run;
   const BPlusTreeOptions options{.fill = fill};
   const BPlusTreeLayout layout(run.size(), options.order,
                                static_cast<int>(options.order * options.fill));
@@ -81,24 +81,19 @@ absl::Status CheckTree(const BPlusTree<Key>& tree, int log2_n, size_t size, cuda
     return absl::InternalError(absl::StrFormat("%d entries, not %d", tree.size(), size));
   }
   constexpr size_t kQueries = size_t{1} << 16;
-  const auto queries = GetQueries<Key>(kSet, log2_n, QueryMix::kHits, kQueries);
-  if (!queries.ok()) return queries.status();
-  const auto rows = DeviceBuffer<RowId>::Allocate(kQueries, stream);
-  if (!rows.ok()) return rows.status();
-  const DeviceKeys keys = AsDeviceKeys((*queries)->keys.data(), kQueries);
-  if (absl::Status s = tree.FindFirst(keys, rows->data(), stream); !s.ok()) return s;
-  return CheckFirstRows(**queries, 0, kQueries, rows->data(), stream);
+  ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(kSet, log2_n, QueryMix::kHits, kQueries));
+  ASSIGN_OR_RETURN(const auto rows, DeviceBuffer<RowId>::Allocate(kQueries, stream));
+  const DeviceKeys keys = AsDeviceKeys(queries->keys.data(), kQueries);
+  RETURN_IF_ERROR(tree.FindFirst(keys, rows.data(), stream));
+  return CheckFirstRows(*queries, 0, kQueries, rows.data(), stream);
 }
 
 absl::Status InsertAll(benchmark::State& state, cudaStream_t stream, int log2_n) {
-  const auto entries = GetEntries<Key>(kSet, log2_n);
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(kSet, log2_n));
   std::unique_ptr<BPlusTree<Key>> tree;
   const auto seconds = MedianWallSeconds(stream, [&]() -> absl::Status {
-    auto made = gpu::BuildBPlusTree(gpu::DeviceRun<Key>(), {}, stream);
-    if (!made.ok()) return made.status();
-    tree = *std::move(made);
-    const EntrySet<Key>& e = **entries;
+    ASSIGN_OR_RETURN(tree, gpu::BuildBPlusTree(gpu::DeviceRun<Key>(), {}, stream));
+    const EntrySet<Key>& e = *entries;
     for (size_t i = 0; i < e.size(); i += 64) {
       const auto done = tree->Insert(e.keys.data() + i, e.row_ids.data() + i, 64, stream);
       if (!done.ok()) return done.status();
@@ -106,8 +101,8 @@ absl::Status InsertAll(benchmark::State& state, cudaStream_t stream, int log2_n)
     return absl::OkStatus();
   });
   if (!seconds.ok()) return seconds.status();
-  Report(state, *seconds, {.rows = (*entries)->size()});
-  return CheckTree(*tree, log2_n, (*entries)->size(), stream);
+  Report(state, *seconds, {.rows = entries->size()});
+  return CheckTree(*tree, log2_n, entries->size(), stream);
 }
 
 // rows[i] = first + i.
@@ -121,28 +116,24 @@ template <typename Insert>
 absl::Status InsertMore(benchmark::State& state, cudaStream_t stream, int log2_n, size_t size,
                         bool linked, Insert insert) {
   using Clock = std::chrono::steady_clock;
-  const auto entries = GetEntries<Key>(kSet, log2_n);
-  if (!entries.ok()) return entries.status();
-  const EntrySet<Key>& e = **entries;
-  const auto rows = DeviceBuffer<RowId>::Allocate(size + 1, stream);
-  if (!rows.ok()) return rows.status();
-  CountUp<<<SimpleBlocks(rows->size()), kSimpleThreads, 0, stream>>>(
-      rows->data(), static_cast<RowId>(e.size()), rows->size());
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(kSet, log2_n));
+  const EntrySet<Key>& e = *entries;
+  ASSIGN_OR_RETURN(const auto rows, DeviceBuffer<RowId>::Allocate(size + 1, stream));
+  CountUp<<<SimpleBlocks(rows.size()), kSimpleThreads, 0, stream>>>(
+      rows.data(), static_cast<RowId>(e.size()), rows.size());
   CAIRN_RETURN_IF_LAUNCH_FAILED("CountUp");
   std::array<double, kTimedRuns> seconds;
   std::unique_ptr<BPlusTree<Key>> tree;
   for (int run = -kWarmUpRuns; run < kTimedRuns; ++run) {
     tree = nullptr;
-    auto made = MakeTree(e, {}, stream);
-    if (!made.ok()) return made.status();
-    tree = *std::move(made);
+    ASSIGN_OR_RETURN(tree, MakeTree(e, {}, stream));
     if (linked) {
-      const auto linking = tree->Insert(e.keys.data(), rows->data() + size, 1, stream);
+      const auto linking = tree->Insert(e.keys.data(), rows.data() + size, 1, stream);
       if (!linking.ok()) return linking.status();
     }
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
     const Clock::time_point start = Clock::now();
-    if (absl::Status s = insert(*tree, e.keys.data(), rows->data(), size); !s.ok()) return s;
+    RETURN_IF_ERROR(insert(*tree, e.keys.data(), rows.data(), size));
     if (run >= 0) {
       seconds[static_cast<size_t>(run)] =
           std::chrono::duration<double>(Clock::now() - start).count();
@@ -156,19 +147,18 @@ absl::Status InsertMore(benchmark::State& state, cudaStream_t stream, int log2_n
 
 absl::Status Search(benchmark::State& state, cudaStream_t stream, BPlusTreeMethod method,
                     size_t size, int log2_n) {
-  const auto index = GetIndex<Key>(
-      absl::StrFormat("gpu:btree,method=%s", gpu::BPlusTreeMethodName(method)), kSet, log2_n);
-  if (!index.ok()) return index.status();
-  const auto queries = GetQueries<Key>(kSet, log2_n, QueryMix::kHits, size);
-  if (!queries.ok()) return queries.status();
-  const auto rows = DeviceBuffer<RowId>::Allocate(size, stream);
-  if (!rows.ok()) return rows.status();
-  const DeviceKeys keys = AsDeviceKeys((*queries)->keys.data(), size);
-  const auto seconds =
-      MedianSeconds(stream, [&] { return (*index)->FindFirst(keys, rows->data(), stream); });
-  if (!seconds.ok()) return seconds.status();
-  Report(state, *seconds, {.queries = size});
-  return CheckFirstRows(**queries, 0, size, rows->data(), stream);
+  ASSIGN_OR_RETURN(
+      const auto index,
+      GetIndex<Key>(absl::StrFormat("gpu:btree,method=%s", gpu::BPlusTreeMethodName(method)), kSet,
+                    log2_n));
+  ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(kSet, log2_n, QueryMix::kHits, size));
+  ASSIGN_OR_RETURN(const auto rows, DeviceBuffer<RowId>::Allocate(size, stream));
+  const DeviceKeys keys = AsDeviceKeys(queries->keys.data(), size);
+  ASSIGN_OR_RETURN(const auto seconds, MedianSeconds(stream, [&] {
+                     return index->FindFirst(keys, rows.data(), stream);
+                   }));
+  Report(state, seconds, {.queries = size});
+  return CheckFirstRows(*queries, 0, size, rows.data(), stream);
 }
 
 // What a traversal does with an entry.
@@ -204,18 +194,15 @@ enum class Traversal : uint8_t { kParallel, kFlat, kInOrder };
 
 absl::Status Traverse(benchmark::State& state, cudaStream_t stream, Traversal traversal,
                       double fill, int log2_n) {
-  const auto entries = GetEntries<Key>(kSet, log2_n);
-  if (!entries.ok()) return entries.status();
-  const gpu::DeviceRun<Key>& run = (*entries)->run;
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(kSet, log2_n));
+  const gpu::DeviceRun<Key>& run = entries->run;
   const size_t size = run.size();
-  auto tree = MakeTree(**entries, {.fill = fill}, stream);
-  if (!tree.ok()) return tree.status();
-  const auto out = DeviceBuffer<uint32_t>::Allocate(size, stream);
-  if (!out.ok()) return out.status();
-  const Combine visit{out->data()};
+  ASSIGN_OR_RETURN(auto tree, MakeTree(*entries, {.fill = fill}, stream));
+  ASSIGN_OR_RETURN(const auto out, DeviceBuffer<uint32_t>::Allocate(size, stream));
+  const Combine visit{out.data()};
   const auto seconds = MedianSeconds(stream, [&]() -> absl::Status {
-    if (traversal == Traversal::kParallel) return ForEachEntry(**tree, visit, stream);
-    if (traversal == Traversal::kInOrder) return ForEachEntryInOrder(**tree, visit, stream);
+    if (traversal == Traversal::kParallel) return ForEachEntry(*tree, visit, stream);
+    if (traversal == Traversal::kInOrder) return ForEachEntryInOrder(*tree, visit, stream);
     VisitColumns<<<SimpleBlocks(size / 4), kSimpleThreads, 0, stream>>>(
         run.keys.data(), run.row_ids.data(), size, visit);
     CAIRN_RETURN_IF_LAUNCH_FAILED("VisitColumns");
@@ -224,16 +211,14 @@ absl::Status Traverse(benchmark::State& state, cudaStream_t stream, Traversal tr
   if (!seconds.ok()) return seconds.status();
   Report(state, *seconds,
          {.rows = size, .moved_bytes = size * (sizeof(Key) + 2 * sizeof(uint32_t))});
-  const auto wrong = DeviceBuffer<uint32_t>::Allocate(1, stream);
-  if (!wrong.ok()) return wrong.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(wrong->data(), 0, sizeof(uint32_t), stream));
+  ASSIGN_OR_RETURN(const auto wrong, DeviceBuffer<uint32_t>::Allocate(1, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(wrong.data(), 0, sizeof(uint32_t), stream));
   CountWrong<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(run.keys.data(), run.row_ids.data(),
-                                                                size, out->data(), wrong->data());
+                                                                size, out.data(), wrong.data());
   CAIRN_RETURN_IF_LAUNCH_FAILED("CountWrong");
-  const auto count = gpu::ReadBack(wrong->data(), stream);
-  if (!count.ok()) return count.status();
-  if (*count == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrFormat("%d of %d entries are wrong", *count, size));
+  ASSIGN_OR_RETURN(const auto count, gpu::ReadBack(wrong.data(), stream));
+  if (count == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrFormat("%d of %d entries are wrong", count, size));
 }
 
 void RegisterCreation(int log2_n) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/runtime/device_memory.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 #include "tools/bench/gpu/gpu_limit.h"
@@ -19,43 +20,37 @@ namespace {
 template <typename Key>
 absl::Status CheckIndex(const DeviceIndex& index, KeySet set, int log2_n, cudaStream_t stream) {
   constexpr size_t kQueries = size_t{1} << 20;
-  const auto queries = GetQueries<Key>(set, log2_n, QueryMix::kHits, kQueries);
-  if (!queries.ok()) return queries.status();
-  const auto row_ids = gpu::DeviceBuffer<RowId>::Allocate(kQueries, stream);
-  if (!row_ids.ok()) return row_ids.status();
-  const absl::Status found =
-      index.FindFirst(AsDeviceKeys((*queries)->keys.data(), kQueries), row_ids->data(), stream);
-  if (!found.ok()) return found;
-  return CheckFirstRows(**queries, 0, kQueries, row_ids->data(), stream);
+  ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(set, log2_n, QueryMix::kHits, kQueries));
+  ASSIGN_OR_RETURN(const auto row_ids, gpu::DeviceBuffer<RowId>::Allocate(kQueries, stream));
+  RETURN_IF_ERROR(
+      index.FindFirst(AsDeviceKeys(queries->keys.data(), kQueries), row_ids.data(), stream));
+  return CheckFirstRows(*queries, 0, kQueries, row_ids.data(), stream);
 }
 
 template <typename Key>
 absl::Status Build(benchmark::State& state, cudaStream_t stream, const std::string& factory,
                    KeySet set, int log2_n) {
-  const auto entries = GetEntries<Key>(set, log2_n);
-  if (!entries.ok()) return entries.status();
-  const EntrySet<Key>& e = **entries;
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(set, log2_n));
+  const EntrySet<Key>& e = *entries;
   std::unique_ptr<DeviceIndex> index;
   size_t before = 0, peak = 0;
   const auto seconds = MedianWallSeconds(stream, [&]() -> absl::Status {
     index = nullptr;
     before = gpu::AllocatedDeviceBytes();
     (void)gpu::TakePeakDeviceBytes();
-    auto built =
-        MakeDeviceIndex(factory, AsDeviceKeys(e.keys.data(), e.size()), e.row_ids.data(), stream);
-    if (!built.ok()) return built.status();
+    ASSIGN_OR_RETURN(auto built, MakeDeviceIndex(factory, AsDeviceKeys(e.keys.data(), e.size()),
+                                                 e.row_ids.data(), stream));
     peak = gpu::TakePeakDeviceBytes();
-    index = *std::move(built);
+    index = std::move(built);
     return absl::OkStatus();
   });
   if (!seconds.ok()) return seconds.status();
-  if (absl::Status s = CheckIndex<Key>(*index, set, log2_n, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(CheckIndex<Key>(*index, set, log2_n, stream));
   const uint64_t bytes = index->memory_bytes();
   index = nullptr;
-  const auto limit = SortPairsSeconds<Key>(log2_n, stream);
-  if (!limit.ok()) return limit.status();
+  ASSIGN_OR_RETURN(const auto limit, SortPairsSeconds<Key>(log2_n, stream));
   Report(state, *seconds,
-         {.rows = e.size(), .bytes = bytes, .entries = e.size(), .limit_seconds = *limit});
+         {.rows = e.size(), .bytes = bytes, .entries = e.size(), .limit_seconds = limit});
   state.counters["peak_to_pairs"] =
       static_cast<double>(peak - before) / static_cast<double>(e.keys.bytes() + e.row_ids.bytes());
   return absl::OkStatus();

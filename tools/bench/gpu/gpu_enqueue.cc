@@ -12,6 +12,7 @@
 #include "cairn/device.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/stream.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 
@@ -26,10 +27,10 @@ absl::StatusOr<double> TimeCalls(const DeviceIndex& index, DeviceKeys keys, RowI
                                  const gpu::Stream& stream) {
   const auto start = std::chrono::steady_clock::now();
   for (int call = 0; call < kCalls; ++call) {
-    if (absl::Status s = index.FindFirst(keys, rows, stream.get()); !s.ok()) return s;
+    RETURN_IF_ERROR(index.FindFirst(keys, rows, stream.get()));
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  if (absl::Status s = stream.Wait(); !s.ok()) return s;
+  RETURN_IF_ERROR(stream.Wait());
   return taken.count() / kCalls;
 }
 
@@ -37,17 +38,15 @@ template <typename Key>
 absl::Status Enqueue(benchmark::State& state, cudaStream_t stream, const std::string& factory,
                      int log2_n, int log2_batch, int threads) {
   const size_t batch = size_t{1} << log2_batch;
-  const auto index = GetIndex<Key>(factory, KeySet::kUniform, log2_n);
-  if (!index.ok()) return index.status();
-  const auto queries = GetQueries<Key>(KeySet::kUniform, log2_n, QueryMix::kHits, batch);
-  if (!queries.ok()) return queries.status();
-  auto rows = gpu::DeviceBuffer<RowId>::Allocate(batch * static_cast<size_t>(threads), stream);
-  if (!rows.ok()) return rows.status();
+  ASSIGN_OR_RETURN(const auto index, GetIndex<Key>(factory, KeySet::kUniform, log2_n));
+  ASSIGN_OR_RETURN(const auto queries,
+                   GetQueries<Key>(KeySet::kUniform, log2_n, QueryMix::kHits, batch));
+  ASSIGN_OR_RETURN(
+      auto rows, gpu::DeviceBuffer<RowId>::Allocate(batch * static_cast<size_t>(threads), stream));
   std::vector<gpu::Stream> streams;
   for (int i = 0; i < threads; ++i) {
-    absl::StatusOr<gpu::Stream> made = gpu::Stream::Create();
-    if (!made.ok()) return made.status();
-    streams.push_back(*std::move(made));
+    ASSIGN_OR_RETURN(gpu::Stream made, gpu::Stream::Create());
+    streams.push_back(std::move(made));
   }
   std::vector<double> runs;
   for (int run = 0; run < kWarmUpRuns + kTimedRuns; ++run) {
@@ -55,8 +54,8 @@ absl::Status Enqueue(benchmark::State& state, cudaStream_t stream, const std::st
     std::vector<std::thread> callers;
     for (size_t i = 0; i < seconds.size(); ++i) {
       callers.emplace_back([&, i] {
-        seconds[i] = TimeCalls(**index, AsDeviceKeys((*queries)->keys.data(), batch),
-                               rows->data() + i * batch, streams[i]);
+        seconds[i] = TimeCalls(*index, AsDeviceKeys(queries->keys.data(), batch),
+                               rows.data() + i * batch, streams[i]);
       });
     }
     for (std::thread& caller : callers) caller.join();

@@ -16,6 +16,7 @@
 #include "cairn/device.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/search/eytzinger_build.cuh"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 #include "tools/bench/gpu/launch_check.h"
@@ -78,21 +79,19 @@ __global__ void ScanLevels(View entries, EytzingerLayout<kFanOut> layout, Scan<K
 // Whether two arrays hold the same rows for every range, in any order.
 absl::Status CheckSameRows(const RowId* a, const RowId* b, size_t rows, const uint64_t* offsets,
                            size_t ranges, cudaStream_t stream) {
-  auto sorted = DeviceBuffer<RowId>::Allocate(2 * rows, stream);
-  if (!sorted.ok()) return sorted.status();
+  ASSIGN_OR_RETURN(auto sorted, DeviceBuffer<RowId>::Allocate(2 * rows, stream));
   size_t bytes = 0;
   const auto sort = [&](void* scratch, const RowId* from, RowId* to) {
     return cub::DeviceSegmentedSort::SortKeys(scratch, bytes, from, to, static_cast<int64_t>(rows),
                                               static_cast<int64_t>(ranges), offsets, offsets + 1,
                                               stream);
   };
-  CAIRN_RETURN_IF_CUDA_FAILS(sort(nullptr, a, sorted->data()));
-  const auto scratch = DeviceBuffer<char>::Allocate(bytes, stream);
-  if (!scratch.ok()) return scratch.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(sort(scratch->data(), a, sorted->data()));
-  CAIRN_RETURN_IF_CUDA_FAILS(sort(scratch->data(), b, sorted->data() + rows));
-  if (!thrust::equal(thrust::cuda::par.on(stream), sorted->data(), sorted->data() + rows,
-                     sorted->data() + rows)) {
+  CAIRN_RETURN_IF_CUDA_FAILS(sort(nullptr, a, sorted.data()));
+  ASSIGN_OR_RETURN(const auto scratch, DeviceBuffer<char>::Allocate(bytes, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(sort(scratch.data(), a, sorted.data()));
+  CAIRN_RETURN_IF_CUDA_FAILS(sort(scratch.data(), b, sorted.data() + rows));
+  if (!thrust::equal(thrust::cuda::par.on(stream), sorted.data(), sorted.data() + rows,
+                     sorted.data() + rows)) {
     return absl::InternalError("wrong rows");
   }
   return absl::OkStatus();
@@ -106,31 +105,24 @@ struct Shape {
 template <int kFanOut, EntryLayout kLayout>
 absl::Status RangeScan(benchmark::State& state, cudaStream_t stream, const Shape& shape) {
   using Key = uint32_t;
-  const auto entries = GetEntries<Key>(KeySet::kUniform, shape.log2_n);
-  if (!entries.ok()) return entries.status();
-  const size_t n = (*entries)->size(), rows = shape.hits * shape.ranges;
-  const auto index = GetIndex<Key>("gpu:sorted_array", KeySet::kUniform, shape.log2_n);
-  if (!index.ok()) return index.status();
-  const auto ranges = MakeRanges(**entries, shape.ranges, shape.hits, stream);
-  if (!ranges.ok()) return ranges.status();
-  const auto begin = DeviceBuffer<Position>::Allocate(shape.ranges, stream);
-  if (!begin.ok()) return begin.status();
-  const auto offsets = DeviceBuffer<uint64_t>::Allocate(shape.ranges + 1, stream);
-  if (!offsets.ok()) return offsets.status();
-  const auto row_ids = DeviceBuffer<RowId>::Allocate(2 * rows, stream);
-  if (!row_ids.ok()) return row_ids.status();
-  absl::Status s = (*index)->PlanScan(ranges->ranges(), UINT64_MAX, Order::kAscending,
-                                      begin->data(), offsets->data(), stream);
-  if (!s.ok()) return s;
-  s = (*index)->CopyRows(begin->data(), offsets->data(), shape.ranges, rows, Order::kAscending,
-                         row_ids->data() + rows, stream);
-  if (!s.ok()) return s;
-  const auto tree = gpu::ArrangeEytzinger<Key, kFanOut>((*entries)->run, kLayout, stream);
-  if (!tree.ok()) return tree.status();
-  const auto view = gpu::EytzingerView<kFanOut, kLayout>(*tree);
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(KeySet::kUniform, shape.log2_n));
+  const size_t n = entries->size(), rows = shape.hits * shape.ranges;
+  ASSIGN_OR_RETURN(const auto index,
+                   GetIndex<Key>("gpu:sorted_array", KeySet::kUniform, shape.log2_n));
+  ASSIGN_OR_RETURN(const auto ranges, MakeRanges(*entries, shape.ranges, shape.hits, stream));
+  ASSIGN_OR_RETURN(const auto begin, DeviceBuffer<Position>::Allocate(shape.ranges, stream));
+  ASSIGN_OR_RETURN(const auto offsets, DeviceBuffer<uint64_t>::Allocate(shape.ranges + 1, stream));
+  ASSIGN_OR_RETURN(const auto row_ids, DeviceBuffer<RowId>::Allocate(2 * rows, stream));
+  RETURN_IF_ERROR(index->PlanScan(ranges.ranges(), UINT64_MAX, Order::kAscending, begin.data(),
+                                  offsets.data(), stream));
+  RETURN_IF_ERROR(index->CopyRows(begin.data(), offsets.data(), shape.ranges, rows,
+                                  Order::kAscending, row_ids.data() + rows, stream));
+  ASSIGN_OR_RETURN(const auto tree,
+                   gpu::ArrangeEytzinger<Key, kFanOut>(entries->run, kLayout, stream));
+  const auto view = gpu::EytzingerView<kFanOut, kLayout>(tree);
   const EytzingerLayout<kFanOut> layout(n);
-  const Scan<Key> scan{ranges->lower.data(), ranges->upper.data(), offsets->data(), shape.ranges,
-                       row_ids->data()};
+  const Scan<Key> scan{ranges.lower.data(), ranges.upper.data(), offsets.data(), shape.ranges,
+                       row_ids.data()};
   const absl::StatusOr<double> seconds = MedianSeconds(stream, [&]() -> absl::Status {
     ScanLevels<<<static_cast<unsigned>((shape.ranges * 32 + kThreads - 1) / kThreads), kThreads, 0,
                  stream>>>(view, layout, scan);
@@ -139,8 +131,8 @@ absl::Status RangeScan(benchmark::State& state, cudaStream_t stream, const Shape
   });
   if (!seconds.ok()) return seconds.status();
   Report(state, *seconds,
-         {.queries = shape.ranges, .rows = rows, .bytes = tree->bytes(), .entries = n});
-  return CheckSameRows(row_ids->data(), row_ids->data() + rows, rows, offsets->data(), shape.ranges,
+         {.queries = shape.ranges, .rows = rows, .bytes = tree.bytes(), .entries = n});
+  return CheckSameRows(row_ids.data(), row_ids.data() + rows, rows, offsets.data(), shape.ranges,
                        stream);
 }
 

@@ -15,6 +15,7 @@
 #include "gpu/search/fast_build.cuh"
 #include "gpu/search/fast_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/gpu_point_lookup.h"
 #include "tools/bench/gpu/launch_check.h"
@@ -139,7 +140,7 @@ struct PaperScheme {
   absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
     layout = PaperLayout(run.size());
     view = {run.keys.data(), run.row_ids.data()};
-    if (absl::Status s = gpu::Resize(&tree, layout.keys(), stream); !s.ok()) return s;
+    RETURN_IF_ERROR(gpu::Resize(&tree, layout.keys(), stream));
     PutPaperKeys<<<gpu::SimpleBlocks(layout.keys()), gpu::kSimpleThreads, 0, stream>>>(
         run.keys.data(), layout, tree.data());
     CAIRN_RETURN_IF_LAUNCH_FAILED("PutPaperKeys");
@@ -162,9 +163,7 @@ struct LineScheme {
   absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
     layout = TreeLayout<Key>(run.size(), kPage);
     view = {run.keys.data(), run.row_ids.data()};
-    absl::StatusOr<DeviceBuffer<Key>> made = gpu::BuildFastNodes(run.keys.data(), layout, stream);
-    if (!made.ok()) return made.status();
-    lines = *std::move(made);
+    ASSIGN_OR_RETURN(lines, gpu::BuildFastNodes(run.keys.data(), layout, stream));
     return absl::OkStatus();
   }
   gpu::FastSearcher<Key, kLanes, kPage> Searcher() const { return {lines.data(), view, layout}; }

@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
 #include "gpu/runtime/cuda_status.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 
@@ -82,25 +83,25 @@ struct Subject {
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const OrderedIndex>> MakeHostIndex(const std::string& factory,
                                                                   int log2_n) {
-  const auto entries = GetEntries<Key>(KeySet::kUniform, log2_n);
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(KeySet::kUniform, log2_n));
   struct Columns {
     std::vector<Key> keys;
     std::vector<RowId> row_ids;
   };
   const auto columns = std::make_shared<Columns>();
   // Whole cache lines, as a run's columns have them.
-  columns->keys.resize((*entries)->size() + 64);
-  columns->row_ids.resize((*entries)->size() + 64);
-  absl::Status s = Download((*entries)->run.keys, absl::MakeSpan(columns->keys));
-  if (s.ok()) s = Download((*entries)->run.row_ids, absl::MakeSpan(columns->row_ids));
+  columns->keys.resize(entries->size() + 64);
+  columns->row_ids.resize(entries->size() + 64);
+  absl::Status s = Download(entries->run.keys, absl::MakeSpan(columns->keys));
+  if (s.ok()) s = Download(entries->run.row_ids, absl::MakeSpan(columns->row_ids));
   if (!s.ok()) return s;
-  auto made = MakeOrderedIndex(
-      factory,
-      SortedRun::Wrap(absl::MakeConstSpan(columns->keys).first((*entries)->size()),
-                      absl::MakeConstSpan(columns->row_ids).first((*entries)->size()), columns));
-  if (!made.ok()) return made.status();
-  return std::shared_ptr<const OrderedIndex>(*std::move(made));
+  ASSIGN_OR_RETURN(
+      auto made,
+      MakeOrderedIndex(
+          factory,
+          SortedRun::Wrap(absl::MakeConstSpan(columns->keys).first(entries->size()),
+                          absl::MakeConstSpan(columns->row_ids).first(entries->size()), columns)));
+  return std::shared_ptr<const OrderedIndex>(std::move(made));
 }
 
 template <typename Key>
@@ -111,21 +112,17 @@ absl::StatusOr<std::shared_ptr<const Subject<Key>>> GetSubject(const std::string
   if (kept != nullptr && kept_factory == factory) return kept;
   kept.reset();
   auto subject = std::make_shared<Subject<Key>>();
-  auto index = MakeHostIndex<Key>(factory, log2_n);
-  if (!index.ok()) return index.status();
-  subject->index = *std::move(index);
-  const auto queries = GetQueries<Key>(KeySet::kUniform, log2_n, QueryMix::kHits, kQueries);
-  if (!queries.ok()) return queries.status();
+  ASSIGN_OR_RETURN(auto index, MakeHostIndex<Key>(factory, log2_n));
+  subject->index = std::move(index);
+  ASSIGN_OR_RETURN(const auto queries,
+                   GetQueries<Key>(KeySet::kUniform, log2_n, QueryMix::kHits, kQueries));
   for (const bool pinned : {true, false}) {
-    auto keys = HostArray<Key>::Make(kQueries, pinned);
-    if (!keys.ok()) return keys.status();
-    if (absl::Status s = Download((*queries)->keys, (*keys)->span()); !s.ok()) return s;
-    (pinned ? subject->pinned_keys : subject->pageable_keys) = *std::move(keys);
+    ASSIGN_OR_RETURN(auto keys, HostArray<Key>::Make(kQueries, pinned));
+    RETURN_IF_ERROR(Download(queries->keys, keys->span()));
+    (pinned ? subject->pinned_keys : subject->pageable_keys) = std::move(keys);
   }
   subject->row_ids.resize(kQueries);
-  if (absl::Status s = Download((*queries)->row_ids, absl::MakeSpan(subject->row_ids)); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(Download(queries->row_ids, absl::MakeSpan(subject->row_ids)));
   kept = subject;
   kept_factory = factory;
   return subject;
@@ -145,9 +142,8 @@ absl::StatusOr<std::vector<double>> AskInTurn(const Subject<Key>& subject, const
                                               int thread) {
   using Clock = std::chrono::steady_clock;
   const size_t size = size_t{1} << lookup.log2_batch;
-  const auto out = HostArray<RowId>::Make(size, !lookup.pageable);
-  if (!out.ok()) return out.status();
-  const absl::Span<RowId> rows = (*out)->span();
+  ASSIGN_OR_RETURN(const auto out, HostArray<RowId>::Make(size, !lookup.pageable));
+  const absl::Span<RowId> rows = out->span();
   const absl::Span<const Key> keys =
       (lookup.pageable ? subject.pageable_keys : subject.pinned_keys)->span();
   size_t first = kQueries / static_cast<size_t>(lookup.threads) * static_cast<size_t>(thread);
@@ -170,13 +166,12 @@ absl::StatusOr<std::vector<double>> AskInTurn(const Subject<Key>& subject, const
 
 template <typename Key>
 absl::Status Response(benchmark::State& state, const HostLookup& lookup) {
-  const auto subject = GetSubject<Key>(lookup.index, lookup.log2_n);
-  if (!subject.ok()) return subject.status();
+  ASSIGN_OR_RETURN(const auto subject, GetSubject<Key>(lookup.index, lookup.log2_n));
   std::vector<absl::StatusOr<std::vector<double>>> taken(static_cast<size_t>(lookup.threads));
   std::vector<std::thread> threads;
   for (int t = 0; t < lookup.threads; ++t) {
     threads.emplace_back(
-        [&, t] { taken[static_cast<size_t>(t)] = AskInTurn(**subject, lookup, t); });
+        [&, t] { taken[static_cast<size_t>(t)] = AskInTurn(*subject, lookup, t); });
   }
   for (std::thread& thread : threads) thread.join();
   double median = 0, p99 = 0;  // of the slowest thread
@@ -187,8 +182,8 @@ absl::Status Response(benchmark::State& state, const HostLookup& lookup) {
   }
   Report(state, median,
          {.queries = static_cast<uint64_t>(lookup.threads) << lookup.log2_batch,
-          .bytes = (*subject)->index->memory_bytes(),
-          .entries = (*subject)->index->run().size()});
+          .bytes = subject->index->memory_bytes(),
+          .entries = subject->index->run().size()});
   state.counters["response_us"] = median * 1e6;
   state.counters["p99_us"] = p99 * 1e6;
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/check_each.cuh"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
@@ -42,20 +43,18 @@ __global__ void CopyParts(const uint4* from, uint4* to, size_t size) {
 absl::Status RandomWrite(benchmark::State& state, cudaStream_t stream, int mib) {
   const size_t size = (size_t{1} << 20) * mib / sizeof(uint32_t);
   const int log2_size = static_cast<int>(std::bit_width(size)) - 1;
-  const auto places = DeviceBuffer<uint32_t>::Allocate(size, stream);
-  if (!places.ok()) return places.status();
-  const auto out = DeviceBuffer<uint32_t>::Allocate(size, stream);
-  if (!out.ok()) return out.status();
-  FillPlaces<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(places->data(), size, log2_size);
+  ASSIGN_OR_RETURN(const auto places, DeviceBuffer<uint32_t>::Allocate(size, stream));
+  ASSIGN_OR_RETURN(const auto out, DeviceBuffer<uint32_t>::Allocate(size, stream));
+  FillPlaces<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(places.data(), size, log2_size);
   CAIRN_RETURN_IF_LAUNCH_FAILED("FillPlaces");
   const absl::StatusOr<double> seconds = MedianSeconds(stream, [&]() -> absl::Status {
-    WriteAt<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(places->data(), out->data(), size);
+    WriteAt<<<SimpleBlocks(size), kSimpleThreads, 0, stream>>>(places.data(), out.data(), size);
     CAIRN_RETURN_IF_LAUNCH_FAILED("WriteAt");
     return absl::OkStatus();
   });
   if (!seconds.ok()) return seconds.status();
   Report(state, *seconds, {.queries = size});
-  const uint32_t *to = places->data(), *written = out->data();
+  const uint32_t *to = places.data(), *written = out.data();
   return CheckEach(size, stream, [=] __device__(size_t i) { return written[to[i]] != i; });
 }
 
@@ -63,28 +62,25 @@ enum class CopyWay : uint8_t { kMemcpy, kKernel };
 
 absl::StatusOr<double> TimeCopy(CopyWay way, size_t bytes, cudaStream_t stream) {
   const size_t parts = bytes / sizeof(uint4), words = bytes / sizeof(uint32_t);
-  const auto from = DeviceBuffer<uint4>::Allocate(parts, stream);
-  if (!from.ok()) return from.status();
-  const auto to = DeviceBuffer<uint4>::Allocate(parts, stream);
-  if (!to.ok()) return to.status();
-  const auto original = reinterpret_cast<uint32_t*>(from->data());
+  ASSIGN_OR_RETURN(const auto from, DeviceBuffer<uint4>::Allocate(parts, stream));
+  ASSIGN_OR_RETURN(const auto to, DeviceBuffer<uint4>::Allocate(parts, stream));
+  const auto original = reinterpret_cast<uint32_t*>(from.data());
   FillPlaces<<<SimpleBlocks(words), kSimpleThreads, 0, stream>>>(original, words, 32);
   CAIRN_RETURN_IF_LAUNCH_FAILED("FillPlaces");
   const absl::StatusOr<double> seconds = MedianSeconds(stream, [&]() -> absl::Status {
     if (way == CopyWay::kMemcpy) {
-      CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(to->data(), from->data(), from->bytes(),
-                                                 cudaMemcpyDeviceToDevice, stream));
+      CAIRN_RETURN_IF_CUDA_FAILS(
+          cudaMemcpyAsync(to.data(), from.data(), from.bytes(), cudaMemcpyDeviceToDevice, stream));
       return absl::OkStatus();
     }
-    CopyParts<<<SimpleBlocks(parts), kSimpleThreads, 0, stream>>>(from->data(), to->data(), parts);
+    CopyParts<<<SimpleBlocks(parts), kSimpleThreads, 0, stream>>>(from.data(), to.data(), parts);
     CAIRN_RETURN_IF_LAUNCH_FAILED("CopyParts");
     return absl::OkStatus();
   });
   if (!seconds.ok()) return seconds;
-  const auto copied = reinterpret_cast<const uint32_t*>(to->data());
-  const absl::Status right =
-      CheckEach(words, stream, [=] __device__(size_t i) { return copied[i] != original[i]; });
-  if (!right.ok()) return right;
+  const auto copied = reinterpret_cast<const uint32_t*>(to.data());
+  RETURN_IF_ERROR(
+      CheckEach(words, stream, [=] __device__(size_t i) { return copied[i] != original[i]; }));
   return seconds;
 }
 
@@ -101,31 +97,25 @@ void RegisterCopy(CopyWay way, int mib) {
 
 template <typename Key>
 absl::StatusOr<double> TimeSortPairs(int log2_n, cudaStream_t stream) {
-  const auto entries = GetEntries<Key>(KeySet::kUniform, log2_n);
-  if (!entries.ok()) return entries.status();
-  const EntrySet<Key>& e = **entries;
-  const auto keys = DeviceBuffer<Key>::Allocate(e.size(), stream);
-  if (!keys.ok()) return keys.status();
-  const auto row_ids = DeviceBuffer<RowId>::Allocate(e.size(), stream);
-  if (!row_ids.ok()) return row_ids.status();
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(KeySet::kUniform, log2_n));
+  const EntrySet<Key>& e = *entries;
+  ASSIGN_OR_RETURN(const auto keys, DeviceBuffer<Key>::Allocate(e.size(), stream));
+  ASSIGN_OR_RETURN(const auto row_ids, DeviceBuffer<RowId>::Allocate(e.size(), stream));
   const auto sort = [&](void* scratch, size_t* bytes) {
-    return cub::DeviceRadixSort::SortPairs(scratch, *bytes, e.keys.data(), keys->data(),
-                                           e.row_ids.data(), row_ids->data(), e.size(), 0,
+    return cub::DeviceRadixSort::SortPairs(scratch, *bytes, e.keys.data(), keys.data(),
+                                           e.row_ids.data(), row_ids.data(), e.size(), 0,
                                            static_cast<int>(8 * sizeof(Key)), stream);
   };
   size_t bytes = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(sort(nullptr, &bytes));
-  const auto scratch = DeviceBuffer<char>::Allocate(bytes, stream);
-  if (!scratch.ok()) return scratch.status();
-  const absl::StatusOr<double> seconds = MedianSeconds(stream, [&]() -> absl::Status {
-    CAIRN_RETURN_IF_CUDA_FAILS(sort(scratch->data(), &bytes));
-    return absl::OkStatus();
-  });
-  if (!seconds.ok()) return seconds;
-  const Key *sorted = keys->data(), *right = e.run.keys.data();
-  const absl::Status checked =
-      CheckEach(e.size(), stream, [=] __device__(size_t i) { return sorted[i] != right[i]; });
-  if (!checked.ok()) return checked;
+  ASSIGN_OR_RETURN(const auto scratch, DeviceBuffer<char>::Allocate(bytes, stream));
+  ASSIGN_OR_RETURN(const double seconds, MedianSeconds(stream, [&]() -> absl::Status {
+                     CAIRN_RETURN_IF_CUDA_FAILS(sort(scratch.data(), &bytes));
+                     return absl::OkStatus();
+                   }));
+  const Key *sorted = keys.data(), *right = e.run.keys.data();
+  RETURN_IF_ERROR(
+      CheckEach(e.size(), stream, [=] __device__(size_t i) { return sorted[i] != right[i]; }));
   return seconds;
 }
 

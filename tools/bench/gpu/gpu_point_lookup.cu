@@ -24,6 +24,7 @@
 #include "absl/strings/str_format.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/gpu_limit.h"
 #include "tools/bench/gpu/launch_check.h"
@@ -113,9 +114,8 @@ absl::StatusOr<Contender<Key>> MakeContender(const DeviceLookup& lookup,
                                              const EntrySet<Key>& entries, uint32_t* query_of,
                                              cudaStream_t stream) {
   if (lookup.index.starts_with("baseline:")) return MakeBaseline(lookup, entries, stream);
-  const auto made = GetIndex<Key>(lookup.index, lookup.set, lookup.log2_n);
-  if (!made.ok()) return made.status();
-  const std::shared_ptr<const DeviceIndex>& index = *made;
+  ASSIGN_OR_RETURN(const auto made, GetIndex<Key>(lookup.index, lookup.set, lookup.log2_n));
+  const std::shared_ptr<const DeviceIndex>& index = made;
   return Contender<Key>{
       [index, stream, query_of, answer = lookup.answer, way = lookup.way](
           const Key* keys, size_t size, void* results) {
@@ -156,68 +156,58 @@ absl::Status CheckAnswers(const DeviceLookup& lookup, const EntrySet<Key>& entri
 
 template <typename Key>
 absl::Status PointLookup(benchmark::State& state, cudaStream_t stream, const DeviceLookup& lookup) {
-  const auto entries = GetEntries<Key>(lookup.set, lookup.log2_n);
-  if (!entries.ok()) return entries.status();
-  const auto queries = GetQueries<Key>(lookup.set, lookup.log2_n, lookup.mix);
-  if (!queries.ok()) return queries.status();
-  const QuerySet<Key>& q = **queries;
-  const auto query_of = DeviceBuffer<uint32_t>::Allocate(
-      lookup.way.order == ResultOrder::kKey ? q.size() : 0, stream);
-  if (!query_of.ok()) return query_of.status();
-  const auto contender = MakeContender<Key>(lookup, **entries, query_of->data(), stream);
-  if (!contender.ok()) return contender.status();
-  const auto results = DeviceBuffer<uint32_t>::Allocate(q.size(), stream);
-  if (!results.ok()) return results.status();
-  const absl::StatusOr<double> seconds = MedianSeconds(
-      stream, [&] { return contender->search(q.keys.data(), q.size(), results->data()); });
-  if (!seconds.ok()) return seconds.status();
-  const absl::StatusOr<double> limit = RandomReadSeconds(contender->bytes, q.size(), stream);
-  if (!limit.ok()) return limit.status();
-  Report(state, *seconds,
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(lookup.set, lookup.log2_n));
+  ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(lookup.set, lookup.log2_n, lookup.mix));
+  const QuerySet<Key>& q = *queries;
+  ASSIGN_OR_RETURN(const auto query_of,
+                   DeviceBuffer<uint32_t>::Allocate(
+                       lookup.way.order == ResultOrder::kKey ? q.size() : 0, stream));
+  ASSIGN_OR_RETURN(const auto contender,
+                   MakeContender<Key>(lookup, *entries, query_of.data(), stream));
+  ASSIGN_OR_RETURN(const auto results, DeviceBuffer<uint32_t>::Allocate(q.size(), stream));
+  ASSIGN_OR_RETURN(const double seconds, MedianSeconds(stream, [&] {
+                     return contender.search(q.keys.data(), q.size(), results.data());
+                   }));
+  ASSIGN_OR_RETURN(const double limit, RandomReadSeconds(contender.bytes, q.size(), stream));
+  Report(state, seconds,
          {.queries = q.size(),
-          .bytes = contender->bytes,
-          .entries = (*entries)->size(),
-          .limit_seconds = *limit});
-  return CheckAnswers(lookup, **entries, q, results->data(), query_of->data(), stream);
+          .bytes = contender.bytes,
+          .entries = entries->size(),
+          .limit_seconds = limit});
+  return CheckAnswers(lookup, *entries, q, results.data(), query_of.data(), stream);
 }
 
 // All rows of each key: two steps, between which the caller makes room.
 template <typename Key>
 absl::Status FindAll(benchmark::State& state, cudaStream_t stream, const DeviceLookup& lookup) {
   constexpr size_t kQueries = size_t{1} << 24;
-  const auto entries = GetEntries<Key>(lookup.set, lookup.log2_n);
-  if (!entries.ok()) return entries.status();
-  const auto made = GetIndex<Key>(lookup.index, lookup.set, lookup.log2_n);
-  if (!made.ok()) return made.status();
-  const DeviceIndex& index = **made;
-  const auto queries = GetQueries<Key>(lookup.set, lookup.log2_n, lookup.mix, kQueries);
-  if (!queries.ok()) return queries.status();
-  const DeviceKeys keys = AsDeviceKeys((*queries)->keys.data(), kQueries);
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(lookup.set, lookup.log2_n));
+  ASSIGN_OR_RETURN(const auto made, GetIndex<Key>(lookup.index, lookup.set, lookup.log2_n));
+  const DeviceIndex& index = *made;
+  ASSIGN_OR_RETURN(const auto queries,
+                   GetQueries<Key>(lookup.set, lookup.log2_n, lookup.mix, kQueries));
+  const DeviceKeys keys = AsDeviceKeys(queries->keys.data(), kQueries);
   const DeviceRanges ranges{keys, keys, Bound::kInclusive, Bound::kInclusive};
-  const auto begin = DeviceBuffer<Position>::Allocate(kQueries, stream);
-  if (!begin.ok()) return begin.status();
-  const auto offsets = DeviceBuffer<uint64_t>::Allocate(kQueries + 1, stream);
-  if (!offsets.ok()) return offsets.status();
+  ASSIGN_OR_RETURN(const auto begin, DeviceBuffer<Position>::Allocate(kQueries, stream));
+  ASSIGN_OR_RETURN(const auto offsets, DeviceBuffer<uint64_t>::Allocate(kQueries + 1, stream));
   const size_t most = kQueries * (lookup.set == KeySet::kDuplicates ? 16 : 1);
-  const auto row_ids = DeviceBuffer<RowId>::Allocate(most, stream);
-  if (!row_ids.ok()) return row_ids.status();
+  ASSIGN_OR_RETURN(const auto row_ids, DeviceBuffer<RowId>::Allocate(most, stream));
   const absl::StatusOr<double> seconds = MedianSeconds(stream, [&]() -> absl::Status {
-    absl::Status s = index.PlanScan(ranges, UINT64_MAX, Order::kAscending, begin->data(),
-                                    offsets->data(), stream);
-    if (!s.ok()) return s;
+    RETURN_IF_ERROR(index.PlanScan(ranges, UINT64_MAX, Order::kAscending, begin.data(),
+                                   offsets.data(), stream));
     uint64_t rows = 0;
-    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&rows, offsets->data() + kQueries, sizeof rows,
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(&rows, offsets.data() + kQueries, sizeof rows,
                                                cudaMemcpyDeviceToHost, stream));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
     if (rows > most) return absl::InternalError(absl::StrFormat("%d rows were planned", rows));
-    return index.CopyRows(begin->data(), offsets->data(), kQueries, rows, Order::kAscending,
-                          row_ids->data(), stream);
+    return index.CopyRows(begin.data(), offsets.data(), kQueries, rows, Order::kAscending,
+                          row_ids.data(), stream);
   });
   if (!seconds.ok()) return seconds.status();
   Report(state, *seconds,
-         {.queries = kQueries, .bytes = index.memory_bytes(), .entries = (*entries)->size()});
-  return CheckMatches(**entries, (*queries)->keys.data(), (*queries)->keys.data(), kQueries,
-                      offsets->data(), row_ids->data(), stream);
+         {.queries = kQueries, .bytes = index.memory_bytes(), .entries = entries->size()});
+  return CheckMatches(*entries, queries->keys.data(), queries->keys.data(), kQueries,
+                      offsets.data(), row_ids.data(), stream);
 }
 
 const char* AnswerName(DeviceAnswer answer) {

@@ -10,6 +10,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/launch.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/check_each.cuh"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
@@ -148,15 +149,11 @@ absl::StatusOr<double> TimeRandomReads(size_t bytes, size_t directory_bytes, siz
                                        cudaStream_t stream) {
   constexpr int kLanes = kLineBytes / 16;
   queries -= queries % (kWarp * std::max(1, kInFlight / kLanes));
-  const auto parts = MakeParts(bytes, stream);
-  if (!parts.ok()) return parts.status();
-  const auto nodes = MakeParts(directory_bytes, stream);
-  if (!nodes.ok()) return nodes.status();
-  const auto asked = DeviceBuffer<uint32_t>::Allocate(queries, stream);
-  if (!asked.ok()) return asked.status();
-  const auto results = DeviceBuffer<uint32_t>::Allocate(queries, stream);
-  if (!results.ok()) return results.status();
-  FillQueries<<<SimpleBlocks(queries), kSimpleThreads, 0, stream>>>(asked->data(), queries);
+  ASSIGN_OR_RETURN(const auto parts, MakeParts(bytes, stream));
+  ASSIGN_OR_RETURN(const auto nodes, MakeParts(directory_bytes, stream));
+  ASSIGN_OR_RETURN(const auto asked, DeviceBuffer<uint32_t>::Allocate(queries, stream));
+  ASSIGN_OR_RETURN(const auto results, DeviceBuffer<uint32_t>::Allocate(queries, stream));
+  FillQueries<<<SimpleBlocks(queries), kSimpleThreads, 0, stream>>>(asked.data(), queries);
   CAIRN_RETURN_IF_LAUNCH_FAILED("FillQueries");
 
   int device = 0, processors = 0, blocks = 0;
@@ -165,17 +162,16 @@ absl::StatusOr<double> TimeRandomReads(size_t bytes, size_t directory_bytes, siz
       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
       &blocks, RandomReads<kLineBytes, kInFlight, kHint>, kThreads, 0));
-  const uint64_t lines = parts->size() / kLanes;
+  const uint64_t lines = parts.size() / kLanes;
   const absl::StatusOr<double> seconds = MedianSeconds(stream, [&]() -> absl::Status {
     RandomReads<kLineBytes, kInFlight, kHint><<<processors * blocks, kThreads, 0, stream>>>(
-        parts->data(), lines, {nodes->data(), nodes->size()}, asked->data(), results->data(),
-        queries);
+        parts.data(), lines, {nodes.data(), nodes.size()}, asked.data(), results.data(), queries);
     CAIRN_RETURN_IF_LAUNCH_FAILED("RandomReads");
     return absl::OkStatus();
   });
   if (!seconds.ok()) return seconds;
-  const uint64_t node_count = nodes->size();
-  const uint32_t *queries_read = asked->data(), *sums = results->data();
+  const uint64_t node_count = nodes.size();
+  const uint32_t *queries_read = asked.data(), *sums = results.data();
   const absl::Status right = CheckEach(queries, stream, [=] __device__(size_t i) {
     uint32_t query = queries_read[i], sum = 0;
     if (node_count != 0) query ^= Fold(PartAt(PickNode(query, node_count)));

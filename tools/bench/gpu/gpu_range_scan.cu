@@ -17,6 +17,7 @@
 #include "cairn/device.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 #include "tools/bench/gpu/launch_check.h"
@@ -107,11 +108,10 @@ struct DeviceScan {
 
 // Seconds that a copy of so many rows within device memory takes.
 absl::StatusOr<double> CopySeconds(uint64_t rows, cudaStream_t stream) {
-  const auto memory = DeviceBuffer<RowId>::Allocate(2 * rows, stream);
-  if (!memory.ok()) return memory.status();
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(memory->data(), 0, memory->bytes(), stream));
+  ASSIGN_OR_RETURN(const auto memory, DeviceBuffer<RowId>::Allocate(2 * rows, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(memory.data(), 0, memory.bytes(), stream));
   return MedianSeconds(stream, [&]() -> absl::Status {
-    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(memory->data() + rows, memory->data(),
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(memory.data() + rows, memory.data(),
                                                rows * sizeof(RowId), cudaMemcpyDeviceToDevice,
                                                stream));
     return absl::OkStatus();
@@ -126,65 +126,57 @@ struct ScanOutput {
 };
 
 absl::StatusOr<ScanOutput> MakeOutput(size_t ranges, uint64_t rows, cudaStream_t stream) {
-  absl::StatusOr<DeviceBuffer<Position>> begin = DeviceBuffer<Position>::Allocate(ranges, stream);
-  if (!begin.ok()) return begin.status();
-  absl::StatusOr<DeviceBuffer<uint64_t>> offsets =
-      DeviceBuffer<uint64_t>::Allocate(ranges + 1, stream);
-  if (!offsets.ok()) return offsets.status();
-  absl::StatusOr<DeviceBuffer<RowId>> row_ids = DeviceBuffer<RowId>::Allocate(rows, stream);
-  if (!row_ids.ok()) return row_ids.status();
-  return ScanOutput{*std::move(begin), *std::move(offsets), *std::move(row_ids)};
+  ASSIGN_OR_RETURN(DeviceBuffer<Position> begin, DeviceBuffer<Position>::Allocate(ranges, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<uint64_t> offsets,
+                   DeviceBuffer<uint64_t>::Allocate(ranges + 1, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<RowId> row_ids, DeviceBuffer<RowId>::Allocate(rows, stream));
+  return ScanOutput{std::move(begin), std::move(offsets), std::move(row_ids)};
 }
 
 template <typename Key>
 absl::Status RangeScan(benchmark::State& state, cudaStream_t stream, const DeviceScan& scan) {
-  const auto entries = GetEntries<Key>(KeySet::kUniform, scan.log2_n);
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(KeySet::kUniform, scan.log2_n));
   const RowKernel kernel = KernelOf(scan.index);
-  const auto made = GetIndex<Key>(kernel == nullptr ? scan.index : "gpu:sorted_array",
-                                  KeySet::kUniform, scan.log2_n);
-  if (!made.ok()) return made.status();
-  const DeviceIndex& index = **made;
-  const auto ranges = MakeRanges(**entries, scan.ranges, scan.hits, stream);
-  if (!ranges.ok()) return ranges.status();
+  ASSIGN_OR_RETURN(const auto made,
+                   GetIndex<Key>(kernel == nullptr ? scan.index : "gpu:sorted_array",
+                                 KeySet::kUniform, scan.log2_n));
+  const DeviceIndex& index = *made;
+  ASSIGN_OR_RETURN(const auto ranges, MakeRanges(*entries, scan.ranges, scan.hits, stream));
   const uint64_t rows = scan.ranges * scan.hits;
-  const auto output = MakeOutput(scan.ranges, rows, stream);
-  if (!output.ok()) return output.status();
+  ASSIGN_OR_RETURN(const auto output, MakeOutput(scan.ranges, rows, stream));
   const Order order = scan.variant == "descending" ? Order::kDescending : Order::kAscending;
 
   const auto plan = [&] {
-    return index.PlanScan(ranges->ranges(), UINT64_MAX, order, output->begin.data(),
-                          output->offsets.data(), stream);
+    return index.PlanScan(ranges.ranges(), UINT64_MAX, order, output.begin.data(),
+                          output.offsets.data(), stream);
   };
   const auto copy = [&]() -> absl::Status {
     if (kernel == nullptr) {
-      return index.CopyRows(output->begin.data(), output->offsets.data(), scan.ranges, rows, order,
-                            output->row_ids.data(), stream);
+      return index.CopyRows(output.begin.data(), output.offsets.data(), scan.ranges, rows, order,
+                            output.row_ids.data(), stream);
     }
     const size_t threads = scan.ranges * (kernel == WarpPerRange ? 32 : 1);
     kernel<<<static_cast<unsigned>((threads + kThreads - 1) / kThreads), kThreads, 0, stream>>>(
-        {(*entries)->run.row_ids.data(), output->begin.data(), output->offsets.data(), scan.ranges,
-         output->row_ids.data()});
+        {entries->run.row_ids.data(), output.begin.data(), output.offsets.data(), scan.ranges,
+         output.row_ids.data()});
     CAIRN_RETURN_IF_LAUNCH_FAILED("the baseline's kernel");
     return absl::OkStatus();
   };
-  if (absl::Status s = plan(); !s.ok()) return s;
-  const absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
-    absl::Status s = scan.variant == "rows" ? absl::OkStatus() : plan();
-    return s.ok() && scan.variant != "plan" ? copy() : s;
-  });
-  if (!seconds.ok()) return seconds.status();
-  const absl::StatusOr<double> limit = CopySeconds(rows, stream);
-  if (!limit.ok()) return limit.status();
-  Report(state, *seconds,
+  RETURN_IF_ERROR(plan());
+  ASSIGN_OR_RETURN(const double seconds, MedianSeconds(stream, [&] {
+                     absl::Status s = scan.variant == "rows" ? absl::OkStatus() : plan();
+                     return s.ok() && scan.variant != "plan" ? copy() : s;
+                   }));
+  ASSIGN_OR_RETURN(const double limit, CopySeconds(rows, stream));
+  Report(state, seconds,
          {.queries = scan.ranges,
           .rows = rows,
           .bytes = index.memory_bytes(),
-          .entries = (*entries)->size(),
-          .limit_seconds = *limit});
+          .entries = entries->size(),
+          .limit_seconds = limit});
   if (order == Order::kDescending || scan.variant == "plan") return absl::OkStatus();
-  return CheckMatches(**entries, ranges->lower.data(), ranges->upper.data(), scan.ranges,
-                      output->offsets.data(), output->row_ids.data(), stream);
+  return CheckMatches(*entries, ranges.lower.data(), ranges.upper.data(), scan.ranges,
+                      output.offsets.data(), output.row_ids.data(), stream);
 }
 
 template <typename Key>

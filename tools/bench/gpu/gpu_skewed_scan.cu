@@ -16,6 +16,7 @@
 #include "cairn/device.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/check_each.cuh"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
@@ -46,9 +47,8 @@ std::vector<uint64_t> LengthsOf(const std::string& shape, uint64_t entries) {
 
 template <typename T>
 absl::StatusOr<DeviceBuffer<T>> Upload(const std::vector<T>& values, cudaStream_t stream) {
-  absl::StatusOr<DeviceBuffer<T>> buffer = DeviceBuffer<T>::Allocate(values.size(), stream);
-  if (!buffer.ok()) return buffer;
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(buffer->data(), values.data(), buffer->bytes(),
+  ASSIGN_OR_RETURN(DeviceBuffer<T> buffer, DeviceBuffer<T>::Allocate(values.size(), stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(buffer.data(), values.data(), buffer.bytes(),
                                              cudaMemcpyHostToDevice, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   return buffer;
@@ -70,18 +70,15 @@ absl::StatusOr<Ranges> MakeRanges(const std::string& shape, uint64_t entries, cu
     begin[i] = static_cast<Position>(random() % (entries - lengths[i] + 1));
     offsets[i + 1] = offsets[i] + lengths[i];
   }
-  absl::StatusOr<DeviceBuffer<Position>> on_device = Upload(begin, stream);
-  if (!on_device.ok()) return on_device.status();
-  absl::StatusOr<DeviceBuffer<uint64_t>> ends = Upload(offsets, stream);
-  if (!ends.ok()) return ends.status();
-  return Ranges{*std::move(on_device), *std::move(ends), offsets.back()};
+  ASSIGN_OR_RETURN(DeviceBuffer<Position> on_device, Upload(begin, stream));
+  ASSIGN_OR_RETURN(DeviceBuffer<uint64_t> ends, Upload(offsets, stream));
+  return Ranges{std::move(on_device), std::move(ends), offsets.back()};
 }
 
 absl::StatusOr<double> CopySeconds(uint64_t rows, cudaStream_t stream) {
-  const auto memory = DeviceBuffer<RowId>::Allocate(2 * rows, stream);
-  if (!memory.ok()) return memory.status();
+  ASSIGN_OR_RETURN(const auto memory, DeviceBuffer<RowId>::Allocate(2 * rows, stream));
   return MedianSeconds(stream, [&]() -> absl::Status {
-    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(memory->data() + rows, memory->data(),
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(memory.data() + rows, memory.data(),
                                                rows * sizeof(RowId), cudaMemcpyDeviceToDevice,
                                                stream));
     return absl::OkStatus();
@@ -108,30 +105,24 @@ struct IsWrongRow {
 template <typename Key>
 absl::Status SkewedScan(benchmark::State& state, cudaStream_t stream, const std::string& factory,
                         int log2_n, const std::string& shape) {
-  const auto entries = GetEntries<Key>(KeySet::kUniform, log2_n);
-  if (!entries.ok()) return entries.status();
-  const auto index = GetIndex<Key>(factory, KeySet::kUniform, log2_n);
-  if (!index.ok()) return index.status();
-  const auto ranges = MakeRanges(shape, (*entries)->size(), stream);
-  if (!ranges.ok()) return ranges.status();
-  const auto out = DeviceBuffer<RowId>::Allocate(ranges->rows, stream);
-  if (!out.ok()) return out.status();
-  const absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
-    return (*index)->CopyRows(ranges->begin.data(), ranges->offsets.data(), kRanges, ranges->rows,
-                              Order::kAscending, out->data(), stream);
-  });
-  if (!seconds.ok()) return seconds.status();
-  const absl::StatusOr<double> limit = CopySeconds(ranges->rows, stream);
-  if (!limit.ok()) return limit.status();
-  Report(state, *seconds,
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(KeySet::kUniform, log2_n));
+  ASSIGN_OR_RETURN(const auto index, GetIndex<Key>(factory, KeySet::kUniform, log2_n));
+  ASSIGN_OR_RETURN(const auto ranges, MakeRanges(shape, entries->size(), stream));
+  ASSIGN_OR_RETURN(const auto out, DeviceBuffer<RowId>::Allocate(ranges.rows, stream));
+  ASSIGN_OR_RETURN(const double seconds, MedianSeconds(stream, [&] {
+                     return index->CopyRows(ranges.begin.data(), ranges.offsets.data(), kRanges,
+                                            ranges.rows, Order::kAscending, out.data(), stream);
+                   }));
+  ASSIGN_OR_RETURN(const double limit, CopySeconds(ranges.rows, stream));
+  Report(state, seconds,
          {.queries = kRanges,
-          .rows = ranges->rows,
-          .bytes = (*index)->memory_bytes(),
-          .entries = (*entries)->size(),
-          .limit_seconds = *limit});
-  return CheckEach(ranges->rows, stream,
-                   IsWrongRow{ranges->begin.data(), ranges->offsets.data(),
-                              (*entries)->run.row_ids.data(), out->data()});
+          .rows = ranges.rows,
+          .bytes = index->memory_bytes(),
+          .entries = entries->size(),
+          .limit_seconds = limit});
+  return CheckEach(ranges.rows, stream,
+                   IsWrongRow{ranges.begin.data(), ranges.offsets.data(),
+                              entries->run.row_ids.data(), out.data()});
 }
 
 template <typename Key>

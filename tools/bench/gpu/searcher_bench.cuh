@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "gpu/run/entry_array.h"
 #include "gpu/search/search_kernel.cuh"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 #include "tools/bench/gpu/gpu_limit.h"
@@ -51,32 +52,26 @@ template <typename Scheme, typename Policy>
 absl::Status SearcherLookup(benchmark::State& state, cudaStream_t stream,
                             const SearcherSetting& setting) {
   using Key = typename Scheme::KeyType;
-  const auto entries = GetEntries<Key>(KeySet::kUniform, setting.log2_n);
-  if (!entries.ok()) return entries.status();
-  const auto queries = GetQueries<Key>(KeySet::kUniform, setting.log2_n, QueryMix::kHits);
-  if (!queries.ok()) return queries.status();
-  const QuerySet<Key>& q = **queries;
+  ASSIGN_OR_RETURN(const auto entries, GetEntries<Key>(KeySet::kUniform, setting.log2_n));
+  ASSIGN_OR_RETURN(const auto queries,
+                   GetQueries<Key>(KeySet::kUniform, setting.log2_n, QueryMix::kHits));
+  const QuerySet<Key>& q = *queries;
   Scheme scheme;
-  if (absl::Status s = scheme.Build((*entries)->run, stream); !s.ok()) return s;
+  RETURN_IF_ERROR(scheme.Build(entries->run, stream));
   auto searcher = scheme.Searcher();
   if (setting.pinning != gpu::Pinning::kNone) searcher.PinUpTo(kPinnedBytes, setting.pinning);
-  const auto results = gpu::DeviceBuffer<RowId>::Allocate(q.size(), stream);
-  if (!results.ok()) return results.status();
-  const absl::StatusOr<double> seconds = MedianSeconds(stream, [&] {
-    return gpu::SearchBatch<Policy>(
-        searcher, (*entries)->size(), DeviceIndex::PointQuery::kFindFirst,
-        AsDeviceKeys(q.keys.data(), q.size()), results->data(), stream, setting.schedule);
-  });
-  if (!seconds.ok()) return seconds.status();
-  const uint64_t bytes = gpu::EntryArray<Key>::BytesOf((*entries)->size()) + scheme.bytes();
-  const absl::StatusOr<double> limit = RandomReadSeconds(bytes, q.size(), stream);
-  if (!limit.ok()) return limit.status();
-  Report(state, *seconds,
-         {.queries = q.size(),
-          .bytes = bytes,
-          .entries = (*entries)->size(),
-          .limit_seconds = *limit});
-  return CheckFirstRows(q, 0, q.size(), results->data(), stream);
+  ASSIGN_OR_RETURN(const auto results, gpu::DeviceBuffer<RowId>::Allocate(q.size(), stream));
+  ASSIGN_OR_RETURN(const double seconds, MedianSeconds(stream, [&] {
+                     return gpu::SearchBatch<Policy>(searcher, entries->size(),
+                                                     DeviceIndex::PointQuery::kFindFirst,
+                                                     AsDeviceKeys(q.keys.data(), q.size()),
+                                                     results.data(), stream, setting.schedule);
+                   }));
+  const uint64_t bytes = gpu::EntryArray<Key>::BytesOf(entries->size()) + scheme.bytes();
+  ASSIGN_OR_RETURN(const double limit, RandomReadSeconds(bytes, q.size(), stream));
+  Report(state, seconds,
+         {.queries = q.size(), .bytes = bytes, .entries = entries->size(), .limit_seconds = limit});
+  return CheckFirstRows(q, 0, q.size(), results.data(), stream);
 }
 
 // Registers <prefix><scheme>/<key>/n:<log2 n>/<policy>.

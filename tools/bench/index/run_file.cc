@@ -13,6 +13,7 @@
 #include "index/files/checksum.h"
 #include "index/files/file_system.h"
 #include "index/files/run_file.h"
+#include "index/machine/status_macros.h"
 #include "tools/bench/data.h"
 
 namespace cairn::bench {
@@ -41,22 +42,20 @@ struct Data {
 
 absl::Status Write(const Data& data) {
   unlink(BenchPath().c_str());
-  auto writer = RunFileWriter::Create(BenchPath(), KeyKind::kU64);
-  if (!writer.ok()) return writer.status();
-  absl::Status s = (*writer)->Begin(data.keys.size(), data.keys.size() * sizeof(uint64_t));
+  ASSIGN_OR_RETURN(auto writer, RunFileWriter::Create(BenchPath(), KeyKind::kU64));
+  absl::Status s = writer->Begin(data.keys.size(), data.keys.size() * sizeof(uint64_t));
   for (size_t i = 0; s.ok() && i < data.keys.size(); i += kBatch) {
-    s = (*writer)->Append(absl::MakeConstSpan(data.keys).subspan(i, kBatch),
-                          absl::MakeConstSpan(data.row_ids).subspan(i, kBatch));
+    s = writer->Append(absl::MakeConstSpan(data.keys).subspan(i, kBatch),
+                       absl::MakeConstSpan(data.row_ids).subspan(i, kBatch));
   }
-  return s.ok() ? (*writer)->Finish() : s;
+  return s.ok() ? writer->Finish() : s;
 }
 
 // An error, or OK where the file holds the data.
 absl::Status Verify(const Data& data) {
-  const auto file = OpenRun(BenchPath(), VerifyLevel::kFull);
-  if (!file.ok()) return file.status();
-  const bool same = file->run.u64() == absl::MakeConstSpan(data.keys) &&
-                    file->run.row_ids() == absl::MakeConstSpan(data.row_ids);
+  ASSIGN_OR_RETURN(const auto file, OpenRun(BenchPath(), VerifyLevel::kFull));
+  const bool same = file.run.u64() == absl::MakeConstSpan(data.keys) &&
+                    file.run.row_ids() == absl::MakeConstSpan(data.row_ids);
   return same ? absl::OkStatus() : absl::InternalError("the file holds other entries");
 }
 

@@ -20,6 +20,7 @@
 #include "gpu/search/pivot_build.cuh"
 #include "gpu/search/pivot_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
+#include "index/machine/status_macros.h"
 #include "tools/bench/gpu/gpu_point_lookup.h"
 #include "tools/bench/gpu/searcher_bench.cuh"
 
@@ -65,10 +66,7 @@ struct EytzingerScheme {
                            LayoutName(kLayout));
   }
   absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
-    absl::StatusOr<EntryArray<Key>> made =
-        gpu::ArrangeEytzinger<Key, kFanOut>(run, kLayout, stream);
-    if (!made.ok()) return made.status();
-    entries = *std::move(made);
+    ASSIGN_OR_RETURN(entries, gpu::ArrangeEytzinger<Key, kFanOut>(run, kLayout, stream));
     size = run.size();
     return absl::OkStatus();
   }
@@ -91,10 +89,7 @@ struct PivotScheme {
   absl::Status Build(const DeviceRun<Key>& run, cudaStream_t stream) {
     layout = PivotLayout<kFanOut>(run.size(),
                                   PivotLayout<kFanOut>::FullLevels(run.size()) - kLevelsLeftOut);
-    absl::StatusOr<DeviceBuffer<Key>> made =
-        gpu::BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream);
-    if (!made.ok()) return made.status();
-    pivots = *std::move(made);
+    ASSIGN_OR_RETURN(pivots, gpu::BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream));
     return entries.Build(run, stream);
   }
   gpu::PivotSearcher<Key, kFanOut, kLayout, kLanes> Searcher() const {

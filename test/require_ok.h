@@ -1,0 +1,29 @@
+#pragma once
+
+#include <boost/test/unit_test.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace cairn {
+
+// Ends the test unless `result`, an absl::Status, absl::StatusOr or rocksdb::Status, is OK; says
+// the caller's place and the error. Returns the value of a StatusOr that is a temporary:
+//
+//   const SortedRun run = RequireOk(SortedRun::Copy(keys, row_ids));
+template <typename Result>
+auto RequireOk(Result&& result, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  const auto error = [&]() -> std::string {
+    if constexpr (requires { result.status(); }) {
+      return result.status().ToString();
+    } else {
+      return result.ToString();
+    }
+  };
+  BOOST_REQUIRE_MESSAGE(result.ok(), file << ":" << line << ": " << error());
+  if constexpr (!std::is_lvalue_reference_v<Result> && requires { *std::move(result); }) {
+    return *std::move(result);
+  }
+}
+
+}  // namespace cairn
