@@ -1,6 +1,7 @@
 #include "engine/live/followed_index.h"
 
 #include <chrono>
+#include <new>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -44,9 +45,10 @@ FollowedIndex::FollowedIndex(const std::string& name, const IndexCatalog* catalo
   IndexSpec unknown;
   unknown.name = name;
   unknown.parts.emplace_back();
-  KeyCodec codec = *unknown.Codec();
+  absl::StatusOr<KeyCodec> codec = unknown.Codec();
+  if (!codec.ok()) throw std::bad_alloc();
   unread_ = std::make_unique<const Definition>(
-      Definition{std::move(unknown), std::move(codec), nullptr, UINT32_MAX, /*is_read=*/false});
+      Definition{std::move(unknown), *std::move(codec), nullptr, UINT32_MAX, /*is_read=*/false});
   defined_ = unread_.get();
 }
 

@@ -225,10 +225,7 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   RETURN_IF_ERROR(catalog_.Remove(name));  // to be dropped again
   indexes_.Remove(name);
   // It is not ready any more, and does no harm there.
-  const auto stop_watching = [&] {
-    WatchUnique();
-    return absl::OkStatus();
-  };
+  const auto stop_watching = [&] { return WatchUnique(), absl::OkStatus(); };
   Guarded("dropping an index", stop_watching).IgnoreError();
   return absl::OkStatus();
 }

@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cairn/indexed_db.h"
-#include "engine/util/status.h"
+#include "cairn/rocksdb_status.h"
 #include "rocksdb/db.h"
 #include "test/allocation/fail_each_allocation.h"
 #include "test/allocation/failing_new.h"
@@ -27,7 +27,7 @@ constexpr FailingNew::How kBoth[] = {FailingNew::How::kOnce, FailingNew::How::kO
 
 // An index that lost its place for want of memory says so, and will find it again.
 absl::Status OfMemory(const absl::Status& status) {
-  const bool is_of_memory = absl::StrContains(status.message(), "out of memory");
+  const bool is_of_memory = absl::StrContains(status.message(), "memory");
   return is_of_memory ? absl::ResourceExhaustedError(status.message()) : status;
 }
 absl::Status OfMemory(const rocksdb::Status& status) {
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_created_or_was_not) {
     const IndexSpec spec = Spec("new");
     absl::Status created;
     FailEachAllocation(
-        how, 40,
+        how, 25,
         [&] {
           if (Has("new")) RequireOk(db->DropIndex("new"));
         },
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_rebuilt_in_the_end) {
 BOOST_AUTO_TEST_CASE(a_dropped_index_is_gone_or_can_be_dropped_again) {
   for (const FailingNew::How how : kBoth) {
     FailEachAllocation(
-        how, 40,
+        how, 25,
         [&] {
           if (Has("new")) return;
           RequireOk(db->CreateIndex(Spec("new"), nullptr));
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(what_a_query_needs_is_followed_then_or_later) {
   for (const FailingNew::How how : kBoth) {
     const auto each = [&](const std::function<absl::Status()>& query) {
       FailEachAllocation(
-          how, 60,
+          how, 25,
           [&] {
             Reopen();
             for (int i = 0; i < 5; ++i) Put();
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_write_to_a_unique_index_is_made_or_refused) {
   for (const FailingNew::How how : kBoth) {
     std::string key, value;
     FailEachAllocation(
-        how, 60,
+        how, 25,
         [&] {
           Reopen();
           key = absl::StrCat("row", written % 150);
@@ -233,7 +233,7 @@ BOOST_AUTO_TEST_CASE(stores_and_merges_are_made_or_made_up_for) {
     for (const bool merge : {false, true}) {
       const auto work = [&] { return merge ? db->MergeIndex("text") : db->StoreIndexes(); };
       FailEachAllocation(
-          how, 60,
+          how, 25,
           [&] {
             Reopen();
             for (int i = 0; i < 5; ++i) Put();
@@ -256,7 +256,7 @@ BOOST_AUTO_TEST_CASE(attaching_succeeds_or_leaves_all_as_it_was) {
     std::shared_ptr<rocksdb::DB> base;
     absl::StatusOr<std::unique_ptr<IndexedDB>> attached = absl::UnknownError("");
     FailEachAllocation(
-        how, 60,
+        how, 25,
         [&] {
           rocksdb::DB* opened = nullptr;
           RequireOk(rocksdb::DB::Open(rocksdb_options(), path(), &opened));
