@@ -9,10 +9,14 @@
 #include <utility>
 
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
 namespace oracle {
+
+constexpr size_t kMostKeys = kUnderTsan ? 5000 : SIZE_MAX;
+constexpr size_t kKeysAskedFor = kUnderTsan ? 50 : 700;  // with those beside them
 
 template <typename Key>
 std::string Print(const Key& key) {
@@ -44,7 +48,7 @@ OracleData<Key> Finish(std::string name, std::vector<Key> keys, Neighbours neigh
     data.keys.push_back(std::move(key));
     data.row_ids.push_back(row_id);
   }
-  const size_t step = std::max<size_t>(1, data.keys.size() / 700);
+  const size_t step = std::max<size_t>(1, data.keys.size() / kKeysAskedFor);
   for (size_t i = 0; i < data.keys.size(); i += step) neighbours(data.keys[i], &data.queries);
   if (!data.keys.empty()) {
     neighbours(data.keys.front(), &data.queries);
@@ -102,7 +106,7 @@ std::vector<OracleData<Key>> IntegerCatalogue(size_t most) {
   auto random = TestRandom(2);
   std::vector<OracleData<Key>> catalogue;
   const auto add = [&](const std::string& shape, size_t size, auto key) {
-    if (size > most) return;
+    if (size > std::min(most, kMostKeys)) return;
     std::vector<Key> keys(size);
     for (size_t i = 0; i < size; ++i) keys[i] = static_cast<Key>(key(i));
     catalogue.push_back(FinishIntegers(shape + ", " + std::to_string(size), std::move(keys)));
@@ -138,7 +142,7 @@ std::vector<OracleData<std::string>> StringCatalogue(size_t most) {
   auto random = TestRandom(3);
   std::vector<OracleData<std::string>> catalogue;
   const auto add = [&](const std::string& shape, size_t size, auto key) {
-    if (size > most) return;
+    if (size > std::min(most, kMostKeys)) return;
     std::vector<std::string> keys(size);
     for (size_t i = 0; i < size; ++i) keys[i] = key(i);
     catalogue.push_back(FinishStrings(shape + ", " + std::to_string(size), std::move(keys)));

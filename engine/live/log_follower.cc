@@ -248,12 +248,13 @@ absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
   FollowTo(source->sequence(), snapshot).IgnoreError();
   index->extractor = std::make_unique<ChangeExtractor>(std::move(extractor));
   index->updates = std::make_unique<RowUpdates>(index->codec().kind());
+  const LogPosition position = IndexWriter::Update(writer.get()).anchor().log;
   // By their names, so that updates of several begin in one order, whoever joined first.
   members_.insert(
       std::upper_bound(members_.begin(), members_.end(), index,
                        [](const auto& a, const auto& b) { return a->name() < b->name(); }),
       index);
-  RestartTail(source->sequence(), IndexWriter::Update(writer.get()).anchor().log);
+  RestartTail(source->sequence(), position);
   return absl::OkStatus();
 }
 
@@ -269,17 +270,17 @@ void LogFollower::Leave(const FollowedIndex& index) {
 void LogFollower::Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::Status& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (tail_ == nullptr) return;
-  std::vector<std::shared_ptr<FollowedIndex>> failed;
-  for (const auto& member : members_) {
-    if (column_family == nullptr || member->column_family_id() == column_family->GetID()) {
-      failed.push_back(member);
+  const size_t before = members_.size();
+  for (size_t i = 0; i < members_.size();) {
+    const std::shared_ptr<FollowedIndex> index = members_[i];
+    if (column_family != nullptr && index->column_family_id() != column_family->GetID()) {
+      ++i;
+      continue;
     }
-  }
-  for (const auto& index : failed) {
-    members_.erase(std::find(members_.begin(), members_.end(), index));
+    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
     on_lost_(index, why);
   }
-  if (!failed.empty()) RestartTail(tail_->sequence(), tail_->position());
+  if (members_.size() < before) RestartTail(tail_->sequence(), tail_->position());
 }
 
 void LogFollower::FailAll(const absl::Status& why) {
@@ -289,6 +290,15 @@ void LogFollower::FailAll(const absl::Status& why) {
 }
 
 void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
+  const absl::Status made = Guarded("following the database's log", [&] {
+    MakeTail(sequence, position);
+    return absl::OkStatus();
+  });
+  if (!made.ok()) return FailAll(made);
+  NoteProgress();
+}
+
+void LogFollower::MakeTail(SequenceNumber sequence, LogPosition position) {
   tail_ = nullptr;
   families_.clear();
   changes_.clear();
@@ -300,11 +310,10 @@ void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
       handles.push_back(handle);
     }
   }
-  if (handles.empty()) return NoteProgress();
+  if (handles.empty()) return;
   for (rocksdb::ColumnFamilyHandle* handle : handles) families_.push_back({handle, {}, nullptr});
   changes_.resize(handles.size());
   tail_ = std::make_unique<LogTail>(db_, std::move(handles), sequence, position);
-  NoteProgress();
 }
 
 void LogFollower::NoteProgress() {

@@ -215,7 +215,7 @@ class IndexedDB : public rocksdb::StackableDB {
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(
       const std::string& name) const = 0;
 
-  // In the order of their names.
+  // In the order of their names. Where there is no memory for all of them the last are missing.
   virtual std::vector<IndexInfo> ListIndexes() const = 0;
 
   // Writes the indexes' changes to their directories, as Close does.

@@ -19,6 +19,7 @@
 #include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "index/machine/status_macros.h"
+#include "test/allocation/fail_each_allocation.h"
 #include "test/allocation/failing_new.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
@@ -47,42 +48,6 @@ void PutRows(TestDatabase& db, int first, int count) {
     db.Put("row" + std::to_string(i),
            std::to_string(i % 40) + "|a longer text than fits inline " + std::to_string(i % 17));
   }
-}
-
-// Calls `operation` again and again, until no allocation of it fails any more: at first its first
-// allocation fails, then one after that, and so on, about `times` of them over its whole length.
-// Before each call `prepare` is called, after it `check`; neither meets a failure.
-void FailEachAllocation(FailingNew::How how, uint64_t times, const std::function<void()>& prepare,
-                        const std::function<absl::Status()>& operation,
-                        const std::function<void()>& check) {
-  prepare();
-  FailingNew::Arm(UINT64_MAX, how);
-  const absl::Status undisturbed = operation();
-  const uint64_t length = FailingNew::Disarm().allocated;
-  RequireOk(undisturbed);
-  check();
-  const uint64_t step = std::max<uint64_t>(1, length / times);
-  uint64_t failures = 0, errors = 0;
-  for (uint64_t spared = 0;;) {
-    BOOST_TEST_CONTEXT("after " << spared << " of " << length << " allocations") {
-      prepare();
-      FailingNew::Arm(spared, how);
-      const absl::Status status = operation();
-      const FailingNew::Result result = FailingNew::Disarm();
-      BOOST_TEST((status.ok() || absl::IsResourceExhausted(status)), status);
-      check();
-      if (!result.failed) {
-        BOOST_TEST(status.ok(), status);
-        break;
-      }
-      ++failures;
-      errors += status.ok() ? 0 : 1;
-      spared = result.allocated + step;
-    }
-  }
-  BOOST_TEST_MESSAGE(failures << " failures, " << errors << " of them errors");
-  BOOST_TEST(failures > 0u);
-  BOOST_TEST(errors > 0u);
 }
 
 // Every entry of an index, in their order.

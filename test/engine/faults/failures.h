@@ -12,6 +12,7 @@
 #include "test/engine/indexed_database.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 
@@ -35,6 +36,7 @@ inline constexpr Failure kWriteFailures[] = {{Fault::kWriteError, Lasting::kOnce
 template <typename Attempt>
 void FailAtEachStep(FaultyFileSystem* files, Failure failure, uint64_t stride,
                     const Attempt& attempt) {
+  if (kUnderTsan) stride *= 5;
   for (uint64_t k = 1;; k += stride) {
     BOOST_REQUIRE_MESSAGE(k < 10000, "nothing ends this");
     BOOST_TEST_CONTEXT("operation " << k) {

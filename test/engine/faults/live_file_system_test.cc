@@ -4,7 +4,9 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cairn/secondary_index.h"
@@ -75,6 +77,40 @@ BOOST_AUTO_TEST_CASE(storing_and_merging_a_live_index_that_fails_is_made_up_for)
     RequireOk(f.db->WaitUntilReady("by_number"));
     BOOST_TEST(f.db.Info("by_number").builds == 0u);
     CheckAgainstDatabase(f.db.get(), "by_number", nullptr);
+  }
+}
+
+// Of the catalog, an error of the open; of an index, what is soon tried again.
+BOOST_AUTO_TEST_CASE(an_index_that_cannot_be_read_when_the_database_is_opened_is_read_later) {
+  for (const OnStale policy : {OnStale::kReport, OnStale::kRebuild}) {
+    LiveFixture f;
+    f.Write(100);
+    f.db.Create(kLiveSpec);
+    f.db.Close();
+    const rocksdb::Options& rocksdb_options = f.db.rocksdb_options();
+    IndexedDBOptions options = f.db.options();
+    options.on_stale = policy;
+    int healed = 0;
+    const Failure failure = {Fault::kReadError, Lasting::kOnce};
+    FailAtEachStep(f.files.get(), failure, 1, [&](const auto& break_files) {
+      std::vector<rocksdb::ColumnFamilyHandle*> handles;
+      break_files();
+      const auto db = IndexedDB::Open(rocksdb_options, f.db.path(),
+                                      {{"default", rocksdb_options}, {"a", rocksdb_options}},
+                                      &handles, options);
+      if (!db.ok()) return db.status();
+      RequireOk((*db)->WaitUntilReady("by_number", absl::Seconds(30)));
+      f.files->Repair();
+      healed += f.files->failed() > 0 ? 1 : 0;
+      RequireOk((*db)->Put({}, absl::StrCat("more", healed), "7|x"));
+      CheckAgainstDatabase(db->get(), "by_number", nullptr);
+      BOOST_TEST((*db)->ListIndexes().at(0).builds == 0u);
+      for (rocksdb::ColumnFamilyHandle* handle : handles) {
+        RequireOk((*db)->DestroyColumnFamilyHandle(handle));
+      }
+      return absl::OkStatus();
+    });
+    BOOST_TEST(healed > 0);
   }
 }
 

@@ -24,6 +24,7 @@
 #include "rocksdb/write_batch.h"
 #include "test/engine/faulty_file_system.h"
 #include "test/engine/indexed_database.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 namespace {
@@ -71,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_build_that_is_disturbed_is_made_again) {
   for (const OnStale policy : kPolicies) {
     for (const bool ingests : {false, true}) {
       IndexedDatabase db(WithPolicy(policy));
-      Fill(db.get(), 100000, "v");
+      Fill(db.get(), kUnderTsan ? 20000 : 100000, "v");
       RequireOk(db->CreateIndex(SpecOf(kAll)));
       WaitUntilBuildHasBegun(&db, "all");
       rocksdb::WriteOptions unlogged;

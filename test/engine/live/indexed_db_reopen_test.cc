@@ -131,8 +131,7 @@ BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
   RequireOk(db->Put(unlogged, "b", "red"));
   Matches matches;
   const std::string_view keys[] = {"red"};
-  CheckFails(live->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
-             "disableWAL");
+  CheckFails(live->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "disableWAL");
   CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "RebuildIndex");
   CheckFails(db->WaitUntilReady("by_colour"), absl::StatusCode::kFailedPrecondition, "disableWAL");
   BOOST_TEST((db.Info("by_colour").state == IndexState::kStale));
@@ -141,7 +140,7 @@ BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
   BOOST_TEST(RowsOf(*as_it_is, "red") == "a");
   RequireOk(db->RebuildIndex("by_colour"));
   RequireOk(db->WaitUntilReady("by_colour"));
-  RequireOk(live->Find(KeyBatch::Bytes(keys), &matches));
+  RequireOk(live->Find(keys, &matches));
   BOOST_TEST(matches.row_ids.size() == 2u);
 }
 

@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(writers_and_readers_agree_while_indexes_come_and_go) {
         const std::string_view keys[] = {value};
         Matches matches;
         PrimaryKeyColumn primary_keys;
-        absl::Status s = (*pinned)->Find(KeyBatch::Bytes(keys), &matches);
+        absl::Status s = (*pinned)->Find(keys, &matches);
         if (s.ok()) s = (*pinned)->PrimaryKeys(matches.row_ids, &primary_keys);
         if (!s.ok()) return report(s.ToString());
         for (size_t i = 0; i < primary_keys.size(); ++i) found.emplace(primary_keys[i]);

@@ -22,6 +22,7 @@
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/options_util.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -159,7 +160,7 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
   };
 
   std::vector<std::string> points, lower, upper;
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < (kUnderTsan ? 100 : 500); ++i) {
     points.push_back(random_key());
     lower.push_back(random_key());
     upper.push_back(random_key());

@@ -7,6 +7,7 @@
 #include "engine/delta/delta_changes.h"
 #include "test/engine/delta/delta_model.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 namespace {
@@ -88,20 +89,24 @@ class Workload {
   const size_t keys_, primary_keys_, most_keys_a_row_;
 };
 
+constexpr size_t kQueries = kUnderTsan ? 30 : 300;
+constexpr size_t kPart = kUnderTsan ? 10 : 1;  // of what is large is tried there
+
 // A run of updates, everything compared after each few.
 template <typename Key>
 void CheckModel(Workload<Key> workload, size_t base_rows, size_t batches, size_t rows_a_batch) {
+  if (kUnderTsan) batches = std::min<size_t>(batches, 12);
   ModelRows<Key> rows = workload.Rows(base_rows);
   const std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
   const IndexSearch base(writer->delta()->base_run);
-  VersionCheck<Key>(*writer->delta(), base, rows).CheckAll(workload.Queries(300));
+  VersionCheck<Key>(*writer->delta(), base, rows).CheckAll(workload.Queries(kQueries));
   for (size_t batch = 0; batch < batches; ++batch) {
     const size_t size = batch % 7 == 0 ? 1 + workload() % 3 : 1 + workload() % rows_a_batch;
     const RowUpdates updates = workload.Updates(size, &rows);
     const auto applied = RequireOk(writer->Apply(updates));
     BOOST_REQUIRE(applied == writer->delta());
     if (batch % 3 == 0 || batch + 1 == batches) {
-      VersionCheck<Key>(*applied, base, rows).CheckAll(workload.Queries(300));
+      VersionCheck<Key>(*applied, base, rows).CheckAll(workload.Queries(kQueries));
     }
   }
 }
@@ -116,11 +121,11 @@ BOOST_AUTO_TEST_CASE(a_version_answers_like_an_index_over_its_rows_u32) {
 }
 BOOST_AUTO_TEST_CASE(a_version_answers_like_an_index_over_its_rows_u64) {
   CheckModel<uint64_t>({3, 400, 900, 3}, 500, 60, 60);
-  CheckModel<uint64_t>({4, 100000, 20000, 1}, 10000, 30, 3000);
+  CheckModel<uint64_t>({4, 100000, 20000, 1}, 10000 / kPart, 30, 3000 / kPart);
 }
 BOOST_AUTO_TEST_CASE(a_version_answers_like_an_index_over_its_rows_bytes) {
   CheckModel<std::string>({5, 400, 900, 3}, 500, 60, 60);
-  CheckModel<std::string>({6, 10000, 9000, 1}, 3000, 30, 2000);
+  CheckModel<std::string>({6, 10000, 9000, 1}, 3000 / kPart, 30, 2000 / kPart);
 }
 BOOST_AUTO_TEST_CASE(few_keys_have_many_rows) {
   CheckModel<uint64_t>({7, 5, 3000, 2}, 1500, 40, 200);
@@ -129,6 +134,8 @@ BOOST_AUTO_TEST_CASE(the_base_may_be_empty) {
   CheckModel<uint32_t>({8, 300, 300, 2}, 0, 30, 60);
   CheckModel<std::string>({9, 300, 300, 2}, 0, 30, 60);
 }
+
+constexpr int kPages = kUnderTsan ? 40 : 200;
 
 // A page on each of many versions: what the cursor leads to is what that version has behind it.
 template <typename Key>
@@ -139,8 +146,8 @@ void CheckPagesAcrossVersions(Workload<Key> workload, Order order) {
   auto base = std::make_unique<IndexSearch>(writer->delta()->base_run);
   std::string cursor;
   std::optional<Entry> last;
-  for (int page = 0; page < 200; ++page) {
-    if (page % 50 == 49) {
+  for (int page = 0; page < kPages; ++page) {
+    if (page % (kPages / 4) == kPages / 4 - 1) {
       // Another base of the same rows, as after a merge.
       writer = MakeWriter(rows);
       base = std::make_unique<IndexSearch>(writer->delta()->base_run);
