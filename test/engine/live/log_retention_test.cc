@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(obsolete_files_go_though_there_is_no_index) {
   IndexedDBOptions indexed;
   indexed.follow_interval = absl::ZeroDuration();
   const auto db = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed));
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < 10; ++round) {
     Fill(db.get(), 50000, absl::StrCat("v", round));
     RequireOk(db->CompactRange({}, nullptr, nullptr));
   }
