@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
-#include <limits>
-#include <map>
 #include <memory>
 #include <sstream>
 #include <utility>
@@ -26,165 +24,6 @@ std::string Print(const Key& key) {
     }
   }
   return out.str();
-}
-
-// Sorts entries, drops what is there twice, and makes queries.
-template <typename Key, typename Neighbours>
-OracleData<Key> Finish(std::string name, std::vector<Key> keys, Neighbours neighbours) {
-  OracleData<Key> data;
-  data.name = std::move(name);
-  auto random = TestRandom(keys.size());
-  std::vector<std::pair<Key, RowId>> entries;
-  for (Key& key : keys) {
-    entries.emplace_back(std::move(key), static_cast<RowId>(random() % (uint64_t{1} << 31)));
-  }
-  std::sort(entries.begin(), entries.end());
-  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
-  for (auto& [key, row_id] : entries) {
-    data.keys.push_back(std::move(key));
-    data.row_ids.push_back(row_id);
-  }
-  const size_t step = std::max<size_t>(1, data.keys.size() / 700);
-  for (size_t i = 0; i < data.keys.size(); i += step) neighbours(data.keys[i], &data.queries);
-  if (!data.keys.empty()) {
-    neighbours(data.keys.front(), &data.queries);
-    neighbours(data.keys.back(), &data.queries);
-  }
-  std::shuffle(data.queries.begin(), data.queries.end(), random);
-  return data;
-}
-
-template <typename Key>
-OracleData<Key> FinishIntegers(std::string name, std::vector<Key> keys) {
-  constexpr Key kMax = std::numeric_limits<Key>::max();
-  OracleData<Key> data =
-      Finish(std::move(name), std::move(keys), [](Key key, std::vector<Key>* queries) {
-        queries->push_back(key);
-        if (key > 0) queries->push_back(key - 1);
-        if (key < kMax) queries->push_back(key + 1);
-      });
-  for (Key key : {Key{0}, Key{1}, kMax, static_cast<Key>(kMax - 1), static_cast<Key>(kMax / 2),
-                  static_cast<Key>(kMax / 2 + 1)}) {
-    data.queries.push_back(key);
-  }
-  auto random = TestRandom(1);
-  for (int i = 0; i < 100; ++i) data.queries.push_back(static_cast<Key>(random()));
-  return data;
-}
-
-OracleData<std::string> FinishStrings(std::string name, std::vector<std::string> keys) {
-  OracleData<std::string> data =
-      Finish(std::move(name), std::move(keys),
-             [](const std::string& key, std::vector<std::string>* queries) {
-               queries->push_back(key);
-               queries->push_back(key + '\0');
-               queries->push_back(key + '\xff');
-               if (key.empty()) return;
-               queries->push_back(key.substr(0, key.size() - 1));
-               queries->push_back(key.substr(0, key.size() / 2));
-               std::string other = key;
-               ++other.back();
-               queries->push_back(other);
-               other = key;
-               --other[other.size() / 2];
-               queries->push_back(other);
-             });
-  for (std::string key : {std::string(), std::string(1, '\0'), std::string(9, '\xff'),
-                          std::string(8, '\0'), std::string("m")}) {
-    data.queries.push_back(std::move(key));
-  }
-  return data;
-}
-
-template <typename Key>
-std::vector<OracleData<Key>> IntegerCatalogue(size_t most) {
-  constexpr Key kMax = std::numeric_limits<Key>::max();
-  auto random = TestRandom(2);
-  std::vector<OracleData<Key>> catalogue;
-  const auto add = [&](const std::string& shape, size_t size, auto key) {
-    if (size > most) return;
-    std::vector<Key> keys(size);
-    for (size_t i = 0; i < size; ++i) keys[i] = static_cast<Key>(key(i));
-    catalogue.push_back(FinishIntegers(shape + ", " + std::to_string(size), std::move(keys)));
-  };
-  std::vector<size_t> sizes = {0, 1, 2, 3};
-  for (size_t power = 8; power <= 65536; power *= power < 512 ? 2 : 8) {
-    for (size_t size : {power - 1, power, power + 1}) sizes.push_back(size);
-  }
-  for (size_t size : sizes) {
-    add("random", size, [&](size_t) { return random(); });
-    add("dense", size, [&](size_t i) { return i + 5; });
-  }
-  for (size_t size : {1u, 16u, 17u, 64u, 1000u, 5000u}) {
-    add("all equal", size, [&](size_t) { return Key{42}; });
-    add("all greatest", size, [&](size_t) { return kMax; });
-    add("all zero", size, [&](size_t) { return Key{0}; });
-    add("half greatest", size, [&](size_t i) { return i % 2 == 0 ? kMax : Key(random()); });
-    add("half zero", size, [&](size_t i) { return i % 2 == 0 ? Key{0} : Key(random()); });
-    add("around the sign bit", size, [&](size_t i) { return kMax / 2 - size / 2 + i; });
-    add("up to the greatest", size, [&](size_t i) { return kMax - i; });
-  }
-  add("few distinct", 20000, [&](size_t) { return random() % 10; });
-  add("duplicates", 20000, [&](size_t) { return random() % 2000 * 1000; });
-  add("one long duplicate", 20000, [&](size_t i) { return i < 15000 ? 7777 : random() % 20000; });
-  add("clusters", 30000, [&](size_t) { return (random() % 50 << 20) + random() % 700; });
-  // As many -0.0 and +0.0 among floating-point numbers.
-  add("both zeros", 30000, [&](size_t i) { return i < 160 ? kMax / 2 + i % 2 : random(); });
-  add("powers of two", 30000, [&](size_t) { return Key{1} << (random() % (sizeof(Key) * 8)); });
-  return catalogue;
-}
-
-std::vector<OracleData<std::string>> StringCatalogue(size_t most) {
-  auto random = TestRandom(3);
-  std::vector<OracleData<std::string>> catalogue;
-  const auto add = [&](const std::string& shape, size_t size, auto key) {
-    if (size > most) return;
-    std::vector<std::string> keys(size);
-    for (size_t i = 0; i < size; ++i) keys[i] = key(i);
-    catalogue.push_back(FinishStrings(shape + ", " + std::to_string(size), std::move(keys)));
-  };
-  const auto letters = [&](size_t longest, uint64_t alphabet) {
-    std::string s(random() % (longest + 1), '\0');
-    for (char& c : s) c = static_cast<char>('a' + random() % alphabet);
-    return s;
-  };
-  const auto bytes = [&](size_t longest, uint64_t alphabet) {
-    std::string s(random() % (longest + 1), '\0');
-    for (char& c : s) c = static_cast<char>(random() % alphabet);
-    return s;
-  };
-  for (size_t size :
-       {0, 1, 2, 7, 8, 9, 15, 16, 17, 63, 64, 65, 127, 128, 129, 1000, 65536, 65537}) {
-    add("random letters", size, [&](size_t) { return letters(20, 26); });
-  }
-  for (size_t size : {1u, 8u, 9u, 500u}) {
-    add("all empty", size, [&](size_t) { return std::string(); });
-    add("all equal", size, [&](size_t) { return std::string("the one key there is"); });
-    add("eight zero bytes and less", size, [&](size_t i) { return std::string(i % 9, '\0'); });
-    add("eight 0xFF and less", size, [&](size_t i) { return std::string(i % 10, '\xff'); });
-    add("prefixes of one another", size, [&](size_t i) { return std::string(i, 'a'); });
-    add("prefixes of one another, zero bytes", size,
-        [&](size_t i) { return std::string(i, '\0'); });
-    add("a long common prefix", size,
-        [&](size_t) { return std::string(1024, 'p') + letters(6, 3); });
-    add("a common prefix that is a key", size,
-        [&](size_t i) { return std::string(33, 'p') + (i % 3 == 0 ? "" : letters(3, 3)); });
-  }
-  add("64 KB keys", 40,
-      [&](size_t) { return std::string(65536 - random() % 3, 'k') + letters(2, 2); });
-  add("zero bytes and 0xFF", 5000, [&](size_t) {
-    std::string s = bytes(12, 2);
-    for (char& c : s) c = c == 1 ? '\xff' : '\0';
-    return s;
-  });
-  add("two letters", 20000, [&](size_t) { return letters(14, 2); });
-  add("any bytes", 20000, [&](size_t) { return bytes(10, 256); });
-  add("few distinct", 5000, [&](size_t) { return letters(1, 3); });
-  add("equal first eight bytes, in places", 30000, [&](size_t i) {
-    return (i % 3 == 0 ? "same-pre" : i % 3 == 1 ? "same-pr" : "") + letters(9, 20);
-  });
-  add("numbers", 30000, [&](size_t) { return std::to_string(random() % 100000000000ull); });
-  return catalogue;
 }
 
 // One operation's outcome against what it should be; names the query on a difference.
@@ -212,20 +51,22 @@ class Oracle {
     const OrderedIndex& index = index_;
     const OracleData<Key>& data = data_;
     const size_t n = batch.size();
-    std::vector<Position> lower(n, 0xDEAD), upper(n, 0xDEAD);
+    std::vector<Position> lower(n, 0xDEAD), upper(n, 0xDEAD), begin(n, 0xDEAD), end(n, 0xDEAD);
     std::vector<RowId> first(n, 0xDEAD);
     auto found = std::make_unique<bool[]>(n + 1);
-    RequireOk(index.LowerBound(batch, absl::MakeSpan(lower)));
-    RequireOk(index.UpperBound(batch, absl::MakeSpan(upper)));
-    RequireOk(index.FindFirst(batch, absl::MakeSpan(first)));
-    RequireOk(index.Contains(batch, absl::Span<bool>(found.get(), n)));
-    RequireOk(index.Find(batch, &matches_));
+    RequireOk(index.Answer(Batch::LowerBound(batch, absl::MakeSpan(lower))));
+    RequireOk(index.Answer(Batch::UpperBound(batch, absl::MakeSpan(upper))));
+    RequireOk(index.Answer(Batch::FindFirst(batch, absl::MakeSpan(first))));
+    RequireOk(index.Answer(Batch::Contains(batch, absl::Span<bool>(found.get(), n))));
+    RequireOk(index.Answer(Batch::EqualRange(batch, absl::MakeSpan(begin), absl::MakeSpan(end))));
+    RequireOk(index.Answer(Batch::Find(batch, &matches_)));
     BOOST_REQUIRE(matches_.size() == n && matches_.offsets[0] == 0);
     for (size_t i = 0; i < n; ++i) {
       const auto [from, to] = EqualRange(i);
       const auto what = [&] { return Print(data.queries[i]) + ", query "; };
       CAIRN_ORACLE_CHECK(lower[i] == from, "LowerBound of " << what(), i);
       CAIRN_ORACLE_CHECK(upper[i] == to, "UpperBound of " << what(), i);
+      CAIRN_ORACLE_CHECK(begin[i] == from && end[i] == to, "EqualRange of " << what(), i);
       CAIRN_ORACLE_CHECK(first[i] == (from < to ? data.row_ids[from] : kNoRow),
                          "FindFirst of " << what(), i);
       CAIRN_ORACLE_CHECK(found[i] == (from < to), "Contains of " << what(), i);
@@ -235,10 +76,10 @@ class Oracle {
   }
 
  private:
-  using View = typename Physical<Key>::type;
+  using View = Physical<Key>;
 
   KeyBatch KeysUpTo(size_t count) const {
-    return Physical<Key>::Batch(queries_).Slice(0, std::min(count, queries_.size()));
+    return KeyBatch(queries_).Slice(0, std::min(count, queries_.size()));
   }
 
   std::pair<size_t, size_t> EqualRange(size_t query) const {
@@ -301,15 +142,15 @@ class Oracle {
     for (size_t i = 0; i < n; ++i) upper_keys[i] = queries_[n - 1 - i];
     RangeBatch ranges;
     ranges.lower = KeysUpTo(n);
-    ranges.upper = same_keys ? ranges.lower : Physical<Key>::Batch(upper_keys);
+    ranges.upper = same_keys ? ranges.lower : KeyBatch(upper_keys);
     ranges.lower_bound = lower_bound;
     ranges.upper_bound = upper_bound;
     ranges.lower_bounds = lower_bounds;
     ranges.upper_bounds = upper_bounds;
     std::vector<Position> begin(n), end(n);
     std::vector<uint64_t> counts(n);
-    RequireOk(index.Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end)));
-    RequireOk(index.Count(ranges, absl::MakeSpan(counts)));
+    RequireOk(index.Answer(Batch::Positions(ranges, absl::MakeSpan(begin), absl::MakeSpan(end))));
+    RequireOk(index.Answer(Batch::Count(ranges, absl::MakeSpan(counts))));
     std::vector<std::pair<size_t, size_t>> expected(n);
     uint64_t total = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -333,7 +174,7 @@ class Oracle {
                  const std::vector<std::pair<size_t, size_t>>& expected) {
     const OrderedIndex& index = index_;
     const OracleData<Key>& data = data_;
-    RequireOk(index.Scan(ranges, options, &matches_));
+    RequireOk(index.Answer(Batch::Scan(ranges, &matches_, options)));
     BOOST_REQUIRE(matches_.size() == expected.size());
     BOOST_REQUIRE(matches_.keys.size() == (options.with_keys ? matches_.row_ids.size() : 0));
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -362,38 +203,43 @@ class Oracle {
     const uint32_t u32[1] = {1};
     const std::string_view bytes[1] = {"1"};
     const bool strings = !std::is_integral_v<Key>;
-    const KeyBatch wrong = strings ? KeyBatch::U32(u32) : KeyBatch::Bytes(bytes);
+    const KeyBatch wrong = strings ? KeyBatch(u32) : KeyBatch(bytes);
     Position position[1];
     RowId row[1];
     bool found[1];
     uint64_t count[1];
     const auto refused = [](const absl::Status& s) { return absl::IsInvalidArgument(s); };
-    BOOST_TEST(refused(index_.LowerBound(wrong, position)));
-    BOOST_TEST(refused(index_.UpperBound(wrong, position)));
-    BOOST_TEST(refused(index_.FindFirst(wrong, row)));
-    BOOST_TEST(refused(index_.Contains(wrong, found)));
-    BOOST_TEST(refused(index_.Find(wrong, &matches_)));
-    BOOST_TEST(refused(index_.Count(RangeBatch::Equal(wrong), count)));
-    BOOST_TEST(refused(index_.Scan(RangeBatch::Equal(wrong), {}, &matches_)));
-    BOOST_TEST(refused(index_.Positions(RangeBatch::Equal(wrong), position, position)));
+    BOOST_TEST(refused(index_.Answer(Batch::LowerBound(wrong, position))));
+    BOOST_TEST(refused(index_.Answer(Batch::UpperBound(wrong, position))));
+    BOOST_TEST(refused(index_.Answer(Batch::EqualRange(wrong, position, position))));
+    BOOST_TEST(refused(index_.Answer(Batch::FindFirst(wrong, row))));
+    BOOST_TEST(refused(index_.Answer(Batch::Contains(wrong, found))));
+    BOOST_TEST(refused(index_.Answer(Batch::Find(wrong, &matches_))));
+    BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::Equal(wrong), count))));
+    BOOST_TEST(refused(index_.Answer(Batch::Scan(RangeBatch::Equal(wrong), &matches_))));
+    BOOST_TEST(
+        refused(index_.Answer(Batch::Positions(RangeBatch::Equal(wrong), position, position))));
     const KeyBatch one = KeysUpTo(1);
-    BOOST_TEST(refused(index_.LowerBound(one, {})));
-    BOOST_TEST(refused(index_.UpperBound(one, {})));
-    BOOST_TEST(refused(index_.FindFirst(one, {})));
-    BOOST_TEST(refused(index_.Contains(one, {})));
-    BOOST_TEST(refused(index_.Count(RangeBatch::Equal(one), {})));
-    BOOST_TEST(refused(index_.Positions(RangeBatch::Equal(one), position, {})));
-    BOOST_TEST(refused(index_.Count(RangeBatch::HalfOpen(one, {}), count)));
+    BOOST_TEST(refused(index_.Answer(Batch::LowerBound(one, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::UpperBound(one, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::EqualRange(one, position, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::Find(one, nullptr))));
+    BOOST_TEST(refused(index_.Answer(Batch::FindFirst(one, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::Contains(one, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::Equal(one), {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::Positions(RangeBatch::Equal(one), position, {}))));
+    BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::HalfOpen(one, {}), count))));
     RangeBatch ranges = RangeBatch::Equal(one);
     ranges.lower_bound = Bound::kPrefix;
-    BOOST_TEST(refused(index_.Count(ranges, count)));
-    if (!strings) BOOST_TEST(refused(index_.Count(RangeBatch::Prefix(one), count)));
+    BOOST_TEST(refused(index_.Answer(Batch::Count(ranges, count))));
+    if (!strings) BOOST_TEST(refused(index_.Answer(Batch::Count(RangeBatch::Prefix(one), count))));
     const std::vector<Bound> two_bounds(2, Bound::kInclusive);
     ranges = RangeBatch::Equal(one);
     ranges.upper_bounds = two_bounds;
-    BOOST_TEST(refused(index_.Count(ranges, count)));
-    BOOST_TEST(index_.LowerBound(wrong.Slice(0, 0), {}).ok());  // an empty batch of any kind
-    BOOST_TEST(index_.Find(KeyBatch(), &matches_).ok());
+    BOOST_TEST(refused(index_.Answer(Batch::Count(ranges, count))));
+    BOOST_TEST(index_.Answer(Batch::LowerBound(wrong.Slice(0, 0), {}))
+                   .ok());  // an empty batch of any kind
+    BOOST_TEST(index_.Answer(Batch::Find(KeyBatch(), &matches_)).ok());
     BOOST_TEST(matches_.size() == 0u);
   }
 
@@ -406,19 +252,6 @@ class Oracle {
 #undef CAIRN_ORACLE_CHECK
 
 }  // namespace oracle
-
-template <>
-std::vector<OracleData<uint32_t>> OracleCatalogue<uint32_t>(size_t most) {
-  return oracle::IntegerCatalogue<uint32_t>(most);
-}
-template <>
-std::vector<OracleData<uint64_t>> OracleCatalogue<uint64_t>(size_t most) {
-  return oracle::IntegerCatalogue<uint64_t>(most);
-}
-template <>
-std::vector<OracleData<std::string>> OracleCatalogue<std::string>(size_t most) {
-  return oracle::StringCatalogue(most);
-}
 
 template <typename Key>
 SortedRun OracleRun(const OracleData<Key>& data) {
@@ -439,7 +272,7 @@ void CheckPointsAgainstOracle(const OrderedIndex& index, const OracleData<Key>& 
   BOOST_TEST_MESSAGE(index.description() << " on " << data.name);
   const auto queries = oracle::Views(data.queries);
   oracle::Oracle<Key>(index, data)
-      .CheckPoints(oracle::Physical<Key>::Batch(queries).Slice(0, std::min(most, queries.size())));
+      .CheckPoints(KeyBatch(queries).Slice(0, std::min(most, queries.size())));
 }
 
 #define CAIRN_INSTANTIATE_ORACLE(Key)                                            \
@@ -450,10 +283,5 @@ CAIRN_INSTANTIATE_ORACLE(uint32_t)
 CAIRN_INSTANTIATE_ORACLE(uint64_t)
 CAIRN_INSTANTIATE_ORACLE(std::string)
 #undef CAIRN_INSTANTIATE_ORACLE
-
-namespace oracle {
-template OracleData<uint32_t> FinishIntegers(std::string, std::vector<uint32_t>);
-template OracleData<uint64_t> FinishIntegers(std::string, std::vector<uint64_t>);
-}  // namespace oracle
 
 }  // namespace cairn

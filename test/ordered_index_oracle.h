@@ -2,65 +2,23 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "cairn/ordered_index.h"
+#include "test/oracle_catalogue.h"
 
 namespace cairn {
-
-// Entries in run order, and keys to ask for: some that are there, some just beside them, the least
-// and the greatest. Key is uint32_t, uint64_t or std::string.
-template <typename Key>
-struct OracleData {
-  std::string name;
-  std::vector<Key> keys;
-  std::vector<RowId> row_ids;
-  std::vector<Key> queries;
-};
-
-// Data sets that have broken, or would break, some search structure: sizes around powers of two and
-// cache lines; all keys equal; duplicates that span lines; the least and the greatest key; dense
-// and scattered ones. Those of strings besides: empty ones, one a prefix of another, zero bytes,
-// long common prefixes. `most` bounds the number of entries.
-template <typename Key>
-std::vector<OracleData<Key>> OracleCatalogue(size_t most = 70000);
-
-template <>
-std::vector<OracleData<uint32_t>> OracleCatalogue<uint32_t>(size_t most);
-template <>
-std::vector<OracleData<uint64_t>> OracleCatalogue<uint64_t>(size_t most);
-template <>
-std::vector<OracleData<std::string>> OracleCatalogue<std::string>(size_t most);
-
 namespace oracle {
 
 // What a batch of the keys is made from: keys themselves, or views of them.
 template <typename Key>
-struct Physical {
-  using type = Key;
-  static KeyBatch Batch(const std::vector<Key>& keys) {
-    if constexpr (sizeof(Key) == 4) {
-      return KeyBatch::U32(keys);
-    } else {
-      return KeyBatch::U64(keys);
-    }
-  }
-};
-template <>
-struct Physical<std::string> {
-  using type = std::string_view;
-  static KeyBatch Batch(const std::vector<std::string_view>& keys) { return KeyBatch::Bytes(keys); }
-};
+using Physical = std::conditional_t<std::is_integral_v<Key>, Key, std::string_view>;
 
 template <typename Key>
-std::vector<typename Physical<Key>::type> Views(const std::vector<Key>& keys) {
+std::vector<Physical<Key>> Views(const std::vector<Key>& keys) {
   return {keys.begin(), keys.end()};
 }
-
-// A data set of these keys, in any order, with random row ids and with queries.
-template <typename Key>
-OracleData<Key> FinishIntegers(std::string name, std::vector<Key> keys);
-OracleData<std::string> FinishStrings(std::string name, std::vector<std::string> keys);
 
 }  // namespace oracle
 

@@ -1,4 +1,6 @@
 #include "engine/batch/batcher_core.h"
+#include "cairn/batch_index.h"
+#include "cairn/query.h"
 
 #include <sys/prctl.h>
 
@@ -87,10 +89,10 @@ struct alignas(128) BatcherCore::Counters {
   std::array<std::atomic<uint64_t>, BatcherStats::kBuckets> waiting_times{};
 };
 
-BatcherCore::BatcherCore(const SecondaryIndex* index, const BatcherOptions& options)
+BatcherCore::BatcherCore(const BatchIndex* index, const BatcherOptions& options)
     : index_(index),
       options_(options),
-      kind_(index->codec().kind()),
+      kind_(index->kind()),
       queue_(kind_, Shards(options), options.max_waiting, options.response_time.count(),
              [this] { return Now(); }),
       schedule_(index, options, &queue_),
@@ -128,10 +130,12 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
                         request.size(), options_.max_waiting));
   }
   if (request.keys != nullptr) {
-    return request.keys->kind() == kind_ ? absl::OkStatus() : CheckKind(kind_, *request.keys);
+    return request.keys->kind() == kind_
+               ? absl::OkStatus()
+               : CheckQueries(kind_, Batch{request.operation, *request.keys});
   }
   const RangeBatch& ranges = *request.ranges;
-  RETURN_IF_ERROR(CheckRanges(kind_, ranges));
+  RETURN_IF_ERROR(CheckQueries(kind_, Batch{request.operation, {}, ranges}));
   if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));

@@ -2,13 +2,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "cairn/batcher.h"
 #include "engine/batch/batcher_answer.h"
 #include "engine/batch/batcher_core.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -61,9 +61,9 @@ absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
   deadline_ = std::min(deadline_, deadline);
   if (key_count_ >= kPortion) SubmitKeys();
   return absl::OkStatus();
-} catch (const std::bad_alloc&) {
+} catch (...) {
   SubmitKeys();  // behind these there may be a part of what was to be added
-  return absl::ResourceExhaustedError("no memory for a key of a group");
+  return StatusOfException("adding to a group");
 }
 
 absl::Status BatcherGroup::Add(const RangeBatch& ranges, const QueryOptions& options,
@@ -130,8 +130,8 @@ void Batcher::Group<kOperation>::Receive(void* context, const Answers& answers) 
       for (size_t i = 0; i < queries; ++i) {
         group->answers_[answers.cookies[i]] = AnswerTo<kOperation>(answers, i);
       }
-    } catch (const std::bad_alloc&) {
-      group->Fail(absl::ResourceExhaustedError("no memory for the answers of a group"));
+    } catch (...) {
+      group->Fail(StatusOfException("taking the answers of a group"));
     }
   } else {
     group->Fail(answers.status);

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <condition_variable>
-#include <map>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -31,11 +32,14 @@ namespace cairn {
 // until so little is left that the others can wait for it in LogFollower::Join.
 class IndexUpkeep {
  public:
-  // All must outlive this.
+  // All must outlive this. `define` reads what an index is that is not defined yet.
   IndexUpkeep(rocksdb::DB* db, const IndexedDBOptions& options, const IndexCatalog* catalog,
-              LogFollower* follower, LogRetention* retention, PastLogChanges* changes);
+              LogFollower* follower, LogRetention* retention, PastLogChanges* changes,
+              std::function<absl::Status(FollowedIndex*)> define);
   ~IndexUpkeep();
 
+  // There may be so many indexes soon: what is called for these below throws nothing.
+  void MakeRoomFor(size_t indexes);
   // Has an index that the catalog has do what is wanted of it: catches it up, so that it follows
   // before this returns, or has it built soon.
   void Start(const std::shared_ptr<FollowedIndex>& index);
@@ -80,10 +84,11 @@ class IndexUpkeep {
   LogFollower* const follower_;
   LogRetention* const retention_;
   PastLogChanges* const changes_;
+  const std::function<absl::Status(FollowedIndex*)> define_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::map<const FollowedIndex*, Job> jobs_;
+  std::vector<Job> jobs_;  // one an index, with room for all that there are
   std::shared_ptr<FollowedIndex> at_work_;
   bool stopped_ = false;
   std::thread thread_;

@@ -1,9 +1,7 @@
 #include "engine/live/log_follower.h"
 
 #include <algorithm>
-#include <exception>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -12,7 +10,6 @@
 #include "engine/log/update_log.h"
 #include "engine/serve/catch_up.h"
 #include "engine/source/db_source.h"
-#include "engine/source/no_source.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
@@ -227,17 +224,12 @@ absl::Status LogFollower::ApplySlice(const std::shared_ptr<rocksdb::ManagedSnaps
 
 absl::Status LogFollower::ApplyTo(FollowedIndex* index, const Family& family,
                                   IndexWriter::Update* update) {
-  const NoSource none;
-  const SnapshotSource* source = &none;
-  if (family.source != nullptr) source = family.source.get();
-  try {
-    RETURN_IF_ERROR(index->extractor->Extract(family.settled, *source, index->updates.get()));
+  // An exception of an index's extractor is that index's error alone.
+  return Guarded("applying changed rows", [&]() -> absl::Status {
+    RETURN_IF_ERROR(
+        index->extractor->Extract(family.settled, family.source.get(), index->updates.get()));
     return update->Apply(*index->updates);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory while following the database's log");
-  } catch (const std::exception& e) {  // from an extractor that is not ours
-    return absl::InternalError(absl::StrFormat("while a row's keys were taken: %s", e.what()));
-  }
+  });
 }
 
 absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
@@ -256,12 +248,13 @@ absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
   FollowTo(source->sequence(), snapshot).IgnoreError();
   index->extractor = std::make_unique<ChangeExtractor>(std::move(extractor));
   index->updates = std::make_unique<RowUpdates>(index->codec().kind());
+  const LogPosition position = IndexWriter::Update(writer.get()).anchor().log;
   // By their names, so that updates of several begin in one order, whoever joined first.
   members_.insert(
       std::upper_bound(members_.begin(), members_.end(), index,
                        [](const auto& a, const auto& b) { return a->name() < b->name(); }),
       index);
-  RestartTail(source->sequence(), IndexWriter::Update(writer.get()).anchor().log);
+  RestartTail(source->sequence(), position);
   return absl::OkStatus();
 }
 
@@ -277,17 +270,17 @@ void LogFollower::Leave(const FollowedIndex& index) {
 void LogFollower::Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::Status& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (tail_ == nullptr) return;
-  std::vector<std::shared_ptr<FollowedIndex>> failed;
-  for (const auto& member : members_) {
-    if (column_family == nullptr || member->column_family_id() == column_family->GetID()) {
-      failed.push_back(member);
+  const size_t before = members_.size();
+  for (size_t i = 0; i < members_.size();) {
+    const std::shared_ptr<FollowedIndex> index = members_[i];
+    if (column_family != nullptr && index->column_family_id() != column_family->GetID()) {
+      ++i;
+      continue;
     }
-  }
-  for (const auto& index : failed) {
-    members_.erase(std::find(members_.begin(), members_.end(), index));
+    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
     on_lost_(index, why);
   }
-  if (!failed.empty()) RestartTail(tail_->sequence(), tail_->position());
+  if (members_.size() < before) RestartTail(tail_->sequence(), tail_->position());
 }
 
 void LogFollower::FailAll(const absl::Status& why) {
@@ -297,6 +290,15 @@ void LogFollower::FailAll(const absl::Status& why) {
 }
 
 void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
+  const absl::Status made = Guarded("following the database's log", [&] {
+    MakeTail(sequence, position);
+    return absl::OkStatus();
+  });
+  if (!made.ok()) return FailAll(made);
+  NoteProgress();
+}
+
+void LogFollower::MakeTail(SequenceNumber sequence, LogPosition position) {
   tail_ = nullptr;
   families_.clear();
   changes_.clear();
@@ -308,11 +310,10 @@ void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
       handles.push_back(handle);
     }
   }
-  if (handles.empty()) return NoteProgress();
+  if (handles.empty()) return;
   for (rocksdb::ColumnFamilyHandle* handle : handles) families_.push_back({handle, {}, nullptr});
   changes_.resize(handles.size());
   tail_ = std::make_unique<LogTail>(db_, std::move(handles), sequence, position);
-  NoteProgress();
 }
 
 void LogFollower::NoteProgress() {

@@ -32,7 +32,7 @@ namespace cairn {
 class LogFollower {
  public:
   // `on_lost` is called for each index that has left so, and why, in the middle of a call of this
-  // object, which it may not use. It is to set the index's state.
+  // object, which it may not use. It is to set the index's state, and throws nothing.
   LogFollower(
       rocksdb::DB* db,
       std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost);
@@ -90,8 +90,10 @@ class LogFollower {
   absl::Status ApplyTo(FollowedIndex* index, const Family& family, IndexWriter::Update* update);
   void Publish(Updates* updates);
   void FailAll(const absl::Status& why);
-  // Reads for the members' column families from `sequence` on.
+  // Reads for the members' column families from `sequence` on. Where there is no memory for that,
+  // none follows.
   void RestartTail(SequenceNumber sequence, LogPosition position);
+  void MakeTail(SequenceNumber sequence, LogPosition position);
   // Tells those who wait how far reading has come.
   void NoteProgress();
 

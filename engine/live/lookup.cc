@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/string_list.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -162,7 +165,7 @@ absl::StatusOr<Matches> FindMatches(const SecondaryIndex& version, PhysicalQuery
     RETURN_IF_ERROR(version.Find(query->keys(), &matches));
     return matches;
   }
-  RETURN_IF_ERROR(version.Scan(query->ranges(), ScanOptions(options), &matches));
+  RETURN_IF_ERROR(version.Scan(query->ranges(), &matches, ScanOptions(options)));
   if (!query->is_keys() && IsMultiValued(version.spec())) DropRepeatedRows(&matches);
   return matches;
 }

@@ -19,7 +19,10 @@ Periodically::Periodically(absl::Duration interval, std::function<void()> functi
       ended_changed_.wait_for(lock, absl::ToChronoNanoseconds(std::min(interval, kLongest)));
       if (ended_) break;
       lock.unlock();
-      function();
+      try {
+        function();
+      } catch (...) {  // for want of memory, say: it is called again
+      }
       lock.lock();
     }
   });

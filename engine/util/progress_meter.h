@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "cairn/secondary_index.h"
+#include "cairn/progress.h"
 
 namespace cairn {
 

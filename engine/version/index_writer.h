@@ -8,7 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cairn/secondary_index.h"
+#include "cairn/catch_up.h"
+#include "cairn/open_options.h"
+#include "cairn/types.h"
 #include "engine/delta/delta_writer.h"
 #include "engine/delta/row_updates.h"
 #include "engine/log/anchor.h"

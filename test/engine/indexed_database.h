@@ -8,8 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "cairn/indexed_db.h"
+#include "cairn/string_list.h"
 #include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
 #include "test/engine/logged_database.h"
 #include "test/require_ok.h"
 #include "test/temporary_directory.h"
@@ -95,11 +99,22 @@ class IndexedDatabase {
   std::vector<rocksdb::ColumnFamilyHandle*> families_;
 };
 
+// Puts the rows a0000000, a0000001, … with `value` and their number, a thousand in a write.
+inline void Fill(rocksdb::DB* db, int rows, const std::string& value) {
+  for (int i = 0; i < rows;) {
+    rocksdb::WriteBatch batch;
+    for (int k = 0; k < 1000 && i < rows; ++k, ++i) {
+      RequireOk(batch.Put(absl::StrFormat("a%07d", i), absl::StrCat(value, i)));
+    }
+    RequireOk(db->Write({}, &batch));
+  }
+}
+
 // The primary keys of an index's entries in its order, with blanks between, of those with this key.
 inline std::string RowsOf(const SecondaryIndex& index, std::string_view key) {
   Matches matches;
   const std::string_view keys[] = {key};
-  RequireOk(index.Find(KeyBatch::Bytes(keys), &matches));
+  RequireOk(index.Find(keys, &matches));
   PrimaryKeyColumn primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   std::string rows;

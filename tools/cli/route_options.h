@@ -2,7 +2,9 @@
 
 #include <string>
 
-#include "cairn/secondary_index.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
 #include "tools/cli/command.h"
 
 namespace cairn::tools {
@@ -19,8 +21,8 @@ class RouteOptions {
   // How to open the index: with routes to choose from if anything was given, else for few queries.
   OpenOptions Open() const;
 
-  // Has *options ask for the route, and for its explanation, which Print then prints.
-  void AddTo(QueryOptions* options);
+  // Has *batch ask for the route, and for its explanation, which Print then prints.
+  void AddTo(Batch* batch);
   // Prints how the last batch was routed to standard error, if that is wanted.
   void Print() const;
 

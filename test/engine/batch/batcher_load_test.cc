@@ -9,7 +9,7 @@
 
 #include "cairn/batcher.h"
 #include "test/engine/batch/fake_index.h"
-#include "test/require_ok.h"
+#include "test/engine/batch/polled_batcher.h"
 #include "test/test_random.h"
 
 // A Batcher among many threads: every request that is accepted is answered once, and right.
@@ -22,10 +22,6 @@ using WhenFull = BatcherOptions::WhenFull;
 
 constexpr size_t kThreads = 64;
 constexpr uint32_t kKeys = 2100;  // asked; of the index's 0, 2, … 1998
-
-std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options) {
-  return RequireOk(Batcher::Make(&index, options));
-}
 
 void OnThreads(const std::function<void(size_t thread)>& body) {
   std::vector<std::thread> threads;
@@ -105,8 +101,9 @@ struct Ledger {
         return answers.counts[i] == in_range.size();
       case Operation::kScan:
         return (*answers.matches)[answers.first + i] == absl::MakeConstSpan(in_range);
+      default:
+        return false;
     }
-    return false;
   }
 
   // Those that were accepted are the ones that `accepted` says.
@@ -308,7 +305,7 @@ BOOST_AUTO_TEST_CASE(a_flood_of_one_operation_starves_no_other) {
       const uint32_t key = 2;
       while (!stop) {
         batcher
-            ->Submit(Operation::kFindFirst, KeyBatch::U32({&key, 1}),
+            ->Submit(Operation::kFindFirst, KeyBatch(absl::MakeConstSpan(&key, 1)),
                      {{[](void*, const Batcher::Answers&) {}, nullptr}})
             .IgnoreError();
       }

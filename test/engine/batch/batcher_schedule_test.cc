@@ -1,11 +1,11 @@
 #include "engine/batch/batcher_schedule.h"
 
 #include <boost/test/unit_test.hpp>
-#include <memory>
 #include <vector>
 
 #include "cairn/batcher.h"
 #include "test/engine/batch/fake_index.h"
+#include "test/engine/batch/polled_batcher.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
@@ -15,20 +15,6 @@ namespace cairn {
 namespace {
 
 using Callers = BatcherOptions::Callers;
-
-// A batcher without threads whose callers only ask: batches run in Poll, and nowhere else.
-BatcherOptions Polled(const FakeClock* clock) {
-  BatcherOptions options;
-  options.threads = 0;
-  options.shards = 1;
-  options.callers = Callers::kOnlyAsk;
-  options.clock = clock;
-  return options;
-}
-
-std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options) {
-  return RequireOk(Batcher::Make(&index, options));
-}
 
 // Of `fixed` and `each` of a query.
 auto LinearTime(absl::Duration fixed, absl::Duration each) {
@@ -148,7 +134,7 @@ BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batc
     const auto batcher = Make(index, options);
     const size_t before = index.calls().size();
     for (uint32_t i = 0; index.calls().size() == before && i < 100000; ++i) {
-      RequireOk(batcher->Submit(Operation::kFindFirst, KeyBatch::U32({&i, 1}),
+      RequireOk(batcher->Submit(Operation::kFindFirst, KeyBatch(absl::MakeConstSpan(&i, 1)),
                                 {{[](void*, const Batcher::Answers&) {}, nullptr}, 0}));
       batcher->Poll();
     }
@@ -201,8 +187,8 @@ BOOST_AUTO_TEST_CASE(operations_take_turns_by_the_time_that_they_take) {
   options.response_time = std::chrono::seconds(1);
   const auto batcher = Make(index, options);
   const uint32_t key = 2, end = 10;
-  const KeyBatch keys = KeyBatch::U32({&key, 1});
-  const RangeBatch range = RangeBatch::HalfOpen(keys, KeyBatch::U32({&end, 1}));
+  const KeyBatch keys(absl::MakeConstSpan(&key, 1));
+  const RangeBatch range = RangeBatch::HalfOpen(keys, KeyBatch(absl::MakeConstSpan(&end, 1)));
   const Batcher::Request ignored{{[](void*, const Batcher::Answers&) {}, nullptr}};
   for (int i = 0; i < 6400; ++i) {
     RequireOk(batcher->Submit(Operation::kFindFirst, keys, ignored));
@@ -240,7 +226,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_nobody_asked_for_gets_no_more_than_a_few_
   options.max_batch_time = std::chrono::microseconds(64);
   const auto batcher = Make(index, options);
   const uint32_t key = 2;
-  const KeyBatch keys = KeyBatch::U32({&key, 1});
+  const KeyBatch keys(absl::MakeConstSpan(&key, 1));
   const Batcher::Request ignored{{[](void*, const Batcher::Answers&) {}, nullptr}};
   const auto submit = [&](Operation operation, int batches) {
     for (int i = 0; i < 64 * batches; ++i) {

@@ -1,4 +1,6 @@
 #include "cairn/batcher.h"
+#include "cairn/index_spec.h"
+#include "cairn/secondary_index.h"
 
 #include <boost/test/unit_test.hpp>
 #include <memory>
@@ -8,37 +10,15 @@
 
 #include "engine/util/scan_cursor.h"
 #include "test/engine/batch/fake_index.h"
+#include "test/engine/batch/polled_batcher.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 
-// What a Batcher takes and answers, one thread asking. When batches go is in
-// batcher_schedule_test.cc, what becomes of many threads in batcher_load_test.cc.
+// What a Batcher answers, one thread asking. What it refuses is in batcher_refusals_test.cc, when
+// batches go in batcher_schedule_test.cc, what becomes of many threads in batcher_load_test.cc.
 
 namespace cairn {
 namespace {
-
-using Callers = BatcherOptions::Callers;
-using WhenFull = BatcherOptions::WhenFull;
-
-std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options = {}) {
-  return RequireOk(Batcher::Make(&index, options));
-}
-
-// Without threads; batches run in Poll and Flush only.
-BatcherOptions Polled() {
-  BatcherOptions options;
-  options.threads = 0;
-  options.shards = 1;
-  options.callers = Callers::kOnlyAsk;
-  return options;
-}
-
-void Ignore(void*, const Batcher::Answers&) {}
-
-// Valid as long as the keys.
-RangeBatch Range(const Batcher::Key& lower, const Batcher::Key& upper) {
-  return RangeBatch::HalfOpen(lower.batch(), upper.batch());
-}
 
 // An index over 3,000 entries of one kind of keys, three rows each for most.
 FakeIndex IndexOf(KeyKind kind) {
@@ -118,20 +98,20 @@ BOOST_AUTO_TEST_CASE(every_operation_answers_as_the_index_does_for_every_kind_of
       RowId first;
       bool contains;
       uint64_t count;
-      RequireOk(oracle.FindFirst(a.key->key.batch(), absl::MakeSpan(&first, 1)));
+      RequireOk(oracle.Answer(Batch::FindFirst(a.key->key.batch(), absl::MakeSpan(&first, 1))));
       BOOST_TEST(*a.first.get() == first);
-      RequireOk(oracle.Contains(a.key->key.batch(), absl::MakeSpan(&contains, 1)));
+      RequireOk(oracle.Answer(Batch::Contains(a.key->key.batch(), absl::MakeSpan(&contains, 1))));
       BOOST_TEST(*a.contains.get() == contains);
-      RequireOk(oracle.Find(a.key->key.batch(), &matches));
+      RequireOk(oracle.Answer(Batch::Find(a.key->key.batch(), &matches)));
       BOOST_TEST(*a.find.get() == matches.row_ids, boost::test_tools::per_element());
       const RangeBatch range = Range(a.key->key, a.end->key);
-      RequireOk(oracle.Count(range, absl::MakeSpan(&count, 1)));
+      RequireOk(oracle.Answer(Batch::Count(range, absl::MakeSpan(&count, 1))));
       BOOST_TEST(*a.count.get() == count);
-      RequireOk(oracle.Scan(range, {}, &matches));
+      RequireOk(oracle.Answer(Batch::Scan(range, &matches)));
       const auto scan = a.scan.get();
       BOOST_TEST(scan->row_ids == matches.row_ids, boost::test_tools::per_element());
       BOOST_TEST(scan->keys.empty());
-      RequireOk(oracle.Scan(range, descending, &matches));
+      RequireOk(oracle.Answer(Batch::Scan(range, &matches, descending)));
       const auto down = a.down.get();
       BOOST_TEST(down->row_ids == matches.row_ids, boost::test_tools::per_element());
       BOOST_REQUIRE(down->keys.size() == matches.keys.size());
@@ -166,7 +146,7 @@ BOOST_AUTO_TEST_CASE(a_batch_of_a_request_is_answered_by_its_cookies) {
     auto& out = *static_cast<std::vector<RowId>*>(context);
     for (size_t i = 0; i < batch.cookies.size(); ++i) out[batch.cookies[i]] = batch.row_ids[i];
   };
-  const KeyBatch all = KeyBatch::U32(keys);
+  const KeyBatch all(keys);
   for (size_t i = 0; i < 500; i += 50) {
     RequireOk(
         batcher->Submit(Operation::kFindFirst, all.Slice(i, 50), {{receive, &answers}, 100 + i}));
@@ -177,47 +157,6 @@ BOOST_AUTO_TEST_CASE(a_batch_of_a_request_is_answered_by_its_cookies) {
     const RowId expected = i < 100 || i >= 600 ? 77 : i % 2 == 0 ? 5 * (i - 100) : kNoRow;
     if (answers[i] != expected) BOOST_FAIL("answer " << i << " is " << answers[i]);
   }
-}
-
-BOOST_AUTO_TEST_CASE(what_cannot_be_asked_is_refused_and_poisons_no_batch) {
-  FakeIndex index = FakeIndex::OfNumbers();
-  BatcherOptions options = Polled();
-  options.max_waiting = 10;
-  const auto batcher = Make(index, options);
-  const auto good = batcher->FindFirst(uint32_t{2});
-  BOOST_CHECK(absl::IsInvalidArgument(batcher->FindFirst(uint64_t{2}).get().status()));
-  BOOST_CHECK(absl::IsInvalidArgument(batcher->Contains("2").get().status()));
-  BOOST_CHECK(absl::IsInvalidArgument(batcher->Find("2").get().status()));
-  BOOST_CHECK(
-      absl::IsInvalidArgument(batcher->Count(Range(uint64_t{1}, uint64_t{2})).get().status()));
-  BOOST_CHECK(absl::IsInvalidArgument(batcher->Scan(RangeBatch()).get().status()));
-  const uint32_t two[] = {1, 2};
-  BOOST_CHECK(absl::IsInvalidArgument(
-      batcher->Count(RangeBatch::Equal(KeyBatch::U32(two))).get().status()));
-  const Batcher::Key lower(two[0]), upper(two[1]);
-  RangeBatch prefix = Range(lower, upper);
-  prefix.upper_bound = Bound::kPrefix;  // numbers have none
-  BOOST_CHECK(absl::IsInvalidArgument(batcher->Scan(prefix).get().status()));
-  RangeBatch goes_on = Range(lower, upper);
-  const std::string cursor = "no cursor";
-  goes_on.after = absl::MakeConstSpan(&cursor, 1);
-  BOOST_CHECK(absl::IsInvalidArgument(batcher->Scan(goes_on).get().status()));
-
-  const Batcher::Request request{{&Ignore, nullptr}};
-  BOOST_CHECK(
-      absl::IsInvalidArgument(batcher->Submit(Operation::kCount, KeyBatch::U32(two), request)));
-  BOOST_CHECK(absl::IsInvalidArgument(
-      batcher->Submit(Operation::kFind, Range(uint32_t{1}, uint32_t{2}), {}, request)));
-  BOOST_CHECK(absl::IsInvalidArgument(
-      batcher->Submit(Operation::kFind, KeyBatch::U32(two), Batcher::Request())));
-  const std::vector<uint32_t> many(11);
-  BOOST_CHECK(
-      absl::IsInvalidArgument(batcher->Submit(Operation::kFind, KeyBatch::U32(many), request)));
-
-  BOOST_TEST(batcher->Stats().waiting == 1u);
-  batcher->Flush();
-  BOOST_TEST(index.calls().size() == 1u);
-  BOOST_CHECK(const_cast<Batcher::Future<RowId>&>(good).get().ok());
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_batch_is_accepted_and_has_no_answers) {
@@ -231,23 +170,6 @@ BOOST_AUTO_TEST_CASE(an_empty_batch_is_accepted_and_has_no_answers) {
   BOOST_CHECK(group.Wait().ok());
   batcher->Flush();
   BOOST_TEST(index.calls().empty());
-}
-
-BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_refused) {
-  FakeIndex index = FakeIndex::OfNumbers();
-  FakeClock clock;
-  const auto refuses = [&](auto change) {
-    BatcherOptions options;
-    change(options);
-    return absl::IsInvalidArgument(Batcher::Make(&index, options).status());
-  };
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.response_time = std::chrono::nanoseconds(0); }));
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.response_time = std::chrono::nanoseconds::max(); }));
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.max_batch_time = -std::chrono::seconds(1); }));
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.max_waiting = 0; }));
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.threads = -1; }));
-  BOOST_TEST(refuses([](BatcherOptions& o) { o.shards = -1; }));
-  BOOST_TEST(refuses([&](BatcherOptions& o) { o.clock = &clock; }));
 }
 
 BOOST_AUTO_TEST_CASE(an_error_of_the_index_reaches_every_request_of_its_batch) {
@@ -284,13 +206,13 @@ BOOST_AUTO_TEST_CASE(a_group_has_its_answers_in_order_and_tells_an_error_once) {
     for (uint32_t i = 0; i < 500; ++i) {
       if (!group.Add(i).ok()) BOOST_FAIL("not added");
     }
-    BOOST_CHECK(group.Add(KeyBatch::U32(several)).ok());
+    BOOST_CHECK(group.Add(several).ok());
     BOOST_CHECK(absl::IsInvalidArgument(group.Add(uint64_t{1})));
     BOOST_CHECK(absl::IsInvalidArgument(group.Add(Range(uint32_t{1}, uint32_t{2}))));
     const std::vector<uint32_t> too_many(498);
-    BOOST_CHECK(absl::IsResourceExhausted(group.Add(KeyBatch::U32(too_many))));
+    BOOST_CHECK(absl::IsResourceExhausted(group.Add(too_many)));
     const std::vector<uint32_t> just(too_many.begin(), too_many.end() - 1);
-    BOOST_CHECK(group.Add(KeyBatch::U32(just)).ok());
+    BOOST_CHECK(group.Add(just).ok());
     BOOST_TEST(group.size() == 1000u);
     BOOST_TEST((group.Wait() == index.error));
     BOOST_CHECK(group.Wait().ok());
@@ -323,103 +245,6 @@ BOOST_AUTO_TEST_CASE(groups_take_every_operation) {
              boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_CASE(where_there_is_no_room_a_request_is_rejected) {
-  FakeIndex index = FakeIndex::OfNumbers();
-  BatcherOptions options = Polled();
-  options.max_waiting = 4;
-  options.when_full = WhenFull::kReject;
-  const auto batcher = Make(index, options);
-  std::vector<Batcher::Future<RowId>> futures;
-  for (uint32_t i = 0; i < 6; ++i) futures.push_back(batcher->FindFirst(i));
-  for (size_t i = 4; i < 6; ++i) {
-    BOOST_CHECK(absl::IsResourceExhausted(futures[i].get().status()));
-  }
-  BOOST_TEST(batcher->Stats().rejected == 2u);
-  BOOST_TEST(batcher->Stats().waiting == 4u);
-  batcher->Flush();
-  for (size_t i = 0; i < 4; ++i) BOOST_CHECK(futures[i].get().ok());
-  BOOST_CHECK(
-      batcher
-          ->Submit(Operation::kFindFirst, Batcher::Key(uint32_t{1}).batch(), {{&Ignore, nullptr}})
-          .ok());
-  // A group hears of it when it waits.
-  Batcher::Group<Operation::kFindFirst> group(batcher.get(), 4);
-  for (uint32_t i = 0; i < 4; ++i) BOOST_CHECK(group.Add(i).ok());
-  BOOST_CHECK(absl::IsResourceExhausted(group.Wait()));
-}
-
-BOOST_AUTO_TEST_CASE(a_caller_that_finds_no_room_helps) {
-  FakeIndex index = FakeIndex::OfNumbers();
-  BatcherOptions options = Polled();
-  options.callers = Callers::kHelp;
-  options.max_waiting = 4;
-  const auto batcher = Make(index, options);
-  std::vector<Batcher::Future<RowId>> futures;
-  for (uint32_t i = 0; i < 9; ++i) futures.push_back(batcher->FindFirst(i));
-  BOOST_TEST(index.calls().size() == 2u);
-  BOOST_TEST(batcher->Stats().operations[0].idle == 2u);
-  BOOST_TEST(batcher->Stats().waiting == 1u);
-  batcher->Flush();
-  for (uint32_t i = 0; i < 9; ++i) BOOST_TEST(*futures[i].get() == (i % 2 == 0 ? 5 * i : kNoRow));
-}
-
-BOOST_AUTO_TEST_CASE(what_a_receiver_submits_neither_nests_nor_waits) {
-  FakeIndex index = FakeIndex::OfNumbers();
-  BatcherOptions options = Polled();
-  options.callers = Callers::kHelp;
-  options.best_batch = 2;
-  options.max_waiting = 3;
-  const auto batcher = Make(index, options);
-  struct Asker {
-    Batcher* batcher;
-    bool receiving = false;
-    int answers = 0;
-    std::vector<absl::Status> submitted;
-
-    static void Receive(void* context, const Batcher::Answers& batch) {
-      auto& asker = *static_cast<Asker*>(context);
-      if (asker.receiving) BOOST_FAIL("a batch inside of a batch");
-      asker.receiving = true;
-      asker.answers += static_cast<int>(batch.cookies.size());
-      if (asker.submitted.empty()) {
-        for (int i = 0; i < 5; ++i) asker.submitted.push_back(asker.Submit());
-      }
-      asker.receiving = false;
-    }
-    absl::Status Submit() {
-      return batcher->Submit(Operation::kFindFirst, Batcher::Key(uint32_t{1}).batch(),
-                             {{&Receive, this}});
-    }
-  };
-  Asker asker{batcher.get(), false, 0, {}};
-  BOOST_CHECK(asker.Submit().ok());
-  BOOST_CHECK(asker.Submit().ok());
-  BOOST_TEST(asker.answers == 2);
-  BOOST_REQUIRE(asker.submitted.size() == 5u);
-  for (int i = 0; i < 5; ++i) {
-    BOOST_TEST((i < 3 ? asker.submitted[i].ok() : absl::IsResourceExhausted(asker.submitted[i])));
-  }
-  batcher->Flush();
-  BOOST_TEST(asker.answers == 5);
-}
-
-BOOST_AUTO_TEST_CASE(shutdown_answers_what_was_accepted_and_refuses_the_rest) {
-  FakeIndex index = FakeIndex::OfNumbers();
-  const auto batcher = Make(index, Polled());
-  auto before = batcher->FindFirst(uint32_t{2});
-  batcher->Shutdown();
-  BOOST_TEST(*before.get() == 10u);
-  BOOST_CHECK(absl::IsFailedPrecondition(batcher->FindFirst(uint32_t{2}).get().status()));
-  bool called = false;
-  batcher->Find(uint32_t{2}, Batcher::kNoDeadline, [&](absl::StatusOr<std::vector<RowId>> rows) {
-    called = absl::IsFailedPrecondition(rows.status());
-  });
-  BOOST_TEST(called);
-  batcher->Shutdown();
-  batcher->Flush();
-  BOOST_TEST((batcher->Poll() == BatcherTime::max()));
-}
-
 BOOST_AUTO_TEST_CASE(a_real_index_is_asked_with_cursors_and_all) {
   TestDatabase db;
   for (int i = 0; i < 1000; ++i) db.Put("row" + std::to_string(10000 + i), std::to_string(i % 90));
@@ -429,7 +254,7 @@ BOOST_AUTO_TEST_CASE(a_real_index_is_asked_with_cursors_and_all) {
   auto find = batcher->Find("42");
   Matches matches;
   const std::string_view key = "42";
-  RequireOk(index->Find(KeyBatch::Bytes({&key, 1}), &matches));
+  RequireOk(index->Find(KeyBatch(absl::MakeConstSpan(&key, 1)), &matches));
   BOOST_TEST(*find.get() == matches.row_ids, boost::test_tools::per_element());
 
   // All rows, page by page.
@@ -444,7 +269,7 @@ BOOST_AUTO_TEST_CASE(a_real_index_is_asked_with_cursors_and_all) {
     rows.insert(rows.end(), entries.row_ids.begin(), entries.row_ids.end());
     cursor = entries.cursor;
   } while (!cursor.empty());
-  RequireOk(index->Scan(RangeBatch::Everything(KeyKind::kBytes), {}, &matches));
+  RequireOk(index->Scan(RangeBatch::Everything(KeyKind::kBytes), &matches));
   BOOST_TEST(rows == matches.row_ids, boost::test_tools::per_element());
 }
 

@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
 #include "index/files/index_directory.h"
 #include "test/engine/faults/crash_model.h"
 #include "test/engine/indexed_database.h"
@@ -33,7 +36,7 @@ inline std::string PrefixOf(const std::string& primary_key, const std::string&) 
 }
 // One that a test may drop and create again while it goes on.
 inline constexpr char kTransient[] = "prefix";
-inline const std::map<std::string, IndexOfModel> kIndexes = {
+inline const std::map<std::string, IndexOfModel> kCrashIndexes = {
     {"number", {"number = value.field(',',0):u64", 0, NumberOf}},
     {"word", {"word = value.field(',',1):text", 0, WordOf}},
     {"code", {"code = value.field(',',1):text, unique=true, cf=a", 1, WordOf}},
@@ -45,7 +48,7 @@ inline std::vector<std::string> SortedEntries(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches));
+  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
   PrimaryKeyColumn primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   std::vector<std::string> entries;

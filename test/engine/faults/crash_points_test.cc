@@ -9,8 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/types.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "rocksdb/env.h"
 #include "test/engine/faults/crash_database.h"
@@ -65,7 +71,7 @@ class Machine {
   void Build() {
     std::vector<BuildTarget> targets;
     for (const char* name : kNames) {
-      targets.push_back({SpecOf(kIndexes.at(name).spec), IndexPath(name)});
+      targets.push_back({SpecOf(kCrashIndexes.at(name).spec), IndexPath(name)});
     }
     BuildOptions options;
     options.threads = 1;

@@ -1,5 +1,7 @@
 // Indexes on file systems of RocksDB's kind: an encrypted one, one in memory.
 #include "engine/util/rocksdb_file_system.h"
+#include "cairn/catch_up.h"
+#include "cairn/index_stats.h"
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
@@ -10,7 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
 #include "rocksdb/env.h"
 #include "rocksdb/env_encryption.h"

@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(batches_are_answered_and_the_error_is_left_to_the_caller) {
     const std::unique_ptr<OrderedIndex> index = MakeIndex(factory);
     Fail();
     for (size_t size : kSizes) {
-      for (Operation operation : kOperations) {
+      for (Operation operation : kAskedOperations) {
         const absl::Status status = Ask(*index, operation, Keys(size, size));
         BOOST_TEST(status.ok(), factory << ": " << status);
       }
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(calls_that_cannot_tell_it_from_their_own_say_whose_it_is) {
   const DeviceArray<Position> begin(100);
   const DeviceArray<uint64_t> offsets(101);
   DeviceRanges ranges;
-  ranges.lower = ranges.upper = DeviceKeys::U32(keys.data(), keys.size());
+  ranges.lower = ranges.upper = DeviceKeys(keys.data(), keys.size());
   const auto plan = [&] {
     return index->PlanScan(ranges, 10, Order::kAscending, begin.data(), offsets.data(), nullptr);
   };

@@ -48,20 +48,14 @@ void CheckAnswers(const BPlusTree<Key>& tree, const Entries<Key>& entries, uint6
   }
   const size_t size = queries.size();
   const DeviceArray<Key> device_queries(queries);
-  const DeviceKeys keys = [&] {
-    if constexpr (sizeof(Key) == 4) {
-      return DeviceKeys::U32(device_queries.data(), size);
-    } else {
-      return DeviceKeys::U64(device_queries.data(), size);
-    }
-  }();
+  const DeviceKeys keys(device_queries.data(), size);
   const DeviceArray<Position> lower(size), upper(size);
   const DeviceArray<RowId> first(size);
   const DeviceArray<bool> found(size);
-  RequireOk(tree.LowerBound(keys, lower.data(), nullptr));
-  RequireOk(tree.UpperBound(keys, upper.data(), nullptr));
-  RequireOk(tree.FindFirst(keys, first.data(), nullptr));
-  RequireOk(tree.Contains(keys, found.data(), nullptr));
+  RequireOk(tree.Answer(DeviceBatch::LowerBound(keys, lower.data()), nullptr));
+  RequireOk(tree.Answer(DeviceBatch::UpperBound(keys, upper.data()), nullptr));
+  RequireOk(tree.Answer(DeviceBatch::FindFirst(keys, first.data()), nullptr));
+  RequireOk(tree.Answer(DeviceBatch::Contains(keys, found.data()), nullptr));
   const auto lower_found = lower.ToHost(), upper_found = upper.ToHost();
   const auto first_found = first.ToHost();
   std::vector<uint8_t> found_found(size);
