@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "cairn/indexed_db.h"
@@ -27,10 +29,16 @@ class BackgroundWork {
 
   // Writes what came to the indexes to their directories; those that are not ready have nothing.
   absl::Status StoreAll();
-  absl::Status Store(FollowedIndex* index);  // its work_mutex is held
+  absl::Status Store(FollowedIndex* index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(index->work_mutex());
   absl::Status Merge(FollowedIndex* index);
 
  private:
+  // After merges that failed: when the next attempt is due, and how long that was put off.
+  struct MergeRetry {
+    absl::Time due = absl::InfinitePast();
+    absl::Duration wait;
+  };
+
   void Follow();
   void KeepLogShort();
   void MergeWhatPays();
@@ -40,6 +48,8 @@ class BackgroundWork {
   const IndexList& indexes_;
   LogFollower* const follower_;
   LogRetention* const retention_;
+
+  std::map<std::string, MergeRetry> merge_retries_;  // by the index's name; of MergeWhatPays
 
   std::unique_ptr<Periodically> following_;
   std::unique_ptr<Periodically> keeping_;

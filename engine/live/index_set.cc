@@ -104,13 +104,13 @@ void IndexSet::Open(const IndexCatalog::Entry& entry,
 }
 
 void IndexSet::Close() {
-  const std::lock_guard<std::mutex> lock(names_mutex_);
+  const MutexLock lock(&names_mutex_);
   if (closed_) return;
   closed_ = true;
   EndThreads();
   work_.StoreAll().IgnoreError();  // what is not stored is read from the log
   for (const auto& index : indexes_.All()) {
-    const std::lock_guard<std::mutex> work_lock(index->work_mutex);
+    const MutexLock work_lock(index->work_mutex());
     index->End(absl::FailedPreconditionError("the database has been closed"));
     index->LetGoOfDirectory();
   }
@@ -119,8 +119,8 @@ void IndexSet::Close() {
 }
 
 void IndexSet::EndThreads() {
-  const std::lock_guard<std::mutex> lock(threads_mutex_);
-  for (const auto& index : indexes_.All()) index->cancelled = true;
+  const MutexLock lock(&threads_mutex_);
+  for (const auto& index : indexes_.All()) index->Cancel();
   work_.Stop();
   upkeep_.Stop();
 }
@@ -157,7 +157,7 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
   }
   RETURN_IF_ERROR(CheckCanFollow(db_, column_family, resolved));
 
-  const std::lock_guard<std::mutex> lock(names_mutex_);
+  const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckOpen());
   if (indexes_.Find(spec.name).ok()) {
     return absl::AlreadyExistsError(absl::StrFormat("database '%s' has an index %s already",
@@ -175,10 +175,10 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
 }
 
 absl::Status IndexSet::RebuildIndex(const std::string& name) {
-  const std::lock_guard<std::mutex> lock(names_mutex_);
+  const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckOpen());
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  if (index->column_family() == nullptr || index->cancelled) {
+  if (index->column_family() == nullptr || index->cancelled()) {
     return index->Ready().status();
   }
   RETURN_IF_ERROR(index->MarkBuild("it was to be rebuilt"));
@@ -189,15 +189,15 @@ absl::Status IndexSet::RebuildIndex(const std::string& name) {
 }
 
 absl::Status IndexSet::DropIndex(const std::string& name) {
-  const std::lock_guard<std::mutex> lock(names_mutex_);
+  const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckOpen());
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   // From here on it does not come back.
   RETURN_IF_ERROR(index->MarkRemoved());
   index->End(absl::NotFoundError(absl::StrFormat("index %s was dropped", Quoted(name))));
-  index->cancelled = true;
+  index->Cancel();
   follower_->Leave(*index);
-  const std::lock_guard<std::mutex> work_lock(index->work_mutex);
+  const MutexLock work_lock(index->work_mutex());
   follower_->Leave(*index);  // where it has just joined
   index->LetGoOfDirectory();
   RETURN_IF_ERROR(catalog_.Remove(name));  // to be dropped again
@@ -347,8 +347,8 @@ void IndexSet::DetachHandle(rocksdb::ColumnFamilyHandle* handle) {
 
 void IndexSet::Detach(const std::shared_ptr<FollowedIndex>& index, const std::string& why) {
   if (closed_) return;
-  index->cancelled = true;
-  const std::lock_guard<std::mutex> lock(index->work_mutex);
+  index->Cancel();
+  const MutexLock lock(index->work_mutex());
   if (follower_->Current(*index).ok()) work_.Store(index.get()).IgnoreError();
   follower_->Leave(*index);
   index->LetGoOfDirectory();

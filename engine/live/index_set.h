@@ -3,7 +3,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "engine/live/log_retention.h"
 #include "engine/live/past_log_changes.h"
 #include "engine/live/unique_guard.h"
+#include "index/machine/mutex.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
@@ -96,8 +96,8 @@ class IndexSet {
   UniqueGuard guard_;
   BackgroundWork work_;
   std::atomic<bool> closed_{false};  // set under names_mutex_
-  std::mutex names_mutex_;           // held while an index comes or goes
-  std::mutex threads_mutex_;         // held while they end
+  Mutex names_mutex_;                // held while an index comes or goes
+  Mutex threads_mutex_;              // held while they end
   const EndAtExit end_at_exit_{[this] { EndThreads(); }};
 };
 

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <string>
 #include <thread>
 
 #include "absl/status/status.h"
@@ -14,6 +13,7 @@
 #include "engine/live/log_follower.h"
 #include "engine/live/log_retention.h"
 #include "engine/live/past_log_changes.h"
+#include "index/machine/mutex.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
@@ -56,6 +56,11 @@ class IndexUpkeep {
     absl::Duration wait;  // of the next attempt, where this one fails
     int failures = 0;     // before this one
   };
+  // When following failed last for a reason that may pass, and how long was waited then.
+  struct Loss {
+    absl::Time at = absl::InfinitePast();
+    absl::Duration wait;
+  };
   enum class Then { kStale, kFailed, kAgain };  // what an index is after an error
 
   void Schedule(Job job);  // one repair of the index has begun
@@ -72,7 +77,7 @@ class IndexUpkeep {
   // Makes an index that has joined ready, if `wanted` and `changes`, as they were when the attempt
   // began, are so still: else Aborted.
   absl::Status Finish(const std::shared_ptr<FollowedIndex>& index, IndexMark::Kind wanted,
-                      uint64_t changes, uint64_t builds);
+                      uint64_t changes, bool built);
 
   rocksdb::DB* const db_;
   const IndexedDBOptions& options_;
@@ -81,11 +86,12 @@ class IndexUpkeep {
   LogRetention* const retention_;
   PastLogChanges* const changes_;
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::map<const FollowedIndex*, Job> jobs_;
-  std::shared_ptr<FollowedIndex> at_work_;
-  bool stopped_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<const FollowedIndex*, Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Loss> losses_ ABSL_GUARDED_BY(mutex_);  // by the index's name
+  std::shared_ptr<FollowedIndex> at_work_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

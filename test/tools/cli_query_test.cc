@@ -285,6 +285,25 @@ BOOST_AUTO_TEST_CASE(long_results_are_paged_without_loss) {
              Tsv(matches, false));
 }
 
+BOOST_AUTO_TEST_CASE(explain_adds_up_the_batches_of_a_route) {
+  const Demo demo("3000");
+  std::string keys;
+  for (const Entry& entry : demo.phone) keys += entry.key + "\n";
+  const auto explain = [&](const std::string& keys) {
+    return MustRun({"query", demo.index("phone"), "--keys=-", "--format=tsv", "--explain",
+                    "--route=cpu:sorted_array"},
+                   keys)
+        .err;
+  };
+  const std::string many = explain(keys);
+  BOOST_TEST(many.find("Scan of 3000 in 3 batches: cpu:sorted_array") == 0u, many);
+  BOOST_TEST(many.find("Scan of", 1) == std::string::npos, many);
+  const std::string one = explain(demo.phone[0].key + "\n");
+  BOOST_TEST(one.find("Scan of 1: cpu:sorted_array") == 0u, one);
+  BOOST_TEST(std::count(many.begin(), many.end(), '\n') ==
+             std::count(one.begin(), one.end(), '\n'));
+}
+
 BOOST_AUTO_TEST_CASE(json_is_one_object_a_line) {
   const Demo demo("1000");
   const auto check = [&](const std::string& index, const Entries& entries) {

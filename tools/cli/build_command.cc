@@ -1,5 +1,6 @@
 // cairn build: builds one or several indexes in one pass over the rows of a column family.
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -111,6 +112,13 @@ void PrintReport(const BuildTarget& target, const BuildReport& report, Output* o
   output->Write(absl::StrFormat("%s%s entries of %s rows, in '%s'\n", name,
                                 WithCommas(report.entries), WithCommas(report.rows),
                                 target.directory));
+  if (report.entries == 0 && report.rows != 0) {
+    // After the line that it is about, where both go to one place.
+    output->Flush().IgnoreError();
+    std::fprintf(stderr,
+                 "cairn: warning: %sno row has a key, so the index is empty; is '%s' meant?\n",
+                 name.c_str(), target.spec.ToString().c_str());
+  }
   if (report.rows_without_key != 0) {
     output->Write(
         absl::StrFormat("%s%s rows have no key\n", name, WithCommas(report.rows_without_key)));

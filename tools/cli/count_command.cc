@@ -29,6 +29,7 @@ absl::StatusOr<int> RunCount(CountOptions* given) {
   QueryOptions options;
   given->routes.AddTo(&options);
   RETURN_IF_ERROR(index->Count(columns.Batch(), options, absl::MakeSpan(counts)));
+  given->routes.Note();
   given->routes.Print();
   Output output;
   for (const uint64_t count : counts) output.Write(std::to_string(count) + "\n");

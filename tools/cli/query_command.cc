@@ -106,7 +106,7 @@ absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std
   options.limit = std::min(std::max<uint64_t>(page / ranges.size(), 1), left_);
   routes_.AddTo(&options);
   RETURN_IF_ERROR(index_.Scan(batch, options, &matches_));
-  routes_.Print();
+  routes_.Note();
   return absl::OkStatus();
 }
 
@@ -204,7 +204,9 @@ absl::StatusOr<int> RunQuery(QueryOptionsGiven* given) {
     ASSIGN_OR_RETURN(source, SnapshotSource::FromDirectory(given->db, index->spec().column_family));
   }
   Query query(given, *index, source.get());
-  RETURN_IF_ERROR(query.Run(std::move(ranges)));
+  const absl::Status status = query.Run(std::move(ranges));
+  given->routes.Print();
+  RETURN_IF_ERROR(status);
   return kGood;
 }
 
@@ -222,7 +224,7 @@ void AddQueryCommand(CLI::App* app, Action* action) {
       ->type_name("DIR");
   command->add_option("--limit", given->limit, "The most entries in all")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(Count());
   command->add_flag("--reverse", given->reverse, "The greatest key first");
   command->add_option("--format", given->format, "text, tsv or json")
       ->type_name("FORMAT")
