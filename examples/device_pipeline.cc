@@ -73,14 +73,12 @@ absl::Status Run(const cairn::Device& device) {
 
   // Sorts copies of the columns on the device, and builds the index there.
   const auto index = cairn::MakeDeviceIndex(
-      "gpu:auto", cairn::DeviceKeys::U64(device_keys.data(), kEntries), device_rows.data(), stream);
+      "gpu:auto", cairn::DeviceKeys(device_keys.data(), kEntries), device_rows.data(), stream);
   if (!index.ok()) return index.status();
   // Enqueues the search and returns. More work may follow on the stream before anybody waits.
-  if (absl::Status s = (*index)->FindFirst(cairn::DeviceKeys::U64(device_queries.data(), kQueries),
-                                           found.data(), stream);
-      !s.ok()) {
-    return s;
-  }
+  const cairn::DeviceKeys queries_there(device_queries.data(), kQueries);
+  const auto batch = cairn::DeviceBatch::FindFirst(queries_there, found.data());
+  if (absl::Status s = (*index)->Answer(batch, stream); !s.ok()) return s;
   if (absl::Status s = FromCuda(cudaStreamSynchronize(stream)); !s.ok()) return s;
 
   std::vector<cairn::RowId> answers;

@@ -7,8 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
+#include "cairn/query.h"
 #include "cairn/rocksdb_status.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/checkpoint.h"
 
@@ -63,7 +69,7 @@ absl::Status Run(const std::string& directory) {
   if (!city.ok()) return city.status();
   const std::vector<std::string_view> wanted = {"Oslo", "Paris", "Riga"};
   cairn::Matches rows;
-  if (absl::Status s = (*city)->Find(cairn::KeyBatch::Bytes(wanted), &rows); !s.ok()) return s;
+  if (absl::Status s = (*city)->Find(wanted, &rows); !s.ok()) return s;
   cairn::PrimaryKeyColumn people;
   if (absl::Status s = (*city)->PrimaryKeys(rows.row_ids, &people); !s.ok()) return s;
   for (size_t i = 0; i < wanted.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "cairn/ordered_index.h"
@@ -36,24 +37,10 @@ namespace oracle {
 
 // What a batch of the keys is made from: keys themselves, or views of them.
 template <typename Key>
-struct Physical {
-  using type = Key;
-  static KeyBatch Batch(const std::vector<Key>& keys) {
-    if constexpr (sizeof(Key) == 4) {
-      return KeyBatch::U32(keys);
-    } else {
-      return KeyBatch::U64(keys);
-    }
-  }
-};
-template <>
-struct Physical<std::string> {
-  using type = std::string_view;
-  static KeyBatch Batch(const std::vector<std::string_view>& keys) { return KeyBatch::Bytes(keys); }
-};
+using Physical = std::conditional_t<std::is_integral_v<Key>, Key, std::string_view>;
 
 template <typename Key>
-std::vector<typename Physical<Key>::type> Views(const std::vector<Key>& keys) {
+std::vector<Physical<Key>> Views(const std::vector<Key>& keys) {
   return {keys.begin(), keys.end()};
 }
 

@@ -74,19 +74,22 @@ template <typename Key, typename Parts>
 class PartBuffers {
  public:
   PartBuffers(const OrderedIndex& index, const Parts& parts, size_t capacity,
-              StrategyScratch* scratch, const Answers& answers)
+              StrategyScratch* scratch, const Batch& batch)
       : index_(index),
         parts_(parts),
         capacity_(capacity),
         fill_(scratch->Take<uint32_t>(Role::kFill, parts.size())),
         keys_(scratch->Take<Key>(Role::kKeys, parts.size() * capacity)),
         slots_(scratch->Take<uint32_t>(Role::kSlots, parts.size() * capacity)),
-        found_(scratch->TakeAnswers(answers.query, capacity)),
-        answers_(answers) {
+        found_(batch),
+        batch_(batch) {
+    found_.query_of = {};
+    scratch->TakeAnswers(capacity, &found_);
     std::fill(fill_.begin(), fill_.end(), 0);
   }
 
-  absl::Status Run(absl::Span<const Key> queries) {
+  absl::Status Run() {
+    const absl::Span<const Key> queries = batch_.keys.as<Key>();
     for (size_t i = 0; i < queries.size(); ++i) {
       const size_t part = parts_.PartOf(queries[i]);
       const size_t at = part * capacity_ + fill_[part];
@@ -105,10 +108,11 @@ class PartBuffers {
   absl::Status RunPart(size_t part) {
     const size_t count = fill_[part];
     const size_t begin = part * capacity_;
-    const Answers found = found_.Slice(0, count);
     fill_[part] = 0;
-    RETURN_IF_ERROR(AnswerBatch(index_, BatchOf(keys_.subspan(begin, count)), found));
-    found.Scatter(slots_.subspan(begin, count), answers_);
+    found_.keys = keys_.subspan(begin, count);
+    const Batch found = found_.Slice(0, count);
+    RETURN_IF_ERROR(index_.Answer(found));
+    ScatterAnswers(found, slots_.subspan(begin, count), batch_);
     return absl::OkStatus();
   }
 
@@ -118,24 +122,23 @@ class PartBuffers {
   const absl::Span<uint32_t> fill_;   // [parts] queries in each buffer
   const absl::Span<Key> keys_;        // [parts][capacity_] the buffers: queries,
   const absl::Span<uint32_t> slots_;  // and which of the batch they are
-  const Answers found_;               // [capacity_] of the buffer that is run
-  const Answers answers_;
+  Batch found_;                       // [capacity_] answers of the buffer that is run
+  const Batch& batch_;
 };
 
 }  // namespace
 
-absl::Status BufferedSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+absl::Status BufferedSearch(const OrderedIndex& index, const Batch& batch,
                             const StrategyOptions& options, StrategyScratch* scratch) {
   size_t parts = options.parts;
-  while (parts > 1 && keys.size() / parts < options.buffer) parts /= 2;
-  if (parts == 1 || index.run().empty()) return AnswerBatch(index, keys, answers);
+  while (parts > 1 && batch.size() / parts < options.buffer) parts /= 2;
+  if (parts == 1 || index.run().empty()) return index.Answer(batch);
   return WithColumn(index.run(), [&](const auto& column) {
-    const auto queries = column.Queries(keys);
-    using Key = typename decltype(queries)::value_type;
+    using Key = typename decltype(column.Queries(batch.keys))::value_type;
     using Parts =
         std::conditional_t<std::is_same_v<Key, std::string_view>, BytesParts, FixedWidthParts<Key>>;
     const Parts of_run(column, parts, scratch);
-    return PartBuffers<Key, Parts>(index, of_run, options.buffer, scratch, answers).Run(queries);
+    return PartBuffers<Key, Parts>(index, of_run, options.buffer, scratch, batch).Run();
   });
 }
 

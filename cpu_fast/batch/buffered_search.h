@@ -3,7 +3,6 @@
 #include "absl/status/status.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
-#include "cpu_fast/batch/batch_answer.h"
 #include "cpu_fast/batch/strategy.h"
 #include "cpu_fast/batch/strategy_scratch.h"
 
@@ -20,7 +19,7 @@ namespace cairn {
 // threshold at which all buffers are run is the end of the batch.
 //
 // In the caller's order, on the calling thread. Requires checked arguments. Throws std::bad_alloc.
-absl::Status BufferedSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+absl::Status BufferedSearch(const OrderedIndex& index, const Batch& batch,
                             const StrategyOptions& options, StrategyScratch* scratch);
 
 }  // namespace cairn

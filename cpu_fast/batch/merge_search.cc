@@ -5,8 +5,6 @@
 #include <type_traits>
 
 #include "index/machine/aligned_buffer.h"
-#include "index/machine/status_macros.h"
-#include "index/query/batch_check.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
@@ -50,28 +48,28 @@ class AscendingWalk {
   size_t line_;  // all before end below the last query
 };
 
-}  // namespace
-
-absl::Status MergeSearch::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
-  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-  RETURN_IF_ERROR(CheckOutput(keys.size(), positions.size(), "positions"));
-  if (keys.empty()) return absl::OkStatus();
-  return WithColumn(run(), [&](const auto& column) -> absl::Status {
-    if constexpr (std::is_same_v<std::decay_t<decltype(column)>, StringColumn>) {
-      return absl::UnimplementedError("keys of bytes are not searched by merging");
-    } else {
-      const auto queries = column.Queries(keys);
-      AscendingWalk walk(column.keys, queries[0]);
-      for (size_t i = 0; i < queries.size(); ++i) {
-        positions[i] = static_cast<Position>(walk.LowerBound(queries[i]));
-      }
-      return absl::OkStatus();
-    }
-  });
+template <typename Key>
+void FindLowerBounds(absl::Span<const Key> keys, absl::Span<const Key> queries,
+                     Position* positions) {
+  AscendingWalk walk(keys, queries[0]);
+  for (size_t i = 0; i < queries.size(); ++i) {
+    positions[i] = static_cast<Position>(walk.LowerBound(queries[i]));
+  }
 }
 
-absl::Status MergeSearch::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  RETURN_IF_ERROR(LowerBound(keys, row_ids));
+}  // namespace
+
+void MergeSearch::LowerBound(KeyBatch keys, Position* positions) const {
+  if (keys.empty()) return;
+  if (run().kind() == KeyKind::kU32) {
+    FindLowerBounds(run().u32(), keys.u32(), positions);
+  } else {
+    FindLowerBounds(run().u64(), keys.u64(), positions);
+  }
+}
+
+void MergeSearch::FindFirst(KeyBatch keys, RowId* row_ids) const {
+  LowerBound(keys, row_ids);
   const absl::Span<const RowId> rows = run().row_ids();
   WithColumn(run(), [&](const auto& column) {
     const auto queries = column.Queries(keys);
@@ -80,7 +78,6 @@ absl::Status MergeSearch::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) co
       row_ids[i] = p < rows.size() && column[p] == queries[i] ? rows[p] : kNoRow;
     }
   });
-  return absl::OkStatus();
 }
 
 }  // namespace cairn

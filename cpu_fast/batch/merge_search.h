@@ -3,22 +3,24 @@
 #include <cstdint>
 #include <string>
 
-#include "cairn/ordered_index.h"
+#include "index/query/host_index.h"
 
 namespace cairn {
 
 // SortedSearch::kMerge: a run of 32- or 64-bit keys as an index for batches whose keys ascend, each
 // of which it answers in one pass along the run, from the batch's first key to its last: the search
 // of sorted queries of Kim et al., FAST (SIGMOD 2010), section 7. Takes no memory.
-class MergeSearch final : public OrderedIndex {
+class MergeSearch final : public HostIndex {
  public:
-  explicit MergeSearch(SortedRun run) : OrderedIndex(std::move(run)) {}
+  explicit MergeSearch(SortedRun run) : HostIndex(std::move(run)) {}
 
   std::string description() const override { return "cpu:merge"; }
   uint64_t memory_bytes() const override { return 0; }
+
+ private:
   // Both require that the keys ascend.
-  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override;
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override;
+  void LowerBound(KeyBatch keys, Position* positions) const override;
+  void FindFirst(KeyBatch keys, RowId* row_ids) const override;
 };
 
 }  // namespace cairn

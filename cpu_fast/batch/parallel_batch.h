@@ -26,24 +26,10 @@ size_t SliceCount(size_t queries, const Parallelism& parallelism);
 absl::Status ForEachSlice(size_t size, const Parallelism& parallelism,
                           absl::FunctionRef<absl::Status(size_t first, size_t count)> body);
 
-// The operations of OrderedIndex, by the same name and to the same outcome, on several threads.
-// Those that fill a Matches give each thread its part of the result to write; scratch of eight
-// bytes a query is allocated, so unlike on one thread a warm call is not free of allocations.
-// ResourceExhausted where memory does not suffice.
-absl::Status LowerBound(const OrderedIndex& index, KeyBatch keys, absl::Span<Position> positions,
-                        const Parallelism& parallelism);
-absl::Status FindFirst(const OrderedIndex& index, KeyBatch keys, absl::Span<RowId> row_ids,
-                       const Parallelism& parallelism);
-absl::Status Contains(const OrderedIndex& index, KeyBatch keys, absl::Span<bool> found,
-                      const Parallelism& parallelism);
-absl::Status Positions(const OrderedIndex& index, const RangeBatch& ranges,
-                       absl::Span<Position> begin, absl::Span<Position> end,
-                       const Parallelism& parallelism);
-absl::Status Count(const OrderedIndex& index, const RangeBatch& ranges, absl::Span<uint64_t> counts,
-                   const Parallelism& parallelism);
-absl::Status Find(const OrderedIndex& index, KeyBatch keys, Matches* matches,
-                  const Parallelism& parallelism);
-absl::Status Scan(const OrderedIndex& index, const RangeBatch& ranges, const QueryOptions& options,
-                  Matches* matches, const Parallelism& parallelism);
+// index.Answer(batch), to the same outcome, on several threads. Of Find and Scan each thread has
+// its part of the matches to write; scratch of eight bytes a query is allocated for it, so unlike
+// on one thread a warm call is not free of allocations. ResourceExhausted where memory does not
+// suffice.
+absl::Status Answer(const OrderedIndex& index, const Batch& batch, const Parallelism& parallelism);
 
 }  // namespace cairn

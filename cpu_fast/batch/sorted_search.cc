@@ -98,9 +98,8 @@ class SearchInOrder {
     if (Merges(index.run(), batch, options)) merge_.emplace(index.run());
   }
 
-  absl::Status operator()(KeyBatch keys, const Answers& answers) const {
-    if (merge_.has_value()) return AnswerBatch(*merge_, keys, answers);
-    return AnswerBatch(index_, keys, answers);
+  absl::Status Answer(const Batch& batch) const {
+    return merge_.has_value() ? merge_->Answer(batch) : index_.Answer(batch);
   }
 
  private:
@@ -135,27 +134,28 @@ void Unpack(absl::Span<const Entry> entries, absl::Span<typename Entry::Key> key
   }
 }
 
-// Answers sorted queries: to the places of each in the batch, or, for ResultOrder::kKey, to
-// consecutive ones and with `query_of`.
+// Answers sorted queries of `batch`: to the places of each in it, or, for ResultOrder::kKey, to
+// consecutive ones and with query_of.
 template <typename Entry>
 absl::Status SearchEntries(absl::Span<const Entry> entries, const SearchInOrder& search,
-                           ResultOrder order, const Answers& answers, absl::Span<uint32_t> query_of,
-                           StrategyScratch* scratch) {
+                           const Batch& batch, StrategyScratch* scratch) {
+  const bool by_key = batch.options.result_order == ResultOrder::kKey;
   const size_t room = std::min(kChunk, entries.size());
   const auto keys = scratch->Take<typename Entry::Key>(Role::kKeys, room);
   const auto slots = scratch->Take<uint32_t>(Role::kSlots, room);
-  Answers buffer = answers;
-  if (order == ResultOrder::kCaller) buffer = scratch->TakeAnswers(answers.query, room);
+  Batch buffer = batch;
+  buffer.query_of = {};
+  if (!by_key) scratch->TakeAnswers(room, &buffer);
   for (size_t first = 0; first < entries.size(); first += kChunk) {
     const size_t count = std::min(kChunk, entries.size() - first);
     Unpack(entries.subspan(first, count), keys, slots);
-    const Answers found = buffer.Slice(order == ResultOrder::kCaller ? 0 : first, count);
-    const KeyBatch batch = BatchOf(keys.first(count));
-    RETURN_IF_ERROR(search(batch, found));
-    if (order == ResultOrder::kCaller) {
-      found.Scatter(slots.first(count), answers);
-    } else if (!query_of.empty()) {
-      std::copy_n(slots.begin(), count, query_of.begin() + first);
+    Batch found = buffer.Slice(by_key ? first : 0, count);
+    found.keys = keys.first(count);
+    RETURN_IF_ERROR(search.Answer(found));
+    if (!by_key) {
+      ScatterAnswers(found, slots.first(count), batch);
+    } else if (!batch.query_of.empty()) {
+      std::copy_n(slots.begin(), count, batch.query_of.begin() + first);
     }
   }
   return absl::OkStatus();
@@ -175,37 +175,35 @@ bool Ascends(KeyBatch keys) {
   return AllAscend(keys.bytes());
 }
 
-absl::Status SearchAscending(const OrderedIndex& index, KeyBatch keys, size_t batch,
-                             const Answers& answers, const StrategyOptions& options) {
-  return SearchInOrder(index, batch, options)(keys, answers);
+absl::Status SearchAscending(const OrderedIndex& index, const Batch& batch, size_t whole,
+                             const StrategyOptions& options) {
+  return SearchInOrder(index, whole, options).Answer(batch);
 }
 
-absl::Status SortBasedSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+absl::Status SortBasedSearch(const OrderedIndex& index, const Batch& batch,
                              const StrategyOptions& options, StrategyScratch* scratch) {
-  const SearchInOrder search(index, keys.size(), options);
+  const SearchInOrder search(index, batch.size(), options);
   return WithColumn(index.run(), [&](const auto& column) -> absl::Status {
-    const auto queries = column.Queries(keys);
+    const auto queries = column.Queries(batch.keys);
     RETURN_IF_ERROR(CheckLengths(queries));
-    const auto entries = Sort(queries, 1, scratch);
-    return SearchEntries(entries, search, ResultOrder::kCaller, answers, {}, scratch);
+    return SearchEntries(Sort(queries, 1, scratch), search, batch, scratch);
   });
 }
 
-absl::Status KeyOrderSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+absl::Status KeyOrderSearch(const OrderedIndex& index, const Batch& batch,
                             const StrategyOptions& options, const Parallelism& parallelism,
-                            StrategyScratchPool* pool, absl::Span<uint32_t> query_of) {
-  const SearchInOrder search(index, keys.size(), options);
-  const int threads = static_cast<int>(SliceCount(keys.size(), parallelism));
+                            StrategyScratchPool* pool) {
+  const SearchInOrder search(index, batch.size(), options);
+  const int threads = static_cast<int>(SliceCount(batch.size(), parallelism));
   return WithColumn(index.run(), [&](const auto& column) -> absl::Status {
-    const auto queries = column.Queries(keys);
+    const auto queries = column.Queries(batch.keys);
     RETURN_IF_ERROR(CheckLengths(queries));
     const StrategyScratchPool::Lease batch_scratch = pool->Take();
     const auto entries = Sort(queries, threads, batch_scratch.get());
-    return ForEachSlice(keys.size(), parallelism, [&](size_t first, size_t count) {
+    return ForEachSlice(batch.size(), parallelism, [&](size_t first, size_t count) {
       const StrategyScratchPool::Lease scratch = pool->Take();
-      return SearchEntries(
-          entries.subspan(first, count), search, ResultOrder::kKey, answers.Slice(first, count),
-          query_of.empty() ? query_of : query_of.subspan(first, count), scratch.get());
+      return SearchEntries(entries.subspan(first, count), search, batch.Slice(first, count),
+                           scratch.get());
     });
   });
 }

@@ -3,10 +3,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
-#include "cpu_fast/batch/batch_answer.h"
 #include "cpu_fast/batch/strategy.h"
 #include "cpu_fast/batch/strategy_scratch.h"
 
@@ -22,18 +20,17 @@ namespace cairn {
 // Whether no key is less than the one before. Of a batch in no order it looks at few keys only.
 bool Ascends(KeyBatch keys);
 
-// Answers keys that ascend, on the calling thread: a part of a batch of `batch` keys in all.
-absl::Status SearchAscending(const OrderedIndex& index, KeyBatch keys, size_t batch,
-                             const Answers& answers, const StrategyOptions& options);
+// Answers keys that ascend, on the calling thread: a part of a batch of `whole` keys in all.
+absl::Status SearchAscending(const OrderedIndex& index, const Batch& batch, size_t whole,
+                             const StrategyOptions& options);
 
 // Sorts a batch and answers it in the caller's order, on the calling thread.
-absl::Status SortBasedSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+absl::Status SortBasedSearch(const OrderedIndex& index, const Batch& batch,
                              const StrategyOptions& options, StrategyScratch* scratch);
 
-// Sorts a batch and answers it in the order of its keys, equal ones as they came; answer i is of
-// query query_of[i], if that is asked for (not empty).
-absl::Status KeyOrderSearch(const OrderedIndex& index, KeyBatch keys, const Answers& answers,
+// Sorts a batch and answers it in the order of its keys, equal ones as they came.
+absl::Status KeyOrderSearch(const OrderedIndex& index, const Batch& batch,
                             const StrategyOptions& options, const Parallelism& parallelism,
-                            StrategyScratchPool* pool, absl::Span<uint32_t> query_of);
+                            StrategyScratchPool* pool);
 
 }  // namespace cairn

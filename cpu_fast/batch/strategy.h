@@ -4,16 +4,14 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
 #include "cairn/strategy.h"
-#include "cairn/types.h"
 #include "cpu_fast/batch/parallel_batch.h"
 #include "cpu_fast/batch/strategy_scratch.h"
 
-// The strategies of cairn/strategy.h on the CPU: functions over any OrderedIndex; each is exact for
-// every batch. Buffered queries wait in buffers, one for each part of the key range, that are run
+// The strategies of cairn/strategy.h on the CPU, over any OrderedIndex; each is exact for every
+// batch. Buffered queries wait in buffers, one for each part of the key range, that are run
 // when full. The paper's fourth scheme, a compressed tree, is an index: CompressedTree.
 
 namespace cairn {
@@ -27,13 +25,6 @@ enum class SortedSearch : uint8_t {
 
 struct StrategyOptions {
   Strategy strategy = Strategy::kUnbuffered;
-  // kKey takes a strategy that knows of an order: kSortBased, or any if `sorted_input`. Answer i is
-  // then of query query_of[i], which ascends where keys are equal.
-  ResultOrder order = ResultOrder::kCaller;
-  // The batch's keys ascend, so that nothing need be sorted or buffered. It is looked whether they
-  // do, which costs little; where they do not the batch is answered as if nothing had been said,
-  // and sorted for ResultOrder::kKey.
-  bool sorted_input = false;
   // The index's keys are distinct, so that Find need not look for a key's second row. That must be
   // so: rows are missing where it is not.
   bool distinct_keys = false;
@@ -47,30 +38,20 @@ struct StrategyOptions {
   size_t buffer = 256;
 };
 
-// The operations of OrderedIndex, by the same name and to the same outcome, on several threads:
-// each takes a part of the batch, of the sorted batch for ResultOrder::kKey. Thread-safe, as the
-// pool is. On one thread a call that is no larger than one before allocates nothing, unless it
+// index.Answer(batch) by a strategy, on several threads: each takes a part of the batch, of the
+// sorted batch for ResultOrder::kKey. Batches of ranges are answered as they are. Thread-safe, as
+// the pool is. On one thread a call that is no larger than one before allocates nothing, unless it
 // sorts keys of bytes.
 //
-// `query_of` is empty or as long as the batch, and set so that answer i is of query query_of[i].
+// ResultOrder::kKey takes a strategy that knows of an order: kSortBased, or any if `sorted_input`;
+// query_of then ascends where keys are equal. sorted_input says that nothing need be sorted or
+// buffered. It is looked whether the keys do ascend, which costs little; where they do not the
+// batch is answered as if nothing had been said, and sorted for ResultOrder::kKey.
 //
-// Besides their errors: InvalidArgument for options that do not go together or are out of range;
-// Unimplemented for keys of bytes and SortedSearch::kMerge; ResourceExhausted where memory does not
-// suffice.
-absl::Status LowerBound(const OrderedIndex& index, KeyBatch keys, absl::Span<Position> positions,
-                        const StrategyOptions& options, const Parallelism& parallelism,
-                        StrategyScratchPool* pool, absl::Span<uint32_t> query_of = {});
-absl::Status UpperBound(const OrderedIndex& index, KeyBatch keys, absl::Span<Position> positions,
-                        const StrategyOptions& options, const Parallelism& parallelism,
-                        StrategyScratchPool* pool, absl::Span<uint32_t> query_of = {});
-absl::Status FindFirst(const OrderedIndex& index, KeyBatch keys, absl::Span<RowId> row_ids,
-                       const StrategyOptions& options, const Parallelism& parallelism,
-                       StrategyScratchPool* pool, absl::Span<uint32_t> query_of = {});
-absl::Status Contains(const OrderedIndex& index, KeyBatch keys, absl::Span<bool> found,
-                      const StrategyOptions& options, const Parallelism& parallelism,
-                      StrategyScratchPool* pool, absl::Span<uint32_t> query_of = {});
-absl::Status Find(const OrderedIndex& index, KeyBatch keys, Matches* matches,
-                  const StrategyOptions& options, const Parallelism& parallelism,
-                  StrategyScratchPool* pool, absl::Span<uint32_t> query_of = {});
+// Besides OrderedIndex's errors: InvalidArgument for options that do not go together or are out of
+// range, or a query_of that is neither empty nor as long as the batch; Unimplemented for keys of
+// bytes and SortedSearch::kMerge; ResourceExhausted where memory does not suffice.
+absl::Status Answer(const OrderedIndex& index, const Batch& batch, const StrategyOptions& options,
+                    const Parallelism& parallelism, StrategyScratchPool* pool);
 
 }  // namespace cairn

@@ -2,15 +2,32 @@
 
 namespace cairn {
 
-Answers StrategyScratch::TakeAnswers(PointQuery query, size_t size) {
-  Answers answers = {query};
-  if (query == PointQuery::kContains) {
-    answers.found = Take<bool>(Role::kFound, size);
+namespace {
+
+template <typename T>
+void Scatter(absl::Span<T> from, absl::Span<const uint32_t> slots, absl::Span<T> to) {
+  if (from.empty()) return;
+  for (size_t i = 0; i < slots.size(); ++i) to[slots[i]] = from[i];
+}
+
+}  // namespace
+
+void StrategyScratch::TakeAnswers(size_t size, Batch* batch) {
+  batch->values = {};
+  batch->ends = {};
+  batch->found = {};
+  if (batch->operation == Operation::kContains) {
+    batch->found = Take<bool>(Role::kFound, size);
   } else {
-    answers.values = Take<uint32_t>(Role::kValues, size);
+    batch->values = Take<uint32_t>(Role::kValues, size);
   }
-  if (query == PointQuery::kEqualRange) answers.ends = Take<Position>(Role::kEnds, size);
-  return answers;
+  if (batch->operation == Operation::kEqualRange) batch->ends = Take<Position>(Role::kEnds, size);
+}
+
+void ScatterAnswers(const Batch& from, absl::Span<const uint32_t> slots, const Batch& to) {
+  Scatter(from.values, slots, to.values);
+  Scatter(from.ends, slots, to.ends);
+  Scatter(from.found, slots, to.found);
 }
 
 uint64_t StrategyScratch::memory_bytes() const {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "cpu_fast/batch/batch_answer.h"
+#include "cairn/query.h"
 #include "cpu_fast/batch/part_map.h"
 #include "index/machine/aligned_buffer.h"
 #include "index/machine/mutex.h"
@@ -25,7 +25,7 @@ class StrategyScratch {
     kRecords,
     kKeys,    // queries in another order than the caller's,
     kSlots,   // and which of the batch they are
-    kValues,  // Answers in that order
+    kValues,  // answers in that order
     kEnds,
     kFound,
     kFill,
@@ -46,8 +46,8 @@ class StrategyScratch {
     return {reinterpret_cast<T*>(array.data()), size};
   }
 
-  // Room for `size` answers.
-  Answers TakeAnswers(PointQuery query, size_t size);
+  // Gives *batch, of points, room for `size` answers in place of its own.
+  void TakeAnswers(size_t size, Batch* batch);
 
   template <typename Key>
   PartMap<Key>& part_map() {
@@ -66,6 +66,9 @@ class StrategyScratch {
   PartMap<uint32_t> part_map32_;
   PartMap<uint64_t> part_map64_;
 };
+
+// Copies answer i of `from` to the place slots[i] of `to`, whose operation, of points, is the same.
+void ScatterAnswers(const Batch& from, absl::Span<const uint32_t> slots, const Batch& to);
 
 // The scratch of any number of calls at once: what one has finished with serves the next, so that
 // a call which is no larger than those before allocates nothing. Thread-safe.

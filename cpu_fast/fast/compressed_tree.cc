@@ -1,6 +1,5 @@
 #include "cpu_fast/fast/compressed_tree.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,8 +9,7 @@
 #include "cpu_fast/fast/compressed_search.h"
 #include "cpu_fast/fast/fast_tree.h"
 #include "index/machine/status_macros.h"
-#include "index/query/batch_check.h"
-#include "index/run/run_columns.h"
+#include "index/query/host_index.h"
 
 namespace cairn {
 namespace {
@@ -21,14 +19,12 @@ namespace {
 constexpr size_t kChunk = 1024;
 
 template <typename Key>
-class FixedWidthCompressedTree final : public CompressedTree {
-  using Column = FixedWidthColumn<Key>;
-
+class CompressedTree final : public HostIndex {
  public:
-  FixedWidthCompressedTree(SortedRun run, absl::Span<const Key> keys, SimdLevel level)
-      : CompressedTree(std::move(run)),
+  CompressedTree(SortedRun run, SimdLevel level)
+      : HostIndex(std::move(run)),
         level_(level),
-        pages_(keys, this->run().row_ids()),
+        pages_(this->run().template keys<Key>(), this->run().row_ids()),
         tree_(pages_.minima(), {}, PageBlocking::kNone, level),
         search_(CompressedSearchFor<Key>(level)) {}
 
@@ -40,34 +36,20 @@ class FixedWidthCompressedTree final : public CompressedTree {
     return pages_.huge_page_bytes() + tree_.huge_page_bytes();
   }
 
-  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
-    RETURN_IF_ERROR(Check(keys, positions.size(), "positions"));
-    if (run().empty()) std::fill(positions.begin(), positions.end(), 0);
-    Search(search_.lower_bound, Column::Queries(keys), positions);
-    return absl::OkStatus();
-  }
-
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
-    RETURN_IF_ERROR(Check(keys, row_ids.size(), "row_ids"));
-    if (run().empty()) std::fill(row_ids.begin(), row_ids.end(), kNoRow);
-    Search(search_.find_first, Column::Queries(keys), row_ids);
-    return absl::OkStatus();
-  }
-
  private:
-  absl::Status Check(const KeyBatch& keys, size_t outputs, std::string_view name) const {
-    RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-    return CheckOutput(keys.size(), outputs, name);
+  void LowerBound(KeyBatch keys, Position* positions) const override {
+    Search(search_.lower_bound, keys.as<Key>(), positions);
+  }
+  void FindFirst(KeyBatch keys, RowId* row_ids) const override {
+    Search(search_.find_first, keys.as<Key>(), row_ids);
   }
 
   template <typename SearchPages>
-  void Search(SearchPages search_pages, absl::Span<const Key> queries,
-              absl::Span<uint32_t> out) const {
-    if (run().empty()) return;
+  void Search(SearchPages search_pages, absl::Span<const Key> queries, uint32_t* out) const {
     for (size_t first = 0; first < queries.size(); first += kChunk) {
       const absl::Span<const Key> chunk = queries.subspan(first, kChunk);
-      tree_.LowerBound(chunk, out.data() + first);
-      search_pages(pages_.view(), chunk, out.data() + first);
+      tree_.LowerBound(chunk, out + first);
+      search_pages(pages_.view(), chunk, out + first);
     }
   }
 
@@ -79,18 +61,14 @@ class FixedWidthCompressedTree final : public CompressedTree {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CompressedTree>> CompressedTree::Build(
-    SortedRun run, std::optional<SimdLevel> simd) {
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressedTree(SortedRun run,
+                                                                 std::optional<SimdLevel> simd) {
   ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(simd));
   switch (run.kind()) {
-    case KeyKind::kU32: {
-      const absl::Span<const uint32_t> keys = run.u32();
-      return std::make_unique<FixedWidthCompressedTree<uint32_t>>(std::move(run), keys, level);
-    }
-    case KeyKind::kU64: {
-      const absl::Span<const uint64_t> keys = run.u64();
-      return std::make_unique<FixedWidthCompressedTree<uint64_t>>(std::move(run), keys, level);
-    }
+    case KeyKind::kU32:
+      return std::make_unique<CompressedTree<uint32_t>>(std::move(run), level);
+    case KeyKind::kU64:
+      return std::make_unique<CompressedTree<uint64_t>>(std::move(run), level);
     case KeyKind::kBytes:
       break;
   }

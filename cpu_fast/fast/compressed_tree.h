@@ -16,16 +16,11 @@ namespace cairn {
 // LowerBound and FindFirst read. It is the faster of the two for dense 64-bit keys, on a par or
 // slower for 32-bit ones (docs/results/2026-11-21-fast-paper.md), and slower for scattered keys,
 // whose pages are longer than a leaf of FastTree.
-class CompressedTree : public OrderedIndex {
- public:
-  // Builds on all cores; `simd` none: DefaultSimdLevel(). Unimplemented for keys of bytes,
-  // Unavailable for a SIMD level that the processor lacks, InvalidArgument for a CAIRN_SIMD that
-  // names none. Throws std::bad_alloc.
-  static absl::StatusOr<std::unique_ptr<CompressedTree>> Build(
-      SortedRun run, std::optional<SimdLevel> simd = std::nullopt);
-
- protected:
-  using OrderedIndex::OrderedIndex;
-};
+//
+// Builds on all cores; `simd` none: DefaultSimdLevel(). Unimplemented for keys of bytes,
+// Unavailable for a SIMD level that the processor lacks, InvalidArgument for a CAIRN_SIMD that
+// names none. Throws std::bad_alloc.
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressedTree(
+    SortedRun run, std::optional<SimdLevel> simd = std::nullopt);
 
 }  // namespace cairn

@@ -8,8 +8,7 @@
 #include "index/machine/parallel.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
-#include "index/query/batch_check.h"
-#include "index/run/run_columns.h"
+#include "index/query/host_index.h"
 
 namespace cairn {
 namespace {
@@ -30,13 +29,13 @@ std::string_view PageName(PageBlocking page) {
 }
 
 template <typename Key>
-class FixedWidthFastTree final : public FastTree {
+class FastTree final : public HostIndex {
  public:
-  FixedWidthFastTree(SortedRun run, PageBlocking page, SimdLevel level)
-      : FastTree(std::move(run)),
+  FastTree(SortedRun run, PageBlocking page, SimdLevel level)
+      : HostIndex(std::move(run)),
         page_(page),
         level_(level),
-        nodes_(Keys(), this->run().row_ids(), page, level) {}
+        nodes_(this->run().template keys<Key>(), this->run().row_ids(), page, level) {}
 
   std::string description() const override {
     return absl::StrFormat("cpu:fast,page=%s,simd=%s", PageName(page_), SimdLevelName(level_));
@@ -44,46 +43,29 @@ class FixedWidthFastTree final : public FastTree {
   uint64_t memory_bytes() const override { return nodes_.memory_bytes(); }
   uint64_t huge_page_bytes() const override { return nodes_.huge_page_bytes(); }
 
-  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
-    RETURN_IF_ERROR(Check(keys, positions.size(), "positions"));
-    nodes_.LowerBound(FixedWidthColumn<Key>::Queries(keys), positions.data());
-    return absl::OkStatus();
-  }
-
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
-    RETURN_IF_ERROR(Check(keys, row_ids.size(), "row_ids"));
-    nodes_.FindFirst(FixedWidthColumn<Key>::Queries(keys), row_ids.data());
-    return absl::OkStatus();
-  }
-
  private:
-  absl::Status Check(const KeyBatch& keys, size_t outputs, std::string_view name) const {
-    RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-    return CheckOutput(keys.size(), outputs, name);
+  void LowerBound(KeyBatch keys, Position* positions) const override {
+    nodes_.LowerBound(keys.as<Key>(), positions);
   }
-  absl::Span<const Key> Keys() const {
-    if constexpr (sizeof(Key) == 4) {
-      return run().u32();
-    } else {
-      return run().u64();
-    }
+  void FindFirst(KeyBatch keys, RowId* row_ids) const override {
+    nodes_.FindFirst(keys.as<Key>(), row_ids);
   }
 
-  PageBlocking page_;
-  SimdLevel level_;
-  FastTreeNodes<Key> nodes_;
+  const PageBlocking page_;
+  const SimdLevel level_;
+  const FastTreeNodes<Key> nodes_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FastTree>> FastTree::Build(SortedRun run,
-                                                          const FastTreeOptions& options) {
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeFastTree(SortedRun run,
+                                                           const FastTreeOptions& options) {
   ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(options.simd));
   switch (run.kind()) {
     case KeyKind::kU32:
-      return std::make_unique<FixedWidthFastTree<uint32_t>>(std::move(run), options.page, level);
+      return std::make_unique<FastTree<uint32_t>>(std::move(run), options.page, level);
     case KeyKind::kU64:
-      return std::make_unique<FixedWidthFastTree<uint64_t>>(std::move(run), options.page, level);
+      return std::make_unique<FastTree<uint64_t>>(std::move(run), options.page, level);
     case KeyKind::kBytes:
       break;
   }

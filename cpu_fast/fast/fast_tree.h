@@ -28,20 +28,15 @@ struct FastTreeOptions {
 // together, each prefetching its next line while the others take their step. The leaves are the
 // run's own lines of keys; the tree above them takes 0.27 bytes a 32-bit key, 1.14 a 64-bit key.
 // See TreeLayout for the shape.
-class FastTree : public OrderedIndex {
- public:
-  // Builds on all cores. Unimplemented for keys of bytes, Unavailable for a SIMD level that the
-  // processor lacks, InvalidArgument for a CAIRN_SIMD that names none. Throws std::bad_alloc.
-  static absl::StatusOr<std::unique_ptr<FastTree>> Build(SortedRun run,
-                                                         const FastTreeOptions& options = {});
+//
+// Builds on all cores. Unimplemented for keys of bytes, Unavailable for a SIMD level that the
+// processor lacks, InvalidArgument for a CAIRN_SIMD that names none. Throws std::bad_alloc.
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeFastTree(SortedRun run,
+                                                           const FastTreeOptions& options = {});
 
- protected:
-  using OrderedIndex::OrderedIndex;
-};
-
-// The inner nodes over sorted keys, and their search; what FastTree and StringSearch are made of.
-// The keys stay the caller's, who keeps them in place, at a multiple of 64 bytes and readable up to
-// the next one behind their end.
+// The inner nodes over sorted keys, and their search; what FAST trees and StringSamples are made
+// of. The keys stay the caller's, who keeps them in place, at a multiple of 64 bytes and readable
+// up to the next one behind their end.
 template <typename Key>
 class FastTreeNodes {
  public:

@@ -11,8 +11,7 @@
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
-#include "index/query/batch_check.h"
-#include "index/run/run_columns.h"
+#include "index/query/host_index.h"
 
 namespace cairn {
 namespace {
@@ -25,12 +24,12 @@ constexpr size_t kTreeGroup = 256;
 constexpr double kCellsWorth = 1.35;
 
 template <typename Key>
-class FixedWidthPackedIndex final : public PackedIndex {
+class PackedIndex final : public HostIndex {
  public:
-  static absl::StatusOr<std::unique_ptr<PackedIndex>> Build(SortedRun run,
-                                                            const PackedIndexOptions& options,
-                                                            SimdLevel level) {
-    std::unique_ptr<FixedWidthPackedIndex> index(new FixedWidthPackedIndex(std::move(run), level));
+  static absl::StatusOr<std::unique_ptr<OrderedIndex>> Build(SortedRun run,
+                                                             const PackedIndexOptions& options,
+                                                             SimdLevel level) {
+    std::unique_ptr<PackedIndex> index(new PackedIndex(std::move(run), level));
     RETURN_IF_ERROR(index->Fill(options));
     return index;
   }
@@ -51,25 +50,17 @@ class FixedWidthPackedIndex final : public PackedIndex {
                                : separators_.huge_page_bytes() + tree_.huge_page_bytes());
   }
 
-  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
-    RETURN_IF_ERROR(Check(keys, positions.size(), "positions"));
-    Search(FixedWidthColumn<Key>::Queries(keys), search_->lower_bound, search_->lower_bound_in_leaf,
-           positions.data());
-    return absl::OkStatus();
-  }
-
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
-    RETURN_IF_ERROR(Check(keys, row_ids.size(), "row_ids"));
-    Search(FixedWidthColumn<Key>::Queries(keys), search_->find_first, search_->find_first_in_leaf,
-           row_ids.data());
-    return absl::OkStatus();
-  }
-
  private:
+  void LowerBound(KeyBatch keys, Position* positions) const override {
+    Search(keys.as<Key>(), search_->lower_bound, search_->lower_bound_in_leaf, positions);
+  }
+  void FindFirst(KeyBatch keys, RowId* row_ids) const override {
+    Search(keys.as<Key>(), search_->find_first, search_->find_first_in_leaf, row_ids);
+  }
+
   using SearchFunction = typename PackedSearch<Key>::Search;
 
-  FixedWidthPackedIndex(SortedRun run, SimdLevel level)
-      : PackedIndex(std::move(run)), level_(level) {}
+  PackedIndex(SortedRun run, SimdLevel level) : HostIndex(std::move(run)), level_(level) {}
 
   absl::Status Fill(const PackedIndexOptions& options) {
     constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
@@ -154,17 +145,7 @@ class FixedWidthPackedIndex final : public PackedIndex {
     in_leaf(view_, waiting, waiting_out);
   }
 
-  absl::Status Check(const KeyBatch& keys, size_t outputs, std::string_view name) const {
-    RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-    return CheckOutput(keys.size(), outputs, name);
-  }
-  absl::Span<const Key> Keys() const {
-    if constexpr (sizeof(Key) == 4) {
-      return run().u32();
-    } else {
-      return run().u64();
-    }
-  }
+  absl::Span<const Key> Keys() const { return run().template keys<Key>(); }
 
   const SimdLevel level_;
   int bits_ = 0;
@@ -179,14 +160,14 @@ class FixedWidthPackedIndex final : public PackedIndex {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PackedIndex>> PackedIndex::Build(SortedRun run,
-                                                                const PackedIndexOptions& options) {
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakePackedIndex(SortedRun run,
+                                                              const PackedIndexOptions& options) {
   ASSIGN_OR_RETURN(const SimdLevel level, ChooseSimdLevel(options.simd));
   switch (run.kind()) {
     case KeyKind::kU32:
-      return FixedWidthPackedIndex<uint32_t>::Build(std::move(run), options, level);
+      return PackedIndex<uint32_t>::Build(std::move(run), options, level);
     case KeyKind::kU64:
-      return FixedWidthPackedIndex<uint64_t>::Build(std::move(run), options, level);
+      return PackedIndex<uint64_t>::Build(std::move(run), options, level);
     case KeyKind::kBytes:
       break;
   }

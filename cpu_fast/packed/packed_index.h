@@ -32,16 +32,11 @@ struct PackedIndexOptions {
 // Takes 6.4 to 9.2 bytes an entry of 32-bit keys, 6.4 to 12.8 of 64-bit keys, whatever they are,
 // and up to a fifth of that for the directory; hardly more while it is built. With fewer `bits`
 // than suit the keys, up to 128 bytes an entry.
-class PackedIndex : public OrderedIndex {
- public:
-  // Builds on all cores. Unimplemented for keys of bytes; InvalidArgument for bits that the keys
-  // do not have; FailedPrecondition where kCells is asked for and the keys are too uneven for it;
-  // for `simd` see FastTreeOptions. Throws std::bad_alloc.
-  static absl::StatusOr<std::unique_ptr<PackedIndex>> Build(SortedRun run,
-                                                            const PackedIndexOptions& options = {});
-
- protected:
-  using OrderedIndex::OrderedIndex;
-};
+//
+// Builds on all cores. Unimplemented for keys of bytes; InvalidArgument for bits that the keys do
+// not have; FailedPrecondition where kCells is asked for and the keys are too uneven for it; for
+// `simd` see FastTreeOptions. Throws std::bad_alloc.
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakePackedIndex(
+    SortedRun run, const PackedIndexOptions& options = {});
 
 }  // namespace cairn

@@ -8,7 +8,6 @@
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
-#include "index/query/batch_check.h"
 
 namespace cairn {
 namespace {
@@ -107,18 +106,18 @@ inline void PartialKeyTree::PrefetchKey(size_t position, size_t bytes) const {
   for (size_t i = 0; i < end; i += kCacheLineBytes) Prefetch(key - in_line + i);
 }
 
-absl::StatusOr<std::unique_ptr<PartialKeyTree>> PartialKeyTree::Build(
+absl::StatusOr<std::unique_ptr<OrderedIndex>> PartialKeyTree::Build(
     SortedRun run, std::optional<SimdLevel> level) {
   if (run.kind() != KeyKind::kBytes) {
     return absl::UnimplementedError(absl::StrFormat(
         "cpu:partial_key takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
   }
   ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(level));
-  return std::unique_ptr<PartialKeyTree>(new PartialKeyTree(std::move(run), chosen));
+  return std::unique_ptr<OrderedIndex>(new PartialKeyTree(std::move(run), chosen));
 }
 
 PartialKeyTree::PartialKeyTree(SortedRun run, SimdLevel level)
-    : OrderedIndex(std::move(run)), level_(level), key_bytes_(CommonLength(this->run().bytes())) {
+    : HostIndex(std::move(run)), level_(level), key_bytes_(CommonLength(this->run().bytes())) {
   if (this->run().empty()) return;
   nodes_ = BuildPartialKeyNodes(this->run().bytes(), Topology::Get().Threads(0));
 }
@@ -327,47 +326,26 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
   }
 }
 
-absl::Status PartialKeyTree::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
-  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-  RETURN_IF_ERROR(CheckOutput(keys.size(), positions.size(), "positions"));
-  if (run().empty()) {
-    std::fill(positions.begin(), positions.end(), 0);
-    return absl::OkStatus();
-  }
+void PartialKeyTree::LowerBound(KeyBatch keys, Position* positions) const {
   ForEachGroup(keys.bytes(), false, [&](Group* group) {
     if (group->missing_count > 0) PlaceMissing(group);
-    std::copy_n(group->descent.positions, group->queries.size(), positions.begin() + group->first);
+    std::copy_n(group->descent.positions, group->queries.size(), positions + group->first);
   });
-  return absl::OkStatus();
 }
 
-absl::Status PartialKeyTree::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-  RETURN_IF_ERROR(CheckOutput(keys.size(), row_ids.size(), "row_ids"));
-  if (run().empty()) {
-    std::fill(row_ids.begin(), row_ids.end(), kNoRow);
-    return absl::OkStatus();
-  }
+void PartialKeyTree::FindFirst(KeyBatch keys, RowId* row_ids) const {
   const RowId* const rows = run().row_ids().data();
   ForEachGroup(keys.bytes(), true, [&](Group* group) {
     for (size_t j = 0; j < group->queries.size(); ++j) {
       row_ids[group->first + j] = group->found[j] ? rows[group->descent.positions[j]] : kNoRow;
     }
   });
-  return absl::OkStatus();
 }
 
-absl::Status PartialKeyTree::Contains(KeyBatch keys, absl::Span<bool> found) const {
-  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-  RETURN_IF_ERROR(CheckOutput(keys.size(), found.size(), "found"));
-  if (run().empty()) {
-    std::fill(found.begin(), found.end(), false);
-    return absl::OkStatus();
-  }
+void PartialKeyTree::Contains(KeyBatch keys, bool* found) const {
   ForEachGroup(keys.bytes(), false, [&](Group* group) {
-    std::copy_n(group->found, group->queries.size(), found.begin() + group->first);
+    std::copy_n(group->found, group->queries.size(), found + group->first);
   });
-  return absl::OkStatus();
 }
 
 }  // namespace cairn

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "cairn/ordered_index.h"
 #include "cpu_fast/simd/simd_level.h"
 #include "cpu_fast/strings/partial_key_builder.h"
+#include "index/query/host_index.h"
 
 namespace cairn {
 
@@ -22,21 +22,22 @@ namespace cairn {
 // not, the first bit at which the two differ says where the query belongs: before or behind all
 // keys that share the bits before it, which a second descent finds, mostly within the same leaf.
 // The queries of a group go down together, so that their cache misses overlap.
-class PartialKeyTree final : public OrderedIndex {
+class PartialKeyTree final : public HostIndex {
  public:
   // Builds on all cores. Unimplemented for keys that are not bytes; for `level` see
   // FastTreeOptions::simd. Throws std::bad_alloc.
-  static absl::StatusOr<std::unique_ptr<PartialKeyTree>> Build(
+  static absl::StatusOr<std::unique_ptr<OrderedIndex>> Build(
       SortedRun run, std::optional<SimdLevel> level = std::nullopt);
 
   std::string description() const override;
   uint64_t memory_bytes() const override;
   uint64_t huge_page_bytes() const override;
-  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override;
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override;
-  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const override;
 
  private:
+  void LowerBound(KeyBatch keys, Position* positions) const override;
+  void FindFirst(KeyBatch keys, RowId* row_ids) const override;
+  void Contains(KeyBatch keys, bool* found) const override;
+
   // Queries that are searched together.
   struct Group;
   // Entries that the tree does not tell apart.

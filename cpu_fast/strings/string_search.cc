@@ -7,19 +7,18 @@
 #include "cpu_fast/strings/string_compare.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
-#include "index/query/batch_check.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
 
-absl::StatusOr<std::unique_ptr<StringSearch>> StringSearch::Build(SortedRun run,
+absl::StatusOr<std::unique_ptr<OrderedIndex>> StringSearch::Build(SortedRun run,
                                                                   std::optional<SimdLevel> level) {
   if (run.kind() != KeyKind::kBytes) {
     return absl::UnimplementedError(absl::StrFormat(
         "cpu:strings takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
   }
   ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(level));
-  return std::unique_ptr<StringSearch>(new StringSearch(std::move(run), chosen));
+  return std::unique_ptr<OrderedIndex>(new StringSearch(std::move(run), chosen));
 }
 
 std::string StringSearch::description() const {
@@ -33,10 +32,6 @@ uint64_t StringSearch::memory_bytes() const {
 void StringSearch::Search(absl::Span<const std::string_view> queries, StringGroup* group,
                           bool* found) const {
   std::fill_n(found, queries.size(), false);
-  if (run().empty()) {
-    std::fill_n(group->low, queries.size(), 0);
-    return;
-  }
   samples_.Narrow(queries, group);
   const BytesColumn& keys = run().bytes();
   const StringColumn column{keys};
@@ -93,34 +88,25 @@ void StringSearch::ForEach(absl::Span<const std::string_view> queries, Prefetch 
   }
 }
 
-absl::Status StringSearch::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
-  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-  RETURN_IF_ERROR(CheckOutput(keys.size(), positions.size(), "positions"));
+void StringSearch::LowerBound(KeyBatch keys, Position* positions) const {
   ForEach(
       keys.bytes(), [](Position) {},
       [&](size_t i, Position position, bool) { positions[i] = position; });
-  return absl::OkStatus();
 }
 
-absl::Status StringSearch::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-  RETURN_IF_ERROR(CheckOutput(keys.size(), row_ids.size(), "row_ids"));
+void StringSearch::FindFirst(KeyBatch keys, RowId* row_ids) const {
   const RowId* rows = run().row_ids().data();
   ForEach(
       keys.bytes(), [&](Position position) { Prefetch(rows + position); },
       [&](size_t i, Position position, bool found) {
         row_ids[i] = found ? rows[position] : kNoRow;
       });
-  return absl::OkStatus();
 }
 
-absl::Status StringSearch::Contains(KeyBatch keys, absl::Span<bool> found) const {
-  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-  RETURN_IF_ERROR(CheckOutput(keys.size(), found.size(), "found"));
+void StringSearch::Contains(KeyBatch keys, bool* found) const {
   ForEach(
       keys.bytes(), [](Position) {},
       [&](size_t i, Position, bool is_there) { found[i] = is_there; });
-  return absl::OkStatus();
 }
 
 }  // namespace cairn

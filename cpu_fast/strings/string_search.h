@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "cairn/ordered_index.h"
 #include "cpu_fast/simd/simd_level.h"
 #include "cpu_fast/strings/string_samples.h"
+#include "index/query/host_index.h"
 
 namespace cairn {
 
@@ -24,23 +24,24 @@ namespace cairn {
 // binary search does.
 //
 // Takes 1.7 bytes a key, and up to 2.3 more where many keys share prefixes.
-class StringSearch final : public OrderedIndex {
+class StringSearch final : public HostIndex {
  public:
   // Builds on all cores. Unimplemented for keys that are not bytes; for `level` see
   // FastTreeOptions::simd. Throws std::bad_alloc.
-  static absl::StatusOr<std::unique_ptr<StringSearch>> Build(
+  static absl::StatusOr<std::unique_ptr<OrderedIndex>> Build(
       SortedRun run, std::optional<SimdLevel> level = std::nullopt);
 
   std::string description() const override;
   uint64_t memory_bytes() const override;
   uint64_t huge_page_bytes() const override { return samples_.huge_page_bytes(); }
-  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override;
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override;
-  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const override;
 
  private:
+  void LowerBound(KeyBatch keys, Position* positions) const override;
+  void FindFirst(KeyBatch keys, RowId* row_ids) const override;
+  void Contains(KeyBatch keys, bool* found) const override;
+
   StringSearch(SortedRun run, SimdLevel level)
-      : OrderedIndex(std::move(run)), level_(level), samples_(this->run().bytes(), level) {}
+      : HostIndex(std::move(run)), level_(level), samples_(this->run().bytes(), level) {}
 
   // Searches a group's queries: found[j] says whether query j is there, group->low[j] where.
   void Search(absl::Span<const std::string_view> queries, StringGroup* group, bool* found) const;

@@ -2,13 +2,12 @@
 
 #include <chrono>
 #include <memory>
-#include <new>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "engine/batch/batcher_answer.h"
 #include "engine/batch/batcher_core.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -48,13 +47,9 @@ struct Caller {
   static void Receive(void* context, const Batcher::Answers& answers) {
     const std::unique_ptr<Caller> caller(static_cast<Caller*>(context));
     if (!answers.status.ok()) return std::move(caller->done)(answers.status);
-    absl::StatusOr<Answer> answer = absl::UnknownError("");
-    try {
-      answer = AnswerTo<kOperation>(answers, 0);
-    } catch (const std::bad_alloc&) {
-      answer = absl::ResourceExhaustedError("no memory for an answer");
-    }
-    std::move(caller->done)(std::move(answer));
+    std::move(caller->done)(Guarded("taking an answer out of its batch", [&] {
+      return absl::StatusOr<Answer>(AnswerTo<kOperation>(answers, 0));
+    }));
   }
 };
 
@@ -111,11 +106,11 @@ Batcher::Future<typename BatcherAnswer<kOperation>::Type> Promised(Batcher* batc
 KeyBatch Batcher::Key::batch() const {
   switch (kind_) {
     case KeyKind::kU32:
-      return KeyBatch::U32({&u32_, 1});
+      return absl::MakeConstSpan(&u32_, 1);
     case KeyKind::kU64:
-      return KeyBatch::U64({&u64_, 1});
+      return absl::MakeConstSpan(&u64_, 1);
     case KeyKind::kBytes:
-      return KeyBatch::Bytes({&bytes_, 1});
+      return absl::MakeConstSpan(&bytes_, 1);
   }
   return KeyBatch();
 }
@@ -123,16 +118,11 @@ KeyBatch Batcher::Key::batch() const {
 absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Make(const SecondaryIndex* index,
                                                        const BatcherOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
-  try {
+  return Guarded("starting a batcher's threads", [&]() -> absl::StatusOr<std::unique_ptr<Batcher>> {
     auto core = std::make_unique<BatcherCore>(index, options);
     core->StartThreads();
     return std::unique_ptr<Batcher>(new Batcher(std::move(core)));
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory for a batcher");
-  } catch (const std::system_error& e) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("cannot start %d threads of a batcher: %s", options.threads, e.what()));
-  }
+  });
 }
 
 Batcher::Batcher(std::unique_ptr<BatcherCore> core) : core_(std::move(core)) {}

@@ -1,9 +1,8 @@
 #include "engine/batch/batcher_batch.h"
 
 #include <algorithm>
-#include <new>
 
-#include "absl/strings/str_format.h"
+#include "index/machine/guard.h"
 
 namespace cairn {
 
@@ -69,31 +68,33 @@ RangeBatch BatcherBatch::Ranges() {
 
 absl::Status BatcherBatch::Ask(const SecondaryIndex& index, Operation operation,
                                absl::Duration max_response_time) try {
-  QueryOptions options = blocks_[0]->options();
-  options.max_response_time = max_response_time;
-  const size_t queries = size();
-  switch (operation) {
-    case Operation::kFindFirst:
-      if (row_ids_.size() < queries) row_ids_.resize(queries);
-      return index.FindFirst(Keys(), options, absl::MakeSpan(row_ids_.data(), queries));
-    case Operation::kContains:
-      if (found_size_ < queries) {
-        found_ = std::make_unique<bool[]>(queries);
-        found_size_ = queries;
-      }
-      return index.Contains(Keys(), options, absl::MakeSpan(found_.get(), queries));
-    case Operation::kFind:
-      return index.Find(Keys(), options, &matches_);
-    case Operation::kCount:
-      if (counts_.size() < queries) counts_.resize(queries);
-      return index.Count(Ranges(), options, absl::MakeSpan(counts_.data(), queries));
-    case Operation::kScan:
-      return index.Scan(Ranges(), options, &matches_);
+  Batch batch{operation};
+  if (batch.takes_ranges()) {
+    batch.ranges = Ranges();
+  } else {
+    batch.keys = Keys();
   }
-  return absl::InternalError("no such operation");
-} catch (const std::bad_alloc&) {
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("no memory for the answers to a batch of %d queries", size()));
+  batch.options = blocks_[0]->options();
+  batch.options.max_response_time = max_response_time;
+  const size_t queries = size();
+  if (operation == Operation::kFindFirst) {
+    if (row_ids_.size() < queries) row_ids_.resize(queries);
+    batch.values = absl::MakeSpan(row_ids_.data(), queries);
+  } else if (operation == Operation::kContains) {
+    if (found_size_ < queries) {
+      found_ = std::make_unique<bool[]>(queries);
+      found_size_ = queries;
+    }
+    batch.found = absl::MakeSpan(found_.get(), queries);
+  } else if (operation == Operation::kCount) {
+    if (counts_.size() < queries) counts_.resize(queries);
+    batch.counts = absl::MakeSpan(counts_.data(), queries);
+  } else {
+    batch.matches = &matches_;
+  }
+  return index.Answer(batch);
+} catch (...) {
+  return StatusOfException("answering a batch");
 }
 
 void BatcherBatch::Deliver(Operation operation, const absl::Status& status) const {
@@ -118,21 +119,15 @@ Batcher::Answers BatcherBatch::AnswersTo(Operation operation, const absl::Status
                                          absl::Span<const uint64_t> cookies) const {
   Batcher::Answers answers{operation, status, cookies, {}, {}, {}, nullptr, 0};
   if (!status.ok()) return answers;
-  switch (operation) {
-    case Operation::kFindFirst:
-      answers.row_ids = absl::MakeConstSpan(row_ids_).subspan(first, queries);
-      break;
-    case Operation::kContains:
-      answers.found = absl::MakeConstSpan(found_.get() + first, queries);
-      break;
-    case Operation::kCount:
-      answers.counts = absl::MakeConstSpan(counts_).subspan(first, queries);
-      break;
-    case Operation::kFind:
-    case Operation::kScan:
-      answers.matches = &matches_;
-      answers.first = first;
-      break;
+  if (operation == Operation::kFindFirst) {
+    answers.row_ids = absl::MakeConstSpan(row_ids_).subspan(first, queries);
+  } else if (operation == Operation::kContains) {
+    answers.found = absl::MakeConstSpan(found_.get() + first, queries);
+  } else if (operation == Operation::kCount) {
+    answers.counts = absl::MakeConstSpan(counts_).subspan(first, queries);
+  } else {
+    answers.matches = &matches_;
+    answers.first = first;
   }
   return answers;
 }

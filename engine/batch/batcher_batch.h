@@ -7,7 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cairn/batcher.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/types.h"
 #include "engine/batch/batcher_block.h"
 
 namespace cairn {

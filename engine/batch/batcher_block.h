@@ -22,11 +22,6 @@ inline BatcherNanos NanosOf(BatcherTime time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-// Whether an operation's queries are ranges: if not they are keys.
-inline bool TakesRanges(Operation operation) {
-  return operation == Operation::kCount || operation == Operation::kScan;
-}
-
 // What was submitted. Owns nothing.
 struct BatcherRequest {
   Operation operation;

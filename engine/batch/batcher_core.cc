@@ -1,4 +1,7 @@
 #include "engine/batch/batcher_core.h"
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+#include "cairn/secondary_index.h"
 
 #include <sys/prctl.h>
 
@@ -128,10 +131,12 @@ absl::Status BatcherCore::Check(const BatcherRequest& request) const {
                         request.size(), options_.max_waiting));
   }
   if (request.keys != nullptr) {
-    return request.keys->kind() == kind_ ? absl::OkStatus() : CheckKind(kind_, *request.keys);
+    return request.keys->kind() == kind_
+               ? absl::OkStatus()
+               : CheckQueries(kind_, Batch{request.operation, *request.keys});
   }
   const RangeBatch& ranges = *request.ranges;
-  RETURN_IF_ERROR(CheckRanges(kind_, ranges));
+  RETURN_IF_ERROR(CheckQueries(kind_, Batch{request.operation, {}, ranges}));
   if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));

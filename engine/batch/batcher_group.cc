@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "cairn/batcher.h"
 #include "engine/batch/batcher_answer.h"
 #include "engine/batch/batcher_core.h"
+#include "index/machine/guard.h"
+#include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -25,8 +25,8 @@ struct BatcherGroup::Answered {
   // Answers since the last Wait; during Wait, less submitted_: zero when the last one is there.
   // Who makes it so touches the group no more.
   std::atomic<int32_t> balance{0};
-  std::mutex mutex;
-  absl::Status error;  // guarded by mutex
+  Mutex mutex;
+  absl::Status error ABSL_GUARDED_BY(mutex);
 };
 
 BatcherGroup::BatcherGroup(Batcher* batcher, Operation operation, Batcher::Receiver receiver,
@@ -61,9 +61,9 @@ absl::Status BatcherGroup::Add(const KeyBatch& keys, BatcherTime deadline) try {
   deadline_ = std::min(deadline_, deadline);
   if (key_count_ >= kPortion) SubmitKeys();
   return absl::OkStatus();
-} catch (const std::bad_alloc&) {
+} catch (...) {
   SubmitKeys();  // behind these there may be a part of what was to be added
-  return absl::ResourceExhaustedError("no memory for a key of a group");
+  return StatusOfException("adding to a group");
 }
 
 absl::Status BatcherGroup::Add(const RangeBatch& ranges, const QueryOptions& options,
@@ -93,12 +93,12 @@ absl::Status BatcherGroup::Wait() {
   const int32_t submitted = std::exchange(submitted_, 0);
   std::atomic<int32_t>& balance = answered_->balance;
   if (balance.fetch_sub(submitted) != submitted) batcher_->core_->Await(&balance);
-  const std::lock_guard<std::mutex> lock(answered_->mutex);
+  const MutexLock lock(&answered_->mutex);
   return std::exchange(answered_->error, absl::OkStatus());
 }
 
 void BatcherGroup::Fail(const absl::Status& error) {
-  const std::lock_guard<std::mutex> lock(answered_->mutex);
+  const MutexLock lock(&answered_->mutex);
   answered_->error.Update(error);
 }
 
@@ -130,8 +130,8 @@ void Batcher::Group<kOperation>::Receive(void* context, const Answers& answers) 
       for (size_t i = 0; i < queries; ++i) {
         group->answers_[answers.cookies[i]] = AnswerTo<kOperation>(answers, i);
       }
-    } catch (const std::bad_alloc&) {
-      group->Fail(absl::ResourceExhaustedError("no memory for the answers of a group"));
+    } catch (...) {
+      group->Fail(StatusOfException("taking the answers of a group"));
     }
   } else {
     group->Fail(answers.status);

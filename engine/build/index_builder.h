@@ -4,7 +4,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/secondary_index.h"
+#include "cairn/build.h"
+#include "cairn/snapshot_source.h"
 
 namespace cairn {
 

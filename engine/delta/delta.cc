@@ -1,9 +1,9 @@
 #include "engine/delta/delta.h"
 
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 
@@ -60,17 +60,14 @@ absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids,
 absl::StatusOr<std::shared_ptr<const DeltaSegment>> Delta::AddedEntries() const {
   if (added_entries() == 0) return nullptr;
   if (parts.size() == 1 && parts[0].removed.empty()) return parts[0].segment;
-  try {
-    return WithPhysicalKey(base_run.kind(), [&](auto type) {
-      using Key = typename decltype(type)::type;
+  return WithPhysicalKey(base_run.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    return Guarded("merging the entries of a delta", [&] {
       std::vector<DeltaEntry<Key>> entries;
       for (size_t i = parts.size(); i-- > 0;) MergePart(parts[i], *rows, &entries);
       return DeltaSegment::Build<Key>(entries);
     });
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("no memory for the %d entries of a delta", added_entries()));
-  }
+  });
 }
 
 }  // namespace cairn

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/secondary_index.h"
 #include "cairn/sorted_run.h"
+#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "cpu_fast/simd/key_filter.h"
 #include "engine/delta/change_log.h"

@@ -1,10 +1,10 @@
 #include "engine/delta/delta_changes.h"
 
 #include <algorithm>
-#include <new>
 #include <numeric>
+#include <string_view>
 
-#include "absl/strings/str_format.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 
@@ -17,10 +17,7 @@ absl::Status CheckIsOlder(const Delta& since, const Delta& delta) {
       "the changes were asked for between versions that do not follow one another");
 }
 
-absl::Status NoMemory(const Delta& delta) {
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "no memory for what changed in a delta of %d entries", delta.added_entries()));
-}
+constexpr std::string_view kDoing = "finding what changed in a delta";
 
 }  // namespace
 
@@ -45,8 +42,8 @@ absl::StatusOr<DeltaChanges> DeltaChanges::Since(const Delta& since,
     changes.rows_.reserve(order.size());
     for (uint32_t i : order) changes.rows_.push_back(rows[i]);
     return changes;
-  } catch (const std::bad_alloc&) {
-    return NoMemory(*delta);
+  } catch (...) {
+    return StatusOfException(kDoing);
   }
 }
 
@@ -54,8 +51,8 @@ absl::StatusOr<uint64_t> DeltaChanges::MostRowsSince(const Delta& since, const D
   RETURN_IF_ERROR(CheckIsOlder(since, delta));
   try {
     return ChangeLog::MostRowsBetween(*since.place, *delta.place);
-  } catch (const std::bad_alloc&) {
-    return NoMemory(delta);
+  } catch (...) {
+    return StatusOfException(kDoing);
   }
 }
 
@@ -73,8 +70,8 @@ absl::Status DeltaChanges::Append(size_t first, size_t count, RowUpdates* update
       }
     });
     return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return NoMemory(*delta_);
+  } catch (...) {
+    return StatusOfException(kDoing);
   }
 }
 

@@ -57,12 +57,8 @@ SortedRun CopyRun(absl::Span<const DeltaEntry<Key>> entries) {
 // A structure that costs little to build.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeIndex(SortedRun run) {
   if (run.size() < kLeastTreeEntries) return std::make_unique<SortedArray>(std::move(run));
-  if (run.kind() == KeyKind::kBytes) {
-    ASSIGN_OR_RETURN(auto index, StringSearch::Build(std::move(run)));
-    return std::unique_ptr<OrderedIndex>(std::move(index));
-  }
-  ASSIGN_OR_RETURN(auto index, FastTree::Build(std::move(run)));
-  return std::unique_ptr<OrderedIndex>(std::move(index));
+  if (run.kind() == KeyKind::kBytes) return StringSearch::Build(std::move(run));
+  return MakeFastTree(std::move(run));
 }
 
 }  // namespace
@@ -75,7 +71,7 @@ absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
 }
 
 absl::Status DeltaSegment::FindFirst(KeyBatch keys, absl::Span<Position> first) const {
-  RETURN_IF_ERROR(index_->LowerBound(keys, first));
+  RETURN_IF_ERROR(index_->Answer(Batch::LowerBound(keys, first)));
   WithColumn(run(), [&](const auto& column) {
     PrefetchKeys(column, size(), first);
     const auto queries = column.Queries(keys);

@@ -12,6 +12,7 @@
 #include "engine/delta/update_rows.h"
 #include "engine/util/make_room.h"
 #include "engine/util/sorted_order.h"
+#include "index/machine/guard.h"
 #include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
@@ -33,14 +34,10 @@ class TypedDeltaWriter final : public DeltaWriter {
 
   absl::StatusOr<std::shared_ptr<const Delta>> Apply(const RowUpdates& updates) override {
     const MutexLock lock(&mutex_);
-    absl::StatusOr<std::shared_ptr<const Delta>> next = nullptr;
-    try {
+    absl::StatusOr<std::shared_ptr<const Delta>> next = Guarded("applying updates of rows", [&] {
       if (stale_) Restore();
-      next = Next(updates);
-    } catch (const std::bad_alloc&) {
-      next = absl::ResourceExhaustedError(
-          absl::StrFormat("no memory to apply updates of %d rows", updates.rows()));
-    }
+      return Next(updates);
+    });
     stale_ = !next.ok();
     if (next.ok()) Publish(*next);
     return next;
@@ -261,7 +258,7 @@ absl::Status TypedDeltaWriter<Key>::TakeEntries(Entries taken, Delta* next) cons
     keys.resize(taken.size());
     for (size_t k = 0; k < keys.size(); ++k) keys[k] = taken[k].key;
     first.resize(taken.size());
-    RETURN_IF_ERROR(segment.FindFirst(BatchOfKeys<Key>(keys), absl::MakeSpan(first)));
+    RETURN_IF_ERROR(segment.FindFirst(keys, absl::MakeSpan(first)));
     removed.clear();
     size_t left = 0;
     for (size_t k = 0; k < taken.size(); ++k) {
@@ -371,25 +368,24 @@ void TypedDeltaWriter<Key>::Restore() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeltaWriter>> DeltaWriter::Create(SortedRun base_run,
-                                                                 RowTable base_rows, int threads) {
-  try {
-    auto rows = std::make_shared<DeltaRows>(static_cast<RowId>(base_rows.rows()));
-    auto delta = std::make_shared<Delta>();
-    delta->removed = PositionSet(base_run.size());
-    delta->dead_rows = PositionSet(base_rows.rows());
-    delta->rows = rows;
-    delta->end_row = rows->end();
-    delta->place = ChangeLog::Begin();
-    delta->base_run = std::move(base_run);
-    delta->base_rows = std::move(base_rows);
-    return WithPhysicalKey(
-        delta->base_run.kind(), [&](auto type) -> absl::StatusOr<std::unique_ptr<DeltaWriter>> {
-          using Key = typename decltype(type)::type;
-          return std::make_unique<TypedDeltaWriter<Key>>(delta, std::move(rows), threads);
-        });
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory for a delta");
-  }
+                                                                 RowTable base_rows,
+                                                                 int threads) try {
+  auto rows = std::make_shared<DeltaRows>(static_cast<RowId>(base_rows.rows()));
+  auto delta = std::make_shared<Delta>();
+  delta->removed = PositionSet(base_run.size());
+  delta->dead_rows = PositionSet(base_rows.rows());
+  delta->rows = rows;
+  delta->end_row = rows->end();
+  delta->place = ChangeLog::Begin();
+  delta->base_run = std::move(base_run);
+  delta->base_rows = std::move(base_rows);
+  return WithPhysicalKey(
+      delta->base_run.kind(), [&](auto type) -> absl::StatusOr<std::unique_ptr<DeltaWriter>> {
+        using Key = typename decltype(type)::type;
+        return std::make_unique<TypedDeltaWriter<Key>>(delta, std::move(rows), threads);
+      });
+} catch (...) {
+  return StatusOfException("making a delta");
 }
 
 }  // namespace cairn

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cairn/query.h"
-#include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
 #include "cairn/types.h"
 
 namespace cairn {

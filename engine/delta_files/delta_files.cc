@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <new>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "engine/delta_files/update_merge.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -82,11 +82,6 @@ absl::StatusOr<std::vector<DeltaFile>> OpenToMerge(absl::Span<const ManifestFile
                     directory->files());
 }
 
-absl::Status NoMemory(const IndexDirectory& directory) {
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("index '%s': no memory for its delta files", directory.path()));
-}
-
 }  // namespace
 
 std::vector<ManifestFile> DeltaFilesOf(const Manifest& manifest) {
@@ -141,8 +136,8 @@ absl::Status AddDelta(RowUpdates updates, SequenceNumber after, SequenceNumber s
   RemoveFiles(again, next);
   next->files.push_back(std::move(file));
   return absl::OkStatus();
-} catch (const std::bad_alloc&) {
-  return NoMemory(*directory);
+} catch (...) {
+  return StatusOfException("adding a delta file");
 }
 
 bool MergedDeltas::Replace(Manifest* next) const {
@@ -174,8 +169,8 @@ absl::StatusOr<std::optional<MergedDeltas>> MergeDeltas(const Manifest& manifest
   }
   ASSIGN_OR_RETURN(ManifestFile file, WriteDelta(directory, updates, after, sequence));
   return MergedDeltas{std::move(deltas), std::move(file)};
-} catch (const std::bad_alloc&) {
-  return NoMemory(*directory);
+} catch (...) {
+  return StatusOfException("merging delta files");
 }
 
 }  // namespace cairn

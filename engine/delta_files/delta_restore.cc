@@ -1,13 +1,12 @@
 #include "engine/delta_files/delta_restore.h"
 
 #include <cstddef>
-#include <new>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "engine/delta_files/delta_files.h"
 #include "engine/delta_files/update_merge.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -39,9 +38,8 @@ absl::StatusOr<std::unique_ptr<DeltaWriter>> RestoreDelta(const std::string& dir
     RETURN_IF_ERROR(writer->Apply(updates).status());
   }
   return writer;
-} catch (const std::bad_alloc&) {
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("index '%s': no memory for its delta files", directory));
+} catch (...) {
+  return StatusOfException("reading an index's delta files");
 }
 
 }  // namespace cairn

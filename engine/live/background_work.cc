@@ -90,9 +90,8 @@ absl::Status BackgroundWork::MergeDeltaFiles(FollowedIndex* index) {
 void BackgroundWork::MergeWhatPays() {
   for (const auto& index : indexes_.All()) {
     const auto ready = index->Ready();
-    if (!ready.ok()) continue;
-    MergeRetry& retry = merge_retries_[index->name()];
-    if (absl::Now() < retry.due) continue;
+    FollowedIndex::MergeRetry& retry = index->merge_retry;
+    if (!ready.ok() || absl::Now() < retry.due) continue;
     if (((*ready)->MergePays() ? Merge(index.get()) : MergeDeltaFiles(index.get())).ok()) {
       retry = {};
     } else {

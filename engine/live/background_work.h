@@ -1,8 +1,6 @@
 #pragma once
 
-#include <map>
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
 #include "cairn/indexed_db.h"
@@ -33,12 +31,6 @@ class BackgroundWork {
   absl::Status Merge(FollowedIndex* index);
 
  private:
-  // After merges that failed: when the next attempt is due, and how long that was put off.
-  struct MergeRetry {
-    absl::Time due = absl::InfinitePast();
-    absl::Duration wait;
-  };
-
   void Follow();
   void KeepLogShort();
   void MergeWhatPays();
@@ -48,8 +40,6 @@ class BackgroundWork {
   const IndexList& indexes_;
   LogFollower* const follower_;
   LogRetention* const retention_;
-
-  std::map<std::string, MergeRetry> merge_retries_;  // by the index's name; of MergeWhatPays
 
   std::unique_ptr<Periodically> following_;
   std::unique_ptr<Periodically> keeping_;

@@ -1,6 +1,8 @@
 #include "engine/live/followed_index.h"
 
+#include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -27,17 +29,36 @@ const char* IndexStateName(IndexState state) {
   return "unknown";
 }
 
-std::shared_ptr<FollowedIndex> FollowedIndex::Unreadable(const std::string& name,
-                                                         const IndexCatalog* catalog,
-                                                         IndexMark mark, absl::Status why) {
+FollowedIndex::FollowedIndex(IndexSpec spec, KeyCodec codec, const IndexCatalog* catalog,
+                             IndexMark mark, rocksdb::ColumnFamilyHandle* column_family)
+    : name_(spec.name),
+      catalog_(*catalog),
+      directory_(catalog->DirectoryOf(name_)),
+      mark_(std::move(mark)) {
+  Define(std::move(spec), std::move(codec), column_family);
+}
+
+FollowedIndex::FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark)
+    : name_(name),
+      catalog_(*catalog),
+      directory_(catalog->DirectoryOf(name_)),
+      mark_(std::move(mark)) {
   IndexSpec unknown;
   unknown.name = name;
   unknown.parts.emplace_back();
-  auto index =
-      std::make_shared<FollowedIndex>(unknown, *unknown.Codec(), catalog, std::move(mark), nullptr);
-  index->unreadable_ = true;
-  index->Set(IndexState::kFailed, std::move(why));
-  return index;
+  absl::StatusOr<KeyCodec> codec = unknown.Codec();
+  if (!codec.ok()) throw std::bad_alloc();
+  unread_ = std::make_unique<const Definition>(
+      Definition{std::move(unknown), *std::move(codec), nullptr, UINT32_MAX, /*is_read=*/false});
+  defined_ = unread_.get();
+}
+
+void FollowedIndex::Define(IndexSpec spec, KeyCodec codec,
+                           rocksdb::ColumnFamilyHandle* column_family) {
+  const uint32_t id = column_family == nullptr ? UINT32_MAX : column_family->GetID();
+  read_ = std::make_unique<const Definition>(
+      Definition{std::move(spec), std::move(codec), column_family, id, /*is_read=*/true});
+  defined_ = read_.get();
 }
 
 IndexMark::Kind FollowedIndex::wanted() const {
@@ -50,9 +71,14 @@ std::string FollowedIndex::why_marked() const {
   return mark_.why;
 }
 
+std::string FollowedIndex::marked_spec() const {
+  const MutexLock lock(&mark_mutex_);
+  return mark_.spec;
+}
+
 absl::Status FollowedIndex::Mark(IndexMark::Kind kind, const std::string& why) {
   if (mark_.kind == IndexMark::Kind::kRemoved) return absl::OkStatus();
-  IndexMark mark{kind, why, unreadable_ ? mark_.spec : spec_.ToString()};
+  IndexMark mark{kind, why, is_defined() ? spec().ToString() : mark_.spec};
   mark_in_doubt_ = true;
   absl::Status marked = catalog_.Mark(name(), mark);
   mark_in_doubt_ = !marked.ok();
@@ -202,6 +228,15 @@ void FollowedIndex::LetGoOfDirectory() {
   if (open != nullptr) open->LetGoOfDirectory();
 }
 
+absl::Duration FollowedIndex::NoteLoss(absl::Time now, absl::Duration first,
+                                       absl::Duration longest) {
+  const MutexLock lock(&mutex_);
+  lost_wait_ =
+      now - lost_at_ > longest ? absl::ZeroDuration() : std::clamp(2 * lost_wait_, first, longest);
+  lost_at_ = now;
+  return lost_wait_;
+}
+
 void FollowedIndex::NoteStore(const absl::Status& status) {
   const MutexLock lock(&mutex_);
   if (status.ok()) ++stores_;
@@ -216,7 +251,7 @@ void FollowedIndex::NoteMerge(const absl::Status& status) {
 
 IndexInfo FollowedIndex::Info() const {
   IndexInfo info;
-  info.spec = spec_;
+  info.spec = spec();
   info.directory = directory_;
   const MutexLock lock(&mutex_);
   info.builds = builds_;

@@ -11,7 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "cairn/index_spec.h"
 #include "cairn/indexed_db.h"
+#include "cairn/key_codec.h"
+#include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
 #include "engine/live/index_catalog.h"
 #include "engine/version/index_writer.h"
@@ -25,35 +28,31 @@ class FollowedIndex {
  public:
   // `mark` is what the catalog, which must outlive this, has of it.
   FollowedIndex(IndexSpec spec, KeyCodec codec, const IndexCatalog* catalog, IndexMark mark,
-                rocksdb::ColumnFamilyHandle* column_family)
-      : spec_(std::move(spec)),
-        codec_(std::move(codec)),
-        catalog_(*catalog),
-        directory_(catalog->DirectoryOf(spec_.name)),
-        column_family_(column_family),
-        column_family_id_(column_family == nullptr ? UINT32_MAX : column_family->GetID()),
-        mark_(std::move(mark)) {}
-  // Of one whose spec cannot be read, and which has failed: it stands there to say why.
-  static std::shared_ptr<FollowedIndex> Unreadable(const std::string& name,
-                                                   const IndexCatalog* catalog, IndexMark mark,
-                                                   absl::Status why);
+                rocksdb::ColumnFamilyHandle* column_family);
+  // Of one whose spec has not been read yet: it has a name and nothing else.
+  FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark);
+  // Of an unread one, once: that is what it is.
+  void Define(IndexSpec spec, KeyCodec codec, rocksdb::ColumnFamilyHandle* column_family);
+  bool is_defined() const { return definition().is_read; }
 
-  const IndexSpec& spec() const { return spec_; }
-  const std::string& name() const { return spec_.name; }
-  const KeyCodec& codec() const { return codec_; }
+  const IndexSpec& spec() const { return definition().spec; }
+  const std::string& name() const { return name_; }
+  const KeyCodec& codec() const { return definition().codec; }
   const std::string& directory() const { return directory_; }
   // Null where there is none; gone once it is cancelled, perhaps.
-  rocksdb::ColumnFamilyHandle* column_family() const { return column_family_; }
-  uint32_t column_family_id() const { return column_family_id_; }
+  rocksdb::ColumnFamilyHandle* column_family() const { return definition().column_family; }
+  uint32_t column_family_id() const { return definition().column_family_id; }
   // Whether its rows are, or may be, in this column family, by whatever handle.
   bool MayBeOf(rocksdb::ColumnFamilyHandle* column_family) const {
-    return unreadable_ || spec_.column_family == column_family->GetName();
+    const Definition& defined = definition();
+    return !defined.is_read || defined.spec.column_family == column_family->GetName();
   }
 
   // What is wanted of it, as it is on the disk, too. Nothing but RemoveMark changes what a dropped
   // one is marked as.
   IndexMark::Kind wanted() const;
   std::string why_marked() const;
+  std::string marked_spec() const;
   // It is to be built; its rows have changed past the log, where it is not to be built anyway; it
   // is to be removed.
   absl::Status MarkBuild(const std::string& why);
@@ -107,12 +106,23 @@ class FollowedIndex {
 
   // What share of its build is done.
   void set_progress(double share) { progress_ = share; }
+  // Following it has failed for a reason that may pass. How long to wait before it is repaired: not
+  // at all the first time; where that comes again within `longest`, from `first` on, doubling.
+  absl::Duration NoteLoss(absl::Time now, absl::Duration first, absl::Duration longest);
   // How an attempt to store or to merge it ended.
   void NoteStore(const absl::Status& status);
   void NoteMerge(const absl::Status& status);
 
   // All but the lag.
   IndexInfo Info() const;
+
+  // Of the one thread that merges what pays: after merges that failed, when the next attempt is
+  // due, and how long that was put off.
+  struct MergeRetry {
+    absl::Time due = absl::InfinitePast();
+    absl::Duration wait;
+  };
+  MergeRetry merge_retry;
 
  private:
   absl::Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -121,13 +131,23 @@ class FollowedIndex {
 
   mutable std::shared_mutex column_family_mutex_;  // before all others
 
-  const IndexSpec spec_;
-  const KeyCodec codec_;
+  struct Definition {
+    IndexSpec spec;
+    KeyCodec codec;
+    rocksdb::ColumnFamilyHandle* column_family;
+    uint32_t column_family_id;
+    bool is_read;
+  };
+
+  const Definition& definition() const { return *defined_; }
+
+  const std::string name_;
   const IndexCatalog& catalog_;
   const std::string directory_;
-  rocksdb::ColumnFamilyHandle* const column_family_;
-  const uint32_t column_family_id_;
-  bool unreadable_ = false;  // set once, before others know this
+  // What it is taken for until its spec has been read, which others may look at still, and what it
+  // is.
+  std::unique_ptr<const Definition> unread_, read_;
+  std::atomic<const Definition*> defined_;
 
   Mutex work_mutex_;
   std::atomic<bool> cancelled_{false};
@@ -147,6 +167,9 @@ class FollowedIndex {
   uint64_t builds_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t merges_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t stores_ ABSL_GUARDED_BY(mutex_) = 0;
+  // When following failed last, and what was waited then.
+  absl::Time lost_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Duration lost_wait_ ABSL_GUARDED_BY(mutex_);
   absl::Status store_status_ ABSL_GUARDED_BY(mutex_);
   absl::Status merge_status_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<IndexWriter> writer_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/live/live_index.h"
@@ -14,21 +15,22 @@
 #include "engine/util/status.h"
 #include "index/files/index_directory.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
 
 // The spec of an index that the catalog has, which may be damaged.
-absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const IndexCatalog::Entry& entry) {
-  const std::string directory = catalog.DirectoryOf(entry.name);
-  std::string text = entry.mark.spec;
+absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const FollowedIndex& index) {
+  const std::string& directory = index.directory();
+  std::string text = index.marked_spec();
   if (text.empty()) {
     ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(directory, catalog.files()));
     text = manifest.spec;
   }
   ASSIGN_OR_RETURN(IndexSpec spec, IndexSpec::Parse(text));
-  if (spec.name != entry.name) {
+  if (spec.name != index.name()) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the index in '%s' is %s: it was built elsewhere", directory, Quoted(spec.name)));
   }
@@ -63,7 +65,8 @@ IndexSet::IndexSet(rocksdb::DB* db, IndexedDBOptions options, IndexCatalog catal
           db, [this](const std::shared_ptr<FollowedIndex>& index,
                      const absl::Status& why) { upkeep_.Lost(index, why); })),
       retention_(db, options_.log_retention_megabytes << 20),
-      upkeep_(db, options_, &catalog_, follower_.get(), &retention_, &past_log_),
+      upkeep_(db, options_, &catalog_, follower_.get(), &retention_, &past_log_,
+              [this](FollowedIndex* index) { return Define(index); }),
       guard_(db, follower_.get()),
       work_(options_, &indexes_, follower_.get(), &retention_) {}
 
@@ -73,34 +76,37 @@ IndexSet::~IndexSet() {
 
 absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles) {
   ASSIGN_OR_RETURN(const std::vector<IndexCatalog::Entry> entries, catalog_.List());
-  for (const IndexCatalog::Entry& entry : entries) Open(entry, handles);
+  {
+    const MutexLock lock(&handles_mutex_);
+    for (rocksdb::ColumnFamilyHandle* handle : handles) handles_.emplace(handle->GetName(), handle);
+    handles_["default"] = db_->DefaultColumnFamily();  // which goes with the database
+  }
+  for (const IndexCatalog::Entry& entry : entries) {
+    const auto index = std::make_shared<FollowedIndex>(entry.name, &catalog_, entry.mark);
+    Add(index);
+    upkeep_.Start(index);
+  }
   work_.Start();
   return absl::OkStatus();
 }
 
-void IndexSet::Open(const IndexCatalog::Entry& entry,
-                    absl::Span<rocksdb::ColumnFamilyHandle* const> handles) {
-  absl::StatusOr<IndexSpec> spec = ReadSpec(catalog_, entry);
-  absl::StatusOr<KeyCodec> codec = spec.ok() ? spec->Codec() : spec.status();
-  if (!codec.ok()) {
-    return Add(FollowedIndex::Unreadable(entry.name, &catalog_, entry.mark, codec.status()));
+absl::Status IndexSet::Define(FollowedIndex* index) {
+  ASSIGN_OR_RETURN(IndexSpec spec, ReadSpec(catalog_, *index));
+  ASSIGN_OR_RETURN(KeyCodec codec, spec.Codec());
+  const std::string family = spec.column_family;
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  {
+    const MutexLock lock(&handles_mutex_);
+    const auto found = handles_.find(family);
+    if (found != handles_.end()) handle = found->second;
+    index->Define(std::move(spec), std::move(codec), handle);
   }
-  rocksdb::ColumnFamilyHandle* column_family = nullptr;
-  if (spec->column_family == "default") column_family = db_->DefaultColumnFamily();
-  for (rocksdb::ColumnFamilyHandle* handle : handles) {
-    if (column_family == nullptr && handle->GetName() == spec->column_family)
-      column_family = handle;
+  if (handle == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("there is no handle of its column family %s", Quoted(family)));
   }
-  const auto index =
-      std::make_shared<FollowedIndex>(*spec, *codec, &catalog_, entry.mark, column_family);
-  Add(index);
-  if (column_family == nullptr) {
-    index->Set(IndexState::kFailed,
-               absl::FailedPreconditionError(absl::StrFormat(
-                   "there is no handle of its column family %s", Quoted(spec->column_family))));
-  } else {
-    upkeep_.Start(index);
-  }
+  WatchUnique();
+  return absl::OkStatus();
 }
 
 void IndexSet::Close() {
@@ -108,8 +114,9 @@ void IndexSet::Close() {
   if (closed_) return;
   closed_ = true;
   EndThreads();
-  work_.StoreAll().IgnoreError();  // what is not stored is read from the log
-  for (const auto& index : indexes_.All()) {
+  // What is not stored is read from the log.
+  Guarded("storing indexes", [&] { return work_.StoreAll(); }).IgnoreError();
+  for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
     const MutexLock work_lock(index->work_mutex());
     index->End(absl::FailedPreconditionError("the database has been closed"));
     index->LetGoOfDirectory();
@@ -120,7 +127,9 @@ void IndexSet::Close() {
 
 void IndexSet::EndThreads() {
   const MutexLock lock(&threads_mutex_);
-  for (const auto& index : indexes_.All()) index->Cancel();
+  for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
+    index->Cancel();
+  }
   work_.Stop();
   upkeep_.Stop();
 }
@@ -130,7 +139,16 @@ absl::Status IndexSet::CheckOpen() const {
 }
 
 void IndexSet::Add(const std::shared_ptr<FollowedIndex>& index) {
+  IndexList::Indexes all = indexes_.All();
+  all.push_back(index);
+  upkeep_.MakeRoomFor(all.size());
+  const MutexLock lock(&watch_mutex_);
+  guard_.Watch(all);  // of which it does no harm if the index does not come after all
   indexes_.Add(index);
+}
+
+void IndexSet::WatchUnique() {
+  const MutexLock lock(&watch_mutex_);
   guard_.Watch(indexes_.All());
 }
 
@@ -165,11 +183,17 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
   }
   const auto index = std::make_shared<FollowedIndex>(std::move(resolved), std::move(codec),
                                                      &catalog_, IndexMark(), column_family);
-  if (absl::Status s = index->MarkBuild("it was created"); !s.ok()) {
-    catalog_.Mark(spec.name, IndexMark()).IgnoreError();
+  absl::Status s = Guarded("creating an index", [&] {
+    absl::Status marked = index->MarkBuild("it was created");
+    if (marked.ok()) Add(index);
+    return marked;
+  });
+  if (!s.ok()) {
+    Guarded("creating an index", [&] {
+      return catalog_.Mark(spec.name, IndexMark());
+    }).IgnoreError();
     return s;
   }
-  Add(index);
   upkeep_.Work(index);
   return absl::OkStatus();
 }
@@ -192,9 +216,10 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckOpen());
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+  absl::Status dropped = absl::NotFoundError(absl::StrFormat("index %s was dropped", Quoted(name)));
   // From here on it does not come back.
   RETURN_IF_ERROR(index->MarkRemoved());
-  index->End(absl::NotFoundError(absl::StrFormat("index %s was dropped", Quoted(name))));
+  index->End(std::move(dropped));
   index->Cancel();
   follower_->Leave(*index);
   const MutexLock work_lock(index->work_mutex());
@@ -202,7 +227,9 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   index->LetGoOfDirectory();
   RETURN_IF_ERROR(catalog_.Remove(name));  // to be dropped again
   indexes_.Remove(name);
-  guard_.Watch(indexes_.All());
+  // It is not ready any more, and does no harm there.
+  const auto stop_watching = [&] { return WatchUnique(), absl::OkStatus(); };
+  Guarded("dropping an index", stop_watching).IgnoreError();
   return absl::OkStatus();
 }
 
@@ -260,8 +287,7 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::PinAsItIs(
   return OverVersion(writer->version(), options_.open);
 }
 
-std::vector<IndexInfo> IndexSet::ListIndexes() const {
-  std::vector<IndexInfo> infos;
+void IndexSet::ListIndexes(std::vector<IndexInfo>* infos) const {
   const absl::Time current_at = follower_->current_at();
   for (const auto& index : indexes_.All()) {
     IndexInfo info = index->Info();
@@ -270,9 +296,8 @@ std::vector<IndexInfo> IndexSet::ListIndexes() const {
     if (info.state == IndexState::kReady) {
       info.behind = info.lag == 0 ? absl::ZeroDuration() : absl::Now() - current_at;
     }
-    infos.push_back(std::move(info));
+    infos->push_back(std::move(info));
   }
-  return infos;
 }
 
 absl::Status IndexSet::StoreIndexes() {
@@ -315,18 +340,24 @@ rocksdb::Status IndexSet::ChangePastLog(
   if (absl::Status s = CheckOpen(); !s.ok()) return ToRocksDb(s);
   std::vector<std::string> names;  // as a handle may go with its column family
   for (rocksdb::ColumnFamilyHandle* family : column_families) names.push_back(family->GetName());
+  const absl::Status stale = absl::FailedPreconditionError(why);
   // Whoever is building such an index by now, or begins to before the end, builds it again.
-  for (const std::string& name : names) past_log_.Begin(name);
+  size_t begun = 0;
+  const auto end = [&] {
+    while (begun > 0) past_log_.End(names[--begun]);
+  };
+  absl::Cleanup end_in_any_case = end;
+  for (; begun < names.size(); ++begun) past_log_.Begin(names[begun]);
   // Before, so that a crash in between leaves no index that is taken for current. That a change
   // fails is rare enough to build anew for it.
   absl::Status marked = MarkStale(column_families, why);
   const rocksdb::Status changed = marked.ok() ? change() : ToRocksDb(marked);
-  for (const std::string& name : names) past_log_.End(name);
-  // Those that have come meanwhile and were ready at once.
-  marked.Update(MarkStale(column_families, why));
-  for (rocksdb::ColumnFamilyHandle* family : column_families) {
-    follower_->Fail(family, absl::FailedPreconditionError(why));
-  }
+  end();
+  // From here on all is done, whatever fails. First those that have come meanwhile and were ready
+  // at once.
+  marked.Update(
+      Guarded("marking indexes as stale", [&] { return MarkStale(column_families, why); }));
+  for (rocksdb::ColumnFamilyHandle* family : column_families) follower_->Fail(family, stale);
   // What took sequence numbers leaves a gap in the log for all others, who are to know it now.
   follower_->Follow().IgnoreError();
   return changed.ok() ? ToRocksDb(marked) : changed;
@@ -334,10 +365,20 @@ rocksdb::Status IndexSet::ChangePastLog(
 
 void IndexSet::DetachFamilies(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
                               const std::string& why) {
-  for (const auto& index : Of(column_families)) Detach(index, why);
+  {  // An index that is not defined yet finds none of these then.
+    const MutexLock lock(&handles_mutex_);
+    for (rocksdb::ColumnFamilyHandle* family : column_families) handles_.erase(family->GetName());
+  }
+  for (const auto& index : Of(column_families)) {
+    if (index->is_defined()) Detach(index, why);
+  }
 }
 
 void IndexSet::DetachHandle(rocksdb::ColumnFamilyHandle* handle) {
+  {
+    const MutexLock lock(&handles_mutex_);
+    std::erase_if(handles_, [&](const auto& entry) { return entry.second == handle; });
+  }
   for (const auto& index : indexes_.All()) {
     if (handle != nullptr && index->column_family() == handle) {
       Detach(index, "the handle of its column family was destroyed");
@@ -349,7 +390,10 @@ void IndexSet::Detach(const std::shared_ptr<FollowedIndex>& index, const std::st
   if (closed_) return;
   index->Cancel();
   const MutexLock lock(index->work_mutex());
-  if (follower_->Current(*index).ok()) work_.Store(index.get()).IgnoreError();
+  Guarded("storing an index", [&] {
+    index->work_mutex()->AssertHeld();
+    return follower_->Current(*index).ok() ? work_.Store(index.get()) : absl::OkStatus();
+  }).IgnoreError();
   follower_->Leave(*index);
   index->LetGoOfDirectory();
   index->End(absl::FailedPreconditionError(why));

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,7 +52,8 @@ class IndexSet {
                                    const LookupOptions& options) const;
   absl::StatusOr<FoundRows> LookupRows(const std::string& name, const KeyQuery& keys,
                                        const LookupOptions& options) const;
-  std::vector<IndexInfo> ListIndexes() const;
+  // Appends to `infos`.
+  void ListIndexes(std::vector<IndexInfo>* infos) const;
   absl::Status StoreIndexes();
 
   // Whether writes need not come through Write.
@@ -75,9 +77,10 @@ class IndexSet {
 
  private:
   void EndThreads();
-  void Open(const IndexCatalog::Entry& entry,
-            absl::Span<rocksdb::ColumnFamilyHandle* const> handles);
+  // Reads what an index is from the catalog.
+  absl::Status Define(FollowedIndex* index);
   void Add(const std::shared_ptr<FollowedIndex>& index);
+  void WatchUnique();
   absl::Status CheckOpen() const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const FollowedIndex& index) const;
   IndexList::Indexes Of(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) const;
@@ -88,11 +91,15 @@ class IndexSet {
   rocksdb::DB* const db_;
   const IndexedDBOptions options_;
   const IndexCatalog catalog_;
+  Mutex handles_mutex_;
+  // By the names of their column families: those that came with the database and are there still.
+  std::map<std::string, rocksdb::ColumnFamilyHandle*> handles_ ABSL_GUARDED_BY(handles_mutex_);
   IndexList indexes_;
   PastLogChanges past_log_;
   const std::shared_ptr<LogFollower> follower_;
   LogRetention retention_;
   IndexUpkeep upkeep_;
+  Mutex watch_mutex_;  // held by WatchUnique
   UniqueGuard guard_;
   BackgroundWork work_;
   std::atomic<bool> closed_{false};  // set under names_mutex_

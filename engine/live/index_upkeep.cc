@@ -1,13 +1,20 @@
 #include "engine/live/index_upkeep.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/open_options.h"
+#include "cairn/progress.h"
+#include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/types.h"
 #include "engine/serve/catch_up.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -58,13 +65,15 @@ bool MayPass(const absl::Status& status) {
 
 IndexUpkeep::IndexUpkeep(rocksdb::DB* db, const IndexedDBOptions& options,
                          const IndexCatalog* catalog, LogFollower* follower,
-                         LogRetention* retention, PastLogChanges* changes)
+                         LogRetention* retention, PastLogChanges* changes,
+                         std::function<absl::Status(FollowedIndex*)> define)
     : db_(db),
       options_(options),
       catalog_(*catalog),
       follower_(follower),
       retention_(retention),
-      changes_(changes) {
+      changes_(changes),
+      define_(std::move(define)) {
   thread_ = std::thread([this] { RunJobs(); });
 }
 
@@ -82,9 +91,15 @@ void IndexUpkeep::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+void IndexUpkeep::MakeRoomFor(size_t indexes) {
+  const MutexLock lock(&mutex_);
+  jobs_.reserve(jobs_.size() + indexes);
+}
+
 void IndexUpkeep::Start(const std::shared_ptr<FollowedIndex>& index) {
+  absl::Status s = index->is_defined() ? absl::OkStatus() : define_(index.get());
+  if (!s.ok()) return MayPass(s) ? Lost(index, s) : index->Set(IndexState::kFailed, s);
   if (index->wanted() == IndexMark::Kind::kBuild) return Work(index);
-  absl::Status s;
   {
     const MutexLock lock(index->work_mutex());
     s = TryCatchUp(index);
@@ -104,24 +119,19 @@ void IndexUpkeep::Lost(const std::shared_ptr<FollowedIndex>& index, const absl::
   }
   index->Set(IndexState::kStale, why, FollowedIndex::Repair::kBegins);
   Job job{index, absl::Now(), kFirstWait};
-  if (MayPass(why)) {  // it may come again and again
-    const MutexLock lock(&mutex_);
-    Loss& last = losses_[index->name()];
-    last.wait = job.due - last.at > kLongestWait
-                    ? absl::ZeroDuration()
-                    : std::clamp(2 * last.wait, kFirstWait, kLongestWait);
-    last.at = job.due;
-    job.due += last.wait;
-  }
+  if (MayPass(why)) job.due += index->NoteLoss(job.due, kFirstWait, kLongestWait);
   Schedule(std::move(job));
 }
 
 void IndexUpkeep::Schedule(Job job) {
   const MutexLock lock(&mutex_);
-  const auto [place, added] = jobs_.emplace(job.index.get(), job);
-  if (!added) {  // both are one
-    place->second.due = std::min(place->second.due, job.due);
+  const auto same = std::find_if(jobs_.begin(), jobs_.end(),
+                                 [&](const Job& other) { return other.index == job.index; });
+  if (same != jobs_.end()) {  // both are one
+    same->due = std::min(same->due, job.due);
     job.index->EndRepair();
+  } else {
+    jobs_.push_back(std::move(job));
   }
   changed_.NotifyAll();
 }
@@ -129,18 +139,17 @@ void IndexUpkeep::Schedule(Job job) {
 void IndexUpkeep::RunJobs() {
   MutexLock lock(&mutex_);
   while (!stopped_) {
-    const auto next =
-        std::min_element(jobs_.begin(), jobs_.end(),
-                         [](const auto& a, const auto& b) { return a.second.due < b.second.due; });
+    const auto next = std::min_element(jobs_.begin(), jobs_.end(),
+                                       [](const Job& a, const Job& b) { return a.due < b.due; });
     if (next == jobs_.end()) {
       changed_.Wait(&lock);
       continue;
     }
-    if (next->second.due > absl::Now()) {
-      changed_.WaitUntil(&lock, absl::ToChronoTime(next->second.due));
+    if (next->due > absl::Now()) {
+      changed_.WaitUntil(&lock, absl::ToChronoTime(next->due));
       continue;
     }
-    const Job job = std::move(next->second);
+    const Job job = std::move(*next);
     jobs_.erase(next);
     at_work_ = job.index;
     lock.Unlock();
@@ -159,11 +168,8 @@ void IndexUpkeep::Run(const Job& job) {
     if (index->cancelled() || index->state() == IndexState::kReady) return index->EndRepair();
     try {
       s = Attempt(index, job.failures, &then);
-    } catch (const std::bad_alloc&) {
-      s = absl::ResourceExhaustedError("out of memory while an index was built");
-      then = Then::kAgain;
-    } catch (const std::exception& e) {
-      s = absl::InternalError(absl::StrFormat("while an index was built: %s", e.what()));
+    } catch (...) {
+      s = StatusOfException("building an index");
       then = Then::kAgain;
     }
   }
@@ -180,6 +186,12 @@ void IndexUpkeep::Run(const Job& job) {
 
 absl::Status IndexUpkeep::Attempt(const std::shared_ptr<FollowedIndex>& index, int failures,
                                   Then* then) {
+  if (!index->is_defined()) {
+    if (absl::Status s = define_(index.get()); !s.ok()) {
+      *then = MayPass(s) ? Then::kAgain : Then::kFailed;
+      return s;
+    }
+  }
   if (index->wanted() != IndexMark::Kind::kBuild) {
     absl::Status s = TryCatchUp(index);
     const bool may_pass = MayPass(s);

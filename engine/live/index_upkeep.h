@@ -1,9 +1,9 @@
 #pragma once
 
-#include <map>
+#include <functional>
 #include <memory>
-#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -31,11 +31,14 @@ namespace cairn {
 // until so little is left that the others can wait for it in LogFollower::Join.
 class IndexUpkeep {
  public:
-  // All must outlive this.
+  // All must outlive this. `define` reads what an index is that is not defined yet.
   IndexUpkeep(rocksdb::DB* db, const IndexedDBOptions& options, const IndexCatalog* catalog,
-              LogFollower* follower, LogRetention* retention, PastLogChanges* changes);
+              LogFollower* follower, LogRetention* retention, PastLogChanges* changes,
+              std::function<absl::Status(FollowedIndex*)> define);
   ~IndexUpkeep();
 
+  // There may be so many indexes soon: what is called for these below throws nothing.
+  void MakeRoomFor(size_t indexes);
   // Has an index that the catalog has do what is wanted of it: catches it up, so that it follows
   // before this returns, or has it built soon.
   void Start(const std::shared_ptr<FollowedIndex>& index);
@@ -55,11 +58,6 @@ class IndexUpkeep {
     absl::Time due;
     absl::Duration wait;  // of the next attempt, where this one fails
     int failures = 0;     // before this one
-  };
-  // When following failed last for a reason that may pass, and how long was waited then.
-  struct Loss {
-    absl::Time at = absl::InfinitePast();
-    absl::Duration wait;
   };
   enum class Then { kStale, kFailed, kAgain };  // what an index is after an error
 
@@ -85,11 +83,11 @@ class IndexUpkeep {
   LogFollower* const follower_;
   LogRetention* const retention_;
   PastLogChanges* const changes_;
+  const std::function<absl::Status(FollowedIndex*)> define_;
 
   Mutex mutex_;
   CondVar changed_;
-  std::map<const FollowedIndex*, Job> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Loss> losses_ ABSL_GUARDED_BY(mutex_);  // by the index's name
+  std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);  // one an index, with room for all that there are
   std::shared_ptr<FollowedIndex> at_work_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -74,7 +74,14 @@ class IndexedDatabase final : public IndexedDB {
       const std::string& name) const override {
     return Guarded("pinning an index", [&] { return indexes_.PinAsItIs(name); });
   }
-  std::vector<IndexInfo> ListIndexes() const override { return indexes_.ListIndexes(); }
+  std::vector<IndexInfo> ListIndexes() const override {
+    std::vector<IndexInfo> infos;
+    Guarded("listing indexes", [&] {
+      indexes_.ListIndexes(&infos);
+      return absl::OkStatus();
+    }).IgnoreError();
+    return infos;
+  }
   absl::Status StoreIndexes() override {
     return Guarded("storing indexes", [&] { return indexes_.StoreIndexes(); });
   }
@@ -173,7 +180,11 @@ class IndexedDatabase final : public IndexedDB {
     return created;
   }
   Status DestroyColumnFamilyHandle(ColumnFamilyHandle* family) override {
-    indexes_.DetachHandle(family);
+    const Status detached = GuardedWrite("letting go of a column family", [&] {
+      indexes_.DetachHandle(family);
+      return Status::OK();
+    });
+    if (!detached.ok()) return detached;
     const Status destroyed = db_->DestroyColumnFamilyHandle(family);
     const MutexLock lock(&handles_mutex_);
     if (destroyed.ok()) handles_.erase(family);

@@ -28,29 +28,9 @@ class Live final : public SecondaryIndex {
     return index != nullptr && index->MergePays();
   }
 
-  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
+  absl::Status Answer(const Batch& batch) const override {
     const auto now = Current();
-    return now.ok() ? (*now)->Find(keys, options, matches) : now.status();
-  }
-  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
-                         absl::Span<RowId> row_ids) const override {
-    const auto now = Current();
-    return now.ok() ? (*now)->FindFirst(keys, options, row_ids) : now.status();
-  }
-  absl::Status Contains(KeyBatch keys, const QueryOptions& options,
-                        absl::Span<bool> found) const override {
-    const auto now = Current();
-    return now.ok() ? (*now)->Contains(keys, options, found) : now.status();
-  }
-  absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
-                     absl::Span<uint64_t> counts) const override {
-    const auto now = Current();
-    return now.ok() ? (*now)->Count(ranges, options, counts) : now.status();
-  }
-  absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
-                    Matches* matches) const override {
-    const auto now = Current();
-    return now.ok() ? (*now)->Scan(ranges, options, matches) : now.status();
+    return now.ok() ? (*now)->Answer(batch) : now.status();
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
     const auto index = index_->index();

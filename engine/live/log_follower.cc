@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -13,7 +11,6 @@
 #include "engine/log/update_log.h"
 #include "engine/serve/catch_up.h"
 #include "engine/source/db_source.h"
-#include "engine/source/no_source.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
@@ -157,13 +154,18 @@ absl::Status LogFollower::Step(SequenceNumber until,
   if (!status.ok()) return status;
   Publish(&updates);
   updates.of_member.clear();
-  const size_t before = members_.size();
-  for (size_t i = before; i-- > 0;) {
-    if (updates.status[i].ok()) continue;
-    on_lost_(members_[i].index, updates.status[i]);
-    members_.erase(members_.begin() + static_cast<ptrdiff_t>(i));
+  size_t kept = 0;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (updates.status[i].ok()) {
+      std::swap(members_[kept++], members_[i]);
+    } else {
+      on_lost_(members_[i].index, updates.status[i]);
+    }
   }
-  if (members_.size() < before) RestartTail(tail_->sequence(), tail_->position());
+  if (kept < members_.size()) {
+    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(kept), members_.end());
+    RestartTail(tail_->sequence(), tail_->position());
+  }
   NoteProgress();
   return absl::OkStatus();
 }
@@ -227,17 +229,12 @@ absl::Status LogFollower::ApplySlice(const std::shared_ptr<rocksdb::ManagedSnaps
 
 absl::Status LogFollower::ApplyTo(const Member& member, const Family& family,
                                   IndexWriter::Update* update) {
-  const NoSource none;
-  const SnapshotSource* source = &none;
-  if (family.source != nullptr) source = family.source.get();
-  try {
-    RETURN_IF_ERROR(member.extractor->Extract(family.settled, *source, member.updates.get()));
+  // An exception of an index's extractor is that index's error alone.
+  return Guarded("applying changed rows", [&]() -> absl::Status {
+    RETURN_IF_ERROR(
+        member.extractor->Extract(family.settled, family.source.get(), member.updates.get()));
     return update->Apply(*member.updates);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory while following the database's log");
-  } catch (const std::exception& e) {  // from an extractor that is not ours
-    return absl::InternalError(absl::StrFormat("while a row's keys were taken: %s", e.what()));
-  }
+  });
 }
 
 absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
@@ -256,13 +253,14 @@ absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
   FollowTo(source->sequence(), snapshot).IgnoreError();
   Member joined{index, std::make_unique<ChangeExtractor>(std::move(extractor)),
                 std::make_unique<RowUpdates>(index->codec().kind())};
+  const LogPosition position = IndexWriter::Update(writer.get()).anchor().log;
   // By their names, so that updates of several begin in one order, whoever joined first.
   members_.insert(std::upper_bound(members_.begin(), members_.end(), joined,
                                    [](const auto& a, const auto& b) {
                                      return a.index->name() < b.index->name();
                                    }),
                   std::move(joined));
-  RestartTail(source->sequence(), IndexWriter::Update(writer.get()).anchor().log);
+  RestartTail(source->sequence(), position);
   return absl::OkStatus();
 }
 
@@ -279,10 +277,13 @@ void LogFollower::Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::S
   const MutexLock lock(&mutex_);
   if (tail_ == nullptr) return;
   const size_t before = members_.size();
-  for (size_t i = before; i-- > 0;) {
+  for (size_t i = 0; i < members_.size();) {
     const std::shared_ptr<FollowedIndex> index = members_[i].index;
-    if (column_family != nullptr && index->column_family_id() != column_family->GetID()) continue;
-    members_.erase(members_.begin() + static_cast<ptrdiff_t>(i));
+    if (column_family != nullptr && index->column_family_id() != column_family->GetID()) {
+      ++i;
+      continue;
+    }
+    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
     on_lost_(index, why);
   }
   if (members_.size() < before) RestartTail(tail_->sequence(), tail_->position());
@@ -295,6 +296,16 @@ void LogFollower::FailAll(const absl::Status& why) {
 }
 
 void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
+  const absl::Status made = Guarded("following the database's log", [&] {
+    mutex_.AssertHeld();
+    MakeTail(sequence, position);
+    return absl::OkStatus();
+  });
+  if (!made.ok()) return FailAll(made);
+  NoteProgress();
+}
+
+void LogFollower::MakeTail(SequenceNumber sequence, LogPosition position) {
   tail_ = nullptr;
   families_.clear();
   changes_.clear();
@@ -306,11 +317,10 @@ void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
       handles.push_back(handle);
     }
   }
-  if (handles.empty()) return NoteProgress();
+  if (handles.empty()) return;
   for (rocksdb::ColumnFamilyHandle* handle : handles) families_.push_back({handle, {}, nullptr});
   changes_.resize(handles.size());
   tail_ = std::make_unique<LogTail>(db_, std::move(handles), sequence, position);
-  NoteProgress();
 }
 
 void LogFollower::NoteProgress() {

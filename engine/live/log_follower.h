@@ -33,7 +33,7 @@ namespace cairn {
 class LogFollower {
  public:
   // `on_lost` is called for each index that has left so, and why, in the middle of a call of this
-  // object, which it may not use. It is to set the index's state.
+  // object, which it may not use. It is to set the index's state, and throws nothing.
   LogFollower(
       rocksdb::DB* db,
       std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost);
@@ -99,8 +99,11 @@ class LogFollower {
                               IndexWriter::Update* update);
   void Publish(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailAll(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Reads for the members' column families from `sequence` on.
+  // Reads for the members' column families from `sequence` on. Where there is no memory for that,
+  // none follows.
   void RestartTail(SequenceNumber sequence, LogPosition position)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeTail(SequenceNumber sequence, LogPosition position)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells those who wait how far reading has come.
   void NoteProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

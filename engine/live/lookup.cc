@@ -162,7 +162,7 @@ absl::StatusOr<Matches> FindMatches(const SecondaryIndex& version, PhysicalQuery
     RETURN_IF_ERROR(version.Find(query->keys(), &matches));
     return matches;
   }
-  RETURN_IF_ERROR(version.Scan(query->ranges(), ScanOptions(options), &matches));
+  RETURN_IF_ERROR(version.Scan(query->ranges(), &matches, ScanOptions(options)));
   if (!query->is_keys() && IsMultiValued(version.spec())) DropRepeatedRows(&matches);
   return matches;
 }

@@ -1,8 +1,6 @@
 #include "engine/live/unique_guard.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <optional>
 #include <utility>
 
@@ -11,7 +9,6 @@
 #include "engine/log/settled_changes.h"
 #include "engine/log/write_batch_reader.h"
 #include "engine/serve/change_extractor.h"
-#include "engine/source/no_source.h"
 #include "engine/util/status.h"
 #include "engine/version/unique_check.h"
 #include "index/keys/escaped_text.h"
@@ -34,24 +31,18 @@ rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options,
   if (idle() || batch == nullptr) return db_->Write(options, batch);
   const std::shared_ptr<const Indexes> indexes = watched();
   std::optional<MutexLock> lock;
-  try {
-    std::vector<uint32_t> families;
-    for (const auto& index : *indexes) families.push_back(index->column_family_id());
-    std::sort(families.begin(), families.end());
-    families.erase(std::unique(families.begin(), families.end()), families.end());
-    std::vector<RowChanges> changes(families.size());
-    WriteBatchReader reader(families);
-    if (absl::Status s = reader.Read(*batch, absl::MakeSpan(changes)).status(); !s.ok()) {
-      return ToRocksDb(s);
-    }
-    if (std::any_of(changes.begin(), changes.end(), [](const auto& c) { return !c.empty(); })) {
-      lock.emplace(&write_mutex_);
-      if (absl::Status s = Check(*indexes, families, changes); !s.ok()) return ToRocksDb(s);
-    }
-  } catch (const std::bad_alloc&) {
-    return rocksdb::Status::MemoryLimit("out of memory while a unique index was looked up");
-  } catch (const std::exception& e) {  // from an extractor that is not ours
-    return rocksdb::Status::Aborted("while a row's keys were taken", e.what());
+  std::vector<uint32_t> families;
+  for (const auto& index : *indexes) families.push_back(index->column_family_id());
+  std::sort(families.begin(), families.end());
+  families.erase(std::unique(families.begin(), families.end()), families.end());
+  std::vector<RowChanges> changes(families.size());
+  WriteBatchReader reader(families);
+  if (absl::Status s = reader.Read(*batch, absl::MakeSpan(changes)).status(); !s.ok()) {
+    return ToRocksDb(s);
+  }
+  if (std::any_of(changes.begin(), changes.end(), [](const auto& c) { return !c.empty(); })) {
+    lock.emplace(&write_mutex_);
+    if (absl::Status s = Check(*indexes, families, changes); !s.ok()) return ToRocksDb(s);
   }
   return db_->Write(options, batch);
 }
@@ -83,7 +74,7 @@ absl::Status UniqueGuard::CheckIndex(const FollowedIndex& index, const RowChange
   }
   ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index.spec()));
   RowUpdates updates(index.codec().kind());
-  RETURN_IF_ERROR(extractor.Extract(settled, NoSource(), &updates));
+  RETURN_IF_ERROR(extractor.Extract(settled, nullptr, &updates));
   const std::shared_ptr<const IndexVersion> version = index.writer()->version();
   return CheckUnique(*version, *version->delta, updates);
 }

@@ -1,7 +1,6 @@
 #include "engine/log/update_log.h"
 
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "engine/source/db_source.h"
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -39,7 +39,7 @@ absl::Status CheckDatabase(rocksdb::DB* db, const rocksdb::DBOptions& options) {
 
 absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
     rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-    SequenceNumber after, SequenceNumber until, LogPosition position) {
+    SequenceNumber after, SequenceNumber until, LogPosition position) try {
   const std::string where = absl::StrFormat("database '%s'", db->GetName());
   std::vector<uint32_t> ids;
   for (rocksdb::ColumnFamilyHandle* family : column_families) {
@@ -53,18 +53,13 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
         where, until, after));
   }
   RETURN_IF_ERROR(CheckDatabase(db, db->GetDBOptions()));
-  try {
-    std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until));
-    log->position_ = position;
-    // Where nothing seems to be new, numbers may have been given twice.
-    if (!log->done() || position.log_number != 0) {
-      RETURN_IF_ERROR(log->OpenFiles(position));
-    }
-    return log;
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("out of memory while the log of %s was opened", where));
-  }
+  std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until));
+  log->position_ = position;
+  // Where nothing seems to be new, numbers may have been given twice.
+  if (!log->done() || position.log_number != 0) RETURN_IF_ERROR(log->OpenFiles(position));
+  return log;
+} catch (...) {
+  return StatusOfException("opening a database's log");
 }
 
 UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
@@ -149,19 +144,16 @@ absl::Status UpdateLog::FindStart() {
   return absl::OkStatus();
 }
 
-absl::Status UpdateLog::Read(size_t max_bytes, absl::Span<RowChanges> changes) {
-  try {
-    for (size_t bytes = 0; !done() && bytes < std::max(max_bytes, size_t{1});) {
-      ASSIGN_OR_RETURN(auto* const reader, Next());
-      RETURN_IF_ERROR(ReadRecord(*reader, changes));
-      bytes = 0;
-      for (const RowChanges& c : changes) bytes += c.bytes();
-    }
-    return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("out of memory while the log of database '%s' was read", db_->GetName()));
+absl::Status UpdateLog::Read(size_t max_bytes, absl::Span<RowChanges> changes) try {
+  for (size_t bytes = 0; !done() && bytes < std::max(max_bytes, size_t{1});) {
+    ASSIGN_OR_RETURN(auto* const reader, Next());
+    RETURN_IF_ERROR(ReadRecord(*reader, changes));
+    bytes = 0;
+    for (const RowChanges& c : changes) bytes += c.bytes();
   }
+  return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("reading a database's log");
 }
 
 absl::StatusOr<const WalReader*> UpdateLog::Next() {

@@ -1,12 +1,12 @@
 #include "engine/log/write_batch_reader.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -42,8 +42,8 @@ absl::StatusOr<uint64_t> WriteBatchReader::Read(const rocksdb::WriteBatch& batch
   try {
     const rocksdb::Status s = batch.Iterate(this);
     if (status_.ok()) status_ = FromRocksDb(s, "cannot read a write batch");
-  } catch (const std::bad_alloc&) {
-    status_ = absl::ResourceExhaustedError("out of memory while a write batch was read");
+  } catch (...) {
+    status_ = StatusOfException("reading a write batch");
   }
   if (status_.ok() && preparing_) {
     status_ = absl::DataLossError("a write batch ends within a prepared transaction");

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "engine/delta_files/delta_files.h"
 #include "engine/merge/entry_merge.h"
 #include "engine/merge/merge_pace.h"
@@ -16,6 +14,7 @@
 #include "engine/merge/row_merge.h"
 #include "engine/rows/row_table_file.h"
 #include "index/files/run_file.h"
+#include "index/machine/guard.h"
 #include "index/machine/mutex.h"
 #include "index/machine/parallel.h"
 #include "index/machine/status_macros.h"
@@ -29,12 +28,6 @@ namespace {
 // wait for the one that writes.
 constexpr int kThreadsPerEntryThread = 4;
 constexpr int kMostEntryThreads = 4;
-
-absl::Status NoMemory(const Delta& delta) {
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("no memory to merge %d entries into a base of %d", delta.added_entries(),
-                      delta.base_run.size()));
-}
 
 // One merge: threads that write its run, and then, with those that did not, its row table.
 class BaseMerge {
@@ -126,7 +119,7 @@ class BaseMerge {
   std::unique_ptr<EntryMerge> entries_;
   std::atomic<int> entry_threads_done_{0};
   Mutex mutex_;
-  absl::Status status_;  // guarded by mutex_
+  absl::Status status_;  // guarded by mutex_ while there are threads
   MergedBase merged_;
 };
 
@@ -134,11 +127,8 @@ class BaseMerge {
 
 absl::StatusOr<MergedBase> MergeBase(const Delta& delta, IndexDirectory* directory,
                                      const MergeOptions& options) {
-  try {
-    return BaseMerge(delta, directory, options).Run();
-  } catch (const std::bad_alloc&) {
-    return NoMemory(delta);
-  }
+  return Guarded("merging a delta into its base",
+                 [&] { return BaseMerge(delta, directory, options).Run(); });
 }
 
 Manifest MergedBase::Follow(const Manifest& current, absl::Span<const ManifestFile> merged) const {

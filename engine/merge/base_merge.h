@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/secondary_index.h"
+#include "cairn/catch_up.h"
 #include "engine/delta/delta.h"
 #include "index/files/index_directory.h"
 #include "index/files/manifest.h"

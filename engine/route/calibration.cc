@@ -5,11 +5,11 @@
 #include <chrono>
 #include <limits>
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "engine/route/curve_fit.h"
 #include "engine/route/query_sample.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -349,28 +349,29 @@ absl::StatusOr<double> Calibrator::Time(Ladder* ladder, size_t size) {
 
 absl::Status Calibrator::Ask(const Route& route, Kind kind, KeyBatch keys,
                              const RangeBatch& ranges) {
-  QueryOptions options;
   const absl::Span<RowId> row_ids = absl::MakeSpan(row_ids_).first(keys.size());
   switch (kind) {
     case Kind::kPoint:
     case Kind::kSortedPoint:
-    case Kind::kFanOut:
-      options.sorted_input = kind == Kind::kSortedPoint;
-      options.result_order = OrderOf(route);
-      if (options.result_order == ResultOrder::kKey) {
-        options.query_of = absl::MakeSpan(query_of_).first(keys.size());
+    case Kind::kFanOut: {
+      Batch batch = Batch::FindFirst(keys, row_ids);
+      batch.options.sorted_input = kind == Kind::kSortedPoint;
+      batch.options.result_order = OrderOf(route);
+      if (batch.options.result_order == ResultOrder::kKey) {
+        batch.query_of = absl::MakeSpan(query_of_).first(keys.size());
       }
-      return route.FindFirst(keys, options, row_ids);
+      return route.Answer(batch);
+    }
     case Kind::kSlices:
-      return route.index().FindFirst(keys, row_ids);
+      return route.index().Answer(Batch::FindFirst(keys, row_ids));
     case Kind::kFind:
-      return route.Find(keys, options, &matches_);
+      return route.Answer(Batch::Find(keys, &matches_));
     case Kind::kCount:
-      return route.Count(ranges, absl::MakeSpan(counts_).first(ranges.size()));
+      return route.Answer(Batch::Count(ranges, absl::MakeSpan(counts_).first(ranges.size())));
     case Kind::kRows:
       break;
   }
-  return route.Scan(ranges, options, &matches_);
+  return route.Answer(Batch::Scan(ranges, &matches_));
 }
 
 CostCurves::Knots Calibrator::Fitted(const Ladder& ladder) const {
@@ -443,11 +444,9 @@ absl::StatusOr<std::vector<absl::StatusOr<CostCurves>>> Calibrate(
     const CalibrationOptions& options) {
   CalibrationOptions with_clock = options;
   if (with_clock.now_ns == nullptr) with_clock.now_ns = SteadyNanoseconds;
-  try {
+  return Guarded("trying routes", [&]() -> absl::StatusOr<std::vector<absl::StatusOr<CostCurves>>> {
     return Calibrator(routes, run, with_clock).Run();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("no memory for trials of routes");
-  }
+  });
 }
 
 }  // namespace cairn

@@ -61,9 +61,9 @@ CostCurves::Curve CostCurves::Of(Operation operation, bool sorted) {
     case Operation::kScan:
       return kFind;
     case Operation::kCount:
+    case Operation::kPositions:
       return kCount;
-    case Operation::kFindFirst:
-    case Operation::kContains:
+    default:
       break;
   }
   return sorted ? kSortedPoint : kPoint;

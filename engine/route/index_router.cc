@@ -13,6 +13,9 @@ namespace {
 
 using Curves = std::vector<CostCurves>;
 
+// The newest scan's part in what the next one is expected to find.
+constexpr double kWeightOfLastScan = 0.25;
+
 // New trials; no curves for a route that fails in them.
 Curves MakeTrials(absl::Span<const Route* const> routes, const SortedRun& run, int threads,
                   bool* all_went_well) {
@@ -45,42 +48,68 @@ std::vector<Route> MakeRoutes(const ResidentIndexes& resident, int threads) {
   return routes;
 }
 
-CostCalibration::CostCalibration(std::vector<const Route*> routes, SortedRun run, int threads,
-                                 std::string directory, uint64_t number, FileSystem* files)
-    : routes_(std::move(routes)),
-      run_(std::move(run)),
-      threads_(threads),
-      directory_(std::move(directory)),
-      number_(number),
-      files_(files) {}
+IndexRouter::IndexRouter(const ResidentIndexes& resident, SortedRun run, double rows_per_key,
+                         IndexRouterOptions options)
+    : run_(std::move(run)),
+      rows_per_key_(rows_per_key),
+      options_(std::move(options)),
+      router_(MakeRoutes(resident, options_.threads)) {
+  router_.SetCosts(MakeCosts(options_.calibration));
+}
 
-std::vector<std::unique_ptr<CostModel>> CostCalibration::Get(Calibration calibration) const {
-  std::vector<std::unique_ptr<CostModel>> costs(routes_.size());
-  if (calibration == Calibration::kNone || routes_.size() < 2) return costs;
-  const bool gpus = std::any_of(routes_.begin(), routes_.end(),
-                                [](const Route* route) { return route->on_gpu(); });
-  CalibrationRecord record;
-  record.key = {MachineDescription(gpus), number_,
-                StructureDescription(routes_, run_.size(), threads_)};
-  absl::StatusOr<Curves> stored = absl::NotFoundError("not looked for");
-  if (calibration == Calibration::kStored && !directory_.empty()) {
-    stored = LoadCalibration(directory_, record.key, files_);
+absl::Status IndexRouter::Answer(const Batch& batch) const {
+  const double per_range = rows_per_range_.load(std::memory_order_relaxed);
+  const auto queries = static_cast<double>(batch.size());
+  const bool scan = batch.operation == Operation::kScan;
+  const double rows = scan                                  ? queries * per_range
+                      : batch.operation == Operation::kFind ? queries * rows_per_key_
+                                                            : 0;
+  absl::Status status = router_.Answer(batch, rows);
+  if (scan && status.ok() && !batch.empty()) {
+    const double found = static_cast<double>(batch.matches->row_ids.size()) / queries;
+    rows_per_range_.store(per_range + (found - per_range) * kWeightOfLastScan,
+                          std::memory_order_relaxed);
   }
-  if (stored.ok() && stored->size() == routes_.size()) {
+  // Trials take milliseconds, which a caller who is in a hurry is spared.
+  if (router_.TrialsAreDue() && batch.options.max_response_time == absl::InfiniteDuration() &&
+      !calibrating_.test_and_set()) {
+    router_.SetCosts(MakeCosts(Calibration::kTrials));
+    calibrating_.clear();
+  }
+  return status;
+}
+
+// One model a route, in their order; what new trials found is stored. A route that fails in its
+// trials predicts infinite times.
+std::vector<std::unique_ptr<CostModel>> IndexRouter::MakeCosts(Calibration calibration) const {
+  const std::vector<const Route*> routes = router_.routes();
+  const std::string& directory = options_.directory;
+  std::vector<std::unique_ptr<CostModel>> costs(routes.size());
+  if (calibration == Calibration::kNone || routes.size() < 2) return costs;
+  const bool gpus =
+      std::any_of(routes.begin(), routes.end(), [](const Route* route) { return route->on_gpu(); });
+  CalibrationRecord record;
+  record.key = {MachineDescription(gpus), options_.number,
+                StructureDescription(routes, run_.size(), options_.threads)};
+  absl::StatusOr<Curves> stored = absl::NotFoundError("not looked for");
+  if (calibration == Calibration::kStored && !directory.empty()) {
+    stored = LoadCalibration(directory, record.key, options_.files);
+  }
+  if (stored.ok() && stored->size() == routes.size()) {
     record.routes = *std::move(stored);
   } else {
     bool all_went_well = false;
-    record.routes = MakeTrials(routes_, run_, threads_, &all_went_well);
+    record.routes = MakeTrials(routes, run_, options_.threads, &all_went_well);
     // Who may not write there makes trials at the next Open again.
-    if (all_went_well && !directory_.empty()) {
-      StoreCalibration(directory_, record, files_).IgnoreError();
+    if (all_went_well && !directory.empty()) {
+      StoreCalibration(directory, record, options_.files).IgnoreError();
     }
   }
   const auto cpu_drift = std::make_shared<DeviceDrift>();
   const auto gpu_drift = std::make_shared<DeviceDrift>();
-  for (size_t i = 0; i < routes_.size(); ++i) {
+  for (size_t i = 0; i < routes.size(); ++i) {
     costs[i] =
-        std::make_unique<CostModel>(record.routes[i], routes_[i]->on_gpu() ? gpu_drift : cpu_drift);
+        std::make_unique<CostModel>(record.routes[i], routes[i]->on_gpu() ? gpu_drift : cpu_drift);
   }
   return costs;
 }

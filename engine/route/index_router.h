@@ -1,18 +1,20 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cairn/secondary_index.h"
+#include "absl/status/status.h"
+#include "cairn/open_options.h"
 #include "cairn/sorted_run.h"
 #include "engine/route/cost_model.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/route/route.h"
+#include "engine/route/router.h"
 #include "index/files/file_system.h"
 
-// What an index's Router (router.h) is made of.
 namespace cairn {
 
 // The routes over resident indexes, which must outlive them: each unbuffered, and those of the CPU
@@ -20,27 +22,40 @@ namespace cairn {
 // search, bounds them (docs/results/2026-11-21-gpu.md, batches from the host).
 std::vector<Route> MakeRoutes(const ResidentIndexes& resident, int threads);
 
-// Makes cost models for routes over one run. Thread-safe.
-class CostCalibration {
- public:
-  // For the `number`th base of the index in `directory`; nothing is stored or read where the
-  // directory is empty. The routes answer large batches with `threads` threads. `files` must
-  // outlive this.
-  CostCalibration(std::vector<const Route*> routes, SortedRun run, int threads,
-                  std::string directory, uint64_t number, FileSystem* files = FileSystem::Posix());
+struct IndexRouterOptions {
+  Calibration calibration = Calibration::kTrials;
+  int threads = 1;  // for large batches
+  // What trials found is stored for the `number`th base of the index in this directory; nowhere if
+  // that is empty. `files` must outlive the router.
+  std::string directory = {};
+  uint64_t number = 0;
+  FileSystem* files = FileSystem::Posix();
+};
 
-  // One model a route, in their order, from what is stored or from trials, which are then stored
-  // (calibration_file.h). Null where there is nothing to choose, and for Calibration::kNone; a
-  // route that fails in its trials predicts infinite times.
-  std::vector<std::unique_ptr<CostModel>> Get(Calibration calibration) const;
+// Answers batches over one run, each on the route that suits it. Thread-safe.
+class IndexRouter {
+ public:
+  // Routes over `resident`, which are of `run` and must outlive this, with cost models of new
+  // trials or of those that are stored (calibration_file.h); with none where there is nothing to
+  // choose. A key of the run has `rows_per_key` entries, on average.
+  IndexRouter(const ResidentIndexes& resident, SortedRun run, double rows_per_key,
+              IndexRouterOptions options);
+
+  const Router& router() const { return router_; }
+
+  // Answers a batch from the run's entries; a Scan from its beginning. Where routes have drifted
+  // from their trials, new ones are made behind it.
+  absl::Status Answer(const Batch& batch) const;
 
  private:
-  const std::vector<const Route*> routes_;
+  std::vector<std::unique_ptr<CostModel>> MakeCosts(Calibration calibration) const;
+
   const SortedRun run_;
-  const int threads_;
-  const std::string directory_;
-  const uint64_t number_;
-  FileSystem* const files_;
+  const double rows_per_key_;
+  const IndexRouterOptions options_;
+  mutable Router router_;
+  mutable std::atomic_flag calibrating_ = ATOMIC_FLAG_INIT;
+  mutable std::atomic<double> rows_per_range_{1};  // of scans so far, the last ones weighing most
 };
 
 }  // namespace cairn

@@ -1,4 +1,3 @@
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "cpu_fast/strings/partial_key_tree.h"
 #include "cpu_fast/strings/string_search.h"
 #include "gpu/api/gpu_factory.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/query/factory_string.h"
 #include "index/query/sorted_array.h"
@@ -60,21 +60,13 @@ absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
   return options;
 }
 
-// A structure as the base class that callers hold.
-template <typename Structure>
-absl::StatusOr<std::unique_ptr<OrderedIndex>> AsOrderedIndex(
-    absl::StatusOr<std::unique_ptr<Structure>> built) {
-  if (!built.ok()) return built.status();
-  return std::unique_ptr<OrderedIndex>(*std::move(built));
-}
-
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressed(FactoryString factory, SortedRun run) {
   ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));
   if (factory.Take("page").has_value()) {
     return factory.Bad("page and compressed do not go together");
   }
   RETURN_IF_ERROR(factory.CheckAllTaken());
-  return AsOrderedIndex(CompressedTree::Build(std::move(run), simd));
+  return MakeCompressedTree(std::move(run), simd);
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run) {
@@ -93,22 +85,22 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
     ASSIGN_OR_RETURN(const PageBlocking page, TakePage(&factory));
     ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));
     RETURN_IF_ERROR(factory.CheckAllTaken());
-    return AsOrderedIndex(FastTree::Build(std::move(run), {page, simd}));
+    return MakeFastTree(std::move(run), {page, simd});
   }
   if (factory.structure == "packed") {
     ASSIGN_OR_RETURN(const PackedIndexOptions options, TakePackedOptions(&factory));
     RETURN_IF_ERROR(factory.CheckAllTaken());
-    return AsOrderedIndex(PackedIndex::Build(std::move(run), options));
+    return MakePackedIndex(std::move(run), options);
   }
   if (factory.structure == "partial_key") {
     ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));
     RETURN_IF_ERROR(factory.CheckAllTaken());
-    return AsOrderedIndex(PartialKeyTree::Build(std::move(run), simd));
+    return PartialKeyTree::Build(std::move(run), simd);
   }
   if (factory.structure == "strings") {
     ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));
     RETURN_IF_ERROR(factory.CheckAllTaken());
-    return AsOrderedIndex(StringSearch::Build(std::move(run), simd));
+    return StringSearch::Build(std::move(run), simd);
   }
   return factory.Bad(
       absl::StrFormat("there is no structure cpu:%s; there are cpu:auto, cpu:fast, "
@@ -128,13 +120,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, Sorted
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
                                                                SortedRun run) {
-  const size_t entries = run.size();
-  try {
-    return Make(factory, std::move(run));
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("no memory for ordered index '%s' over %d entries", factory, entries));
-  }
+  return Guarded("making an ordered index", [&] { return Make(factory, std::move(run)); });
 }
 
 }  // namespace cairn

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cairn/open_options.h"
 #include "cairn/ordered_index.h"
-#include "cairn/secondary_index.h"
 #include "cairn/sorted_run.h"
 
 namespace cairn {

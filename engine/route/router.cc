@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -48,16 +49,31 @@ bool OneInSixteen() {
   return ++count % kTimedOneIn == 0;
 }
 
+uint64_t BytesOf(const KeyBatch& keys) {
+  if (keys.kind() == KeyKind::kU32) return keys.size() * sizeof(uint32_t);
+  if (keys.kind() == KeyKind::kU64) return keys.size() * sizeof(uint64_t);
+  uint64_t bytes = 0;
+  for (std::string_view key : keys.bytes()) bytes += key.size();
+  return bytes;
+}
+
+// Of a batch that is answered: its keys and answers.
+uint64_t BytesOf(const Batch& batch) {
+  uint64_t bytes = BytesOf(batch.keys) + BytesOf(batch.ranges.lower) + BytesOf(batch.ranges.upper) +
+                   batch.values.size() * sizeof(uint32_t) + batch.ends.size() * sizeof(Position) +
+                   batch.found.size() * sizeof(bool) + batch.counts.size() * sizeof(uint64_t);
+  if (batch.gives_matches()) {
+    bytes += batch.matches->offsets.size() * sizeof(uint64_t) +
+             batch.matches->row_ids.size() * sizeof(RowId);
+  }
+  return bytes;
+}
+
 std::string NameAndError(const Route& route, const absl::Status& status) {
   return absl::StrFormat("%s: %s", route.name(), status.ToString());
 }
 
 }  // namespace
-
-std::string_view OperationName(Operation operation) {
-  static constexpr std::string_view kNames[] = {"find_first", "contains", "find", "count", "scan"};
-  return kNames[static_cast<size_t>(operation)];
-}
 
 int64_t Router::SteadyNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -74,7 +90,7 @@ Router::Router(std::vector<Route> routes, Clock clock)
 }
 
 void Router::SetCosts(Costs costs) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   all_costs_.push_back(std::make_unique<const Costs>(std::move(costs)));
   costs_.store(all_costs_.back().get(), std::memory_order_release);
   trials_.fetch_add(1, std::memory_order_relaxed);
@@ -115,17 +131,17 @@ size_t Router::Best(const BatchShape& shape, ResultOrder order, uint64_t tried, 
   return best;
 }
 
-absl::StatusOr<size_t> Router::Named(const BatchShape& shape, const QueryOptions& options) const {
+absl::StatusOr<size_t> Router::Named(const Batch& batch) const {
   std::vector<std::string> names;
   for (size_t i = 0; i < routes_.size(); ++i) {
     const Route& route = routes_[i];
-    if (!route.Takes(shape.operation, options.result_order)) continue;
-    if (route.name() == options.route) return i;
+    if (!route.Takes(batch.operation, batch.options.result_order)) continue;
+    if (route.name() == batch.options.route) return i;
     names.push_back(route.name());
   }
   return absl::InvalidArgumentError(
       absl::StrFormat("there is no route '%s' for %s in this order of results; there are %s",
-                      std::string(options.route), std::string(OperationName(shape.operation)),
+                      std::string(batch.options.route), std::string(OperationName(batch.operation)),
                       absl::StrJoin(names, ", ")));
 }
 
@@ -140,63 +156,64 @@ void Router::LeaveGpuAlone(const absl::Status& status, int64_t now) const {
   gpu_out_until_.store(now + pause, std::memory_order_relaxed);
 }
 
-absl::StatusOr<size_t> Router::Choose(const BatchShape& shape, const QueryOptions& options,
+absl::StatusOr<size_t> Router::Choose(const Batch& batch, const BatchShape& shape,
                                       bool gpu_is_out) const {
-  if (!options.route.empty()) {
-    const absl::StatusOr<size_t> named = Named(shape, options);
+  if (!batch.options.route.empty()) {
+    const absl::StatusOr<size_t> named = Named(batch);
     if (!named.ok() || !gpu_is_out || !routes_[*named].on_gpu()) return named;
   }
-  const size_t best = Best(shape, options.result_order, 0, gpu_is_out);
+  const size_t best = Best(shape, batch.options.result_order, 0, gpu_is_out);
   if (best != kNoRoute) return best;
   return absl::InvalidArgumentError(absl::StrFormat("results of %s come in the caller's order only",
-                                                    std::string(OperationName(shape.operation))));
+                                                    std::string(OperationName(batch.operation))));
 }
 
-absl::Status Router::Answer(
-    const BatchShape& shape, const QueryOptions& options,
-    absl::FunctionRef<absl::StatusOr<uint64_t>(const Route&)> answer) const {
-  const bool always_timed = shape.queries >= kLeastTimed || options.explain != nullptr;
+absl::Status Router::Answer(const Batch& batch, double rows) const {
+  const BatchShape shape{batch.operation, batch.size(), rows, batch.options.sorted_input};
+  Explain* const explain = batch.explain;
+  const bool always_timed = shape.queries >= kLeastTimed || explain != nullptr;
   const bool timed = always_timed || OneInSixteen();
   const int64_t start = timed || GpuHasFailed() ? clock_() : 0;
   const bool gpu_is_out = GpuIsOut(start);
-  ASSIGN_OR_RETURN(const size_t first, Choose(shape, options, gpu_is_out));
-  if (options.explain != nullptr) FillExplain(shape, options, first, gpu_is_out);
+  ASSIGN_OR_RETURN(const size_t first, Choose(batch, shape, gpu_is_out));
+  if (explain != nullptr) FillExplain(batch, shape, first, gpu_is_out);
 
   uint64_t tried = 0;
   int64_t begin = start;
   for (size_t chosen = first;;) {
     const Route& route = routes_[chosen];
-    const absl::StatusOr<uint64_t> bytes = answer(route);
-    if (bytes.ok()) {
-      counters_[chosen].CountBatch(shape.queries, *bytes);
-      if (!timed) return absl::OkStatus();
+    absl::Status status = route.Answer(batch);
+    if (status.ok()) {
+      counters_[chosen].CountBatch(shape.queries, BytesOf(batch));
+      if (!timed) return status;
       const int64_t end = clock_();
       counters_[chosen].CountTime(end - start, always_timed ? 1 : kTimedOneIn);
       Observe(chosen, shape, end - begin);
       if (route.on_gpu()) gpu_out_for_.store(0, std::memory_order_relaxed);
-      if (options.explain != nullptr) {
-        options.explain->route = route.name();
-        options.explain->measured = absl::Nanoseconds(end - start);
+      if (explain != nullptr) {
+        explain->route = route.name();
+        explain->measured = absl::Nanoseconds(end - start);
       }
-      return absl::OkStatus();
+      return status;
     }
-    if (!route.on_gpu() || !IsDeviceFailure(bytes.status())) return bytes.status();
+    if (!route.on_gpu() || !IsDeviceFailure(status)) return status;
     counters_[chosen].CountFailure();
     begin = clock_();
-    LeaveGpuAlone(bytes.status(), begin);
-    if (options.explain != nullptr) {
-      options.explain->failures.push_back(NameAndError(route, bytes.status()));
-      options.explain->reason = "the GPU failed";
+    LeaveGpuAlone(status, begin);
+    if (explain != nullptr) {
+      explain->failures.push_back(NameAndError(route, status));
+      explain->reason = "the GPU failed";
     }
     tried |= uint64_t{1} << chosen;
-    chosen = Best(shape, options.result_order, tried, /*cpu=*/true);
-    if (chosen == kNoRoute) return bytes.status();
+    chosen = Best(shape, batch.options.result_order, tried, /*cpu=*/true);
+    if (chosen == kNoRoute) return status;
   }
 }
 
-void Router::FillExplain(const BatchShape& shape, const QueryOptions& options, size_t chosen,
+void Router::FillExplain(const Batch& batch, const BatchShape& shape, size_t chosen,
                          bool gpu_is_out) const {
-  Explain& explain = *options.explain;
+  const QueryOptions& options = batch.options;
+  Explain& explain = *batch.explain;
   explain = Explain();
   explain.operation = shape.operation;
   explain.queries = shape.queries;

@@ -5,10 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/query.h"
@@ -16,6 +14,7 @@
 #include "engine/route/cost_model.h"
 #include "engine/route/route.h"
 #include "engine/route/route_counters.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -45,11 +44,10 @@ class Router {
   // nanosecond: to be asked after each batch.
   bool TrialsAreDue() const { return trials_are_due_.load(std::memory_order_relaxed); }
 
-  // Answers a batch: calls `answer` with the best route, and again with others where that fails on
-  // a GPU. It returns the bytes of the batch's keys and answers. InvalidArgument where
-  // options.route names no route that takes such a batch; else errors are `answer`'s.
-  absl::Status Answer(const BatchShape& shape, const QueryOptions& options,
-                      absl::FunctionRef<absl::StatusOr<uint64_t>(const Route&)> answer) const;
+  // Answers a batch by the best route, and by others where that fails on a GPU. `rows` is what the
+  // batch is expected to find; Find and Scan. InvalidArgument where options.route names no route
+  // that takes such a batch; else errors are the route's.
+  absl::Status Answer(const Batch& batch, double rows = 0) const;
 
   // SecondaryIndex's methods of these names.
   absl::Duration PredictedTime(Operation operation, size_t queries) const;
@@ -66,10 +64,8 @@ class Router {
 
   // The best of the routes that are not in the set `tried` (bits) and are not on a GPU if `cpu`.
   size_t Best(const BatchShape& shape, ResultOrder order, uint64_t tried, bool cpu) const;
-  absl::StatusOr<size_t> Named(const BatchShape& shape, const QueryOptions& options) const;
-  // The route of a batch; kNoRoute where none takes it.
-  absl::StatusOr<size_t> Choose(const BatchShape& shape, const QueryOptions& options,
-                                bool gpu_is_out) const;
+  absl::StatusOr<size_t> Named(const Batch& batch) const;
+  absl::StatusOr<size_t> Choose(const Batch& batch, const BatchShape& shape, bool gpu_is_out) const;
   const Costs& costs() const { return *costs_.load(std::memory_order_acquire); }
   double Predict(size_t route, const BatchShape& shape) const;
   void Observe(size_t route, const BatchShape& shape, int64_t nanoseconds) const;
@@ -77,7 +73,7 @@ class Router {
   // Whether GPUs are left alone at the moment.
   bool GpuIsOut(int64_t now) const { return now < gpu_out_until_.load(std::memory_order_relaxed); }
   void LeaveGpuAlone(const absl::Status& status, int64_t now) const;
-  void FillExplain(const BatchShape& shape, const QueryOptions& options, size_t chosen,
+  void FillExplain(const Batch& batch, const BatchShape& shape, size_t chosen,
                    bool gpu_is_out) const;
 
   const std::vector<Route> routes_;
@@ -85,9 +81,9 @@ class Router {
   std::unique_ptr<RouteCounters[]> counters_;  // one a route
 
   std::atomic<const Costs*> costs_;  // the last of all_costs_, which batches may still use
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<const Costs>> all_costs_;  // guarded by mutex_
-  std::atomic<int> trials_{0};                           // how many times they were made
+  Mutex mutex_;
+  std::vector<std::unique_ptr<const Costs>> all_costs_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<int> trials_{0};  // how many times they were made
   mutable std::atomic<bool> trials_are_due_{false};
 
   mutable std::atomic<int64_t> gpu_out_until_{INT64_MIN};

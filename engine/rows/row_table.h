@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "engine/rows/row_table_format.h"
 

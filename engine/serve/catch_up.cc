@@ -38,14 +38,14 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
   uint64_t limited = 0;
   RowChanges changes;
   SettledChanges settled;
-  RowUpdates updates(update->version().base->base().codec.kind());
+  RowUpdates updates(update->version().base->codec.kind());
   while (!log->done()) {
     limiter.Take(log->bytes_read() - std::exchange(limited, log->bytes_read()), &stop);
     if (stop.stopped()) return absl::CancelledError("catching up was cancelled");
     changes.Clear();
     RETURN_IF_ERROR(log->Read(slice, absl::MakeSpan(&changes, 1)));
     settled.Settle(changes);
-    RETURN_IF_ERROR(extractor.Extract(settled, source, &updates));
+    RETURN_IF_ERROR(extractor.Extract(settled, &source, &updates));
     RETURN_IF_ERROR(update->Apply(updates));
     report->changes += changes.size();
     report->rows += updates.rows();
@@ -94,7 +94,7 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   }
   CatchUpReport report;
   IndexWriter::Update update(writer);
-  RETURN_IF_ERROR(CheckSameDatabase(update.version().base->base(), source));
+  RETURN_IF_ERROR(CheckSameDatabase(*update.version().base, source));
   rocksdb::ColumnFamilyHandle* const column_families[] = {database->column_family_handle()};
   ASSIGN_OR_RETURN(Anchor next, CheckAnchor(*database, options, update));
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateLog> log,

@@ -1,7 +1,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "cairn/secondary_index.h"
+#include "cairn/catch_up.h"
+#include "cairn/snapshot_source.h"
 #include "engine/version/index_writer.h"
 
 namespace cairn {

@@ -13,7 +13,7 @@ absl::StatusOr<ChangeExtractor> ChangeExtractor::Create(const IndexSpec& spec) {
   return ChangeExtractor(spec, std::move(extractor));
 }
 
-absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const SnapshotSource& source,
+absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const SnapshotSource* source,
                                       RowUpdates* updates) {
   updates->Clear();
   looked_up_.clear();
@@ -39,7 +39,9 @@ absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const Snaps
         break;  // among deleted_ranges()
     }
   }
-  return looked_up_.empty() ? absl::OkStatus() : LookUp(source, updates);
+  if (looked_up_.empty()) return absl::OkStatus();
+  if (source == nullptr) return absl::InternalError("no row was to be read");
+  return LookUp(*source, updates);
 }
 
 absl::Status ChangeExtractor::LookUp(const SnapshotSource& source, RowUpdates* updates) {

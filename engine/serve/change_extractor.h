@@ -22,10 +22,10 @@ class ChangeExtractor {
   static absl::StatusOr<ChangeExtractor> Create(const IndexSpec& spec);
 
   // Sets *updates to what the changes come to. Rows that are to be looked up are read from
-  // `source`. InvalidArgument, naming the primary key, for a row that cannot be read under
-  // ErrorPolicy::kFail; under kSkip such a row has no keys, and is counted. Errors of `source`. May
-  // throw what a custom extractor throws, and std::bad_alloc.
-  absl::Status Extract(const SettledChanges& changes, const SnapshotSource& source,
+  // `source`, which may be null where there are none. InvalidArgument, naming the primary key, for
+  // a row that cannot be read under ErrorPolicy::kFail; under kSkip such a row has no keys, and is
+  // counted. Errors of `source`. May throw what a custom extractor throws, and std::bad_alloc.
+  absl::Status Extract(const SettledChanges& changes, const SnapshotSource* source,
                        RowUpdates* updates);
 
   uint64_t rows_skipped() const { return rows_skipped_; }

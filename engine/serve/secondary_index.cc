@@ -5,17 +5,27 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
+#include "cairn/key_codec.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "engine/build/index_builder.h"
 #include "engine/serve/catch_up.h"
 #include "engine/serve/open_index.h"
-#include "engine/version/base.h"
 #include "engine/version/fetch.h"
 #include "engine/version/index_version.h"
 #include "engine/version/index_writer.h"
 #include "engine/version/verify.h"
 #include "engine/version/verify_source.h"
-#include "engine/version/versioned_search.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
@@ -34,52 +44,20 @@ class OpenIndex final : public SecondaryIndex {
         pinned_(std::move(pinned)),
         options_(options),
         spec_(version()->spec()),
-        codec_(version()->base->base().codec) {}
+        codec_(version()->base->codec) {}
 
   const IndexSpec& spec() const override { return spec_; }
   const KeyCodec& codec() const override { return codec_; }
   SequenceNumber sequence() const override { return version()->sequence; }
 
-  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
-    return Guarded("finding keys", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->Find(keys, options, matches)
-                                : Search(*at).Find(keys, options, matches);
-    });
-  }
-  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
-                         absl::Span<RowId> row_ids) const override {
-    return Guarded("finding keys", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->FindFirst(keys, options, row_ids)
-                                : Search(*at).FindFirst(keys, options, row_ids);
-    });
-  }
-  absl::Status Contains(KeyBatch keys, const QueryOptions& options,
-                        absl::Span<bool> found) const override {
-    return Guarded("looking for keys", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->Contains(keys, options, found)
-                                : Search(*at).Contains(keys, options, found);
-    });
-  }
-  absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
-                     absl::Span<uint64_t> counts) const override {
-    return Guarded("counting entries", [&] {
-      const auto at = version();
-      return at->delta->empty() ? at->base->Count(ranges, options, counts)
-                                : Search(*at).Count(ranges, options, counts);
-    });
-  }
-  absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
-                    Matches* matches) const override {
-    return Guarded("scanning ranges", [&] { return ScanAt(*version(), ranges, options, matches); });
+  absl::Status Answer(const Batch& batch) const override {
+    return Guarded("answering a batch", [&] { return version()->Answer(batch, options_.threads); });
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
-    return version()->base->router().PredictedTime(operation, queries);
+    return version()->base->router->router().PredictedTime(operation, queries);
   }
   size_t BestBatch(Operation operation) const override {
-    return version()->base->router().BestBatch(operation);
+    return version()->base->router->router().BestBatch(operation);
   }
 
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
@@ -112,12 +90,6 @@ class OpenIndex final : public SecondaryIndex {
   static absl::Status IsPinned() {
     return absl::FailedPreconditionError("a pinned version of an index stays what it is");
   }
-  VersionedSearch Search(const IndexVersion& at) const {
-    return VersionedSearch(*at.delta, *at.base,
-                           Parallelism{Topology::Get().Threads(options_.threads)});
-  }
-  absl::Status ScanAt(const IndexVersion& at, const RangeBatch& ranges, const QueryOptions& options,
-                      Matches* matches) const;
 
   const std::shared_ptr<IndexWriter> writer_;
   const std::shared_ptr<const IndexVersion> pinned_;
@@ -126,20 +98,12 @@ class OpenIndex final : public SecondaryIndex {
   const KeyCodec codec_;
 };
 
-absl::Status OpenIndex::ScanAt(const IndexVersion& at, const RangeBatch& ranges,
-                               const QueryOptions& options, Matches* matches) const {
-  // Cursors name rows of any version, so they are read where these are known.
-  const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
-  if (in_pages || !at.delta->empty()) return Search(at).Scan(ranges, options, matches);
-  return at.base->Scan(ranges, options, matches);
-}
-
 absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                               const QueryOptions& options, FetchedRows* rows) const try {
   const auto at = version();
-  RETURN_IF_ERROR(CheckSameDatabase(at->base->base(), source));
+  RETURN_IF_ERROR(CheckSameDatabase(*at->base, source));
   Matches matches;
-  RETURN_IF_ERROR(ScanAt(*at, ranges, options, &matches));
+  RETURN_IF_ERROR(at->Answer(Batch::Scan(ranges, &matches, options), options_.threads));
   RETURN_IF_ERROR(FetchRows(*at, source, ranges, matches, rows));
   rows->cursors = std::move(matches.cursors);
   return absl::OkStatus();
@@ -152,8 +116,8 @@ absl::Status OpenIndex::Verify() const try {
   OpenOptions options = options_;
   options.verify = VerifyLevel::kFull;
   ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> opened,
-                   IndexWriter::Open(version()->base->base().directory, options));
-  return VerifyStructure(opened->version()->base->base());
+                   IndexWriter::Open(version()->base->directory, options));
+  return VerifyStructure(*opened->version()->base);
 } catch (...) {
   return StatusOfException("verifying an index");
 }
@@ -161,7 +125,7 @@ absl::Status OpenIndex::Verify() const try {
 absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
                                       std::vector<std::string>* differences) const try {
   const auto at = version();
-  RETURN_IF_ERROR(CheckSameDatabase(at->base->base(), source));
+  RETURN_IF_ERROR(CheckSameDatabase(*at->base, source));
   return VerifyAgainstSource(*at, source, Topology::Get().Threads(options_.threads), most,
                              differences);
 } catch (...) {
@@ -170,7 +134,7 @@ absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
 
 absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
   const auto at = version();
-  const Base& base = at->base->base();
+  const Base& base = *at->base;
   const DeltaStats delta = at->delta->Stats();
   IndexStats stats;
   stats.rows = delta.rows;
@@ -185,7 +149,7 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
         {index.description(), index.memory_bytes(), index.huge_page_bytes()});
   }
   stats.fallback = base.resident.fallback;
-  stats.routes = at->base->router().Stats();
+  stats.routes = at->base->router->router().Stats();
   stats.delta = {delta.new_rows, delta.added_entries, delta.removed_entries, delta.segments,
                  delta.bytes};
   for (const auto& [file, prefix] :
@@ -247,6 +211,68 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Build(
   return Open(directory, open);
 } catch (...) {
   return StatusOfException("building an index");
+}
+
+absl::StatusOr<std::vector<BuildReport>> SecondaryIndex::BuildAll(
+    const SnapshotSource& source, absl::Span<const BuildTarget> targets) {
+  return BuildAll(source, targets, {});
+}
+
+absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Build(
+    const SnapshotSource& source, const IndexSpec& spec, const std::string& directory) {
+  return Build(source, spec, directory, {});
+}
+
+absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(const std::string& directory) {
+  return Open(directory, {});
+}
+
+absl::StatusOr<CatchUpReport> SecondaryIndex::CatchUp(const SnapshotSource& source) {
+  return CatchUp(source, {});
+}
+
+absl::Status SecondaryIndex::Merge() {
+  return Merge({});
+}
+
+absl::Status SecondaryIndex::Find(KeyBatch keys, Matches* matches) const {
+  return Answer(Batch::Find(keys, matches));
+}
+absl::Status SecondaryIndex::Find(KeyBatch keys, Matches* matches,
+                                  const QueryOptions& options) const {
+  return Answer(Batch::Find(keys, matches, options));
+}
+
+absl::Status SecondaryIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
+  return Answer(Batch::FindFirst(keys, row_ids));
+}
+absl::Status SecondaryIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
+                                       const QueryOptions& options) const {
+  return Answer(Batch::FindFirst(keys, row_ids, options));
+}
+
+absl::Status SecondaryIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {
+  return Answer(Batch::Contains(keys, found));
+}
+absl::Status SecondaryIndex::Contains(KeyBatch keys, absl::Span<bool> found,
+                                      const QueryOptions& options) const {
+  return Answer(Batch::Contains(keys, found, options));
+}
+
+absl::Status SecondaryIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
+  return Answer(Batch::Count(ranges, counts));
+}
+absl::Status SecondaryIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
+                                   const QueryOptions& options) const {
+  return Answer(Batch::Count(ranges, counts, options));
+}
+
+absl::Status SecondaryIndex::Scan(const RangeBatch& ranges, Matches* matches) const {
+  return Answer(Batch::Scan(ranges, matches));
+}
+absl::Status SecondaryIndex::Scan(const RangeBatch& ranges, Matches* matches,
+                                  const QueryOptions& options) const {
+  return Answer(Batch::Scan(ranges, matches, options));
 }
 
 }  // namespace cairn

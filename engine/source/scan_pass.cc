@@ -1,12 +1,11 @@
 #include "engine/source/scan_pass.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/guard.h"
 #include "index/machine/parallel.h"
 #include "index/machine/status_macros.h"
 
@@ -55,14 +54,7 @@ void ScanPass::ScanRanges() {
   while (!stop_.load(std::memory_order_relaxed)) {
     const size_t range = next_range_.fetch_add(1);
     if (range >= ranges_.size()) return;
-    absl::Status status;
-    try {
-      status = ScanRange(range);
-    } catch (const std::bad_alloc&) {
-      status = absl::ResourceExhaustedError("out of memory while scanning rows");
-    } catch (const std::exception& e) {  // from an extractor that is not ours
-      status = absl::InternalError(absl::StrFormat("while scanning rows: %s", e.what()));
-    }
+    absl::Status status = Guarded("scanning rows", [&] { return ScanRange(range); });
     if (!status.ok()) return Fail(std::move(status));
   }
 }

@@ -7,7 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/secondary_index.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
+#include "cairn/snapshot_source.h"
 #include "engine/extract/row_extractor.h"
 #include "engine/rows/row_table_writer.h"
 #include "engine/util/progress_meter.h"

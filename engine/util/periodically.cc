@@ -21,7 +21,10 @@ Periodically::Periodically(absl::Duration interval, std::function<void()> functi
                                           absl::ToChronoNanoseconds(std::min(interval, kLongest)));
       if (ended_) break;
       lock.Unlock();
-      function();
+      try {
+        function();
+      } catch (...) {  // for want of memory, say: it is called again
+      }
       lock.Lock();
     }
   });

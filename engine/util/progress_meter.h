@@ -5,7 +5,7 @@
 #include <functional>
 #include <thread>
 
-#include "cairn/secondary_index.h"
+#include "cairn/progress.h"
 #include "index/machine/mutex.h"
 
 namespace cairn {

@@ -6,6 +6,7 @@
 #include "engine/rows/row_table_file.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/topology.h"
 
 namespace cairn {
 namespace {
@@ -26,6 +27,15 @@ auto OpenLiveFile(const std::string& directory, const Manifest& manifest, std::s
         absl::StrFormat("index '%s': the manifest names no %s file", directory, prefix));
   }
   return open(directory + "/" + file->name, *file);
+}
+
+// The base's file number, which no other base of the index has.
+uint64_t BaseNumber(const Manifest& manifest) {
+  std::string_view prefix, extension;
+  uint64_t number = 0;
+  const ManifestFile* const file = manifest.FindFile("base");
+  return file != nullptr && ParseIndexFileName(file->name, &prefix, &number, &extension) ? number
+                                                                                         : 0;
 }
 
 absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<FileSystem>& files,
@@ -73,9 +83,19 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
                         KeyKindName(codec.kind()), KeyKindName(run->run.kind())));
   }
   ASSIGN_OR_RETURN(ResidentIndexes resident, MakeResidentIndexes(options, run->run));
-  return std::make_shared<const Base>(Base{files, directory, manifest, *std::move(spec),
-                                           std::move(codec), *std::move(run), *std::move(rows),
-                                           std::move(resident)});
+  const auto base =
+      std::make_shared<Base>(Base{files, directory, manifest, *std::move(spec), std::move(codec),
+                                  *std::move(run), *std::move(rows), std::move(resident), nullptr});
+  const RunProperties& properties = base->run_file.properties;
+  const double rows_per_key =
+      properties.distinct_keys == 0
+          ? 0
+          : static_cast<double>(properties.entries) / static_cast<double>(properties.distinct_keys);
+  base->router = std::make_unique<const IndexRouter>(
+      base->resident, base->run(), rows_per_key,
+      IndexRouterOptions{options.calibration, Topology::Get().Threads(options.threads), directory,
+                         BaseNumber(manifest), files.get()});
+  return base;
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "cairn/fetched_rows.h"
 #include "cairn/query.h"
-#include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "engine/version/index_version.h"
 

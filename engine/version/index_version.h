@@ -2,9 +2,11 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
+#include "cairn/query.h"
 #include "cairn/types.h"
 #include "engine/delta/delta.h"
-#include "engine/version/routed_base.h"
+#include "engine/version/base.h"
 
 namespace cairn {
 
@@ -12,11 +14,14 @@ namespace cairn {
 // database that both together answer for. Immutable; what is in it lives as long as any version
 // that has it.
 struct IndexVersion {
-  std::shared_ptr<const RoutedBase> base;
+  std::shared_ptr<const Base> base;
   std::shared_ptr<const Delta> delta;
   SequenceNumber sequence = 0;
 
-  const IndexSpec& spec() const { return base->base().spec; }
+  const IndexSpec& spec() const { return base->spec; }
+
+  // SecondaryIndex::Answer. Throws std::bad_alloc.
+  absl::Status Answer(const Batch& batch, int threads) const;
 };
 
 }  // namespace cairn

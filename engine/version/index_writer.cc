@@ -1,6 +1,7 @@
 #include "engine/version/index_writer.h"
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -51,7 +52,7 @@ absl::Status ApplyChanges(const DeltaChanges& changes, KeyKind kind, DeltaWriter
   return absl::OkStatus();
 }
 
-std::shared_ptr<const IndexVersion> NewVersion(std::shared_ptr<const RoutedBase> base,
+std::shared_ptr<const IndexVersion> NewVersion(std::shared_ptr<const Base> base,
                                                std::shared_ptr<const Delta> delta,
                                                SequenceNumber sequence) {
   return std::make_shared<const IndexVersion>(
@@ -107,8 +108,7 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
   anchor_ = *std::move(anchor);
   const SequenceNumber sequence = manifest.sequence;
   stored_ = {std::make_shared<const Manifest>(manifest), true, sequence, deltas_->delta()};
-  auto routed = std::make_shared<const RoutedBase>(std::move(base), options_);
-  Publish(NewVersion(std::move(routed), deltas_->delta(), sequence));
+  Publish(NewVersion(std::move(base), deltas_->delta(), sequence));
   return absl::OkStatus();
 }
 
@@ -152,7 +152,7 @@ absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor
 }
 
 absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
-  const std::string path = version()->base->base().directory;
+  const std::string path = version()->base->directory;
   std::shared_ptr<IndexDirectory> directory = directory_.lock();
   if (directory == nullptr) {
     ASSIGN_OR_RETURN(directory, IndexDirectory::OpenForWrite(path, files_.get()));
@@ -197,7 +197,7 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
     anchor = anchor_;
   }
   if (!opened_is_durable_) {
-    RETURN_IF_ERROR(files_->SyncDirectory(version->base->base().directory));
+    RETURN_IF_ERROR(files_->SyncDirectory(version->base->directory));
     opened_is_durable_ = true;
   }
   if (version->sequence == stored_.sequence && stored_.durable) return absl::OkStatus();
@@ -219,7 +219,7 @@ absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor
   ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*stored_.delta, version.delta));
   Manifest next = *directory->manifest();
   if (!changes.rows().empty()) {
-    RowUpdates updates(version.base->base().run().kind());
+    RowUpdates updates(version.base->run().kind());
     RETURN_IF_ERROR(changes.Append(0, changes.rows().size(), &updates));
     RETURN_IF_ERROR(
         AddDelta(std::move(updates), stored_.sequence, version.sequence, directory, &next));
@@ -261,7 +261,7 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
     ASSIGN_OR_RETURN(directory, Directory());
     at = *directory->manifest();
   }
-  const KeyKind kind = version()->base->base().run().kind();
+  const KeyKind kind = version()->base->run().kind();
   ASSIGN_OR_RETURN(const std::optional<MergedDeltas> merged,
                    MergeDeltas(at, kind, directory.get()));
   failed = false;
@@ -327,13 +327,11 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
 absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase() {
   OpenOptions open = options_;
   open.verify = VerifyLevel::kMetadata;  // just written
-  ASSIGN_OR_RETURN(std::shared_ptr<const Base> opened,
-                   Base::Open(merged_.base->base().directory, open));
+  ASSIGN_OR_RETURN(std::shared_ptr<const Base> opened, Base::Open(merged_.base->directory, open));
   const std::shared_ptr<const Base> base = std::move(opened);
   const KeyKind kind = base->run().kind();
   ASSIGN_OR_RETURN(std::unique_ptr<DeltaWriter> writer,
                    DeltaWriter::Create(base->run(), base->rows(), threads()));
-  auto routed = std::make_shared<const RoutedBase>(base, options_);
   // What is linear in the base is made now, not at the first update.
   RETURN_IF_ERROR(writer->Apply(RowUpdates(kind)).status());
 
@@ -355,7 +353,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
     ASSIGN_OR_RETURN(const uint64_t left, DeltaChanges::MostRowsSince(*carried, *latest->delta));
     if (left > kRowsToWaitFor && round < kMostRounds) continue;
     RETURN_IF_ERROR(carry_to(latest->delta));
-    auto next = NewVersion(std::move(routed), writer->delta(), latest->sequence);
+    auto next = NewVersion(base, writer->delta(), latest->sequence);
     deltas_.swap(writer);  // the old one is freed behind the lock
     Publish(std::move(next));
     break;
@@ -371,7 +369,7 @@ bool IndexWriter::MergePays() const {
   const uint64_t changed = stats.added_entries + stats.removed_entries;
   return changed >= kLeastThatPays &&
          static_cast<double>(changed) >=
-             kShareThatPays * static_cast<double>(at->base->base().run().size());
+             kShareThatPays * static_cast<double>(at->base->run().size());
 }
 
 }  // namespace cairn

@@ -2,13 +2,14 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cairn/secondary_index.h"
+#include "cairn/catch_up.h"
+#include "cairn/open_options.h"
+#include "cairn/types.h"
 #include "engine/delta/delta_writer.h"
 #include "engine/delta/row_updates.h"
 #include "engine/log/anchor.h"

@@ -33,7 +33,7 @@ bool KeyLess(const KeyColumn& keys, size_t a, size_t b) {
 
 absl::Status Duplicate(const IndexVersion& version, const KeyColumn& keys, size_t key,
                        std::string_view first, std::string_view second) {
-  ASSIGN_OR_RETURN(std::string text, version.base->base().codec.Format(keys, key));
+  ASSIGN_OR_RETURN(std::string text, version.base->codec.Format(keys, key));
   return absl::AlreadyExistsError(
       absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
                       EscapeBytes(first), EscapeBytes(second), text));
@@ -90,8 +90,9 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
   RETURN_IF_ERROR(CheckAmongUpdates(version, updates));
   Matches matches;
   KeyColumn keys = updates.keys;
-  const VersionedSearch search(delta, *version.base);
-  RETURN_IF_ERROR(search.Find(keys.Batch(), {}, &matches));
+  RETURN_IF_ERROR(AnswerVersion(
+      delta, [&](const Batch& batch) { return version.base->router->Answer(batch); },
+      Batch::Find(keys.Batch(), &matches)));
   if (matches.row_ids.empty()) return absl::OkStatus();
 
   PrimaryKeyColumn primary_keys;  // of the rows that have these keys
@@ -111,7 +112,7 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
 absl::Status CheckUniqueSince(const IndexVersion& version, std::shared_ptr<const Delta> delta) {
   ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*version.delta, delta));
   for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
-    RowUpdates updates(version.base->base().run().kind());
+    RowUpdates updates(version.base->run().kind());
     const size_t count = std::min(kRowsAtATime, changes.rows().size() - first);
     RETURN_IF_ERROR(changes.Append(first, count, &updates));
     // What it finds of these rows is what they have now.

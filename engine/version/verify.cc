@@ -47,8 +47,8 @@ absl::Status CheckOrderedIndex(const Base& base) {
     const KeyBatch batch = keys.Batch();
     for (const ResidentIndex& resident : base.resident.indexes) {
       const OrderedIndex& index = *resident.index;
-      RETURN_IF_ERROR(index.LowerBound(batch, absl::MakeSpan(lower)));
-      RETURN_IF_ERROR(index.UpperBound(batch, absl::MakeSpan(upper)));
+      RETURN_IF_ERROR(
+          index.Answer(Batch::EqualRange(batch, absl::MakeSpan(lower), absl::MakeSpan(upper))));
       for (size_t k = 0; k < keys.size(); ++k) {
         if (lower[k] == expected_lower[k] && upper[k] == expected_upper[k]) continue;
         return absl::DataLossError(

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -11,6 +10,7 @@
 #include "engine/delta/delta_segment.h"
 #include "engine/extract/row_extractor.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/mutex.h"
 #include "index/machine/parallel.h"
 #include "index/machine/status_macros.h"
 
@@ -49,7 +49,7 @@ class Comparison {
   Comparison(const IndexVersion& version, std::shared_ptr<const DeltaSegment> added,
              const SnapshotSource& source, RowExtractor extractor, size_t most,
              std::vector<std::string>* differences)
-      : base_(version.base->base()),
+      : base_(*version.base),
         delta_(*version.delta),
         added_(std::move(added)),
         source_(source),
@@ -63,22 +63,27 @@ class Comparison {
 
  private:
   // Rows of the source with their keys, looked up together.
-  struct Batch {
+  struct RowBatch {
     PrimaryKeyColumn primary_keys;
     KeyColumn keys;
     std::vector<uint32_t> row_of_key;  // index in primary_keys of each key's row
     std::vector<Position> lower, upper;
     std::vector<std::string_view> primary_key_views;
     std::vector<RowPlace> places;  // one a primary key
+
+    // Where an index has the keys' entries: at [lower[i], upper[i]).
+    Batch EqualRanges() {
+      return Batch::EqualRange(keys.Batch(), absl::MakeSpan(lower), absl::MakeSpan(upper));
+    }
   };
 
   absl::Status CompareRange(const PrimaryKeyRange& range);
-  absl::Status CompareBatch(Batch* batch);
-  absl::Status FindRows(Batch* batch);
+  absl::Status CompareBatch(RowBatch* batch);
+  absl::Status FindRows(RowBatch* batch);
   // Finds the batch's keys among the base's entries, and those that are not there, `missing`, among
   // the added ones.
-  absl::Status FindInBase(Batch* batch, std::vector<size_t>* missing);
-  absl::Status FindInAdded(Batch* batch, const std::vector<size_t>& missing);
+  absl::Status FindInBase(RowBatch* batch, std::vector<size_t>* missing);
+  absl::Status FindInAdded(RowBatch* batch, const std::vector<size_t>& missing);
   absl::Status ReportWhatIsLeft();
   absl::Status ReportEntry(const SortedRun& run, size_t i, RowId row);
   void Report(std::string line);
@@ -94,8 +99,8 @@ class Comparison {
   AtomicBitmap entries_seen_;              // of the base
   AtomicBitmap added_seen_;
   std::atomic<size_t> reported_ = 0;
-  std::mutex mutex_;
-  absl::Status error_;  // guarded by mutex_
+  Mutex mutex_;
+  absl::Status error_;  // guarded by mutex_ while there are threads
 };
 
 absl::Status Comparison::Run(int threads) {
@@ -106,7 +111,7 @@ absl::Status Comparison::Run(int threads) {
     for (size_t range; (range = next.fetch_add(1)) < ranges.size() && !failed && !full();) {
       if (absl::Status s = CompareRange(ranges[range]); !s.ok()) {
         failed = true;
-        std::lock_guard<std::mutex> lock(mutex_);
+        const MutexLock lock(&mutex_);
         error_ = std::move(s);
       }
     }
@@ -117,7 +122,7 @@ absl::Status Comparison::Run(int threads) {
 }
 
 void Comparison::Report(std::string line) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (reported_.load(std::memory_order_relaxed) >= most_) return;
   reported_.fetch_add(1, std::memory_order_relaxed);
   differences_.push_back(std::move(line));
@@ -126,7 +131,7 @@ void Comparison::Report(std::string line) {
 absl::Status Comparison::CompareRange(const PrimaryKeyRange& range) {
   ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> cursor, source_.Scan(range));
   RowExtractor::Scratch scratch;
-  Batch batch;
+  RowBatch batch;
   batch.keys.Clear(base_.run().kind());
   while (!full() && cursor->Next()) {
     const RowView& row = cursor->row();
@@ -146,7 +151,7 @@ absl::Status Comparison::CompareRange(const PrimaryKeyRange& range) {
   return CompareBatch(&batch);
 }
 
-absl::Status Comparison::CompareBatch(Batch* batch) {
+absl::Status Comparison::CompareBatch(RowBatch* batch) {
   std::vector<size_t> missing;
   RETURN_IF_ERROR(FindRows(batch));
   RETURN_IF_ERROR(FindInBase(batch, &missing));
@@ -157,7 +162,7 @@ absl::Status Comparison::CompareBatch(Batch* batch) {
   return absl::OkStatus();
 }
 
-absl::Status Comparison::FindRows(Batch* batch) {
+absl::Status Comparison::FindRows(RowBatch* batch) {
   batch->primary_key_views.clear();
   for (size_t i = 0; i < batch->primary_keys.size(); ++i) {
     batch->primary_key_views.push_back(batch->primary_keys[i]);
@@ -166,14 +171,11 @@ absl::Status Comparison::FindRows(Batch* batch) {
   return base_.rows().Places(batch->primary_key_views, absl::MakeSpan(batch->places));
 }
 
-absl::Status Comparison::FindInBase(Batch* batch, std::vector<size_t>* missing) {
+absl::Status Comparison::FindInBase(RowBatch* batch, std::vector<size_t>* missing) {
   const SortedRun& run = base_.run();
   batch->lower.resize(batch->keys.size());
   batch->upper.resize(batch->keys.size());
-  const KeyBatch keys = batch->keys.Batch();
-  const OrderedIndex& index = *base_.resident.indexes.front().index;
-  RETURN_IF_ERROR(index.LowerBound(keys, absl::MakeSpan(batch->lower)));
-  RETURN_IF_ERROR(index.UpperBound(keys, absl::MakeSpan(batch->upper)));
+  RETURN_IF_ERROR(base_.resident.indexes.front().index->Answer(batch->EqualRanges()));
   for (size_t i = 0; i < batch->keys.size(); ++i) {
     const RowPlace& place = batch->places[batch->row_of_key[i]];
     const RowId* const begin = run.row_ids().data() + batch->lower[i];
@@ -189,11 +191,9 @@ absl::Status Comparison::FindInBase(Batch* batch, std::vector<size_t>* missing) 
   return absl::OkStatus();
 }
 
-absl::Status Comparison::FindInAdded(Batch* batch, const std::vector<size_t>& missing) {
+absl::Status Comparison::FindInAdded(RowBatch* batch, const std::vector<size_t>& missing) {
   if (added_ != nullptr) {
-    const KeyBatch keys = batch->keys.Batch();
-    RETURN_IF_ERROR(added_->index().LowerBound(keys, absl::MakeSpan(batch->lower)));
-    RETURN_IF_ERROR(added_->index().UpperBound(keys, absl::MakeSpan(batch->upper)));
+    RETURN_IF_ERROR(added_->index().Answer(batch->EqualRanges()));
   }
   for (const size_t i : missing) {
     const size_t row = batch->row_of_key[i];

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
+#include "cpu_fast/batch/parallel_batch.h"
 #include "engine/delta/delta.h"
 #include "index/query/physical_key.h"
 #include "index/run/gallop.h"
@@ -28,6 +30,10 @@ struct RunRange {
 
 // The runs of a version, without positions: the base's, then those of its parts.
 std::vector<RunRange> RunsOf(const Delta& delta);
+
+// The part of AnswerVersion that answers ranges, which have been checked.
+absl::Status AnswerRanges(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
+                          const Batch& batch, const Parallelism& parallelism);
 
 // An entry of a version: its position in the run that has its key, and its row.
 struct EntryPlace {

@@ -1,7 +1,6 @@
-// The part of VersionedSearch that answers ranges.
+// The part of AnswerVersion that answers ranges.
 
 #include <algorithm>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,10 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "engine/util/scan_cursor.h"
 #include "engine/version/version_ranges.h"
-#include "engine/version/versioned_search.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
-#include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 
 namespace cairn {
@@ -21,11 +18,6 @@ namespace {
 // Ranges for whose rows and removed positions the cache is asked before they are read.
 constexpr size_t kAhead = 16;
 
-absl::Status NoMemory(size_t ranges) {
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("no memory to answer a batch of %d ranges", ranges));
-}
-
 // Where the ranges of a batch lie in every run of a version.
 class RangePlaces {
  public:
@@ -33,7 +25,7 @@ class RangePlaces {
   RangePlaces(const Delta& delta, size_t ranges)
       : delta_(delta), runs_(RunsOf(delta)), ranges_(ranges), ends_(2 * runs_.size() * ranges) {}
 
-  absl::Status Find(const BaseSearch& base, const RangeBatch& ranges, const QueryOptions& options,
+  absl::Status Find(absl::FunctionRef<absl::Status(const Batch&)> base, const Batch& batch,
                     const Parallelism& parallelism);
   // Has each range begin, or if descending end, at the cursor that ranges.after gives it.
   absl::Status GoOn(const RangeBatch& ranges, Order order);
@@ -75,29 +67,19 @@ class RangePlaces {
   std::vector<Position> ends_;  // of each run, the ranges' begins and then their ends
 };
 
-RangeBatch SliceOf(const RangeBatch& ranges, size_t first, size_t count) {
-  const auto bounds = [&](absl::Span<const Bound> all) {
-    return all.empty() ? all : all.subspan(first, count);
-  };
-  RangeBatch slice = ranges;
-  slice.lower = ranges.lower.Slice(first, count);
-  slice.upper = ranges.upper.Slice(first, count);
-  slice.lower_bounds = bounds(ranges.lower_bounds);
-  slice.upper_bounds = bounds(ranges.upper_bounds);
-  slice.after = {};
-  return slice;
-}
-
-absl::Status RangePlaces::Find(const BaseSearch& base, const RangeBatch& ranges,
-                               const QueryOptions& options, const Parallelism& parallelism) {
+absl::Status RangePlaces::Find(absl::FunctionRef<absl::Status(const Batch&)> base,
+                               const Batch& batch, const Parallelism& parallelism) {
   if (ranges_ == 0) return absl::OkStatus();
-  RETURN_IF_ERROR(base.Positions(ranges, options, begin(0), end(0)));
+  Batch positions = Batch::Positions(batch.ranges, begin(0), end(0));
+  positions.options = batch.options;
+  positions.explain = batch.explain;
+  RETURN_IF_ERROR(base(positions));
   return ForEachSlice(ranges_, parallelism, [&](size_t first, size_t count) {
-    const RangeBatch slice = SliceOf(ranges, first, count);
+    const RangeBatch slice = batch.ranges.Slice(first, count);
     for (size_t r = 1; r < runs_.size(); ++r) {
       const OrderedIndex& index = delta_.parts[r - 1].segment->index();
-      RETURN_IF_ERROR(
-          index.Positions(slice, begin(r).subspan(first, count), end(r).subspan(first, count)));
+      RETURN_IF_ERROR(index.Answer(
+          Batch::Positions(slice, begin(r).subspan(first, count), end(r).subspan(first, count))));
     }
     return absl::OkStatus();
   });
@@ -182,6 +164,52 @@ absl::StatusOr<std::vector<std::string>> CursorsBehind(const Delta& delta,
   return cursors;
 }
 
+absl::Status ScanRanges(const Delta& delta, RangePlaces* places, const Batch& batch,
+                        const Parallelism& parallelism) {
+  const RangeBatch& ranges = batch.ranges;
+  const QueryOptions& options = batch.options;
+  Matches* const matches = batch.matches;
+  const size_t size = ranges.size();
+  const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
+  RETURN_IF_ERROR(places->GoOn(ranges, options.order));
+
+  RETURN_IF_ERROR(BeginMatches(ranges.kind(), size, matches));
+  std::vector<EntryPlace> last(in_pages ? size : 0);  // of the ranges that go on
+  if (in_pages) matches->cursors.resize(size);
+  std::vector<uint8_t> goes_on(in_pages ? size : 0);
+  for (size_t i = 0; i < size; ++i) {
+    const uint64_t entries = places->Count(i);
+    if (in_pages) goes_on[i] = entries > options.limit && options.limit > 0;
+    matches->offsets[i + 1] = matches->offsets[i] + std::min(entries, options.limit);
+  }
+  matches->row_ids.resize(matches->offsets[size]);
+
+  const auto fill = [&](size_t first, size_t count) {
+    WithPhysicalKey(ranges.kind(), [&](auto type) {
+      using Key = typename decltype(type)::type;
+      std::vector<RunRange> runs;
+      KeyColumn* const keys = options.with_keys ? &matches->keys : nullptr;
+      for (size_t i = first; i < first + count; ++i) {
+        if (i + kAhead < first + count) places->Prefetch(i + kAhead, options.order);
+        places->Get(i, &runs);
+        RangeMerge<Key> merge(*delta.rows, absl::MakeSpan(runs));
+        const uint64_t rows = matches->offsets[i + 1] - matches->offsets[i];
+        RowId* const out = matches->row_ids.data() + matches->offsets[i];
+        const EntryPlace end = options.order == Order::kAscending ? merge.Ascend(rows, out, keys)
+                                                                  : merge.Descend(rows, out, keys);
+        if (in_pages && goes_on[i]) last[i] = end;
+      }
+    });
+    return absl::OkStatus();
+  };
+  // Keys are appended, by one thread.
+  absl::Status s = options.with_keys ? fill(0, size) : ForEachSlice(size, parallelism, fill);
+  if (!s.ok() || !in_pages) return s;
+  ASSIGN_OR_RETURN(std::vector<std::string> cursors, CursorsBehind(delta, last));
+  matches->cursors = std::move(cursors);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<RunRange> RunsOf(const Delta& delta) {
@@ -193,77 +221,20 @@ std::vector<RunRange> RunsOf(const Delta& delta) {
   return runs;
 }
 
-absl::Status VersionedSearch::Count(const RangeBatch& ranges, const QueryOptions& options,
-                                    absl::Span<uint64_t> counts) const {
-  RETURN_IF_ERROR(CheckRanges(delta_.base_run.kind(), ranges));
-  RETURN_IF_ERROR(CheckOutput(ranges.size(), counts.size(), "counts"));
-  try {
-    RangePlaces places(delta_, ranges.size());
-    RETURN_IF_ERROR(places.Find(base_, ranges, options, parallelism_));
-    return ForEachSlice(ranges.size(), parallelism_, [&](size_t first, size_t count) {
-      for (size_t i = first; i < first + count; ++i) counts[i] = places.Count(i);
-      return absl::OkStatus();
-    });
-  } catch (const std::bad_alloc&) {
-    return NoMemory(ranges.size());
-  }
-}
-
-absl::Status VersionedSearch::Scan(const RangeBatch& ranges, const QueryOptions& options,
-                                   Matches* matches) const {
-  const size_t size = ranges.size();
-  const bool in_pages = options.limit != QueryOptions().limit || !ranges.after.empty();
-  RETURN_IF_ERROR(CheckRanges(delta_.base_run.kind(), ranges));
-  if (!ranges.after.empty() && ranges.after.size() != size) {
+absl::Status AnswerRanges(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
+                          const Batch& batch, const Parallelism& parallelism) {
+  const size_t size = batch.size();
+  if (!batch.ranges.after.empty() && batch.ranges.after.size() != size) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), size));
+        absl::StrFormat("%d cursors for %d ranges", batch.ranges.after.size(), size));
   }
-  try {
-    RangePlaces places(delta_, size);
-    RETURN_IF_ERROR(places.Find(base_, ranges, options, parallelism_));
-    RETURN_IF_ERROR(places.GoOn(ranges, options.order));
-
-    RETURN_IF_ERROR(BeginMatches(ranges.kind(), size, matches));
-    std::vector<EntryPlace> last(in_pages ? size : 0);  // of the ranges that go on
-    if (in_pages) matches->cursors.resize(size);
-    std::vector<uint8_t> goes_on(in_pages ? size : 0);
-    for (size_t i = 0; i < size; ++i) {
-      const uint64_t entries = places.Count(i);
-      if (in_pages) goes_on[i] = entries > options.limit && options.limit > 0;
-      matches->offsets[i + 1] = matches->offsets[i] + std::min(entries, options.limit);
-    }
-    matches->row_ids.resize(matches->offsets[size]);
-
-    const auto fill = [&](size_t first, size_t count) {
-      WithPhysicalKey(ranges.kind(), [&](auto type) {
-        using Key = typename decltype(type)::type;
-        std::vector<RunRange> runs;
-        KeyColumn* const keys = options.with_keys ? &matches->keys : nullptr;
-        for (size_t i = first; i < first + count; ++i) {
-          if (i + kAhead < first + count) places.Prefetch(i + kAhead, options.order);
-          places.Get(i, &runs);
-          RangeMerge<Key> merge(*delta_.rows, absl::MakeSpan(runs));
-          const uint64_t rows = matches->offsets[i + 1] - matches->offsets[i];
-          RowId* const out = matches->row_ids.data() + matches->offsets[i];
-          const EntryPlace end = options.order == Order::kAscending
-                                     ? merge.Ascend(rows, out, keys)
-                                     : merge.Descend(rows, out, keys);
-          if (in_pages && goes_on[i]) last[i] = end;
-        }
-      });
-      return absl::OkStatus();
-    };
-    // Keys are appended, by one thread.
-    absl::Status s = options.with_keys ? fill(0, size) : ForEachSlice(size, parallelism_, fill);
-    if (!s.ok() || !in_pages) return s;
-    ASSIGN_OR_RETURN(std::vector<std::string> cursors, CursorsBehind(delta_, last));
-    matches->cursors = std::move(cursors);
+  RangePlaces places(delta, size);
+  RETURN_IF_ERROR(places.Find(base, batch, parallelism));
+  if (batch.operation == Operation::kScan) return ScanRanges(delta, &places, batch, parallelism);
+  return ForEachSlice(size, parallelism, [&](size_t first, size_t count) {
+    for (size_t i = first; i < first + count; ++i) batch.counts[i] = places.Count(i);
     return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return NoMemory(size);
-  } catch (const std::length_error&) {
-    return NoMemory(size);
-  }
+  });
 }
 
 }  // namespace cairn

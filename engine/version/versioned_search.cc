@@ -1,15 +1,16 @@
-// The part of VersionedSearch that answers points.
 #include "engine/version/versioned_search.h"
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <new>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cairn/route.h"
 #include "engine/version/version_ranges.h"
+#include "index/machine/mutex.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
@@ -20,7 +21,7 @@ namespace {
 
 absl::Status NoMemory(size_t queries) {
   return absl::ResourceExhaustedError(
-      absl::StrFormat("no memory to answer a batch of %d keys", queries));
+      absl::StrFormat("no memory to answer a batch of %d queries", queries));
 }
 
 // Where a run has no entry with a key.
@@ -30,9 +31,10 @@ constexpr Position kNone = DeltaSegment::kNone;
 template <typename Key>
 class PointBatch {
  public:
-  PointBatch(KeyBatch keys, const QueryOptions& options)
-      : keys_(KeysOf<Key>(keys)),
-        query_of_(options.result_order == ResultOrder::kKey ? options.query_of.data() : nullptr) {}
+  explicit PointBatch(const Batch& batch)
+      : keys_(batch.keys.as<Key>()),
+        query_of_(batch.options.result_order == ResultOrder::kKey ? batch.query_of.data()
+                                                                  : nullptr) {}
 
   Key key(size_t answer) const { return keys_[query_of_ == nullptr ? answer : query_of_[answer]]; }
 
@@ -94,8 +96,8 @@ class PointMerge {
     }
     for (size_t r = 1; r < runs_.size(); ++r) {
       const absl::Span<Position> found(first(r), size);
-      RETURN_IF_ERROR(delta_.parts[r - 1].segment->FindFirst(
-          BatchOfKeys<Key>(absl::MakeConstSpan(keys_, size)), found));
+      RETURN_IF_ERROR(
+          delta_.parts[r - 1].segment->FindFirst(absl::MakeConstSpan(keys_, size), found));
       for (Position p : found) {
         if (p == kNone) continue;
         Prefetch(runs_[r].rows + p);
@@ -238,94 +240,99 @@ void Splice(const ChangedRows& changed, Matches* matches) {
   }
 }
 
+// Puts what came and went into the base's answer to a FindFirst.
+absl::Status MergeFirst(const Delta& delta, const Batch& batch, const Parallelism& parallelism) {
+  const absl::Span<RowId> row_ids = batch.values;
+  return WithPhysicalKey(batch.keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    const PointBatch<Key> points(batch);
+    return ForEachSlice(batch.size(), parallelism, [&](size_t first, size_t count) {
+      PointMerge<Key> merge(delta, points);
+      return points.ForEachTouched(
+          *delta.filter, first, count, [&](absl::Span<const uint32_t> answers) {
+            absl::Status s = merge.Take(answers, [&](uint32_t i) { return row_ids[i]; });
+            for (size_t j = 0; s.ok() && j < answers.size(); ++j) {
+              row_ids[answers[j]] = merge.First(j);
+            }
+            return s;
+          });
+    });
+  });
+}
+
+// Likewise of a Find.
+absl::Status MergeAll(const Delta& delta, const Batch& batch, const Parallelism& parallelism) {
+  Matches& matches = *batch.matches;
+  Mutex mutex;
+  std::vector<std::pair<size_t, ChangedRows>> slices;  // guarded by mutex while there are threads
+  absl::Status status = WithPhysicalKey(batch.keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    const PointBatch<Key> points(batch);
+    return ForEachSlice(batch.size(), parallelism, [&](size_t first, size_t count) {
+      PointMerge<Key> merge(delta, points);
+      ChangedRows changed;
+      absl::Status s = points.ForEachTouched(
+          *delta.filter, first, count, [&](absl::Span<const uint32_t> answers) {
+            absl::Status taken = merge.Take(
+                answers, [&](uint32_t i) { return matches[i].empty() ? kNoRow : matches[i][0]; });
+            for (size_t j = 0; taken.ok() && j < answers.size(); ++j) {
+              if (merge.All(j, matches[answers[j]].size(), &changed.rows)) {
+                changed.queries.push_back({answers[j], changed.rows.size()});
+              }
+            }
+            return taken;
+          });
+      if (s.ok() && !changed.queries.empty()) {
+        const MutexLock lock(&mutex);
+        slices.emplace_back(first, std::move(changed));
+      }
+      return s;
+    });
+  });
+  if (!status.ok() || slices.empty()) return status;
+  std::sort(slices.begin(), slices.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  ChangedRows& all = slices[0].second;
+  for (size_t s = 1; s < slices.size(); ++s) {
+    const ChangedRows& more = slices[s].second;
+    for (const auto& [query, end] : more.queries) {
+      all.queries.push_back({query, all.rows.size() + end});
+    }
+    all.rows.insert(all.rows.end(), more.rows.begin(), more.rows.end());
+  }
+  Splice(all, &matches);
+  return absl::OkStatus();
+}
+
+absl::Status AnswerPoints(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
+                          const Batch& batch, const Parallelism& parallelism) {
+  if (batch.operation == Operation::kContains) {
+    std::vector<RowId> row_ids(batch.size());
+    Batch first = batch;
+    first.operation = Operation::kFindFirst;
+    first.values = absl::MakeSpan(row_ids);
+    absl::Status s = AnswerPoints(delta, base, first, parallelism);
+    for (size_t i = 0; s.ok() && i < row_ids.size(); ++i) batch.found[i] = row_ids[i] != kNoRow;
+    return s;
+  }
+  if (absl::Status s = base(batch); !s.ok() || delta.empty() || batch.empty()) return s;
+  return batch.operation == Operation::kFind ? MergeAll(delta, batch, parallelism)
+                                             : MergeFirst(delta, batch, parallelism);
+}
+
 }  // namespace
 
-absl::Status VersionedSearch::FindFirst(KeyBatch keys, const QueryOptions& options,
-                                        absl::Span<RowId> row_ids) const {
-  RETURN_IF_ERROR(base_.FindFirst(keys, options, row_ids));
-  if (delta_.empty() || keys.empty()) return absl::OkStatus();
-  try {
-    return WithPhysicalKey(keys.kind(), [&](auto type) {
-      using Key = typename decltype(type)::type;
-      const PointBatch<Key> batch(keys, options);
-      return ForEachSlice(keys.size(), parallelism_, [&](size_t first, size_t count) {
-        PointMerge<Key> merge(delta_, batch);
-        return batch.ForEachTouched(
-            *delta_.filter, first, count, [&](absl::Span<const uint32_t> answers) {
-              absl::Status s = merge.Take(answers, [&](uint32_t i) { return row_ids[i]; });
-              for (size_t j = 0; s.ok() && j < answers.size(); ++j) {
-                row_ids[answers[j]] = merge.First(j);
-              }
-              return s;
-            });
-      });
-    });
-  } catch (const std::bad_alloc&) {
-    return NoMemory(keys.size());
-  }
-}
-
-absl::Status VersionedSearch::Contains(KeyBatch keys, const QueryOptions& options,
-                                       absl::Span<bool> found) const {
-  RETURN_IF_ERROR(CheckOutput(keys.size(), found.size(), "found"));
-  try {
-    std::vector<RowId> row_ids(keys.size());
-    absl::Status s = FindFirst(keys, options, absl::MakeSpan(row_ids));
-    for (size_t i = 0; s.ok() && i < row_ids.size(); ++i) found[i] = row_ids[i] != kNoRow;
-    return s;
-  } catch (const std::bad_alloc&) {
-    return NoMemory(keys.size());
-  }
-}
-
-absl::Status VersionedSearch::Find(KeyBatch keys, const QueryOptions& options,
-                                   Matches* matches) const {
-  RETURN_IF_ERROR(base_.Find(keys, options, matches));
-  if (delta_.empty() || keys.empty()) return absl::OkStatus();
-  try {
-    std::mutex mutex;
-    std::vector<std::pair<size_t, ChangedRows>> slices;  // guarded by mutex
-    absl::Status status = WithPhysicalKey(keys.kind(), [&](auto type) {
-      using Key = typename decltype(type)::type;
-      const PointBatch<Key> batch(keys, options);
-      return ForEachSlice(keys.size(), parallelism_, [&](size_t first, size_t count) {
-        PointMerge<Key> merge(delta_, batch);
-        ChangedRows changed;
-        absl::Status s = batch.ForEachTouched(
-            *delta_.filter, first, count, [&](absl::Span<const uint32_t> answers) {
-              absl::Status taken = merge.Take(answers, [&](uint32_t i) {
-                return (*matches)[i].empty() ? kNoRow : (*matches)[i][0];
-              });
-              for (size_t j = 0; taken.ok() && j < answers.size(); ++j) {
-                if (merge.All(j, (*matches)[answers[j]].size(), &changed.rows)) {
-                  changed.queries.push_back({answers[j], changed.rows.size()});
-                }
-              }
-              return taken;
-            });
-        if (s.ok() && !changed.queries.empty()) {
-          std::lock_guard<std::mutex> lock(mutex);
-          slices.emplace_back(first, std::move(changed));
-        }
-        return s;
-      });
-    });
-    if (!status.ok() || slices.empty()) return status;
-    std::sort(slices.begin(), slices.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
-    ChangedRows& all = slices[0].second;
-    for (size_t s = 1; s < slices.size(); ++s) {
-      const ChangedRows& more = slices[s].second;
-      for (const auto& [query, end] : more.queries) {
-        all.queries.push_back({query, all.rows.size() + end});
-      }
-      all.rows.insert(all.rows.end(), more.rows.begin(), more.rows.end());
-    }
-    Splice(all, matches);
-    return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return NoMemory(keys.size());
-  }
+absl::Status AnswerVersion(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
+                           const Batch& batch, const Parallelism& parallelism) try {
+  RETURN_IF_ERROR(CheckBatch(delta.base_run.kind(), batch));
+  absl::Status status = batch.takes_ranges() ? AnswerRanges(delta, base, batch, parallelism)
+                                             : AnswerPoints(delta, base, batch, parallelism);
+  if (batch.explain != nullptr) batch.explain->operation = batch.operation;
+  return status;
+} catch (const std::bad_alloc&) {
+  return NoMemory(batch.size());
+} catch (const std::length_error&) {
+  return NoMemory(batch.size());
 }
 
 }  // namespace cairn

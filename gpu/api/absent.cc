@@ -30,22 +30,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view fa
 }
 
 // There is no index to call these on, but a program that does must link.
-absl::Status DeviceIndex::LowerBound(DeviceKeys, Position*, DeviceStream) const {
-  return absl::UnavailableError(kNoCuda);
-}
-absl::Status DeviceIndex::UpperBound(DeviceKeys, Position*, DeviceStream) const {
-  return absl::UnavailableError(kNoCuda);
-}
-absl::Status DeviceIndex::FindFirst(DeviceKeys, RowId*, DeviceStream) const {
-  return absl::UnavailableError(kNoCuda);
-}
-absl::Status DeviceIndex::Contains(DeviceKeys, bool*, DeviceStream) const {
-  return absl::UnavailableError(kNoCuda);
-}
-absl::Status DeviceIndex::Positions(const DeviceRanges&, Position*, Position*, DeviceStream) const {
-  return absl::UnavailableError(kNoCuda);
-}
-absl::Status DeviceIndex::Count(const DeviceRanges&, uint64_t*, DeviceStream) const {
+absl::Status DeviceIndex::Answer(const DeviceBatch&, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
 }
 absl::Status DeviceIndex::PlanScan(const DeviceRanges&, uint64_t, Order, Position*, uint64_t*,
@@ -56,12 +41,8 @@ absl::Status DeviceIndex::CopyRows(const Position*, const uint64_t*, size_t, uin
                                    RowId*, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
 }
-absl::Status LowerBound(const DeviceIndex&, DeviceKeys, Position*, const DeviceStrategyOptions&,
-                        uint32_t*, DeviceStream) {
-  return absl::UnavailableError(kNoCuda);
-}
-absl::Status FindFirst(const DeviceIndex&, DeviceKeys, RowId*, const DeviceStrategyOptions&,
-                       uint32_t*, DeviceStream) {
+absl::Status Answer(const DeviceIndex&, const DeviceBatch&, const DeviceStrategyOptions&, uint32_t*,
+                    DeviceStream) {
   return absl::UnavailableError(kNoCuda);
 }
 

@@ -22,8 +22,8 @@ __global__ void Iota(uint32_t* values, size_t size) {
   ForEachIndex(size, [=](size_t i) { values[i] = static_cast<uint32_t>(i); });
 }
 
-__global__ void Scatter(const uint32_t* values, const uint32_t* places, size_t size,
-                        uint32_t* out) {
+template <typename T>
+__global__ void Scatter(const T* values, const uint32_t* places, size_t size, T* out) {
   ForEachIndex(size, [=](size_t i) { out[places[i]] = values[i]; });
 }
 
@@ -51,34 +51,59 @@ absl::Status OrderQueries(const Key* keys, size_t size, int bits, Key* sorted, u
   return SortPairs(keys, places.data(), size, kBits - bits, kBits, sorted, query_of, stream);
 }
 
-// Gives search(keys, results) the queries in another order, and the results the order asked for.
-template <typename Key, typename Search>
-absl::Status SearchInOrder(const Key* keys, size_t size, const DeviceStrategyOptions& options,
-                           Search search, uint32_t* results, uint32_t* query_of,
-                           cudaStream_t stream) {
-  const bool scatter = options.order == ResultOrder::kCaller;
-  ASSIGN_OR_RETURN(DeviceBuffer<Key> sorted, DeviceBuffer<Key>::Allocate(size, stream));
-  ASSIGN_OR_RETURN(const DeviceBuffer<uint32_t> own,
-                   DeviceBuffer<uint32_t>::Allocate(scatter ? 2 * size : 0, stream));
-  uint32_t* const unordered = scatter ? own.data() + size : results;
-  if (scatter) query_of = own.data();
-  const int bits = options.strategy == Strategy::kSortBased ? static_cast<int>(8 * sizeof(Key))
-                                                            : options.part_bits;
-  absl::Status s = OrderQueries(keys, size, bits, sorted.data(), query_of, stream);
-  if (s.ok()) s = search(sorted.data(), unordered);
-  if (!s.ok() || !scatter) return s;
+// Writes values[i] to out[places[i]], if they are wanted (not null).
+template <typename T>
+absl::Status ScatterTo(const T* values, const uint32_t* places, size_t size, T* out,
+                       cudaStream_t stream) {
+  if (out == nullptr) return absl::OkStatus();
   // Gathering the results by the leading bits of their places first does not pay: of 2^27 it takes
   // 1.1 ms, and writing them then 7.3 instead of 7.5 (8 bits), 2.0 and 5.6 (10 bits).
-  CAIRN_RETURN_IF_LAUNCH_FAILS("Scatter", SimpleShape(size), stream, Scatter, unordered, query_of,
-                               size, results);
+  CAIRN_RETURN_IF_LAUNCH_FAILS("Scatter", SimpleShape(size), stream, Scatter<T>, values, places,
+                               size, out);
   return absl::OkStatus();
 }
 
-absl::Status CheckOptions(DeviceKeys keys, const DeviceStrategyOptions& options,
+// Answers the queries, whose keys are `keys`, in another order, and the results in the one asked
+// for.
+template <typename Key>
+absl::Status AnswerInOrder(const DeviceIndex& index, const DeviceBatch& batch, const Key* keys,
+                           const DeviceStrategyOptions& options, uint32_t* query_of,
+                           cudaStream_t stream) {
+  const size_t size = batch.keys.size();
+  const bool scatter = options.order == ResultOrder::kCaller;
+  ASSIGN_OR_RETURN(DeviceBuffer<Key> sorted, DeviceBuffer<Key>::Allocate(size, stream));
+  DeviceBatch in_order = batch;
+  in_order.keys = DeviceKeys(sorted.data(), size);
+  // Places among the caller's results, and results on their way there.
+  const bool finds = batch.operation == Operation::kContains;
+  const bool has_ends = batch.operation == Operation::kEqualRange;
+  ASSIGN_OR_RETURN(const DeviceBuffer<uint32_t> own,
+                   DeviceBuffer<uint32_t>::Allocate(
+                       scatter ? (1 + (finds ? 0 : 1) + (has_ends ? 1 : 0)) * size : 0, stream));
+  ASSIGN_OR_RETURN(const DeviceBuffer<bool> own_found,
+                   DeviceBuffer<bool>::Allocate(scatter && finds ? size : 0, stream));
+  if (scatter) {
+    query_of = own.data();
+    in_order.values = own.data() + size;
+    in_order.ends = own.data() + 2 * size;
+    in_order.found = own_found.data();
+  }
+  const int bits = options.strategy == Strategy::kSortBased ? static_cast<int>(8 * sizeof(Key))
+                                                            : options.part_bits;
+  absl::Status s = OrderQueries(keys, size, bits, sorted.data(), query_of, stream);
+  if (s.ok()) s = index.Answer(in_order, stream);
+  if (!s.ok() || !scatter) return s;
+  if (finds) return ScatterTo(in_order.found, query_of, size, batch.found, stream);
+  s = ScatterTo(in_order.values, query_of, size, batch.values, stream);
+  return s.ok() && has_ends ? ScatterTo(in_order.ends, query_of, size, batch.ends, stream) : s;
+}
+
+absl::Status CheckOptions(const DeviceBatch& batch, const DeviceStrategyOptions& options,
                           const uint32_t* query_of) {
   const bool by_key = options.order == ResultOrder::kKey;
-  if (by_key && options.strategy == Strategy::kUnbuffered) {
-    return absl::InvalidArgumentError("an unbuffered batch has no other order than the caller's");
+  if (by_key && (options.strategy == Strategy::kUnbuffered || TakesRanges(batch.operation))) {
+    return absl::InvalidArgumentError(
+        "ranges, and unbuffered batches, have no other order than the caller's");
   }
   if (by_key != (query_of != nullptr)) {
     return absl::InvalidArgumentError(by_key ? "results in key order need the queries' numbers"
@@ -88,48 +113,28 @@ absl::Status CheckOptions(DeviceKeys keys, const DeviceStrategyOptions& options,
     return absl::InvalidArgumentError(
         absl::StrFormat("parts are made by 1 to 16 leading bits, not %d", options.part_bits));
   }
-  if (keys.size() > kMaxEntries) {
+  if (batch.size() > kMaxEntries) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("a batch of %d keys; a strategy takes %d", keys.size(), kMaxEntries));
+        absl::StrFormat("a batch of %d keys; a strategy takes %d", batch.size(), kMaxEntries));
   }
   return absl::OkStatus();
 }
 
-using Method = absl::Status (DeviceIndex::*)(DeviceKeys, uint32_t*, DeviceStream) const;
-
-absl::Status Answer(const DeviceIndex& index, Method method, DeviceKeys keys, uint32_t* results,
-                    const DeviceStrategyOptions& options, uint32_t* query_of, cudaStream_t stream) {
-  RETURN_IF_ERROR(CheckOptions(keys, options, query_of));
-  // Those whose kind is not the index's are the index's to refuse.
-  if (options.strategy == Strategy::kUnbuffered || keys.empty() || keys.kind() != index.kind()) {
-    return (index.*method)(keys, results, stream);
-  }
-  const OnDevice on_device(index.device());
-  const size_t size = keys.size();
-  if (keys.kind() == KeyKind::kU32) {
-    const auto search = [&](const uint32_t* sorted, uint32_t* out) {
-      return (index.*method)(DeviceKeys::U32(sorted, size), out, stream);
-    };
-    return SearchInOrder(keys.u32(), size, options, search, results, query_of, stream);
-  }
-  const auto search = [&](const uint64_t* sorted, uint32_t* out) {
-    return (index.*method)(DeviceKeys::U64(sorted, size), out, stream);
-  };
-  return SearchInOrder(keys.u64(), size, options, search, results, query_of, stream);
-}
-
 }  // namespace
 
-absl::Status LowerBound(const DeviceIndex& index, DeviceKeys keys, Position* positions,
-                        const DeviceStrategyOptions& options, uint32_t* query_of,
-                        DeviceStream stream) {
-  return Answer(index, &DeviceIndex::LowerBound, keys, positions, options, query_of, stream);
-}
-
-absl::Status FindFirst(const DeviceIndex& index, DeviceKeys keys, RowId* row_ids,
-                       const DeviceStrategyOptions& options, uint32_t* query_of,
-                       DeviceStream stream) {
-  return Answer(index, &DeviceIndex::FindFirst, keys, row_ids, options, query_of, stream);
+absl::Status Answer(const DeviceIndex& index, const DeviceBatch& batch,
+                    const DeviceStrategyOptions& options, uint32_t* query_of, DeviceStream stream) {
+  RETURN_IF_ERROR(CheckOptions(batch, options, query_of));
+  const DeviceKeys keys = batch.keys;
+  // Those whose kind is not the index's are the index's to refuse, and so are operations on rows.
+  if (options.strategy == Strategy::kUnbuffered || TakesRanges(batch.operation) ||
+      batch.operation == Operation::kFind || keys.empty() || keys.kind() != index.kind()) {
+    return index.Answer(batch, stream);
+  }
+  const OnDevice on_device(index.device());
+  return keys.kind() == KeyKind::kU32
+             ? AnswerInOrder(index, batch, keys.u32(), options, query_of, stream)
+             : AnswerInOrder(index, batch, keys.u64(), options, query_of, stream);
 }
 
 }  // namespace cairn

@@ -69,37 +69,9 @@ absl::Status AfterUse(absl::Status status, int device, DeviceStream stream) {
 
 }  // namespace
 
-absl::Status DeviceIndex::LowerBound(DeviceKeys keys, Position* positions,
-                                     DeviceStream stream) const {
-  if (absl::Status s = CheckKind(kind_, keys); !s.ok() || keys.empty()) return s;
-  const OnDevice on_device(device_);
-  return AfterUse(Search(PointQuery::kLowerBound, keys, positions, stream), device_, stream);
-}
-
-absl::Status DeviceIndex::UpperBound(DeviceKeys keys, Position* positions,
-                                     DeviceStream stream) const {
-  if (absl::Status s = CheckKind(kind_, keys); !s.ok() || keys.empty()) return s;
-  const OnDevice on_device(device_);
-  return AfterUse(Search(PointQuery::kUpperBound, keys, positions, stream), device_, stream);
-}
-
-absl::Status DeviceIndex::FindFirst(DeviceKeys keys, RowId* row_ids, DeviceStream stream) const {
-  if (absl::Status s = CheckKind(kind_, keys); !s.ok() || keys.empty()) return s;
-  const OnDevice on_device(device_);
-  return AfterUse(Search(PointQuery::kFindFirst, keys, row_ids, stream), device_, stream);
-}
-
-absl::Status DeviceIndex::Contains(DeviceKeys keys, bool* found, DeviceStream stream) const {
-  if (absl::Status s = CheckKind(kind_, keys); !s.ok() || keys.empty()) return s;
-  const OnDevice on_device(device_);
-  return AfterUse(Search(PointQuery::kContains, keys, found, stream), device_, stream);
-}
-
-absl::Status DeviceIndex::Positions(const DeviceRanges& ranges, Position* begin, Position* end,
-                                    DeviceStream stream) const {
-  if (absl::Status s = CheckRanges(kind_, ranges); !s.ok() || ranges.size() == 0) return s;
-  const OnDevice on_device(device_);
-  const auto search = [&](DeviceKeys keys, Bound bound, PointQuery inclusive, PointQuery exclusive,
+absl::Status DeviceIndex::FindPositions(const DeviceRanges& ranges, Position* begin, Position* end,
+                                        DeviceStream stream) const {
+  const auto search = [&](DeviceKeys keys, Bound bound, Operation inclusive, Operation exclusive,
                           Position open, Position* positions) -> absl::Status {
     if (bound != Bound::kOpen) {
       return Search(bound == Bound::kInclusive ? inclusive : exclusive, keys, positions, stream);
@@ -108,10 +80,10 @@ absl::Status DeviceIndex::Positions(const DeviceRanges& ranges, Position* begin,
                                  keys.size(), open);
     return absl::OkStatus();
   };
-  absl::Status s = search(ranges.lower, ranges.lower_bound, PointQuery::kLowerBound,
-                          PointQuery::kUpperBound, 0, begin);
+  absl::Status s = search(ranges.lower, ranges.lower_bound, Operation::kLowerBound,
+                          Operation::kUpperBound, 0, begin);
   if (s.ok()) {
-    s = search(ranges.upper, ranges.upper_bound, PointQuery::kUpperBound, PointQuery::kLowerBound,
+    s = search(ranges.upper, ranges.upper_bound, Operation::kUpperBound, Operation::kLowerBound,
                static_cast<Position>(size_), end);
   }
   if (s = AfterUse(std::move(s), device_, stream); !s.ok()) return s;
@@ -120,17 +92,41 @@ absl::Status DeviceIndex::Positions(const DeviceRanges& ranges, Position* begin,
   return absl::OkStatus();
 }
 
-absl::Status DeviceIndex::Count(const DeviceRanges& ranges, uint64_t* counts,
-                                DeviceStream stream) const {
-  if (absl::Status s = CheckRanges(kind_, ranges); !s.ok() || ranges.size() == 0) return s;
+absl::Status DeviceIndex::Answer(const DeviceBatch& batch, DeviceStream stream) const {
+  const bool takes_ranges = TakesRanges(batch.operation);
+  absl::Status s = takes_ranges ? CheckRanges(kind_, batch.ranges) : CheckKind(kind_, batch.keys);
+  if (!s.ok() || batch.size() == 0) return s;
   const OnDevice on_device(device_);
-  ASSIGN_OR_RETURN(DeviceBuffer<Position> ends,
-                   DeviceBuffer<Position>::Allocate(2 * ranges.size(), stream));
-  Position *begin = ends.data(), *end = begin + ranges.size();
-  RETURN_IF_ERROR(Positions(ranges, begin, end, stream));
-  CAIRN_RETURN_IF_LAUNCH_FAILS("Subtract", SimpleShape(ranges.size()), stream, Subtract, begin, end,
-                               counts, ranges.size());
-  return absl::OkStatus();
+  switch (batch.operation) {
+    case Operation::kFindFirst:
+    case Operation::kLowerBound:
+    case Operation::kUpperBound:
+      return AfterUse(Search(batch.operation, batch.keys, batch.values, stream), device_, stream);
+    case Operation::kContains:
+      return AfterUse(Search(batch.operation, batch.keys, batch.found, stream), device_, stream);
+    case Operation::kEqualRange:
+      s = Search(Operation::kLowerBound, batch.keys, batch.values, stream);
+      if (s.ok()) s = Search(Operation::kUpperBound, batch.keys, batch.ends, stream);
+      return AfterUse(std::move(s), device_, stream);
+    case Operation::kPositions:
+      return FindPositions(batch.ranges, batch.values, batch.ends, stream);
+    case Operation::kCount: {
+      const size_t size = batch.size();
+      ASSIGN_OR_RETURN(DeviceBuffer<Position> ends,
+                       DeviceBuffer<Position>::Allocate(2 * size, stream));
+      Position *begin = ends.data(), *end = begin + size;
+      s = FindPositions(batch.ranges, begin, end, stream);
+      if (!s.ok()) return s;
+      CAIRN_RETURN_IF_LAUNCH_FAILS("Subtract", SimpleShape(size), stream, Subtract, begin, end,
+                                   batch.counts, size);
+      return absl::OkStatus();
+    }
+    case Operation::kFind:
+    case Operation::kScan:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      "on a device rows are found in two steps, by PlanScan and CopyRows");
 }
 
 absl::Status DeviceIndex::PlanScan(const DeviceRanges& ranges, uint64_t limit, Order order,
@@ -141,7 +137,7 @@ absl::Status DeviceIndex::PlanScan(const DeviceRanges& ranges, uint64_t limit, O
   const size_t size = ranges.size();
   if (size == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(DeviceBuffer<Position> end, DeviceBuffer<Position>::Allocate(size, stream));
-  RETURN_IF_ERROR(Positions(ranges, begin, end.data(), stream));
+  RETURN_IF_ERROR(FindPositions(ranges, begin, end.data(), stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("LimitRanges", SimpleShape(size), stream, LimitRanges, begin,
                                end.data(), offsets + 1, size, limit, order == Order::kDescending);
   return gpu::InclusiveScan(offsets + 1, offsets + 1, size, ::cuda::std::plus<uint64_t>(), stream);

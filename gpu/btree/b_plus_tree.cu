@@ -59,7 +59,7 @@ std::string BPlusTree<Key>::description() const {
 }
 
 template <typename Key>
-absl::Status BPlusTree<Key>::Search(PointQuery query, DeviceKeys keys, void* results,
+absl::Status BPlusTree<Key>::Search(Operation query, DeviceKeys keys, void* results,
                                     DeviceStream stream) const {
   return SearchPages(pages_, options_.method, query, keys, results, stream);
 }

@@ -69,7 +69,7 @@ class BPlusTree final : public DeviceIndex {
                                 cudaStream_t stream);
 
  private:
-  absl::Status Search(PointQuery query, DeviceKeys keys, void* results,
+  absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override;
   absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
                           uint64_t rows, Order order, RowId* row_ids,

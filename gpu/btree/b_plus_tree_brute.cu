@@ -12,13 +12,11 @@
 namespace cairn::gpu {
 namespace {
 
-using PointQuery = DeviceIndex::PointQuery;
-
 constexpr int kThreads = 256;
 constexpr int kQueriesAtOnce = 512;  // in shared memory
 
-void __device__ SetResult(PointQuery query, void* results, size_t i, uint32_t answer) {
-  if (query == PointQuery::kContains) {
+void __device__ SetResult(Operation query, void* results, size_t i, uint32_t answer) {
+  if (query == Operation::kContains) {
     static_cast<bool*>(results)[i] = answer != 0;
   } else {
     static_cast<uint32_t*>(results)[i] = answer;
@@ -26,12 +24,12 @@ void __device__ SetResult(PointQuery query, void* results, size_t i, uint32_t an
 }
 
 // The answers to keys that are greater than all.
-__global__ void AnswerAsBehindAll(PointQuery query, uint32_t entries, void* results, size_t size) {
+__global__ void AnswerAsBehindAll(Operation query, uint32_t entries, void* results, size_t size) {
   ForEachIndex(size, [=](size_t i) {
     SetResult(query, results, i,
-              query == PointQuery::kFindFirst  ? kNoRow
-              : query == PointQuery::kContains ? 0
-                                               : entries);
+              query == Operation::kFindFirst  ? kNoRow
+              : query == Operation::kContains ? 0
+                                              : entries);
   });
 }
 
@@ -65,10 +63,10 @@ __device__ bool LoadEntry(const Pages& pages, size_t place, EntryInPlace<Key>* e
 
 template <typename Key, typename Pages>
 __global__ void __launch_bounds__(kThreads)
-    CompareAll(const __grid_constant__ Pages pages, PointQuery query, const Key* queries,
+    CompareAll(const __grid_constant__ Pages pages, Operation query, const Key* queries,
                size_t size, void* results) {
   __shared__ Key sought[kQueriesAtOnce];
-  const bool upper = query == PointQuery::kUpperBound;
+  const bool upper = query == Operation::kUpperBound;
   const size_t places = size_t{pages.leaf_count()} << pages.order_bits;
   for (size_t from = size_t{blockIdx.y} * kQueriesAtOnce; from < size;
        from += size_t{gridDim.y} * kQueriesAtOnce) {
@@ -89,8 +87,8 @@ __global__ void __launch_bounds__(kThreads)
                                 : key <= entry.key && (entry.first || entry.before < key);
         if (!here) continue;
         uint32_t answer = entry.position;
-        if (query == PointQuery::kFindFirst) answer = entry.key == key ? entry.row_id : kNoRow;
-        if (query == PointQuery::kContains) answer = entry.key == key;
+        if (query == Operation::kFindFirst) answer = entry.key == key ? entry.row_id : kNoRow;
+        if (query == Operation::kContains) answer = entry.key == key;
         SetResult(query, results, from + i, answer);
       }
     }
@@ -100,7 +98,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 template <typename Key>
-absl::Status SearchAllLeaves(const BPlusTreePages<Key>& pages, PointQuery query, DeviceKeys keys,
+absl::Status SearchAllLeaves(const BPlusTreePages<Key>& pages, Operation query, DeviceKeys keys,
                              void* results, cudaStream_t stream) {
   CAIRN_RETURN_IF_LAUNCH_FAILS("AnswerAsBehindAll", SimpleShape(keys.size()), stream,
                                AnswerAsBehindAll, query, pages.entries(), results, keys.size());
@@ -129,9 +127,9 @@ const char* BPlusTreeMethodName(BPlusTreeMethod method) {
   return "multiple";
 }
 
-template absl::Status SearchAllLeaves(const BPlusTreePages<uint32_t>&, PointQuery, DeviceKeys,
-                                      void*, cudaStream_t);
-template absl::Status SearchAllLeaves(const BPlusTreePages<uint64_t>&, PointQuery, DeviceKeys,
-                                      void*, cudaStream_t);
+template absl::Status SearchAllLeaves(const BPlusTreePages<uint32_t>&, Operation, DeviceKeys, void*,
+                                      cudaStream_t);
+template absl::Status SearchAllLeaves(const BPlusTreePages<uint64_t>&, Operation, DeviceKeys, void*,
+                                      cudaStream_t);
 
 }  // namespace cairn::gpu

@@ -26,15 +26,14 @@ using BinaryPolicy = SearchPolicy<256, 1>;
 using MultiplePolicy = SearchPolicy<128, 1>;
 
 template <typename Key>
-absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod method,
-                         DeviceIndex::PointQuery query, DeviceKeys keys, void* results,
-                         cudaStream_t stream) {
+absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod method, Operation query,
+                         DeviceKeys keys, void* results, cudaStream_t stream) {
   if (method == BPlusTreeMethod::kBrute) {
     return SearchAllLeaves(pages, query, keys, results, stream);
   }
   return VisitPages(pages, [&](const auto& view) {
     using Pages = std::decay_t<decltype(view)>;
-    const BPlusTreeSearcher<Key, Pages> base{view, query == DeviceIndex::PointQuery::kFindFirst};
+    const BPlusTreeSearcher<Key, Pages> base{view, query == Operation::kFindFirst};
     const auto search = [&]<typename Policy>(const auto& searcher) {
       return SearchBatch<Policy>(searcher, pages.entries(), query, keys, results, stream);
     };

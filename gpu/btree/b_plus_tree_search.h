@@ -22,13 +22,12 @@ const char* BPlusTreeMethodName(BPlusTreeMethod method);
 
 // DeviceIndex::Search over pages.
 template <typename Key>
-absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod method,
-                         DeviceIndex::PointQuery query, DeviceKeys keys, void* results,
-                         cudaStream_t stream);
+absl::Status SearchPages(const BPlusTreePages<Key>& pages, BPlusTreeMethod method, Operation query,
+                         DeviceKeys keys, void* results, cudaStream_t stream);
 
 // The same by kBrute, which SearchPages comes to.
 template <typename Key>
-absl::Status SearchAllLeaves(const BPlusTreePages<Key>& pages, DeviceIndex::PointQuery query,
-                             DeviceKeys keys, void* results, cudaStream_t stream);
+absl::Status SearchAllLeaves(const BPlusTreePages<Key>& pages, Operation query, DeviceKeys keys,
+                             void* results, cudaStream_t stream);
 
 }  // namespace cairn::gpu

@@ -2,7 +2,7 @@
 
 namespace cairn::gpu {
 
-template absl::Status SearchPages(const BPlusTreePages<uint32_t>&, BPlusTreeMethod,
-                                  DeviceIndex::PointQuery, DeviceKeys, void*, cudaStream_t);
+template absl::Status SearchPages(const BPlusTreePages<uint32_t>&, BPlusTreeMethod, Operation,
+                                  DeviceKeys, void*, cudaStream_t);
 
 }  // namespace cairn::gpu

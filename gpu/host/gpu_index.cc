@@ -12,8 +12,8 @@ namespace cairn::gpu {
 namespace {
 
 DeviceKeys KeysAt(KeyKind kind, const void* keys, size_t size) {
-  return kind == KeyKind::kU32 ? DeviceKeys::U32(static_cast<const uint32_t*>(keys), size)
-                               : DeviceKeys::U64(static_cast<const uint64_t*>(keys), size);
+  return kind == KeyKind::kU32 ? DeviceKeys(static_cast<const uint32_t*>(keys), size)
+                               : DeviceKeys(static_cast<const uint64_t*>(keys), size);
 }
 
 HostColumn KeyColumnOf(const KeyBatch& keys) {
@@ -41,8 +41,9 @@ absl::Status PositionsByOneSearch(const DeviceIndex& index, const RangeBatch& ra
   };
   const auto search = [&](const void* const* in, void* const* out, size_t count,
                           cudaStream_t stream) {
-    return index.LowerBound(KeysAt(index.kind(), in[0], count), static_cast<Position*>(out[0]),
-                            stream);
+    return index.Answer(
+        DeviceBatch::LowerBound(KeysAt(index.kind(), in[0], count), static_cast<Position*>(out[0])),
+        stream);
   };
   const HostColumn inputs[] = {{nullptr, sizeof(Key)}};
   const HostColumn outputs[] = {{positions, sizeof(Position)}};
@@ -66,8 +67,9 @@ absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch
     ranges.upper = KeysAt(index.kind(), in[distinct - 1], count);
     ranges.lower_bound = batch.lower_bound;
     ranges.upper_bound = batch.upper_bound;
-    return index.Positions(ranges, static_cast<Position*>(out[0]), static_cast<Position*>(out[1]),
-                           stream);
+    return index.Answer(DeviceBatch::Positions(ranges, static_cast<Position*>(out[0]),
+                                               static_cast<Position*>(out[1])),
+                        stream);
   };
   const HostColumn outputs[] = {{begin.data(), sizeof(Position)}, {end.data(), sizeof(Position)}};
   return RunHostBatch({batch.size(), absl::MakeConstSpan(inputs).first(distinct), outputs, false,
@@ -83,48 +85,23 @@ std::string GpuIndex::description() const {
              : absl::StrFormat("%s,device=%d", index_->description(), index_->device());
 }
 
-template <typename Result>
-absl::Status GpuIndex::Points(PointSearch<Result> search, KeyBatch keys, absl::Span<Result> results,
-                              std::string_view name) const {
-  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-  RETURN_IF_ERROR(CheckOutput(keys.size(), results.size(), name));
-  if (keys.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(index_->device()));
+absl::Status GpuIndex::Points(const Batch& batch, HostColumn results, QueryContext& context) const {
   const auto enqueue = [&](const void* const* in, void* const* out, size_t count,
                            cudaStream_t stream) {
-    return (*index_.*search)(KeysAt(keys.kind(), in[0], count), static_cast<Result*>(out[0]),
-                             stream);
+    DeviceBatch some{batch.operation, KeysAt(batch.keys.kind(), in[0], count)};
+    some.values = static_cast<uint32_t*>(out[0]);
+    some.found = static_cast<bool*>(out[0]);
+    return index_->Answer(some, stream);
   };
-  const HostColumn inputs[] = {KeyColumnOf(keys)};
-  const HostColumn outputs[] = {{results.data(), sizeof(Result)}};
+  const HostColumn inputs[] = {KeyColumnOf(batch.keys)};
+  const HostColumn outputs[] = {results};
   return RunHostBatch(
-      {keys.size(), inputs, outputs, index_->writes_results_once(), NothingToFill, enqueue},
-      policy_, *context);
+      {batch.size(), inputs, outputs, index_->writes_results_once(), NothingToFill, enqueue},
+      policy_, context);
 }
 
-absl::Status GpuIndex::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
-  return Points(&DeviceIndex::LowerBound, keys, positions, "positions");
-}
-
-absl::Status GpuIndex::UpperBound(KeyBatch keys, absl::Span<Position> positions) const {
-  return Points(&DeviceIndex::UpperBound, keys, positions, "positions");
-}
-
-absl::Status GpuIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  return Points(&DeviceIndex::FindFirst, keys, row_ids, "row_ids");
-}
-
-absl::Status GpuIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {
-  return Points(&DeviceIndex::Contains, keys, found, "found");
-}
-
-absl::Status GpuIndex::Find(KeyBatch keys, Matches* matches) const {
-  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-  return Scan(RangeBatch::Equal(keys), QueryOptions(), matches);
-}
-
-absl::Status GpuIndex::CheckedPositions(const RangeBatch& ranges, absl::Span<Position> begin,
-                                        absl::Span<Position> end, QueryContext& context) const {
+absl::Status GpuIndex::Positions(const RangeBatch& ranges, absl::Span<Position> begin,
+                                 absl::Span<Position> end, QueryContext& context) const {
   const bool uniform = ranges.lower_bounds.empty() && ranges.upper_bounds.empty();
   if (uniform && 2 * ranges.size() > policy_.most_zero_copy) {
     return PositionsOfRanges(*index_, ranges, begin, end, policy_, context);
@@ -134,48 +111,55 @@ absl::Status GpuIndex::CheckedPositions(const RangeBatch& ranges, absl::Span<Pos
              : PositionsByOneSearch<uint64_t>(*index_, ranges, begin, end, policy_, context);
 }
 
-absl::Status GpuIndex::Positions(const RangeBatch& ranges, absl::Span<Position> begin,
-                                 absl::Span<Position> end) const {
-  RETURN_IF_ERROR(CheckRanges(run().kind(), ranges));
-  RETURN_IF_ERROR(CheckOutput(ranges.size(), begin.size(), "begin"));
-  RETURN_IF_ERROR(CheckOutput(ranges.size(), end.size(), "end"));
-  if (ranges.size() == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(index_->device()));
-  return CheckedPositions(ranges, begin, end, *context);
-}
-
-absl::Status GpuIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
-  RETURN_IF_ERROR(CheckRanges(run().kind(), ranges));
-  RETURN_IF_ERROR(CheckOutput(ranges.size(), counts.size(), "counts"));
-  if (ranges.size() == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(index_->device()));
+absl::Status GpuIndex::Rows(const RangeBatch& ranges, const QueryOptions& options, Matches* matches,
+                            QueryContext& context) const {
   const size_t size = ranges.size();
-  ASSIGN_OR_RETURN(auto* positions, context->Positions(2 * size));
+  ASSIGN_OR_RETURN(auto* positions, context.Positions(2 * size));
   const absl::Span<Position> begin(positions, size), end(positions + size, size);
-  RETURN_IF_ERROR(CheckedPositions(ranges, begin, end, *context));
-  for (size_t i = 0; i < size; ++i) counts[i] = end[i] - begin[i];
-  return absl::OkStatus();
-}
-
-absl::Status GpuIndex::Scan(const RangeBatch& ranges, const QueryOptions& options,
-                            Matches* matches) const {
-  RETURN_IF_ERROR(CheckRanges(run().kind(), ranges));
-  const size_t size = ranges.size();
-  if (size == 0) return BeginMatches(run().kind(), 0, matches);
-  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(index_->device()));
-  ASSIGN_OR_RETURN(auto* positions, context->Positions(2 * size));
-  const absl::Span<Position> begin(positions, size), end(positions + size, size);
-  absl::Status status = CheckedPositions(ranges, begin, end, *context);
+  absl::Status status = Positions(ranges, begin, end, context);
   if (status.ok()) status = PlanMatches(run().kind(), options, begin, end, matches);
   if (!status.ok()) return status;
   if (matches->row_ids.size() <= policy_.most_rows_from_run) {
     CopyRows(run(), options, 0, begin, end, matches);
   } else {
     status = CopyRowsToHost(*index_, begin, end, matches->offsets, options.order,
-                            matches->row_ids.data(), policy_, *context);
+                            matches->row_ids.data(), policy_, context);
     if (!status.ok()) return status;
   }
   return AppendKeys(run(), options, begin, end, matches);
+}
+
+absl::Status GpuIndex::Answer(const Batch& batch) const {
+  RETURN_IF_ERROR(CheckBatch(run().kind(), batch));
+  if (batch.empty()) {
+    return batch.gives_matches() ? BeginMatches(run().kind(), 0, batch.matches) : absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(index_->device()));
+  const size_t size = batch.size();
+  switch (batch.operation) {
+    case Operation::kFindFirst:
+    case Operation::kLowerBound:
+    case Operation::kUpperBound:
+      return Points(batch, {batch.values.data(), sizeof(uint32_t)}, *context);
+    case Operation::kContains:
+      return Points(batch, {batch.found.data(), sizeof(bool)}, *context);
+    case Operation::kEqualRange:
+      return Positions(RangeBatch::Equal(batch.keys), batch.values, batch.ends, *context);
+    case Operation::kPositions:
+      return Positions(batch.ranges, batch.values, batch.ends, *context);
+    case Operation::kCount: {
+      ASSIGN_OR_RETURN(auto* positions, context->Positions(2 * size));
+      const absl::Span<Position> begin(positions, size), end(positions + size, size);
+      absl::Status status = Positions(batch.ranges, begin, end, *context);
+      for (size_t i = 0; status.ok() && i < size; ++i) batch.counts[i] = end[i] - begin[i];
+      return status;
+    }
+    case Operation::kFind:
+      return Rows(RangeBatch::Equal(batch.keys), QueryOptions(), batch.matches, *context);
+    case Operation::kScan:
+      return Rows(batch.ranges, batch.options, batch.matches, *context);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace cairn::gpu

@@ -31,27 +31,17 @@ class GpuIndex : public OrderedIndex {
   // Of memory of the device.
   uint64_t memory_bytes() const override { return index_->memory_bytes(); }
 
-  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override;
-  absl::Status UpperBound(KeyBatch keys, absl::Span<Position> positions) const override;
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override;
-  absl::Status Find(KeyBatch keys, Matches* matches) const override;
-  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const override;
-  absl::Status Positions(const RangeBatch& ranges, absl::Span<Position> begin,
-                         absl::Span<Position> end) const override;
-  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const override;
-  absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
-                    Matches* matches) const override;
+  absl::Status Answer(const Batch& batch) const override;
 
  private:
-  // Has `search`, a method of DeviceIndex, answer the keys; a name for messages.
-  template <typename Result>
-  using PointSearch = absl::Status (DeviceIndex::*)(DeviceKeys, Result*, DeviceStream) const;
-  template <typename Result>
-  absl::Status Points(PointSearch<Result> search, KeyBatch keys, absl::Span<Result> results,
-                      std::string_view name) const;
-  // Positions of ranges that have been checked, and as many results.
-  absl::Status CheckedPositions(const RangeBatch& ranges, absl::Span<Position> begin,
-                                absl::Span<Position> end, QueryContext& context) const;
+  // All require a batch that has been checked and is not empty.
+  //
+  // Has the index answer points with one column of `results`.
+  absl::Status Points(const Batch& batch, HostColumn results, QueryContext& context) const;
+  absl::Status Positions(const RangeBatch& ranges, absl::Span<Position> begin,
+                         absl::Span<Position> end, QueryContext& context) const;
+  absl::Status Rows(const RangeBatch& ranges, const QueryOptions& options, Matches* matches,
+                    QueryContext& context) const;
 
   const std::unique_ptr<const DeviceIndex> index_;
   const HostBatchPolicy policy_;

@@ -51,7 +51,7 @@ class PackedIndex : public DeviceIndex {
   // Cuts leaves under a tree, into *cut.
   absl::Status CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
                             cudaStream_t stream);
-  absl::Status Search(PointQuery query, DeviceKeys keys, void* results,
+  absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override;
   absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
                           uint64_t rows, Order order, RowId* row_ids,
@@ -161,18 +161,18 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
 }
 
 template <typename Key>
-absl::Status PackedIndex<Key>::Search(PointQuery query, DeviceKeys keys, void* results,
+absl::Status PackedIndex<Key>::Search(Operation query, DeviceKeys keys, void* results,
                                       DeviceStream stream) const {
   if (size() == 0) {
-    const bool row = query == PointQuery::kFindFirst;
-    const size_t bytes = keys.size() * (query == PointQuery::kContains ? 1 : 4);
+    const bool row = query == Operation::kFindFirst;
+    const size_t bytes = keys.size() * (query == Operation::kContains ? 1 : 4);
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(results, row ? 0xff : 0, bytes, stream));
     return absl::OkStatus();
   }
-  const PackedAnswer answer = query == PointQuery::kFindFirst  ? PackedAnswer::kRow
-                              : query == PointQuery::kContains ? PackedAnswer::kFound
-                                                               : PackedAnswer::kPosition;
-  const Key add = query == PointQuery::kUpperBound ? 1 : 0;
+  const PackedAnswer answer = query == Operation::kFindFirst  ? PackedAnswer::kRow
+                              : query == Operation::kContains ? PackedAnswer::kFound
+                                                              : PackedAnswer::kPosition;
+  const Key add = query == Operation::kUpperBound ? 1 : 0;
   const PackedBatch<Key> batch = {static_cast<const Key*>(keys.data()), keys.size(), add, results};
   return bitmap_.has_value() ? SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream)
                              : SearchUnderTree(view_, *tree_, answer, batch, stream);

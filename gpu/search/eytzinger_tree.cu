@@ -40,7 +40,7 @@ class EytzingerTree final : public DeviceIndex {
   bool writes_results_once() const override { return true; }
 
  private:
-  absl::Status Search(PointQuery query, DeviceKeys keys, void* results,
+  absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override {
     constexpr int kLanes = LanesOfNode<Key>(kFanOut);
     const EytzingerSearcher<Key, kFanOut, kLayout, kLanes> searcher(

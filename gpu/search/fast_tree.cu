@@ -30,7 +30,7 @@ class FastTree final : public EntryIndex<Key, EntryLayout::kSoA> {
   uint64_t memory_bytes() const override { return this->entry_bytes() + lines_.bytes(); }
 
  private:
-  absl::Status Search(DeviceIndex::PointQuery query, DeviceKeys keys, void* results,
+  absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override {
     return SearchBatch<SearchPolicy<256, 4>>(
         FastSearcher<Key, kLanes, PageBlocking::kNone>(lines_.data(), this->view(), layout_),

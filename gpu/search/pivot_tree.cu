@@ -32,7 +32,7 @@ class PivotTree final : public EntryIndex<Key, kLayout> {
   uint64_t memory_bytes() const override { return this->entry_bytes() + pivots_.bytes(); }
 
  private:
-  absl::Status Search(DeviceIndex::PointQuery query, DeviceKeys keys, void* results,
+  absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override {
     constexpr int kLanes = LanesOfNode<Key>(kFanOut);
     return SearchBatch<SearchPolicy<256, kLanes == 1 ? 1 : 2>>(

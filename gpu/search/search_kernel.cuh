@@ -194,17 +194,15 @@ __device__ inline void FindRows(const Searcher& searcher, bool any,
 
 // The answers, as 32-bit numbers, to queries that all lanes of a group have.
 template <typename Searcher, int kQueries>
-__device__ inline void AnswerTogether(const Searcher& searcher, uint32_t entries,
-                                      DeviceIndex::PointQuery query,
+__device__ inline void AnswerTogether(const Searcher& searcher, uint32_t entries, Operation query,
                                       const typename Searcher::KeyType (&keys)[kQueries],
                                       uint32_t (&answers)[kQueries], const void* pinned) {
-  using PointQuery = DeviceIndex::PointQuery;
-  if (query == PointQuery::kLowerBound || query == PointQuery::kUpperBound) {
-    FindPositions<Searcher, kQueries>(searcher, entries, query == PointQuery::kUpperBound, keys,
+  if (query == Operation::kLowerBound || query == Operation::kUpperBound) {
+    FindPositions<Searcher, kQueries>(searcher, entries, query == Operation::kUpperBound, keys,
                                       answers, pinned);
     return;
   }
-  const bool any = query == PointQuery::kContains;
+  const bool any = query == Operation::kContains;
   FindRows<Searcher, kQueries>(searcher, any, keys, answers, pinned);
 #pragma unroll
   for (int i = 0; i < kQueries; ++i) {
@@ -215,8 +213,7 @@ __device__ inline void AnswerTogether(const Searcher& searcher, uint32_t entries
 // The answers to each thread's queries. Groups of lanes answer those of one lane after the other,
 // all of a query while what it has read is still near.
 template <typename Searcher, int kQueries>
-__device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries,
-                                     DeviceIndex::PointQuery query,
+__device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries, Operation query,
                                      const typename Searcher::KeyType (&keys)[kQueries],
                                      uint32_t (&answers)[kQueries], const void* pinned) {
   if constexpr (Searcher::kLanes == 1) {
@@ -243,9 +240,8 @@ __device__ inline void AnswerQueries(const Searcher& searcher, uint32_t entries,
 
 template <typename Searcher, typename Policy>
 __global__ void __launch_bounds__(Policy::kThreads)
-    SearchKernel(const __grid_constant__ Searcher searcher, uint32_t entries,
-                 DeviceIndex::PointQuery query, const typename Searcher::KeyType* queries,
-                 size_t size, void* results) {
+    SearchKernel(const __grid_constant__ Searcher searcher, uint32_t entries, Operation query,
+                 const typename Searcher::KeyType* queries, size_t size, void* results) {
   using Key = typename Searcher::KeyType;
   using Tile = QueryTile<Key, Policy>;
   constexpr int kInFlight = Policy::kInFlight;
@@ -274,7 +270,7 @@ __global__ void __launch_bounds__(Policy::kThreads)
       for (int i = 0; i < kInFlight; ++i) answers[r + i] = some[i];
     }
     tile.Store(answers, tile_size, storage, [&](int place, uint32_t answer) {
-      if (query == DeviceIndex::PointQuery::kContains) {
+      if (query == Operation::kContains) {
         static_cast<bool*>(results)[begin + place] = answer != 0;
       } else {
         __stcs(static_cast<uint32_t*>(results) + begin + place, answer);
@@ -286,9 +282,8 @@ __global__ void __launch_bounds__(Policy::kThreads)
 // Answers a batch, which must not be empty, of `keys` of the searcher's kind over `entries`
 // entries; results as DeviceIndex::Search's. Enqueues one kernel.
 template <typename Policy, typename Searcher>
-absl::Status SearchBatch(const Searcher& searcher, size_t entries, DeviceIndex::PointQuery query,
-                         DeviceKeys keys, void* results, cudaStream_t stream,
-                         SearchSchedule schedule = {}) {
+absl::Status SearchBatch(const Searcher& searcher, size_t entries, Operation query, DeviceKeys keys,
+                         void* results, cudaStream_t stream, SearchSchedule schedule = {}) {
   constexpr size_t kTile = static_cast<size_t>(Policy::kThreads) * Policy::kQueries;
   size_t blocks = std::min<size_t>((keys.size() + kTile - 1) / kTile, INT_MAX);
   if (schedule.blocks_per_multiprocessor > 0) {

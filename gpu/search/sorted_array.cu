@@ -33,7 +33,7 @@ class SortedArray final : public EntryIndex<Key, kLayout> {
   uint64_t memory_bytes() const override { return this->entry_bytes(); }
 
  private:
-  absl::Status Search(DeviceIndex::PointQuery query, DeviceKeys keys, void* results,
+  absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override {
     const ArraySearcher<Key, kLayout> searcher(this->view(), this->size());
     if (this->entry_bytes() > kCachedBytes && keys.size() >= kManyQueries) {

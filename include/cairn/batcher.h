@@ -17,12 +17,12 @@
 #include "absl/types/span.h"
 #include "cairn/query.h"
 #include "cairn/route.h"
-#include "cairn/secondary_index.h"
 #include "cairn/types.h"
 
 namespace cairn {
 
 class BatcherCore;
+class SecondaryIndex;
 
 // The clock that deadlines are read on. A monotonic one: on a clock that is set while requests wait
 // they would be late, or hurried, by as much.
@@ -120,11 +120,11 @@ struct BatcherStats {
 // most of it the asker's sleep. A Group is for a thread that asks for many things one at a time
 // and waits for them once. A Receiver is called with the answers; it costs nanoseconds.
 //
-// Every request that is accepted is answered exactly once, be it by an error; one that is not
-// accepted leaves no trace but its status: InvalidArgument (a key of the wrong kind, an operation
-// that does not take such queries, more queries than max_waiting), ResourceExhausted (no room,
-// no memory), FailedPrecondition (after Shutdown). An error of the index reaches each request of
-// its batch. Requests of one operation share batches; scans do if their options are equal.
+// Every request that is accepted is answered exactly once, with an answer or an error; one that is
+// not accepted leaves no trace but its status: InvalidArgument (a key of the wrong kind, an
+// operation that does not take such queries, more queries than max_waiting), ResourceExhausted (no
+// room, no memory), FailedPrecondition (after Shutdown). An error of the index reaches each request
+// of its batch. Requests of one operation share batches; scans do if their options are equal.
 // Operations take turns by the time that they take, so that a flood of one starves no other.
 //
 // Thread-safe.
@@ -295,7 +295,7 @@ class BatcherGroup {
   BatcherGroup(Batcher* batcher, Operation operation, Batcher::Receiver receiver, size_t capacity);
   ~BatcherGroup();
 
-  // For the receiver: what went wrong, then that so many answers are stored.
+  // For the receiver: what went wrong; then the number of queries that have been answered.
   void Fail(const absl::Status& error);
   void NoteAnswers(size_t queries);
 

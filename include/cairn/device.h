@@ -41,8 +41,8 @@ absl::StatusOr<std::vector<Device>> Devices();
 class DeviceKeys {
  public:
   DeviceKeys() = default;  // no keys, of any kind
-  static DeviceKeys U32(const uint32_t* keys, size_t size) { return {KeyKind::kU32, keys, size}; }
-  static DeviceKeys U64(const uint64_t* keys, size_t size) { return {KeyKind::kU64, keys, size}; }
+  DeviceKeys(const uint32_t* keys, size_t size) : kind_(KeyKind::kU32), size_(size), keys_(keys) {}
+  DeviceKeys(const uint64_t* keys, size_t size) : kind_(KeyKind::kU64), size_(size), keys_(keys) {}
 
   KeyKind kind() const { return kind_; }
   size_t size() const { return size_; }
@@ -53,8 +53,6 @@ class DeviceKeys {
   const uint64_t* u64() const { return static_cast<const uint64_t*>(keys_); }
 
  private:
-  DeviceKeys(KeyKind kind, const void* keys, size_t size) : kind_(kind), size_(size), keys_(keys) {}
-
   KeyKind kind_ = KeyKind::kU32;
   size_t size_ = 0;
   const void* keys_ = nullptr;
@@ -68,6 +66,44 @@ struct DeviceRanges {
   Bound upper_bound = Bound::kExclusive;
 
   size_t size() const { return lower.size(); }
+};
+
+// Batch (query.h) in device memory, but for rows, which a DeviceIndex finds in two steps. Owns
+// nothing.
+struct DeviceBatch {
+  Operation operation = Operation::kFindFirst;
+  DeviceKeys keys = {};      // of all operations but those of ranges
+  DeviceRanges ranges = {};  // kCount, kPositions
+
+  // Answers: those of the operation are as long as the batch; others are not looked at.
+  uint32_t* values = nullptr;  // row ids (kFindFirst), positions (bounds), or where ranges begin
+  Position* ends = nullptr;    // where ranges end (kEqualRange, kPositions)
+  bool* found = nullptr;       // kContains
+  uint64_t* counts = nullptr;  // kCount
+
+  static DeviceBatch FindFirst(DeviceKeys keys, RowId* row_ids) {
+    return {Operation::kFindFirst, keys, {}, row_ids};
+  }
+  static DeviceBatch Contains(DeviceKeys keys, bool* found) {
+    return {Operation::kContains, keys, {}, nullptr, nullptr, found};
+  }
+  static DeviceBatch LowerBound(DeviceKeys keys, Position* positions) {
+    return {Operation::kLowerBound, keys, {}, positions};
+  }
+  static DeviceBatch UpperBound(DeviceKeys keys, Position* positions) {
+    return {Operation::kUpperBound, keys, {}, positions};
+  }
+  static DeviceBatch EqualRange(DeviceKeys keys, Position* begin, Position* end) {
+    return {Operation::kEqualRange, keys, {}, begin, end};
+  }
+  static DeviceBatch Positions(const DeviceRanges& ranges, Position* begin, Position* end) {
+    return {Operation::kPositions, {}, ranges, begin, end};
+  }
+  static DeviceBatch Count(const DeviceRanges& ranges, uint64_t* counts) {
+    return {Operation::kCount, {}, ranges, nullptr, nullptr, nullptr, counts};
+  }
+
+  size_t size() const { return TakesRanges(operation) ? ranges.size() : keys.size(); }
 };
 
 // An index in device memory over fixed-width keys. Immutable: every method is safe from any number
@@ -100,19 +136,8 @@ class DeviceIndex {
   // memory that the host shares need not wait for the stream.
   virtual bool writes_results_once() const { return false; }
 
-  // positions[i] = the number of entries whose key is less than (UpperBound: at most) keys[i].
-  absl::Status LowerBound(DeviceKeys keys, Position* positions, DeviceStream stream) const;
-  absl::Status UpperBound(DeviceKeys keys, Position* positions, DeviceStream stream) const;
-  // row_ids[i] = the first (lowest) row of keys[i], or kNoRow.
-  absl::Status FindFirst(DeviceKeys keys, RowId* row_ids, DeviceStream stream) const;
-  // found[i] = whether any row has keys[i].
-  absl::Status Contains(DeviceKeys keys, bool* found, DeviceStream stream) const;
-
-  // The positions [begin[i], end[i]) of range i; begin[i] = end[i] where it is empty.
-  absl::Status Positions(const DeviceRanges& ranges, Position* begin, Position* end,
-                         DeviceStream stream) const;
-  // counts[i] = the number of entries in range i.
-  absl::Status Count(const DeviceRanges& ranges, uint64_t* counts, DeviceStream stream) const;
+  // Answers a batch. InvalidArgument for kFind and kScan: see below.
+  absl::Status Answer(const DeviceBatch& batch, DeviceStream stream) const;
 
   // All rows of a batch are found in two steps, between which the caller makes room. First the
   // positions of each query, at most `limit` of them, and where its rows go: offsets[0] = 0, and
@@ -124,23 +149,19 @@ class DeviceIndex {
   absl::Status CopyRows(const Position* begin, const uint64_t* offsets, size_t queries,
                         uint64_t rows, Order order, RowId* row_ids, DeviceStream stream) const;
 
-  // What a structure finds out about a key, and the type of its results.
-  enum class PointQuery : uint8_t {
-    kLowerBound,  // Position
-    kUpperBound,  // Position
-    kFindFirst,   // RowId
-    kContains,    // bool
-  };
-
  protected:
   DeviceIndex(KeyKind kind, size_t size, int device) : kind_(kind), size_(size), device_(device) {}
   // For structures that can be updated, and say what an update excludes.
   void SetSize(size_t size) { size_ = size; }
 
  private:
-  // Answers a batch, of the index's kind and not empty, on the index's device.
-  virtual absl::Status Search(PointQuery query, DeviceKeys keys, void* results,
+  // Answers a batch of kFindFirst, kContains (bools), kLowerBound or kUpperBound, of the index's
+  // kind and not empty, on the index's device.
+  virtual absl::Status Search(Operation operation, DeviceKeys keys, void* results,
                               DeviceStream stream) const = 0;
+  // Of ranges of the index's kind, not empty.
+  absl::Status FindPositions(const DeviceRanges& ranges, Position* begin, Position* end,
+                             DeviceStream stream) const;
   // CopyRows where there are rows.
   virtual absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
                                   uint64_t rows, Order order, RowId* row_ids,
@@ -161,17 +182,13 @@ struct DeviceStrategyOptions {
   int part_bits = 8;
 };
 
-// DeviceIndex's operations by a strategy: functions over any index, each exact for every batch.
-// With ResultOrder::kKey result i is of keys[query_of[i]]; `query_of` is for that, and as large as
-// the batch, else null. Besides their errors: InvalidArgument for options that do not go together
-// or are out of range, and for a batch of more than kMaxEntries. Scratch takes up to 24 bytes a
-// query of 32 bits, and 36 of one of 64.
-absl::Status LowerBound(const DeviceIndex& index, DeviceKeys keys, Position* positions,
-                        const DeviceStrategyOptions& options, uint32_t* query_of,
-                        DeviceStream stream);
-absl::Status FindFirst(const DeviceIndex& index, DeviceKeys keys, RowId* row_ids,
-                       const DeviceStrategyOptions& options, uint32_t* query_of,
-                       DeviceStream stream);
+// index.Answer(batch) by a strategy; exact for every batch. Batches of ranges are answered as they
+// are. With ResultOrder::kKey answer i is of keys[query_of[i]]; `query_of` is for that, and as
+// large as the batch, else null. Besides DeviceIndex's errors: InvalidArgument for options that do
+// not go together or are out of range, and for a batch of more than kMaxEntries. Scratch takes up
+// to 24 bytes a query of 32 bits, and 36 of one of 64; for kEqualRange four more.
+absl::Status Answer(const DeviceIndex& index, const DeviceBatch& batch,
+                    const DeviceStrategyOptions& options, uint32_t* query_of, DeviceStream stream);
 
 // Builds the structure that a factory string names ("gpu:auto"; README.md lists them) over entries
 // in host memory, which must be of fixed-width keys, on device `device` (an ordinal). Waits.

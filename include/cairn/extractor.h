@@ -29,8 +29,8 @@ struct RowView {
 class KeySink {
  public:
   virtual ~KeySink() = default;
-  // Adds one value; std::monostate for null. Adding none at all is the same as one null. Bytes
-  // behind a string_view need to live only until Add returns.
+  // Adds one value; std::monostate for null. Adding none at all is the same as one null. A
+  // string_view's bytes need to live only until Add returns.
   virtual void Add(const KeyValue& value) = 0;
 };
 

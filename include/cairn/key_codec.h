@@ -33,11 +33,11 @@ enum class KeyType : uint8_t {
 // "u8" … "f64", "text", "bytes".
 std::string_view KeyTypeName(KeyType type);
 
-// Where a row without a value for a part stands in the index.
+// Where a row without a value for a part is in the index.
 enum class NullPolicy : uint8_t {
   kSkip,   // nowhere: the row gives no entry
   kFirst,  // before every value of that part
-  kLast,   // behind every value of that part
+  kLast,   // after every value of that part
 };
 
 // One logical value, as an extractor or a caller gives it; std::monostate is null. A string_view

@@ -89,7 +89,7 @@ class LogicalKey {
 //   db->Lookup("place", {{"PT", "Lisbon"}, {"NO", "Oslo"}});   // an index of two parts
 //   db->Lookup("city", std::vector<std::string>(...));
 //   db->Lookup("age", KeyQuery::Range(18, 65));
-//   db->Lookup("city", KeyQuery::Prefix("Lis"), {.limit = 10});
+//   db->Lookup("city", KeyQuery::Prefix("Lis"), options);      // with options.limit, in pages
 //
 // A batch is answered much faster than its keys one by one. Owns no bytes, as PartValue. The keys
 // of a batch have a value for each part of the index; the ends of a range may have fewer, which

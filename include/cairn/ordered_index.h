@@ -4,24 +4,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "cairn/query.h"
 #include "cairn/sorted_run.h"
-#include "cairn/types.h"
 
 namespace cairn {
 
 // A search structure over one sorted run. Immutable: every method is safe from any number of
 // threads.
-//
-// A structure must give LowerBound; all else follows from it and from the run
-// (index/query/ordered_index.cc), and a structure overrides what it can answer faster. A method
-// returns InvalidArgument where the batch's kind is not the run's, or where an output span's size
-// is not the batch's; an empty batch of any kind is answered. RangeBatch::after is not looked at
-// here.
 class OrderedIndex {
  public:
   explicit OrderedIndex(SortedRun run) : run_(std::move(run)) {}
@@ -39,31 +32,13 @@ class OrderedIndex {
   // asked for (madvise) and may be refused: small pages serve as well. Takes milliseconds.
   virtual uint64_t huge_page_bytes() const { return 0; }
 
-  // positions[i] = the number of entries whose key is less than keys[i].
-  virtual absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const = 0;
-  // positions[i] = the number of entries whose key is at most keys[i].
-  virtual absl::Status UpperBound(KeyBatch keys, absl::Span<Position> positions) const;
-
-  // row_ids[i] = the first (lowest) row of keys[i], or kNoRow.
-  virtual absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const;
-  // All rows of each key, ascending.
-  virtual absl::Status Find(KeyBatch keys, Matches* matches) const;
-  // found[i] = whether any row has keys[i].
-  virtual absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const;
-
-  // The positions [begin[i], end[i]) of range i; begin[i] = end[i] where it is empty.
-  virtual absl::Status Positions(const RangeBatch& ranges, absl::Span<Position> begin,
-                                 absl::Span<Position> end) const;
-  // counts[i] = the number of entries in range i; nothing is materialised.
-  virtual absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const;
-  // The rows of each range, in key order or its reverse, at most options.limit each.
-  virtual absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
-                            Matches* matches) const;
+  // Answers a batch, in the caller's order: index.Answer(Batch::Find(keys, &matches)).
+  // InvalidArgument where the batch's kind is not the run's, or where an answer's size is not the
+  // batch's; an empty batch of any kind is answered. Neither RangeBatch::after is looked at, nor
+  // Batch::query_of and explain.
+  virtual absl::Status Answer(const Batch& batch) const = 0;
 
  private:
-  template <typename Emit>
-  absl::Status ForEachFirst(KeyBatch keys, Emit emit) const;
-
   SortedRun run_;
 };
 

@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -16,39 +19,50 @@ namespace cairn {
 
 struct Explain;  // route.h
 
+// Keys of this C++ type are of this kind.
+template <typename Key>
+struct KeyKindOf {};
+template <>
+struct KeyKindOf<uint32_t> {
+  static constexpr KeyKind value = KeyKind::kU32;
+};
+template <>
+struct KeyKindOf<uint64_t> {
+  static constexpr KeyKind value = KeyKind::kU64;
+};
+template <>
+struct KeyKindOf<std::string_view> {
+  static constexpr KeyKind value = KeyKind::kBytes;
+};
+
 // A batch of physical keys: a typed view that owns nothing. The keys must outlive every call that
 // is given the batch. Cheap to copy.
 class KeyBatch {
  public:
   KeyBatch() = default;  // an empty batch, of any kind
 
-  static KeyBatch U32(absl::Span<const uint32_t> keys) {
-    return KeyBatch(KeyKind::kU32, keys.data(), keys.size());
-  }
-  static KeyBatch U64(absl::Span<const uint64_t> keys) {
-    return KeyBatch(KeyKind::kU64, keys.data(), keys.size());
-  }
-  static KeyBatch Bytes(absl::Span<const std::string_view> keys) {
-    return KeyBatch(KeyKind::kBytes, keys.data(), keys.size());
-  }
+  // The keys of a vector, span or array of uint32_t, uint64_t or std::string_view.
+  template <typename Keys, KeyKind kKind = KeyKindOf<std::remove_cv_t<std::remove_pointer_t<
+                               decltype(std::data(std::declval<const Keys&>()))>>>::value>
+  KeyBatch(const Keys& keys) : kind_(kKind), size_(std::size(keys)), keys_(std::data(keys)) {}
 
   KeyKind kind() const { return kind_; }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // The keys; each requires that kind() be the one it names, or that the batch be empty.
-  absl::Span<const uint32_t> u32() const { return {static_cast<const uint32_t*>(keys_), size_}; }
-  absl::Span<const uint64_t> u64() const { return {static_cast<const uint64_t*>(keys_), size_}; }
-  absl::Span<const std::string_view> bytes() const {
-    return {static_cast<const std::string_view*>(keys_), size_};
+  // The keys; requires that kind() be theirs, or that the batch be empty.
+  template <typename Key>
+  absl::Span<const Key> as() const {
+    return {static_cast<const Key*>(keys_), size_};
   }
+  absl::Span<const uint32_t> u32() const { return as<uint32_t>(); }
+  absl::Span<const uint64_t> u64() const { return as<uint64_t>(); }
+  absl::Span<const std::string_view> bytes() const { return as<std::string_view>(); }
 
   // The `count` keys from `first` on; requires first + count <= size().
   KeyBatch Slice(size_t first, size_t count) const;
 
  private:
-  KeyBatch(KeyKind kind, const void* keys, size_t size) : kind_(kind), size_(size), keys_(keys) {}
-
   KeyKind kind_ = KeyKind::kU32;
   size_t size_ = 0;
   const void* keys_ = nullptr;
@@ -131,6 +145,8 @@ struct RangeBatch {
   Bound upper_bound_of(size_t i) const {
     return upper_bounds.empty() ? upper_bound : upper_bounds[i];
   }
+  // The `count` ranges from `first` on; requires first + count <= size().
+  RangeBatch Slice(size_t first, size_t count) const;
 };
 
 // The rows that each query of a batch found, in compressed sparse rows: query i's are
@@ -156,8 +172,8 @@ struct Matches {
 
 enum class Order : uint8_t { kAscending, kDescending };
 
-// What a batch asks for beside its keys. The first group is heeded by an OrderedIndex; all of it by
-// a SecondaryIndex.
+// How a batch is to be answered. The first group is heeded by an OrderedIndex; all of it by a
+// SecondaryIndex.
 struct QueryOptions {
   Order order = Order::kAscending;  // of a scan's entries, by (key, primary key)
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of entries, for each range of a scan
@@ -166,18 +182,124 @@ struct QueryOptions {
   // The whole batch shall be answered within this time. Of the routes (route.h) that are predicted
   // to keep it the one of highest throughput is taken; where none is, the fastest.
   absl::Duration max_response_time = absl::InfiniteDuration();
-  // The caller knows that the batch's keys (a range's lower keys) ascend. Wrong answers never come
-  // of a wrong word, slow ones may.
+  // The caller knows that the batch's keys (a range's lower keys) ascend. A false claim may slow
+  // the batch; answers stay correct.
   bool sorted_input = false;
   // Find, FindFirst and Contains: with kKey answers come in the order of the batch's keys, which
-  // saves the way back to the caller's, and query_of, as long as the batch, is set: answer i is of
-  // query query_of[i].
+  // saves the way back to the caller's; Batch::query_of says of which query each is.
   ResultOrder result_order = ResultOrder::kCaller;
-  absl::Span<uint32_t> query_of = {};
   // The route to take, by name; empty: the router chooses. InvalidArgument, naming those that there
   // are, for any other.
   std::string_view route = {};
+};
+
+// What a batch asks of each key or range.
+enum class Operation : uint8_t {
+  kFindFirst,  // the key's first (lowest) row, or kNoRow
+  kContains,   // whether any row has the key
+  kFind,       // all rows of the key
+  kCount,      // the number of entries in the range
+  kScan,       // the rows of the range, and their keys if QueryOptions::with_keys
+  // Of an OrderedIndex, whose entries have positions; a SecondaryIndex refuses them.
+  kLowerBound,  // the number of entries whose key is less than the key
+  kUpperBound,  // the number of entries whose key is at most the key
+  kEqualRange,  // both
+  kPositions,   // where the range's entries begin and end; that is the same where there are none
+};
+inline constexpr size_t kOperations = 5;  // of a SecondaryIndex
+
+// "find_first", "contains", "find", "count", "scan", "lower_bound", "upper_bound", "equal_range" or
+// "positions".
+std::string_view OperationName(Operation operation);
+
+// Whether an operation's queries are ranges; else they are keys.
+inline bool TakesRanges(Operation operation) {
+  return operation == Operation::kCount || operation == Operation::kScan ||
+         operation == Operation::kPositions;
+}
+
+// Queries of one operation, and where their answers go: what every kind of index is asked, and
+// what it hands to the next. A view that owns nothing; keys and answers must outlive the call.
+struct Batch {
+  Operation operation = Operation::kFindFirst;
+  KeyBatch keys = {};      // of all operations but those of ranges
+  RangeBatch ranges = {};  // kCount, kScan, kPositions
+  QueryOptions options = {};
+
+  // Answers: those of the operation are as long as the batch, or not null; others are not looked
+  // at.
+  absl::Span<uint32_t> values = {};  // row ids (kFindFirst), positions, or where ranges begin
+  absl::Span<Position> ends = {};    // where ranges end (kEqualRange, kPositions)
+  absl::Span<bool> found = {};       // kContains
+  absl::Span<uint64_t> counts = {};  // kCount
+  Matches* matches = nullptr;        // kFind, kScan
+
+  // Where not empty, as long as the batch: answer i is of query query_of[i]. For points; required
+  // by ResultOrder::kKey.
+  absl::Span<uint32_t> query_of = {};
   Explain* explain = nullptr;  // if not null, set to how the batch was routed
+
+  static Batch FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
+                         const QueryOptions& options = {}) {
+    Batch batch{Operation::kFindFirst, keys, {}, options};
+    batch.values = row_ids;
+    return batch;
+  }
+  static Batch Contains(KeyBatch keys, absl::Span<bool> found, const QueryOptions& options = {}) {
+    Batch batch{Operation::kContains, keys, {}, options};
+    batch.found = found;
+    return batch;
+  }
+  static Batch Find(KeyBatch keys, Matches* matches, const QueryOptions& options = {}) {
+    Batch batch{Operation::kFind, keys, {}, options};
+    batch.matches = matches;
+    return batch;
+  }
+  static Batch Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
+                     const QueryOptions& options = {}) {
+    Batch batch{Operation::kCount, {}, ranges, options};
+    batch.counts = counts;
+    return batch;
+  }
+  static Batch Scan(const RangeBatch& ranges, Matches* matches, const QueryOptions& options = {}) {
+    Batch batch{Operation::kScan, {}, ranges, options};
+    batch.matches = matches;
+    return batch;
+  }
+  static Batch LowerBound(KeyBatch keys, absl::Span<Position> positions) {
+    Batch batch{Operation::kLowerBound, keys};
+    batch.values = positions;
+    return batch;
+  }
+  static Batch UpperBound(KeyBatch keys, absl::Span<Position> positions) {
+    Batch batch{Operation::kUpperBound, keys};
+    batch.values = positions;
+    return batch;
+  }
+  static Batch EqualRange(KeyBatch keys, absl::Span<Position> begin, absl::Span<Position> end) {
+    Batch batch{Operation::kEqualRange, keys};
+    batch.values = begin;
+    batch.ends = end;
+    return batch;
+  }
+  static Batch Positions(const RangeBatch& ranges, absl::Span<Position> begin,
+                         absl::Span<Position> end) {
+    Batch batch{Operation::kPositions, {}, ranges};
+    batch.values = begin;
+    batch.ends = end;
+    return batch;
+  }
+
+  bool takes_ranges() const { return TakesRanges(operation); }
+  // Whether answers go to *matches.
+  bool gives_matches() const {
+    return operation == Operation::kFind || operation == Operation::kScan;
+  }
+  size_t size() const { return takes_ranges() ? ranges.size() : keys.size(); }
+  bool empty() const { return size() == 0; }
+  // The `count` queries from `first` on with their answers; requires first + count <= size(). All
+  // parts have *matches in common.
+  Batch Slice(size_t first, size_t count) const;
 };
 
 }  // namespace cairn

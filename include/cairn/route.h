@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "cairn/query.h"
 
 // A route is one way to answer a batch: an ordered index, which is in memory of the host or of a
 // GPU, and a strategy (strategy.h). An open SecondaryIndex has several, and sends each batch along
@@ -17,15 +18,8 @@
 
 namespace cairn {
 
-// What a batch asks of a SecondaryIndex, by the name of its method.
-enum class Operation : uint8_t { kFindFirst, kContains, kFind, kCount, kScan };
-inline constexpr size_t kOperations = 5;
-
-// "find_first", "contains", "find", "count" or "scan".
-std::string_view OperationName(Operation operation);
-
-// How a batch was routed, for people. Plain data; what QueryOptions::explain points to is written
-// over by each call.
+// How a batch was routed, for people. Plain data; what Batch::explain points to is written over
+// by each call.
 struct Explain {
   struct Candidate {
     std::string route;

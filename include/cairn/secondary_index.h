@@ -1,173 +1,39 @@
 #pragma once
 
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "cairn/index_spec.h"
-#include "cairn/key_codec.h"
-#include "cairn/query.h"
-#include "cairn/route.h"
-#include "cairn/snapshot_source.h"
-#include "cairn/string_list.h"
+#include "cairn/absl_forward.h"
 #include "cairn/types.h"
 
-namespace rocksdb {
-class FileSystem;
-}  // namespace rocksdb
+// This header is light: it declares the class and none of the types that its methods take and
+// return. Include those that you use: cairn/build.h, open_options.h, catch_up.h, query.h,
+// fetched_rows.h, string_list.h, index_stats.h, snapshot_source.h, or all with cairn/cairn.h.
 
 namespace cairn {
 
-// How far a build has come.
-struct Progress {
-  enum class Phase : uint8_t { kScan, kSort, kWrite };
-  Phase phase;
-  uint64_t done;   // kScan: rows; else entries, over all indexes of the build
-  uint64_t total;  // likewise; an estimate during kScan
-};
-
-struct BuildOptions {
-  int threads = 0;  // 0: one per core that this process may use
-  // Bytes of memory for entries that wait to be sorted; beyond it sorted runs are spilled into the
-  // index's directory and merged. 0: half of the machine's memory.
-  uint64_t memory_budget = 0;
-  // Called from one thread at a time, about ten times a second.
-  std::function<void(const Progress&)> on_progress;
-  // Set to true by any thread to stop the build, which then returns Cancelled.
-  const std::atomic<bool>* cancelled = nullptr;
-  // As OpenOptions'. Spilled runs go there, too.
-  std::shared_ptr<rocksdb::FileSystem> file_system;
-};
-
-// What a build did.
-struct BuildReport {
-  uint64_t rows = 0;  // in the column family
-  uint64_t entries = 0;
-  uint64_t rows_skipped = 0;  // could not be read (ErrorPolicy::kSkip)
-  uint64_t rows_without_key = 0;
-  std::string first_skipped;  // the first skipped row's primary key and why, for a message
-};
-
-// One index of a build: where it goes and what it holds.
-struct BuildTarget {
-  IndexSpec spec;
-  std::string directory;  // made if missing; an index that is there is replaced by its next version
-};
-
-// Where the ordered indexes of an open index are.
-enum class SearchDevice : uint8_t {
-  kCpu,
-  kGpu,   // Open fails where a GPU cannot take them
-  kAuto,  // on the CPU, and on a GPU besides; where that cannot be, IndexStats says why
-};
-
-// Where the router's cost models come from.
-enum class Calibration : uint8_t {
-  kStored,  // what an earlier Open on such a machine stored in the index's directory; else trials
-  kTrials,  // trials of a few milliseconds, stored for the next Open
-  kNone,    // none: the first of OpenOptions::ordered_indexes answers, unbuffered
-};
-
-struct OpenOptions {
-  VerifyLevel verify = VerifyLevel::kFull;
-  // The ordered indexes to keep in memory, by factory string (ordered_index.h), one or more. Empty:
-  // cpu:auto, gpu:auto or both, as `device` says. Where all are on a GPU, cpu:sorted_array, which
-  // takes no memory, stands by for when the GPU fails. With SearchDevice::kAuto one that is named
-  // gpu:… is left out, cpu:auto in its place if it is the only one, where there is no device or
-  // driver, memory does not suffice, or keys are not of its kind.
-  std::vector<std::string> ordered_indexes;
-  SearchDevice device = SearchDevice::kCpu;
-  // Bytes that `auto` may take for ordered indexes, in memory of the host and of a GPU; beyond them
-  // it takes smaller structures, down to the mapped files alone. 0: half of what there is.
-  uint64_t host_memory_budget = 0;
-  uint64_t device_memory_budget = 0;
-  Calibration calibration = Calibration::kStored;
-  int threads = 0;  // for opening and for large batches; 0: one per core that this process may use
-  // What the index's files are made, written and read through; null: the local file system, which
-  // maps them. Any other's are read into memory, all of them; it must be able to write at any
-  // offset (NewRandomRWFile), and the same one be used by all who open the index.
-  std::shared_ptr<rocksdb::FileSystem> file_system;
-};
-
-struct CatchUpOptions {
-  uint64_t max_bytes_per_second = 0;  // of the log; 0: no limit
-  // Writes what came to the index's directory, so that the next Open has it. Otherwise it is lost
-  // with the object, unless a Merge comes before, and read from the log again. The log is synced
-  // either way.
-  bool durable = true;
-  // Catches up also where nothing proves that the database continues the state that the index has:
-  // the log is gone up to where that was, say. What is proven otherwise is refused in any case. For
-  // who knows that the database has not been restored and has not lost the end of its log.
-  bool assume_continues = false;
-  const std::atomic<bool>* cancelled = nullptr;  // as BuildOptions'
-};
-
-// What a CatchUp did.
-struct CatchUpReport {
-  uint64_t changes = 0;    // of rows, in the log: puts, deletes, merges, range deletions
-  uint64_t rows = 0;       // whose keys were taken anew
-  uint64_t log_bytes = 0;  // that were read
-  SequenceNumber sequence = 0;
-};
-
-struct MergeOptions {
-  int threads = 0;                    // 0: one per core that this process may use
-  uint64_t max_bytes_per_second = 0;  // of keys and row ids written; 0: no limit
-  // As BuildOptions': one phase, kWrite, of the merged base's rows and entries together.
-  std::function<void(const Progress&)> on_progress;
-  const std::atomic<bool>* cancelled = nullptr;  // likewise; the merge then returns Cancelled
-};
-
-// Rows read from the database for a batch of queries: query i's are [offsets[i], offsets[i + 1]).
-struct FetchedRows {
-  std::vector<uint64_t> offsets;  // [batch + 1], offsets[0] = 0
-  std::vector<RowId> row_ids;
-  PrimaryKeyColumn primary_keys;
-  StringList values;  // of the default column where a row is an entity
-  // With a limit: where range i goes on, as Matches::cursors.
-  std::vector<std::string> cursors;
-  uint64_t stale = 0;  // entries dropped: the row is gone or no longer matches its query
-};
-
-// Bytes, counts and structure of an open index.
-struct IndexStats {
-  uint64_t rows = 0;
-  uint64_t entries = 0;
-  uint64_t distinct_keys = 0;  // of the base
-  SequenceNumber sequence = 0;
-  uint64_t version = 0;  // 1 for the first build into the directory, then counting
-  std::string database_id;
-  struct OrderedIndex {
-    std::string description;
-    uint64_t bytes;            // beyond the run
-    uint64_t huge_page_bytes;  // of these
-  };
-  std::vector<OrderedIndex> ordered_indexes;
-  std::string fallback;  // why no GPU searches where one was asked for (SearchDevice::kAuto)
-  std::vector<RouteStats> routes;
-  // What CatchUp has added to the base since it was built, and is not merged into it yet. `rows`
-  // and `entries` above are of both together.
-  struct Delta {
-    uint64_t new_rows = 0;         // that the base lacks
-    uint64_t added_entries = 0;    // that the base lacks
-    uint64_t removed_entries = 0;  // of the base's
-    uint64_t segments = 0;         // sorted runs
-    uint64_t bytes = 0;            // of memory
-  };
-  Delta delta;
-  struct Section {
-    std::string file, name;
-    uint64_t bytes;
-  };
-  std::vector<Section> sections;  // of every live file
-};
+class KeyBatch;
+class KeyCodec;
+class SnapshotSource;
+class StringList;
+enum class Operation : uint8_t;
+struct Batch;
+struct BuildOptions;
+struct BuildReport;
+struct BuildTarget;
+struct CatchUpOptions;
+struct CatchUpReport;
+struct FetchedRows;
+struct IndexSpec;
+struct IndexStats;
+struct Matches;
+struct MergeOptions;
+struct OpenOptions;
+struct QueryOptions;
+struct RangeBatch;
 
 // A secondary index over one column family: a directory of immutable files that is mapped, the
 // search structures over it, and what CatchUp added since. Thread-safe: every const method may be
@@ -184,16 +50,22 @@ class SecondaryIndex {
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Build(const SnapshotSource& source,
                                                                const IndexSpec& spec,
                                                                const std::string& directory,
-                                                               const BuildOptions& options = {});
+                                                               const BuildOptions& options);
+  static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Build(const SnapshotSource& source,
+                                                               const IndexSpec& spec,
+                                                               const std::string& directory);
   // Builds several indexes in one pass over the rows; one report a target. Indexes are published
   // one after the other once all are written.
   static absl::StatusOr<std::vector<BuildReport>> BuildAll(const SnapshotSource& source,
                                                            absl::Span<const BuildTarget> targets,
-                                                           const BuildOptions& options = {});
+                                                           const BuildOptions& options);
+  static absl::StatusOr<std::vector<BuildReport>> BuildAll(const SnapshotSource& source,
+                                                           absl::Span<const BuildTarget> targets);
 
   // Maps the index in `directory`. NotFound where there is none.
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory,
-                                                              const OpenOptions& options = {});
+                                                              const OpenOptions& options);
+  static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory);
 
   virtual ~SecondaryIndex() = default;
 
@@ -216,41 +88,38 @@ class SecondaryIndex {
   // or passed over, as the spec says. Unavailable while another process writes to the index's
   // directory; FailedPrecondition where one has published another version there.
   virtual absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source,
-                                                const CatchUpOptions& options = {}) = 0;
+                                                const CatchUpOptions& options) = 0;
+  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source);
   // Makes a new base of the base and all that was caught up, in one linear pass, and publishes it
   // as the next version; what is caught up meanwhile is kept beside it. Row ids change. Readers of
   // the version before keep it until they are done; then its files' space is free. Errors as
   // CatchUp's; Cancelled; ResourceExhausted: nothing has changed.
-  virtual absl::Status Merge(const MergeOptions& options = {}) = 0;
+  virtual absl::Status Merge(const MergeOptions& options) = 0;
+  absl::Status Merge();
   // Whether Merge would make queries so much faster, or the index so much smaller, that it pays.
   virtual bool MergePays() const = 0;
 
-  // All rows of each key.
-  virtual absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const = 0;
-  // The lowest row of each key, or kNoRow.
-  virtual absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
-                                 absl::Span<RowId> row_ids) const = 0;
-  virtual absl::Status Contains(KeyBatch keys, const QueryOptions& options,
-                                absl::Span<bool> found) const = 0;
-  // The number of entries in each range.
-  virtual absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
-                             absl::Span<uint64_t> counts) const = 0;
-  // The rows of each range by (key, primary key), ascending or descending; with a limit,
-  // matches->cursors says where to go on (RangeBatch::after).
-  virtual absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
-                            Matches* matches) const = 0;
+  // Answers a batch, of one of the first five operations, which have methods of their own below.
+  // With a limit, a scan's matches->cursors says where to go on (RangeBatch::after).
+  virtual absl::Status Answer(const Batch& batch) const = 0;
 
-  // The same with default options.
-  absl::Status Find(KeyBatch keys, Matches* matches) const { return Find(keys, {}, matches); }
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-    return FindFirst(keys, {}, row_ids);
-  }
-  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const {
-    return Contains(keys, {}, found);
-  }
-  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
-    return Count(ranges, {}, counts);
-  }
+  // All rows of each key.
+  absl::Status Find(KeyBatch keys, Matches* matches) const;
+  absl::Status Find(KeyBatch keys, Matches* matches, const QueryOptions& options) const;
+  // The lowest row of each key, or kNoRow.
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const;
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
+                         const QueryOptions& options) const;
+  // Whether any row has each key.
+  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const;
+  absl::Status Contains(KeyBatch keys, absl::Span<bool> found, const QueryOptions& options) const;
+  // The number of entries in each range.
+  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const;
+  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
+                     const QueryOptions& options) const;
+  // The rows of each range by (key, primary key), ascending or descending.
+  absl::Status Scan(const RangeBatch& ranges, Matches* matches) const;
+  absl::Status Scan(const RangeBatch& ranges, Matches* matches, const QueryOptions& options) const;
 
   // The time that a batch of so many queries is predicted to take on the route that it would be
   // given, and the least batch, in queries, whose predicted throughput is nine tenths of the
@@ -260,7 +129,7 @@ class SecondaryIndex {
 
   // Appends the primary key of each row; OutOfRange for an id that is no row's.
   virtual absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
-                                   PrimaryKeyColumn* primary_keys) const = 0;
+                                   StringList* primary_keys) const = 0;
 
   // Answers the ranges (RangeBatch::Equal for points) with whole rows, read from `source` by sorted
   // MultiGet. Each row's keys are extracted again, and a row that no longer matches its range is

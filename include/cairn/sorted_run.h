@@ -78,9 +78,13 @@ class SortedRun {
   size_t size() const { return row_ids_.size(); }
   bool empty() const { return row_ids_.empty(); }
 
-  // The columns; a key column requires that kind() be the one it names.
-  absl::Span<const uint32_t> u32() const { return {static_cast<const uint32_t*>(keys_), size()}; }
-  absl::Span<const uint64_t> u64() const { return {static_cast<const uint64_t*>(keys_), size()}; }
+  // The columns; a key column requires that kind() be its keys'. Key is uint32_t or uint64_t.
+  template <typename Key>
+  absl::Span<const Key> keys() const {
+    return {static_cast<const Key*>(keys_), size()};
+  }
+  absl::Span<const uint32_t> u32() const { return keys<uint32_t>(); }
+  absl::Span<const uint64_t> u64() const { return keys<uint64_t>(); }
   const BytesColumn& bytes() const { return bytes_; }
   absl::Span<const RowId> row_ids() const { return row_ids_; }
 

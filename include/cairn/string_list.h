@@ -21,7 +21,7 @@ class StringList {
   }
 
   void Clear() { heap_.clear(), ends_.resize(1); }
-  // Makes room for so many strings of so many bytes in all, beside those that are there.
+  // Makes room for more strings, and for their bytes in all.
   void Reserve(size_t strings, size_t bytes) {
     heap_.reserve(heap_.size() + bytes), ends_.reserve(ends_.size() + strings);
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/key_codec.h"
 #include "index/build/sorted_yield.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/stop_flag.h"
 #include "index/sort/bucket_split.h"
@@ -20,9 +20,7 @@
 namespace cairn {
 namespace {
 
-absl::Status OutOfMemory() {
-  return absl::ResourceExhaustedError("out of memory while entries were collected and sorted");
-}
+constexpr std::string_view kDoing = "collecting and sorting entries";
 
 // Bytes of memory that a chunk is answerable for, from its filling to its being sorted: columns of
 // 8 (12) bytes an entry become entries of 8 (16) while they are still there.
@@ -102,8 +100,8 @@ bool RunBuilder::Part::Grow(std::string_view key) {
                                                                  : bytes_.AddChunk(key));
     charged_ += charge;
     builder_->charged_.fetch_add(charge, std::memory_order_relaxed);
-  } catch (const std::bad_alloc&) {
-    return Fail(OutOfMemory());
+  } catch (...) {
+    return Fail(StatusOfException(kDoing));
   }
   return true;
 }
@@ -129,8 +127,8 @@ bool RunBuilder::Part::AddDistinct(Chunks* chunks, size_t size, std::vector<Key>
   try {
     scratch->clear();
     for (size_t i = 0; i < size; ++i) scratch->push_back(key_at(i));
-  } catch (const std::bad_alloc&) {
-    return Fail(OutOfMemory());
+  } catch (...) {
+    return Fail(StatusOfException(kDoing));
   }
   std::sort(scratch->begin(), scratch->end());
   const auto end = std::unique(scratch->begin(), scratch->end());
@@ -366,25 +364,23 @@ absl::Status RunBuilder::CheckParts(absl::Span<const RowId> base_row_ids) const 
 
 absl::Status RunBuilder::Finish(absl::Span<const RowId> base_row_ids, EntrySink* sink,
                                 const std::function<void(uint64_t)>& on_progress,
-                                const std::atomic<bool>* cancelled) {
+                                const std::atomic<bool>* cancelled) try {
   if (finished_) return absl::FailedPreconditionError("a run builder was finished twice");
   RETURN_IF_ERROR(CheckParts(base_row_ids));
   if (!spill_status_.ok()) return spill_status_;
   if (cancelled != nullptr && cancelled->load()) return absl::CancelledError("cancelled");
   finished_ = true;
-  try {
-    switch (kind_) {
-      case KeyKind::kU32:
-        return Yield<uint32_t>(base_row_ids, sink, on_progress, cancelled);
-      case KeyKind::kU64:
-        return Yield<uint64_t>(base_row_ids, sink, on_progress, cancelled);
-      case KeyKind::kBytes:
-        return Yield<std::string_view>(base_row_ids, sink, on_progress, cancelled);
-    }
-    return absl::InvalidArgumentError("unknown kind of keys");
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory();
+  switch (kind_) {
+    case KeyKind::kU32:
+      return Yield<uint32_t>(base_row_ids, sink, on_progress, cancelled);
+    case KeyKind::kU64:
+      return Yield<uint64_t>(base_row_ids, sink, on_progress, cancelled);
+    case KeyKind::kBytes:
+      return Yield<std::string_view>(base_row_ids, sink, on_progress, cancelled);
   }
+  return absl::InvalidArgumentError("unknown kind of keys");
+} catch (...) {
+  return StatusOfException(kDoing);
 }
 
 }  // namespace cairn

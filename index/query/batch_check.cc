@@ -52,18 +52,11 @@ absl::Status CheckBounds(const RangeBatch& ranges, End end) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
+// The keys are of the kind, or there are none.
 absl::Status CheckKind(KeyKind kind, const KeyBatch& keys) {
   if (keys.empty() || keys.kind() == kind) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat("a batch of %s keys for an index of %s keys",
                                                     KeyKindName(keys.kind()), KeyKindName(kind)));
-}
-
-absl::Status CheckOutput(size_t queries, size_t outputs, std::string_view name) {
-  if (queries == outputs) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%s has %d elements for a batch of %d", name, outputs, queries));
 }
 
 absl::Status CheckRanges(KeyKind kind, const RangeBatch& ranges) {
@@ -75,6 +68,43 @@ absl::Status CheckRanges(KeyKind kind, const RangeBatch& ranges) {
   RETURN_IF_ERROR(CheckKind(kind, ranges.upper));
   RETURN_IF_ERROR(CheckBounds(ranges, End::kLower));
   return CheckBounds(ranges, End::kUpper);
+}
+
+}  // namespace
+
+absl::Status CheckOutput(size_t queries, size_t outputs, std::string_view name) {
+  if (queries == outputs) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s has %d elements for a batch of %d", name, outputs, queries));
+}
+
+absl::Status CheckQueries(KeyKind kind, const Batch& batch) {
+  return batch.takes_ranges() ? CheckRanges(kind, batch.ranges) : CheckKind(kind, batch.keys);
+}
+
+absl::Status CheckBatch(KeyKind kind, const Batch& batch) {
+  if (absl::Status s = CheckQueries(kind, batch); !s.ok()) return s;
+  const size_t size = batch.size();
+  switch (batch.operation) {
+    case Operation::kFindFirst:
+      return CheckOutput(size, batch.values.size(), "row_ids");
+    case Operation::kLowerBound:
+    case Operation::kUpperBound:
+      return CheckOutput(size, batch.values.size(), "positions");
+    case Operation::kEqualRange:
+    case Operation::kPositions:
+      if (absl::Status s = CheckOutput(size, batch.values.size(), "begin"); !s.ok()) return s;
+      return CheckOutput(size, batch.ends.size(), "end");
+    case Operation::kContains:
+      return CheckOutput(size, batch.found.size(), "found");
+    case Operation::kCount:
+      return CheckOutput(size, batch.counts.size(), "counts");
+    case Operation::kFind:
+    case Operation::kScan:
+      if (batch.matches != nullptr) return absl::OkStatus();
+      break;
+  }
+  return absl::InvalidArgumentError("no matches to write to");
 }
 
 }  // namespace cairn

@@ -8,15 +8,17 @@
 
 namespace cairn {
 
-// OK if a run of `kind` can answer the keys: they are of its kind, or there are none.
-// InvalidArgument, naming both kinds.
-absl::Status CheckKind(KeyKind kind, const KeyBatch& keys);
+// Each is InvalidArgument, saying what does not fit, if it is not OK.
 
-// OK if an output of `outputs` elements, called `name` in the message, fits a batch of `queries`.
+// Whether an output of `outputs` elements, called `name` in the message, fits a batch of `queries`.
 absl::Status CheckOutput(size_t queries, size_t outputs, std::string_view name);
 
-// OK if a run of `kind` can answer the ranges: as many lower as upper keys, all of its kind, a
-// bound a range or none, and every bound one that its end and the kind of keys allow.
-absl::Status CheckRanges(KeyKind kind, const RangeBatch& ranges);
+// Whether a run of `kind` can answer the batch's keys, which are of the run's kind or none, or its
+// ranges: as many lower as upper keys, all of that kind, a bound a range or none, and every bound
+// one that its end and the kind allow.
+absl::Status CheckQueries(KeyKind kind, const Batch& batch);
+
+// CheckQueries, and whether the operation's answers fit. query_of is not looked at.
+absl::Status CheckBatch(KeyKind kind, const Batch& batch);
 
 }  // namespace cairn

@@ -1,38 +1,28 @@
 #include "index/query/match_rows.h"
 
 #include <algorithm>
-#include <new>
-#include <stdexcept>
 
-#include "absl/strings/str_format.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
 namespace {
 
-absl::Status OutOfMemory(uint64_t rows) {
-  return absl::ResourceExhaustedError(absl::StrFormat("no memory for a result of %d rows", rows));
-}
-
 // Runs `append`, which grows a Matches, and turns what an allocation throws into a Status.
 template <typename Append>
-absl::Status Growing(uint64_t rows, Append append) {
-  try {
+absl::Status Growing(Append append) {
+  return Guarded("growing a result", [&] {
     append();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory(rows);
-  } catch (const std::length_error&) {
-    return OutOfMemory(rows);
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  });
 }
 
 // Empties *matches for a batch of `queries`, but for its rows.
 absl::Status BeginOffsets(KeyKind kind, size_t queries, Matches* matches) {
   matches->keys.Clear(kind);
   matches->cursors.clear();
-  return Growing(0, [&] {
+  return Growing([&] {
     matches->offsets.resize(queries + 1);
     matches->offsets[0] = 0;
   });
@@ -53,7 +43,7 @@ absl::Status AllocateRows(const QueryOptions& options, size_t first,
     total += std::min<uint64_t>(end[i] - begin[i], options.limit);
     matches->offsets[first + i + 1] = total;
   }
-  return Growing(total, [&] { matches->row_ids.resize(total); });
+  return Growing([&] { matches->row_ids.resize(total); });
 }
 
 absl::Status PlanMatches(KeyKind kind, const QueryOptions& options,
@@ -84,7 +74,7 @@ absl::Status AppendKeys(const SortedRun& run, const QueryOptions& options,
                         Matches* matches) {
   if (!options.with_keys) return absl::OkStatus();
   const bool descending = options.order == Order::kDescending;
-  return Growing(matches->row_ids.size(), [&] {
+  return Growing([&] {
     WithColumn(run, [&](const auto& column) {
       for (size_t i = 0; i < begin.size(); ++i) {
         const uint64_t count = std::min<uint64_t>(end[i] - begin[i], options.limit);

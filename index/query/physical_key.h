@@ -4,7 +4,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "absl/types/span.h"
 #include "cairn/query.h"
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
@@ -32,13 +31,10 @@ auto WithPhysicalKey(KeyKind kind, Body body) {
   return body(PhysicalKey<std::string_view>());
 }
 
-// The kind of keys of this type.
 template <typename Key>
-inline constexpr KeyKind kKindOf = std::is_same_v<Key, uint32_t>   ? KeyKind::kU32
-                                   : std::is_same_v<Key, uint64_t> ? KeyKind::kU64
-                                                                   : KeyKind::kBytes;
+inline constexpr KeyKind kKindOf = KeyKindOf<Key>::value;
 
-// Views of keys of this type; each requires that they be of its kind.
+// A view of keys of this type; requires that they be of its kind.
 template <typename Key>
 auto ColumnOf(const SortedRun& run) {
   if constexpr (std::is_same_v<Key, uint32_t>) {
@@ -47,20 +43,6 @@ auto ColumnOf(const SortedRun& run) {
     return FixedWidthColumn<Key>{run.u64()};
   } else {
     return StringColumn{run.bytes()};
-  }
-}
-template <typename Key>
-absl::Span<const Key> KeysOf(const KeyBatch& batch) {
-  return decltype(ColumnOf<Key>(SortedRun()))::Queries(batch);
-}
-template <typename Key>
-KeyBatch BatchOfKeys(absl::Span<const Key> keys) {
-  if constexpr (std::is_same_v<Key, uint32_t>) {
-    return KeyBatch::U32(keys);
-  } else if constexpr (std::is_same_v<Key, uint64_t>) {
-    return KeyBatch::U64(keys);
-  } else {
-    return KeyBatch::Bytes(keys);
   }
 }
 template <typename Key>

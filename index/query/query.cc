@@ -3,6 +3,15 @@
 #include <algorithm>
 
 namespace cairn {
+namespace {
+
+// An empty span stays one: what all have in common, or nobody asked for.
+template <typename T>
+absl::Span<T> SliceOf(absl::Span<T> all, size_t first, size_t count) {
+  return all.empty() ? all : all.subspan(first, count);
+}
+
+}  // namespace
 
 const char* KeyKindName(KeyKind kind) {
   switch (kind) {
@@ -16,14 +25,21 @@ const char* KeyKindName(KeyKind kind) {
   return "unknown";
 }
 
+std::string_view OperationName(Operation operation) {
+  static constexpr std::string_view kNames[] = {"find_first",  "contains",    "find",
+                                                "count",       "scan",        "lower_bound",
+                                                "upper_bound", "equal_range", "positions"};
+  return kNames[static_cast<size_t>(operation)];
+}
+
 KeyBatch KeyBatch::Slice(size_t first, size_t count) const {
   switch (kind_) {
     case KeyKind::kU32:
-      return U32(u32().subspan(first, count));
+      return u32().subspan(first, count);
     case KeyKind::kU64:
-      return U64(u64().subspan(first, count));
+      return u64().subspan(first, count);
     case KeyKind::kBytes:
-      return Bytes(bytes().subspan(first, count));
+      return bytes().subspan(first, count);
   }
   return KeyBatch();
 }
@@ -59,13 +75,13 @@ void KeyColumn::AppendBytes(std::string_view key) {
 KeyBatch KeyColumn::Batch() {
   switch (kind_) {
     case KeyKind::kU32:
-      return KeyBatch::U32(u32_);
+      return u32_;
     case KeyKind::kU64:
-      return KeyBatch::U64(u64_);
+      return u64_;
     case KeyKind::kBytes:
       views_.resize(size());
       for (size_t i = 0; i < views_.size(); ++i) views_[i] = bytes(i);
-      return KeyBatch::Bytes(views_);
+      return views_;
   }
   return KeyBatch();
 }
@@ -93,13 +109,38 @@ RangeBatch RangeBatch::Everything(KeyKind kind) {
   static constexpr uint32_t kAnyU32[1] = {0};
   static constexpr uint64_t kAnyU64[1] = {0};
   static constexpr std::string_view kAnyBytes[1] = {""};
-  const KeyBatch any = kind == KeyKind::kU32   ? KeyBatch::U32(kAnyU32)
-                       : kind == KeyKind::kU64 ? KeyBatch::U64(kAnyU64)
-                                               : KeyBatch::Bytes(kAnyBytes);
+  const KeyBatch any = kind == KeyKind::kU32   ? KeyBatch(kAnyU32)
+                       : kind == KeyKind::kU64 ? KeyBatch(kAnyU64)
+                                               : KeyBatch(kAnyBytes);
   RangeBatch ranges = HalfOpen(any, any);
   ranges.lower_bound = Bound::kOpen;
   ranges.upper_bound = Bound::kOpen;
   return ranges;
+}
+
+RangeBatch RangeBatch::Slice(size_t first, size_t count) const {
+  RangeBatch slice = *this;
+  slice.lower = lower.Slice(first, count);
+  slice.upper = upper.Slice(first, count);
+  slice.lower_bounds = SliceOf(lower_bounds, first, count);
+  slice.upper_bounds = SliceOf(upper_bounds, first, count);
+  slice.after = SliceOf(after, first, count);
+  return slice;
+}
+
+Batch Batch::Slice(size_t first, size_t count) const {
+  Batch slice = *this;
+  if (takes_ranges()) {
+    slice.ranges = ranges.Slice(first, count);
+  } else {
+    slice.keys = keys.Slice(first, count);
+  }
+  slice.values = SliceOf(values, first, count);
+  slice.ends = SliceOf(ends, first, count);
+  slice.found = SliceOf(found, first, count);
+  slice.counts = SliceOf(counts, first, count);
+  slice.query_of = SliceOf(query_of, first, count);
+  return slice;
 }
 
 }  // namespace cairn

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "index/machine/status_macros.h"
 #include "index/run/gallop.h"
 #include "index/run/run_columns.h"
 
@@ -43,7 +42,7 @@ class Successors {
         keys_[i] = {copy, prefix.size()};
       }
     }
-    return KeyBatch::Bytes(absl::MakeConstSpan(keys_, count));
+    return absl::MakeConstSpan(keys_, count);
   }
 
   // Turns the lower bounds of the made keys into the ends of their ranges.
@@ -94,9 +93,10 @@ bool SameKeys(const KeyBatch& a, const KeyBatch& b) {
 
 }  // namespace
 
-absl::Status RangePositions(const OrderedIndex& index, const RangeBatch& ranges, size_t first,
-                            absl::Span<Position> begin, absl::Span<Position> end) {
-  const SortedRun& run = index.run();
+void RangePositions(const SortedRun& run,
+                    absl::FunctionRef<void(KeyBatch keys, Position* positions)> lower_bound,
+                    const RangeBatch& ranges, size_t first, absl::Span<Position> begin,
+                    absl::Span<Position> end) {
   const size_t count = begin.size();
   const auto lower_bound_of = [&](size_t i) { return ranges.lower_bound_of(first + i); };
   const auto upper_bound_of = [&](size_t i) { return ranges.upper_bound_of(first + i); };
@@ -110,20 +110,20 @@ absl::Status RangePositions(const OrderedIndex& index, const RangeBatch& ranges,
 
   if (lower.all_open()) {
     std::fill(begin.begin(), begin.end(), 0);
-  } else if (absl::Status s = index.LowerBound(lower_keys, begin); !s.ok()) {
-    return s;
+  } else {
+    lower_bound(lower_keys, begin.data());
   }
 
   // Ranges of one key each need one search: their ends are found from their beginnings.
   const bool one_key = SameKeys(lower_keys, upper_keys) && !upper.prefix;
   if (upper.prefix) {
     Successors successors;
-    RETURN_IF_ERROR(index.LowerBound(successors.Make(ranges, first, count), end));
+    lower_bound(successors.Make(ranges, first, count), end.data());
     successors.Finish(ranges, first, run, end);
   } else if (one_key && !lower.all_open()) {
     std::copy(begin.begin(), begin.end(), end.begin());
   } else if (!upper.all_open()) {
-    RETURN_IF_ERROR(index.LowerBound(upper_keys, end));
+    lower_bound(upper_keys, end.data());
   }
 
   WithColumn(run, [&](const auto& column) {
@@ -141,7 +141,6 @@ absl::Status RangePositions(const OrderedIndex& index, const RangeBatch& ranges,
     if (upper.open && upper_bound_of(i) == Bound::kOpen) end[i] = static_cast<Position>(run.size());
     end[i] = std::max(begin[i], end[i]);  // crossed ends hold nothing
   }
-  return absl::OkStatus();
 }
 
 }  // namespace cairn

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "index/machine/prefetch.h"
-#include "index/machine/status_macros.h"
-#include "index/query/batch_check.h"
 #include "index/run/run_columns.h"
 
 namespace cairn {
@@ -57,16 +55,10 @@ void SearchGroup(const BytesColumn& keys, absl::Span<const std::string_view> que
 
 }  // namespace
 
-absl::Status SortedArray::LowerBound(KeyBatch keys, absl::Span<Position> positions) const {
-  RETURN_IF_ERROR(CheckKind(run().kind(), keys));
-  RETURN_IF_ERROR(CheckOutput(keys.size(), positions.size(), "positions"));
-  if (run().empty()) {
-    std::fill(positions.begin(), positions.end(), 0);
-    return absl::OkStatus();
-  }
+void SortedArray::LowerBound(KeyBatch keys, Position* positions) const {
   for (size_t first = 0; first < keys.size(); first += kGroup) {
     const size_t count = std::min(kGroup, keys.size() - first);
-    Position* out = positions.data() + first;
+    Position* out = positions + first;
     switch (run().kind()) {
       case KeyKind::kU32:
         SearchGroup(run().u32(), keys.u32().subspan(first, count), out);
@@ -79,7 +71,6 @@ absl::Status SortedArray::LowerBound(KeyBatch keys, absl::Span<Position> positio
         break;
     }
   }
-  return absl::OkStatus();
 }
 
 }  // namespace cairn

@@ -22,19 +22,11 @@ struct FixedWidthColumn {
   absl::Span<const Key> keys;
 
   Key operator[](size_t i) const { return keys[i]; }
-  static absl::Span<const Key> Queries(const KeyBatch& batch);
+  static absl::Span<const Key> Queries(const KeyBatch& batch) { return batch.as<Key>(); }
   void PrefetchKey(size_t i) const { Prefetch(keys.data() + i); }
   void PrefetchHeap(size_t) const {}
   void Append(size_t i, KeyColumn* to) const;
 };
-template <>
-inline absl::Span<const uint32_t> FixedWidthColumn<uint32_t>::Queries(const KeyBatch& batch) {
-  return batch.u32();
-}
-template <>
-inline absl::Span<const uint64_t> FixedWidthColumn<uint64_t>::Queries(const KeyBatch& batch) {
-  return batch.u64();
-}
 template <>
 inline void FixedWidthColumn<uint32_t>::Append(size_t i, KeyColumn* to) const {
   to->AppendU32(keys[i]);

@@ -7,9 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
 #include "cairn/ordered_index.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "index/machine/status_macros.h"
+#include "test/allocation/fail_each_allocation.h"
 #include "test/allocation/failing_new.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
@@ -22,7 +32,8 @@ const char* const kSpecs[] = {"value.field('|',0):u32", "value:text",
                               "value.field('|',0):u64,value:text"};
 
 IndexSpec Spec(std::string_view text) {
-  return RequireOk(IndexSpec::Parse(text));
+  const auto spec = RequireOk(IndexSpec::Parse(text));
+  return spec;
 }
 
 OpenOptions Opening() {
@@ -39,42 +50,6 @@ void PutRows(TestDatabase& db, int first, int count) {
   }
 }
 
-// Calls `operation` again and again, until no allocation of it fails any more: at first its first
-// allocation fails, then one after that, and so on, about `times` of them over its whole length.
-// Before each call `prepare` is called, after it `check`; neither meets a failure.
-void FailEachAllocation(FailingNew::How how, uint64_t times, const std::function<void()>& prepare,
-                        const std::function<absl::Status()>& operation,
-                        const std::function<void()>& check) {
-  prepare();
-  FailingNew::Arm(UINT64_MAX, how);
-  const absl::Status undisturbed = operation();
-  const uint64_t length = FailingNew::Disarm().allocated;
-  RequireOk(undisturbed);
-  check();
-  const uint64_t step = std::max<uint64_t>(1, length / times);
-  uint64_t failures = 0, errors = 0;
-  for (uint64_t spared = 0;;) {
-    BOOST_TEST_CONTEXT("after " << spared << " of " << length << " allocations") {
-      prepare();
-      FailingNew::Arm(spared, how);
-      const absl::Status status = operation();
-      const FailingNew::Result result = FailingNew::Disarm();
-      BOOST_TEST((status.ok() || absl::IsResourceExhausted(status)), status);
-      check();
-      if (!result.failed) {
-        BOOST_TEST(status.ok(), status);
-        break;
-      }
-      ++failures;
-      errors += status.ok() ? 0 : 1;
-      spared = result.allocated + step;
-    }
-  }
-  BOOST_TEST_MESSAGE(failures << " failures, " << errors << " of them errors");
-  BOOST_TEST(failures > 0u);
-  BOOST_TEST(errors > 0u);
-}
-
 // Every entry of an index, in their order.
 struct Content {
   std::vector<RowId> row_ids;
@@ -83,7 +58,7 @@ struct Content {
   static Content Of(const SecondaryIndex& index) {
     Content content;
     Matches matches;
-    RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), {}, &matches));
+    RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches));
     content.row_ids = matches.row_ids;
     RequireOk(index.PrimaryKeys(matches.row_ids, &content.primary_keys));
     return content;
@@ -112,7 +87,8 @@ class Fixture {
     RequireOk(index);
   }
   std::unique_ptr<SecondaryIndex> Open(const std::string& name) {
-    return RequireOk(SecondaryIndex::Open(At(name), Opening()));
+    auto index = RequireOk(SecondaryIndex::Open(At(name), Opening()));
+    return index;
   }
   // An index as it is on disk, copied.
   void Copy(const std::string& from, const std::string& to) {
@@ -209,7 +185,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           QueryOptions with_keys;
           with_keys.with_keys = true;
           RequireOk(
-              index->Scan(RangeBatch::Everything(index->codec().kind()), with_keys, &everything));
+              index->Scan(RangeBatch::Everything(index->codec().kind()), &everything, with_keys));
           const std::string expected = Content::Of(*index).Text();
           const KeyBatch keys = everything.keys.Batch();
           const RangeBatch all = RangeBatch::Everything(index->codec().kind());
@@ -236,9 +212,9 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           };
           QueryOptions page;
           page.limit = 7;
-          each([&] { return index->Find(keys, {}, &matches); });
-          each([&] { return index->Scan(all, with_keys, &matches); });
-          each([&] { return index->Scan(all, page, &matches); });
+          each([&] { return index->Find(keys, &matches); });
+          each([&] { return index->Scan(all, &matches, with_keys); });
+          each([&] { return index->Scan(all, &matches, page); });
           each([&] { return index->PrimaryKeys(everything.row_ids, &primary_keys); });
           each([&] { return index->Fetch(*source, all, {}, &fetched); });
           each([&] { return index->Verify(); });
@@ -246,11 +222,11 @@ BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
           each([&] { return index->VerifyAgainst(*source, 3, &differences); });
           BOOST_TEST(differences.empty());
           each([&] { return index->Stats().status(); });
-          may_allocate([&] { return index->FindFirst(keys, {}, absl::MakeSpan(rows)); });
+          may_allocate([&] { return index->FindFirst(keys, absl::MakeSpan(rows)); });
           may_allocate(
-              [&] { return index->Contains(keys, {}, absl::MakeSpan(found.get(), keys.size())); });
+              [&] { return index->Contains(keys, absl::MakeSpan(found.get(), keys.size())); });
           may_allocate(
-              [&] { return index->Count(RangeBatch::Equal(keys), {}, absl::MakeSpan(counts)); });
+              [&] { return index->Count(RangeBatch::Equal(keys), absl::MakeSpan(counts)); });
         }
       }
     }

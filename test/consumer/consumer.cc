@@ -6,12 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/index_spec.h"
 #include "cairn/indexed_db.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/sorted_run.h"
+#include "cairn/types.h"
 #include "cairn/version.h"
 
 namespace {
@@ -68,7 +71,7 @@ absl::Status CheckOwnIndex(const std::string& directory) {
   if (!index.ok()) return index.status();
   const std::vector<std::string_view> cities = {"Lisbon", "Paris"};
   cairn::Matches matches;
-  const absl::Status status = (*index)->Find(cairn::KeyBatch::Bytes(cities), &matches);
+  const absl::Status status = (*index)->Find(cities, &matches);
   if (!status.ok()) return status;
   return matches[0].size() == 100 && matches[1].empty() ? absl::OkStatus() : Wrong("find");
 }
@@ -80,7 +83,7 @@ absl::Status CheckOrderedIndex() {
   if (!tree.ok()) return tree.status();
   const std::vector<uint32_t> keys = {3, 4};
   std::vector<cairn::RowId> rows(2);
-  const absl::Status status = (*tree)->FindFirst(cairn::KeyBatch::U32(keys), absl::MakeSpan(rows));
+  const absl::Status status = (*tree)->Answer(cairn::Batch::FindFirst(keys, absl::MakeSpan(rows)));
   if (!status.ok()) return status;
   return rows[0] == 1 && rows[1] == cairn::kNoRow ? absl::OkStatus() : Wrong("ordered index");
 }

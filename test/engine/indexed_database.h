@@ -99,7 +99,7 @@ class IndexedDatabase {
 inline std::string RowsOf(const SecondaryIndex& index, std::string_view key) {
   Matches matches;
   const std::string_view keys[] = {key};
-  RequireOk(index.Find(KeyBatch::Bytes(keys), &matches));
+  RequireOk(index.Find(keys, &matches));
   PrimaryKeyColumn primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   std::string rows;

@@ -45,17 +45,10 @@ class EveryOrderedIndex {
         queries.push_back(key);
       }
     }
-    KeyBatch batch = [&] {
-      if constexpr (sizeof(Key) == 4) {
-        return KeyBatch::U32(queries);
-      } else {
-        return KeyBatch::U64(queries);
-      }
-    }();
     for (const char* factory : {"cpu:auto", "cpu:sorted_array", "cpu:fast", "cpu:packed",
                                 "cpu:packed,directory=cells", "cpu:packed,directory=tree",
                                 "cpu:packed,bits=16", "cpu:packed,bits=32", "cpu:packed,bits=64"}) {
-      Compare(factory, run, keys, queries, batch);
+      Compare(factory, run, keys, queries);
     }
   }
 
@@ -76,13 +69,14 @@ class EveryOrderedIndex {
     }
     const std::vector<std::string_view> queries(texts.begin(), texts.end());
     for (const char* factory : {"cpu:auto", "cpu:sorted_array", "cpu:partial_key", "cpu:strings"}) {
-      Compare(factory, run, absl::MakeConstSpan(keys), queries, KeyBatch::Bytes(queries));
+      Compare(factory, run, absl::MakeConstSpan(keys), queries);
     }
   }
 
   template <typename Key>
   static void Compare(const char* factory, const SortedRun& run, absl::Span<const Key> keys,
-                      const std::vector<Key>& queries, KeyBatch batch) {
+                      const std::vector<Key>& queries) {
+    const KeyBatch batch(queries);
     const auto index = MakeOrderedIndex(factory, run);
     if (!index.ok()) {
       // bits=16, say, where keys lie too far apart.
@@ -97,14 +91,17 @@ class EveryOrderedIndex {
     const auto found = std::make_unique<bool[]>(queries.size());
     std::vector<uint64_t> counts(queries.size());
     const OrderedIndex& searched = **index;
-    Require(searched.LowerBound(batch, absl::MakeSpan(positions)).ok(), factory, "LowerBound");
-    Require(searched.FindFirst(batch, absl::MakeSpan(rows)).ok(), factory, "FindFirst");
-    Require(searched.Contains(batch, absl::MakeSpan(found.get(), queries.size())).ok(), factory,
-            "Contains");
-    Require(searched.Count(RangeBatch::Equal(batch), absl::MakeSpan(counts)).ok(), factory,
-            "Count");
+    Require(searched.Answer(Batch::LowerBound(batch, absl::MakeSpan(positions))).ok(), factory,
+            "LowerBound");
+    Require(searched.Answer(Batch::FindFirst(batch, absl::MakeSpan(rows))).ok(), factory,
+            "FindFirst");
+    Require(
+        searched.Answer(Batch::Contains(batch, absl::MakeSpan(found.get(), queries.size()))).ok(),
+        factory, "Contains");
+    Require(searched.Answer(Batch::Count(RangeBatch::Equal(batch), absl::MakeSpan(counts))).ok(),
+            factory, "Count");
     Matches matches;
-    Require(searched.Find(batch, &matches).ok(), factory, "Find");
+    Require(searched.Answer(Batch::Find(batch, &matches)).ok(), factory, "Find");
     for (size_t i = 0; i < queries.size(); ++i) {
       const auto [first, last] = std::equal_range(keys.begin(), keys.end(), queries[i]);
       const auto begin = static_cast<size_t>(first - keys.begin());

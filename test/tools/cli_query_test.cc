@@ -1,117 +1,16 @@
 // cairn query and cairn count, compared with a full scan of the database.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
-#include <charconv>
 #include <functional>
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "test/require_ok.h"
-#include "test/test_random.h"
+#include "test/tools/demo_entries.h"
 #include "test/tools/run_tool.h"
 
 namespace cairn {
 namespace {
-
-// An entry as a full scan gives it; `order` compares as the keys do.
-struct Entry {
-  std::string order;
-  std::string primary_key;
-  std::string key;   // as tsv shows it
-  std::string json;  // as json shows it
-  std::string value;
-};
-
-std::string BigEndian(uint64_t number) {
-  std::string bytes(8, '\0');
-  for (size_t i = 8; i-- > 0; number >>= 8) bytes[i] = static_cast<char>(number);
-  return bytes;
-}
-
-// A double as 8 bytes in numerical order.
-std::string Ordered(double number) {
-  uint64_t bits;
-  static_assert(sizeof bits == sizeof number);
-  std::memcpy(&bits, &number, sizeof bits);
-  return BigEndian(bits >> 63 != 0 ? ~bits : bits | uint64_t{1} << 63);
-}
-
-std::string Shortest(double number) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, number).ptr};
-}
-
-using Entries = std::vector<Entry>;
-
-Entries Sorted(Entries entries) {
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return std::tie(a.order, a.primary_key) < std::tie(b.order, b.primary_key);
-  });
-  return entries;
-}
-
-Entries Where(const Entries& entries, const std::function<bool(const Entry&)>& wanted) {
-  Entries result;
-  std::copy_if(entries.begin(), entries.end(), std::back_inserter(result), wanted);
-  return result;
-}
-
-std::string Tsv(const Entries& entries, bool with_values) {
-  std::string text;
-  for (const Entry& entry : entries) {
-    text += entry.key + "\t" + Escaped(entry.primary_key);
-    if (with_values) text += "\t" + Escaped(entry.value);
-    text += "\n";
-  }
-  return text;
-}
-
-// A demo database with three indexes over its customers, and what a scan says about them.
-struct Demo {
-  explicit Demo(const std::string& rows) {
-    MustRun({"demo", db(), "--rows=" + rows, "--seed=" + std::to_string(TestSeed() % 1000)});
-    MustRun({"build", "--db=" + db(), "--cf=customer", "--out=" + directory / "indexes",
-             "--spec=phone=value.field('|',4):text", "--spec=nation=value.field('|',3):u8",
-             "--spec=nation_balance=value.field('|',3):u8,value.field('|',5):f64"});
-    for (const auto& [primary_key, value] : ReadRows(db(), "customer")) {
-      const std::string phone_text = Field(value, 4);
-      phone.push_back({phone_text, primary_key, phone_text, '"' + phone_text + '"', value});
-      const std::string nation_text = Field(value, 3);
-      const std::string nation_order = BigEndian(std::stoull(nation_text));
-      nation.push_back({nation_order, primary_key, nation_text, nation_text, value});
-      const double number = std::stod(Field(value, 5));
-      const std::string both = nation_text + "," + Shortest(number);
-      balance.push_back(
-          {nation_order + Ordered(number), primary_key, both, "[" + both + "]", value});
-    }
-    phone = Sorted(std::move(phone));
-    nation = Sorted(std::move(nation));
-    balance = Sorted(std::move(balance));
-  }
-
-  std::string db() const { return directory / "db"; }
-  std::string index(const std::string& name) const { return directory / "indexes/" + name; }
-  ToolResult Query(const std::string& name, std::vector<std::string> more) const {
-    more.insert(more.begin(), {"query", index(name)});
-    return MustRun(more);
-  }
-
-  TemporaryDirectory directory;
-  Entries phone, nation, balance;
-};
-
-// Compares long texts without printing them.
-void CheckEqual(const std::string& found, const std::string& expected) {
-  const auto [a, b] = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());
-  BOOST_TEST((a == found.end() && b == expected.end()),
-             "differ at byte " << a - found.begin() << ": found '"
-                               << found.substr(static_cast<size_t>(a - found.begin()), 80)
-                               << "', expected '"
-                               << expected.substr(static_cast<size_t>(b - expected.begin()), 80)
-                               << "'");
-}
 
 BOOST_AUTO_TEST_SUITE(cli_query_test)
 
@@ -302,101 +201,6 @@ BOOST_AUTO_TEST_CASE(explain_adds_up_the_batches_of_a_route) {
   BOOST_TEST(one.find("Scan of 1: cpu:sorted_array") == 0u, one);
   BOOST_TEST(std::count(many.begin(), many.end(), '\n') ==
              std::count(one.begin(), one.end(), '\n'));
-}
-
-BOOST_AUTO_TEST_CASE(json_is_one_object_a_line) {
-  const Demo demo("1000");
-  const auto check = [&](const std::string& index, const Entries& entries) {
-    std::string expected;
-    std::string with_values;
-    for (const Entry& entry : entries) {
-      const std::string both =
-          "{\"key\":" + entry.json + ",\"primary_key\":\"" + entry.primary_key + "\"";
-      expected += both + "}\n";
-      with_values += both + ",\"value\":\"" + entry.value + "\"}\n";
-    }
-    CheckEqual(demo.Query(index, {"--range=..", "--format=json"}).out, expected);
-    CheckEqual(demo.Query(index, {"--range=..", "--format=json", "--db=" + demo.db()}).out,
-               with_values);
-  };
-  check("phone", demo.phone);
-  check("nation", demo.nation);
-  check("nation_balance", demo.balance);
-}
-
-BOOST_AUTO_TEST_CASE(text_has_a_headline_and_aligned_columns) {
-  const Demo demo("1000");
-  const auto lines = demo.Query("phone", {"--range=.."}).lines();
-  BOOST_REQUIRE(lines.size() == 1001u);
-  BOOST_TEST(lines[0] == "key" + std::string(14, ' ') + "primary key");
-  for (size_t i = 1; i < lines.size(); ++i) {
-    BOOST_REQUIRE(lines[i] == demo.phone[i - 1].key + "  " + demo.phone[i - 1].primary_key);
-  }
-  const auto with_values = demo.Query("nation", {"--eq=3", "--db=" + demo.db()}).lines();
-  BOOST_REQUIRE(with_values.size() > 1);
-  const size_t column = with_values[0].find("value");
-  for (size_t i = 1; i < with_values.size(); ++i) {
-    const std::string value = with_values[i].substr(column);
-    BOOST_TEST(Field(value, 3) == "3", with_values[i]);
-  }
-}
-
-BOOST_AUTO_TEST_CASE(keys_of_any_bytes_can_be_printed_and_asked_for) {
-  auto random = TestRandom();
-  TemporaryDirectory directory;
-  std::map<std::string, std::string> rows;
-  for (int byte = 0; byte < 256; ++byte) {
-    rows["pk" + std::string(1, static_cast<char>(byte))] =
-        std::string(1, static_cast<char>(byte)) + "|x" + std::string(1, static_cast<char>(byte));
-  }
-  for (int i = 0; i < 300; ++i) {
-    std::string bytes(random() % 12, '\0');
-    for (char& c : bytes) c = "\0\xff,\\.. \n\t'\"a\x80{}["[random() % 17];
-    rows[bytes + std::to_string(i)] = bytes;
-  }
-  WriteDb(directory / "db", [&](rocksdb::DB* db) {
-    for (const auto& [key, value] : rows) RequireOk(db->Put({}, key, value));
-  });
-  MustRun({"build", "--db=" + directory / "db", "--out=" + directory / "out",
-           "--spec=all=value:bytes", "--spec=both=value[0:1]:bytes,key:bytes"});
-  MustRun({"verify", directory / "out/all", "--db=" + directory / "db"});
-  MustRun({"verify", directory / "out/both", "--db=" + directory / "db"});
-
-  Entries expected;
-  for (const auto& [key, value] : rows) expected.push_back({value, key, Escaped(value), "", value});
-  expected = Sorted(std::move(expected));
-  const std::string all = directory / "out/all";
-  CheckEqual(MustRun({"query", all, "--range=..", "--format=tsv", "--db=" + directory / "db"}).out,
-             Tsv(expected, true));
-  // What was printed can be asked for: one by one, and as a file.
-  std::string keys;
-  for (const Entry& entry : expected) keys += entry.key + "\n";
-  CheckEqual(MustRun({"query", all, "--keys=-", "--format=tsv"}, keys).out, Tsv(expected, false));
-  for (size_t i = 0; i < expected.size(); i += 11) {
-    const std::string& order = expected[i].order;
-    CheckEqual(MustRun({"query", all, "--format=tsv", "--eq=" + expected[i].key}).out,
-               Tsv(Where(expected, [&](const Entry& e) { return e.order == order; }), false));
-    CheckEqual(
-        MustRun({"query", all, "--format=tsv", "--prefix=" + expected[i].key}).out,
-        Tsv(Where(expected,
-                  [&](const Entry& e) { return e.order.compare(0, order.size(), order) == 0; }),
-            false));
-  }
-  // Composite keys: the comma inside a part is escaped.
-  const std::string both = directory / "out/both";
-  for (const std::string& line : MustRun({"query", both, "--range=..", "--format=tsv"}).lines()) {
-    const std::string key = line.substr(0, line.find('\t'));
-    const std::string primary_key = line.substr(line.find('\t') + 1);
-    BOOST_TEST(key.substr(key.find(',') + 1).find(',') == std::string::npos);
-    if (random() % 16 == 0) {
-      CheckEqual(MustRun({"query", both, "--format=tsv", "--eq=" + key}).out, line + "\n");
-    }
-  }
-  // Bytes that are no UTF-8 stay apart from text in JSON.
-  const std::string json = MustRun({"query", all, "--eq=\\xff|x\\xff", "--format=json"}).out;
-  BOOST_TEST(json == "{\"key\":{\"hex\":\"ff7c78ff\"},\"primary_key\":{\"hex\":\"706bff\"}}\n");
-  BOOST_TEST(MustRun({"query", all, "--eq=\\x0a|x\\x0a", "--format=json"}).out ==
-             "{\"key\":\"\\u000a|x\\u000a\",\"primary_key\":\"pk\\u000a\"}\n");
 }
 
 BOOST_AUTO_TEST_CASE(rows_that_changed_since_the_build_are_left_out_with_values) {

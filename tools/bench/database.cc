@@ -5,25 +5,20 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
-#include <stdexcept>
 
 #include "rocksdb/cache.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/slice_transform.h"
 #include "rocksdb/table.h"
 #include "tools/bench/data.h"
+#include "tools/bench/or_throw.h"
 
 namespace cairn::bench {
 namespace {
 
 constexpr size_t kValueBytes = 100;
 constexpr size_t kBlockCacheBytes = size_t{8} << 30;
-
-void Check(const rocksdb::Status& status) {
-  if (!status.ok()) throw std::runtime_error("benchmark database: " + status.ToString());
-}
 
 rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache,
                                            bool point_lookups) {
@@ -76,8 +71,6 @@ std::string BenchDatabase::BigEndian(uint64_t value) {
 }
 
 BenchDatabase::BenchDatabase(uint64_t rows) {
-  directory_ = (std::filesystem::temp_directory_path() / "cairn_bench_XXXXXX").string();
-  if (mkdtemp(directory_.data()) == nullptr) throw std::runtime_error("mkdtemp " + directory_);
   const std::shared_ptr<rocksdb::Cache> cache = rocksdb::NewLRUCache(kBlockCacheBytes);
   rocksdb::ColumnFamilyOptions by_value = FamilyOptions(cache, false);
   by_value.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(8));
@@ -87,20 +80,20 @@ BenchDatabase::BenchDatabase(uint64_t rows) {
   options.max_background_jobs = 2;
   options.max_open_files = -1;
   rocksdb::DB* db = nullptr;
-  Check(rocksdb::DB::Open(options, directory_,
-                          {{"default", FamilyOptions(cache, false)},
-                           {"by_value", by_value},
-                           {"value_to_key", FamilyOptions(cache, true)}},
-                          &families_, &db));
+  OrThrow(rocksdb::DB::Open(options, directory(),
+                            {{"default", FamilyOptions(cache, false)},
+                             {"by_value", by_value},
+                             {"value_to_key", FamilyOptions(cache, true)}},
+                            &families_, &db));
   db_.reset(db);
   LoadRows(rows);
   LoadIndexes(rows);
   for (rocksdb::ColumnFamilyHandle* family : families_) {
-    Check(db_->Flush({}, family));
-    Check(db_->CompactRange({}, family, nullptr, nullptr));
+    OrThrow(db_->Flush({}, family));
+    OrThrow(db_->CompactRange({}, family, nullptr, nullptr));
   }
   // What is measured from here on has the machine to itself: no compaction, no writing back.
-  Check(db_->PauseBackgroundWork());
+  OrThrow(db_->PauseBackgroundWork());
   sync();
 }
 
@@ -108,8 +101,6 @@ BenchDatabase::~BenchDatabase() {
   db_->ContinueBackgroundWork().PermitUncheckedError();
   for (rocksdb::ColumnFamilyHandle* family : families_) db_->DestroyColumnFamilyHandle(family);
   db_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
 }
 
 void BenchDatabase::LoadRows(uint64_t rows) {
@@ -121,9 +112,9 @@ void BenchDatabase::LoadRows(uint64_t rows) {
   for (uint64_t i = 0; i < rows; ++i) {
     value.replace(0, 8, BigEndian(Value(i)));
     for (size_t j = 8; j + 8 <= kValueBytes / 2; j += 8) value.replace(j, 8, BigEndian(random()));
-    Check(batch.Put(families_[0], PrimaryKey(i), value));
+    OrThrow(batch.Put(families_[0], PrimaryKey(i), value));
     if (batch.Count() == 1000 || i + 1 == rows) {
-      Check(db_->Write(write, &batch));
+      OrThrow(db_->Write(write, &batch));
       batch.Clear();
     }
   }
@@ -138,10 +129,10 @@ void BenchDatabase::LoadIndexes(uint64_t rows) {
   rocksdb::WriteBatch batch;
   for (const auto& [value, i] : entries) {
     const std::string key = BigEndian(value);
-    Check(batch.Put(families_[1], key + PrimaryKey(i), ""));
-    Check(batch.Put(families_[2], key, PrimaryKey(i)));
+    OrThrow(batch.Put(families_[1], key + PrimaryKey(i), ""));
+    OrThrow(batch.Put(families_[2], key, PrimaryKey(i)));
     if (batch.Count() >= 1000 || i == entries.back().second) {
-      Check(db_->Write(write, &batch));
+      OrThrow(db_->Write(write, &batch));
       batch.Clear();
     }
   }

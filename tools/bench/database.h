@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rocksdb/db.h"
+#include "tools/bench/temporary_directory.h"
 
 namespace cairn::bench {
 
@@ -29,7 +30,7 @@ class BenchDatabase {
   rocksdb::ColumnFamilyHandle* rows_family() { return families_[0]; }
   rocksdb::ColumnFamilyHandle* by_value() { return families_[1]; }
   rocksdb::ColumnFamilyHandle* value_to_key() { return families_[2]; }
-  const std::string& directory() const { return directory_; }
+  const std::string& directory() const { return directory_.path(); }
 
   // Row i's indexed value and primary key.
   static uint64_t Value(uint64_t i);
@@ -43,7 +44,7 @@ class BenchDatabase {
   void LoadRows(uint64_t rows);
   void LoadIndexes(uint64_t rows);
 
-  std::string directory_;
+  const TemporaryDirectory directory_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;
 };

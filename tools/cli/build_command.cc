@@ -9,9 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "cairn/build.h"
 #include "cairn/index_spec.h"
+#include "cairn/key_codec.h"
+#include "cairn/progress.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/build_progress.h"
 #include "tools/cli/command.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cairn/secondary_index.h"
+#include "cairn/progress.h"
 
 namespace cairn::tools {
 

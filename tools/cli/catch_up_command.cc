@@ -3,8 +3,11 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "cairn/catch_up.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/merge_command.h"

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
@@ -26,9 +28,9 @@ absl::StatusOr<int> RunCount(CountOptions* given) {
   RangeColumns columns(index->codec().kind());
   for (const KeyRange& range : ranges) columns.Add(range);
   std::vector<uint64_t> counts(ranges.size());
-  QueryOptions options;
-  given->routes.AddTo(&options);
-  RETURN_IF_ERROR(index->Count(columns.Batch(), options, absl::MakeSpan(counts)));
+  Batch batch = Batch::Count(columns.Batch(), absl::MakeSpan(counts));
+  given->routes.AddTo(&batch);
+  RETURN_IF_ERROR(index->Answer(batch));
   given->routes.Note();
   given->routes.Print();
   Output output;

@@ -2,7 +2,9 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "cairn/index_stats.h"
 #include "cairn/secondary_index.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"

@@ -7,8 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/entry_printer.h"
@@ -97,15 +102,14 @@ absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std
   if (Interrupted()) return absl::CancelledError("interrupted");
   columns_.Clear();
   for (const KeyRange& range : ranges) columns_.Add(range);
-  RangeBatch batch = columns_.Batch();
-  batch.after = after;
+  Batch batch = Batch::Scan(columns_.Batch(), &matches_);
+  batch.ranges.after = after;
   const uint64_t page = source_ == nullptr ? kPageEntries : kPageRows;
-  QueryOptions options;
-  options.order = order_;
-  options.with_keys = true;
-  options.limit = std::min(std::max<uint64_t>(page / ranges.size(), 1), left_);
-  routes_.AddTo(&options);
-  RETURN_IF_ERROR(index_.Scan(batch, options, &matches_));
+  batch.options.order = order_;
+  batch.options.with_keys = true;
+  batch.options.limit = std::min(std::max<uint64_t>(page / ranges.size(), 1), left_);
+  routes_.AddTo(&batch);
+  RETURN_IF_ERROR(index_.Answer(batch));
   routes_.Note();
   return absl::OkStatus();
 }

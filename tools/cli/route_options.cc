@@ -58,9 +58,9 @@ OpenOptions RouteOptions::Open() const {
   return options;
 }
 
-void RouteOptions::AddTo(QueryOptions* options) {
-  options->route = route_;
-  if (explains_) options->explain = &explain_;
+void RouteOptions::AddTo(Batch* batch) {
+  batch->options.route = route_;
+  if (explains_) batch->explain = &explain_;
 }
 
 void RouteOptions::Note() {

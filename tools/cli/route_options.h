@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cairn/secondary_index.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
 #include "tools/cli/command.h"
 
 namespace cairn::tools {
@@ -22,8 +24,8 @@ class RouteOptions {
   // How to open the index: with routes to choose from if anything was given, else for few queries.
   OpenOptions Open() const;
 
-  // Has *options ask for the route, and for its explanation.
-  void AddTo(QueryOptions* options);
+  // Has *batch ask for the route, and for its explanation.
+  void AddTo(Batch* batch);
   // Takes note of how the last batch was routed, if that is wanted.
   void Note();
   // Prints what was noted to standard error: batches that went the same way, for the same reason,

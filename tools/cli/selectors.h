@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
-#include "cairn/secondary_index.h"
+#include "cairn/types.h"
 
 namespace cairn::tools {
 

@@ -4,8 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "cairn/index_stats.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output.h"

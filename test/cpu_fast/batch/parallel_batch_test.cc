@@ -21,24 +21,8 @@ class OnFourThreads : public OrderedIndex {
 
   std::string description() const override { return "four threads"; }
   uint64_t memory_bytes() const override { return 0; }
-  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
-    return cairn::LowerBound(index_, keys, positions, kFourThreads);
-  }
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
-    return cairn::FindFirst(index_, keys, row_ids, kFourThreads);
-  }
-  absl::Status Find(KeyBatch keys, Matches* matches) const override {
-    return cairn::Find(index_, keys, matches, kFourThreads);
-  }
-  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const override {
-    return cairn::Contains(index_, keys, found, kFourThreads);
-  }
-  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const override {
-    return cairn::Count(index_, ranges, counts, kFourThreads);
-  }
-  absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
-                    Matches* matches) const override {
-    return cairn::Scan(index_, ranges, options, matches, kFourThreads);
+  absl::Status Answer(const Batch& batch) const override {
+    return cairn::Answer(index_, batch, kFourThreads);
   }
 
  private:

@@ -26,37 +26,45 @@ namespace {
 constexpr Parallelism kOneThread{1};
 constexpr Parallelism kFourThreads{4, 10};
 
-StrategyOptions SortBased(ResultOrder order = ResultOrder::kCaller,
-                          SortedSearch search = SortedSearch::kFastest) {
-  StrategyOptions options;
-  options.strategy = Strategy::kSortBased;
-  options.order = order;
-  options.sorted_search = search;
-  return options;
+// A strategy, and how the batch is to be answered.
+struct Way : StrategyOptions {
+  ResultOrder order = ResultOrder::kCaller;
+  bool sorted_input = false;
+};
+
+Way SortBased(ResultOrder order = ResultOrder::kCaller,
+              SortedSearch search = SortedSearch::kFastest) {
+  Way way;
+  way.strategy = Strategy::kSortBased;
+  way.order = order;
+  way.sorted_search = search;
+  return way;
 }
 
-StrategyOptions Buffered(size_t parts = 64, size_t buffer = 256) {
-  StrategyOptions options;
-  options.strategy = Strategy::kBuffered;
-  options.parts = parts;
-  options.buffer = buffer;
-  return options;
+Way Buffered(size_t parts = 64, size_t buffer = 256) {
+  Way way;
+  way.strategy = Strategy::kBuffered;
+  way.parts = parts;
+  way.buffer = buffer;
+  return way;
+}
+
+absl::Status Ask(const OrderedIndex& index, Batch batch, const Way& way,
+                 const Parallelism& parallelism, StrategyScratchPool* pool) {
+  batch.options.result_order = way.order;
+  batch.options.sorted_input = way.sorted_input;
+  return Answer(index, batch, way, parallelism, pool);
 }
 
 // Every strategy that keys of `kind` take, in every order that it gives, with what is true of the
 // input said and not said; with buffers that never, sometimes and always fill up.
-std::vector<StrategyOptions> EveryStrategy(KeyKind kind) {
-  std::vector<StrategyOptions> strategies = {{},
-                                             Buffered(),
-                                             Buffered(1, 64),
-                                             Buffered(2, 100),
-                                             Buffered(16, 3),
-                                             Buffered(256, 1),
-                                             SortBased(),
-                                             SortBased({}, SortedSearch::kIndex)};
+std::vector<Way> EveryStrategy(KeyKind kind) {
+  std::vector<Way> strategies = {
+      Way(),           Buffered(),       Buffered(1, 64), Buffered(2, 100),
+      Buffered(16, 3), Buffered(256, 1), SortBased(),     SortBased({}, SortedSearch::kIndex)};
   if (kind != KeyKind::kBytes) strategies.push_back(SortBased({}, SortedSearch::kMerge));
-  std::vector<StrategyOptions> all;
-  for (StrategyOptions options : strategies) {
+  std::vector<Way> all;
+  for (Way options : strategies) {
     for (bool sorted_input : {false, true}) {
       for (ResultOrder order : {ResultOrder::kCaller, ResultOrder::kKey}) {
         options.sorted_input = sorted_input;
@@ -93,15 +101,15 @@ std::vector<uint32_t> SortingPermutation(const KeyBatch& keys) {
   return SortingPermutation(keys.bytes());
 }
 
-// An index whose operations go through the functions under test, and then back to the caller's
+// An index whose operations go through the function under test, and then back to the caller's
 // order: so what is true of an OrderedIndex must be true of this.
 class UnderStrategy : public OrderedIndex {
  public:
-  UnderStrategy(const OrderedIndex& index, const StrategyOptions& options,
-                const Parallelism& parallelism, StrategyScratchPool* pool)
+  UnderStrategy(const OrderedIndex& index, const Way& way, const Parallelism& parallelism,
+                StrategyScratchPool* pool)
       : OrderedIndex(index.run()),
         index_(index),
-        options_(options),
+        way_(way),
         parallelism_(parallelism),
         pool_(pool) {}
 
@@ -109,71 +117,57 @@ class UnderStrategy : public OrderedIndex {
     return absl::StrFormat(
         "%s, strategy %d, order %d, sorted_input %d, distinct_keys %d, sorted_search %d, parts %d, "
         "buffer %d, threads %d",
-        index_.description(), static_cast<int>(options_.strategy), static_cast<int>(options_.order),
-        options_.sorted_input, options_.distinct_keys, static_cast<int>(options_.sorted_search),
-        options_.parts, options_.buffer, parallelism_.threads);
+        index_.description(), static_cast<int>(way_.strategy), static_cast<int>(way_.order),
+        way_.sorted_input, way_.distinct_keys, static_cast<int>(way_.sorted_search), way_.parts,
+        way_.buffer, parallelism_.threads);
   }
   uint64_t memory_bytes() const override { return 0; }
 
-  absl::Status LowerBound(KeyBatch keys, absl::Span<Position> positions) const override {
-    return InCallersOrder(keys, positions, [&](absl::Span<uint32_t> query_of) {
-      return cairn::LowerBound(index_, keys, positions, options_, parallelism_, pool_, query_of);
-    });
-  }
-  absl::Status UpperBound(KeyBatch keys, absl::Span<Position> positions) const override {
-    return InCallersOrder(keys, positions, [&](absl::Span<uint32_t> query_of) {
-      return cairn::UpperBound(index_, keys, positions, options_, parallelism_, pool_, query_of);
-    });
-  }
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
-    return InCallersOrder(keys, row_ids, [&](absl::Span<uint32_t> query_of) {
-      return cairn::FindFirst(index_, keys, row_ids, options_, parallelism_, pool_, query_of);
-    });
-  }
-  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const override {
-    return InCallersOrder(keys, found, [&](absl::Span<uint32_t> query_of) {
-      return cairn::Contains(index_, keys, found, options_, parallelism_, pool_, query_of);
-    });
-  }
-  absl::Status Find(KeyBatch keys, Matches* matches) const override {
-    std::vector<uint32_t> query_of(keys.size(), 0xDEAD);
-    Matches by_key;
-    RETURN_IF_ERROR(cairn::Find(index_, keys, &by_key, options_, parallelism_, pool_,
-                                absl::MakeSpan(query_of)));
-    CheckPermutation(keys, query_of);
-    BOOST_REQUIRE(by_key.size() == keys.size());
-    BOOST_REQUIRE(by_key.row_ids.size() == by_key.offsets.back());
-    std::vector<absl::Span<const RowId>> rows(keys.size());
-    for (size_t i = 0; i < rows.size(); ++i) rows[query_of[i]] = by_key[i];
-    *matches = Matches();
-    matches->offsets.push_back(0);
-    for (absl::Span<const RowId> one : rows) {
-      matches->row_ids.insert(matches->row_ids.end(), one.begin(), one.end());
-      matches->offsets.push_back(matches->row_ids.size());
-    }
+  absl::Status Answer(const Batch& batch) const override {
+    if (batch.takes_ranges()) return cairn::Answer(index_, batch, way_, parallelism_, pool_);
+    std::vector<uint32_t> query_of(batch.size(), 0xDEAD);
+    Matches matches;
+    Batch asked = batch;
+    asked.query_of = absl::MakeSpan(query_of);
+    if (batch.matches != nullptr) asked.matches = &matches;
+    RETURN_IF_ERROR(Ask(index_, asked, way_, parallelism_, pool_));
+    CheckPermutation(batch.keys, query_of);
+    InCallersOrder(query_of, batch.values);
+    InCallersOrder(query_of, batch.ends);
+    InCallersOrder(query_of, batch.found);
+    if (batch.matches != nullptr) *batch.matches = InCallersOrder(query_of, matches);
     return absl::OkStatus();
   }
 
  private:
-  template <typename T, typename Ask>
-  absl::Status InCallersOrder(const KeyBatch& keys, absl::Span<T> out, Ask ask) const {
-    std::vector<uint32_t> query_of(keys.size(), 0xDEAD);
-    RETURN_IF_ERROR(ask(absl::MakeSpan(query_of)));
-    CheckPermutation(keys, query_of);
+  template <typename T>
+  static void InCallersOrder(const std::vector<uint32_t>& query_of, absl::Span<T> out) {
     const std::vector<T> by_key(out.begin(), out.end());
     for (size_t i = 0; i < by_key.size(); ++i) out[query_of[i]] = by_key[i];
-    return absl::OkStatus();
+  }
+  static Matches InCallersOrder(const std::vector<uint32_t>& query_of, const Matches& by_key) {
+    BOOST_REQUIRE(by_key.size() == query_of.size());
+    BOOST_REQUIRE(by_key.row_ids.size() == by_key.offsets.back());
+    std::vector<absl::Span<const RowId>> rows(query_of.size());
+    for (size_t i = 0; i < rows.size(); ++i) rows[query_of[i]] = by_key[i];
+    Matches matches;
+    matches.offsets.push_back(0);
+    for (absl::Span<const RowId> one : rows) {
+      matches.row_ids.insert(matches.row_ids.end(), one.begin(), one.end());
+      matches.offsets.push_back(matches.row_ids.size());
+    }
+    return matches;
   }
 
   void CheckPermutation(const KeyBatch& keys, const std::vector<uint32_t>& query_of) const {
     std::vector<uint32_t> expected(keys.size());
     std::iota(expected.begin(), expected.end(), 0);
-    if (options_.order == ResultOrder::kKey) expected = SortingPermutation(keys);
+    if (way_.order == ResultOrder::kKey) expected = SortingPermutation(keys);
     BOOST_REQUIRE_MESSAGE(query_of == expected, description() << ": query_of is wrong");
   }
 
   const OrderedIndex& index_;
-  const StrategyOptions options_;
+  const Way way_;
   const Parallelism parallelism_;
   StrategyScratchPool* const pool_;
 };
@@ -254,8 +248,8 @@ std::vector<std::unique_ptr<OrderedIndex>> IndexesOf(const SortedRun& run) {
   if (run.kind() == KeyKind::kBytes) {
     add(PartialKeyTree::Build(run));
   } else {
-    add(PackedIndex::Build(run));
-    add(FastTree::Build(run));
+    add(MakePackedIndex(run));
+    add(MakeFastTree(run));
   }
   return indexes;
 }
@@ -269,7 +263,7 @@ void CheckEveryStrategy(MakeKey make_key) {
     const bool distinct = std::adjacent_find(data.keys.begin(), data.keys.end()) == data.keys.end();
     for (const OracleData<Key>& batch : WithBatches(data)) {
       for (const auto& index : indexes) {
-        for (StrategyOptions options : EveryStrategy(index->run().kind())) {
+        for (Way options : EveryStrategy(index->run().kind())) {
           for (const Parallelism& parallelism : {kOneThread, kFourThreads}) {
             options.distinct_keys = false;
             CheckPointsAgainstOracle(UnderStrategy(*index, options, parallelism, &pool), batch);
@@ -287,13 +281,13 @@ void CheckEveryStrategy(MakeKey make_key) {
 template <typename Key>
 void CheckCatalogueUnderStrategies() {
   StrategyScratchPool pool;
-  StrategyOptions sorted_input;
+  Way sorted_input;
   sorted_input.sorted_input = true;
   sorted_input.order = ResultOrder::kKey;
   for (const OracleData<Key>& data : OracleCatalogue<Key>(10000)) {
     BOOST_TEST_MESSAGE(data.name);
     const auto index = std::move(IndexesOf(OracleRun(data)).back());
-    for (const StrategyOptions& options :
+    for (const Way& options :
          {Buffered(), SortBased(), SortBased(ResultOrder::kKey), sorted_input}) {
       const UnderStrategy under_strategy(*index, options, kFourThreads, &pool);
       CheckPointsAgainstOracle(under_strategy, data);
@@ -308,7 +302,7 @@ class Failing : public OrderedIndex {
   Failing(SortedRun run, bool throws) : OrderedIndex(std::move(run)), throws_(throws) {}
   std::string description() const override { return "failing"; }
   uint64_t memory_bytes() const override { return 0; }
-  absl::Status LowerBound(KeyBatch, absl::Span<Position>) const override {
+  absl::Status Answer(const Batch&) const override {
     if (throws_) throw std::bad_alloc();
     return absl::DataLossError("lost");
   }
@@ -362,22 +356,21 @@ BOOST_AUTO_TEST_CASE(large_batches_are_answered_like_small_ones) {
   }
   StrategyScratchPool pool;
   const auto check = [&](const auto& data, const OrderedIndex& index) {
-    for (const StrategyOptions& options :
-         {StrategyOptions(), Buffered(), SortBased(), SortBased(ResultOrder::kKey)}) {
+    for (const Way& options : {Way(), Buffered(), SortBased(), SortBased(ResultOrder::kKey)}) {
       for (const Parallelism& parallelism : {kOneThread, Parallelism{4}}) {
         CheckPointsAgainstOracle(UnderStrategy(index, options, parallelism, &pool), data);
       }
     }
   };
-  check(numbers, **FastTree::Build(OracleRun(numbers)));
+  check(numbers, **MakeFastTree(OracleRun(numbers)));
   check(strings, **PartialKeyTree::Build(OracleRun(strings)));
 }
 
 BOOST_AUTO_TEST_CASE(any_number_of_callers_share_a_pool) {
   const auto data = DataOf<uint32_t>([](uint64_t n) { return static_cast<uint32_t>(n); }).back();
-  const auto index = RequireOk(FastTree::Build(OracleRun(data)));
+  const auto index = RequireOk(MakeFastTree(OracleRun(data)));
   std::vector<RowId> expected(data.queries.size());
-  RequireOk(index->FindFirst(KeyBatch::U32(data.queries), absl::MakeSpan(expected)));
+  RequireOk(index->Answer(Batch::FindFirst(data.queries, absl::MakeSpan(expected))));
   StrategyScratchPool pool;
   std::vector<std::thread> callers;
   std::atomic<int> wrong = 0;
@@ -386,9 +379,9 @@ BOOST_AUTO_TEST_CASE(any_number_of_callers_share_a_pool) {
       std::vector<RowId> rows(data.queries.size());
       for (int i = 0; i < 50; ++i) {
         std::fill(rows.begin(), rows.end(), 0xDEAD);
-        const absl::Status s = FindFirst(*index, KeyBatch::U32(data.queries), absl::MakeSpan(rows),
-                                         i % 2 == 0 ? Buffered() : SortBased(),
-                                         caller % 2 == 0 ? kOneThread : kFourThreads, &pool);
+        const absl::Status s = Ask(*index, Batch::FindFirst(data.queries, absl::MakeSpan(rows)),
+                                   i % 2 == 0 ? Buffered() : SortBased(),
+                                   caller % 2 == 0 ? kOneThread : kFourThreads, &pool);
         if (!s.ok() || rows != expected) ++wrong;
       }
     });
@@ -400,7 +393,7 @@ BOOST_AUTO_TEST_CASE(any_number_of_callers_share_a_pool) {
 BOOST_AUTO_TEST_CASE(a_warm_call_takes_no_more_memory) {
   const auto data = OracleCatalogue<uint32_t>().back();
   const SortedArray index(OracleRun(data));
-  for (const StrategyOptions& options : EveryStrategy(KeyKind::kU32)) {
+  for (const Way& options : EveryStrategy(KeyKind::kU32)) {
     StrategyScratchPool pool;
     CheckPointsAgainstOracle(UnderStrategy(index, options, kOneThread, &pool), data);
     const uint64_t bytes = pool.memory_bytes();
@@ -417,13 +410,13 @@ BOOST_AUTO_TEST_CASE(what_ascends_is_neither_sorted_nor_buffered) {
   std::sort(data.queries.begin(), data.queries.end());
   const SortedArray index(OracleRun(data));
   std::vector<RowId> rows(data.queries.size());
-  for (StrategyOptions options : {StrategyOptions(), Buffered(), SortBased()}) {
+  for (Way options : {Way(), Buffered(), SortBased()}) {
     for (ResultOrder order : {ResultOrder::kCaller, ResultOrder::kKey}) {
       options.order = order;
       options.sorted_input = true;
       StrategyScratchPool pool;
-      BOOST_TEST(FindFirst(index, KeyBatch::U32(data.queries), absl::MakeSpan(rows), options,
-                           kOneThread, &pool)
+      BOOST_TEST(Ask(index, Batch::FindFirst(data.queries, absl::MakeSpan(rows)), options,
+                     kOneThread, &pool)
                      .ok());
       BOOST_TEST(pool.memory_bytes() == 0u);
     }
@@ -435,19 +428,19 @@ BOOST_AUTO_TEST_CASE(an_index_s_error_and_a_lack_of_memory_are_the_batch_s) {
   StrategyScratchPool pool;
   Matches matches;
   std::vector<RowId> rows(data.queries.size());
-  const KeyBatch keys = KeyBatch::U32(data.queries);
+  const KeyBatch keys(data.queries);
   for (bool throws : {false, true}) {
     const Failing index(OracleRun(data), throws);
     const auto expected =
         throws ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kDataLoss;
-    for (const StrategyOptions& options :
-         {StrategyOptions(), Buffered(), SortBased({}, SortedSearch::kIndex),
-          SortBased(ResultOrder::kKey, SortedSearch::kIndex)}) {
+    for (const Way& options : {Way(), Buffered(), SortBased({}, SortedSearch::kIndex),
+                               SortBased(ResultOrder::kKey, SortedSearch::kIndex)}) {
       for (const Parallelism& parallelism : {kOneThread, kFourThreads}) {
         const absl::Status first =
-            FindFirst(index, keys, absl::MakeSpan(rows), options, parallelism, &pool);
+            Ask(index, Batch::FindFirst(keys, absl::MakeSpan(rows)), options, parallelism, &pool);
         BOOST_TEST((first.code() == expected), first);
-        const absl::Status all = Find(index, keys, &matches, options, parallelism, &pool);
+        const absl::Status all =
+            Ask(index, Batch::Find(keys, &matches), options, parallelism, &pool);
         BOOST_TEST((all.code() == expected), all);
       }
     }
@@ -460,8 +453,8 @@ BOOST_AUTO_TEST_CASE(keys_of_bytes_are_not_merged) {
   const std::vector<std::string_view> keys(1000, "key");
   std::vector<RowId> rows(keys.size());
   StrategyScratchPool pool;
-  const absl::Status s = FindFirst(index, KeyBatch::Bytes(keys), absl::MakeSpan(rows),
-                                   SortBased({}, SortedSearch::kMerge), kOneThread, &pool);
+  const absl::Status s = Ask(index, Batch::FindFirst(keys, absl::MakeSpan(rows)),
+                             SortBased({}, SortedSearch::kMerge), kOneThread, &pool);
   BOOST_TEST(absl::IsUnimplemented(s), s);
 }
 
@@ -473,24 +466,25 @@ BOOST_AUTO_TEST_CASE(refuses_what_does_not_fit) {
   std::vector<RowId> rows(size);
   std::vector<uint32_t> query_of(size);
   Matches matches;
-  const KeyBatch keys = KeyBatch::U32(data.queries);
-  const auto refuses = [&](KeyBatch keys, size_t outputs, const StrategyOptions& options,
+  const KeyBatch keys(data.queries);
+  const auto refuses = [&](KeyBatch keys, size_t outputs, const Way& options,
                            size_t queries_of = 0) {
     const absl::Span<RowId> out = absl::MakeSpan(rows).first(outputs);
     const absl::Span<uint32_t> of = absl::MakeSpan(query_of).first(queries_of);
-    return absl::IsInvalidArgument(FindFirst(index, keys, out, options, kFourThreads, &pool, of)) &&
-           absl::IsInvalidArgument(
-               UpperBound(index, keys, out, options, kFourThreads, &pool, of)) &&
-           (outputs != keys.size() ||
-            absl::IsInvalidArgument(Find(index, keys, &matches, options, kFourThreads, &pool, of)));
+    const auto refused = [&](Batch batch) {
+      batch.query_of = of;
+      return absl::IsInvalidArgument(Ask(index, batch, options, kFourThreads, &pool));
+    };
+    return refused(Batch::FindFirst(keys, out)) && refused(Batch::UpperBound(keys, out)) &&
+           (outputs != keys.size() || refused(Batch::Find(keys, &matches)));
   };
   for (Strategy strategy : {Strategy::kUnbuffered, Strategy::kBuffered, Strategy::kSortBased}) {
-    StrategyOptions options;
+    Way options;
     options.strategy = strategy;
     BOOST_TEST(refuses(keys, size - 1, options));
     BOOST_TEST(refuses(keys, size, options, size - 1));
     const uint64_t u64[] = {1};
-    BOOST_TEST(refuses(KeyBatch::U64(u64), 1, options));
+    BOOST_TEST(refuses(KeyBatch(u64), 1, options));
     for (size_t parts : {size_t{0}, size_t{3}, size_t{2048}}) {
       options.parts = parts;
       BOOST_TEST(refuses(keys, size, options));
@@ -499,7 +493,9 @@ BOOST_AUTO_TEST_CASE(refuses_what_does_not_fit) {
     options.buffer = 0;
     BOOST_TEST(refuses(keys, size, options));
     if (strategy == Strategy::kSortBased) continue;
-    options = {strategy, ResultOrder::kKey};
+    options = {};
+    options.strategy = strategy;
+    options.order = ResultOrder::kKey;
     BOOST_TEST(refuses(keys, size, options));
   }
 }

@@ -12,7 +12,8 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> simd = {}) {
-  return RequireOk(CompressedTree::Build(std::move(run), simd));
+  auto tree = RequireOk(MakeCompressedTree(std::move(run), simd));
+  return tree;
 }
 
 template <typename Key>
@@ -95,7 +96,7 @@ BOOST_AUTO_TEST_CASE(refuses_keys_of_bytes) {
   const std::string_view keys[] = {"a"};
   const RowId rows[] = {0};
   auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
-  BOOST_TEST(absl::IsUnimplemented(CompressedTree::Build(run).status()));
+  BOOST_TEST(absl::IsUnimplemented(MakeCompressedTree(run).status()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

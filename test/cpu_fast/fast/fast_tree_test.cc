@@ -15,7 +15,8 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, const FastTreeOptions& options) {
-  return RequireOk(FastTree::Build(std::move(run), options));
+  auto tree = RequireOk(MakeFastTree(std::move(run), options));
+  return tree;
 }
 
 template <typename Key>
@@ -108,7 +109,7 @@ BOOST_AUTO_TEST_CASE(the_environment_chooses_the_simd_level) {
     BOOST_TEST(Make(SortedRun(), {})->description() == "cpu:fast,page=none,simd=" + name);
   }
   const ScopedEnvironment simd("CAIRN_SIMD", "mmx");
-  const auto tree = FastTree::Build(SortedRun());
+  const auto tree = MakeFastTree(SortedRun());
   BOOST_TEST(absl::IsInvalidArgument(tree.status()));
   BOOST_TEST(tree.status().message().find("mmx") != std::string::npos);
 }
@@ -117,7 +118,7 @@ BOOST_AUTO_TEST_CASE(refuses_keys_of_bytes) {
   const std::string_view keys[] = {"a"};
   const RowId rows[] = {0};
   auto run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
-  BOOST_TEST(absl::IsUnimplemented(FastTree::Build(run).status()));
+  BOOST_TEST(absl::IsUnimplemented(MakeFastTree(run).status()));
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
@@ -125,7 +126,7 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const OracleData<uint64_t>& data = catalogue.back();
   const auto tree = Make(OracleRun(data), {});
   std::vector<Position> expected(data.queries.size());
-  RequireOk(tree->LowerBound(KeyBatch::U64(data.queries), absl::MakeSpan(expected)));
+  RequireOk(tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(expected))));
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 1);
   for (int t = 0; t < 4; ++t) {
@@ -134,9 +135,9 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
       Matches matches;
       bool same = true;
       for (int i = 0; i < 20; ++i) {
-        same &= tree->LowerBound(KeyBatch::U64(data.queries), absl::MakeSpan(positions)).ok();
+        same &= tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(positions))).ok();
         same &= positions == expected;
-        same &= tree->Find(KeyBatch::U64(data.queries), &matches).ok();
+        same &= tree->Answer(Batch::Find(data.queries, &matches)).ok();
       }
       wrong[t] = same ? 0 : 1;
     });

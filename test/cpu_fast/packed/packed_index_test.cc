@@ -45,7 +45,7 @@ void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
         if (bits > static_cast<int>(sizeof(Key)) * 8) continue;
         if (bits != 0 && data.keys.size() > 100000) continue;
         for (SimdLevel level : SupportedSimdLevels()) {
-          const auto index = PackedIndex::Build(run, {directory, bits, level});
+          const auto index = MakePackedIndex(run, {directory, bits, level});
           if (absl::IsFailedPrecondition(index.status())) {
             BOOST_REQUIRE(directory == LeafDirectory::kCells);
             break;
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_64_bit_keys) {
 
 BOOST_AUTO_TEST_CASE(ranges_and_refusals_like_any_ordered_index) {
   const auto make = [](SortedRun run) {
-    auto index = RequireOk(PackedIndex::Build(std::move(run)));
+    auto index = RequireOk(MakePackedIndex(std::move(run)));
     return std::unique_ptr<OrderedIndex>(std::move(index));
   };
   CheckCatalogue<uint32_t>(make, 5000);
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(ranges_and_refusals_like_any_ordered_index) {
 BOOST_AUTO_TEST_CASE(chooses_cells_for_even_keys_and_the_tree_for_others) {
   for (const auto& data : EvenSets<uint64_t>()) {
     if (data.keys.size() < 100000 && data.name != "two ends, 5000") continue;
-    const auto index = RequireOk(PackedIndex::Build(OracleRun(data)));
+    const auto index = RequireOk(MakePackedIndex(OracleRun(data)));
     const bool cells = index->description().find("directory=cells") != std::string::npos;
     BOOST_TEST_CONTEXT(data.name << ": " << index->description()) {
       BOOST_TEST(cells == (data.name != "two ends, 5000"));
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(bounds_what_the_directory_takes) {
   for (const auto& data : EvenSets<uint32_t>()) {
     if (data.keys.size() < 100000) continue;
     for (LeafDirectory directory : {LeafDirectory::kAuto, LeafDirectory::kTree}) {
-      const auto index = RequireOk(PackedIndex::Build(OracleRun(data), {directory, 0, {}}));
+      const auto index = RequireOk(MakePackedIndex(OracleRun(data), {directory, 0, {}}));
       const auto bytes = static_cast<double>(index->memory_bytes());
       BOOST_TEST_CONTEXT(data.name) {
         BOOST_TEST(bytes / static_cast<double>(data.keys.size()) < 64.0 / 7 + 1.3);
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(bounds_what_the_directory_takes) {
 
 BOOST_AUTO_TEST_CASE(counts_its_huge_pages) {
   for (const auto& data : EvenSets<uint64_t>()) {
-    const auto index = RequireOk(PackedIndex::Build(OracleRun(data)));
+    const auto index = RequireOk(MakePackedIndex(OracleRun(data)));
     BOOST_TEST(index->huge_page_bytes() <= index->memory_bytes());
   }
 }
@@ -117,13 +117,13 @@ BOOST_AUTO_TEST_CASE(refuses_what_it_cannot_do) {
   const std::string_view keys[] = {"a"};
   const RowId rows[] = {0};
   auto bytes = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
-  BOOST_TEST(absl::IsUnimplemented(PackedIndex::Build(bytes).status()));
+  BOOST_TEST(absl::IsUnimplemented(MakePackedIndex(bytes).status()));
   BOOST_TEST(absl::IsInvalidArgument(
-      PackedIndex::Build(SortedRun(), {LeafDirectory::kAuto, 64, {}}).status()));
+      MakePackedIndex(SortedRun(), {LeafDirectory::kAuto, 64, {}}).status()));
   BOOST_TEST(absl::IsInvalidArgument(
-      PackedIndex::Build(SortedRun(), {LeafDirectory::kAuto, 8, {}}).status()));
+      MakePackedIndex(SortedRun(), {LeafDirectory::kAuto, 8, {}}).status()));
   BOOST_TEST(absl::IsFailedPrecondition(
-      PackedIndex::Build(SortedRun(), {LeafDirectory::kCells, 0, {}}).status()));
+      MakePackedIndex(SortedRun(), {LeafDirectory::kCells, 0, {}}).status()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -105,8 +105,9 @@ struct Ledger {
         return answers.counts[i] == in_range.size();
       case Operation::kScan:
         return (*answers.matches)[answers.first + i] == absl::MakeConstSpan(in_range);
+      default:
+        return false;
     }
-    return false;
   }
 
   // Those that were accepted are the ones that `accepted` says.
@@ -308,7 +309,7 @@ BOOST_AUTO_TEST_CASE(a_flood_of_one_operation_starves_no_other) {
       const uint32_t key = 2;
       while (!stop) {
         batcher
-            ->Submit(Operation::kFindFirst, KeyBatch::U32({&key, 1}),
+            ->Submit(Operation::kFindFirst, KeyBatch(absl::MakeConstSpan(&key, 1)),
                      {{[](void*, const Batcher::Answers&) {}, nullptr}})
             .IgnoreError();
       }

@@ -27,7 +27,8 @@ BatcherOptions Polled(const FakeClock* clock) {
 }
 
 std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options) {
-  return RequireOk(Batcher::Make(&index, options));
+  auto batcher = RequireOk(Batcher::Make(&index, options));
+  return batcher;
 }
 
 // Of `fixed` and `each` of a query.
@@ -148,7 +149,7 @@ BOOST_AUTO_TEST_CASE(the_best_batch_is_the_cost_models_within_the_time_of_a_batc
     const auto batcher = Make(index, options);
     const size_t before = index.calls().size();
     for (uint32_t i = 0; index.calls().size() == before && i < 100000; ++i) {
-      RequireOk(batcher->Submit(Operation::kFindFirst, KeyBatch::U32({&i, 1}),
+      RequireOk(batcher->Submit(Operation::kFindFirst, KeyBatch(absl::MakeConstSpan(&i, 1)),
                                 {{[](void*, const Batcher::Answers&) {}, nullptr}, 0}));
       batcher->Poll();
     }
@@ -201,8 +202,8 @@ BOOST_AUTO_TEST_CASE(operations_take_turns_by_the_time_that_they_take) {
   options.response_time = std::chrono::seconds(1);
   const auto batcher = Make(index, options);
   const uint32_t key = 2, end = 10;
-  const KeyBatch keys = KeyBatch::U32({&key, 1});
-  const RangeBatch range = RangeBatch::HalfOpen(keys, KeyBatch::U32({&end, 1}));
+  const KeyBatch keys(absl::MakeConstSpan(&key, 1));
+  const RangeBatch range = RangeBatch::HalfOpen(keys, KeyBatch(absl::MakeConstSpan(&end, 1)));
   const Batcher::Request ignored{{[](void*, const Batcher::Answers&) {}, nullptr}};
   for (int i = 0; i < 6400; ++i) {
     RequireOk(batcher->Submit(Operation::kFindFirst, keys, ignored));
@@ -240,7 +241,7 @@ BOOST_AUTO_TEST_CASE(an_operation_that_nobody_asked_for_gets_no_more_than_a_few_
   options.max_batch_time = std::chrono::microseconds(64);
   const auto batcher = Make(index, options);
   const uint32_t key = 2;
-  const KeyBatch keys = KeyBatch::U32({&key, 1});
+  const KeyBatch keys(absl::MakeConstSpan(&key, 1));
   const Batcher::Request ignored{{[](void*, const Batcher::Answers&) {}, nullptr}};
   const auto submit = [&](Operation operation, int batches) {
     for (int i = 0; i < 64 * batches; ++i) {

@@ -12,9 +12,19 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "cairn/batcher.h"
+#include "cairn/catch_up.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
+#include "cairn/key_codec.h"
 #include "cairn/ordered_index.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "test/require_ok.h"
 
 namespace cairn {
@@ -78,29 +88,15 @@ class FakeIndex : public SecondaryIndex {
   const KeyCodec& codec() const override { return codec_; }
   SequenceNumber sequence() const override { return 0; }
 
-  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
-    absl::Status s = Note(Operation::kFind, keys.size(), options);
-    return s.ok() ? index_->Find(keys, matches) : s;
-  }
-  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
-                         absl::Span<RowId> row_ids) const override {
-    absl::Status s = Note(Operation::kFindFirst, keys.size(), options);
-    return s.ok() ? index_->FindFirst(keys, row_ids) : s;
-  }
-  absl::Status Contains(KeyBatch keys, const QueryOptions& options,
-                        absl::Span<bool> found) const override {
-    absl::Status s = Note(Operation::kContains, keys.size(), options);
-    return s.ok() ? index_->Contains(keys, found) : s;
-  }
-  absl::Status Count(const RangeBatch& ranges, const QueryOptions& options,
-                     absl::Span<uint64_t> counts) const override {
-    absl::Status s = Note(Operation::kCount, ranges.size(), options);
-    return s.ok() ? index_->Count(ranges, counts) : s;
-  }
-  absl::Status Scan(const RangeBatch& ranges, const QueryOptions& options,
-                    Matches* matches) const override {
-    absl::Status s = Note(Operation::kScan, ranges.size(), options);
-    return s.ok() ? index_->Scan(ranges, options, matches) : s;
+  absl::Status Answer(const Batch& batch) const override {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      calls_.push_back({batch.operation, batch.size(), batch.options.max_response_time,
+                        clock != nullptr ? clock->Now() : BatcherTime()});
+    }
+    while (waits) std::this_thread::yield();
+    if (clock != nullptr) clock->Advance(time(batch.operation, batch.size()));
+    return error.ok() ? index_->Answer(batch) : error;
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
     return time(operation, queries);
@@ -136,17 +132,6 @@ class FakeIndex : public SecondaryIndex {
                                    : KeyType::kBytes;
   }
   static absl::Status NotHere() { return absl::UnimplementedError("a fake"); }
-
-  absl::Status Note(Operation operation, size_t queries, const QueryOptions& options) const {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      calls_.push_back({operation, queries, options.max_response_time,
-                        clock != nullptr ? clock->Now() : BatcherTime()});
-    }
-    while (waits) std::this_thread::yield();
-    if (clock != nullptr) clock->Advance(time(operation, queries));
-    return error;
-  }
 
   const IndexSpec spec_;
   const KeyCodec codec_;

@@ -7,7 +7,6 @@
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "cairn/ordered_index.h"
+#include "cpu_fast/batch/strategy.h"
 #include "engine/delta/delta_writer.h"
 #include "engine/rows/row_table_writer.h"
 #include "engine/version/versioned_search.h"
@@ -55,7 +55,8 @@ inline RowTable MakeRowTable(const std::vector<std::string>& primary_keys) {
   sections.block_offsets = memory->Elements<uint64_t>(RowTableSection::kBlockOffsets);
   sections.separator_ends = memory->Elements<uint64_t>(RowTableSection::kSeparatorEnds);
   sections.separators = memory->sections[RowTableSection::kSeparators];
-  return RequireOk(RowTable::Wrap(sections, "test.tbl", 1, memory));
+  RowTable table = RequireOk(RowTable::Wrap(sections, "test.tbl", 1, memory));
+  return table;
 }
 
 // A key as the model keeps it, and as a batch has it.
@@ -99,53 +100,37 @@ SortedRun MakeBaseRun(const ModelRows<Key>& rows) {
     keys.push_back(key);
     row_ids.push_back(id);
   }
-  return RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids));
+  SortedRun run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids));
+  return run;
 }
 
 template <typename Key>
 std::unique_ptr<DeltaWriter> MakeWriter(const ModelRows<Key>& rows) {
   std::vector<std::string> primary_keys;
   for (const auto& row : rows) primary_keys.push_back(row.first);
-  return RequireOk(DeltaWriter::Create(MakeBaseRun(rows), MakeRowTable(primary_keys), 2));
+  std::unique_ptr<DeltaWriter> writer =
+      RequireOk(DeltaWriter::Create(MakeBaseRun(rows), MakeRowTable(primary_keys), 2));
+  return writer;
 }
 
 // What answers for the base: an ordered index, and for ResultOrder::kKey a sort before it.
-class IndexSearch : public BaseSearch {
+class IndexSearch {
  public:
   explicit IndexSearch(const SortedRun& run) {
-    index_ = RequireOk(MakeOrderedIndex("cpu:auto", run));
+    std::unique_ptr<OrderedIndex> index = RequireOk(MakeOrderedIndex("cpu:auto", run));
+    index_ = std::move(index);
   }
 
-  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
-                         absl::Span<RowId> row_ids) const override {
-    return InOrder(keys, options,
-                   [&](KeyBatch batch) { return index_->FindFirst(batch, row_ids); });
-  }
-  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
-    return InOrder(keys, options, [&](KeyBatch batch) { return index_->Find(batch, matches); });
-  }
-  absl::Status Positions(const RangeBatch& ranges, const QueryOptions&, absl::Span<Position> begin,
-                         absl::Span<Position> end) const override {
-    return index_->Positions(ranges, begin, end);
+  absl::Status operator()(const Batch& batch) const {
+    if (batch.options.result_order == ResultOrder::kCaller) return index_->Answer(batch);
+    StrategyOptions sorts;
+    sorts.strategy = Strategy::kSortBased;
+    return Answer(*index_, batch, sorts, {}, &scratch_);
   }
 
  private:
-  template <typename Answer>
-  absl::Status InOrder(KeyBatch keys, const QueryOptions& options, Answer answer) const {
-    if (options.result_order == ResultOrder::kCaller) return answer(keys);
-    return WithPhysicalKey(keys.kind(), [&](auto type) {
-      using Key = typename decltype(type)::type;
-      const absl::Span<const Key> asked = KeysOf<Key>(keys);
-      std::iota(options.query_of.begin(), options.query_of.end(), 0);
-      std::stable_sort(options.query_of.begin(), options.query_of.end(),
-                       [&](uint32_t a, uint32_t b) { return asked[a] < asked[b]; });
-      std::vector<Key> sorted;
-      for (uint32_t query : options.query_of) sorted.push_back(asked[query]);
-      return answer(BatchOfKeys<Key>(sorted));
-    });
-  }
-
   std::unique_ptr<OrderedIndex> index_;
+  mutable StrategyScratchPool scratch_;
 };
 
 // Asks a version everything, and compares with the model's rows.
@@ -155,8 +140,8 @@ class VersionCheck {
   using Physical = PhysicalOf<Key>;
   using Entry = std::pair<Key, std::string>;  // key, primary key
 
-  VersionCheck(const Delta& delta, const BaseSearch& base, const ModelRows<Key>& rows)
-      : delta_(delta), search_(delta, base, {.threads = 2, .min_slice = 64}) {
+  VersionCheck(const Delta& delta, const IndexSearch& base, const ModelRows<Key>& rows)
+      : delta_(delta), base_(base) {
     for (const auto& [primary_key, row_keys] : rows) {
       for (const Key& key : row_keys) entries_.emplace_back(key, primary_key);
       live_rows_ += row_keys.empty() ? 0 : 1;
@@ -183,17 +168,19 @@ class VersionCheck {
 
   void CheckPoints(const std::vector<Key>& keys, ResultOrder order) {
     const std::vector<Physical> asked(keys.begin(), keys.end());
-    const KeyBatch batch = BatchOfKeys<Physical>(asked);
+    const KeyBatch batch(asked);
     const size_t n = keys.size();
     std::vector<uint32_t> query_of(n);
     QueryOptions options;
     options.result_order = order;
-    if (order == ResultOrder::kKey) options.query_of = absl::MakeSpan(query_of);
     std::vector<RowId> first(n, 0xDEAD);
     auto found = std::make_unique<bool[]>(n + 1);
-    Require(search_.FindFirst(batch, options, absl::MakeSpan(first)));
-    Require(search_.Contains(batch, options, absl::Span<bool>(found.get(), n)));
-    Require(search_.Find(batch, options, &matches_));
+    for (Batch points : {Batch::FindFirst(batch, absl::MakeSpan(first), options),
+                         Batch::Contains(batch, absl::Span<bool>(found.get(), n), options),
+                         Batch::Find(batch, &matches_, options)}) {
+      if (order == ResultOrder::kKey) points.query_of = absl::MakeSpan(query_of);
+      Ask(points);
+    }
     Expect(matches_.size() == n && matches_.offsets[0] == 0, "the size of Find", n);
     std::vector<RowId> first_rows;
     for (RowId row : first) {
@@ -232,13 +219,12 @@ class VersionCheck {
       if (upper_bounds.back() == Bound::kPrefix) lower_bounds.back() = Bound::kInclusive;
       expected.push_back(Positions(from, lower_bounds.back(), to, upper_bounds.back()));
     }
-    RangeBatch ranges =
-        RangeBatch::HalfOpen(BatchOfKeys<Physical>(lower), BatchOfKeys<Physical>(upper));
+    RangeBatch ranges = RangeBatch::HalfOpen(lower, upper);
     ranges.lower_bounds = lower_bounds;
     ranges.upper_bounds = upper_bounds;
 
     std::vector<uint64_t> counts(ranges.size());
-    Require(search_.Count(ranges, {}, absl::MakeSpan(counts)));
+    Ask(Batch::Count(ranges, absl::MakeSpan(counts)));
     for (size_t i = 0; i < counts.size(); ++i) {
       Expect(counts[i] == expected[i].second - expected[i].first, "Count", i);
     }
@@ -249,7 +235,7 @@ class VersionCheck {
           options.order = order;
           options.limit = limit;
           options.with_keys = with_keys;
-          Require(search_.Scan(ranges, options, &matches_));
+          Ask(Batch::Scan(ranges, &matches_, options));
           for (size_t i = 0; i < counts.size(); ++i) CheckScanned(i, expected[i], options);
         }
       }
@@ -268,7 +254,7 @@ class VersionCheck {
       std::string after;
       do {
         everything.after = absl::MakeConstSpan(&after, 1);
-        Require(search_.Scan(everything, options, &matches_));
+        Ask(Batch::Scan(everything, &matches_, options));
         AppendFound(&found);
         after = matches_.cursors[0];
       } while (!after.empty());
@@ -286,12 +272,15 @@ class VersionCheck {
     options.order = order;
     options.with_keys = true;
     options.limit = limit;
-    Require(search_.Scan(everything, options, &matches_));
+    Ask(Batch::Scan(everything, &matches_, options));
     AppendFound(found);
     return matches_.cursors[0];
   }
 
  private:
+  void Ask(const Batch& batch) const {
+    Require(AnswerVersion(delta_, base_, batch, {.threads = 2, .min_slice = 64}));
+  }
   static void Require(const absl::Status& status) { RequireOk(status); }
   static void Expect(bool ok, const char* what, size_t i) {
     if (!ok) BOOST_FAIL(what << " is wrong, query " << i);
@@ -359,7 +348,7 @@ class VersionCheck {
   }
 
   const Delta& delta_;
-  const VersionedSearch search_;
+  const IndexSearch& base_;
   std::vector<Entry> entries_;
   uint64_t live_rows_ = 0;
   Matches matches_;

@@ -29,15 +29,15 @@ RowUpdates Updates(const Rows& states) {
 }
 
 std::shared_ptr<const Delta> MustApply(DeltaWriter* writer, const RowUpdates& updates) {
-  return RequireOk(writer->Apply(updates));
+  const auto version = RequireOk(writer->Apply(updates));
+  return version;
 }
 
 RowId FirstRow(const Delta& version, uint64_t key) {
   const IndexSearch base(version.base_run);
   RowId row = 0;
   const std::vector<uint64_t> keys = {key};
-  RequireOk(
-      VersionedSearch(version, base).FindFirst(KeyBatch::U64(keys), {}, absl::MakeSpan(&row, 1)));
+  RequireOk(AnswerVersion(version, base, Batch::FindFirst(keys, absl::MakeSpan(&row, 1))));
   return row;
 }
 

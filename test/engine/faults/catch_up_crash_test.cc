@@ -11,8 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/types.h"
 #include "test/engine/faults/crash_indexes.h"
 #include "test/engine/faults/crash_model.h"
 #include "test/engine/indexed_database.h"

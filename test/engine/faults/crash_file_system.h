@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rocksdb/file_system.h"
+#include "test/engine/faults/opened_files.h"
 #include "test/engine/faults/simulated_disk.h"
 
 namespace cairn {
@@ -267,74 +268,11 @@ class CrashFileSystem final : public rocksdb::FileSystem {
     }
   };
 
-  class SequentialFile final : public rocksdb::FSSequentialFile {
-   public:
-    explicit SequentialFile(Open open) : open_(std::move(open)) {}
-    IOStatus Read(size_t n, const IOOptions&, Slice* result, char* scratch, Debug*) override {
-      IOStatus s = open_.Read(offset_, n, result, scratch);
-      if (s.ok()) offset_ += result->size();
-      return s;
-    }
-    IOStatus Skip(uint64_t n) override {
-      offset_ = std::min(offset_ + n, open_.size());
-      return IOStatus::OK();
-    }
+  using SequentialFile = OpenedSequentialFile<Open>;
+  using RandomAccessFile = OpenedRandomAccessFile<Open>;
+  using RandomRWFile = OpenedRandomRWFile<Open>;
+  using WritableFile = OpenedWritableFile<Open>;
 
-   private:
-    const Open open_;
-    uint64_t offset_ = 0;
-  };
-  class RandomAccessFile final : public rocksdb::FSRandomAccessFile {
-   public:
-    explicit RandomAccessFile(Open open) : open_(std::move(open)) {}
-    IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch,
-                  Debug*) const override {
-      return open_.Read(offset, n, result, scratch);
-    }
-
-   private:
-    const Open open_;
-  };
-  class RandomRWFile final : public rocksdb::FSRandomRWFile {
-   public:
-    explicit RandomRWFile(Open open) : open_(std::move(open)) {}
-    IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch,
-                  Debug*) const override {
-      return open_.Read(offset, n, result, scratch);
-    }
-    IOStatus Write(uint64_t offset, const Slice& bytes, const IOOptions&, Debug*) override {
-      return open_.Write(offset, bytes);
-    }
-    IOStatus Flush(const IOOptions&, Debug*) override { return IOStatus::OK(); }
-    IOStatus Sync(const IOOptions&, Debug*) override { return open_.Sync(); }
-    IOStatus Close(const IOOptions&, Debug*) override { return IOStatus::OK(); }
-
-   private:
-    const Open open_;
-  };
-  class WritableFile final : public rocksdb::FSWritableFile {
-   public:
-    explicit WritableFile(Open open) : open_(std::move(open)), size_(open_.size()) {}
-    using FSWritableFile::Append;
-    IOStatus Append(const Slice& bytes, const IOOptions&, Debug*) override {
-      IOStatus s = open_.Write(size_, bytes);
-      if (s.ok()) size_ += bytes.size();
-      return s;
-    }
-    IOStatus Truncate(uint64_t size, const IOOptions&, Debug*) override {
-      size_ = size;
-      return open_.Truncate(size);
-    }
-    IOStatus Close(const IOOptions&, Debug*) override { return IOStatus::OK(); }
-    IOStatus Flush(const IOOptions&, Debug*) override { return IOStatus::OK(); }
-    IOStatus Sync(const IOOptions&, Debug*) override { return open_.Sync(); }
-    bool IsSyncThreadSafe() const override { return true; }
-    uint64_t GetFileSize(const IOOptions&, Debug*) override { return size_; }
-
-   private:
-    const Open open_;
-    uint64_t size_;
-  };
   class Directory final : public rocksdb::FSDirectory {
    public:
     Directory(CrashFileSystem* files, std::string path, uint64_t boot)

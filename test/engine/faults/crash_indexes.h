@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
 #include "index/files/index_directory.h"
 #include "test/engine/faults/crash_model.h"
 #include "test/engine/indexed_database.h"
@@ -45,7 +48,7 @@ inline std::vector<std::string> SortedEntries(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches));
+  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
   PrimaryKeyColumn primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   std::vector<std::string> entries;

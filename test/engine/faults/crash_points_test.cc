@@ -9,8 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/types.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "rocksdb/env.h"
 #include "test/engine/faults/crash_database.h"

@@ -12,7 +12,14 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/types.h"
 #include "index/machine/status_macros.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"

@@ -6,7 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 #include "test/temporary_directory.h"
@@ -20,7 +25,7 @@ std::string Answers(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches));
+  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
   PrimaryKeyColumn primary_keys;
   RequireOk(index.PrimaryKeys(matches.row_ids, &primary_keys));
   for (size_t i = 0; i < primary_keys.size(); ++i) {

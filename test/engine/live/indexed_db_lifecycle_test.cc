@@ -10,16 +10,21 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/types.h"
 #include "rocksdb/env.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/faulty_file_system.h"
 #include "test/engine/indexed_database.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 namespace {
@@ -67,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_build_that_is_disturbed_is_made_again) {
   for (const OnStale policy : kPolicies) {
     for (const bool ingests : {false, true}) {
       IndexedDatabase db(WithPolicy(policy));
-      Fill(db.get(), 100000, "v");
+      Fill(db.get(), kUnderTsan ? 20000 : 100000, "v");
       RequireOk(db->CreateIndex(SpecOf(kAll)));
       WaitUntilBuildHasBegun(&db, "all");
       rocksdb::WriteOptions unlogged;

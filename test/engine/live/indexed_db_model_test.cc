@@ -1,19 +1,12 @@
 // IndexedDB against a model: random operations, after which every index must answer as a
 // std::multimap of the rows' keys does. CAIRN_TEST_SECONDS says for how long, instead of a few
 // seconds; CAIRN_TEST_SEED another course.
-#include <atomic>
 #include <boost/test/unit_test.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -22,39 +15,15 @@
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
+#include "test/engine/live/model_indexes.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
 namespace {
 
-absl::Duration TestTime() {
-  const char* seconds = std::getenv("CAIRN_TEST_SECONDS");
-  return seconds != nullptr ? absl::Seconds(std::atof(seconds)) : absl::Seconds(3);
-}
-
 using Entries =
     std::multimap<std::string, std::string>;  // secondary key -> primary keys, ascending
-
-// One index of the model: which column family's rows, and the key of a row.
-struct ModelIndex {
-  const char* spec;
-  size_t family;
-  std::string (*key)(const std::string& primary_key, const std::string& value);
-};
-
-std::string FirstField(const std::string&, const std::string& value) {
-  return value.substr(0, value.find(','));
-}
-std::string KeyPrefix(const std::string& primary_key, const std::string&) {
-  return primary_key.substr(0, 2);
-}
-
-const std::map<std::string, ModelIndex> kIndexes = {
-    {"field", {"field = value.field(',', 0):text", 0, FirstField}},
-    {"prefix", {"prefix = key[0:2]:bytes", 0, KeyPrefix}},
-    {"of_a", {"of_a = value.field(',', 0):text, cf=a", 1, FirstField}},
-};
 
 // The database, the rows that it must have, and the indexes that it has now.
 class Model {
@@ -231,7 +200,7 @@ class Model {
     Matches matches;
     QueryOptions options;
     options.with_keys = true;
-    RequireOk(pinned->Scan(RangeBatch::Everything(KeyKind::kBytes), options, &matches));
+    RequireOk(pinned->Scan(RangeBatch::Everything(KeyKind::kBytes), &matches, options));
     PrimaryKeyColumn primary_keys;
     RequireOk(pinned->PrimaryKeys(matches.row_ids, &primary_keys));
     const Entries expected = Expected(name);
@@ -351,8 +320,6 @@ class Model {
   uint64_t singles_ = 0;
 };
 
-}  // namespace
-
 BOOST_AUTO_TEST_SUITE(indexed_db_model_test)
 
 BOOST_AUTO_TEST_CASE(random_operations_agree_with_the_model) {
@@ -367,73 +334,7 @@ BOOST_AUTO_TEST_CASE(random_operations_agree_with_the_model) {
   BOOST_TEST(steps > 100u);
 }
 
-// Each writer has rows of its own, of which it knows what they must be; others drop, merge, flush
-// and store meanwhile.
-BOOST_AUTO_TEST_CASE(writers_and_readers_agree_while_indexes_come_and_go) {
-  IndexedDatabase db;
-  const ModelIndex& field = kIndexes.at("field");
-  db.Create(field.spec, field.family);
-  const absl::Time end = absl::Now() + TestTime();
-  std::atomic<uint64_t> queries{0};
-  std::mutex mutex;
-  std::string problem;  // the first; guarded by mutex
-  const auto report = [&](const std::string& text) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (problem.empty()) problem = text;
-  };
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t, random = TestRandom(100 + t)]() mutable {
-      std::map<std::string, std::string> rows;
-      while (absl::Now() < end) {
-        const std::string key = absl::StrCat("t", t, "_", random() % 50);
-        const std::string value = absl::StrCat("t", t, "_v", random() % 10);
-        if (random() % 4 == 0) {
-          if (!db->Delete({}, key).ok()) return report("a deletion failed");
-          rows.erase(key);
-        } else {
-          if (!db->Put({}, key, value).ok()) return report("a write failed");
-          rows[key] = value;
-        }
-        std::set<std::string> expected, found;
-        for (const auto& [k, v] : rows) {
-          if (v == value) expected.insert(k);
-        }
-        const auto pinned = db->Pin("field");
-        if (!pinned.ok()) return report(pinned.status().ToString());
-        const std::string_view keys[] = {value};
-        Matches matches;
-        PrimaryKeyColumn primary_keys;
-        absl::Status s = (*pinned)->Find(KeyBatch::Bytes(keys), &matches);
-        if (s.ok()) s = (*pinned)->PrimaryKeys(matches.row_ids, &primary_keys);
-        if (!s.ok()) return report(s.ToString());
-        for (size_t i = 0; i < primary_keys.size(); ++i) found.emplace(primary_keys[i]);
-        if (found != expected) {
-          return report(
-              absl::StrCat(value, " has ", found.size(), " rows, expected ", expected.size()));
-        }
-        ++queries;
-      }
-    });
-  }
-  threads.emplace_back([&, random = TestRandom(200)]() mutable {
-    while (absl::Now() < end) {
-      const ModelIndex& prefix = kIndexes.at("prefix");
-      absl::Status s = db->CreateIndex(SpecOf(prefix.spec), db.family(0));
-      if (s.ok() && random() % 2 == 0) s = db->WaitUntilReady("prefix");
-      if (s.ok() && random() % 2 == 0) s = db->StoreIndexes();
-      if (s.ok() && random() % 2 == 0) s = db->MergeIndex("field");
-      if (s.ok()) s = db->DropIndex("prefix");
-      if (!s.ok()) return report(s.ToString());
-      if (!db->Flush({}, db.family(0)).ok()) return report("a flush failed");
-    }
-  });
-  for (std::thread& thread : threads) thread.join();
-  if (!problem.empty()) BOOST_ERROR(problem);
-  BOOST_TEST(queries > 20u);
-  CheckAgainstDatabase(db.get(), "field", db.family(0));
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
+}  // namespace
 }  // namespace cairn

@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(calls_after_the_end_say_that_it_has_come) {
   const auto check_live = [&] {
     Matches matches;
     const std::string_view keys[] = {"red"};
-    is_closed((*live)->Find(KeyBatch::Bytes(keys), &matches));
+    is_closed((*live)->Find(keys, &matches));
     is_closed((*live)->Verify());
   };
   RequireOk(db->Close());
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(queries_may_race_the_end) {
         const std::string_view keys[] = {"red"};
         while (true) {
           Matches matches;
-          const absl::Status s = live->Find(KeyBatch::Bytes(keys), &matches);
+          const absl::Status s = live->Find(keys, &matches);
           begun = true;
           if (s.ok() && matches.row_ids.size() == 1) continue;
           if (!absl::IsFailedPrecondition(s)) wrong = true;

@@ -1,13 +1,11 @@
 #include "cairn/indexed_db.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,49 +13,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "rocksdb/sst_file_writer.h"
-#include "rocksdb/utilities/optimistic_transaction_db.h"
-#include "rocksdb/utilities/transaction_db.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
+#include "test/engine/live/indexed_db_checks.h"
 #include "test/require_ok.h"
-#include "test/test_random.h"
 
 namespace cairn {
 namespace {
-
-// The first field of values such as "red,heavy".
-constexpr char kByColour[] = "by_colour = value.field(',', 0):text";
-
-void CheckFails(const absl::Status& status, absl::StatusCode code, const std::string& part) {
-  BOOST_TEST(static_cast<int>(status.code()) == static_cast<int>(code), status);
-  BOOST_TEST(absl::StrContains(std::string(status.message()), part), status);
-}
-
-constexpr char kChildPath[] = "CAIRN_TEST_INDEXED_DB_CHILD";
-
-[[noreturn]] void WriteUntilKilled(const rocksdb::Options& options, const std::string& path) {
-  const auto db = IndexedDB::Open(options, path);
-  if (!db.ok() || !(*db)->CreateIndex(SpecOf(kByColour)).ok() ||
-      !(*db)->WaitUntilReady("by_colour").ok()) {
-    _exit(1);
-  }
-  for (int i = 0; i < 3000; ++i) {
-    const std::string value = absl::StrCat("c", i % 7, ",", std::string(100, 'x'));
-    if (!(*db)->Put({}, absl::StrCat("k", i), value).ok()) _exit(2);
-  }
-  _exit(0);
-}
-
-void WaitForBuilds(IndexedDatabase* db, const std::string& name, uint64_t builds) {
-  for (int i = 0; i < 10000 && db->Info(name).builds < builds; ++i) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-  BOOST_REQUIRE(db->Info(name).builds == builds);
-  RequireOk((*db)->WaitUntilReady(name));
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(indexed_db_test)
 
@@ -149,63 +111,6 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_not_archived_is_kept_until_it_was_read) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(transactions_underneath_are_seen_once_they_commit) {
-  TemporaryDirectory directory;
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  rocksdb::TransactionDB* transactions = nullptr;
-  RequireOk(rocksdb::TransactionDB::Open(options, {}, directory / "db", &transactions));
-  const auto attached = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(transactions)));
-  IndexedDB* const db = attached.get();
-  RequireOk(db->CreateIndex(SpecOf(kByColour)));
-  RequireOk(db->WaitUntilReady("by_colour"));
-
-  std::unique_ptr<rocksdb::Transaction> transaction(transactions->BeginTransaction({}));
-  RequireOk(transaction->Put("a", "red"));
-  BOOST_TEST(RowsOf(db, "by_colour", "red") == "");
-  RequireOk(transaction->Commit());
-  BOOST_TEST(RowsOf(db, "by_colour", "red") == "a");
-
-  transaction.reset(transactions->BeginTransaction({}));
-  RequireOk(transaction->Put("b", "red"));
-  RequireOk(transaction->Rollback());
-  RequireOk(db->Put({}, "c", "red"));
-  BOOST_TEST(RowsOf(db, "by_colour", "red") == "a c");
-
-  transaction.reset(transactions->BeginTransaction({}));
-  RequireOk(transaction->SetName("two phases"));
-  RequireOk(transaction->Put("d", "red"));
-  RequireOk(transaction->Prepare());
-  RequireOk(db->Put({}, "e", "red"));
-  BOOST_TEST(RowsOf(db, "by_colour", "red") == "a c e");
-  RequireOk(db->Flush({}));  // so that the commit is in another file of the log
-  RequireOk(db->Put({}, "f", "red"));
-  BOOST_TEST(RowsOf(db, "by_colour", "red") == "a c e f");
-  RequireOk(transaction->Commit());
-  BOOST_TEST(RowsOf(db, "by_colour", "red") == "a c d e f");
-  transaction.reset();
-  CheckAgainstDatabase(db, "by_colour", nullptr);
-}
-
-BOOST_AUTO_TEST_CASE(optimistic_transactions_underneath_are_seen_once_they_commit) {
-  TemporaryDirectory directory;
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  rocksdb::OptimisticTransactionDB* transactions = nullptr;
-  RequireOk(rocksdb::OptimisticTransactionDB::Open(options, directory / "db", &transactions));
-  const auto db = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(transactions)));
-  RequireOk(db->CreateIndex(SpecOf(kByColour)));
-  RequireOk(db->WaitUntilReady("by_colour"));
-  const std::unique_ptr<rocksdb::Transaction> wins(transactions->BeginTransaction({}));
-  const std::unique_ptr<rocksdb::Transaction> loses(transactions->BeginTransaction({}));
-  RequireOk(wins->Put("a", "red"));
-  RequireOk(loses->Put("a", "blue"));
-  RequireOk(wins->Commit());
-  BOOST_TEST(loses->Commit().IsBusy());
-  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a");
-  BOOST_TEST(RowsOf(db.get(), "by_colour", "blue") == "");
-}
-
 BOOST_AUTO_TEST_CASE(each_of_many_threads_reads_what_it_has_just_written) {
   IndexedDatabase db;
   db.Create(kByColour);
@@ -227,7 +132,7 @@ BOOST_AUTO_TEST_CASE(each_of_many_threads_reads_what_it_has_just_written) {
         const std::string_view keys[] = {colour};
         Matches matches;
         PrimaryKeyColumn primary_keys;
-        if (!(*index)->Find(KeyBatch::Bytes(keys), &matches).ok() ||
+        if (!(*index)->Find(keys, &matches).ok() ||
             !(*index)->PrimaryKeys(matches.row_ids, &primary_keys).ok() ||
             primary_keys.size() != 1 || primary_keys[0] != key) {
           ++wrong;
@@ -331,132 +236,6 @@ BOOST_AUTO_TEST_CASE(of_many_writers_of_one_unique_key_one_succeeds) {
   CheckAgainstDatabase(db.get(), "u", db.family(0));
 }
 
-BOOST_AUTO_TEST_CASE(indexes_follow_again_after_the_database_was_reopened) {
-  IndexedDatabase db;
-  db.Create(kByColour);
-  db.Put("a", "red");
-  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a");
-  db.Reopen();
-  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a");
-  db.Put("b", "red");
-  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b");
-  BOOST_TEST(db.Info("by_colour").builds == 0);
-  CheckAgainstDatabase(db.get(), "by_colour", db.family(0));
-}
-
-BOOST_AUTO_TEST_CASE(an_index_catches_up_after_its_process_was_killed) {
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  options.write_buffer_size = 64 << 10;  // so that much of it has been flushed
-  // This process starts itself again, with a path to write to until it ends without any farewell:
-  // a fork alone would lack the threads of RocksDB.
-  if (const char* child_path = std::getenv(kChildPath)) WriteUntilKilled(options, child_path);
-  TemporaryDirectory directory;
-  const std::string path = directory / "db";
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv(kChildPath, path.c_str(), 1);
-    execl("/proc/self/exe", "cairn_engine_test",
-          "--run_test=indexed_db_test/an_index_catches_up_after_its_process_was_killed",
-          static_cast<char*>(nullptr));
-    _exit(3);
-  }
-  int status = 0;
-  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
-  BOOST_REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  const auto db = RequireOk(IndexedDB::Open(options, path));
-  RequireOk(db->WaitUntilReady("by_colour"));
-  BOOST_TEST(db->ListIndexes().at(0).builds == 0);
-  CheckAgainstDatabase(db.get(), "by_colour", nullptr);
-  uint64_t count = 0;
-  RequireOk((**db->Index("by_colour"))
-                .Count(RangeBatch::Everything(KeyKind::kBytes), absl::MakeSpan(&count, 1)));
-  BOOST_TEST(count == 3000);
-}
-
-BOOST_AUTO_TEST_CASE(a_half_built_index_is_removed_at_the_next_open) {
-  IndexedDatabase db;
-  const std::string directory = db.path() + ".indexes";
-  db.Close();
-  std::filesystem::create_directory(directory + "/half");
-  WriteFile(directory + "/half/rows-000001.tbl", "half");
-  WriteFile(directory + "/half~", "building\n");
-  std::filesystem::create_directory(directory + "/not_ours");
-  db.Open();
-  BOOST_TEST(db->ListIndexes().size() == 0u);
-  BOOST_TEST(!std::filesystem::exists(directory + "/half"));
-  BOOST_TEST(!std::filesystem::exists(directory + "/half~"));
-  BOOST_TEST(std::filesystem::exists(directory + "/not_ours"));
-}
-
-BOOST_AUTO_TEST_CASE(a_write_without_the_log_makes_indexes_stale_and_they_are_rebuilt) {
-  IndexedDatabase db;
-  db.Put("a", "red");
-  db.Create(kByColour);
-  rocksdb::WriteOptions unlogged;
-  unlogged.disableWAL = true;
-  RequireOk(db->Put(unlogged, "b", "red"));
-  WaitForBuilds(&db, "by_colour", 2);
-  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b");
-  // And where it went past the wrapper, as the log has a gap.
-  RequireOk(db->GetBaseDB()->Put(unlogged, "c", "red"));
-  db.Put("d", "red");
-  const auto stale = db->Pin("by_colour");
-  if (stale.ok()) BOOST_TEST(RowsOf(**stale, "red") == "a b c d");  // it was fast
-  WaitForBuilds(&db, "by_colour", 3);
-  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b c d");
-}
-
-BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
-  IndexedDBOptions options;
-  options.on_stale = OnStale::kReport;
-  IndexedDatabase db(options);
-  db.Put("a", "red");
-  db.Create(kByColour);
-  const auto live = RequireOk(db->Index("by_colour"));
-  rocksdb::WriteOptions unlogged;
-  unlogged.disableWAL = true;
-  RequireOk(db->Put(unlogged, "b", "red"));
-  Matches matches;
-  const std::string_view keys[] = {"red"};
-  CheckFails(live->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
-             "disableWAL");
-  CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "RebuildIndex");
-  CheckFails(db->WaitUntilReady("by_colour"), absl::StatusCode::kFailedPrecondition, "disableWAL");
-  BOOST_TEST((db.Info("by_colour").state == IndexState::kStale));
-  BOOST_TEST(db.Info("by_colour").lag == 1u);
-  const auto as_it_is = RequireOk(db->PinAsItIs("by_colour"));
-  BOOST_TEST(RowsOf(*as_it_is, "red") == "a");
-  RequireOk(db->RebuildIndex("by_colour"));
-  RequireOk(db->WaitUntilReady("by_colour"));
-  RequireOk(live->Find(KeyBatch::Bytes(keys), &matches));
-  BOOST_TEST(matches.row_ids.size() == 2u);
-}
-
-BOOST_AUTO_TEST_CASE(ingested_files_make_indexes_stale_also_across_a_reopen) {
-  IndexedDBOptions options;
-  options.on_stale = OnStale::kReport;
-  IndexedDatabase db(options);
-  db.Put("m", "red");
-  db.Create(kByColour);
-  const std::string file = db.Beside("ingested.sst");
-  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db.rocksdb_options());
-  RequireOk(writer.Open(file));
-  RequireOk(writer.Put("a", "red"));
-  RequireOk(writer.Finish());
-  RequireOk(db->IngestExternalFile({file}, {}));
-  CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "ingested");
-  db.Reopen();
-  CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "ingested");
-  db.options().on_stale = OnStale::kRebuild;
-  db.Reopen();
-  RequireOk(db->WaitUntilReady("by_colour"));
-  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a m");
-  db.Reopen();
-  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a m");
-  BOOST_TEST(db.Info("by_colour").builds == 0u);
-}
-
 BOOST_AUTO_TEST_CASE(a_dropped_index_is_gone_and_its_name_is_free) {
   IndexedDatabase db;
   db.Put("a", "red,heavy");
@@ -471,8 +250,7 @@ BOOST_AUTO_TEST_CASE(a_dropped_index_is_gone_and_its_name_is_free) {
   CheckFails(db->DropIndex("by_colour"), absl::StatusCode::kNotFound, "by_colour");
   Matches matches;
   const std::string_view keys[] = {"red"};
-  CheckFails((*live)->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
-             "dropped");
+  CheckFails((*live)->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "dropped");
   BOOST_TEST(RowsOf(**pinned, "red") == "a");
   db.Create("by_colour = value.field(',', 1):text");
   BOOST_TEST(RowsOf(db.get(), "by_colour", "heavy") == "a");
@@ -537,10 +315,10 @@ BOOST_AUTO_TEST_CASE(a_pinned_state_outlives_writes_and_the_database) {
   BOOST_TEST(RowsOf(**pinned, "red") == "a b");
   Matches matches;
   const std::string_view keys[] = {"red"};
-  CheckFails((*live)->Find(KeyBatch::Bytes(keys), &matches), absl::StatusCode::kFailedPrecondition,
-             "");
+  CheckFails((*live)->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
 
+}  // namespace
 }  // namespace cairn

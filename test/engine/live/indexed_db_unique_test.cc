@@ -3,8 +3,11 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "cairn/catch_up.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
 #include "test/engine/indexed_database.h"
 
 namespace cairn {

@@ -2,150 +2,30 @@
 // alone they look right. Each must be refused by name, or give the database's own rows.
 #include "engine/log/anchor.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <boost/test/unit_test.hpp>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/index_spec.h"
 #include "cairn/indexed_db.h"
+#include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/db_ttl.h"
 #include "test/engine/indexed_database.h"
+#include "test/engine/log/database_history.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
 namespace {
-
-namespace fs = std::filesystem;
-
-// A database that is opened, copied, restored and followed by one index, "value:text".
-class History {
- public:
-  explicit History(bool keeps_logs = true) {
-    options_.create_if_missing = true;
-    options_.create_missing_column_families = true;
-    if (keeps_logs) options_.WAL_size_limit_MB = 100;
-    OpenDatabase();
-  }
-  ~History() { Close(); }
-
-  void OpenDatabase() {
-    std::vector<rocksdb::ColumnFamilyHandle*> handles;
-    rocksdb::DB* db = nullptr;
-    RequireOk(rocksdb::DB::Open(options_, path(), {{"default", options_}, {"users", options_}},
-                                &handles, &db));
-    db_.reset(db);
-    RequireOk(db_->DestroyColumnFamilyHandle(handles[0]));
-    users_ = handles[1];
-  }
-  void Close() {
-    index_ = nullptr;
-    if (db_ == nullptr) return;
-    if (users_ != nullptr) RequireOk(db_->DestroyColumnFamilyHandle(users_));
-    users_ = nullptr;
-    db_ = nullptr;
-  }
-  void Reopen() {
-    Close();
-    OpenDatabase();
-  }
-  // What would be there after the process is killed now.
-  void CopyTo(const std::string& name) {
-    fs::remove_all(directory_ / name);
-    // No file may come or go meanwhile.
-    RequireOk(db_->PauseBackgroundWork());
-    RequireOk(db_->DisableFileDeletions());
-    fs::copy(path(), directory_ / name, fs::copy_options::recursive);
-    RequireOk(db_->EnableFileDeletions(/*force=*/false));
-    RequireOk(db_->ContinueBackgroundWork());
-  }
-  void Restore(const std::string& name) {
-    Close();
-    fs::remove_all(path());
-    fs::copy(directory_ / name, path(), fs::copy_options::recursive);
-    OpenDatabase();
-  }
-  void MakeUsersAnew() {
-    RequireOk(db_->DropColumnFamily(users_));
-    RequireOk(db_->DestroyColumnFamilyHandle(users_));
-    RequireOk(db_->CreateColumnFamily(options_, "users", &users_));
-  }
-
-  std::string path() const { return directory_ / "db"; }
-  std::string Beside(const std::string& name) const { return directory_ / name; }
-  rocksdb::DB* db() { return db_.get(); }
-  rocksdb::ColumnFamilyHandle* users() { return users_; }
-  rocksdb::Options& options() { return options_; }
-
-  void Put(std::string_view prefix, int from, int to, std::string_view value,
-           const rocksdb::WriteOptions& options = {}) {
-    for (int i = from; i < to; ++i) {
-      RequireOk(db_->Put(options, family(), absl::StrFormat("%s%03d", prefix, i),
-                         absl::StrFormat("%s%03d", value, i)));
-    }
-  }
-  // The column family that is written to and indexed from now on.
-  void UseUsers() { in_users_ = true; }
-  rocksdb::ColumnFamilyHandle* family() { return in_users_ ? users_ : db_->DefaultColumnFamily(); }
-
-  std::unique_ptr<SnapshotSource> Source() {
-    auto source = SnapshotSource::FromDb(db_.get(), family());
-    RequireOk(source.status());
-    return *std::move(source);
-  }
-  void Build() {
-    const auto source = Source();
-    BuildOptions options;
-    options.threads = 1;
-    const IndexSpec spec = SpecOf("value:text");
-    RequireOk(SecondaryIndex::Build(*source, spec, Beside("index"), options).status());
-    OpenIndex();
-  }
-  void OpenIndex() {
-    OpenOptions options;
-    options.calibration = Calibration::kNone;
-    auto index = SecondaryIndex::Open(Beside("index"), options);
-    RequireOk(index.status());
-    index_ = *std::move(index);
-  }
-  SecondaryIndex& index() { return *index_; }
-
-  absl::Status CatchUp(const CatchUpOptions& options = {}) {
-    if (index_ == nullptr) OpenIndex();
-    return index_->CatchUp(*Source(), options).status();
-  }
-  void CheckCurrent() {
-    RequireOk(CatchUp());
-    std::vector<std::string> differences;
-    RequireOk(index_->VerifyAgainst(*Source(), 5, &differences));
-    for (const std::string& difference : differences) BOOST_ERROR(difference);
-  }
-  // That it is refused for a reason which has these words in it.
-  void CheckRefused(std::string_view words) {
-    const absl::Status status = CatchUp();
-    BOOST_TEST(absl::IsFailedPrecondition(status), status);
-    BOOST_TEST(absl::StrContains(status.message(), absl::string_view(words.data(), words.size())),
-               status);
-    BOOST_TEST(absl::StrContains(status.message(), "anew"), status);
-  }
-
- private:
-  TemporaryDirectory directory_;
-  rocksdb::Options options_;
-  std::unique_ptr<rocksdb::DB> db_;
-  rocksdb::ColumnFamilyHandle* users_ = nullptr;
-  bool in_users_ = false;
-  std::unique_ptr<SecondaryIndex> index_;
-};
 
 constexpr char kRestored[] = "restored from an older copy, or has lost the end of its log";
 
@@ -173,7 +53,7 @@ BOOST_AUTO_TEST_CASE(is_a_line_of_text_and_nothing_else) {
 
 BOOST_AUTO_TEST_CASE(a_database_that_goes_on_is_followed_whatever_it_does) {
   for (const bool keeps_logs : {true, false}) {
-    History h(keeps_logs);
+    DatabaseHistory h(keeps_logs);
     h.Put("a", 0, 50, "old");
     h.Build();
     h.CheckCurrent();
@@ -197,7 +77,7 @@ BOOST_AUTO_TEST_CASE(a_database_that_goes_on_is_followed_whatever_it_does) {
 
 BOOST_AUTO_TEST_CASE(where_all_was_in_table_files_they_prove_it) {
   for (const bool compacted : {false, true}) {
-    History h(/*keeps_logs=*/false);
+    DatabaseHistory h(/*keeps_logs=*/false);
     h.Put("a", 0, 50, "old");
     RequireOk(h.db()->Flush({}));
     if (compacted) RequireOk(h.db()->CompactRange({}, nullptr, nullptr));
@@ -208,7 +88,7 @@ BOOST_AUTO_TEST_CASE(where_all_was_in_table_files_they_prove_it) {
     h.CheckCurrent();
   }
   // A restored copy has other files by these numbers.
-  History h(/*keeps_logs=*/false);
+  DatabaseHistory h(/*keeps_logs=*/false);
   h.Put("a", 0, 50, "old");
   RequireOk(h.db()->Flush({}));
   h.CopyTo("copy");
@@ -223,7 +103,7 @@ BOOST_AUTO_TEST_CASE(where_all_was_in_table_files_they_prove_it) {
 }
 
 BOOST_AUTO_TEST_CASE(the_index_of_a_checkpoint_catches_up_with_its_database) {
-  History h;
+  DatabaseHistory h;
   h.Put("a", 0, 50, "old");
   rocksdb::Checkpoint* checkpoint = nullptr;
   RequireOk(rocksdb::Checkpoint::Create(h.db(), &checkpoint));
@@ -244,7 +124,7 @@ BOOST_AUTO_TEST_CASE(a_restored_copy_that_was_written_on_is_refused) {
   for (const bool keeps_logs : {true, false}) {
     for (const int reopened : {0, 2}) {
       for (const int more : {50, 60}) {
-        History h(keeps_logs);
+        DatabaseHistory h(keeps_logs);
         h.Put("a", 0, 50, "old");
         h.Close();
         h.OpenDatabase();
@@ -267,7 +147,7 @@ BOOST_AUTO_TEST_CASE(a_restored_copy_that_was_written_on_is_refused) {
 // The copy is opened as often as the database was, so that logs have the same numbers, sizes and
 // last records.
 BOOST_AUTO_TEST_CASE(a_restored_copy_whose_log_ends_alike_is_refused) {
-  History h;
+  DatabaseHistory h;
   h.Put("a", 0, 50, "old");
   h.Close();
   h.OpenDatabase();
@@ -291,7 +171,7 @@ BOOST_AUTO_TEST_CASE(a_restored_copy_whose_log_ends_alike_is_refused) {
 // R3.
 BOOST_AUTO_TEST_CASE(a_log_that_lost_its_end_is_refused) {
   for (const bool caught_up : {false, true}) {
-    History h;
+    DatabaseHistory h;
     h.Put("a", 0, 50, "old");
     h.CopyTo("disk");
     if (caught_up) h.Build();
@@ -336,7 +216,7 @@ BOOST_AUTO_TEST_CASE(a_live_index_is_built_anew_after_its_database_lost_the_end_
 
 // R4.
 BOOST_AUTO_TEST_CASE(a_column_family_that_was_made_again_is_refused) {
-  History h;
+  DatabaseHistory h;
   h.UseUsers();
   h.Put("a", 0, 50, "old");
   h.Build();
@@ -378,7 +258,7 @@ BOOST_AUTO_TEST_CASE(a_live_index_is_built_anew_after_its_column_family_was_made
 // R5, and with a sequence number.
 BOOST_AUTO_TEST_CASE(ingested_files_of_either_kind_are_refused) {
   for (const bool overlaps : {false, true}) {
-    History h;
+    DatabaseHistory h;
     h.Put("a", 0, 50, "old");
     h.Build();
     rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), h.options());
@@ -427,7 +307,7 @@ BOOST_AUTO_TEST_CASE(a_layer_that_changes_values_is_refused) {
 // R9.
 BOOST_AUTO_TEST_CASE(rows_written_past_the_log_are_flushed_by_a_build_or_refused) {
   for (const bool last : {true, false}) {
-    History h;
+    DatabaseHistory h;
     h.Put("a", 0, 50, "old");
     rocksdb::WriteOptions nolog;
     nolog.disableWAL = true;
@@ -444,172 +324,6 @@ BOOST_AUTO_TEST_CASE(rows_written_past_the_log_are_flushed_by_a_build_or_refused
       BOOST_TEST(absl::IsFailedPrecondition(caught_up), caught_up);
     }
   }
-}
-
-// The histories that follow were found by a model of the protocol (test/model/log_following.pml).
-rocksdb::WriteOptions PastTheLog() {
-  rocksdb::WriteOptions options;
-  options.disableWAL = true;
-  return options;
-}
-
-// Whatever became of it: refused, or the rows that the database has.
-void CheckCurrentOrRefused(History* h) {
-  const absl::Status status = h->CatchUp();
-  if (status.ok()) {
-    h->CheckCurrent();
-  } else {
-    BOOST_TEST(absl::IsFailedPrecondition(status), status);
-  }
-}
-
-BOOST_AUTO_TEST_CASE(rows_written_past_the_log_before_its_first_record_are_not_lost) {
-  for (const bool reopened : {false, true}) {
-    for (const bool keeps_logs : {false, true}) {
-      History h(keeps_logs);
-      if (reopened) {
-        h.Put("0", 0, 5, "older");
-        h.Reopen();
-      }
-      h.Put("a", 0, 1, "past", PastTheLog());
-      h.Put("b", 0, 1, "logged");
-      h.Build();
-      h.CopyTo("killed");
-      h.Restore("killed");
-      if (keeps_logs) {
-        h.CheckCurrent();
-      } else {
-        CheckCurrentOrRefused(&h);
-      }
-    }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(a_copy_without_the_rows_that_were_written_past_the_log_is_refused) {
-  for (const bool more : {false, true}) {
-    History h;
-    h.Put("a", 0, 5, "past", PastTheLog());
-    h.Put("b", 0, 5, "logged");
-    h.CopyTo("copy");  // without what is in memory
-    h.Build();         // has that flushed
-    if (more) {
-      h.Put("c", 0, 5, "caught up");
-      h.CheckCurrent();
-    }
-    h.Restore("copy");
-    BOOST_TEST(absl::IsFailedPrecondition(h.CatchUp()));
-    h.Put("d", 0, 20, "new");
-    BOOST_TEST(absl::IsFailedPrecondition(h.CatchUp()));
-  }
-}
-
-BOOST_AUTO_TEST_CASE(a_copy_of_before_an_ingestion_is_refused) {
-  for (const bool first : {false, true}) {  // whether there is nothing else at all
-    History h;
-    if (!first) h.Put("a", 0, 5, "old");
-    h.CopyTo("copy");
-    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), h.options());
-    RequireOk(writer.Open(h.Beside("ingested.sst")));
-    RequireOk(writer.Put("z", "ingested"));
-    RequireOk(writer.Finish());
-    RequireOk(h.db()->IngestExternalFile({h.Beside("ingested.sst")}, {}));
-    h.Build();
-    h.CheckCurrent();
-    h.Reopen();
-    h.CheckCurrent();
-    h.Restore("copy");
-    BOOST_TEST(absl::IsFailedPrecondition(h.CatchUp()));
-    h.Put("b", 0, 5, "new");
-    BOOST_TEST(absl::IsFailedPrecondition(h.CatchUp()));
-  }
-}
-
-BOOST_AUTO_TEST_CASE(files_prove_a_state_only_if_they_reach_it) {
-  History h(/*keeps_logs=*/false);
-  h.Put("a", 0, 5, "old");
-  RequireOk(h.db()->Flush({}));
-  h.CopyTo("copy");
-  RequireOk(h.db()->Put({}, h.users(), "x", "another column family's"));
-  RequireOk(h.db()->Flush({}, h.users()));
-  h.Reopen();
-  h.Build();
-  h.Reopen();
-  CheckCurrentOrRefused(&h);  // as the files may have been compacted since
-  h.Restore("copy");
-  h.Put("b", 0, 1, "new");  // with the number that the other had
-  BOOST_TEST(absl::IsFailedPrecondition(h.CatchUp()));
-}
-
-BOOST_AUTO_TEST_CASE(what_another_process_has_in_memory_alone_is_not_taken_for_told) {
-  History h;
-  h.Put("a", 0, 1, "past", PastTheLog());
-  h.Put("b", 0, 1, "logged");
-  {
-    const auto source = SnapshotSource::FromDirectory(h.path());
-    RequireOk(source.status());
-    const IndexSpec spec = SpecOf("value:text");
-    RequireOk(SecondaryIndex::Build(**source, spec, h.Beside("index")).status());
-  }
-  CheckCurrentOrRefused(&h);
-  h.Put("c", 0, 5, "more");
-  CheckCurrentOrRefused(&h);
-}
-
-BOOST_AUTO_TEST_CASE(logs_that_are_kept_prove_what_is_in_files_alone_whatever_becomes_of_these) {
-  History h;
-  h.Put("a", 0, 50, "old");
-  RequireOk(h.db()->Flush({}));
-  h.Reopen();
-  h.Build();
-  RequireOk(h.db()->CompactRange({}, nullptr, nullptr));
-  h.Reopen();
-  h.CheckCurrent();
-  h.Put("b", 0, 5, "new");
-  h.Reopen();
-  h.CheckCurrent();
-}
-
-// Beside what it writes, one process after the other builds and catches up.
-BOOST_AUTO_TEST_CASE(an_index_is_built_and_kept_from_outside) {
-  for (const bool flushed : {false, true}) {
-    History h;
-    h.Put("a", 0, 50, "old");
-    if (flushed) RequireOk(h.db()->Flush({}));
-    h.Put("b", 0, 50, "new");
-    if (flushed) RequireOk(h.db()->CompactRange({}, nullptr, nullptr));
-    if (flushed) h.Put("c", 0, 5, "newer");
-    const auto outside = [&] {
-      auto source = SnapshotSource::FromDirectory(h.path());
-      RequireOk(source.status());
-      return *std::move(source);
-    };
-    const IndexSpec spec = SpecOf("value:text");
-    RequireOk(SecondaryIndex::Build(*outside(), spec, h.Beside("index")).status());
-    for (int round = 0; round < 3; ++round) {
-      h.Put("d", round, round + 10, "more");
-      if (round == 1) RequireOk(h.db()->Flush({}));
-      auto index = SecondaryIndex::Open(h.Beside("index"));
-      RequireOk(index.status());
-      RequireOk((*index)->CatchUp(*outside()).status());
-      std::vector<std::string> differences;
-      RequireOk((*index)->VerifyAgainst(*h.Source(), 5, &differences));
-      BOOST_TEST(differences.empty());
-    }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(where_nothing_proves_it_the_caller_may_vouch_for_it) {
-  History h(/*keeps_logs=*/false);
-  h.Put("a", 0, 50, "old");
-  h.Build();
-  h.Reopen();  // the log is gone, its rows are in a file
-  RequireOk(h.db()->CompactRange({}, nullptr, nullptr));
-  h.Put("b", 0, 10, "new");
-  h.CheckRefused("nothing proves");
-  CatchUpOptions assume;
-  assume.assume_continues = true;
-  RequireOk(h.CatchUp(assume));
-  h.CheckCurrent();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

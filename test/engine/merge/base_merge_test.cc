@@ -1,95 +1,29 @@
 #include "engine/merge/base_merge.h"
 
-#include <sys/resource.h>
-
-#include <atomic>
 #include <boost/test/unit_test.hpp>
-#include <csignal>
-#include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/catch_up.h"
+#include "cairn/index_spec.h"
+#include "cairn/progress.h"
 #include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "engine/delta_files/delta_file.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/version/base.h"
 #include "index/files/run_file.h"
 #include "test/engine/delta/delta_history.h"
+#include "test/engine/merge/merge_directory.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
-#include "test/temporary_directory.h"
 
 namespace cairn {
 namespace {
-
-// The directory that a test merges into.
-struct Directory {
-  TemporaryDirectory parent;
-  std::unique_ptr<IndexDirectory> index = *IndexDirectory::OpenForWrite(parent / "index");
-
-  std::set<std::string> Files() const {
-    std::set<std::string> files;
-    for (const auto& file : std::filesystem::directory_iterator(index->path())) {
-      if (file.path().filename() != "LOCK") files.insert(file.path().filename());
-    }
-    return files;
-  }
-  std::string Bytes(const ManifestFile& file) const {
-    BOOST_TEST(std::filesystem::file_size(index->PathOf(file.name)) == file.size);
-    return ReadFile(index->PathOf(file.name));
-  }
-};
-
-MergedBase Merge(const Delta& delta, IndexDirectory* directory, int threads) {
-  MergeOptions options;
-  options.threads = threads;
-  return RequireOk(MergeBase(delta, directory, options));
-}
-
-// What a build of the model's rows writes: its run, and its row table of one part.
-template <typename Key>
-struct FreshBuild {
-  explicit FreshBuild(const ModelRows<Key>& rows) {
-    using Physical = PhysicalOf<Key>;
-    const SortedRun run = MakeBaseRun(rows);
-    const auto column = ColumnOf<Physical>(run);
-    std::vector<Physical> keys;
-    uint64_t key_bytes = 0;
-    for (size_t p = 0; p < run.size(); ++p) {
-      keys.push_back(column[p]);
-      if constexpr (std::is_same_v<Key, std::string>) key_bytes += keys.back().size();
-    }
-    entries = run.size();
-    distinct_keys = std::set<Physical>(keys.begin(), keys.end()).size();
-    auto file = *RunFileWriter::Create(directory / "run", kKindOf<Physical>);
-    RequireOk(file->Begin(keys.size(), key_bytes));
-    RequireOk(file->Append(absl::MakeConstSpan(keys), run.row_ids()));
-    RequireOk(file->Finish());
-
-    auto table = *RowTableFileWriter::Create(directory / "rows", 1);
-    for (const auto& row : rows) {
-      if (!table->table().part(0).Add(row.first).ok()) BOOST_FAIL("a row is refused");
-    }
-    RequireOk(table->Finish());
-  }
-
-  TemporaryDirectory directory;
-  uint64_t entries, distinct_keys;
-};
-
-template <typename Key>
-void CheckIsFreshBuild(const MergedBase& merged, const Directory& directory,
-                       const ModelRows<Key>& rows) {
-  const FreshBuild<Key> fresh(rows);
-  BOOST_TEST(merged.rows == rows.size());
-  BOOST_TEST(merged.entries == fresh.entries);
-  BOOST_TEST(merged.distinct_keys == fresh.distinct_keys);
-  BOOST_CHECK(directory.Bytes(merged.run) == ReadFile(fresh.directory / "run"));
-  BOOST_CHECK(directory.Bytes(merged.row_table) == ReadFile(fresh.directory / "rows"));
-}
 
 // The writer over a merged base, mapped from its files.
 std::unique_ptr<DeltaWriter> OpenMerged(const MergedBase& merged, const Directory& directory) {
@@ -336,96 +270,6 @@ BOOST_AUTO_TEST_CASE(the_next_manifest_names_the_merged_base_and_the_deltas_sinc
   BOOST_TEST(next.rows == 10u);
   BOOST_TEST(next.entries == 20u);
   BOOST_TEST(next.sequence == 77u);
-}
-
-// 60,000 rows with one key each, and a few that came.
-struct Medium {
-  History<uint64_t> history{{.salt = 13, .primary_keys = 200'000, .percent_without = 0}};
-  ModelRows<uint64_t> rows = history.Rows(60'000);
-  std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
-  Directory directory;
-
-  Medium() { Apply(writer.get(), history.Updates(1000, &rows)); }
-};
-
-BOOST_AUTO_TEST_CASE(a_cancelled_merge_leaves_no_files) {
-  Medium medium;
-  for (int threads : {1, 2, 4}) {
-    for (int rate : {0, 500'000}) {
-      std::atomic<bool> cancelled{rate == 0};  // from the start, or in the middle
-      MergeOptions options;
-      options.threads = threads;
-      options.max_bytes_per_second = static_cast<uint64_t>(rate);
-      options.cancelled = &cancelled;
-      uint64_t most = 0;
-      options.on_progress = [&](const Progress& progress) {
-        most = std::max(most, progress.done);
-        if (progress.done > 0) cancelled = true;
-      };
-      const absl::Status status =
-          MergeBase(*medium.writer->delta(), medium.directory.index.get(), options).status();
-      BOOST_CHECK_MESSAGE(absl::IsCancelled(status), status);
-      BOOST_CHECK(medium.directory.Files().empty());
-      if (rate != 0) BOOST_TEST(most > 0u);
-      BOOST_TEST(most < medium.rows.size() * 2);
-    }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(progress_ends_with_all_rows_and_entries) {
-  Medium medium;
-  Progress last{};
-  MergeOptions options;
-  options.on_progress = [&](const Progress& progress) { last = progress; };
-  const auto merged =
-      RequireOk(MergeBase(*medium.writer->delta(), medium.directory.index.get(), options));
-  BOOST_CHECK(last.phase == Progress::Phase::kWrite);
-  BOOST_TEST(last.done == merged.rows + merged.entries);
-  BOOST_TEST(last.total == merged.rows + merged.entries);
-}
-
-BOOST_AUTO_TEST_CASE(errors_of_the_file_system_surface_and_leave_no_files) {
-  Medium medium;
-  rlimit before;
-  BOOST_REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const MergedBase merged = Merge(*medium.writer->delta(), medium.directory.index.get(), 1);
-  medium.directory.index = nullptr;  // removes them
-  medium.directory.index = *IndexDirectory::OpenForWrite(medium.directory.parent / "index");
-  // Nothing fits, the one file or the other does not, or only its end.
-  for (rlim_t bytes :
-       {uint64_t{1}, uint64_t{100'000}, std::min(merged.run.size, merged.row_table.size) - 1,
-        std::max(merged.run.size, merged.row_table.size) - 1}) {
-    for (int threads : {1, 4}) {
-      MergeOptions options;
-      options.threads = threads;
-      rlimit limit = before;
-      limit.rlim_cur = bytes;
-      BOOST_REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-      const absl::Status status =
-          MergeBase(*medium.writer->delta(), medium.directory.index.get(), options).status();
-      BOOST_REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
-      BOOST_CHECK_MESSAGE(absl::IsResourceExhausted(status), status);
-      BOOST_CHECK(medium.directory.Files().empty());
-    }
-  }
-  std::signal(SIGXFSZ, handler);
-  CheckIsFreshBuild(Merge(*medium.writer->delta(), medium.directory.index.get(), 1),
-                    medium.directory, medium.rows);
-
-  std::filesystem::remove_all(medium.directory.index->path());
-  const absl::Status gone =
-      MergeBase(*medium.writer->delta(), medium.directory.index.get(), {}).status();
-  BOOST_CHECK_MESSAGE(absl::IsNotFound(gone), gone);
-}
-
-BOOST_AUTO_TEST_CASE(a_base_that_names_rows_it_does_not_have_is_data_loss) {
-  const auto writer = *DeltaWriter::Create(
-      *SortedRun::FromSorted(std::vector<uint32_t>{1, 2}, {0, 7}), MakeRowTable({"a", "b"}));
-  Directory directory;
-  const absl::Status status = MergeBase(*writer->delta(), directory.index.get(), {}).status();
-  BOOST_CHECK_MESSAGE(absl::IsDataLoss(status), status);
-  BOOST_CHECK(directory.Files().empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

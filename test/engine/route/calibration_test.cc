@@ -53,22 +53,19 @@ class FakeIndex final : public OrderedIndex {
 
   std::string description() const override { return "fake"; }
   uint64_t memory_bytes() const override { return 0; }
-  absl::Status LowerBound(KeyBatch, absl::Span<Position>) const override {
-    return absl::UnimplementedError("not asked for");
+  absl::Status Answer(const Batch& batch) const override {
+    size_t rows = 0;
+    if (batch.operation == Operation::kFind) {
+      rows = Look(RangeBatch::Equal(batch.keys), batch.matches);
+    } else if (batch.operation == Operation::kScan) {
+      rows = Look(batch.ranges, batch.matches);
+    }
+    Charge(batch.size(), rows);
+    return batch.operation == Operation::kCount ? count_status : absl::OkStatus();
   }
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId>) const override {
-    Charge(keys.size(), 0);
-    return absl::OkStatus();
-  }
-  absl::Status Find(KeyBatch keys, Matches* matches) const override {
-    return Scan(RangeBatch::Equal(keys), {}, matches);
-  }
-  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t>) const override {
-    Charge(ranges.size(), 0);
-    return count_status;
-  }
-  absl::Status Scan(const RangeBatch& ranges, const QueryOptions&,
-                    Matches* matches) const override {
+
+ private:
+  size_t Look(const RangeBatch& ranges, Matches* matches) const {
     const auto keys = run().u32();
     matches->offsets.assign(1, 0);
     matches->row_ids.clear();
@@ -81,11 +78,9 @@ class FakeIndex final : public OrderedIndex {
       matches->row_ids.resize(matches->row_ids.size() + static_cast<size_t>(end - begin));
       matches->offsets.push_back(matches->row_ids.size());
     }
-    Charge(ranges.size(), matches->row_ids.size());
-    return absl::OkStatus();
+    return matches->row_ids.size();
   }
 
- private:
   void Charge(size_t queries, size_t rows) const {
     std::uniform_real_distribution<double> uniform(-1, 1);
     double ns = cost_(static_cast<double>(queries)) + ns_per_row * static_cast<double>(rows);

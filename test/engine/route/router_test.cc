@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "index/machine/status_macros.h"
 #include "index/query/sorted_array.h"
 
 namespace cairn {
@@ -29,14 +28,15 @@ class FakeIndex : public SortedArray {
   FakeIndex(SortedRun run, FakeClock* clock, double fixed, double per_query)
       : SortedArray(std::move(run)), clock_(clock), fixed_(fixed), per_query_(per_query) {}
 
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const override {
+  absl::Status Answer(const Batch& batch) const override {
     ++calls;
-    clock_->now += static_cast<int64_t>(slowness * Time(keys.size()));
+    clock_->now += static_cast<int64_t>(slowness * Time(batch.size()));
     if (!failure.ok()) {
-      std::fill(row_ids.begin(), row_ids.end(), 12345);  // answers that must not be seen
+      // Answers that must not be seen.
+      std::fill(batch.values.begin(), batch.values.end(), 12345);
       return failure;
     }
-    return SortedArray::FindFirst(keys, row_ids);
+    return SortedArray::Answer(batch);
   }
   double Time(size_t queries) const { return fixed_ + per_query_ * static_cast<double>(queries); }
   std::unique_ptr<CostModel> Costs() const {
@@ -87,24 +87,20 @@ struct Fixture {
   }
 
   // Asks for `size` keys, checks the answers, and gives the route that was taken.
-  std::string Ask(size_t size, QueryOptions options = {}) {
+  std::string Ask(size_t size, const QueryOptions& options = {}, Explain* explain = nullptr) {
     std::vector<uint32_t> keys(size);
     for (size_t i = 0; i < size; ++i) keys[i] = static_cast<uint32_t>(i % 100);
     std::vector<RowId> rows(size);
-    Explain explain;
-    if (options.explain == nullptr) options.explain = &explain;
-    const absl::Status status = router->Answer(
-        {Operation::kFindFirst, size, 0, false}, options,
-        [&](const Route& route) -> absl::StatusOr<uint64_t> {
-          RETURN_IF_ERROR(route.FindFirst(KeyBatch::U32(keys), options, absl::MakeSpan(rows)));
-          return size * 8;
-        });
+    Explain own;
+    Batch batch = Batch::FindFirst(keys, absl::MakeSpan(rows), options);
+    batch.explain = explain == nullptr ? &own : explain;
+    const absl::Status status = router->Answer(batch);
     if (!status.ok()) return std::string(status.message());
     for (size_t i = 0; i < size; ++i) {
       const RowId expected = i % 10 == 0 ? static_cast<RowId>(i % 100 / 10) : kNoRow;
       if (rows[i] != expected) return "a wrong answer";
     }
-    return options.explain->route;
+    return batch.explain->route;
   }
 };
 
@@ -143,8 +139,7 @@ BOOST_AUTO_TEST_CASE(explain_tells_what_was_considered_predicted_and_measured) {
   Fixture f;
   Explain explain;
   QueryOptions options;
-  options.explain = &explain;
-  f.Ask(10, options);
+  f.Ask(10, options, &explain);
   BOOST_REQUIRE(explain.candidates.size() == 2u);
   BOOST_TEST(explain.candidates[0].route == "cpu:fake");
   BOOST_TEST(absl::ToDoubleNanoseconds(explain.candidates[0].predicted) == 300, 1e-6);
@@ -153,21 +148,19 @@ BOOST_AUTO_TEST_CASE(explain_tells_what_was_considered_predicted_and_measured) {
   BOOST_TEST(explain.queries == 10u);
   BOOST_TEST(absl::StrContains(explain.reason, "fastest"));
   options.max_response_time = absl::Nanoseconds(299);
-  f.Ask(10, options);
+  f.Ask(10, options, &explain);
   BOOST_TEST(explain.route == "cpu:fake");
   BOOST_TEST(absl::StrContains(explain.reason, "299ns"));
   options.max_response_time = absl::Nanoseconds(301);
-  f.Ask(10, options);
+  f.Ask(10, options, &explain);
   BOOST_TEST(!absl::StrContains(explain.reason, "301ns"));
 }
 
 BOOST_AUTO_TEST_CASE(what_fails_on_the_gpu_is_answered_by_the_cpu_and_counted) {
   Fixture f;
   Explain explain;
-  QueryOptions options;
-  options.explain = &explain;
   f.gpu.failure = absl::UnavailableError("the device is lost");
-  BOOST_TEST(f.Ask(5000, options) == "cpu:fake");
+  BOOST_TEST(f.Ask(5000, {}, &explain) == "cpu:fake");
   BOOST_REQUIRE(explain.failures.size() == 1u);
   BOOST_TEST(absl::StrContains(explain.failures[0], "gpu:fake"));
   BOOST_TEST(absl::StrContains(explain.failures[0], "the device is lost"));

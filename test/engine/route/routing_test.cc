@@ -7,8 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
 #include "cairn/secondary_index.h"
+#include "cairn/types.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
@@ -27,7 +34,8 @@ std::unique_ptr<SecondaryIndex> BuildAndOpen(TestDatabase& db, std::string_view 
                                              const OpenOptions& options) {
   const auto parsed = RequireOk(IndexSpec::Parse(spec));
   RequireOk(SecondaryIndex::Build(*db.Source(), parsed, db.Beside("index")));
-  return RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
+  auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
+  return index;
 }
 
 void Fill(TestDatabase& db) {
@@ -46,7 +54,8 @@ KeyColumn SomeKeys(const SecondaryIndex& index, size_t count) {
 }
 
 IndexStats StatsOf(const SecondaryIndex& index) {
-  return RequireOk(index.Stats());
+  IndexStats stats = RequireOk(index.Stats());
+  return stats;
 }
 
 std::vector<RouteStats> RoutesOf(const SecondaryIndex& index) {
@@ -62,23 +71,27 @@ struct Answers {
 };
 
 // Fails the test on an error. Ranges are from each key to the next one of the batch.
-Answers Ask(const SecondaryIndex& index, KeyBatch keys, QueryOptions options, bool ranges) {
+Answers Ask(const SecondaryIndex& index, KeyBatch keys, const QueryOptions& options, bool ranges,
+            absl::Span<uint32_t> query_of = {}) {
   Answers answers;
   answers.first.resize(keys.size());
   answers.found.resize(keys.size());
   static_assert(sizeof(char) == sizeof(bool));
-  auto ok = [](const absl::Status& status) { RequireOk(status); };
-  ok(index.FindFirst(keys, options, absl::MakeSpan(answers.first)));
-  ok(index.Contains(
-      keys, options,
-      absl::Span<bool>(reinterpret_cast<bool*>(answers.found.data()), answers.found.size())));
-  ok(index.Find(keys, options, &answers.all));
+  auto ok = [&](Batch batch) {
+    batch.query_of = query_of;
+    RequireOk(index.Answer(batch));
+  };
+  ok(Batch::FindFirst(keys, absl::MakeSpan(answers.first), options));
+  ok(Batch::Contains(
+      keys, absl::Span<bool>(reinterpret_cast<bool*>(answers.found.data()), answers.found.size()),
+      options));
+  ok(Batch::Find(keys, &answers.all, options));
   if (!ranges || keys.empty()) return answers;
   const RangeBatch batch =
       RangeBatch::HalfOpen(keys.Slice(0, keys.size() - 1), keys.Slice(1, keys.size() - 1));
   answers.counts.resize(batch.size());
-  ok(index.Count(batch, options, absl::MakeSpan(answers.counts)));
-  if (keys.size() < 1000) ok(index.Scan(batch, options, &answers.scanned));
+  ok(Batch::Count(batch, absl::MakeSpan(answers.counts), options));
+  if (keys.size() < 1000) ok(Batch::Scan(batch, &answers.scanned, options));
   return answers;
 }
 
@@ -148,8 +161,7 @@ BOOST_AUTO_TEST_CASE(every_route_gives_the_answers_of_every_other) {
             query = {};
             query.route = route;
             query.result_order = ResultOrder::kKey;
-            query.query_of = absl::MakeSpan(query_of);
-            const Answers in_key_order = Ask(*index, keys, query, false);
+            const Answers in_key_order = Ask(*index, keys, query, false, absl::MakeSpan(query_of));
             CheckEqual(InCallersOrder(in_key_order, query_of), expected);
           }
         }
@@ -167,10 +179,10 @@ BOOST_AUTO_TEST_CASE(batches_are_counted_on_the_route_that_explain_names) {
   for (const RouteStats& stats : RoutesOf(*index)) {
     BOOST_TEST(stats.batches == 0u);  // trials are not counted
     Explain explain;
-    QueryOptions options;
-    options.route = stats.route;
-    options.explain = &explain;
-    RequireOk(index->FindFirst(keys.Batch(), options, absl::MakeSpan(rows)));
+    Batch batch = Batch::FindFirst(keys.Batch(), absl::MakeSpan(rows));
+    batch.options.route = stats.route;
+    batch.explain = &explain;
+    RequireOk(index->Answer(batch));
     BOOST_TEST(explain.route == stats.route);
     BOOST_TEST(explain.reason == "it was asked for");
     BOOST_TEST(explain.queries == 100u);
@@ -186,6 +198,21 @@ BOOST_AUTO_TEST_CASE(batches_are_counted_on_the_route_that_explain_names) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(operations_that_ask_for_positions_are_refused) {
+  TestDatabase db;
+  Fill(db);
+  const auto index = BuildAndOpen(db, "value:text", {});
+  KeyColumn keys = SomeKeys(*index, 3);
+  std::vector<Position> begin(3), end(3);
+  const auto from = absl::MakeSpan(begin), to = absl::MakeSpan(end);
+  for (const Batch& batch :
+       {Batch::LowerBound(keys.Batch(), from), Batch::UpperBound(keys.Batch(), from),
+        Batch::EqualRange(keys.Batch(), from, to),
+        Batch::Positions(RangeBatch::Equal(keys.Batch()), from, to)}) {
+    BOOST_TEST(absl::IsInvalidArgument(index->Answer(batch)));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_wrong_route_and_key_order_of_ranges_are_refused) {
   TestDatabase db;
   Fill(db);
@@ -194,18 +221,19 @@ BOOST_AUTO_TEST_CASE(a_wrong_route_and_key_order_of_ranges_are_refused) {
   std::vector<RowId> rows(3);
   QueryOptions options;
   options.route = "cpu:abacus";
-  absl::Status status = index->FindFirst(keys.Batch(), options, absl::MakeSpan(rows));
+  absl::Status status = index->FindFirst(keys.Batch(), absl::MakeSpan(rows), options);
   BOOST_TEST(absl::IsInvalidArgument(status));
   BOOST_TEST(absl::StrContains(status.message(), "cpu:partial_key+sort_based"));
   options = {};
   options.result_order = ResultOrder::kKey;
   std::vector<uint64_t> counts(3);
   BOOST_TEST(absl::IsInvalidArgument(
-      index->Count(RangeBatch::Equal(keys.Batch()), options, absl::MakeSpan(counts))));
+      index->Count(RangeBatch::Equal(keys.Batch()), absl::MakeSpan(counts), options)));
   std::vector<uint32_t> query_of(2);  // of three
-  options.query_of = absl::MakeSpan(query_of);
-  BOOST_TEST(
-      absl::IsInvalidArgument(index->FindFirst(keys.Batch(), options, absl::MakeSpan(rows))));
+  Batch batch = Batch::FindFirst(keys.Batch(), absl::MakeSpan(rows), options);
+  BOOST_TEST(absl::IsInvalidArgument(index->Answer(batch)));
+  batch.query_of = absl::MakeSpan(query_of);
+  BOOST_TEST(absl::IsInvalidArgument(index->Answer(batch)));
 }
 
 BOOST_AUTO_TEST_CASE(several_ordered_indexes_are_resident_and_budgets_leave_the_files_alone) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
-#include <map>
 #include <set>
 #include <string>
 #include <thread>
@@ -12,82 +11,12 @@
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_table_writer.h"
 #include "index/machine/aligned_buffer.h"
+#include "test/engine/rows/row_tables.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
 namespace {
-
-using Keys = std::vector<std::string>;
-using Parts = std::vector<Keys>;
-
-// Keeps the sections in memory. Copies go out in buffers of exactly their size, so that the address
-// sanitizer sees a read behind them.
-class MemorySink : public RowTableSink {
- public:
-  absl::Status BeginSection(RowTableSection section) override {
-    BOOST_TEST(sections_.count(section) == 0u);
-    current_ = &sections_[section];
-    return absl::OkStatus();
-  }
-  absl::Status Append(std::string_view bytes) override {
-    if (current_->size() + bytes.size() > limit) {
-      return absl::ResourceExhaustedError("no space left");
-    }
-    current_->append(bytes);
-    return absl::OkStatus();
-  }
-
-  std::string& section(RowTableSection section) { return sections_[section]; }
-
-  absl::StatusOr<RowTable> Open(int threads = 1) const {
-    auto copies = std::make_shared<std::vector<std::unique_ptr<uint64_t[]>>>();
-    const auto copy = [&](RowTableSection section, size_t element_bytes) {
-      const auto found = sections_.find(section);
-      std::string_view bytes =
-          found == sections_.end() ? std::string_view() : std::string_view(found->second);
-      bytes.remove_suffix(bytes.size() % element_bytes);
-      // Flush with the end of the allocation; 8-byte elements stay aligned, as bytes.size() is a
-      // multiple of theirs.
-      const size_t words = (bytes.size() + 7) / 8;
-      copies->push_back(std::make_unique<uint64_t[]>(words));
-      char* at = reinterpret_cast<char*>(copies->back().get()) + (words * 8 - bytes.size());
-      if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
-      return std::string_view(at, bytes.size());
-    };
-    const auto words = [&](RowTableSection section) {
-      const std::string_view bytes = copy(section, 8);
-      return absl::MakeConstSpan(reinterpret_cast<const uint64_t*>(bytes.data()), bytes.size() / 8);
-    };
-    const auto parts = words(RowTableSection::kParts);
-    RowTable::Sections sections;
-    sections.blocks = copy(RowTableSection::kBlocks, 1);
-    sections.parts =
-        absl::MakeConstSpan(reinterpret_cast<const RowTablePart*>(parts.data()), parts.size() / 3);
-    sections.block_offsets = words(RowTableSection::kBlockOffsets);
-    sections.separator_ends = words(RowTableSection::kSeparatorEnds);
-    sections.separators = copy(RowTableSection::kSeparators, 1);
-    return RowTable::Wrap(sections, "test.tbl", threads, copies);
-  }
-
-  size_t limit = SIZE_MAX;
-
- private:
-  std::map<RowTableSection, std::string> sections_;
-  std::string* current_ = nullptr;
-};
-
-void Write(const Parts& parts, MemorySink* sink) {
-  RowTableWriter writer(parts.size(), sink);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    for (const std::string& key : parts[i]) RequireOk(writer.part(i).Add(key));
-  }
-  RequireOk(writer.Finish());
-}
-
-std::vector<std::string_view> Views(const Keys& keys) {
-  return {keys.begin(), keys.end()};
-}
 
 // Keys near `keys`: equal, just before, just behind, and far off.
 Keys Probes(const Keys& keys, std::mt19937_64& random) {
@@ -148,10 +77,6 @@ void Check(const Parts& parts) {
   BOOST_TEST(wrong == 0u);
 }
 
-Keys Sorted(std::set<std::string> keys) {
-  return {keys.begin(), keys.end()};
-}
-
 Keys BigEndian(size_t count, uint64_t stride) {
   Keys keys;
   for (size_t i = 0; i < count; ++i) {
@@ -161,29 +86,6 @@ Keys BigEndian(size_t count, uint64_t stride) {
     keys.push_back(key);
   }
   return keys;
-}
-
-Keys RandomKeys(size_t count, size_t max_bytes, int alphabet, std::mt19937_64& random) {
-  std::set<std::string> keys;
-  for (size_t i = 0; i < count; ++i) {
-    std::string key(random() % (max_bytes + 1), '\0');
-    for (char& c : key) c = static_cast<char>(random() % alphabet);
-    keys.insert(key);
-  }
-  return Sorted(std::move(keys));
-}
-
-// Cuts keys into `parts` ranges at random, some of them empty.
-Parts Cut(const Keys& keys, size_t parts, std::mt19937_64& random) {
-  std::vector<size_t> cuts = {0, keys.size()};
-  for (size_t i = 1; i < parts; ++i) cuts.push_back(random() % (keys.size() + 1));
-  std::sort(cuts.begin(), cuts.end());
-  Parts result;
-  for (size_t i = 0; i < parts; ++i) {
-    result.emplace_back(keys.begin() + static_cast<ptrdiff_t>(cuts[i]),
-                        keys.begin() + static_cast<ptrdiff_t>(cuts[i + 1]));
-  }
-  return result;
 }
 
 BOOST_AUTO_TEST_SUITE(row_table_test)
@@ -336,92 +238,6 @@ BOOST_AUTO_TEST_CASE(threads_fill_their_parts_at_the_same_time) {
     for (size_t row = 0; row < rows; row += 997) {
       BOOST_REQUIRE(*table.Find(key(part, row)) == first_rows[part] + row);
     }
-  }
-}
-
-// Calls everything of a table that could be opened: nothing may fail, and every key is found.
-void Exercise(const RowTable& table, const Keys& keys, std::mt19937_64& random) {
-  PrimaryKeyColumn column;
-  std::vector<RowId> rows;
-  for (int i = 0; i < 200 && table.rows() != 0; ++i) {
-    rows.push_back(static_cast<RowId>(random() % table.rows()));
-  }
-  RequireOk(table.PrimaryKeys(rows, &column));
-  std::vector<std::string_view> read;
-  for (size_t i = 0; i < column.size(); ++i) read.push_back(column[i]);
-  std::vector<RowId> found(rows.size());
-  RequireOk(table.Find(read, absl::MakeSpan(found)));
-  BOOST_REQUIRE(found == rows);
-  found.resize(keys.size());
-  RequireOk(table.LowerBound(Views(keys), absl::MakeSpan(found)));
-}
-
-BOOST_AUTO_TEST_CASE(damaged_bytes_are_refused_or_leave_a_table) {
-  auto random = TestRandom();
-  const Keys keys = RandomKeys(2500, 20, 5, random);
-  const Parts parts = Cut(keys, 4, random);
-  const Keys probes = Keys(keys.begin(), keys.begin() + 200);
-  MemorySink good;
-  Write(parts, &good);
-  size_t refused = 0;
-  for (int round = 0; round < 3000; ++round) {
-    MemorySink bad = good;
-    std::string& bytes = bad.section(static_cast<RowTableSection>(1 + round % 5));
-    switch (random() % 4) {
-      case 0:
-        bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
-        break;
-      case 1:
-        for (int i = 0; i < 8; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
-        break;
-      case 2:
-        bytes.resize(random() % bytes.size());
-        break;
-      case 3: {
-        // A number of 8 bytes, huge or slightly off.
-        const size_t at = random() % bytes.size() / 8 * 8;
-        uint64_t number = 0;
-        std::memcpy(&number, bytes.data() + at, std::min<size_t>(8, bytes.size() - at));
-        number = random() % 2 == 0 ? UINT64_MAX - random() % 64 : number + random() % 64 - 32;
-        std::memcpy(bytes.data() + at, &number, std::min<size_t>(8, bytes.size() - at));
-        break;
-      }
-    }
-    const auto table = bad.Open();
-    if (table.ok()) {
-      Exercise(*table, probes, random);
-    } else {
-      BOOST_REQUIRE(absl::IsDataLoss(table.status()));
-      BOOST_REQUIRE(table.status().message().find("test.tbl") != std::string::npos);
-      ++refused;
-    }
-  }
-  BOOST_TEST(refused > 1000u);
-}
-
-BOOST_AUTO_TEST_CASE(keys_that_were_swapped_are_refused) {
-  MemorySink sink;
-  Write({{"aa1", "aa2", "aa3"}}, &sink);
-  std::string& blocks = sink.section(RowTableSection::kBlocks);
-  std::swap(blocks[blocks.size() - 1], blocks[blocks.size() - 2]);
-  const absl::Status status = sink.Open().status();
-  BOOST_CHECK(absl::IsDataLoss(status));
-  BOOST_CHECK(status.message().find("rows 1 and 2") != std::string::npos);
-}
-
-// Blocks of several tasks of the check, and the first and the last block of one.
-BOOST_AUTO_TEST_CASE(blocks_that_were_swapped_are_refused) {
-  Keys keys;
-  for (int i = 0; i < 200'000; ++i) keys.push_back(absl::StrFormat("%08d", i));
-  MemorySink good;
-  Write({keys}, &good);
-  RequireOk(good.Open(3));
-  for (const size_t block : {size_t{0}, size_t{4094}, size_t{4095}, size_t{4096}, size_t{12'498}}) {
-    MemorySink bad = good;
-    auto* const offsets =
-        reinterpret_cast<uint64_t*>(bad.section(RowTableSection::kBlockOffsets).data());
-    std::swap(offsets[block], offsets[block + 1]);
-    BOOST_TEST(absl::IsDataLoss(bad.Open(3).status()), "block " << block);
   }
 }
 

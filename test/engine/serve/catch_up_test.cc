@@ -9,8 +9,16 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "cairn/catch_up.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
@@ -21,12 +29,14 @@ namespace {
 using Strings = std::vector<std::string>;
 
 IndexSpec Spec(std::string_view text) {
-  return RequireOk(IndexSpec::Parse(text));
+  const auto spec = RequireOk(IndexSpec::Parse(text));
+  return spec;
 }
 
 std::unique_ptr<SecondaryIndex> Build(TestDatabase& db, std::string_view spec,
                                       const std::string& name) {
-  return RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside(name)));
+  auto index = RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside(name)));
+  return index;
 }
 
 // "key=primary key" of each match; fails the test on an error.
@@ -45,7 +55,7 @@ Strings All(const SecondaryIndex& index, Order order = Order::kAscending) {
   QueryOptions options;
   options.with_keys = true;
   options.order = order;
-  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches));
+  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
   return Entries(index, matches);
 }
 
@@ -61,7 +71,7 @@ Strings AllInPages(const SecondaryIndex& index, Order order, uint64_t page) {
     options.with_keys = true;
     options.order = order;
     options.limit = page;
-    RequireOk(index.Scan(ranges, options, &matches));
+    RequireOk(index.Scan(ranges, &matches, options));
     for (std::string& entry : Entries(index, matches)) entries.push_back(std::move(entry));
     cursor = matches.cursors.at(0);
   } while (!cursor.empty());
@@ -198,7 +208,7 @@ BOOST_AUTO_TEST_CASE(queries_catching_up_and_merges_at_one_time) {
       check("count",
             index->Count(RangeBatch::Everything(KeyKind::kU32), absl::MakeSpan(&count, 1)));
       check_rows("count", count);
-      check("scan", index->Scan(RangeBatch::Everything(KeyKind::kU32), {}, &matches));
+      check("scan", index->Scan(RangeBatch::Everything(KeyKind::kU32), &matches));
       check_rows("scan", matches.row_ids.size());
     }
   });
@@ -231,8 +241,8 @@ BOOST_AUTO_TEST_CASE(fetch_reads_rows_of_base_and_delta) {
   db.Put("r130", "stale");  // after
   const std::string_view red = "red";
   FetchedRows rows;
-  RequireOk(index->Fetch(
-      *db.Source(), RangeBatch::Equal(KeyBatch::Bytes(absl::MakeConstSpan(&red, 1))), {}, &rows));
+  RequireOk(index->Fetch(*db.Source(), RangeBatch::Equal(KeyBatch(absl::MakeConstSpan(&red, 1))),
+                         {}, &rows));
   BOOST_TEST(rows.primary_keys.size() == 49u);
   BOOST_TEST(rows.stale == 1u);
   BOOST_TEST(rows.primary_keys[0] == "a");

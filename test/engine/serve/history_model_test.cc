@@ -14,10 +14,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
 #include "cairn/indexed_db.h"
+#include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test/engine/indexed_database.h"
 #include "test/temporary_directory.h"

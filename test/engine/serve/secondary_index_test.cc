@@ -4,40 +4,26 @@
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
-#include <map>
-#include <memory>
-#include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
 #include "cairn/device.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
+#include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
 namespace {
-
-using Strings = std::vector<std::string>;
-
-IndexSpec Spec(std::string_view text) {
-  return RequireOk(IndexSpec::Parse(text));
-}
-
-std::unique_ptr<SecondaryIndex> Build(TestDatabase& db, std::string_view spec,
-                                      const BuildOptions& options = {}) {
-  return RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside("index"), options));
-}
-
-Strings PrimaryKeys(const SecondaryIndex& index, absl::Span<const RowId> row_ids) {
-  PrimaryKeyColumn column;
-  RequireOk(index.PrimaryKeys(row_ids, &column));
-  Strings keys;
-  for (size_t i = 0; i < column.size(); ++i) keys.emplace_back(column[i]);
-  return keys;
-}
 
 KeyColumn Keys(const SecondaryIndex& index, const Strings& texts) {
   KeyColumn keys(index.codec().kind());
@@ -52,20 +38,6 @@ Strings Find(const SecondaryIndex& index, const std::string& key) {
   KeyColumn keys = Keys(index, {key});
   RequireOk(index.Find(keys.Batch(), &matches));
   return PrimaryKeys(index, matches[0]);
-}
-
-// Everything, as "key=primary key", in the index's order.
-Strings All(const SecondaryIndex& index) {
-  Matches matches;
-  QueryOptions options;
-  options.with_keys = true;
-  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches));
-  const Strings primary_keys = PrimaryKeys(index, matches.row_ids);
-  Strings entries;
-  for (size_t i = 0; i < primary_keys.size(); ++i) {
-    entries.push_back(*index.codec().Format(matches.keys, i) + "=" + primary_keys[i]);
-  }
-  return entries;
 }
 
 bool Mentions(const absl::Status& status, std::string_view text) {
@@ -199,7 +171,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_goes_on_where_a_limited_scan_ended) {
       Matches matches;
       do {
         range.after = cursor;
-        RequireOk(index->Scan(range, options, &matches));
+        RequireOk(index->Scan(range, &matches, options));
         const Strings keys = PrimaryKeys(*index, matches.row_ids);
         BOOST_REQUIRE(keys.size() <= options.limit);
         for (size_t i = 0; i < keys.size(); ++i) {
@@ -221,7 +193,7 @@ BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_
   QueryOptions options;
   options.limit = 2;
   Matches matches;
-  RequireOk(first->Scan(range, options, &matches));
+  RequireOk(first->Scan(range, &matches, options));
   BOOST_TEST(PrimaryKeys(*first, matches[0]) == (Strings{"a", "c"}),
              boost::test_tools::per_element());
   db.Delete("c");       // the row of the cursor
@@ -230,12 +202,12 @@ BOOST_AUTO_TEST_CASE(a_cursor_stays_good_when_rows_come_and_go_and_the_index_is_
   const auto second = Build(db, "value:text");
   const Strings cursor = matches.cursors;
   range.after = cursor;
-  RequireOk(second->Scan(range, options, &matches));
+  RequireOk(second->Scan(range, &matches, options));
   BOOST_TEST(PrimaryKeys(*second, matches[0]) == (Strings{"d", "e"}),
              boost::test_tools::per_element());
   const Strings nonsense = {"nonsense"};
   range.after = nonsense;
-  BOOST_CHECK(absl::IsInvalidArgument(second->Scan(range, options, &matches)));
+  BOOST_CHECK(absl::IsInvalidArgument(second->Scan(range, &matches, options)));
 }
 
 BOOST_AUTO_TEST_CASE(fetch_reads_rows_and_drops_those_that_no_longer_match) {
@@ -258,57 +230,6 @@ BOOST_AUTO_TEST_CASE(fetch_reads_rows_and_drops_those_that_no_longer_match) {
   BOOST_TEST(std::string(rows.primary_keys[0]) == "a");
   BOOST_TEST(std::string(rows.primary_keys[1]) == "c");
   BOOST_TEST(rows.stale == 2u);
-}
-
-BOOST_AUTO_TEST_CASE(verify_names_what_differs_from_the_database_both_ways) {
-  TestDatabase db;
-  for (int i = 0; i < 500; ++i) db.Put("row" + std::to_string(i), std::to_string(i % 10));
-  const auto index = Build(db, "value.field('|',0):u8");
-  Strings differences;
-  RequireOk(index->VerifyAgainst(*db.Source(), 100, &differences));
-  BOOST_TEST(differences.empty());
-  db.Put("row7", "8");
-  db.Put("unknown", "1");
-  db.Delete("row9");
-  RequireOk(index->VerifyAgainst(*db.Source(), 100, &differences));
-  std::sort(differences.begin(), differences.end());
-  BOOST_TEST(differences == (Strings{
-                                "key 1 of row 'unknown' is not in the index",
-                                "key 8 of row 'row7' is not in the index",
-                                "the index has key 7 for row 'row7', the database does not",
-                                "the index has key 9 for row 'row9', the database does not",
-                            }),
-             boost::test_tools::per_element());
-  differences.clear();
-  RequireOk(index->VerifyAgainst(*db.Source(), 2, &differences));
-  BOOST_TEST(differences.size() == 2u);
-}
-
-BOOST_AUTO_TEST_CASE(verify_misses_no_row_that_has_no_key) {
-  TestDatabase db;
-  db.Put("row1", "1|a");
-  db.Put("row2", "2");
-  auto index = Build(db, "value.field('|',1):text");
-  const auto check = [&](const char* when) {
-    Strings differences;
-    RequireOk(index->VerifyAgainst(*db.Source(), 9, &differences));
-    for (const std::string& difference : differences) BOOST_ERROR(when << ": " << difference);
-  };
-  check("built");
-  // Nothing is stored of such a row but that it was read; a merge leaves it out.
-  db.Put("row3", "3");
-  RequireOk(index->CatchUp(*db.Source()));
-  check("caught up");
-  const auto reopen = [&] { index = *SecondaryIndex::Open(db.Beside("index")); };
-  reopen();
-  check("opened again");
-  db.Put("row4", "4|d");
-  db.Delete("row1");
-  RequireOk(index->CatchUp(*db.Source()));
-  RequireOk(index->Merge());
-  check("merged");
-  reopen();
-  check("merged and opened again");
 }
 
 BOOST_AUTO_TEST_CASE(refuses_rows_of_another_database) {
@@ -381,56 +302,6 @@ BOOST_AUTO_TEST_CASE(a_cancelled_build_leaves_what_was_there) {
   BOOST_CHECK(absl::IsNotFound(SecondaryIndex::Open(db.Beside("index")).status()));
 }
 
-// What both processors can be asked to search: the CPU answers wherever a GPU cannot, and says why.
-BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
-  TestDatabase db;
-  db.Put("a", "blue");
-  db.Put("b", "red");
-  db.Put("c", "blue");
-  const bool devices = Devices().ok();
-  for (const bool text : {true, false}) {
-    Build(db, text ? "value:bytes" : "value[0:2]:u16be");
-    const bool on_gpu = devices && !text;
-    OpenOptions options;
-    options.device = SearchDevice::kAuto;
-    for (const bool named : {false, true}) {
-      options.ordered_indexes.clear();
-      if (named) options.ordered_indexes = {"gpu:auto"};
-      auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
-      BOOST_TEST(All(*index).size() == 3u);
-      const auto stats = RequireOk(index->Stats());
-      BOOST_TEST(stats.ordered_indexes.back().description.substr(0, 4) ==
-                 (on_gpu ? "gpu:" : "cpu:"));
-      BOOST_TEST(stats.fallback.empty() == on_gpu);
-      if (!devices && !text) {
-        BOOST_TEST(stats.fallback.find(std::string(Devices().status().message())) !=
-                   std::string::npos);
-      }
-      BOOST_TEST(index->Verify().ok());
-    }
-    // A name is looked at all the same, and a structure of the CPU stays what it is.
-    options.ordered_indexes = {"gpu:nothing,"};
-    BOOST_TEST(absl::IsInvalidArgument(SecondaryIndex::Open(db.Beside("index"), options).status()));
-    options.ordered_indexes = {"cpu:sorted_array"};
-    auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
-    BOOST_TEST(index->Stats()->ordered_indexes[0].description == "cpu:sorted_array");
-    BOOST_TEST(index->Stats()->fallback == "");
-  }
-}
-
-BOOST_AUTO_TEST_CASE(a_gpu_that_is_insisted_on_and_is_not_there_is_an_error) {
-  if (Devices().ok()) return;
-  TestDatabase db;
-  db.Put("a", "blue");
-  Build(db, "value[0:2]:u16be");
-  OpenOptions options;
-  options.device = SearchDevice::kGpu;
-  BOOST_TEST(absl::IsUnavailable(SecondaryIndex::Open(db.Beside("index"), options).status()));
-  options.device = SearchDevice::kCpu;
-  options.ordered_indexes = {"gpu:auto"};
-  BOOST_TEST(absl::IsUnavailable(SecondaryIndex::Open(db.Beside("index"), options).status()));
-}
-
 BOOST_AUTO_TEST_CASE(queries_from_many_threads_agree) {
   TestDatabase db;
   for (int i = 0; i < 3000; ++i) db.Put("row" + std::to_string(i), std::to_string(i % 100));
@@ -445,8 +316,8 @@ BOOST_AUTO_TEST_CASE(queries_from_many_threads_agree) {
       PrimaryKeyColumn column;
       for (int i = 0; i < 50; ++i) {
         column.Clear();
-        if (!index->Find(KeyBatch::U32(keys), &matches).ok() ||
-            !index->PrimaryKeys(matches[299], &column).ok() || column.size() != expected.size()) {
+        if (!index->Find(keys, &matches).ok() || !index->PrimaryKeys(matches[299], &column).ok() ||
+            column.size() != expected.size()) {
           ++wrong;
         }
         for (size_t j = 0; j < column.size(); ++j) wrong += column[j] != expected[j] ? 1 : 0;

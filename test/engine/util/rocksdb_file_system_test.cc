@@ -10,7 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
 #include "rocksdb/env.h"
 #include "rocksdb/env_encryption.h"

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "test/engine/faulty_file_system.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 namespace {
@@ -90,6 +92,8 @@ Rows BaseRows(size_t count) {
   for (size_t i = 0; i < count; ++i) rows["row" + std::to_string(2 * i)] = {37 * i % 10'000};
   return rows;
 }
+
+constexpr double kMostWaited = 0.05;  // of the time of a merge
 
 void CheckOk(const absl::Status& status) {
   RequireOk(status);
@@ -234,6 +238,50 @@ BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_m
     index.stored_rows = index.rows;
     index.CheckFiles();
   }
+}
+
+// Updates, and queries that wait for them, wait beside a merge for what came meanwhile alone.
+BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
+  using Clock = std::chrono::steady_clock;
+  constexpr uint64_t kChanged = kUnderTsan ? 20'000 : 200'000;
+  Index index(BaseRows(1000));
+  double best = 1;  // of some attempts, as a busy machine stops any thread for a while
+  for (uint64_t attempt = 0; attempt < 8 && best > kMostWaited; ++attempt) {
+    RowUpdates updates(KeyKind::kU64);
+    for (uint64_t i = 0; i < kChanged; ++i) {
+      const std::string primary_key = "row" + std::to_string(i);
+      AppendRow<uint64_t>(primary_key, {i + attempt}, &updates);
+      index.rows[primary_key] = {i + attempt};
+    }
+    {
+      IndexWriter::Update update(index.writer.get());
+      CheckOk(update.Apply(updates));
+      CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
+    }
+    std::atomic<bool> done{false};
+    absl::Status merged;
+    MergeOptions options;
+    options.threads = 1;
+    const Clock::time_point begin = Clock::now();
+    std::thread merging([&] {
+      merged = index.writer->Merge(options);
+      done = true;
+    });
+    Clock::duration longest{};
+    for (uint64_t i = 0; !done; ++i) {
+      const Clock::time_point before = Clock::now();
+      index.One("row" + std::to_string(i % 100), i);
+      longest = std::max(longest, Clock::now() - before);
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    merging.join();
+    CheckOk(merged);
+    const std::chrono::duration<double> all = Clock::now() - begin, waited = longest;
+    BOOST_TEST_MESSAGE(waited.count() << " s of " << all.count() << " s");
+    best = std::min(best, waited / all);
+  }
+  BOOST_TEST(best <= kMostWaited);
+  index.Check();
 }
 
 BOOST_AUTO_TEST_CASE(an_update_that_is_given_up_takes_no_memory) {

@@ -76,20 +76,21 @@ void CheckQueriesThatRunOutOfMemory(const char* factory) {
   const GpuIndex index(Run(), std::move(device_index), policy);
   std::vector<uint32_t> keys(5000);
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint32_t>(i * 131 % 700000);
-  const KeyBatch batch = KeyBatch::U32(keys);
+  const KeyBatch batch(keys);
 
   std::vector<Position> positions(keys.size());
-  BOOST_TEST(
-      FailEveryAllocation([&] { return index.LowerBound(batch, absl::MakeSpan(positions)); }) == 4);
+  BOOST_TEST(FailEveryAllocation([&] {
+               return index.Answer(Batch::LowerBound(batch, absl::MakeSpan(positions)));
+             }) == 4);
   std::vector<uint64_t> counts(keys.size());
   BOOST_TEST(FailEveryAllocation([&] {
-               return index.Count(RangeBatch::Equal(batch), absl::MakeSpan(counts));
+               return index.Answer(Batch::Count(RangeBatch::Equal(batch), absl::MakeSpan(counts)));
              }) >= 4);
   Matches matches;
-  BOOST_TEST(FailEveryAllocation([&] { return index.Find(batch, &matches); }) > 4);
+  BOOST_TEST(FailEveryAllocation([&] { return index.Answer(Batch::Find(batch, &matches)); }) > 4);
   BOOST_TEST(matches.size() == keys.size());
   // The index answers as before.
-  RequireOk(index.LowerBound(batch, absl::MakeSpan(positions)));
+  RequireOk(index.Answer(Batch::LowerBound(batch, absl::MakeSpan(positions))));
   size_t wrong = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     wrong += positions[i] != (keys[i] + 6) / 7;
@@ -118,7 +119,7 @@ BOOST_AUTO_TEST_CASE(a_large_chunk_that_runs_out_of_memory_leaves_nothing) {
     for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<uint32_t>(i * 131 % 700000);
     std::vector<Position> positions(keys.size());
     const int needed = FailEveryAllocation(
-        [&] { return index.LowerBound(KeyBatch::U32(keys), absl::MakeSpan(positions)); });
+        [&] { return index.Answer(Batch::LowerBound(keys, absl::MakeSpan(positions))); });
     BOOST_TEST(needed == 8, factory);
     size_t wrong = 0;
     for (size_t i = 0; i < keys.size(); ++i) wrong += positions[i] != (keys[i] + 6) / 7;

@@ -17,11 +17,9 @@
 namespace cairn::gpu {
 namespace {
 
-DeviceKeys KeysOf(const DeviceArray<uint32_t>& keys) {
-  return DeviceKeys::U32(keys.data(), keys.size());
-}
-DeviceKeys KeysOf(const DeviceArray<uint64_t>& keys) {
-  return DeviceKeys::U64(keys.data(), keys.size());
+template <typename Key>
+DeviceKeys KeysOf(const DeviceArray<Key>& keys) {
+  return DeviceKeys(keys.data(), keys.size());
 }
 
 // An index over `keys`, each row id three times its entry's position.
@@ -29,7 +27,8 @@ template <typename Key>
 std::unique_ptr<DeviceIndex> MakeIndex(const std::vector<Key>& keys) {
   std::vector<RowId> rows(keys.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(3 * i);
-  return RequireOk(MakeDeviceIndex("gpu:sorted_array", *SortedRun::FromSorted(keys, rows)));
+  auto index = RequireOk(MakeDeviceIndex("gpu:sorted_array", *SortedRun::FromSorted(keys, rows)));
+  return index;
 }
 
 template <typename Key>
@@ -62,12 +61,19 @@ void CheckStrategy(const std::vector<Key>& keys, const std::vector<Key>& queries
   const size_t size = queries.size();
   const bool by_key = options.order == ResultOrder::kKey;
   const size_t allocated = AllocatedDeviceBytes();
-  const DeviceArray<Position> positions(size), position_of(size);
-  const DeviceArray<RowId> rows(size), row_of(size);
-  RequireOk(LowerBound(*index, KeysOf(batch), positions.data(), options,
-                       by_key ? position_of.data() : nullptr, nullptr));
-  RequireOk(FindFirst(*index, KeysOf(batch), rows.data(), options, by_key ? row_of.data() : nullptr,
-                      nullptr));
+  const DeviceArray<Position> positions(size), upper(size), begin(size), end(size);
+  const DeviceArray<RowId> rows(size);
+  const DeviceArray<bool> found(size);
+  const DeviceArray<uint32_t> position_of(size), row_of(size);
+  const DeviceKeys asked = KeysOf(batch);
+  const auto ask = [&](const DeviceBatch& one, const DeviceArray<uint32_t>& numbers) {
+    RequireOk(Answer(*index, one, options, by_key ? numbers.data() : nullptr, nullptr));
+  };
+  ask(DeviceBatch::LowerBound(asked, positions.data()), position_of);
+  ask(DeviceBatch::UpperBound(asked, upper.data()), position_of);
+  ask(DeviceBatch::EqualRange(asked, begin.data(), end.data()), position_of);
+  ask(DeviceBatch::Contains(asked, found.data()), position_of);
+  ask(DeviceBatch::FindFirst(asked, rows.data()), row_of);
   BOOST_TEST(AllocatedDeviceBytes() == allocated);
 
   std::vector<uint32_t> query_of(size);
@@ -86,14 +92,21 @@ void CheckStrategy(const std::vector<Key>& keys, const std::vector<Key>& queries
     std::sort(once.begin(), once.end());
     for (size_t i = 0; i < size; ++i) BOOST_REQUIRE(once[i] == i);
   }
-  const std::vector<Position> found = positions.ToHost();
+  const std::vector<Position> lower_found = positions.ToHost(), upper_found = upper.ToHost();
+  const std::vector<Position> begin_found = begin.ToHost(), end_found = end.ToHost();
   const std::vector<RowId> found_rows = rows.ToHost();
+  std::vector<uint8_t> is_there(size);
+  BOOST_REQUIRE(cudaMemcpy(is_there.data(), found.data(), size, cudaMemcpyDeviceToHost) ==
+                cudaSuccess);
   size_t wrong = 0;
   for (size_t i = 0; i < size; ++i) {
     const Key query = queries[query_of[i]];
     const size_t lower = std::lower_bound(keys.begin(), keys.end(), query) - keys.begin();
-    const bool there = lower < keys.size() && keys[lower] == query;
-    wrong += found[i] != lower;
+    const size_t behind = std::upper_bound(keys.begin(), keys.end(), query) - keys.begin();
+    const bool there = lower < behind;
+    wrong += lower_found[i] != lower || upper_found[i] != behind;
+    wrong += begin_found[i] != lower || end_found[i] != behind;
+    wrong += (is_there[i] != 0) != there;
     wrong += found_rows[i] != (there ? static_cast<RowId>(3 * lower) : kNoRow);
   }
   BOOST_TEST(wrong == 0u, wrong << " wrong answers of " << size);
@@ -126,8 +139,8 @@ BOOST_AUTO_TEST_CASE(options_that_do_not_go_together_are_refused) {
   const std::unique_ptr<DeviceIndex> index = MakeIndex(SortedKeys<uint32_t>(10, 1));
   const DeviceArray<uint32_t> keys(std::vector<uint32_t>{1, 2}), out(2), numbers(2);
   const auto refused = [&](const DeviceStrategyOptions& options, uint32_t* query_of) {
-    return absl::IsInvalidArgument(
-        FindFirst(*index, KeysOf(keys), out.data(), options, query_of, nullptr));
+    return absl::IsInvalidArgument(Answer(*index, DeviceBatch::FindFirst(KeysOf(keys), out.data()),
+                                          options, query_of, nullptr));
   };
   BOOST_TEST(refused({Strategy::kUnbuffered, ResultOrder::kKey}, numbers.data()));
   BOOST_TEST(refused({Strategy::kSortBased, ResultOrder::kKey}, nullptr));
@@ -135,8 +148,24 @@ BOOST_AUTO_TEST_CASE(options_that_do_not_go_together_are_refused) {
   BOOST_TEST(refused({Strategy::kBuffered, ResultOrder::kCaller, 0}, nullptr));
   BOOST_TEST(refused({Strategy::kBuffered, ResultOrder::kCaller, 17}, nullptr));
   const DeviceArray<uint64_t> other(std::vector<uint64_t>{1, 2});
+  BOOST_TEST(
+      absl::IsInvalidArgument(Answer(*index, DeviceBatch::FindFirst(KeysOf(other), out.data()),
+                                     {Strategy::kSortBased}, nullptr, nullptr)));
+  // Ranges are answered as they are, in the caller's order only; rows take two steps.
+  DeviceRanges ranges;
+  ranges.lower = ranges.upper = KeysOf(keys);
+  const DeviceArray<uint64_t> counts(2);
+  const DeviceBatch count = DeviceBatch::Count(ranges, counts.data());
+  BOOST_TEST(Answer(*index, count, {Strategy::kSortBased}, nullptr, nullptr).ok());
+  BOOST_TEST((counts.ToHost() == std::vector<uint64_t>{0, 0}));
   BOOST_TEST(absl::IsInvalidArgument(
-      FindFirst(*index, KeysOf(other), out.data(), {Strategy::kSortBased}, nullptr, nullptr)));
+      Answer(*index, count, {Strategy::kSortBased, ResultOrder::kKey}, numbers.data(), nullptr)));
+  for (const Operation operation : {Operation::kFind, Operation::kScan}) {
+    DeviceBatch rows{operation, KeysOf(keys), ranges};
+    BOOST_TEST(absl::IsInvalidArgument(index->Answer(rows, nullptr)));
+    BOOST_TEST(
+        absl::IsInvalidArgument(Answer(*index, rows, {Strategy::kSortBased}, nullptr, nullptr)));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_strategy_that_runs_out_of_memory_leaves_nothing) {
@@ -146,8 +175,8 @@ BOOST_AUTO_TEST_CASE(a_strategy_that_runs_out_of_memory_leaves_nothing) {
   const size_t before = AllocatedDeviceBytes();
   for (int i = 0;; ++i) {
     FailDeviceAllocationsAfter(i);
-    const absl::Status s =
-        FindFirst(*index, KeysOf(keys), rows.data(), {Strategy::kSortBased}, nullptr, nullptr);
+    const absl::Status s = Answer(*index, DeviceBatch::FindFirst(KeysOf(keys), rows.data()),
+                                  {Strategy::kSortBased}, nullptr, nullptr);
     FailDeviceAllocationsAfter(-1);
     BOOST_TEST(AllocatedDeviceBytes() == before);
     if (s.ok()) {

@@ -35,11 +35,11 @@ void QueryWithEightThreads(const char* factory) {
       std::vector<uint64_t> batch(size);
       for (uint64_t& key : batch) key = random() % (2 * kKeys);
       std::vector<RowId> first(size);
-      failed += !index->FindFirst(KeyBatch::U64(batch), absl::MakeSpan(first)).ok();
+      failed += !index->Answer(Batch::FindFirst(batch, absl::MakeSpan(first))).ok();
       for (size_t i = 0; i < size; ++i) {
         wrong += first[i] != (batch[i] % 2 == 0 ? static_cast<RowId>(batch[i]) : kNoRow);
       }
-      failed += !index->Find(KeyBatch::U64(batch), &matches).ok();
+      failed += !index->Answer(Batch::Find(batch, &matches)).ok();
       if (matches.size() != size) {
         ++wrong;
         continue;

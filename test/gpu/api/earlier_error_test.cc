@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(calls_that_cannot_tell_it_from_their_own_say_whose_it_is) {
   const DeviceArray<Position> begin(100);
   const DeviceArray<uint64_t> offsets(101);
   DeviceRanges ranges;
-  ranges.lower = ranges.upper = DeviceKeys::U32(keys.data(), keys.size());
+  ranges.lower = ranges.upper = DeviceKeys(keys.data(), keys.size());
   const auto plan = [&] {
     return index->PlanScan(ranges, 10, Order::kAscending, begin.data(), offsets.data(), nullptr);
   };

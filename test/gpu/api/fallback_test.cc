@@ -13,7 +13,6 @@
 #include "engine/route/resident_indexes.h"
 #include "engine/route/router.h"
 #include "gpu/runtime/injected_failure.h"
-#include "index/machine/status_macros.h"
 #include "test/gpu/needs_device.h"
 #include "test/require_ok.h"
 
@@ -35,15 +34,16 @@ SortedRun Run() {
 
 struct Fixture : NeedsDevice {
   ResidentIndexes resident;
-  std::unique_ptr<Router> router;
+  std::unique_ptr<IndexRouter> router;
 
   Fixture() {
     OpenOptions options;
     options.device = SearchDevice::kAuto;
-    resident = RequireOk(MakeResidentIndexes(options, Run()));
+    auto made = RequireOk(MakeResidentIndexes(options, Run()));
+    resident = std::move(made);
     BOOST_TEST(resident.fallback == "");
-    router = std::make_unique<Router>(MakeRoutes(resident, 2));
-    router->SetCosts(CostCalibration(router->routes(), Run(), 2, "", 0).Get(Calibration::kTrials));
+    router = std::make_unique<IndexRouter>(resident, Run(), 1,
+                                           IndexRouterOptions{Calibration::kTrials, 2});
   }
   ~Fixture() { FailDeviceCallsAfter(-1); }
 
@@ -52,15 +52,10 @@ struct Fixture : NeedsDevice {
     std::vector<uint32_t> keys(size);
     for (size_t i = 0; i < size; ++i) keys[i] = static_cast<uint32_t>(i * 7 % (2 * kEntries));
     std::vector<RowId> rows(size, 12345);
-    QueryOptions options;
-    options.route = "gpu:packed";
-    options.explain = explain;
-    const absl::Status status = router->Answer(
-        {Operation::kFindFirst, size, 0, false}, options,
-        [&](const Route& route) -> absl::StatusOr<uint64_t> {
-          RETURN_IF_ERROR(route.FindFirst(KeyBatch::U32(keys), options, absl::MakeSpan(rows)));
-          return 8 * size;
-        });
+    Batch batch = Batch::FindFirst(keys, absl::MakeSpan(rows));
+    batch.options.route = "gpu:packed";
+    batch.explain = explain;
+    const absl::Status status = router->Answer(batch);
     if (!status.ok()) return status.ToString();
     for (size_t i = 0; i < size; ++i) {
       const RowId expected = keys[i] % 2 == 0 ? keys[i] / 2 : kNoRow;
@@ -85,7 +80,7 @@ BOOST_FIXTURE_TEST_CASE(a_batch_that_fails_on_the_device_is_answered_by_the_cpu,
   BOOST_TEST(absl::StartsWith(Ask(500000, &explain), "cpu:packed"));
   BOOST_TEST(explain.failures.empty());
   BOOST_TEST(absl::StrContains(explain.reason, "failed before"));
-  for (const RouteStats& stats : router->Stats()) {
+  for (const RouteStats& stats : router->router().Stats()) {
     BOOST_TEST(stats.failures == (stats.route == "gpu:packed" ? 1u : 0u));
   }
 }
@@ -112,7 +107,7 @@ BOOST_FIXTURE_TEST_CASE(no_answer_of_many_threads_is_lost_when_the_device_fails,
   BOOST_TEST(wrong == 0);
   BOOST_TEST(by_cpu > 0);
   uint64_t batches = 0;
-  for (const RouteStats& stats : router->Stats()) batches += stats.batches;
+  for (const RouteStats& stats : router->router().Stats()) batches += stats.batches;
   BOOST_TEST(batches == 800u);
 }
 

@@ -41,12 +41,13 @@ std::unique_ptr<DeviceIndex> MakeIndex(const char* factory) {
     keys[i] = static_cast<uint32_t>(2 * i);
     rows[i] = static_cast<RowId>(i);
   }
-  return RequireOk(MakeDeviceIndex(factory, *SortedRun::FromSorted(keys, rows)));
+  auto index = RequireOk(MakeDeviceIndex(factory, *SortedRun::FromSorted(keys, rows)));
+  return index;
 }
 
 // Queries in device memory, and room for their rows.
-struct Batch {
-  explicit Batch(size_t size) : keys(Keys(size)), found(size) {
+struct Queries {
+  explicit Queries(size_t size) : keys(Keys(size)), found(size) {
     BOOST_REQUIRE(cudaMemset(found.data(), 0xCD, size * sizeof(RowId)) == cudaSuccess);
     BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   }
@@ -56,7 +57,8 @@ struct Batch {
     return keys;
   }
   absl::Status Ask(const DeviceIndex& index, cudaStream_t stream) const {
-    return index.FindFirst(DeviceKeys::U32(keys.data(), keys.size()), found.data(), stream);
+    return index.Answer(DeviceBatch::FindFirst(DeviceKeys(keys.data(), keys.size()), found.data()),
+                        stream);
   }
   size_t CountWrong() const {
     const std::vector<uint32_t> asked = Keys(keys.size());
@@ -73,7 +75,8 @@ struct Batch {
 };
 
 Stream MakeStream() {
-  return RequireOk(Stream::Create());
+  auto stream = RequireOk(Stream::Create());
+  return stream;
 }
 
 // A capture of a stream by the calling thread, which must end well.
@@ -118,7 +121,7 @@ BOOST_AUTO_TEST_CASE(an_index_may_go_while_its_work_is_enqueued) {
         const size_t before = AllocatedDeviceBytes();
         std::unique_ptr<DeviceIndex> index = MakeIndex(factory);
         const size_t bytes = AllocatedDeviceBytes() - before;
-        const Batch batch(kQueries);
+        const Queries batch(kQueries);
         auto stream = std::make_unique<Stream>(MakeStream());
         BOOST_REQUIRE(DelayStream(milliseconds(60), stream->get()) == cudaSuccess);
         RequireOk(batch.Ask(*index, stream->get()));
@@ -134,13 +137,13 @@ BOOST_AUTO_TEST_CASE(an_index_may_go_while_its_work_is_enqueued) {
 
 BOOST_AUTO_TEST_CASE(an_index_may_go_whatever_streams_it_was_used_on) {
   std::unique_ptr<DeviceIndex> index = MakeIndex("gpu:packed");
-  const Batch batch(100);
+  const Queries batch(100);
   // More than are remembered, each gone before the next one.
   for (int i = 0; i < 200; ++i) {
     const Stream stream = MakeStream();
     RequireOk(batch.Ask(*index, stream.get()));
   }
-  const Batch last(kQueries);
+  const Queries last(kQueries);
   const Stream stream = MakeStream();
   BOOST_REQUIRE(DelayStream(milliseconds(60), stream.get()) == cudaSuccess);
   RequireOk(last.Ask(*index, stream.get()));
@@ -157,7 +160,7 @@ BOOST_AUTO_TEST_CASE(a_captured_batch_is_answered_when_the_graph_is_launched) {
       BOOST_TEST_CONTEXT(factory << ", " << size << " queries") {
         const std::unique_ptr<DeviceIndex> index = MakeIndex(factory);
         const Stream stream = MakeStream();
-        const Batch warm_up(size), batch(size);
+        const Queries warm_up(size), batch(size);
         RequireOk(warm_up.Ask(*index, stream.get()));  // loads the kernels
         RequireOk(stream.Wait());
         const size_t before = AllocatedDeviceBytes();
@@ -190,7 +193,7 @@ BOOST_AUTO_TEST_CASE(an_index_may_go_while_a_stream_is_being_captured) {
       std::unique_ptr<DeviceIndex> index = MakeIndex("gpu:packed");
       const std::unique_ptr<DeviceIndex> other = MakeIndex("gpu:fast");
       const size_t with_other = AllocatedDeviceBytes() - index->memory_bytes();
-      const Batch batch(kQueries);
+      const Queries batch(kQueries);
       const Stream stream = MakeStream();
       RequireOk(batch.Ask(*index, stream.get()));
       RequireOk(batch.Ask(*other, stream.get()));
@@ -217,8 +220,7 @@ BOOST_AUTO_TEST_CASE(a_build_on_a_stream_that_is_being_captured_is_refused) {
   const DeviceArray<uint32_t> keys(std::vector<uint32_t>{5, 3, 4});
   const DeviceArray<RowId> rows(std::vector<RowId>{0, 1, 2});
   const auto build = [&](cudaStream_t stream) {
-    return MakeDeviceIndex("gpu:packed", DeviceKeys::U32(keys.data(), 3), rows.data(), stream)
-        .status();
+    return MakeDeviceIndex("gpu:packed", DeviceKeys(keys.data(), 3), rows.data(), stream).status();
   };
   cudaStream_t stream = nullptr;
   BOOST_REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);

@@ -44,24 +44,6 @@ constexpr size_t kMostQueries = kBatches[3];
 constexpr size_t kThreads = 8;
 constexpr int kRounds = 30;
 
-template <typename Key>
-DeviceKeys OnDeviceKeys(const Key* keys, size_t size) {
-  if constexpr (sizeof(Key) == 4) {
-    return DeviceKeys::U32(keys, size);
-  } else {
-    return DeviceKeys::U64(keys, size);
-  }
-}
-
-template <typename Key>
-KeyBatch OnHostKeys(const std::vector<Key>& keys) {
-  if constexpr (sizeof(Key) == 4) {
-    return KeyBatch::U32(keys);
-  } else {
-    return KeyBatch::U64(keys);
-  }
-}
-
 // An index in device memory and one that takes batches of the host, with what they should answer.
 template <typename Key>
 struct Subject {
@@ -125,14 +107,11 @@ class Questions {
   absl::Status Ask(unsigned operation) const {
     switch (operation % 6) {
       case 0:
-        return Points<Position>(&DeviceIndex::LowerBound,
-                                [this](Key key) { return subject_.Lower(key); });
+        return Points(Operation::kLowerBound, [this](Key key) { return subject_.Lower(key); });
       case 1:
-        return Points<Position>(&DeviceIndex::UpperBound,
-                                [this](Key key) { return subject_.Upper(key); });
+        return Points(Operation::kUpperBound, [this](Key key) { return subject_.Upper(key); });
       case 2:
-        return Points<RowId>(&DeviceIndex::FindFirst,
-                             [this](Key key) { return subject_.First(key); });
+        return Points(Operation::kFindFirst, [this](Key key) { return subject_.First(key); });
       case 3:
         return Scan();
       case 4:
@@ -159,14 +138,14 @@ class Questions {
     return desk_.stream.Wait();
   }
 
-  template <typename Result, typename Expected>
-  absl::Status Points(absl::Status (DeviceIndex::*method)(DeviceKeys, Result*, DeviceStream) const,
-                      Expected expected) const {
+  template <typename Expected>
+  absl::Status Points(Operation operation, Expected expected) const {
     RETURN_IF_ERROR(Upload(keys_, desk_.lower));
-    RETURN_IF_ERROR((*subject_.device.*method)(OnDeviceKeys(desk_.lower.data(), keys_.size()),
-                                               desk_.results.data(), desk_.stream.get()));
-    std::vector<Result> found(keys_.size());
-    RETURN_IF_ERROR(Download<Result>(desk_.results.data(), &found));
+    DeviceBatch batch{operation, DeviceKeys(desk_.lower.data(), keys_.size())};
+    batch.values = desk_.results.data();
+    RETURN_IF_ERROR(subject_.device->Answer(batch, desk_.stream.get()));
+    std::vector<uint32_t> found(keys_.size());
+    RETURN_IF_ERROR(Download<uint32_t>(desk_.results.data(), &found));
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (found[i] != expected(keys_[i])) return Wrong("point", i);
     }
@@ -183,8 +162,8 @@ class Questions {
     RETURN_IF_ERROR(Upload(lower, desk_.lower));
     RETURN_IF_ERROR(Upload(upper, desk_.upper));
     DeviceRanges ranges;
-    ranges.lower = OnDeviceKeys(desk_.lower.data(), size);
-    ranges.upper = OnDeviceKeys(desk_.upper.data(), size);
+    ranges.lower = DeviceKeys(desk_.lower.data(), size);
+    ranges.upper = DeviceKeys(desk_.upper.data(), size);
     ranges.upper_bound = Bound::kInclusive;
     const Order order = size % 2 == 0 ? Order::kAscending : Order::kDescending;
     const cudaStream_t stream = desk_.stream.get();
@@ -213,7 +192,7 @@ class Questions {
 
   absl::Status FindOnHost() const {
     Matches matches;
-    RETURN_IF_ERROR(subject_.host->Find(OnHostKeys(keys_), &matches));
+    RETURN_IF_ERROR(subject_.host->Answer(Batch::Find(keys_, &matches)));
     if (matches.size() != keys_.size()) return Wrong("size", 0);
     for (size_t i = 0; i < keys_.size(); ++i) {
       const Position first = subject_.Lower(keys_[i]);
@@ -226,7 +205,7 @@ class Questions {
 
   absl::Status FirstOnHost() const {
     std::vector<RowId> found(keys_.size());
-    RETURN_IF_ERROR(subject_.host->FindFirst(OnHostKeys(keys_), absl::MakeSpan(found)));
+    RETURN_IF_ERROR(subject_.host->Answer(Batch::FindFirst(keys_, absl::MakeSpan(found))));
     for (size_t i = 0; i < keys_.size(); ++i) {
       if (found[i] != subject_.First(keys_[i])) return Wrong("key's first row", i);
     }
@@ -324,8 +303,9 @@ BOOST_AUTO_TEST_CASE(launches_with_more_and_with_less_shared_memory_do_not_distu
       const Desk<uint64_t>& desk = *desks[i];
       const DeviceIndex& index = *(i % 2 == 0 ? small : large).device;
       for (int round = 0; round < kLaunches; ++round) {
-        log.Add(index.LowerBound(OnDeviceKeys(desk.lower.data(), kMostQueries), desk.results.data(),
-                                 desk.stream.get()));
+        log.Add(index.Answer(DeviceBatch::LowerBound(DeviceKeys(desk.lower.data(), kMostQueries),
+                                                     desk.results.data()),
+                             desk.stream.get()));
       }
       log.Add(desk.stream.Wait());
     });

@@ -31,7 +31,8 @@ std::unique_ptr<BPlusTree<Key>> BuildTree(const Entries<Key>& entries, BPlusTree
   const DeviceArray<Key> device_keys(keys);
   const DeviceArray<RowId> device_rows(row_ids);
   auto run = RequireOk(SortToRun(device_keys.data(), device_rows.data(), keys.size(), nullptr));
-  return RequireOk(BuildBPlusTree(std::move(run), options, nullptr));
+  auto tree = RequireOk(BuildBPlusTree(std::move(run), options, nullptr));
+  return tree;
 }
 
 // Asks a tree for keys that it has and for their neighbours, and compares with its entries.
@@ -48,20 +49,14 @@ void CheckAnswers(const BPlusTree<Key>& tree, const Entries<Key>& entries, uint6
   }
   const size_t size = queries.size();
   const DeviceArray<Key> device_queries(queries);
-  const DeviceKeys keys = [&] {
-    if constexpr (sizeof(Key) == 4) {
-      return DeviceKeys::U32(device_queries.data(), size);
-    } else {
-      return DeviceKeys::U64(device_queries.data(), size);
-    }
-  }();
+  const DeviceKeys keys(device_queries.data(), size);
   const DeviceArray<Position> lower(size), upper(size);
   const DeviceArray<RowId> first(size);
   const DeviceArray<bool> found(size);
-  RequireOk(tree.LowerBound(keys, lower.data(), nullptr));
-  RequireOk(tree.UpperBound(keys, upper.data(), nullptr));
-  RequireOk(tree.FindFirst(keys, first.data(), nullptr));
-  RequireOk(tree.Contains(keys, found.data(), nullptr));
+  RequireOk(tree.Answer(DeviceBatch::LowerBound(keys, lower.data()), nullptr));
+  RequireOk(tree.Answer(DeviceBatch::UpperBound(keys, upper.data()), nullptr));
+  RequireOk(tree.Answer(DeviceBatch::FindFirst(keys, first.data()), nullptr));
+  RequireOk(tree.Answer(DeviceBatch::Contains(keys, found.data()), nullptr));
   const auto lower_found = lower.ToHost(), upper_found = upper.ToHost();
   const auto first_found = first.ToHost();
   std::vector<uint8_t> found_found(size);

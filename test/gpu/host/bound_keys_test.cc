@@ -12,15 +12,6 @@
 namespace cairn::gpu {
 namespace {
 
-template <typename Key>
-KeyBatch BatchOf(const std::vector<Key>& keys) {
-  if constexpr (sizeof(Key) == 4) {
-    return KeyBatch::U32(keys);
-  } else {
-    return KeyBatch::U64(keys);
-  }
-}
-
 // Every pair of bounds with every pair of keys, at the ends of the key range and beside entries,
 // made in parts as chunks of a batch are; compared with what a SortedArray finds.
 template <typename Key>
@@ -45,12 +36,13 @@ void CheckAllBounds(const std::vector<Key>& entries) {
       }
     }
   }
-  RangeBatch ranges = RangeBatch::HalfOpen(BatchOf(lower), BatchOf(upper));
+  RangeBatch ranges = RangeBatch::HalfOpen(lower, upper);
   ranges.lower_bounds = lower_bounds;
   ranges.upper_bounds = upper_bounds;
   const size_t size = ranges.size();
   std::vector<Position> expected_begin(size), expected_end(size);
-  RequireOk(index.Positions(ranges, absl::MakeSpan(expected_begin), absl::MakeSpan(expected_end)));
+  RequireOk(index.Answer(
+      Batch::Positions(ranges, absl::MakeSpan(expected_begin), absl::MakeSpan(expected_end))));
 
   const BoundKeys<Key> keys(ranges);
   for (size_t part : {size_t{1}, size_t{100}, size - 1, size, size + 1, 2 * size}) {
@@ -59,7 +51,7 @@ void CheckAllBounds(const std::vector<Key>& entries) {
       keys.Fill(first, std::min(part, 2 * size - first), searched.data() + first);
     }
     std::vector<Position> found(2 * size);
-    RequireOk(index.LowerBound(BatchOf(searched), absl::MakeSpan(found)));
+    RequireOk(index.Answer(Batch::LowerBound(searched, absl::MakeSpan(found))));
     const absl::Span<Position> begin = absl::MakeSpan(found).first(size);
     const absl::Span<Position> end = absl::MakeSpan(found).subspan(size);
     keys.Finish(found.data(), entries.size(), begin, end);  // in place

@@ -82,13 +82,6 @@ struct Lookups {
   }
 };
 
-KeyBatch BatchOf(absl::Span<const uint32_t> keys) {
-  return KeyBatch::U32(keys);
-}
-KeyBatch BatchOf(absl::Span<const uint64_t> keys) {
-  return KeyBatch::U64(keys);
-}
-
 // Asks for every count of queries, from and to ordinary and pinned memory.
 template <typename Key>
 void CheckSizes(const Lookups<Key>& lookups, const HostBatchPolicy& policy,
@@ -104,7 +97,7 @@ void CheckSizes(const Lookups<Key>& lookups, const HostBatchPolicy& policy,
          {absl::MakeConstSpan(lookups.keys), absl::Span<const Key>(pinned_keys.span())}) {
       for (const absl::Span<Position> out : {absl::MakeSpan(positions), pinned_positions.span()}) {
         std::fill(out.begin(), out.end(), 0xDEAD0000);
-        RequireOk(index->LowerBound(BatchOf(keys.first(size)), out.first(size)));
+        RequireOk(index->Answer(Batch::LowerBound(keys.first(size), out.first(size))));
         BOOST_TEST(std::equal(out.begin(), out.begin() + size, lookups.lower.begin()),
                    size << " queries");
         BOOST_TEST(std::count(out.begin() + size, out.end(), 0xDEAD0000) ==
@@ -124,7 +117,8 @@ BOOST_FIXTURE_TEST_SUITE(gpu_index_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(every_operation_agrees_with_the_oracle) {
   const auto make = [](SortedRun run) {
-    return RequireOk(MakeOrderedIndex("gpu:sorted_array", std::move(run)));
+    auto index = RequireOk(MakeOrderedIndex("gpu:sorted_array", std::move(run)));
+    return index;
   };
   CheckCatalogue<uint32_t>(make, 20000);
   CheckCatalogue<uint64_t>(make, 20000);
@@ -170,7 +164,7 @@ BOOST_AUTO_TEST_CASE(row_ids_of_every_pattern_are_found) {
   }
   const std::unique_ptr<OrderedIndex> index = MakeIndex(*SortedRun::FromSorted(keys, rows), {});
   std::vector<RowId> found(255);
-  RequireOk(index->FindFirst(KeyBatch::U32(keys), absl::MakeSpan(found)));
+  RequireOk(index->Answer(Batch::FindFirst(keys, absl::MakeSpan(found))));
   BOOST_TEST(found == rows);
 }
 
@@ -184,7 +178,8 @@ BOOST_AUTO_TEST_CASE(a_scan_of_one_range_that_is_longer_than_many_pieces) {
       options.order = order;
       options.limit = limit;
       options.with_keys = true;
-      RequireOk(index->Scan(RangeBatch::Everything(KeyKind::kU64), options, &matches));
+      RequireOk(
+          index->Answer(Batch::Scan(RangeBatch::Everything(KeyKind::kU64), &matches, options)));
       const size_t count = std::min<uint64_t>(limit, 200000);
       BOOST_REQUIRE(matches.row_ids.size() == count);
       BOOST_REQUIRE(matches.keys.size() == count);

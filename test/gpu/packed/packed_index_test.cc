@@ -80,18 +80,14 @@ bool SearchTakesACounter(const DeviceIndex& index, const std::vector<Key>& keys,
   for (Key& query : queries) query = keys[random() % keys.size()] + static_cast<Key>(random() % 3);
   const DeviceArray<Key> batch(queries);
   const DeviceArray<Position> found(kQueries);
-  DeviceKeys on_device;
-  if constexpr (sizeof(Key) == 4) {
-    on_device = DeviceKeys::U32(batch.data(), batch.size());
-  } else {
-    on_device = DeviceKeys::U64(batch.data(), batch.size());
-  }
+  const DeviceBatch lower_bounds =
+      DeviceBatch::LowerBound(DeviceKeys(batch.data(), batch.size()), found.data());
   LimitSharedBytes(shared);
   FailDeviceAllocationsAfter(0);
-  absl::Status status = index.LowerBound(on_device, found.data(), nullptr);
+  absl::Status status = index.Answer(lower_bounds, nullptr);
   const bool takes = absl::IsResourceExhausted(status);
   FailDeviceAllocationsAfter(-1);
-  if (takes) status = index.LowerBound(on_device, found.data(), nullptr);
+  if (takes) status = index.Answer(lower_bounds, nullptr);
   LimitSharedBytes(0);
   RequireOk(status);
   const std::vector<Position> positions = found.ToHost();

@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(entries_without_a_row_are_refused) {
   const DeviceArray<RowId> rows(std::vector<RowId>{0, kNoRow, 2});
   for (const char* factory : kFactories) {
     const absl::Status status =
-        MakeDeviceIndex(factory, DeviceKeys::U64(keys.data(), 3), rows.data(), nullptr).status();
+        MakeDeviceIndex(factory, DeviceKeys(keys.data(), 3), rows.data(), nullptr).status();
     BOOST_TEST(absl::IsInvalidArgument(status), factory << ": " << status);
   }
 }

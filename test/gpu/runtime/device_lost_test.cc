@@ -59,7 +59,7 @@ void CheckThatAllIsLost(std::unique_ptr<OrderedIndex> index) {
   for (int round = 0; round < 2; ++round) {
     for (size_t size : kSizes) {
       const std::vector<uint32_t> keys = Keys(size, size);
-      for (Operation operation : kOperations) {
+      for (Operation operation : kAskedOperations) {
         const absl::Status status = Ask(*index, operation, keys);
         BOOST_TEST(absl::IsUnavailable(status), size << " keys: " << status);
       }
@@ -78,7 +78,7 @@ void CheckThatAllIsLost(std::unique_ptr<OrderedIndex> index) {
 void LoseDeviceBetweenBatches(DeviceFault fault) {
   std::unique_ptr<OrderedIndex> index = MakeIndex();
   for (size_t size : kSizes) {
-    for (Operation operation : kOperations) {
+    for (Operation operation : kAskedOperations) {
       RequireOk(Ask(*index, operation, Keys(size, size)));
     }
   }
@@ -152,7 +152,7 @@ BOOST_FIXTURE_TEST_CASE(by_a_wild_write_while_threads_query, NeedsDevice) {
   for (size_t i = 0; i < statuses.size(); ++i) {
     threads.emplace_back([&, i, keys = Keys(kSizes[i % 3], i)] {
       for (size_t round = i; statuses[i].ok(); ++round) {
-        statuses[i] = Ask(*index, kOperations[round % std::size(kOperations)], keys);
+        statuses[i] = Ask(*index, kAskedOperations[round % std::size(kAskedOperations)], keys);
         answered += statuses[i].ok() ? 1 : 0;
       }
       --running;

@@ -68,10 +68,12 @@ BOOST_FIXTURE_TEST_CASE(an_index_is_built_on_its_streams_device_whichever_is_cur
   }
   const OnDevice elsewhere(devices.front().ordinal);
   const auto index = RequireOk(
-      MakeDeviceIndex("gpu:packed", DeviceKeys::U32(keys->data(), 3), rows->data(), stream->get()));
+      MakeDeviceIndex("gpu:packed", DeviceKeys(keys->data(), 3), rows->data(), stream->get()));
   BOOST_TEST(index->device() == last.ordinal);
-  BOOST_TEST(
-      index->FindFirst(DeviceKeys::U32(keys->data(), 3), results->data(), stream->get()).ok());
+  BOOST_TEST(index
+                 ->Answer(DeviceBatch::FindFirst(DeviceKeys(keys->data(), 3), results->data()),
+                          stream->get())
+                 .ok());
   BOOST_TEST(stream->Wait().ok());
   BOOST_TEST((results->ToHost() == std::vector<uint32_t>{1, 2, 3}));
 }

@@ -102,8 +102,8 @@ BOOST_AUTO_TEST_CASE(batches_in_memory_that_is_pinned_in_part_are_answered) {
       auto* const asked = reinterpret_cast<uint32_t*>(in.data());
       auto* const found = reinterpret_cast<RowId*>(out.data());
       for (size_t i = 0; i < kQueries; ++i) asked[i] = static_cast<uint32_t>(i * 7 % 31000);
-      RequireOk(index.FindFirst(KeyBatch::U32(absl::MakeConstSpan(asked, kQueries)),
-                                absl::MakeSpan(found, kQueries)));
+      RequireOk(index.Answer(
+          Batch::FindFirst(absl::MakeConstSpan(asked, kQueries), absl::MakeSpan(found, kQueries))));
       size_t wrong = 0;
       for (size_t i = 0; i < kQueries; ++i) {
         const bool there = asked[i] % 3 == 0 && asked[i] / 3 < kEntries;

@@ -20,8 +20,6 @@
 namespace cairn::gpu {
 namespace {
 
-using PointQuery = DeviceIndex::PointQuery;
-
 constexpr size_t kParts = 5;
 
 std::vector<std::string> AllStructures() {
@@ -53,11 +51,9 @@ void StructuresAgreeWithTheOracle() {
   }
 }
 
-DeviceKeys KeysOf(const DeviceArray<uint32_t>& keys) {
-  return DeviceKeys::U32(keys.data(), keys.size());
-}
-DeviceKeys KeysOf(const DeviceArray<uint64_t>& keys) {
-  return DeviceKeys::U64(keys.data(), keys.size());
+template <typename Key>
+DeviceKeys KeysOf(const DeviceArray<Key>& keys) {
+  return DeviceKeys(keys.data(), keys.size());
 }
 
 // What the queries of a data set should give.
@@ -86,16 +82,16 @@ void CheckPolicy(const PolicySearch<Key>& search, const DeviceRun<Key>& run,
   const DeviceArray<Key> queries(data.queries);
   const DeviceArray<uint32_t> results(queries.size());
   const DeviceArray<uint8_t> found(queries.size());
-  const auto ask = [&](PointQuery query, void* to) {
+  const auto ask = [&](Operation query, void* to) {
     RequireOk(search.search(run, query, KeysOf(queries), to, nullptr));
   };
-  ask(PointQuery::kLowerBound, results.data());
+  ask(Operation::kLowerBound, results.data());
   BOOST_TEST((results.ToHost() == expected.lower));
-  ask(PointQuery::kUpperBound, results.data());
+  ask(Operation::kUpperBound, results.data());
   BOOST_TEST((results.ToHost() == expected.upper));
-  ask(PointQuery::kFindFirst, results.data());
+  ask(Operation::kFindFirst, results.data());
   BOOST_TEST((results.ToHost() == expected.first));
-  ask(PointQuery::kContains, found.data());
+  ask(Operation::kContains, found.data());
   BOOST_TEST((found.ToHost() == expected.found));
 }
 

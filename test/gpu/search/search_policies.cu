@@ -17,7 +17,7 @@ namespace {
 constexpr EntryLayout kSoA = EntryLayout::kSoA, kAoS = EntryLayout::kAoS;
 
 struct Question {
-  DeviceIndex::PointQuery query;
+  Operation query;
   DeviceKeys keys;
   void* results;
   cudaStream_t stream;
@@ -41,8 +41,8 @@ absl::Status Ask(Searcher searcher, size_t entries, const Question& q, const Set
 template <typename Key, EntryLayout kLayout, typename Policy>
 PolicySearch<Key> Array(const char* name, const Setting& setting = {}) {
   return {absl::StrFormat("array, %s", name),
-          [setting](const DeviceRun<Key>& run, DeviceIndex::PointQuery query, DeviceKeys keys,
-                    void* results, cudaStream_t stream) -> absl::Status {
+          [setting](const DeviceRun<Key>& run, Operation query, DeviceKeys keys, void* results,
+                    cudaStream_t stream) -> absl::Status {
             RunEntries<Key, kLayout> entries;
             RETURN_IF_ERROR(entries.Build(run, stream));
             return Ask<Policy>(ArraySearcher<Key, kLayout>(entries.view, run.size()), run.size(),
@@ -53,8 +53,8 @@ PolicySearch<Key> Array(const char* name, const Setting& setting = {}) {
 template <typename Key, int kFanOut, EntryLayout kLayout, int kLanes, typename Policy>
 PolicySearch<Key> Eytzinger(const char* name, const Setting& setting = {}) {
   return {absl::StrFormat("Eytzinger, K %d, %d lanes, %s", kFanOut, kLanes, name),
-          [setting](const DeviceRun<Key>& run, DeviceIndex::PointQuery query, DeviceKeys keys,
-                    void* results, cudaStream_t stream) -> absl::Status {
+          [setting](const DeviceRun<Key>& run, Operation query, DeviceKeys keys, void* results,
+                    cudaStream_t stream) -> absl::Status {
             ASSIGN_OR_RETURN(auto entries, ArrangeEytzinger<Key, kFanOut>(run, kLayout, stream));
             return Ask<Policy>(
                 EytzingerSearcher<Key, kFanOut, kLayout, kLanes>(
@@ -67,8 +67,8 @@ template <typename Key, int kFanOut, EntryLayout kLayout, int kLanes, typename P
 PolicySearch<Key> Pivot(int left_out, const char* name, const Setting& setting = {}) {
   return {absl::StrFormat("pivots, K %d, %d levels left out, %d lanes, %s", kFanOut, left_out,
                           kLanes, name),
-          [setting, left_out](const DeviceRun<Key>& run, DeviceIndex::PointQuery query,
-                              DeviceKeys keys, void* results, cudaStream_t stream) -> absl::Status {
+          [setting, left_out](const DeviceRun<Key>& run, Operation query, DeviceKeys keys,
+                              void* results, cudaStream_t stream) -> absl::Status {
             const int full = PivotLayout<kFanOut>::FullLevels(run.size());
             const PivotLayout<kFanOut> layout(run.size(), full < left_out ? 0 : full - left_out);
             ASSIGN_OR_RETURN(auto pivots,

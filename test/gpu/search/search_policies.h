@@ -17,8 +17,8 @@ template <typename Key>
 struct PolicySearch {
   std::string name;
   // Builds the structure over a run and asks it. Enqueues on the stream.
-  std::function<absl::Status(const DeviceRun<Key>& run, DeviceIndex::PointQuery query,
-                             DeviceKeys keys, void* results, cudaStream_t stream)>
+  std::function<absl::Status(const DeviceRun<Key>& run, Operation query, DeviceKeys keys,
+                             void* results, cudaStream_t stream)>
       search;
 };
 

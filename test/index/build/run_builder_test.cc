@@ -1,90 +1,23 @@
 #include "index/build/run_builder.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
-#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
+#include "test/index/build/vector_sink.h"
 #include "test/require_ok.h"
+#include "test/temporary_directory.h"
 #include "test/test_random.h"
 
 namespace cairn {
 namespace {
-
-namespace fs = std::filesystem;
-
-// A directory of the test's own, gone with it.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (fs::temp_directory_path() / "run_builder_test.XXXXXX").string();
-    BOOST_REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TemporaryDirectory() { fs::remove_all(path_); }
-  std::string path() const { return path_.string(); }
-  bool empty() const { return fs::is_empty(path_); }
-
- private:
-  fs::path path_;
-};
-
-// Collects entries, keys of fixed width as numbers; fails on request.
-class VectorSink : public EntrySink {
- public:
-  template <typename Key>
-  using Entries = std::vector<std::pair<Key, RowId>>;
-
-  absl::Status Begin(uint64_t entries, uint64_t key_bytes) override {
-    BOOST_TEST(begins++ == 0);
-    announced = entries;
-    announced_bytes = key_bytes;
-    return begin_status;
-  }
-  absl::Status Append(absl::Span<const uint32_t> keys, absl::Span<const RowId> row_ids) override {
-    return Take(keys, row_ids, &numbers);
-  }
-  absl::Status Append(absl::Span<const uint64_t> keys, absl::Span<const RowId> row_ids) override {
-    return Take(keys, row_ids, &numbers);
-  }
-  absl::Status Append(absl::Span<const std::string_view> keys,
-                      absl::Span<const RowId> row_ids) override {
-    return Take(keys, row_ids, &strings);
-  }
-
-  size_t size() const { return numbers.size() + strings.size(); }
-
-  Entries<uint64_t> numbers;
-  Entries<std::string> strings;
-  uint64_t announced = 0;
-  uint64_t announced_bytes = 0;
-  int begins = 0;
-  absl::Status begin_status;
-  size_t fail_behind = SIZE_MAX;  // this many entries Append fails
-
- private:
-  template <typename Key, typename Taken>
-  absl::Status Take(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, Taken* taken) {
-    BOOST_REQUIRE(begins == 1);
-    BOOST_REQUIRE(keys.size() == row_ids.size());
-    BOOST_REQUIRE(!failed_);
-    for (size_t i = 0; i < keys.size(); ++i) taken->emplace_back(keys[i], row_ids[i]);
-    failed_ = taken->size() > fail_behind;
-    return failed_ ? absl::InternalError("the sink is full") : absl::OkStatus();
-  }
-
-  bool failed_ = false;
-};
 
 // Rows of one kind of keys, in parts, and what a builder must make of them.
 struct Rows {
@@ -234,7 +167,7 @@ BOOST_AUTO_TEST_CASE(spills_past_the_budget_and_merges_however_many_runs) {
       }
     }
   }
-  BOOST_TEST(directory.empty());
+  BOOST_TEST(std::filesystem::is_empty(directory.path()));
 }
 
 BOOST_AUTO_TEST_CASE(yields_few_distinct_and_ascending_keys) {
@@ -300,7 +233,7 @@ BOOST_AUTO_TEST_CASE(returns_the_sinks_errors_and_stops_it) {
     BOOST_TEST(absl::IsDataLoss(builder.Finish(rows.bases, &sink)));
     BOOST_TEST(sink.size() == 0u);
   }
-  BOOST_TEST(directory.empty());
+  BOOST_TEST(std::filesystem::is_empty(directory.path()));
 }
 
 BOOST_AUTO_TEST_CASE(stops_when_it_is_cancelled) {
@@ -393,91 +326,6 @@ BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
     large.AppendBytes(std::string((size_t{1} << 24) + 1, 'x'));
     BOOST_TEST(!builder.part(0)->Add(large, 0));
     BOOST_TEST(absl::IsInvalidArgument(builder.part(0)->Finish()));
-  }
-}
-
-// Adds a million entries to a builder of a megabyte; the status of finishing the part.
-absl::Status Overfill(RunBuilder* builder) {
-  KeyColumn key(KeyKind::kU32);
-  key.AppendU32(7);
-  for (RowId row = 0; row < 1'000'000 && builder->part(0)->Add(key, row);) ++row;
-  return builder->part(0)->Finish();
-}
-
-BOOST_AUTO_TEST_CASE(names_what_keeps_it_from_spilling) {
-  RunBuilder::Options options;
-  options.memory_budget = 1 << 20;
-  {
-    RunBuilder builder(KeyKind::kU32, options, 1);
-    const absl::Status status = Overfill(&builder);
-    BOOST_TEST(absl::IsResourceExhausted(status));
-    BOOST_TEST(status.message().find("memory budget of 1048576 bytes") != std::string::npos);
-  }
-  {
-    options.spill_directory = "/there/is/no/such/directory";
-    RunBuilder builder(KeyKind::kU32, options, 1);
-    const absl::Status status = Overfill(&builder);
-    BOOST_TEST(absl::IsNotFound(status));
-    BOOST_TEST(status.message().find(options.spill_directory) != std::string::npos);
-    VectorSink sink;
-    BOOST_TEST((builder.Finish({0}, &sink) == status));
-  }
-}
-
-BOOST_AUTO_TEST_CASE(no_space_is_resource_exhausted_and_leaves_nothing_behind) {
-  const TemporaryDirectory directory;
-  RunBuilder::Options options;
-  options.memory_budget = 1 << 20;
-  options.spill_directory = directory.path();
-  RunBuilder builder(KeyKind::kU32, options, 1);
-  // A limit on the size of files stands in for a full disk.
-  rlimit before;
-  BOOST_REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
-  rlimit tight = before;
-  tight.rlim_cur = 1 << 20;
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  BOOST_REQUIRE(setrlimit(RLIMIT_FSIZE, &tight) == 0);
-  const absl::Status status = Overfill(&builder);
-  BOOST_REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
-  std::signal(SIGXFSZ, handler);
-  BOOST_TEST(absl::IsResourceExhausted(status));
-  BOOST_TEST(status.message().find(directory.path()) != std::string::npos);
-  BOOST_TEST(directory.empty());
-}
-
-// The number of the file descriptor that this process has open on a nameless file in `directory`.
-int FindSpillFile(const std::string& directory) {
-  for (const auto& link : fs::directory_iterator("/proc/self/fd")) {
-    std::error_code error;
-    const std::string target = fs::read_symlink(link.path(), error).string();
-    if (target.rfind(directory, 0) == 0) return std::stoi(link.path().filename().string());
-  }
-  return -1;
-}
-
-BOOST_AUTO_TEST_CASE(a_damaged_spill_file_is_data_loss) {
-  for (bool truncate : {false, true}) {
-    const TemporaryDirectory directory;
-    RunBuilder::Options options;
-    options.memory_budget = 1 << 20;
-    options.spill_directory = directory.path();
-    RunBuilder builder(KeyKind::kU32, options, 1);
-    RequireOk(Overfill(&builder));
-    BOOST_TEST(directory.empty());
-    const int fd = FindSpillFile(directory.path());
-    BOOST_REQUIRE(fd >= 0);
-    if (truncate) {
-      BOOST_REQUIRE(ftruncate(fd, 1'000'000) == 0);
-    } else {
-      char byte;
-      BOOST_REQUIRE(pread(fd, &byte, 1, 777'777) == 1);
-      byte = static_cast<char>(byte ^ 1);
-      BOOST_REQUIRE(pwrite(fd, &byte, 1, 777'777) == 1);
-    }
-    VectorSink sink;
-    const absl::Status status = builder.Finish({0}, &sink);
-    BOOST_TEST(absl::IsDataLoss(status));
-    BOOST_TEST(status.message().find("at offset") != std::string::npos);
   }
 }
 

@@ -1,175 +1,17 @@
 #include "cairn/key_codec.h"
 
-#include <bit>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
-#include <compare>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "test/index/keys/key_values.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
 namespace cairn {
 namespace {
-
-using std::string_view_literals::operator""sv;
-
-constexpr KeyType kAllTypes[] = {KeyType::kU8,  KeyType::kU16, KeyType::kU32,  KeyType::kU64,
-                                 KeyType::kI8,  KeyType::kI16, KeyType::kI32,  KeyType::kI64,
-                                 KeyType::kF32, KeyType::kF64, KeyType::kText, KeyType::kBytes};
-constexpr NullPolicy kAllNulls[] = {NullPolicy::kSkip, NullPolicy::kFirst, NullPolicy::kLast};
-
-KeyCodec Codec(absl::Span<const KeyType> parts, NullPolicy nulls = NullPolicy::kSkip) {
-  return RequireOk(KeyCodec::Create(parts, nulls));
-}
-
-bool Mentions(const absl::Status& status, std::string_view what) {
-  const bool found = std::string(status.message()).find(what) != std::string::npos;
-  if (!found) BOOST_TEST_MESSAGE("'" << what << "' is not in: " << status.message());
-  return found;
-}
-
-bool IsNull(const KeyValue& value) {
-  return std::holds_alternative<std::monostate>(value);
-}
-
-// The order that keys promise, by definition and without any encoding.
-std::strong_ordering Compare(const KeyValue& a, const KeyValue& b, NullPolicy nulls) {
-  if (IsNull(a) || IsNull(b)) {
-    const auto order = IsNull(b) <=> IsNull(a);
-    return nulls == NullPolicy::kFirst ? order : 0 <=> order;
-  }
-  if (const auto* x = std::get_if<uint64_t>(&a)) return *x <=> std::get<uint64_t>(b);
-  if (const auto* x = std::get_if<int64_t>(&a)) return *x <=> std::get<int64_t>(b);
-  if (const auto* x = std::get_if<std::string_view>(&a)) {
-    return x->compare(std::get<std::string_view>(b)) <=> 0;
-  }
-  const double x = std::get<double>(a);
-  const double y = std::get<double>(b);
-  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) <=> std::isnan(y);
-  if (x != y) return x < y ? std::strong_ordering::less : std::strong_ordering::greater;
-  return std::signbit(y) <=> std::signbit(x);
-}
-
-std::strong_ordering Compare(absl::Span<const KeyValue> a, absl::Span<const KeyValue> b,
-                             NullPolicy nulls) {
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (const auto order = Compare(a[i], b[i], nulls); order != 0) return order;
-  }
-  return std::strong_ordering::equal;
-}
-
-std::strong_ordering Compare(const KeyColumn& keys, size_t i, const KeyColumn& others, size_t j) {
-  switch (keys.kind()) {
-    case KeyKind::kU32:
-      return keys.u32(i) <=> others.u32(j);
-    case KeyKind::kU64:
-      return keys.u64(i) <=> others.u64(j);
-    case KeyKind::kBytes:
-      break;
-  }
-  return keys.bytes(i).compare(others.bytes(j)) <=> 0;
-}
-
-// Values of a type that are likely to go wrong: the ends of its range, both zeros, denormals,
-// infinities, NaNs; text with zero bytes, FF bytes, prefixes of one another.
-std::vector<KeyValue> Corners(KeyType type) {
-  std::vector<KeyValue> values;
-  const auto add = [&values](auto... v) { (values.push_back(v), ...); };
-  const auto add_integers = [&values](auto min, auto max) {
-    for (const auto v : {min, decltype(min)(min + 1), decltype(min)(max / 2), decltype(min)(0),
-                         decltype(min)(1), decltype(min)(max / 2 + 1), decltype(min)(max - 1), max,
-                         decltype(min)(min / 2), decltype(min)(max / 256), decltype(min)(256)}) {
-      values.push_back(v);
-    }
-  };
-  constexpr double kInf = std::numeric_limits<double>::infinity();
-  switch (type) {
-    case KeyType::kU8:
-      for (uint64_t v = 0; v < 256; ++v) add(v);
-      break;
-    case KeyType::kU16:
-      add_integers(uint64_t{0}, uint64_t{UINT16_MAX});
-      break;
-    case KeyType::kU32:
-      add_integers(uint64_t{0}, uint64_t{UINT32_MAX});
-      break;
-    case KeyType::kU64:
-      add_integers(uint64_t{0}, UINT64_MAX);
-      break;
-    case KeyType::kI8:
-      for (int64_t v = -128; v < 128; ++v) add(v);
-      break;
-    case KeyType::kI16:
-      add_integers(int64_t{INT16_MIN}, int64_t{INT16_MAX});
-      add(int64_t{-1});
-      break;
-    case KeyType::kI32:
-      add_integers(int64_t{INT32_MIN}, int64_t{INT32_MAX});
-      add(int64_t{-1});
-      break;
-    case KeyType::kI64:
-      add_integers(INT64_MIN, INT64_MAX);
-      add(int64_t{-1});
-      break;
-    case KeyType::kF32:
-      for (const float v : {0.f, 1.f, 1.5f, 0.1f, 1e-20f, std::numeric_limits<float>::min(),
-                            std::numeric_limits<float>::denorm_min(),
-                            std::numeric_limits<float>::max(), 16777216.f}) {
-        add(double{v}, -double{v});
-      }
-      add(kInf, -kInf, std::nan("1"), -std::nan("2"));
-      break;
-    case KeyType::kF64:
-      for (const double v :
-           {0., 1., 1.5, 0.1, 1e-200, 1e22, std::numeric_limits<double>::min(),
-            std::numeric_limits<double>::denorm_min(), std::numeric_limits<double>::max()}) {
-        add(v, -v);
-      }
-      add(kInf, -kInf, std::nan("1"), -std::nan("2"));
-      break;
-    case KeyType::kText:
-    case KeyType::kBytes:
-      add(""sv, "\0"sv, "\0\0"sv, "\0\1"sv, "\0\xff"sv, "\1"sv, "a"sv, "a\0"sv, "a\0b"sv,
-          "a\0\xff"sv, "a\1"sv, "aa"sv, "a\xff"sv, "\xff"sv, "\xff\xff"sv, "\xff\0"sv, "a,b"sv,
-          "\\N"sv, "\\x2c"sv, "'"sv, " "sv, "\xc3\xbc"sv);
-      break;
-  }
-  return values;
-}
-
-KeyValue RandomValue(KeyType type, std::mt19937_64& random) {
-  static const std::vector<KeyValue> kTexts = Corners(KeyType::kText);
-  const uint64_t bits = random();
-  switch (type) {
-    case KeyType::kU8:
-      return bits & 0xFF;
-    case KeyType::kU16:
-      return bits & 0xFFFF;
-    case KeyType::kU32:
-      return bits & 0xFFFFFFFF;
-    case KeyType::kU64:
-      return bits;
-    case KeyType::kI8:
-      return int64_t{static_cast<int8_t>(bits)};
-    case KeyType::kI16:
-      return int64_t{static_cast<int16_t>(bits)};
-    case KeyType::kI32:
-      return int64_t{static_cast<int32_t>(bits)};
-    case KeyType::kI64:
-      return static_cast<int64_t>(bits);
-    case KeyType::kF32:
-      return double{std::bit_cast<float>(static_cast<uint32_t>(bits))};
-    case KeyType::kF64:
-      return std::bit_cast<double>(bits);
-    case KeyType::kText:
-    case KeyType::kBytes:
-      break;
-  }
-  return kTexts[bits % kTexts.size()];
-}
 
 // Encodes all tuples and compares every pair's order, and what decodes, with the definition.
 void CheckOrderAndDecoding(const KeyCodec& codec, absl::Span<const std::vector<KeyValue>> tuples) {
@@ -186,17 +28,6 @@ void CheckOrderAndDecoding(const KeyCodec& codec, absl::Span<const std::vector<K
     RequireOk(codec.Decode(keys, i, &decoded, &scratch));
     BOOST_REQUIRE(decoded.size() == tuples[i].size());
     BOOST_REQUIRE(Compare(decoded, tuples[i], codec.nulls()) == 0);
-  }
-}
-
-// Writes every key as text and reads it back.
-void CheckText(const KeyCodec& codec, const KeyColumn& keys) {
-  KeyColumn read(codec.kind());
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const auto text = RequireOk(codec.Format(keys, i));
-    for (const char c : text) BOOST_REQUIRE((c >= '!' && c <= '~'));
-    BOOST_REQUIRE_MESSAGE(codec.Parse(text, &read).ok(), text);
-    BOOST_REQUIRE_MESSAGE(Compare(keys, i, read, i) == 0, text);
   }
 }
 
@@ -315,91 +146,6 @@ BOOST_AUTO_TEST_CASE(composites_are_in_order_with_zeros_prefixes_and_nulls) {
       CheckText(codec, keys);
     }
   }
-}
-
-BOOST_AUTO_TEST_CASE(every_type_reads_what_it_writes) {
-  auto random = TestRandom(2);
-  for (const KeyType type : kAllTypes) {
-    for (const NullPolicy nulls : kAllNulls) {
-      const KeyCodec codec = Codec({type}, nulls);
-      KeyColumn keys(codec.kind());
-      for (const KeyValue& value : Corners(type)) RequireOk(codec.Append({value}, &keys));
-      for (int i = 0; i < 2000; ++i) {
-        RequireOk(codec.Append({RandomValue(type, random)}, &keys));
-      }
-      if (nulls != NullPolicy::kSkip) {
-        RequireOk(codec.Append({std::monostate()}, &keys));
-      }
-      CheckText(codec, keys);
-    }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(text_forms_are_the_documented_ones) {
-  KeyColumn keys(KeyKind::kBytes);
-  const KeyCodec composite = Codec({KeyType::kText, KeyType::kF32}, NullPolicy::kLast);
-  RequireOk(composite.Append({"a,b \\\xc3"sv, 0.1}, &keys));
-  RequireOk(composite.Append({std::monostate(), -std::nan("")}, &keys));
-  BOOST_TEST(*composite.Format(keys, 0) == "a\\x2cb\\x20\\x5c\\xc3,0.1");
-  BOOST_TEST(*composite.Format(keys, 1) == "\\N,nan");
-  const KeyCodec text = Codec({KeyType::kText});
-  KeyColumn single(KeyKind::kBytes);
-  RequireOk(text.Parse("a,b", &single));
-  BOOST_TEST(*text.Format(single, 0) == "a,b");
-  RequireOk(text.Parse("\\x4A \\x5c", &single));
-  BOOST_CHECK(single.bytes(1) == "J \\");
-  KeyColumn floats(KeyKind::kU64);
-  const KeyCodec f64 = Codec({KeyType::kF64});
-  for (const char* written : {"inf", "-inf", "nan", "-0", "0", "1e+22", "0.1", "5e-324"}) {
-    RequireOk(f64.Parse(written, &floats));
-    BOOST_TEST(*f64.Format(floats, floats.size() - 1) == written);
-  }
-}
-
-BOOST_AUTO_TEST_CASE(refuses_text_that_is_no_such_number) {
-  const auto refuses = [](KeyType type, std::string_view text, std::string_view mention) {
-    const KeyCodec codec = Codec({type});
-    KeyColumn keys(codec.kind());
-    const absl::Status status = codec.Parse(text, &keys);
-    BOOST_CHECK_MESSAGE(absl::IsInvalidArgument(status), KeyTypeName(type) << " " << text);
-    BOOST_CHECK(Mentions(status, "part 1"));
-    BOOST_CHECK(Mentions(status, mention));
-    BOOST_TEST(keys.empty());
-  };
-  refuses(KeyType::kU8, "256", "from 0 to 255");
-  refuses(KeyType::kU8, "", "found nothing");
-  refuses(KeyType::kU8, "-1", "found '-1'");
-  refuses(KeyType::kU8, "+1", "found '+1'");
-  refuses(KeyType::kU8, "1 ", "found '1 '");
-  refuses(KeyType::kU8, "0x1", "found '0x1'");
-  refuses(KeyType::kU16, "65536", "to 65535");
-  refuses(KeyType::kU32, "4294967296", "to 4294967295");
-  refuses(KeyType::kU64, "18446744073709551616", "to 18446744073709551615");
-  refuses(KeyType::kI8, "128", "from -128 to 127");
-  refuses(KeyType::kI8, "-129", "from -128 to 127");
-  refuses(KeyType::kI16, "1.0", "found '1.0'");
-  refuses(KeyType::kI32, "2147483648", "to 2147483647");
-  refuses(KeyType::kI64, "-9223372036854775809", "from -9223372036854775808");
-  refuses(KeyType::kF32, "1e39", "range of f32");
-  refuses(KeyType::kF32, "1e-60", "range of f32");
-  refuses(KeyType::kF64, "1e309", "range of f64");
-  refuses(KeyType::kF64, "-1e-400", "range of f64");
-  for (const char* text :
-       {"", "NaN", "infinity", "-nan", "nan(1)", "1.5x", " 1", "+1", "1e", "."}) {
-    refuses(KeyType::kF64, text, "f64 number in decimal");
-  }
-  refuses(KeyType::kU8, "\\N", "null");
-  refuses(KeyType::kText, "\\N", "null");
-  refuses(KeyType::kText, "a\\n", "expected \\xHH");
-  refuses(KeyType::kText, "\\x2", "expected \\xHH");
-  refuses(KeyType::kBytes, "\\xg0", "expected \\xHH");
-  refuses(KeyType::kText, "\\", "expected \\xHH");
-  const KeyCodec pair = Codec({KeyType::kText, KeyType::kU8});
-  KeyColumn keys(KeyKind::kBytes);
-  BOOST_CHECK(Mentions(pair.Parse("a", &keys), "found 1"));
-  BOOST_CHECK(Mentions(pair.Parse("a,1,", &keys), "found 3"));
-  BOOST_CHECK(Mentions(pair.Parse("a,x", &keys), "part 2 (u8)"));
-  BOOST_TEST(keys.empty());
 }
 
 BOOST_AUTO_TEST_CASE(refuses_values_that_do_not_fit_and_appends_nothing) {
@@ -558,35 +304,6 @@ BOOST_AUTO_TEST_CASE(refuses_prefixes_that_cannot_be) {
   BOOST_CHECK(!codec.ParsePrefix("a,1,2", &lower, &upper, &open).ok());
   BOOST_CHECK(!codec.ParsePrefix("a,256", &lower, &upper, &open).ok());
   BOOST_TEST((lower.empty() && upper.empty()));
-}
-
-BOOST_AUTO_TEST_CASE(a_written_prefix_is_open_at_its_last_text_unless_a_comma_closes_it) {
-  const KeyCodec codec = Codec({KeyType::kText, KeyType::kText}, NullPolicy::kFirst);
-  KeyColumn keys(KeyKind::kBytes);
-  for (const char* text : {"d,x", "de,", "de,\\N", "de,ab", "de,b", "def,a", "e,a", "\\N,a"}) {
-    RequireOk(codec.Parse(text, &keys));
-  }
-  const auto found = [&](std::string_view prefix) {
-    KeyColumn lower(KeyKind::kBytes);
-    KeyColumn upper(KeyKind::kBytes);
-    bool open = false;
-    RequireOk(codec.ParsePrefix(prefix, &lower, &upper, &open));
-    std::string rows;
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (Compare(keys, i, lower, 0) >= 0 && (open || Compare(keys, i, upper, 0) < 0)) {
-        rows += static_cast<char>('0' + i);
-      }
-    }
-    return rows;
-  };
-  BOOST_TEST(found("de") == "12345");
-  BOOST_TEST(found("de,") == "1234");
-  BOOST_TEST(found("de,a") == "3");
-  BOOST_TEST(found("de,a,") == "");
-  BOOST_TEST(found("de,ab,") == "3");
-  BOOST_TEST(found("de,\\N") == "2");
-  BOOST_TEST(found("\\N") == "7");
-  BOOST_TEST(found("") == "0123456");
 }
 
 BOOST_AUTO_TEST_CASE(bytes_that_are_no_encoding_are_data_loss) {

@@ -14,7 +14,6 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
-#include "cpu_fast/batch/batch_answer.h"
 #include "tools/bench/data.h"
 
 namespace cairn::bench {
@@ -44,7 +43,7 @@ absl::Span<const Key> KeysOf(const SortedRun& run) {
 
 template <typename Key>
 void Lookup(benchmark::State& state, const std::string& name, int log2_n, Keys keys,
-            PointQuery query) {
+            Operation query) {
   const size_t n = size_t{1} << log2_n;
   const SortedRun run = MakeRun(keys == Keys::kUniform ? UniformKeys<Key>(n) : DenseKeys<Key>(n));
   const auto index = MakeOrderedIndex(name, run);
@@ -55,11 +54,13 @@ void Lookup(benchmark::State& state, const std::string& name, int log2_n, Keys k
   for (size_t i = 0; i < queries.size(); ++i) {
     const size_t p = random.Below(n);
     queries[i] = KeysOf<Key>(run)[p];
-    answers[i] = query == PointQuery::kLowerBound ? static_cast<Position>(p) : run.row_ids()[p];
+    answers[i] = query == Operation::kLowerBound ? static_cast<Position>(p) : run.row_ids()[p];
   }
   const auto ask = [&](size_t batch) {
     const absl::Span<const Key> keys_of_batch(queries.data() + batch % kBatches * kBatch, kBatch);
-    if (!AnswerBatch(**index, BatchOf(keys_of_batch), {query, absl::MakeSpan(out)}).ok()) {
+    Batch asked{query, keys_of_batch};
+    asked.values = absl::MakeSpan(out);
+    if (!(*index)->Answer(asked).ok()) {
       state.SkipWithError("the index answers with an error");
     }
   };
@@ -83,9 +84,9 @@ void Lookup(benchmark::State& state, const std::string& name, int log2_n, Keys k
 
 template <typename Key>
 void Register(const char* key_name, const std::string& index, int log2_n, Keys keys,
-              PointQuery query) {
+              Operation query) {
   const std::string name = absl::StrFormat("PointLookup/%s/%s/n:%d/%s/%s", index, key_name, log2_n,
-                                           query == PointQuery::kFindFirst ? "row_id" : "position",
+                                           query == Operation::kFindFirst ? "row_id" : "position",
                                            keys == Keys::kUniform ? "uniform" : "dense");
   benchmark::RegisterBenchmark(
       name.c_str(),
@@ -98,7 +99,7 @@ const bool registered = [] {
   const char* n = std::getenv("CAIRN_BENCH_LOG2_N");
   const int log2_n = n != nullptr ? std::atoi(n) : 24;
   for (Keys keys : {Keys::kUniform, Keys::kDense}) {
-    for (PointQuery query : {PointQuery::kLowerBound, PointQuery::kFindFirst}) {
+    for (Operation query : {Operation::kLowerBound, Operation::kFindFirst}) {
       for (const char* index : {"cpu:fast", "cpu:fast,compressed"}) {
         if (log2_n <= 30) Register<uint32_t>("u32", index, log2_n, keys, query);
         Register<uint64_t>("u64", index, log2_n, keys, query);

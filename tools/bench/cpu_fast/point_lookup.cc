@@ -65,15 +65,6 @@ SortedRun MakeRunOf(Variant variant, size_t n) {
 }
 
 template <typename Key>
-KeyBatch AsBatch(absl::Span<const Key> keys) {
-  if constexpr (sizeof(Key) == 4) {
-    return KeyBatch::U32(keys);
-  } else {
-    return KeyBatch::U64(keys);
-  }
-}
-
-template <typename Key>
 absl::Span<const Key> KeysOf(const SortedRun& run) {
   if constexpr (sizeof(Key) == 4) {
     return run.u32();
@@ -202,11 +193,10 @@ Contender<Key> MakeContender(const std::string& name, const SortedRun& run, Answ
   std::shared_ptr<OrderedIndex> index = *std::move(made);
   const Parallelism parallelism{threads};
   return {[=](absl::Span<const Key> queries, uint32_t* out) {
-            const KeyBatch batch = AsBatch(queries);
             const absl::Span<uint32_t> answers(out, queries.size());
-            const absl::Status s = rows ? FindFirst(*index, batch, answers, parallelism)
-                                        : LowerBound(*index, batch, answers, parallelism);
-            if (!s.ok()) std::abort();
+            const Batch batch =
+                rows ? Batch::FindFirst(queries, answers) : Batch::LowerBound(queries, answers);
+            if (!cairn::Answer(*index, batch, parallelism).ok()) std::abort();
           },
           index->memory_bytes(), ""};
 }

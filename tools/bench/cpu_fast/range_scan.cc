@@ -77,8 +77,7 @@ Search MakeSearch(const std::string& name, const SortedRun& run, std::string* er
   std::shared_ptr<OrderedIndex> index = *std::move(made);
   return [index](const Ranges& ranges, Matches* matches) {
     const absl::Status s =
-        index->Scan(RangeBatch::HalfOpen(KeyBatch::U64(ranges.lower), KeyBatch::U64(ranges.upper)),
-                    {}, matches);
+        index->Answer(Batch::Scan(RangeBatch::HalfOpen(ranges.lower, ranges.upper), matches));
     if (!s.ok()) std::abort();
   };
 }

@@ -18,7 +18,6 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
-#include "cpu_fast/batch/batch_answer.h"
 #include "cpu_fast/batch/strategy.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
@@ -175,9 +174,9 @@ void Response(benchmark::State& state, const Route& route, int log2_n, int log2_
   StrategyScratchPool pool;
   size_t first = 0;
   const auto ask = [&] {
-    const absl::Status s =
-        FindFirst(**index, BatchOf(subject.queries().subspan(first, size)), absl::MakeSpan(out),
-                  route.options, Parallelism{threads}, &pool);
+    const absl::Status s = Answer(
+        **index, Batch::FindFirst(subject.queries().subspan(first, size), absl::MakeSpan(out)),
+        route.options, Parallelism{threads}, &pool);
     if (!s.ok()) state.SkipWithError(s.ToString().c_str());
     return s.ok();
   };

@@ -143,9 +143,10 @@ const Subject& GetSubject(const std::string& data, const std::string& name) {
   subject.index_bytes = index->memory_bytes();
   subject.build_seconds = seconds.count();
   subject.search = [index](absl::Span<const std::string_view> queries, Ask ask, uint32_t* out) {
-    const KeyBatch batch = KeyBatch::Bytes(queries);
-    const absl::Status s = ask == Ask::kPoint ? index->FindFirst(batch, {out, queries.size()})
-                                              : index->LowerBound(batch, {out, queries.size()});
+    const KeyBatch batch(queries);
+    const absl::Status s = ask == Ask::kPoint
+                               ? index->Answer(Batch::FindFirst(batch, {out, queries.size()}))
+                               : index->Answer(Batch::LowerBound(batch, {out, queries.size()}));
     if (!s.ok()) std::abort();
   };
   return subject;

@@ -33,7 +33,6 @@
 #include "cairn/ordered_index.h"
 #include "engine/route/index_router.h"
 #include "engine/route/router.h"
-#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "tools/bench/data.h"
 
@@ -51,48 +50,23 @@ constexpr auto kDuration = std::chrono::milliseconds(1000);
 // The part of a SecondaryIndex that is asked here, over a run that no database is needed for.
 class RoutedIndex : public SecondaryIndex {
  public:
-  explicit RoutedIndex(SortedRun run) : codec_(*KeyCodec::Create({TypeOf(run.kind())})) {
-    OpenOptions options;
-    const int threads = Topology::Get().Threads(0);
-    resident_ = *MakeResidentIndexes(options, run);
-    router_ = std::make_unique<Router>(MakeRoutes(resident_, threads));
-    router_->SetCosts(
-        CostCalibration(router_->routes(), run, threads, "", 1).Get(Calibration::kTrials));
-  }
+  explicit RoutedIndex(SortedRun run)
+      : codec_(*KeyCodec::Create({TypeOf(run.kind())})),
+        resident_(*MakeResidentIndexes(OpenOptions(), run)),
+        router_(resident_, run, 1, {Calibration::kTrials, Topology::Get().Threads(0)}) {}
 
   const IndexSpec& spec() const override { return spec_; }
   const KeyCodec& codec() const override { return codec_; }
   SequenceNumber sequence() const override { return 0; }
 
-  absl::Status Find(KeyBatch keys, const QueryOptions& options, Matches* matches) const override {
-    return router_->Answer({Operation::kFind, keys.size(), 0, false}, options,
-                           [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                             RETURN_IF_ERROR(route.Find(keys, options, matches));
-                             return keys.size();
-                           });
-  }
-  absl::Status FindFirst(KeyBatch keys, const QueryOptions& options,
-                         absl::Span<RowId> row_ids) const override {
-    return router_->Answer({Operation::kFindFirst, keys.size(), 0, false}, options,
-                           [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                             RETURN_IF_ERROR(route.FindFirst(keys, options, row_ids));
-                             return keys.size();
-                           });
-  }
+  absl::Status Answer(const Batch& batch) const override { return router_.Answer(batch); }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
-    return router_->PredictedTime(operation, queries);
+    return router_.router().PredictedTime(operation, queries);
   }
-  size_t BestBatch(Operation operation) const override { return router_->BestBatch(operation); }
+  size_t BestBatch(Operation operation) const override {
+    return router_.router().BestBatch(operation);
+  }
 
-  absl::Status Contains(KeyBatch, const QueryOptions&, absl::Span<bool>) const override {
-    return NotHere();
-  }
-  absl::Status Count(const RangeBatch&, const QueryOptions&, absl::Span<uint64_t>) const override {
-    return NotHere();
-  }
-  absl::Status Scan(const RangeBatch&, const QueryOptions&, Matches*) const override {
-    return NotHere();
-  }
   absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource&, const CatchUpOptions&) override {
     return NotHere();
   }
@@ -120,8 +94,8 @@ class RoutedIndex : public SecondaryIndex {
 
   const IndexSpec spec_;
   const KeyCodec codec_;
-  ResidentIndexes resident_;
-  std::unique_ptr<Router> router_;
+  const ResidentIndexes resident_;
+  const IndexRouter router_;
 };
 
 template <typename Key>
@@ -172,8 +146,7 @@ void FindOneKey(const Subject<Key>& subject, Batcher*, size_t i, const std::atom
   for (; !stop; i = (i + 1) % kQueries) {
     const bool sampled = i % kSampled == 0;
     const Time begin = sampled ? steady_clock::now() : Time();
-    const absl::Status s =
-        subject.index.Find(Batcher::Key(subject.keys[i]).batch(), QueryOptions(), &matches);
+    const absl::Status s = subject.index.Find(Batcher::Key(subject.keys[i]).batch(), &matches);
     if (sampled) seen->Took(begin, steady_clock::now());
     seen->wrong += !s.ok() || matches.row_ids.size() != 1 || matches.row_ids[0] != subject.rows[i];
     ++seen->answers;
@@ -187,8 +160,8 @@ void FindFirstOneKey(const Subject<Key>& subject, Batcher*, size_t i, const std:
     const bool sampled = i % kSampled == 0;
     const Time begin = sampled ? steady_clock::now() : Time();
     RowId row;
-    const absl::Status s = subject.index.FindFirst(Batcher::Key(subject.keys[i]).batch(),
-                                                   QueryOptions(), absl::MakeSpan(&row, 1));
+    const absl::Status s =
+        subject.index.FindFirst(Batcher::Key(subject.keys[i]).batch(), absl::MakeSpan(&row, 1));
     if (sampled) seen->Took(begin, steady_clock::now());
     seen->wrong += !s.ok() || row != subject.rows[i];
     ++seen->answers;

@@ -10,8 +10,13 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
 #include "tools/bench/database.h"
+#include "tools/bench/or_throw.h"
 
 namespace cairn::bench {
 namespace {
@@ -21,23 +26,20 @@ constexpr int kRangesPerThread = 16;  // as BuildIndexes cuts them
 
 std::unique_ptr<SnapshotSource> Source() {
   BenchDatabase& database = BenchDatabase::Get(BenchRows(kRows));
-  auto source = SnapshotSource::FromDb(database.db(), database.rows_family());
-  if (!source.ok()) throw std::runtime_error(source.status().ToString());
-  return *std::move(source);
+  return OrThrow(SnapshotSource::FromDb(database.db(), database.rows_family()));
 }
 
 void BareScan(benchmark::State& state) {
   const int threads = static_cast<int>(state.range(0));
   BenchDatabase& database = BenchDatabase::Get(BenchRows(kRows));
   const std::unique_ptr<SnapshotSource> source = Source();
-  const auto ranges = source->Split(threads * kRangesPerThread);
-  if (!ranges.ok()) throw std::runtime_error(ranges.status().ToString());
+  const auto ranges = OrThrow(source->Split(threads * kRangesPerThread));
   for (auto _ : state) {
     std::atomic<size_t> next = 0;
     std::atomic<uint64_t> rows = 0, bytes = 0;
     const auto scan = [&] {
-      for (size_t i; (i = next.fetch_add(1)) < ranges->size();) {
-        const PrimaryKeyRange& range = (*ranges)[i];
+      for (size_t i; (i = next.fetch_add(1)) < ranges.size();) {
+        const PrimaryKeyRange& range = ranges[i];
         const rocksdb::Slice upper = range.upper;
         rocksdb::ReadOptions options;
         options.fill_cache = false;
@@ -77,7 +79,7 @@ void BuildIndex(benchmark::State& state, const char* spec) {
     const auto reports =
         SecondaryIndex::BuildAll(*source, absl::MakeConstSpan(&target, 1), options);
     state.PauseTiming();
-    if (!reports.ok()) throw std::runtime_error(reports.status().ToString());
+    OrThrow(reports);
     if ((*reports)[0].entries != BenchRows(kRows)) throw std::runtime_error("entries were lost");
     std::filesystem::remove_all(directory);
     state.ResumeTiming();

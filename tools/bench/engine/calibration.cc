@@ -24,8 +24,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/secondary_index.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/types.h"
 #include "engine/route/calibration.h"
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
@@ -132,21 +135,13 @@ class Queries {
     KeyBatch keys = lower_batch_.Slice(first, shape.queries);
     const RangeBatch ranges = RangeBatch::HalfOpen(keys, upper_batch_.Slice(first, shape.queries));
     if (shape.sorted) keys = Sorted(shape.queries);
-    QueryOptions options;
-    options.sorted_input = shape.sorted;
-    absl::Status status;
+    Batch batch{shape.operation, keys, ranges};
+    batch.options.sorted_input = shape.sorted;
+    batch.values = absl::MakeSpan(rows_).first(shape.queries);
+    batch.counts = absl::MakeSpan(counts_).first(shape.queries);
+    batch.matches = &matches_;
     const int64_t start = Now();
-    switch (shape.operation) {
-      case Operation::kFind:
-        status = route.Find(keys, options, &matches_);
-        break;
-      case Operation::kCount:
-        status = route.Count(ranges, absl::MakeSpan(counts_).first(shape.queries));
-        break;
-      default:
-        status = route.FindFirst(keys, options, absl::MakeSpan(rows_).first(shape.queries));
-        break;
-    }
+    const absl::Status status = route.Answer(batch);
     const auto time = static_cast<double>(Now() - start);
     if (!status.ok()) return status;
     return std::max(time - clock_time_, 1.0);

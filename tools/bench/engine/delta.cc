@@ -12,9 +12,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,12 +19,13 @@
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
 #include "engine/delta/delta_writer.h"
-#include "engine/rows/row_table_writer.h"
 #include "engine/version/versioned_search.h"
 #include "index/query/physical_key.h"
 #include "index/sort/sort.h"
 #include "tools/bench/data.h"
 #include "tools/bench/database.h"
+#include "tools/bench/engine/memory_row_table.h"
+#include "tools/bench/or_throw.h"
 
 namespace cairn::bench {
 namespace {
@@ -41,37 +39,10 @@ std::string PrimaryKey(bool digits, uint64_t i) {
   return {reinterpret_cast<const char*>(words), sizeof words};
 }
 
-struct MemorySink : RowTableSink {
-  absl::Status BeginSection(RowTableSection section) override {
-    current = &sections[section];
-    return absl::OkStatus();
-  }
-  absl::Status Append(std::string_view bytes) override {
-    current->append(bytes);
-    return absl::OkStatus();
-  }
-  template <typename T>
-  absl::Span<const T> Elements(RowTableSection section) {
-    const std::string& bytes = sections[section];
-    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
-  }
-  std::map<RowTableSection, std::string> sections;
-  std::string* current = nullptr;
-};
-
 RowTable MakeRowTable(const std::vector<std::string>& primary_keys) {
   auto memory = std::make_shared<MemorySink>();
-  RowTableWriter writer(1, memory.get());
-  for (const std::string& key : primary_keys) {
-    if (!writer.part(0).Add(key).ok()) std::abort();
-  }
-  if (!writer.Finish().ok()) std::abort();
-  return *RowTable::Wrap({memory->sections[RowTableSection::kBlocks],
-                          memory->Elements<RowTablePart>(RowTableSection::kParts),
-                          memory->Elements<uint64_t>(RowTableSection::kBlockOffsets),
-                          memory->Elements<uint64_t>(RowTableSection::kSeparatorEnds),
-                          memory->sections[RowTableSection::kSeparators]},
-                         "bench", 1, memory);
+  WriteRowTable(primary_keys, memory.get());
+  return OrThrow(RowTable::Wrap(memory->Spans(), "bench", 1, memory));
 }
 
 // The base of n rows whose keys are random.
@@ -153,7 +124,7 @@ std::unique_ptr<DeltaWriter> MakeWriter(const BaseData<Key>& base) {
   auto writer = *DeltaWriter::Create(base.run, base.rows, 2);
   // What is made once for a base.
   RowUpdates none(kKindOf<Key>);
-  if (!writer->Apply(none).ok()) std::abort();
+  OrThrow(writer->Apply(none));
   return writer;
 }
 
@@ -171,11 +142,11 @@ void Apply(benchmark::State& state, bool digits, Change change, bool again) {
     std::unique_ptr<DeltaWriter> writer = MakeWriter(base);
     for (const RowUpdates& some : before) {
       RowUpdates other = some;
-      if (!writer->Apply(other).ok()) std::abort();
+      OrThrow(writer->Apply(other));
     }
     state.ResumeTiming();
     for (const RowUpdates& some : updates) {
-      if (!writer->Apply(some).ok()) std::abort();
+      OrThrow(writer->Apply(some));
     }
     state.PauseTiming();
     const DeltaStats stats = writer->delta()->Stats();
@@ -189,27 +160,6 @@ void Apply(benchmark::State& state, bool digits, Change change, bool again) {
   SetQueryCounters(state, rows);
   state.counters["segments"] = static_cast<double>(segments);
 }
-
-class IndexSearch : public BaseSearch {
- public:
-  explicit IndexSearch(const OrderedIndex& index) : index_(index) {}
-  absl::Status FindFirst(KeyBatch keys, const QueryOptions&,
-                         absl::Span<RowId> row_ids) const override {
-    return index_.FindFirst(keys, row_ids);
-  }
-  absl::Status Find(KeyBatch keys, const QueryOptions&, Matches* matches) const override {
-    return index_.Find(keys, matches);
-  }
-  absl::Status Positions(const RangeBatch& ranges, const QueryOptions&, absl::Span<Position> begin,
-                         absl::Span<Position> end) const override {
-    return index_.Positions(ranges, begin, end);
-  }
-
- private:
-  const OrderedIndex& index_;
-};
-
-enum class Operation : uint8_t { kFirst, kFind, kCount, kScan };
 
 double Seconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -233,7 +183,7 @@ void Query(benchmark::State& state, Operation operation) {
   std::vector<Key> now = KeysByRow(base);  // by row
   for (const RowUpdates& some :
        MakeUpdates(base, true, Change::kNewKey, changed, commit, kSeed + 1)) {
-    if (!writer->Apply(some).ok()) std::abort();
+    OrThrow(writer->Apply(some));
   }
   const std::shared_ptr<const Delta> delta = writer->delta();
   for (const DeltaPart& part : delta->parts) {
@@ -253,35 +203,20 @@ void Query(benchmark::State& state, Operation operation) {
     upper[i] = keys[i] > ~Key{0} - width ? ~Key{0} : keys[i] + width;
   }
   const auto batch_of = [&](const std::vector<Key>& all, size_t b) {
-    return BatchOfKeys<Key>(absl::MakeConstSpan(all).subspan(b % kBatches * size, size));
+    return KeyBatch(absl::MakeConstSpan(all).subspan(b % kBatches * size, size));
   };
 
-  const IndexSearch base_search(*base.index);
-  const VersionedSearch search(*delta, base_search);
   std::vector<RowId> rows(size);
   std::vector<uint64_t> counts(size);
   Matches matches;
+  const auto base_answer = [&](const Batch& batch) { return base.index->Answer(batch); };
   const auto ask = [&](size_t b, bool version) {
     const KeyBatch batch = batch_of(keys, b);
-    const RangeBatch ranges = RangeBatch::HalfOpen(batch, batch_of(upper, b));
-    absl::Status s;
-    switch (operation) {
-      case Operation::kFirst:
-        s = version ? search.FindFirst(batch, {}, absl::MakeSpan(rows))
-                    : base.index->FindFirst(batch, absl::MakeSpan(rows));
-        break;
-      case Operation::kFind:
-        s = version ? search.Find(batch, {}, &matches) : base.index->Find(batch, &matches);
-        break;
-      case Operation::kCount:
-        s = version ? search.Count(ranges, {}, absl::MakeSpan(counts))
-                    : base.index->Count(ranges, absl::MakeSpan(counts));
-        break;
-      case Operation::kScan:
-        s = version ? search.Scan(ranges, {}, &matches) : base.index->Scan(ranges, {}, &matches);
-        break;
-    }
-    if (!s.ok()) std::abort();
+    Batch asked{operation, batch, RangeBatch::HalfOpen(batch, batch_of(upper, b))};
+    asked.values = absl::MakeSpan(rows);
+    asked.counts = absl::MakeSpan(counts);
+    asked.matches = &matches;
+    OrThrow(version ? AnswerVersion(*delta, base_answer, asked) : base_answer(asked));
   };
   std::vector<double> base_seconds, version_seconds;
   size_t b = 0;
@@ -294,7 +229,7 @@ void Query(benchmark::State& state, Operation operation) {
   ask(0, true);
   for (size_t i = 0; i < size && operation <= Operation::kFind; ++i) {
     // Few 32-bit keys repeat.
-    const RowId row = operation == Operation::kFirst ? rows[i] : matches[i][0];
+    const RowId row = operation == Operation::kFindFirst ? rows[i] : matches[i][0];
     if (now[row] != keys[i]) state.SkipWithError("wrong answer");
   }
   SetQueryCounters(state, size);
@@ -324,7 +259,7 @@ void Register(const char* key) {
     add("/again", Change::kNewKey, true, {100, 1 << 16});
   }
   for (const auto& [name, operation] :
-       {std::pair("first", Operation::kFirst), std::pair("find", Operation::kFind),
+       {std::pair("first", Operation::kFindFirst), std::pair("find", Operation::kFind),
         std::pair("count", Operation::kCount), std::pair("scan", Operation::kScan)}) {
     benchmark::RegisterBenchmark(
         absl::StrFormat("Delta/%s/%s", name, key).c_str(),

@@ -4,14 +4,15 @@
 //     secondary key || primary key in the same batch, which takes reading the rows it overwrites;
 //   catch_up: updates a second that CatchUp applies; log_share of its time is reading the log
 //   alone; fresh_read/<after_write or nothing_new>: a query of one key on the live index;
-//   batch_p99/<alone or during_merge>: the 99th percentile of batches of 1,000 keys.
+//   batch_p99/<alone or during_merge>: the 99th percentile of batches of 1,000 keys;
+//   lookup/<keys or rows>/batch:<b>: IndexedDB::Lookup and LookupRows of b keys that are there, one
+//   row each; lookup/multi_get/batch:<b>: RocksDB's MultiGet of as many rows by primary key.
 // Rows are of 16 + 100 bytes, an index of value[0:8]:u64be.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -25,6 +26,8 @@
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "tools/bench/database.h"
+#include "tools/bench/or_throw.h"
+#include "tools/bench/temporary_directory.h"
 
 namespace cairn::bench {
 namespace {
@@ -34,11 +37,6 @@ constexpr int kBatch = 100;
 constexpr char kSpec[] = "by_value = value[0:8]:u64be";
 
 using Clock = std::chrono::steady_clock;
-
-template <typename Status>
-void Check(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.ToString());
-}
 
 double Seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -54,48 +52,43 @@ enum class Way { kPlain, kIndexed, kByHand };
 class WrittenDatabase {
  public:
   explicit WrittenDatabase(Way way, IndexedDBOptions options = {}) : way_(way), random_(1) {
-    directory_ = (std::filesystem::temp_directory_path() / "cairn_bench_XXXXXX").string();
-    if (mkdtemp(directory_.data()) == nullptr) throw std::runtime_error("no temporary directory");
     rocksdb::Options db_options;
     db_options.create_if_missing = true;
     db_options.create_missing_column_families = true;
     db_options.compression = rocksdb::kNoCompression;
     db_options.WAL_size_limit_MB = 4096;
     rocksdb::DB* db = nullptr;
-    Check(rocksdb::DB::Open(db_options, directory_ + "/db",
-                            {{"default", db_options}, {"by_hand", db_options}}, &families_, &db));
+    OrThrow(rocksdb::DB::Open(db_options, directory_.path() + "/db",
+                              {{"default", db_options}, {"by_hand", db_options}}, &families_, &db));
     db_.reset(db);
     rows_ = BenchRows(kRows);
     for (uint64_t row = 0; row < rows_;) {
       rocksdb::WriteBatch batch;
       for (int i = 0; i < 1000 && row < rows_; ++i, ++row) {
-        Check(batch.Put(BenchDatabase::PrimaryKey(row), RowValue(BenchDatabase::Value(row))));
+        OrThrow(batch.Put(BenchDatabase::PrimaryKey(row), RowValue(BenchDatabase::Value(row))));
         if (way != Way::kByHand) continue;
-        Check(batch.Put(families_[1], Entry(BenchDatabase::Value(row), row), ""));
+        OrThrow(batch.Put(families_[1], Entry(BenchDatabase::Value(row), row), ""));
       }
-      Check(db_->Write({}, &batch));
+      OrThrow(db_->Write({}, &batch));
     }
-    Check(db_->Flush({}, families_));
+    OrThrow(db_->Flush({}, families_));
     if (way != Way::kIndexed) return;
-    auto indexed = IndexedDB::Attach(db_, {}, options);
-    Check(indexed.status());
-    indexed_ = indexed->get();
-    db_ = std::shared_ptr<rocksdb::DB>(*std::move(indexed));
-    Check(indexed_->CreateIndex(*IndexSpec::Parse(kSpec)));
-    Check(indexed_->WaitUntilReady("by_value"));
+    auto indexed = OrThrow(IndexedDB::Attach(db_, {}, options));
+    indexed_ = indexed.get();
+    db_ = std::shared_ptr<rocksdb::DB>(std::move(indexed));
+    OrThrow(indexed_->CreateIndex(*IndexSpec::Parse(kSpec)));
+    OrThrow(indexed_->WaitUntilReady("by_value"));
   }
   ~WrittenDatabase() {
     for (rocksdb::ColumnFamilyHandle* family : families_) {
       db_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
     }
     db_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
   }
 
   rocksdb::DB* db() { return db_.get(); }
   IndexedDB* indexed() { return indexed_; }
-  const std::string& directory() const { return directory_; }
+  const std::string& directory() const { return directory_.path(); }
   uint64_t rows() const { return rows_; }
   std::mt19937_64& random() { return random_; }
 
@@ -109,13 +102,13 @@ class WrittenDatabase {
       value = random_();
       if (way_ == Way::kByHand) {
         std::string old;
-        Check(db_->Get({}, key, &old));
-        Check(batch.Delete(families_[1], old.substr(0, 8) + key));
-        Check(batch.Put(families_[1], Entry(value, row), ""));
+        OrThrow(db_->Get({}, key, &old));
+        OrThrow(batch.Delete(families_[1], old.substr(0, 8) + key));
+        OrThrow(batch.Put(families_[1], Entry(value, row), ""));
       }
-      Check(batch.Put(key, RowValue(value)));
+      OrThrow(batch.Put(key, RowValue(value)));
     }
-    Check(db_->Write({}, &batch));
+    OrThrow(db_->Write({}, &batch));
     return value;
   }
 
@@ -126,7 +119,7 @@ class WrittenDatabase {
 
   const Way way_;
   std::mt19937_64 random_;
-  std::string directory_;
+  const TemporaryDirectory directory_;
   uint64_t rows_ = 0;
   std::shared_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;
@@ -135,7 +128,7 @@ class WrittenDatabase {
 
 void CountKey(const SecondaryIndex& index, uint64_t value, uint64_t expected) {
   Matches matches;
-  Check(index.Find(KeyBatch::U64(absl::MakeConstSpan(&value, 1)), &matches));
+  OrThrow(index.Find(KeyBatch(absl::MakeConstSpan(&value, 1)), &matches));
   if (matches.row_ids.size() != expected) throw std::runtime_error("a row was not found");
 }
 
@@ -161,9 +154,9 @@ void CatchUp(benchmark::State& state) {
   std::unique_ptr<SecondaryIndex> index;
   {
     const auto source = SnapshotSource::FromDb(database.db());
-    Check(source.status());
+    OrThrow(source.status());
     auto built = SecondaryIndex::Build(**source, *IndexSpec::Parse(kSpec), directory, build);
-    Check(built.status());
+    OrThrow(built.status());
     index = *std::move(built);
   }
   double log_seconds = 0, seconds = 0;
@@ -172,14 +165,14 @@ void CatchUp(benchmark::State& state) {
     state.PauseTiming();
     for (uint64_t i = 0; i < database.rows() / 4 / kBatch; ++i) database.WriteBatch();
     const auto source = SnapshotSource::FromDb(database.db());
-    Check(source.status());
+    OrThrow(source.status());
     rocksdb::ColumnFamilyHandle* const families[] = {database.db()->DefaultColumnFamily()};
     const auto before = Clock::now();
     auto log = UpdateLog::Open(database.db(), families, index->sequence(), (*source)->sequence());
-    Check(log.status());
+    OrThrow(log.status());
     for (RowChanges changes; !(*log)->done();) {
       changes.Clear();
-      Check((*log)->Read(64 << 20, absl::MakeSpan(&changes, 1)));
+      OrThrow((*log)->Read(64 << 20, absl::MakeSpan(&changes, 1)));
     }
     log_seconds += Seconds(Clock::now() - before);
     state.ResumeTiming();
@@ -187,7 +180,7 @@ void CatchUp(benchmark::State& state) {
     CatchUpOptions options;
     options.durable = false;
     const auto report = index->CatchUp(**source, options);
-    Check(report.status());
+    OrThrow(report.status());
     seconds += Seconds(Clock::now() - begin);
     updates += report->changes;
   }
@@ -204,14 +197,14 @@ void FreshRead(benchmark::State& state, bool after_write) {
   options.open.calibration = Calibration::kNone;
   WrittenDatabase database(Way::kIndexed, options);
   const auto index = database.indexed()->Index("by_value");
-  Check(index.status());
+  OrThrow(index.status());
   uint64_t value = 0;
   std::vector<double> times;
   for (auto _ : state) {
     if (after_write) {
       value = database.random()();
       const uint64_t row = database.random()() % database.rows();
-      Check(database.db()->Put({}, BenchDatabase::PrimaryKey(row), RowValue(value)));
+      OrThrow(database.db()->Put({}, BenchDatabase::PrimaryKey(row), RowValue(value)));
     }
     const auto begin = Clock::now();
     CountKey(**index, value, after_write ? 1 : 0);
@@ -230,7 +223,7 @@ void BatchP99(benchmark::State& state, bool during_merge) {
   WrittenDatabase database(Way::kIndexed, options);
   for (uint64_t i = 0; i < database.rows() / 100 / kBatch; ++i) database.WriteBatch();
   const auto index = database.indexed()->Pin("by_value");  // writes nothing, so that it is current
-  Check(index.status());
+  OrThrow(index.status());
   std::atomic<bool> end{false};
   std::atomic<uint64_t> merges{0};
   std::thread merging;
@@ -238,7 +231,7 @@ void BatchP99(benchmark::State& state, bool during_merge) {
     merging = std::thread([&] {
       while (!end) {
         for (uint64_t i = 0; i < database.rows() / 100 / kBatch; ++i) database.WriteBatch();
-        Check(database.indexed()->MergeIndex("by_value"));
+        OrThrow(database.indexed()->MergeIndex("by_value"));
         ++merges;
       }
     });
@@ -250,7 +243,7 @@ void BatchP99(benchmark::State& state, bool during_merge) {
   for (auto _ : state) {
     for (uint64_t& key : keys) key = BenchDatabase::Value(random() % database.rows());
     const auto begin = Clock::now();
-    Check((*index)->Find(KeyBatch::U64(keys), &matches));
+    OrThrow((*index)->Find(keys, &matches));
     times.push_back(Seconds(Clock::now() - begin));
     state.SetIterationTime(times.back());
   }
@@ -260,6 +253,44 @@ void BatchP99(benchmark::State& state, bool during_merge) {
   state.counters["median_us"] = 1e6 * times[times.size() / 2];
   state.counters["p99_us"] = 1e6 * times[times.size() * 99 / 100];
   state.counters["merges"] = static_cast<double>(merges);
+}
+
+enum class Ask { kKeys, kRows, kMultiGet };
+
+void Lookup(benchmark::State& state, Ask ask, size_t batch) {
+  WrittenDatabase database(Way::kIndexed);
+  std::mt19937_64 random(2);
+  std::vector<double> times;
+  for (auto _ : state) {
+    std::vector<uint64_t> values(batch);
+    std::vector<std::string> primary_keys(batch);
+    for (size_t i = 0; i < batch; ++i) {
+      const uint64_t row = random() % database.rows();
+      values[i] = BenchDatabase::Value(row);
+      primary_keys[i] = BenchDatabase::PrimaryKey(row);
+    }
+    const auto begin = Clock::now();
+    size_t found = 0;
+    if (ask == Ask::kMultiGet) {
+      const std::vector<rocksdb::Slice> keys(primary_keys.begin(), primary_keys.end());
+      std::vector<std::string> rows;
+      for (const rocksdb::Status& s : database.db()->MultiGet({}, keys, &rows)) found += s.ok();
+    } else if (ask == Ask::kKeys) {
+      const auto keys = database.indexed()->Lookup("by_value", values);
+      Check(keys.status());
+      found = keys->size();
+    } else {
+      const auto rows = database.indexed()->LookupRows("by_value", values);
+      Check(rows.status());
+      found = rows->size();
+    }
+    times.push_back(Seconds(Clock::now() - begin));
+    state.SetIterationTime(times.back());
+    if (found < batch) throw std::runtime_error("not every row was found");
+  }
+  std::sort(times.begin(), times.end());
+  state.counters["median_us"] = 1e6 * times[times.size() / 2];
+  state.counters["p99_us"] = 1e6 * times[times.size() * 99 / 100];
 }
 
 std::string Name(const std::string& what) {
@@ -294,6 +325,17 @@ std::string Name(const std::string& what) {
         ->UseManualTime()
         ->Iterations(20000)
         ->Unit(benchmark::kMicrosecond);
+  }
+  for (const auto& [name, ask] :
+       {std::pair{"keys", Ask::kKeys}, {"rows", Ask::kRows}, {"multi_get", Ask::kMultiGet}}) {
+    for (const size_t batch : {size_t{1}, size_t{1000}}) {
+      benchmark::RegisterBenchmark(
+          Name(std::string("lookup/") + name + "/batch:" + std::to_string(batch)).c_str(), Lookup,
+          ask, batch)
+          ->UseManualTime()
+          ->Iterations(2000)
+          ->Unit(benchmark::kMicrosecond);
+    }
   }
   return true;
 }();

@@ -17,7 +17,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -31,16 +30,13 @@
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "tools/bench/database.h"
+#include "tools/bench/or_throw.h"
+#include "tools/bench/temporary_directory.h"
 
 namespace cairn::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-template <typename Status>
-void Check(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.ToString());
-}
 
 double Milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
@@ -50,23 +46,20 @@ double Milliseconds(Clock::duration time) {
 class LoadedDatabase {
  public:
   LoadedDatabase(bool indexed, std::vector<std::string> families, IndexedDBOptions options = {}) {
-    directory_ = (std::filesystem::temp_directory_path() / "cairn_bench_XXXXXX").string();
-    if (mkdtemp(directory_.data()) == nullptr) throw std::runtime_error("no temporary directory");
     rocksdb::Options db_options;
     db_options.create_if_missing = true;
     db_options.create_missing_column_families = true;
     db_options.compression = rocksdb::kNoCompression;
     std::vector<rocksdb::ColumnFamilyDescriptor> descriptors = {{"default", db_options}};
     for (const std::string& family : families) descriptors.emplace_back(family, db_options);
-    const std::string path = directory_ + "/db";
+    const std::string path = directory_.path() + "/db";
     if (indexed) {
-      auto opened = IndexedDB::Open(db_options, path, descriptors, &families_, options);
-      Check(opened.status());
-      indexed_ = opened->get();
-      db_ = *std::move(opened);
+      auto opened = OrThrow(IndexedDB::Open(db_options, path, descriptors, &families_, options));
+      indexed_ = opened.get();
+      db_ = std::move(opened);
     } else {
       rocksdb::DB* db = nullptr;
-      Check(rocksdb::DB::Open(db_options, path, descriptors, &families_, &db));
+      OrThrow(rocksdb::DB::Open(db_options, path, descriptors, &families_, &db));
       db_.reset(db);
     }
   }
@@ -75,20 +68,17 @@ class LoadedDatabase {
       db_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
     }
     db_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
   }
 
   rocksdb::DB* db() { return db_.get(); }
   IndexedDB* indexed() { return indexed_; }
   rocksdb::ColumnFamilyHandle* family(size_t i) { return families_[i]; }
-  std::string index_files() const { return directory_ + "/db.indexes"; }
+  std::string index_files() const { return directory_.path() + "/db.indexes"; }
 
   void CreateIndex(const char* spec, size_t family) {
-    const auto parsed = IndexSpec::Parse(spec);
-    Check(parsed.status());
-    Check(indexed_->CreateIndex(*parsed, families_[family]));
-    Check(indexed_->WaitUntilReady(parsed->name));
+    const IndexSpec parsed = OrThrow(IndexSpec::Parse(spec));
+    OrThrow(indexed_->CreateIndex(parsed, families_[family]));
+    OrThrow(indexed_->WaitUntilReady(parsed.name));
   }
 
   // The sequence numbers that the index that is furthest behind is behind.
@@ -102,7 +92,7 @@ class LoadedDatabase {
   }
 
  private:
-  std::string directory_;
+  const TemporaryDirectory directory_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;
   IndexedDB* indexed_ = nullptr;
@@ -158,13 +148,13 @@ class OrderRows {
     return text;
   }
   void Put(Family family, const std::string& key, const std::string& value) {
-    Check(batch_.Put(database_.family(family), key, value));
+    OrThrow(batch_.Put(database_.family(family), key, value));
     ++written_;
     if (batch_.Count() == kBatch) Flush();
   }
   void Flush() {
     const auto begin = Clock::now();
-    Check(database_.db()->Write({}, &batch_));
+    OrThrow(database_.db()->Write({}, &batch_));
     writing_ += Clock::now() - begin;
     batch_.Clear();
   }
@@ -199,7 +189,7 @@ void Write(benchmark::State& state, bool indexed, uint64_t items) {
     if (!indexed) continue;
     lag = std::max(lag, database.Lag());
     const auto begin = Clock::now();
-    Check(database.indexed()->Pin("part").status());
+    OrThrow(database.indexed()->Pin("part").status());
     drain += Milliseconds(Clock::now() - begin);
   }
   state.counters["rows_per_s"] = static_cast<double>(rows) / seconds;
@@ -215,9 +205,9 @@ void PutNumbers(LoadedDatabase* database, uint64_t first, uint64_t count, uint64
       for (uint64_t field = 0; field < 4; ++field) {
         value += BenchDatabase::BigEndian(row * 2654435761u * (2 * field + 1) + salt);
       }
-      Check(batch.Put(BenchDatabase::BigEndian(row), value));
+      OrThrow(batch.Put(BenchDatabase::BigEndian(row), value));
     }
-    Check(database->db()->Write({}, &batch));
+    OrThrow(database->db()->Write({}, &batch));
   }
 }
 
@@ -234,12 +224,12 @@ void Burst(benchmark::State& state, uint64_t rows) {
     PutNumbers(&database, 0, rows, 1);
     seconds += 1e-3 * Milliseconds(Clock::now() - begin);
     const auto index = database.indexed()->Index("a");
-    Check(index.status());
+    OrThrow(index.status());
     begin = Clock::now();
     const uint64_t key = 1;
     uint64_t count = 0;
-    Check((*index)->Count(RangeBatch::Equal(KeyBatch::U64(absl::MakeConstSpan(&key, 1))),
-                          absl::MakeSpan(&count, 1)));
+    OrThrow((*index)->Count(RangeBatch::Equal(KeyBatch(absl::MakeConstSpan(&key, 1))),
+                            absl::MakeSpan(&count, 1)));
     if (count != 1) throw std::runtime_error("a row was not found");
     waits.push_back(Milliseconds(Clock::now() - begin));
     state.SetIterationTime(1e-3 * waits.back());
@@ -262,14 +252,14 @@ void StoreOneRow(benchmark::State& state, uint64_t changed) {
   PutNumbers(&database, 0, 1000, 1);
   database.CreateIndex("a = value[0:8]:u64be", 0);
   PutNumbers(&database, 1000, changed, 1);
-  Check(database.indexed()->StoreIndexes());
+  OrThrow(database.indexed()->StoreIndexes());
   uint64_t row = 1000 + changed, most = 0;
   std::vector<double> times;
   for (auto _ : state) {
     PutNumbers(&database, row++, 1, 1);
     const uint64_t before = BytesIn(database.index_files());
     const auto begin = Clock::now();
-    Check(database.indexed()->StoreIndexes());
+    OrThrow(database.indexed()->StoreIndexes());
     times.push_back(Milliseconds(Clock::now() - begin));
     state.SetIterationTime(1e-3 * times.back());
     const uint64_t after = BytesIn(database.index_files());
@@ -293,7 +283,7 @@ void FindDuringMerge(benchmark::State& state, uint64_t changed, Phase reported) 
     database.CreateIndex("a = value[0:8]:u64be", 0);
     PutNumbers(&database, 0, changed, 2);
     const auto index = database.indexed()->Index("a");
-    Check(index.status());
+    OrThrow(index.status());
     std::atomic<bool> end{false};
     std::atomic<size_t> phase{kBefore};
     std::array<std::vector<double>, kPhases> times;
@@ -310,7 +300,7 @@ void FindDuringMerge(benchmark::State& state, uint64_t changed, Phase reported) 
       while (!end) {
         const size_t in = phase;
         const auto begin = Clock::now();
-        Check((*index)->Find(KeyBatch::U64(keys), &matches));
+        OrThrow((*index)->Find(keys, &matches));
         const double time = Milliseconds(Clock::now() - begin);
         if (in == phase) times[in].push_back(time);
         std::this_thread::sleep_for(std::chrono::microseconds(500));
@@ -321,7 +311,7 @@ void FindDuringMerge(benchmark::State& state, uint64_t changed, Phase reported) 
     times[kBefore].clear();
     std::this_thread::sleep_for(std::chrono::seconds(1));
     phase = kDuring;
-    Check(database.indexed()->MergeIndex("a"));
+    OrThrow(database.indexed()->MergeIndex("a"));
     phase = kAfter;
     std::this_thread::sleep_for(std::chrono::seconds(1));
     end = true;

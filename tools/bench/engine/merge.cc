@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -34,22 +33,13 @@
 #include "index/machine/topology.h"
 #include "index/query/physical_key.h"
 #include "tools/bench/data.h"
+#include "tools/bench/or_throw.h"
+#include "tools/bench/temporary_directory.h"
 
 namespace cairn::bench {
 namespace {
 
 constexpr size_t kBatch = 1 << 16;
-
-void Require(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::abort();
-}
-template <typename T>
-T Require(absl::StatusOr<T> value) {
-  Require(value.status());
-  return *std::move(value);
-}
 
 // Ascending with `row`; odd numbers are those of rows that come later.
 std::string PrimaryKey(uint64_t row) {
@@ -98,16 +88,6 @@ void AppendKey(uint64_t number, KeyColumn* keys) {
   }
 }
 
-// A directory of its own for one benchmark's files.
-struct Directory {
-  Directory() {
-    path = (std::filesystem::temp_directory_path() / "cairn_bench_merge_XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) std::abort();
-  }
-  ~Directory() { std::filesystem::remove_all(path); }
-  std::string path;
-};
-
 template <typename Key>
 class MergeBench {
  public:
@@ -118,19 +98,19 @@ class MergeBench {
       for (size_t i = 0; i < n_; ++i) row_ids[i] = ScatteredRow(i, n_);
       WriteBase(keys.keys, row_ids, "base");
     }
-    run_ = Require(OpenRun(Path("base.run"), VerifyLevel::kFull)).run;
+    run_ = OrThrow(OpenRun(Path("base.run"), VerifyLevel::kFull)).run;
     table_file_ =
-        std::make_unique<RowTableFile>(Require(OpenRowTable(Path("base.tbl"), VerifyLevel::kFull)));
+        std::make_unique<RowTableFile>(OrThrow(OpenRowTable(Path("base.tbl"), VerifyLevel::kFull)));
     if (percent > 0) {
-      const auto writer = Require(DeltaWriter::Create(run_, table_file_->table, threads_));
-      delta_ = Require(writer->Apply(Updates(n_ * static_cast<size_t>(percent) / 100)));
+      const auto writer = OrThrow(DeltaWriter::Create(run_, table_file_->table, threads_));
+      delta_ = OrThrow(writer->Apply(Updates(n_ * static_cast<size_t>(percent) / 100)));
     }
   }
 
   void Merge(benchmark::State& state) {
     for (auto _ : state) {
-      const auto directory = Require(IndexDirectory::OpenForWrite(Path("merged")));
-      merged_ = Require(MergeBase(*delta_, directory.get(), {}));
+      const auto directory = OrThrow(IndexDirectory::OpenForWrite(Path("merged")));
+      merged_ = OrThrow(MergeBase(*delta_, directory.get(), {}));
       state.PauseTiming();
       Check(*directory);
       state.ResumeTiming();
@@ -162,23 +142,23 @@ class MergeBench {
   }
 
  private:
-  std::string Path(const std::string& name) const { return directory_.path + "/" + name; }
+  std::string Path(const std::string& name) const { return directory_.path() + "/" + name; }
 
   void WriteBase(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
                  const std::string& name) {
     ParallelFor(threads_, 2, [&](size_t half) {
       if (half == 0) {
-        const auto file = Require(RunFileWriter::Create(Path(name + ".run"), kKindOf<Key>));
-        Require(file->Begin(n_, KeyBytes(keys)));
+        const auto file = OrThrow(RunFileWriter::Create(Path(name + ".run"), kKindOf<Key>));
+        OrThrow(file->Begin(n_, KeyBytes(keys)));
         for (size_t i = 0; i < n_; i += kBatch) {
-          Require(file->Append(keys.subspan(i, kBatch), row_ids.subspan(i, kBatch)));
+          OrThrow(file->Append(keys.subspan(i, kBatch), row_ids.subspan(i, kBatch)));
         }
-        return Require(file->Finish());
+        return OrThrow(file->Finish());
       }
-      const auto table = Require(RowTableFileWriter::Create(Path(name + ".tbl"), 1));
+      const auto table = OrThrow(RowTableFileWriter::Create(Path(name + ".tbl"), 1));
       for (size_t row = 0; row < n_; ++row)
-        Require(table->table().part(0).Add(PrimaryKey(2 * row)));
-      Require(table->Finish());
+        OrThrow(table->table().part(0).Add(PrimaryKey(2 * row)));
+      OrThrow(table->Finish());
     });
   }
 
@@ -197,37 +177,37 @@ class MergeBench {
   }
 
   void CopyRun() {
-    const auto file = Require(RunFileWriter::Create(Path("copy.run"), run_.kind()));
+    const auto file = OrThrow(RunFileWriter::Create(Path("copy.run"), run_.kind()));
     const auto column = ColumnOf<Key>(run_);
     std::vector<Key> keys;
     uint64_t key_bytes = 0;
     if constexpr (std::is_same_v<Key, std::string_view>) key_bytes = column.keys.offset(n_);
-    Require(file->Begin(n_, key_bytes));
+    OrThrow(file->Begin(n_, key_bytes));
     for (size_t i = 0; i < n_; i += kBatch) {
       const auto row_ids = run_.row_ids().subspan(i, kBatch);
       keys.resize(row_ids.size());
       for (size_t k = 0; k < keys.size(); ++k) keys[k] = column[i + k];
-      Require(file->Append(absl::MakeConstSpan(keys), row_ids));
+      OrThrow(file->Append(absl::MakeConstSpan(keys), row_ids));
     }
-    Require(file->Finish());
+    OrThrow(file->Finish());
   }
   void CopyRowTable() {
-    const auto file = Require(SectionFileWriter::Create(Path("copy.tbl"), kRowTableFileFormat));
+    const auto file = OrThrow(SectionFileWriter::Create(Path("copy.tbl"), kRowTableFileFormat));
     for (const Section& section : table_file_->file.sections()) {
-      SectionWriter* const to = Require(file->AddSection(section.id, section.size));
-      Require(to->AppendArray(table_file_->file.BytesOf(section)));
-      Require(to->Close());
+      SectionWriter* const to = OrThrow(file->AddSection(section.id, section.size));
+      OrThrow(to->AppendArray(table_file_->file.BytesOf(section)));
+      OrThrow(to->Close());
     }
-    Require(file->Finish());
+    OrThrow(file->Finish());
   }
 
   // That all entries and rows are there and in order; the tests say whether they are the right
   // ones.
   void Check(const IndexDirectory& directory) const {
     const DeltaStats stats = delta_->Stats();
-    const auto run = Require(OpenRun(directory.PathOf(merged_.run.name), VerifyLevel::kFull));
+    const auto run = OrThrow(OpenRun(directory.PathOf(merged_.run.name), VerifyLevel::kFull));
     const auto rows =
-        Require(OpenRowTable(directory.PathOf(merged_.row_table.name), VerifyLevel::kFull));
+        OrThrow(OpenRowTable(directory.PathOf(merged_.row_table.name), VerifyLevel::kFull));
     if (run.run.size() != stats.entries || rows.table.rows() != stats.rows) std::abort();
   }
 
@@ -240,7 +220,7 @@ class MergeBench {
 
   const size_t n_;
   const int threads_ = Topology::Get().Threads(0);
-  Directory directory_;
+  const TemporaryDirectory directory_;
   SortedRun run_;
   std::unique_ptr<RowTableFile> table_file_;
   std::shared_ptr<const Delta> delta_;

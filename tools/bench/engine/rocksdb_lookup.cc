@@ -9,9 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
 #include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
 #include "tools/bench/data.h"
 #include "tools/bench/database.h"
+#include "tools/bench/or_throw.h"
 
 namespace cairn::bench {
 namespace {
@@ -109,17 +118,13 @@ void MultiGet(benchmark::State& state) {
 SecondaryIndex& Index(uint64_t rows) {
   static const std::unique_ptr<SecondaryIndex> index = [rows] {
     BenchDatabase& database = BenchDatabase::Get(rows);
-    auto source = SnapshotSource::FromDb(database.db(), database.rows_family());
-    if (!source.ok()) throw std::runtime_error(source.status().ToString());
+    const auto source = OrThrow(SnapshotSource::FromDb(database.db(), database.rows_family()));
     const BuildTarget target{*IndexSpec::Parse("value[0:8]:u64be"),
                              database.directory() + "/index"};
-    const auto reports = SecondaryIndex::BuildAll(**source, absl::MakeConstSpan(&target, 1));
-    if (!reports.ok()) throw std::runtime_error(reports.status().ToString());
+    OrThrow(SecondaryIndex::BuildAll(*source, absl::MakeConstSpan(&target, 1)));
     OpenOptions options;
     options.threads = 1;
-    auto built = SecondaryIndex::Open(target.directory, options);
-    if (!built.ok()) throw std::runtime_error(built.status().ToString());
-    return *std::move(built);
+    return OrThrow(SecondaryIndex::Open(target.directory, options));
   }();
   return *index;
 }
@@ -136,7 +141,7 @@ void CairnLookup(benchmark::State& state, bool primary_keys) {
     for (size_t i = 0; i < kLookups; ++i) keys[i] = BenchDatabase::Value(picked[i]);
     found.Clear();
     state.ResumeTiming();
-    absl::Status status = index.FindFirst(KeyBatch::U64(keys), absl::MakeSpan(row_ids));
+    absl::Status status = index.FindFirst(keys, absl::MakeSpan(row_ids));
     if (primary_keys && status.ok()) status = index.PrimaryKeys(row_ids, &found);
     state.PauseTiming();
     Expect(status.ok(), "FindFirst");

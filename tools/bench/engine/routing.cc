@@ -17,8 +17,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "cairn/secondary_index.h"
+#include "cairn/open_options.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
+#include "cairn/types.h"
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/route/router.h"
@@ -58,18 +62,16 @@ class Subject {
   }
 
   const absl::Status& status() const { return status_; }
-  Router& router() { return *router_; }
+  const Router& router() const { return router_->router(); }
   double trials_ms() const { return trials_ms_; }
   const OrderedIndex& index() const { return *resident_.indexes.front().index; }
 
   KeyBatch Points(size_t first, size_t size) const {
-    return Batch(absl::MakeConstSpan(points_).subspan(first, size));
+    return absl::MakeConstSpan(points_).subspan(first, size);
   }
   RangeBatch Ranges(size_t first, size_t size) const {
-    RangeBatch ranges =
-        RangeBatch::HalfOpen(Batch(absl::MakeConstSpan(lower_).subspan(first, size)),
-                             Batch(absl::MakeConstSpan(upper_).subspan(first, size)));
-    return ranges;
+    return RangeBatch::HalfOpen(absl::MakeConstSpan(lower_).subspan(first, size),
+                                absl::MakeConstSpan(upper_).subspan(first, size));
   }
 
  private:
@@ -91,10 +93,9 @@ class Subject {
     if (!status_.ok()) return;
     resident_ = *std::move(resident);
     const int threads = Topology::Get().cores();
-    router_ = std::make_unique<Router>(MakeRoutes(resident_, threads));
     const double begin = Now();
-    router_->SetCosts(
-        CostCalibration(router_->routes(), run_, threads, "", 0).Get(Calibration::kTrials));
+    router_ = std::make_unique<IndexRouter>(resident_, run_, 1,
+                                            IndexRouterOptions{Calibration::kTrials, threads});
     trials_ms_ = (Now() - begin) * 1e-6;
   }
 
@@ -113,15 +114,12 @@ class Subject {
     if constexpr (std::is_same_v<Key, uint64_t>) return run_.u64()[i];
     if constexpr (std::is_same_v<Key, std::string_view>) return run_.bytes()[i];
   }
-  static KeyBatch Batch(absl::Span<const uint32_t> keys) { return KeyBatch::U32(keys); }
-  static KeyBatch Batch(absl::Span<const uint64_t> keys) { return KeyBatch::U64(keys); }
-  static KeyBatch Batch(absl::Span<const std::string_view> keys) { return KeyBatch::Bytes(keys); }
 
   const SortedRun run_;
   std::vector<Key> points_, lower_, upper_;
   absl::Status status_;
   ResidentIndexes resident_;
-  std::unique_ptr<Router> router_;
+  std::unique_ptr<IndexRouter> router_;
   double trials_ms_ = 0;
 };
 
@@ -146,7 +144,7 @@ class Cell {
         if (!routes[r]->Takes(operation_, ResultOrder::kCaller)) continue;
         const double begin = Now();
         for (size_t i = 0; i < batches[r]; ++i) {
-          RETURN_IF_ERROR(Ask(*routes[r]));
+          RETURN_IF_ERROR(routes[r]->Answer(Next()));
         }
         const double time = (Now() - begin) / static_cast<double>(batches[r]);
         if (round > 0) {
@@ -168,28 +166,24 @@ class Cell {
   // The route that the router takes, and why.
   absl::StatusOr<Explain> Choose() {
     Explain explain;
-    QueryOptions options;
-    options.explain = &explain;
+    Batch batch = Next();
+    batch.explain = &explain;
     const double rows = operation_ == Operation::kScan ? static_cast<double>(size_ * kHits) : 0;
-    RETURN_IF_ERROR(subject_.router().Answer({operation_, size_, rows, false}, options,
-                                             [&](const Route& route) -> absl::StatusOr<uint64_t> {
-                                               RETURN_IF_ERROR(Ask(route));
-                                               return 0;
-                                             }));
+    RETURN_IF_ERROR(subject_.router().Answer(batch, rows));
     return explain;
   }
 
  private:
-  absl::Status Ask(const Route& route) {
+  Batch Next() {
     const size_t all = operation_ == Operation::kFindFirst ? kQueries : kMostRanges;
     first_ = first_ + 2 * size_ <= all ? first_ + size_ : 0;
     switch (operation_) {
       case Operation::kCount:
-        return route.Count(subject_.Ranges(first_, size_), absl::MakeSpan(counts_));
+        return Batch::Count(subject_.Ranges(first_, size_), absl::MakeSpan(counts_));
       case Operation::kScan:
-        return route.Scan(subject_.Ranges(first_, size_), {}, &matches_);
+        return Batch::Scan(subject_.Ranges(first_, size_), &matches_);
       default:
-        return route.FindFirst(subject_.Points(first_, size_), {}, absl::MakeSpan(rows_));
+        return Batch::FindFirst(subject_.Points(first_, size_), absl::MakeSpan(rows_));
     }
   }
 
@@ -257,17 +251,10 @@ void Routing(benchmark::State& state, int log2_n, size_t size, bool routed) {
   const Route& direct = *subject.router().routes().front();
   std::vector<RowId> rows(size);
   size_t first = 0;
-  QueryOptions options;
   for (auto _ : state) {
     first = first + 2 * size <= kQueries ? first + size : 0;
-    const KeyBatch keys = subject.Points(first, size);
-    const auto ask = [&](const Route& route) -> absl::StatusOr<uint64_t> {
-      RETURN_IF_ERROR(route.FindFirst(keys, options, absl::MakeSpan(rows)));
-      return size * sizeof(RowId);
-    };
-    const absl::Status status =
-        routed ? subject.router().Answer({Operation::kFindFirst, size, 0, false}, options, ask)
-               : ask(direct).status();
+    const Batch batch = Batch::FindFirst(subject.Points(first, size), absl::MakeSpan(rows));
+    const absl::Status status = routed ? subject.router().Answer(batch) : direct.Answer(batch);
     if (!status.ok()) return state.SkipWithError(status.ToString().c_str());
     benchmark::ClobberMemory();
   }

@@ -6,16 +6,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_table.h"
-#include "engine/rows/row_table_writer.h"
 #include "index/machine/aligned_buffer.h"
 #include "tools/bench/data.h"
+#include "tools/bench/engine/memory_row_table.h"
+#include "tools/bench/or_throw.h"
 
 namespace cairn::bench {
 namespace {
@@ -40,19 +40,6 @@ std::vector<std::string> MakeKeys(const std::string& kind, size_t count) {
   return keys;
 }
 
-struct MemorySink : RowTableSink {
-  absl::Status BeginSection(RowTableSection section) override {
-    current = &sections[section];
-    return absl::OkStatus();
-  }
-  absl::Status Append(std::string_view bytes) override {
-    current->append(bytes);
-    return absl::OkStatus();
-  }
-  std::map<RowTableSection, std::string> sections;
-  std::string* current = nullptr;
-};
-
 // A table and the keys that it was made of.
 struct Data {
   std::vector<std::string> keys;
@@ -60,19 +47,6 @@ struct Data {
   MemorySink sink;
   RowTable table;
 };
-
-template <typename T>
-absl::Span<const T> Elements(const std::string& bytes) {
-  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
-
-void Write(const std::vector<std::string>& keys, RowTableSink* sink) {
-  RowTableWriter writer(1, sink);
-  for (const std::string& key : keys) {
-    if (!writer.part(0).Add(key).ok()) std::abort();
-  }
-  if (!writer.Finish().ok()) std::abort();
-}
 
 // Makes the data once and keeps the latest set only.
 const Data& DataOf(const std::string& kind, size_t count) {
@@ -82,19 +56,12 @@ const Data& DataOf(const std::string& kind, size_t count) {
   if (name == wanted) return *data;
   data = std::make_unique<Data>();
   data->keys = MakeKeys(kind, count);
-  Write(data->keys, &data->sink);
-  auto& sections = data->sink.sections;
-  std::string& blocks = sections[RowTableSection::kBlocks];
-  data->blocks = AlignedBuffer<char>(blocks.size());
-  std::memcpy(data->blocks.data(), blocks.data(), blocks.size());
-  RowTable::Sections spans{
-      {data->blocks.data(), blocks.size()},
-      Elements<RowTablePart>(sections[RowTableSection::kParts]),
-      Elements<uint64_t>(sections[RowTableSection::kBlockOffsets]),
-      Elements<uint64_t>(sections[RowTableSection::kSeparatorEnds]),
-      sections[RowTableSection::kSeparators],
-  };
-  data->table = *RowTable::Wrap(spans, "bench", 1, nullptr);
+  WriteRowTable(data->keys, &data->sink);
+  RowTable::Sections spans = data->sink.Spans();
+  data->blocks = AlignedBuffer<char>(spans.blocks.size());
+  std::memcpy(data->blocks.data(), spans.blocks.data(), spans.blocks.size());
+  spans.blocks = {data->blocks.data(), spans.blocks.size()};
+  data->table = OrThrow(RowTable::Wrap(spans, "bench", 1, nullptr));
   name = wanted;
   return *data;
 }
@@ -113,7 +80,7 @@ void Add(benchmark::State& state, const std::string& kind) {
     absl::Status BeginSection(RowTableSection) override { return absl::OkStatus(); }
     absl::Status Append(std::string_view) override { return absl::OkStatus(); }
   } sink;
-  for (auto _ : state) Write(data.keys, &sink);
+  for (auto _ : state) WriteRowTable(data.keys, &sink);
   SetCounters(state, data, data.keys.size());
 }
 

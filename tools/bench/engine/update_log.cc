@@ -6,10 +6,8 @@
 //   UpdateLog/all/batch:<b>                 that, settled slice by slice
 //   UpdateLog/baseline:get_updates_since/batch:<b>  RocksDB's own walk of the log, undecoded
 #include <benchmark/benchmark.h>
-#include <stdlib.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +20,8 @@
 #include "engine/log/write_batch_reader.h"
 #include "rocksdb/db.h"
 #include "tools/bench/data.h"
+#include "tools/bench/or_throw.h"
+#include "tools/bench/temporary_directory.h"
 
 namespace cairn::bench {
 namespace {
@@ -62,29 +62,22 @@ class Logged {
     }
     return *logged;
   }
-  ~Logged() {
-    db_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-  }
   rocksdb::DB* db() { return db_.get(); }
 
  private:
   explicit Logged(size_t batch_size) {
-    directory_ = (std::filesystem::temp_directory_path() / "cairn_bench_XXXXXX").string();
-    if (mkdtemp(directory_.data()) == nullptr) std::abort();
     rocksdb::Options options;
     options.create_if_missing = true;
     options.write_buffer_size = size_t{1} << 30;
     rocksdb::DB* db = nullptr;
-    if (!rocksdb::DB::Open(options, directory_ + "/db", &db).ok()) std::abort();
+    OrThrow(rocksdb::DB::Open(options, directory_.path() + "/db", &db));
     db_.reset(db);
     for (rocksdb::WriteBatch& batch : Batches(kLogged, batch_size)) {
-      if (!db_->Write({}, &batch).ok()) std::abort();
+      OrThrow(db_->Write({}, &batch));
     }
   }
 
-  std::string directory_;
+  const TemporaryDirectory directory_;
   std::unique_ptr<rocksdb::DB> db_;
 };
 

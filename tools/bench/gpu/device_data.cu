@@ -163,7 +163,7 @@ const char* QueryMixName(QueryMix mix) {
 
 template <typename Key>
 DeviceRanges RangeSet<Key>::ranges() const {
-  return {AsDeviceKeys(lower.data(), size()), AsDeviceKeys(upper.data(), size()), Bound::kInclusive,
+  return {DeviceKeys(lower.data(), size()), DeviceKeys(upper.data(), size()), Bound::kInclusive,
           Bound::kInclusive};
 }
 
@@ -191,7 +191,7 @@ absl::StatusOr<std::shared_ptr<const DeviceIndex>> GetIndex(const std::string& f
       const auto index,
       SharedCaches().index.Get<std::unique_ptr<DeviceIndex>>(
           absl::StrFormat("%s/%s", SetName<Key>(set, log2_n), factory), [&](cudaStream_t stream) {
-            return MakeDeviceIndex(factory, AsDeviceKeys(e.keys.data(), e.size()), e.row_ids.data(),
+            return MakeDeviceIndex(factory, DeviceKeys(e.keys.data(), e.size()), e.row_ids.data(),
                                    stream);
           }));
   return std::shared_ptr<const DeviceIndex>(index, index->get());

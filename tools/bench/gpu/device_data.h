@@ -90,14 +90,6 @@ template <typename Key>
 absl::StatusOr<RangeSet<Key>> MakeRanges(const EntrySet<Key>& entries, size_t size, size_t hits,
                                          cudaStream_t stream);
 
-// A typed view of keys in device memory.
-inline DeviceKeys AsDeviceKeys(const uint32_t* keys, size_t size) {
-  return DeviceKeys::U32(keys, size);
-}
-inline DeviceKeys AsDeviceKeys(const uint64_t* keys, size_t size) {
-  return DeviceKeys::U64(keys, size);
-}
-
 // Checks of what `stream` will have written to device memory. Internal where any answer is wrong,
 // with how many and the first of them.
 

@@ -83,8 +83,8 @@ absl::Status CheckTree(const BPlusTree<Key>& tree, int log2_n, size_t size, cuda
   constexpr size_t kQueries = size_t{1} << 16;
   ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(kSet, log2_n, QueryMix::kHits, kQueries));
   ASSIGN_OR_RETURN(const auto rows, DeviceBuffer<RowId>::Allocate(kQueries, stream));
-  const DeviceKeys keys = AsDeviceKeys(queries->keys.data(), kQueries);
-  RETURN_IF_ERROR(tree.FindFirst(keys, rows.data(), stream));
+  const DeviceKeys keys(queries->keys.data(), kQueries);
+  RETURN_IF_ERROR(tree.Answer(DeviceBatch::FindFirst(keys, rows.data()), stream));
   return CheckFirstRows(*queries, 0, kQueries, rows.data(), stream);
 }
 
@@ -153,10 +153,10 @@ absl::Status Search(benchmark::State& state, cudaStream_t stream, BPlusTreeMetho
                     log2_n));
   ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(kSet, log2_n, QueryMix::kHits, size));
   ASSIGN_OR_RETURN(const auto rows, DeviceBuffer<RowId>::Allocate(size, stream));
-  const DeviceKeys keys = AsDeviceKeys(queries->keys.data(), size);
-  ASSIGN_OR_RETURN(const auto seconds, MedianSeconds(stream, [&] {
-                     return index->FindFirst(keys, rows.data(), stream);
-                   }));
+  const DeviceBatch batch =
+      DeviceBatch::FindFirst(DeviceKeys(queries->keys.data(), size), rows.data());
+  ASSIGN_OR_RETURN(const auto seconds,
+                   MedianSeconds(stream, [&] { return index->Answer(batch, stream); }));
   Report(state, seconds, {.queries = size});
   return CheckFirstRows(*queries, 0, size, rows.data(), stream);
 }

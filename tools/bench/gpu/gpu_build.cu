@@ -22,8 +22,8 @@ absl::Status CheckIndex(const DeviceIndex& index, KeySet set, int log2_n, cudaSt
   constexpr size_t kQueries = size_t{1} << 20;
   ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(set, log2_n, QueryMix::kHits, kQueries));
   ASSIGN_OR_RETURN(const auto row_ids, gpu::DeviceBuffer<RowId>::Allocate(kQueries, stream));
-  RETURN_IF_ERROR(
-      index.FindFirst(AsDeviceKeys(queries->keys.data(), kQueries), row_ids.data(), stream));
+  RETURN_IF_ERROR(index.Answer(
+      DeviceBatch::FindFirst(DeviceKeys(queries->keys.data(), kQueries), row_ids.data()), stream));
   return CheckFirstRows(*queries, 0, kQueries, row_ids.data(), stream);
 }
 
@@ -38,7 +38,7 @@ absl::Status Build(benchmark::State& state, cudaStream_t stream, const std::stri
     index = nullptr;
     before = gpu::AllocatedDeviceBytes();
     (void)gpu::TakePeakDeviceBytes();
-    ASSIGN_OR_RETURN(auto built, MakeDeviceIndex(factory, AsDeviceKeys(e.keys.data(), e.size()),
+    ASSIGN_OR_RETURN(auto built, MakeDeviceIndex(factory, DeviceKeys(e.keys.data(), e.size()),
                                                  e.row_ids.data(), stream));
     peak = gpu::TakePeakDeviceBytes();
     index = std::move(built);

@@ -27,7 +27,8 @@ absl::StatusOr<double> TimeCalls(const DeviceIndex& index, DeviceKeys keys, RowI
                                  const gpu::Stream& stream) {
   const auto start = std::chrono::steady_clock::now();
   for (int call = 0; call < kCalls; ++call) {
-    RETURN_IF_ERROR(index.FindFirst(keys, rows, stream.get()));
+    const DeviceBatch batch = DeviceBatch::FindFirst(keys, rows);
+    RETURN_IF_ERROR(index.Answer(batch, stream.get()));
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   RETURN_IF_ERROR(stream.Wait());
@@ -54,7 +55,7 @@ absl::Status Enqueue(benchmark::State& state, cudaStream_t stream, const std::st
     std::vector<std::thread> callers;
     for (size_t i = 0; i < seconds.size(); ++i) {
       callers.emplace_back([&, i] {
-        seconds[i] = TimeCalls(*index, AsDeviceKeys(queries->keys.data(), batch),
+        seconds[i] = TimeCalls(*index, DeviceKeys(queries->keys.data(), batch),
                                rows.data() + i * batch, streams[i]);
       });
     }

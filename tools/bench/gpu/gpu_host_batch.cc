@@ -29,13 +29,6 @@ constexpr size_t kQueries = size_t{1} << 24;  // asked in turn, in batches
 constexpr size_t kMostRuns = 2001;  // of a small batch; a large one has at least kLeastRuns
 constexpr size_t kLeastRuns = 15;
 
-KeyBatch BatchOf(absl::Span<const uint32_t> keys) {
-  return KeyBatch::U32(keys);
-}
-KeyBatch BatchOf(absl::Span<const uint64_t> keys) {
-  return KeyBatch::U64(keys);
-}
-
 // An array of the host's, pinned or not.
 template <typename T>
 class HostArray {
@@ -152,7 +145,7 @@ absl::StatusOr<std::vector<double>> AskInTurn(const Subject<Key>& subject, const
   for (size_t run = 0; run < runs + 1; ++run) {
     first = first + 2 * size <= kQueries ? first + size : 0;
     const Clock::time_point start = Clock::now();
-    const absl::Status s = subject.index->FindFirst(BatchOf(keys.subspan(first, size)), rows);
+    const absl::Status s = subject.index->Answer(Batch::FindFirst(keys.subspan(first, size), rows));
     const double taken = std::chrono::duration<double>(Clock::now() - start).count();
     if (!s.ok()) return s;
     if (run > 0) seconds.push_back(taken);

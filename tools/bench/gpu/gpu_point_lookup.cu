@@ -119,18 +119,14 @@ absl::StatusOr<Contender<Key>> MakeContender(const DeviceLookup& lookup,
   return Contender<Key>{
       [index, stream, query_of, answer = lookup.answer, way = lookup.way](
           const Key* keys, size_t size, void* results) {
-        const DeviceKeys batch = AsDeviceKeys(keys, size);
-        if (way.strategy != Strategy::kUnbuffered) {
-          return FindFirst(*index, batch, static_cast<RowId*>(results), way, query_of, stream);
-        }
-        switch (answer) {
-          case DeviceAnswer::kPosition:
-            return index->LowerBound(batch, static_cast<Position*>(results), stream);
-          case DeviceAnswer::kContains:
-            return index->Contains(batch, static_cast<bool*>(results), stream);
-          default:
-            return index->FindFirst(batch, static_cast<RowId*>(results), stream);
-        }
+        DeviceBatch batch{answer == DeviceAnswer::kPosition   ? Operation::kLowerBound
+                          : answer == DeviceAnswer::kContains ? Operation::kContains
+                                                              : Operation::kFindFirst,
+                          DeviceKeys(keys, size)};
+        batch.values = static_cast<uint32_t*>(results);
+        batch.found = static_cast<bool*>(results);
+        return way.strategy == Strategy::kUnbuffered ? index->Answer(batch, stream)
+                                                     : Answer(*index, batch, way, query_of, stream);
       },
       index->memory_bytes()};
 }
@@ -186,7 +182,7 @@ absl::Status FindAll(benchmark::State& state, cudaStream_t stream, const DeviceL
   const DeviceIndex& index = *made;
   ASSIGN_OR_RETURN(const auto queries,
                    GetQueries<Key>(lookup.set, lookup.log2_n, lookup.mix, kQueries));
-  const DeviceKeys keys = AsDeviceKeys(queries->keys.data(), kQueries);
+  const DeviceKeys keys = DeviceKeys(queries->keys.data(), kQueries);
   const DeviceRanges ranges{keys, keys, Bound::kInclusive, Bound::kInclusive};
   ASSIGN_OR_RETURN(const auto begin, DeviceBuffer<Position>::Allocate(kQueries, stream));
   ASSIGN_OR_RETURN(const auto offsets, DeviceBuffer<uint64_t>::Allocate(kQueries + 1, stream));

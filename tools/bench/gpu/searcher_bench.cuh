@@ -63,8 +63,8 @@ absl::Status SearcherLookup(benchmark::State& state, cudaStream_t stream,
   ASSIGN_OR_RETURN(const auto results, gpu::DeviceBuffer<RowId>::Allocate(q.size(), stream));
   ASSIGN_OR_RETURN(const double seconds, MedianSeconds(stream, [&] {
                      return gpu::SearchBatch<Policy>(searcher, entries->size(),
-                                                     DeviceIndex::PointQuery::kFindFirst,
-                                                     AsDeviceKeys(q.keys.data(), q.size()),
+                                                     Operation::kFindFirst,
+                                                     DeviceKeys(q.keys.data(), q.size()),
                                                      results.data(), stream, setting.schedule);
                    }));
   const uint64_t bytes = gpu::EntryArray<Key>::BytesOf(entries->size()) + scheme.bytes();

@@ -1,4 +1,4 @@
-#include "cairn/ordered_index.h"
+#include "index/query/host_index.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
@@ -16,32 +16,22 @@ namespace {
 
 // What a structure gives if it gives nothing but LowerBound.
 template <typename Key>
-class LowerBoundOnly : public OrderedIndex {
+class LowerBoundOnly : public HostIndex {
  public:
   LowerBoundOnly(SortedRun run, const std::vector<Key>& keys)
-      : OrderedIndex(std::move(run)), keys_(keys) {}
+      : HostIndex(std::move(run)), keys_(keys) {}
   std::string description() const override { return "test:lower_bound_only"; }
   uint64_t memory_bytes() const override { return 0; }
-  absl::Status LowerBound(KeyBatch batch, absl::Span<Position> positions) const override {
-    if (!batch.empty() && batch.kind() != run().kind()) return absl::InvalidArgumentError("kind");
-    if (batch.size() != positions.size()) return absl::InvalidArgumentError("size");
-    for (size_t i = 0; i < batch.size(); ++i) {
-      positions[i] = static_cast<Position>(
-          std::lower_bound(keys_.begin(), keys_.end(), QueryOf(batch, i)) - keys_.begin());
-    }
-    return absl::OkStatus();
-  }
 
  private:
-  static auto QueryOf(const KeyBatch& batch, size_t i) {
-    if constexpr (std::is_same_v<Key, uint32_t>) {
-      return batch.u32()[i];
-    } else if constexpr (std::is_same_v<Key, uint64_t>) {
-      return batch.u64()[i];
-    } else {
-      return batch.bytes()[i];
+  void LowerBound(KeyBatch batch, Position* positions) const override {
+    const auto queries = batch.as<oracle::Physical<Key>>();
+    for (size_t i = 0; i < queries.size(); ++i) {
+      positions[i] = static_cast<Position>(
+          std::lower_bound(keys_.begin(), keys_.end(), queries[i]) - keys_.begin());
     }
   }
+
   const std::vector<Key>& keys_;
 };
 
@@ -62,11 +52,11 @@ SortedArray Strings(const std::vector<std::string_view>& keys) {
 uint64_t CountPrefix(const OrderedIndex& index, std::string_view prefix) {
   uint64_t count = 0;
   const std::string_view prefixes[] = {prefix};
-  RequireOk(index.Count(RangeBatch::Prefix(KeyBatch::Bytes(prefixes)), absl::MakeSpan(&count, 1)));
+  RequireOk(index.Answer(Batch::Count(RangeBatch::Prefix(prefixes), absl::MakeSpan(&count, 1))));
   return count;
 }
 
-BOOST_AUTO_TEST_SUITE(ordered_index_test)
+BOOST_AUTO_TEST_SUITE(host_index_test)
 
 BOOST_AUTO_TEST_CASE(all_operations_follow_from_lower_bound) {
   CheckDefaults<uint32_t>();
@@ -88,7 +78,7 @@ BOOST_AUTO_TEST_CASE(prefixes_may_be_longer_than_any_buffer) {
   const SortedArray index = Strings({a, b, c, d, e});
   const std::string_view prefixes[] = {a, b, c, d, a, e, "c"};
   std::vector<uint64_t> counts(7);
-  RequireOk(index.Count(RangeBatch::Prefix(KeyBatch::Bytes(prefixes)), absl::MakeSpan(counts)));
+  RequireOk(index.Answer(Batch::Count(RangeBatch::Prefix(prefixes), absl::MakeSpan(counts))));
   BOOST_CHECK((counts == std::vector<uint64_t>{2, 1, 3, 1, 2, 1, 3}));
 }
 
@@ -99,7 +89,7 @@ BOOST_AUTO_TEST_CASE(everything_is_everything) {
   options.order = Order::kDescending;
   options.limit = 2;
   options.with_keys = true;
-  RequireOk(index.Scan(RangeBatch::Everything(KeyKind::kBytes), options, &matches));
+  RequireOk(index.Answer(Batch::Scan(RangeBatch::Everything(KeyKind::kBytes), &matches, options)));
   BOOST_CHECK((matches.row_ids == std::vector<RowId>{2, 1}));
   BOOST_CHECK(matches.keys.bytes(1) == "b");
 }
@@ -108,12 +98,12 @@ BOOST_AUTO_TEST_CASE(a_warm_call_keeps_its_memory) {
   const auto catalogue = OracleCatalogue<uint64_t>(5000);
   const SortedArray index(OracleRun(catalogue.back()));
   Matches matches;
-  const KeyBatch keys = KeyBatch::U64(catalogue.back().queries);
-  RequireOk(index.Find(keys, &matches));
+  const KeyBatch keys(catalogue.back().queries);
+  RequireOk(index.Answer(Batch::Find(keys, &matches)));
   const void* rows = matches.row_ids.data();
   const void* offsets = matches.offsets.data();
   matches.cursors = {"of an earlier call"};
-  RequireOk(index.Find(keys, &matches));
+  RequireOk(index.Answer(Batch::Find(keys, &matches)));
   BOOST_TEST(matches.row_ids.data() == rows);
   BOOST_TEST(matches.offsets.data() == offsets);
   BOOST_TEST(matches.cursors.empty());

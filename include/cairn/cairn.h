@@ -1,0 +1,25 @@
+#pragma once
+
+// The whole public API.
+
+#include "cairn/batcher.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/device.h"
+#include "cairn/extractor.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
+#include "cairn/indexed_db.h"
+#include "cairn/key_codec.h"
+#include "cairn/lookup.h"
+#include "cairn/open_options.h"
+#include "cairn/ordered_index.h"
+#include "cairn/prometheus.h"
+#include "cairn/query.h"
+#include "cairn/rocksdb_status.h"
+#include "cairn/route.h"
+#include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+#include "cairn/sorted_run.h"
+#include "cairn/version.h"

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cairn/route.h"
+#include "cairn/types.h"
+
+namespace cairn {
+
+// Bytes, counts and structure of an open index.
+struct IndexStats {
+  uint64_t rows = 0;
+  uint64_t entries = 0;
+  uint64_t distinct_keys = 0;  // of the base
+  SequenceNumber sequence = 0;
+  uint64_t version = 0;  // 1 for the first build into the directory, then counting
+  std::string database_id;
+  struct OrderedIndex {
+    std::string description;
+    uint64_t bytes;            // beyond the run
+    uint64_t huge_page_bytes;  // of these
+  };
+  std::vector<OrderedIndex> ordered_indexes;
+  std::string fallback;  // why no GPU searches where one was asked for (SearchDevice::kAuto)
+  std::vector<RouteStats> routes;
+  // What CatchUp has added to the base since it was built, and is not merged into it yet. `rows`
+  // and `entries` above are of both together.
+  struct Delta {
+    uint64_t new_rows = 0;         // that the base lacks
+    uint64_t added_entries = 0;    // that the base lacks
+    uint64_t removed_entries = 0;  // of the base's
+    uint64_t segments = 0;         // sorted runs
+    uint64_t bytes = 0;            // of memory
+  };
+  Delta delta;
+  struct Section {
+    std::string file, name;
+    uint64_t bytes;
+  };
+  std::vector<Section> sections;  // of every live file
+};
+
+}  // namespace cairn

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cairn/types.h"
+
+namespace rocksdb {
+class FileSystem;
+}  // namespace rocksdb
+
+namespace cairn {
+
+// Where the ordered indexes of an open index are.
+enum class SearchDevice : uint8_t {
+  kCpu,
+  kGpu,   // Open fails if no GPU can take them
+  kAuto,  // on the CPU, and on a GPU too if possible; if not, IndexStats::fallback says why
+};
+
+// Where the router's cost models come from.
+enum class Calibration : uint8_t {
+  kStored,  // what an earlier Open on such a machine stored in the index's directory; else trials
+  kTrials,  // trials of some tens of milliseconds, stored for the next Open
+  kNone,    // none: the first of OpenOptions::ordered_indexes answers, unbuffered
+};
+
+// How SecondaryIndex::Open opens an index.
+struct OpenOptions {
+  VerifyLevel verify = VerifyLevel::kFull;
+  // The ordered indexes to keep in memory, by factory string (ordered_index.h), one or more. Empty:
+  // cpu:auto, gpu:auto or both, as `device` says. If all are on a GPU, cpu:sorted_array, which
+  // takes no memory, is added for the case that the GPU fails. With SearchDevice::kAuto, a gpu:…
+  // index is left out if there is no device or driver, memory does not suffice, or keys are not of
+  // its kind; if it was the only one, cpu:auto takes its place.
+  std::vector<std::string> ordered_indexes;
+  SearchDevice device = SearchDevice::kCpu;
+  // Bytes that `auto` may take for ordered indexes, in memory of the host and of a GPU; beyond them
+  // it takes smaller structures, down to the mapped files alone. 0: half of what there is.
+  uint64_t host_memory_budget = 0;
+  uint64_t device_memory_budget = 0;
+  Calibration calibration = Calibration::kStored;
+  int threads = 0;  // for opening and for large batches; 0: one per core that this process may use
+  // The file system of the index's files. Null: the local one, whose files are mapped. Files of any
+  // other are read into memory whole. It must be able to write at any offset (NewRandomRWFile), and
+  // everybody who opens the index must use the same one.
+  std::shared_ptr<rocksdb::FileSystem> file_system;
+};
+
+}  // namespace cairn

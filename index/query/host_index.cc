@@ -1,0 +1,135 @@
+#include "index/query/host_index.h"
+
+#include <algorithm>
+
+#include "index/query/batch_check.h"
+#include "index/query/match_rows.h"
+#include "index/query/range_positions.h"
+#include "index/run/run_columns.h"
+
+namespace cairn {
+namespace {
+
+constexpr auto Everywhere = [](size_t) { return true; };
+
+// Answers of a run without entries.
+absl::Status AnswerNothing(KeyKind kind, const Batch& batch) {
+  const uint32_t value = batch.operation == Operation::kFindFirst ? kNoRow : 0;
+  std::fill(batch.values.begin(), batch.values.end(), value);
+  std::fill(batch.ends.begin(), batch.ends.end(), 0);
+  std::fill(batch.found.begin(), batch.found.end(), false);
+  std::fill(batch.counts.begin(), batch.counts.end(), 0);
+  if (!batch.gives_matches()) return absl::OkStatus();
+  absl::Status s = BeginMatches(kind, batch.size(), batch.matches);
+  std::fill(batch.matches->offsets.begin(), batch.matches->offsets.end(), 0);
+  return s;
+}
+
+}  // namespace
+
+// Calls emit(i, position, found) for every key: its lower bound, and whether the entry there has
+// it.
+template <typename Emit>
+void HostIndex::ForEachFirst(KeyBatch keys, Emit emit) const {
+  Position buffer[kQueryChunk];
+  for (size_t first = 0; first < keys.size(); first += kQueryChunk) {
+    const size_t count = std::min(kQueryChunk, keys.size() - first);
+    const KeyBatch chunk = keys.Slice(first, count);
+    const absl::Span<Position> positions(buffer, count);
+    LowerBound(chunk, buffer);
+    PrefetchRows(run().row_ids(), positions);
+    WithColumn(run(), [&](const auto& column) {
+      const auto queries = column.Queries(chunk);
+      PrefetchKeys(column, run().size(), positions);
+      for (size_t i = 0; i < count; ++i) {
+        const Position p = positions[i];
+        emit(first + i, p, p < run().size() && column[p] == queries[i]);
+      }
+    });
+  }
+}
+
+void HostIndex::FindFirst(KeyBatch keys, RowId* row_ids) const {
+  ForEachFirst(keys, [&](size_t i, Position p, bool found) {
+    row_ids[i] = found ? run().row_ids()[p] : kNoRow;
+  });
+}
+
+void HostIndex::Contains(KeyBatch keys, bool* found) const {
+  ForEachFirst(keys, [&](size_t i, Position, bool there) { found[i] = there; });
+}
+
+// Calls take(first, begin, end) for some ranges, or keys, of the batch after the other: those from
+// `first` on lie at [begin[i], end[i]).
+template <typename Take>
+absl::Status HostIndex::ForEachRange(const Batch& batch, Take take) const {
+  const size_t size = batch.size();
+  const auto lower_bound = [this](KeyBatch keys, Position* positions) {
+    LowerBound(keys, positions);
+  };
+  Position begin_buffer[kQueryChunk], end_buffer[kQueryChunk];
+  for (size_t first = 0; first < size; first += kQueryChunk) {
+    const size_t count = std::min(kQueryChunk, size - first);
+    const absl::Span<Position> begin(begin_buffer, count), end(end_buffer, count);
+    if (batch.takes_ranges()) {
+      RangePositions(run(), lower_bound, batch.ranges, first, begin, end);
+    } else {
+      const KeyBatch keys = batch.keys.Slice(first, count);
+      LowerBound(keys, begin.data());
+      std::copy(begin.begin(), begin.end(), end.begin());
+      WithColumn(run(), [&](const auto& column) {
+        SkipEqual(column, run().size(), keys, end, Everywhere);
+      });
+    }
+    if (absl::Status s = take(first, begin, end); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HostIndex::Answer(const Batch& batch) const {
+  if (absl::Status s = CheckBatch(run().kind(), batch); !s.ok()) return s;
+  if (run().empty()) return AnswerNothing(run().kind(), batch);
+  using Ranges = absl::Span<const Position>;
+  switch (batch.operation) {
+    case Operation::kFindFirst:
+      FindFirst(batch.keys, batch.values.data());
+      break;
+    case Operation::kContains:
+      Contains(batch.keys, batch.found.data());
+      break;
+    case Operation::kLowerBound:
+      LowerBound(batch.keys, batch.values.data());
+      break;
+    case Operation::kUpperBound:
+      return ForEachRange(batch, [&](size_t first, Ranges, Ranges end) {
+        std::copy(end.begin(), end.end(), batch.values.begin() + first);
+        return absl::OkStatus();
+      });
+    case Operation::kEqualRange:
+    case Operation::kPositions:
+      return ForEachRange(batch, [&](size_t first, Ranges begin, Ranges end) {
+        std::copy(begin.begin(), begin.end(), batch.values.begin() + first);
+        std::copy(end.begin(), end.end(), batch.ends.begin() + first);
+        return absl::OkStatus();
+      });
+    case Operation::kCount:
+      return ForEachRange(batch, [&](size_t first, Ranges begin, Ranges end) {
+        for (size_t i = 0; i < begin.size(); ++i) batch.counts[first + i] = end[i] - begin[i];
+        return absl::OkStatus();
+      });
+    case Operation::kFind:
+    case Operation::kScan: {
+      if (absl::Status s = BeginMatches(run().kind(), batch.size(), batch.matches); !s.ok()) {
+        return s;
+      }
+      const QueryOptions options =
+          batch.operation == Operation::kFind ? QueryOptions() : batch.options;
+      return ForEachRange(batch, [&](size_t first, Ranges begin, Ranges end) {
+        return AppendRows(run(), options, first, begin, end, batch.matches);
+      });
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

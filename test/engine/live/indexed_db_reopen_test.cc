@@ -1,0 +1,174 @@
+// What becomes of indexes when a database is opened again, was killed, or was changed past the log.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cairn/indexed_db.h"
+#include "rocksdb/sst_file_writer.h"
+#include "test/engine/indexed_database.h"
+#include "test/engine/live/indexed_db_checks.h"
+#include "test/require_ok.h"
+
+namespace cairn {
+namespace {
+
+constexpr char kChildPath[] = "CAIRN_TEST_INDEXED_DB_CHILD";
+
+[[noreturn]] void WriteUntilKilled(const rocksdb::Options& options, const std::string& path) {
+  const auto db = IndexedDB::Open(options, path);
+  if (!db.ok() || !(*db)->CreateIndex(SpecOf(kByColour)).ok() ||
+      !(*db)->WaitUntilReady("by_colour").ok()) {
+    _exit(1);
+  }
+  for (int i = 0; i < 3000; ++i) {
+    const std::string value = absl::StrCat("c", i % 7, ",", std::string(100, 'x'));
+    if (!(*db)->Put({}, absl::StrCat("k", i), value).ok()) _exit(2);
+  }
+  _exit(0);
+}
+
+void WaitForBuilds(IndexedDatabase* db, const std::string& name, uint64_t builds) {
+  for (int i = 0; i < 10000 && db->Info(name).builds < builds; ++i) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  BOOST_REQUIRE(db->Info(name).builds == builds);
+  RequireOk((*db)->WaitUntilReady(name));
+}
+
+BOOST_AUTO_TEST_SUITE(indexed_db_reopen_test)
+
+BOOST_AUTO_TEST_CASE(indexes_follow_again_after_the_database_was_reopened) {
+  IndexedDatabase db;
+  db.Create(kByColour);
+  db.Put("a", "red");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a");
+  db.Reopen();
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a");
+  db.Put("b", "red");
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b");
+  BOOST_TEST(db.Info("by_colour").builds == 0);
+  CheckAgainstDatabase(db.get(), "by_colour", db.family(0));
+}
+
+BOOST_AUTO_TEST_CASE(an_index_catches_up_after_its_process_was_killed) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.write_buffer_size = 64 << 10;  // so that much of it has been flushed
+  // This process starts itself again, with a path to write to until it ends without any farewell:
+  // a fork alone would lack the threads of RocksDB.
+  if (const char* child_path = std::getenv(kChildPath)) WriteUntilKilled(options, child_path);
+  TemporaryDirectory directory;
+  const std::string path = directory / "db";
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv(kChildPath, path.c_str(), 1);
+    execl("/proc/self/exe", "cairn_engine_test",
+          "--run_test=indexed_db_reopen_test/an_index_catches_up_after_its_process_was_killed",
+          static_cast<char*>(nullptr));
+    _exit(3);
+  }
+  int status = 0;
+  BOOST_REQUIRE(waitpid(child, &status, 0) == child);
+  BOOST_REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  const auto db = RequireOk(IndexedDB::Open(options, path));
+  RequireOk(db->WaitUntilReady("by_colour"));
+  BOOST_TEST(db->ListIndexes().at(0).builds == 0);
+  CheckAgainstDatabase(db.get(), "by_colour", nullptr);
+  uint64_t count = 0;
+  RequireOk((**db->Index("by_colour"))
+                .Count(RangeBatch::Everything(KeyKind::kBytes), absl::MakeSpan(&count, 1)));
+  BOOST_TEST(count == 3000);
+}
+
+BOOST_AUTO_TEST_CASE(a_half_built_index_is_removed_at_the_next_open) {
+  IndexedDatabase db;
+  const std::string directory = db.path() + ".indexes";
+  db.Close();
+  std::filesystem::create_directory(directory + "/half");
+  WriteFile(directory + "/half/rows-000001.tbl", "half");
+  WriteFile(directory + "/half~", "building\n");
+  std::filesystem::create_directory(directory + "/not_ours");
+  db.Open();
+  BOOST_TEST(db->ListIndexes().size() == 0u);
+  BOOST_TEST(!std::filesystem::exists(directory + "/half"));
+  BOOST_TEST(!std::filesystem::exists(directory + "/half~"));
+  BOOST_TEST(std::filesystem::exists(directory + "/not_ours"));
+}
+
+BOOST_AUTO_TEST_CASE(a_write_without_the_log_makes_indexes_stale_and_they_are_rebuilt) {
+  IndexedDatabase db;
+  db.Put("a", "red");
+  db.Create(kByColour);
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  RequireOk(db->Put(unlogged, "b", "red"));
+  WaitForBuilds(&db, "by_colour", 2);
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b");
+  // And where it went past the wrapper, as the log has a gap.
+  RequireOk(db->GetBaseDB()->Put(unlogged, "c", "red"));
+  db.Put("d", "red");
+  const auto stale = db->Pin("by_colour");
+  if (stale.ok()) BOOST_TEST(RowsOf(**stale, "red") == "a b c d");  // it was fast
+  WaitForBuilds(&db, "by_colour", 3);
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a b c d");
+}
+
+BOOST_AUTO_TEST_CASE(a_stale_index_says_why_and_stays_so_if_it_is_to) {
+  IndexedDBOptions options;
+  options.on_stale = OnStale::kReport;
+  IndexedDatabase db(options);
+  db.Put("a", "red");
+  db.Create(kByColour);
+  const auto live = RequireOk(db->Index("by_colour"));
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  RequireOk(db->Put(unlogged, "b", "red"));
+  Matches matches;
+  const std::string_view keys[] = {"red"};
+  CheckFails(live->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "disableWAL");
+  CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "RebuildIndex");
+  CheckFails(db->WaitUntilReady("by_colour"), absl::StatusCode::kFailedPrecondition, "disableWAL");
+  BOOST_TEST((db.Info("by_colour").state == IndexState::kStale));
+  BOOST_TEST(db.Info("by_colour").lag == 1u);
+  const auto as_it_is = RequireOk(db->PinAsItIs("by_colour"));
+  BOOST_TEST(RowsOf(*as_it_is, "red") == "a");
+  RequireOk(db->RebuildIndex("by_colour"));
+  RequireOk(db->WaitUntilReady("by_colour"));
+  RequireOk(live->Find(keys, &matches));
+  BOOST_TEST(matches.row_ids.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(ingested_files_make_indexes_stale_also_across_a_reopen) {
+  IndexedDBOptions options;
+  options.on_stale = OnStale::kReport;
+  IndexedDatabase db(options);
+  db.Put("m", "red");
+  db.Create(kByColour);
+  const std::string file = db.Beside("ingested.sst");
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), db.rocksdb_options());
+  RequireOk(writer.Open(file));
+  RequireOk(writer.Put("a", "red"));
+  RequireOk(writer.Finish());
+  RequireOk(db->IngestExternalFile({file}, {}));
+  CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "ingested");
+  db.Reopen();
+  CheckFails(db->Pin("by_colour").status(), absl::StatusCode::kFailedPrecondition, "ingested");
+  db.options().on_stale = OnStale::kRebuild;
+  db.Reopen();
+  RequireOk(db->WaitUntilReady("by_colour"));
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a m");
+  db.Reopen();
+  BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a m");
+  BOOST_TEST(db.Info("by_colour").builds == 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,20 @@
+#pragma once
+
+namespace cairn {
+
+// Whether this was built for ThreadSanitizer. Instrumented code takes ten to fifty times as long,
+// so what one thread does alone, and many times over, is tried on less there: the other builds see
+// all of it.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kUnderTsan = true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr bool kUnderTsan = true;
+#else
+inline constexpr bool kUnderTsan = false;
+#endif
+#else
+inline constexpr bool kUnderTsan = false;
+#endif
+
+}  // namespace cairn
