@@ -1,7 +1,7 @@
 #include "tools/cli/command_text.h"
 
 #include <algorithm>
-#include <string_view>
+#include <iterator>
 
 #include "absl/strings/str_split.h"
 
@@ -9,10 +9,10 @@ namespace cairn::tools {
 namespace {
 
 // The values of a type such as "WHERE:{skip,first,last}", which CLI::IsMember makes.
-std::vector<std::string> Choices(std::string_view type) {
+std::vector<std::string> Choices(const std::string& type) {
   const size_t begin = type.find('{');
   const size_t end = type.find('}');
-  if (begin == std::string_view::npos || end == std::string_view::npos) return {};
+  if (begin == std::string::npos || end == std::string::npos) return {};
   return absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',');
 }
 

@@ -1,5 +1,6 @@
 // Scripts that complete the command line in bash, zsh and fish.
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -24,7 +25,7 @@ std::string Names(const std::vector<CommandText>& commands) {
 }
 
 // In single quotes, as all three shells read it; fish has a backslash escape a quote inside.
-std::string Quoted(std::string_view text, std::string_view escaped_quote) {
+std::string Quoted(const std::string& text, const char* escaped_quote) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", escaped_quote}}), "'");
 }
 
@@ -44,7 +45,7 @@ std::string BashValue(const OptionText& option) {
   return ":";
 }
 
-constexpr std::string_view kBashStart =
+constexpr char kBashStart[] =
     R"(# bash completion for cairn; made by 'cairn generate bash'.
 _cairn_words() {
   mapfile -t COMPREPLY < <(compgen -W "$1" -- "$current")
@@ -90,7 +91,7 @@ std::string ZshValue(const OptionText& option) {
   return absl::StrCat(":", option.value, ": ");
 }
 
-std::string ZshArguments(const CommandText& command, std::string_view indent) {
+std::string ZshArguments(const CommandText& command, const char* indent) {
   std::string arguments;
   const auto add = [&](const std::string& argument) {
     absl::StrAppend(&arguments, " \\\n", indent, Quoted(argument, "'\\''"));
@@ -127,7 +128,7 @@ std::string FishValue(const OptionText& option) {
   return " -x";
 }
 
-std::string FishOptions(const CommandText& command, std::string_view condition) {
+std::string FishOptions(const CommandText& command, const std::string& condition) {
   std::string lines;
   for (const OptionText& option : command.options) {
     absl::StrAppend(&lines, "complete -c cairn -n ", condition);

@@ -1,6 +1,9 @@
 // The manual page, in the macros of man(7).
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -24,7 +27,7 @@ uint32_t CodePoint(std::string_view character) {
 // Text as roff shows it: nothing in it is a request or an escape.
 std::string Escaped(std::string_view text) {
   std::string escaped;
-  if (absl::StartsWith(text, ".") || absl::StartsWith(text, "'")) escaped = "\\&";
+  if (!text.empty() && (text[0] == '.' || text[0] == '\'')) escaped = "\\&";
   while (!text.empty()) {
     const size_t length = std::max<size_t>(Utf8Length(text), 1);
     switch (text[0]) {
@@ -61,20 +64,20 @@ std::string Italic(std::string_view text) {
 }
 
 // Whether a paragraph's lines are laid out by hand: examples and tables.
-bool KeepsLines(std::string_view paragraph) {
+bool KeepsLines(const std::string& paragraph) {
   return absl::StrContains(paragraph, "\n ") || absl::StrContains(paragraph, "  ");
 }
 
 // The paragraphs of a footer, each in `indented` lines where its own are to be kept.
-std::string Paragraphs(std::string_view footer) {
+std::string Paragraphs(const std::string& footer) {
   std::string page;
-  for (std::string_view paragraph : absl::StrSplit(footer, "\n\n", absl::SkipWhitespace())) {
-    paragraph = absl::StripPrefix(paragraph, "\n");
+  const std::vector<std::string> paragraphs =
+      absl::StrSplit(footer, "\n\n", absl::SkipWhitespace());
+  for (const std::string& paragraph : paragraphs) {
     const bool keeps_lines = KeepsLines(paragraph);
     absl::StrAppend(&page, ".PP\n", keeps_lines ? ".nf\n" : "");
-    for (const std::string_view line : absl::StrSplit(paragraph, '\n', absl::SkipEmpty())) {
-      absl::StrAppend(&page, Escaped(line), "\n");
-    }
+    const std::vector<std::string> lines = absl::StrSplit(paragraph, '\n', absl::SkipEmpty());
+    for (const std::string& line : lines) absl::StrAppend(&page, Escaped(line), "\n");
     if (keeps_lines) page += ".fi\n";
   }
   return page;
@@ -123,10 +126,11 @@ std::string ManPage(const CommandLineText& text, const std::string& version) {
   const CommandText& program = text.program;
   std::string page = absl::StrFormat(".TH %s 1 \"\" \"%s %s\" \"User Commands\"\n",
                                      absl::AsciiStrToUpper(program.name), program.name, version);
-  const std::string description =
-      absl::AsciiStrToLower(program.description.substr(0, 1)) + program.description.substr(1);
-  absl::StrAppend(&page, ".SH NAME\n", program.name, " \\- ",
-                  Escaped(absl::StripSuffix(description, ".")), "\n.SH SYNOPSIS\n.nf\n");
+  std::string description = program.description;
+  description[0] = absl::ascii_tolower(static_cast<unsigned char>(description[0]));
+  if (description.back() == '.') description.pop_back();
+  absl::StrAppend(&page, ".SH NAME\n", program.name, " \\- ", Escaped(description),
+                  "\n.SH SYNOPSIS\n.nf\n");
   for (const CommandText& command : text.commands) page += Synopsis(program, command);
   absl::StrAppend(&page, ".fi\n.SH OPTIONS\n", Options(program), ".SH COMMANDS\n");
   for (const CommandText& command : text.commands) {
