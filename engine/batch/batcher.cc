@@ -115,7 +115,7 @@ KeyBatch Batcher::Key::batch() const {
   return KeyBatch();
 }
 
-absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Make(const SecondaryIndex* index,
+absl::StatusOr<std::unique_ptr<Batcher>> Batcher::Make(const BatchIndex* index,
                                                        const BatcherOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   return Guarded("starting a batcher's threads", [&]() -> absl::StatusOr<std::unique_ptr<Batcher>> {

@@ -66,7 +66,7 @@ RangeBatch BatcherBatch::Ranges() {
   return ranges;
 }
 
-absl::Status BatcherBatch::Ask(const SecondaryIndex& index, Operation operation,
+absl::Status BatcherBatch::Ask(const BatchIndex& index, Operation operation,
                                absl::Duration max_response_time) try {
   Batch batch{operation};
   if (batch.takes_ranges()) {

@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "cairn/batch_index.h"
 #include "cairn/batcher.h"
 #include "cairn/query.h"
-#include "cairn/secondary_index.h"
 #include "cairn/types.h"
 #include "engine/batch/batcher_block.h"
 
@@ -33,8 +33,7 @@ class BatcherBatch {
 
   // Asks the index; then Deliver calls the receivers with its answers, or with `status` if it is an
   // error. ResourceExhausted where there is no memory for the answers.
-  absl::Status Ask(const SecondaryIndex& index, Operation operation,
-                   absl::Duration max_response_time);
+  absl::Status Ask(const BatchIndex& index, Operation operation, absl::Duration max_response_time);
   void Deliver(Operation operation, const absl::Status& status) const;
 
  private:

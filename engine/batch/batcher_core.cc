@@ -1,7 +1,6 @@
 #include "engine/batch/batcher_core.h"
-#include "cairn/key_codec.h"
+#include "cairn/batch_index.h"
 #include "cairn/query.h"
-#include "cairn/secondary_index.h"
 
 #include <sys/prctl.h>
 
@@ -90,10 +89,10 @@ struct alignas(128) BatcherCore::Counters {
   std::array<std::atomic<uint64_t>, BatcherStats::kBuckets> waiting_times{};
 };
 
-BatcherCore::BatcherCore(const SecondaryIndex* index, const BatcherOptions& options)
+BatcherCore::BatcherCore(const BatchIndex* index, const BatcherOptions& options)
     : index_(index),
       options_(options),
-      kind_(index->codec().kind()),
+      kind_(index->kind()),
       queue_(kind_, Shards(options), options.max_waiting, options.response_time.count(),
              [this] { return Now(); }),
       schedule_(index, options, &queue_),

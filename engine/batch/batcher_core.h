@@ -42,7 +42,7 @@ class BatcherRunning {
 // for long: a thread may lose its processor anywhere, and only the batch that it runs waits for it.
 class BatcherCore {
  public:
-  BatcherCore(const SecondaryIndex* index, const BatcherOptions& options);
+  BatcherCore(const BatchIndex* index, const BatcherOptions& options);
   ~BatcherCore();
 
   // Throws std::system_error where a thread cannot be started.
@@ -86,7 +86,7 @@ class BatcherCore {
   BatcherNanos RunAllReady();
   void ThreadMain();
 
-  const SecondaryIndex* const index_;
+  const BatchIndex* const index_;
   const BatcherOptions options_;
   const KeyKind kind_;
   BatcherQueue queue_;

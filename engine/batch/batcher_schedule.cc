@@ -24,7 +24,7 @@ constexpr uint32_t kBatchesPerQuestion = 64;
 // so that a flood of single queries does not become as many blocks.
 constexpr size_t kLeastBlock = 64;
 // A batch is large enough if a larger one would gain no more than a tenth
-// (SecondaryIndex::BestBatch).
+// (BatchIndex::BestBatch).
 constexpr double kShareOfBest = 0.9;
 // What a batch costs beside the index, however many queries it has: whose turn it is, locks, the
 // clock, the router, memory that is not in the cache. Where the cost model alone would have batches
@@ -59,7 +59,7 @@ void BatcherEstimate::Observe(BatcherNanos measured) {
                   std::memory_order_relaxed);
 }
 
-BatcherSchedule::BatcherSchedule(const SecondaryIndex* index, const BatcherOptions& options,
+BatcherSchedule::BatcherSchedule(const BatchIndex* index, const BatcherOptions& options,
                                  BatcherQueue* queue)
     : index_(index),
       queue_(queue),

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "absl/time/time.h"
+#include "cairn/batch_index.h"
 #include "cairn/batcher.h"
-#include "cairn/secondary_index.h"
 #include "engine/batch/batcher_queue.h"
 
 namespace cairn {
@@ -35,7 +35,7 @@ class BatcherEstimate {
 // model, deadlines, and turns. Thread-safe.
 class BatcherSchedule {
  public:
-  BatcherSchedule(const SecondaryIndex* index, const BatcherOptions& options, BatcherQueue* queue);
+  BatcherSchedule(const BatchIndex* index, const BatcherOptions& options, BatcherQueue* queue);
 
   // Why a batch goes.
   enum class Reason : uint8_t { kFull, kDue, kIdle, kFlush };
@@ -81,7 +81,7 @@ class BatcherSchedule {
   BatcherNanos Predicted(Operation operation, size_t queries) const;
   std::optional<Choice> LeastUsed(absl::Span<const Choice> choices) const;
 
-  const SecondaryIndex* const index_;
+  const BatchIndex* const index_;
   BatcherQueue* const queue_;
   const size_t wanted_batch_;  // 0: the cost model's
   const BatcherNanos max_batch_time_;

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "cairn/fetched_rows.h"
+#include "cairn/index_stats.h"
 
 namespace cairn {
 namespace {

@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
+#include "cairn/string_list.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {

@@ -227,52 +227,16 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(const std::
   return Open(directory, {});
 }
 
+KeyKind SecondaryIndex::kind() const {
+  return codec().kind();
+}
+
 absl::StatusOr<CatchUpReport> SecondaryIndex::CatchUp(const SnapshotSource& source) {
   return CatchUp(source, {});
 }
 
 absl::Status SecondaryIndex::Merge() {
   return Merge({});
-}
-
-absl::Status SecondaryIndex::Find(KeyBatch keys, Matches* matches) const {
-  return Answer(Batch::Find(keys, matches));
-}
-absl::Status SecondaryIndex::Find(KeyBatch keys, Matches* matches,
-                                  const QueryOptions& options) const {
-  return Answer(Batch::Find(keys, matches, options));
-}
-
-absl::Status SecondaryIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const {
-  return Answer(Batch::FindFirst(keys, row_ids));
-}
-absl::Status SecondaryIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
-                                       const QueryOptions& options) const {
-  return Answer(Batch::FindFirst(keys, row_ids, options));
-}
-
-absl::Status SecondaryIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {
-  return Answer(Batch::Contains(keys, found));
-}
-absl::Status SecondaryIndex::Contains(KeyBatch keys, absl::Span<bool> found,
-                                      const QueryOptions& options) const {
-  return Answer(Batch::Contains(keys, found, options));
-}
-
-absl::Status SecondaryIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const {
-  return Answer(Batch::Count(ranges, counts));
-}
-absl::Status SecondaryIndex::Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
-                                   const QueryOptions& options) const {
-  return Answer(Batch::Count(ranges, counts, options));
-}
-
-absl::Status SecondaryIndex::Scan(const RangeBatch& ranges, Matches* matches) const {
-  return Answer(Batch::Scan(ranges, matches));
-}
-absl::Status SecondaryIndex::Scan(const RangeBatch& ranges, Matches* matches,
-                                  const QueryOptions& options) const {
-  return Answer(Batch::Scan(ranges, matches, options));
 }
 
 }  // namespace cairn

@@ -22,7 +22,7 @@
 namespace cairn {
 
 class BatcherCore;
-class SecondaryIndex;
+class BatchIndex;
 
 // The clock that deadlines are read on. A monotonic one: on a clock that is set while requests wait
 // they would be late, or hurried, by as much.
@@ -163,7 +163,7 @@ class Batcher {
 
   // InvalidArgument for options that make no sense; ResourceExhausted where threads cannot be
   // started. The index must outlive the batcher.
-  static absl::StatusOr<std::unique_ptr<Batcher>> Make(const SecondaryIndex* index,
+  static absl::StatusOr<std::unique_ptr<Batcher>> Make(const BatchIndex* index,
                                                        const BatcherOptions& options = {});
   // Shutdown().
   ~Batcher();

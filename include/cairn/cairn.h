@@ -2,6 +2,7 @@
 
 // The whole public API.
 
+#include "cairn/batch_index.h"
 #include "cairn/batcher.h"
 #include "cairn/build.h"
 #include "cairn/catch_up.h"

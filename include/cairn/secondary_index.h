@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cairn/absl_forward.h"
+#include "cairn/batch_index.h"
 #include "cairn/types.h"
 
 // This header is light: it declares the class and none of the types that its methods take and
@@ -15,12 +16,9 @@
 
 namespace cairn {
 
-class KeyBatch;
 class KeyCodec;
 class SnapshotSource;
 class StringList;
-enum class Operation : uint8_t;
-struct Batch;
 struct BuildOptions;
 struct BuildReport;
 struct BuildTarget;
@@ -29,7 +27,6 @@ struct CatchUpReport;
 struct FetchedRows;
 struct IndexSpec;
 struct IndexStats;
-struct Matches;
 struct MergeOptions;
 struct OpenOptions;
 struct QueryOptions;
@@ -44,8 +41,9 @@ struct RangeBatch;
 // their keys, those of one key in the order of primary keys. A row has one id from a build or merge
 // to the next. No exception leaves; errors are InvalidArgument (a batch of the wrong kind),
 // DataLoss (a damaged file), FailedPrecondition (another database), NotFound (no index there).
-class SecondaryIndex {
+class SecondaryIndex : public BatchIndex {
  public:
+  KeyKind kind() const final;
   // Builds an index and opens it. On any error the directory holds what it held before.
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Build(const SnapshotSource& source,
                                                                const IndexSpec& spec,
@@ -66,8 +64,6 @@ class SecondaryIndex {
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory,
                                                               const OpenOptions& options);
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory);
-
-  virtual ~SecondaryIndex() = default;
 
   virtual const IndexSpec& spec() const = 0;
   virtual const KeyCodec& codec() const = 0;
@@ -98,34 +94,6 @@ class SecondaryIndex {
   absl::Status Merge();
   // Whether Merge would make queries so much faster, or the index so much smaller, that it pays.
   virtual bool MergePays() const = 0;
-
-  // Answers a batch, of one of the first five operations, which have methods of their own below.
-  // With a limit, a scan's matches->cursors says where to go on (RangeBatch::after).
-  virtual absl::Status Answer(const Batch& batch) const = 0;
-
-  // All rows of each key.
-  absl::Status Find(KeyBatch keys, Matches* matches) const;
-  absl::Status Find(KeyBatch keys, Matches* matches, const QueryOptions& options) const;
-  // The lowest row of each key, or kNoRow.
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const;
-  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
-                         const QueryOptions& options) const;
-  // Whether any row has each key.
-  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const;
-  absl::Status Contains(KeyBatch keys, absl::Span<bool> found, const QueryOptions& options) const;
-  // The number of entries in each range.
-  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const;
-  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
-                     const QueryOptions& options) const;
-  // The rows of each range by (key, primary key), ascending or descending.
-  absl::Status Scan(const RangeBatch& ranges, Matches* matches) const;
-  absl::Status Scan(const RangeBatch& ranges, Matches* matches, const QueryOptions& options) const;
-
-  // The time that a batch of so many queries is predicted to take on the route that it would be
-  // given, and the least batch, in queries, whose predicted throughput is nine tenths of the
-  // highest: what a larger batch would gain is little. Zero and 1 under Calibration::kNone.
-  virtual absl::Duration PredictedTime(Operation operation, size_t queries) const = 0;
-  virtual size_t BestBatch(Operation operation) const = 0;
 
   // Appends the primary key of each row; OutOfRange for an id that is no row's.
   virtual absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "cairn/indexed_db.h"
 #include "cairn/rocksdb_status.h"
+#include "cairn/snapshot_source.h"
 #include "rocksdb/db.h"
 #include "test/allocation/fail_each_allocation.h"
 #include "test/allocation/failing_new.h"

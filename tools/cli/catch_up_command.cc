@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "cairn/catch_up.h"
+#include "cairn/index_spec.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "index/machine/status_macros.h"

@@ -4,7 +4,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "cairn/index_spec.h"
 #include "cairn/index_stats.h"
+#include "cairn/ordered_index.h"
 #include "cairn/secondary_index.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "cairn/catch_up.h"
+#include "cairn/index_stats.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/build_progress.h"
 #include "tools/cli/command.h"

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "cairn/fetched_rows.h"
+#include "cairn/index_spec.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"

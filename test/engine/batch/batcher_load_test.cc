@@ -23,7 +23,7 @@ using WhenFull = BatcherOptions::WhenFull;
 constexpr size_t kThreads = 64;
 constexpr uint32_t kKeys = 2100;  // asked; of the index's 0, 2, … 1998
 
-std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options) {
+std::unique_ptr<Batcher> Make(const BatchIndex& index, const BatcherOptions& options) {
   return RequireOk(Batcher::Make(&index, options));
 }
 

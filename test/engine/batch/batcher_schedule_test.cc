@@ -26,7 +26,7 @@ BatcherOptions Polled(const FakeClock* clock) {
   return options;
 }
 
-std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options) {
+std::unique_ptr<Batcher> Make(const BatchIndex& index, const BatcherOptions& options) {
   auto batcher = RequireOk(Batcher::Make(&index, options));
   return batcher;
 }

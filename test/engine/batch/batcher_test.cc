@@ -20,7 +20,7 @@ namespace {
 using Callers = BatcherOptions::Callers;
 using WhenFull = BatcherOptions::WhenFull;
 
-std::unique_ptr<Batcher> Make(const SecondaryIndex& index, const BatcherOptions& options = {}) {
+std::unique_ptr<Batcher> Make(const BatchIndex& index, const BatcherOptions& options = {}) {
   auto batcher = RequireOk(Batcher::Make(&index, options));
   return batcher;
 }

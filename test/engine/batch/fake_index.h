@@ -13,17 +13,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cairn/batch_index.h"
 #include "cairn/batcher.h"
-#include "cairn/catch_up.h"
-#include "cairn/fetched_rows.h"
-#include "cairn/index_spec.h"
-#include "cairn/index_stats.h"
-#include "cairn/key_codec.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
-#include "cairn/secondary_index.h"
-#include "cairn/snapshot_source.h"
-#include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "test/require_ok.h"
 
@@ -40,9 +33,9 @@ class FakeClock : public BatcherClock {
   std::atomic<int64_t> now_{1'000'000'000};
 };
 
-// A SecondaryIndex over an ordered one, without database, cursors or router, whose cost model and
+// A BatchIndex over an ordered one, without database, cursors or router, whose cost model and
 // errors a test decides, and that remembers what it was asked. Thread-safe but for the settings.
-class FakeIndex : public SecondaryIndex {
+class FakeIndex : public BatchIndex {
  public:
   struct Call {
     Operation operation;
@@ -51,7 +44,7 @@ class FakeIndex : public SecondaryIndex {
     BatcherTime at;  // by `clock`, if there is one
   };
 
-  explicit FakeIndex(SortedRun run) : codec_(*KeyCodec::Create({TypeOf(run.kind())})) {
+  explicit FakeIndex(SortedRun run) : kind_(run.kind()) {
     index_ = RequireOk(MakeOrderedIndex("cpu:auto", std::move(run)));
   }
   // Of 1,000 keys 0, 2, … 1998 with one to three rows each.
@@ -82,12 +75,9 @@ class FakeIndex : public SecondaryIndex {
     return calls_;
   }
 
-  // ---- SecondaryIndex ----
+  // ---- BatchIndex ----
 
-  const IndexSpec& spec() const override { return spec_; }
-  const KeyCodec& codec() const override { return codec_; }
-  SequenceNumber sequence() const override { return 0; }
-
+  KeyKind kind() const override { return kind_; }
   absl::Status Answer(const Batch& batch) const override {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -103,38 +93,11 @@ class FakeIndex : public SecondaryIndex {
   }
   size_t BestBatch(Operation) const override { return best_batch; }
 
-  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource&, const CatchUpOptions&) override {
-    return NotHere();
-  }
-  absl::Status Merge(const MergeOptions&) override { return NotHere(); }
-  bool MergePays() const override { return false; }
-  absl::Status PrimaryKeys(absl::Span<const RowId>, PrimaryKeyColumn*) const override {
-    return NotHere();
-  }
-  absl::Status Fetch(const SnapshotSource&, const RangeBatch&, const QueryOptions&,
-                     FetchedRows*) const override {
-    return NotHere();
-  }
-  absl::Status Verify() const override { return NotHere(); }
-  absl::Status VerifyAgainst(const SnapshotSource&, size_t,
-                             std::vector<std::string>*) const override {
-    return NotHere();
-  }
-  absl::StatusOr<IndexStats> Stats() const override { return NotHere(); }
-
   // What the batcher should answer, asked directly and unnoticed.
   const OrderedIndex& index() const { return *index_; }
 
  private:
-  static KeyType TypeOf(KeyKind kind) {
-    return kind == KeyKind::kU32   ? KeyType::kU32
-           : kind == KeyKind::kU64 ? KeyType::kU64
-                                   : KeyType::kBytes;
-  }
-  static absl::Status NotHere() { return absl::UnimplementedError("a fake"); }
-
-  const IndexSpec spec_;
-  const KeyCodec codec_;
+  const KeyKind kind_;
   std::unique_ptr<OrderedIndex> index_;
   mutable std::mutex mutex_;
   mutable std::vector<Call> calls_;  // guarded by mutex_

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "cairn/indexed_db.h"
+#include "cairn/string_list.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cairn/indexed_db.h"
+#include "cairn/string_list.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/live/model_indexes.h"
 #include "test/require_ok.h"

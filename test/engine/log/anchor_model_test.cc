@@ -1,4 +1,5 @@
 // The histories that a model of the protocol found (test/model/log_following.pml).
+#include "cairn/catch_up.h"
 #include "engine/log/anchor.h"
 
 #include <boost/test/unit_test.hpp>

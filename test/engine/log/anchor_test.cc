@@ -170,20 +170,22 @@ BOOST_AUTO_TEST_CASE(a_restored_copy_whose_log_ends_alike_is_refused) {
 
 // R3.
 BOOST_AUTO_TEST_CASE(a_log_that_lost_its_end_is_refused) {
-  for (const bool caught_up : {false, true}) {
-    DatabaseHistory h;
-    h.Put("a", 0, 50, "old");
-    h.CopyTo("disk");
-    if (caught_up) h.Build();
-    h.Put("a", 50, 100, "lost");
-    if (caught_up) {
-      h.CheckCurrent();
-    } else {
-      h.Build();
+  for (const bool keeps_logs : {true, false}) {
+    for (const bool caught_up : {false, true}) {
+      DatabaseHistory h(keeps_logs);
+      h.Put("a", 0, 50, "old");
+      h.CopyTo("disk");
+      if (caught_up) h.Build();
+      h.Put("a", 50, 100, "lost");
+      if (caught_up) {
+        h.CheckCurrent();
+      } else {
+        h.Build();
+      }
+      h.Restore("disk");
+      h.Put("b", 0, 60, "newr");
+      h.CheckRefused("state 100");
     }
-    h.Restore("disk");
-    h.Put("b", 0, 60, "newr");
-    h.CheckRefused("state 100");
   }
 }
 
@@ -195,6 +197,7 @@ BOOST_AUTO_TEST_CASE(a_live_index_is_built_anew_after_its_database_lost_the_end_
   for (int i = 50; i < 100; ++i) db.Put(absl::StrFormat("a%02d", i), "lost");
   db.Create("ix = value:text");
   db.Close();
+  db.rocksdb_options().WAL_size_limit_MB = 100;  // of what is written then, all is kept
   fs::remove_all(db.path());
   fs::rename(db.Beside("disk"), db.path());
   {
@@ -235,6 +238,7 @@ BOOST_AUTO_TEST_CASE(a_live_index_is_built_anew_after_its_column_family_was_made
   for (int i = 0; i < 50; ++i) db.Put(absl::StrFormat("a%02d", i), "old", 1);
   db.Create("ix = value:text, cf=a", 1);
   db.Close();
+  db.rocksdb_options().WAL_size_limit_MB = 100;  // so that the log is there still, and agrees
   {
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     rocksdb::DB* plain = nullptr;
@@ -306,22 +310,24 @@ BOOST_AUTO_TEST_CASE(a_layer_that_changes_values_is_refused) {
 
 // R9.
 BOOST_AUTO_TEST_CASE(rows_written_past_the_log_are_flushed_by_a_build_or_refused) {
-  for (const bool last : {true, false}) {
-    DatabaseHistory h;
-    h.Put("a", 0, 50, "old");
-    rocksdb::WriteOptions nolog;
-    nolog.disableWAL = true;
-    h.Put("a", 50, 100, "past", nolog);
-    if (!last) h.Put("b", 0, 1, "logged");
-    h.Build();
-    h.CopyTo("killed");
-    h.Restore("killed");
-    h.Put("c", 0, 60, "new");
-    const absl::Status caught_up = h.CatchUp();
-    if (caught_up.ok()) {
-      h.CheckCurrent();
-    } else {
-      BOOST_TEST(absl::IsFailedPrecondition(caught_up), caught_up);
+  for (const bool keeps_logs : {true, false}) {
+    for (const bool last : {true, false}) {
+      DatabaseHistory h(keeps_logs);
+      h.Put("a", 0, 50, "old");
+      rocksdb::WriteOptions nolog;
+      nolog.disableWAL = true;
+      h.Put("a", 50, 100, "past", nolog);
+      if (!last) h.Put("b", 0, 1, "logged");
+      h.Build();
+      h.CopyTo("killed");
+      h.Restore("killed");
+      h.Put("c", 0, 60, "new");
+      const absl::Status caught_up = h.CatchUp();
+      if (caught_up.ok()) {
+        h.CheckCurrent();
+      } else {
+        BOOST_TEST(absl::IsFailedPrecondition(caught_up), caught_up);
+      }
     }
   }
 }

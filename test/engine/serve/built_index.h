@@ -4,7 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
 #include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 

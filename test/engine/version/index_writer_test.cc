@@ -1,6 +1,7 @@
 // IndexWriter against a model: versions, stores, merges of files and of the base, failing disks,
 // updates that are given up and indexes that are opened again, in any order.
 #include "engine/version/index_writer.h"
+#include "cairn/secondary_index.h"
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>

@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(batches_are_answered_and_the_error_is_left_to_the_caller) {
     const std::unique_ptr<OrderedIndex> index = MakeIndex(factory);
     Fail();
     for (size_t size : kSizes) {
-      for (Operation operation : kOperations) {
+      for (Operation operation : kAskedOperations) {
         const absl::Status status = Ask(*index, operation, Keys(size, size));
         BOOST_TEST(status.ok(), factory << ": " << status);
       }

@@ -14,6 +14,7 @@
 // response times, from a key's submission to the moment at which its thread or receiver has the
 // answer, of one key in 16; within_1ms: the share of these; batch: the mean batch.
 #include "cairn/batcher.h"
+#include "cairn/batch_index.h"
 
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
@@ -47,18 +48,15 @@ constexpr size_t kQueries = size_t{1} << 22;  // asked again and again
 constexpr size_t kSampled = 16;               // of so many keys one is timed
 constexpr auto kDuration = std::chrono::milliseconds(1000);
 
-// The part of a SecondaryIndex that is asked here, over a run that no database is needed for.
-class RoutedIndex : public SecondaryIndex {
+// An index over a run that no database is needed for.
+class RoutedIndex final : public BatchIndex {
  public:
   explicit RoutedIndex(SortedRun run)
-      : codec_(*KeyCodec::Create({TypeOf(run.kind())})),
+      : kind_(run.kind()),
         resident_(*MakeResidentIndexes(OpenOptions(), run)),
         router_(resident_, run, 1, {Calibration::kTrials, Topology::Get().Threads(0)}) {}
 
-  const IndexSpec& spec() const override { return spec_; }
-  const KeyCodec& codec() const override { return codec_; }
-  SequenceNumber sequence() const override { return 0; }
-
+  KeyKind kind() const override { return kind_; }
   absl::Status Answer(const Batch& batch) const override { return router_.Answer(batch); }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
     return router_.router().PredictedTime(operation, queries);
@@ -67,33 +65,8 @@ class RoutedIndex : public SecondaryIndex {
     return router_.router().BestBatch(operation);
   }
 
-  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource&, const CatchUpOptions&) override {
-    return NotHere();
-  }
-  absl::Status Merge(const MergeOptions&) override { return NotHere(); }
-  bool MergePays() const override { return false; }
-  absl::Status PrimaryKeys(absl::Span<const RowId>, PrimaryKeyColumn*) const override {
-    return NotHere();
-  }
-  absl::Status Fetch(const SnapshotSource&, const RangeBatch&, const QueryOptions&,
-                     FetchedRows*) const override {
-    return NotHere();
-  }
-  absl::Status Verify() const override { return NotHere(); }
-  absl::Status VerifyAgainst(const SnapshotSource&, size_t,
-                             std::vector<std::string>*) const override {
-    return NotHere();
-  }
-  absl::StatusOr<IndexStats> Stats() const override { return NotHere(); }
-
  private:
-  static KeyType TypeOf(KeyKind kind) {
-    return kind == KeyKind::kU32 ? KeyType::kU32 : KeyType::kU64;
-  }
-  static absl::Status NotHere() { return absl::UnimplementedError("not asked here"); }
-
-  const IndexSpec spec_;
-  const KeyCodec codec_;
+  const KeyKind kind_;
   const ResidentIndexes resident_;
   const IndexRouter router_;
 };

@@ -20,7 +20,10 @@
 #include <thread>
 #include <vector>
 
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
 #include "cairn/indexed_db.h"
+#include "cairn/snapshot_source.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/update_log.h"
 #include "rocksdb/db.h"
@@ -276,13 +279,9 @@ void Lookup(benchmark::State& state, Ask ask, size_t batch) {
       std::vector<std::string> rows;
       for (const rocksdb::Status& s : database.db()->MultiGet({}, keys, &rows)) found += s.ok();
     } else if (ask == Ask::kKeys) {
-      const auto keys = database.indexed()->Lookup("by_value", values);
-      Check(keys.status());
-      found = keys->size();
+      found = OrThrow(database.indexed()->Lookup("by_value", values)).size();
     } else {
-      const auto rows = database.indexed()->LookupRows("by_value", values);
-      Check(rows.status());
-      found = rows->size();
+      found = OrThrow(database.indexed()->LookupRows("by_value", values)).size();
     }
     times.push_back(Seconds(Clock::now() - begin));
     state.SetIterationTime(times.back());

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cairn/absl_forward.h"
+#include "cairn/types.h"
+
+namespace cairn {
+
+class KeyBatch;
+enum class Operation : uint8_t;
+struct Batch;
+struct Matches;
+struct QueryOptions;
+struct RangeBatch;
+
+// What answers batches and predicts how long they take: a SecondaryIndex, of which a Batcher asks
+// no more than this. Thread-safe. Include cairn/query.h for the types that are named here.
+class BatchIndex {
+ public:
+  virtual ~BatchIndex() = default;
+
+  // The kind of the keys that it is asked for.
+  virtual KeyKind kind() const = 0;
+
+  // Answers a batch, of one of the first five operations, which have methods of their own below.
+  // With a limit, a scan's matches->cursors says where to go on (RangeBatch::after).
+  virtual absl::Status Answer(const Batch& batch) const = 0;
+
+  // All rows of each key.
+  absl::Status Find(KeyBatch keys, Matches* matches) const;
+  absl::Status Find(KeyBatch keys, Matches* matches, const QueryOptions& options) const;
+  // The lowest row of each key, or kNoRow.
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const;
+  absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
+                         const QueryOptions& options) const;
+  // Whether any row has each key.
+  absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const;
+  absl::Status Contains(KeyBatch keys, absl::Span<bool> found, const QueryOptions& options) const;
+  // The number of entries in each range.
+  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts) const;
+  absl::Status Count(const RangeBatch& ranges, absl::Span<uint64_t> counts,
+                     const QueryOptions& options) const;
+  // The rows of each range by (key, primary key), ascending or descending.
+  absl::Status Scan(const RangeBatch& ranges, Matches* matches) const;
+  absl::Status Scan(const RangeBatch& ranges, Matches* matches, const QueryOptions& options) const;
+
+  // The time that a batch of so many queries is predicted to take on the route that it would be
+  // given, and the least batch, in queries, whose predicted throughput is nine tenths of the
+  // highest: what a larger batch would gain is little. Zero and 1 under Calibration::kNone.
+  virtual absl::Duration PredictedTime(Operation operation, size_t queries) const = 0;
+  virtual size_t BestBatch(Operation operation) const = 0;
+};
+
+}  // namespace cairn
