@@ -306,7 +306,7 @@ absl::Status IndexSet::StoreIndexes() {
 }
 
 rocksdb::Status IndexSet::Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
-  const rocksdb::Status written = guard_.Write(options, batch);
+  rocksdb::Status written = guard_.Write(options, batch);
   if (options.disableWAL && written.ok()) {
     follower_->Fail(nullptr, absl::FailedPreconditionError(
                                  "the database was written to with WriteOptions::disableWAL"));
