@@ -40,8 +40,8 @@ class OrderedPipeline {
 
   Mutex mutex_;
   CondVar changed_;
-  std::vector<bool>
-      made_;  // guarded by mutex_, but for its size: whether the item in a slot waits to be taken
+  // Whether the item in a slot waits to be taken. Guarded by mutex_, but for its size.
+  std::vector<bool> made_;
   uint64_t claimed_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   bool taking_ ABSL_GUARDED_BY(mutex_) = false;  // whether a thread is at it, without the lock

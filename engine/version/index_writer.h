@@ -149,9 +149,9 @@ class IndexWriter {
   IndexVersion merged_ ABSL_GUARDED_BY(store_mutex_);
 
   Mutex update_mutex_ ABSL_ACQUIRED_AFTER(store_mutex_);
-  std::unique_ptr<DeltaWriter> deltas_
-      ABSL_GUARDED_BY(update_mutex_);             // of the latest version's base
-  Anchor anchor_ ABSL_GUARDED_BY(update_mutex_);  // of the latest version
+  // Both of the latest version, or of its base.
+  std::unique_ptr<DeltaWriter> deltas_ ABSL_GUARDED_BY(update_mutex_);
+  Anchor anchor_ ABSL_GUARDED_BY(update_mutex_);
 
   mutable Mutex version_mutex_;
   std::shared_ptr<const IndexVersion> version_ ABSL_GUARDED_BY(version_mutex_);
