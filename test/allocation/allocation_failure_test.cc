@@ -12,6 +12,7 @@
 #include "cairn/catch_up.h"
 #include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
 #include "cairn/open_options.h"
 #include "cairn/ordered_index.h"
 #include "cairn/query.h"
@@ -32,8 +33,7 @@ const char* const kSpecs[] = {"value.field('|',0):u32", "value:text",
                               "value.field('|',0):u64,value:text"};
 
 IndexSpec Spec(std::string_view text) {
-  const auto spec = RequireOk(IndexSpec::Parse(text));
-  return spec;
+  return RequireOk(IndexSpec::Parse(text));
 }
 
 OpenOptions Opening() {
@@ -87,8 +87,7 @@ class Fixture {
     RequireOk(index);
   }
   std::unique_ptr<SecondaryIndex> Open(const std::string& name) {
-    auto index = RequireOk(SecondaryIndex::Open(At(name), Opening()));
-    return index;
+    return RequireOk(SecondaryIndex::Open(At(name), Opening()));
   }
   // An index as it is on disk, copied.
   void Copy(const std::string& from, const std::string& to) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cairn/indexed_db.h"
+#include "cairn/string_list.h"
 #include "rocksdb/db.h"
 #include "test/engine/logged_database.h"
 #include "test/require_ok.h"

@@ -12,8 +12,7 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> simd = {}) {
-  auto tree = RequireOk(MakeCompressedTree(std::move(run), simd));
-  return tree;
+  return RequireOk(MakeCompressedTree(std::move(run), simd));
 }
 
 template <typename Key>

@@ -15,8 +15,7 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, const FastTreeOptions& options) {
-  auto tree = RequireOk(MakeFastTree(std::move(run), options));
-  return tree;
+  return RequireOk(MakeFastTree(std::move(run), options));
 }
 
 template <typename Key>

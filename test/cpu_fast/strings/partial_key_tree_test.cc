@@ -17,8 +17,7 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> level = std::nullopt) {
-  auto tree = RequireOk(PartialKeyTree::Build(std::move(run), level));
-  return tree;
+  return RequireOk(PartialKeyTree::Build(std::move(run), level));
 }
 
 // All point operations at every SIMD level.

@@ -17,8 +17,7 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run) {
-  auto index = RequireOk(StringSearch::Build(std::move(run)));
-  return index;
+  return RequireOk(StringSearch::Build(std::move(run)));
 }
 
 // A run like `run`, with offsets of 4 bytes.

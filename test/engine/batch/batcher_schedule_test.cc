@@ -27,8 +27,7 @@ BatcherOptions Polled(const FakeClock* clock) {
 }
 
 std::unique_ptr<Batcher> Make(const BatchIndex& index, const BatcherOptions& options) {
-  auto batcher = RequireOk(Batcher::Make(&index, options));
-  return batcher;
+  return RequireOk(Batcher::Make(&index, options));
 }
 
 // Of `fixed` and `each` of a query.

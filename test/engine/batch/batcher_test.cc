@@ -1,4 +1,6 @@
 #include "cairn/batcher.h"
+#include "cairn/index_spec.h"
+#include "cairn/secondary_index.h"
 
 #include <boost/test/unit_test.hpp>
 #include <memory>
@@ -21,8 +23,7 @@ using Callers = BatcherOptions::Callers;
 using WhenFull = BatcherOptions::WhenFull;
 
 std::unique_ptr<Batcher> Make(const BatchIndex& index, const BatcherOptions& options = {}) {
-  auto batcher = RequireOk(Batcher::Make(&index, options));
-  return batcher;
+  return RequireOk(Batcher::Make(&index, options));
 }
 
 // Without threads; batches run in Poll and Flush only.

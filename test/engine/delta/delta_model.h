@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "cairn/ordered_index.h"
 #include "cpu_fast/batch/strategy.h"
 #include "engine/delta/delta_writer.h"
@@ -55,8 +56,7 @@ inline RowTable MakeRowTable(const std::vector<std::string>& primary_keys) {
   sections.block_offsets = memory->Elements<uint64_t>(RowTableSection::kBlockOffsets);
   sections.separator_ends = memory->Elements<uint64_t>(RowTableSection::kSeparatorEnds);
   sections.separators = memory->sections[RowTableSection::kSeparators];
-  RowTable table = RequireOk(RowTable::Wrap(sections, "test.tbl", 1, memory));
-  return table;
+  return RequireOk(RowTable::Wrap(sections, "test.tbl", 1, memory));
 }
 
 // A key as the model keeps it, and as a batch has it.
@@ -100,25 +100,21 @@ SortedRun MakeBaseRun(const ModelRows<Key>& rows) {
     keys.push_back(key);
     row_ids.push_back(id);
   }
-  SortedRun run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids));
-  return run;
+  return RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids));
 }
 
 template <typename Key>
 std::unique_ptr<DeltaWriter> MakeWriter(const ModelRows<Key>& rows) {
   std::vector<std::string> primary_keys;
   for (const auto& row : rows) primary_keys.push_back(row.first);
-  std::unique_ptr<DeltaWriter> writer =
-      RequireOk(DeltaWriter::Create(MakeBaseRun(rows), MakeRowTable(primary_keys), 2));
-  return writer;
+  return RequireOk(DeltaWriter::Create(MakeBaseRun(rows), MakeRowTable(primary_keys), 2));
 }
 
 // What answers for the base: an ordered index, and for ResultOrder::kKey a sort before it.
 class IndexSearch {
  public:
   explicit IndexSearch(const SortedRun& run) {
-    std::unique_ptr<OrderedIndex> index = RequireOk(MakeOrderedIndex("cpu:auto", run));
-    index_ = std::move(index);
+    index_ = RequireOk(MakeOrderedIndex("cpu:auto", run));
   }
 
   absl::Status operator()(const Batch& batch) const {
@@ -140,7 +136,9 @@ class VersionCheck {
   using Physical = PhysicalOf<Key>;
   using Entry = std::pair<Key, std::string>;  // key, primary key
 
-  VersionCheck(const Delta& delta, const IndexSearch& base, const ModelRows<Key>& rows)
+  // `base` answers for the base as long as the check lives.
+  VersionCheck(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
+               const ModelRows<Key>& rows)
       : delta_(delta), base_(base) {
     for (const auto& [primary_key, row_keys] : rows) {
       for (const Key& key : row_keys) entries_.emplace_back(key, primary_key);
@@ -348,7 +346,7 @@ class VersionCheck {
   }
 
   const Delta& delta_;
-  const IndexSearch& base_;
+  const absl::FunctionRef<absl::Status(const Batch&)> base_;
   std::vector<Entry> entries_;
   uint64_t live_rows_ = 0;
   Matches matches_;

@@ -29,8 +29,7 @@ RowUpdates Updates(const Rows& states) {
 }
 
 std::shared_ptr<const Delta> MustApply(DeltaWriter* writer, const RowUpdates& updates) {
-  const auto version = RequireOk(writer->Apply(updates));
-  return version;
+  return RequireOk(writer->Apply(updates));
 }
 
 RowId FirstRow(const Delta& version, uint64_t key) {

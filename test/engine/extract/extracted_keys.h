@@ -39,10 +39,10 @@ inline std::string Keys(const RowExtractor& extractor, const RowView& row) {
   }
   return text;
 }
-std::string Keys(std::string_view spec, const RowView& row) {
+inline std::string Keys(std::string_view spec, const RowView& row) {
   return Keys(Compiled(spec), row);
 }
-std::string Keys(std::string_view spec, std::string_view value) {
+inline std::string Keys(std::string_view spec, std::string_view value) {
   return Keys(spec, Row(value));
 }
 

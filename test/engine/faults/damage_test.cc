@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
 #include "cairn/open_options.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"

@@ -1,6 +1,8 @@
 // What becomes of an index when its file system fails: at one operation after the other, once or
 // from then on, until nothing fails any more.
 #include "index/files/file_system.h"
+#include "cairn/catch_up.h"
+#include "cairn/index_stats.h"
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "cairn/catch_up.h"
 #include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"

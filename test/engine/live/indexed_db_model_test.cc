@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "cairn/catch_up.h"
 #include "cairn/indexed_db.h"
 #include "cairn/string_list.h"
 #include "rocksdb/sst_file_writer.h"

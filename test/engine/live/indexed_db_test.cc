@@ -1,4 +1,5 @@
 #include "cairn/indexed_db.h"
+#include "cairn/string_list.h"
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>

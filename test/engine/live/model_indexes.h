@@ -25,7 +25,7 @@ struct ModelIndex {
 inline std::string FirstField(const std::string&, const std::string& value) {
   return value.substr(0, value.find(','));
 }
-std::string KeyPrefix(const std::string& primary_key, const std::string&) {
+inline std::string KeyPrefix(const std::string& primary_key, const std::string&) {
   return primary_key.substr(0, 2);
 }
 

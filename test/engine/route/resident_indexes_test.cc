@@ -2,6 +2,7 @@
 #include <string>
 
 #include "cairn/device.h"
+#include "cairn/index_stats.h"
 #include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
 #include "test/engine/serve/built_index.h"

@@ -34,8 +34,7 @@ std::unique_ptr<SecondaryIndex> BuildAndOpen(TestDatabase& db, std::string_view 
                                              const OpenOptions& options) {
   const auto parsed = RequireOk(IndexSpec::Parse(spec));
   RequireOk(SecondaryIndex::Build(*db.Source(), parsed, db.Beside("index")));
-  auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
-  return index;
+  return RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
 }
 
 void Fill(TestDatabase& db) {
@@ -54,8 +53,7 @@ KeyColumn SomeKeys(const SecondaryIndex& index, size_t count) {
 }
 
 IndexStats StatsOf(const SecondaryIndex& index) {
-  IndexStats stats = RequireOk(index.Stats());
-  return stats;
+  return RequireOk(index.Stats());
 }
 
 std::vector<RouteStats> RoutesOf(const SecondaryIndex& index) {

@@ -37,7 +37,7 @@ inline Strings All(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), options, &matches));
+  RequireOk(index.Scan(RangeBatch::Everything(index.kind()), &matches, options));
   const Strings primary_keys = PrimaryKeys(index, matches.row_ids);
   Strings entries;
   for (size_t i = 0; i < primary_keys.size(); ++i) {

@@ -14,6 +14,7 @@
 #include "cairn/catch_up.h"
 #include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
@@ -29,14 +30,12 @@ namespace {
 using Strings = std::vector<std::string>;
 
 IndexSpec Spec(std::string_view text) {
-  const auto spec = RequireOk(IndexSpec::Parse(text));
-  return spec;
+  return RequireOk(IndexSpec::Parse(text));
 }
 
 std::unique_ptr<SecondaryIndex> Build(TestDatabase& db, std::string_view spec,
                                       const std::string& name) {
-  auto index = RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside(name)));
-  return index;
+  return RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside(name)));
 }
 
 // "key=primary key" of each match; fails the test on an error.

@@ -1,4 +1,5 @@
 #include "cairn/secondary_index.h"
+#include "cairn/index_stats.h"
 
 #include <algorithm>
 #include <atomic>

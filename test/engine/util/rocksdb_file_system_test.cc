@@ -1,5 +1,7 @@
 // Indexes on file systems of RocksDB's kind: an encrypted one, one in memory.
 #include "engine/util/rocksdb_file_system.h"
+#include "cairn/catch_up.h"
+#include "cairn/index_stats.h"
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>

@@ -66,16 +66,15 @@ struct Index {
     RequireOk(update.Apply(updates));
     RequireOk(update.Publish(update.version().sequence + 1, update.anchor()));
   }
-  void Check() {
-    const auto version = writer->version();
-    VersionCheck<uint64_t>(*version->delta, *version->base, rows).CheckAll(history.Queries(50));
+  void Check() { CheckVersion(*writer->version(), rows, 50); }
+  void CheckVersion(const IndexVersion& version, const ModelRows<uint64_t>& expected, int queries) {
+    const auto base = [&](const Batch& batch) { return version.base->router->Answer(batch); };
+    VersionCheck<uint64_t>(*version.delta, base, expected).CheckAll(history.Queries(queries));
   }
   // What is on the disk is the state of the last store, or the one before where that failed.
   void CheckFiles() {
     const auto opened = RequireOk(IndexWriter::Open(path(), options));
-    const auto version = opened->version();
-    VersionCheck<uint64_t>(*version->delta, *version->base, stored_rows)
-        .CheckAll(history.Queries(20));
+    CheckVersion(*opened->version(), stored_rows, 20);
   }
   std::vector<ManifestFile> Deltas() const { return DeltaFilesOf(*ReadManifest(path())); }
 

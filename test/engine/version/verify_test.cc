@@ -2,6 +2,7 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
+#include "cairn/catch_up.h"
 #include "cairn/secondary_index.h"
 #include "test/engine/serve/built_index.h"
 #include "test/engine/test_database.h"

@@ -27,8 +27,7 @@ template <typename Key>
 std::unique_ptr<DeviceIndex> MakeIndex(const std::vector<Key>& keys) {
   std::vector<RowId> rows(keys.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(3 * i);
-  auto index = RequireOk(MakeDeviceIndex("gpu:sorted_array", *SortedRun::FromSorted(keys, rows)));
-  return index;
+  return RequireOk(MakeDeviceIndex("gpu:sorted_array", *SortedRun::FromSorted(keys, rows)));
 }
 
 template <typename Key>

@@ -41,8 +41,7 @@ std::unique_ptr<DeviceIndex> MakeIndex(const char* factory) {
     keys[i] = static_cast<uint32_t>(2 * i);
     rows[i] = static_cast<RowId>(i);
   }
-  auto index = RequireOk(MakeDeviceIndex(factory, *SortedRun::FromSorted(keys, rows)));
-  return index;
+  return RequireOk(MakeDeviceIndex(factory, *SortedRun::FromSorted(keys, rows)));
 }
 
 // Queries in device memory, and room for their rows.
@@ -75,8 +74,7 @@ struct Queries {
 };
 
 Stream MakeStream() {
-  auto stream = RequireOk(Stream::Create());
-  return stream;
+  return RequireOk(Stream::Create());
 }
 
 // A capture of a stream by the calling thread, which must end well.

@@ -31,8 +31,7 @@ std::unique_ptr<BPlusTree<Key>> BuildTree(const Entries<Key>& entries, BPlusTree
   const DeviceArray<Key> device_keys(keys);
   const DeviceArray<RowId> device_rows(row_ids);
   auto run = RequireOk(SortToRun(device_keys.data(), device_rows.data(), keys.size(), nullptr));
-  auto tree = RequireOk(BuildBPlusTree(std::move(run), options, nullptr));
-  return tree;
+  return RequireOk(BuildBPlusTree(std::move(run), options, nullptr));
 }
 
 // Asks a tree for keys that it has and for their neighbours, and compares with its entries.

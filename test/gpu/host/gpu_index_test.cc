@@ -117,8 +117,7 @@ BOOST_FIXTURE_TEST_SUITE(gpu_index_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(every_operation_agrees_with_the_oracle) {
   const auto make = [](SortedRun run) {
-    auto index = RequireOk(MakeOrderedIndex("gpu:sorted_array", std::move(run)));
-    return index;
+    return RequireOk(MakeOrderedIndex("gpu:sorted_array", std::move(run)));
   };
   CheckCatalogue<uint32_t>(make, 20000);
   CheckCatalogue<uint64_t>(make, 20000);
