@@ -190,15 +190,15 @@ BOOST_AUTO_TEST_CASE(explain_adds_up_the_batches_of_a_route) {
   for (const Entry& entry : demo.phone) keys += entry.key + "\n";
   const auto explain = [&](const std::string& keys) {
     return MustRun({"query", demo.index("phone"), "--keys=-", "--format=tsv", "--explain",
-                    "--route=cpu:sorted_array"},
+                    "--route=cpu:partial_key"},
                    keys)
         .err;
   };
   const std::string many = explain(keys);
-  BOOST_TEST(many.find("Scan of 3000 in 2 batches: cpu:sorted_array") == 0u, many);
-  BOOST_TEST(many.find("Scan of", 1) == std::string::npos, many);
+  BOOST_TEST(many.find("scan of 3000 in 2 batches: cpu:partial_key") == 0u, many);
+  BOOST_TEST(many.find("scan of", 1) == std::string::npos, many);
   const std::string one = explain(demo.phone[0].key + "\n");
-  BOOST_TEST(one.find("Scan of 1: cpu:sorted_array") == 0u, one);
+  BOOST_TEST(one.find("scan of 1: cpu:partial_key") == 0u, one);
   BOOST_TEST(std::count(many.begin(), many.end(), '\n') ==
              std::count(one.begin(), one.end(), '\n'));
 }
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(many_long_ranges_are_each_read_a_few_times_at_most) {
   MustRun({"build", "--db=" + directory / "db", "--spec=value.field('|',0):u32", "--out=" + index});
   const ToolResult found = MustRun({"query", index, "--keys=-", "--format=tsv", "--explain"}, keys);
   CheckEqual(found.out, expected);
-  BOOST_REQUIRE(found.err.find("Scan of ") == 0u);
+  BOOST_REQUIRE(found.err.find("scan of ") == 0u);
   BOOST_TEST(std::stoi(found.err.substr(8)) < 3 * kKeys, found.err);
 }
 

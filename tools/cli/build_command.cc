@@ -206,7 +206,7 @@ void AddBuildCommand(CLI::App* app, Action* action) {
                    "Memory for entries that wait to be sorted, like 512M or 4G (default: half of "
                    "the machine's)")
       ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(Bytes());
   command->add_flag("--unique", given->unique, "Two rows with one key are an error");
   command->add_option("--nulls", given->nulls, "Rows without a value: skip, first or last")
       ->type_name("WHERE")

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
@@ -46,6 +47,18 @@ CLI::Validator Count() {
         if (absl::SimpleAtoi(text, &number)) return std::string();
         return absl::StrFormat("'%s' is not a whole number from 0 to %d", text,
                                std::numeric_limits<uint64_t>::max());
+      },
+      "");
+}
+
+CLI::Validator Bytes() {
+  // CLI11 takes a negative number for a huge one.
+  return CLI::Validator(
+      [size = CLI::AsSizeValue(false)](std::string& text) {
+        if (text.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(text[0]))) {
+          return absl::StrFormat("'%s' is not a number of bytes, such as 512M", text);
+        }
+        return size(text);
       },
       "");
 }

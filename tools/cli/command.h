@@ -54,6 +54,8 @@ CLI::Option* AddValues(CLI::App* app, const std::string& name, const std::string
 
 // A number from 0 on, for options of counts.
 CLI::Validator Count();
+// Transforms a size such as 512M, in bytes, to a number from 0 on.
+CLI::Validator Bytes();
 
 // Where rows are read from: --db, --checkpoint or --sst.
 struct SourceOptions {

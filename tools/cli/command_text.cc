@@ -73,6 +73,8 @@ CommandLineText Describe(const CLI::App& app) {
   const auto shown = [](const CLI::App* command) { return !command->get_group().empty(); };
   for (const CLI::App* command : app.get_subcommands(shown)) {
     text.commands.push_back(DescribeCommand(*command));
+    // CLI11 gives a command that has none the program's.
+    if (text.commands.back().footer == text.program.footer) text.commands.back().footer.clear();
   }
   return text;
 }
