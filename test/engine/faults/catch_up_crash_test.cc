@@ -34,7 +34,7 @@ constexpr absl::Duration kLongestLife = absl::Milliseconds(300);
 constexpr absl::Duration kPause = absl::Microseconds(100);
 constexpr char kDirectory[] = "CAIRN_TEST_DIRECTORY";
 constexpr char kSeed[] = "CAIRN_TEST_STREAM";
-// The number of an index is its place in kIndexes.
+// The number of an index is its place in kCrashIndexes.
 enum Kind : uint32_t { kStarted, kBegin, kEnd, kIndex, kCaughtUp };
 enum Phase : uint32_t { kOpening, kCatchingUp, kMerging, kPhases };
 constexpr const char* kPhaseNames[] = {"opening", "catching up", "merging"};
@@ -64,8 +64,8 @@ void CatchUpUntilKilled(const std::string& directory, uint64_t seed) {
   const rocksdb::Options rocksdb_options = DatabaseOptions();
   std::map<std::string, std::unique_ptr<SecondaryIndex>> indexes;
   while (true) {
-    const auto number = static_cast<uint32_t>(random() % kIndexes.size());
-    const auto& [name, of_model] = *std::next(kIndexes.begin(), number);
+    const auto number = static_cast<uint32_t>(random() % kCrashIndexes.size());
+    const auto& [name, of_model] = *std::next(kCrashIndexes.begin(), number);
     std::unique_ptr<SecondaryIndex>& index = indexes[name];
     KilledProcess::Say(kBegin, kOpening);
     if (index == nullptr || random() % 4 == 0) {
@@ -103,7 +103,7 @@ class Course {
                                 &families_, &db));
     db_.reset(db);
     for (int i = 0; i < 2000; ++i) WriteOnce();
-    for (const auto& [name, of_model] : kIndexes) {
+    for (const auto& [name, of_model] : kCrashIndexes) {
       const BuildTarget target{SpecOf(of_model.spec), directory_ / name};
       RequireOk(
           SecondaryIndex::BuildAll(*Source(of_model.family), absl::MakeConstSpan(&target, 1), {})
@@ -135,7 +135,7 @@ class Course {
     }
     uint32_t number = 0;
     const size_t calls = calls_.size();  // by now, and all indexes have them in a moment
-    for (const auto& [name, of_model] : kIndexes) {
+    for (const auto& [name, of_model] : kCrashIndexes) {
       for (const std::string& file : Leftovers(directory_ / name)) {
         ++(*hits)["left a " + std::filesystem::path(file).extension().string()];
       }

@@ -38,7 +38,7 @@ inline std::string WhyStale(const absl::Status& status, bool of_recovered_log,
   return "stale";
 }
 
-// A database of TwoFamilies, "default" and "a", whose indexes are of kIndexes.
+// A database of TwoFamilies, "default" and "a", whose indexes are of kCrashIndexes.
 class CrashDatabase {
  public:
   // The options of such databases, on the local file system where `env` is null.
@@ -98,7 +98,7 @@ class CrashDatabase {
     return names;
   }
   absl::Status Create(const std::string& name) {
-    const IndexOfModel& index = kIndexes.at(name);
+    const IndexOfModel& index = kCrashIndexes.at(name);
     return db_->CreateIndex(SpecOf(index.spec), families_[index.family]);
   }
 
@@ -120,7 +120,7 @@ class CrashDatabase {
     const auto pinned = RequireOk(db_->Pin(name));
     BOOST_TEST(pinned->sequence() == db_->GetLatestSequenceNumber());
     RequireOk(pinned->Verify());
-    const IndexOfModel& of_model = kIndexes.at(name);
+    const IndexOfModel& of_model = kCrashIndexes.at(name);
     CheckAgainstDatabase(db_.get(), name, families_[of_model.family]);
     BOOST_REQUIRE_MESSAGE(SortedEntries(*pinned) == SortedEntries(of_model, model),
                           name << " has other entries than the rows");

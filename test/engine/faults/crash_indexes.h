@@ -36,7 +36,7 @@ inline std::string PrefixOf(const std::string& primary_key, const std::string&) 
 }
 // One that a test may drop and create again while it goes on.
 inline constexpr char kTransient[] = "prefix";
-inline const std::map<std::string, IndexOfModel> kIndexes = {
+inline const std::map<std::string, IndexOfModel> kCrashIndexes = {
     {"number", {"number = value.field(',',0):u64", 0, NumberOf}},
     {"word", {"word = value.field(',',1):text", 0, WordOf}},
     {"code", {"code = value.field(',',1):text, unique=true, cf=a", 1, WordOf}},

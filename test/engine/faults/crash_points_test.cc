@@ -71,7 +71,7 @@ class Machine {
   void Build() {
     std::vector<BuildTarget> targets;
     for (const char* name : kNames) {
-      targets.push_back({SpecOf(kIndexes.at(name).spec), IndexPath(name)});
+      targets.push_back({SpecOf(kCrashIndexes.at(name).spec), IndexPath(name)});
     }
     BuildOptions options;
     options.threads = 1;

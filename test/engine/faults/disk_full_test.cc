@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_ends_writes_and_stores_and_nothing_else) {
         CrashDatabase::Open(CrashDatabase::RocksDbOptions(env.get()), "/db", options);
     RequireOk(opened.status());
     CrashDatabase& db = **opened;
-    for (const auto& [name, index] : kIndexes) {
+    for (const auto& [name, index] : kCrashIndexes) {
       if (round == 0) RequireOk(db.Create(name));
       db.CheckIndex(name, model);
     }
@@ -50,12 +50,12 @@ BOOST_AUTO_TEST_CASE(a_full_disk_ends_writes_and_stores_and_nothing_else) {
       call.MakeOf(&model);
       if (random() % 30 == 0) RequireOk(db->StoreIndexes());
     }
-    for (const auto& [name, index] : kIndexes) db.CheckIndex(name, model);
+    for (const auto& [name, index] : kCrashIndexes) db.CheckIndex(name, model);
     const absl::Status stored = db->StoreIndexes();
     BOOST_TEST((stored.ok() || absl::IsResourceExhausted(stored)), stored);
     if (random() % 2 == 0) files->SetFull(false);
     db->MergeIndex("word").IgnoreError();
-    for (const auto& [name, index] : kIndexes) db.CheckIndex(name, model);
+    for (const auto& [name, index] : kCrashIndexes) db.CheckIndex(name, model);
     files->SetFull(false);
   }
 }

@@ -95,7 +95,7 @@ void WriteUntilKilled(const std::string& path, uint64_t seed) {
   {
     const Saying saying(kBuilding);
     const std::set<std::string> there = db.Names();
-    for (const auto& [name, index] : kIndexes) {
+    for (const auto& [name, index] : kCrashIndexes) {
       if (name != kTransient && there.count(name) == 0) RequireOk(db.Create(name));
     }
     for (const std::string& name : db.Names()) RequireOk(db->WaitUntilReady(name));

@@ -31,8 +31,8 @@ using Entries =
 class Model {
  public:
   explicit Model(uint64_t salt) : random_(TestRandom(salt)) {
-    for (const auto& [name, index] : kIndexes) db_.Create(index.spec, index.family);
-    for (const auto& [name, index] : kIndexes) there_.insert(name);
+    for (const auto& [name, index] : kModelIndexes) db_.Create(index.spec, index.family);
+    for (const auto& [name, index] : kModelIndexes) there_.insert(name);
   }
 
   void Step() {
@@ -167,7 +167,7 @@ class Model {
   }
 
   Entries Expected(const std::string& name) const {
-    const ModelIndex& index = kIndexes.at(name);
+    const ModelIndex& index = kModelIndexes.at(name);
     Entries entries;
     for (const auto& [key, value] : rows_[index.family])
       entries.emplace(index.key(key, value), key);
@@ -194,7 +194,7 @@ class Model {
     const auto live = RequireOk(db_->Index(name));
     uint64_t count = 0;
     RequireOk(live->Count(RangeBatch::Everything(KeyKind::kBytes), absl::MakeSpan(&count, 1)));
-    const size_t expected = rows_[kIndexes.at(name).family].size();
+    const size_t expected = rows_[kModelIndexes.at(name).family].size();
     if (count != expected) BOOST_FAIL(name << " counts " << count << ", expected " << expected);
   }
   void CheckIndex(const std::string& name) {
@@ -225,7 +225,8 @@ class Model {
     if (!name.empty()) RequireOk(db_->MergeIndex(name));
   }
   void DropOrCreate() {
-    const auto index = std::next(kIndexes.begin(), static_cast<int>(random_() % kIndexes.size()));
+    const auto index =
+        std::next(kModelIndexes.begin(), static_cast<int>(random_() % kModelIndexes.size()));
     if (there_.erase(index->first) > 0) {
       RequireOk(db_->DropIndex(index->first));
     } else {
@@ -256,8 +257,8 @@ class Model {
         break;
       default:
         RequireOk(db_->DropIndex(name));
-        RequireOk(
-            db_->CreateIndex(SpecOf(kIndexes.at(name).spec), db_.family(kIndexes.at(name).family)));
+        RequireOk(db_->CreateIndex(SpecOf(kModelIndexes.at(name).spec),
+                                   db_.family(kModelIndexes.at(name).family)));
         if (random_() % 2 == 0) db_.Reopen();
     }
     AwaitAll();
@@ -270,7 +271,7 @@ class Model {
     const auto other = SecondaryIndex::Open(db_.Info(name).directory, open);
     RequireOk(other.status());
     const auto source =
-        SnapshotSource::FromDb(db_->GetBaseDB(), db_.family(kIndexes.at(name).family));
+        SnapshotSource::FromDb(db_->GetBaseDB(), db_.family(kModelIndexes.at(name).family));
     RequireOk(source.status());
     const absl::Status merged = (*other)->Merge();
     if (!absl::IsUnavailable(merged)) BOOST_FAIL("another merges: " << merged);

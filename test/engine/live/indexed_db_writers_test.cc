@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_SUITE(indexed_db_writers_test)
 // and store meanwhile.
 BOOST_AUTO_TEST_CASE(writers_and_readers_agree_while_indexes_come_and_go) {
   IndexedDatabase db;
-  const ModelIndex& field = kIndexes.at("field");
+  const ModelIndex& field = kModelIndexes.at("field");
   db.Create(field.spec, field.family);
   const absl::Time end = absl::Now() + TestTime();
   std::atomic<uint64_t> queries{0};
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(writers_and_readers_agree_while_indexes_come_and_go) {
   }
   threads.emplace_back([&, random = TestRandom(200)]() mutable {
     while (absl::Now() < end) {
-      const ModelIndex& prefix = kIndexes.at("prefix");
+      const ModelIndex& prefix = kModelIndexes.at("prefix");
       absl::Status s = db->CreateIndex(SpecOf(prefix.spec), db.family(0));
       if (s.ok() && random() % 2 == 0) s = db->WaitUntilReady("prefix");
       if (s.ok() && random() % 2 == 0) s = db->StoreIndexes();

@@ -29,7 +29,7 @@ inline std::string KeyPrefix(const std::string& primary_key, const std::string&)
   return primary_key.substr(0, 2);
 }
 
-inline const std::map<std::string, ModelIndex> kIndexes = {
+inline const std::map<std::string, ModelIndex> kModelIndexes = {
     {"field", {"field = value.field(',', 0):text", 0, FirstField}},
     {"prefix", {"prefix = key[0:2]:bytes", 0, KeyPrefix}},
     {"of_a", {"of_a = value.field(',', 0):text, cf=a", 1, FirstField}},
