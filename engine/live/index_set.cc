@@ -202,9 +202,7 @@ absl::Status IndexSet::RebuildIndex(const std::string& name) {
   const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckOpen());
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  if (index->column_family() == nullptr || index->cancelled()) {
-    return index->Ready().status();
-  }
+  if (index->column_family() == nullptr || index->cancelled()) return index->Ready().status();
   RETURN_IF_ERROR(index->MarkBuild("it was to be rebuilt"));
   follower_->Leave(*index);
   index->Set(IndexState::kStale, absl::UnavailableError("it is to be built anew"));
