@@ -3,10 +3,12 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/guard.h"
+#include "rocksdb/slice.h"
 
 namespace cairn {
 
-absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) {
+absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) noexcept try {
   if (status.ok()) return absl::OkStatus();
   const std::string message = absl::StrFormat("%s: %s", doing, status.ToString());
   switch (status.code()) {
@@ -18,8 +20,6 @@ absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) 
       return absl::UnimplementedError(message);
     case rocksdb::Status::kInvalidArgument:
       return absl::InvalidArgumentError(message);
-    case rocksdb::Status::kMemoryLimit:
-      return absl::ResourceExhaustedError(message);
     case rocksdb::Status::kBusy:
     case rocksdb::Status::kTryAgain:
       return absl::UnavailableError(message);
@@ -27,13 +27,16 @@ absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) 
       if (status.IsIOError() && status.subcode() == rocksdb::Status::kPathNotFound) {
         return absl::NotFoundError(message);
       }
-      if (status.IsNoSpace()) return absl::ResourceExhaustedError(message);
+      if (status.IsNoSpace() || status.IsMemoryLimit())
+        return absl::ResourceExhaustedError(message);
       return absl::InternalError(message);
   }
+} catch (...) {
+  return StatusOfException(doing);
 }
 
-rocksdb::Status ToRocksDb(const absl::Status& status) {
-  const std::string message(status.message());
+rocksdb::Status ToRocksDb(const absl::Status& status) noexcept try {
+  const rocksdb::Slice message(status.message().data(), status.message().size());
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return rocksdb::Status::OK();
@@ -54,6 +57,8 @@ rocksdb::Status ToRocksDb(const absl::Status& status) {
     default:
       return rocksdb::Status::Aborted(message);
   }
+} catch (...) {
+  return rocksdb::Status::Aborted(rocksdb::Status::kMemoryLimit);  // takes no memory
 }
 
 }  // namespace cairn

@@ -175,7 +175,9 @@ void IndexWriter::LetGoOfDirectory() {
 void IndexWriter::OpenDirectoryAgain() {
   if (access_ != Access::kExclusive) return;
   held_ = nullptr;
-  Directory().status().IgnoreError();  // or the next time
+  Guarded("opening its directory again", [&] {
+    return Directory().status();
+  }).IgnoreError();  // or the next time
 }
 
 absl::Status IndexWriter::Store() {

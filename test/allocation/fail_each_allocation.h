@@ -12,15 +12,18 @@ namespace cairn {
 
 // Calls `operation` again and again, until no allocation of it fails any more: at first its first
 // allocation fails, then one after that, and so on, about `times` of them over its whole length.
-// Before each call `prepare` is called, after it `check`; neither meets a failure.
-inline void FailEachAllocation(FailingNew::How how, uint64_t times,
-                               const std::function<void()>& prepare,
-                               const std::function<absl::Status()>& operation,
-                               const std::function<void()>& check) {
+// Before each call `prepare` is called, after it `check`; neither meets a failure, nor does
+// `meaning`, which says what an operation's status stands for.
+inline void FailEachAllocation(
+    FailingNew::How how, uint64_t times, const std::function<void()>& prepare,
+    const std::function<absl::Status()>& operation, const std::function<void()>& check,
+    const std::function<absl::Status(const absl::Status&)>& meaning =
+        [](const absl::Status& status) { return status; }) {
   prepare();
   FailingNew::Arm(UINT64_MAX, how);
-  const absl::Status undisturbed = operation();
+  absl::Status status = operation();
   const uint64_t length = FailingNew::Disarm().allocated;
+  const absl::Status undisturbed = meaning(status);
   BOOST_REQUIRE_MESSAGE(undisturbed.ok(), undisturbed);
   check();
   const uint64_t step = std::max<uint64_t>(1, length / times);
@@ -29,8 +32,9 @@ inline void FailEachAllocation(FailingNew::How how, uint64_t times,
     BOOST_TEST_CONTEXT("after " << spared << " of " << length << " allocations") {
       prepare();
       FailingNew::Arm(spared, how);
-      const absl::Status status = operation();
+      status = operation();
       const FailingNew::Result result = FailingNew::Disarm();
+      status = meaning(status);
       BOOST_TEST((status.ok() || absl::IsResourceExhausted(status)), status);
       check();
       if (!result.failed) {

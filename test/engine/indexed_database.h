@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "cairn/indexed_db.h"
 #include "cairn/string_list.h"
 #include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
 #include "test/engine/logged_database.h"
 #include "test/require_ok.h"
 #include "test/temporary_directory.h"
@@ -95,6 +98,17 @@ class IndexedDatabase {
   std::unique_ptr<IndexedDB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;
 };
+
+// Puts the rows a0000000, a0000001, … with `value` and their number, a thousand in a write.
+inline void Fill(rocksdb::DB* db, int rows, const std::string& value) {
+  for (int i = 0; i < rows;) {
+    rocksdb::WriteBatch batch;
+    for (int k = 0; k < 1000 && i < rows; ++k, ++i) {
+      RequireOk(batch.Put(absl::StrFormat("a%07d", i), absl::StrCat(value, i)));
+    }
+    RequireOk(db->Write({}, &batch));
+  }
+}
 
 // The primary keys of an index's entries in its order, with blanks between, of those with this key.
 inline std::string RowsOf(const SecondaryIndex& index, std::string_view key) {

@@ -9,7 +9,7 @@
 
 #include "cairn/batcher.h"
 #include "test/engine/batch/fake_index.h"
-#include "test/require_ok.h"
+#include "test/engine/batch/polled_batcher.h"
 #include "test/test_random.h"
 
 // A Batcher among many threads: every request that is accepted is answered once, and right.
@@ -22,10 +22,6 @@ using WhenFull = BatcherOptions::WhenFull;
 
 constexpr size_t kThreads = 64;
 constexpr uint32_t kKeys = 2100;  // asked; of the index's 0, 2, … 1998
-
-std::unique_ptr<Batcher> Make(const BatchIndex& index, const BatcherOptions& options) {
-  return RequireOk(Batcher::Make(&index, options));
-}
 
 void OnThreads(const std::function<void(size_t thread)>& body) {
   std::vector<std::thread> threads;

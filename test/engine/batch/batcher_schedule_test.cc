@@ -1,11 +1,11 @@
 #include "engine/batch/batcher_schedule.h"
 
 #include <boost/test/unit_test.hpp>
-#include <memory>
 #include <vector>
 
 #include "cairn/batcher.h"
 #include "test/engine/batch/fake_index.h"
+#include "test/engine/batch/polled_batcher.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
@@ -15,20 +15,6 @@ namespace cairn {
 namespace {
 
 using Callers = BatcherOptions::Callers;
-
-// A batcher without threads whose callers only ask: batches run in Poll, and nowhere else.
-BatcherOptions Polled(const FakeClock* clock) {
-  BatcherOptions options;
-  options.threads = 0;
-  options.shards = 1;
-  options.callers = Callers::kOnlyAsk;
-  options.clock = clock;
-  return options;
-}
-
-std::unique_ptr<Batcher> Make(const BatchIndex& index, const BatcherOptions& options) {
-  return RequireOk(Batcher::Make(&index, options));
-}
 
 // Of `fixed` and `each` of a query.
 auto LinearTime(absl::Duration fixed, absl::Duration each) {

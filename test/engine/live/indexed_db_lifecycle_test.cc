@@ -13,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "cairn/catch_up.h"
 #include "cairn/open_options.h"
@@ -40,16 +39,6 @@ IndexedDBOptions WithPolicy(OnStale on_stale) {
   return options;
 }
 
-void Fill(rocksdb::DB* db, int rows, const std::string& value) {
-  for (int i = 0; i < rows;) {
-    rocksdb::WriteBatch batch;
-    for (int k = 0; k < 1000 && i < rows; ++k, ++i) {
-      RequireOk(batch.Put(absl::StrFormat("a%07d", i), absl::StrCat(value, i)));
-    }
-    RequireOk(db->Write({}, &batch));
-  }
-}
-
 void Ingest(IndexedDatabase* db, const std::string& key, const std::string& value,
             size_t family = 0) {
   const std::string file = db->Beside("ingested.sst");
@@ -62,26 +51,6 @@ void Ingest(IndexedDatabase* db, const std::string& key, const std::string& valu
 }
 
 enum class Disturbance { kUnlogged, kIngestedElsewhere, kIngestedHere };
-
-uint64_t BytesIn(const std::string& directory) {
-  uint64_t sum = 0;
-  for (const auto& file : std::filesystem::directory_iterator(directory)) {
-    std::error_code gone;
-    const auto size = std::filesystem::file_size(file, gone);
-    if (!gone) sum += size;
-  }
-  return sum;
-}
-
-// Fails where the database at `path` does not soon come down to what is live in it.
-void CheckObsoleteFilesGo(rocksdb::DB* db, const std::string& path, absl::Duration within) {
-  uint64_t live = 0;
-  BOOST_REQUIRE(db->GetIntProperty("rocksdb.live-sst-files-size", &live));
-  const uint64_t most = live + (4 << 20);
-  const absl::Time end = absl::Now() + within;
-  while (BytesIn(path) > most && absl::Now() < end) absl::SleepFor(absl::Milliseconds(100));
-  BOOST_TEST(BytesIn(path) <= most, live << " bytes are live");
-}
 
 void WaitUntilBuildHasBegun(IndexedDatabase* db, const std::string& name) {
   while (db->Info(name).progress == 0 && db->Info(name).builds == 0) {
@@ -354,51 +323,6 @@ BOOST_AUTO_TEST_CASE(writers_wait_for_indexes_that_are_far_behind) {
     CheckAgainstDatabase(db.get(), "a", db.family(0));
     CheckAgainstDatabase(db.get(), "c", db.family(0));
   }
-}
-
-BOOST_AUTO_TEST_CASE(obsolete_files_go_though_nobody_follows) {
-  TemporaryDirectory directory;
-  const std::string path = directory / "db";
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  options.write_buffer_size = 1 << 20;
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::Open(options, path, &opened));
-  IndexedDBOptions indexed;
-  indexed.open.calibration = Calibration::kNone;
-  indexed.follow_interval = absl::ZeroDuration();
-  indexed.log_retention_megabytes = 1;
-  const auto db = IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed);
-  RequireOk(db.status());
-  RequireOk((*db)->CreateIndex(SpecOf(kAll)));
-  RequireOk((*db)->WaitUntilReady("all"));
-  for (int round = 0; round < 10; ++round) {
-    Fill(db->get(), 50000, absl::StrCat("v", round));
-    RequireOk((*db)->CompactRange({}, nullptr, nullptr));
-  }
-  CheckObsoleteFilesGo(opened, path, absl::Seconds(10));
-  BOOST_TEST((*db)->ListIndexes()[0].builds == 1u);
-  CheckAgainstDatabase(db->get(), "all", nullptr);
-}
-
-// With no index nothing is read: what is obsolete goes after half a minute.
-BOOST_AUTO_TEST_CASE(obsolete_files_go_though_there_is_no_index) {
-  TemporaryDirectory directory;
-  const std::string path = directory / "db";
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  options.write_buffer_size = 1 << 20;
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::Open(options, path, &opened));
-  IndexedDBOptions indexed;
-  indexed.follow_interval = absl::ZeroDuration();
-  const auto db = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed));
-  for (int round = 0; round < 6; ++round) {
-    Fill(db.get(), 50000, absl::StrCat("v", round));
-    RequireOk(db->CompactRange({}, nullptr, nullptr));
-  }
-  BOOST_TEST(BytesIn(path) > 10 << 20);  // or this shows nothing
-  CheckObsoleteFilesGo(opened, path, absl::Seconds(45));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

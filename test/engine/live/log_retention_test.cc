@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -51,6 +52,26 @@ constexpr uint64_t kMuch = 2 * kMegabyte;
 
 void WaitForRelease() {
   absl::SleepFor(absl::Milliseconds(1100));
+}
+
+uint64_t BytesIn(const std::string& directory) {
+  uint64_t sum = 0;
+  for (const auto& file : std::filesystem::directory_iterator(directory)) {
+    std::error_code gone;
+    const auto size = std::filesystem::file_size(file, gone);
+    if (!gone) sum += size;
+  }
+  return sum;
+}
+
+// Fails where the database at `path` does not soon come down to what is live in it.
+void CheckObsoleteFilesGo(rocksdb::DB* db, const std::string& path, absl::Duration within) {
+  uint64_t live = 0;
+  BOOST_REQUIRE(db->GetIntProperty("rocksdb.live-sst-files-size", &live));
+  const uint64_t most = live + (4 << 20);
+  const absl::Time end = absl::Now() + within;
+  while (BytesIn(path) > most && absl::Now() < end) absl::SleepFor(absl::Milliseconds(100));
+  BOOST_TEST(BytesIn(path) <= most, live << " bytes are live");
 }
 
 BOOST_AUTO_TEST_SUITE(log_retention_test)
@@ -109,6 +130,51 @@ BOOST_AUTO_TEST_CASE(a_database_that_archives_its_log_is_left_alone) {
   db.Write(kMuch);
   BOOST_TEST(db.LogBytes() < kMegabyte);  // moved
   BOOST_TEST(!retention.IsOverdue());
+}
+
+BOOST_AUTO_TEST_CASE(obsolete_files_go_though_nobody_follows) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "db";
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.write_buffer_size = 1 << 20;
+  rocksdb::DB* opened = nullptr;
+  RequireOk(rocksdb::DB::Open(options, path, &opened));
+  IndexedDBOptions indexed;
+  indexed.open.calibration = Calibration::kNone;
+  indexed.follow_interval = absl::ZeroDuration();
+  indexed.log_retention_megabytes = 1;
+  const auto db = IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed);
+  RequireOk(db.status());
+  RequireOk((*db)->CreateIndex(SpecOf("all = value:text")));
+  RequireOk((*db)->WaitUntilReady("all"));
+  for (int round = 0; round < 10; ++round) {
+    Fill(db->get(), 50000, absl::StrCat("v", round));
+    RequireOk((*db)->CompactRange({}, nullptr, nullptr));
+  }
+  CheckObsoleteFilesGo(opened, path, absl::Seconds(10));
+  BOOST_TEST((*db)->ListIndexes()[0].builds == 1u);
+  CheckAgainstDatabase(db->get(), "all", nullptr);
+}
+
+// With no index nothing is read: what is obsolete goes after half a minute.
+BOOST_AUTO_TEST_CASE(obsolete_files_go_though_there_is_no_index) {
+  TemporaryDirectory directory;
+  const std::string path = directory / "db";
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.write_buffer_size = 1 << 20;
+  rocksdb::DB* opened = nullptr;
+  RequireOk(rocksdb::DB::Open(options, path, &opened));
+  IndexedDBOptions indexed;
+  indexed.follow_interval = absl::ZeroDuration();
+  const auto db = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed));
+  for (int round = 0; round < 10; ++round) {
+    Fill(db.get(), 50000, absl::StrCat("v", round));
+    RequireOk(db->CompactRange({}, nullptr, nullptr));
+  }
+  BOOST_TEST(BytesIn(path) > 10 << 20);  // or this shows nothing
+  CheckObsoleteFilesGo(opened, path, absl::Seconds(45));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -17,6 +17,8 @@ BOOST_AUTO_TEST_CASE(keeps_the_kind_of_error_and_says_what_failed) {
   BOOST_CHECK(absl::IsNotFound(FromRocksDb(rocksdb::Status::NotFound(), "x")));
   BOOST_CHECK(absl::IsNotFound(FromRocksDb(rocksdb::Status::PathNotFound(), "x")));
   BOOST_CHECK(absl::IsResourceExhausted(FromRocksDb(rocksdb::Status::NoSpace(), "x")));
+  BOOST_CHECK(absl::IsResourceExhausted(FromRocksDb(rocksdb::Status::MemoryLimit(), "x")));
+  BOOST_CHECK(absl::IsInternal(FromRocksDb(rocksdb::Status::Incomplete("x"), "x")));
   BOOST_CHECK(absl::IsUnimplemented(FromRocksDb(rocksdb::Status::NotSupported("x"), "x")));
   BOOST_CHECK(absl::IsInternal(FromRocksDb(rocksdb::Status::IOError("x"), "x")));
 }
