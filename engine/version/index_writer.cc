@@ -176,6 +176,7 @@ void IndexWriter::OpenDirectoryAgain() {
   if (access_ != Access::kExclusive) return;
   held_ = nullptr;
   Guarded("opening its directory again", [&] {
+    store_mutex_.AssertHeld();
     return Directory().status();
   }).IgnoreError();  // or the next time
 }
