@@ -38,13 +38,13 @@ uint64_t StrategyScratch::memory_bytes() const {
 
 StrategyScratchPool::Lease::~Lease() {
   if (scratch_ == nullptr) return;
-  const std::lock_guard<std::mutex> lock(pool_->mutex_);
+  const MutexLock lock(&pool_->mutex_);
   pool_->idle_.push_back(std::move(scratch_));
   --pool_->leased_;
 }
 
 StrategyScratchPool::Lease StrategyScratchPool::Take() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (idle_.empty()) {
     idle_.reserve(leased_ + 1);  // so that no lease's end allocates
     idle_.push_back(std::make_unique<StrategyScratch>());
@@ -56,14 +56,14 @@ StrategyScratchPool::Lease StrategyScratchPool::Take() {
 }
 
 uint64_t StrategyScratchPool::memory_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   uint64_t bytes = 0;
   for (const auto& scratch : idle_) bytes += scratch->memory_bytes();
   return bytes;
 }
 
 void StrategyScratchPool::FreeIdle() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   idle_.clear();
 }
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "cairn/query.h"
 #include "cpu_fast/batch/part_map.h"
 #include "index/machine/aligned_buffer.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -106,9 +106,10 @@ class StrategyScratchPool {
   void FreeIdle();
 
  private:
-  mutable std::mutex mutex_;  // guards what follows
-  size_t leased_ = 0;
-  std::vector<std::unique_ptr<StrategyScratch>> idle_;  // the one that was used last behind
+  mutable Mutex mutex_;
+  size_t leased_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The one that was used last is the last.
+  std::vector<std::unique_ptr<StrategyScratch>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

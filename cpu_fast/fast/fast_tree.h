@@ -45,8 +45,8 @@ class FastTreeNodes {
   // supported. Throws std::bad_alloc.
   FastTreeNodes(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, PageBlocking page,
                 SimdLevel level);
-  FastTreeNodes(FastTreeNodes&&) = default;
-  FastTreeNodes& operator=(FastTreeNodes&&) = default;
+  FastTreeNodes(FastTreeNodes&&) noexcept = default;
+  FastTreeNodes& operator=(FastTreeNodes&&) noexcept = default;
 
   // positions[i] = the number of keys less than queries[i]. As many positions as queries.
   void LowerBound(absl::Span<const Key> queries, Position* positions) const;

@@ -62,7 +62,7 @@ void Ask(Batcher* batcher, const KeyBatch& keys, BatcherTime deadline, Done done
       !s.ok()) {
     return std::move(caller->done)(s);
   }
-  caller.release();
+  (void)caller.release();  // Receive has it
 }
 
 template <Operation kOperation, typename Done>
@@ -79,7 +79,7 @@ void Ask(Batcher* batcher, const RangeBatch& range, const QueryOptions& options,
       !s.ok()) {
     return std::move(caller->done)(s);
   }
-  caller.release();
+  (void)caller.release();  // Receive has it
 }
 
 // Hands its answer to a future.

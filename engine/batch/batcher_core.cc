@@ -73,7 +73,7 @@ void BatcherRunning::Leave(uint32_t generation) {
 }
 
 void BatcherRunning::Wait() {
-  const std::lock_guard<std::mutex> lock(one_waiter_);
+  const MutexLock lock(&one_waiter_);
   const uint32_t generation = generation_.fetch_add(1);
   for (;;) {
     const uint64_t ticket = over_.Prepare();
@@ -105,7 +105,7 @@ BatcherCore::~BatcherCore() {
 }
 
 void BatcherCore::StartThreads() {
-  const std::lock_guard<std::mutex> lock(shutdown_);
+  const MutexLock lock(&shutdown_);
   for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { ThreadMain(); });
 }
 
@@ -340,7 +340,7 @@ void BatcherCore::Flush() {
 }
 
 void BatcherCore::Shutdown() {
-  const std::lock_guard<std::mutex> lock(shutdown_);
+  const MutexLock lock(&shutdown_);
   queue_.Close();
   room_.Notify();
   Flush();

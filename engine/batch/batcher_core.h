@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "engine/batch/batcher_queue.h"
 #include "engine/batch/batcher_schedule.h"
 #include "engine/batch/batcher_wakeup.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -28,7 +28,7 @@ class BatcherRunning {
   void Wait();
 
  private:
-  std::mutex one_waiter_;
+  Mutex one_waiter_;
   std::atomic<uint32_t> generation_{0};
   std::array<std::atomic<uint32_t>, 2> running_{};  // of the even and the odd generations
   BatcherWakeup over_;
@@ -101,8 +101,8 @@ class BatcherCore {
   BatcherWakeup work_;  // for the threads
   BatcherWakeup room_;  // for callers that found none
   std::atomic<bool> stopping_{false};
-  std::mutex shutdown_;
-  std::vector<std::thread> threads_;  // guarded by shutdown_
+  Mutex shutdown_;
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(shutdown_);
 
   BatcherLock spare_lock_;
   std::vector<std::unique_ptr<BatcherBatch>> spare_;  // batches that rest

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -9,6 +8,7 @@
 #include "engine/batch/batcher_answer.h"
 #include "engine/batch/batcher_core.h"
 #include "index/machine/guard.h"
+#include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -25,8 +25,8 @@ struct BatcherGroup::Answered {
   // Answers since the last Wait; during Wait, less submitted_: zero when the last one is there.
   // Who makes it so touches the group no more.
   std::atomic<int32_t> balance{0};
-  std::mutex mutex;
-  absl::Status error;  // guarded by mutex
+  Mutex mutex;
+  absl::Status error ABSL_GUARDED_BY(mutex);
 };
 
 BatcherGroup::BatcherGroup(Batcher* batcher, Operation operation, Batcher::Receiver receiver,
@@ -93,12 +93,12 @@ absl::Status BatcherGroup::Wait() {
   const int32_t submitted = std::exchange(submitted_, 0);
   std::atomic<int32_t>& balance = answered_->balance;
   if (balance.fetch_sub(submitted) != submitted) batcher_->core_->Await(&balance);
-  const std::lock_guard<std::mutex> lock(answered_->mutex);
+  const MutexLock lock(&answered_->mutex);
   return std::exchange(answered_->error, absl::OkStatus());
 }
 
 void BatcherGroup::Fail(const absl::Status& error) {
-  const std::lock_guard<std::mutex> lock(answered_->mutex);
+  const MutexLock lock(&answered_->mutex);
   answered_->error.Update(error);
 }
 

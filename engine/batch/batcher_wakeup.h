@@ -2,11 +2,10 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 
 #include "engine/batch/batcher_block.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -28,13 +27,14 @@ class BatcherWakeup {
 
   // Returns after the next Notify since Prepare, or `time` nanoseconds; whether it was the time.
   bool Sleep(uint64_t ticket, BatcherNanos time = kNever) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const auto notified = [&] { return generation_.load() != ticket; };
+    MutexLock lock(&mutex_);
     bool in_time = true;
     if (time == kNever) {
-      wake_.wait(lock, notified);
+      while (generation_.load() == ticket) wake_.Wait(&lock);
     } else {
-      in_time = wake_.wait_for(lock, std::chrono::nanoseconds(time), notified);
+      const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(time);
+      while (generation_.load() == ticket && in_time) in_time = wake_.WaitUntil(&lock, end);
+      in_time = generation_.load() != ticket;
     }
     sleepers_.fetch_sub(1);
     return !in_time;
@@ -44,17 +44,17 @@ class BatcherWakeup {
   void Notify() {
     if (sleepers_.load() == 0) return;
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(&mutex_);
       generation_.fetch_add(1);
     }
-    wake_.notify_all();
+    wake_.NotifyAll();
   }
 
  private:
   std::atomic<uint32_t> sleepers_{0};
   std::atomic<uint64_t> generation_{0};
-  std::mutex mutex_;
-  std::condition_variable wake_;
+  Mutex mutex_;
+  CondVar wake_;
 };
 
 }  // namespace cairn

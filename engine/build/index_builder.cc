@@ -168,10 +168,9 @@ absl::Status IndexBuild::TakeAnchor() {
                                        source_.description());
     return absl::OkStatus();
   }
-  absl::StatusOr<Anchor> anchor = cairn::TakeAnchor(
-      database_->db(), database_->column_family_handle(), database_->sequence(), read_only());
-  if (anchor.ok()) anchor_ = *std::move(anchor);
-  return anchor.status();
+  ASSIGN_OR_RETURN(anchor_, cairn::TakeAnchor(database_->db(), database_->column_family_handle(),
+                                              database_->sequence(), read_only()));
+  return absl::OkStatus();
 }
 
 absl::Status IndexBuild::Scan() {

@@ -66,7 +66,10 @@ uint64_t BytesOf(const KeysOfRows& changes) {
 
 std::shared_ptr<const ChangeLog::Place> ChangeLog::Begin() {
   std::shared_ptr<ChangeLog> log(new ChangeLog());
-  log->steps_.push_back({0, true, 0, nullptr});
+  {
+    const MutexLock lock(&log->mutex_);
+    log->steps_.push_back({0, true, 0, nullptr});
+  }
   return std::make_shared<const Place>(std::move(log), 0);
 }
 
@@ -76,7 +79,7 @@ std::shared_ptr<const ChangeLog::Place> ChangeLog::Append(const Place& last, Key
   const uint64_t bytes = BytesOf(*step);
   uint64_t number;
   {
-    const std::lock_guard<std::mutex> lock(log.mutex_);
+    const MutexLock lock(&log.mutex_);
     number = ++log.last_number_;
     log.steps_.push_back({number, true, bytes, std::move(step)});
   }
@@ -87,7 +90,7 @@ std::shared_ptr<const ChangeLog::Place> ChangeLog::Append(const Place& last, Key
 }
 
 void ChangeLog::MakeOneOfSmall() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(&mutex_);
   // From the end on; the first step has no changes to be made one with.
   for (size_t i = steps_.size(); --i > 1;) {
     if (steps_[i - 1].is_place) continue;
@@ -95,10 +98,10 @@ void ChangeLog::MakeOneOfSmall() {
     if (earlier->rows.size() > later->rows.size()) continue;
     // Readers may come and go meanwhile, and take steps away at the beginning.
     const uint64_t earlier_number = steps_[i - 1].number;
-    lock.unlock();
+    lock.Unlock();
     auto one = std::make_shared<const KeysOfRows>(Merged(*earlier, *later));
     const uint64_t bytes = BytesOf(*one);
-    lock.lock();
+    lock.Lock();
     const auto at = Find(earlier_number);
     if (at == steps_.end() || at == steps_.begin()) return;
     std::next(at)->changes = std::move(one);
@@ -118,7 +121,7 @@ void ChangeLog::Release(uint64_t number) {
   // What goes is freed behind the lock.
   std::shared_ptr<const KeysOfRows> freed;
   for (bool more = true; more; freed = nullptr) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     if (const auto at = Find(number); at != steps_.end()) at->is_place = false;
     more = steps_.size() > 1 && !steps_.front().is_place;
     if (!more) continue;
@@ -129,12 +132,12 @@ void ChangeLog::Release(uint64_t number) {
 }
 
 void ChangeLog::RemoveBehind(uint64_t number) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   while (steps_.back().number > number) steps_.pop_back();
 }
 
 uint64_t ChangeLog::memory_bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   uint64_t bytes = 0;
   for (const Step& step : steps_) bytes += step.bytes;
   return bytes;
@@ -142,7 +145,7 @@ uint64_t ChangeLog::memory_bytes() const {
 
 std::vector<std::shared_ptr<const KeysOfRows>> ChangeLog::StepsBetween(uint64_t since,
                                                                        uint64_t until) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   std::vector<std::shared_ptr<const KeysOfRows>> steps;
   for (auto at = Find(since); at != steps_.end() && at->number < until;) {
     steps.push_back((++at)->changes);

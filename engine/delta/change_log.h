@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "cairn/query.h"
 #include "cairn/types.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -88,12 +88,13 @@ class ChangeLog {
   void RemoveBehind(uint64_t number);
   void MakeOneOfSmall();
   uint64_t memory_bytes() const;
-  std::vector<Step>::iterator Find(uint64_t number);
+  std::vector<Step>::iterator Find(uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::shared_ptr<const KeysOfRows>> StepsBetween(uint64_t since, uint64_t until);
 
-  mutable std::mutex mutex_;
-  uint64_t last_number_ = 0;
-  std::vector<Step> steps_;  // ascending by number; the first one's changes are null
+  mutable Mutex mutex_;
+  uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Ascending by number; the first one's changes are null.
+  std::vector<Step> steps_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

@@ -13,6 +13,7 @@
 #include "engine/util/make_room.h"
 #include "engine/util/sorted_order.h"
 #include "index/machine/guard.h"
+#include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 #include "index/run/gallop.h"
@@ -32,7 +33,7 @@ class TypedDeltaWriter final : public DeltaWriter {
       : DeltaWriter(std::move(delta)), rows_(std::move(rows)), threads_(threads) {}
 
   absl::StatusOr<std::shared_ptr<const Delta>> Apply(const RowUpdates& updates) override {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     absl::StatusOr<std::shared_ptr<const Delta>> next = Guarded("applying updates of rows", [&] {
       if (stale_) Restore();
       return Next(updates);
@@ -43,7 +44,7 @@ class TypedDeltaWriter final : public DeltaWriter {
   }
 
   void RollBack(std::shared_ptr<const Delta> delta) override {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     Publish(std::move(delta));
     TakeBack();
     filter_ = nullptr;  // it may lack what has been removed since
@@ -80,7 +81,7 @@ class TypedDeltaWriter final : public DeltaWriter {
   // Makes what only the writer has agree with the version again, after an error.
   void Restore();
 
-  std::mutex mutex_;  // guards what follows
+  Mutex mutex_;  // guards what follows
   std::shared_ptr<DeltaRows> rows_;
   const int threads_;
   bool stale_ = false;

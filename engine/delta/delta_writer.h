@@ -1,13 +1,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include "absl/status/statusor.h"
 #include "cairn/sorted_run.h"
 #include "engine/delta/delta.h"
 #include "engine/delta/row_updates.h"
 #include "engine/rows/row_table.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -42,20 +42,20 @@ class DeltaWriter {
 
   // The latest version; at first, one that is empty.
   std::shared_ptr<const Delta> delta() const {
-    std::lock_guard<std::mutex> lock(delta_mutex_);
+    const MutexLock lock(&delta_mutex_);
     return delta_;
   }
 
  protected:
   explicit DeltaWriter(std::shared_ptr<const Delta> delta) : delta_(std::move(delta)) {}
   void Publish(std::shared_ptr<const Delta> delta) {
-    std::lock_guard<std::mutex> lock(delta_mutex_);
+    const MutexLock lock(&delta_mutex_);
     delta_.swap(delta);
   }
 
  private:
-  mutable std::mutex delta_mutex_;
-  std::shared_ptr<const Delta> delta_;  // guarded by delta_mutex_
+  mutable Mutex delta_mutex_;
+  std::shared_ptr<const Delta> delta_ ABSL_GUARDED_BY(delta_mutex_);
 };
 
 }  // namespace cairn

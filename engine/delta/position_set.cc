@@ -1,8 +1,8 @@
 #include "engine/delta/position_set.h"
+#include "index/machine/mutex.h"
 
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 namespace cairn {
@@ -37,7 +37,7 @@ class PositionSet::Pages {
 
   // A page of unspecified contents.
   uint64_t* Take() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     if (free_.empty()) {
       free_.reserve(all_.size() + 1);  // so that Give need not allocate
       all_.push_back(std::make_unique_for_overwrite<uint64_t[]>(page_words_));
@@ -48,19 +48,19 @@ class PositionSet::Pages {
     return page;
   }
   void Give(const std::vector<uint64_t*>& pages) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     free_.insert(free_.end(), pages.begin(), pages.end());
   }
   uint64_t memory_bytes() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     return all_.size() * page_words_ * sizeof(uint64_t);
   }
 
  private:
   const size_t page_words_;
-  std::mutex mutex_;  // guards what follows
-  std::vector<std::unique_ptr<uint64_t[]>> all_;
-  std::vector<uint64_t*> free_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<uint64_t[]>> all_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t*> free_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A version's hold on its pages. A page that the next version replaced can be seen by this one and

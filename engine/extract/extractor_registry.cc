@@ -1,18 +1,19 @@
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "cairn/extractor.h"
 #include "index/machine/guard.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 namespace {
 
 struct Registry {
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const KeyExtractor>, std::less<>> extractors;
+  Mutex mutex;
+  std::map<std::string, std::shared_ptr<const KeyExtractor>, std::less<>> extractors
+      ABSL_GUARDED_BY(mutex);
 };
 
 // Never destroyed, so that extractors may be looked up while a process ends.
@@ -33,7 +34,7 @@ absl::Status RegisterExtractor(std::string name,
         absl::StrFormat("expected an extractor to register as '%s', found null", name));
   }
   Registry& registry = TheRegistry();
-  const std::lock_guard<std::mutex> lock(registry.mutex);
+  const MutexLock lock(&registry.mutex);
   const auto [place, inserted] = registry.extractors.emplace(std::move(name), std::move(extractor));
   if (inserted) return absl::OkStatus();
   return absl::AlreadyExistsError(
@@ -44,7 +45,7 @@ absl::Status RegisterExtractor(std::string name,
 
 absl::StatusOr<std::shared_ptr<const KeyExtractor>> FindExtractor(std::string_view name) try {
   Registry& registry = TheRegistry();
-  const std::lock_guard<std::mutex> lock(registry.mutex);
+  const MutexLock lock(&registry.mutex);
   const auto found = registry.extractors.find(name);
   if (found != registry.extractors.end()) return found->second;
   std::string known;

@@ -54,7 +54,7 @@ absl::Status BackgroundWork::StoreAll() {
   absl::Status first;
   for (const auto& index : indexes_.All()) {
     if (!index->Ready().ok()) continue;  // somebody may be at work on it for long
-    const std::lock_guard<std::mutex> lock(index->work_mutex);
+    const MutexLock lock(index->work_mutex());
     if (!follower_->Current(*index).ok()) continue;
     first.Update(Store(index.get()));
   }
@@ -63,28 +63,26 @@ absl::Status BackgroundWork::StoreAll() {
 
 absl::Status BackgroundWork::Store(FollowedIndex* index) {
   absl::Status s = index->writer()->Store();
-  if (s.ok()) ++index->stores;
   index->NoteStore(s);
   return s;
 }
 
 absl::Status BackgroundWork::Merge(FollowedIndex* index) {
   RETURN_IF_ERROR(index->Ready().status());
-  const std::lock_guard<std::mutex> lock(index->work_mutex);
+  const MutexLock lock(index->work_mutex());
   RETURN_IF_ERROR(index->Ready().status());
   MergeOptions options;
   options.threads = options_.merge_threads > 0 ? options_.merge_threads
                                                : std::max(1, Topology::Get().cores() / 2);
   options.max_bytes_per_second = options_.merge_bytes_per_second;
-  options.cancelled = &index->cancelled;
+  options.cancelled = &index->cancelled();
   absl::Status s = index->writer()->Merge(options);
-  if (s.ok()) ++index->merges;
   index->NoteMerge(s);
   return s;
 }
 
 absl::Status BackgroundWork::MergeDeltaFiles(FollowedIndex* index) {
-  const std::lock_guard<std::mutex> lock(index->work_mutex);
+  const MutexLock lock(index->work_mutex());
   RETURN_IF_ERROR(index->Ready().status());
   return index->writer()->MergeDeltaFiles();
 }
@@ -92,14 +90,14 @@ absl::Status BackgroundWork::MergeDeltaFiles(FollowedIndex* index) {
 void BackgroundWork::MergeWhatPays() {
   for (const auto& index : indexes_.All()) {
     const auto ready = index->Ready();
-    if (!ready.ok() || absl::Now() < index->merge_due) continue;
+    FollowedIndex::MergeRetry& retry = index->merge_retry;
+    if (!ready.ok() || absl::Now() < retry.due) continue;
     if (((*ready)->MergePays() ? Merge(index.get()) : MergeDeltaFiles(index.get())).ok()) {
-      index->merge_wait = absl::ZeroDuration();
+      retry = {};
     } else {
       // On a full disk it writes in vain until that is seen.
-      index->merge_wait =
-          std::min(std::max(2 * index->merge_wait, options_.merge_interval), kLongestMergeWait);
-      index->merge_due = absl::Now() + index->merge_wait;
+      retry.wait = std::min(std::max(2 * retry.wait, options_.merge_interval), kLongestMergeWait);
+      retry.due = absl::Now() + retry.wait;
     }
   }
 }

@@ -27,7 +27,7 @@ class BackgroundWork {
 
   // Writes what came to the indexes to their directories; those that are not ready have nothing.
   absl::Status StoreAll();
-  absl::Status Store(FollowedIndex* index);  // its work_mutex is held
+  absl::Status Store(FollowedIndex* index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(index->work_mutex());
   absl::Status Merge(FollowedIndex* index);
 
  private:

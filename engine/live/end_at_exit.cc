@@ -1,10 +1,10 @@
 #include "engine/live/end_at_exit.h"
 
 #include <cstdlib>
-#include <mutex>
 #include <set>
 #include <utility>
 
+#include "index/machine/mutex.h"
 #include "rocksdb/env.h"
 
 namespace cairn {
@@ -12,8 +12,8 @@ namespace {
 
 // Never destroyed, as exit() may come while it is used.
 struct Registry {
-  std::mutex mutex;
-  std::set<const EndAtExit*> all;  // guarded by mutex
+  Mutex mutex;
+  std::set<const EndAtExit*> all ABSL_GUARDED_BY(mutex);
 };
 
 Registry& TheRegistry() {
@@ -22,7 +22,7 @@ Registry& TheRegistry() {
     rocksdb::Env::Default();
     std::atexit([] {
       Registry& all = TheRegistry();
-      const std::lock_guard<std::mutex> lock(all.mutex);
+      const MutexLock lock(&all.mutex);
       for (const EndAtExit* each : all.all) each->end()();
       all.all.clear();
     });
@@ -35,13 +35,13 @@ Registry& TheRegistry() {
 
 EndAtExit::EndAtExit(std::function<void()> end) : end_(std::move(end)) {
   Registry& registry = TheRegistry();
-  const std::lock_guard<std::mutex> lock(registry.mutex);
+  const MutexLock lock(&registry.mutex);
   registry.all.insert(this);
 }
 
 EndAtExit::~EndAtExit() {
   Registry& registry = TheRegistry();
-  const std::lock_guard<std::mutex> lock(registry.mutex);
+  const MutexLock lock(&registry.mutex);
   registry.all.erase(this);
 }
 

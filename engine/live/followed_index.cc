@@ -1,5 +1,6 @@
 #include "engine/live/followed_index.h"
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 
@@ -61,17 +62,17 @@ void FollowedIndex::Define(IndexSpec spec, KeyCodec codec,
 }
 
 IndexMark::Kind FollowedIndex::wanted() const {
-  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  const MutexLock lock(&mark_mutex_);
   return mark_.kind;
 }
 
 std::string FollowedIndex::why_marked() const {
-  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  const MutexLock lock(&mark_mutex_);
   return mark_.why;
 }
 
 std::string FollowedIndex::marked_spec() const {
-  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  const MutexLock lock(&mark_mutex_);
   return mark_.spec;
 }
 
@@ -86,18 +87,18 @@ absl::Status FollowedIndex::Mark(IndexMark::Kind kind, const std::string& why) {
 }
 
 absl::Status FollowedIndex::MarkBuild(const std::string& why) {
-  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  const MutexLock lock(&mark_mutex_);
   return Mark(IndexMark::Kind::kBuild, why);
 }
 
 absl::Status FollowedIndex::MarkStale(const std::string& why) {
-  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  const MutexLock lock(&mark_mutex_);
   if (mark_.kind == IndexMark::Kind::kNone) return Mark(IndexMark::Kind::kStale, why);
   return mark_in_doubt_ ? Mark(mark_.kind, mark_.why) : absl::OkStatus();
 }
 
 absl::Status FollowedIndex::MarkRemoved() {
-  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  const MutexLock lock(&mark_mutex_);
   absl::Status marked = Mark(IndexMark::Kind::kRemoved, "");
   if (!marked.ok()) mark_in_doubt_ = !catalog_.Mark(name(), mark_).ok();  // as the index stays
   return marked;
@@ -105,7 +106,7 @@ absl::Status FollowedIndex::MarkRemoved() {
 
 absl::Status FollowedIndex::MarkFollowing(IndexMark::Kind wanted,
                                           const std::function<bool()>& is_disturbed) {
-  const std::lock_guard<std::mutex> lock(mark_mutex_);
+  const MutexLock lock(&mark_mutex_);
   if (mark_.kind != wanted || is_disturbed()) {
     return absl::AbortedError("the rows have changed past the log meanwhile");
   }
@@ -113,72 +114,73 @@ absl::Status FollowedIndex::MarkFollowing(IndexMark::Kind wanted,
 }
 
 void FollowedIndex::Set(IndexState state, absl::Status why, Repair repair) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (repair == Repair::kBegins) ++repairs_;
   if (ended_) return;
   state_ = state;
   why_ = std::move(why);
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
-void FollowedIndex::SetReady() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+void FollowedIndex::SetReady(bool built) {
+  const MutexLock lock(&mutex_);
+  if (built) ++builds_;
   if (ended_ || state_ != IndexState::kCatchingUp) return;
   state_ = IndexState::kReady;
   why_ = absl::OkStatus();
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void FollowedIndex::BeginRepair() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   ++repairs_;
 }
 
 void FollowedIndex::EndRepair() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   --repairs_;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void FollowedIndex::End(absl::Status why) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     ended_ = true;
     state_ = IndexState::kFailed;
     why_ = std::move(why);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   const std::lock_guard<std::shared_mutex> nobody_holds_it(column_family_mutex_);
 }
 
 IndexState FollowedIndex::state() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   return state_;
 }
 
 absl::Status FollowedIndex::Wait(absl::Time deadline) const {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(&mutex_);
   while (true) {
     const bool ended = state_ != IndexState::kBuilding && state_ != IndexState::kCatchingUp;
     if (ended_ || (ended && repairs_ == 0)) return why_;
     if (deadline == absl::InfiniteFuture()) {
-      changed_.wait(lock);
+      changed_.Wait(&lock);
     } else if (absl::Now() >= deadline) {
       return absl::DeadlineExceededError(
           absl::StrFormat("index %s is %s still", Quoted(name()), IndexStateName(state_)));
     } else {
-      changed_.wait_until(lock, absl::ToChronoTime(deadline));
+      changed_.WaitUntil(&lock, absl::ToChronoTime(deadline));
     }
   }
 }
 
 std::shared_ptr<IndexWriter> FollowedIndex::writer() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   return writer_;
 }
 
 std::shared_ptr<SecondaryIndex> FollowedIndex::index() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   return index_;
 }
 
@@ -203,7 +205,7 @@ absl::Status FollowedIndex::NotReady() const {
 }
 
 absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   RETURN_IF_ERROR(NotReady());
   return index_;
 }
@@ -215,7 +217,7 @@ absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& optio
   std::shared_ptr<IndexWriter> writer = std::move(opened);
   writer->set_sync([db] { return SyncLog(db, /*read_only=*/false); });
   std::shared_ptr<SecondaryIndex> index = OverWriter(writer, options);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   writer_.swap(writer);
   index_.swap(index);
   return absl::OkStatus();
@@ -226,13 +228,24 @@ void FollowedIndex::LetGoOfDirectory() {
   if (open != nullptr) open->LetGoOfDirectory();
 }
 
+absl::Duration FollowedIndex::NoteLoss(absl::Time now, absl::Duration first,
+                                       absl::Duration longest) {
+  const MutexLock lock(&mutex_);
+  lost_wait_ =
+      now - lost_at_ > longest ? absl::ZeroDuration() : std::clamp(2 * lost_wait_, first, longest);
+  lost_at_ = now;
+  return lost_wait_;
+}
+
 void FollowedIndex::NoteStore(const absl::Status& status) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
+  if (status.ok()) ++stores_;
   store_status_ = status;
 }
 
 void FollowedIndex::NoteMerge(const absl::Status& status) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
+  if (status.ok()) ++merges_;
   merge_status_ = status;
 }
 
@@ -240,15 +253,15 @@ IndexInfo FollowedIndex::Info() const {
   IndexInfo info;
   info.spec = spec();
   info.directory = directory_;
-  info.builds = builds;
-  info.merges = merges;
-  info.stores = stores;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
+  info.builds = builds_;
+  info.merges = merges_;
+  info.stores = stores_;
   info.state = state_;
   info.status = why_;
   info.store_status = store_status_;
   info.merge_status = merge_status_;
-  if (state_ == IndexState::kBuilding) info.progress = progress;
+  if (state_ == IndexState::kBuilding) info.progress = progress_;
   if (writer_ != nullptr) info.sequence = writer_->version()->sequence;
   return info;
 }

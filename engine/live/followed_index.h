@@ -1,11 +1,9 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <utility>
@@ -18,10 +16,9 @@
 #include "cairn/key_codec.h"
 #include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
-#include "engine/delta/row_updates.h"
 #include "engine/live/index_catalog.h"
-#include "engine/serve/change_extractor.h"
 #include "engine/version/index_writer.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -68,8 +65,8 @@ class FollowedIndex {
   // How it stands, until End. `repair` as BeginRepair.
   enum class Repair : uint8_t { kNone, kBegins };
   void Set(IndexState state, absl::Status why = absl::OkStatus(), Repair repair = Repair::kNone);
-  // Ready, where it was catching up until now.
-  void SetReady();
+  // Ready, where it was catching up until now; `built` anew.
+  void SetReady(bool built);
   // Between these two it will not stay stale or failed: somebody is at it, or will be.
   void BeginRepair();
   void EndRepair();
@@ -101,6 +98,17 @@ class FollowedIndex {
     return open != nullptr && open->holds_directory();
   }
 
+  // To be locked by who builds, merges or stores it, or catches it up before it follows.
+  Mutex* work_mutex() ABSL_LOCK_RETURNED(work_mutex_) { return &work_mutex_; }
+  // Ends a build or a merge of it that is going on; none is to begin.
+  void Cancel() { cancelled_ = true; }
+  const std::atomic<bool>& cancelled() const { return cancelled_; }
+
+  // What share of its build is done.
+  void set_progress(double share) { progress_ = share; }
+  // Following it has failed for a reason that may pass. How long to wait before it is repaired: not
+  // at all the first time; where that comes again within `longest`, from `first` on, doubling.
+  absl::Duration NoteLoss(absl::Time now, absl::Duration first, absl::Duration longest);
   // How an attempt to store or to merge it ended.
   void NoteStore(const absl::Status& status);
   void NoteMerge(const absl::Status& status);
@@ -108,31 +116,18 @@ class FollowedIndex {
   // All but the lag.
   IndexInfo Info() const;
 
-  // Held by who builds, merges or stores it, or catches it up before it follows.
-  std::mutex work_mutex;
-  // Set once, to end a build or a merge of it and begin none.
-  std::atomic<bool> cancelled{false};
-  std::atomic<double> progress{0};  // of its build
-  std::atomic<uint64_t> builds{0};
-  std::atomic<uint64_t> merges{0};
-  std::atomic<uint64_t> stores{0};
-
-  // Of who merges what pays: after merges that failed, when the next attempt is due, and how long
-  // that was put off.
-  absl::Time merge_due = absl::InfinitePast();
-  absl::Duration merge_wait;
-
-  // Of IndexUpkeep, and guarded by its mutex: when following failed last for a reason that may
-  // pass, and how long was waited then.
-  absl::Time lost_at = absl::InfinitePast();
-  absl::Duration lost_wait;
-
-  // Of the LogFollower, and guarded by its mutex: how its rows' keys are taken.
-  std::unique_ptr<ChangeExtractor> extractor;
-  std::unique_ptr<RowUpdates> updates;
+  // Of the one thread that merges what pays: after merges that failed, when the next attempt is
+  // due, and how long that was put off.
+  struct MergeRetry {
+    absl::Time due = absl::InfinitePast();
+    absl::Duration wait;
+  };
+  MergeRetry merge_retry;
 
  private:
-  absl::Status NotReady() const;  // mutex_ is held
+  absl::Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Mark(IndexMark::Kind kind, const std::string& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mark_mutex_);
 
   mutable std::shared_mutex column_family_mutex_;  // before all others
 
@@ -154,23 +149,31 @@ class FollowedIndex {
   std::unique_ptr<const Definition> unread_, read_;
   std::atomic<const Definition*> defined_;
 
-  absl::Status Mark(IndexMark::Kind kind, const std::string& why);  // mark_mutex_ is held
+  Mutex work_mutex_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<double> progress_{0};
 
-  mutable std::mutex mark_mutex_;  // held while the mark is written, too
-  IndexMark mark_;                 // guarded by mark_mutex_
-  // Whether the one on disk may be another, as the last writing failed: likewise.
-  bool mark_in_doubt_ = false;
+  mutable Mutex mark_mutex_;  // held while the mark is written, too
+  IndexMark mark_ ABSL_GUARDED_BY(mark_mutex_);
+  // Whether the one on disk may be another, as the last writing failed.
+  bool mark_in_doubt_ ABSL_GUARDED_BY(mark_mutex_) = false;
 
-  mutable std::mutex mutex_;  // guards what follows
-  mutable std::condition_variable changed_;
-  IndexState state_ = IndexState::kBuilding;
-  absl::Status why_;
-  int repairs_ = 0;  // that have begun and not ended
-  bool ended_ = false;
-  absl::Status store_status_;
-  absl::Status merge_status_;
-  std::shared_ptr<IndexWriter> writer_;
-  std::shared_ptr<SecondaryIndex> index_;
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  IndexState state_ ABSL_GUARDED_BY(mutex_) = IndexState::kBuilding;
+  absl::Status why_ ABSL_GUARDED_BY(mutex_);
+  int repairs_ ABSL_GUARDED_BY(mutex_) = 0;  // that have begun and not ended
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t builds_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t merges_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t stores_ ABSL_GUARDED_BY(mutex_) = 0;
+  // When following failed last, and what was waited then.
+  absl::Time lost_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Duration lost_wait_ ABSL_GUARDED_BY(mutex_);
+  absl::Status store_status_ ABSL_GUARDED_BY(mutex_);
+  absl::Status merge_status_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<IndexWriter> writer_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<SecondaryIndex> index_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/live/followed_index.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -22,14 +22,14 @@ class IndexList {
   explicit IndexList(std::string database) : database_(std::move(database)) {}
 
   absl::StatusOr<std::shared_ptr<FollowedIndex>> Find(const std::string& name) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     const auto found = indexes_.find(name);
     if (found != indexes_.end()) return found->second;
     return absl::NotFoundError(
         absl::StrFormat("database '%s' has no index %s", database_, Quoted(name)));
   }
   Indexes All() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     Indexes all;
     for (const auto& [name, index] : indexes_) all.push_back(index);
     return all;
@@ -37,23 +37,23 @@ class IndexList {
   // The one behind `index` in the order of names; for null the first, at the end null. Unlike All,
   // it takes no memory.
   std::shared_ptr<FollowedIndex> After(const FollowedIndex* index) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     const auto next = index == nullptr ? indexes_.begin() : indexes_.upper_bound(index->name());
     return next == indexes_.end() ? nullptr : next->second;
   }
   void Add(const std::shared_ptr<FollowedIndex>& index) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     indexes_[index->name()] = index;
   }
   void Remove(const std::string& name) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     indexes_.erase(name);
   }
 
  private:
   const std::string database_;  // for messages
-  mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<FollowedIndex>> indexes_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<FollowedIndex>> indexes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

@@ -76,8 +76,11 @@ IndexSet::~IndexSet() {
 
 absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles) {
   ASSIGN_OR_RETURN(const std::vector<IndexCatalog::Entry> entries, catalog_.List());
-  for (rocksdb::ColumnFamilyHandle* handle : handles) handles_.emplace(handle->GetName(), handle);
-  handles_["default"] = db_->DefaultColumnFamily();  // which goes with the database
+  {
+    const MutexLock lock(&handles_mutex_);
+    for (rocksdb::ColumnFamilyHandle* handle : handles) handles_.emplace(handle->GetName(), handle);
+    handles_["default"] = db_->DefaultColumnFamily();  // which goes with the database
+  }
   for (const IndexCatalog::Entry& entry : entries) {
     const auto index = std::make_shared<FollowedIndex>(entry.name, &catalog_, entry.mark);
     Add(index);
@@ -93,7 +96,7 @@ absl::Status IndexSet::Define(FollowedIndex* index) {
   const std::string family = spec.column_family;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   {
-    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    const MutexLock lock(&handles_mutex_);
     const auto found = handles_.find(family);
     if (found != handles_.end()) handle = found->second;
     index->Define(std::move(spec), std::move(codec), handle);
@@ -107,14 +110,14 @@ absl::Status IndexSet::Define(FollowedIndex* index) {
 }
 
 void IndexSet::Close() {
-  const std::lock_guard<std::mutex> lock(names_mutex_);
+  const MutexLock lock(&names_mutex_);
   if (closed_) return;
   closed_ = true;
   EndThreads();
   // What is not stored is read from the log.
   Guarded("storing indexes", [&] { return work_.StoreAll(); }).IgnoreError();
   for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
-    const std::lock_guard<std::mutex> work_lock(index->work_mutex);
+    const MutexLock work_lock(index->work_mutex());
     index->End(absl::FailedPreconditionError("the database has been closed"));
     index->LetGoOfDirectory();
   }
@@ -123,9 +126,9 @@ void IndexSet::Close() {
 }
 
 void IndexSet::EndThreads() {
-  const std::lock_guard<std::mutex> lock(threads_mutex_);
+  const MutexLock lock(&threads_mutex_);
   for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
-    index->cancelled = true;
+    index->Cancel();
   }
   work_.Stop();
   upkeep_.Stop();
@@ -139,13 +142,13 @@ void IndexSet::Add(const std::shared_ptr<FollowedIndex>& index) {
   IndexList::Indexes all = indexes_.All();
   all.push_back(index);
   upkeep_.MakeRoomFor(all.size());
-  const std::lock_guard<std::mutex> lock(watch_mutex_);
+  const MutexLock lock(&watch_mutex_);
   guard_.Watch(all);  // of which it does no harm if the index does not come after all
   indexes_.Add(index);
 }
 
 void IndexSet::WatchUnique() {
-  const std::lock_guard<std::mutex> lock(watch_mutex_);
+  const MutexLock lock(&watch_mutex_);
   guard_.Watch(indexes_.All());
 }
 
@@ -172,7 +175,7 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
   }
   RETURN_IF_ERROR(CheckCanFollow(db_, column_family, resolved));
 
-  const std::lock_guard<std::mutex> lock(names_mutex_);
+  const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckOpen());
   if (indexes_.Find(spec.name).ok()) {
     return absl::AlreadyExistsError(absl::StrFormat("database '%s' has an index %s already",
@@ -196,12 +199,10 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
 }
 
 absl::Status IndexSet::RebuildIndex(const std::string& name) {
-  const std::lock_guard<std::mutex> lock(names_mutex_);
+  const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckOpen());
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
-  if (index->column_family() == nullptr || index->cancelled) {
-    return index->Ready().status();
-  }
+  if (index->column_family() == nullptr || index->cancelled()) return index->Ready().status();
   RETURN_IF_ERROR(index->MarkBuild("it was to be rebuilt"));
   follower_->Leave(*index);
   index->Set(IndexState::kStale, absl::UnavailableError("it is to be built anew"));
@@ -210,16 +211,16 @@ absl::Status IndexSet::RebuildIndex(const std::string& name) {
 }
 
 absl::Status IndexSet::DropIndex(const std::string& name) {
-  const std::lock_guard<std::mutex> lock(names_mutex_);
+  const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckOpen());
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   absl::Status dropped = absl::NotFoundError(absl::StrFormat("index %s was dropped", Quoted(name)));
   // From here on it does not come back.
   RETURN_IF_ERROR(index->MarkRemoved());
   index->End(std::move(dropped));
-  index->cancelled = true;
+  index->Cancel();
   follower_->Leave(*index);
-  const std::lock_guard<std::mutex> work_lock(index->work_mutex);
+  const MutexLock work_lock(index->work_mutex());
   follower_->Leave(*index);  // where it has just joined
   index->LetGoOfDirectory();
   RETURN_IF_ERROR(catalog_.Remove(name));  // to be dropped again
@@ -303,7 +304,7 @@ absl::Status IndexSet::StoreIndexes() {
 }
 
 rocksdb::Status IndexSet::Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
-  const rocksdb::Status written = guard_.Write(options, batch);
+  rocksdb::Status written = guard_.Write(options, batch);
   if (options.disableWAL && written.ok()) {
     follower_->Fail(nullptr, absl::FailedPreconditionError(
                                  "the database was written to with WriteOptions::disableWAL"));
@@ -363,7 +364,7 @@ rocksdb::Status IndexSet::ChangePastLog(
 void IndexSet::DetachFamilies(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
                               const std::string& why) {
   {  // An index that is not defined yet finds none of these then.
-    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    const MutexLock lock(&handles_mutex_);
     for (rocksdb::ColumnFamilyHandle* family : column_families) handles_.erase(family->GetName());
   }
   for (const auto& index : Of(column_families)) {
@@ -373,7 +374,7 @@ void IndexSet::DetachFamilies(absl::Span<rocksdb::ColumnFamilyHandle* const> col
 
 void IndexSet::DetachHandle(rocksdb::ColumnFamilyHandle* handle) {
   {
-    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    const MutexLock lock(&handles_mutex_);
     std::erase_if(handles_, [&](const auto& entry) { return entry.second == handle; });
   }
   for (const auto& index : indexes_.All()) {
@@ -385,9 +386,10 @@ void IndexSet::DetachHandle(rocksdb::ColumnFamilyHandle* handle) {
 
 void IndexSet::Detach(const std::shared_ptr<FollowedIndex>& index, const std::string& why) {
   if (closed_) return;
-  index->cancelled = true;
-  const std::lock_guard<std::mutex> lock(index->work_mutex);
+  index->Cancel();
+  const MutexLock lock(index->work_mutex());
   Guarded("storing an index", [&] {
+    index->work_mutex()->AssertHeld();
     return follower_->Current(*index).ok() ? work_.Store(index.get()) : absl::OkStatus();
   }).IgnoreError();
   follower_->Leave(*index);

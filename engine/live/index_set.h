@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "engine/live/log_retention.h"
 #include "engine/live/past_log_changes.h"
 #include "engine/live/unique_guard.h"
+#include "index/machine/mutex.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
@@ -91,21 +91,20 @@ class IndexSet {
   rocksdb::DB* const db_;
   const IndexedDBOptions options_;
   const IndexCatalog catalog_;
-  std::mutex handles_mutex_;
+  Mutex handles_mutex_;
   // By the names of their column families: those that came with the database and are there still.
-  // Guarded by handles_mutex_.
-  std::map<std::string, rocksdb::ColumnFamilyHandle*> handles_;
+  std::map<std::string, rocksdb::ColumnFamilyHandle*> handles_ ABSL_GUARDED_BY(handles_mutex_);
   IndexList indexes_;
   PastLogChanges past_log_;
   const std::shared_ptr<LogFollower> follower_;
   LogRetention retention_;
   IndexUpkeep upkeep_;
-  std::mutex watch_mutex_;  // held by WatchUnique
+  Mutex watch_mutex_;  // held by WatchUnique
   UniqueGuard guard_;
   BackgroundWork work_;
   std::atomic<bool> closed_{false};  // set under names_mutex_
-  std::mutex names_mutex_;           // held while an index comes or goes
-  std::mutex threads_mutex_;         // held while they end
+  Mutex names_mutex_;                // held while an index comes or goes
+  Mutex threads_mutex_;              // held while they end
   const EndAtExit end_at_exit_{[this] { EndThreads(); }};
 };
 

@@ -83,16 +83,16 @@ IndexUpkeep::~IndexUpkeep() {
 
 void IndexUpkeep::Stop() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     stopped_ = true;
-    if (at_work_ != nullptr) at_work_->cancelled = true;
-    changed_.notify_all();
+    if (at_work_ != nullptr) at_work_->Cancel();
+    changed_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
 }
 
 void IndexUpkeep::MakeRoomFor(size_t indexes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   jobs_.reserve(jobs_.size() + indexes);
 }
 
@@ -101,7 +101,7 @@ void IndexUpkeep::Start(const std::shared_ptr<FollowedIndex>& index) {
   if (!s.ok()) return MayPass(s) ? Lost(index, s) : index->Set(IndexState::kFailed, s);
   if (index->wanted() == IndexMark::Kind::kBuild) return Work(index);
   {
-    const std::lock_guard<std::mutex> lock(index->work_mutex);
+    const MutexLock lock(index->work_mutex());
     s = TryCatchUp(index);
   }
   if (!s.ok()) Lost(index, s);
@@ -119,19 +119,12 @@ void IndexUpkeep::Lost(const std::shared_ptr<FollowedIndex>& index, const absl::
   }
   index->Set(IndexState::kStale, why, FollowedIndex::Repair::kBegins);
   Job job{index, absl::Now(), kFirstWait};
-  if (MayPass(why)) {  // it may come again and again
-    const std::lock_guard<std::mutex> lock(mutex_);
-    index->lost_wait = job.due - index->lost_at > kLongestWait
-                           ? absl::ZeroDuration()
-                           : std::clamp(2 * index->lost_wait, kFirstWait, kLongestWait);
-    index->lost_at = job.due;
-    job.due += index->lost_wait;
-  }
+  if (MayPass(why)) job.due += index->NoteLoss(job.due, kFirstWait, kLongestWait);
   Schedule(std::move(job));
 }
 
 void IndexUpkeep::Schedule(Job job) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   const auto same = std::find_if(jobs_.begin(), jobs_.end(),
                                  [&](const Job& other) { return other.index == job.index; });
   if (same != jobs_.end()) {  // both are one
@@ -140,28 +133,28 @@ void IndexUpkeep::Schedule(Job job) {
   } else {
     jobs_.push_back(std::move(job));
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void IndexUpkeep::RunJobs() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(&mutex_);
   while (!stopped_) {
     const auto next = std::min_element(jobs_.begin(), jobs_.end(),
                                        [](const Job& a, const Job& b) { return a.due < b.due; });
     if (next == jobs_.end()) {
-      changed_.wait(lock);
+      changed_.Wait(&lock);
       continue;
     }
     if (next->due > absl::Now()) {
-      changed_.wait_until(lock, absl::ToChronoTime(next->due));
+      changed_.WaitUntil(&lock, absl::ToChronoTime(next->due));
       continue;
     }
     const Job job = std::move(*next);
     jobs_.erase(next);
     at_work_ = job.index;
-    lock.unlock();
+    lock.Unlock();
     Run(job);
-    lock.lock();
+    lock.Lock();
     at_work_ = nullptr;
   }
 }
@@ -171,8 +164,8 @@ void IndexUpkeep::Run(const Job& job) {
   absl::Status s;
   Then then = Then::kFailed;
   {
-    const std::lock_guard<std::mutex> lock(index->work_mutex);
-    if (index->cancelled || index->state() == IndexState::kReady) return index->EndRepair();
+    const MutexLock lock(index->work_mutex());
+    if (index->cancelled() || index->state() == IndexState::kReady) return index->EndRepair();
     try {
       s = Attempt(index, job.failures, &then);
     } catch (...) {
@@ -180,7 +173,7 @@ void IndexUpkeep::Run(const Job& job) {
       then = Then::kAgain;
     }
   }
-  if (s.ok() || index->cancelled) return index->EndRepair();
+  if (s.ok() || index->cancelled()) return index->EndRepair();
   follower_->Leave(*index);  // where it had joined already
   if (then == Then::kAgain) {
     index->Set(IndexState::kStale, s);
@@ -225,13 +218,13 @@ absl::Status IndexUpkeep::TryCatchUp(const std::shared_ptr<FollowedIndex>& index
   }
   index->Set(IndexState::kCatchingUp);
   RETURN_IF_ERROR(CatchUpAndJoin(index));
-  return Finish(index, IndexMark::Kind::kNone, changes, /*builds=*/0);
+  return Finish(index, IndexMark::Kind::kNone, changes, /*built=*/false);
 }
 
 absl::Status IndexUpkeep::TryBuild(const std::shared_ptr<FollowedIndex>& index, bool* fits) {
   const uint64_t changes = changes_->Count(index->spec().column_family);
   const IndexMark::Kind wanted = index->wanted();
-  index->progress = 0;
+  index->set_progress(0);
   index->Set(IndexState::kBuilding);
   const LogRetention::Hold hold(retention_);
   RETURN_IF_ERROR(BuildFiles(index));
@@ -240,7 +233,7 @@ absl::Status IndexUpkeep::TryBuild(const std::shared_ptr<FollowedIndex>& index, 
   open.verify = VerifyLevel::kMetadata;  // just written
   absl::Status s = index->OpenWriter(db_, open);
   if (s.ok()) s = CatchUpAndJoin(index);
-  if (s.ok()) s = Finish(index, wanted, changes, /*builds=*/1);
+  if (s.ok()) s = Finish(index, wanted, changes, /*built=*/true);
   *fits = !IsOfRows(s);
   return s;
 }
@@ -255,9 +248,9 @@ absl::Status IndexUpkeep::BuildFiles(const std::shared_ptr<FollowedIndex>& index
   BuildOptions build;
   build.threads = options_.build_threads;
   build.memory_budget = options_.build_memory_budget;
-  build.cancelled = &index->cancelled;
+  build.cancelled = &index->cancelled();
   build.file_system = options_.open.file_system;
-  build.on_progress = [&index](const Progress& p) { index->progress = ShareDone(p); };
+  build.on_progress = [&index](const Progress& p) { index->set_progress(ShareDone(p)); };
   const BuildTarget target{index->spec(), index->directory()};
   index->LetGoOfDirectory();  // as the build takes it
   return SecondaryIndex::BuildAll(*source, absl::MakeConstSpan(&target, 1), build).status();
@@ -273,20 +266,19 @@ absl::Status IndexUpkeep::CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& i
                      SnapshotSource::FromDb(db_, index->column_family()));
     CatchUpOptions options;
     options.durable = false;
-    options.cancelled = &index->cancelled;
+    options.cancelled = &index->cancelled();
     RETURN_IF_ERROR(cairn::CatchUp(*source, options, writer.get()).status());
   }
   return follower_->Join(index);
 }
 
 absl::Status IndexUpkeep::Finish(const std::shared_ptr<FollowedIndex>& index,
-                                 IndexMark::Kind wanted, uint64_t changes, uint64_t builds) {
+                                 IndexMark::Kind wanted, uint64_t changes, bool built) {
   // The mark goes before anybody is told that the index is ready.
   absl::Status s = index->MarkFollowing(
       wanted, [&] { return changes_->AnySince(index->spec().column_family, changes); });
   if (s.ok()) {
-    index->builds += builds;
-    index->SetReady();
+    index->SetReady(built);
   } else {
     follower_->Leave(*index);
   }

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "engine/live/log_follower.h"
 #include "engine/live/log_retention.h"
 #include "engine/live/past_log_changes.h"
+#include "index/machine/mutex.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
@@ -76,7 +75,7 @@ class IndexUpkeep {
   // Makes an index that has joined ready, if `wanted` and `changes`, as they were when the attempt
   // began, are so still: else Aborted.
   absl::Status Finish(const std::shared_ptr<FollowedIndex>& index, IndexMark::Kind wanted,
-                      uint64_t changes, uint64_t builds);
+                      uint64_t changes, bool built);
 
   rocksdb::DB* const db_;
   const IndexedDBOptions& options_;
@@ -86,11 +85,11 @@ class IndexUpkeep {
   PastLogChanges* const changes_;
   const std::function<absl::Status(FollowedIndex*)> define_;
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::vector<Job> jobs_;  // one an index, with room for all that there are
-  std::shared_ptr<FollowedIndex> at_work_;
-  bool stopped_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);  // one an index, with room for all that there are
+  std::shared_ptr<FollowedIndex> at_work_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

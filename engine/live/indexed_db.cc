@@ -1,6 +1,5 @@
 #include "cairn/indexed_db.h"
 
-#include <mutex>
 #include <set>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
+#include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/env.h"
 #include "rocksdb/write_batch.h"
@@ -34,7 +34,7 @@ class IndexedDatabase final : public IndexedDB {
   }
   // The database is this object's alone, with these handles: Close closes it.
   void Own(absl::Span<ColumnFamilyHandle* const> handles) {
-    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    const MutexLock lock(&handles_mutex_);
     owns_database_ = true;
     handles_.insert(handles.begin(), handles.end());
   }
@@ -186,7 +186,7 @@ class IndexedDatabase final : public IndexedDB {
     });
     if (!detached.ok()) return detached;
     const Status destroyed = db_->DestroyColumnFamilyHandle(family);
-    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    const MutexLock lock(&handles_mutex_);
     if (destroyed.ok()) handles_.erase(family);
     const Status closed = CloseUnusedDatabase();
     return destroyed.ok() ? closed : destroyed;
@@ -195,13 +195,13 @@ class IndexedDatabase final : public IndexedDB {
   // RocksDB counts who wants files kept, and lets one set all that to naught; but the indexes do,
   // too. So the callers here are counted by themselves.
   Status DisableFileDeletions() override {
-    const std::lock_guard<std::mutex> lock(file_deletions_mutex_);
+    const MutexLock lock(&file_deletions_mutex_);
     const Status disabled = db_->DisableFileDeletions();
     if (disabled.ok()) ++file_deletions_disabled_;
     return disabled;
   }
   Status EnableFileDeletions(bool force) override {
-    const std::lock_guard<std::mutex> lock(file_deletions_mutex_);
+    const MutexLock lock(&file_deletions_mutex_);
     Status enabled;
     while (file_deletions_disabled_ > 0 && enabled.ok()) {
       --file_deletions_disabled_;
@@ -213,7 +213,7 @@ class IndexedDatabase final : public IndexedDB {
 
   Status Close() override {
     indexes_.Close();
-    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    const MutexLock lock(&handles_mutex_);
     return CloseUnusedDatabase();
   }
 
@@ -246,19 +246,21 @@ class IndexedDatabase final : public IndexedDB {
   }
 
   void AddHandles(absl::Span<ColumnFamilyHandle* const> handles) {
-    const std::lock_guard<std::mutex> lock(handles_mutex_);
+    const MutexLock lock(&handles_mutex_);
     handles_.insert(handles.begin(), handles.end());
   }
-  // RocksDB cannot close a database of which there are handles. handles_mutex_ is held.
-  Status CloseUnusedDatabase() {
+  // RocksDB cannot close a database of which there are handles.
+  Status CloseUnusedDatabase() ABSL_EXCLUSIVE_LOCKS_REQUIRED(handles_mutex_) {
     return owns_database_ && indexes_.closed() && handles_.empty() ? db_->Close() : Status::OK();
   }
 
-  std::mutex handles_mutex_;
-  bool owns_database_ = false;             // guarded by handles_mutex_
-  std::set<ColumnFamilyHandle*> handles_;  // that are not destroyed; likewise
-  std::mutex file_deletions_mutex_;
-  int file_deletions_disabled_ = 0;  // by callers; guarded by file_deletions_mutex_
+  Mutex handles_mutex_;
+  bool owns_database_ ABSL_GUARDED_BY(handles_mutex_) = false;
+  // That are not destroyed.
+  std::set<ColumnFamilyHandle*> handles_ ABSL_GUARDED_BY(handles_mutex_);
+  Mutex file_deletions_mutex_;
+  // By callers.
+  int file_deletions_disabled_ ABSL_GUARDED_BY(file_deletions_mutex_) = 0;
   IndexSet indexes_;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/live/log_follower.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -58,24 +59,24 @@ absl::StatusOr<SequenceNumber> LogFollower::Latest() const {
 absl::Status LogFollower::Follow() {
   ASSIGN_OR_RETURN(const SequenceNumber latest, Latest());
   absl::Status s = Follow(latest);
-  const std::lock_guard<std::mutex> lock(progress_mutex_);
+  const MutexLock lock(&progress_mutex_);
   if (followed_ >= latest) current_at_ = absl::Now();
   return s;
 }
 
 absl::Status LogFollower::Follow(SequenceNumber sequence) {
   {
-    std::unique_lock<std::mutex> lock(progress_mutex_);
-    progressed_.wait(lock, [&] { return followed_ >= sequence || !following_; });
+    MutexLock lock(&progress_mutex_);
+    while (followed_ < sequence && following_) progressed_.Wait(&lock);
     if (followed_ >= sequence) return closed_ ? Closed() : absl::OkStatus();
     following_ = true;
   }
   const absl::Cleanup done = [&] {
-    const std::lock_guard<std::mutex> lock(progress_mutex_);
+    const MutexLock lock(&progress_mutex_);
     following_ = false;
-    progressed_.notify_all();
+    progressed_.NotifyAll();
   };
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (closed_) return Closed();
   if (tail_ == nullptr || tail_->sequence() >= sequence) return absl::OkStatus();
   // Each index says what became of it.
@@ -107,10 +108,11 @@ void LogFollower::LimitBacklog(absl::Duration longest) {
   while (true) {
     {
       // Others follow beside this thread, and more at a time, so that it is the faster to wait.
-      std::unique_lock<std::mutex> lock(progress_mutex_);
-      const bool is_there = progressed_.wait_for(lock, absl::ToChronoNanoseconds(kPatience),
-                                                 [&] { return followed_ >= wanted; });
-      if (is_there) return;
+      MutexLock lock(&progress_mutex_);
+      const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kPatience);
+      while (followed_ < wanted && progressed_.WaitUntil(&lock, end)) {
+      }
+      if (followed_ >= wanted) return;
       if (following_) continue;
     }
     if (!Follow(wanted).ok()) return;
@@ -122,8 +124,10 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
   while (tail_ != nullptr && tail_->sequence() < until) {
     const SequenceNumber before = tail_->sequence();
     const absl::Time begin = absl::Now();
-    const absl::Status status =
-        Guarded("following the database's log", [&] { return Step(until, &snapshot); });
+    const absl::Status status = Guarded("following the database's log", [&] {
+      mutex_.AssertHeld();
+      return Step(until, &snapshot);
+    });
     if (!status.ok()) {
       FailAll(status);
       return status;
@@ -141,7 +145,8 @@ absl::Status LogFollower::Step(SequenceNumber until,
                                std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot) {
   Updates updates;
   for (const auto& member : members_) {
-    updates.of_member.push_back(std::make_unique<IndexWriter::Update>(member->writer().get()));
+    updates.of_member.push_back(
+        std::make_unique<IndexWriter::Update>(member.index->writer().get()));
   }
   updates.status.resize(members_.size());
   absl::Status status = Advance(until, snapshot, &updates);
@@ -149,16 +154,16 @@ absl::Status LogFollower::Step(SequenceNumber until,
   if (!status.ok()) return status;
   Publish(&updates);
   updates.of_member.clear();
-  std::vector<std::shared_ptr<FollowedIndex>> members;
+  size_t kept = 0;
   for (size_t i = 0; i < members_.size(); ++i) {
     if (updates.status[i].ok()) {
-      members.push_back(members_[i]);
+      std::swap(members_[kept++], members_[i]);
     } else {
-      on_lost_(members_[i], updates.status[i]);
+      on_lost_(members_[i].index, updates.status[i]);
     }
   }
-  if (members.size() < members_.size()) {
-    members_ = std::move(members);
+  if (kept < members_.size()) {
+    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(kept), members_.end());
     RestartTail(tail_->sequence(), tail_->position());
   }
   NoteProgress();
@@ -211,9 +216,9 @@ absl::Status LogFollower::ApplySlice(const std::shared_ptr<rocksdb::ManagedSnaps
       family.source = std::move(source);
     }
     for (size_t m = 0; m < members_.size(); ++m) {
-      if (members_[m]->column_family_id() != family.handle->GetID()) continue;
+      if (members_[m].index->column_family_id() != family.handle->GetID()) continue;
       if (updates->of_member[m] == nullptr) continue;
-      absl::Status s = ApplyTo(members_[m].get(), family, updates->of_member[m].get());
+      absl::Status s = ApplyTo(members_[m], family, updates->of_member[m].get());
       if (s.ok()) continue;
       updates->of_member[m] = nullptr;
       updates->status[m] = std::move(s);
@@ -222,20 +227,20 @@ absl::Status LogFollower::ApplySlice(const std::shared_ptr<rocksdb::ManagedSnaps
   return absl::OkStatus();
 }
 
-absl::Status LogFollower::ApplyTo(FollowedIndex* index, const Family& family,
+absl::Status LogFollower::ApplyTo(const Member& member, const Family& family,
                                   IndexWriter::Update* update) {
   // An exception of an index's extractor is that index's error alone.
   return Guarded("applying changed rows", [&]() -> absl::Status {
     RETURN_IF_ERROR(
-        index->extractor->Extract(family.settled, family.source.get(), index->updates.get()));
-    return update->Apply(*index->updates);
+        member.extractor->Extract(family.settled, family.source.get(), member.updates.get()));
+    return update->Apply(*member.updates);
   });
 }
 
 absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
   ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index->spec()));
 
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (closed_) return absl::CancelledError("the database has been closed");
   const std::shared_ptr<IndexWriter> writer = index->writer();
   const auto snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
@@ -243,36 +248,37 @@ absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
                    SourceAt(db_, index->column_family(), snapshot));
   CatchUpOptions options;
   options.durable = false;
-  options.cancelled = &index->cancelled;
+  options.cancelled = &index->cancelled();
   RETURN_IF_ERROR(CatchUp(*source, options, writer.get()).status());
   FollowTo(source->sequence(), snapshot).IgnoreError();
-  index->extractor = std::make_unique<ChangeExtractor>(std::move(extractor));
-  index->updates = std::make_unique<RowUpdates>(index->codec().kind());
+  Member joined{index, std::make_unique<ChangeExtractor>(std::move(extractor)),
+                std::make_unique<RowUpdates>(index->codec().kind())};
   const LogPosition position = IndexWriter::Update(writer.get()).anchor().log;
   // By their names, so that updates of several begin in one order, whoever joined first.
-  members_.insert(
-      std::upper_bound(members_.begin(), members_.end(), index,
-                       [](const auto& a, const auto& b) { return a->name() < b->name(); }),
-      index);
+  members_.insert(std::upper_bound(members_.begin(), members_.end(), joined,
+                                   [](const auto& a, const auto& b) {
+                                     return a.index->name() < b.index->name();
+                                   }),
+                  std::move(joined));
   RestartTail(source->sequence(), position);
   return absl::OkStatus();
 }
 
 void LogFollower::Leave(const FollowedIndex& index) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   const auto member = std::find_if(members_.begin(), members_.end(),
-                                   [&](const auto& m) { return m.get() == &index; });
+                                   [&](const auto& m) { return m.index.get() == &index; });
   if (member == members_.end()) return;
   members_.erase(member);
   RestartTail(tail_->sequence(), tail_->position());
 }
 
 void LogFollower::Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::Status& why) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (tail_ == nullptr) return;
   const size_t before = members_.size();
   for (size_t i = 0; i < members_.size();) {
-    const std::shared_ptr<FollowedIndex> index = members_[i];
+    const std::shared_ptr<FollowedIndex> index = members_[i].index;
     if (column_family != nullptr && index->column_family_id() != column_family->GetID()) {
       ++i;
       continue;
@@ -284,13 +290,14 @@ void LogFollower::Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::S
 }
 
 void LogFollower::FailAll(const absl::Status& why) {
-  for (const auto& member : members_) on_lost_(member, why);
+  for (const auto& member : members_) on_lost_(member.index, why);
   members_.clear();
   RestartTail(0, {});
 }
 
 void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
   const absl::Status made = Guarded("following the database's log", [&] {
+    mutex_.AssertHeld();
     MakeTail(sequence, position);
     return absl::OkStatus();
   });
@@ -304,7 +311,7 @@ void LogFollower::MakeTail(SequenceNumber sequence, LogPosition position) {
   changes_.clear();
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   for (const auto& member : members_) {
-    rocksdb::ColumnFamilyHandle* const handle = member->column_family();
+    rocksdb::ColumnFamilyHandle* const handle = member.index->column_family();
     if (std::none_of(handles.begin(), handles.end(),
                      [&](const auto* h) { return h->GetID() == handle->GetID(); })) {
       handles.push_back(handle);
@@ -317,24 +324,24 @@ void LogFollower::MakeTail(SequenceNumber sequence, LogPosition position) {
 }
 
 void LogFollower::NoteProgress() {
-  const std::lock_guard<std::mutex> lock(progress_mutex_);
+  const MutexLock lock(&progress_mutex_);
   if (followed_ == kNothingFollows) current_at_ = absl::Now();
   followed_ = tail_ == nullptr ? kNothingFollows : tail_->sequence();
-  progressed_.notify_all();
+  progressed_.NotifyAll();
 }
 
 absl::Time LogFollower::current_at() const {
-  const std::lock_guard<std::mutex> lock(progress_mutex_);
+  const MutexLock lock(&progress_mutex_);
   return followed_ == kNothingFollows ? absl::Now() : current_at_;
 }
 
 uint64_t LogFollower::log_number() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   return tail_ == nullptr ? 0 : tail_->position().log_number;
 }
 
 void LogFollower::Close() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   const std::unique_lock<std::shared_mutex> use(use_mutex_);
   closed_ = true;
   members_.clear();

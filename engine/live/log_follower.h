@@ -1,10 +1,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <shared_mutex>
 #include <vector>
 
@@ -12,11 +10,14 @@
 #include "absl/time/time.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
+#include "engine/delta/row_updates.h"
 #include "engine/live/followed_index.h"
 #include "engine/log/log_tail.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/settled_changes.h"
+#include "engine/serve/change_extractor.h"
 #include "engine/version/index_writer.h"
+#include "index/machine/mutex.h"
 #include "rocksdb/db.h"
 #include "rocksdb/snapshot.h"
 
@@ -72,6 +73,12 @@ class LogFollower {
     SettledChanges settled;
     std::unique_ptr<SnapshotSource> source;  // for rows to be looked up
   };
+  // An index that follows, and how its rows' keys are taken.
+  struct Member {
+    std::shared_ptr<FollowedIndex> index;
+    std::unique_ptr<ChangeExtractor> extractor;
+    std::unique_ptr<RowUpdates> updates;
+  };
   // Indexes that are brought from one state to another, while nobody else may.
   struct Updates;
 
@@ -79,23 +86,27 @@ class LogFollower {
   // others have brought them there.
   absl::Status Follow(SequenceNumber sequence);
 
-  // All of these need mutex_.
-  absl::Status FollowTo(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot> snapshot);
+  absl::Status FollowTo(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot> snapshot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Follows up to some place where the indexes can be published, and publishes them.
-  absl::Status Step(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot);
+  absl::Status Step(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Advance(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot,
-                       Updates* updates);
+                       Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ApplySlice(const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot,
-                          Updates* updates);
-  absl::Status ApplyTo(FollowedIndex* index, const Family& family, IndexWriter::Update* update);
-  void Publish(Updates* updates);
-  void FailAll(const absl::Status& why);
+                          Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static absl::Status ApplyTo(const Member& member, const Family& family,
+                              IndexWriter::Update* update);
+  void Publish(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailAll(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Reads for the members' column families from `sequence` on. Where there is no memory for that,
   // none follows.
-  void RestartTail(SequenceNumber sequence, LogPosition position);
-  void MakeTail(SequenceNumber sequence, LogPosition position);
+  void RestartTail(SequenceNumber sequence, LogPosition position)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeTail(SequenceNumber sequence, LogPosition position)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells those who wait how far reading has come.
-  void NoteProgress();
+  void NoteProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   rocksdb::DB* const db_;
   const std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost_;
@@ -106,17 +117,19 @@ class LogFollower {
 
   // Up to where the indexes are; the largest number where there is none.
   std::atomic<SequenceNumber> followed_;
-  std::atomic<double> per_second_{500000};  // sequence numbers that are followed; at first, a guess
-  mutable std::mutex progress_mutex_;       // guards what follows, up to mutex_
-  bool following_ = false;                  // somebody is in FollowTo
-  absl::Time current_at_;
-  std::condition_variable progressed_;
+  // Sequence numbers that are followed; at first, a guess.
+  std::atomic<double> per_second_{500000};
 
-  mutable std::mutex mutex_;  // guards what follows
-  std::vector<std::shared_ptr<FollowedIndex>> members_;
-  std::vector<Family> families_;     // of the members
-  std::vector<RowChanges> changes_;  // of families_, of the slice that is at hand
-  std::unique_ptr<LogTail> tail_;    // null without members
+  mutable Mutex mutex_;  // locked before the two others
+  std::vector<Member> members_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Family> families_ ABSL_GUARDED_BY(mutex_);     // of the members
+  std::vector<RowChanges> changes_ ABSL_GUARDED_BY(mutex_);  // of families_, of the slice at hand
+  std::unique_ptr<LogTail> tail_ ABSL_GUARDED_BY(mutex_);    // null without members
+
+  mutable Mutex progress_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
+  bool following_ ABSL_GUARDED_BY(progress_mutex_) = false;  // somebody is in FollowTo
+  absl::Time current_at_ ABSL_GUARDED_BY(progress_mutex_);
+  CondVar progressed_;
 };
 
 }  // namespace cairn

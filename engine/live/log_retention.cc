@@ -28,14 +28,14 @@ LogRetention::LogRetention(rocksdb::DB* db, uint64_t most_kept)
 }
 
 LogRetention::Hold::Hold(LogRetention* retention) : retention_(retention) {
-  const std::lock_guard<std::mutex> lock(retention_->mutex_);
+  const MutexLock lock(&retention_->mutex_);
   if (!retention_->needed_ || retention_->holds_++ > 0) return;
   retention_->build_pause_ = std::make_unique<FileDeletionPause>(retention_->db_);
   retention_->held_bytes_ = retention_->LogBytes();
 }
 
 LogRetention::Hold::~Hold() {
-  const std::lock_guard<std::mutex> lock(retention_->mutex_);
+  const MutexLock lock(&retention_->mutex_);
   if (retention_->needed_ && --retention_->holds_ == 0) retention_->build_pause_ = nullptr;
 }
 
@@ -48,7 +48,7 @@ uint64_t LogRetention::LogBytes() const {
 }
 
 void LogRetention::Release(uint64_t log_number) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (!needed_) return;
   const absl::Duration held = absl::Now() - released_at_;
   if (held < (log_number == log_number_ ? kLongestHold : kShortestHold)) return;
@@ -59,7 +59,7 @@ void LogRetention::Release(uint64_t log_number) {
 }
 
 bool LogRetention::IsOverdue() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (!needed_) return false;
   const uint64_t bytes = LogBytes();
   if (build_pause_ != nullptr && bytes > held_bytes_ + most_kept_) build_pause_ = nullptr;
@@ -67,7 +67,7 @@ bool LogRetention::IsOverdue() {
 }
 
 void LogRetention::Close() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   needed_ = false;
   pause_ = nullptr;
   build_pause_ = nullptr;

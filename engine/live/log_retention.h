@@ -2,10 +2,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "absl/time/time.h"
 #include "engine/live/file_deletion_pause.h"
+#include "index/machine/mutex.h"
 #include "rocksdb/db.h"
 
 namespace cairn {
@@ -50,16 +50,18 @@ class LogRetention {
   rocksdb::DB* const db_;
   const uint64_t most_kept_;
 
-  std::mutex mutex_;  // guards what follows
-  bool needed_;
-  std::unique_ptr<FileDeletionPause> pause_;  // of those who follow
-  uint64_t log_number_ = 0;                   // at the last release
-  absl::Time released_at_;
-  uint64_t released_bytes_ = 0;  // of the log, then
+  Mutex mutex_;
+  bool needed_ ABSL_GUARDED_BY(mutex_);
+  // Of those who follow.
+  std::unique_ptr<FileDeletionPause> pause_ ABSL_GUARDED_BY(mutex_);
+  uint64_t log_number_ ABSL_GUARDED_BY(mutex_) = 0;  // at the last release
+  absl::Time released_at_ ABSL_GUARDED_BY(mutex_);
+  uint64_t released_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the log, then
 
-  int holds_ = 0;
-  std::unique_ptr<FileDeletionPause> build_pause_;  // of all Holds, until the bound is passed
-  uint64_t held_bytes_ = 0;                         // of the log, when that began
+  int holds_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of all Holds, until the bound is passed.
+  std::unique_ptr<FileDeletionPause> build_pause_ ABSL_GUARDED_BY(mutex_);
+  uint64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the log, when that began
 };
 
 }  // namespace cairn

@@ -2,8 +2,9 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
+
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -13,13 +14,13 @@ namespace cairn {
 class PastLogChanges {
  public:
   void Begin(const std::string& column_family) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     Changes& changes = of_[column_family];
     ++changes.count;
     ++changes.open;
   }
   void End(const std::string& column_family) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     Changes& changes = of_[column_family];
     ++changes.count;
     --changes.open;
@@ -27,12 +28,12 @@ class PastLogChanges {
 
   // To be given to AnySince.
   uint64_t Count(const std::string& column_family) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     return of_[column_family].count;
   }
   // Whether a change has begun or ended since then, or is going on.
   bool AnySince(const std::string& column_family, uint64_t count) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     const Changes& changes = of_[column_family];
     return changes.count != count || changes.open > 0;
   }
@@ -42,8 +43,8 @@ class PastLogChanges {
     uint64_t count = 0;  // that have begun, and that have ended
     uint64_t open = 0;   // that have begun and not ended
   };
-  std::mutex mutex_;
-  std::map<std::string, Changes> of_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Changes> of_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

@@ -1,6 +1,7 @@
 #include "engine/live/unique_guard.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -20,7 +21,7 @@ void UniqueGuard::Watch(const std::vector<std::shared_ptr<FollowedIndex>>& index
   for (const auto& index : indexes) {
     if (index->spec().unique) unique->push_back(index);
   }
-  const std::lock_guard<std::mutex> lock(watched_mutex_);
+  const MutexLock lock(&watched_mutex_);
   idle_.store(unique->empty(), std::memory_order_release);
   watched_ = std::move(unique);
 }
@@ -29,7 +30,7 @@ rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options,
                                    rocksdb::WriteBatch* batch) {
   if (idle() || batch == nullptr) return db_->Write(options, batch);
   const std::shared_ptr<const Indexes> indexes = watched();
-  std::unique_lock<std::mutex> lock(write_mutex_, std::defer_lock);
+  std::optional<MutexLock> lock;
   std::vector<uint32_t> families;
   for (const auto& index : *indexes) families.push_back(index->column_family_id());
   std::sort(families.begin(), families.end());
@@ -40,7 +41,7 @@ rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options,
     return ToRocksDb(s);
   }
   if (std::any_of(changes.begin(), changes.end(), [](const auto& c) { return !c.empty(); })) {
-    lock.lock();
+    lock.emplace(&write_mutex_);
     if (absl::Status s = Check(*indexes, families, changes); !s.ok()) return ToRocksDb(s);
   }
   return db_->Write(options, batch);

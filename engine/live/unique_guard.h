@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine/live/followed_index.h"
 #include "engine/live/log_follower.h"
 #include "engine/log/row_changes.h"
+#include "index/machine/mutex.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 
@@ -34,7 +34,7 @@ class UniqueGuard {
   using Indexes = std::vector<std::shared_ptr<FollowedIndex>>;
 
   std::shared_ptr<const Indexes> watched() const {
-    const std::lock_guard<std::mutex> lock(watched_mutex_);
+    const MutexLock lock(&watched_mutex_);
     return watched_;
   }
   absl::Status Check(const Indexes& indexes, const std::vector<uint32_t>& families,
@@ -43,10 +43,10 @@ class UniqueGuard {
 
   rocksdb::DB* const db_;
   LogFollower* const follower_;
-  mutable std::mutex watched_mutex_;
-  std::shared_ptr<const Indexes> watched_;  // guarded by watched_mutex_; null at first
-  std::atomic<bool> idle_{true};            // nothing is watched
-  std::mutex write_mutex_;                  // held from a check to the end of its write
+  mutable Mutex watched_mutex_;
+  std::shared_ptr<const Indexes> watched_ ABSL_GUARDED_BY(watched_mutex_);  // null at first
+  std::atomic<bool> idle_{true};                                            // nothing is watched
+  Mutex write_mutex_;  // held from a check to the end of its write
 };
 
 }  // namespace cairn

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "engine/rows/row_table_file.h"
 #include "index/files/run_file.h"
 #include "index/machine/guard.h"
+#include "index/machine/mutex.h"
 #include "index/machine/parallel.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
@@ -101,7 +101,7 @@ class BaseMerge {
   // Keeps the first error, and not those of threads that were cancelled on its account.
   void Fail(absl::Status status) {
     if (status.ok()) return;
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     if (status_.ok() || absl::IsCancelled(status_)) status_ = std::move(status);
     pace_.Stop();
   }
@@ -118,8 +118,8 @@ class BaseMerge {
   std::unique_ptr<RowTableFileWriter> table_;
   std::unique_ptr<EntryMerge> entries_;
   std::atomic<int> entry_threads_done_{0};
-  std::mutex mutex_;
-  absl::Status status_;  // guarded by mutex_
+  Mutex mutex_;
+  absl::Status status_;  // guarded by mutex_ while there are threads
   MergedBase merged_;
 };
 

@@ -90,7 +90,7 @@ Router::Router(std::vector<Route> routes, Clock clock)
 }
 
 void Router::SetCosts(Costs costs) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   all_costs_.push_back(std::make_unique<const Costs>(std::move(costs)));
   costs_.store(all_costs_.back().get(), std::memory_order_release);
   trials_.fetch_add(1, std::memory_order_relaxed);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +14,7 @@
 #include "engine/route/cost_model.h"
 #include "engine/route/route.h"
 #include "engine/route/route_counters.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -81,9 +81,9 @@ class Router {
   std::unique_ptr<RouteCounters[]> counters_;  // one a route
 
   std::atomic<const Costs*> costs_;  // the last of all_costs_, which batches may still use
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<const Costs>> all_costs_;  // guarded by mutex_
-  std::atomic<int> trials_{0};                           // how many times they were made
+  Mutex mutex_;
+  std::vector<std::unique_ptr<const Costs>> all_costs_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<int> trials_{0};  // how many times they were made
   mutable std::atomic<bool> trials_are_due_{false};
 
   mutable std::atomic<int64_t> gpu_out_until_{INT64_MIN};

@@ -83,13 +83,13 @@ std::vector<uint64_t> RowTableWriter::FirstRows() const {
 }
 
 absl::Status RowTableWriter::Fail(absl::Status status) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (status_.ok()) status_ = status;
   return status;
 }
 
 absl::Status RowTableWriter::AppendBlocks(std::string_view bytes, uint64_t* offset) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (status_.ok() && !begun_) status_ = sink_->BeginSection(RowTableSection::kBlocks);
   begun_ = true;
   if (status_.ok()) status_ = sink_->Append(bytes);
@@ -125,7 +125,7 @@ absl::Status RowTableWriter::Finish() {
   RETURN_IF_ERROR(AppendBlocks("", &ignored));
   RETURN_IF_ERROR(CheckParts());
 
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   const auto begin = [&](RowTableSection section) {
     if (status_.ok()) status_ = sink_->BeginSection(section);
   };

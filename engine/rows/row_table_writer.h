@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "engine/rows/row_table_format.h"
+#include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -112,7 +112,7 @@ class RowTableWriter {
 
   RowTableSink* const sink_;
   std::vector<Part> parts_;
-  std::mutex mutex_;  // guards what follows, and the sink
+  Mutex mutex_;  // guards what follows, and the sink
   absl::Status status_;
   bool begun_ = false;
   uint64_t block_bytes_ = 0;

@@ -61,7 +61,7 @@ void ScanPass::ScanRanges() {
 
 void ScanPass::Fail(absl::Status status) {
   stop_ = true;
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (error_.ok()) error_ = std::move(status);
 }
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "engine/rows/row_table_writer.h"
 #include "engine/util/progress_meter.h"
 #include "index/build/run_builder.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -67,7 +67,7 @@ class ScanPass {
   std::atomic<bool> stop_ = false;
   std::atomic<uint64_t> rows_seen_ = 0;
   std::vector<RangeResult> results_;
-  std::mutex mutex_;
+  Mutex mutex_;
   absl::Status error_;  // guarded by mutex_ while threads run
 
   std::vector<BuildReport> reports_;

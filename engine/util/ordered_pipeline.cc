@@ -6,42 +6,42 @@ void OrderedPipeline::Work() {
   try {
     ClaimAndMake();
   } catch (...) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     ended_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
     throw;
   }
 }
 
 void OrderedPipeline::ClaimAndMake() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(&mutex_);
   while (true) {
     // The item that all wait for is with a thread that does not wait.
-    changed_.wait(lock, [this] { return ended_ || claimed_ < taken_ + made_.size(); });
+    while (!ended_ && claimed_ >= taken_ + made_.size()) changed_.Wait(&lock);
     if (ended_ || !Claim(SlotOf(claimed_))) {
       ended_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
       return;
     }
     const size_t slot = SlotOf(claimed_++);
-    lock.unlock();
+    lock.Unlock();
     Make(slot);
-    lock.lock();
+    lock.Lock();
     made_[slot] = true;
     if (!taking_) TakeMade(&lock);
   }
 }
 
-void OrderedPipeline::TakeMade(std::unique_lock<std::mutex>* lock) {
+void OrderedPipeline::TakeMade(MutexLock* lock) {
   taking_ = true;
   while (made_[SlotOf(taken_)]) {
     const size_t slot = SlotOf(taken_);
-    lock->unlock();
+    lock->Unlock();
     Take(slot);
-    lock->lock();
+    lock->Lock();
     made_[slot] = false;
     ++taken_;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   taking_ = false;
 }

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
+
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -35,15 +35,17 @@ class OrderedPipeline {
  private:
   size_t SlotOf(uint64_t item) const { return item % made_.size(); }
   void ClaimAndMake();
-  void TakeMade(std::unique_lock<std::mutex>* lock);
+  // Takes what is made, `lock` being let go of meanwhile, which the analysis does not follow.
+  void TakeMade(MutexLock* lock) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::vector<bool> made_;  // whether the item in a slot waits to be taken
-  uint64_t claimed_ = 0;
-  uint64_t taken_ = 0;
-  bool taking_ = false;  // whether a thread is at it, without the lock
-  bool ended_ = false;   // nothing more is to be claimed
+  Mutex mutex_;
+  CondVar changed_;
+  // Whether the item in a slot waits to be taken. Guarded by mutex_, but for its size.
+  std::vector<bool> made_;
+  uint64_t claimed_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool taking_ ABSL_GUARDED_BY(mutex_) = false;  // whether a thread is at it, without the lock
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;   // nothing more is to be claimed
 };
 
 }  // namespace cairn

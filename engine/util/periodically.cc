@@ -1,6 +1,7 @@
 #include "engine/util/periodically.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace cairn {
@@ -14,25 +15,26 @@ constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 10);
 Periodically::Periodically(absl::Duration interval, std::function<void()> function) {
   if (interval <= absl::ZeroDuration()) return;
   thread_ = std::thread([this, interval, function = std::move(function)] {
-    std::unique_lock<std::mutex> lock(mutex_);
+    MutexLock lock(&mutex_);
     while (!ended_) {
-      ended_changed_.wait_for(lock, absl::ToChronoNanoseconds(std::min(interval, kLongest)));
+      ended_changed_.WaitUntil(&lock, std::chrono::steady_clock::now() +
+                                          absl::ToChronoNanoseconds(std::min(interval, kLongest)));
       if (ended_) break;
-      lock.unlock();
+      lock.Unlock();
       try {
         function();
       } catch (...) {  // for want of memory, say: it is called again
       }
-      lock.lock();
+      lock.Lock();
     }
   });
 }
 
 Periodically::~Periodically() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     ended_ = true;
-    ended_changed_.notify_all();
+    ended_changed_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
 }

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "absl/time/time.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -17,9 +16,9 @@ class Periodically {
   ~Periodically();
 
  private:
-  std::mutex mutex_;
-  std::condition_variable ended_changed_;
-  bool ended_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar ended_changed_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

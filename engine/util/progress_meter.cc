@@ -13,24 +13,29 @@ ProgressMeter::ProgressMeter(std::function<void(const Progress&)> listener)
     : listener_(std::move(listener)) {
   if (!listener_) return;
   reporter_ = std::thread([this] {
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (!wake_.wait_for(lock, kInterval, [this] { return stopping_; })) Report();
+    MutexLock lock(&mutex_);
+    while (!stopping_) {
+      const auto next = std::chrono::steady_clock::now() + kInterval;
+      while (!stopping_ && wake_.WaitUntil(&lock, next)) {
+      }
+      if (!stopping_) Report();
+    }
   });
 }
 
 ProgressMeter::~ProgressMeter() {
   if (!listener_) return;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     Report();
     stopping_ = true;
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   reporter_.join();
 }
 
 void ProgressMeter::Start(Progress::Phase phase, uint64_t total) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   Report();
   started_ = true;
   phase_ = phase;

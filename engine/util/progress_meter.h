@@ -1,13 +1,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "cairn/progress.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -27,16 +26,16 @@ class ProgressMeter {
   void Add(uint64_t done) { done_.fetch_add(done, std::memory_order_relaxed); }
 
  private:
-  void Report();
+  void Report() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::function<void(const Progress&)> listener_;
   std::atomic<uint64_t> done_ = 0;
-  std::mutex mutex_;  // guards what follows, and is held while the listener runs
-  std::condition_variable wake_;
-  bool started_ = false;
-  bool stopping_ = false;
-  Progress::Phase phase_ = Progress::Phase::kScan;
-  uint64_t total_ = 0;
+  Mutex mutex_;  // held while the listener runs, too
+  CondVar wake_;
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Progress::Phase phase_ ABSL_GUARDED_BY(mutex_) = Progress::Phase::kScan;
+  uint64_t total_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread reporter_;
 };
 

@@ -22,7 +22,7 @@ void RateLimiter::Take(uint64_t bytes, StopFlag* stop) {
       std::chrono::duration<double>(static_cast<double>(bytes) * seconds_per_byte_));
   Clock::time_point ready;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     ready = ready_ = std::max(ready_, Clock::now() - kBucket);
     ready_ += cost;
   }

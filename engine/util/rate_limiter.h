@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 
+#include "index/machine/mutex.h"
 #include "index/machine/stop_flag.h"
 
 namespace cairn {
@@ -23,8 +23,9 @@ class RateLimiter {
   using Clock = std::chrono::steady_clock;
 
   const double seconds_per_byte_;  // 0: no limit
-  std::mutex mutex_;
-  Clock::time_point ready_;  // when the bucket is empty and no longer overdrawn; guarded by mutex_
+  Mutex mutex_;
+  // When the bucket is empty and no longer overdrawn.
+  Clock::time_point ready_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
+#include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -115,24 +115,24 @@ class RocksDbWritableFile final : public TemporaryFile {
     return absl::OkStatus();
   }
   absl::Status Sync() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     return IoStatus(file_->Fsync(IOOptions(), nullptr), "sync", path_);
   }
   absl::Status ReadAt(uint64_t offset, void* data, size_t size) const override {
     return ReadAll(path_, offset, data, size, [&](uint64_t at, size_t n, auto* got, char* to) {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(&mutex_);
       return file_->Read(at, n, IOOptions(), got, to, nullptr);
     });
   }
 
  private:
   IOStatus WritePart(uint64_t offset, const rocksdb::Slice& part) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(&mutex_);
     return file_->Write(offset, part, IOOptions(), nullptr);
   }
 
   const std::shared_ptr<rocksdb::FileSystem> files_;
-  mutable std::mutex mutex_;  // guards what the file is asked
+  mutable Mutex mutex_;  // held while the file is asked
   const std::unique_ptr<rocksdb::FSRandomRWFile> file_;
   const std::string path_;
   const bool temporary_;

@@ -109,10 +109,8 @@ absl::StatusOr<std::shared_ptr<const Base>> Base::Open(const std::string& direct
       directory,
       [&](const Manifest& manifest) -> absl::Status {
         manifest_read = true;
-        absl::StatusOr<std::shared_ptr<const Base>> opened =
-            OpenVersion(files, directory, manifest, options);
-        if (opened.ok()) base = *std::move(opened);
-        return opened.status();
+        ASSIGN_OR_RETURN(base, OpenVersion(files, directory, manifest, options));
+        return absl::OkStatus();
       },
       files.get());
   if (absl::IsNotFound(status) && manifest_read) {

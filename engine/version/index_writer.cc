@@ -1,6 +1,7 @@
 #include "engine/version/index_writer.h"
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -77,6 +78,7 @@ absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string
                                                                Access access) {
   for (int tries = 0;; ++tries) {
     std::unique_ptr<IndexWriter> writer(new IndexWriter(options));
+    const MutexLock store_lock(&writer->store_mutex_), update_lock(&writer->update_mutex_);
     if (access == Access::kExclusive) {
       ASSIGN_OR_RETURN(std::unique_ptr<IndexDirectory> held,
                        IndexDirectory::OpenForWrite(directory, writer->files_.get()));
@@ -115,28 +117,31 @@ int IndexWriter::threads() const {
 }
 
 std::shared_ptr<const IndexVersion> IndexWriter::version() const {
-  const std::lock_guard<std::mutex> lock(version_mutex_);
+  const MutexLock lock(&version_mutex_);
   return version_;
 }
 
 void IndexWriter::Publish(std::shared_ptr<const IndexVersion> version) noexcept {
-  const std::lock_guard<std::mutex> lock(version_mutex_);
+  const MutexLock lock(&version_mutex_);
   version_.swap(version);  // the last one is freed behind the lock
 }
 
 IndexWriter::Update::Update(IndexWriter* writer)
-    : writer_(writer), lock_(writer->update_mutex_), version_(writer->version()) {}
+    : writer_(writer), lock_(&writer->update_mutex_), version_(writer->version()) {}
 
 IndexWriter::Update::~Update() {
+  writer_->update_mutex_.AssertHeld();
   if (applied_) writer_->deltas_->RollBack(version_->delta);
 }
 
 absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
+  writer_->update_mutex_.AssertHeld();
   applied_ = true;
   return writer_->deltas_->Apply(updates).status();
 }
 
 absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor) {
+  writer_->update_mutex_.AssertHeld();
   if (applied_ && version_->spec().unique) {
     RETURN_IF_ERROR(CheckUniqueSince(*version_, writer_->deltas_->delta()));
   }
@@ -162,7 +167,7 @@ absl::StatusOr<std::shared_ptr<IndexDirectory>> IndexWriter::Directory() {
 }
 
 void IndexWriter::LetGoOfDirectory() {
-  const std::lock_guard<std::mutex> lock(store_mutex_);
+  const MutexLock lock(&store_mutex_);
   access_ = Access::kShared;
   held_ = nullptr;
 }
@@ -171,6 +176,7 @@ void IndexWriter::OpenDirectoryAgain() {
   if (access_ != Access::kExclusive) return;
   held_ = nullptr;
   Guarded("opening its directory again", [&] {
+    store_mutex_.AssertHeld();
     return Directory().status();
   }).IgnoreError();  // or the next time
 }
@@ -179,17 +185,17 @@ absl::Status IndexWriter::Store() {
   size_t delta_files = 0;
   RETURN_IF_ERROR(StoreLatest(&delta_files));
   if (delta_files < kMostDeltaFiles) return absl::OkStatus();
-  const std::unique_lock<std::mutex> lock(merge_mutex_, std::try_to_lock);
-  // A merge that is at work leaves fewer.
-  return lock.owns_lock() ? MergeDeltaFilesLocked() : absl::OkStatus();
+  if (!merge_mutex_.TryLock()) return absl::OkStatus();  // a merge that is at work leaves fewer
+  const MutexLock lock(&merge_mutex_, std::adopt_lock);
+  return MergeDeltaFilesLocked();
 }
 
 absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
-  const std::lock_guard<std::mutex> lock(store_mutex_);
+  const MutexLock lock(&store_mutex_);
   std::shared_ptr<const IndexVersion> version;
   Anchor anchor;
   {
-    const std::lock_guard<std::mutex> update_lock(update_mutex_);
+    const MutexLock update_lock(&update_mutex_);
     version = this->version();
     anchor = anchor_;
   }
@@ -240,7 +246,7 @@ bool IndexWriter::PublishManifest(Manifest next, IndexDirectory* directory, absl
 }
 
 absl::Status IndexWriter::MergeDeltaFiles() {
-  const std::lock_guard<std::mutex> merge_lock(merge_mutex_);
+  const MutexLock merge_lock(&merge_mutex_);
   return MergeDeltaFilesLocked();
 }
 
@@ -248,13 +254,13 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
   std::shared_ptr<IndexDirectory> directory;
   bool failed = true;
   const absl::Cleanup close = [&] {
-    const std::lock_guard<std::mutex> lock(store_mutex_);
+    const MutexLock lock(&store_mutex_);
     directory = nullptr;
     if (failed) OpenDirectoryAgain();
   };
   Manifest at;
   {
-    const std::lock_guard<std::mutex> lock(store_mutex_);
+    const MutexLock lock(&store_mutex_);
     ASSIGN_OR_RETURN(directory, Directory());
     at = *directory->manifest();
   }
@@ -263,7 +269,7 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
                    MergeDeltas(at, kind, directory.get()));
   failed = false;
   if (!merged.has_value()) return absl::OkStatus();
-  const std::lock_guard<std::mutex> lock(store_mutex_);
+  const MutexLock lock(&store_mutex_);
   Manifest next = *directory->manifest();
   absl::Status status;
   if (merged->Replace(&next)) {
@@ -276,7 +282,7 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
 }
 
 absl::Status IndexWriter::Merge(const MergeOptions& options) {
-  const std::lock_guard<std::mutex> merge_lock(merge_mutex_);
+  const MutexLock merge_lock(&merge_mutex_);
   // What is merged is stored before, so that the files say which of them the merge makes needless.
   size_t delta_files = 0;
   RETURN_IF_ERROR(StoreLatest(&delta_files));
@@ -286,14 +292,14 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   bool failed = false;
   // While it is being closed its lock is held still, so that nobody may open it.
   const absl::Cleanup close = [&] {
-    const std::lock_guard<std::mutex> lock(store_mutex_);
+    const MutexLock lock(&store_mutex_);
     directory = nullptr;
     if (failed) OpenDirectoryAgain();
   };
   IndexVersion merged;
   std::vector<ManifestFile> merged_files;
   {
-    const std::lock_guard<std::mutex> lock(store_mutex_);
+    const MutexLock lock(&store_mutex_);
     ASSIGN_OR_RETURN(directory, Directory());
     if (merged_.delta != nullptr) {
       old = TakeMergedBase();
@@ -309,7 +315,7 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   if (!base.ok()) return base.status();
   absl::Status status;
   {
-    const std::lock_guard<std::mutex> lock(store_mutex_);
+    const MutexLock lock(&store_mutex_);
     Manifest next = base->Follow(*directory->manifest(), merged_files);
     if (!PublishManifest(std::move(next), directory.get(), &status)) return status;
     merged_ = std::exchange(merged, {});
@@ -345,7 +351,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
   std::shared_ptr<const IndexVersion> latest = version();
   for (int round = 0;; ++round) {
     RETURN_IF_ERROR(carry_to(latest->delta));
-    const std::lock_guard<std::mutex> lock(update_mutex_);
+    const MutexLock lock(&update_mutex_);
     latest = version();
     ASSIGN_OR_RETURN(const uint64_t left, DeltaChanges::MostRowsSince(*carried, *latest->delta));
     if (left > kRowsToWaitFor && round < kMostRounds) continue;

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "engine/version/base.h"
 #include "engine/version/index_version.h"
 #include "index/files/index_directory.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -40,7 +40,7 @@ class IndexWriter {
   // Access is shared from now on.
   void LetGoOfDirectory();
   bool holds_directory() const {
-    const std::lock_guard<std::mutex> lock(store_mutex_);
+    const MutexLock lock(&store_mutex_);
     return held_ != nullptr;
   }
 
@@ -50,14 +50,18 @@ class IndexWriter {
   // nobody until it is published; what is not published when the update ends is undone.
   class Update {
    public:
-    explicit Update(IndexWriter* writer);
+    // The analysis does not follow a lock that is a member.
+    explicit Update(IndexWriter* writer) ABSL_NO_THREAD_SAFETY_ANALYSIS;
     ~Update();
     Update(const Update&) = delete;
     Update& operator=(const Update&) = delete;
 
     // The version to update, and the state of the database that it is of.
     const IndexVersion& version() const { return *version_; }
-    const Anchor& anchor() const { return writer_->anchor_; }
+    const Anchor& anchor() const {
+      writer_->update_mutex_.AssertHeld();
+      return writer_->anchor_;
+    }
 
     // Errors as DeltaWriter::Apply's.
     absl::Status Apply(const RowUpdates& updates);
@@ -69,7 +73,7 @@ class IndexWriter {
 
    private:
     IndexWriter* const writer_;
-    const std::unique_lock<std::mutex> lock_;
+    const MutexLock lock_;
     const std::shared_ptr<const IndexVersion> version_;
     bool applied_ = false;  // and not published
   };
@@ -103,47 +107,54 @@ class IndexWriter {
 
   explicit IndexWriter(const OpenOptions& options);
 
-  absl::Status OpenFiles(const std::string& directory);
+  absl::Status OpenFiles(const std::string& directory)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_, update_mutex_);
   int threads() const;
   void Publish(std::shared_ptr<const IndexVersion> version) noexcept;
   // The directory, for this process to write to. FailedPrecondition where another has published a
   // version since.
-  absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory();
+  absl::StatusOr<std::shared_ptr<IndexDirectory>> Directory()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
   // Store, without merging files; sets their number.
   absl::Status StoreLatest(size_t* delta_files);
   absl::Status StoreVersion(const IndexVersion& version, const Anchor& anchor,
-                            IndexDirectory* directory);
-  absl::Status MergeDeltaFilesLocked();  // merge_mutex_ is held
+                            IndexDirectory* directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
+  absl::Status MergeDeltaFilesLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_);
   // Where access is exclusive: has what failed attempts left in the directory removed.
-  void OpenDirectoryAgain();
+  void OpenDirectoryAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
   // Has `directory` publish `next`. True where that came into force, which it may have after an
   // error as well: then *status says that it is perhaps not durable.
-  bool PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status);
+  bool PublishManifest(Manifest next, IndexDirectory* directory, absl::Status* status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
   // Puts the base that merged_ has become in its place. Returns the last version over the old one.
-  absl::StatusOr<std::shared_ptr<const IndexVersion>> TakeMergedBase();
+  absl::StatusOr<std::shared_ptr<const IndexVersion>> TakeMergedBase()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
 
   const OpenOptions options_;
   const std::shared_ptr<FileSystem> files_;
   std::function<absl::Status()> sync_;
 
-  std::mutex merge_mutex_;  // held by a merge, of the base or of delta files
+  Mutex merge_mutex_;  // held by a merge, of the base or of delta files
 
-  mutable std::mutex store_mutex_;  // guards what follows; locked before update_mutex_
-  bool opened_is_durable_ = false;  // what Open found; perhaps its writer did not live to sync it
-  Access access_ = Access::kShared;
-  std::shared_ptr<IndexDirectory> held_;  // where access is exclusive
-  std::weak_ptr<IndexDirectory> directory_;
-  Stored stored_;
+  mutable Mutex store_mutex_ ABSL_ACQUIRED_AFTER(merge_mutex_);
+  // What Open found; perhaps its writer did not live to sync it.
+  bool opened_is_durable_ ABSL_GUARDED_BY(store_mutex_) = false;
+  Access access_ ABSL_GUARDED_BY(store_mutex_) = Access::kShared;
+  // Where access is exclusive.
+  std::shared_ptr<IndexDirectory> held_ ABSL_GUARDED_BY(store_mutex_);
+  std::weak_ptr<IndexDirectory> directory_ ABSL_GUARDED_BY(store_mutex_);
+  Stored stored_ ABSL_GUARDED_BY(store_mutex_);
   // What was merged into the base that is published, until that is taken into use. Its delta is
   // null where there is no such thing.
-  IndexVersion merged_;
+  IndexVersion merged_ ABSL_GUARDED_BY(store_mutex_);
 
-  std::mutex update_mutex_;              // guards what follows
-  std::unique_ptr<DeltaWriter> deltas_;  // of the latest version's base
-  Anchor anchor_;                        // of the latest version
+  Mutex update_mutex_ ABSL_ACQUIRED_AFTER(store_mutex_);
+  // Both of the latest version, or of its base.
+  std::unique_ptr<DeltaWriter> deltas_ ABSL_GUARDED_BY(update_mutex_);
+  Anchor anchor_ ABSL_GUARDED_BY(update_mutex_);
 
-  mutable std::mutex version_mutex_;
-  std::shared_ptr<const IndexVersion> version_;  // guarded by version_mutex_
+  mutable Mutex version_mutex_;
+  std::shared_ptr<const IndexVersion> version_ ABSL_GUARDED_BY(version_mutex_);
 };
 
 }  // namespace cairn

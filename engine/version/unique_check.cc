@@ -109,7 +109,8 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
   return absl::OkStatus();
 }
 
-absl::Status CheckUniqueSince(const IndexVersion& version, std::shared_ptr<const Delta> delta) {
+absl::Status CheckUniqueSince(const IndexVersion& version,
+                              const std::shared_ptr<const Delta>& delta) {
   ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*version.delta, delta));
   for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
     RowUpdates updates(version.base->run().kind());

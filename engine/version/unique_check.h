@@ -14,6 +14,7 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
                          const RowUpdates& updates);
 
 // The same where the updates have been applied: `delta` is a later one over the version's base.
-absl::Status CheckUniqueSince(const IndexVersion& version, std::shared_ptr<const Delta> delta);
+absl::Status CheckUniqueSince(const IndexVersion& version,
+                              const std::shared_ptr<const Delta>& delta);
 
 }  // namespace cairn

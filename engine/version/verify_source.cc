@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -11,6 +10,7 @@
 #include "engine/delta/delta_segment.h"
 #include "engine/extract/row_extractor.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/mutex.h"
 #include "index/machine/parallel.h"
 #include "index/machine/status_macros.h"
 
@@ -99,8 +99,8 @@ class Comparison {
   AtomicBitmap entries_seen_;              // of the base
   AtomicBitmap added_seen_;
   std::atomic<size_t> reported_ = 0;
-  std::mutex mutex_;
-  absl::Status error_;  // guarded by mutex_
+  Mutex mutex_;
+  absl::Status error_;  // guarded by mutex_ while there are threads
 };
 
 absl::Status Comparison::Run(int threads) {
@@ -111,7 +111,7 @@ absl::Status Comparison::Run(int threads) {
     for (size_t range; (range = next.fetch_add(1)) < ranges.size() && !failed && !full();) {
       if (absl::Status s = CompareRange(ranges[range]); !s.ok()) {
         failed = true;
-        std::lock_guard<std::mutex> lock(mutex_);
+        const MutexLock lock(&mutex_);
         error_ = std::move(s);
       }
     }
@@ -122,7 +122,7 @@ absl::Status Comparison::Run(int threads) {
 }
 
 void Comparison::Report(std::string line) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (reported_.load(std::memory_order_relaxed) >= most_) return;
   reported_.fetch_add(1, std::memory_order_relaxed);
   differences_.push_back(std::move(line));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/route.h"
 #include "engine/version/version_ranges.h"
+#include "index/machine/mutex.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
@@ -263,8 +263,8 @@ absl::Status MergeFirst(const Delta& delta, const Batch& batch, const Parallelis
 // Likewise of a Find.
 absl::Status MergeAll(const Delta& delta, const Batch& batch, const Parallelism& parallelism) {
   Matches& matches = *batch.matches;
-  std::mutex mutex;
-  std::vector<std::pair<size_t, ChangedRows>> slices;  // guarded by mutex
+  Mutex mutex;
+  std::vector<std::pair<size_t, ChangedRows>> slices;  // guarded by mutex while there are threads
   absl::Status status = WithPhysicalKey(batch.keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     const PointBatch<Key> points(batch);
@@ -283,7 +283,7 @@ absl::Status MergeAll(const Delta& delta, const Batch& batch, const Parallelism&
             return taken;
           });
       if (s.ok() && !changed.queries.empty()) {
-        std::lock_guard<std::mutex> lock(mutex);
+        const MutexLock lock(&mutex);
         slices.emplace_back(first, std::move(changed));
       }
       return s;

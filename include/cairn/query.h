@@ -41,11 +41,11 @@ class KeyBatch {
  public:
   KeyBatch() = default;  // an empty batch, of any kind
 
-  // The keys of a vector, span or array of uint32_t, uint64_t or std::string_view.
+  // The keys of a vector, span or array of uint32_t, uint64_t or std::string_view. NOLINTBEGIN
   template <typename Keys, KeyKind kKind = KeyKindOf<std::remove_cv_t<std::remove_pointer_t<
                                decltype(std::data(std::declval<const Keys&>()))>>>::value>
   KeyBatch(const Keys& keys) : kind_(kKind), size_(std::size(keys)), keys_(std::data(keys)) {}
-
+  // NOLINTEND
   KeyKind kind() const { return kind_; }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

@@ -158,7 +158,7 @@ absl::Status RunBuilder::Part::Finish() {
   if (absl::Status s = Report(); !s.ok()) Fail(std::move(s));
   finished_ = true;
   if (!failed_ && unspilled_ > 0) {
-    std::lock_guard<std::mutex> lock(builder_->mutex_);
+    const MutexLock lock(&builder_->mutex_);
     builder_->resting_.push_back(this);
   }
   return status_;
@@ -182,7 +182,7 @@ absl::Status RunBuilder::MakeRoom(Part* part, uint64_t bytes) {
   while (charged_.load(std::memory_order_relaxed) + bytes > budget) {
     Part* largest = part;
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(&mutex_);
       if (!spill_status_.ok()) return spill_status_;
       for (Part* resting : resting_) {
         if (resting->charged_ > largest->charged_) largest = resting;
@@ -199,7 +199,7 @@ absl::Status RunBuilder::MakeRoom(Part* part, uint64_t bytes) {
 }
 
 absl::StatusOr<SpillFile*> RunBuilder::OpenSpillFile() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (spill_file_ == nullptr) {
     if (options_.spill_directory.empty()) {
       return absl::ResourceExhaustedError(
@@ -228,7 +228,7 @@ absl::Status RunBuilder::Spill(Part* part) {
       run = SpillSorted<std::string_view>({&part, 1}, {&no_base, 1}, 1, &stop);
       break;
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (!run.ok()) {
     if (spill_status_.ok()) spill_status_ = run.status();
     return run.status();

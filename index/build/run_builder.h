@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "cairn/types.h"
 #include "index/build/run_merge.h"
 #include "index/build/spill_file.h"
+#include "index/machine/mutex.h"
 #include "index/run/entry_sink.h"
 #include "index/sort/entry_chunks.h"
 
@@ -149,11 +149,12 @@ class RunBuilder {
   std::atomic<uint64_t> entries_{0};
   std::atomic<uint64_t> charged_{0};  // bytes of memory that the parts take
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::unique_ptr<SpillFile> spill_file_;  // guarded by mutex_ until it is made
-  std::vector<PartRun> spilled_;           // guarded by mutex_
-  std::vector<Part*> resting_;             // finished parts with entries in memory; likewise
-  absl::Status spill_status_;              // the first error of spilling; likewise
+  std::vector<PartRun> spilled_;           // guarded by mutex_ until the last part is finished
+  // Finished parts with entries in memory.
+  std::vector<Part*> resting_ ABSL_GUARDED_BY(mutex_);
+  absl::Status spill_status_;  // the first error of spilling; guarded as spilled_
   bool finished_ = false;
 };
 

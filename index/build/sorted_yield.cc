@@ -5,15 +5,15 @@
 namespace cairn {
 
 void OrderedYield::Sorted(size_t bucket) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(&mutex_);
   sorted_[bucket] = true;
   if (yielding_) return;  // whoever it is looks again before it stops
   yielding_ = true;
   for (; next_ < sorted_.size() && sorted_[next_]; ++next_) {
     const size_t next = next_;
-    lock.unlock();
+    lock.Unlock();
     yield_(next);
-    lock.lock();
+    lock.Lock();
   }
   yielding_ = false;
 }

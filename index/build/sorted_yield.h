@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "index/machine/mutex.h"
 #include "index/machine/parallel.h"
 #include "index/machine/stop_flag.h"
 #include "index/run/entry_sink.h"
@@ -81,10 +81,10 @@ class OrderedYield {
 
  private:
   const std::function<void(size_t)> yield_;
-  std::mutex mutex_;
-  std::vector<bool> sorted_;  // guarded by mutex_, like all below
-  size_t next_ = 0;           // the bucket to yield next
-  bool yielding_ = false;     // whether a thread is at it, without the lock
+  Mutex mutex_;
+  std::vector<bool> sorted_ ABSL_GUARDED_BY(mutex_);
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;        // the bucket to yield next
+  bool yielding_ ABSL_GUARDED_BY(mutex_) = false;  // whether a thread is at it, without the lock
 };
 
 // Sorts the entries of a source (bucket_split.h) and appends them to `batch`, which it flushes.

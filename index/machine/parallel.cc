@@ -1,9 +1,9 @@
 #include "index/machine/parallel.h"
+#include "index/machine/mutex.h"
 
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -16,14 +16,14 @@ void ParallelFor(int threads, size_t items, const std::function<void(size_t)>& b
     return;
   }
   std::atomic<size_t> next{0};
-  std::mutex mutex;
+  Mutex mutex;
   std::exception_ptr thrown;  // the first one; guarded by mutex
   const auto work = [&] {
     try {
       for (size_t i; (i = next.fetch_add(1)) < items;) body(i);
     } catch (...) {
       next.store(items);
-      std::lock_guard<std::mutex> lock(mutex);
+      const MutexLock lock(&mutex);
       if (thrown == nullptr) thrown = std::current_exception();
     }
   };

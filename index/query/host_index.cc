@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-constexpr auto Everywhere = [](size_t) { return true; };
+constexpr auto kEverywhere = [](size_t) { return true; };
 
 // Answers of a run without entries.
 absl::Status AnswerNothing(KeyKind kind, const Batch& batch) {
@@ -78,7 +78,7 @@ absl::Status HostIndex::ForEachRange(const Batch& batch, Take take) const {
       LowerBound(keys, begin.data());
       std::copy(begin.begin(), begin.end(), end.begin());
       WithColumn(run(), [&](const auto& column) {
-        SkipEqual(column, run().size(), keys, end, Everywhere);
+        SkipEqual(column, run().size(), keys, end, kEverywhere);
       });
     }
     if (absl::Status s = take(first, begin, end); !s.ok()) return s;

@@ -12,6 +12,11 @@ add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINA
 set_tests_properties(consumer/clean PROPERTIES FIXTURES_SETUP clean_prefix)
 set_tests_properties(consumer/install PROPERTIES FIXTURES_REQUIRED clean_prefix FIXTURES_SETUP installed)
 
+add_test(NAME consumer/documents COMMAND ${CMAKE_COMMAND} -E md5sum ${prefix}/share/man/man1/cairn.1
+  ${prefix}/share/bash-completion/completions/cairn ${prefix}/share/zsh/site-functions/_cairn
+  ${prefix}/share/fish/vendor_completions.d/cairn.fish)
+set_tests_properties(consumer/documents PROPERTIES FIXTURES_REQUIRED installed)
+
 set(binary ${PROJECT_BINARY_DIR}/consumer/build)
 add_test(NAME consumer/build COMMAND ${CMAKE_COMMAND} ${build_outside}
   -DSOURCE=${CMAKE_CURRENT_LIST_DIR} -DBINARY=${binary} -P ${CMAKE_CURRENT_LIST_DIR}/build.cmake)

@@ -184,6 +184,49 @@ BOOST_AUTO_TEST_CASE(long_results_are_paged_without_loss) {
              Tsv(matches, false));
 }
 
+BOOST_AUTO_TEST_CASE(explain_adds_up_the_batches_of_a_route) {
+  const Demo demo("3000");
+  std::string keys;
+  for (const Entry& entry : demo.phone) keys += entry.key + "\n";
+  const auto explain = [&](const std::string& keys) {
+    return MustRun({"query", demo.index("phone"), "--keys=-", "--format=tsv", "--explain",
+                    "--route=cpu:partial_key"},
+                   keys)
+        .err;
+  };
+  const std::string many = explain(keys);
+  BOOST_TEST(many.find("scan of 3000 in 2 batches: cpu:partial_key") == 0u, many);
+  BOOST_TEST(many.find("scan of", 1) == std::string::npos, many);
+  const std::string one = explain(demo.phone[0].key + "\n");
+  BOOST_TEST(one.find("scan of 1: cpu:partial_key") == 0u, one);
+  BOOST_TEST(std::count(many.begin(), many.end(), '\n') ==
+             std::count(one.begin(), one.end(), '\n'));
+}
+
+BOOST_AUTO_TEST_CASE(many_long_ranges_are_each_read_a_few_times_at_most) {
+  TemporaryDirectory directory;
+  constexpr int kKeys = 400;
+  constexpr int kRowsPerKey = 200;  // more than a page of all the keys has room for
+  // Keys that are apart, so that each is a range of its own.
+  const auto key_of = [](int row) { return std::to_string(row / kRowsPerKey * 2); };
+  std::string keys, expected;
+  for (int row = 0; row < kKeys * kRowsPerKey; ++row) {
+    if (row % kRowsPerKey == 0) keys += key_of(row) + "\n";
+    expected += key_of(row) + "\t" + std::to_string(1000000 + row) + "\n";
+  }
+  WriteDb(directory / "db", [&](rocksdb::DB* db) {
+    for (int row = 0; row < kKeys * kRowsPerKey; ++row) {
+      RequireOk(db->Put({}, std::to_string(1000000 + row), key_of(row)));
+    }
+  });
+  const std::string index = directory / "index";
+  MustRun({"build", "--db=" + directory / "db", "--spec=value.field('|',0):u32", "--out=" + index});
+  const ToolResult found = MustRun({"query", index, "--keys=-", "--format=tsv", "--explain"}, keys);
+  CheckEqual(found.out, expected);
+  BOOST_REQUIRE(found.err.find("scan of ") == 0u);
+  BOOST_TEST(std::stoi(found.err.substr(8)) < 3 * kKeys, found.err);
+}
+
 BOOST_AUTO_TEST_CASE(rows_that_changed_since_the_build_are_left_out_with_values) {
   TemporaryDirectory directory;
   const std::string db = directory / "db";

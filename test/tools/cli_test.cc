@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
+#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
@@ -52,7 +53,12 @@ BOOST_AUTO_TEST_CASE(wrong_usage_is_one_line_and_exit_status_2) {
   CheckComplaint(RunTool({"query"}), 2, {"INDEX"});
   CheckComplaint(RunTool({"query", "x", "--frob"}), 2, {"--frob"});
   CheckComplaint(RunTool({"query", "x", "--format=xml"}), 2, {"xml"});
-  CheckComplaint(RunTool({"query", "x", "--limit=-1"}), 2, {"--limit"});
+  CheckComplaint(RunTool({"query", "x", "--limit=-1"}), 2,
+                 {"--limit: '-1' is not a whole number from 0 to 18446744073709551615 (see"});
+  CheckComplaint(RunTool({"query", "x", "--limit=1.5"}), 2, {"--limit: '1.5'"});
+  CheckComplaint(RunTool({"demo", "x", "--seed=-1"}), 2, {"--seed: '-1'"});
+  CheckComplaint(RunTool({"merge", "x", "--max-bytes-per-second=-1"}), 2,
+                 {"--max-bytes-per-second"});
   CheckComplaint(RunTool({"query", "x", "--limit=many"}), 2, {"--limit"});
   CheckComplaint(RunTool({"demo"}), 2, {"DIR"});
   CheckComplaint(RunTool({"demo", "x", "--rows=-1"}), 2, {"--rows"});
@@ -170,6 +176,45 @@ BOOST_AUTO_TEST_CASE(progress_goes_to_standard_error_in_plain_lines) {
   BOOST_TEST(built.err.find("cairn: scanning rows") == 0u, built.err);
   BOOST_TEST(built.err.find('\r') == std::string::npos);
   BOOST_TEST(built.out.find("3,000 entries of 3,000 rows") != std::string::npos, built.out);
+}
+
+// What the tool writes to one pipe that is both its standard output and its standard error.
+std::string RunIntoPipe(const std::vector<std::string>& arguments) {
+  std::string command = CAIRN_TOOL;
+  for (const std::string& argument : arguments) command += " \"" + argument + "\"";
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  BOOST_REQUIRE(pipe != nullptr);
+  std::string text;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+  BOOST_TEST(pclose(pipe) == 0, text);
+  return text;
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_of_results_has_no_progress_in_it) {
+  TemporaryDirectory directory;
+  MustRun({"demo", directory / "db", "--rows=3000"});
+  const std::string built =
+      RunIntoPipe({"build", "--db=" + directory / "db", "--out=" + directory / "out",
+                   "--spec=a=value:text, cf=customer", "--spec=b=value:text, cf=orders"});
+  BOOST_TEST(std::count(built.begin(), built.end(), '\n') == 4, built);
+  BOOST_TEST(built.find("a: 3,000 entries") == 0u, built);
+  BOOST_TEST(built.find("cairn:") == std::string::npos, built);
+}
+
+BOOST_AUTO_TEST_CASE(an_index_of_nothing_is_built_with_a_warning) {
+  TemporaryDirectory directory;
+  MustRun({"demo", directory / "db", "--rows=100"});
+  const auto build = [&](const std::string& spec) {
+    return RunIntoPipe({"build", "--db=" + directory / "db", "--cf=profile", "--spec=" + spec,
+                        "--out=" + directory / "out"});
+  };
+  const std::string warned = build("value.json('/adress'):text");
+  BOOST_TEST(warned.find("0 entries of 100 rows") == 0u, warned);
+  const size_t warning = warned.find("\ncairn: warning: ");
+  BOOST_TEST(warning == warned.find('\n'), warned);
+  BOOST_TEST(warned.find("value.json('/adress'):text", warning) != std::string::npos, warned);
+  BOOST_TEST(build("value.json('/age'):u8").find("warning") == std::string::npos);
+  BOOST_TEST(build("value.json('/adress'):text, nulls=first").find("warning") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(inspect_shows_spec_counts_and_sections) {

@@ -17,8 +17,9 @@ auto OrThrow(Result&& result) {
       throw std::runtime_error(result.ToString());
     }
   }
-  if constexpr (!std::is_lvalue_reference_v<Result> && requires { *std::move(result); }) {
-    return *std::move(result);
+  if constexpr (!std::is_lvalue_reference_v<Result> &&
+                requires { *std::forward<Result>(result); }) {
+    return *std::forward<Result>(result);
   }
 }
 

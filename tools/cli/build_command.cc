@@ -1,5 +1,6 @@
 // cairn build: builds one or several indexes in one pass over the rows of a column family.
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -116,6 +117,13 @@ void PrintReport(const BuildTarget& target, const BuildReport& report, Output* o
   output->Write(absl::StrFormat("%s%s entries of %s rows, in '%s'\n", name,
                                 WithCommas(report.entries), WithCommas(report.rows),
                                 target.directory));
+  if (report.entries == 0 && report.rows != 0) {
+    // After the line that it is about, where both go to one place.
+    output->Flush().IgnoreError();
+    std::fprintf(stderr,
+                 "cairn: warning: %sno row has a key, so the index is empty; is '%s' meant?\n",
+                 name.c_str(), target.spec.ToString().c_str());
+  }
   if (report.rows_without_key != 0) {
     output->Write(
         absl::StrFormat("%s%s rows have no key\n", name, WithCommas(report.rows_without_key)));
@@ -198,7 +206,7 @@ void AddBuildCommand(CLI::App* app, Action* action) {
                    "Memory for entries that wait to be sorted, like 512M or 4G (default: half of "
                    "the machine's)")
       ->type_name("BYTES")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(Bytes());
   command->add_flag("--unique", given->unique, "Two rows with one key are an error");
   command->add_option("--nulls", given->nulls, "Rows without a value: skip, first or last")
       ->type_name("WHERE")

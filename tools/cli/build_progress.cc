@@ -1,5 +1,6 @@
 #include "tools/cli/build_progress.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,15 +26,26 @@ const char* Doing(Progress::Phase phase) {
   return "building";
 }
 
+// Whether standard error and standard output are one pipe, so that lines of progress would be read
+// as results.
+bool SharesPipeWithResults() {
+  struct stat results, progress;
+  return fstat(STDOUT_FILENO, &results) == 0 && fstat(STDERR_FILENO, &progress) == 0 &&
+         S_ISFIFO(progress.st_mode) && results.st_dev == progress.st_dev &&
+         results.st_ino == progress.st_ino;
+}
+
 }  // namespace
 
-BuildProgress::BuildProgress() : terminal_(isatty(STDERR_FILENO) == 1) {}
+BuildProgress::BuildProgress()
+    : terminal_(isatty(STDERR_FILENO) == 1), hidden_(!terminal_ && SharesPipeWithResults()) {}
 
 BuildProgress::~BuildProgress() {
   if (drawn_ != 0) std::fprintf(stderr, "\r%*s\r", static_cast<int>(drawn_), "");
 }
 
 void BuildProgress::Show(const Progress& progress) {
+  if (hidden_) return;
   const Clock::time_point now = Clock::now();
   const bool begins = phase_ != progress.phase;
   if (begins) {

@@ -10,7 +10,8 @@
 namespace cairn::tools {
 
 // Shows a build's progress on standard error: a bar that is drawn over on a terminal; elsewhere a
-// line when a phase begins, and then one every few seconds.
+// line when a phase begins, and then one every few seconds; nothing where standard output is the
+// same pipe.
 class BuildProgress {
  public:
   BuildProgress();
@@ -25,6 +26,7 @@ class BuildProgress {
   using Clock = std::chrono::steady_clock;
 
   const bool terminal_;
+  const bool hidden_;
   std::optional<Progress::Phase> phase_;
   Clock::time_point phase_start_;
   Clock::time_point last_line_;

@@ -72,6 +72,7 @@ int Run(int argc, char** argv) {
   AddInspectCommand(&app, &action);
   AddVerifyCommand(&app, &action);
   AddDemoCommand(&app, &action);
+  AddGenerateCommand(&app, &action);
   try {
     app.parse(Arguments(argc, argv));
   } catch (const CLI::ParseError& e) {

@@ -84,7 +84,7 @@ void AddCatchUpCommand(CLI::App* app, Action* action) {
       ->add_option("--max-bytes-per-second", given->max_bytes_per_second,
                    "Of the log to read, and of a merge to write, like 20M (default: no limit)")
       ->type_name("N")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(Bytes());
   command->add_flag(
       "--assume-continues", given->assume_continues,
       "Also where nothing proves that the database continues the state that the index "

@@ -1,6 +1,11 @@
 #include "tools/cli/command.h"
 
+#include <cstdint>
+#include <limits>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 
 namespace cairn::tools {
@@ -33,6 +38,29 @@ CLI::Option* AddValues(CLI::App* app, const std::string& name, const std::string
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
+}
+
+CLI::Validator Count() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        uint64_t number = 0;
+        if (absl::SimpleAtoi(text, &number)) return std::string();
+        return absl::StrFormat("'%s' is not a whole number from 0 to %d", text,
+                               std::numeric_limits<uint64_t>::max());
+      },
+      "");
+}
+
+CLI::Validator Bytes() {
+  // CLI11 takes a negative number for a huge one.
+  return CLI::Validator(
+      [size = CLI::AsSizeValue(false)](std::string& text) {
+        if (text.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(text[0]))) {
+          return absl::StrFormat("'%s' is not a number of bytes, such as 512M", text);
+        }
+        return size(text);
+      },
+      "");
 }
 
 void AddSourceOptions(CLI::App* app, SourceOptions* options) {

@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -36,6 +37,8 @@ void AddCountCommand(CLI::App* app, Action* action);
 void AddInspectCommand(CLI::App* app, Action* action);
 void AddVerifyCommand(CLI::App* app, Action* action);
 void AddDemoCommand(CLI::App* app, Action* action);
+// Documents all that `app` has; not shown in --help.
+void AddGenerateCommand(CLI::App* app, Action* action);
 
 // An error of whoever wrote the command line: kUsage instead of kFailed.
 absl::Status UsageError(std::string_view message);
@@ -48,6 +51,11 @@ const std::atomic<bool>& Interrupted();
 // one that starts with a dash.
 CLI::Option* AddValues(CLI::App* app, const std::string& name, const std::string& type,
                        const std::string& description);
+
+// A number from 0 on, for options of counts.
+CLI::Validator Count();
+// Transforms a size such as 512M, in bytes, to a number from 0 on.
+CLI::Validator Bytes();
 
 // Where rows are read from: --db, --checkpoint or --sst.
 struct SourceOptions {

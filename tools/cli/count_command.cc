@@ -31,6 +31,7 @@ absl::StatusOr<int> RunCount(CountOptions* given) {
   Batch batch = Batch::Count(columns.Batch(), absl::MakeSpan(counts));
   given->routes.AddTo(&batch);
   RETURN_IF_ERROR(index->Answer(batch));
+  given->routes.Note();
   given->routes.Print();
   Output output;
   for (const uint64_t count : counts) output.Write(std::to_string(count) + "\n");

@@ -203,7 +203,7 @@ void AddDemoCommand(CLI::App* app, Action* action) {
       ->capture_default_str();
   command->add_option("--seed", given->seed, "The same seed gives the same rows")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
+      ->check(Count())
       ->capture_default_str();
   command->callback([given, action] { *action = [given] { return RunDemo(*given); }; });
 }

@@ -69,7 +69,7 @@ void AddMergeCommand(CLI::App* app, Action* action) {
       ->add_option("--max-bytes-per-second", given->options.max_bytes_per_second,
                    "To write, on average, like 20M (default: no limit)")
       ->type_name("N")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(Bytes());
   command->footer(R"(
 The result is the index's next version; who reads the old one goes on reading it. An index that has
 caught up nothing stays as it is.

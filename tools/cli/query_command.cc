@@ -28,8 +28,10 @@ namespace {
 // Entries that are in memory at a time: more are read in pages. Rows with values are larger.
 constexpr uint64_t kPageEntries = 1 << 16;
 constexpr uint64_t kPageRows = 1 << 12;
-// Ranges that are asked for at a time, so that a file of keys is answered in batches.
-constexpr size_t kRangesPerPage = 1024;
+// Ranges that are asked for at a time: so many at first, then more while each has few entries, of
+// which a page has room for so many of each.
+constexpr size_t kFirstRanges = 1024;
+constexpr uint64_t kLeastEntriesPerRange = 4;
 
 struct QueryOptionsGiven {
   std::string index;
@@ -57,8 +59,10 @@ class Query {
 
  private:
   bool done() const { return left_ == 0; }
-  // Prints what is in some ranges, which are in the order of the query.
-  absl::Status PrintRanges(absl::Span<const KeyRange> ranges);
+  uint64_t page_entries() const { return source_ == nullptr ? kPageEntries : kPageRows; }
+  // Prints what is in the first of some ranges, which are in the order of the query. Returns how
+  // many those are: one that has more than its share of a page ends it, but is printed whole.
+  absl::StatusOr<size_t> PrintPage(absl::Span<const KeyRange> ranges);
   // Goes on with one range behind a cursor, to its end.
   absl::Status PrintRest(const KeyRange& range, std::string cursor);
   // Reads one page of each range, from the cursors on where there are any.
@@ -86,9 +90,14 @@ class Query {
 absl::Status Query::Run(std::vector<KeyRange> ranges) {
   ranges = Disjoint(std::move(ranges));
   if (order_ == Order::kDescending) std::reverse(ranges.begin(), ranges.end());
-  for (size_t first = 0; first < ranges.size() && !done(); first += kRangesPerPage) {
-    const auto page = absl::MakeConstSpan(ranges).subspan(first, kRangesPerPage);
-    RETURN_IF_ERROR(PrintRanges(page));
+  absl::Span<const KeyRange> left = ranges;
+  size_t size = kFirstRanges;
+  while (!left.empty() && !done()) {
+    const absl::Span<const KeyRange> page = left.subspan(0, size);
+    ASSIGN_OR_RETURN(const size_t printed, PrintPage(page));
+    left.remove_prefix(printed);
+    // Ranges behind a long one are read again: there should be few of them.
+    size = std::min<size_t>(2 * printed, page_entries() / kLeastEntriesPerRange);
   }
   printer_->End();
   if (stale_ != 0) {
@@ -105,30 +114,26 @@ absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std
   for (const KeyRange& range : ranges) columns_.Add(range);
   Batch batch = Batch::Scan(columns_.Batch(), &matches_);
   batch.ranges.after = after;
-  const uint64_t page = source_ == nullptr ? kPageEntries : kPageRows;
   batch.options.order = order_;
   batch.options.with_keys = true;
-  batch.options.limit = std::min(std::max<uint64_t>(page / ranges.size(), 1), left_);
+  batch.options.limit = std::min(std::max<uint64_t>(page_entries() / ranges.size(), 1), left_);
   routes_.AddTo(&batch);
   RETURN_IF_ERROR(index_.Answer(batch));
-  routes_.Print();
+  routes_.Note();
   return absl::OkStatus();
 }
 
-absl::Status Query::PrintRanges(absl::Span<const KeyRange> ranges) {
-  while (!ranges.empty() && !done()) {
-    RETURN_IF_ERROR(Scan(ranges, {}));
-    size_t i = 0;
-    std::string cursor;
-    while (i < ranges.size() && cursor.empty() && !done()) {
-      RETURN_IF_ERROR(PrintEntries(i, ""));
-      cursor = matches_.cursors[i++];
-    }
-    // A long range ends the page: its rest comes before the ranges behind it, which are read again.
-    RETURN_IF_ERROR(PrintRest(ranges[i - 1], cursor));
-    ranges.remove_prefix(i);
+absl::StatusOr<size_t> Query::PrintPage(absl::Span<const KeyRange> ranges) {
+  RETURN_IF_ERROR(Scan(ranges, {}));
+  size_t i = 0;
+  std::string cursor;
+  while (i < ranges.size() && cursor.empty() && !done()) {
+    RETURN_IF_ERROR(PrintEntries(i, ""));
+    cursor = matches_.cursors[i++];
   }
-  return absl::OkStatus();
+  // The rest of a long range comes before the ranges behind it.
+  RETURN_IF_ERROR(PrintRest(ranges[i - 1], cursor));
+  return i;
 }
 
 absl::Status Query::PrintRest(const KeyRange& range, std::string cursor) {
@@ -209,7 +214,9 @@ absl::StatusOr<int> RunQuery(QueryOptionsGiven* given) {
     ASSIGN_OR_RETURN(source, SnapshotSource::FromDirectory(given->db, index->spec().column_family));
   }
   Query query(given, *index, source.get());
-  RETURN_IF_ERROR(query.Run(std::move(ranges)));
+  const absl::Status status = query.Run(std::move(ranges));
+  given->routes.Print();
+  RETURN_IF_ERROR(status);
   return kGood;
 }
 
@@ -227,7 +234,7 @@ void AddQueryCommand(CLI::App* app, Action* action) {
       ->type_name("DIR");
   command->add_option("--limit", given->limit, "The most entries in all")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(Count());
   command->add_flag("--reverse", given->reverse, "The greatest key first");
   command->add_option("--format", given->format, "text, tsv or json")
       ->type_name("FORMAT")

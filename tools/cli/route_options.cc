@@ -1,5 +1,6 @@
 #include "tools/cli/route_options.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,18 @@ std::string Time(absl::Duration duration) {
   return duration == absl::InfiniteDuration()
              ? "-"
              : absl::StrFormat("%.1f us", absl::ToDoubleMicroseconds(duration));
+}
+
+// Adds one more batch's times to a sum of them, candidate by candidate.
+void AddTimes(const Explain& batch, Explain* sum) {
+  sum->queries += batch.queries;
+  sum->predicted += batch.predicted;
+  sum->measured += batch.measured;
+  for (const Explain::Candidate& candidate : batch.candidates) {
+    for (Explain::Candidate& same : sum->candidates) {
+      if (same.route == candidate.route) same.predicted += candidate.predicted;
+    }
+  }
 }
 
 }  // namespace
@@ -31,7 +44,7 @@ void RouteOptions::AddTo(CLI::App* app) {
   app->add_option("--route", route_, "The route that answers, by name; see --explain")
       ->type_name("ROUTE");
   app->add_flag("--explain", explains_,
-                "Say on standard error how each batch was routed, and how long it took");
+                "Say on standard error how batches were routed, and how long they took");
 }
 
 OpenOptions RouteOptions::Open() const {
@@ -50,18 +63,38 @@ void RouteOptions::AddTo(Batch* batch) {
   if (explains_) batch->explain = &explain_;
 }
 
-void RouteOptions::Print() const {
+void RouteOptions::Note() {
   if (!explains_) return;
-  std::string text = absl::StrFormat("%s of %d: %s, since %s; predicted %s, measured %s\n",
-                                     std::string(OperationName(explain_.operation)),
-                                     explain_.queries, explain_.route, explain_.reason,
-                                     Time(explain_.predicted), Time(explain_.measured));
-  for (const Explain::Candidate& candidate : explain_.candidates) {
+  auto same = std::find_if(routed_.begin(), routed_.end(), [&](const Routed& routed) {
+    return routed.sum.operation == explain_.operation && routed.sum.route == explain_.route &&
+           routed.sum.reason == explain_.reason;
+  });
+  if (same == routed_.end()) {
+    same = routed_.insert(routed_.end(), {explain_, 1, {}});
+  } else {
+    AddTimes(explain_, &same->sum);
+    ++same->batches;
+  }
+  for (const std::string& failure : explain_.failures) ++same->failures[failure];
+}
+
+void RouteOptions::Print() const {
+  for (const Routed& routed : routed_) PrintBatches(routed);
+}
+
+void RouteOptions::PrintBatches(const Routed& routed) {
+  const Explain& sum = routed.sum;
+  std::string text = absl::StrFormat("%s of %d", OperationName(sum.operation), sum.queries);
+  if (routed.batches > 1) absl::StrAppendFormat(&text, " in %d batches", routed.batches);
+  absl::StrAppendFormat(&text, ": %s, since %s; predicted %s, measured %s\n", sum.route, sum.reason,
+                        Time(sum.predicted), Time(sum.measured));
+  for (const Explain::Candidate& candidate : sum.candidates) {
     absl::StrAppendFormat(&text, "  %-32s %14s  %s\n", candidate.route, Time(candidate.predicted),
                           candidate.note);
   }
-  for (const std::string& failure : explain_.failures) {
-    absl::StrAppend(&text, "  failed: ", failure, "\n");
+  for (const auto& [failure, times] : routed.failures) {
+    absl::StrAppend(&text, "  failed: ", failure,
+                    times > 1 ? absl::StrCat(" (", times, " times)") : "", "\n");
   }
   std::fputs(text.c_str(), stderr);
 }

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "cairn/open_options.h"
 #include "cairn/query.h"
@@ -21,18 +24,30 @@ class RouteOptions {
   // How to open the index: with routes to choose from if anything was given, else for few queries.
   OpenOptions Open() const;
 
-  // Has *batch ask for the route, and for its explanation, which Print then prints.
+  // Has *batch ask for the route, and for its explanation.
   void AddTo(Batch* batch);
-  // Prints how the last batch was routed to standard error, if that is wanted.
+  // Takes note of how the last batch was routed, if that is wanted.
+  void Note();
+  // Prints what was noted to standard error: batches that went the same way, for the same reason,
+  // are added up.
   void Print() const;
 
  private:
+  // Batches of one operation that one route answered for one reason, their times added up.
+  struct Routed {
+    Explain sum;
+    uint64_t batches = 0;
+    std::map<std::string, uint64_t> failures;  // how often each
+  };
+
+  static void PrintBatches(const Routed& routed);
   bool given() const { return !device_.empty() || !route_.empty() || explains_; }
 
   std::string device_;
   std::string route_;
   bool explains_ = false;
-  Explain explain_;
+  Explain explain_;             // of the last batch
+  std::vector<Routed> routed_;  // in the order in which the first batch of each came
 };
 
 }  // namespace cairn::tools

@@ -141,8 +141,7 @@ void Apply(benchmark::State& state, bool digits, Change change, bool again) {
     state.PauseTiming();
     std::unique_ptr<DeltaWriter> writer = MakeWriter(base);
     for (const RowUpdates& some : before) {
-      RowUpdates other = some;
-      OrThrow(writer->Apply(other));
+      OrThrow(writer->Apply(some));
     }
     state.ResumeTiming();
     for (const RowUpdates& some : updates) {
@@ -263,7 +262,7 @@ void Register(const char* key) {
         std::pair("count", Operation::kCount), std::pair("scan", Operation::kScan)}) {
     benchmark::RegisterBenchmark(
         absl::StrFormat("Delta/%s/%s", name, key).c_str(),
-        [operation](benchmark::State& state) { Query<Key>(state, operation); })
+        [operation = operation](benchmark::State& state) { Query<Key>(state, operation); })
         ->ArgNames({"batch", "commit"})
         ->ArgsProduct({{1000, 1 << 16}, {1000, 1 << 20}})
         ->UseManualTime();

@@ -54,7 +54,7 @@ enum class Way { kPlain, kIndexed, kByHand };
 // A database of its own, which benchmarks write to, in a temporary directory.
 class WrittenDatabase {
  public:
-  explicit WrittenDatabase(Way way, IndexedDBOptions options = {}) : way_(way), random_(1) {
+  explicit WrittenDatabase(Way way, const IndexedDBOptions& options = {}) : way_(way), random_(1) {
     rocksdb::Options db_options;
     db_options.create_if_missing = true;
     db_options.create_missing_column_families = true;

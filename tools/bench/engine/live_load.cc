@@ -45,7 +45,8 @@ double Milliseconds(Clock::duration time) {
 // A database in a directory of its own, with or without indexes.
 class LoadedDatabase {
  public:
-  LoadedDatabase(bool indexed, std::vector<std::string> families, IndexedDBOptions options = {}) {
+  LoadedDatabase(bool indexed, const std::vector<std::string>& families,
+                 const IndexedDBOptions& options = {}) {
     rocksdb::Options db_options;
     db_options.create_if_missing = true;
     db_options.create_missing_column_families = true;
