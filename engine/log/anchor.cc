@@ -234,8 +234,16 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
   bool complete = false, has_gap = false;
   if (*first > 0) {
     const bool in_files_before = IsInFilesBefore(db, *first, first_log);
-    // Else what was before may be told by what is archived.
-    if (!in_files_before) position = ReadTo(db, *first - 2, sequence);
+    // Else what was before may be told by what is archived, from its last record on.
+    SequenceNumber before = 0;
+    for (size_t i = first_file; i-- > 0 && before == 0 && !in_files_before;) {
+      ASSIGN_OR_RETURN(before, FindRecord(Which::kLast, db, *first - 1,
+                                          absl::MakeConstSpan(files).subspan(i, 1)));
+    }
+    if (before > 0) position = ReadTo(db, before - 1, sequence);
+    if (position.ok() && position->log_number < first_log) {
+      position = absl::FailedPreconditionError("numbers of the archived log were given again");
+    }
     const bool is_told_before = in_files_before || position.ok();
     if (!position.ok()) position = ReadTo(db, *first - 1, sequence);
     // A gap: of ingested files, or of rows written past the log.

@@ -189,12 +189,16 @@ absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChange
                         reader.path(), reader.start().offset));
   }
   next_ += *count;
-  // Where the record ends for a RocksDB that recovered the log up to it.
-  const SequenceNumber recovered = next_ - batches_.empty_ranges();
-  const bool log_goes_on_there = file.limit >= recovered && file.limit < next_;
-  if (log_goes_on_there || recovered == until_ + 1) next_ = recovered;
-  if (first <= after_ && next_ > after_ + 1 && recovered != after_ + 1 &&
-      !snapshots_split_records_) {
+  // For a RocksDB that recovered the log up to it the record may end here or at any number behind:
+  // an empty range takes none there, unless its column family had been flushed.
+  const SequenceNumber least = next_ - batches_.empty_ranges();
+  const auto recovered_at = [&](SequenceNumber end) { return least <= end && end < next_; };
+  if (recovered_at(file.limit)) {
+    next_ = file.limit;
+  } else if (recovered_at(until_ + 1)) {
+    next_ = until_ + 1;
+  }
+  if (first <= after_ && least > after_ + 1 && !snapshots_split_records_) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the log of database '%s' has %d to %d as one write, so that it never was in the state %d "
         "of the index: it has another past than when that was built; rebuild the index",

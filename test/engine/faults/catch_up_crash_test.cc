@@ -1,6 +1,7 @@
 // A process that catches indexes up with a database that another one writes to, and merges them, is
 // killed at random instants: each index is, entry for entry, what the database once was, and has
 // all that was caught up and stored. CAIRN_TEST_KILLS says how often, instead of 25 times.
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cairn/build.h"
 #include "cairn/catch_up.h"
@@ -192,14 +195,32 @@ class Course {
     return model;
   }
 
+  void CheckIsOf(const SecondaryIndex& index, const std::string& name,
+                 const IndexOfModel& of_model) const {
+    const std::vector<std::string> found = SortedEntries(index);
+    const std::vector<std::string> expected = SortedEntries(of_model, At(index.sequence()));
+    if (found == expected) return;
+    std::string calls;  // about that state
+    for (const Call& call : calls_) {
+      if (call.sequence + 20 < index.sequence() || call.sequence > index.sequence() + 20) continue;
+      absl::StrAppend(&calls, " ", call.sequence, "+", call.call.EmptyRanges(), "/",
+                      call.call.updates.size());
+      if (SortedEntries(of_model, At(call.sequence)) == found) absl::StrAppend(&calls, " (this)");
+    }
+    std::vector<std::string> differ;
+    std::set_symmetric_difference(found.begin(), found.end(), expected.begin(), expected.end(),
+                                  std::back_inserter(differ));
+    differ.resize(std::min<size_t>(differ.size(), 5));
+    BOOST_FAIL(name << " is not what the database was at " << index.sequence() << ": "
+                    << absl::StrJoin(differ, " ") << "; calls" << calls);
+  }
+
   void Examine(const std::string& name, const IndexOfModel& of_model, SequenceNumber caught_up) {
     auto index = SecondaryIndex::Open(directory_ / name, IndexOptions());
     RequireOk(index.status());
     RequireOk((*index)->Verify());
     BOOST_TEST((*index)->sequence() >= caught_up, name);
-    BOOST_REQUIRE_MESSAGE(
-        SortedEntries(**index) == SortedEntries(of_model, At((*index)->sequence())),
-        name << " is not what the database was at " << (*index)->sequence());
+    CheckIsOf(**index, name, of_model);
     // It goes on from there; and the next version takes the leftovers away.
     WriteCall one_more;
     one_more.updates.push_back({WriteCall::Kind::kPut, 0, "k0000", "7,w7"});

@@ -184,6 +184,28 @@ BOOST_AUTO_TEST_CASE(a_batch_with_an_empty_range_is_read_whole_after_a_recovery)
   }
 }
 
+// One that is passed over, as its column family has been flushed, takes a number as ever.
+BOOST_AUTO_TEST_CASE(a_batch_is_read_whole_though_some_of_its_empty_ranges_were_recovered) {
+  LoggedDatabase db;
+  db.Put("a", "1");
+  db.Put("a", "1", 1);
+  const LoggedDatabase::Point before = db.Now();
+  rocksdb::WriteBatch batch;
+  RequireOk(batch.Put("b", "2"));
+  for (size_t family : {0, 0, 1}) RequireOk(batch.DeleteRange(db.families()[family], "c", "c"));
+  RequireOk(db.db()->Write({}, &batch));
+  RequireOk(db.db()->Flush({}, db.families()[1]));
+  db.Reopen();
+  const LoggedDatabase::Point recovered = db.Now();
+  BOOST_REQUIRE_EQUAL(recovered.sequence, before.sequence + 2);
+  const LogPosition position = db.Follow(before, recovered);
+  db.Put("e", "4");
+  const LoggedDatabase::Point after = db.Now();
+  db.Follow(before, after);
+  db.Follow(recovered, after);
+  db.Follow(recovered, after, position);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -146,7 +146,7 @@ class World {
 
   // The files as a killed process leaves them, perhaps with less at the log's end.
   void Kill(bool loses_end) {
-    CopyFiles(path(), directory_ / "killed");
+    CopyDatabase(directory_ / "killed");
     if (live_) CopyFiles(directory_ / "indexes", directory_ / "killed.indexes");
     Close();
     Replace(directory_ / "killed", path());
@@ -165,16 +165,29 @@ class World {
     const uint64_t size = fs::file_size(newest);
     fs::resize_file(newest, size - Below(std::min<uint64_t>(size, 2000) + 1));
   }
+  // Files may come and go meanwhile: until none did.
   void CopyFiles(const std::string& from, const std::string& to) {
-    fs::remove_all(to);
-    fs::create_directories(to);
-    // Files may go while they are copied, the newest last: the list of live files first.
-    std::error_code ignored;
-    fs::copy(from, to, fs::copy_options::recursive, ignored);
+    std::error_code changed;
+    do {
+      fs::remove_all(to);
+      changed.clear();
+      if (fs::exists(from)) fs::copy(from, to, fs::copy_options::recursive, changed);
+    } while (changed);
+  }
+  // Copies the database's files, of which none changes, goes or is archived meanwhile.
+  void CopyDatabase(const std::string& to) {
+    rocksdb::DB* const root = db()->GetRootDB();
+    RequireOk(root->PauseBackgroundWork());
+    RequireOk(root->DisableFileDeletions());
+    rocksdb::VectorLogPtr logs;
+    RequireOk(root->GetSortedWalFiles(logs));  // waits for files that are going
+    CopyFiles(path(), to);
+    RequireOk(root->EnableFileDeletions(/*force=*/false));
+    RequireOk(root->ContinueBackgroundWork());
   }
   void Replace(const std::string& from, const std::string& to) {
     fs::remove_all(to);
-    fs::rename(from, to);
+    if (fs::exists(from)) fs::rename(from, to);
   }
 
   void Step() {
@@ -194,17 +207,14 @@ class World {
       Open();
     } else if (dice < 69) {
       Tell("kill");
-      Quiesce();
       Kill(/*loses_end=*/false);
     } else if (dice < 73) {
       Tell("lose the log's end");
-      Quiesce();
       Kill(/*loses_end=*/true);
       disturbed_ = true;
     } else if (dice < 78) {
       Tell("copy");
-      Quiesce();
-      CopyFiles(path(), copy(Below(kCopies)));
+      CopyDatabase(copy(Below(kCopies)));
     } else if (dice < 82) {
       const std::string from = copy(Below(kCopies));
       if (!fs::exists(from)) return;
@@ -252,12 +262,6 @@ class World {
     }
   }
 
-  // Waits for flushes and compactions, so that files do not change while they are copied.
-  void Quiesce() {
-    RequireOk(db()->GetRootDB()->PauseBackgroundWork());
-    RequireOk(db()->GetRootDB()->ContinueBackgroundWork());
-  }
-
   void Check() {
     Tell("check");
     live_ ? CheckLive() : CheckOffline();
@@ -269,8 +273,11 @@ class World {
       Open();
       past_ = false;
     }
-    RequireOk(indexed_->WaitUntilReady("ix", absl::Seconds(60)));
+    const absl::Status ready = indexed_->WaitUntilReady("ix", absl::Seconds(60));
     for (const IndexInfo& info : indexed_->ListIndexes()) {
+      if (!ready.ok()) {
+        BOOST_FAIL("history " << salt_ << ": " << story_ << "\n" << ready << "\n" << info.status);
+      }
       (info.builds > 0 ? rebuilt_ : followed_) += 1;
     }
     const auto pinned = indexed_->Pin("ix");
