@@ -69,7 +69,6 @@ UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, Seq
       after_(after),
       until_(until),
       // There, writers whose records are logged together are published one by one.
-      snapshots_split_records_(db->GetDBOptions().enable_pipelined_write),
       batches_(column_families_, [this](std::string_view name) { return FindPrepared(name); }),
       next_(after + 1) {}
 
@@ -197,12 +196,6 @@ absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChange
     next_ = file.limit;
   } else if (recovered_at(until_ + 1)) {
     next_ = until_ + 1;
-  }
-  if (first <= after_ && least > after_ + 1 && !snapshots_split_records_) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "the log of database '%s' has %d to %d as one write, so that it never was in the state %d "
-        "of the index: it has another past than when that was built; rebuild the index",
-        db_->GetName(), first, next_ - 1, after_));
   }
   if (next_ <= until_ + 1) position_ = {file.number, reader.end()};
   return absl::OkStatus();

@@ -44,6 +44,10 @@ namespace cairn {
 // were ingested, or the database is not the one it was: restored to an older state, or with another
 // past.
 //
+// `after` may lie within a record: who opens a database from its files knows none of a write's last
+// numbers where these left no trace there, as those of an empty range, and of a row that was put
+// and taken away again by SingleDelete before it was flushed.
+//
 // What that cannot show: files ingested where no key of theirs was, without a snapshot held, which
 // RocksDB gives no sequence number (ingested_files.h). And writes that took the place of others,
 // lost with the log's unsynced end when the machine failed: so have the log synced (FlushWAL(true))
@@ -116,7 +120,6 @@ class UpdateLog {
   const std::vector<uint32_t> column_families_;
   const SequenceNumber after_;
   const SequenceNumber until_;
-  const bool snapshots_split_records_;
   WriteBatchReader batches_;
   std::vector<WalFile> files_;
   std::vector<std::unique_ptr<WalReader>> readers_;  // of files_, null before the first

@@ -153,7 +153,10 @@ class Course {
  private:
   struct Call {
     WriteCall call;
-    SequenceNumber sequence;  // that a process which has recovered the log up to it sees
+    // Its first number. Who has recovered the log sees all of the call or nothing, but may know
+    // none of its last numbers, if they left no trace: of empty ranges, and rows deleted by
+    // SingleDelete.
+    SequenceNumber sequence;
   };
   struct Life {
     bool under_way[kPhases] = {};
@@ -180,9 +183,10 @@ class Course {
     if (!call.MakesDuplicate(now_)) Write(call);
   }
   void Write(const WriteCall& call) {
+    const SequenceNumber first = db_->GetLatestSequenceNumber() + 1;
     RequireOk(call.MakeOf(db_.get(), families_));
     call.MakeOf(&now_);
-    calls_.push_back({call, db_->GetLatestSequenceNumber() - call.EmptyRanges()});
+    calls_.push_back({call, first});
     ++writes_;
   }
 
@@ -203,8 +207,7 @@ class Course {
     std::string calls;  // about that state
     for (const Call& call : calls_) {
       if (call.sequence + 20 < index.sequence() || call.sequence > index.sequence() + 20) continue;
-      absl::StrAppend(&calls, " ", call.sequence, "+", call.call.EmptyRanges(), "/",
-                      call.call.updates.size());
+      absl::StrAppend(&calls, " ", call.sequence, "+", call.call.updates.size());
       if (SortedEntries(of_model, At(call.sequence)) == found) absl::StrAppend(&calls, " (this)");
     }
     std::vector<std::string> differ;

@@ -332,6 +332,23 @@ BOOST_AUTO_TEST_CASE(rows_written_past_the_log_are_flushed_by_a_build_or_refused
   }
 }
 
+// What was before the live log is told by an archived one, whose last write was of many rows.
+BOOST_AUTO_TEST_CASE(where_logs_are_kept_an_index_follows_though_all_files_were_compacted) {
+  DatabaseHistory h;
+  rocksdb::WriteBatch batch;
+  for (const char* key : {"a", "b", "c"}) RequireOk(batch.Put(key, "old"));
+  RequireOk(h.db()->Write({}, &batch));
+  h.Reopen();
+  RequireOk(h.db()->Write({}, &batch));
+  RequireOk(h.db()->CompactRange({}, nullptr, nullptr));
+  h.Put("e", 0, 5, "old");
+  h.Build();
+  RequireOk(h.db()->CompactRange({}, nullptr, nullptr));
+  h.Reopen();
+  h.Put("f", 0, 5, "new");
+  h.CheckCurrent();
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

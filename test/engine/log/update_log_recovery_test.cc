@@ -206,6 +206,31 @@ BOOST_AUTO_TEST_CASE(a_batch_is_read_whole_though_some_of_its_empty_ranges_were_
   db.Follow(recovered, after, position);
 }
 
+// What a flush leaves out, as it was written and deleted meanwhile, has no number in its files. A
+// database that is opened from them then is in a state within the write.
+BOOST_AUTO_TEST_CASE(a_batch_whose_end_left_no_trace_is_read_whole_beside_its_writer) {
+  LoggedDatabase db;
+  db.Put("a", "1");
+  const LoggedDatabase::Point before = db.Now();
+  rocksdb::WriteBatch batch;
+  RequireOk(batch.Put("b", "2"));
+  RequireOk(batch.Put("c", "3"));
+  RequireOk(batch.SingleDelete("c"));
+  RequireOk(db.db()->Write({}, &batch));
+  db.Flush();
+  LoggedDatabase::Point read_only = db.Now();
+  rocksdb::DB* reader = nullptr;
+  RequireOk(rocksdb::DB::OpenForReadOnly(db.options(), db.path(), &reader));
+  read_only.sequence = reader->GetLatestSequenceNumber();
+  delete reader;
+  BOOST_REQUIRE_EQUAL(read_only.sequence, before.sequence + 1);
+  const LogPosition position = db.Follow(before, read_only);
+  db.Put("e", "4");
+  const LoggedDatabase::Point after = db.Now();
+  db.Follow(read_only, after);
+  db.Follow(read_only, after, position);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -218,14 +218,6 @@ BOOST_AUTO_TEST_CASE(follows_databases_whose_snapshots_part_writes_that_were_log
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_state_within_a_write_is_not_of_this_database) {
-  LoggedDatabase database;
-  rocksdb::WriteBatch batch;
-  for (int i = 0; i < 10; ++i) RequireOk(batch.Put(std::to_string(i), "value"));
-  RequireOk(database.db()->Write({}, &batch));
-  BOOST_TEST(IsMissing(database.Error(5, 10), {"1 to 10", "state 5", "another past"}));
-}
-
 BOOST_AUTO_TEST_CASE(an_older_database_is_found_out) {
   LoggedDatabase database;
   database.Put("a", "1");
