@@ -22,7 +22,8 @@ using NewRowIds = absl::flat_hash_map<std::string_view, RowId>;
 using KeyRange = std::pair<std::string_view, std::string_view>;
 
 // The deleted ranges that hold anything, in order, those that overlap or touch made one: views into
-// `updates`. Throws std::bad_alloc.
+// `updates`. SettledChanges has done so for one slice of the log, but updates that are merged out
+// of several, or read from a file, have their ranges in any order. Throws std::bad_alloc.
 std::vector<KeyRange> DeletedRanges(const RowUpdates& updates);
 
 // A row of a batch of updates.

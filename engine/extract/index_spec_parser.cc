@@ -5,6 +5,7 @@
 #include <string>
 #include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cairn/index_spec.h"
 #include "engine/extract/key_part.h"
@@ -64,6 +65,7 @@ class Parser {
 
   const std::string_view text_;
   size_t at_ = 0;
+  bool has_parts_ = false;  // so that options may come
   absl::Status status_;
 };
 
@@ -237,7 +239,9 @@ bool Parser::Source(KeySource* source) {
     source->kind = KeySource::Kind::kCustom;
     return TakeNamed(&source->name, "an extractor's name between single quotes");
   }
-  return Expected(start, "a source (key, value, value.field, value.json, column, custom)");
+  return Expected(
+      start, absl::StrCat("a source (key, value, value.field, value.json, column, custom)",
+                          has_parts_ ? " or an option (cf=, unique=true, nulls=, on_error=)" : ""));
 }
 
 bool Parser::Type(KeyPart* part) {
@@ -346,6 +350,7 @@ bool Parser::Spec(IndexSpec* spec) {
     } else {
       spec->parts.emplace_back();
       if (!Part(&spec->parts.back())) return false;
+      has_parts_ = true;
     }
     if (Peek() == '\0' && at_ == text_.size()) return true;
     if (!Take(',', "',' or the end")) return false;

@@ -198,10 +198,12 @@ absl::Status FollowedIndex::NotReady() const {
       break;
   }
   if (ended_) return absl::FailedPreconditionError(why_.message());
+  const bool failed = state_ == IndexState::kFailed;
   return absl::FailedPreconditionError(absl::StrFormat(
-      "index %s is %s, %s: %s", Quoted(name()), IndexStateName(state_),
-      repairs_ > 0 ? "and will be caught up or built anew" : "until IndexedDB::RebuildIndex",
-      why_.message()));
+      "index %s %s: %s; %s", Quoted(name()), failed ? "has failed" : "is stale", why_.message(),
+      repairs_ > 0 ? "it will be caught up or built anew"
+      : failed     ? "mend that, then call IndexedDB::RebuildIndex"
+                   : "IndexedDB::RebuildIndex builds it anew"));
 }
 
 absl::StatusOr<std::shared_ptr<SecondaryIndex>> FollowedIndex::Ready() const {

@@ -162,8 +162,8 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
   if (spec.column_family == "default") resolved.column_family = column_family->GetName();
   if (resolved.column_family != column_family->GetName()) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "index %s is of column family %s, but the handle is of %s", Quoted(spec.name),
-        Quoted(spec.column_family), Quoted(column_family->GetName())));
+        "index %s is of column family %s: pass CreateIndex its handle, not that of %s",
+        Quoted(spec.name), Quoted(spec.column_family), Quoted(column_family->GetName())));
   }
   ASSIGN_OR_RETURN(KeyCodec codec, resolved.Codec());
   // It is stored as text.

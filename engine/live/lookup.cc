@@ -12,6 +12,7 @@
 #include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"
 #include "cairn/string_list.h"
+#include "engine/util/scan_cursor.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -28,6 +29,10 @@ class PhysicalQuery {
  public:
   static absl::StatusOr<PhysicalQuery> Encode(const SecondaryIndex& index, const KeyQuery& query,
                                               const LookupOptions& options) {
+    if (options.limit == 0) {
+      return absl::InvalidArgumentError(
+          "LookupOptions::limit is 0: a lookup is for one row at least");
+    }
     if (!options.after.empty() && query.size() != 1) {
       return absl::InvalidArgumentError(
           absl::StrFormat("a lookup goes on after a cursor for one key, prefix or range, not for a "
@@ -35,11 +40,19 @@ class PhysicalQuery {
                           query.size()));
     }
     PhysicalQuery encoded(index.codec().kind(), query.kind() == KeyQuery::Kind::kKeys);
-    if (!options.after.empty()) encoded.after_.push_back(options.after);
     absl::Status status;
+    if (!options.after.empty()) {
+      status = ScanCursor::Decode(options.after, index.codec().kind()).status();
+      if (!status.ok()) return Refused(index, "LookupOptions::after", status);
+      encoded.after_.push_back(options.after);
+    }
     switch (query.kind()) {
       case KeyQuery::Kind::kKeys:
         status = encoded.AppendKeys(index, query.keys());
+        break;
+      case KeyQuery::Kind::kLeading:
+        status = encoded.AppendLeading(index, "leading parts", query.keys()[0],
+                                       /*last_is_prefix=*/false);
         break;
       case KeyQuery::Kind::kPrefix:
         status = encoded.AppendPrefix(index, query.keys()[0]);
@@ -68,24 +81,35 @@ class PhysicalQuery {
 
   absl::Status AppendKeys(const SecondaryIndex& index, absl::Span<const LogicalKey> keys) {
     for (size_t i = 0; i < keys.size(); ++i) {
-      if (absl::Status s = index.codec().Append(keys[i].parts(), &lower_); !s.ok()) {
-        return Refused(index, absl::StrFormat("key %d of %d", i + 1, keys.size()), s);
+      absl::Status s = index.codec().Append(keys[i].parts(), &lower_);
+      if (s.ok()) continue;
+      if (keys[i].parts().size() == 1 && index.codec().parts().size() > 1) {
+        s = absl::Status(
+            s.code(), absl::StrFormat("%s; a key of several parts has braces of its own: {{a, b}}",
+                                      s.message()));
       }
+      return Refused(index, absl::StrFormat("key %d of %d", i + 1, keys.size()), s);
     }
     return absl::OkStatus();
   }
 
   absl::Status AppendPrefix(const SecondaryIndex& index, const LogicalKey& prefix) {
-    const KeyCodec& codec = index.codec();
+    const absl::Span<const KeyType> types = index.codec().parts();
     const size_t parts = prefix.parts().size();
     bool is_text = false;
-    if (parts > 0 && parts <= codec.parts().size()) {
-      const KeyType last = codec.parts()[parts - 1];
+    if (parts > 0 && parts <= types.size()) {
+      const KeyType last = types[parts - 1];
       is_text = last == KeyType::kText || last == KeyType::kBytes;
     }
-    const absl::Status s =
-        codec.AppendPrefixRange(prefix.parts(), is_text, &lower_, &upper_, &upper_open_);
-    return s.ok() ? s : Refused(index, "prefix", s);
+    return AppendLeading(index, "prefix", prefix, is_text);
+  }
+
+  // The range of keys that begin with these parts.
+  absl::Status AppendLeading(const SecondaryIndex& index, std::string_view what,
+                             const LogicalKey& parts, bool last_is_prefix) {
+    const absl::Status s = index.codec().AppendPrefixRange(parts.parts(), last_is_prefix, &lower_,
+                                                           &upper_, &upper_open_);
+    return s.ok() ? s : Refused(index, what, s);
   }
 
   absl::Status AppendRange(const SecondaryIndex& index, const KeyQuery& query) {

@@ -27,7 +27,8 @@ class Route {
   // order, others those of points, and a sort-based one these in key order too.
   bool Takes(Operation operation, ResultOrder order) const;
 
-  // Answers a batch that it takes; errors as the index's and the strategy's (cpu_fast/strategy.h).
+  // Answers a batch that it takes; errors as the index's and the strategy's
+  // (cpu_fast/batch/strategy.h).
   absl::Status Answer(const Batch& batch) const;
 
  private:

@@ -19,9 +19,9 @@
 namespace cairn {
 
 // Chooses for each batch the route that is predicted to answer it first. For one batch that is also
-// the route of highest throughput, so a limit of its response time never changes the choice: it
-// decides how large a batch may grow before it comes here (Batcher), and Explain tells whether the
-// prediction keeps it. After Kim et al., FAST (SIGMOD 2010), section 7.
+// the route of highest throughput, so a limit of its response time (QueryOptions) never changes the
+// choice: Explain tells whether the prediction keeps it. How large a batch may grow before it comes
+// here is the Batcher's to decide. After Kim et al., FAST (SIGMOD 2010), section 7.
 //
 // A batch that fails on a GPU, for want of memory or because the device is lost, is answered by the
 // next best route of the CPU, from the beginning: answers are written over, never mixed. The device

@@ -111,10 +111,10 @@ struct BatcherStats {
 // SecondaryIndex: a batch goes when it has reached the size that the index's cost model calls best,
 // or when its earliest deadline, less the batch's predicted time and the batcher's own measured
 // overhead, has come. What is left until that deadline is the batch's
-// QueryOptions::max_response_time: the index's router decides by it whether the batch is searched
-// as it is, through buffers for each part of the key range, or sorted (Kim et al., FAST, SIGMOD
-// 2010, section 7). So a request goes through the paper's buffers where that pays, and waits in
-// them no longer than its batch runs.
+// QueryOptions::max_response_time. The index's router decides by the batch's size whether it is
+// searched as it is, through buffers for each part of the key range, or sorted (Kim et al., FAST,
+// SIGMOD 2010, section 7). So a request goes through the paper's buffers where that pays, and waits
+// in them no longer than its batch runs.
 //
 // There are three ways to get an answer. Futures are the simplest and cost a microsecond or two,
 // most of it the asker's sleep. A Group is for a thread that asks for many things one at a time

@@ -39,10 +39,10 @@ struct KeyPart {
   Endian endian = Endian::kBig;
 };
 
-// What a build does with a row whose value cannot be read as its part's declared type.
+// What becomes of a row whose value cannot be read as its part's declared type.
 enum class ErrorPolicy : uint8_t {
-  kFail,  // the build fails and names the primary key
-  kSkip,  // the row gives no entry and is counted
+  kFail,  // the build, the CatchUp or the index of an IndexedDB fails and names the primary key
+  kSkip,  // the row gives no entry; a build counts it in BuildReport
 };
 
 // What to index: which rows' which bytes, as which type.

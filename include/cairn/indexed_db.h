@@ -72,7 +72,7 @@ enum class IndexState : uint8_t {
   kCatchingUp,  // with what was written meanwhile
   kReady,       // queries see every write that had returned when they began
   kStale,       // it cannot follow; OnStale says whether it is rebuilt
-  kFailed,      // it could not be built: IndexInfo::status says why
+  kFailed,      // it could not be built, or a row cannot be taken: IndexInfo::status says why
 };
 const char* IndexStateName(IndexState state);  // "building", "catching up" …
 
@@ -85,8 +85,9 @@ struct IndexInfo {
   double progress = 0;          // kBuilding: the share that is done, from 0 to 1
   SequenceNumber sequence = 0;  // the last one that the index has applied
   SequenceNumber lag = 0;       // the database's sequence number minus that
-  absl::Duration behind;        // time since the lag was last zero; zero while it is
-  uint64_t builds = 0;          // this and the next two: since the database was opened
+  // Of a ready index: time since the lag was last zero; zero while it is. Zero for all others.
+  absl::Duration behind;
+  uint64_t builds = 0;  // this and the next two: since the database was opened
   uint64_t merges = 0;
   uint64_t stores = 0;
   // How the last attempts to store the index's changes and to merge it ended. After an error, a
@@ -127,6 +128,9 @@ struct IndexInfo {
 //   removal of obsolete files is delayed until they have been read: about a second longer, and half
 //   a minute at most.
 // - A unique index fails if a write that bypasses this object gives it a key twice.
+// - An index fails if a row is written that cannot be read as its spec says, unless that has
+//   on_error=skip: the write succeeds, queries are FailedPrecondition. Mend or delete the row, then
+//   RebuildIndex. With on_error=skip the row has no entry.
 // Not seen at all: rows that compaction filters, FIFO compaction or DeleteFilesInRange remove, and
 // files ingested without this object. Column families with user-defined timestamps or their own
 // comparators cannot be indexed, nor can databases with unordered_write, WritePrepared or

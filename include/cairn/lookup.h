@@ -89,6 +89,7 @@ class LogicalKey {
 //   db->Lookup("place", {{"PT", "Lisbon"}, {"NO", "Oslo"}});   // an index of two parts
 //   db->Lookup("city", std::vector<std::string>(...));
 //   db->Lookup("age", KeyQuery::Range(18, 65));
+//   db->Lookup("place", KeyQuery::Leading("PT"));              // {"PT", anything}
 //   db->Lookup("city", KeyQuery::Prefix("Lis"), options);      // with options.limit, in pages
 //
 // A batch is answered much faster than its keys one by one. Owns no bytes, as PartValue. The keys
@@ -96,7 +97,7 @@ class LogicalKey {
 // stand for the first key that begins with them.
 class KeyQuery {
  public:
-  enum class Kind : uint8_t { kKeys, kPrefix, kRange };
+  enum class Kind : uint8_t { kKeys, kLeading, kPrefix, kRange };
 
   KeyQuery() = default;                                               // no keys
   KeyQuery(std::initializer_list<LogicalKey> keys) : keys_(keys) {}   // NOLINT
@@ -110,8 +111,12 @@ class KeyQuery {
                 int> = 0>
   KeyQuery(const Container& keys) : keys_(keys.begin(), keys.end()) {}  // NOLINT
 
+  // Keys whose first parts are exactly these values: Leading("PT") finds {"PT", "Lisbon"}, but not
+  // {"PTX", "Lisbon"}.
+  static KeyQuery Leading(LogicalKey parts) { return KeyQuery(Kind::kLeading, {std::move(parts)}); }
   // Keys that begin with these values. The last of them, if it is text or bytes, may go on:
-  // Prefix("Lis") finds "Lisbon"; Prefix({"PT", "Lis"}) finds {"PT", "Lisbon"}.
+  // Prefix("Lis") finds "Lisbon"; Prefix({"PT", "Lis"}) finds {"PT", "Lisbon"}. That holds for the
+  // earlier parts of a composite, too: Prefix("PT") also finds {"PTX", "Lisbon"}.
   static KeyQuery Prefix(LogicalKey prefix) { return KeyQuery(Kind::kPrefix, {std::move(prefix)}); }
   // Keys from `lower` on, and before `upper`. A range whose ends have crossed is empty.
   static KeyQuery Range(LogicalKey lower, LogicalKey upper) {
@@ -135,7 +140,8 @@ class KeyQuery {
   }
 
   Kind kind() const { return kind_; }
-  // kKeys: the batch; kPrefix: one; kRange: lower and upper end, which mean nothing where open.
+  // kKeys: the batch; kLeading, kPrefix: one; kRange: lower and upper end, which mean nothing where
+  // open.
   absl::Span<const LogicalKey> keys() const { return keys_; }
   bool lower_open() const { return lower_open_; }
   bool upper_open() const { return upper_open_; }
@@ -152,18 +158,26 @@ class KeyQuery {
 };
 
 struct LookupOptions {
-  // Rows for each key of a batch, or of the range.
+  // Rows for each key of a batch, or of the range; InvalidArgument for 0.
   uint64_t limit = std::numeric_limits<uint64_t>::max();
   Order order = Order::kAscending;
-  // Goes on where an earlier lookup of the same single key, prefix or range reached its limit:
-  // LookupResult::cursor. Empty: begins. A cursor stays good while the database is written to, and
-  // after it is opened again.
+  // Goes on where an earlier lookup reached its limit: LookupResult::cursor of the same index,
+  // order, and single key, leading parts, prefix or range. Empty: begins. A cursor stays good while
+  // the database is written to, and after it is opened again.
+  //
+  //   do {
+  //     rows = db->LookupRows(index, query, page);
+  //     ...
+  //     page.after = rows->cursor();
+  //   } while (!page.after.empty());
   std::string after;
 };
 
 // What a lookup found: results in the order of the keys asked for, those of one key or range by
 // (secondary key, primary key). A row that has several keys in one range is there once, where it
 // comes first. A value that is cheap to copy and move; stays as it is whatever the database does.
+// What it holds are views, which live as long as this or a copy of it. So keep it in a variable:
+// `for (auto& row : *db->LookupRows(...))` is valid only from C++23 on.
 template <typename Result>
 class LookupResult {
  public:
@@ -188,15 +202,16 @@ class LookupResult {
 
   // The keys that were asked for, or 1 for a range.
   size_t queries() const { return contents_ == nullptr ? 0 : contents_->offsets.size() - 1; }
-  // The results of the i-th of them.
+  // The results of the i-th of them. Requires query < queries().
   absl::Span<const Result> of(size_t query) const {
     const std::vector<uint64_t>& offsets = contents_->offsets;
     return all().subspan(offsets[query], offsets[query + 1] - offsets[query]);
   }
   // Where the i-th goes on, for LookupOptions::after; empty where there is no more, or no limit.
   std::string_view cursor(size_t query = 0) const {
-    return query < contents_->cursors.size() ? std::string_view(contents_->cursors[query])
-                                             : std::string_view();
+    return contents_ != nullptr && query < contents_->cursors.size()
+               ? std::string_view(contents_->cursors[query])
+               : std::string_view();
   }
 
  private:
@@ -209,7 +224,7 @@ class LookupResult {
   std::shared_ptr<const Contents> contents_;
 };
 
-// A row as it is in the database.
+// A row as it is in the database; views into the FoundRows that has it.
 struct FoundRow {
   std::string_view primary_key;
   std::string_view value;  // of the default column where the row is an entity

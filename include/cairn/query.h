@@ -179,8 +179,9 @@ struct QueryOptions {
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of entries, for each range of a scan
   bool with_keys = false;                                 // a scan also returns each entry's key
 
-  // The whole batch shall be answered within this time. Of the routes (route.h) that are predicted
-  // to keep it the one of highest throughput is taken; where none is, the fastest.
+  // The whole batch shall be answered within this time. It does not change the route (route.h),
+  // which is the one predicted to be the fastest, whatever the limit: Explain says if that is
+  // predicted to take longer. A call with a limit makes no new trials.
   absl::Duration max_response_time = absl::InfiniteDuration();
   // The caller knows that the batch's keys (a range's lower keys) ascend. A false claim may slow
   // the batch; answers stay correct.

@@ -132,7 +132,8 @@ absl::Status KeyCodec::Append(absl::Span<const KeyValue> values, KeyColumn* keys
   RETURN_IF_ERROR(CheckColumn(*this, *keys));
   if (values.size() != parts_.size()) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("expected %d values, one a part, found %d", parts_.size(), values.size()));
+        absl::StrFormat("expected %d value%s, one for each part, found %d", parts_.size(),
+                        parts_.size() == 1 ? "" : "s", values.size()));
   }
   std::string key;
   RETURN_IF_ERROR(EncodeParts(*this, values, &key));

@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_part_s_word_may_name_an_index_but_an_option_s_may_not) {
 }
 
 BOOST_AUTO_TEST_CASE(says_where_and_what_was_expected) {
-  Refuses("", 0, "expected a source (key, value");
+  Refuses("", 0, "value.json, column, custom), found the end");
   Refuses("value", 5, "expected ':' and a type after the source, found the end");
   Refuses("value[0:8] u64", 11, "expected ':' and a type after the source, found 'u64'");
   Refuses("values:u8", 0, "expected a source");
@@ -154,6 +154,7 @@ BOOST_AUTO_TEST_CASE(says_where_and_what_was_expected) {
   Refuses("column('a':text", 10, "expected ')'");
   Refuses("custom(''):text", 0, "expected the name of an extractor");
   Refuses("value:u8,", 9, "expected a source");
+  Refuses("value:u8, unique", 10, "or an option (cf=, unique=true, nulls=, on_error=), found");
   Refuses("value:u8;", 8, "expected ',' or the end");
   Refuses("value:u8,size=5", 9, "expected an option (cf, unique, nulls, on_error)");
   Refuses("value:u8,unique=yes", 16, "expected true or false");

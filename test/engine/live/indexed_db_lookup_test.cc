@@ -70,6 +70,10 @@ BOOST_AUTO_TEST_CASE(one_key_or_a_batch_is_looked_up_by_text) {
   BOOST_TEST(found.size() == 3u);
   BOOST_TEST(found[2] == "bo");
   BOOST_TEST(found.cursor() == "");
+  const FoundKeys none;
+  BOOST_TEST(none.empty());
+  BOOST_TEST(none.queries() == 0u);
+  BOOST_TEST(none.cursor() == "");
   // It stays what it is.
   const FoundKeys copy = found;
   RequireOk(db->Delete({}, "bo"));
@@ -130,6 +134,11 @@ BOOST_AUTO_TEST_CASE(keys_of_several_parts_are_looked_up_whole_or_by_leading_par
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix({"PT", "L"}))) == "b a");
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix("PT"))) == "b a c");
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Prefix({"PT", ""}))) == "b a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Leading("PT"))) == "b a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Leading("P"))) == "");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Leading({"PT", "Lisbon"}))) == "a");
+  BOOST_TEST(Text(db->Lookup("place", KeyQuery::Leading({"PT", "Lis"}))) == "");
+  BOOST_TEST(RequireOk(db->LookupRows("place", KeyQuery::Leading("PT"))).size() == 2u);
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Range("NO", "PTX"))) == "d b a");
   BOOST_TEST(Text(db->Lookup("place", KeyQuery::Range({"PT", "Li"}, {"PT", "Lj"}))) == "a");
   const KeyValue parts[] = {std::string_view("PT"), std::string_view("Lagos")};
@@ -145,13 +154,24 @@ BOOST_AUTO_TEST_CASE(keys_of_the_wrong_kind_are_refused_by_name) {
   CheckRefused(db->Lookup("age", {1, "Lisbon"}).status(), {"'age'", "key 2 of 2", "part 1 (u8)"});
   CheckRefused(db->LookupRows("age", 256).status(), {"'age'", "part 1 (u8)", "256"});
   CheckRefused(db->Lookup("age", nullptr).status(), {"'age'", "null"});
-  CheckRefused(db->Lookup("place", {1}).status(), {"'place'", "expected 2 values", "found 1"});
-  CheckRefused(db->Lookup("age", {{1, 2}}).status(), {"expected 1 values", "found 2"});
+  CheckRefused(db->Lookup("place", {1}).status(),
+               {"'place'", "expected 2 values, one for each part, found 1", "{{a, b}}"});
+  CheckRefused(db->Lookup("age", {{1, 2}}).status(),
+               {"expected 1 value, one for each part, found 2"});
   CheckRefused(db->Lookup("age", KeyQuery::Range(1, "b")).status(), {"upper end"});
   CheckRefused(db->Lookup("age", KeyQuery::AtLeast("b")).status(), {"lower end"});
   CheckRefused(db->Lookup("place", KeyQuery::Prefix({1, "L", 2})).status(), {"prefix"});
-  CheckRefused(db->Lookup("age", KeyQuery::Prefix(LogicalKey({}))).status(), {"prefix"});
+  CheckRefused(db->Lookup("age", KeyQuery::Prefix(LogicalKey({}))).status(), {"prefix", "found 0"});
+  CheckRefused(db->Lookup("place", KeyQuery::Leading({1, "L", 2})).status(),
+               {"'place'", "leading parts", "found 3"});
+  CheckRefused(db->Lookup("place", KeyQuery::Leading("L")).status(), {"part 1 (u8)"});
   CheckRefused(db->Lookup("age", {1, 2}, {1, Order::kAscending, "x"}).status(), {"batch of 2"});
+  CheckRefused(db->Lookup("age", 1, {1, Order::kAscending, "x"}).status(),
+               {"'age'", "LookupOptions::after", "not a cursor over keys of kind u32"});
+  LookupOptions nothing;
+  nothing.limit = 0;
+  CheckRefused(db->Lookup("age", 1, nothing).status(), {"LookupOptions::limit is 0"});
+  CheckRefused(db->LookupRows("age", KeyQuery::Everything(), nothing).status(), {"limit is 0"});
   BOOST_TEST(absl::IsNotFound(db->Lookup("shoe_size", 42).status()));
   BOOST_TEST(absl::IsNotFound(db->LookupRows("shoe_size", 42).status()));
   CheckRefused(db->CreateIndex("height = value:metres"), {"offset"});
@@ -191,6 +211,9 @@ BOOST_AUTO_TEST_CASE(a_limited_range_goes_on_where_it_ended) {
   LookupOptions first;
   first.limit = 1;
   BOOST_TEST(Text(db->Lookup("city", {"Lagos", "Lisbon"}, first)) == "k0 | k1");
+  first.after = RequireOk(db->Lookup("city", KeyQuery::Leading("Lagos"), first)).cursor();
+  BOOST_TEST(Text(db->Lookup("city", KeyQuery::Leading("Lagos"), first)) == "k2");
+  first.after.clear();
   first.order = Order::kDescending;
   BOOST_TEST(Text(db->Lookup("city", {"Lagos", "Lisbon"}, first)) == "k8 | k9");
 }

@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_an_index_is_refused) {
   CheckFails(db->CreateIndex(SpecOf("value:text")), absl::StatusCode::kInvalidArgument, "name");
   CheckFails(db->CreateIndex(SpecOf(".. = value:text")), absl::StatusCode::kInvalidArgument, "dot");
   CheckFails(db->CreateIndex(SpecOf("x = value:text, cf=b")), absl::StatusCode::kInvalidArgument,
-             "'b'");
+             "'b': pass CreateIndex its handle, not that of 'default'");
   db.Create(kByColour);
   CheckFails(db->CreateIndex(SpecOf(kByColour)), absl::StatusCode::kAlreadyExists, "by_colour");
 }
@@ -290,6 +290,29 @@ BOOST_AUTO_TEST_CASE(a_build_that_cannot_succeed_says_why) {
   RequireOk(db->Delete({}, "b"));
   RequireOk(db->RebuildIndex("u"));
   RequireOk(db->WaitUntilReady("u"));
+}
+
+BOOST_AUTO_TEST_CASE(a_row_that_cannot_be_read_fails_its_index_until_a_rebuild_or_is_skipped) {
+  IndexedDatabase db;
+  db.Create("age = value.json('/age'):u8");
+  db.Create("skips = value.json('/age'):u8, on_error=skip");
+  db.Put("ana", R"({"age": 42})");
+  db.Put("zoe", R"({"age": "old"})");
+  const auto refused = [&](std::string_view part) {
+    CheckFails(db->Lookup("age", 42).status(), absl::StatusCode::kFailedPrecondition,
+               std::string(part));
+  };
+  refused("index 'age' has failed: ");
+  refused("zoe");
+  refused("; mend that, then call IndexedDB::RebuildIndex");
+  BOOST_TEST(RequireOk(db->Lookup("skips", KeyQuery::Everything())).size() == 1u);
+  db.Put("zoe", R"({"age": 42})");
+  refused("has failed");
+  BOOST_TEST((db.Info("age").behind == absl::ZeroDuration()));
+  BOOST_TEST(RequireOk(db->Lookup("skips", 42)).size() == 2u);
+  RequireOk(db->RebuildIndex("age"));
+  RequireOk(db->WaitUntilReady("age"));
+  BOOST_TEST(RequireOk(db->Lookup("age", 42)).size() == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(a_dropped_column_family_takes_its_indexes_with_it) {

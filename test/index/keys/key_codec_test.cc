@@ -184,7 +184,8 @@ BOOST_AUTO_TEST_CASE(refuses_values_that_do_not_fit_and_appends_nothing) {
   const std::string zeros(KeyCodec::kMaxKeyBytes / 2 + 1, '\0');
   const KeyCodec pair = Codec({KeyType::kBytes, KeyType::kU8});
   BOOST_CHECK(Mentions(pair.Append({std::string_view(zeros), uint64_t{1}}, &keys), "part 1"));
-  BOOST_CHECK(Mentions(pair.Append({""sv}, &keys), "expected 2 values"));
+  BOOST_CHECK(
+      Mentions(pair.Append({""sv}, &keys), "expected 2 values, one for each part, found 1"));
   KeyColumn narrow(KeyKind::kU32);
   BOOST_CHECK(Mentions(pair.Append({""sv, uint64_t{1}}, &narrow), "found one of u32"));
   BOOST_TEST(keys.size() == 1u);
