@@ -217,8 +217,8 @@ BOOST_AUTO_TEST_CASE(a_batch_whose_end_left_no_trace_is_read_whole_beside_its_wr
   RequireOk(batch.Put("c", "3"));
   RequireOk(batch.SingleDelete("c"));
   RequireOk(db.db()->Write({}, &batch));
-  db.Flush();
   LoggedDatabase::Point read_only = db.Now();
+  db.Flush();
   rocksdb::DB* reader = nullptr;
   RequireOk(rocksdb::DB::OpenForReadOnly(db.options(), db.path(), &reader));
   read_only.sequence = reader->GetLatestSequenceNumber();
