@@ -222,8 +222,7 @@ BOOST_AUTO_TEST_CASE(readers_have_their_version_while_a_writer_goes_on) {
   std::atomic<bool> done{false};
   std::atomic<int> wrong{0}, asked{0};
 
-  const auto read = [&](uint64_t salt) {
-    Workload<uint64_t> mine(salt, 300, 900, 2);
+  const auto read = [&](Workload<uint64_t> mine) {
     while (!done.load()) {
       std::shared_ptr<const Delta> held;
       std::shared_ptr<const ModelRows<uint64_t>> expected;
@@ -264,7 +263,9 @@ BOOST_AUTO_TEST_CASE(readers_have_their_version_while_a_writer_goes_on) {
     }
   };
   std::vector<std::thread> readers;
-  for (uint64_t i = 0; i < 3; ++i) readers.emplace_back(read, 100 + i);
+  for (uint64_t i = 0; i < 3; ++i) {
+    readers.emplace_back(read, Workload<uint64_t>(100 + i, 300, 900, 2));
+  }
   for (int batch = 0; batch < 400; ++batch) {
     const auto applied = writer->Apply(workload.Updates(1 + workload() % 40, &rows));
     if (!applied.ok()) ++wrong;
