@@ -32,7 +32,6 @@ rocksdb::DBOptions ForReading(rocksdb::DBOptions options) {
   options.create_missing_column_families = false;
   options.best_efforts_recovery = false;  // it skips files that are missing
   options.paranoid_checks = true;
-  options.skip_checking_sst_file_sizes_on_db_open = false;
   options.sst_file_manager = nullptr;
   options.manual_wal_flush = false;  // there is nothing to be written out
   ResetForReading(&options);

@@ -66,8 +66,11 @@ inline rocksdb::Status EndDisabledFileDeletions(rocksdb::DB* db) {
 #endif
 }
 
-// Options that came with newer versions, as a reader of what is there needs them.
-inline void ResetForReading([[maybe_unused]] rocksdb::DBOptions* options) {
+// Sets options that not all versions have as a reader of what is there needs them.
+inline void ResetForReading(rocksdb::DBOptions* options) {
+#if !CAIRN_ROCKSDB_FROM(11, 0)
+  options->skip_checking_sst_file_sizes_on_db_open = false;  // from 11.0 on always so
+#endif
 #if CAIRN_ROCKSDB_FROM(9, 11)
   options->track_and_verify_wals = false;  // it wants a log in every copy
 #endif

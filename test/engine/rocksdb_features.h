@@ -14,6 +14,16 @@
 
 namespace cairn {
 
+// Allows file deletions, whoever else has disabled them, where a version has that; else ends one
+// DisableFileDeletions.
+inline rocksdb::Status ForceFileDeletions(rocksdb::DB* db) {
+#if CAIRN_ROCKSDB_FROM(9, 0)
+  return db->EnableFileDeletions();
+#else
+  return db->EnableFileDeletions(/*force=*/true);
+#endif
+}
+
 inline rocksdb::Status TimedPut([[maybe_unused]] rocksdb::DB* db,
                                 [[maybe_unused]] rocksdb::ColumnFamilyHandle* family,
                                 [[maybe_unused]] const std::string& key,

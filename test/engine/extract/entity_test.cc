@@ -5,9 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/wide_columns.h"
 #include "rocksdb/write_batch.h"
+#include "test/engine/test_database.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
@@ -16,7 +18,7 @@ namespace {
 
 // What RocksDB writes for an entity.
 std::string Serialize(const rocksdb::WideColumns& columns) {
-  struct Taker : rocksdb::WriteBatch::Handler {
+  struct Taker : WriteBatchHandler {
     rocksdb::Status PutEntityCF(uint32_t, const rocksdb::Slice&,
                                 const rocksdb::Slice& entity) override {
       taken = entity.ToString();
@@ -24,19 +26,9 @@ std::string Serialize(const rocksdb::WideColumns& columns) {
     }
     std::string taken;
   } taker;
-  struct Family : rocksdb::ColumnFamilyHandle {
-    const std::string& GetName() const override { return name; }
-    uint32_t GetID() const override { return 0; }
-    rocksdb::Status GetDescriptor(rocksdb::ColumnFamilyDescriptor*) override {
-      return rocksdb::Status::NotSupported();
-    }
-    const rocksdb::Comparator* GetComparator() const override {
-      return rocksdb::BytewiseComparator();
-    }
-    std::string name = "default";
-  } family;
+  static TestDatabase database;  // RocksDB takes no column family but its own
   rocksdb::WriteBatch batch;
-  RequireOk(batch.PutEntity(&family, "key", columns));
+  RequireOk(batch.PutEntity(database.db()->DefaultColumnFamily(), "key", columns));
   RequireOk(batch.Iterate(&taker));
   return taker.taken;
 }

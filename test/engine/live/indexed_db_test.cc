@@ -17,6 +17,7 @@
 #include "engine/util/rocksdb_compat.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
+#include "test/engine/rocksdb_features.h"
 #include "test/engine/live/indexed_db_checks.h"
 #include "test/require_ok.h"
 
@@ -102,7 +103,7 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_not_archived_is_kept_until_it_was_read) {
     RequireOk(db->Put({}, absl::StrCat("k", i), "red"));
     RequireOk(db->Flush({}));
     RequireOk(db->DisableFileDeletions());
-    RequireOk(db->EnableFileDeletions(/*force=*/i % 2 == 0));
+    RequireOk(i % 2 == 0 ? ForceFileDeletions(db.get()) : EndDisabledFileDeletions(db.get()));
   }
   RequireOk(db->Put({}, "z", "red"));
   const auto index = db->Pin("by_colour");

@@ -49,8 +49,8 @@ std::vector<std::string> OtherDatabasesTables(const Changed& changed, const std:
   options.create_if_missing = true;
   std::unique_ptr<rocksdb::DB> other;
   RequireOk(rocksdb::DB::Open(options, path, Into(&other)));
-  for (const char* what : {"ta", "tb", "tc"}) {
-    RequireOk(other->Put({}, changed.Key(what), absl::StrCat("of a table ", what)));
+  for (const char* what : {"a", "b", "c"}) {  // between none of the database's own
+    RequireOk(other->Put({}, changed.Key("table") + what, absl::StrCat("of a table ", what)));
   }
   RequireOk(other->CompactRange({}, nullptr, nullptr));
   std::vector<rocksdb::LiveFileMetaData> files;

@@ -58,7 +58,7 @@ class DatabaseHistory {
     RequireOk(db_->PauseBackgroundWork());
     RequireOk(db_->DisableFileDeletions());
     fs::copy(path(), directory_ / name, fs::copy_options::recursive);
-    RequireOk(db_->EnableFileDeletions(/*force=*/false));
+    RequireOk(EndDisabledFileDeletions(db_.get()));
     RequireOk(db_->ContinueBackgroundWork());
   }
   void Restore(const std::string& name) {

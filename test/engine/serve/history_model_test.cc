@@ -181,7 +181,7 @@ class World {
     rocksdb::VectorLogPtr logs;
     RequireOk(root->GetSortedWalFiles(logs));  // waits for files that are going
     CopyFiles(path(), to);
-    RequireOk(root->EnableFileDeletions(/*force=*/false));
+    RequireOk(EndDisabledFileDeletions(root));
     RequireOk(root->ContinueBackgroundWork());
   }
   void Replace(const std::string& from, const std::string& to) {
