@@ -9,6 +9,7 @@ if(NOT DEFINED CAIRN_STATIC OR CAIRN_STATIC)
   find_package(simdjson REQUIRED)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(hwloc REQUIRED IMPORTED_TARGET hwloc)
+  pkg_check_modules(libzstd REQUIRED IMPORTED_TARGET libzstd)
   pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
   # Highway by pkg-config: the CMake package also wants the test library.
   pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy libhwy-contrib)

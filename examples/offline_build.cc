@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "cairn/build.h"
 #include "cairn/index_spec.h"
+#include "cairn/indexed_db.h"
 #include "cairn/query.h"
 #include "cairn/rocksdb_status.h"
 #include "cairn/secondary_index.h"
@@ -26,9 +27,11 @@ constexpr int kPeople = 10000;
 absl::Status MakeCheckpoint(const std::string& path, const std::string& checkpoint_path) {
   rocksdb::Options options;
   options.create_if_missing = true;
-  rocksdb::DB* opened = nullptr;
-  rocksdb::Status status = rocksdb::DB::Open(options, path, &opened);
-  const std::unique_ptr<rocksdb::DB> db(opened);
+  // rocksdb::DB::Open does as well; but its last parameter is not the same in all versions.
+  const auto opened = cairn::IndexedDB::Open(options, path);
+  if (!opened.ok()) return opened.status();
+  rocksdb::DB* const db = opened->get();
+  rocksdb::Status status;
   const char* const cities[] = {"Lisbon", "Oslo", "Quito", "Riga"};
   for (int i = 0; i < kPeople && status.ok(); ++i) {
     const std::string number = std::to_string(i);
@@ -36,7 +39,7 @@ absl::Status MakeCheckpoint(const std::string& path, const std::string& checkpoi
                      "name" + number + "," + std::to_string(i % 90) + "," + cities[i % 4]);
   }
   rocksdb::Checkpoint* checkpoint = nullptr;
-  if (status.ok()) status = rocksdb::Checkpoint::Create(db.get(), &checkpoint);
+  if (status.ok()) status = rocksdb::Checkpoint::Create(db, &checkpoint);
   const std::unique_ptr<rocksdb::Checkpoint> owner(checkpoint);
   if (status.ok()) status = checkpoint->CreateCheckpoint(checkpoint_path);
   return cairn::FromRocksDb(status, "making a checkpoint");

@@ -5,7 +5,7 @@
 #include <system_error>
 #include <thread>
 
-#include "rocksdb/version.h"
+#include "engine/util/rocksdb_compat.h"
 
 namespace cairn {
 namespace {
@@ -23,11 +23,7 @@ FileDeletionPause::~FileDeletionPause() {
 }
 
 void FileDeletionPause::End() {
-#if ROCKSDB_MAJOR >= 9
-  db_->EnableFileDeletions().PermitUncheckedError();
-#else
-  db_->EnableFileDeletions(/*force=*/false).PermitUncheckedError();
-#endif
+  EndDisabledFileDeletions(db_).PermitUncheckedError();
 }
 
 void FileDeletionPause::LetPass() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -68,7 +69,9 @@ class IndexSet {
   // it does, `why` says how, and their indexes are stale.
   rocksdb::Status ChangePastLog(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
                                 const std::string& why,
-                                const std::function<rocksdb::Status()>& change);
+                                absl::FunctionRef<rocksdb::Status()> change);
+  // Such a change was made past this object.
+  void NoteChangePastLog(const std::string& column_family, const std::string& why);
   // The indexes of these have failed for good, as the column families have gone.
   void DetachFamilies(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
                       const std::string& why);

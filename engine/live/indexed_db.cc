@@ -6,6 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/index_set.h"
+#include "engine/live/ingestion_listener.h"
+#include "engine/util/rocksdb_compat.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
@@ -23,20 +25,31 @@ using rocksdb::Status;
 using rocksdb::WriteBatch;
 using rocksdb::WriteOptions;
 
-class IndexedDatabase final : public IndexedDB {
+class IndexedDatabase final : public WatchedDb<IndexedDB> {
  public:
   IndexedDatabase(std::shared_ptr<rocksdb::DB> db, const IndexedDBOptions& options,
                   IndexCatalog catalog)
-      : IndexedDB(std::move(db)), indexes_(db_, options, std::move(catalog)) {}
+      : WatchedDb(std::move(db)), indexes_(db_, options, std::move(catalog)) {}
 
   absl::Status Start(absl::Span<ColumnFamilyHandle* const> handles) {
     return indexes_.Start(handles);
   }
-  // The database is this object's alone, with these handles: Close closes it.
-  void Own(absl::Span<ColumnFamilyHandle* const> handles) {
+  ~IndexedDatabase() override {
+    if (listener_ != nullptr) listener_->Tell(nullptr);
+  }
+  // The database is this object's alone, with these handles: Close closes it. It has the listener.
+  void Own(absl::Span<ColumnFamilyHandle* const> handles,
+           std::shared_ptr<IngestionListener> listener) {
     const MutexLock lock(&handles_mutex_);
     owns_database_ = true;
     handles_.insert(handles.begin(), handles.end());
+    listener->Tell([this](const std::string& column_family) {
+      GuardedWrite("noting ingested files", [&] {
+        indexes_.NoteChangePastLog(column_family, kIngested);
+        return Status::OK();
+      }).PermitUncheckedError();
+    });
+    listener_ = std::move(listener);
   }
 
   absl::Status CreateIndex(const IndexSpec& spec, ColumnFamilyHandle* column_family) override {
@@ -92,7 +105,7 @@ class IndexedDatabase final : public IndexedDB {
     if (BeginWrite(options)) return db_->Put(options, family, key, value);
     return WriteOne(options, [&](WriteBatch* batch) { return batch->Put(family, key, value); });
   }
-  using StackableDB::PutEntity;
+  using WatchedDb::PutEntity;
   Status PutEntity(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
                    const rocksdb::WideColumns& columns) override {
     if (BeginWrite(options)) return db_->PutEntity(options, family, key, columns);
@@ -133,18 +146,14 @@ class IndexedDatabase final : public IndexedDB {
   using StackableDB::IngestExternalFile;
   Status IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
                             const rocksdb::IngestExternalFileOptions& options) override {
-    return GuardedWrite("ingesting files", [&] {
-      return indexes_.ChangePastLog(absl::MakeConstSpan(&family, 1), kIngested, [&] {
-        return db_->IngestExternalFile(family, files, options);
-      });
-    });
+    return ChangePastLog(absl::MakeConstSpan(&family, 1), kIngested,
+                         [&] { return db_->IngestExternalFile(family, files, options); });
   }
   Status IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& args) override {
     return GuardedWrite("ingesting files", [&] {
       std::vector<ColumnFamilyHandle*> families;
       for (const rocksdb::IngestExternalFileArg& arg : args) families.push_back(arg.column_family);
-      return indexes_.ChangePastLog(families, kIngested,
-                                    [&] { return db_->IngestExternalFiles(args); });
+      return ChangePastLog(families, kIngested, [&] { return db_->IngestExternalFiles(args); });
     });
   }
 
@@ -152,10 +161,11 @@ class IndexedDatabase final : public IndexedDB {
     return DropColumnFamilies({family});
   }
   Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override {
+    const Status dropped =
+        ChangePastLog(families, kDropped, [&] { return db_->DropColumnFamilies(families); });
+    if (!dropped.ok()) return dropped;
     return GuardedWrite("dropping column families", [&] {
-      const Status dropped = indexes_.ChangePastLog(
-          families, kDropped, [&] { return db_->DropColumnFamilies(families); });
-      if (dropped.ok()) indexes_.DetachFamilies(families, kDropped);
+      indexes_.DetachFamilies(families, kDropped);
       return dropped;
     });
   }
@@ -163,7 +173,7 @@ class IndexedDatabase final : public IndexedDB {
   Status CreateColumnFamily(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
                             ColumnFamilyHandle** handle) override {
     const Status created = db_->CreateColumnFamily(options, name, handle);
-    if (created.ok()) AddHandles(absl::MakeConstSpan(handle, 1));
+    if (created.ok()) AddHandle(*handle);
     return created;
   }
   Status CreateColumnFamilies(const rocksdb::ColumnFamilyOptions& options,
@@ -200,16 +210,6 @@ class IndexedDatabase final : public IndexedDB {
     if (disabled.ok()) ++file_deletions_disabled_;
     return disabled;
   }
-  Status EnableFileDeletions(bool force) override {
-    const MutexLock lock(&file_deletions_mutex_);
-    Status enabled;
-    while (file_deletions_disabled_ > 0 && enabled.ok()) {
-      --file_deletions_disabled_;
-      enabled = db_->EnableFileDeletions(/*force=*/false);
-      if (!force) break;
-    }
-    return enabled;
-  }
 
   Status Close() override {
     indexes_.Close();
@@ -218,17 +218,17 @@ class IndexedDatabase final : public IndexedDB {
   }
 
  private:
-  static constexpr char kIngested[] = "files were ingested into its column family";
   static constexpr char kDropped[] = "its column family was dropped";
 
-  // As Guarded, for RocksDB's statuses.
-  template <typename Function>
-  static Status GuardedWrite(std::string_view doing, const Function& function) {
-    try {
-      return function();
-    } catch (...) {
-      return ToRocksDb(StatusOfException(doing));
+  Status EnableCallersFileDeletions(bool all) override {
+    const MutexLock lock(&file_deletions_mutex_);
+    Status enabled;
+    while (file_deletions_disabled_ > 0 && enabled.ok()) {
+      --file_deletions_disabled_;
+      enabled = EndDisabledFileDeletions(db_);
+      if (!all) break;
     }
+    return enabled;
   }
 
   // True where nothing is looked at, so that such a write costs what it costs without indexes.
@@ -244,7 +244,16 @@ class IndexedDatabase final : public IndexedDB {
       return filled.ok() ? indexes_.Write(options, &batch) : filled;
     });
   }
+  Status ChangePastLog(absl::Span<ColumnFamilyHandle* const> families, const char* why,
+                       absl::FunctionRef<Status()> change) override {
+    return GuardedWrite("changing rows past the log",
+                        [&] { return indexes_.ChangePastLog(families, why, change); });
+  }
 
+  void AddHandle(ColumnFamilyHandle* handle) override {
+    const MutexLock lock(&handles_mutex_);
+    handles_.insert(handle);
+  }
   void AddHandles(absl::Span<ColumnFamilyHandle* const> handles) {
     const MutexLock lock(&handles_mutex_);
     handles_.insert(handles.begin(), handles.end());
@@ -256,6 +265,7 @@ class IndexedDatabase final : public IndexedDB {
 
   Mutex handles_mutex_;
   bool owns_database_ ABSL_GUARDED_BY(handles_mutex_) = false;
+  std::shared_ptr<IngestionListener> listener_;  // null where the database was opened by others
   // That are not destroyed.
   std::set<ColumnFamilyHandle*> handles_ ABSL_GUARDED_BY(handles_mutex_);
   Mutex file_deletions_mutex_;
@@ -287,6 +297,36 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
   return indexed;
 }
 
+absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
+    const rocksdb::DBOptions& db_options, const std::string& path,
+    const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+    std::vector<ColumnFamilyHandle*>* handles, const IndexedDBOptions& options) {
+  rocksdb::DBOptions archiving = db_options;
+  if (archiving.WAL_ttl_seconds == 0 && archiving.WAL_size_limit_MB == 0) {
+    archiving.WAL_size_limit_MB = options.log_retention_megabytes;
+  }
+  auto listener = std::make_shared<IngestionListener>();
+  archiving.listeners.push_back(listener);
+  std::unique_ptr<rocksdb::DB> opened;
+  handles->clear();
+  RETURN_IF_ERROR(
+      FromRocksDb(rocksdb::DB::Open(archiving, path, column_families, handles, Into(&opened)),
+                  absl::StrFormat("cannot open database '%s'", path)));
+  std::shared_ptr<rocksdb::DB> db(std::move(opened));
+  absl::StatusOr<std::unique_ptr<IndexedDatabase>> indexed =
+      Guarded("attaching to a database", [&]() -> absl::StatusOr<std::unique_ptr<IndexedDatabase>> {
+        auto attached = AttachTo(db, *handles, options);
+        if (attached.ok()) (*attached)->Own(*handles, std::move(listener));
+        return attached;
+      });
+  if (indexed.ok()) return indexed;
+  for (ColumnFamilyHandle* handle : *handles) {
+    db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  }
+  handles->clear();
+  return indexed.status();
+}
+
 }  // namespace
 
 absl::Status IndexedDB::CreateIndex(std::string_view spec, ColumnFamilyHandle* column_family) {
@@ -306,27 +346,9 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(
     const rocksdb::DBOptions& db_options, const std::string& path,
     const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
     std::vector<ColumnFamilyHandle*>* handles, const IndexedDBOptions& options) {
-  rocksdb::DBOptions archiving = db_options;
-  if (archiving.WAL_ttl_seconds == 0 && archiving.WAL_size_limit_MB == 0) {
-    archiving.WAL_size_limit_MB = options.log_retention_megabytes;
-  }
-  rocksdb::DB* opened = nullptr;
-  handles->clear();
-  RETURN_IF_ERROR(FromRocksDb(rocksdb::DB::Open(archiving, path, column_families, handles, &opened),
-                              absl::StrFormat("cannot open database '%s'", path)));
-  std::shared_ptr<rocksdb::DB> db(opened);
-  absl::StatusOr<std::unique_ptr<IndexedDatabase>> indexed =
-      Guarded("attaching to a database", [&]() -> absl::StatusOr<std::unique_ptr<IndexedDatabase>> {
-        auto attached = AttachTo(db, *handles, options);
-        if (attached.ok()) (*attached)->Own(*handles);
-        return attached;
-      });
-  if (indexed.ok()) return indexed;
-  for (ColumnFamilyHandle* handle : *handles) {
-    db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
-  }
-  handles->clear();
-  return indexed.status();
+  return Guarded("opening a database", [&] {
+    return OpenWithIndexes(db_options, path, column_families, handles, options);
+  });
 }
 
 absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Open(const rocksdb::Options& db_options,

@@ -26,6 +26,12 @@ class PastLogChanges {
     --changes.open;
   }
 
+  // Whether one is going on.
+  bool IsOpen(const std::string& column_family) {
+    const MutexLock lock(&mutex_);
+    return of_[column_family].open > 0;
+  }
+
   // To be given to AnySince.
   uint64_t Count(const std::string& column_family) {
     const MutexLock lock(&mutex_);

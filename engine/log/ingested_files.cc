@@ -16,6 +16,18 @@ namespace {
 // What SstFileWriter marks its files with.
 constexpr const char* kExternalFileProperty = "rocksdb.external_sst_file.version";
 
+// Whether a file of the column family is not one that was written as such. Files that a database
+// wrote can be ingested, too (IngestExternalFileOptions::allow_db_generated_files): they get other
+// numbers than they were written by, or are another column family's.
+bool IsIngested(const rocksdb::TableProperties& table, uint64_t number, uint32_t column_family) {
+  constexpr uint64_t kUnknownNumber = 0;
+  const uint64_t kUnknownFamily =
+      rocksdb::TablePropertiesCollectorFactory::Context::kUnknownColumnFamily;
+  return table.user_collected_properties.count(kExternalFileProperty) > 0 ||
+         (table.orig_file_number != kUnknownNumber && table.orig_file_number != number) ||
+         (table.column_family_id != kUnknownFamily && table.column_family_id != column_family);
+}
+
 // The name of a file in a path: "000012.sst".
 std::string FileName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -28,17 +40,13 @@ absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
                                             SequenceNumber until, uint64_t known) {
   rocksdb::ColumnFamilyMetaData metadata;
   db->GetColumnFamilyMetaData(column_family, &metadata);
-  // All rows of an ingested file have one sequence number.
   std::map<std::string, uint64_t> candidates;
   std::vector<rocksdb::Range> ranges;
   std::vector<std::string> behind;  // upper bounds, which ranges do not include
   behind.reserve(metadata.file_count);
   for (const rocksdb::LevelMetaData& level : metadata.levels) {
     for (const rocksdb::SstFileMetaData& file : level.files) {
-      if (file.file_number <= known || file.smallest_seqno != file.largest_seqno ||
-          file.largest_seqno > until) {
-        continue;
-      }
+      if (file.file_number <= known || file.largest_seqno > until) continue;
       candidates[FileName(file.name)] = file.file_number;
       behind.push_back(file.largestkey + '\0');
       ranges.emplace_back(file.smallestkey, behind.back());
@@ -56,8 +64,9 @@ absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
   for (const auto& [path, table] : properties) {
     const auto candidate = candidates.find(FileName(path));
     if (candidate == candidates.end()) continue;
-    if (table->user_collected_properties.count(kExternalFileProperty) == 0) continue;
-    newest = std::max(newest, candidate->second);
+    if (IsIngested(*table, candidate->second, column_family->GetID())) {
+      newest = std::max(newest, candidate->second);
+    }
   }
   return newest;
 }

@@ -73,7 +73,7 @@ class UpdateLog {
   // FailedPrecondition: see above; also where until < after, where numbers up to `after` were given
   // again behind `position`, and for DBOptions::unordered_write, whose snapshots change.
   // Unimplemented for transactions that are written before they commit, for comparators that are
-  // not bytewise, and for compressed logs. DataLoss for a damaged log.
+  // not bytewise, and for logs compressed by other methods than zstd. DataLoss for a damaged log.
   static absl::StatusOr<std::unique_ptr<UpdateLog>> Open(
       rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
       SequenceNumber after, SequenceNumber until, LogPosition position = {});

@@ -30,10 +30,16 @@ enum FragmentType : uint8_t {
   kLast = 4,
   kRecyclableFull = 5,  // and the next three likewise
   kRecyclableLast = 8,
-  kCompression = 9,
+  kCompression = 9,      // the first record, which says how the others are compressed
   kTimestampSizes = 10,  // of column families with user-defined timestamps
   kRecyclableTimestampSizes = 11,
 };
+// What a record of kCompression holds, in 4 bytes.
+enum Compression : uint32_t { kNone = 0, kZstd = 7 };
+constexpr size_t kCompressionBytes = 4;
+// RocksDB's own limit for a write batch.
+constexpr size_t kMostBatchBytes = UINT32_MAX;
+
 // Types with this bit are for readers that know them; others may pass them over.
 constexpr uint8_t kMayBeIgnored = 0x80;
 
@@ -60,20 +66,54 @@ absl::StatusOr<std::unique_ptr<WalReader>> WalReader::Open(rocksdb::FileSystem* 
   const rocksdb::FileOptions options = file_system->OptimizeForLogRead(rocksdb::FileOptions());
   RETURN_IF_ERROR(opened(file_system->NewSequentialFile(path, options, &file, nullptr)));
   const uint64_t block = from.offset - from.offset % kBlockBytes;
-  if (block > 0) {
-    RETURN_IF_ERROR(opened(file->Skip(block)));
-  }
   std::unique_ptr<WalReader> reader(new WalReader(std::move(file), std::move(path), number));
-  reader->offset_ = block;
+  if (block > 0) {
+    RETURN_IF_ERROR(opened(reader->SkipTo(block)));
+  }
   reader->checksum_ = from.checksum;
   if (from.offset > block) {
     if (reader->Have(from.offset - block)) {
+      if (block == 0) reader->TakeFirstRecord({reader->buffer_.get(), from.offset});
       reader->Skip(from.offset - block);
     } else {
       reader->ended_ = true;
     }
   }
   return reader;
+}
+
+rocksdb::IOStatus WalReader::SkipTo(uint64_t block) {
+  char buffer[kHeaderBytes + kCompressionBytes];
+  rocksdb::Slice first;
+  rocksdb::IOStatus s = file_->Read(sizeof buffer, rocksdb::IOOptions(), &first, buffer, nullptr);
+  if (!s.ok()) return s;
+  TakeFirstRecord({first.data(), first.size()});
+  offset_ = block;
+  return file_->Skip(block - first.size());
+}
+
+void WalReader::TakeFirstRecord(std::string_view bytes) {
+  constexpr size_t kTypeAt = kHeaderBytes - 1;
+  if (bytes.size() < kHeaderBytes + kCompressionBytes || bytes[kTypeAt] != kCompression) return;
+  const std::string_view checked = bytes.substr(kTypeAt, 1 + kCompressionBytes);
+  if (MaskedCrc32c(Crc32c(checked)) == Fixed32(bytes.data())) {
+    UseCompression(checked.substr(1));
+  } else {
+    EndDamaged("checksum mismatch in its first record");
+  }
+}
+
+void WalReader::UseCompression(std::string_view record) {
+  const uint32_t type = record.size() == kCompressionBytes ? Fixed32(record.data()) : UINT32_MAX;
+  if (type == kZstd) {
+    zstd_ = std::make_unique<ZstdUncompressor>();
+  } else if (type != kNone) {
+    ended_ = true;
+    status_ = absl::UnimplementedError(absl::StrFormat(
+        "log file '%s' is compressed (DBOptions::wal_compression) by a method that is not known: "
+        "%d; only zstd is",
+        path_, type));
+  }
 }
 
 bool WalReader::Next() {
@@ -110,10 +150,7 @@ bool WalReader::NextRecord() {
           return false;
         }
         start_ = start;
-        if (type == kFull) {
-          record_ = fragment.bytes;
-          return true;
-        }
+        if (type == kFull) return SetRecord(fragment.bytes);
         fragments_.assign(fragment.bytes);
         in_record = true;
         break;
@@ -124,18 +161,12 @@ bool WalReader::NextRecord() {
           return false;
         }
         fragments_.append(fragment.bytes);
-        if (type == kLast) {
-          record_ = fragments_;
-          return true;
-        }
+        if (type == kLast) return SetRecord(fragments_);
         break;
       case kCompression:
-        ended_ = true;
-        status_ = absl::UnimplementedError(absl::StrFormat(
-            "log file '%s' is compressed (DBOptions::wal_compression); updates can only be read "
-            "from logs that are not",
-            path_));
-        return false;
+        UseCompression(fragment.bytes);
+        if (ended_) return false;
+        break;
       default:
         if (type != kTimestampSizes && type != kRecyclableTimestampSizes &&
             (type & kMayBeIgnored) == 0) {
@@ -147,6 +178,19 @@ bool WalReader::NextRecord() {
   }
   if (in_record && status_.ok()) EndDamaged("the file ends within a record");
   return false;
+}
+
+bool WalReader::SetRecord(std::string_view bytes) {
+  record_ = bytes;
+  if (zstd_ == nullptr) return true;
+  const absl::StatusOr<std::string_view> record = zstd_->Uncompress(bytes, kMostBatchBytes);
+  if (record.ok()) {
+    record_ = *record;
+  } else {
+    EndDamaged(absl::StrFormat("a record before it cannot be uncompressed: %s",
+                               record.status().message()));
+  }
+  return record.ok();
 }
 
 bool WalReader::NextFragment(Fragment* fragment) {

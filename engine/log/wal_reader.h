@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/types.h"
+#include "engine/util/zstd.h"
 #include "rocksdb/file_system.h"
 
 namespace cairn {
@@ -28,7 +29,7 @@ struct WalPlace {
 // RocksDB writes as marks and with sequence numbers that follow no rule, are passed over. The
 // format is the documented one ("Write Ahead Log File Format" in RocksDB's wiki): blocks of 32 KB,
 // records in fragments, a CRC-32C for each; recycled files, whose old contents may follow the new,
-// included.
+// included; records may be compressed (DBOptions::wal_compression).
 //
 // A log may end anywhere, in the middle of a record too: its writer may have died, or be at work.
 // Whether something is missing there only a reader knows who knows what must come next. So damage
@@ -55,7 +56,8 @@ class WalReader {
 
   // OK as long as records come, and at an end between two of them. DataLoss, with file and offset,
   // for a record that is cut off or damaged (in a recycled file that cannot be told from the end,
-  // and is OK); Unimplemented for a compressed log; RocksDB's own error for a failed read.
+  // and is OK); Unimplemented for a compression that is not zstd; RocksDB's own error for a failed
+  // read.
   const absl::Status& status() const { return status_; }
   const std::string& path() const { return path_; }
 
@@ -68,7 +70,13 @@ class WalReader {
   WalReader(std::unique_ptr<rocksdb::FSSequentialFile> file, std::string path, uint64_t number)
       : file_(std::move(file)), path_(std::move(path)), number_(number) {}
 
+  // Goes to a block behind the first.
+  rocksdb::IOStatus SkipTo(uint64_t block);
+  // Takes from the file's first bytes how its records are compressed.
+  void TakeFirstRecord(std::string_view bytes);
+  void UseCompression(std::string_view record);
   bool NextRecord();
+  bool SetRecord(std::string_view bytes);
   bool NextFragment(Fragment* fragment);
   // Whether the file has `bytes` more at offset_, which do not leave its block; reads them.
   bool Have(size_t bytes);
@@ -87,8 +95,9 @@ class WalReader {
   uint64_t checksum_ = 0;           // of the records before it
   WalPlace start_;                  // of the record
   std::string_view record_;
-  std::string fragments_;  // a record that was written in several
-  bool recycled_ = false;  // the file's records say which log they are of
+  std::string fragments_;                   // a record that was written in several
+  std::unique_ptr<ZstdUncompressor> zstd_;  // null where records are not compressed
+  bool recycled_ = false;                   // the file's records say which log they are of
   bool ended_ = false;
   absl::Status status_;
 };

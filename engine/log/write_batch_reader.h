@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "engine/log/row_changes.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/write_batch.h"
 
 namespace cairn {
@@ -39,7 +40,7 @@ struct PreparedTransaction {
 //
 // Transactions that are written before they commit (WritePrepared, WriteUnprepared) number batches
 // instead of records, and are refused as Unimplemented. Not thread-safe.
-class WriteBatchReader final : private rocksdb::WriteBatch::Handler {
+class WriteBatchReader final : private WriteBatchHandler {
  public:
   // Asked for a transaction that is committed and that no batch read so far has prepared. Its error
   // is Read's. May not use the reader.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "engine/util/rocksdb_compat.h"
 #include "engine/util/status.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/convenience.h"
@@ -34,6 +35,7 @@ rocksdb::DBOptions ForReading(rocksdb::DBOptions options) {
   options.skip_checking_sst_file_sizes_on_db_open = false;
   options.sst_file_manager = nullptr;
   options.manual_wal_flush = false;  // there is nothing to be written out
+  ResetForReading(&options);
   return options;
 }
 
@@ -80,10 +82,8 @@ absl::StatusOr<std::unique_ptr<ReadOnlyDatabase>> ReadOnlyDatabase::Open(
   descriptors.emplace_back(column_family, ForReading(family_options));
   for (int openings = 0; openings < kMostOpenings; ++openings) {
     ASSIGN_OR_RETURN(const auto before, ManifestState(db_options.env, directory));
-    rocksdb::DB* db = nullptr;
-    const rocksdb::Status status =
-        rocksdb::DB::OpenForReadOnly(db_options, directory, descriptors, &opened->handles_, &db);
-    if (status.ok()) opened->db_.reset(db);
+    const rocksdb::Status status = rocksdb::DB::OpenForReadOnly(
+        db_options, directory, descriptors, &opened->handles_, Into(&opened->db_));
     // What was flushed after RocksDB had read the MANIFEST, and before it read the log, is in
     // neither as it knows them.
     ASSIGN_OR_RETURN(const auto after, ManifestState(db_options.env, directory));

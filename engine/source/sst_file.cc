@@ -10,12 +10,12 @@
 #include "absl/strings/str_format.h"
 #include "engine/source/read_only_database.h"
 #include "engine/source/rocksdb_manifest.h"
+#include "engine/util/rocksdb_compat.h"
 #include "engine/util/status.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/comparator.h"
 #include "rocksdb/sst_file_reader.h"
 #include "rocksdb/table_properties.h"
-#include "rocksdb/utilities/debug.h"
 
 namespace cairn {
 namespace {
@@ -74,7 +74,7 @@ absl::StatusOr<std::string> KeyAboveAll(rocksdb::DB* db, const SstFile& file) {
   std::vector<rocksdb::KeyVersion> chunk;
   size_t limit = EntriesPerChunk(file.raw_bytes, file.entries);
   for (bool more = true; more;) {
-    const rocksdb::Status status = rocksdb::GetAllKeyVersions(db, from, "", limit, &chunk);
+    const rocksdb::Status status = GetKeyVersionsFrom(db, from, limit, &chunk);
     if (!status.ok()) {
       return FromRocksDb(status, absl::StrFormat("cannot read the last keys of '%s'", file.path));
     }
@@ -93,7 +93,7 @@ absl::StatusOr<std::string> KeyAboveAll(rocksdb::DB* db, const SstFile& file) {
 absl::Status FindPointBounds(rocksdb::DB* db, SstFile* file) {
   const std::string what = absl::StrFormat("cannot read the outermost keys of '%s'", file->path);
   std::vector<rocksdb::KeyVersion> chunk;
-  rocksdb::Status status = rocksdb::GetAllKeyVersions(db, "", "", 1, &chunk);
+  rocksdb::Status status = GetKeyVersionsFrom(db, "", 1, &chunk);
   if (!status.ok()) return FromRocksDb(status, what);
   if (chunk.empty()) {
     return absl::DataLossError(
@@ -111,7 +111,7 @@ absl::Status FindPointBounds(rocksdb::DB* db, SstFile* file) {
   // Behind the last row there may be tombstones.
   size_t limit = EntriesPerChunk(file->raw_bytes, file->entries);
   while (true) {
-    status = rocksdb::GetAllKeyVersions(db, file->largest, "", limit, &chunk);
+    status = GetKeyVersionsFrom(db, file->largest, limit, &chunk);
     if (!status.ok()) return FromRocksDb(status, what);
     if (chunk.empty()) break;
     const bool moved = chunk.back().user_key != file->largest;

@@ -17,11 +17,11 @@
 #include "engine/source/scratch_directory.h"
 #include "engine/source/sst_file.h"
 #include "engine/source/sst_levels.h"
+#include "engine/util/rocksdb_compat.h"
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/env.h"
-#include "rocksdb/utilities/debug.h"
 
 namespace cairn {
 namespace {
@@ -160,7 +160,7 @@ absl::Status CheckEntries(rocksdb::DB* db, absl::Span<const SstFile> files) {
   std::string from;
   std::vector<rocksdb::KeyVersion> chunk;
   while (true) {
-    const rocksdb::Status status = rocksdb::GetAllKeyVersions(db, from, "", limit, &chunk);
+    const rocksdb::Status status = GetKeyVersionsFrom(db, from, limit, &chunk);
     if (!status.ok()) return FromRocksDb(status, "cannot read the entries of the SST files");
     // The last key of a full chunk may have more versions: it is left for the next one.
     const bool full = chunk.size() == limit;

@@ -121,7 +121,7 @@ struct IndexInfo {
 //
 // What cannot be followed:
 // - Writes with WriteOptions::disableWAL, to any column family, make every index stale.
-// - IngestExternalFile makes the column family's indexes stale, and all indexes if RocksDB assigns
+// - Ingested files make the column family's indexes stale, and all indexes if RocksDB assigns
 //   the files sequence numbers (it does if their keys overlap existing ones, or a snapshot is
 //   held).
 // - A log that expired before it was read makes indexes stale. If only Attach could keep it, the
@@ -132,9 +132,9 @@ struct IndexInfo {
 //   on_error=skip: the write succeeds, queries are FailedPrecondition. Mend or delete the row, then
 //   RebuildIndex. With on_error=skip the row has no entry.
 // Not seen at all: rows that compaction filters, FIFO compaction or DeleteFilesInRange remove, and
-// files ingested without this object. Column families with user-defined timestamps or their own
-// comparators cannot be indexed, nor can databases with unordered_write, WritePrepared or
-// WriteUnprepared transactions, or a compressed log.
+// files ingested past this object into an attached database. Column families with user-defined
+// timestamps or their own comparators cannot be indexed, nor can databases with unordered_write,
+// WritePrepared or WriteUnprepared transactions.
 //
 // An index that cannot be built or followed for a reason that may pass (a full disk, an I/O error)
 // is retried, at first after half a second, later every minute. While the database is open, each

@@ -13,6 +13,7 @@
 #include "cairn/indexed_db.h"
 #include "cairn/rocksdb_status.h"
 #include "cairn/snapshot_source.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "test/allocation/fail_each_allocation.h"
 #include "test/allocation/failing_new.h"
@@ -265,9 +266,9 @@ BOOST_AUTO_TEST_CASE(attaching_succeeds_or_leaves_all_as_it_was) {
     FailEachAllocation(
         how, 25,
         [&] {
-          rocksdb::DB* opened = nullptr;
-          RequireOk(rocksdb::DB::Open(rocksdb_options(), path(), &opened));
-          base.reset(opened);
+          std::unique_ptr<rocksdb::DB> opened;
+          RequireOk(rocksdb::DB::Open(rocksdb_options(), path(), Into(&opened)));
+          base = std::move(opened);
         },
         [&] {
           attached = IndexedDB::Attach(base, {}, options());

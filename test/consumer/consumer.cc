@@ -55,15 +55,16 @@ absl::Status CheckLiveIndex(const std::string& directory) {
 absl::Status CheckOwnIndex(const std::string& directory) {
   rocksdb::Options options;
   options.create_if_missing = true;
-  rocksdb::DB* opened = nullptr;
-  rocksdb::Status written = rocksdb::DB::Open(options, directory + "/db", &opened);
-  const std::unique_ptr<rocksdb::DB> db(opened);
+  auto opened = cairn::IndexedDB::Open(options, directory + "/db");
+  if (!opened.ok()) return opened.status();
+  rocksdb::DB* const db = opened->get();
+  rocksdb::Status written;
   for (int i = 0; i < 1000 && written.ok(); ++i) {
     written = db->Put({}, "customer" + std::to_string(i), i % 10 == 3 ? "Lisbon" : "Oslo");
   }
   if (!written.ok()) return cairn::FromRocksDb(written, "writing");
 
-  const auto source = cairn::SnapshotSource::FromDb(db.get());
+  const auto source = cairn::SnapshotSource::FromDb(db);
   if (!source.ok()) return source.status();
   const auto spec = cairn::IndexSpec::Parse("city=value:text");
   if (!spec.ok()) return spec.status();

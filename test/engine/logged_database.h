@@ -12,6 +12,7 @@
 #include "engine/log/settled_changes.h"
 #include "engine/log/update_log.h"
 #include "engine/rows/row_cursor.h"
+#include "engine/util/rocksdb_compat.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/merge_operator.h"
@@ -81,9 +82,7 @@ class LoggedDatabase {
     for (const char* name : {"default", "a", "b"}) descriptors.emplace_back(name, options_);
     rocksdb::Status s;
     if (kind_ == Kind::kPlain) {
-      rocksdb::DB* db = nullptr;
-      s = rocksdb::DB::Open(options_, path(), descriptors, &families_, &db);
-      db_.reset(db);
+      s = rocksdb::DB::Open(options_, path(), descriptors, &families_, Into(&db_));
     } else {
       rocksdb::TransactionDB* db = nullptr;
       s = rocksdb::TransactionDB::Open(options_, rocksdb::TransactionDBOptions(), path(),

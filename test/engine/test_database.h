@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cairn/snapshot_source.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "test/require_ok.h"
 #include "test/temporary_directory.h"
@@ -18,9 +19,7 @@ class TestDatabase {
   TestDatabase() {
     rocksdb::Options options;
     options.create_if_missing = true;
-    rocksdb::DB* db = nullptr;
-    RequireOk(rocksdb::DB::Open(options, path(), &db));
-    db_.reset(db);
+    RequireOk(rocksdb::DB::Open(options, path(), Into(&db_)));
   }
 
   std::string path() const { return directory_ / "db"; }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test/require_ok.h"
@@ -32,10 +33,9 @@ struct Indexed {
 
   template <typename Change>
   void Write(Change change) const {
-    rocksdb::DB* opened = nullptr;
-    RequireOk(rocksdb::DB::Open(options, db, &opened));
-    const std::unique_ptr<rocksdb::DB> owned(opened);
-    change(opened);
+    std::unique_ptr<rocksdb::DB> owned;
+    RequireOk(rocksdb::DB::Open(options, db, Into(&owned)));
+    change(owned.get());
   }
   static void Put(rocksdb::DB* db, const std::string& key, const std::string& value) {
     RequireOk(db->Put({}, key, value));
@@ -63,9 +63,8 @@ struct Indexed {
     return "";
   }
   std::string DatabaseSequence() const {
-    rocksdb::DB* opened = nullptr;
-    RequireOk(rocksdb::DB::OpenForReadOnly(options, db, &opened));
-    const std::unique_ptr<rocksdb::DB> owned(opened);
+    std::unique_ptr<rocksdb::DB> owned;
+    RequireOk(rocksdb::DB::OpenForReadOnly(options, db, Into(&owned)));
     return std::to_string(owned->GetLatestSequenceNumber());
   }
 

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "test/require_ok.h"
 #include "test/temporary_directory.h"
@@ -94,9 +95,8 @@ inline std::map<std::string, std::string> ReadRows(const std::string& directory,
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (const std::string& name : names) descriptors.push_back({name, {}});
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::OpenForReadOnly({}, directory, descriptors, &handles, &opened));
-  const std::unique_ptr<rocksdb::DB> db(opened);
+  std::unique_ptr<rocksdb::DB> db;
+  RequireOk(rocksdb::DB::OpenForReadOnly({}, directory, descriptors, &handles, Into(&db)));
   std::map<std::string, std::string> rows;
   for (rocksdb::ColumnFamilyHandle* handle : handles) {
     if (handle->GetName() == column_family) {
@@ -116,9 +116,8 @@ template <typename Write>
 void WriteDb(const std::string& directory, Write write) {
   rocksdb::Options options;
   options.create_if_missing = true;
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::Open(options, directory, &opened));
-  const std::unique_ptr<rocksdb::DB> db(opened);
+  std::unique_ptr<rocksdb::DB> db;
+  RequireOk(rocksdb::DB::Open(options, directory, Into(&db)));
   write(db.get());
 }
 

@@ -1,4 +1,5 @@
 #include "tools/bench/database.h"
+#include "engine/util/rocksdb_compat.h"
 
 #include <unistd.h>
 
@@ -79,13 +80,13 @@ BenchDatabase::BenchDatabase(uint64_t rows) {
   options.create_missing_column_families = true;
   options.max_background_jobs = 2;
   options.max_open_files = -1;
-  rocksdb::DB* db = nullptr;
+  std::unique_ptr<rocksdb::DB> db;
   OrThrow(rocksdb::DB::Open(options, directory(),
                             {{"default", FamilyOptions(cache, false)},
                              {"by_value", by_value},
                              {"value_to_key", FamilyOptions(cache, true)}},
-                            &families_, &db));
-  db_.reset(db);
+                            &families_, Into(&db)));
+  db_ = std::move(db);
   LoadRows(rows);
   LoadIndexes(rows);
   for (rocksdb::ColumnFamilyHandle* family : families_) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "engine/util/rocksdb_compat.h"
 #include "engine/util/status.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/db.h"
@@ -118,14 +119,12 @@ absl::Status OpenNew(const std::string& directory, const std::vector<Table>& tab
   rocksdb::Options options;
   options.create_if_missing = true;
   options.error_if_exists = true;
-  rocksdb::DB* opened = nullptr;
-  if (rocksdb::Status s = rocksdb::DB::Open(options, directory, &opened); !s.ok()) {
+  if (rocksdb::Status s = rocksdb::DB::Open(options, directory, Into(&db->db)); !s.ok()) {
     return FromRocksDb(s, absl::StrFormat("cannot make a database in '%s'", directory));
   }
-  db->db.reset(opened);
   for (const Table& table : tables) {
     rocksdb::ColumnFamilyHandle* handle = nullptr;
-    if (rocksdb::Status s = opened->CreateColumnFamily({}, table.column_family, &handle); !s.ok()) {
+    if (rocksdb::Status s = db->db->CreateColumnFamily({}, table.column_family, &handle); !s.ok()) {
       return FromRocksDb(s, absl::StrFormat("cannot make column family '%s'", table.column_family));
     }
     db->handles.push_back(handle);

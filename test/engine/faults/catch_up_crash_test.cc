@@ -22,6 +22,7 @@
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
+#include "engine/util/rocksdb_compat.h"
 #include "test/engine/faults/crash_indexes.h"
 #include "test/engine/faults/crash_model.h"
 #include "test/engine/indexed_database.h"
@@ -100,11 +101,9 @@ void CatchUpUntilKilled(const std::string& directory, uint64_t seed) {
 class Course {
  public:
   explicit Course(std::mt19937_64* random) : random_(*random), stream_((*random)() >> 1) {
-    rocksdb::DB* db = nullptr;
     const rocksdb::Options options = DatabaseOptions();
     RequireOk(rocksdb::DB::Open(options, directory_ / "db", {{"default", options}, {"a", options}},
-                                &families_, &db));
-    db_.reset(db);
+                                &families_, Into(&db_)));
     for (int i = 0; i < 2000; ++i) WriteOnce();
     for (const auto& [name, of_model] : kCrashIndexes) {
       const BuildTarget target{SpecOf(of_model.spec), directory_ / name};

@@ -17,6 +17,7 @@
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
+#include "engine/util/rocksdb_compat.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "rocksdb/env.h"
 #include "test/engine/faults/crash_database.h"
@@ -47,10 +48,8 @@ class Machine {
     const rocksdb::Options options = CrashDatabase::RocksDbOptions(env_.get());
     rocksdb::Options archiving = options;
     archiving.WAL_size_limit_MB = 1024;
-    rocksdb::DB* db = nullptr;
     RequireOk(rocksdb::DB::Open(archiving, kPath, {{"default", options}, {"a", options}},
-                                &families_, &db));
-    db_.reset(db);
+                                &families_, Into(&db_)));
   }
   void Close() {
     for (rocksdb::ColumnFamilyHandle* family : families_) {

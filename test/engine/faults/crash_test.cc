@@ -20,6 +20,7 @@
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
+#include "engine/util/rocksdb_compat.h"
 #include "index/machine/status_macros.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
@@ -88,13 +89,13 @@ BOOST_AUTO_TEST_CASE(a_killed_build_leaves_the_index_of_before_or_after_or_none)
   for (const auto& [path, rows] : {std::pair{small, kRows}, {large, 2 * kRows}}) {
     rocksdb::Options options;
     options.create_if_missing = true;
-    rocksdb::DB* db = nullptr;
-    RequireOk(rocksdb::DB::Open(options, path, &db));
+    std::unique_ptr<rocksdb::DB> db;
+    RequireOk(rocksdb::DB::Open(options, path, Into(&db)));
     for (uint64_t i = 0; i < rows; ++i) {
       RequireOk(db->Put({}, "row" + std::to_string(i), std::to_string(i % 97)));
     }
     RequireOk(db->Flush({}));
-    delete db;
+    db.reset();
   }
 
   // How long a build takes here, so that kills fall on all of it and some builds end.

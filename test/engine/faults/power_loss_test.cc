@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cairn/indexed_db.h"
+#include "engine/util/rocksdb_compat.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
 #include "index/files/index_directory.h"
@@ -73,14 +74,14 @@ class Course {
         env_(rocksdb::NewCompositeEnv(files_)),
         index_files_(FileSystemOf(files_)) {
     std::vector<rocksdb::ColumnFamilyHandle*> families;
-    rocksdb::DB* db = nullptr;
+    std::unique_ptr<rocksdb::DB> db;
     const rocksdb::Options options = Options();
-    RequireOk(
-        rocksdb::DB::Open(options, kPath, {{"default", options}, {"a", options}}, &families, &db));
+    RequireOk(rocksdb::DB::Open(options, kPath, {{"default", options}, {"a", options}}, &families,
+                                Into(&db)));
     for (rocksdb::ColumnFamilyHandle* family : families) {
       RequireOk(db->DestroyColumnFamilyHandle(family));
     }
-    delete db;
+    db.reset();
     files_->SyncAll();
   }
 

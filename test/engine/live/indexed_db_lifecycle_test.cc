@@ -19,6 +19,7 @@
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/env.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/write_batch.h"
@@ -162,20 +163,20 @@ BOOST_AUTO_TEST_CASE(who_else_would_write_to_an_index_is_refused) {
   const auto live = db->Index("all");
   db.Close();
   db.rocksdb_options().WAL_size_limit_MB = 100;
-  rocksdb::DB* plain = nullptr;
+  std::unique_ptr<rocksdb::DB> plain;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   RequireOk(rocksdb::DB::Open(db.rocksdb_options(), db.path(),
                               {{"default", db.rocksdb_options()}, {"a", db.rocksdb_options()}},
-                              &handles, &plain));
+                              &handles, Into(&plain)));
   {
     other = SecondaryIndex::Open(directory, open);
     RequireOk(other.status());
-    const auto source = SnapshotSource::FromDb(plain);
+    const auto source = SnapshotSource::FromDb(plain.get());
     RequireOk(source.status());
     RequireOk((*other)->CatchUp(**source).status());  // though somebody has the live index
   }
   for (auto* handle : handles) RequireOk(plain->DestroyColumnFamilyHandle(handle));
-  delete plain;
+  plain.reset();
 }
 
 BOOST_AUTO_TEST_CASE(an_io_error_that_passes_heals_by_itself) {
@@ -219,12 +220,12 @@ BOOST_AUTO_TEST_CASE(a_change_past_the_log_is_known_also_where_the_index_could_n
   const std::string good = ReadFile(manifest);
   WriteFile(manifest, "damaged");
   {  // attached without a handle of "a", and with an index that cannot be read
-    rocksdb::DB* plain = nullptr;
+    std::unique_ptr<rocksdb::DB> plain;
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     RequireOk(rocksdb::DB::Open(db.rocksdb_options(), db.path(),
                                 {{"default", db.rocksdb_options()}, {"a", db.rocksdb_options()}},
-                                &handles, &plain));
-    const std::shared_ptr<rocksdb::DB> base(plain);
+                                &handles, Into(&plain)));
+    const std::shared_ptr<rocksdb::DB> base(std::move(plain));
     {
       const auto attached = IndexedDB::Attach(base, {}, db.options());
       RequireOk(attached.status());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "engine/util/rocksdb_compat.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/killed_process.h"
 #include "test/temporary_directory.h"
@@ -42,9 +43,9 @@ std::vector<rocksdb::ColumnFamilyDescriptor> Families() {
 
 // A database that somebody else opened.
 std::shared_ptr<rocksdb::DB> OpenPlain(const std::string& path, Handles* handles) {
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::Open(Options(), path, Families(), handles, &opened));
-  return std::shared_ptr<rocksdb::DB>(opened);
+  std::unique_ptr<rocksdb::DB> opened;
+  RequireOk(rocksdb::DB::Open(Options(), path, Families(), handles, Into(&opened)));
+  return opened;
 }
 std::unique_ptr<IndexedDB> Require(absl::StatusOr<std::unique_ptr<IndexedDB>> db) {
   RequireOk(db.status());
@@ -114,9 +115,9 @@ BOOST_AUTO_TEST_CASE(handles_may_go_first_through_the_object_or_last) {
 
 BOOST_AUTO_TEST_CASE(the_last_owner_of_an_attached_database_may_be_the_object) {
   TemporaryDirectory directory;
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::Open(Options(), directory / "db", &opened));
-  auto db = Require(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, Quick()));
+  std::unique_ptr<rocksdb::DB> opened;
+  RequireOk(rocksdb::DB::Open(Options(), directory / "db", Into(&opened)));
+  auto db = Require(IndexedDB::Attach(std::move(opened), {}, Quick()));
   RequireOk(db->CreateIndex(SpecOf("all = value:text")));
   RequireOk(db->WaitUntilReady("all"));
   RequireOk(db->Close());  // its files' removal is let happen by then: the log is not archived

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/live/indexed_db_checks.h"
@@ -90,11 +91,11 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_not_archived_is_kept_until_it_was_read) {
   TemporaryDirectory directory;
   rocksdb::Options options;
   options.create_if_missing = true;
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::Open(options, directory / "db", &opened));
+  std::unique_ptr<rocksdb::DB> opened;
+  RequireOk(rocksdb::DB::Open(options, directory / "db", Into(&opened)));
   IndexedDBOptions indexed;
   indexed.follow_interval = absl::ZeroDuration();  // so that reading is late
-  const auto db = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed));
+  const auto db = RequireOk(IndexedDB::Attach(std::move(opened), {}, indexed));
   RequireOk(db->CreateIndex(SpecOf(kByColour)));
   RequireOk(db->WaitUntilReady("by_colour"));
   for (int i = 0; i < 5; ++i) {

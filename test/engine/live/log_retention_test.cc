@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/util/rocksdb_compat.h"
 #include "test/engine/indexed_database.h"
 #include "test/temporary_directory.h"
 
@@ -22,9 +23,7 @@ class Database {
     options.create_if_missing = true;
     options.write_buffer_size = 128 << 10;
     options.WAL_size_limit_MB = archived_megabytes;
-    rocksdb::DB* opened = nullptr;
-    RequireOk(rocksdb::DB::Open(options, directory_ / "db", &opened));
-    db_.reset(opened);
+    RequireOk(rocksdb::DB::Open(options, directory_ / "db", Into(&db_)));
   }
   rocksdb::DB* get() { return db_.get(); }
 
@@ -138,13 +137,13 @@ BOOST_AUTO_TEST_CASE(obsolete_files_go_though_nobody_follows) {
   rocksdb::Options options;
   options.create_if_missing = true;
   options.write_buffer_size = 1 << 20;
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::Open(options, path, &opened));
+  std::unique_ptr<rocksdb::DB> opened;
+  RequireOk(rocksdb::DB::Open(options, path, Into(&opened)));
   IndexedDBOptions indexed;
   indexed.open.calibration = Calibration::kNone;
   indexed.follow_interval = absl::ZeroDuration();
   indexed.log_retention_megabytes = 1;
-  const auto db = IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed);
+  const auto db = IndexedDB::Attach(std::move(opened), {}, indexed);
   RequireOk(db.status());
   RequireOk((*db)->CreateIndex(SpecOf("all = value:text")));
   RequireOk((*db)->WaitUntilReady("all"));
@@ -152,7 +151,7 @@ BOOST_AUTO_TEST_CASE(obsolete_files_go_though_nobody_follows) {
     Fill(db->get(), 50000, absl::StrCat("v", round));
     RequireOk((*db)->CompactRange({}, nullptr, nullptr));
   }
-  CheckObsoleteFilesGo(opened, path, absl::Seconds(10));
+  CheckObsoleteFilesGo((*db)->GetRootDB(), path, absl::Seconds(10));
   BOOST_TEST((*db)->ListIndexes()[0].builds == 1u);
   CheckAgainstDatabase(db->get(), "all", nullptr);
 }
@@ -164,17 +163,17 @@ BOOST_AUTO_TEST_CASE(obsolete_files_go_though_there_is_no_index) {
   rocksdb::Options options;
   options.create_if_missing = true;
   options.write_buffer_size = 1 << 20;
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::Open(options, path, &opened));
+  std::unique_ptr<rocksdb::DB> opened;
+  RequireOk(rocksdb::DB::Open(options, path, Into(&opened)));
   IndexedDBOptions indexed;
   indexed.follow_interval = absl::ZeroDuration();
-  const auto db = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened), {}, indexed));
+  const auto db = RequireOk(IndexedDB::Attach(std::move(opened), {}, indexed));
   for (int round = 0; round < 10; ++round) {
     Fill(db.get(), 50000, absl::StrCat("v", round));
     RequireOk(db->CompactRange({}, nullptr, nullptr));
   }
   BOOST_TEST(BytesIn(path) > 10 << 20);  // or this shows nothing
-  CheckObsoleteFilesGo(opened, path, absl::Seconds(45));
+  CheckObsoleteFilesGo(db->GetRootDB(), path, absl::Seconds(45));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -17,6 +17,7 @@
 #include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/sst_file_writer.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/db_ttl.h"
@@ -202,13 +203,13 @@ BOOST_AUTO_TEST_CASE(a_live_index_is_built_anew_after_its_database_lost_the_end_
   fs::rename(db.Beside("disk"), db.path());
   {
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
-    rocksdb::DB* plain = nullptr;
+    std::unique_ptr<rocksdb::DB> plain;
     RequireOk(rocksdb::DB::Open(db.rocksdb_options(), db.path(),
                                 {{"default", db.rocksdb_options()}, {"a", db.rocksdb_options()}},
-                                &handles, &plain));
+                                &handles, Into(&plain)));
     for (int i = 0; i < 60; ++i) RequireOk(plain->Put({}, absl::StrFormat("b%02d", i), "new"));
     for (auto* handle : handles) RequireOk(plain->DestroyColumnFamilyHandle(handle));
-    delete plain;
+    plain.reset();
   }
   db.Open();
   RequireOk(db->WaitUntilReady("ix"));
@@ -241,16 +242,16 @@ BOOST_AUTO_TEST_CASE(a_live_index_is_built_anew_after_its_column_family_was_made
   db.rocksdb_options().WAL_size_limit_MB = 100;  // so that the log is there still, and agrees
   {
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
-    rocksdb::DB* plain = nullptr;
+    std::unique_ptr<rocksdb::DB> plain;
     RequireOk(rocksdb::DB::Open(db.rocksdb_options(), db.path(),
                                 {{"default", db.rocksdb_options()}, {"a", db.rocksdb_options()}},
-                                &handles, &plain));
+                                &handles, Into(&plain)));
     RequireOk(plain->DropColumnFamily(handles[1]));
     RequireOk(plain->DestroyColumnFamilyHandle(handles[1]));
     RequireOk(plain->CreateColumnFamily(db.rocksdb_options(), "a", &handles[1]));
     RequireOk(plain->Put({}, handles[1], "b", "new"));
     for (auto* handle : handles) RequireOk(plain->DestroyColumnFamilyHandle(handle));
-    delete plain;
+    plain.reset();
   }
   db.Open();
   RequireOk(db->WaitUntilReady("ix"));

@@ -14,6 +14,7 @@
 #include "cairn/indexed_db.h"
 #include "cairn/secondary_index.h"
 #include "engine/log/anchor.h"
+#include "engine/util/rocksdb_compat.h"
 #include "test/engine/indexed_database.h"
 #include "test/temporary_directory.h"
 
@@ -34,10 +35,8 @@ class DatabaseHistory {
 
   void OpenDatabase() {
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
-    rocksdb::DB* db = nullptr;
     RequireOk(rocksdb::DB::Open(options_, path(), {{"default", options_}, {"users", options_}},
-                                &handles, &db));
-    db_.reset(db);
+                                &handles, Into(&db_)));
     RequireOk(db_->DestroyColumnFamilyHandle(handles[0]));
     users_ = handles[1];
   }

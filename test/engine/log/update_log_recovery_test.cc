@@ -1,4 +1,5 @@
 #include "engine/log/update_log.h"
+#include "engine/util/rocksdb_compat.h"
 
 #include <boost/test/unit_test.hpp>
 #include <memory>
@@ -22,9 +23,8 @@ BOOST_AUTO_TEST_CASE(follows_a_log_in_recycled_files_and_in_another_directory) {
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kSkipAnyCorruptedRecords;
   TemporaryDirectory directory;
   options.wal_dir = directory / "wal";
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::Open(options, directory / "db", &opened));
-  const std::unique_ptr<rocksdb::DB> db(opened);
+  std::unique_ptr<rocksdb::DB> db;
+  RequireOk(rocksdb::DB::Open(options, directory / "db", Into(&db)));
   const auto read = [&](SequenceNumber after, LogPosition* position) {
     const SequenceNumber until = db->GetLatestSequenceNumber();
     ASSIGN_OR_RETURN(
@@ -219,10 +219,10 @@ BOOST_AUTO_TEST_CASE(a_batch_whose_end_left_no_trace_is_read_whole_beside_its_wr
   RequireOk(db.db()->Write({}, &batch));
   LoggedDatabase::Point read_only = db.Now();
   db.Flush();
-  rocksdb::DB* reader = nullptr;
-  RequireOk(rocksdb::DB::OpenForReadOnly(db.options(), db.path(), &reader));
+  std::unique_ptr<rocksdb::DB> reader;
+  RequireOk(rocksdb::DB::OpenForReadOnly(db.options(), db.path(), Into(&reader)));
   read_only.sequence = reader->GetLatestSequenceNumber();
-  delete reader;
+  reader.reset();
   BOOST_REQUIRE_EQUAL(read_only.sequence, before.sequence + 1);
   const LogPosition position = db.Follow(before, read_only);
   db.Put("e", "4");

@@ -14,6 +14,7 @@
 #include "test/engine/log/update_log_errors.h"
 #include "test/engine/logged_database.h"
 #include "test/require_ok.h"
+#include "test/test_random.h"
 
 namespace cairn {
 namespace {
@@ -332,12 +333,33 @@ BOOST_AUTO_TEST_CASE(refuses_what_cannot_be_followed) {
   rocksdb::Options reverse = LoggedDatabase::DefaultOptions();
   reverse.comparator = rocksdb::ReverseBytewiseComparator();
   BOOST_TEST(absl::IsUnimplemented(error(reverse)));
-  rocksdb::Options compressed = LoggedDatabase::DefaultOptions();
-  compressed.wal_compression = rocksdb::kZSTD;
-  BOOST_TEST(absl::IsUnimplemented(error(compressed)), error(compressed).ToString());
   rocksdb::Options unordered = LoggedDatabase::DefaultOptions();
   unordered.unordered_write = true;
   BOOST_TEST(absl::IsFailedPrecondition(error(unordered)));
+}
+
+BOOST_AUTO_TEST_CASE(a_compressed_log_is_followed_from_any_place_on) {
+  rocksdb::Options options = LoggedDatabase::DefaultOptions();
+  options.wal_compression = rocksdb::kZSTD;
+  LoggedDatabase database(options);
+  auto random = TestRandom();
+  LogPosition position;
+  LoggedDatabase::Point before = database.Now();
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      std::string value(random() % 5000, 'v');
+      for (size_t at = 0; at < value.size(); at += 1 + random() % 3) {
+        value[at] = static_cast<char>(random());
+      }
+      database.Put(std::to_string(random() % 100), value, random() % 3);
+    }
+    if (round % 7 == 6) database.Flush();
+    if (round == 10) database.Reopen();
+    const LoggedDatabase::Point now = database.Now();
+    database.Follow(before, now);
+    position = database.Follow(before, now, position);
+    before = now;
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_log_that_is_written_out_by_hand_is_written_out) {

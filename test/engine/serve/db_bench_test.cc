@@ -19,6 +19,7 @@
 #include "cairn/snapshot_source.h"
 #include "cairn/string_list.h"
 #include "cairn/types.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/utilities/options_util.h"
 #include "test/require_ok.h"
@@ -82,9 +83,8 @@ std::vector<Entry> FullScan(const std::string& directory, const std::string& col
   rocksdb::ConfigOptions config;
   rocksdb::DBOptions db_options;
   RequireOk(rocksdb::LoadLatestOptions(config, directory, &db_options, &families));
-  rocksdb::DB* opened = nullptr;
-  RequireOk(rocksdb::DB::OpenForReadOnly(db_options, directory, families, &handles, &opened));
-  std::unique_ptr<rocksdb::DB> db(opened);
+  std::unique_ptr<rocksdb::DB> db;
+  RequireOk(rocksdb::DB::OpenForReadOnly(db_options, directory, families, &handles, Into(&db)));
   std::vector<Entry> entries;
   for (size_t i = 0; i < handles.size(); ++i) {
     if (handles[i]->GetName() == column_family) {

@@ -23,6 +23,7 @@
 #include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test/engine/indexed_database.h"
 #include "test/temporary_directory.h"
@@ -92,12 +93,10 @@ class World {
         RequireOk(indexed_->CreateIndex(SpecOf("ix = value:text, cf=users"), handles_[1]));
       }
     } else {
-      rocksdb::DB* opened = nullptr;
       const rocksdb::Status status =
-          rocksdb::DB::Open(options_, path(), families, &handles_, &opened);
+          rocksdb::DB::Open(options_, path(), families, &handles_, Into(&plain_));
       if (status.IsCorruption()) throw DatabaseIsLost();
       RequireOk(status);
-      plain_.reset(opened);
     }
   }
   void Close() {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cairn/snapshot_source.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/merge_operator.h"
@@ -205,9 +206,9 @@ inline void CheckMessage(const absl::Status& status, std::initializer_list<std::
 inline std::unique_ptr<rocksdb::DB> OpenDb(const std::string& path,
                                            rocksdb::Options options = rocksdb::Options()) {
   options.create_if_missing = true;
-  rocksdb::DB* db = nullptr;
-  CheckOk(rocksdb::DB::Open(options, path, &db));
-  return std::unique_ptr<rocksdb::DB>(db);
+  std::unique_ptr<rocksdb::DB> db;
+  CheckOk(rocksdb::DB::Open(options, path, Into(&db)));
+  return db;
 }
 
 inline std::shared_ptr<rocksdb::MergeOperator> MakeOperator(const std::string& name) {

@@ -26,6 +26,7 @@
 #include "cairn/snapshot_source.h"
 #include "engine/log/row_changes.h"
 #include "engine/log/update_log.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "tools/bench/database.h"
@@ -60,10 +61,11 @@ class WrittenDatabase {
     db_options.create_missing_column_families = true;
     db_options.compression = rocksdb::kNoCompression;
     db_options.WAL_size_limit_MB = 4096;
-    rocksdb::DB* db = nullptr;
+    std::unique_ptr<rocksdb::DB> db;
     OrThrow(rocksdb::DB::Open(db_options, directory_.path() + "/db",
-                              {{"default", db_options}, {"by_hand", db_options}}, &families_, &db));
-    db_.reset(db);
+                              {{"default", db_options}, {"by_hand", db_options}}, &families_,
+                              Into(&db)));
+    db_ = std::move(db);
     rows_ = BenchRows(kRows);
     for (uint64_t row = 0; row < rows_;) {
       rocksdb::WriteBatch batch;

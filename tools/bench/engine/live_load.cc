@@ -27,6 +27,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/indexed_db.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "tools/bench/database.h"
@@ -59,9 +60,7 @@ class LoadedDatabase {
       indexed_ = opened.get();
       db_ = std::move(opened);
     } else {
-      rocksdb::DB* db = nullptr;
-      OrThrow(rocksdb::DB::Open(db_options, path, descriptors, &families_, &db));
-      db_.reset(db);
+      OrThrow(rocksdb::DB::Open(db_options, path, descriptors, &families_, Into(&db_)));
     }
   }
   ~LoadedDatabase() {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "cairn/snapshot_source.h"
+#include "engine/util/rocksdb_compat.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/db.h"
 #include "tools/bench/data.h"
@@ -74,10 +75,8 @@ class Database {
     options.create_if_missing = true;
     options.compression = rocksdb::kNoCompression;
     options.PrepareForBulkLoad();
-    rocksdb::DB* db = nullptr;
-    rocksdb::Status status = rocksdb::DB::Open(options, path_, &db);
+    rocksdb::Status status = rocksdb::DB::Open(options, path_, Into(&db_));
     if (status.ok()) {
-      db_.reset(db);
       status = Fill();
     }
     if (!status.ok()) {

@@ -18,6 +18,7 @@
 #include "engine/log/settled_changes.h"
 #include "engine/log/update_log.h"
 #include "engine/log/write_batch_reader.h"
+#include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "tools/bench/data.h"
 #include "tools/bench/or_throw.h"
@@ -69,9 +70,7 @@ class Logged {
     rocksdb::Options options;
     options.create_if_missing = true;
     options.write_buffer_size = size_t{1} << 30;
-    rocksdb::DB* db = nullptr;
-    OrThrow(rocksdb::DB::Open(options, directory_.path() + "/db", &db));
-    db_.reset(db);
+    OrThrow(rocksdb::DB::Open(options, directory_.path() + "/db", Into(&db_)));
     for (rocksdb::WriteBatch& batch : Batches(kLogged, batch_size)) {
       OrThrow(db_->Write({}, &batch));
     }
