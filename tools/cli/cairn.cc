@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tools/cli/command.h"
-#include "tools/cli/version_text.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,7 +1,4 @@
-#include "tools/cli/version_text.h"
-
-#include <rocksdb/version.h>
-
+// What `cairn --version` prints.
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -9,6 +6,8 @@
 #include "absl/strings/str_join.h"
 #include "cairn/version.h"
 #include "cpu_fast/simd/simd_level.h"
+#include "rocksdb/version.h"
+#include "tools/cli/command.h"
 
 namespace cairn::tools {
 namespace {
