@@ -22,6 +22,31 @@ std::string Names(const std::vector<SimdLevel>& levels) {
   return names;
 }
 
+// Highway's bit for a level; 0 for kScalar.
+int64_t Target(SimdLevel level) {
+  switch (level) {
+    case SimdLevel::kScalar:
+      return 0;
+    case SimdLevel::kSse4:
+      return HWY_SSE4;
+    case SimdLevel::kAvx2:
+      return HWY_AVX2;
+    case SimdLevel::kAvx512:
+      return HWY_AVX3;
+    case SimdLevel::kNeon:
+      return HWY_NEON;
+  }
+  return 0;
+}
+
+std::vector<SimdLevel> LevelsAmong(int64_t targets) {
+  std::vector<SimdLevel> levels = {SimdLevel::kScalar};
+  for (SimdLevel level : kLevels) {
+    if ((targets & Target(level)) != 0) levels.push_back(level);
+  }
+  return levels;
+}
+
 }  // namespace
 
 std::string_view SimdLevelName(SimdLevel level) {
@@ -48,17 +73,12 @@ absl::StatusOr<SimdLevel> ParseSimdLevel(std::string_view name) {
                                                     Names({kLevels, std::end(kLevels)})));
 }
 
+std::vector<SimdLevel> CompiledSimdLevels() {
+  return LevelsAmong(HWY_TARGETS);
+}
+
 std::vector<SimdLevel> SupportedSimdLevels() {
-  std::vector<SimdLevel> levels = {SimdLevel::kScalar};
-  [[maybe_unused]] const auto targets = hwy::SupportedTargets();
-#if HWY_ARCH_X86_64
-  if ((targets & HWY_SSE4) != 0) levels.push_back(SimdLevel::kSse4);
-  if ((targets & HWY_AVX2) != 0) levels.push_back(SimdLevel::kAvx2);
-  if ((targets & HWY_AVX3) != 0) levels.push_back(SimdLevel::kAvx512);
-#elif HWY_ARCH_ARM_A64
-  if ((targets & HWY_NEON) != 0) levels.push_back(SimdLevel::kNeon);
-#endif
-  return levels;
+  return LevelsAmong(hwy::SupportedTargets() & HWY_TARGETS);
 }
 
 absl::Status CheckSupported(SimdLevel level) {

@@ -18,7 +18,10 @@ std::string_view SimdLevelName(SimdLevel level);
 // The level of that name; InvalidArgument, listing the names.
 absl::StatusOr<SimdLevel> ParseSimdLevel(std::string_view name);
 
-// The levels that this processor and operating system have, ascending; kScalar is always there.
+// The levels that this library is compiled for, ascending; kScalar is always there.
+std::vector<SimdLevel> CompiledSimdLevels();
+
+// Those of them that this processor and operating system have.
 std::vector<SimdLevel> SupportedSimdLevels();
 
 // OK if this processor has the level; else Unavailable, listing those it has.

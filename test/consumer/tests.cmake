@@ -1,5 +1,5 @@
 # Outside projects that find the installed package: test/consumer, which compiles every header by itself, and the
-# examples, each of which is run. And how much a program includes with a header.
+# examples, each of which is run; a program that finds it by pkg-config. And how much a program includes with a header.
 set(prefix ${PROJECT_BINARY_DIR}/consumer/prefix)
 set(build_outside -DPREFIX=${prefix} -DCOMPILER=${CMAKE_CXX_COMPILER})
 if(CCACHE_PROGRAM)
@@ -31,6 +31,16 @@ foreach(standard 17 20)
     FIXTURES_REQUIRED "consumer_built;clean_run_${standard}")
 endforeach()
 
+# RocksDB's headers are C++20 from 10.7 on.
+set(standard 17)
+if(RocksDB_VERSION VERSION_GREATER_EQUAL 10.7)
+  set(standard 20)
+endif()
+add_test(NAME consumer/pkg_config COMMAND ${CMAKE_COMMAND} -DPREFIX=${prefix} -DLIBDIR=${CMAKE_INSTALL_LIBDIR}
+  -DROCKSDB=${RocksDB_DIR} -DSOURCE=${CMAKE_CURRENT_LIST_DIR}/consumer.cc -DBINARY=${PROJECT_BINARY_DIR}/consumer/pkg_config
+  -DCOMPILER=${CMAKE_CXX_COMPILER} -DSTANDARD=${standard} -P ${CMAKE_CURRENT_LIST_DIR}/pkg_config.cmake)
+set_tests_properties(consumer/pkg_config PROPERTIES FIXTURES_REQUIRED installed TIMEOUT 900)
+
 set(binary ${PROJECT_BINARY_DIR}/consumer/examples)
 add_test(NAME examples/build COMMAND ${CMAKE_COMMAND} ${build_outside}
   -DSOURCE=${PROJECT_SOURCE_DIR}/examples -DBINARY=${binary} -P ${CMAKE_CURRENT_LIST_DIR}/build.cmake)
@@ -48,6 +58,11 @@ endforeach()
 set_property(TEST examples/device_pipeline APPEND PROPERTY LABELS gpu)
 set_property(TEST examples/live_index PROPERTY
   PASS_REGULAR_EXPRESSION "ana has 2 orders, bo 1, eva 0\norder-2: .*\norder-3: .*\nindex 'total', key 1 of 1: ")
+
+# A big-endian target is refused when it is configured.
+add_test(NAME consumer/big_endian COMMAND ${CMAKE_COMMAND} -DCMAKE_CXX_BYTE_ORDER=BIG_ENDIAN -DCMAKE_SYSTEM_PROCESSOR=s390x
+  -P ${PROJECT_SOURCE_DIR}/cmake/CairnByteOrder.cmake)
+set_tests_properties(consumer/big_endian PROPERTIES PASS_REGULAR_EXPRESSION "the target s390x is big-endian")
 
 # A program that only passes indexes on should not pay for all that their methods name.
 set(includes ${PROJECT_SOURCE_DIR}/include $<TARGET_PROPERTY:absl::status,INTERFACE_INCLUDE_DIRECTORIES>)

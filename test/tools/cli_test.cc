@@ -7,6 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "cairn/version.h"
+#include "cpu_fast/simd/simd_level.h"
+#include "rocksdb/version.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 #include "test/tools/run_tool.h"
@@ -28,8 +31,27 @@ void CheckComplaint(const ToolResult& result, int exit_status,
 
 BOOST_AUTO_TEST_SUITE(cli_test)
 
-BOOST_AUTO_TEST_CASE(help_and_version_go_to_standard_output) {
-  BOOST_TEST(MustRun({"--version"}).out.compare(0, 6, "cairn ") == 0);
+BOOST_AUTO_TEST_CASE(version_says_what_the_tool_is_made_of) {
+  const std::vector<std::string> lines = MustRun({"--version"}).lines();
+  BOOST_REQUIRE(lines.size() == 4u);
+  BOOST_TEST(lines[0] == std::string("cairn ") + Version());
+  BOOST_TEST(lines[1] == "RocksDB " + rocksdb::GetRocksVersionAsString());
+  BOOST_TEST((lines[2] == "without CUDA" || lines[2].compare(0, 5, "CUDA ") == 0), lines[2]);
+  std::string names;
+  for (const SimdLevel level : CompiledSimdLevels()) {
+    names += (names.empty() ? "" : ", ") + std::string(SimdLevelName(level));
+  }
+  BOOST_TEST(lines[3] == "instruction sets " + names + "; here " +
+                             std::string(SimdLevelName(SupportedSimdLevels().back())));
+  // The instruction set that it would use, or why none.
+  setenv("CAIRN_SIMD", "scalar", 1);
+  BOOST_TEST(MustRun({"--version"}).lines()[3] == "instruction sets " + names + "; here scalar");
+  setenv("CAIRN_SIMD", "mmx", 1);
+  BOOST_TEST(MustRun({"--version"}).lines()[3].find("'mmx' is no SIMD level") != std::string::npos);
+  unsetenv("CAIRN_SIMD");
+}
+
+BOOST_AUTO_TEST_CASE(help_goes_to_standard_output) {
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
                                                     {"build", "--help"},
                                                     {"query", "--help"},

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "cairn/version.h"
 #include "tools/cli/command.h"
 
 namespace cairn::tools {
@@ -61,7 +60,9 @@ std::vector<std::string> Arguments(int argc, char** argv) {
 int Run(int argc, char** argv) {
   CLI::App app("Secondary indexes for RocksDB that answer batches of queries.", "cairn");
   app.require_subcommand(0, 1);
-  app.set_version_flag("--version", std::string("cairn ") + Version());
+  app.set_version_flag("--version", VersionText,
+                       "Prints the versions of Cairn, RocksDB and CUDA and the instruction sets, "
+                       "and exits");
   app.footer(kFooter);
   Action action;
   AddBuildCommand(&app, &action);

@@ -44,6 +44,10 @@ void AddGenerateCommand(CLI::App* app, Action* action);
 absl::Status UsageError(std::string_view message);
 bool IsUsageError(const absl::Status& status);
 
+// The versions of Cairn, in the first line after its name, RocksDB and CUDA, and the instruction
+// sets.
+std::string VersionText();
+
 // Set once the user asked to stop (SIGINT, SIGTERM).
 const std::atomic<bool>& Interrupted();
 
