@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/index_set.h"
@@ -21,7 +22,6 @@ namespace {
 
 using rocksdb::ColumnFamilyHandle;
 using rocksdb::Slice;
-using rocksdb::Status;
 using rocksdb::WriteBatch;
 using rocksdb::WriteOptions;
 
@@ -312,19 +312,18 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
   RETURN_IF_ERROR(
       FromRocksDb(rocksdb::DB::Open(archiving, path, column_families, handles, Into(&opened)),
                   absl::StrFormat("cannot open database '%s'", path)));
-  std::shared_ptr<rocksdb::DB> db(std::move(opened));
-  absl::StatusOr<std::unique_ptr<IndexedDatabase>> indexed =
-      Guarded("attaching to a database", [&]() -> absl::StatusOr<std::unique_ptr<IndexedDatabase>> {
-        auto attached = AttachTo(db, *handles, options);
-        if (attached.ok()) (*attached)->Own(*handles, std::move(listener));
-        return attached;
-      });
-  if (indexed.ok()) return indexed;
-  for (ColumnFamilyHandle* handle : *handles) {
-    db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
-  }
-  handles->clear();
-  return indexed.status();
+  std::shared_ptr<rocksdb::DB> db;
+  absl::Cleanup let_go = [handles, base = opened.get()] {
+    for (ColumnFamilyHandle* handle : *handles) {
+      base->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+    }
+    handles->clear();
+  };
+  db = std::move(opened);
+  ASSIGN_OR_RETURN(std::unique_ptr<IndexedDatabase> indexed, AttachTo(db, *handles, options));
+  indexed->Own(*handles, std::move(listener));
+  std::move(let_go).Cancel();
+  return indexed;
 }
 
 }  // namespace

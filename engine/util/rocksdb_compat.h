@@ -30,14 +30,20 @@ class Into {
   Into(const Into&) = delete;
   Into& operator=(const Into&) = delete;
 
+  // Implicit, as it stands for what Open wants. NOLINTBEGIN(google-explicit-constructor)
 #if CAIRN_ROCKSDB_FROM(11, 0)
-  operator std::unique_ptr<rocksdb::DB>*() { return db_; }
+  operator std::unique_ptr<rocksdb::DB>*() {
+    return db_;
+  }
 #else
   ~Into() {
     if (opened_ != nullptr) db_->reset(opened_);
   }
-  operator rocksdb::DB**() { return &opened_; }
+  operator rocksdb::DB**() {
+    return &opened_;
+  }
 #endif
+  // NOLINTEND(google-explicit-constructor)
 
  private:
   std::unique_ptr<rocksdb::DB>* const db_;
@@ -177,9 +183,13 @@ class WatchedDb : public Base {
 #endif
 
 #if CAIRN_ROCKSDB_FROM(9, 0)
-  Status EnableFileDeletions() override { return EnableCallersFileDeletions(/*all=*/false); }
+  Status EnableFileDeletions() override {
+    return EnableCallersFileDeletions(/*all=*/false);
+  }
 #else
-  Status EnableFileDeletions(bool force) override { return EnableCallersFileDeletions(force); }
+  Status EnableFileDeletions(bool force) override {
+    return EnableCallersFileDeletions(force);
+  }
 #endif
 
  protected:

@@ -2,15 +2,32 @@
 
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "index/machine/guard.h"
 #include "rocksdb/slice.h"
+#include "rocksdb/version.h"
 
 namespace cairn {
+namespace {
+
+// What to do where RocksDB says that a newer version may have written what it reads.
+std::string Advice(const rocksdb::Status& status) {
+  const std::string message = status.ToString();
+  if (!absl::StrContains(message, "unsupported format_version") &&
+      !absl::StrContains(message, "newer version of RocksDB")) {
+    return "";
+  }
+  return absl::StrFormat(
+      "; where a newer RocksDB has written it, build Cairn against that (this is RocksDB %s)",
+      rocksdb::GetRocksVersionAsString());
+}
+
+}  // namespace
 
 absl::Status FromRocksDb(const rocksdb::Status& status, std::string_view doing) noexcept try {
   if (status.ok()) return absl::OkStatus();
-  const std::string message = absl::StrFormat("%s: %s", doing, status.ToString());
+  const std::string message = absl::StrFormat("%s: %s%s", doing, status.ToString(), Advice(status));
   switch (status.code()) {
     case rocksdb::Status::kNotFound:
       return absl::NotFoundError(message);
