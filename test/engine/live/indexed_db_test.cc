@@ -17,8 +17,8 @@
 #include "engine/util/rocksdb_compat.h"
 #include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
-#include "test/engine/rocksdb_features.h"
 #include "test/engine/live/indexed_db_checks.h"
+#include "test/engine/rocksdb_features.h"
 #include "test/require_ok.h"
 
 namespace cairn {
