@@ -24,22 +24,19 @@ set(this_library "${library} (= ${PROJECT_VERSION})")
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${library})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "secondary indexes for RocksDB (shared library)
-Cairn keeps secondary indexes of a RocksDB database and answers batches of
-queries from them.")
+set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "The shared library. Cairn keeps secondary indexes of a RocksDB database, and
+answers batches of queries from them.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libcairn-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "secondary indexes for RocksDB (development files)
-The headers, the CMake package and the module for pkg-config.")
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "The headers, the CMake package and the module for pkg-config.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${this_library}, librocksdb-dev, libabsl-dev")
 
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME cairn-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION database)
-set(CPACK_DEBIAN_TOOLS_DESCRIPTION "secondary indexes for RocksDB (command line)
-The program cairn builds, queries, verifies and updates indexes of RocksDB
+set(CPACK_DEBIAN_TOOLS_DESCRIPTION "The program cairn builds, queries, verifies and updates indexes of RocksDB
 databases.")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS ${this_library})
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)

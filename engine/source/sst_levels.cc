@@ -40,16 +40,14 @@ class Level {
   std::map<std::string_view, const SstFile*> files_;
 };
 
-// Files of a database: as few levels as hold them, whichever is newer.
+// Files of a database, ascending by their smallest keys: as few levels as hold them, whichever is
+// newer.
 absl::Status ArrangeDatabaseFiles(absl::Span<const SstFile> files, absl::Span<const size_t> which,
                                   std::vector<Level>* levels, std::vector<size_t>* placed) {
-  std::vector<size_t> ascending(which.begin(), which.end());
-  std::sort(ascending.begin(), ascending.end(),
-            [&](size_t a, size_t b) { return files[a].smallest < files[b].smallest; });
   // Of each level, the last file so far; the level whose last file ends first is tried first.
   std::multimap<std::string_view, size_t> ends;
   std::vector<const SstFile*> last;
-  for (size_t i : ascending) {
+  for (size_t i : which) {
     const SstFile& file = files[i];
     for (const SstFile* other : last) {
       if (other->largest < file.smallest || other->database_id.empty() ||
@@ -129,6 +127,8 @@ absl::StatusOr<SstLevels> ArrangeSstFiles(absl::Span<const SstFile> files) {
   for (size_t i = 0; i < files.size(); ++i) {
     (files[i].origin == SstOrigin::kDatabase ? of_database : of_writer).push_back(i);
   }
+  std::sort(of_database.begin(), of_database.end(),
+            [&](size_t a, size_t b) { return files[a].smallest < files[b].smallest; });
   // From the oldest level up.
   std::vector<Level> database_levels;
   std::vector<Level> writer_levels;

@@ -35,8 +35,8 @@ class KeySet : public KeySpace {
     const auto found = LowerBound(key);
     below->reset();
     at_or_above->reset();
-    if (found != keys_.end()) *at_or_above = *found;
-    if (found != keys_.begin()) *below = *(found - 1);
+    if (found != keys_.end()) at_or_above->emplace(*found);
+    if (found != keys_.begin()) below->emplace(*(found - 1));
     return absl::OkStatus();
   }
   const std::vector<std::string>& keys() const { return keys_; }

@@ -58,8 +58,7 @@ class Logged {
     std::unique_ptr<Logged>& logged = (*all)[batch_size];
     if (logged == nullptr) {
       logged.reset(new Logged(batch_size));
-      static const int registered = std::atexit([] { all->clear(); });
-      benchmark::DoNotOptimize(registered);
+      [[maybe_unused]] static const int registered = std::atexit([] { all->clear(); });
     }
     return *logged;
   }
