@@ -25,8 +25,11 @@ target_compile_options(cairn_compiler INTERFACE
 # file get the warnings, but -Wpedantic, which nvcc's own code does not stand. nvcc takes an assignment
 # to a [[nodiscard]] class for a value that is thrown away (2810).
 target_compile_options(cairn_compiler INTERFACE
-  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-lineinfo;-diag-suppress=2810;-Xcompiler=-Wall,-Wextra>
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=2810;-Xcompiler=-Wall,-Wextra>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${CAIRN_WERROR}>>:-Werror=all-warnings>)
+if(CAIRN_LINEINFO)
+  target_compile_options(cairn_compiler INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>)
+endif()
 # GCC 12 warns of overlaps in std::string's operator+ that are not there (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(cairn_compiler INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
@@ -54,12 +57,50 @@ if(CAIRN_COVERAGE)
   add_link_options(--coverage)
 endif()
 
-# cairn_add_floor(NAME SOURCES... LINKS...): one folder's object library `cairn_NAME`, and
-# `cairn_NAME_links`, what the whole library must link because of it.
+# cairn_add_floor(NAME SOURCES... [ALONE SOURCES...] LINKS...): one folder's object library `cairn_NAME`, and
+# `cairn_NAME_links`, what the whole library must link because of it. Where CAIRN_ROOMS_TOGETHER says so, SOURCES of a
+# room are compiled as one, but those that are ALONE: kernels that Highway compiles several times, sources with flags of
+# their own.
 function(cairn_add_floor name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;LINKS" ${ARGN})
   add_library(cairn_${name}_links INTERFACE)
   target_link_libraries(cairn_${name}_links INTERFACE ${ARG_LINKS})
-  add_library(cairn_${name} OBJECT ${ARG_SOURCES})
+  if(CAIRN_ROOMS_TOGETHER)
+    cairn_join_rooms(ARG_SOURCES ${ARG_SOURCES})
+  endif()
+  add_library(cairn_${name} OBJECT ${ARG_SOURCES} ${ARG_ALONE})
   target_link_libraries(cairn_${name} PRIVATE cairn_compiler cairn_${name}_links)
+endfunction()
+
+# cairn_join_rooms(OUT SOURCES...): for each room and language a source, in the build's folder, that includes those of
+# the current folder's SOURCES; for a room of one source, this itself. CMake's own UNITY_BUILD takes CUDA from 3.31 on,
+# and names files by absolute paths, so that ccache could not share what it compiles between checkouts.
+function(cairn_join_rooms out)
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE floor)
+  set(rooms)
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source PARENT_PATH room)
+    cmake_path(GET source EXTENSION LAST_ONLY extension)
+    set(room ${room}${extension})
+    list(APPEND rooms ${room})
+    list(APPEND sources_${room} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES rooms)
+  set(joined)
+  foreach(room IN LISTS rooms)
+    list(LENGTH sources_${room} count)
+    if(count EQUAL 1)
+      list(APPEND joined ${sources_${room}})
+      continue()
+    endif()
+    list(TRANSFORM sources_${room} REPLACE "(.+)" "#include \"${floor}/\\1\"\n" OUTPUT_VARIABLE includes)
+    list(JOIN includes "" includes)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/rooms/${room})
+    file(CONFIGURE OUTPUT ${file} CONTENT "${includes}" @ONLY)
+    # GCC takes what the included sources keep to themselves for a header's.
+    set_source_files_properties(${file} PROPERTIES
+      COMPILE_OPTIONS $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+    list(APPEND joined ${file})
+  endforeach()
+  set(${out} ${joined} PARENT_SCOPE)
 endfunction()

@@ -46,8 +46,11 @@ if(CAIRN_WITH_CUDA)
   endif()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  # Machine code a fifth as large; the driver unpacks it.
-  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+  # Machine code a quarter as large, which the driver unpacks; it takes as long as compiling a small kernel, so only
+  # where there is code for several architectures.
+  list(LENGTH CMAKE_CUDA_ARCHITECTURES architectures)
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8 AND
+     (architectures GREATER 1 OR CMAKE_CUDA_ARCHITECTURES MATCHES "all"))
     target_compile_options(cairn_compiler INTERFACE
       $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
   endif()

@@ -10,7 +10,7 @@ namespace cairn {
 namespace {
 
 // Groups of pages that one task compresses.
-constexpr size_t kBuildGrain = 256;
+constexpr size_t kGroupGrain = 256;
 
 template <typename Key>
 absl::Span<const Key> PageKeys(absl::Span<const Key> keys, size_t page) {
@@ -52,10 +52,10 @@ template <typename Key, typename Body>
 void ForEachPage(size_t pages, Body body) {
   constexpr size_t kGroupPages = CompressedPagesView<Key>::kGroupPages;
   const size_t groups = (pages + kGroupPages - 1) / kGroupPages;
-  const size_t grains = (groups + kBuildGrain - 1) / kBuildGrain;
+  const size_t grains = (groups + kGroupGrain - 1) / kGroupGrain;
   ParallelFor(Topology::Get().cores(), grains, [&](size_t grain) {
-    const size_t end = std::min((grain + 1) * kBuildGrain * kGroupPages, pages);
-    for (size_t page = grain * kBuildGrain * kGroupPages; page < end; ++page) {
+    const size_t end = std::min((grain + 1) * kGroupGrain * kGroupPages, pages);
+    for (size_t page = grain * kGroupGrain * kGroupPages; page < end; ++page) {
       body(page / kGroupPages, page);
     }
   });

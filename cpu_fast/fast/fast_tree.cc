@@ -14,7 +14,7 @@ namespace cairn {
 namespace {
 
 // Nodes that one task fills.
-constexpr size_t kBuildGrain = 16384;
+constexpr size_t kNodeGrain = 16384;
 
 std::string_view PageName(PageBlocking page) {
   switch (page) {
@@ -101,10 +101,10 @@ FastTreeNodes<Key>::FastTreeNodes(absl::Span<const Key> keys, absl::Span<const R
 
   const int threads = Topology::Get().cores();
   for (int l = 0; l < layout.levels(); ++l) {
-    const size_t grains = (layout.nodes(l) + kBuildGrain - 1) / kBuildGrain;
+    const size_t grains = (layout.nodes(l) + kNodeGrain - 1) / kNodeGrain;
     ParallelFor(threads, grains, [&](size_t grain) {
-      const size_t end = std::min((grain + 1) * kBuildGrain, layout.nodes(l));
-      for (size_t node = grain * kBuildGrain; node < end; ++node) {
+      const size_t end = std::min((grain + 1) * kNodeGrain, layout.nodes(l));
+      for (size_t node = grain * kNodeGrain; node < end; ++node) {
         Key* line = nodes + layout.Line(l, node) * kLineKeys;
         for (size_t slot = 0; slot < kLineKeys; ++slot) {
           const uint64_t entry = layout.SeparatorEntry(l, node, slot);

@@ -9,8 +9,6 @@
 namespace cairn {
 namespace {
 
-constexpr size_t kSlots = PartialKeyNode::kSlots;
-
 // Pieces of a child's capacity divided by this are not cut further.
 constexpr size_t kPiecesPerChild = 4;
 // Keys that one task reads.
@@ -43,7 +41,7 @@ bool PartialKeyTrie::AddAll(const Range& range, PartialKeyBitSet* bits) const {
 
 bool PartialKeyTrie::FitsLeaf(const Range& range) const {
   PartialKeyBitSet bits(PartialKeyNode::kMostBits);
-  return range.size() <= kSlots && AddAll(range, &bits);
+  return range.size() <= PartialKeyNode::kSlots && AddAll(range, &bits);
 }
 
 PartialKeyTrie::Division PartialKeyTrie::Divide(const Range& range, size_t capacity,
@@ -69,7 +67,8 @@ void PartialKeyTrie::CutPieces(const Range& range, size_t capacity, size_t most_
     const Range piece = pieces.top();
     pieces.pop();
     if (piece.size() == 1) break;
-    if (piece.size() <= capacity / kPiecesPerChild && (capacity > kSlots || FitsLeaf(piece))) {
+    if (piece.size() <= capacity / kPiecesPerChild &&
+        (capacity > PartialKeyNode::kSlots || FitsLeaf(piece))) {
       continue;
     }
     const size_t cut = Cut(piece);
@@ -83,7 +82,7 @@ void PartialKeyTrie::CutPieces(const Range& range, size_t capacity, size_t most_
 
 void PartialKeyTrie::JoinPieces(const Range& range, size_t capacity, Division* division) const {
   const std::vector<size_t>& pieces = division->pieces;
-  const bool leaves = capacity == kSlots;
+  const bool leaves = capacity == PartialKeyNode::kSlots;
   PartialKeyBitSet bits(PartialKeyNode::kMostBits);  // of the last child, if it is a leaf
   bool open = true;                                  // whether the last child can take more
   for (size_t i = 0; i < pieces.size(); ++i) {

@@ -13,7 +13,7 @@ namespace cairn {
 namespace {
 
 // Samples that one task takes.
-constexpr size_t kBuildGrain = 4096;
+constexpr size_t kSampleGrain = 4096;
 
 }  // namespace
 
@@ -43,10 +43,10 @@ StringSamples::StringSamples(const BytesColumn& keys, SimdLevel level) : keys_(k
 }
 
 void StringSamples::FillSlices(size_t first, size_t depth, absl::Span<uint64_t> slices) const {
-  const size_t grains = (slices.size() + kBuildGrain - 1) / kBuildGrain;
+  const size_t grains = (slices.size() + kSampleGrain - 1) / kSampleGrain;
   ParallelFor(Topology::Get().cores(), grains, [&](size_t grain) {
-    const size_t end = std::min((grain + 1) * kBuildGrain, slices.size());
-    for (size_t i = grain * kBuildGrain; i < end; ++i) {
+    const size_t end = std::min((grain + 1) * kSampleGrain, slices.size());
+    for (size_t i = grain * kSampleGrain; i < end; ++i) {
       slices[i] = SliceOf(keys_[(first + i) * kSample].substr(depth));
     }
   });

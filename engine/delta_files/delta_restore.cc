@@ -14,7 +14,7 @@ namespace {
 
 // Rows that are applied at a time: enough to find theirs among the base's in passing, few enough
 // that a long file is not held in memory twice.
-constexpr size_t kRowsAtATime = size_t{1} << 20;
+constexpr size_t kUpdatesAtATime = size_t{1} << 20;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<DeltaWriter>> RestoreDelta(const std::string& dir
   UpdateMerge merge(kind);
   for (const DeltaFile& file : deltas) merge.Add(file);
   RowUpdates updates(kind);
-  while (merge.Next(kRowsAtATime, &updates)) {
+  while (merge.Next(kUpdatesAtATime, &updates)) {
     RETURN_IF_ERROR(writer->Apply(updates).status());
   }
   return writer;

@@ -43,7 +43,7 @@ absl::Duration Nanoseconds(double nanoseconds) {
   return nanoseconds == kNever ? absl::InfiniteDuration() : absl::Nanoseconds(nanoseconds);
 }
 
-bool OneInSixteen() {
+bool IsTimed() {
   static_assert(kTimedOneIn == 16);
   thread_local uint32_t count = 0;
   return ++count % kTimedOneIn == 0;
@@ -172,7 +172,7 @@ absl::Status Router::Answer(const Batch& batch, double rows) const {
   const BatchShape shape{batch.operation, batch.size(), rows, batch.options.sorted_input};
   Explain* const explain = batch.explain;
   const bool always_timed = shape.queries >= kLeastTimed || explain != nullptr;
-  const bool timed = always_timed || OneInSixteen();
+  const bool timed = always_timed || IsTimed();
   const int64_t start = timed || GpuHasFailed() ? clock_() : 0;
   const bool gpu_is_out = GpuIsOut(start);
   ASSIGN_OR_RETURN(const size_t first, Choose(batch, shape, gpu_is_out));

@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-constexpr size_t kRowsAtATime = size_t{1} << 16;
+constexpr size_t kChangesAtATime = size_t{1} << 16;
 
 bool KeyLess(const KeyColumn& keys, size_t a, size_t b) {
   switch (keys.kind()) {
@@ -112,9 +112,9 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
 absl::Status CheckUniqueSince(const IndexVersion& version,
                               const std::shared_ptr<const Delta>& delta) {
   ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*version.delta, delta));
-  for (size_t first = 0; first < changes.rows().size(); first += kRowsAtATime) {
+  for (size_t first = 0; first < changes.rows().size(); first += kChangesAtATime) {
     RowUpdates updates(version.base->run().kind());
-    const size_t count = std::min(kRowsAtATime, changes.rows().size() - first);
+    const size_t count = std::min(kChangesAtATime, changes.rows().size() - first);
     RETURN_IF_ERROR(changes.Append(first, count, &updates));
     // What it finds of these rows is what they have now.
     RETURN_IF_ERROR(CheckUnique(version, *delta, updates));

@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 // Entries or rows looked at in one batch.
-constexpr size_t kBatch = 4096;
+constexpr size_t kKeysAtATime = 4096;
 
 bool SameKey(const SortedRun& run, size_t i, size_t j) {
   switch (run.kind()) {
@@ -34,7 +34,7 @@ absl::Status CheckOrderedIndex(const Base& base) {
     keys.Clear(run.kind());
     expected_lower.clear();
     expected_upper.clear();
-    while (i < run.size() && keys.size() < kBatch) {
+    while (i < run.size() && keys.size() < kKeysAtATime) {
       size_t end = i + 1;
       while (end < run.size() && SameKey(run, i, end)) ++end;
       AppendKey(run, i, &keys);

@@ -18,7 +18,7 @@ namespace cairn {
 namespace {
 
 // Rows looked at in one batch.
-constexpr size_t kBatch = 4096;
+constexpr size_t kRowsOfBatch = 4096;
 
 // Bits that several threads set.
 class AtomicBitmap {
@@ -143,7 +143,7 @@ absl::Status Comparison::CompareRange(const PrimaryKeyRange& range) {
     }
     batch.row_of_key.resize(batch.keys.size(), static_cast<uint32_t>(batch.primary_keys.size()));
     batch.primary_keys.Append(row.primary_key);
-    if (batch.primary_keys.size() == kBatch || batch.keys.size() >= 4 * kBatch) {
+    if (batch.primary_keys.size() == kRowsOfBatch || batch.keys.size() >= 4 * kRowsOfBatch) {
       RETURN_IF_ERROR(CompareBatch(&batch));
     }
   }

@@ -12,7 +12,7 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kCompareThreads = 256;
 constexpr int kQueriesAtOnce = 512;  // in shared memory
 
 void __device__ SetResult(Operation query, void* results, size_t i, uint32_t answer) {
@@ -62,7 +62,7 @@ __device__ bool LoadEntry(const Pages& pages, size_t place, EntryInPlace<Key>* e
 }
 
 template <typename Key, typename Pages>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kCompareThreads)
     CompareAll(const __grid_constant__ Pages pages, Operation query, const Key* queries,
                size_t size, void* results) {
   __shared__ Key sought[kQueriesAtOnce];
@@ -72,12 +72,12 @@ __global__ void __launch_bounds__(kThreads)
        from += size_t{gridDim.y} * kQueriesAtOnce) {
     const int count = static_cast<int>(min(size_t{kQueriesAtOnce}, size - from));
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += kCompareThreads) {
       sought[i] = queries[from + i];
     }
     __syncthreads();
-    const size_t stride = size_t{gridDim.x} * kThreads;
-    for (size_t place = size_t{blockIdx.x} * kThreads + threadIdx.x; place < places;
+    const size_t stride = size_t{gridDim.x} * kCompareThreads;
+    for (size_t place = size_t{blockIdx.x} * kCompareThreads + threadIdx.x; place < places;
          place += stride) {
       EntryInPlace<Key> entry;
       if (!LoadEntry(pages, place, &entry)) continue;
@@ -106,7 +106,7 @@ absl::Status SearchAllLeaves(const BPlusTreePages<Key>& pages, Operation query, 
     const size_t chunks = (keys.size() + kQueriesAtOnce - 1) / kQueriesAtOnce;
     const dim3 blocks(static_cast<unsigned>(SimpleBlocks(pages.leaves.size())),
                       static_cast<unsigned>(std::min<size_t>(chunks, 64)));
-    CAIRN_RETURN_IF_LAUNCH_FAILS("CompareAll", LaunchShape{blocks, kThreads}, stream,
+    CAIRN_RETURN_IF_LAUNCH_FAILS("CompareAll", LaunchShape{blocks, kCompareThreads}, stream,
                                  CompareAll<Key, std::decay_t<decltype(view)>>, view, query,
                                  static_cast<const Key*>(keys.data()), keys.size(), results);
     return absl::OkStatus();

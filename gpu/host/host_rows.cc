@@ -14,7 +14,7 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr size_t kSlots = QueryContext::kStreams;
+constexpr size_t kStreams = QueryContext::kStreams;
 
 class PieceRun {
  public:
@@ -31,15 +31,15 @@ class PieceRun {
   // Where this fails, pieces may be in flight.
   absl::Status Run() {
     const size_t stride = (layout_.bytes() + 255) / 256 * 256;
-    ASSIGN_OR_RETURN(auto* pinned, context_.Pinned(kSlots * stride));
-    for (size_t i = 0; i < kSlots; ++i) slots_[i].pinned = pinned + i * stride;
+    ASSIGN_OR_RETURN(auto* pinned, context_.Pinned(kStreams * stride));
+    for (size_t i = 0; i < kStreams; ++i) slots_[i].pinned = pinned + i * stride;
     size_t next = 0;
-    for (bool more = true; more; next = (next + 1) % kSlots) {
+    for (bool more = true; more; next = (next + 1) % kStreams) {
       RETURN_IF_ERROR(Finish(next));
       ASSIGN_OR_RETURN(more, Start(next));
     }
-    for (size_t i = 0; i < kSlots; ++i) {
-      RETURN_IF_ERROR(Finish((next + i) % kSlots));
+    for (size_t i = 0; i < kStreams; ++i) {
+      RETURN_IF_ERROR(Finish((next + i) % kStreams));
     }
     return absl::OkStatus();
   }
@@ -96,7 +96,7 @@ class PieceRun {
   QueryContext& context_;
   const PieceLayout layout_;
   RowPieces pieces_;
-  std::array<Slot, kSlots> slots_;
+  std::array<Slot, kStreams> slots_;
 };
 
 }  // namespace

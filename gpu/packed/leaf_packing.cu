@@ -16,7 +16,7 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr unsigned kAllLanes = 0xffffffffu;
+constexpr unsigned kEveryLane = 0xffffffffu;
 
 // ---- Distinct keys
 
@@ -49,7 +49,7 @@ __global__ void MarkBlockStarts(const Key* keys, size_t size, int bits, uint32_t
   ForEachIndex((size + 31) / 32 * 32, [=](size_t i) {
     const bool starts =
         i < size && (i == 0 || BlockOf(keys[i], bits) != BlockOf(keys[i - 1], bits));
-    const uint32_t word = __ballot_sync(kAllLanes, starts);
+    const uint32_t word = __ballot_sync(kEveryLane, starts);
     if (i % 32 == 0) blocks[i / 32] = word;
   });
 }

@@ -10,7 +10,7 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr size_t kMostDevices = 64;
+constexpr size_t kTrackedDevices = 64;
 // Streams come and go, and nobody says so: beyond so many, those whose work is done are forgotten.
 constexpr size_t kManyUses = 64;
 
@@ -28,7 +28,7 @@ struct Uses {
 
 // Never destroyed: at the end of the process CUDA may be gone before it.
 Uses& UsesOf(int device) {
-  static auto& all = *new std::array<Uses, kMostDevices>;
+  static auto& all = *new std::array<Uses, kTrackedDevices>;
   return all[static_cast<size_t>(device)];
 }
 

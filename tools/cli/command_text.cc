@@ -23,7 +23,7 @@ ValueKind KindOf(const OptionText& option) {
   return option.value == "FILE" ? ValueKind::kFile : ValueKind::kText;
 }
 
-OptionText Describe(const CLI::Option& option) {
+OptionText DescribeOption(const CLI::Option& option) {
   OptionText text;
   text.positional = option.get_positional();
   text.required = option.get_required();
@@ -52,7 +52,8 @@ CommandText DescribeCommand(const CLI::App& command) {
   text.footer = command.get_footer();
   for (const std::string& group : command.get_groups()) {
     for (const CLI::Option* option : command.get_options()) {
-      if (!group.empty() && option->get_group() == group) text.options.push_back(Describe(*option));
+      if (!group.empty() && option->get_group() == group)
+        text.options.push_back(DescribeOption(*option));
     }
   }
   return text;

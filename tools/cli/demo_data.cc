@@ -8,7 +8,7 @@ namespace cairn::tools {
 namespace {
 
 // The tables' salts, so that rows of one number differ.
-enum Table : uint64_t { kCustomer = 1, kOrder = 2, kProfile = 3 };
+enum TableSeed : uint64_t { kCustomer = 1, kOrder = 2, kProfile = 3 };
 
 // Random numbers of one row, by splitmix64.
 class RowRandom {
