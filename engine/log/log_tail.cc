@@ -9,10 +9,6 @@
 namespace cairn {
 namespace {
 
-// A write batch's header: its sequence number (8 bytes) and its count (4). Some records have
-// nothing else, and their sequence numbers mean nothing.
-constexpr size_t kBatchHeaderBytes = 12;
-
 std::vector<uint32_t> Ids(const std::vector<rocksdb::ColumnFamilyHandle*>& column_families) {
   std::vector<uint32_t> ids;
   for (rocksdb::ColumnFamilyHandle* family : column_families) ids.push_back(family->GetID());

@@ -19,9 +19,6 @@ constexpr size_t kBufferBytes = 8 * kBlockBytes;
 constexpr size_t kHeaderBytes = 7;             // checksum (4), length (2), type (1)
 constexpr size_t kRecyclableHeaderBytes = 11;  // and the low 32 bits of the log's number
 
-// A write batch starts with its sequence number (8) and how many records it has (4).
-constexpr size_t kBatchHeaderBytes = 12;
-
 enum FragmentType : uint8_t {
   kPreallocated = 0,  // nothing was written here
   kFull = 1,

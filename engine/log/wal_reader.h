@@ -14,6 +14,10 @@
 
 namespace cairn {
 
+// A write batch's header: its sequence number (8 bytes) and its count (4). Some records of the log
+// have nothing else, and their sequence numbers mean nothing.
+inline constexpr size_t kBatchHeaderBytes = 12;
+
 // A place between two records of a file of the log.
 struct WalPlace {
   uint64_t offset = 0;  // in bytes from the start of the file
