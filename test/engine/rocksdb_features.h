@@ -53,6 +53,9 @@ inline rocksdb::Status PutAttributeGroups(
 #endif
 }
 
+// Whether ingested files that databases wrote may have rows of other sequence numbers than 0.
+inline constexpr bool kIngestsNumberedTables = CAIRN_ROCKSDB_FROM(10, 6);
+
 // Ingests files that databases wrote.
 inline rocksdb::Status IngestTables([[maybe_unused]] rocksdb::DB* db,
                                     [[maybe_unused]] rocksdb::ColumnFamilyHandle* family,

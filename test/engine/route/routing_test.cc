@@ -203,10 +203,11 @@ BOOST_AUTO_TEST_CASE(operations_that_ask_for_positions_are_refused) {
   KeyColumn keys = SomeKeys(*index, 3);
   std::vector<Position> begin(3), end(3);
   const auto from = absl::MakeSpan(begin), to = absl::MakeSpan(end);
-  for (const Batch& batch :
-       {Batch::LowerBound(keys.Batch(), from), Batch::UpperBound(keys.Batch(), from),
-        Batch::EqualRange(keys.Batch(), from, to),
-        Batch::Positions(RangeBatch::Equal(keys.Batch()), from, to)}) {
+  const RangeBatch ranges = RangeBatch::Equal(keys.Batch());
+  const Batch batches[] = {
+      Batch::LowerBound(keys.Batch(), from), Batch::UpperBound(keys.Batch(), from),
+      Batch::EqualRange(keys.Batch(), from, to), Batch::Positions(ranges, from, to)};
+  for (const Batch& batch : batches) {
     BOOST_TEST(absl::IsInvalidArgument(index->Answer(batch)));
   }
 }
