@@ -17,7 +17,7 @@ namespace cairn {
 // an index keeps the number as of its sequence number, and one that is greater later says that rows
 // came past the log. Files written since `known` are looked into, others not. A file that another
 // database wrote for a column family of the same id, and that was ingested under the number that it
-// had there, is taken for the database's own.
+// had there, is taken for the database's own if DBOptions::write_dbid_to_manifest is off.
 absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
                                             rocksdb::ColumnFamilyHandle* column_family,
                                             SequenceNumber until, uint64_t known = 0);
