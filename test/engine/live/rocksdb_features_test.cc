@@ -14,7 +14,6 @@
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "rocksdb/sst_file_writer.h"
-#include "rocksdb/utilities/checkpoint.h"
 #include "test/engine/indexed_database.h"
 #include "test/require_ok.h"
 
