@@ -10,8 +10,8 @@
 namespace cairn {
 namespace oracle {
 
-constexpr size_t kMostKeys = kUnderTsan ? 5000 : SIZE_MAX;
-constexpr size_t kKeysAskedFor = kUnderTsan ? 50 : 700;  // with those beside them
+constexpr size_t kMostKeys = kUnderTsan ? 1000 : SIZE_MAX;
+constexpr size_t kKeysAskedFor = FewerUnderTsan(700, 30);  // with those beside them
 
 // Sorts entries, drops what is there twice, and makes queries.
 template <typename Key, typename Neighbours>
@@ -53,7 +53,9 @@ OracleData<Key> FinishIntegers(std::string name, std::vector<Key> keys) {
     data.queries.push_back(key);
   }
   auto random = TestRandom(1);
-  for (int i = 0; i < 100; ++i) data.queries.push_back(static_cast<Key>(random()));
+  for (size_t i = 0; i < FewerUnderTsan(100); ++i) {
+    data.queries.push_back(static_cast<Key>(random()));
+  }
   return data;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 // Queries that go through the tree, and then through the pages, together: many times the number in
 // flight, few enough that they and their pages' numbers stay in the L1 cache.
-constexpr size_t kChunk = 1024;
+constexpr size_t kQueriesAtATime = 1024;
 
 template <typename Key>
 class CompressedTree final : public HostIndex {
@@ -46,8 +46,8 @@ class CompressedTree final : public HostIndex {
 
   template <typename SearchPages>
   void Search(SearchPages search_pages, absl::Span<const Key> queries, uint32_t* out) const {
-    for (size_t first = 0; first < queries.size(); first += kChunk) {
-      const absl::Span<const Key> chunk = queries.subspan(first, kChunk);
+    for (size_t first = 0; first < queries.size(); first += kQueriesAtATime) {
+      const absl::Span<const Key> chunk = queries.subspan(first, kQueriesAtATime);
       tree_.LowerBound(chunk, out + first);
       search_pages(pages_.view(), chunk, out + first);
     }

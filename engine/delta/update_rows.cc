@@ -12,23 +12,6 @@
 namespace cairn {
 namespace {
 
-absl::Status CheckColumns(const RowUpdates& updates) {
-  const size_t rows = updates.rows();
-  if (updates.row_ends.size() != rows || rows >= UINT32_MAX ||
-      !std::is_sorted(updates.row_ends.begin(), updates.row_ends.end()) ||
-      (rows == 0 ? 0 : updates.row_ends.back()) != updates.keys.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("updates of %d rows: their %d ends must ascend to the number of keys, %d",
-                        rows, updates.row_ends.size(), updates.keys.size()));
-  }
-  if (updates.deleted_from.size() != updates.deleted_to.size()) {
-    return absl::InvalidArgumentError(absl::StrFormat("deleted ranges have %d begins, but %d ends",
-                                                      updates.deleted_from.size(),
-                                                      updates.deleted_to.size()));
-  }
-  return absl::OkStatus();
-}
-
 // Looks up those rows that the base does not have.
 void FindNewRows(const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
   if (new_rows.empty()) return;
@@ -45,6 +28,23 @@ void FindNewRows(const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
 }
 
 }  // namespace
+
+absl::Status CheckColumns(const RowUpdates& updates) {
+  const size_t rows = updates.rows();
+  if (updates.row_ends.size() != rows || rows >= UINT32_MAX ||
+      !std::is_sorted(updates.row_ends.begin(), updates.row_ends.end()) ||
+      (rows == 0 ? 0 : updates.row_ends.back()) != updates.keys.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("updates of %d rows: their %d ends must ascend to the number of keys, %d",
+                        rows, updates.row_ends.size(), updates.keys.size()));
+  }
+  if (updates.deleted_from.size() != updates.deleted_to.size()) {
+    return absl::InvalidArgumentError(absl::StrFormat("deleted ranges have %d begins, but %d ends",
+                                                      updates.deleted_from.size(),
+                                                      updates.deleted_to.size()));
+  }
+  return absl::OkStatus();
+}
 
 std::vector<KeyRange> DeletedRanges(const RowUpdates& updates) {
   std::vector<KeyRange> ranges;

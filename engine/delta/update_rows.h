@@ -21,6 +21,9 @@ using NewRowIds = absl::flat_hash_map<std::string_view, RowId>;
 // A range of primary keys, [from, to).
 using KeyRange = std::pair<std::string_view, std::string_view>;
 
+// InvalidArgument where a batch's columns do not fit together.
+absl::Status CheckColumns(const RowUpdates& updates);
+
 // The deleted ranges that hold anything, in order, those that overlap or touch made one: views into
 // `updates`. SettledChanges has done so for one slice of the log, but updates that are merged out
 // of several, or read from a file, have their ranges in any order. Throws std::bad_alloc.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "engine/delta/update_rows.h"
 #include "engine/rows/row_table_writer.h"
 #include "engine/util/sorted_order.h"
 #include "index/files/section_file_writer.h"
@@ -31,19 +32,8 @@ uint64_t BeginOfKeys(const RowUpdates& updates, size_t row) {
   return row == 0 ? 0 : updates.row_ends[row - 1];
 }
 
-absl::Status CheckColumns(const RowUpdates& updates) {
-  const auto& ends = updates.row_ends;
-  if (ends.size() != updates.rows() || !std::is_sorted(ends.begin(), ends.end()) ||
-      (ends.empty() ? 0 : ends.back()) != updates.keys.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("updates of %d rows: their %d ends must ascend to the number of keys, %d",
-                        updates.rows(), ends.size(), updates.keys.size()));
-  }
-  if (updates.deleted_from.size() != updates.deleted_to.size()) {
-    return absl::InvalidArgumentError(absl::StrFormat("deleted ranges have %d begins, but %d ends",
-                                                      updates.deleted_from.size(),
-                                                      updates.deleted_to.size()));
-  }
+absl::Status CheckUpdates(const RowUpdates& updates) {
+  RETURN_IF_ERROR(CheckColumns(updates));
   if (updates.rows() > kMaxEntries || updates.keys.size() > kMaxEntries ||
       updates.deleted_from.size() > kMaxEntries / 2) {
     return absl::InvalidArgumentError(absl::StrFormat(
@@ -229,7 +219,7 @@ constinit const FileFormat kDeltaFileFormat = {"delta file", "CAIRNDLT", 1, 0, k
 
 absl::StatusOr<ManifestFile> WriteDelta(IndexDirectory* directory, const RowUpdates& updates,
                                         SequenceNumber after, SequenceNumber sequence) {
-  RETURN_IF_ERROR(CheckColumns(updates));
+  RETURN_IF_ERROR(CheckUpdates(updates));
   if (after > sequence) {
     return absl::InvalidArgumentError(
         absl::StrFormat("updates from sequence number %d back to %d", after, sequence));

@@ -13,8 +13,7 @@
 namespace cairn {
 namespace {
 
-// Entries that one task packs.
-constexpr size_t kGrain = size_t{1} << 16;
+constexpr size_t kEntriesATask = size_t{1} << 16;
 
 template <typename Key>
 class Packer {
@@ -26,13 +25,13 @@ class Packer {
                  : bits == 32 ? LeafLayout<32>::kEntries
                               : LeafLayout<64>::kEntries) {}
 
-  size_t tasks() const { return (keys_.size() + kGrain - 1) / kGrain; }
+  size_t tasks() const { return (keys_.size() + kEntriesATask - 1) / kEntriesATask; }
 
   // Calls leaf(first, end, separator) for the leaves whose first entry is one of task's, in order:
   // the entries [first, end), none for an empty leaf. The last leaf's separator means nothing.
   template <typename Emit>
   void ForEachLeaf(size_t task, Emit leaf) const {
-    const size_t begin = task * kGrain, end = std::min(begin + kGrain, keys_.size());
+    const size_t begin = task * kEntriesATask, end = std::min(begin + kEntriesATask, keys_.size());
     if (begin == 0 && BlockOf(keys_[0]) != 0) leaf(0, 0, BlockOf(keys_[0]) - 1);
     for (size_t i = begin; i < end;) {
       const Key block = BlockOf(keys_[i]);

@@ -17,6 +17,7 @@
 #include "test/cpu_fast/batch/under_strategy.h"
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -76,7 +77,7 @@ std::vector<OracleData<Key>> DataOf(MakeKey make_key) {
 // above the keys, and repeated.
 template <typename Key>
 std::vector<OracleData<Key>> WithBatches(const OracleData<Key>& data) {
-  constexpr size_t kMost = 400;
+  constexpr size_t kMost = FewerUnderTsan(400, 8);
   auto random = TestRandom(1);
   std::vector<OracleData<Key>> all;
   const auto add = [&](const std::string& name, std::vector<Key> queries) {
@@ -141,6 +142,7 @@ void CheckEveryStrategy(MakeKey make_key) {
       for (const auto& index : indexes) {
         for (Way options : EveryStrategy(index->run().kind())) {
           for (const Parallelism& parallelism : {kOneThread, kFourThreads}) {
+            if (kUnderTsan && parallelism.threads == 1) continue;
             options.distinct_keys = false;
             CheckPointsAgainstOracle(UnderStrategy(*index, options, parallelism, &pool), batch);
             if (!distinct) continue;
@@ -216,18 +218,19 @@ BOOST_AUTO_TEST_CASE(whatever_the_entries_strategies_answer_like_the_oracle) {
 // Batches that fill every buffer many times over, that are sorted on several threads, and that are
 // answered in many chunks; one key is asked for again and again.
 BOOST_AUTO_TEST_CASE(large_batches_are_answered_like_small_ones) {
+  constexpr uint64_t kEntries = FewerUnderTsan(100000);
   auto random = TestRandom();
   OracleData<uint64_t> numbers;
   OracleData<std::string> strings;
   numbers.name = strings.name = "large batches";
-  for (uint64_t i = 0; i < 100000; ++i) {
+  for (uint64_t i = 0; i < kEntries; ++i) {
     numbers.keys.push_back(i * 3);
     strings.keys.push_back(absl::StrFormat("key %08d", i * 3));
     numbers.row_ids.push_back(static_cast<RowId>(i ^ 0x55));
     strings.row_ids.push_back(static_cast<RowId>(i ^ 0x55));
   }
-  for (size_t i = 0; i < 200000; ++i) {
-    numbers.queries.push_back(i % 4 == 0 ? 299997 : random() % 300010);
+  for (size_t i = 0; i < 2 * kEntries; ++i) {
+    numbers.queries.push_back(i % 4 == 0 ? 3 * kEntries - 3 : random() % (3 * kEntries + 10));
     if (i % 2 == 0) strings.queries.push_back(absl::StrFormat("key %08d", numbers.queries.back()));
   }
   StrategyScratchPool pool;

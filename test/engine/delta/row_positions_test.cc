@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -33,16 +34,18 @@ void Check(const std::vector<RowId>& row_ids, uint64_t rows) {
 
 }  // namespace
 
+constexpr size_t kRows = FewerUnderTsan(3000000);
+
 BOOST_AUTO_TEST_SUITE(row_positions_test)
 
 BOOST_AUTO_TEST_CASE(rows_with_one_entry_at_most) {
   auto random = TestRandom();
-  std::vector<RowId> rows(3000000);
+  std::vector<RowId> rows(kRows);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);
   std::shuffle(rows.begin(), rows.end(), random);
   Check(rows, rows.size());
-  rows.resize(1500000);
-  Check(rows, 3000000);
+  rows.resize(kRows / 2);
+  Check(rows, kRows);
   Check({}, 0);
   Check({}, 10);
   Check({3}, 4);
@@ -50,15 +53,15 @@ BOOST_AUTO_TEST_CASE(rows_with_one_entry_at_most) {
 
 BOOST_AUTO_TEST_CASE(rows_with_several_entries) {
   auto random = TestRandom();
-  std::vector<RowId> rows(2500000);
-  for (RowId& row : rows) row = static_cast<RowId>(random() % 1000000);
-  Check(rows, 1000000);
+  std::vector<RowId> rows(kRows / 6 * 5);
+  for (RowId& row : rows) row = static_cast<RowId>(random() % (kRows / 3));
+  Check(rows, kRows / 3);
   // All of one row; and one row too many, at the end.
   Check(std::vector<RowId>(1000, 7), 9);
-  rows.resize(3000000);
+  rows.resize(kRows);
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);
   rows.back() = 0;
-  Check(rows, 3000000);
+  Check(rows, kRows);
 }
 
 BOOST_AUTO_TEST_CASE(a_row_that_is_not_there_is_data_loss) {

@@ -8,6 +8,7 @@
 #include "engine/delta_files/delta_file.h"
 #include "test/engine/delta/delta_history.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -68,9 +69,9 @@ void CheckMerges(const HistoryShape& shape, size_t base_rows) {
 BOOST_AUTO_TEST_SUITE(update_merge_test)
 
 BOOST_AUTO_TEST_CASE(updates_come_to_what_they_are_one_after_the_other) {
-  CheckMerges<uint32_t>({.salt = 1}, 300);
-  CheckMerges<uint64_t>({.salt = 2, .most_keys_a_row = 4}, 300);
-  CheckMerges<std::string>({.salt = 3, .most_keys_a_row = 3}, 300);
+  CheckMerges<uint32_t>({.salt = 1}, FewerUnderTsan(300, 3));
+  CheckMerges<uint64_t>({.salt = 2, .most_keys_a_row = 4}, FewerUnderTsan(300, 3));
+  CheckMerges<std::string>({.salt = 3, .most_keys_a_row = 3}, FewerUnderTsan(300, 3));
   CheckMerges<std::string>({.salt = 4, .primary_keys = 60}, 0);
 }
 

@@ -27,6 +27,7 @@
 #include "test/engine/faults/crash_model.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/killed_process.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -258,7 +259,7 @@ BOOST_AUTO_TEST_CASE(the_process_that_is_killed) {
 
 BOOST_AUTO_TEST_CASE(each_index_is_what_its_database_once_was_and_has_what_was_stored) {
   const char* given = std::getenv("CAIRN_TEST_KILLS");
-  const int kills = given != nullptr ? std::atoi(given) : 25;
+  const int kills = given != nullptr ? std::atoi(given) : static_cast<int>(FewerUnderTsan(25, 3));
   std::mt19937_64 random = TestRandom();
   std::map<std::string, int> hits;
   Course course(&random);

@@ -24,6 +24,7 @@
 #include "test/engine/faults/crash_file_system.h"
 #include "test/engine/faults/crash_indexes.h"
 #include "test/engine/faults/crash_model.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -32,7 +33,7 @@ namespace {
 constexpr char kPath[] = "/db";
 constexpr const char* kNames[] = {"number", "word"};
 // Prime, so that every kind of operation is met.
-constexpr uint64_t kStride = 23;
+constexpr uint64_t kStride = kUnderTsan ? 101 : 23;
 
 std::string IndexPath(const std::string& name) {
   return "/" + name;

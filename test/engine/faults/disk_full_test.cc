@@ -9,12 +9,13 @@
 #include "rocksdb/env.h"
 #include "test/engine/faults/crash_database.h"
 #include "test/engine/faults/crash_file_system.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
 namespace {
 
-constexpr int kRounds = 20;
+constexpr size_t kRounds = FewerUnderTsan(20, 4);
 
 BOOST_AUTO_TEST_SUITE(disk_full_test)
 
@@ -25,7 +26,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_ends_writes_and_stores_and_nothing_else) {
   std::mt19937_64 random = TestRandom();
   WriteStream stream(random());
   TwoFamilies model;
-  for (int round = 0; round < kRounds; ++round) {
+  for (size_t round = 0; round < kRounds; ++round) {
     const auto opened =
         CrashDatabase::Open(CrashDatabase::RocksDbOptions(env.get()), "/db", options);
     RequireOk(opened.status());

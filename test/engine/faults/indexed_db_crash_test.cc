@@ -22,6 +22,7 @@
 #include "test/engine/indexed_database.h"
 #include "test/engine/killed_process.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -29,7 +30,7 @@ namespace cairn {
 namespace {
 
 // Kills of one database, which then begins anew, as a build's end is met only at its beginning.
-constexpr int kKillsOfADatabase = 25;
+constexpr int kKillsOfADatabase = FewerUnderTsan(25, 3);
 // How long a process lives at most, from where its program begins or, mostly, its database is open.
 constexpr absl::Duration kLongestLife = absl::Milliseconds(400);
 constexpr char kPath[] = "CAIRN_TEST_PATH";

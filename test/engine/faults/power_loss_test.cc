@@ -31,13 +31,14 @@
 #include "test/engine/faults/crash_indexes.h"
 #include "test/engine/faults/crash_model.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
 namespace {
 
 // Stops of one database, which then begins anew.
-constexpr int kStopsOfADatabase = 10;
+constexpr int kStopsOfADatabase = FewerUnderTsan(10, 3);
 // Operations that a life has at most.
 constexpr uint64_t kLongestLife = 3000;
 constexpr char kPath[] = "/db";

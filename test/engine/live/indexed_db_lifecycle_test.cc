@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(a_build_that_is_disturbed_is_made_again) {
     for (const Disturbance disturbance :
          {Disturbance::kUnlogged, Disturbance::kIngestedElsewhere, Disturbance::kIngestedHere}) {
       IndexedDatabase db(WithPolicy(policy));
-      Fill(db.get(), kUnderTsan ? 20000 : 100000, "v");
+      Fill(db.get(), FewerUnderTsan(100000), "v");
       RequireOk(db->CreateIndex(SpecOf(kAll)));
       WaitUntilBuildHasBegun(&db, "all");
       rocksdb::WriteOptions unlogged;
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(a_build_that_is_disturbed_is_made_again) {
 BOOST_AUTO_TEST_CASE(an_index_whose_build_was_closed_is_built_at_the_next_open) {
   for (const OnStale policy : kPolicies) {
     IndexedDatabase db(WithPolicy(policy));
-    Fill(db.get(), 200000, "v");
+    Fill(db.get(), FewerUnderTsan(200000), "v");
     RequireOk(db->CreateIndex(SpecOf(kAll)));
     RequireOk(db->CreateIndex(SpecOf("of_a = key:bytes, cf=a"), db.family(1)));
     RequireOk(db->CreateIndex(SpecOf("dropped = value:text")));
@@ -196,8 +196,12 @@ BOOST_AUTO_TEST_CASE(an_io_error_that_passes_heals_by_itself) {
       faulty->Break(FaultyFileSystem::Fault::kReadError, 1,
                     FaultyFileSystem::Lasting::kUntilRepaired);
       const auto broken = db->Pin("all");
-      BOOST_TEST(absl::IsFailedPrecondition(broken.status()), broken.status());
-      BOOST_TEST((db.Info("of_a").state == IndexState::kStale));
+      // It is stale, unless it is just being caught up again, and will be for another time.
+      BOOST_TEST(
+          (absl::IsFailedPrecondition(broken.status()) || absl::IsUnavailable(broken.status())),
+          broken.status());
+      BOOST_TEST((db.Info("of_a").state == IndexState::kStale ||
+                  db.Info("of_a").state == IndexState::kCatchingUp));
       absl::SleepFor(absl::Milliseconds(20));
       faulty->Repair();
       RequireOk(db->WaitUntilReady("all", absl::Seconds(30)));
@@ -302,6 +306,7 @@ BOOST_AUTO_TEST_CASE(indexes_that_are_created_beside_ingestions_have_what_was_in
 }
 
 BOOST_AUTO_TEST_CASE(writers_wait_for_indexes_that_are_far_behind) {
+  constexpr size_t kBatches = FewerUnderTsan(300, 5);
   IndexedDBOptions options;
   options.max_backlog = absl::Milliseconds(20);
   options.merge_interval = absl::ZeroDuration();
@@ -312,15 +317,17 @@ BOOST_AUTO_TEST_CASE(writers_wait_for_indexes_that_are_far_behind) {
       db.Create(spec);
     }
     SequenceNumber most = 0;
-    for (int i = 0; i < 300; ++i) {
+    for (size_t i = 0; i < kBatches; ++i) {
       rocksdb::WriteBatch batch;
       for (int k = 0; k < 1000; ++k) {
-        RequireOk(batch.Put(absl::StrCat("k", i * 7919 % 300, "_", k), absl::StrCat("v", k, i)));
+        RequireOk(
+            batch.Put(absl::StrCat("k", i * 7919 % kBatches, "_", k), absl::StrCat("v", k, i)));
       }
       RequireOk(db->Write({}, &batch));
       most = std::max(most, db.Info("a").lag);
     }
-    BOOST_TEST(most < 150000u);  // without, nothing is followed meanwhile where the interval is 0
+    BOOST_TEST(most <
+               kBatches * 500);  // without, nothing is followed meanwhile where the interval is 0
     CheckAgainstDatabase(db.get(), "a", db.family(0));
     CheckAgainstDatabase(db.get(), "c", db.family(0));
   }

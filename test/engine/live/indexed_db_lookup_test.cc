@@ -12,6 +12,7 @@
 #include "cairn/indexed_db.h"
 #include "test/engine/indexed_database.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -268,7 +269,7 @@ BOOST_AUTO_TEST_CASE(lookups_are_of_one_state_while_rows_change_and_merges_go_on
     while (!done) db->MergeIndex("value").IgnoreError();
   });
   std::string wrong;
-  for (int i = 0; i < 2000 && wrong.empty(); ++i) {
+  for (size_t i = 0; i < FewerUnderTsan(2000, 20) && wrong.empty(); ++i) {
     const auto keys = db->Lookup("value", {"left", "right"});
     if (!keys.ok()) {
       wrong = keys.status().ToString();

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "engine/util/rocksdb_compat.h"
 #include "test/engine/indexed_database.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 
 namespace cairn {
@@ -148,7 +149,7 @@ BOOST_AUTO_TEST_CASE(obsolete_files_go_though_nobody_follows) {
   RequireOk((*db)->CreateIndex(SpecOf("all = value:text")));
   RequireOk((*db)->WaitUntilReady("all"));
   for (int round = 0; round < 10; ++round) {
-    Fill(db->get(), 50000, absl::StrCat("v", round));
+    Fill(db->get(), FewerUnderTsan(50000, 4), absl::StrCat("v", round));
     RequireOk((*db)->CompactRange({}, nullptr, nullptr));
   }
   CheckObsoleteFilesGo((*db)->GetRootDB(), path, absl::Seconds(10));

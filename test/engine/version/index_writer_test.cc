@@ -99,11 +99,11 @@ void CheckOk(const absl::Status& status) {
   RequireOk(status);
 }
 
-void CheckRandomHistory(uint64_t salt, int steps) {
+void CheckRandomHistory(uint64_t salt, size_t steps) {
   Index index(BaseRows(400), salt);
   auto random = TestRandom(salt + 100);
   std::atomic<bool> end{false};
-  for (int step = 0; step < steps; ++step) {
+  for (size_t step = 0; step < steps; ++step) {
     const bool fails = random() % 3 == 0;
     const uint64_t fails_at = 1 + random() % 30;
     const auto lasting = random() % 2 == 0 ? FaultyFileSystem::Lasting::kOnce
@@ -173,7 +173,9 @@ void CheckRandomHistory(uint64_t salt, int steps) {
 BOOST_AUTO_TEST_SUITE(index_writer_test)
 
 BOOST_AUTO_TEST_CASE(random_histories_agree_with_a_model) {
-  for (uint64_t salt = 1; salt <= 4; ++salt) CheckRandomHistory(salt, 150);
+  for (uint64_t salt = 1; salt <= FewerUnderTsan(4); ++salt) {
+    CheckRandomHistory(salt, FewerUnderTsan(150, 3));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
@@ -192,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
   BOOST_REQUIRE(index.Deltas().size() == 1u);
   const ManifestFile large = index.Deltas().front();
   BOOST_TEST(large.size > 20'000u * 20);
-  for (uint64_t i = 0; i < 500; ++i) {
+  for (uint64_t i = 0; i < FewerUnderTsan(500); ++i) {
     index.One("row" + std::to_string(i * 101 % 50'000), i);
     CheckOk(index.writer->Store());
     const std::vector<ManifestFile> deltas = index.Deltas();
@@ -210,7 +212,7 @@ BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
 
 BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_merges) {
   Index index(BaseRows(20'000));
-  for (int round = 0; round < 6; ++round) {
+  for (size_t round = 0; round < FewerUnderTsan(6, 3); ++round) {
     for (int i = 0; i < 5; ++i) {
       index.Update(30);
       CheckOk(index.writer->Store());

@@ -13,6 +13,7 @@
 
 #include "test/index/build/vector_sink.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -116,13 +117,16 @@ const RowKeys kSomeKeys = [](std::mt19937_64& random, KeyColumn* keys) {
   for (size_t i = random() % 6; i > 0; --i) AddNumber(random() % 5, keys);
 };
 
+constexpr size_t kPart = FewerUnderTsan(150'000, 2);  // of two
+
 constexpr KeyKind kKinds[] = {KeyKind::kU32, KeyKind::kU64, KeyKind::kBytes};
 
 BOOST_AUTO_TEST_SUITE(run_builder_test)
 
 BOOST_AUTO_TEST_CASE(yields_what_was_added_sorted_with_global_row_ids) {
   for (KeyKind kind : kKinds) {
-    const Rows rows = MakeRows(kind, {90'000, 0, 1, 70'000, 3000}, kOneRandomKey);
+    const Rows rows = MakeRows(
+        kind, {FewerUnderTsan(90'000, 3), 0, 1, FewerUnderTsan(70'000, 3), 3000}, kOneRandomKey);
     for (int threads : {1, 2, 3, 4}) {
       RunBuilder::Options options;
       options.threads = threads;
@@ -156,7 +160,9 @@ BOOST_AUTO_TEST_CASE(a_key_that_a_row_has_twice_is_one_entry) {
 BOOST_AUTO_TEST_CASE(spills_past_the_budget_and_merges_however_many_runs) {
   const TemporaryDirectory directory;
   for (KeyKind kind : kKinds) {
-    const Rows rows = MakeRows(kind, {60'000, 1, 50'000, 0, 10'000}, kOneRandomKey);
+    const Rows rows = MakeRows(
+        kind, {FewerUnderTsan(60'000), 1, FewerUnderTsan(50'000), 0, FewerUnderTsan(10'000)},
+        kOneRandomKey);
     for (uint64_t budget : {0, 1 << 18, 1 << 20, 1 << 22}) {
       for (int threads : {1, 2, 4}) {
         RunBuilder::Options options;
@@ -175,7 +181,7 @@ BOOST_AUTO_TEST_CASE(yields_few_distinct_and_ascending_keys) {
   for (KeyKind kind : kKinds) {
     for (uint64_t distinct : {1, 2, 1'000'000'000}) {
       uint64_t i = 0;
-      const Rows rows = MakeRows(kind, {80'000, 90'000},
+      const Rows rows = MakeRows(kind, {FewerUnderTsan(80'000), FewerUnderTsan(90'000)},
                                  [&](auto&, KeyColumn* keys) { AddNumber(i++ % distinct, keys); });
       RunBuilder::Options options;
       options.threads = 2;
@@ -210,9 +216,9 @@ BOOST_AUTO_TEST_CASE(takes_strings_of_any_length_and_any_bytes) {
 BOOST_AUTO_TEST_CASE(returns_the_sinks_errors_and_stops_it) {
   const TemporaryDirectory directory;
   for (KeyKind kind : kKinds) {
-    const Rows rows = MakeRows(kind, {150'000, 150'000}, kOneRandomKey);
+    const Rows rows = MakeRows(kind, {kPart, kPart}, kOneRandomKey);
     for (uint64_t budget : {uint64_t{1} << 20, UINT64_MAX}) {
-      for (size_t fail_behind : {size_t{0}, size_t{100'000}}) {
+      for (size_t fail_behind : {size_t{0}, kPart * 2 / 3}) {
         RunBuilder::Options options;
         options.threads = 2;
         options.memory_budget = budget;
@@ -223,7 +229,7 @@ BOOST_AUTO_TEST_CASE(returns_the_sinks_errors_and_stops_it) {
         sink.fail_behind = fail_behind;
         const absl::Status status = builder.Finish(rows.bases, &sink);
         BOOST_TEST(status.message() == "the sink is full");
-        BOOST_TEST(sink.size() < 300'000u);
+        BOOST_TEST(sink.size() < 2 * kPart);
       }
     }
     RunBuilder builder(kind, {}, 2);
@@ -239,7 +245,7 @@ BOOST_AUTO_TEST_CASE(returns_the_sinks_errors_and_stops_it) {
 BOOST_AUTO_TEST_CASE(stops_when_it_is_cancelled) {
   const TemporaryDirectory directory;
   for (KeyKind kind : kKinds) {
-    const Rows rows = MakeRows(kind, {150'000, 150'000}, kOneRandomKey);
+    const Rows rows = MakeRows(kind, {kPart, kPart}, kOneRandomKey);
     for (uint64_t budget : {uint64_t{1} << 20, UINT64_MAX}) {
       for (bool at_once : {true, false}) {
         RunBuilder::Options options;
@@ -253,7 +259,7 @@ BOOST_AUTO_TEST_CASE(stops_when_it_is_cancelled) {
         const absl::Status status = builder.Finish(
             rows.bases, &sink, [&](uint64_t) { cancelled = true; }, &cancelled);
         BOOST_TEST(absl::IsCancelled(status));
-        BOOST_TEST(sink.size() < 300'000u);
+        BOOST_TEST(sink.size() < 2 * kPart);
         BOOST_TEST((sink.size() == 0) == at_once);
       }
     }
@@ -284,7 +290,7 @@ BOOST_AUTO_TEST_CASE(stops_a_scan_that_adds_too_many_entries) {
   key.AppendU32(1);
   RowId row = 0;
   while (row < 2'000'000 && builder.part(0)->Add(key, row)) ++row;
-  BOOST_TEST(row < 1'300'000u);
+  BOOST_TEST(row < 1'2 * kPart);
   BOOST_TEST(absl::IsResourceExhausted(builder.part(0)->Finish()));
 }
 

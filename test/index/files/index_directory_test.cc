@@ -16,6 +16,7 @@
 #include "index/files/run_file.h"
 #include "index/machine/status_macros.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -346,13 +347,13 @@ Microseconds RandomLife(std::mt19937_64& random, Microseconds longest) {
 }
 
 BOOST_AUTO_TEST_CASE(a_kill_at_any_instant_leaves_the_version_before_or_after) {
-  constexpr int kRounds = 200;
+  constexpr size_t kRounds = FewerUnderTsan(200, 5);
   std::mt19937_64 random = TestRandom();
   TemporaryDirectory temporary;
   const std::string path = temporary / "index";
   const Microseconds longest = 2 * LifeOfTwoVersions(path);
   uint64_t before = *ReadVersion(path);
-  for (int round = 0; round < kRounds; ++round) {
+  for (size_t round = 0; round < kRounds; ++round) {
     const uint64_t acknowledged =
         std::max(before, RunAndKillWriter(path, RandomLife(random, longest)));
     const auto held = ReadVersion(path);
