@@ -114,7 +114,7 @@ class Oracle {
 
   void CheckRanges() {
     auto random = TestRandom(data_.keys.size() + 17);
-    const size_t n = std::min(queries_.size(), FewerUnderTsan(600));
+    const size_t n = std::min(queries_.size(), FewerSanitized(600, 3, 10));
     const bool strings = !std::is_integral_v<Key>;
     // Uniform bounds of every kind, then mixed ones; the upper keys are the lower ones or others.
     for (int lower_bound = 0; lower_bound < 3; ++lower_bound) {

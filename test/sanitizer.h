@@ -5,24 +5,29 @@
 
 namespace cairn {
 
-// Whether this was built for ThreadSanitizer. Instrumented code takes ten to fifty times as long,
-// so what one thread does alone, and many times over, is tried on less there: the other builds see
-// all of it.
+// What this was built for. Code for AddressSanitizer takes two to five times as long, for
+// ThreadSanitizer ten to fifty times, so what one thread does alone, and many times over, is tried
+// on less there: the other builds see all of it.
 #if defined(__SANITIZE_THREAD__)
-inline constexpr bool kUnderTsan = true;
+inline constexpr bool kUnderAsan = false, kUnderTsan = true;
+#elif defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kUnderAsan = true, kUnderTsan = false;
 #elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool kUnderTsan = true;
+inline constexpr bool kUnderAsan = __has_feature(address_sanitizer);
+inline constexpr bool kUnderTsan = __has_feature(thread_sanitizer);
 #else
-inline constexpr bool kUnderTsan = false;
-#endif
-#else
-inline constexpr bool kUnderTsan = false;
+inline constexpr bool kUnderAsan = false, kUnderTsan = false;
 #endif
 
 // `count`, and under ThreadSanitizer one `part` of it, at least 1.
 constexpr size_t FewerUnderTsan(size_t count, size_t part = 10) {
   return kUnderTsan ? std::max<size_t>(1, count / part) : count;
+}
+
+// The same, and a part under AddressSanitizer as well.
+constexpr size_t FewerSanitized(size_t count, size_t part_under_asan, size_t part_under_tsan) {
+  return FewerUnderTsan(kUnderAsan ? std::max<size_t>(1, count / part_under_asan) : count,
+                        part_under_tsan);
 }
 
 }  // namespace cairn

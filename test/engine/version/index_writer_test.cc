@@ -173,7 +173,7 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
 BOOST_AUTO_TEST_SUITE(index_writer_test)
 
 BOOST_AUTO_TEST_CASE(random_histories_agree_with_a_model) {
-  for (uint64_t salt = 1; salt <= FewerUnderTsan(4); ++salt) {
+  for (uint64_t salt = 1; salt <= FewerSanitized(4, 2, 4); ++salt) {
     CheckRandomHistory(salt, FewerUnderTsan(150, 3));
   }
 }

@@ -89,7 +89,7 @@ class Workload {
   const size_t keys_, primary_keys_, most_keys_a_row_;
 };
 
-constexpr size_t kQueries = kUnderTsan ? 30 : 300;
+constexpr size_t kQueries = FewerSanitized(300, 3, 10);
 constexpr size_t kPart = kUnderTsan ? 10 : 1;  // of what is large is tried there
 
 // A run of updates, everything compared after each few.
