@@ -5,9 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/machine/guard.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
+#include "index/query/match_rows.h"
+#include "index/run/gallop.h"
+#include "index/run/run_columns.h"
 
 namespace cairn {
 namespace {
@@ -18,20 +22,6 @@ constexpr size_t kGroup = PartialKeyGroup::kMost;
 // groups of 32, 28 and 52 with 6 of 32, 29 and 53 with 4 of 64. With more keys than the caches hold
 // they differ by less than the noise.
 constexpr size_t kGroupsInFlight = 4;
-
-// Lines of a key that are asked for at once; the processor goes on by itself.
-constexpr size_t kMostPrefetchedBytes = 256;
-
-// The length that all keys have, if they have one.
-std::optional<uint64_t> CommonLength(const BytesColumn& keys) {
-  if (keys.size() == 0) return std::nullopt;
-  const uint64_t length = keys.offset(1);
-  if (keys.offset(keys.size()) != length * keys.size()) return std::nullopt;
-  for (size_t i = 2; i < keys.size(); ++i) {
-    if (keys.offset(i) != length * i) return std::nullopt;
-  }
-  return length;
-}
 
 bool HasBit(std::string_view key, uint64_t bit) {
   const uint64_t byte = bit / 8;
@@ -78,60 +68,37 @@ struct PartialKeyTree::Group {
   char short_keys[kGroup][8];  // queries of less than eight bytes, padded
 };
 
-inline uint64_t PartialKeyTree::Offset(size_t position) const {
-  return key_bytes_.has_value() ? *key_bytes_ * position : run().bytes().offset(position);
-}
-
-inline std::string_view PartialKeyTree::Key(size_t position) const {
-  const uint64_t offset = Offset(position);
-  return {run().bytes().heap() + offset, static_cast<size_t>(Offset(position + 1) - offset)};
-}
-
-inline void PartialKeyTree::PrefetchOffset(size_t position) const {
-  if (key_bytes_.has_value()) return;
-  const BytesColumn& keys = run().bytes();
-  if (keys.offsets32() != nullptr) {
-    Prefetch(keys.offsets32() + position);
-    Prefetch(keys.offsets32() + position + 1);
-  } else {
-    Prefetch(keys.offsets64() + position);
-    Prefetch(keys.offsets64() + position + 1);
-  }
-}
-
-inline void PartialKeyTree::PrefetchKey(size_t position, size_t bytes) const {
-  const char* const key = run().bytes().heap() + Offset(position);
-  const size_t in_line = reinterpret_cast<uintptr_t>(key) % kCacheLineBytes;
-  const size_t end = in_line + std::min(std::max<size_t>(bytes, 1), kMostPrefetchedBytes);
-  for (size_t i = 0; i < end; i += kCacheLineBytes) Prefetch(key - in_line + i);
-}
-
-absl::StatusOr<std::unique_ptr<OrderedIndex>> PartialKeyTree::Build(
-    SortedRun run, std::optional<SimdLevel> level) {
+absl::StatusOr<std::unique_ptr<OrderedIndex>> PartialKeyTree::Build(SortedRun run,
+                                                                    Options options) {
   if (run.kind() != KeyKind::kBytes) {
     return absl::UnimplementedError(absl::StrFormat(
         "cpu:partial_key takes keys of bytes, not %s: see cpu:fast", KeyKindName(run.kind())));
   }
-  ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(level));
-  return std::unique_ptr<OrderedIndex>(new PartialKeyTree(std::move(run), chosen));
+  ASSIGN_OR_RETURN(const SimdLevel chosen, ChooseSimdLevel(options.simd));
+  return std::unique_ptr<OrderedIndex>(new PartialKeyTree(std::move(run), chosen, options.hash));
 }
 
-PartialKeyTree::PartialKeyTree(SortedRun run, SimdLevel level)
-    : HostIndex(std::move(run)), level_(level), key_bytes_(CommonLength(this->run().bytes())) {
+PartialKeyTree::PartialKeyTree(SortedRun run, SimdLevel level, bool hash)
+    : HostIndex(std::move(run)), level_(level), keys_(this->run().bytes()) {
   if (this->run().empty()) return;
-  nodes_ = BuildPartialKeyNodes(this->run().bytes(), Topology::Get().Threads(0));
+  const int threads = Topology::Get().Threads(0);
+  nodes_ = BuildPartialKeyNodes(this->run().bytes(), threads);
+  if (hash) hash_ = KeyHash::Build(this->run(), keys_, threads);
 }
 
 std::string PartialKeyTree::description() const {
-  return absl::StrFormat("cpu:partial_key,simd=%s", SimdLevelName(level_));
+  return absl::StrFormat("cpu:partial_key,%ssimd=%s", hash_.has_value() ? "hash," : "",
+                         SimdLevelName(level_));
 }
 
 uint64_t PartialKeyTree::memory_bytes() const {
-  return nodes_.root.size() * sizeof(uint32_t) + nodes_.nodes.size() * sizeof(PartialKeyNode);
+  return nodes_.root.size() * sizeof(uint32_t) + nodes_.nodes.size() * sizeof(PartialKeyNode) +
+         (hash_.has_value() ? hash_->memory_bytes() : 0);
 }
 
 uint64_t PartialKeyTree::huge_page_bytes() const {
-  return nodes_.root.huge_page_bytes() + nodes_.nodes.huge_page_bytes();
+  return nodes_.root.huge_page_bytes() + nodes_.nodes.huge_page_bytes() +
+         (hash_.has_value() ? hash_->huge_page_bytes() : 0);
 }
 
 PartialKeyTree::Ties PartialKeyTree::TiesAt(uint32_t leaf, Position position) const {
@@ -152,8 +119,8 @@ PartialKeyTreeView PartialKeyTree::View(bool rows) const {
   view.root = nodes_.root.data();
   view.nodes = nodes_.nodes.data();
   const BytesColumn& keys = run().bytes();
-  if (key_bytes_.has_value()) {
-    view.wanted[0] = {keys.heap(), *key_bytes_};
+  if (keys_.length().has_value()) {
+    view.wanted[0] = {keys.heap(), *keys_.length()};
   } else if (keys.offsets32() != nullptr) {
     view.wanted[0] = {reinterpret_cast<const char*>(keys.offsets32()), sizeof(uint32_t)};
   } else {
@@ -193,7 +160,7 @@ void PartialKeyTree::ForEachGroup(absl::Span<const std::string_view> queries, bo
           break;
         case Group::Stage::kReadKeys:
           for (size_t j = 0; j < group.queries.size(); ++j) {
-            PrefetchKey(group.descent.positions[j], group.queries[j].size());
+            keys_.PrefetchKey(group.descent.positions[j], group.queries[j].size());
           }
           group.stage = Group::Stage::kVerify;
           break;
@@ -211,13 +178,13 @@ void PartialKeyTree::ForEachGroup(absl::Span<const std::string_view> queries, bo
 void PartialKeyTree::Verify(Group* group) const {
   for (size_t j = 0; j < group->queries.size(); ++j) {
     const Position position = group->descent.positions[j];
-    group->found[j] = Key(position) == group->queries[j];
+    group->found[j] = Equal(keys_[position], group->queries[j]);
     if (group->found[j]) continue;
     const Ties ties = TiesAt(group->descent.nodes[j], position);
     const bool alone = ties.last - ties.first == 1;
     const bool search_ties =
         !alone &&
-        (!ties.same_bits || FirstDifferentBit(group->queries[j], Key(position)) == kNoBit);
+        (!ties.same_bits || FirstDifferentBit(group->queries[j], keys_[position]) == kNoBit);
     group->missing[group->missing_count++] = {static_cast<uint8_t>(j), search_ties, ties};
   }
   SearchTies(group);
@@ -242,16 +209,16 @@ void PartialKeyTree::SearchTies(Group* group) const {
     searches[count++] = {missing.query, missing.ties.first, missing.ties.last, 0, 0, 0};
   }
   while (count > 0) {
-    for (size_t s = 0; s < count; ++s) PrefetchOffset(searches[s].Next());
+    for (size_t s = 0; s < count; ++s) keys_.PrefetchOffset(searches[s].Next());
     for (size_t s = 0; s < count; ++s) {
       const Search& search = searches[s];
-      Prefetch(run().bytes().heap() + Offset(search.Next()) +
+      Prefetch(run().bytes().heap() + keys_.Offset(search.Next()) +
                std::min(search.low_shared, search.high_shared));
     }
     size_t still_searching = 0;
     for (size_t s = 0; s < count; ++s) {
       Search search = searches[s];
-      const std::string_view query = group->queries[search.query], key = Key(search.Next());
+      const std::string_view query = group->queries[search.query], key = keys_[search.Next()];
       const size_t shared =
           CommonPrefix(query, key, std::min(search.low_shared, search.high_shared));
       const int order = CompareBehind(key, query, shared);
@@ -296,7 +263,7 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
     if (group->found[j] || (at != missing.ties.first && at != missing.ties.last)) continue;
     // The query stands before or behind all the ties: its neighbour among them shares most with it.
     const Position neighbour = at == missing.ties.first ? at : at - 1;
-    const std::string_view query = group->queries[j], key = Key(neighbour);
+    const std::string_view query = group->queries[j], key = keys_[neighbour];
     const uint64_t bit = FirstDifferentBit(query, key);
     if (bit == kNoBit) {
       descent.positions[j] = query.size() < key.size() ? neighbour : neighbour + 1;
@@ -334,6 +301,7 @@ void PartialKeyTree::LowerBound(KeyBatch keys, Position* positions) const {
 }
 
 void PartialKeyTree::FindFirst(KeyBatch keys, RowId* row_ids) const {
+  if (hash_.has_value()) return hash_->FindFirst(keys.bytes(), row_ids);
   const RowId* const rows = run().row_ids().data();
   ForEachGroup(keys.bytes(), true, [&](Group* group) {
     for (size_t j = 0; j < group->queries.size(); ++j) {
@@ -343,8 +311,35 @@ void PartialKeyTree::FindFirst(KeyBatch keys, RowId* row_ids) const {
 }
 
 void PartialKeyTree::Contains(KeyBatch keys, bool* found) const {
+  if (hash_.has_value()) return hash_->Contains(keys.bytes(), found);
   ForEachGroup(keys.bytes(), false, [&](Group* group) {
     std::copy_n(group->found, group->queries.size(), found + group->first);
+  });
+}
+
+absl::Status PartialKeyTree::Find(const Batch& batch) const {
+  if (!hash_.has_value()) return HostIndex::Find(batch);
+  Matches* const matches = batch.matches;
+  RETURN_IF_ERROR(BeginMatches(run().kind(), batch.size(), matches));
+  return Guarded("growing a result", [&] {
+    KeyHash::Entry entries[kQueryChunk];
+    for (size_t first = 0; first < batch.size(); first += kQueryChunk) {
+      const auto queries = batch.keys.bytes().subspan(first, kQueryChunk);
+      hash_->Find(queries, entries);
+      for (size_t i = 0; i < queries.size(); ++i) {
+        const KeyHash::Entry& entry = entries[i];
+        if (entry.first != kNoRow) {
+          const size_t end =
+              Gallop(entry.first, run().size(), [&](size_t p) { return keys_[p] == queries[i]; });
+          const RowId* const rows = run().row_ids().data();
+          matches->row_ids.insert(matches->row_ids.end(), rows + entry.first, rows + end);
+        } else if (entry.row != kNoRow) {
+          matches->row_ids.push_back(entry.row);
+        }
+        matches->offsets[first + i + 1] = matches->row_ids.size();
+      }
+    }
+    return absl::OkStatus();
   });
 }
 

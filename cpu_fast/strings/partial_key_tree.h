@@ -4,10 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "cpu_fast/simd/simd_level.h"
+#include "cpu_fast/strings/key_hash.h"
+#include "cpu_fast/strings/key_reader.h"
 #include "cpu_fast/strings/partial_key_builder.h"
 #include "index/query/host_index.h"
 
@@ -24,10 +26,16 @@ namespace cairn {
 // The queries of a group go down together, so that their cache misses overlap.
 class PartialKeyTree final : public HostIndex {
  public:
-  // Builds on all cores. Unimplemented for keys that are not bytes; for `level` see
-  // FastTreeOptions::simd. Throws std::bad_alloc.
-  static absl::StatusOr<std::unique_ptr<OrderedIndex>> Build(
-      SortedRun run, std::optional<SimdLevel> level = std::nullopt);
+  struct Options {
+    std::optional<SimdLevel> simd;  // see FastTreeOptions::simd
+    bool hash = false;              // a KeyHash for FindFirst, Contains and Find besides
+  };
+
+  // Builds on all cores. Unimplemented for keys that are not bytes. Throws std::bad_alloc.
+  static absl::StatusOr<std::unique_ptr<OrderedIndex>> Build(SortedRun run, Options options);
+  static absl::StatusOr<std::unique_ptr<OrderedIndex>> Build(SortedRun run) {
+    return Build(std::move(run), Options());
+  }
 
   std::string description() const override;
   uint64_t memory_bytes() const override;
@@ -37,6 +45,7 @@ class PartialKeyTree final : public HostIndex {
   void LowerBound(KeyBatch keys, Position* positions) const override;
   void FindFirst(KeyBatch keys, RowId* row_ids) const override;
   void Contains(KeyBatch keys, bool* found) const override;
+  absl::Status Find(const Batch& batch) const override;
 
   // Queries that are searched together.
   struct Group;
@@ -47,14 +56,7 @@ class PartialKeyTree final : public HostIndex {
     bool same_bits;  // of their keys, which are equal then but for zero bytes at the end
   };
 
-  PartialKeyTree(SortedRun run, SimdLevel level);
-
-  // The run's key at `position`, and requests for what it is read from: its offset, where that has
-  // to be read, and at most so many of its bytes.
-  std::string_view Key(size_t position) const;
-  uint64_t Offset(size_t position) const;
-  void PrefetchOffset(size_t position) const;
-  void PrefetchKey(size_t position, size_t bytes) const;
+  PartialKeyTree(SortedRun run, SimdLevel level, bool hash);
 
   // What a descent reads; it asks memory for row ids too if `rows`.
   PartialKeyTreeView View(bool rows) const;
@@ -72,9 +74,9 @@ class PartialKeyTree final : public HostIndex {
   void PlaceMissing(Group* group) const;
 
   SimdLevel level_;
+  KeyReader keys_;
   PartialKeyNodes nodes_;
-  // Of each key, where all are of one length, which saves reading offsets.
-  std::optional<uint64_t> key_bytes_;
+  std::optional<KeyHash> hash_;
 };
 
 }  // namespace cairn

@@ -24,6 +24,22 @@ inline uint64_t SliceOf(std::string_view s) {
   return LoadBigEndian(padded);
 }
 
+// Whether they are equal, without a call for the short strings that keys are.
+inline bool Equal(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  const size_t size = a.size();
+  if (size < 8 || size > 64) return size == 0 || std::memcmp(a.data(), b.data(), size) == 0;
+  const auto difference_at = [&](size_t i) {
+    uint64_t x, y;
+    std::memcpy(&x, a.data() + i, sizeof(x));
+    std::memcpy(&y, b.data() + i, sizeof(y));
+    return x ^ y;
+  };
+  uint64_t difference = difference_at(size - 8);
+  for (size_t i = 0; i + 8 < size; i += 8) difference |= difference_at(i);
+  return difference == 0;
+}
+
 // The length of the common prefix of two strings that share their first `known` bytes at least.
 inline size_t CommonPrefix(std::string_view a, std::string_view b, size_t known) {
   const size_t shorter = std::min(a.size(), b.size());

@@ -93,9 +93,11 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
     return MakePackedIndex(std::move(run), options);
   }
   if (factory.structure == "partial_key") {
-    ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));
+    PartialKeyTree::Options options;
+    ASSIGN_OR_RETURN(options.simd, TakeSimd(&factory));
+    ASSIGN_OR_RETURN(options.hash, factory.TakeFlag("hash"));
     RETURN_IF_ERROR(factory.CheckAllTaken());
-    return PartialKeyTree::Build(std::move(run), simd);
+    return PartialKeyTree::Build(std::move(run), options);
   }
   if (factory.structure == "strings") {
     ASSIGN_OR_RETURN(const std::optional<SimdLevel> simd, TakeSimd(&factory));

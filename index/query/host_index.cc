@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
 #include "index/query/range_positions.h"
@@ -86,6 +87,18 @@ absl::Status HostIndex::ForEachRange(const Batch& batch, Take take) const {
   return absl::OkStatus();
 }
 
+absl::Status HostIndex::AppendRanges(const Batch& batch, const QueryOptions& options) const {
+  RETURN_IF_ERROR(BeginMatches(run().kind(), batch.size(), batch.matches));
+  return ForEachRange(
+      batch, [&](size_t first, absl::Span<const Position> begin, absl::Span<const Position> end) {
+        return AppendRows(run(), options, first, begin, end, batch.matches);
+      });
+}
+
+absl::Status HostIndex::Find(const Batch& batch) const {
+  return AppendRanges(batch, QueryOptions());
+}
+
 absl::Status HostIndex::Answer(const Batch& batch) const {
   if (absl::Status s = CheckBatch(run().kind(), batch); !s.ok()) return s;
   if (run().empty()) return AnswerNothing(run().kind(), batch);
@@ -118,16 +131,9 @@ absl::Status HostIndex::Answer(const Batch& batch) const {
         return absl::OkStatus();
       });
     case Operation::kFind:
-    case Operation::kScan: {
-      if (absl::Status s = BeginMatches(run().kind(), batch.size(), batch.matches); !s.ok()) {
-        return s;
-      }
-      const QueryOptions options =
-          batch.operation == Operation::kFind ? QueryOptions() : batch.options;
-      return ForEachRange(batch, [&](size_t first, Ranges begin, Ranges end) {
-        return AppendRows(run(), options, first, begin, end, batch.matches);
-      });
-    }
+      return Find(batch);
+    case Operation::kScan:
+      return AppendRanges(batch, batch.options);
   }
   return absl::OkStatus();
 }

@@ -14,6 +14,9 @@ class HostIndex : public OrderedIndex {
  protected:
   using OrderedIndex::OrderedIndex;
 
+  // Operation::kFind of a checked batch. ResourceExhausted where memory does not suffice.
+  virtual absl::Status Find(const Batch& batch) const;
+
  private:
   // Each writes an answer for each of the keys, which are of the run's kind; the run has entries.
   // May throw std::bad_alloc.
@@ -27,6 +30,7 @@ class HostIndex : public OrderedIndex {
 
   template <typename Emit>
   void ForEachFirst(KeyBatch keys, Emit emit) const;
+  absl::Status AppendRanges(const Batch& batch, const QueryOptions& options) const;
   template <typename Take>
   absl::Status ForEachRange(const Batch& batch, Take take) const;
 };

@@ -68,7 +68,8 @@ class EveryOrderedIndex {
       }
     }
     const std::vector<std::string_view> queries(texts.begin(), texts.end());
-    for (const char* factory : {"cpu:auto", "cpu:sorted_array", "cpu:partial_key", "cpu:strings"}) {
+    for (const char* factory : {"cpu:auto", "cpu:sorted_array", "cpu:partial_key",
+                                "cpu:partial_key,hash", "cpu:strings"}) {
       Compare(factory, run, absl::MakeConstSpan(keys), queries);
     }
   }

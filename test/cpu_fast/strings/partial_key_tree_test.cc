@@ -17,7 +17,7 @@ namespace cairn {
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> level = std::nullopt) {
-  return RequireOk(PartialKeyTree::Build(std::move(run), level));
+  return RequireOk(PartialKeyTree::Build(std::move(run), {.simd = level, .hash = false}));
 }
 
 // All point operations at every SIMD level.

@@ -1,8 +1,9 @@
-// Strings/<data set>/<index>/<point|lower_bound|miss>: batches of 2^18 random strings over ten
-// million keys, or 2^20 of the hard data sets. point gives row ids of keys that are there,
+// Strings/<data set>/<index>/<point|lower_bound|miss|point_miss>: batches of 2^18 random strings
+// over ten million keys, or 2^20 of the hard data sets. point gives row ids of keys that are there,
 // lower_bound their positions, miss the positions of keys that are not: one with its last byte
-// changed. CAIRN_BENCH_STRINGS sets another number of keys. Counters: build_s, the seconds that the
-// index took to build; bytes_per_key, of memory beyond the run.
+// changed; point_miss finds that there is no row. CAIRN_BENCH_STRINGS sets another number of keys.
+// Counters: build_s, the seconds that the index took to build; bytes_per_key, of memory beyond the
+// run.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ namespace {
 constexpr size_t kBatch = size_t{1} << 18;
 constexpr size_t kBatches = 4;  // asked in turn
 
-enum class Ask : uint8_t { kPoint, kLowerBound, kMiss };
+enum class Ask : uint8_t { kPoint, kLowerBound, kMiss, kPointMiss };
 
 const char* NameOf(Ask ask) {
   switch (ask) {
@@ -35,8 +36,14 @@ const char* NameOf(Ask ask) {
       return "lower_bound";
     case Ask::kMiss:
       return "miss";
+    case Ask::kPointMiss:
+      return "point_miss";
   }
   return "unknown";
+}
+
+bool GivesRows(Ask ask) {
+  return ask == Ask::kPoint || ask == Ask::kPointMiss;
 }
 
 size_t KeyCount() {
@@ -112,9 +119,9 @@ Search StandardLowerBound(const SortedRun& run) {
         }
       }
       const bool found = first < keys.size() && keys[first] == queries[i];
-      out[i] = ask != Ask::kPoint ? static_cast<uint32_t>(first)
-               : found            ? run.row_ids()[first]
-                                  : kNoRow;
+      out[i] = !GivesRows(ask) ? static_cast<uint32_t>(first)
+               : found         ? run.row_ids()[first]
+                               : kNoRow;
     }
   };
 }
@@ -144,7 +151,7 @@ const Subject& GetSubject(const std::string& data, const std::string& name) {
   subject.build_seconds = seconds.count();
   subject.search = [index](absl::Span<const std::string_view> queries, Ask ask, uint32_t* out) {
     const KeyBatch batch(queries);
-    const absl::Status s = ask == Ask::kPoint
+    const absl::Status s = GivesRows(ask)
                                ? index->Answer(Batch::FindFirst(batch, {out, queries.size()}))
                                : index->Answer(Batch::LowerBound(batch, {out, queries.size()}));
     if (!s.ok()) std::abort();
@@ -155,7 +162,8 @@ const Subject& GetSubject(const std::string& data, const std::string& name) {
 void RunBenchmark(benchmark::State& state, const std::string& data, const std::string& name,
                   Ask ask) {
   const Subject& subject = GetSubject(data, name);
-  const Queries queries(StringSet(data, KeyCount()).keys, ask == Ask::kMiss);
+  const Queries queries(StringSet(data, KeyCount()).keys,
+                        ask == Ask::kMiss || ask == Ask::kPointMiss);
   std::vector<uint32_t> out(kBatch);
   const auto batch = [&](size_t b) {
     return absl::MakeConstSpan(queries.keys).subspan(b % kBatches * kBatch, kBatch);
@@ -165,16 +173,18 @@ void RunBenchmark(benchmark::State& state, const std::string& data, const std::s
     subject.search(batch(next++), ask, out.data());
     benchmark::ClobberMemory();
   }
+  const SortedRun& run = subject.run;
   for (size_t b = 0; b < kBatches; ++b) {
     subject.search(batch(b), ask, out.data());
     for (size_t i = 0; i < kBatch; ++i) {
       const Position p = queries.positions[b * kBatch + i];
-      if (out[i] != (ask == Ask::kPoint ? RowOf(p) : p)) {
+      const std::string_view key = queries.keys[b * kBatch + i];
+      const bool there = p < run.size() && run.bytes()[p] == key;
+      if (out[i] != (!GivesRows(ask) ? p : there ? RowOf(p) : kNoRow)) {
         return state.SkipWithError("wrong answer");
       }
     }
   }
-  const SortedRun& run = subject.run;
   SetQueryCounters(state, kBatch);
   state.counters["build_s"] = subject.build_seconds;
   state.counters["bytes_per_key"] =
@@ -183,9 +193,9 @@ void RunBenchmark(benchmark::State& state, const std::string& data, const std::s
 }
 
 void Register(const std::string& data) {
-  for (const char* index :
-       {"cpu:partial_key", "cpu:strings", "cpu:sorted_array", "baseline:lower_bound"}) {
-    for (Ask ask : {Ask::kPoint, Ask::kLowerBound, Ask::kMiss}) {
+  for (const char* index : {"cpu:partial_key", "cpu:partial_key,hash", "cpu:strings",
+                            "cpu:sorted_array", "baseline:lower_bound"}) {
+    for (Ask ask : {Ask::kPoint, Ask::kLowerBound, Ask::kMiss, Ask::kPointMiss}) {
       const std::string name = absl::StrFormat("Strings/%s/%s/%s", data, index, NameOf(ask));
       benchmark::RegisterBenchmark(
           name.c_str(), [=](benchmark::State& state) { RunBenchmark(state, data, index, ask); })

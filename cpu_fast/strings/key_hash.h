@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "cairn/sorted_run.h"
+#include "cpu_fast/strings/key_reader.h"
+#include "cpu_fast/strings/pilot_table.h"
+#include "index/machine/aligned_buffer.h"
+
+namespace cairn {
+
+// A hash table over the keys of a run of byte strings, for lookups of whole keys: a lookup reads a
+// pilot, a slot, and a record of the key and its row. It stands beside a structure that answers all
+// else. Takes 5 bytes a distinct key, and its record: 8 bytes and the key, rounded up to 4.
+//
+// Immutable, safe from any number of threads; a view of the run's row ids, which must outlive it.
+class KeyHash {
+ public:
+  // What there is of a key.
+  struct Entry {
+    RowId row;       // the only one, or the first
+    Position first;  // of several: that of the first; kNoRow where there is one, or none
+  };
+
+  // Reads all keys, on `threads`. Takes another 28 bytes a key meanwhile. None where records would
+  // come to 16 GB, and where hashes of different keys are equal under every seed that is tried, as
+  // only keys that were made so have. Throws std::bad_alloc.
+  static std::optional<KeyHash> Build(const SortedRun& run, const KeyReader& keys, int threads);
+
+  // entries[i] = what there is of queries[i]; its row is kNoRow where that is nothing.
+  void Find(absl::Span<const std::string_view> queries, Entry* entries) const;
+  // row_ids[i] = the first row of queries[i], or kNoRow.
+  void FindFirst(absl::Span<const std::string_view> queries, RowId* row_ids) const;
+  // found[i] = whether any entry has queries[i].
+  void Contains(absl::Span<const std::string_view> queries, bool* found) const;
+
+  uint64_t memory_bytes() const {
+    return table_.memory_bytes() + records_.size() * sizeof(uint32_t);
+  }
+  uint64_t huge_page_bytes() const { return table_.huge_page_bytes() + records_.huge_page_bytes(); }
+
+ private:
+  KeyHash(const SortedRun& run, AlignedBuffer<uint32_t> records, uint64_t seed, PilotTable table)
+      : row_ids_(run.row_ids()),
+        records_(std::move(records)),
+        seed_(seed),
+        table_(std::move(table)) {}
+
+  template <typename Emit>
+  void ForEach(absl::Span<const std::string_view> queries, Emit emit) const;
+
+  absl::Span<const RowId> row_ids_;
+  AlignedBuffer<uint32_t> records_;
+  uint64_t seed_;
+  PilotTable table_;  // from a key's hash to where its record begins
+};
+
+}  // namespace cairn

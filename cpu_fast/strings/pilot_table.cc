@@ -1,0 +1,178 @@
+#include "cpu_fast/strings/pilot_table.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "index/machine/parallel.h"
+
+namespace cairn {
+namespace {
+
+constexpr size_t kPilots = 256;
+constexpr size_t kHashesAPart = 10240;  // 2.5 a bucket, on average
+// Of the slots. Fuller, more buckets are taken their slots away: at 0.9 twice as many.
+constexpr double kLoad = 0.87;
+constexpr double kMostLoad = 0.95;  // of the fullest part
+// Larger buckets come of equal hashes, or of hashes that are none.
+constexpr size_t kMostInBucket = 64;
+// Buckets that are placed, again and again, for each that there is, before it is given up.
+constexpr size_t kMostPlaced = 100;
+
+constexpr uint32_t kNoBucket = UINT32_MAX;
+
+struct Entry {
+  uint64_t hash;
+  uint32_t value;
+};
+
+}  // namespace
+
+// The hashes of one part, and where its buckets lie.
+struct PilotTable::Part {
+  // Orders entries by their bucket.
+  Part(const PilotTable& table, absl::Span<Entry> entries) : begins(kBucketsAPart + 1) {
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry& a, const Entry& b) { return a.hash < b.hash; });
+    lows.reserve(entries.size());
+    for (const Entry& entry : entries) {
+      ++begins[table.Bucket(entry.hash) % kBucketsAPart + 1];
+      lows.push_back(static_cast<uint32_t>(entry.hash));
+    }
+    for (size_t b = 0; b < kBucketsAPart; ++b) begins[b + 1] += begins[b];
+  }
+
+  absl::Span<const uint32_t> LowsOf(uint32_t bucket) const {
+    return absl::MakeConstSpan(lows).subspan(begins[bucket], size(bucket));
+  }
+  size_t size(uint32_t bucket) const { return begins[bucket + 1] - begins[bucket]; }
+
+  // Chooses pilots; false where they cannot be had.
+  bool Place(uint32_t slots, uint8_t* pilots);
+  // Gives `bucket` the pilot that costs others least, and says who has lost its slots.
+  bool PlaceOne(uint32_t bucket, uint32_t slots, uint8_t* pilots);
+
+  std::vector<uint32_t> begins;  // of each bucket's hashes, and the end
+  std::vector<uint32_t> lows;    // the lower half of each hash
+  std::vector<uint32_t> owners;  // the bucket that has a slot
+  std::array<std::vector<uint32_t>, kMostInBucket + 1> waiting;  // buckets, by their size
+  std::minstd_rand random;
+};
+
+bool PilotTable::Part::PlaceOne(uint32_t bucket, uint32_t slots, uint8_t* pilots) {
+  const absl::Span<const uint32_t> hashes = LowsOf(bucket);
+  uint32_t wanted[kMostInBucket];
+  int best = -1;
+  size_t best_cost = SIZE_MAX;
+  const size_t first = random() % kPilots;  // else two buckets could take turns for ever
+  for (size_t i = 0; i < kPilots && best_cost > 0; ++i) {
+    const auto pilot = static_cast<uint8_t>((first + i) % kPilots);
+    size_t cost = 0;
+    bool taken_twice = false;
+    for (size_t h = 0; h < hashes.size() && cost < best_cost && !taken_twice; ++h) {
+      wanted[h] = SlotInPart(hashes[h], pilot, slots);
+      taken_twice = std::find(wanted, wanted + h, wanted[h]) != wanted + h;
+      const uint32_t owner = owners[wanted[h]];
+      // Larger buckets are much harder to place again.
+      if (owner != kNoBucket) cost += size(owner) * size(owner);
+    }
+    if (taken_twice || cost >= best_cost) continue;
+    best = pilot;
+    best_cost = cost;
+  }
+  if (best < 0) return false;
+  const auto pilot = static_cast<uint8_t>(best);
+  for (const uint32_t low : hashes) {
+    const uint32_t slot = SlotInPart(low, pilot, slots);
+    const uint32_t owner = owners[slot];
+    if (owner != kNoBucket) {
+      for (const uint32_t other : LowsOf(owner)) {
+        owners[SlotInPart(other, pilots[owner], slots)] = kNoBucket;
+      }
+      waiting[size(owner)].push_back(owner);
+    }
+  }
+  pilots[bucket] = pilot;
+  for (const uint32_t low : hashes) owners[SlotInPart(low, pilot, slots)] = bucket;
+  return true;
+}
+
+bool PilotTable::Part::Place(uint32_t slots, uint8_t* pilots) {
+  owners.assign(slots, kNoBucket);
+  for (uint32_t b = 0; b < kBucketsAPart; ++b) {
+    if (size(b) > kMostInBucket) return false;
+    if (size(b) > 0) waiting[size(b)].push_back(b);
+  }
+  size_t placed = 0;
+  // The largest first, also of those that have lost their slots.
+  for (size_t most = kMostInBucket; most > 0;) {
+    if (waiting[most].empty()) {
+      --most;
+      continue;
+    }
+    const uint32_t bucket = waiting[most].back();
+    waiting[most].pop_back();
+    if (++placed > kMostPlaced * kBucketsAPart || !PlaceOne(bucket, slots, pilots)) return false;
+    for (size_t size = kMostInBucket; size > most; --size) {
+      if (!waiting[size].empty()) most = size;
+    }
+  }
+  return true;
+}
+
+std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
+                                            absl::Span<const uint32_t> values, int threads) {
+  PilotTable table;
+  const size_t parts = hashes.size() / kHashesAPart + 1;
+  table.pilots_ = AlignedBuffer<uint8_t>(parts * kBucketsAPart);
+  std::fill(table.pilots_.begin(), table.pilots_.end(), uint8_t{0});
+
+  const auto part_of = [&](uint64_t hash) { return table.Bucket(hash) / kBucketsAPart; };
+  std::vector<size_t> begins(parts + 1);
+  for (const uint64_t hash : hashes) ++begins[part_of(hash) + 1];
+  const size_t most = *std::max_element(begins.begin(), begins.end());
+  for (size_t p = 0; p < parts; ++p) begins[p + 1] += begins[p];
+  AlignedBuffer<Entry> entries(hashes.size());
+  {
+    std::vector<size_t> next(begins.begin(), begins.end() - 1);
+    for (size_t i = 0; i < hashes.size(); ++i) {
+      entries[next[part_of(hashes[i])]++] = {hashes[i], values[i]};
+    }
+  }
+
+  table.part_slots_ =
+      static_cast<uint32_t>(std::max(static_cast<double>(hashes.size() / parts) / kLoad,
+                                     static_cast<double>(most) / kMostLoad)) +
+      1;
+  table.slots_ = AlignedBuffer<uint32_t>(parts * table.part_slots_);
+  std::atomic<bool> placed{true};
+  ParallelFor(threads, parts, [&](size_t p) {
+    if (!placed) return;
+    const absl::Span<Entry> of_part = entries.span().subspan(begins[p], begins[p + 1] - begins[p]);
+    uint8_t* const pilots = table.pilots_.data() + p * kBucketsAPart;
+    uint32_t* const slots = table.slots_.data() + p * table.part_slots_;
+    Part part(table, of_part);
+    if (!part.Place(table.part_slots_, pilots)) {
+      placed = false;
+      return;
+    }
+    std::fill_n(slots, table.part_slots_, uint32_t{0});
+    for (const Entry& entry : of_part) {
+      const uint32_t bucket = table.Bucket(entry.hash) % kBucketsAPart;
+      slots[SlotInPart(static_cast<uint32_t>(entry.hash), pilots[bucket], table.part_slots_)] =
+          entry.value;
+    }
+    uint32_t nearby = of_part.empty() ? (values.empty() ? 0 : values[0]) : of_part[0].value;
+    for (uint32_t slot = 0; slot < table.part_slots_; ++slot) {
+      if (part.owners[slot] == kNoBucket) slots[slot] = nearby;
+      nearby = slots[slot];
+    }
+  });
+  if (!placed) return std::nullopt;
+  return table;
+}
+
+}  // namespace cairn

@@ -1,0 +1,119 @@
+// KeyHash, by itself and beside the tree that answers what it does not.
+#include "cpu_fast/strings/key_hash.h"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "cpu_fast/strings/partial_key_tree.h"
+#include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
+#include "test/test_random.h"
+
+namespace cairn {
+namespace {
+
+std::unique_ptr<OrderedIndex> Make(SortedRun run) {
+  return RequireOk(PartialKeyTree::Build(std::move(run), {.simd = std::nullopt, .hash = true}));
+}
+
+// A run like `run`, with offsets of 4 bytes.
+SortedRun WithShortOffsets(const SortedRun& run) {
+  struct Columns {
+    SortedRun run;
+    std::vector<uint32_t> offsets;
+  };
+  auto columns = std::make_shared<Columns>(Columns{run, {}});
+  for (size_t i = 0; i <= run.size(); ++i) {
+    columns->offsets.push_back(static_cast<uint32_t>(run.bytes().offset(i)));
+  }
+  return SortedRun::Wrap(BytesColumn(run.bytes().heap(), absl::MakeConstSpan(columns->offsets)),
+                         run.row_ids(), columns);
+}
+
+BOOST_AUTO_TEST_SUITE(key_hash_test)
+
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_beside_the_tree) {
+  CheckCatalogue<std::string>(Make, 30000);
+}
+
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_with_offsets_of_four_bytes) {
+  CheckCatalogue<std::string>([](const SortedRun& run) { return Make(WithShortOffsets(run)); },
+                              5000);
+}
+
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_every_small_number_of_keys) {
+  auto random = TestRandom(5);
+  for (size_t size = 0; size < 100; ++size) {
+    std::vector<std::string> keys(size);
+    for (std::string& key : keys) key = std::to_string(random() % 200);
+    const auto data = oracle::FinishStrings(std::to_string(size) + " keys", std::move(keys));
+    CheckPointsAgainstOracle(*Make(OracleRun(data)), data);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(finds_the_row_of_a_key_and_where_several_begin) {
+  const std::vector<std::string_view> keys = {"", "a", "a", "a", "b", "c", "c"};
+  const std::vector<RowId> row_ids = {9, 3, 4, 8, 1, 2, 5};
+  const SortedRun run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids));
+  const auto hash = KeyHash::Build(run, KeyReader(run.bytes()), 1);
+  BOOST_REQUIRE(hash.has_value());
+  const std::vector<std::string_view> queries = {
+      "c", "", "a", "d", "b", "aa", std::string_view("\0", 1)};
+  std::vector<KeyHash::Entry> entries(queries.size());
+  hash->Find(queries, entries.data());
+  const std::pair<RowId, Position> expected[] = {{2, 5},           {9, kNoRow}, {3, 1},
+                                                 {kNoRow, kNoRow}, {1, kNoRow}, {kNoRow, kNoRow},
+                                                 {kNoRow, kNoRow}};
+  for (size_t i = 0; i < queries.size(); ++i) {
+    BOOST_TEST(entries[i].row == expected[i].first);
+    BOOST_TEST(entries[i].first == expected[i].second);
+  }
+  std::vector<RowId> rows(queries.size());
+  hash->FindFirst(queries, rows.data());
+  BOOST_TEST((rows == std::vector<RowId>{2, 9, 3, kNoRow, 1, kNoRow, kNoRow}));
+}
+
+BOOST_AUTO_TEST_CASE(is_in_the_description_and_in_the_memory) {
+  const auto data = OracleCatalogue<std::string>(5000).back();
+  const auto with = Make(OracleRun(data));
+  const auto without = RequireOk(PartialKeyTree::Build(OracleRun(data)));
+  BOOST_TEST(absl::StrContains(with->description(), "cpu:partial_key,hash,simd="));
+  BOOST_TEST(!absl::StrContains(without->description(), "hash"));
+  const size_t distinct = std::set<std::string>(data.keys.begin(), data.keys.end()).size();
+  BOOST_TEST(with->memory_bytes() > without->memory_bytes() + 4 * distinct);
+}
+
+BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
+  const auto data = OracleCatalogue<std::string>(30000).back();
+  const auto index = Make(OracleRun(data));
+  const auto queries = oracle::Views(data.queries);
+  std::vector<RowId> expected(queries.size());
+  RequireOk(index->Answer(Batch::FindFirst(queries, absl::MakeSpan(expected))));
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4, 1);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::vector<RowId> rows(queries.size());
+      bool same = true;
+      for (int i = 0; i < 10; ++i) {
+        same &= index->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
+        same &= rows == expected;
+      }
+      wrong[t] = same ? 0 : 1;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  BOOST_CHECK(wrong == std::vector<int>(4, 0));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn
