@@ -143,32 +143,31 @@ std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
     }
   }
 
-  table.part_slots_ =
-      static_cast<uint32_t>(std::max(static_cast<double>(hashes.size() / parts) / kLoad,
-                                     static_cast<double>(most) / kMostLoad)) +
-      1;
+  const double average = static_cast<double>(hashes.size()) / static_cast<double>(parts);
+  const double slots = std::max(average / kLoad, static_cast<double>(most) / kMostLoad);
+  table.part_slots_ = static_cast<uint32_t>(slots) + 1;
   table.slots_ = AlignedBuffer<uint32_t>(parts * table.part_slots_);
   std::atomic<bool> placed{true};
   ParallelFor(threads, parts, [&](size_t p) {
     if (!placed) return;
     const absl::Span<Entry> of_part = entries.span().subspan(begins[p], begins[p + 1] - begins[p]);
     uint8_t* const pilots = table.pilots_.data() + p * kBucketsAPart;
-    uint32_t* const slots = table.slots_.data() + p * table.part_slots_;
+    uint32_t* const slots_of_part = table.slots_.data() + p * table.part_slots_;
     Part part(table, of_part);
     if (!part.Place(table.part_slots_, pilots)) {
       placed = false;
       return;
     }
-    std::fill_n(slots, table.part_slots_, uint32_t{0});
+    std::fill_n(slots_of_part, table.part_slots_, uint32_t{0});
     for (const Entry& entry : of_part) {
       const uint32_t bucket = table.Bucket(entry.hash) % kBucketsAPart;
-      slots[SlotInPart(static_cast<uint32_t>(entry.hash), pilots[bucket], table.part_slots_)] =
-          entry.value;
+      slots_of_part[SlotInPart(static_cast<uint32_t>(entry.hash), pilots[bucket],
+                               table.part_slots_)] = entry.value;
     }
     uint32_t nearby = of_part.empty() ? (values.empty() ? 0 : values[0]) : of_part[0].value;
     for (uint32_t slot = 0; slot < table.part_slots_; ++slot) {
-      if (part.owners[slot] == kNoBucket) slots[slot] = nearby;
-      nearby = slots[slot];
+      if (part.owners[slot] == kNoBucket) slots_of_part[slot] = nearby;
+      nearby = slots_of_part[slot];
     }
   });
   if (!placed) return std::nullopt;
