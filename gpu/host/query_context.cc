@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/devices.h"
 #include "gpu/runtime/injected_failure.h"
 #include "gpu/runtime/stream_uses.h"
 #include "index/machine/status_macros.h"
@@ -15,7 +16,6 @@ namespace cairn::gpu {
 namespace {
 
 constexpr size_t kLeastPositions = size_t{1} << 14;  // enough for a small batch
-constexpr size_t kMostDevices = 64;
 
 // The contexts of one device that no thread holds; the last one returned goes out first.
 struct IdleContexts {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/devices.h"
 #include "gpu/runtime/injected_failure.h"
 #include "gpu/runtime/stream.h"
 #include "gpu/runtime/stream_uses.h"
@@ -15,8 +16,6 @@
 
 namespace cairn::gpu {
 namespace {
-
-constexpr int kMostDevices = 64;
 
 // What this process holds of one device.
 struct Pool {

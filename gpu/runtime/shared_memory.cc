@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/devices.h"
 
 namespace cairn::gpu {
 namespace {
@@ -25,7 +26,6 @@ absl::StatusOr<size_t> MostSharedBytes() {
 }
 
 absl::Status SharedMemoryOfKernel::AllowMost(const void* kernel) {
-  constexpr int kMostDevices = 64;
   int device = 0, bytes = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   if (device >= kMostDevices) {
