@@ -17,18 +17,23 @@ namespace {
 // Queries at the same step of their lookup.
 constexpr size_t kBlock = 16;
 
-// Chance needs another seed once in some thousand tables of 10^9 keys.
+// Of a table of 10^9 keys one seed in some forty is none.
 constexpr uint64_t kMostSeeds = 4;
 
 // Entries that one task reads.
 constexpr size_t kEntriesATask = size_t{1} << 16;
 
-// A record, in words of 4 bytes: the row, the key's length, and the key, padded. Where a key has
-// several rows, kNoRow stands for the row, and the position of the first before the key.
+// A record, in words of 4 bytes: the first row; the key's length, and whether it has several rows;
+// if so, the position of the first; the key, padded.
 constexpr size_t kMostWords = UINT32_MAX;
+constexpr uint32_t kSeveral = uint32_t{1} << 31;
+
+constexpr size_t KeyWords(size_t bytes) {
+  return (bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t);
+}
 
 constexpr size_t RecordWords(std::string_view key, bool several) {
-  return (several ? 3 : 2) + (key.size() + sizeof(uint32_t) - 1) / sizeof(uint32_t);
+  return key.size() >= kSeveral ? kMostWords + 1 : (several ? 3 : 2) + KeyWords(key.size());
 }
 
 uint64_t HashOf(std::string_view key, uint64_t seed) {
@@ -69,6 +74,7 @@ struct Plan {
 }  // namespace
 
 std::optional<KeyHash> KeyHash::Build(const SortedRun& run, const KeyReader& keys, int threads) {
+  if (run.empty()) return std::nullopt;
   const Plan plan(keys, run.size(), threads);
   if (plan.words.back() > kMostWords) return std::nullopt;
   AlignedBuffer<uint32_t> records(plan.words.back());
@@ -80,18 +86,18 @@ std::optional<KeyHash> KeyHash::Build(const SortedRun& run, const KeyReader& key
       ForEachKey(keys, run.size(), task, [&](size_t i, std::string_view key, bool several) {
         hashes[n] = HashOf(key, seed);
         begins[n++] = static_cast<uint32_t>(at);
-        records[at++] = several ? kNoRow : run.row_ids()[i];
-        records[at++] = static_cast<uint32_t>(key.size());
+        records[at++] = run.row_ids()[i];
+        records[at++] = static_cast<uint32_t>(key.size()) | (several ? kSeveral : 0);
         if (several) records[at++] = static_cast<uint32_t>(i);
         if (key.empty()) return;
-        const size_t end = at + (key.size() + sizeof(uint32_t) - 1) / sizeof(uint32_t);
+        const size_t end = at + KeyWords(key.size());
         records[end - 1] = 0;
         std::memcpy(&records[at], key.data(), key.size());
         at = end;
       });
     });
     auto table = PilotTable::Build(hashes.span(), begins.span(), threads);
-    if (table.has_value()) return KeyHash(run, std::move(records), seed, *std::move(table));
+    if (table.has_value()) return KeyHash(std::move(records), seed, *std::move(table));
   }
   return std::nullopt;
 }
@@ -138,8 +144,8 @@ void KeyHash::ForEach(absl::Span<const std::string_view> queries, Emit emit) con
           for (size_t i = 0; i < some.size(); ++i) {
             const uint32_t* const record = records_.data() + block.at[i];
             const auto* const key =
-                reinterpret_cast<const char*>(record + (record[0] == kNoRow ? 3 : 2));
-            const bool found = Equal({key, record[1]}, some[i]);
+                reinterpret_cast<const char*>(record + (record[1] & kSeveral ? 3 : 2));
+            const bool found = Equal({key, record[1] & ~kSeveral}, some[i]);
             emit(first + i, found ? record : nullptr);
           }
       }
@@ -149,19 +155,14 @@ void KeyHash::ForEach(absl::Span<const std::string_view> queries, Emit emit) con
 
 void KeyHash::Find(absl::Span<const std::string_view> queries, Entry* entries) const {
   ForEach(queries, [&](size_t i, const uint32_t* record) {
-    if (record == nullptr) {
-      entries[i] = {kNoRow, kNoRow};
-    } else if (record[0] == kNoRow) {
-      entries[i] = {row_ids_[record[2]], record[2]};
-    } else {
-      entries[i] = {record[0], kNoRow};
-    }
+    entries[i] = {kNoRow, kNoRow};
+    if (record != nullptr) entries[i] = {record[0], record[1] & kSeveral ? record[2] : kNoRow};
   });
 }
 
 void KeyHash::FindFirst(absl::Span<const std::string_view> queries, RowId* row_ids) const {
   ForEach(queries, [&](size_t i, const uint32_t* record) {
-    row_ids[i] = record == nullptr ? kNoRow : record[0] == kNoRow ? row_ids_[record[2]] : record[0];
+    row_ids[i] = record == nullptr ? kNoRow : record[0];
   });
 }
 

@@ -16,20 +16,21 @@ namespace cairn {
 
 // A hash table over the keys of a run of byte strings, for lookups of whole keys: a lookup reads a
 // pilot, a slot, and a record of the key and its row. It stands beside a structure that answers all
-// else. Takes 5 bytes a distinct key, and its record: 8 bytes and the key, rounded up to 4.
+// else. Takes 5 bytes a distinct key, and its record: 8 bytes, 12 if it has several rows, and the
+// key, rounded up to 4.
 //
-// Immutable, safe from any number of threads; a view of the run's row ids, which must outlive it.
+// Immutable, safe from any number of threads.
 class KeyHash {
  public:
   // What there is of a key.
   struct Entry {
-    RowId row;       // the only one, or the first
+    RowId row;       // the first
     Position first;  // of several: that of the first; kNoRow where there is one, or none
   };
 
-  // Reads all keys, on `threads`. Takes another 28 bytes a key meanwhile. None where records would
-  // come to 16 GB, and where hashes of different keys are equal under every seed that is tried, as
-  // only keys that were made so have. Throws std::bad_alloc.
+  // Reads all keys, on `threads`. Takes another 28 bytes a key meanwhile. None where there is no
+  // entry, where a key has 2 GB or records would come to 16 GB, and where no seed that is tried
+  // gives a table, which takes keys that were made so. Throws std::bad_alloc.
   static std::optional<KeyHash> Build(const SortedRun& run, const KeyReader& keys, int threads);
 
   // entries[i] = what there is of queries[i]; its row is kNoRow where that is nothing.
@@ -45,16 +46,12 @@ class KeyHash {
   uint64_t huge_page_bytes() const { return table_.huge_page_bytes() + records_.huge_page_bytes(); }
 
  private:
-  KeyHash(const SortedRun& run, AlignedBuffer<uint32_t> records, uint64_t seed, PilotTable table)
-      : row_ids_(run.row_ids()),
-        records_(std::move(records)),
-        seed_(seed),
-        table_(std::move(table)) {}
+  KeyHash(AlignedBuffer<uint32_t> records, uint64_t seed, PilotTable table)
+      : records_(std::move(records)), seed_(seed), table_(std::move(table)) {}
 
   template <typename Emit>
   void ForEach(absl::Span<const std::string_view> queries, Emit emit) const;
 
-  absl::Span<const RowId> row_ids_;
   AlignedBuffer<uint32_t> records_;
   uint64_t seed_;
   PilotTable table_;  // from a key's hash to where its record begins

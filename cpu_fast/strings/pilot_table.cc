@@ -13,7 +13,7 @@ namespace cairn {
 namespace {
 
 constexpr size_t kPilots = 256;
-constexpr size_t kHashesAPart = 10240;  // 2.5 a bucket, on average
+constexpr size_t kHashesAPart = 10240;  // on average: 2.5 a bucket
 // Of the slots. Fuller, more buckets are taken their slots away: at 0.9 twice as many.
 constexpr double kLoad = 0.87;
 constexpr double kMostLoad = 0.95;  // of the fullest part
@@ -37,16 +37,16 @@ struct PilotTable::Part {
   Part(const PilotTable& table, absl::Span<Entry> entries) : begins(kBucketsAPart + 1) {
     std::sort(entries.begin(), entries.end(),
               [](const Entry& a, const Entry& b) { return a.hash < b.hash; });
-    lows.reserve(entries.size());
+    hashes.reserve(entries.size());
     for (const Entry& entry : entries) {
       ++begins[table.Bucket(entry.hash) % kBucketsAPart + 1];
-      lows.push_back(static_cast<uint32_t>(entry.hash));
+      hashes.push_back(entry.hash);
     }
     for (size_t b = 0; b < kBucketsAPart; ++b) begins[b + 1] += begins[b];
   }
 
-  absl::Span<const uint32_t> LowsOf(uint32_t bucket) const {
-    return absl::MakeConstSpan(lows).subspan(begins[bucket], size(bucket));
+  absl::Span<const uint64_t> HashesOf(uint32_t bucket) const {
+    return absl::MakeConstSpan(hashes).subspan(begins[bucket], size(bucket));
   }
   size_t size(uint32_t bucket) const { return begins[bucket + 1] - begins[bucket]; }
 
@@ -56,14 +56,14 @@ struct PilotTable::Part {
   bool PlaceOne(uint32_t bucket, uint32_t slots, uint8_t* pilots);
 
   std::vector<uint32_t> begins;  // of each bucket's hashes, and the end
-  std::vector<uint32_t> lows;    // the lower half of each hash
+  std::vector<uint64_t> hashes;  // bucket after bucket
   std::vector<uint32_t> owners;  // the bucket that has a slot
   std::array<std::vector<uint32_t>, kMostInBucket + 1> waiting;  // buckets, by their size
   std::minstd_rand random;
 };
 
 bool PilotTable::Part::PlaceOne(uint32_t bucket, uint32_t slots, uint8_t* pilots) {
-  const absl::Span<const uint32_t> hashes = LowsOf(bucket);
+  const absl::Span<const uint64_t> of_bucket = HashesOf(bucket);
   uint32_t wanted[kMostInBucket];
   int best = -1;
   size_t best_cost = SIZE_MAX;
@@ -72,8 +72,8 @@ bool PilotTable::Part::PlaceOne(uint32_t bucket, uint32_t slots, uint8_t* pilots
     const auto pilot = static_cast<uint8_t>((first + i) % kPilots);
     size_t cost = 0;
     bool taken_twice = false;
-    for (size_t h = 0; h < hashes.size() && cost < best_cost && !taken_twice; ++h) {
-      wanted[h] = SlotInPart(hashes[h], pilot, slots);
+    for (size_t h = 0; h < of_bucket.size() && cost < best_cost && !taken_twice; ++h) {
+      wanted[h] = SlotInPart(of_bucket[h], pilot, slots);
       taken_twice = std::find(wanted, wanted + h, wanted[h]) != wanted + h;
       const uint32_t owner = owners[wanted[h]];
       // Larger buckets are much harder to place again.
@@ -85,18 +85,18 @@ bool PilotTable::Part::PlaceOne(uint32_t bucket, uint32_t slots, uint8_t* pilots
   }
   if (best < 0) return false;
   const auto pilot = static_cast<uint8_t>(best);
-  for (const uint32_t low : hashes) {
-    const uint32_t slot = SlotInPart(low, pilot, slots);
+  for (const uint64_t hash : of_bucket) {
+    const uint32_t slot = SlotInPart(hash, pilot, slots);
     const uint32_t owner = owners[slot];
     if (owner != kNoBucket) {
-      for (const uint32_t other : LowsOf(owner)) {
+      for (const uint64_t other : HashesOf(owner)) {
         owners[SlotInPart(other, pilots[owner], slots)] = kNoBucket;
       }
       waiting[size(owner)].push_back(owner);
     }
   }
   pilots[bucket] = pilot;
-  for (const uint32_t low : hashes) owners[SlotInPart(low, pilot, slots)] = bucket;
+  for (const uint64_t hash : of_bucket) owners[SlotInPart(hash, pilot, slots)] = bucket;
   return true;
 }
 
@@ -126,7 +126,7 @@ bool PilotTable::Part::Place(uint32_t slots, uint8_t* pilots) {
 std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
                                             absl::Span<const uint32_t> values, int threads) {
   PilotTable table;
-  const size_t parts = hashes.size() / kHashesAPart + 1;
+  const size_t parts = std::max<size_t>(1, (hashes.size() + kHashesAPart - 1) / kHashesAPart);
   table.pilots_ = AlignedBuffer<uint8_t>(parts * kBucketsAPart);
   std::fill(table.pilots_.begin(), table.pilots_.end(), uint8_t{0});
 
@@ -134,6 +134,7 @@ std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
   std::vector<size_t> begins(parts + 1);
   for (const uint64_t hash : hashes) ++begins[part_of(hash) + 1];
   const size_t most = *std::max_element(begins.begin(), begins.end());
+  if (most > 2 * kHashesAPart) return std::nullopt;
   for (size_t p = 0; p < parts; ++p) begins[p + 1] += begins[p];
   AlignedBuffer<Entry> entries(hashes.size());
   {

@@ -17,15 +17,17 @@ namespace cairn {
 // PtrHash (SEA 2025). Buckets belong to parts with slots of their own, so that parts are built
 // beside each other and a part fits in a cache.
 //
-// Takes 0.4 bytes a hash for pilots, which mostly stay in a cache, and 4.6 for slots. A hash that
+// Takes 0.4 bytes a hash for pilots, which mostly stay in a cache, and 4.6 for slots; a few KB at
+// least. A hash that
 // is not in the table leads to a value too, some other's: whoever asks compares. Empty slots have
 // values of slots nearby, not one value for all, which all misses would then read.
 //
 // Immutable, safe from any number of threads.
 class PilotTable {
  public:
-  // values[i] is that of hashes[i]. None where two hashes are equal or chance was against it: other
-  // hashes, of another seed, will do. At most 2^32 - 1 hashes. Throws std::bad_alloc.
+  // values[i] is that of hashes[i]. None where two hashes are equal, as of 10^9 in one table of
+  // forty, where they are far from even, or chance was against it: other hashes, of another seed,
+  // will do. At most 2^32 - 1 hashes. Throws std::bad_alloc.
   static std::optional<PilotTable> Build(absl::Span<const uint64_t> hashes,
                                          absl::Span<const uint32_t> values, int threads);
 
@@ -37,7 +39,7 @@ class PilotTable {
   void PrefetchPilot(uint32_t bucket) const { Prefetch(pilots_.data() + bucket); }
   size_t Slot(uint64_t hash, uint32_t bucket) const {
     return size_t{bucket / kBucketsAPart} * part_slots_ +
-           SlotInPart(static_cast<uint32_t>(hash), pilots_[bucket], part_slots_);
+           SlotInPart(hash, pilots_[bucket], part_slots_);
   }
   void PrefetchSlot(size_t slot) const { Prefetch(slots_.data() + slot); }
   uint32_t Value(size_t slot) const { return slots_[slot]; }
@@ -50,8 +52,8 @@ class PilotTable {
 
   struct Part;
 
-  static uint32_t SlotInPart(uint32_t low, uint8_t pilot, uint32_t slots) {
-    const uint64_t mixed = (low ^ pilot * 0x9E3779B97F4A7C15) * 0xD6E8FEB86659FD93;
+  static uint32_t SlotInPart(uint64_t hash, uint8_t pilot, uint32_t slots) {
+    const uint64_t mixed = (hash ^ pilot * 0x9E3779B97F4A7C15) * 0xD6E8FEB86659FD93;
     return static_cast<uint32_t>((mixed >> 32) * slots >> 32);
   }
 

@@ -14,7 +14,8 @@ class HostIndex : public OrderedIndex {
  protected:
   using OrderedIndex::OrderedIndex;
 
-  // Operation::kFind of a checked batch. ResourceExhausted where memory does not suffice.
+  // Operation::kFind of a checked batch, of a run with entries. ResourceExhausted, or
+  // std::bad_alloc, where memory does not suffice.
   virtual absl::Status Find(const Batch& batch) const;
 
  private:

@@ -80,6 +80,17 @@ BOOST_AUTO_TEST_CASE(finds_the_row_of_a_key_and_where_several_begin) {
   BOOST_TEST((rows == std::vector<RowId>{2, 9, 3, kNoRow, 1, kNoRow, kNoRow}));
 }
 
+BOOST_AUTO_TEST_CASE(a_run_without_entries_has_none) {
+  const std::vector<std::string_view> keys;
+  const SortedRun run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), {}));
+  BOOST_TEST(!KeyHash::Build(run, KeyReader(run.bytes()), 1).has_value());
+  const auto index = Make(run);
+  bool found = true;
+  const std::string_view query[] = {""};
+  RequireOk(index->Answer(Batch::Contains(query, absl::MakeSpan(&found, 1))));
+  BOOST_TEST(!found);
+}
+
 BOOST_AUTO_TEST_CASE(is_in_the_description_and_in_the_memory) {
   const auto data = OracleCatalogue<std::string>(5000).back();
   const auto with = Make(OracleRun(data));

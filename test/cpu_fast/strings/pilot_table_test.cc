@@ -83,6 +83,21 @@ BOOST_AUTO_TEST_CASE(equal_hashes_have_no_table) {
   BOOST_TEST(!PilotTable::Build(std::vector<uint64_t>(5000, 42), Values(5000), 2).has_value());
 }
 
+// No slots are taken for the one part that has them all.
+BOOST_AUTO_TEST_CASE(hashes_of_one_part_among_many_have_no_table) {
+  const std::vector<uint64_t> equal(3'000'000, 42);
+  BOOST_TEST(!PilotTable::Build(equal, Values(equal.size()), 2).has_value());
+}
+
+// Of these, a table that looked at halves of hashes would take each pair for one.
+BOOST_AUTO_TEST_CASE(hashes_of_one_bucket_with_equal_lower_halves_are_told_apart) {
+  std::vector<uint64_t> hashes = RandomHashes(20'000);
+  for (size_t i = 0; i < 1000; ++i) hashes.push_back(hashes[i] ^ uint64_t{1} << 32);
+  std::sort(hashes.begin(), hashes.end());
+  hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
+  Check(hashes);
+}
+
 // As no hash function leaves them: it ends, and is right where it gives a table.
 BOOST_AUTO_TEST_CASE(hashes_that_are_none_end_with_or_without_a_table) {
   std::vector<uint64_t> ascending(20'000), high(20'000), low(20'000);
