@@ -7,11 +7,13 @@
 
 #include "absl/status/status.h"
 #include "test/allocation/failing_new.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 
 // Calls `operation` again and again, until no allocation of it fails any more: at first its first
-// allocation fails, then one after that, and so on, about `times` of them over its whole length.
+// allocation fails, then one after that, and so on, about `times` of them over its whole length,
+// fewer under a sanitizer.
 // Before each call `prepare` is called, after it `check`; neither meets a failure, nor does
 // `meaning`, which says what an operation's status stands for.
 inline void FailEachAllocation(
@@ -26,7 +28,7 @@ inline void FailEachAllocation(
   const absl::Status undisturbed = meaning(status);
   BOOST_REQUIRE_MESSAGE(undisturbed.ok(), undisturbed);
   check();
-  const uint64_t step = std::max<uint64_t>(1, length / times);
+  const uint64_t step = std::max<uint64_t>(1, length / FewerSanitized(times, 3, 10));
   uint64_t failures = 0, errors = 0;
   for (uint64_t spared = 0;;) {
     BOOST_TEST_CONTEXT("after " << spared << " of " << length << " allocations") {

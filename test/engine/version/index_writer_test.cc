@@ -173,8 +173,8 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
 BOOST_AUTO_TEST_SUITE(index_writer_test)
 
 BOOST_AUTO_TEST_CASE(random_histories_agree_with_a_model) {
-  for (uint64_t salt = 1; salt <= FewerSanitized(4, 2, 4); ++salt) {
-    CheckRandomHistory(salt, FewerUnderTsan(150, 3));
+  for (uint64_t salt = 1; salt <= FewerSanitized(4, 4, 4); ++salt) {
+    CheckRandomHistory(salt, FewerSanitized(150, 2, 3));
   }
 }
 
