@@ -162,8 +162,7 @@ std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
     std::fill_n(slots_of_part, table.part_slots_, uint32_t{0});
     for (const Entry& entry : of_part) {
       const uint32_t bucket = table.Bucket(entry.hash) % kBucketsAPart;
-      slots_of_part[SlotInPart(static_cast<uint32_t>(entry.hash), pilots[bucket],
-                               table.part_slots_)] = entry.value;
+      slots_of_part[SlotInPart(entry.hash, pilots[bucket], table.part_slots_)] = entry.value;
     }
     uint32_t nearby = of_part.empty() ? (values.empty() ? 0 : values[0]) : of_part[0].value;
     for (uint32_t slot = 0; slot < table.part_slots_; ++slot) {
