@@ -14,10 +14,10 @@ namespace {
 
 constexpr size_t kPilots = 256;
 constexpr size_t kHashesAPart = 10240;  // on average: 2.5 a bucket
-// Of the slots. Fuller, more buckets are taken their slots away: at 0.9 twice as many.
+// Of the slots: the fuller, the more often buckets take others' slots.
 constexpr double kLoad = 0.87;
 constexpr double kMostLoad = 0.95;  // of the fullest part
-// Larger buckets come of equal hashes, or of hashes that are none.
+// Larger buckets come of equal hashes, or of hashes that are far from random.
 constexpr size_t kMostInBucket = 64;
 // Buckets that are placed, again and again, for each that there is, before it is given up.
 constexpr size_t kMostPlaced = 100;
@@ -159,7 +159,6 @@ std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
       placed = false;
       return;
     }
-    std::fill_n(slots_of_part, table.part_slots_, uint32_t{0});
     for (const Entry& entry : of_part) {
       const uint32_t bucket = table.Bucket(entry.hash) % kBucketsAPart;
       slots_of_part[SlotInPart(entry.hash, pilots[bucket], table.part_slots_)] = entry.value;

@@ -18,9 +18,8 @@ namespace cairn {
 // beside each other and a part fits in a cache.
 //
 // Takes 0.4 bytes a hash for pilots, which mostly stay in a cache, and 4.6 for slots; a few KB at
-// least. A hash that
-// is not in the table leads to a value too, some other's: whoever asks compares. Empty slots have
-// values of slots nearby, not one value for all, which all misses would then read.
+// least. A hash that is not in the table leads to a value too, some other's: whoever asks compares.
+// Empty slots have values of slots nearby, not one value for all, which all misses would then read.
 //
 // Immutable, safe from any number of threads.
 class PilotTable {

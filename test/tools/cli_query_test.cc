@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/tools/demo_entries.h"
 #include "test/tools/run_tool.h"
 
@@ -162,7 +163,7 @@ BOOST_AUTO_TEST_CASE(long_results_are_paged_without_loss) {
       check({"--eq=9", "--eq=0", "--eq=24", "--eq=3"}, Where(expected, [](const Entry& e) {
               return e.key == "0" || e.key == "3" || e.key == "9" || e.key == "24";
             }));
-      if (reverse == values) continue;  // limits know nothing of values
+      if (kUnderAsan && reverse == values) continue;  // pages with values and without, once each
       for (const size_t limit : {size_t{0}, size_t{1}, size_t{4095}, size_t{4096}, size_t{4097},
                                  size_t{65535}, size_t{65536}, size_t{65537}, size_t{139999}}) {
         check({"--range=..", "--limit=" + std::to_string(limit)},

@@ -200,8 +200,8 @@ BOOST_AUTO_TEST_CASE(an_io_error_that_passes_heals_by_itself) {
       BOOST_TEST(
           (absl::IsFailedPrecondition(broken.status()) || absl::IsUnavailable(broken.status())),
           broken.status());
-      BOOST_TEST((db.Info("of_a").state == IndexState::kStale ||
-                  db.Info("of_a").state == IndexState::kCatchingUp));
+      const IndexState state = db.Info("of_a").state;
+      BOOST_TEST((state == IndexState::kStale || state == IndexState::kCatchingUp));
       absl::SleepFor(absl::Milliseconds(20));
       faulty->Repair();
       RequireOk(db->WaitUntilReady("all", absl::Seconds(30)));
