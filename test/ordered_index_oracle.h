@@ -1,7 +1,11 @@
 #pragma once
 
+#include <boost/test/unit_test.hpp>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -42,6 +46,29 @@ void CheckCatalogue(Make make, size_t most = 70000) {
   for (const OracleData<Key>& data : OracleCatalogue<Key>(most)) {
     CheckAgainstOracle(*make(OracleRun(data)), data);
   }
+}
+
+// A run like `run`, with offsets of 4 bytes.
+inline SortedRun WithShortOffsets(const SortedRun& run) {
+  struct Columns {
+    SortedRun run;
+    std::vector<uint32_t> offsets;
+  };
+  auto columns = std::make_shared<Columns>(Columns{run, {}});
+  for (size_t i = 0; i <= run.size(); ++i) {
+    columns->offsets.push_back(static_cast<uint32_t>(run.bytes().offset(i)));
+  }
+  return SortedRun::Wrap(BytesColumn(run.bytes().heap(), absl::MakeConstSpan(columns->offsets)),
+                         run.row_ids(), columns);
+}
+
+// Calls `holds` on four threads at once, and requires that it holds on each.
+inline void RequireOnFourThreads(const std::function<bool()>& holds) {
+  std::vector<std::thread> threads;
+  std::vector<int> held(4, 0);
+  for (int& one : held) threads.emplace_back([&] { one = holds() ? 1 : 0; });
+  for (std::thread& thread : threads) thread.join();
+  BOOST_CHECK(held == std::vector<int>(4, 1));
 }
 
 }  // namespace cairn

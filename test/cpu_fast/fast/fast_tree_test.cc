@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
@@ -126,23 +125,17 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto tree = Make(OracleRun(data), {});
   std::vector<Position> expected(data.queries.size());
   RequireOk(tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(expected))));
-  std::vector<std::thread> threads;
-  std::vector<int> wrong(4, 1);
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      std::vector<Position> positions(data.queries.size());
-      Matches matches;
-      bool same = true;
-      for (int i = 0; i < 20; ++i) {
-        same &= tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(positions))).ok();
-        same &= positions == expected;
-        same &= tree->Answer(Batch::Find(data.queries, &matches)).ok();
-      }
-      wrong[t] = same ? 0 : 1;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  BOOST_CHECK(wrong == std::vector<int>(4, 0));
+  RequireOnFourThreads([&] {
+    std::vector<Position> positions(data.queries.size());
+    Matches matches;
+    bool same = true;
+    for (int i = 0; i < 20; ++i) {
+      same &= tree->Answer(Batch::LowerBound(data.queries, absl::MakeSpan(positions))).ok();
+      same &= positions == expected;
+      same &= tree->Answer(Batch::Find(data.queries, &matches)).ok();
+    }
+    return same;
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

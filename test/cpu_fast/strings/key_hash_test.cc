@@ -6,7 +6,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,20 +20,6 @@ namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run) {
   return RequireOk(PartialKeyTree::Build(std::move(run), {.simd = std::nullopt, .hash = true}));
-}
-
-// A run like `run`, with offsets of 4 bytes.
-SortedRun WithShortOffsets(const SortedRun& run) {
-  struct Columns {
-    SortedRun run;
-    std::vector<uint32_t> offsets;
-  };
-  auto columns = std::make_shared<Columns>(Columns{run, {}});
-  for (size_t i = 0; i <= run.size(); ++i) {
-    columns->offsets.push_back(static_cast<uint32_t>(run.bytes().offset(i)));
-  }
-  return SortedRun::Wrap(BytesColumn(run.bytes().heap(), absl::MakeConstSpan(columns->offsets)),
-                         run.row_ids(), columns);
 }
 
 BOOST_AUTO_TEST_SUITE(key_hash_test)
@@ -107,21 +92,15 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto queries = oracle::Views(data.queries);
   std::vector<RowId> expected(queries.size());
   RequireOk(index->Answer(Batch::FindFirst(queries, absl::MakeSpan(expected))));
-  std::vector<std::thread> threads;
-  std::vector<int> wrong(4, 1);
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      std::vector<RowId> rows(queries.size());
-      bool same = true;
-      for (int i = 0; i < 10; ++i) {
-        same &= index->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
-        same &= rows == expected;
-      }
-      wrong[t] = same ? 0 : 1;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  BOOST_CHECK(wrong == std::vector<int>(4, 0));
+  RequireOnFourThreads([&] {
+    std::vector<RowId> rows(queries.size());
+    bool same = true;
+    for (int i = 0; i < 10; ++i) {
+      same &= index->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
+      same &= rows == expected;
+    }
+    return same;
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

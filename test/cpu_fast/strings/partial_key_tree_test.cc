@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "test/ordered_index_oracle.h"
@@ -26,20 +25,6 @@ void CheckEveryLevel(const OracleData<std::string>& data) {
   for (SimdLevel level : SupportedSimdLevels()) {
     CheckPointsAgainstOracle(*Make(run, level), data);
   }
-}
-
-// A run like `run`, with offsets of 4 bytes.
-SortedRun WithShortOffsets(const SortedRun& run) {
-  struct Columns {
-    SortedRun run;
-    std::vector<uint32_t> offsets;
-  };
-  auto columns = std::make_shared<Columns>(Columns{run, {}});
-  for (size_t i = 0; i <= run.size(); ++i) {
-    columns->offsets.push_back(static_cast<uint32_t>(run.bytes().offset(i)));
-  }
-  return SortedRun::Wrap(BytesColumn(run.bytes().heap(), absl::MakeConstSpan(columns->offsets)),
-                         run.row_ids(), columns);
 }
 
 // `size` keys, key(i) each, with queries for them and for keys near them.
@@ -166,21 +151,15 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto queries = oracle::Views(data.queries);
   std::vector<Position> expected(queries.size());
   RequireOk(tree->Answer(Batch::LowerBound(queries, absl::MakeSpan(expected))));
-  std::vector<std::thread> threads;
-  std::vector<int> wrong(4, 1);
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      std::vector<Position> positions(queries.size());
-      bool same = true;
-      for (int i = 0; i < 10; ++i) {
-        same &= tree->Answer(Batch::LowerBound(queries, absl::MakeSpan(positions))).ok();
-        same &= positions == expected;
-      }
-      wrong[t] = same ? 0 : 1;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  BOOST_CHECK(wrong == std::vector<int>(4, 0));
+  RequireOnFourThreads([&] {
+    std::vector<Position> positions(queries.size());
+    bool same = true;
+    for (int i = 0; i < 10; ++i) {
+      same &= tree->Answer(Batch::LowerBound(queries, absl::MakeSpan(positions))).ok();
+      same &= positions == expected;
+    }
+    return same;
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()
