@@ -104,13 +104,13 @@ uint64_t PartialKeyTree::huge_page_bytes() const {
 PartialKeyTree::Ties PartialKeyTree::TiesAt(uint32_t leaf, Position position) const {
   const PartialKeyNode& node = nodes_.nodes[leaf];
   const size_t behind = position - node.base + 1;
-  if (behind == node.entries || node.slots[behind] < PartialKeyNode::kTied) {
+  if (behind == node.entries || node.slots[behind] < kTied) {
     return {position, position + 1, true};
   }
   const uint32_t value = node.slots[behind];
-  const uint32_t ties = value & (PartialKeyNode::kMixed - 1);
+  const uint32_t ties = value & (kMixedTies - 1);
   return {position, node.ties_all() ? node.base + node.entries : position + 1 + ties,
-          (value & PartialKeyNode::kMixed) == 0};
+          (value & kMixedTies) == 0};
 }
 
 PartialKeyTreeView PartialKeyTree::View(bool rows) const {

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "cpu_fast/simd/simd_level.h"
 #include "cpu_fast/strings/key_hash.h"
-#include "cpu_fast/strings/key_reader.h"
 #include "cpu_fast/strings/partial_key_builder.h"
 #include "index/query/host_index.h"
+#include "index/strings/key_reader.h"
 
 namespace cairn {
 
