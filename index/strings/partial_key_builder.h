@@ -73,6 +73,14 @@ class PartialKeyBuilder {
   static Tree Build(const Keys& keys, size_t size, int threads) {
     return Build(PartialKeyTrie(keys, size, threads), size, threads);
   }
+  // At most so many bits has the root of a tree over so many keys.
+  static size_t RootBits(size_t keys) {
+    size_t bits = 0;
+    while (bits < Shape::kMostRootBits && (Shape::kKeysPerRootElement << (bits + 1)) <= keys) {
+      ++bits;
+    }
+    return bits;
+  }
 
  private:
   using Range = PartialKeyTrie::Range;
@@ -249,21 +257,13 @@ struct PartialKeyBuilder<Shape>::RootPieces {
       FillTable(with_bit, last, place / 2, table.subspan(half));
     }
   }
-
-  static size_t Bits(size_t keys) {
-    size_t bits = 0;
-    while (bits < Shape::kMostRootBits && (Shape::kKeysPerRootElement << (bits + 1)) <= keys) {
-      ++bits;
-    }
-    return bits;
-  }
 };
 
 template <typename Shape>
 typename PartialKeyBuilder<Shape>::Tree PartialKeyBuilder<Shape>::Build(const PartialKeyTrie& trie,
                                                                         size_t size, int threads) {
   const Range all = {0, size};
-  const size_t root_bits = RootPieces::Bits(size);
+  const size_t root_bits = RootBits(size);
   const Division division =
       trie.Divide<Shape>(all, size > Shape::kLowestInner ? Shape::kLowestInner : kSlots,
                          size_t{1} << root_bits, Shape::RootBits(root_bits));
