@@ -40,6 +40,33 @@ void RunParts(size_t parts, absl::FunctionRef<void(size_t)> body) {
   for (size_t part = 0; part < parts; ++part) body(part);
 }
 
+// memcpy, without a call for strings of up to 32 bytes, as most are.
+inline void CopyShort(std::string_view from, char* to) {
+  const size_t size = from.size();
+  const auto copy = [&](auto word) {
+    const size_t last = size - sizeof(word);
+    std::memcpy(&word, from.data() + last, sizeof(word));
+    auto first = word;
+    std::memcpy(&first, from.data(), sizeof(first));
+    std::memcpy(to, &first, sizeof(first));
+    std::memcpy(to + last, &word, sizeof(word));
+  };
+  struct Sixteen {
+    uint64_t words[2];
+  };
+  if (size > 2 * sizeof(Sixteen)) {
+    std::memcpy(to, from.data(), size);
+  } else if (size >= sizeof(Sixteen)) {
+    copy(Sixteen());
+  } else if (size >= sizeof(uint64_t)) {
+    copy(uint64_t());
+  } else if (size >= sizeof(uint32_t)) {
+    copy(uint32_t());
+  } else {
+    for (size_t i = 0; i < size; ++i) to[i] = from[i];
+  }
+}
+
 // Chunks take turns on the streams. Each has a block of pinned memory and one of the device:
 // results first, then offsets, then strings.
 class ChunkedStrings {
@@ -97,25 +124,27 @@ class ChunkedStrings {
   // Puts a chunk's strings together; returns their bytes.
   size_t Gather(size_t first, size_t count, uint32_t* offsets, char* strings) const {
     const size_t parts = count < kLeastForThreads ? 1 : kParts;
-    std::array<size_t, kParts + 1> begins{};
+    std::array<uint32_t, kParts + 1> begins{};
     const auto begin_of = [&](size_t part) { return count * part / parts; };
     RunParts(parts, [&](size_t part) {
-      size_t bytes = 0;
-      for (size_t i = begin_of(part); i < begin_of(part + 1); ++i) bytes += KeyAt(first + i).size();
-      begins[part + 1] = bytes;
+      uint32_t at = 0;  // from the part's beginning
+      for (size_t i = begin_of(part); i < begin_of(part + 1); ++i) {
+        offsets[i] = at;
+        at += static_cast<uint32_t>(KeyAt(first + i).size());
+      }
+      begins[part + 1] = at;
     });
     for (size_t part = 0; part < parts; ++part) begins[part + 1] += begins[part];
     RunParts(parts, [&](size_t part) {
-      size_t at = begins[part];
       for (size_t i = begin_of(part); i < begin_of(part + 1); ++i) {
         const StringKey key = KeyAt(first + i);
-        offsets[i] = static_cast<uint32_t>(at);
-        if (!key.bytes.empty()) std::memcpy(strings + at, key.bytes.data(), key.bytes.size());
-        at += key.bytes.size();
-        if (key.last != StringKey::kNoByte) strings[at++] = static_cast<char>(key.last);
+        offsets[i] += begins[part];
+        char* const to = strings + offsets[i];
+        CopyShort(key.bytes, to);
+        if (key.last != StringKey::kNoByte) to[key.bytes.size()] = static_cast<char>(key.last);
       }
     });
-    offsets[count] = static_cast<uint32_t>(begins[parts]);
+    offsets[count] = begins[parts];
     return begins[parts];
   }
 

@@ -10,9 +10,11 @@
 namespace cairn::gpu {
 namespace {
 
-// Queries of a group in flight: those of a warp wait for memory together.
-constexpr int kQueries = 2;
-constexpr int kQueriesInBlock = kStringThreads / kGroupLanes * kQueries;
+// Queries of a group in flight, which wait for memory together: of long ones there is enough to
+// wait for as it is.
+constexpr int QueriesInFlight(int chunks) {
+  return chunks == kFewChunks ? 2 : 1;
+}
 
 // The hash of a query. By a warp; the same in all lanes of a group.
 template <int kChunks>
@@ -35,13 +37,14 @@ __device__ uint64_t HashOf(const StringQuery& query, const QueryUnits<kChunks>& 
   return FinishHash(sum, query.length);
 }
 
-// A thread's group takes kQueries queries that follow each other.
+// A group takes kQueries queries that follow each other.
 template <int kChunks>
 __global__ void __launch_bounds__(kStringThreads)
     FindByHash(StringHashView hash, StringQueries batch) {
+  constexpr int kQueries = QueriesInFlight(kChunks);
   const int lane = threadIdx.x % kGroupLanes;
   const int shift = threadIdx.x % 32 / kGroupLanes * kGroupLanes;
-  const uint32_t first = blockIdx.x * kQueriesInBlock + threadIdx.x / kGroupLanes * kQueries;
+  const uint32_t first = (blockIdx.x * kStringThreads + threadIdx.x) / kGroupLanes * kQueries;
   if (first - shift / kGroupLanes * kQueries >= batch.size) return;  // the whole warp's
 
   StringQuery queries[kQueries];
@@ -52,7 +55,7 @@ __global__ void __launch_bounds__(kStringThreads)
 #pragma unroll
     for (int q = 0; q < kQueries; ++q) body(q);
   };
-  for_each([&](int q) { queries[q] = batch[min(first + q, batch.size - 1)]; });
+  for_each([&](int q) { queries[q] = batch.At(batch.ExtentOf(first + q), 0); });
   for_each([&](int q) {
     const QueryUnits<kChunks> units(queries[q], lane);
     hashes[q] = HashOf(queries[q], units, lane, hash.seed);
@@ -69,25 +72,28 @@ __global__ void __launch_bounds__(kStringThreads)
   for_each([&](int q) { records[q] = hash.records.units + slots[q]; });
   for_each([&](int q) {
     const QueryUnits<kChunks> units(queries[q], lane);
-    const RecordUnits<kChunks> key(records[q], units.size, lane);
+    const RecordUnits<kChunks, RecordLoad::kStays> key(records[q], units.size, lane);
     const bool found = IsQuery(queries[q], units, records[q], key, lane, shift);
     const uint32_t i = first + q;
     if (lane == 0 && i < batch.size) batch.Write(i, found, static_cast<RowId>(key.units[0]));
   });
 }
 
+template <int kChunks>
+absl::Status Search(const StringHashView& hash, const StringQueries& batch, cudaStream_t stream) {
+  constexpr unsigned kQueriesInBlock = kStringThreads / kGroupLanes * QueriesInFlight(kChunks);
+  const LaunchShape shape = {(batch.size + kQueriesInBlock - 1) / kQueriesInBlock, kStringThreads};
+  CAIRN_RETURN_IF_LAUNCH_FAILS("FindByHash", shape, stream, FindByHash<kChunks>, hash, batch);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status SearchStringHash(const StringHashView& hash, StringAnswer answer, DeviceKeys keys,
                               void* results, cudaStream_t stream) {
-  return SearchInParts(keys, answer, results, [&](const StringQueries& batch) -> absl::Status {
-    const LaunchShape shape = {(batch.size + kQueriesInBlock - 1) / kQueriesInBlock,
-                               kStringThreads};
-    CAIRN_RETURN_IF_LAUNCH_FAILS(
-        "FindByHash", shape, stream,
-        hash.longest <= kFewChunkBytes ? FindByHash<kFewChunks> : FindByHash<kMostChunks>, hash,
-        batch);
-    return absl::OkStatus();
+  return SearchInParts(keys, answer, results, [&](const StringQueries& batch) {
+    return hash.longest <= kFewChunkBytes ? Search<kFewChunks>(hash, batch, stream)
+                                          : Search<kMostChunks>(hash, batch, stream);
   });
 }
 
