@@ -28,10 +28,9 @@ namespace {
 // Entries that are in memory at a time: more are read in pages. Rows with values are larger.
 constexpr uint64_t kPageEntries = 1 << 16;
 constexpr uint64_t kPageRows = 1 << 12;
-// Ranges that are asked for at a time: so many at first, then more while each has few entries, of
-// which a page has room for so many of each.
-constexpr size_t kFirstRanges = 1024;
-constexpr uint64_t kLeastEntriesPerRange = 4;
+// Ranges that are counted at a time, as many as any route likes; those whose entries a page has
+// room for are then read together.
+constexpr size_t kMostRanges = 1 << 20;
 
 struct QueryOptionsGiven {
   std::string index;
@@ -60,9 +59,13 @@ class Query {
  private:
   bool done() const { return left_ == 0; }
   uint64_t page_entries() const { return source_ == nullptr ? kPageEntries : kPageRows; }
-  // Prints what is in the first of some ranges, which are in the order of the query. Returns how
-  // many those are: one that has more than its share of a page ends it, but is printed whole.
-  absl::StatusOr<size_t> PrintPage(absl::Span<const KeyRange> ranges);
+  // How many entries each of some ranges has.
+  absl::Status Count(absl::Span<const KeyRange> ranges);
+  // How many of counts_, from `first` on, a page has room for; at least one.
+  size_t PageSize(size_t first) const;
+  // Prints what is in some ranges, which are in the order of the query and in all have no more
+  // entries than a page, or are one.
+  absl::Status PrintPage(absl::Span<const KeyRange> ranges);
   // Goes on with one range behind a cursor, to its end.
   absl::Status PrintRest(const KeyRange& range, std::string cursor);
   // Reads one page of each range, from the cursors on where there are any.
@@ -80,6 +83,7 @@ class Query {
   RouteOptions& routes_;
   uint64_t stale_ = 0;
   RangeColumns columns_;
+  std::vector<uint64_t> counts_;
   Matches matches_;
   PrimaryKeyColumn primary_keys_;
   FetchedRows rows_;
@@ -90,14 +94,14 @@ class Query {
 absl::Status Query::Run(std::vector<KeyRange> ranges) {
   ranges = Disjoint(std::move(ranges));
   if (order_ == Order::kDescending) std::reverse(ranges.begin(), ranges.end());
-  absl::Span<const KeyRange> left = ranges;
-  size_t size = kFirstRanges;
-  while (!left.empty() && !done()) {
-    const absl::Span<const KeyRange> page = left.subspan(0, size);
-    ASSIGN_OR_RETURN(const size_t printed, PrintPage(page));
-    left.remove_prefix(printed);
-    // Ranges behind a long one are read again: there should be few of them.
-    size = std::min<size_t>(2 * printed, page_entries() / kLeastEntriesPerRange);
+  for (size_t first = 0; first < ranges.size() && !done(); first += kMostRanges) {
+    const auto some = absl::MakeConstSpan(ranges).subspan(first, kMostRanges);
+    RETURN_IF_ERROR(Count(some));
+    for (size_t i = 0; i < some.size() && !done();) {
+      const size_t size = PageSize(i);
+      RETURN_IF_ERROR(PrintPage(some.subspan(i, size)));
+      i += size;
+    }
   }
   printer_->End();
   if (stale_ != 0) {
@@ -108,6 +112,28 @@ absl::Status Query::Run(std::vector<KeyRange> ranges) {
   return output_.Flush();
 }
 
+absl::Status Query::Count(absl::Span<const KeyRange> ranges) {
+  counts_.assign(ranges.size(), 0);
+  if (ranges.size() == 1) return absl::OkStatus();  // it is a page whatever it has
+  columns_.Clear();
+  for (const KeyRange& range : ranges) columns_.Add(range);
+  Batch batch = Batch::Count(columns_.Batch(), absl::MakeSpan(counts_));
+  routes_.AddTo(&batch);
+  RETURN_IF_ERROR(index_.Answer(batch));
+  routes_.Note();
+  return absl::OkStatus();
+}
+
+size_t Query::PageSize(size_t first) const {
+  const uint64_t most = std::min(page_entries(), left_);
+  size_t last = first + 1;
+  for (uint64_t sum = counts_[first]; last < counts_.size(); ++last) {
+    sum += counts_[last];
+    if (sum > most) break;
+  }
+  return last - first;
+}
+
 absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std::string> after) {
   if (Interrupted()) return absl::CancelledError("interrupted");
   columns_.Clear();
@@ -116,24 +142,21 @@ absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std
   batch.ranges.after = after;
   batch.options.order = order_;
   batch.options.with_keys = true;
-  batch.options.limit = std::min(std::max<uint64_t>(page_entries() / ranges.size(), 1), left_);
+  batch.options.limit = std::min(page_entries(), left_);
   routes_.AddTo(&batch);
   RETURN_IF_ERROR(index_.Answer(batch));
   routes_.Note();
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> Query::PrintPage(absl::Span<const KeyRange> ranges) {
+absl::Status Query::PrintPage(absl::Span<const KeyRange> ranges) {
   RETURN_IF_ERROR(Scan(ranges, {}));
-  size_t i = 0;
-  std::string cursor;
-  while (i < ranges.size() && cursor.empty() && !done()) {
+  for (size_t i = 0; i < ranges.size() && !done(); ++i) {
     RETURN_IF_ERROR(PrintEntries(i, ""));
-    cursor = matches_.cursors[i++];
+    // That of a single range, if there is one.
+    RETURN_IF_ERROR(PrintRest(ranges[i], matches_.cursors[i]));
   }
-  // The rest of a long range comes before the ranges behind it.
-  RETURN_IF_ERROR(PrintRest(ranges[i - 1], cursor));
-  return i;
+  return absl::OkStatus();
 }
 
 absl::Status Query::PrintRest(const KeyRange& range, std::string cursor) {
