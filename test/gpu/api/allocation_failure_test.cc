@@ -1,11 +1,9 @@
 #include <boost/test/unit_test.hpp>
-#include <functional>
 #include <vector>
 
 #include "cairn/ordered_index.h"
 #include "gpu/host/gpu_index.h"
-#include "gpu/runtime/device_memory.h"
-#include "gpu/runtime/injected_failure.h"
+#include "test/gpu/fail_every_allocation.h"
 #include "test/gpu/needs_device.h"
 #include "test/require_ok.h"
 
@@ -34,21 +32,6 @@ SortedRun Run(size_t rows_of_key = 1) {
     rows[i] = static_cast<RowId>(i);
   }
   return *SortedRun::FromSorted(keys, rows);
-}
-
-// Lets the first, the second, ... allocation of `work` fail until it needs no more of them. Returns
-// how many it needs.
-int FailEveryAllocation(const std::function<absl::Status()>& work) {
-  const size_t before = AllocatedDeviceBytes();
-  for (int i = 0;; ++i) {
-    FailDeviceAllocationsAfter(i);
-    const absl::Status status = work();
-    FailDeviceAllocationsAfter(-1);
-    BOOST_TEST(AllocatedDeviceBytes() == before, "after failure " << i << ": " << status);
-    if (status.ok()) return i;
-    BOOST_TEST(absl::IsResourceExhausted(status), "at failure " << i << ": " << status);
-    BOOST_REQUIRE(i < 1000);
-  }
 }
 
 BOOST_FIXTURE_TEST_SUITE(allocation_failure_test, NeedsDevice)
