@@ -6,6 +6,9 @@
 
 namespace cairn::gpu {
 
+template <int kBits>
+class LeafLine;
+
 // A packed leaf in the registers of four neighbouring lanes, sixteen bytes each: lane `part` of
 // them holds words 4 * part … 4 * part + 3. The four must call everything together.
 template <int kBits>
@@ -28,36 +31,21 @@ class LeafQuad {
   // The same in all four lanes: one bit a slot, the lowest of which that is set is the first slot
   // whose key equals the low bits of `key`. A slot without an entry has the greatest key.
   __device__ uint32_t Equal(uint64_t key, int part) const {
-    const uint32_t bits = OrOfQuad(EqualHere(key, part));
-    if constexpr (kBits == 48) return bits & bits >> 8 & ((1u << kEntries) - 1);
-    return bits;
+    return EqualOf(OrOfQuad(EqualIn(words_, key, part)));
   }
   // The same in all four lanes: how many slots' keys are less than the low bits of `key`.
   __device__ uint32_t CountLess(uint64_t key, int part) const {
     if constexpr (kBits == 48) {
-      const uint32_t bits = OrOfQuad(Less48Here(key, part));
-      return __popc((bits >> 8 | (bits >> 16 & bits)) & ((1u << kEntries) - 1));
+      return LessOf48(OrOfQuad(Less48In(words_, key, part)));
     } else {
-      uint32_t count = CountLessHere(key, part);
+      uint32_t count = CountLessIn(words_, key, part);
       count += __shfl_xor_sync(0xffffffffu, count, 1);
       return count + __shfl_xor_sync(0xffffffffu, count, 2);
     }
   }
 
   // Whether the leaf is continued in another (FillLeaves).
-  __device__ bool HasLink(int part) const {
-    uint32_t zero = 0;
-    if constexpr (kBits == 16) {
-      zero = part == 1 && words_.x >> 16 == 0 ? 3 : 0;
-    } else if constexpr (kBits == 32) {
-      zero = part == 1 && words_.z == 0 ? 3 : 0;
-    } else if constexpr (kBits == 48) {
-      zero = part == 1 && words_.y == 0 ? 1 : part == 2 && words_.x >> 16 == 0 ? 2 : 0;
-    } else {
-      zero = part == 2 && (words_.x | words_.y) == 0 ? 3 : 0;
-    }
-    return OrOfQuad(zero) == 3;
-  }
+  __device__ bool HasLink(int part) const { return OrOfQuad(LinkIn(words_, part)) == 3; }
   // The leaf that it goes on in.
   __device__ uint32_t Link() const { return FromPart<kRowWord + kEntries - 1>(); }
 
@@ -106,6 +94,26 @@ class LeafQuad {
     return __shfl_sync(0xffffffffu, Word<kWord % 4>(), kWord / 4, kLanes);
   }
 
+  friend class LeafLine<kBits>;
+
+  // What the bits of all parts together say.
+  static __device__ uint32_t EqualOf(uint32_t bits) {
+    if constexpr (kBits == 48) return bits & bits >> 8 & ((1u << kEntries) - 1);
+    return bits;
+  }
+  static __device__ uint32_t LessOf48(uint32_t bits) {
+    return __popc((bits >> 8 | (bits >> 16 & bits)) & ((1u << kEntries) - 1));
+  }
+  // The bits of all parts are 3 where the leaf has a link.
+  static __device__ uint32_t LinkIn(const uint4& words, int part) {
+    if constexpr (kBits == 16) return part == 1 && words.x >> 16 == 0 ? 3 : 0;
+    if constexpr (kBits == 32) return part == 1 && words.z == 0 ? 3 : 0;
+    if constexpr (kBits == 48) {
+      return part == 1 && words.y == 0 ? 1 : part == 2 && words.x >> 16 == 0 ? 2 : 0;
+    }
+    return part == 2 && (words.x | words.y) == 0 ? 3 : 0;
+  }
+
   static __device__ uint64_t Join(uint32_t low, uint32_t high) {
     return uint64_t{high} << 32 | low;
   }
@@ -130,34 +138,34 @@ class LeafQuad {
     return ((word & 0xffff) < half ? 1 : 0) | (word >> 16 < half ? 2 : 0);
   }
 
-  // The bits of Equal that this lane's words give. For keys of 48 bits those of the low parts, and
+  // The bits of Equal that a lane's words give. For keys of 48 bits those of the low parts, and
   // eight bits above them those of the high parts.
-  __device__ uint32_t EqualHere(uint64_t key, int part) const {
+  static __device__ uint32_t EqualIn(const uint4& words, uint64_t key, int part) {
     const auto low = static_cast<uint32_t>(key);
     if constexpr (kBits == 16) {
       const uint32_t both = (low & 0xffff) * 0x00010001u;
       // The low halves' bits at 0, 2, 4, 6, the high ones' at 16, 18, 20, 22.
-      const uint32_t apart = EqualHalves(words_.x, both) >> 15 | EqualHalves(words_.y, both) >> 13 |
-                             EqualHalves(words_.z, both) >> 11 | EqualHalves(words_.w, both) >> 9;
+      const uint32_t apart = EqualHalves(words.x, both) >> 15 | EqualHalves(words.y, both) >> 13 |
+                             EqualHalves(words.z, both) >> 11 | EqualHalves(words.w, both) >> 9;
       const uint32_t bits = (apart | apart >> 15) & 0xff;
       return Select(part, bits, (bits & 3) << 8, 0u);
     } else if constexpr (kBits == 64) {
       const uint32_t two =
-          (Join(words_.x, words_.y) == key ? 1 : 0) | (Join(words_.z, words_.w) == key ? 2 : 0);
+          (Join(words.x, words.y) == key ? 1 : 0) | (Join(words.z, words.w) == key ? 2 : 0);
       return Select(part, two, two << 2, (two & 1) << 4);
     } else {
-      const uint32_t two = (words_.x == low ? 1 : 0) | (words_.y == low ? 2 : 0);
-      const uint32_t four = two | (words_.z == low ? 4 : 0) | (words_.w == low ? 8 : 0);
+      const uint32_t two = (words.x == low ? 1 : 0) | (words.y == low ? 2 : 0);
+      const uint32_t four = two | (words.z == low ? 4 : 0) | (words.w == low ? 8 : 0);
       if constexpr (kBits == 32) return Select(part, four, (four & 7) << 4, 0u);
       const auto half = static_cast<uint32_t>(key >> 32) & 0xffff;
       const uint32_t high =
-          Select(part, 0u, ExactHalves(words_.z, half) | ExactHalves(words_.w, half) << 2,
-                 ExactHalves(words_.x, half) << 4);
+          Select(part, 0u, ExactHalves(words.z, half) | ExactHalves(words.w, half) << 2,
+                 ExactHalves(words.x, half) << 4);
       return Select(part, four, two << 4, 0u) | high << 8;
     }
   }
 
-  __device__ uint32_t CountLessHere(uint64_t key, int part) const {
+  static __device__ uint32_t CountLessIn(const uint4& words, uint64_t key, int part) {
     const auto low = static_cast<uint32_t>(key);
     if constexpr (kBits == 16) {
       // A word is less than the key above sixteen zeros just if its high half is less.
@@ -165,35 +173,97 @@ class LeafQuad {
       const auto count = [top](uint32_t word) {
         return (word < top ? 1u : 0u) + (word << 16 < top ? 1u : 0u);
       };
-      const uint32_t first = count(words_.x);
-      return Select(part, first + count(words_.y) + count(words_.z) + count(words_.w), first, 0u);
+      const uint32_t first = count(words.x);
+      return Select(part, first + count(words.y) + count(words.z) + count(words.w), first, 0u);
     } else if constexpr (kBits == 32) {
       const uint32_t three =
-          (words_.x < low ? 1u : 0u) + (words_.y < low ? 1u : 0u) + (words_.z < low ? 1u : 0u);
-      return Select(part, three + (words_.w < low ? 1u : 0u), three, 0u);
+          (words.x < low ? 1u : 0u) + (words.y < low ? 1u : 0u) + (words.z < low ? 1u : 0u);
+      return Select(part, three + (words.w < low ? 1u : 0u), three, 0u);
     } else {
-      const uint32_t first = Join(words_.x, words_.y) < key ? 1 : 0;
-      const uint32_t two = first + (Join(words_.z, words_.w) < key ? 1u : 0u);
+      const uint32_t first = Join(words.x, words.y) < key ? 1 : 0;
+      const uint32_t two = first + (Join(words.z, words.w) < key ? 1u : 0u);
       return Select(part, two, two, first);
     }
   }
   // For keys of 48 bits, a bit a slot: from bit 0 on whether the low part is less, from bit 8 on
   // whether the high part is, from bit 16 on whether that is equal.
-  __device__ uint32_t Less48Here(uint64_t key, int part) const {
+  static __device__ uint32_t Less48In(const uint4& words, uint64_t key, int part) {
     const auto low = static_cast<uint32_t>(key);
     const auto half = static_cast<uint32_t>(key >> 32) & 0xffff;
-    const uint32_t two = (words_.x < low ? 1 : 0) | (words_.y < low ? 2 : 0);
-    const uint32_t four = two | (words_.z < low ? 4 : 0) | (words_.w < low ? 8 : 0);
+    const uint32_t two = (words.x < low ? 1 : 0) | (words.y < low ? 2 : 0);
+    const uint32_t four = two | (words.z < low ? 4 : 0) | (words.w < low ? 8 : 0);
     const uint32_t less =
-        Select(part, 0u, LessHalves(words_.z, half) | LessHalves(words_.w, half) << 2,
-               LessHalves(words_.x, half) << 4);
+        Select(part, 0u, LessHalves(words.z, half) | LessHalves(words.w, half) << 2,
+               LessHalves(words.x, half) << 4);
     const uint32_t equal =
-        Select(part, 0u, ExactHalves(words_.z, half) | ExactHalves(words_.w, half) << 2,
-               ExactHalves(words_.x, half) << 4);
+        Select(part, 0u, ExactHalves(words.z, half) | ExactHalves(words.w, half) << 2,
+               ExactHalves(words.x, half) << 4);
     return Select(part, four, two << 4, 0u) | less << 8 | equal << 16;
   }
 
   uint4 words_;
+};
+
+// A packed leaf in the registers of one lane: for queries in order, where the lanes of a warp read
+// the same leaves or ones next to each other, so that a first-level cache has what the next wants.
+template <int kBits>
+class LeafLine {
+ public:
+  using Quad = LeafQuad<kBits>;
+
+  __device__ void Load(const Leaf* leaf) {
+    const uint4* from = reinterpret_cast<const uint4*>(leaf);
+#pragma unroll
+    for (int part = 0; part < 4; ++part) parts_[part] = __ldg(from + part);
+  }
+  // As LeafQuad's.
+  __device__ uint32_t Equal(uint64_t key) const {
+    uint32_t bits = 0;
+#pragma unroll
+    for (int part = 0; part < 4; ++part) bits |= Quad::EqualIn(parts_[part], key, part);
+    return Quad::EqualOf(bits);
+  }
+  __device__ uint32_t CountLess(uint64_t key) const {
+    uint32_t bits = 0, count = 0;
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      if constexpr (kBits == 48) {
+        bits |= Quad::Less48In(parts_[part], key, part);
+      } else {
+        count += Quad::CountLessIn(parts_[part], key, part);
+      }
+    }
+    return kBits == 48 ? Quad::LessOf48(bits) : count;
+  }
+  __device__ bool HasLink() const {
+    uint32_t bits = 0;
+#pragma unroll
+    for (int part = 0; part < 4; ++part) bits |= Quad::LinkIn(parts_[part], part);
+    return bits == 3;
+  }
+  __device__ uint32_t Link() const {
+    return Word(Quad::kRowWord + Quad::kEntries - 1);
+  }
+  __device__ Position position() const {
+    return Word(Quad::kPositionWord);
+  }
+  __device__ RowId row_id(int slot) const {
+    RowId row_id = kNoRow;
+#pragma unroll
+    for (int s = 0; s < Quad::kEntries; ++s) {
+      if (s == slot) row_id = Word(Quad::kRowWord + s);
+    }
+    return row_id;
+  }
+
+ private:
+  // Word i of the sixteen, which the compiler must know.
+  __device__ uint32_t Word(int i) const {
+    const uint4& part = parts_[i / 4];
+    return i % 4 == 0 ? part.x : i % 4 == 1 ? part.y : i % 4 == 2 ? part.z : part.w;
+  }
+
+  uint4 parts_[4];
 };
 
 }  // namespace cairn::gpu

@@ -74,6 +74,55 @@ struct LeafAnswer {
   }
 };
 
+// The same of one lane, which has the leaf to itself.
+template <int kBits, PackedAnswer kAnswer>
+struct LineAnswer {
+  using Quad = LeafQuad<kBits>;
+  static constexpr bool kLess = kAnswer == PackedAnswer::kPosition;
+
+  LeafLine<kBits> line;
+  uint32_t slots;
+
+  __device__ void Compare(uint64_t key) { slots = kLess ? line.CountLess(key) : line.Equal(key); }
+  __device__ void FollowLinks(const Leaf* leaves, uint64_t key) {
+    constexpr uint32_t kOthers = Quad::kEntries - 1;
+    while (line.HasLink()) {
+      if (kLess) slots -= (key & Quad::Layout::kMask) != 0 ? 1 : 0;
+      if (!kLess) slots &= (uint32_t{1} << kOthers) - 1;
+      if (slots != (kLess ? kOthers : 0)) return;
+      line.Load(leaves + line.Link());
+      Compare(key);
+    }
+  }
+};
+
+// Whether the leaves of a warp's queries ascend, and lie so near each other that lanes share what
+// they read: those of a batch in order do, those of others hardly ever. By a warp.
+__device__ inline bool AreInOrder(uint32_t leaf, int lane) {
+  constexpr uint32_t kMostApart = 32 * 64;
+  const uint32_t before = __shfl_up_sync(0xffffffffu, leaf, 1);
+  const uint32_t first = __shfl_sync(0xffffffffu, leaf, 0);
+  return __all_sync(0xffffffffu, (lane == 0 || before <= leaf) && leaf - first <= kMostApart);
+}
+
+// Write the answer to query i: the position behind `slots` entries of a leaf, or a row id.
+template <typename Key>
+__device__ void WritePosition(const PackedView& view, const PackedBatch<Key>& batch, size_t i,
+                              Key key, Position of_leaf, uint32_t slots) {
+  // The upper bound of the greatest key is that of key 0 to come.
+  Position position = batch.add != 0 && key == 0 ? view.distinct : of_leaf + slots;
+  if (view.first_entry != nullptr) position = view.first_entry[position];
+  __stcs(static_cast<Position*>(batch.results) + i, position);
+}
+template <PackedAnswer kAnswer, typename Key>
+__device__ void WriteRow(const PackedBatch<Key>& batch, size_t i, RowId row_id) {
+  if constexpr (kAnswer == PackedAnswer::kRow) {
+    __stcs(static_cast<RowId*>(batch.results) + i, row_id);
+  } else {
+    static_cast<bool*>(batch.results)[i] = row_id != kNoRow;
+  }
+}
+
 template <int kBits, PackedAnswer kAnswer, bool kStaged, typename Key, typename Directory>
 __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
     PackedSearchKernel(PackedView view, Directory directory, PackedBatch<Key> batch) {
@@ -96,6 +145,30 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
     }
     directory.FindLeaves(keys, leaves, kStaged ? staged : nullptr);
 
+    bool in_order = true;
+#pragma unroll
+    for (int u = 0; u < kPackedQueries; ++u) in_order &= AreInOrder(leaves[u], lane);
+    if (in_order) {
+      LineAnswer<kBits, kAnswer> answers[kPackedQueries];
+#pragma unroll
+      for (int u = 0; u < kPackedQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);
+#pragma unroll
+      for (int u = 0; u < kPackedQueries; ++u) {
+        LineAnswer<kBits, kAnswer>& answer = answers[u];
+        answer.Compare(keys[u]);
+        if (view.links) answer.FollowLinks(view.leaves, keys[u]);
+        const size_t i = begin + u * 32 + lane;
+        if (i >= batch.size) continue;
+        if constexpr (kAnswer == PackedAnswer::kPosition) {
+          WritePosition(view, batch, i, keys[u], answer.line.position(), answer.slots);
+        } else {
+          WriteRow<kAnswer>(batch, i,
+                            answer.line.row_id(__ffs(static_cast<int>(answer.slots)) - 1));
+        }
+      }
+      return;
+    }
+
     // Round r is for the queries of lanes 8 * (r % 4) … 8 * (r % 4) + 7.
     constexpr int kRounds = 4 * kPackedQueries;
     LeafAnswer<kBits, kAnswer> answers[kRounds];
@@ -114,20 +187,11 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
       if (i >= batch.size) continue;
       if constexpr (kAnswer == PackedAnswer::kPosition) {
         if (!answer.quad.HoldsPosition(part)) continue;
-        // The upper bound of the greatest key is that of key 0 to come.
-        Position position =
-            batch.add != 0 && key == 0 ? view.distinct : answer.quad.position() + answer.slots;
-        if (view.first_entry != nullptr) position = view.first_entry[position];
-        __stcs(static_cast<Position*>(batch.results) + i, position);
+        WritePosition(view, batch, i, key, answer.quad.position(), answer.slots);
       } else {
         const int slot = __ffs(static_cast<int>(answer.slots)) - 1;
         if (slot < 0 ? part != 0 : !LeafQuad<kBits>::HoldsRow(slot, part)) continue;
-        const RowId row_id = slot < 0 ? kNoRow : answer.quad.row_id(slot);
-        if constexpr (kAnswer == PackedAnswer::kRow) {
-          __stcs(static_cast<RowId*>(batch.results) + i, row_id);
-        } else {
-          static_cast<bool*>(batch.results)[i] = row_id != kNoRow;
-        }
+        WriteRow<kAnswer>(batch, i, slot < 0 ? kNoRow : answer.quad.row_id(slot));
       }
     }
   };
