@@ -62,6 +62,13 @@ absl::Status CheckRanges(KeyKind index, const DeviceRanges& ranges) {
   return CheckKind(index, ranges.upper);
 }
 
+// Whether each range holds the entries of one key, which is both its ends.
+bool AreEqualRanges(const DeviceRanges& ranges) {
+  return ranges.lower_bound == Bound::kInclusive && ranges.upper_bound == Bound::kInclusive &&
+         ranges.lower.data() == ranges.upper.data() &&
+         ranges.lower.offsets() == ranges.upper.offsets();
+}
+
 // What a call that reads the index gives, once whoever frees the index's memory knows of it.
 absl::Status AfterUse(absl::Status status, int device, DeviceStream stream) {
   absl::Status noted = gpu::NoteUse(device, stream);
@@ -69,6 +76,12 @@ absl::Status AfterUse(absl::Status status, int device, DeviceStream stream) {
 }
 
 }  // namespace
+
+absl::Status DeviceIndex::FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
+                                          DeviceStream stream) const {
+  RETURN_IF_ERROR(Search(Operation::kLowerBound, keys, begin, stream));
+  return Search(Operation::kUpperBound, keys, end, stream);
+}
 
 absl::Status DeviceIndex::FindPrefixEnds(DeviceKeys, Position*, DeviceStream) const {
   return absl::UnimplementedError("prefixes are of keys of bytes");
@@ -85,6 +98,9 @@ absl::Status DeviceIndex::FindPositions(const DeviceRanges& ranges, Position* be
                                  keys.size(), open);
     return absl::OkStatus();
   };
+  if (AreEqualRanges(ranges)) {
+    return AfterUse(FindEqualRanges(ranges.lower, begin, end, stream), device_, stream);
+  }
   absl::Status s = search(ranges.lower, ranges.lower_bound, Operation::kLowerBound,
                           Operation::kUpperBound, 0, begin);
   if (s.ok() && ranges.upper_bound == Bound::kPrefix) {
@@ -112,9 +128,8 @@ absl::Status DeviceIndex::Answer(const DeviceBatch& batch, DeviceStream stream) 
     case Operation::kContains:
       return AfterUse(Search(batch.operation, batch.keys, batch.found, stream), device_, stream);
     case Operation::kEqualRange:
-      s = Search(Operation::kLowerBound, batch.keys, batch.values, stream);
-      if (s.ok()) s = Search(Operation::kUpperBound, batch.keys, batch.ends, stream);
-      return AfterUse(std::move(s), device_, stream);
+      return AfterUse(FindEqualRanges(batch.keys, batch.values, batch.ends, stream), device_,
+                      stream);
     case Operation::kPositions:
       return FindPositions(batch.ranges, batch.values, batch.ends, stream);
     case Operation::kCount: {

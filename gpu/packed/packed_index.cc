@@ -53,6 +53,14 @@ class PackedIndex : public DeviceIndex {
                             cudaStream_t stream);
   absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override;
+  absl::Status FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
+                               DeviceStream stream) const override;
+  // Of an index with entries.
+  absl::Status Search(PackedAnswer answer, const PackedBatch<Key>& batch,
+                      cudaStream_t stream) const {
+    return bitmap_.has_value() ? SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream)
+                               : SearchUnderTree(view_, *tree_, answer, batch, stream);
+  }
   absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
                           uint64_t rows, Order order, RowId* row_ids,
                           DeviceStream stream) const override;
@@ -173,9 +181,18 @@ absl::Status PackedIndex<Key>::Search(Operation query, DeviceKeys keys, void* re
                               : query == Operation::kContains ? PackedAnswer::kFound
                                                               : PackedAnswer::kPosition;
   const Key add = query == Operation::kUpperBound ? 1 : 0;
-  const PackedBatch<Key> batch = {static_cast<const Key*>(keys.data()), keys.size(), add, results};
-  return bitmap_.has_value() ? SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream)
-                             : SearchUnderTree(view_, *tree_, answer, batch, stream);
+  return Search(answer, {static_cast<const Key*>(keys.data()), keys.size(), add, results}, stream);
+}
+
+template <typename Key>
+absl::Status PackedIndex<Key>::FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
+                                               DeviceStream stream) const {
+  if (size() == 0) {
+    RETURN_IF_ERROR(Search(Operation::kLowerBound, keys, begin, stream));
+    return Search(Operation::kUpperBound, keys, end, stream);
+  }
+  return Search(PackedAnswer::kRange,
+                {static_cast<const Key*>(keys.data()), keys.size(), 0, begin, end}, stream);
 }
 
 template <typename Key>

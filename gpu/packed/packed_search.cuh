@@ -41,17 +41,31 @@ inline constexpr int kLargeBlock = 1024, kSmallBlock = 64;
 // from a counter; unless a block may not take that much memory.
 inline constexpr size_t kLargeBatch = size_t{1} << 17;
 
+constexpr bool GivesPositions(PackedAnswer answer) {
+  return answer == PackedAnswer::kPosition || answer == PackedAnswer::kRange;
+}
+
 // What a query's leaf says of it.
 template <int kBits, PackedAnswer kAnswer>
 struct LeafAnswer {
   using Quad = LeafQuad<kBits>;
-  static constexpr bool kLess = kAnswer == PackedAnswer::kPosition;
+  static constexpr bool kLess = GivesPositions(kAnswer);
 
   Quad quad;
   uint32_t slots;  // how many are less than the key, or a bit for each that equals it
 
   __device__ void Compare(uint64_t key, int part) {
     slots = kLess ? quad.CountLess(key, part) : quad.Equal(key, part);
+  }
+  // Of kRange: whether the first slot that is not less is the key's, in all four lanes. A slot
+  // without an entry has no row, and the link's slot no key.
+  __device__ bool Found(uint64_t key, bool may_have_link, int part, int lane) const {
+    uint32_t equal = quad.Equal(key, part);
+    if (may_have_link && quad.HasLink(part)) equal &= (uint32_t{1} << (Quad::kEntries - 1)) - 1;
+    const int slot = equal != 0 ? __ffs(static_cast<int>(equal)) - 1 : 0;
+    const int holder = (lane & ~3) + (Quad::kRowWord + slot) / 4;
+    const RowId row_id = __shfl_sync(0xffffffffu, quad.row_id(slot), holder);
+    return equal != 0 && row_id != kNoRow;
   }
   // Goes on along the chain, for the whole warp together, where the leaf is continued.
   __device__ void FollowLinks(const Leaf* leaves, uint64_t key, int part) {
@@ -78,12 +92,17 @@ struct LeafAnswer {
 template <int kBits, PackedAnswer kAnswer>
 struct LineAnswer {
   using Quad = LeafQuad<kBits>;
-  static constexpr bool kLess = kAnswer == PackedAnswer::kPosition;
+  static constexpr bool kLess = GivesPositions(kAnswer);
 
   LeafLine<kBits> line;
   uint32_t slots;
 
   __device__ void Compare(uint64_t key) { slots = kLess ? line.CountLess(key) : line.Equal(key); }
+  __device__ bool Found(uint64_t key, bool may_have_link) const {
+    uint32_t equal = line.Equal(key);
+    if (may_have_link && line.HasLink()) equal &= (uint32_t{1} << (Quad::kEntries - 1)) - 1;
+    return line.row_id(__ffs(static_cast<int>(equal)) - 1) != kNoRow;
+  }
   __device__ void FollowLinks(const Leaf* leaves, uint64_t key) {
     constexpr uint32_t kOthers = Quad::kEntries - 1;
     while (line.HasLink()) {
@@ -105,14 +124,18 @@ __device__ inline bool AreInOrder(uint32_t leaf, int lane) {
   return __all_sync(0xffffffffu, (lane == 0 || before <= leaf) && leaf - first <= kMostApart);
 }
 
-// Write the answer to query i: the position behind `slots` entries of a leaf, or a row id.
-template <typename Key>
+// Write the answer to query i: the position behind `slots` entries of a leaf, and behind those of
+// the key if it is found; or a row id.
+template <PackedAnswer kAnswer, typename Key>
 __device__ void WritePosition(const PackedView& view, const PackedBatch<Key>& batch, size_t i,
-                              Key key, Position of_leaf, uint32_t slots) {
+                              Key key, Position of_leaf, uint32_t slots, bool found) {
+  const auto write = [&](Position* to, Position position) {
+    __stcs(to + i, view.first_entry != nullptr ? view.first_entry[position] : position);
+  };
   // The upper bound of the greatest key is that of key 0 to come.
-  Position position = batch.add != 0 && key == 0 ? view.distinct : of_leaf + slots;
-  if (view.first_entry != nullptr) position = view.first_entry[position];
-  __stcs(static_cast<Position*>(batch.results) + i, position);
+  const Position position = batch.add != 0 && key == 0 ? view.distinct : of_leaf + slots;
+  write(static_cast<Position*>(batch.results), position);
+  if constexpr (kAnswer == PackedAnswer::kRange) write(batch.ends, position + (found ? 1 : 0));
 }
 template <PackedAnswer kAnswer, typename Key>
 __device__ void WriteRow(const PackedBatch<Key>& batch, size_t i, RowId row_id) {
@@ -159,8 +182,10 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
         if (view.links) answer.FollowLinks(view.leaves, keys[u]);
         const size_t i = begin + u * 32 + lane;
         if (i >= batch.size) continue;
-        if constexpr (kAnswer == PackedAnswer::kPosition) {
-          WritePosition(view, batch, i, keys[u], answer.line.position(), answer.slots);
+        if constexpr (GivesPositions(kAnswer)) {
+          const bool found = kAnswer == PackedAnswer::kRange && answer.Found(keys[u], view.links);
+          WritePosition<kAnswer>(view, batch, i, keys[u], answer.line.position(), answer.slots,
+                                 found);
         } else {
           WriteRow<kAnswer>(batch, i,
                             answer.line.row_id(__ffs(static_cast<int>(answer.slots)) - 1));
@@ -183,11 +208,15 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
       LeafAnswer<kBits, kAnswer>& answer = answers[r];
       answer.Compare(key, part);
       if (view.links) answer.FollowLinks(view.leaves, key, part);
+      bool found = false;
+      if constexpr (kAnswer == PackedAnswer::kRange) {
+        found = answer.Found(key, view.links, part, lane);
+      }
       const size_t i = begin + r * 8 + quad;
       if (i >= batch.size) continue;
-      if constexpr (kAnswer == PackedAnswer::kPosition) {
+      if constexpr (GivesPositions(kAnswer)) {
         if (!answer.quad.HoldsPosition(part)) continue;
-        WritePosition(view, batch, i, key, answer.quad.position(), answer.slots);
+        WritePosition<kAnswer>(view, batch, i, key, answer.quad.position(), answer.slots, found);
       } else {
         const int slot = __ffs(static_cast<int>(answer.slots)) - 1;
         if (slot < 0 ? part != 0 : !LeafQuad<kBits>::HoldsRow(slot, part)) continue;
@@ -259,6 +288,8 @@ absl::Status SearchPacked(const PackedView& view, const Directory& directory, Pa
     switch (answer) {
       case PackedAnswer::kPosition:
         return LaunchPackedSearch<kBits, PackedAnswer::kPosition>(view, directory, batch, stream);
+      case PackedAnswer::kRange:
+        return LaunchPackedSearch<kBits, PackedAnswer::kRange>(view, directory, batch, stream);
       case PackedAnswer::kRow:
         return LaunchPackedSearch<kBits, PackedAnswer::kRow>(view, directory, batch, stream);
       case PackedAnswer::kFound:

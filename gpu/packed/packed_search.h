@@ -24,6 +24,7 @@ struct PackedView {
 
 enum class PackedAnswer : uint8_t {
   kPosition,  // Position: the lower bound
+  kRange,     // Position: the lower bound, and to `ends` the upper one
   kRow,       // RowId: the first one, or kNoRow
   kFound,     // bool
 };
@@ -35,6 +36,7 @@ struct PackedBatch {
   size_t size;
   Key add;  // to each key: 1 makes a lower bound an upper one
   void* results;
+  Position* ends = nullptr;       // of kRange
   unsigned* next_step = nullptr;  // set by the launch
 };
 

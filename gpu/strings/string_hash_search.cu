@@ -91,7 +91,7 @@ absl::Status Search(const StringHashView& hash, const StringQueries& batch, cuda
 
 absl::Status SearchStringHash(const StringHashView& hash, StringAnswer answer, DeviceKeys keys,
                               void* results, cudaStream_t stream) {
-  return SearchInParts(keys, answer, results, [&](const StringQueries& batch) {
+  return SearchInParts(keys, answer, results, nullptr, [&](const StringQueries& batch) {
     return hash.longest <= kFewChunkBytes ? Search<kFewChunks>(hash, batch, stream)
                                           : Search<kMostChunks>(hash, batch, stream);
   });

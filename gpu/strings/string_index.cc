@@ -38,6 +38,8 @@ class StringIndex : public DeviceIndex {
  private:
   absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override;
+  absl::Status FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
+                               DeviceStream stream) const override;
   absl::Status FindPrefixEnds(DeviceKeys prefixes, Position* ends,
                               DeviceStream stream) const override;
   absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
@@ -115,7 +117,16 @@ absl::Status StringIndex::Search(Operation query, DeviceKeys keys, void* results
     hash.longest = view_.longest;
     return SearchStringHash(hash, answer, keys, results, stream);
   }
-  return SearchStringTree(view_, answer, keys, results, stream);
+  return SearchStringTree(view_, answer, keys, results, nullptr, stream);
+}
+
+absl::Status StringIndex::FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
+                                          DeviceStream stream) const {
+  if (size() == 0) {
+    RETURN_IF_ERROR(Search(Operation::kLowerBound, keys, begin, stream));
+    return Search(Operation::kUpperBound, keys, end, stream);
+  }
+  return SearchStringTree(view_, StringAnswer::kRange, keys, begin, end, stream);
 }
 
 absl::Status StringIndex::FindPrefixEnds(DeviceKeys prefixes, Position* ends,
@@ -125,7 +136,7 @@ absl::Status StringIndex::FindPrefixEnds(DeviceKeys prefixes, Position* ends,
         cudaMemsetAsync(ends, 0, prefixes.size() * sizeof(Position), stream));
     return absl::OkStatus();
   }
-  return SearchStringTree(view_, StringAnswer::kPrefixEnd, prefixes, ends, stream);
+  return SearchStringTree(view_, StringAnswer::kPrefixEnd, prefixes, ends, nullptr, stream);
 }
 
 absl::Status StringIndex::GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,

@@ -77,6 +77,7 @@ struct StringQueries {
   uint32_t size;
   StringAnswer answer;
   void* results;
+  Position* ends;  // of kRange
 
   // What bits behind the queries' ends are.
   __device__ uint32_t BitsBehind() const { return answer == StringAnswer::kPrefixEnd ? 1 : 0; }
@@ -110,13 +111,15 @@ struct StringQueries {
 // Calls search(some) for the queries of a batch, so many at a time that their numbers, and those of
 // some behind the last one, are of 32 bits.
 template <typename Search>
-absl::Status SearchInParts(DeviceKeys keys, StringAnswer answer, void* results, Search search) {
+absl::Status SearchInParts(DeviceKeys keys, StringAnswer answer, void* results, Position* ends,
+                           Search search) {
   constexpr size_t kMostAtOnce = size_t{1} << 30;
   const size_t result_bytes = answer == StringAnswer::kFound ? sizeof(bool) : sizeof(uint32_t);
   for (size_t first = 0; first < keys.size(); first += kMostAtOnce) {
     const auto size = static_cast<uint32_t>(std::min(kMostAtOnce, keys.size() - first));
     RETURN_IF_ERROR(search(StringQueries{keys.bytes(), keys.offsets() + first, size, answer,
-                                         static_cast<char*>(results) + first * result_bytes}));
+                                         static_cast<char*>(results) + first * result_bytes,
+                                         ends == nullptr ? nullptr : ends + first}));
   }
   return absl::OkStatus();
 }

@@ -27,13 +27,15 @@ struct StringTreeView {
 enum class StringAnswer : uint8_t {
   kRow,         // RowId: of the first entry of the key, or kNoRow
   kFound,       // bool
+  kRange,       // Position: the lower bound, and to `ends` the upper one
   kLowerBound,  // Position: how many entries are less,
   kUpperBound,  // not greater,
   kPrefixEnd,   // neither greater nor start with it
 };
 
-// Enqueues the search for a batch of keys of bytes; the results are of the answer's type.
+// Enqueues the search for a batch of keys of bytes; the results are of the answer's type. `ends` is
+// for kRange.
 absl::Status SearchStringTree(const StringTreeView& tree, StringAnswer answer, DeviceKeys keys,
-                              void* results, cudaStream_t stream);
+                              void* results, Position* ends, cudaStream_t stream);
 
 }  // namespace cairn::gpu

@@ -126,10 +126,16 @@ __global__ void __launch_bounds__(kStringThreads, BlocksAtOnce(kChunks))
   }
 }
 
+// Writes where a query is: before key `key`, which it is if `found`.
 __device__ inline void WritePosition(const StringTreeView& tree, const StringQueries& batch,
-                                     uint32_t query, uint32_t key) {
-  __stcs(static_cast<Position*>(batch.results) + query,
-         tree.first_positions != nullptr ? __ldg(tree.first_positions + key) : key);
+                                     uint32_t query, uint32_t key, bool found) {
+  const auto write = [&](Position* to, uint32_t distinct) {
+    __stcs(to + query,
+           tree.first_positions != nullptr ? __ldg(tree.first_positions + distinct) : distinct);
+  };
+  const bool behind = found && batch.answer == StringAnswer::kUpperBound;
+  write(static_cast<Position*>(batch.results), key + (behind ? 1 : 0));
+  if (batch.ends != nullptr) write(batch.ends, key + (found ? 1 : 0));
 }
 
 template <int kChunks, template <int> typename BitsOf, bool kTies>
@@ -184,8 +190,7 @@ __global__ void __launch_bounds__(kStringThreads, BlocksAtOnce(kChunks))
     if (beyond) {
       again.queries[atomicAdd(again.count, 1)] = {i, at.difference.bit, ones};
     } else {
-      WritePosition(tree, batch, i,
-                    at.key + (batch.answer == StringAnswer::kUpperBound && at.found ? 1 : 0));
+      WritePosition(tree, batch, i, at.key, at.found);
     }
   }
 }
@@ -206,7 +211,7 @@ __global__ void __launch_bounds__(kStringThreads, BlocksAtOnce(kChunks))
     const Place edge = searcher.Descend(PrefixBits<BitsOf<kChunks>>{bits, again.bits, again.ones});
     bool beyond;
     const uint32_t key = EdgeAt<kTies>(searcher, edge, query, wanted, again.ones, true, &beyond);
-    if (searcher.lane == 0 && i < size) WritePosition(tree, batch, again.query, key);
+    if (searcher.lane == 0 && i < size) WritePosition(tree, batch, again.query, key, false);
   }
 }
 
@@ -242,8 +247,8 @@ absl::Status Search(const StringTreeView& tree, const StringQueries& batch, cuda
 }  // namespace
 
 absl::Status SearchStringTree(const StringTreeView& tree, StringAnswer answer, DeviceKeys keys,
-                              void* results, cudaStream_t stream) {
-  return SearchInParts(keys, answer, results, [&](const StringQueries& batch) {
+                              void* results, Position* ends, cudaStream_t stream) {
+  return SearchInParts(keys, answer, results, ends, [&](const StringQueries& batch) {
     if (tree.longest <= kFewChunkBytes) {
       return tree.ties ? Search<kFewChunks, StagedBits, true>(tree, batch, stream)
                        : Search<kFewChunks, StagedBits, false>(tree, batch, stream);

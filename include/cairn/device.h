@@ -167,6 +167,10 @@ class DeviceIndex {
   // kind and not empty, on the index's device.
   virtual absl::Status Search(Operation operation, DeviceKeys keys, void* results,
                               DeviceStream stream) const = 0;
+  // Where the entries of each key begin and end; likewise. Two searches, unless a structure needs
+  // but one.
+  virtual absl::Status FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
+                                       DeviceStream stream) const;
   // Where the keys end that start with each prefix: of an index of bytes, not empty, on its device.
   virtual absl::Status FindPrefixEnds(DeviceKeys prefixes, Position* ends,
                                       DeviceStream stream) const;
