@@ -7,9 +7,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "cpu_fast/strings/string_compare.h"
 #include "index/machine/parallel.h"
 #include "index/machine/prefetch.h"
+#include "index/strings/string_compare.h"
 
 namespace cairn {
 namespace {

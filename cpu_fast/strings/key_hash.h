@@ -8,9 +8,9 @@
 
 #include "absl/types/span.h"
 #include "cairn/sorted_run.h"
-#include "cpu_fast/strings/key_reader.h"
-#include "cpu_fast/strings/pilot_table.h"
 #include "index/machine/aligned_buffer.h"
+#include "index/strings/key_reader.h"
+#include "index/strings/pilot_table.h"
 
 namespace cairn {
 

@@ -6,30 +6,18 @@
 #include "cairn/types.h"
 #include "cpu_fast/simd/simd_level.h"
 #include "cpu_fast/strings/partial_key.h"
+#include "index/strings/sparse_key.h"
 
 namespace cairn {
 
 // A node of a PartialKeyTree: two cache lines, searched as 64 lanes of 16 bits of which the first
 // kHeaderLanes are the header, and the others slots.
 //
-// A node stands for a range of entries, cut into pieces by a blind trie: the bits at which keys to
-// the left and to the right of each cut differ first. Slot i holds the sparse partial key of piece
-// i: of the bits that the node looks at, those where the way from the trie's root to the piece goes
-// right (Binna et al., HOT, SIGMOD 2018, section 4.1). The last slot whose bits are all set in a
-// query's partial key is where the trie leads. Slot 0, which is 0, always qualifies, so that the
-// header's lanes before it never matter.
+// A node stands for a range of entries, cut into pieces; its slots are as sparse_key.h says. Slot 0
+// always qualifies, so that the header's lanes before it never matter.
 struct alignas(128) PartialKeyNode {
   static constexpr size_t kHeaderLanes = 20;
   static constexpr size_t kSlots = 44;
-  // One less than a slot's: no partial key has the highest bit.
-  static constexpr size_t kMostBits = 15;
-  // Slots that no query is led to, for the highest bit: those behind the last one and, in a leaf,
-  // entries that are not told apart from the one before. The first of such *ties* has their number
-  // in its low bits, and says with kMixed that not all have the same bits.
-  static constexpr uint16_t kTied = 0x8000;
-  static constexpr uint16_t kMixed = 0x4000;
-  // `starts` of a leaf: slots are entries.
-  static constexpr uint64_t kAllStart = UINT64_MAX << kHeaderLanes;
 
   // Inner nodes: the first child; the others follow it. Leaves: the position of slot 0's entry.
   uint32_t base;

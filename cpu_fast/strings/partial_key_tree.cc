@@ -34,7 +34,6 @@ struct PartialKeyTree::Group {
   // A query that is not the key that it was led to.
   struct Missing {
     uint8_t query;
-    bool search_ties;  // since the query may belong between them
     Ties ties;
   };
 
@@ -104,13 +103,13 @@ uint64_t PartialKeyTree::huge_page_bytes() const {
 PartialKeyTree::Ties PartialKeyTree::TiesAt(uint32_t leaf, Position position) const {
   const PartialKeyNode& node = nodes_.nodes[leaf];
   const size_t behind = position - node.base + 1;
-  if (behind == node.entries || node.slots[behind] < PartialKeyNode::kTied) {
+  if (behind == node.entries || node.slots[behind] < kTied) {
     return {position, position + 1, true};
   }
   const uint32_t value = node.slots[behind];
-  const uint32_t ties = value & (PartialKeyNode::kMixed - 1);
+  const uint32_t ties = value & (kMixedTies - 1);
   return {position, node.ties_all() ? node.base + node.entries : position + 1 + ties,
-          (value & PartialKeyNode::kMixed) == 0};
+          (value & kMixedTies) == 0};
 }
 
 PartialKeyTreeView PartialKeyTree::View(bool rows) const {
@@ -176,21 +175,25 @@ void PartialKeyTree::ForEachGroup(absl::Span<const std::string_view> queries, bo
 }
 
 void PartialKeyTree::Verify(Group* group) const {
+  TieSearch searches[kGroup];
+  size_t count = 0;
   for (size_t j = 0; j < group->queries.size(); ++j) {
     const Position position = group->descent.positions[j];
     group->found[j] = Equal(keys_[position], group->queries[j]);
     if (group->found[j]) continue;
     const Ties ties = TiesAt(group->descent.nodes[j], position);
-    const bool alone = ties.last - ties.first == 1;
-    const bool search_ties =
-        !alone &&
-        (!ties.same_bits || FirstDifferentBit(group->queries[j], keys_[position]) == kNoBit);
-    group->missing[group->missing_count++] = {static_cast<uint8_t>(j), search_ties, ties};
+    const auto query = static_cast<uint8_t>(j);
+    group->missing[group->missing_count++] = {query, ties};
+    if (ties.last - ties.first == 1) continue;
+    // The query may belong between them.
+    if (!ties.same_bits || FirstDifferentBit(group->queries[j], keys_[position]) == kNoBit) {
+      searches[count++] = {query, ties};
+    }
   }
-  SearchTies(group);
+  SearchTies(absl::MakeConstSpan(searches, count), group);
 }
 
-void PartialKeyTree::SearchTies(Group* group) const {
+void PartialKeyTree::SearchTies(absl::Span<const TieSearch> wanted, Group* group) const {
   struct Search {
     uint8_t query;
     Position low, high;              // the lower bound is in [low, high]
@@ -203,10 +206,8 @@ void PartialKeyTree::SearchTies(Group* group) const {
   };
   Search searches[kGroup];
   size_t count = 0;
-  for (size_t m = 0; m < group->missing_count; ++m) {
-    const Group::Missing& missing = group->missing[m];
-    if (!missing.search_ties) continue;
-    searches[count++] = {missing.query, missing.ties.first, missing.ties.last, 0, 0, 0};
+  for (const TieSearch& one : wanted) {
+    searches[count++] = {one.query, one.ties.first, one.ties.last, 0, 0, 0};
   }
   while (count > 0) {
     for (size_t s = 0; s < count; ++s) keys_.PrefetchOffset(searches[s].Next());
@@ -272,25 +273,31 @@ void PartialKeyTree::PlaceMissing(Group* group) const {
     }
   }
   search.find_prefix_below(view, &prefixes);
+  PlaceAtPrefixes(prefixes, queries, group);
   const size_t searched = std::exchange(prefixes.size, 0);
   for (size_t p = 0; p < searched; ++p) {
     const uint32_t leaf = prefixes.nodes[p];
     const PartialKeyNode& node = nodes_.nodes[leaf];
     const KeyPrefix prefix = prefixes.prefixes[p];
-    const Position at =
-        prefix.ones ? TiesAt(leaf, prefixes.positions[p]).last : prefixes.positions[p];
-    if (at == (prefix.ones ? node.base + node.entries : node.base)) {
+    if (descent.positions[queries[p]] == (prefix.ones ? node.base + node.entries : node.base)) {
       add(queries[p], leaf, prefix);
-    } else {
-      descent.positions[queries[p]] = at;
     }
   }
   search.find_prefix(view, &prefixes);
+  PlaceAtPrefixes(prefixes, queries, group);
+}
+
+void PartialKeyTree::PlaceAtPrefixes(const PartialKeyGroup& prefixes,
+                                     absl::Span<const uint8_t> queries, Group* group) const {
+  TieSearch searches[kGroup];
+  size_t count = 0;
   for (size_t p = 0; p < prefixes.size; ++p) {
-    descent.positions[queries[p]] = prefixes.prefixes[p].ones
-                                        ? TiesAt(prefixes.nodes[p], prefixes.positions[p]).last
-                                        : prefixes.positions[p];
+    const Ties ties = TiesAt(prefixes.nodes[p], prefixes.positions[p]);
+    group->descent.positions[queries[p]] = prefixes.prefixes[p].ones ? ties.last : ties.first;
+    // Some of the ties may have the prefix, and others not.
+    if (!ties.same_bits) searches[count++] = {queries[p], ties};
   }
+  SearchTies(absl::MakeConstSpan(searches, count), group);
 }
 
 void PartialKeyTree::LowerBound(KeyBatch keys, Position* positions) const {

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "cpu_fast/simd/simd_level.h"
 #include "cpu_fast/strings/key_hash.h"
-#include "cpu_fast/strings/key_reader.h"
 #include "cpu_fast/strings/partial_key_builder.h"
 #include "index/query/host_index.h"
+#include "index/strings/key_reader.h"
 
 namespace cairn {
 
@@ -68,10 +68,19 @@ class PartialKeyTree final : public HostIndex {
   void Verify(Group* group) const;
   // The ties of the entry at `position`, to which the tree led in `leaf`.
   Ties TiesAt(uint32_t leaf, Position position) const;
-  // Searches the ties of the entries that missing queries were led to, where they may be there.
-  void SearchTies(Group* group) const;
+  // Makes the position of query `query` its lower bound among entries that are tied, whether or not
+  // it is there.
+  struct TieSearch {
+    uint8_t query;
+    Ties ties;
+  };
+  void SearchTies(absl::Span<const TieSearch> searches, Group* group) const;
   // Makes the positions of missing queries their lower bounds.
   void PlaceMissing(Group* group) const;
+  // The same of those whose lower bounds are where the keys with a prefix start or end, as the
+  // search for these prefixes has found; prefix p is of query queries[p].
+  void PlaceAtPrefixes(const PartialKeyGroup& prefixes, absl::Span<const uint8_t> queries,
+                       Group* group) const;
 
   SimdLevel level_;
   KeyReader keys_;

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu_fast/strings/string_compare.h"
 #include "index/machine/parallel.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/topology.h"
 #include "index/run/gallop.h"
+#include "index/strings/string_compare.h"
 
 namespace cairn {
 namespace {

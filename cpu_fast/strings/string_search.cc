@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/strings/string_compare.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
 #include "index/run/run_columns.h"
+#include "index/strings/string_compare.h"
 
 namespace cairn {
 

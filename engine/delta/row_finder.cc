@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "cpu_fast/strings/string_compare.h"
+#include "index/strings/string_compare.h"
 #include "index/machine/parallel.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"

@@ -41,6 +41,9 @@ absl::Status DeviceIndex::CopyRows(const Position*, const uint64_t*, size_t, uin
                                    RowId*, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
 }
+absl::Status DeviceIndex::FindPrefixEnds(DeviceKeys, Position*, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
 absl::Status Answer(const DeviceIndex&, const DeviceBatch&, const DeviceStrategyOptions&, uint32_t*,
                     DeviceStream) {
   return absl::UnavailableError(kNoCuda);

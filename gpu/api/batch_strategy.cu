@@ -131,6 +131,9 @@ absl::Status Answer(const DeviceIndex& index, const DeviceBatch& batch,
       batch.operation == Operation::kFind || keys.empty() || keys.kind() != index.kind()) {
     return index.Answer(batch, stream);
   }
+  if (keys.kind() == KeyKind::kBytes) {
+    return absl::UnimplementedError("a GPU puts batches of bytes in no other order");
+  }
   const OnDevice on_device(index.device());
   return keys.kind() == KeyKind::kU32
              ? AnswerInOrder(index, batch, keys.u32(), options, query_of, stream)

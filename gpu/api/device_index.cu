@@ -54,8 +54,9 @@ absl::Status CheckRanges(KeyKind index, const DeviceRanges& ranges) {
     return absl::InvalidArgumentError(absl::StrFormat("%d lower keys, but %d upper keys",
                                                       ranges.lower.size(), ranges.upper.size()));
   }
-  if (ranges.lower_bound == Bound::kPrefix || ranges.upper_bound == Bound::kPrefix) {
-    return absl::InvalidArgumentError("a prefix is for keys of bytes");
+  if (ranges.lower_bound == Bound::kPrefix ||
+      (ranges.upper_bound == Bound::kPrefix && index != KeyKind::kBytes)) {
+    return absl::InvalidArgumentError("a prefix is an upper bound for keys of bytes");
   }
   RETURN_IF_ERROR(CheckKind(index, ranges.lower));
   return CheckKind(index, ranges.upper);
@@ -68,6 +69,10 @@ absl::Status AfterUse(absl::Status status, int device, DeviceStream stream) {
 }
 
 }  // namespace
+
+absl::Status DeviceIndex::FindPrefixEnds(DeviceKeys, Position*, DeviceStream) const {
+  return absl::UnimplementedError("prefixes are of keys of bytes");
+}
 
 absl::Status DeviceIndex::FindPositions(const DeviceRanges& ranges, Position* begin, Position* end,
                                         DeviceStream stream) const {
@@ -82,7 +87,9 @@ absl::Status DeviceIndex::FindPositions(const DeviceRanges& ranges, Position* be
   };
   absl::Status s = search(ranges.lower, ranges.lower_bound, Operation::kLowerBound,
                           Operation::kUpperBound, 0, begin);
-  if (s.ok()) {
+  if (s.ok() && ranges.upper_bound == Bound::kPrefix) {
+    s = FindPrefixEnds(ranges.lower, end, stream);
+  } else if (s.ok()) {
     s = search(ranges.upper, ranges.upper_bound, Operation::kUpperBound, Operation::kLowerBound,
                static_cast<Position>(size_), end);
   }

@@ -23,6 +23,8 @@
 #include "gpu/search/fast_tree.h"
 #include "gpu/search/pivot_tree.h"
 #include "gpu/search/sorted_array.h"
+#include "gpu/strings/string_index.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
@@ -163,6 +165,10 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, Device
     return BuildWith(&BuildSortedArray<Key>, TakeSortedArrayOptions(&factory), factory,
                      std::move(run), stream);
   }
+  if (name == "partial_key") {
+    return absl::UnimplementedError(
+        absl::StrFormat("ordered index '%s': gpu:partial_key takes keys of bytes", factory.text));
+  }
   return factory.Bad(
       absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed, gpu:btree, "
                       "gpu:fast, gpu:pivot, gpu:eytzinger, gpu:sorted_array",
@@ -216,18 +222,35 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromEntries(FactoryString fact
   return Build<Key>(std::move(factory), std::move(run), stream);
 }
 
-absl::Status NotForBytes(const FactoryString& factory) {
+absl::StatusOr<StringIndexOptions> TakeStringOptions(FactoryString* factory) {
+  StringIndexOptions options;
+  ASSIGN_OR_RETURN(options.hash, factory->TakeFlag("hash"));
+  return options;
+}
+
+// What takes keys of bytes: one structure.
+absl::Status CheckForBytes(const FactoryString& factory) {
+  if (factory.structure == "auto" || factory.structure == "partial_key") return absl::OkStatus();
   return absl::UnimplementedError(absl::StrFormat(
-      "ordered index '%s': structures for GPUs take keys of 32 and 64 bits, not bytes",
-      factory.text));
+      "ordered index '%s': of bytes a GPU has gpu:auto and gpu:partial_key", factory.text));
+}
+
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromStrings(FactoryString factory,
+                                                              const SortedRun& run) {
+  RETURN_IF_ERROR(CheckForBytes(factory));
+  ASSIGN_OR_RETURN(const StringIndexOptions options, TakeStringOptions(&factory));
+  RETURN_IF_ERROR(factory.CheckAllTaken());
+  ASSIGN_OR_RETURN(const Stream stream, Stream::Create());
+  return BuildStringIndex(run, options, Topology::Get().Threads(0), stream.get());
 }
 
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnDevice(FactoryString factory,
                                                           const SortedRun& run, int device) {
-  if (run.kind() == KeyKind::kBytes) return NotForBytes(factory);
+  if (run.kind() == KeyKind::kBytes) RETURN_IF_ERROR(CheckForBytes(factory));
   RETURN_IF_ERROR(CheckDevice(factory, device));
   const OnDevice on_device(device);
   const BesideCaptures beside;
+  if (run.kind() == KeyKind::kBytes) return BuildFromStrings(std::move(factory), run);
   return run.kind() == KeyKind::kU32 ? BuildFromRun<uint32_t>(std::move(factory), run)
                                      : BuildFromRun<uint64_t>(std::move(factory), run);
 }
@@ -267,6 +290,10 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view te
   ASSIGN_OR_RETURN(const int device, gpu::DeviceOfStream(stream));
   RETURN_IF_ERROR(gpu::CheckDevice(factory, device));
   const gpu::OnDevice on_device(device);
+  if (keys.kind() == KeyKind::kBytes) {
+    return absl::UnimplementedError(absl::StrFormat(
+        "ordered index '%s': keys of bytes are indexed from a run on the host", text));
+  }
   return keys.kind() == KeyKind::kU32
              ? gpu::BuildFromEntries(std::move(factory), keys.u32(), row_ids, keys.size(), stream)
              : gpu::BuildFromEntries(std::move(factory), keys.u64(), row_ids, keys.size(), stream);
@@ -282,17 +309,26 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString fa
 
 absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory,
                                                          const SortedRun& run, int threads) {
-  if (factory.structure != "auto" && factory.structure != "packed") {
-    return absl::UnimplementedError(
-        absl::StrFormat("ordered index '%s': the size of gpu:auto and gpu:packed is predicted, "
-                        "not that of other structures",
-                        factory.text));
+  const bool strings = run.kind() == KeyKind::kBytes;
+  if (factory.structure != "auto" && factory.structure != (strings ? "partial_key" : "packed")) {
+    return absl::UnimplementedError(absl::StrFormat(
+        "ordered index '%s': the size of gpu:auto, gpu:packed and gpu:partial_key is predicted, "
+        "not that of other structures",
+        factory.text));
   }
   const absl::StatusOr<int> device = factory.TakeNumber("device", 0, 1023, 0);
   if (!device.ok()) return device.status();
+  if (strings) {
+    ASSIGN_OR_RETURN(const StringIndexOptions options, TakeStringOptions(&factory));
+    RETURN_IF_ERROR(factory.CheckAllTaken());
+    return Guarded("reading keys", [&]() -> absl::StatusOr<DeviceBytes> {
+      const StringIndexBytes bytes =
+          BoundStringIndex(run, options, Topology::Get().Threads(threads));
+      return DeviceBytes{bytes.building, bytes.resident};
+    });
+  }
   ASSIGN_OR_RETURN(const PackedIndexOptions options, TakePackedOptions(&factory));
   RETURN_IF_ERROR(factory.CheckAllTaken());
-  if (run.kind() == KeyKind::kBytes) return NotForBytes(factory);
   if (run.empty()) return DeviceBytes();
   return run.kind() == KeyKind::kU32 ? PredictPackedBytes<uint32_t>(run.u32(), options, threads)
                                      : PredictPackedBytes<uint64_t>(run.u64(), options, threads);

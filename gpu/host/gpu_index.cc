@@ -1,9 +1,13 @@
 #include "gpu/host/gpu_index.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_format.h"
 #include "gpu/host/bound_keys.h"
+#include "gpu/host/bound_strings.h"
 #include "gpu/host/host_rows.h"
 #include "gpu/host/query_context.h"
+#include "gpu/host/string_batch.h"
 #include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
 #include "index/query/match_rows.h"
@@ -77,7 +81,22 @@ absl::Status PositionsOfRanges(const DeviceIndex& index, const RangeBatch& batch
                       policy, context);
 }
 
+// Of all keys of a run, in bytes.
+size_t LongestKey(const SortedRun& run) {
+  size_t longest = 0;
+  if (run.kind() != KeyKind::kBytes) return longest;
+  for (size_t i = 0; i < run.size(); ++i) longest = std::max(longest, run.bytes()[i].size());
+  return longest;
+}
+
 }  // namespace
+
+GpuIndex::GpuIndex(SortedRun run, std::unique_ptr<const DeviceIndex> index,
+                   const HostBatchPolicy& policy)
+    : OrderedIndex(std::move(run)),
+      index_(std::move(index)),
+      policy_(policy),
+      longest_key_(LongestKey(this->run())) {}
 
 std::string GpuIndex::description() const {
   return index_->device() == 0
@@ -85,7 +104,35 @@ std::string GpuIndex::description() const {
              : absl::StrFormat("%s,device=%d", index_->description(), index_->device());
 }
 
+absl::Status GpuIndex::StringPoints(const Batch& batch, HostColumn results,
+                                    QueryContext& context) const {
+  const absl::Span<const std::string_view> keys = batch.keys.bytes();
+  const auto key = [keys](size_t i) { return StringKey{keys[i]}; };
+  const auto search = [&](DeviceKeys some_keys, void* out, cudaStream_t stream) {
+    DeviceBatch some{batch.operation, some_keys};
+    some.values = static_cast<uint32_t*>(out);
+    some.found = static_cast<bool*>(out);
+    return index_->Answer(some, stream);
+  };
+  return RunStringBatch({batch.size(), longest_key_, results, key, search}, policy_, context);
+}
+
+absl::Status GpuIndex::StringPositions(const RangeBatch& ranges, absl::Span<Position> begin,
+                                       absl::Span<Position> end, QueryContext& context) const {
+  const size_t bounds = 2 * ranges.size();
+  ASSIGN_OR_RETURN(auto* positions, context.Positions(bounds));
+  const BoundStrings keys(ranges);
+  const auto search = [&](DeviceKeys some_keys, void* out, cudaStream_t stream) {
+    return index_->Answer(DeviceBatch::LowerBound(some_keys, static_cast<Position*>(out)), stream);
+  };
+  RETURN_IF_ERROR(RunStringBatch(
+      {bounds, longest_key_, {positions, sizeof(Position)}, keys, search}, policy_, context));
+  keys.Finish(positions, index_->size(), begin, end);
+  return absl::OkStatus();
+}
+
 absl::Status GpuIndex::Points(const Batch& batch, HostColumn results, QueryContext& context) const {
+  if (run().kind() == KeyKind::kBytes) return StringPoints(batch, results, context);
   const auto enqueue = [&](const void* const* in, void* const* out, size_t count,
                            cudaStream_t stream) {
     DeviceBatch some{batch.operation, KeysAt(batch.keys.kind(), in[0], count)};
@@ -102,6 +149,7 @@ absl::Status GpuIndex::Points(const Batch& batch, HostColumn results, QueryConte
 
 absl::Status GpuIndex::Positions(const RangeBatch& ranges, absl::Span<Position> begin,
                                  absl::Span<Position> end, QueryContext& context) const {
+  if (run().kind() == KeyKind::kBytes) return StringPositions(ranges, begin, end, context);
   const bool uniform = ranges.lower_bounds.empty() && ranges.upper_bounds.empty();
   if (uniform && 2 * ranges.size() > policy_.most_zero_copy) {
     return PositionsOfRanges(*index_, ranges, begin, end, policy_, context);

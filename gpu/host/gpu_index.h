@@ -12,7 +12,7 @@
 namespace cairn::gpu {
 
 // A device's structure as an OrderedIndex: batches of the host are taken to it and its answers
-// brought back. Keys of fixed width. Each call leases a context of its own (query_context.h), so
+// brought back. Each call leases a context of its own (query_context.h), so
 // any number of threads query at once.
 //
 // Besides an OrderedIndex's errors: ResourceExhausted where memory of the device or pinned memory
@@ -24,8 +24,7 @@ class GpuIndex : public OrderedIndex {
  public:
   // Requires that `index` be over the run's entries.
   GpuIndex(SortedRun run, std::unique_ptr<const DeviceIndex> index,
-           const HostBatchPolicy& policy = {})
-      : OrderedIndex(std::move(run)), index_(std::move(index)), policy_(policy) {}
+           const HostBatchPolicy& policy = {});
 
   std::string description() const override;
   // Of memory of the device.
@@ -40,11 +39,16 @@ class GpuIndex : public OrderedIndex {
   absl::Status Points(const Batch& batch, HostColumn results, QueryContext& context) const;
   absl::Status Positions(const RangeBatch& ranges, absl::Span<Position> begin,
                          absl::Span<Position> end, QueryContext& context) const;
+  // The same of keys of bytes.
+  absl::Status StringPoints(const Batch& batch, HostColumn results, QueryContext& context) const;
+  absl::Status StringPositions(const RangeBatch& ranges, absl::Span<Position> begin,
+                               absl::Span<Position> end, QueryContext& context) const;
   absl::Status Rows(const RangeBatch& ranges, const QueryOptions& options, Matches* matches,
                     QueryContext& context) const;
 
   const std::unique_ptr<const DeviceIndex> index_;
   const HostBatchPolicy policy_;
+  const size_t longest_key_;  // in bytes; of keys of bytes
 };
 
 }  // namespace cairn::gpu

@@ -6,11 +6,15 @@ namespace cairn::gpu {
 namespace {
 
 struct ColumnRows {
-  const RowId* rows;
-  uint32_t stride;
+  RowColumn column_;
 
-  __device__ RowId operator()(Position position) const { return rows[size_t{position} * stride]; }
-  __device__ const RowId* column() const { return stride == 1 ? rows : nullptr; }
+  __device__ RowId operator()(Position position) const {
+    const size_t at = column_.at != nullptr ? column_.at[position] : position;
+    return column_.rows[at * column_.stride];
+  }
+  __device__ const RowId* column() const {
+    return column_.stride == 1 && column_.at == nullptr ? column_.rows : nullptr;
+  }
 };
 
 }  // namespace
@@ -18,8 +22,7 @@ struct ColumnRows {
 absl::Status CopyRowsFromColumn(const RowColumn& column, const Position* begin,
                                 const uint64_t* offsets, size_t queries, uint64_t rows, Order order,
                                 RowId* out, cudaStream_t stream) {
-  return CopyRowsOfRanges(ColumnRows{column.rows, column.stride}, begin, offsets, queries, rows,
-                          order, out, stream);
+  return CopyRowsOfRanges(ColumnRows{column}, begin, offsets, queries, rows, order, out, stream);
 }
 
 }  // namespace cairn::gpu

@@ -11,11 +11,13 @@
 
 namespace cairn::gpu {
 
-// Row ids in run order in device memory: that of position p is rows[p * stride]. The stride is 1
-// for a column of its own, more where a row id is a word of a larger entry.
+// Row ids in run order in device memory: that of position p is rows[p * stride], or, where entries
+// are of different sizes, rows[at[p] * stride]. The stride is 1 for a column of its own, more where
+// a row id is a word of a larger entry.
 struct RowColumn {
   const RowId* rows = nullptr;
   uint32_t stride = 1;  // in units of four bytes
+  const uint32_t* at = nullptr;
 };
 
 // DeviceIndex::CopyRows for every structure that keeps row ids in run order: copies those of range

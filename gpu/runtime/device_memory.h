@@ -9,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "gpu/runtime/cuda_status.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
@@ -107,6 +109,15 @@ class DeviceBuffer {
 template <typename T>
 absl::Status Resize(DeviceBuffer<T>* buffer, size_t size, cudaStream_t stream) {
   ASSIGN_OR_RETURN(*buffer, DeviceBuffer<T>::Allocate(size, stream));
+  return absl::OkStatus();
+}
+
+// Gives *buffer memory for values of the host's, and enqueues their copying: they must stay.
+template <typename T>
+absl::Status Upload(absl::Span<const T> values, DeviceBuffer<T>* buffer, cudaStream_t stream) {
+  RETURN_IF_ERROR(Resize(buffer, values.size(), stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(buffer->data(), values.data(), buffer->bytes(),
+                                             cudaMemcpyHostToDevice, stream));
   return absl::OkStatus();
 }
 

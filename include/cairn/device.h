@@ -36,13 +36,18 @@ struct Device {
 // reason, where there is none: a build without CUDA, no driver, or no such device.
 absl::StatusOr<std::vector<Device>> Devices();
 
-// A batch of fixed-width keys in device memory: a typed view that owns nothing. Aligned to the
-// key's size.
+// A batch of keys in device memory: a typed view that owns nothing. Numbers are aligned to their
+// size.
 class DeviceKeys {
  public:
   DeviceKeys() = default;  // no keys, of any kind
   DeviceKeys(const uint32_t* keys, size_t size) : kind_(KeyKind::kU32), size_(size), keys_(keys) {}
   DeviceKeys(const uint64_t* keys, size_t size) : kind_(KeyKind::kU64), size_(size), keys_(keys) {}
+  // Byte strings, as Arrow has them: key i is bytes[offsets[i]] … bytes[offsets[i + 1] - 1], so
+  // there are size + 1 offsets, which ascend. The memory of the bytes must be readable in whole
+  // words of four, at addresses that are multiples of four.
+  DeviceKeys(const char* bytes, const uint32_t* offsets, size_t size)
+      : kind_(KeyKind::kBytes), size_(size), keys_(bytes), offsets_(offsets) {}
 
   KeyKind kind() const { return kind_; }
   size_t size() const { return size_; }
@@ -51,14 +56,17 @@ class DeviceKeys {
   // Each requires that kind() be the one it names, or that there be no keys.
   const uint32_t* u32() const { return static_cast<const uint32_t*>(keys_); }
   const uint64_t* u64() const { return static_cast<const uint64_t*>(keys_); }
+  const char* bytes() const { return static_cast<const char*>(keys_); }
+  const uint32_t* offsets() const { return offsets_; }  // of bytes; else null
 
  private:
   KeyKind kind_ = KeyKind::kU32;
   size_t size_ = 0;
   const void* keys_ = nullptr;
+  const uint32_t* offsets_ = nullptr;
 };
 
-// Ranges from lower[i] to upper[i], with the same bounds for all; Bound::kPrefix is for bytes only.
+// Ranges from lower[i] to upper[i], with the same bounds for all.
 struct DeviceRanges {
   DeviceKeys lower;
   DeviceKeys upper;  // as many keys as `lower`, of the same kind
@@ -106,7 +114,7 @@ struct DeviceBatch {
   size_t size() const { return TakesRanges(operation) ? ranges.size() : keys.size(); }
 };
 
-// An index in device memory over fixed-width keys. Immutable: every method is safe from any number
+// An index in device memory. Immutable: every method is safe from any number
 // of host threads and streams; scratch memory is the stream's own.
 //
 // Pointers are to memory of the index's device, and valid until the stream has done the call's
@@ -159,6 +167,9 @@ class DeviceIndex {
   // kind and not empty, on the index's device.
   virtual absl::Status Search(Operation operation, DeviceKeys keys, void* results,
                               DeviceStream stream) const = 0;
+  // Where the keys end that start with each prefix: of an index of bytes, not empty, on its device.
+  virtual absl::Status FindPrefixEnds(DeviceKeys prefixes, Position* ends,
+                                      DeviceStream stream) const;
   // Of ranges of the index's kind, not empty.
   absl::Status FindPositions(const DeviceRanges& ranges, Position* begin, Position* end,
                              DeviceStream stream) const;
@@ -191,15 +202,16 @@ absl::Status Answer(const DeviceIndex& index, const DeviceBatch& batch,
                     const DeviceStrategyOptions& options, uint32_t* query_of, DeviceStream stream);
 
 // Builds the structure that a factory string names ("gpu:auto"; README.md lists them) over entries
-// in host memory, which must be of fixed-width keys, on device `device` (an ordinal). Waits.
-// Errors as MakeOrderedIndex's; DataLoss where the entries are not in order.
+// in host memory on device `device` (an ordinal). Waits. Errors as MakeOrderedIndex's; DataLoss
+// where the entries are not in order.
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view factory,
                                                              const SortedRun& run, int device = 0);
 
 // Builds it over entries in the memory of the stream's device, in any order; `row_ids` has as many
-// elements as `keys`, and both are left as they are. Entries that are there twice stay so. Waits
-// for the stream, whichever device is current. Besides MakeOrderedIndex's errors: InvalidArgument
-// for a row id of kNoRow, FailedPrecondition where the stream is being captured.
+// elements as `keys`, which are numbers, and both are left as they are. Entries that are there
+// twice stay so. Waits for the stream, whichever device is current. Besides MakeOrderedIndex's
+// errors: InvalidArgument for a row id of kNoRow, FailedPrecondition where the stream is being
+// captured.
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view factory,
                                                              DeviceKeys keys, const RowId* row_ids,
                                                              DeviceStream stream);

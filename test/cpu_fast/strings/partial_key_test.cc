@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu_fast/strings/range_minimum.h"
+#include "index/strings/range_minimum.h"
 #include "test/test_random.h"
 
 namespace cairn {

@@ -162,6 +162,24 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   });
 }
 
+// Keys that differ at so many and so distant bits that leaves leave some of them ties: a bound may
+// lie between two that the search for a prefix does not tell apart.
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_where_bounds_are_between_ties) {
+  for (uint64_t salt = 0; salt < FewerSanitized(40, 4, 10); ++salt) {
+    auto random = TestRandom(salt);
+    const size_t most = 20 + random() % 600, changes = 1 + random() % 4;
+    std::vector<std::string> keys(500 + random() % 4000);
+    for (std::string& key : keys) {
+      key = std::string(random() % most, 'k');
+      for (size_t c = 0; c < changes && !key.empty(); ++c) {
+        key[random() % key.size()] = "\0kz\xff"[random() % 4];
+      }
+    }
+    const auto data = oracle::FinishStrings("hardly different", std::move(keys));
+    CheckPointsAgainstOracle(*RequireOk(PartialKeyTree::Build(OracleRun(data))), data);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu_fast/strings/string_compare.h"
+#include "index/strings/string_compare.h"
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
 #include "test/sanitizer.h"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu_fast/strings/string_compare.h"
+#include "index/strings/string_compare.h"
 #include "index/machine/aligned_buffer.h"
 
 namespace cairn::bench {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "cpu_fast/strings/string_compare.h"
+#include "index/strings/string_compare.h"
 #include "index/machine/parallel.h"
 #include "index/machine/prefetch.h"
 

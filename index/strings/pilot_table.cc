@@ -1,4 +1,4 @@
-#include "cpu_fast/strings/pilot_table.h"
+#include "index/strings/pilot_table.h"
 
 #include <algorithm>
 #include <array>
@@ -14,6 +14,8 @@ namespace {
 
 constexpr size_t kPilots = 256;
 constexpr size_t kHashesAPart = 10240;  // on average: 2.5 a bucket
+// Chance does not come this far: by 17 standard deviations.
+constexpr size_t kMostInPart = 12000;
 // Of the slots: the fuller, the more often buckets take others' slots.
 constexpr double kLoad = 0.87;
 constexpr double kMostLoad = 0.95;  // of the fullest part
@@ -23,6 +25,10 @@ constexpr size_t kMostInBucket = 64;
 constexpr size_t kMostPlaced = 100;
 
 constexpr uint32_t kNoBucket = UINT32_MAX;
+
+size_t PartsFor(size_t hashes) {
+  return std::max<size_t>(1, (hashes + kHashesAPart - 1) / kHashesAPart);
+}
 
 struct Entry {
   uint64_t hash;
@@ -123,10 +129,16 @@ bool PilotTable::Part::Place(uint32_t slots, uint8_t* pilots) {
   return true;
 }
 
+uint64_t PilotTable::MostBytesFor(size_t hashes) {
+  // All parts have as many slots as the average or the fullest one needs.
+  const double most = std::max(kHashesAPart / kLoad, kMostInPart / kMostLoad);
+  return PartsFor(hashes) * (kBucketsAPart + (static_cast<uint64_t>(most) + 1) * sizeof(uint32_t));
+}
+
 std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
                                             absl::Span<const uint32_t> values, int threads) {
   PilotTable table;
-  const size_t parts = std::max<size_t>(1, (hashes.size() + kHashesAPart - 1) / kHashesAPart);
+  const size_t parts = PartsFor(hashes.size());
   table.pilots_ = AlignedBuffer<uint8_t>(parts * kBucketsAPart);
   std::fill(table.pilots_.begin(), table.pilots_.end(), uint8_t{0});
 
@@ -134,7 +146,7 @@ std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
   std::vector<size_t> begins(parts + 1);
   for (const uint64_t hash : hashes) ++begins[part_of(hash) + 1];
   const size_t most = *std::max_element(begins.begin(), begins.end());
-  if (most > 2 * kHashesAPart) return std::nullopt;
+  if (most > kMostInPart) return std::nullopt;
   for (size_t p = 0; p < parts; ++p) begins[p + 1] += begins[p];
   AlignedBuffer<Entry> entries(hashes.size());
   {

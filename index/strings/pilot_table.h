@@ -30,6 +30,9 @@ class PilotTable {
   static std::optional<PilotTable> Build(absl::Span<const uint64_t> hashes,
                                          absl::Span<const uint32_t> values, int threads);
 
+  // At most this much memory for a table of so many hashes.
+  static uint64_t MostBytesFor(size_t hashes);
+
   // A lookup in three steps, so that many may wait for memory together: prefetch the pilot, then
   // the slot, then read.
   uint32_t Bucket(uint64_t hash) const {
@@ -43,18 +46,23 @@ class PilotTable {
   void PrefetchSlot(size_t slot) const { Prefetch(slots_.data() + slot); }
   uint32_t Value(size_t slot) const { return slots_[slot]; }
 
+  // What lookups on a device need, which do as Bucket, Slot and Value.
+  absl::Span<const uint8_t> pilots() const { return pilots_.span(); }
+  absl::Span<const uint32_t> slots() const { return slots_.span(); }
+  uint32_t part_slots() const { return part_slots_; }
+
   uint64_t memory_bytes() const { return pilots_.size() + slots_.size() * sizeof(uint32_t); }
   uint64_t huge_page_bytes() const { return pilots_.huge_page_bytes() + slots_.huge_page_bytes(); }
 
- private:
   static constexpr uint32_t kBucketsAPart = 4096;
-
-  struct Part;
-
-  static uint32_t SlotInPart(uint64_t hash, uint8_t pilot, uint32_t slots) {
+  // Of a part of `slots`, that of a hash in a bucket with this pilot.
+  static constexpr uint32_t SlotInPart(uint64_t hash, uint8_t pilot, uint32_t slots) {
     const uint64_t mixed = (hash ^ pilot * 0x9E3779B97F4A7C15) * 0xD6E8FEB86659FD93;
     return static_cast<uint32_t>((mixed >> 32) * slots >> 32);
   }
+
+ private:
+  struct Part;
 
   AlignedBuffer<uint8_t> pilots_;  // of each bucket, part after part
   AlignedBuffer<uint32_t> slots_;  // of each part

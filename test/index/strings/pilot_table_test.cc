@@ -1,4 +1,4 @@
-#include "cpu_fast/strings/pilot_table.h"
+#include "index/strings/pilot_table.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "cairn/query.h"
+#include "cairn/types.h"
+#include "gpu/host/string_batch.h"
+
+namespace cairn::gpu {
+
+// BoundKeys of ranges of byte strings: two keys each to find the lower bounds of, first those of
+// all beginnings, then those of all ends. The next key behind one is that with a zero byte more;
+// behind all that start with a prefix, the prefix with its last byte that is not 0xFF one greater,
+// and what is behind that left out.
+class BoundStrings {
+ public:
+  explicit BoundStrings(const RangeBatch& ranges)
+      : ranges_(ranges), lower_(ranges.lower.bytes()), upper_(ranges.upper.bytes()) {}
+
+  // Key i of 2 * ranges.size().
+  StringKey operator()(size_t i) const {
+    const size_t size = ranges_.size();
+    if (i < size) {
+      const Bound bound = ranges_.lower_bound_of(i);
+      return {bound == Bound::kOpen ? std::string_view() : lower_[i],
+              bound == Bound::kExclusive ? 0 : StringKey::kNoByte};
+    }
+    i -= size;
+    switch (ranges_.upper_bound_of(i)) {
+      case Bound::kInclusive:
+        return {upper_[i], 0};
+      case Bound::kExclusive:
+        return {upper_[i], StringKey::kNoByte};
+      case Bound::kOpen:
+        break;
+      case Bound::kPrefix: {
+        const std::string_view prefix = WithoutGreatest(lower_[i]);
+        if (prefix.empty()) break;
+        return {prefix.substr(0, prefix.size() - 1), static_cast<unsigned char>(prefix.back()) + 1};
+      }
+    }
+    return {};
+  }
+
+  // From the lower bounds of all keys to positions in a run of `entries`.
+  void Finish(const Position* bounds, size_t entries, absl::Span<Position> begin,
+              absl::Span<Position> end) const {
+    const Position last = static_cast<Position>(entries);
+    const size_t size = ranges_.size();
+    for (size_t i = 0; i < size; ++i) {
+      const Bound upper = ranges_.upper_bound_of(i);
+      const bool to_the_end =
+          upper == Bound::kOpen || (upper == Bound::kPrefix && WithoutGreatest(lower_[i]).empty());
+      const Position from = ranges_.lower_bound_of(i) == Bound::kOpen ? 0 : bounds[i];
+      const Position to = to_the_end ? last : bounds[size + i];
+      begin[i] = from;
+      end[i] = std::max(from, to);  // crossed ends hold nothing
+    }
+  }
+
+ private:
+  // The prefix without bytes 0xFF at its end; empty where all keys are before or start with it.
+  static std::string_view WithoutGreatest(std::string_view prefix) {
+    while (!prefix.empty() && prefix.back() == '\xff') prefix.remove_suffix(1);
+    return prefix;
+  }
+
+  const RangeBatch& ranges_;
+  const absl::Span<const std::string_view> lower_, upper_;
+};
+
+}  // namespace cairn::gpu

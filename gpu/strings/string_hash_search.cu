@@ -1,0 +1,94 @@
+#include <algorithm>
+
+#include "gpu/layout/string_hash_units.h"
+#include "gpu/runtime/launch.h"
+#include "gpu/strings/string_hash.h"
+#include "gpu/strings/string_query.cuh"
+#include "index/machine/status_macros.h"
+#include "index/strings/pilot_table.h"
+
+namespace cairn::gpu {
+namespace {
+
+// Queries of a group in flight: those of a warp wait for memory together.
+constexpr int kQueries = 2;
+constexpr int kQueriesInBlock = kStringThreads / kGroupLanes * kQueries;
+
+// The hash of a query. By a warp; the same in all lanes of a group.
+template <int kChunks>
+__device__ uint64_t HashOf(const StringQuery& query, const QueryUnits<kChunks>& units, int lane,
+                           uint64_t seed) {
+  uint64_t sum = 0;
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+    const uint32_t j = static_cast<uint32_t>(c * kGroupLanes + lane);
+    const uint64_t part = HashUnit(units.units[c], j - 1, seed);
+    sum += j > 0 && j < units.size ? part : 0;
+  }
+  for (uint32_t j = kChunks * kGroupLanes + static_cast<uint32_t>(lane); j < units.size;
+       j += kGroupLanes) {
+    sum += HashUnit(query.Unit(j - 1), j - 1, seed);
+  }
+  __syncwarp();
+  sum += __shfl_xor_sync(kAllLanes, sum, 1, kGroupLanes);
+  sum += __shfl_xor_sync(kAllLanes, sum, 2, kGroupLanes);
+  return FinishHash(sum, query.length);
+}
+
+// A thread's group takes kQueries queries that follow each other.
+template <int kChunks>
+__global__ void __launch_bounds__(kStringThreads)
+    FindByHash(StringHashView hash, StringQueries batch) {
+  const int lane = threadIdx.x % kGroupLanes;
+  const int shift = threadIdx.x % 32 / kGroupLanes * kGroupLanes;
+  const uint32_t first = blockIdx.x * kQueriesInBlock + threadIdx.x / kGroupLanes * kQueries;
+  if (first - shift / kGroupLanes * kQueries >= batch.size) return;  // the whole warp's
+
+  StringQuery queries[kQueries];
+  uint64_t hashes[kQueries];
+  uint32_t buckets[kQueries];
+  const uint64_t* records[kQueries];
+  const auto for_each = [](auto body) {
+#pragma unroll
+    for (int q = 0; q < kQueries; ++q) body(q);
+  };
+  for_each([&](int q) { queries[q] = batch[min(first + q, batch.size - 1)]; });
+  for_each([&](int q) {
+    const QueryUnits<kChunks> units(queries[q], lane);
+    hashes[q] = HashOf(queries[q], units, lane, hash.seed);
+    buckets[q] = static_cast<uint32_t>((hashes[q] >> 32) * hash.buckets >> 32);
+  });
+  uint8_t pilots[kQueries];
+  for_each([&](int q) { pilots[q] = __ldg(hash.pilots + buckets[q]); });
+  uint32_t slots[kQueries];
+  for_each([&](int q) {
+    const size_t slot = size_t{buckets[q] / PilotTable::kBucketsAPart} * hash.part_slots +
+                        PilotTable::SlotInPart(hashes[q], pilots[q], hash.part_slots);
+    slots[q] = __ldg(hash.slots + slot);
+  });
+  for_each([&](int q) { records[q] = hash.records.units + slots[q]; });
+  for_each([&](int q) {
+    const QueryUnits<kChunks> units(queries[q], lane);
+    const RecordUnits<kChunks> key(records[q], units.size, lane);
+    const bool found = IsQuery(queries[q], units, records[q], key, lane, shift);
+    const uint32_t i = first + q;
+    if (lane == 0 && i < batch.size) batch.Write(i, found, static_cast<RowId>(key.units[0]));
+  });
+}
+
+}  // namespace
+
+absl::Status SearchStringHash(const StringHashView& hash, StringAnswer answer, DeviceKeys keys,
+                              void* results, cudaStream_t stream) {
+  return SearchInParts(keys, answer, results, [&](const StringQueries& batch) -> absl::Status {
+    const LaunchShape shape = {(batch.size + kQueriesInBlock - 1) / kQueriesInBlock,
+                               kStringThreads};
+    CAIRN_RETURN_IF_LAUNCH_FAILS(
+        "FindByHash", shape, stream,
+        hash.longest <= kFewChunkBytes ? FindByHash<kFewChunks> : FindByHash<kMostChunks>, hash,
+        batch);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace cairn::gpu

@@ -1,0 +1,231 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cairn/device.h"
+#include "cairn/types.h"
+#include "gpu/strings/string_records.h"
+#include "gpu/strings/string_search.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn::gpu {
+
+// A query of bytes, searched by four lanes of a warp that all hold it, its *group*. Groups of a
+// warp go on together, so whatever says "by a warp" is called by all its lanes.
+inline constexpr int kGroupLanes = 4;
+inline constexpr int kStringThreads = 256;  // of a block
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+// Chunks of 32 bytes of a record, row id and length included, that are read at once.
+constexpr int kFewChunks = 1, kMostChunks = 3;
+constexpr size_t kFewChunkBytes = kFewChunks * 32 - 8;  // of the key
+
+// Which bits of a ballot are the group's, from `shift` on.
+__device__ inline uint32_t OfGroup(uint32_t ballot, int shift) {
+  return ballot >> shift & 0xF;
+}
+
+// The bit at which two keys differ first, where there is none.
+inline constexpr uint32_t kSameBits = UINT32_MAX;
+// Stands for all bits from there on: no node looks at any of them, no key has any that is set.
+inline constexpr uint32_t kFarBit = UINT32_MAX - 1;
+
+struct StringQuery {
+  const uint8_t* bytes;
+  uint32_t length;
+  // What bits behind the end are: 0, or 1 for what is behind all keys that start with the query.
+  uint32_t behind;
+
+  __device__ uint32_t Bit(uint32_t bit) const {
+    const uint32_t byte = bit >> 3;
+    return byte < length ? __ldg(bytes + byte) >> (7 - (bit & 7)) & 1 : behind;
+  }
+
+  // Bytes 8 unit to 8 unit + 7, as the machine's integer. Reads whole words of four bytes, but none
+  // without a byte of the query.
+  __device__ uint64_t Unit(uint32_t unit) const {
+    const uint64_t filler = behind != 0 ? ~uint64_t{0} : 0;
+    const uint64_t first = uint64_t{unit} * 8;
+    if (first >= length) return filler;
+    const uint32_t left = min(length - static_cast<uint32_t>(first), 8u);
+    const uintptr_t at = reinterpret_cast<uintptr_t>(bytes) + first;
+    const uint32_t* const words = reinterpret_cast<const uint32_t*>(at & ~uintptr_t{3});
+    const uint32_t skipped = static_cast<uint32_t>(at & 3), shift = 8 * skipped;
+    const uint32_t a = __ldg(words), b = skipped + left > 4 ? __ldg(words + 1) : 0,
+                   c = skipped + left > 8 ? __ldg(words + 2) : 0;
+    const uint64_t unit_bytes =
+        uint64_t{__funnelshift_r(b, c, shift)} << 32 | __funnelshift_r(a, b, shift);
+    if (left == 8) return unit_bytes;
+    const uint64_t taken = (uint64_t{1} << (8 * left)) - 1;
+    return (unit_bytes & taken) | (filler & ~taken);
+  }
+
+  // Units of a record of this key, the first of which is row id and length.
+  __device__ uint32_t Units() const {
+    return 1 + static_cast<uint32_t>((uint64_t{length} + 7) / 8);
+  }
+};
+
+// A batch of queries, in device memory.
+struct StringQueries {
+  const char* bytes;
+  const uint32_t* offsets;
+  uint32_t size;
+  StringAnswer answer;
+  void* results;
+
+  __device__ StringQuery operator[](uint32_t i) const {
+    const uint32_t begin = __ldg(offsets + i);
+    return {reinterpret_cast<const uint8_t*>(bytes) + begin, __ldg(offsets + i + 1) - begin,
+            answer == StringAnswer::kPrefixEnd ? 1u : 0u};
+  }
+  // The answer of a point query: whether it is there, and its row.
+  __device__ void Write(uint32_t i, bool found, RowId row) const {
+    if (answer == StringAnswer::kRow) {
+      __stcs(static_cast<RowId*>(results) + i, found ? row : kNoRow);
+    } else {
+      static_cast<bool*>(results)[i] = found;
+    }
+  }
+};
+
+// Calls search(some) for the queries of a batch, so many at a time that their numbers, and those of
+// some behind the last one, are of 32 bits.
+template <typename Search>
+absl::Status SearchInParts(DeviceKeys keys, StringAnswer answer, void* results, Search search) {
+  constexpr size_t kMostAtOnce = size_t{1} << 30;
+  const size_t result_bytes = answer == StringAnswer::kFound ? sizeof(bool) : sizeof(uint32_t);
+  for (size_t first = 0; first < keys.size(); first += kMostAtOnce) {
+    const auto size = static_cast<uint32_t>(std::min(kMostAtOnce, keys.size() - first));
+    RETURN_IF_ERROR(search(StringQueries{keys.bytes(), keys.offsets() + first, size, answer,
+                                         static_cast<char*>(results) + first * result_bytes}));
+  }
+  return absl::OkStatus();
+}
+
+// A unit of a record, which one query in many reads: not worth a place in the first-level cache.
+__device__ inline uint64_t LoadRecordUnit(const uint64_t* unit) {
+  uint64_t value;
+  asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(value) : "l"(unit));
+  return value;
+}
+
+__device__ inline const uint64_t* RecordOf(const StringRecordsView& records, uint32_t key) {
+  const size_t at = records.at != nullptr ? __ldg(records.at + key) : size_t{key} * records.stride;
+  return records.units + at;
+}
+
+__device__ inline uint64_t BigEndian(uint64_t unit) {
+  const uint32_t low = static_cast<uint32_t>(unit), high = static_cast<uint32_t>(unit >> 32);
+  return uint64_t{__byte_perm(low, 0, 0x0123)} << 32 | __byte_perm(high, 0, 0x0123);
+}
+
+// A lane's units of the first kChunks * 32 bytes of a query's record, whose first unit is left 0,
+// and which units of these there are.
+template <int kChunks>
+struct QueryUnits {
+  uint64_t units[kChunks];
+  uint32_t size;
+
+  __device__ QueryUnits(const StringQuery& query, int lane) : size(query.Units()) {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const uint32_t j = static_cast<uint32_t>(c * kGroupLanes + lane);
+      units[c] = j > 0 && j < size ? query.Unit(j - 1) : 0;
+    }
+  }
+};
+
+// A lane's units of the same of a record.
+template <int kChunks>
+struct RecordUnits {
+  uint64_t units[kChunks];
+
+  __device__ RecordUnits(const uint64_t* record, uint32_t size, int lane) {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const uint32_t j = static_cast<uint32_t>(c * kGroupLanes + lane);
+      units[c] = j < size ? LoadRecordUnit(record + j) : 0;
+    }
+  }
+};
+
+// Whether a record, of which `key` has been read, is of the query. By a warp; more is read where
+// these agree.
+template <int kChunks>
+__device__ bool IsQuery(const StringQuery& query, const QueryUnits<kChunks>& wanted,
+                        const uint64_t* record, const RecordUnits<kChunks>& key, int lane,
+                        int shift) {
+  bool same = lane == 0 ? key.units[0] >> 32 == query.length : key.units[0] == wanted.units[0];
+#pragma unroll
+  for (int c = 1; c < kChunks; ++c) same &= key.units[c] == wanted.units[c];
+  same = OfGroup(__ballot_sync(kAllLanes, same), shift) == 0xF;
+  for (uint32_t next = kChunks * kGroupLanes; __any_sync(kAllLanes, same && next < wanted.size);
+       next += kGroupLanes) {
+    const uint32_t j = next + static_cast<uint32_t>(lane);
+    const bool differs = same && j < wanted.size && LoadRecordUnit(record + j) != query.Unit(j - 1);
+    same &= OfGroup(__ballot_sync(kAllLanes, differs), shift) == 0;
+  }
+  return same;
+}
+
+// Where a query and a record's key differ first.
+struct StringDifference {
+  uint32_t bit;     // kSameBits where they do not
+  uint32_t length;  // the key's
+
+  // Whether the query is the key.
+  __device__ bool None(const StringQuery& query) const {
+    return bit == kSameBits && length == query.length;
+  }
+  // Whether the query is behind the key, which is not the query.
+  __device__ bool QueryIsBehind(const StringQuery& query) const {
+    if (bit == kSameBits) return query.length > length;
+    return bit == kFarBit || query.Bit(bit) != 0;
+  }
+};
+
+// By a warp; the same in all lanes of a group.
+template <int kChunks>
+__device__ StringDifference DifferenceFrom(const StringQuery& query, const uint64_t* record,
+                                           int lane, int shift) {
+  const uint32_t query_units = query.Units();
+  const RecordUnits<kChunks> key(record, query_units, lane);
+  StringDifference found;
+  found.length = __shfl_sync(kAllLanes, static_cast<uint32_t>(key.units[0] >> 32), 0, kGroupLanes);
+  found.bit = kSameBits;
+  const uint32_t key_units = 1 + (found.length + 7) / 8;
+  const auto look = [&](uint64_t bits, uint32_t j) {
+    const uint32_t lanes = OfGroup(__ballot_sync(kAllLanes, bits != 0), shift);
+    const int first = lanes != 0 ? __ffs(static_cast<int>(lanes)) - 1 : 0;
+    const uint64_t of_first = __shfl_sync(kAllLanes, BigEndian(bits), first, kGroupLanes);
+    if (lanes == 0 || found.bit != kSameBits) return;
+    const uint64_t unit = j - static_cast<uint32_t>(lane) + static_cast<uint32_t>(first) - 1;
+    const uint64_t bit =
+        unit * 64 + static_cast<uint64_t>(__clzll(static_cast<long long>(of_first)));
+    found.bit = static_cast<uint32_t>(min(bit, uint64_t{kFarBit}));
+  };
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+    const uint32_t j = static_cast<uint32_t>(c * kGroupLanes + lane);
+    uint64_t bits = 0;
+    if (j > 0 && j < query_units) bits = (j < key_units ? key.units[c] : 0) ^ query.Unit(j - 1);
+    look(bits, j);
+  }
+  // Behind the query, if that is the shorter one, and behind what is read at once. Ones behind its
+  // end differ from the zeros behind the key's.
+  const uint32_t units = max(query_units, key_units + query.behind);
+  for (uint32_t next = min(static_cast<uint32_t>(kChunks * kGroupLanes), query_units);
+       __any_sync(kAllLanes, found.bit == kSameBits && next < units); next += kGroupLanes) {
+    const uint32_t j = next + static_cast<uint32_t>(lane);
+    uint64_t bits = 0;
+    if (found.bit == kSameBits && j < units) {
+      bits = (j < key_units ? LoadRecordUnit(record + j) : 0) ^ query.Unit(j - 1);
+    }
+    look(bits, j);
+  }
+  return found;
+}
+
+}  // namespace cairn::gpu

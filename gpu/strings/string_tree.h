@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "cairn/sorted_run.h"
+#include "cairn/types.h"
+#include "gpu/layout/string_node.h"
+#include "index/machine/aligned_buffer.h"
+#include "index/strings/key_reader.h"
+
+namespace cairn::gpu {
+
+// The distinct keys of a run of byte strings, by number.
+class DistinctStrings {
+ public:
+  // Reads all keys, on up to `threads` threads. Throws std::bad_alloc.
+  DistinctStrings(const BytesColumn& keys, int threads);
+
+  size_t size() const { return first_.size() == 0 ? keys_size_ : first_.size() - 1; }
+  std::string_view operator[](size_t i) const { return keys_[FirstPosition(i)]; }
+  // Of key i's entries; the run's size for i = size().
+  Position FirstPosition(size_t i) const {
+    return first_.size() == 0 ? static_cast<Position>(i) : first_[i];
+  }
+  // All of these, where keys repeat; else none.
+  absl::Span<const Position> first_positions() const { return first_.span(); }
+  // Of all keys, if they are of one length.
+  const std::optional<uint64_t>& length() const { return keys_.length(); }
+  size_t longest() const { return longest_; }
+  uint64_t bytes() const { return bytes_; }  // of all keys, each rounded up to 8
+  // Whether each key is greater than the one before.
+  bool ascend() const { return ascend_; }
+
+ private:
+  KeyReader keys_;
+  size_t keys_size_;
+  AlignedBuffer<Position> first_;
+  size_t longest_ = 0;
+  uint64_t bytes_ = 0;
+  bool ascend_ = true;
+};
+
+// A tree of partial keys with nodes for the GPU, in memory of the host.
+struct StringTree {
+  static constexpr int kMostRootBits = 20;
+  // Stands for no bit: behind any key's end.
+  static constexpr uint32_t kNoRootBit = UINT32_MAX;
+
+  std::array<uint32_t, 24> root_bits;  // of each place of the root's partial keys
+  AlignedBuffer<uint32_t> root;        // partial key -> node
+  AlignedBuffer<StringNode> nodes;
+  bool ties = false;  // whether some leaf does not tell all its keys apart
+};
+
+// Builds the tree over keys, of which there must be some, on up to `threads` threads
+// (index/strings/partial_key_builder.h). Takes 4 to 6 bytes a key for most sets of keys. Throws
+// std::bad_alloc.
+StringTree BuildStringTree(const DistinctStrings& keys, int threads);
+
+// At most so many bytes are the tree of any set of so many keys: up to 24.5 a key.
+uint64_t MostStringTreeBytes(size_t keys);
+
+}  // namespace cairn::gpu

@@ -1,0 +1,274 @@
+#include "gpu/strings/string_index.h"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "cairn/device.h"
+#include "cairn/ordered_index.h"
+#include "gpu/api/gpu_factory.h"
+#include "gpu/host/gpu_index.h"
+#include "gpu/runtime/device_memory.h"
+#include "test/gpu/device_array.h"
+#include "test/gpu/needs_device.h"
+#include "test/ordered_index_oracle.h"
+#include "test/require_ok.h"
+#include "test/test_random.h"
+
+namespace cairn::gpu {
+namespace {
+
+constexpr const char* kFactories[] = {"gpu:partial_key", "gpu:partial_key,hash"};
+
+// A batch of strings in device memory.
+class DeviceStrings {
+ public:
+  explicit DeviceStrings(const std::vector<std::string_view>& keys)
+      : offsets_(Offsets(keys)), bytes_(Heap(keys)), size_(keys.size()) {}
+
+  DeviceKeys keys() const { return {bytes_.data(), offsets_.data(), size_}; }
+
+ private:
+  static std::vector<uint32_t> Offsets(const std::vector<std::string_view>& keys) {
+    std::vector<uint32_t> offsets = {0};
+    for (const std::string_view key : keys) {
+      offsets.push_back(offsets.back() + static_cast<uint32_t>(key.size()));
+    }
+    return offsets;
+  }
+  static std::vector<char> Heap(const std::vector<std::string_view>& keys) {
+    std::vector<char> heap;
+    for (const std::string_view key : keys) heap.insert(heap.end(), key.begin(), key.end());
+    heap.resize((heap.size() + 4) / 4 * 4, '\xEE');  // what follows is not the last key's
+    return heap;
+  }
+
+  DeviceArray<uint32_t> offsets_;
+  DeviceArray<char> bytes_;
+  size_t size_;
+};
+
+// Asks a device index everything, in device memory, and compares with std:: algorithms.
+void CheckOnDevice(const std::string& factory, const OracleData<std::string>& data) {
+  const auto index = RequireOk(MakeDeviceIndex(factory, OracleRun(data)));
+  BOOST_TEST((index->kind() == KeyKind::kBytes));
+  std::vector<std::string_view> queries = oracle::Views(data.queries);
+  const size_t size = queries.size();
+  const DeviceStrings batch(queries);
+  const auto lower = [&](std::string_view key) {
+    return static_cast<Position>(std::lower_bound(data.keys.begin(), data.keys.end(), key) -
+                                 data.keys.begin());
+  };
+  const auto upper = [&](std::string_view key) {
+    return static_cast<Position>(std::upper_bound(data.keys.begin(), data.keys.end(), key) -
+                                 data.keys.begin());
+  };
+  std::vector<Position> lowers(size), uppers(size), prefix_ends(size);
+  std::vector<RowId> rows(size);
+  for (size_t i = 0; i < size; ++i) {
+    lowers[i] = lower(queries[i]);
+    uppers[i] = upper(queries[i]);
+    rows[i] = lowers[i] < uppers[i] ? data.row_ids[lowers[i]] : kNoRow;
+    prefix_ends[i] = lowers[i];
+    while (prefix_ends[i] < data.keys.size() &&
+           absl::StartsWith(data.keys[prefix_ends[i]],
+                            absl::string_view(queries[i].data(), queries[i].size()))) {
+      ++prefix_ends[i];
+    }
+  }
+  DeviceArray<uint32_t> values(size), ends(size);
+  DeviceArray<uint8_t> found(size);
+  RequireOk(index->Answer(DeviceBatch::FindFirst(batch.keys(), values.data()), nullptr));
+  BOOST_REQUIRE_MESSAGE(values.ToHost() == rows, factory << ", " << data.name << ": rows");
+  RequireOk(index->Answer(
+      DeviceBatch::Contains(batch.keys(), reinterpret_cast<bool*>(found.data())), nullptr));
+  const auto there = found.ToHost();
+  for (size_t i = 0; i < size; ++i) BOOST_REQUIRE(there[i] == (rows[i] != kNoRow ? 1 : 0));
+  RequireOk(index->Answer(DeviceBatch::LowerBound(batch.keys(), values.data()), nullptr));
+  BOOST_REQUIRE_MESSAGE(values.ToHost() == lowers,
+                        factory << ", " << data.name << ": lower bounds");
+  RequireOk(index->Answer(DeviceBatch::UpperBound(batch.keys(), values.data()), nullptr));
+  BOOST_REQUIRE_MESSAGE(values.ToHost() == uppers,
+                        factory << ", " << data.name << ": upper bounds");
+  RequireOk(
+      index->Answer(DeviceBatch::EqualRange(batch.keys(), values.data(), ends.data()), nullptr));
+  BOOST_REQUIRE(values.ToHost() == lowers);
+  BOOST_REQUIRE(ends.ToHost() == uppers);
+  DeviceRanges prefixes;
+  prefixes.lower = prefixes.upper = batch.keys();
+  prefixes.upper_bound = Bound::kPrefix;
+  RequireOk(index->Answer(DeviceBatch::Positions(prefixes, values.data(), ends.data()), nullptr));
+  BOOST_REQUIRE(values.ToHost() == lowers);
+  BOOST_REQUIRE_MESSAGE(ends.ToHost() == prefix_ends, factory << ", " << data.name << ": prefixes");
+
+  // All rows of all prefixes.
+  DeviceArray<uint64_t> offsets(size + 1);
+  RequireOk(index->PlanScan(prefixes, UINT64_MAX, Order::kAscending, values.data(), offsets.data(),
+                            nullptr));
+  const std::vector<uint64_t> planned = offsets.ToHost();
+  DeviceArray<RowId> all(std::max<size_t>(1, planned.back()));
+  RequireOk(index->CopyRows(values.data(), offsets.data(), size, planned.back(), Order::kAscending,
+                            all.data(), nullptr));
+  const std::vector<RowId> copied = all.ToHost();
+  for (size_t i = 0; i < size; ++i) {
+    BOOST_REQUIRE(planned[i + 1] - planned[i] == prefix_ends[i] - lowers[i]);
+    BOOST_REQUIRE(std::equal(copied.begin() + static_cast<std::ptrdiff_t>(planned[i]),
+                             copied.begin() + static_cast<std::ptrdiff_t>(planned[i + 1]),
+                             data.row_ids.begin() + lowers[i]));
+  }
+}
+
+BOOST_FIXTURE_TEST_SUITE(string_index_test, NeedsDevice)
+
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle) {
+  for (const char* factory : kFactories) {
+    CheckCatalogue<std::string>(
+        [&](const SortedRun& run) { return RequireOk(MakeOrderedIndex(factory, run)); }, 30000);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_in_device_memory) {
+  for (const char* factory : kFactories) {
+    for (const auto& data : OracleCatalogue<std::string>(3000)) CheckOnDevice(factory, data);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_every_small_number_of_keys) {
+  auto random = TestRandom(5);
+  for (size_t size = 0; size < 70; ++size) {
+    std::vector<std::string> keys(size);
+    for (std::string& key : keys) key = std::to_string(random() % 200);
+    const auto data = oracle::FinishStrings(std::to_string(size) + " keys", std::move(keys));
+    for (const char* factory : kFactories) CheckOnDevice(factory, data);
+  }
+}
+
+// Keys of all lengths about those at which reads are divided, ones that differ behind it, ties, and
+// chains of prefixes.
+BOOST_AUTO_TEST_CASE(keys_of_all_lengths) {
+  auto random = TestRandom(6);
+  std::vector<std::string> lengths, long_ones, zeros, chain;
+  for (size_t i = 0; i < 4000; ++i) {
+    std::string key(random() % 140, 'k');
+    for (int j = 0; j < 2 && !key.empty(); ++j)
+      key[random() % key.size()] = "\0kz\xff"[random() % 4];
+    lengths.push_back(key);
+    if (i % 40 == 0) {
+      long_ones.push_back(std::string(5000, 'x') + std::to_string(random() % 100) +
+                          std::string(random() % 3000, 'y'));
+    }
+    zeros.push_back(std::to_string(random() % 300) + std::string(random() % 40, '\0'));
+    if (i < 1500) chain.emplace_back(i, i % 3 == 0 ? 'a' : 'b');
+  }
+  for (const char* factory : kFactories) {
+    CheckOnDevice(factory, oracle::FinishStrings("all lengths", lengths));
+    CheckOnDevice(factory, oracle::FinishStrings("long ones", long_ones));
+    CheckOnDevice(factory, oracle::FinishStrings("zeros", zeros));
+    CheckOnDevice(factory, oracle::FinishStrings("chains", chain));
+  }
+}
+
+// Batches of the host go in chunks of any size.
+BOOST_AUTO_TEST_CASE(chunks_of_any_size) {
+  const auto data = OracleCatalogue<std::string>(20000).back();
+  const SortedRun run = OracleRun(data);
+  for (const size_t chunk : {1, 7, 1000, 1 << 20}) {
+    HostBatchPolicy policy;
+    policy.least_chunk = chunk;
+    policy.most_staged_chunk = chunk;
+    policy.most_zero_copy = chunk == 1000 ? 0 : 1 << 16;
+    const GpuIndex index(run, RequireOk(MakeDeviceIndex("gpu:partial_key", run)), policy);
+    CheckPointsAgainstOracle(index, data, chunk == 1 ? 300 : SIZE_MAX);
+  }
+}
+
+// A query that is much longer than any key is not looked at to its end.
+BOOST_AUTO_TEST_CASE(long_queries_cost_no_memory) {
+  const std::vector<std::string_view> keys = {"a", "b", "bb"};
+  const std::vector<RowId> row_ids = {1, 2, 3};
+  const SortedRun run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids));
+  const auto index = RequireOk(MakeOrderedIndex("gpu:auto", run));
+  const std::string longest(size_t{100} << 20, 'b');
+  const std::vector<std::string_view> queries(1000, longest);
+  std::vector<Position> positions(queries.size());
+  RequireOk(index->Answer(Batch::LowerBound(queries, absl::MakeSpan(positions))));
+  BOOST_TEST((positions == std::vector<Position>(queries.size(), 3)));
+}
+
+BOOST_AUTO_TEST_CASE(keys_out_of_order_are_refused) {
+  const std::vector<std::string_view> good = {"a", "b", "c", "d"};
+  for (size_t swapped = 0; swapped < 3; ++swapped) {
+    std::string heap = "abcd";
+    std::swap(heap[swapped], heap[swapped + 1]);
+    const std::vector<uint32_t> offsets = {0, 1, 2, 3, 4};
+    const std::vector<RowId> row_ids = {0, 1, 2, 3};
+    const SortedRun run =
+        SortedRun::Wrap(BytesColumn(heap.data(), absl::MakeConstSpan(offsets)), row_ids, nullptr);
+    for (const char* factory : kFactories) {
+      BOOST_TEST(absl::IsDataLoss(MakeOrderedIndex(factory, run).status()));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_is_predicted_from_above) {
+  for (const auto& data : OracleCatalogue<std::string>(30000)) {
+    const SortedRun run = OracleRun(data);
+    for (const char* factory : kFactories) {
+      const DeviceBytes predicted =
+          RequireOk(PredictDeviceBytes(RequireOk(FactoryString::Parse(factory)), run));
+      (void)TakePeakDeviceBytes();
+      const size_t before = AllocatedDeviceBytes();
+      const auto index = RequireOk(MakeOrderedIndex(factory, run));
+      BOOST_TEST(index->memory_bytes() <= predicted.resident, data.name);
+      BOOST_TEST(TakePeakDeviceBytes() - before <= predicted.building, data.name);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(says_what_it_is_and_what_it_does_not_take) {
+  const auto data = OracleCatalogue<std::string>(2000).back();
+  const SortedRun run = OracleRun(data);
+  BOOST_TEST(RequireOk(MakeOrderedIndex("gpu:auto", run))->description() == "gpu:partial_key");
+  BOOST_TEST(RequireOk(MakeOrderedIndex("gpu:partial_key,hash", run))->description() ==
+             "gpu:partial_key,hash");
+  BOOST_TEST(absl::IsUnimplemented(MakeOrderedIndex("gpu:packed", run).status()));
+  BOOST_TEST(absl::IsInvalidArgument(MakeOrderedIndex("gpu:partial_key,bits=16", run).status()));
+  const std::vector<uint32_t> numbers = {1, 2};
+  const std::vector<RowId> row_ids = {0, 1};
+  const SortedRun of_numbers = RequireOk(SortedRun::FromSorted(numbers, row_ids));
+  BOOST_TEST(absl::IsUnimplemented(MakeOrderedIndex("gpu:partial_key", of_numbers).status()));
+  const auto index = RequireOk(MakeDeviceIndex("gpu:auto", run));
+  const DeviceArray<uint32_t> keys(numbers);
+  DeviceArray<RowId> rows(2);
+  BOOST_TEST(absl::IsInvalidArgument(
+      index->Answer(DeviceBatch::FindFirst(DeviceKeys(keys.data(), 2), rows.data()), nullptr)));
+  BOOST_TEST(absl::IsUnimplemented(
+      MakeDeviceIndex("gpu:auto", DeviceStrings({"a"}).keys(), rows.data(), nullptr).status()));
+}
+
+BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
+  const auto data = OracleCatalogue<std::string>(30000).back();
+  const auto index = RequireOk(MakeOrderedIndex("gpu:partial_key,hash", OracleRun(data)));
+  const auto queries = oracle::Views(data.queries);
+  std::vector<RowId> expected(queries.size());
+  RequireOk(index->Answer(Batch::FindFirst(queries, absl::MakeSpan(expected))));
+  RequireOnFourThreads([&] {
+    std::vector<RowId> rows(queries.size());
+    bool same = true;
+    for (int i = 0; i < 10; ++i) {
+      same &= index->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))).ok();
+      same &= rows == expected;
+    }
+    return same;
+  });
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn::gpu
