@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_m
 // Updates, and queries that wait for them, wait beside a merge for what came meanwhile alone. Told
 // by the processor time of the process, which a busy machine does not stretch as it does wall time.
 BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
-  constexpr uint64_t kChanged = FewerUnderTsan(600'000);
+  constexpr uint64_t kChanged = FewerUnderTsan(400'000);
   Index index(BaseRows(1000));
   // Of some attempts: the scheduler, too, may have the merge run for a slice of time meanwhile.
   double best = 1;
