@@ -14,4 +14,5 @@ if(NOT DEFINED CAIRN_STATIC OR CAIRN_STATIC)
   # Highway by pkg-config: the CMake package also wants the test library.
   pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy libhwy-contrib)
 endif()
-find_package(RocksDB REQUIRED)
+# The installed package says which one Cairn was built with.
+find_package(RocksDB ${CAIRN_ROCKSDB_VERSION} REQUIRED)

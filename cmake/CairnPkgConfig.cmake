@@ -9,7 +9,10 @@ function(cairn_pkg_config_of target)
   if(target MATCHES "^absl::(.+)")
     list(APPEND modules absl_${CMAKE_MATCH_1})
   elseif(target STREQUAL "RocksDB::rocksdb-shared")
-    list(APPEND modules rocksdb)
+    # As the CMake package wants it: of the same minor version.
+    math(EXPR next "${RocksDB_VERSION_MINOR} + 1")
+    list(APPEND modules "rocksdb >= ${RocksDB_VERSION_MAJOR}.${RocksDB_VERSION_MINOR}"
+                        "rocksdb < ${RocksDB_VERSION_MAJOR}.${next}")
   elseif(target STREQUAL "PkgConfig::hwy")
     list(APPEND modules libhwy libhwy-contrib)
   elseif(target STREQUAL "PkgConfig::hwloc")

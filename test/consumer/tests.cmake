@@ -1,7 +1,7 @@
 # Outside projects that find the installed package: test/consumer, which compiles every header by itself, and the
 # examples, each of which is run; a program that finds it by pkg-config. And how much a program includes with a header.
 set(prefix ${PROJECT_BINARY_DIR}/consumer/prefix)
-set(build_outside -DPREFIX=${prefix} -DCOMPILER=${CMAKE_CXX_COMPILER})
+set(build_outside -DPREFIX=${prefix} -DROCKSDB=${RocksDB_DIR} -DCOMPILER=${CMAKE_CXX_COMPILER})
 if(CCACHE_PROGRAM)
   list(APPEND build_outside -DLAUNCHER=${CCACHE_PROGRAM})
 endif()
@@ -30,6 +30,18 @@ foreach(standard 17 20)
   set_tests_properties(consumer/run_${standard} PROPERTIES
     FIXTURES_REQUIRED "consumer_built;clean_run_${standard}")
 endforeach()
+
+# Another RocksDB than the one that Cairn was built with is refused, though its own package takes it for the same.
+set(other ${PROJECT_BINARY_DIR}/consumer/other_rocksdb)
+file(CONFIGURE OUTPUT ${other}/RocksDBConfig.cmake CONTENT "" @ONLY)
+file(CONFIGURE OUTPUT ${other}/RocksDBConfigVersion.cmake @ONLY CONTENT [[
+set(PACKAGE_VERSION @RocksDB_VERSION_MAJOR@.999.0)
+set(PACKAGE_VERSION_COMPATIBLE TRUE)
+]])
+add_test(NAME consumer/other_rocksdb COMMAND ${CMAKE_COMMAND} ${build_outside} -DROCKSDB=${other}
+  -DSOURCE=${CMAKE_CURRENT_LIST_DIR} -DBINARY=${other}/build -P ${CMAKE_CURRENT_LIST_DIR}/build.cmake)
+set_tests_properties(consumer/other_rocksdb PROPERTIES FIXTURES_REQUIRED installed
+  PASS_REGULAR_EXPRESSION "was built with RocksDB ${RocksDB_VERSION_MAJOR}[.]${RocksDB_VERSION_MINOR},")
 
 # RocksDB's headers are C++20 from 10.7 on.
 set(standard 17)

@@ -1,16 +1,18 @@
 // What it costs to get from a database's log to settled row changes, for updates of 16-byte keys
-// (random among 2^20 rows) and 100-byte values, logged in batches of <b>:
+// (random among 2^20 rows) and 100-byte values, half of them random, logged in batches of <b>:
 //   UpdateLog/decode/batch:<b>              write batches in memory to row changes
 //   UpdateLog/settle/<random or ascending>  changes of a slice to their net effect, by key
 //   UpdateLog/read_log/batch:<b>            log files, in the page cache, to row changes
-//   UpdateLog/all/batch:<b>                 that, settled slice by slice
-//   UpdateLog/baseline:get_updates_since/batch:<b>  RocksDB's own walk of the log, undecoded
+//   UpdateLog/read_log/zstd/batch:<b>       the same of a log that is compressed (wal_compression)
+//   UpdateLog/all/batch:<b>                 read_log, settled slice by slice
+//   UpdateLog/baseline:get_updates_since[/zstd]/batch:<b>  RocksDB's own walk of the log, undecoded
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -42,8 +44,10 @@ std::vector<rocksdb::WriteBatch> Batches(size_t updates, size_t batch_size) {
   for (rocksdb::WriteBatch& batch : batches) {
     for (size_t i = 0; i < batch_size; ++i) {
       std::string value(100, 'v');
-      const uint64_t number = random();
-      value.replace(0, sizeof number, reinterpret_cast<const char*>(&number), sizeof number);
+      for (size_t at = 0; at < 48; at += sizeof(uint64_t)) {
+        const uint64_t number = random();
+        value.replace(at, sizeof number, reinterpret_cast<const char*>(&number), sizeof number);
+      }
       batch.Put(RandomKey(&random), value).PermitUncheckedError();
     }
   }
@@ -53,11 +57,12 @@ std::vector<rocksdb::WriteBatch> Batches(size_t updates, size_t batch_size) {
 // A database with a log of kLogged updates, removed at the end.
 class Logged {
  public:
-  static Logged& Get(size_t batch_size) {
-    static auto* const all = new std::map<size_t, std::unique_ptr<Logged>>;
-    std::unique_ptr<Logged>& logged = (*all)[batch_size];
+  static Logged& Get(size_t batch_size, rocksdb::CompressionType compression) {
+    using Kind = std::pair<size_t, rocksdb::CompressionType>;
+    static auto* const all = new std::map<Kind, std::unique_ptr<Logged>>;
+    std::unique_ptr<Logged>& logged = (*all)[{batch_size, compression}];
     if (logged == nullptr) {
-      logged.reset(new Logged(batch_size));
+      logged.reset(new Logged(batch_size, compression));
       [[maybe_unused]] static const int registered = std::atexit([] { all->clear(); });
     }
     return *logged;
@@ -65,8 +70,9 @@ class Logged {
   rocksdb::DB* db() { return db_.get(); }
 
  private:
-  explicit Logged(size_t batch_size) {
+  Logged(size_t batch_size, rocksdb::CompressionType compression) {
     rocksdb::Options options;
+    options.wal_compression = compression;
     options.create_if_missing = true;
     options.write_buffer_size = size_t{1} << 30;
     OrThrow(rocksdb::DB::Open(options, directory_.path() + "/db", Into(&db_)));
@@ -132,8 +138,8 @@ void Settle(benchmark::State& state, bool ascending) {
   SetCounters(state, kSlice);
 }
 
-void ReadLog(benchmark::State& state, bool settle) {
-  rocksdb::DB* const db = Logged::Get(static_cast<size_t>(state.range(0))).db();
+void ReadLog(benchmark::State& state, bool settle, rocksdb::CompressionType compression) {
+  rocksdb::DB* const db = Logged::Get(static_cast<size_t>(state.range(0)), compression).db();
   const SequenceNumber until = db->GetLatestSequenceNumber();
   std::vector<RowChanges> changes(1);
   SettledChanges settled;
@@ -158,8 +164,8 @@ void ReadLog(benchmark::State& state, bool settle) {
       benchmark::Counter(static_cast<double>(bytes), benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void GetUpdatesSince(benchmark::State& state) {
-  rocksdb::DB* const db = Logged::Get(static_cast<size_t>(state.range(0))).db();
+void GetUpdatesSince(benchmark::State& state, rocksdb::CompressionType compression) {
+  rocksdb::DB* const db = Logged::Get(static_cast<size_t>(state.range(0)), compression).db();
   const SequenceNumber until = db->GetLatestSequenceNumber();
   uint64_t read = 0;
   for (auto _ : state) {
@@ -174,24 +180,25 @@ void GetUpdatesSince(benchmark::State& state) {
 BENCHMARK(Decode)->Name("UpdateLog/decode")->ArgName("batch")->Arg(1)->Arg(100);
 BENCHMARK_CAPTURE(Settle, "", false)->Name("UpdateLog/settle/random");
 BENCHMARK_CAPTURE(Settle, "", true)->Name("UpdateLog/settle/ascending");
-BENCHMARK_CAPTURE(ReadLog, "", false)
+// A log in batches of one update and of a hundred.
+void Batched(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgName("batch")->Arg(1)->Arg(100)->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(ReadLog, "", false, rocksdb::kNoCompression)
     ->Name("UpdateLog/read_log")
-    ->ArgName("batch")
-    ->Arg(1)
-    ->Arg(100)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(ReadLog, "", true)
+    ->Apply(Batched);
+BENCHMARK_CAPTURE(ReadLog, "", false, rocksdb::kZSTD)
+    ->Name("UpdateLog/read_log/zstd")
+    ->Apply(Batched);
+BENCHMARK_CAPTURE(ReadLog, "", true, rocksdb::kNoCompression)
     ->Name("UpdateLog/all")
-    ->ArgName("batch")
-    ->Arg(1)
-    ->Arg(100)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(GetUpdatesSince)
+    ->Apply(Batched);
+BENCHMARK_CAPTURE(GetUpdatesSince, "", rocksdb::kNoCompression)
     ->Name("UpdateLog/baseline:get_updates_since")
-    ->ArgName("batch")
-    ->Arg(1)
-    ->Arg(100)
-    ->Unit(benchmark::kMillisecond);
+    ->Apply(Batched);
+BENCHMARK_CAPTURE(GetUpdatesSince, "", rocksdb::kZSTD)
+    ->Name("UpdateLog/baseline:get_updates_since/zstd")
+    ->Apply(Batched);
 
 }  // namespace
 }  // namespace cairn::bench

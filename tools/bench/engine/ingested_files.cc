@@ -1,0 +1,101 @@
+// What it costs a catch-up to make sure that no file was ingested into a database of many table
+// files, all of them newer than the index:
+//   IngestedFiles/<open or closed>/files:<n>  open: RocksDB keeps all files open (max_open_files
+//                                             -1, its default); closed: it keeps ten of them
+//   IngestedFiles/baseline:metadata/files:<n> a list of the files alone
+// Files are in the page cache.
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "engine/log/ingested_files.h"
+#include "engine/util/rocksdb_compat.h"
+#include "rocksdb/db.h"
+#include "tools/bench/or_throw.h"
+#include "tools/bench/temporary_directory.h"
+
+namespace cairn::bench {
+namespace {
+
+constexpr int kKeepAll = -1, kKeepTen = 20;  // ten are for others than tables
+
+// A database of `files` table files that do not overlap, which it wrote itself, removed at the end.
+class ManyFiles {
+ public:
+  static ManyFiles& Get(size_t files) {
+    static auto* const all = new std::map<size_t, std::unique_ptr<ManyFiles>>;
+    std::unique_ptr<ManyFiles>& made = (*all)[files];
+    if (made == nullptr) {
+      made.reset(new ManyFiles(files));
+      [[maybe_unused]] static const int registered = std::atexit([] { all->clear(); });
+    }
+    return *made;
+  }
+
+  std::unique_ptr<rocksdb::DB> Open(int max_open_files) const {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.disable_auto_compactions = true;
+    options.max_open_files = max_open_files;
+    std::unique_ptr<rocksdb::DB> db;
+    OrThrow(rocksdb::DB::Open(options, directory_.path() + "/db", Into(&db)));
+    return db;
+  }
+
+ private:
+  // Each file is flushed by itself, and moved to a level where files do not overlap.
+  explicit ManyFiles(size_t files) {
+    const std::unique_ptr<rocksdb::DB> db = Open(kKeepAll);
+    for (size_t file = 0; file < files; ++file) {
+      const std::string prefix = absl::StrFormat("%08d", file);
+      for (size_t row = 0; row < 100; ++row) {
+        OrThrow(db->Put({}, absl::StrFormat("%s%08d", prefix, row), std::string(100, 'v')));
+      }
+      OrThrow(db->Flush({}));
+      const rocksdb::Slice begin = prefix;
+      OrThrow(db->CompactRange({}, &begin, nullptr));
+    }
+  }
+
+  const TemporaryDirectory directory_;
+};
+
+bool HasFiles(rocksdb::DB* db, size_t files) {
+  rocksdb::ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(&metadata);
+  return metadata.file_count == files;
+}
+
+void LookInto(benchmark::State& state, int max_open_files) {
+  const auto files = static_cast<size_t>(state.range(0));
+  const std::unique_ptr<rocksdb::DB> db = ManyFiles::Get(files).Open(max_open_files);
+  if (!HasFiles(db.get(), files)) return state.SkipWithError("files are missing");
+  for (auto _ : state) {
+    const absl::StatusOr<uint64_t> newest =
+        NewestIngestedFile(db.get(), db->DefaultColumnFamily(), db->GetLatestSequenceNumber());
+    if (!newest.ok() || *newest != 0) return state.SkipWithError("a file looks ingested");
+  }
+}
+
+void ListFiles(benchmark::State& state) {
+  const auto files = static_cast<size_t>(state.range(0));
+  const std::unique_ptr<rocksdb::DB> db = ManyFiles::Get(files).Open(kKeepAll);
+  for (auto _ : state) {
+    if (!HasFiles(db.get(), files)) return state.SkipWithError("files are missing");
+  }
+}
+
+void Files(benchmark::internal::Benchmark* benchmark) {
+  benchmark->ArgName("files")->Arg(200)->Arg(2000)->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(LookInto, "", kKeepAll)->Name("IngestedFiles/open")->Apply(Files);
+BENCHMARK_CAPTURE(LookInto, "", kKeepTen)->Name("IngestedFiles/closed")->Apply(Files);
+BENCHMARK(ListFiles)->Name("IngestedFiles/baseline:metadata")->Apply(Files);
+
+}  // namespace
+}  // namespace cairn::bench
