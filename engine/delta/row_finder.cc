@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "index/strings/string_compare.h"
 #include "index/machine/parallel.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
 #include "index/run/gallop.h"
+#include "index/strings/string_compare.h"
 
 namespace cairn {
 namespace {

@@ -171,7 +171,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, Device
   }
   return factory.Bad(
       absl::StrFormat("there is no structure gpu:%s; there are gpu:auto, gpu:packed, gpu:btree, "
-                      "gpu:fast, gpu:pivot, gpu:eytzinger, gpu:sorted_array",
+                      "gpu:fast, gpu:pivot, gpu:eytzinger, gpu:sorted_array, gpu:partial_key",
                       name));
 }
 

@@ -127,21 +127,22 @@ class ChunkedStrings {
     std::array<uint32_t, kParts + 1> begins{};
     const auto begin_of = [&](size_t part) { return count * part / parts; };
     RunParts(parts, [&](size_t part) {
-      uint32_t at = 0;  // from the part's beginning
+      uint32_t bytes = 0;
       for (size_t i = begin_of(part); i < begin_of(part + 1); ++i) {
-        offsets[i] = at;
-        at += static_cast<uint32_t>(KeyAt(first + i).size());
+        bytes += static_cast<uint32_t>(KeyAt(first + i).size());
       }
-      begins[part + 1] = at;
+      begins[part + 1] = bytes;
     });
     for (size_t part = 0; part < parts; ++part) begins[part + 1] += begins[part];
+    // A part may be run again, and writes the same.
     RunParts(parts, [&](size_t part) {
+      uint32_t at = begins[part];
       for (size_t i = begin_of(part); i < begin_of(part + 1); ++i) {
         const StringKey key = KeyAt(first + i);
-        offsets[i] += begins[part];
-        char* const to = strings + offsets[i];
-        CopyShort(key.bytes, to);
-        if (key.last != StringKey::kNoByte) to[key.bytes.size()] = static_cast<char>(key.last);
+        offsets[i] = at;
+        CopyShort(key.bytes, strings + at);
+        at += static_cast<uint32_t>(key.bytes.size());
+        if (key.last != StringKey::kNoByte) strings[at++] = static_cast<char>(key.last);
       }
     });
     offsets[count] = begins[parts];

@@ -57,4 +57,17 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+// A scope at whose end, however it is left, the stream has done its work: declared behind memory of
+// the host that this reads. Errors are for calls within the scope to find.
+class WaitsAtEnd {
+ public:
+  explicit WaitsAtEnd(cudaStream_t stream) : stream_(stream) {}
+  ~WaitsAtEnd() { (void)cudaStreamSynchronize(stream_); }
+  WaitsAtEnd(const WaitsAtEnd&) = delete;
+  WaitsAtEnd& operator=(const WaitsAtEnd&) = delete;
+
+ private:
+  cudaStream_t stream_;
+};
+
 }  // namespace cairn::gpu

@@ -7,6 +7,7 @@
 
 #include "gpu/layout/string_hash_units.h"
 #include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/stream.h"
 #include "index/machine/aligned_buffer.h"
 #include "index/machine/parallel.h"
 #include "index/machine/status_macros.h"
@@ -42,6 +43,7 @@ absl::StatusOr<std::optional<StringHash>> StringHash::Build(const DistinctString
     });
     const auto table = PilotTable::Build(hashes.span(), begins.first(keys.size()), threads);
     if (!table.has_value()) continue;
+    const WaitsAtEnd waits(stream);  // for copies out of the table
     StringHash hash;
     hash.seed_ = seed;
     hash.part_slots_ = table->part_slots();

@@ -1,5 +1,6 @@
 #include "gpu/strings/string_index.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,7 +28,8 @@ class StringIndex : public DeviceIndex {
 
   bool writes_results_once() const override { return true; }
   std::string description() const override {
-    return absl::StrFormat("gpu:partial_key%s", wants_hash_ ? ",hash" : "");
+    return absl::StrFormat("gpu:partial_key%s",
+                           hash_.has_value() || (wants_hash_ && size() == 0) ? ",hash" : "");
   }
   uint64_t memory_bytes() const override {
     return records_.memory_bytes() + nodes_.bytes() + root_.bytes() + root_bits_.bytes() +
@@ -61,6 +63,9 @@ absl::Status StringIndex::Build(const SortedRun& run, int threads, cudaStream_t 
   if (run.empty()) return absl::OkStatus();
   const DistinctStrings keys(run.bytes(), threads);
   if (!keys.ascend()) return absl::DataLossError("the keys of a run are not in order");
+  if (std::find(run.row_ids().begin(), run.row_ids().end(), kNoRow) != run.row_ids().end()) {
+    return absl::DataLossError("an entry of a run has no row");
+  }
   ASSIGN_OR_RETURN(records_, StringRecords::Upload(keys, run.row_ids(), threads, stream));
   if (wants_hash_) {
     const AlignedBuffer<uint32_t> begins = records_.TakeBegins();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/pinned_memory.h"
+#include "gpu/runtime/stream.h"
 #include "index/machine/parallel.h"
 #include "index/machine/status_macros.h"
 
@@ -71,52 +72,45 @@ absl::StatusOr<StringRecords> StringRecords::Upload(const DistinctStrings& keys,
                                                     cudaStream_t stream) {
   if (keys.longest() > kMostKeyBytes || AllUnits(keys) > kMostUnits) {
     return absl::UnimplementedError(absl::StrFormat(
-        "a GPU takes keys of up to %d bytes, and 32 GiB of them; the longest has %d, all have %d",
-        kMostKeyBytes, keys.longest(), keys.bytes()));
+        "a GPU takes keys of up to %d bytes, and with 8 bytes each 32 GiB of them; the longest has "
+        "%d, all have %d",
+        kMostKeyBytes, keys.longest(), AllUnits(keys) * sizeof(uint64_t)));
   }
   StringRecords records;
   RETURN_IF_ERROR(Resize(&records.units_, AllUnits(keys) + kReadableBehind, stream));
   records.begins_ = FindBegins(keys, threads);
   const AlignedBuffer<uint32_t>& begins = records.begins_;
+  const size_t half = std::max(kStagedUnits, static_cast<size_t>(UnitsFor(keys.longest())));
+  ASSIGN_OR_RETURN(const PinnedMemory pinned, PinnedMemory::Allocate(2 * half * sizeof(uint64_t)));
+  const WaitsAtEnd waits(stream);
   if (keys.length().has_value()) {
     records.stride_ = static_cast<uint32_t>(UnitsFor(*keys.length()));
   } else {
-    RETURN_IF_ERROR(Resize(&records.at_, keys.size(), stream));
-    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(
-        records.at_.data(), begins.data(), records.at_.bytes(), cudaMemcpyHostToDevice, stream));
+    RETURN_IF_ERROR(
+        gpu::Upload(absl::MakeConstSpan(begins.data(), keys.size()), &records.at_, stream));
   }
-  const size_t half = std::max(kStagedUnits, static_cast<size_t>(UnitsFor(keys.longest())));
-  ASSIGN_OR_RETURN(const PinnedMemory pinned, PinnedMemory::Allocate(2 * half * sizeof(uint64_t)));
-  const auto copy = [&]() -> absl::Status {
-    bool second = false;
-    for (size_t first = 0; first < keys.size(); second = !second) {
-      uint64_t* const staged = reinterpret_cast<uint64_t*>(pinned.data()) + (second ? half : 0);
-      // As many records as go in.
-      const uint64_t begin = begins[first];
-      const auto behind = begins.span().subspan(first + 1);
-      const size_t count = static_cast<size_t>(
-          std::upper_bound(behind.begin(), behind.end(), begin + half) - behind.begin());
-      ParallelFor(threads, (count + kRecordsATask - 1) / kRecordsATask, [&](size_t task) {
-        const size_t last = first + std::min((task + 1) * kRecordsATask, count);
-        for (size_t i = first + task * kRecordsATask; i < last; ++i) {
-          WriteRecord(keys[i], row_ids[keys.FirstPosition(i)], staged + (begins[i] - begin));
-        }
-      });
-      // What the other half held has arrived then, and it may be written anew.
-      CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-      CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(records.units_.data() + begin, staged,
-                                                 (begins[first + count] - begin) * sizeof(uint64_t),
-                                                 cudaMemcpyHostToDevice, stream));
-      first += count;
-    }
+  bool second = false;
+  for (size_t first = 0; first < keys.size(); second = !second) {
+    uint64_t* const staged = reinterpret_cast<uint64_t*>(pinned.data()) + (second ? half : 0);
+    // As many records as go in.
+    const uint64_t begin = begins[first];
+    const auto behind = begins.span().subspan(first + 1);
+    const size_t count = static_cast<size_t>(
+        std::upper_bound(behind.begin(), behind.end(), begin + half) - behind.begin());
+    ParallelFor(threads, (count + kRecordsATask - 1) / kRecordsATask, [&](size_t task) {
+      const size_t last = first + std::min((task + 1) * kRecordsATask, count);
+      for (size_t i = first + task * kRecordsATask; i < last; ++i) {
+        WriteRecord(keys[i], row_ids[keys.FirstPosition(i)], staged + (begins[i] - begin));
+      }
+    });
+    // What the other half held has arrived then, and it may be written anew.
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
-    return absl::OkStatus();
-  };
-  const absl::Status status = copy();
-  if (!status.ok()) {
-    (void)cudaStreamSynchronize(stream);
-    return status;
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(records.units_.data() + begin, staged,
+                                               (begins[first + count] - begin) * sizeof(uint64_t),
+                                               cudaMemcpyHostToDevice, stream));
+    first += count;
   }
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   return records;
 }
 

@@ -35,7 +35,8 @@ class StagedBits {
   static constexpr bool kFar = false;  // whether a node's first bit may have high bits
 
   __device__ StagedBits(const StringQuery& query, const QueryUnits<kChunks>& units, int lane) {
-    __shared__ uint32_t staged[kGroupsInBlock][kWords | 1];  // odd: groups begin at other banks
+    __shared__ uint32_t
+        staged[kGroupsInBlock][8 * kChunks + 1];  // odd: groups begin at other banks
     uint32_t* const words = staged[threadIdx.x / kGroupLanes];
     __syncwarp();
 #pragma unroll

@@ -69,7 +69,7 @@ class DeviceKeys {
 // Ranges from lower[i] to upper[i], with the same bounds for all.
 struct DeviceRanges {
   DeviceKeys lower;
-  DeviceKeys upper;  // as many keys as `lower`, of the same kind
+  DeviceKeys upper;  // as many keys as `lower`, of the same kind; not read for Bound::kPrefix
   Bound lower_bound = Bound::kInclusive;
   Bound upper_bound = Bound::kExclusive;
 

@@ -215,6 +215,17 @@ BOOST_AUTO_TEST_CASE(keys_out_of_order_are_refused) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(entries_without_rows_are_refused) {
+  const std::string heap = "ab";
+  const std::vector<uint32_t> offsets = {0, 1, 2};
+  const std::vector<RowId> row_ids = {1, kNoRow};
+  const SortedRun run =
+      SortedRun::Wrap(BytesColumn(heap.data(), absl::MakeConstSpan(offsets)), row_ids, nullptr);
+  for (const char* factory : kFactories) {
+    BOOST_TEST(absl::IsDataLoss(MakeOrderedIndex(factory, run).status()));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(memory_is_predicted_from_above) {
   for (const auto& data : OracleCatalogue<std::string>(30000)) {
     const SortedRun run = OracleRun(data);

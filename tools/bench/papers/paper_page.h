@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/strings/string_compare.h"
 #include "index/machine/aligned_buffer.h"
+#include "index/strings/string_compare.h"
 
 namespace cairn::bench {
 

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <utility>
 
-#include "index/strings/string_compare.h"
 #include "index/machine/parallel.h"
 #include "index/machine/prefetch.h"
+#include "index/strings/string_compare.h"
 
 namespace cairn::bench {
 namespace {
