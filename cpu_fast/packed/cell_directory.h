@@ -34,16 +34,19 @@ struct CellScale {
     const Key clamped = key < low ? low : key > high ? high : key;
     return static_cast<Key>((clamped - low) << shift);
   }
-  constexpr Place PlaceOf(Key key) const {
+  // Where a key falls, as one word: the cell in its upper half, the step in the 16 bits below.
+  constexpr uint64_t WordOf(Key key) const {
     if constexpr (sizeof(Key) == 4) {
-      const uint64_t product = uint64_t{Coordinate(key)} * multiplier;
-      return {static_cast<uint32_t>(product >> 32), static_cast<uint16_t>(product >> 16)};
+      return uint64_t{Coordinate(key)} * multiplier;
     } else {
       __extension__ using Product = unsigned __int128;
-      const Product product = Product{Coordinate(key)} * multiplier;
-      return {static_cast<uint32_t>(product >> 64), static_cast<uint16_t>(product >> 48)};
+      return static_cast<uint64_t>(Product{Coordinate(key)} * multiplier >> 32);
     }
   }
+  static constexpr Place PlaceOfWord(uint64_t word) {
+    return {static_cast<uint32_t>(word >> 32), static_cast<uint16_t>(word >> 16)};
+  }
+  constexpr Place PlaceOf(Key key) const { return PlaceOfWord(WordOf(key)); }
   // Whether different keys between low and high fall on different steps.
   constexpr bool Exact() const {
     constexpr int kBits = static_cast<int>(sizeof(Key)) * 8 - 16;

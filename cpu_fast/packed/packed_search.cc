@@ -6,6 +6,8 @@
 // Highway must come behind foreach_target.
 #include "hwy/highway.h"
 
+#include <algorithm>
+
 #include "cpu_fast/packed/packed_search.h"
 #include "cpu_fast/packed/packed_search_scalar.h"
 #include "cpu_fast/simd/simd_dispatch.h"
@@ -17,10 +19,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How many queries lie between asking for a line and reading it, cells and leaves alike: as many
-// lines are in flight. Powers of two.
-constexpr size_t kCellAhead = 64;
-constexpr size_t kLeafAhead = 64;
+// Queries of a block: so many lie between asking for a line and reading it, cells and leaves alike.
+constexpr size_t kBlock = 64;
 
 // The number of the first kCount lanes that are less than x. Reads whole vectors, 64 bytes at most.
 template <size_t kCount, typename T>
@@ -65,35 +65,73 @@ HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key que
   }
 }
 
-// A software pipeline over queries: each turn one query asks for its cell, one that asked
-// kCellAhead turns ago reads it and asks for its leaf, and one that asked for that kLeafAhead turns
-// ago is answered. One loop over all three keeps the processor's units busy where a loop for each
-// would wait in turn.
+// Where `count` keys fall among the cells, in words (CellScale::WordOf).
+HWY_INLINE void PlaceKeys(const CellScale<uint32_t>& scale, const uint32_t* HWY_RESTRICT keys,
+                          size_t count, uint64_t* HWY_RESTRICT words) {
+  size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR  // which has no products of twice the width
+  const hn::ScalableTag<uint32_t> d;
+  const hn::Repartition<uint64_t, decltype(d)> d64;
+  const auto low = hn::Set(d, scale.low), high = hn::Set(d, scale.high);
+  // No more cells than 32 bits number.
+  const auto multiplier = hn::Set(d, static_cast<uint32_t>(scale.multiplier));
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
+    const auto clamped = hn::Min(hn::Max(hn::LoadU(d, keys + i), low), high);
+    const auto coordinate = hn::ShiftLeftSame(hn::Sub(clamped, low), scale.shift);
+    const auto even = hn::MulEven(coordinate, multiplier);
+    const auto odd =
+        hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, coordinate))), multiplier);
+    hn::StoreInterleaved2(even, odd, d64, words + i);
+  }
+#endif
+  for (; i < count; ++i) words[i] = scale.WordOf(keys[i]);
+}
+
+// A software pipeline over blocks of queries: while one block asks for its cells, the one before it
+// reads them and asks for its leaves, and the one before that is answered. One loop over all three
+// keeps the processor's units busy where a loop for each would wait in turn.
 template <typename Key, int kBits, Output kOutput, bool kWalk>
 class CellSearch {
  public:
-  HWY_INLINE CellSearch(const PackedView<Key>& view, const Key* queries, uint32_t* out)
-      : view_(view), queries_(queries), out_(out) {}
+  HWY_INLINE CellSearch(const PackedView<Key>& view, const Key* queries, size_t size, uint32_t* out)
+      : view_(view), queries_(queries), size_(size), out_(out) {}
 
-  HWY_INLINE void Run(size_t size) {
-    size_t asked = 0, found = 0, answered = 0;
-    while (asked < size && asked < kCellAhead) AskForCell(asked++);
-    while (asked < size && found < kLeafAhead) AskForCell(asked++), ReadCell(found++);
-    while (asked < size) AskForCell(asked++), ReadLeaf(answered++), ReadCell(found++);
-    while (found < size) {
-      if (found - answered == kLeafAhead) ReadLeaf(answered++);
-      ReadCell(found++);
+  HWY_INLINE void Run() {
+    const size_t blocks = (size_ + kBlock - 1) / kBlock;
+    for (size_t b = 0; b < blocks + 2; ++b) {
+      if constexpr (sizeof(Key) == 4) {
+        if (b < blocks) PlaceKeys(view_.scale, queries_ + b * kBlock, Count(b), words_[b % 2]);
+      }
+      if (b >= 2 && Count(b) == kBlock) {
+        for (size_t i = 0; i < kBlock; ++i) {
+          AskForCell(b, i);
+          ReadLeaf(b - 2, i);
+          ReadCell(b - 1, i);
+        }
+      } else {
+        for (size_t i = 0; i < Count(b); ++i) AskForCell(b, i);
+        for (size_t i = 0; i < Count(b - 2); ++i) ReadLeaf(b - 2, i);
+        for (size_t i = 0; i < Count(b - 1); ++i) ReadCell(b - 1, i);
+      }
     }
-    while (answered < size) ReadLeaf(answered++);
   }
 
  private:
-  HWY_INLINE void AskForCell(size_t i) const {
-    Prefetch(view_.cells + view_.scale.PlaceOf(queries_[i]).cell);
+  // The queries of block `b`; none where there is no such block, as before the first one.
+  HWY_INLINE size_t Count(size_t b) const {
+    return b > size_ / kBlock ? 0 : std::min(kBlock, size_ - b * kBlock);
   }
 
-  HWY_INLINE void ReadCell(size_t i) {
-    const auto place = view_.scale.PlaceOf(queries_[i]);
+  HWY_INLINE void AskForCell(size_t b, size_t i) {
+    // No vector instruction gives products of 128 bits.
+    if constexpr (sizeof(Key) == 8) {
+      words_[b % 2][i] = view_.scale.WordOf(queries_[b * kBlock + i]);
+    }
+    Prefetch(view_.cells + CellScale<Key>::PlaceOfWord(words_[b % 2][i]).cell);
+  }
+
+  HWY_INLINE void ReadCell(size_t b, size_t i) {
+    const auto place = CellScale<Key>::PlaceOfWord(words_[b % 2][i]);
     const Cell& cell = view_.cells[place.cell];
     // The whole line is compared, and the two lanes of `first` left out.
     const hn::CappedTag<uint16_t, 32> d;
@@ -105,23 +143,27 @@ class CellSearch {
       count += hn::CountTrue(d, hn::Lt(hn::Load(d, lanes + v), step));
     }
     const uint32_t leaf = cell.first + static_cast<uint32_t>(count);
-    leaves_[i % kLeafAhead] = leaf;
+    leaves_[b % 2][i] = leaf;
     Prefetch(view_.leaves + leaf);
   }
 
-  HWY_INLINE void ReadLeaf(size_t i) {
-    out_[i] = SearchLeaf<Key, kBits, kOutput, kWalk>(view_, leaves_[i % kLeafAhead], queries_[i]);
+  HWY_INLINE void ReadLeaf(size_t b, size_t i) {
+    const size_t query = b * kBlock + i;
+    out_[query] = SearchLeaf<Key, kBits, kOutput, kWalk>(view_, leaves_[b % 2][i], queries_[query]);
   }
 
   const PackedView<Key> view_;
   const Key* HWY_RESTRICT queries_;
+  const size_t size_;
   uint32_t* HWY_RESTRICT out_;
-  uint32_t leaves_[kLeafAhead];  // of queries that wait for them
+  // Of the last two blocks: where their queries fall, and the leaves that these wait for.
+  uint64_t words_[2][kBlock];
+  uint32_t leaves_[2][kBlock];
 };
 
 template <typename Key, int kBits, Output kOutput, bool kWalk>
 void SearchCells(const PackedView<Key>& view, absl::Span<const Key> queries, uint32_t* out) {
-  CellSearch<Key, kBits, kOutput, kWalk>(view, queries.data(), out).Run(queries.size());
+  CellSearch<Key, kBits, kOutput, kWalk>(view, queries.data(), queries.size(), out).Run();
 }
 
 template <typename Key, int kBits, Output kOutput>

@@ -36,6 +36,8 @@ constexpr size_t kMostRanges = 512;
 constexpr double kFirstShare = 2.0 / 3;
 // Trials end when disturbances have stretched them beyond so many budgets.
 constexpr double kMostBudgets = 8;
+// A batch that tells what a query takes beside others.
+constexpr size_t kFewQueries = 256;
 
 class Calibrator {
  public:
@@ -147,8 +149,17 @@ void Calibrator::TryFanOut() {
   const Parallelism parallelism{options_.threads};
   const size_t most = 2 * parallelism.min_slice * static_cast<size_t>(options_.threads);
   const auto i = static_cast<size_t>(route - routes_.begin());
-  Ladder ladder{Kind::kFanOut, i, parallelism.min_slice, most, parallelism};
   double spent = 0;
+  // Where queries take so long that a thread's part of a batch is beyond all budgets, what waking
+  // threads takes is nothing beside them.
+  Ladder few{Kind::kPoint, i, kFewQueries, kFewQueries, parallelism};
+  const auto trial = trials_.Try(&few, kFewQueries, 1, 0, &spent);
+  statuses_[i] = trial.status();
+  if (!trial.ok() || trial->ns / kFewQueries * static_cast<double>(2 * parallelism.min_slice) >
+                         kMostBudgets * absl::ToDoubleNanoseconds(options_.cpu_budget)) {
+    return;
+  }
+  Ladder ladder{Kind::kFanOut, i, parallelism.min_slice, most, parallelism};
   while (!ladder.done()) {
     const auto trial = trials_.Try(&ladder, ladder.NextSize(kGrowth), Ladder::kLeastRepeats,
                                    ladder.last_ns, &spent);

@@ -1,7 +1,6 @@
 #include "engine/route/query_sample.h"
 
 #include <algorithm>
-#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "index/run/run_columns.h"
@@ -11,7 +10,8 @@ namespace {
 
 constexpr int64_t kMostNanoseconds = 4'000'000;
 constexpr size_t kMostBytes = size_t{8} << 20;
-// Keys whose memory is asked for before it is read, and between looks at the clock.
+// Keys whose memory is asked for before it is read, and between looks at the clock: fewer where
+// they are long.
 constexpr size_t kBlock = 32;
 
 // Appends keys of a run, or as often the least of all where it has none.
@@ -37,23 +37,18 @@ void AppendKeys(const SortedRun& run, absl::Span<const Position> positions, KeyC
   }
 }
 
-void AppendKey(const KeyColumn& from, size_t i, KeyColumn* to) {
-  switch (from.kind()) {
-    case KeyKind::kU32:
-      return to->AppendU32(from.u32(i));
-    case KeyKind::kU64:
-      return to->AppendU64(from.u64(i));
-    case KeyKind::kBytes:
-      return to->AppendBytes(std::string(from.bytes(i)));  // a view of *to's own would move
-  }
-}
-
 size_t HeapBytes(const SortedRun& run, absl::Span<const Position> positions) {
   size_t bytes = 0;
   if (run.kind() == KeyKind::kBytes && !run.empty()) {
     for (const Position position : positions) bytes += run.bytes()[position].size();
   }
   return bytes;
+}
+
+size_t BlockOf(const SortedRun& run) {
+  if (run.kind() != KeyKind::kBytes || run.empty()) return kBlock;
+  const size_t key_bytes = run.bytes().offset(run.size()) / run.size();
+  return std::clamp<size_t>(kMostBytes / kBlock / (key_bytes + 1), 1, kBlock);
 }
 
 }  // namespace
@@ -65,15 +60,16 @@ QuerySample::QuerySample(const SortedRun& run, const std::function<int64_t()>& n
       upper_(run.kind()),
       ascending_(run.kind()) {
   const size_t last = std::max<size_t>(run.size(), 1) - 1;
+  Position block[kBlock];
+  const auto positions = absl::MakeSpan(block, BlockOf(run));
   const auto draw = [&](size_t most, int64_t most_ns, absl::FunctionRef<size_t()> draw_block) {
     const int64_t start = now_ns();
     size_t drawn = 0, bytes = 0;
     do {
       bytes += draw_block();
-      drawn += kBlock;
+      drawn += positions.size();
     } while (drawn < most && bytes < kMostBytes && now_ns() - start < most_ns);
   };
-  Position positions[kBlock];
   draw(kMostKeys, kMostNanoseconds, [&] {
     for (Position& position : positions) position = static_cast<Position>(Below(last + 1));
     return points_.Draw(run, positions);
@@ -97,7 +93,16 @@ size_t QuerySample::Column::Draw(const SortedRun& run, absl::Span<const Position
 
 void QuerySample::Column::Repeat(size_t count) {
   if (count <= batch.size()) return;
-  for (size_t i = batch.size(); i < count; ++i) AppendKey(keys, i % drawn, &keys);
+  if (keys.kind() == KeyKind::kBytes) {
+    if (views.empty()) views.assign(batch.bytes().begin(), batch.bytes().end());
+    for (size_t i = views.size(); i < count; ++i) views.push_back(views[i - drawn]);
+    batch = views;
+    return;
+  }
+  for (size_t i = batch.size(); i < count; ++i) {
+    if (keys.kind() == KeyKind::kU32) keys.AppendU32(keys.u32(i - drawn));
+    if (keys.kind() == KeyKind::kU64) keys.AppendU64(keys.u64(i - drawn));
+  }
   batch = keys.Batch();
 }
 
@@ -137,6 +142,11 @@ KeyBatch QuerySample::NextAscending(size_t count, size_t of) {
     const size_t end = window * (i + 1) / count;
     positions[i] = static_cast<Position>(
         std::min(first + begin + Below(std::max<size_t>(end - begin, 1)), entries - 1));
+  }
+  if (HeapBytes(run_, positions) > kMostBytes) {
+    long_keys_.clear();
+    for (const Position position : positions) long_keys_.push_back(run_.bytes()[position]);
+    return long_keys_;
   }
   ascending_.Clear(run_.kind());
   AppendKeys(run_, positions, &ascending_);

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string_view>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "cairn/query.h"
@@ -47,10 +49,11 @@ class QuerySample {
     explicit Column(KeyKind kind) : keys(kind) {}
     // Appends the keys at these positions. Returns the bytes of texts that they take.
     size_t Draw(const SortedRun& run, absl::Span<const Position> positions);
-    // At least `count` keys.
+    // At least `count` keys. Those of bytes are not copied again.
     void Repeat(size_t count);
     KeyColumn keys;
-    KeyBatch batch;  // of them
+    std::vector<std::string_view> views;  // of keys of bytes that come again
+    KeyBatch batch;                       // of all
     size_t drawn = 0;
   };
 
@@ -61,6 +64,7 @@ class QuerySample {
   Column points_, lower_, upper_;  // upper_ ends the ranges that start at lower_
   size_t next_point_ = 0, next_range_ = 0;
   KeyColumn ascending_;
+  std::vector<std::string_view> long_keys_;  // the run's own, where copies would be too large
 };
 
 }  // namespace cairn

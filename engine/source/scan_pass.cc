@@ -15,6 +15,66 @@ namespace {
 // Rows between two looks at the flags that stop a scan; also the grain of progress.
 constexpr uint64_t kRowsPerCheck = 4096;
 
+// One target's entries of one range, on their way from the rows to the builder's part.
+class EntryCollector {
+ public:
+  EntryCollector(const ScanTarget& target, size_t range, BuildReport* report)
+      : target_(target),
+        part_(target.entries->part(static_cast<int>(range))),
+        report_(report),
+        keys_(target.extractor.codec().kind()) {
+    rows_.reserve(kEntriesAtATime);
+  }
+
+  // Takes the keys of the range's row `local_row`. `again`: another target's Extract was of it.
+  absl::Status Take(const RowView& row, RowId local_row, bool again,
+                    RowExtractor::Scratch* scratch) {
+    const absl::Status status = again ? target_.extractor.ExtractAgain(row, scratch, &keys_)
+                                      : target_.extractor.Extract(row, scratch, &keys_);
+    if (!status.ok()) return Unreadable(row, status);
+    const size_t found = keys_.size() - rows_.size();
+    if (found == 0) ++report_->rows_without_key;
+    rows_.resize(rows_.size() + found, local_row);
+    if (rows_.size() < kEntriesAtATime && keys_.heap().size() < kKeyBytesAtATime) {
+      return absl::OkStatus();
+    }
+    return HandOver();
+  }
+
+  absl::Status Finish() {
+    if (!rows_.empty()) {
+      RETURN_IF_ERROR(HandOver());
+    }
+    return part_->Finish();
+  }
+
+ private:
+  // Entries that are handed over at a time: they stay in the first-level cache.
+  static constexpr size_t kEntriesAtATime = 256;
+  static constexpr size_t kKeyBytesAtATime = size_t{8} << 10;
+
+  absl::Status HandOver() {
+    if (!part_->Add(keys_, rows_)) return part_->Finish();  // says why
+    keys_.Clear(keys_.kind());
+    rows_.clear();
+    return absl::OkStatus();
+  }
+
+  absl::Status Unreadable(const RowView& row, const absl::Status& why) {
+    absl::Status status = absl::InvalidArgumentError(
+        absl::StrFormat("row '%s': %s", EscapeBytes(row.primary_key), why.message()));
+    if (target_.spec->on_error == ErrorPolicy::kFail) return status;
+    if (report_->rows_skipped++ == 0) report_->first_skipped = std::string(status.message());
+    return absl::OkStatus();
+  }
+
+  const ScanTarget& target_;
+  RunBuilder::Part* const part_;
+  BuildReport* const report_;
+  KeyColumn keys_;
+  std::vector<RowId> rows_;  // of each key
+};
+
 }  // namespace
 
 ScanPass::ScanPass(const SnapshotSource& source, absl::Span<const PrimaryKeyRange> ranges,
@@ -82,11 +142,9 @@ absl::Status ScanPass::ScanRange(size_t range) {
   ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> cursor, source_.Scan(ranges_[range]));
   RangeResult& result = results_[range];
   RowTableWriter::Part& row_part = rows_->part(range);
-  std::vector<RunBuilder::Part*> entry_parts;
-  std::vector<KeyColumn> keys;
-  for (const ScanTarget& target : targets_) {
-    entry_parts.push_back(target.entries->part(static_cast<int>(range)));
-    keys.emplace_back(target.extractor.codec().kind());
+  std::vector<EntryCollector> collectors;
+  for (size_t t = 0; t < targets_.size(); ++t) {
+    collectors.emplace_back(targets_[t], range, &result.reports[t]);
   }
   RowExtractor::Scratch scratch;
 
@@ -94,26 +152,10 @@ absl::Status ScanPass::ScanRange(size_t range) {
   while (cursor->Next()) {
     const RowView& row = cursor->row();
     RETURN_IF_ERROR(row_part.Add(row.primary_key));
-    for (size_t t = 0; t < targets_.size(); ++t) {
-      keys[t].Clear(keys[t].kind());
-      const RowExtractor& extractor = targets_[t].extractor;
-      absl::Status s = t == 0 ? extractor.Extract(row, &scratch, &keys[t])
-                              : extractor.ExtractAgain(row, &scratch, &keys[t]);
-      if (!s.ok()) {
-        s = absl::InvalidArgumentError(absl::StrFormat("row '%s': %s", EscapeBytes(row.primary_key),
-                                                       std::string(s.message())));
-        if (targets_[t].spec->on_error == ErrorPolicy::kFail) return s;
-        BuildReport& report = result.reports[t];
-        if (report.rows_skipped++ == 0) report.first_skipped = std::string(s.message());
-        continue;
-      }
-      if (keys[t].empty()) {
-        ++result.reports[t].rows_without_key;
-        continue;
-      }
-      if (!entry_parts[t]->Add(keys[t], static_cast<RowId>(row_count))) {
-        return entry_parts[t]->Finish();  // says why
-      }
+    bool again = false;
+    for (EntryCollector& collector : collectors) {
+      RETURN_IF_ERROR(
+          collector.Take(row, static_cast<RowId>(row_count), std::exchange(again, true), &scratch));
     }
     if (++row_count % kRowsPerCheck == 0) {
       RETURN_IF_ERROR(CountRows(kRowsPerCheck));
@@ -123,8 +165,8 @@ absl::Status ScanPass::ScanRange(size_t range) {
   RETURN_IF_ERROR(CountRows(row_count % kRowsPerCheck));
   result.rows = row_count;
   RETURN_IF_ERROR(row_part.Close());
-  for (RunBuilder::Part* part : entry_parts) {
-    RETURN_IF_ERROR(part->Finish());
+  for (EntryCollector& collector : collectors) {
+    RETURN_IF_ERROR(collector.Finish());
   }
   return absl::OkStatus();
 }

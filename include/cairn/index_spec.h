@@ -53,8 +53,8 @@ enum class ErrorPolicy : uint8_t {
 //   option: cf=NAME | unique=true | nulls=skip|first|last | on_error=fail|skip
 //   Strings stand between single quotes; \' \\ and \xHH escape. Blanks around tokens are ignored.
 // A part that is missing in a row (no such field, column or JSON member, a JSON null, a byte range
-// that starts at or after the end) is null: see NullPolicy. A byte range that ends too early
-// cannot be read.
+// that starts behind the end, or at it and has a length) is null: see NullPolicy. A byte range that
+// ends too early cannot be read.
 struct IndexSpec {
   std::string name;  // [A-Za-z0-9_.-]+, or empty
   std::string column_family = "default";

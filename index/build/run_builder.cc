@@ -46,22 +46,32 @@ bool RunBuilder::Part::Fail(absl::Status status) {
   return false;
 }
 
-// Whether a row with keys of `kind` may be added.
-bool RunBuilder::Part::Admit(KeyKind kind, RowId row) {
-  if (ABSL_PREDICT_TRUE(!failed_ && !finished_ && kind == builder_->kind_ &&
-                        int64_t{row} > last_row_)) {
-    last_row_ = row;
-    return true;
-  }
+// Whether keys of `kind` may be added.
+bool RunBuilder::Part::Admit(KeyKind kind) {
   if (failed_) return false;
-  if (finished_) return Fail(absl::InvalidArgumentError("a row was added to a finished part"));
-  if (kind != builder_->kind_) {
-    return Fail(absl::InvalidArgumentError(
-        absl::StrFormat("row %d of a part has keys of kind %s, expected %s", row, KeyKindName(kind),
-                        KeyKindName(builder_->kind_))));
-  }
+  if (finished_) return Fail(absl::InvalidArgumentError("rows were added to a finished part"));
+  if (kind == builder_->kind_) return true;
   return Fail(absl::InvalidArgumentError(
-      absl::StrFormat("row %d of a part was added after row %d", row, last_row_)));
+      absl::StrFormat("keys of kind %s were added to a part, expected %s", KeyKindName(kind),
+                      KeyKindName(builder_->kind_))));
+}
+
+// Whether rows ascend from the last one on, and the keys of each row.
+template <typename KeyAt>
+bool RunBuilder::Part::InOrder(absl::Span<const RowId> rows, KeyAt key_at) {
+  int64_t before = last_row_;
+  for (size_t i = 0; i < rows.size(); before = rows[i++]) {
+    if (ABSL_PREDICT_TRUE(rows[i] > before)) continue;
+    if (i == 0 || rows[i] < before) {
+      return Fail(absl::InvalidArgumentError(
+          absl::StrFormat("row %d of a part was added after row %d", rows[i], before)));
+    }
+    if (key_at(i - 1) < key_at(i)) continue;
+    return Fail(absl::InvalidArgumentError(
+        absl::StrFormat("the keys of row %d of a part do not ascend", rows[i])));
+  }
+  last_row_ = before;
+  return true;
 }
 
 // Counts what is new in the builder's entries. ResourceExhausted where they are too many.
@@ -79,8 +89,8 @@ bool RunBuilder::Part::Grow(std::string_view key) {
   const KeyKind kind = builder_->kind_;
   if (key.size() > KeyCodec::kMaxKeyBytes) {
     return Fail(absl::InvalidArgumentError(
-        absl::StrFormat("row %d of a part has a key of %d bytes, at most %d are expected",
-                        last_row_, key.size(), KeyCodec::kMaxKeyBytes)));
+        absl::StrFormat("a key of %d bytes was added to a part, expected at most %d", key.size(),
+                        KeyCodec::kMaxKeyBytes)));
   }
   if (kind == KeyKind::kBytes && !bytes_.chunks().empty()) {
     // What the sort will take for the chunk that is full.
@@ -106,49 +116,43 @@ bool RunBuilder::Part::Grow(std::string_view key) {
   return true;
 }
 
-template <typename Key, typename Chunks>
-bool RunBuilder::Part::AddKey(Chunks* chunks, Key key, RowId row) {
-  if constexpr (std::is_same_v<Key, std::string_view>) {
-    if (ABSL_PREDICT_FALSE(chunks->full(key)) && !Grow(key)) return false;
+template <typename Key>
+bool RunBuilder::Part::AddNumbers(ColumnChunks<Key>* chunks, absl::Span<const Key> keys,
+                                  absl::Span<const RowId> rows) {
+  if (!InOrder(rows, [keys](size_t i) { return keys[i]; })) return false;
+  while (!keys.empty()) {
+    if (chunks->full() && !Grow({})) return false;
+    const size_t count = chunks->Add(keys, rows);
+    entries_ += count;
+    unspilled_ += count;
+    keys.remove_prefix(count);
+    rows.remove_prefix(count);
+  }
+  return true;
+}
+
+bool RunBuilder::Part::AddStrings(const KeyColumn& keys, absl::Span<const RowId> rows) {
+  if (!InOrder(rows, [&keys](size_t i) { return keys.bytes(i); })) return false;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string_view key = keys.bytes(i);
+    if (ABSL_PREDICT_FALSE(bytes_.full(key)) && !Grow(key)) return false;
+    bytes_.Add(key, rows[i]);
     key_bytes_ += key.size();
-  } else {
-    if (ABSL_PREDICT_FALSE(chunks->full()) && !Grow({})) return false;
-  }
-  chunks->Add(key, row);
-  ++entries_;
-  ++unspilled_;
-  return true;
-}
-
-template <typename Key, typename Chunks, typename KeyAt>
-bool RunBuilder::Part::AddDistinct(Chunks* chunks, size_t size, std::vector<Key>* scratch,
-                                   RowId row, KeyAt key_at) {
-  if (size == 1) return AddKey(chunks, key_at(0), row);
-  try {
-    scratch->clear();
-    for (size_t i = 0; i < size; ++i) scratch->push_back(key_at(i));
-  } catch (...) {
-    return Fail(StatusOfException(kDoing));
-  }
-  std::sort(scratch->begin(), scratch->end());
-  const auto end = std::unique(scratch->begin(), scratch->end());
-  for (auto key = scratch->begin(); key != end; ++key) {
-    if (!AddKey(chunks, static_cast<decltype(key_at(0))>(*key), row)) return false;
+    ++entries_;
+    ++unspilled_;
   }
   return true;
 }
 
-bool RunBuilder::Part::Add(const KeyColumn& keys, RowId local_row) {
-  if (!Admit(keys.kind(), local_row)) return false;
-  const size_t size = keys.size();
+bool RunBuilder::Part::Add(const KeyColumn& keys, absl::Span<const RowId> local_rows) {
+  if (!Admit(keys.kind())) return false;
   switch (keys.kind()) {
     case KeyKind::kU32:
-      return AddDistinct(&u32_, size, &scratch_, local_row, [&](size_t i) { return keys.u32(i); });
+      return AddNumbers<uint32_t>(&u32_, keys.u32(), local_rows);
     case KeyKind::kU64:
-      return AddDistinct(&u64_, size, &scratch_, local_row, [&](size_t i) { return keys.u64(i); });
+      return AddNumbers<uint64_t>(&u64_, keys.u64(), local_rows);
     case KeyKind::kBytes:
-      return AddDistinct(&bytes_, size, &bytes_scratch_, local_row,
-                         [&](size_t i) { return keys.bytes(i); });
+      return AddStrings(keys, local_rows);
   }
   return false;
 }

@@ -28,7 +28,7 @@ namespace cairn {
 //
 //   RunBuilder builder(KeyKind::kU64, options, 2);
 //   // on any thread, a part at a time:
-//   for (RowId row = 0; NextRow(&keys); ++row) builder.part(p)->Add(keys, row);
+//   while (NextRows(&keys, &rows)) builder.part(p)->Add(keys, rows);
 //   absl::Status s = builder.part(p)->Finish();
 //   // then, once:
 //   s = builder.Finish({0, rows_of_part_0}, &sink);
@@ -56,24 +56,27 @@ class RunBuilder {
    public:
     explicit Part(RunBuilder* builder) : builder_(builder) {}
 
-    // Adds all keys of a row; a key that it has twice is one entry. Rows must ascend. False once
-    // the part has failed, so that the scan may stop; Finish says why.
-    bool Add(const KeyColumn& keys, RowId local_row);
+    // Adds entries, keys[i] of row local_rows[i]; requires as many of one as of the other. Rows
+    // must ascend, and so must the keys of one row, which are all added by one call. False once the
+    // part has failed, so that the scan may stop; Finish says why.
+    bool Add(const KeyColumn& keys, absl::Span<const RowId> local_rows);
 
     // Called once, behind the last row. InvalidArgument: keys of another kind or longer than
-    // KeyCodec::kMaxKeyBytes, or rows that do not ascend. ResourceExhausted: too many entries, no
-    // memory, no space for spilling. Other errors are those of writing the spill file.
+    // KeyCodec::kMaxKeyBytes, or rows or a row's keys that do not ascend. ResourceExhausted: too
+    // many entries, no memory, no space for spilling. Other errors are those of writing the spill
+    // file.
     absl::Status Finish();
 
    private:
     friend class RunBuilder;
 
-    template <typename Key, typename Chunks>
-    bool AddKey(Chunks* chunks, Key key, RowId row);
-    template <typename Key, typename Chunks, typename KeyAt>
-    bool AddDistinct(Chunks* chunks, size_t size, std::vector<Key>* scratch, RowId row,
-                     KeyAt key_at);
-    bool Admit(KeyKind kind, RowId row);
+    bool Admit(KeyKind kind);
+    template <typename KeyAt>
+    bool InOrder(absl::Span<const RowId> rows, KeyAt key_at);
+    template <typename Key>
+    bool AddNumbers(ColumnChunks<Key>* chunks, absl::Span<const Key> keys,
+                    absl::Span<const RowId> rows);
+    bool AddStrings(const KeyColumn& keys, absl::Span<const RowId> rows);
     bool Grow(std::string_view key);
     bool Fail(absl::Status status);
     absl::Status Report();
@@ -82,8 +85,6 @@ class RunBuilder {
     ColumnChunks<uint32_t> u32_;  // the chunks of the builder's kind hold what is not spilled
     ColumnChunks<uint64_t> u64_;
     RecordChunks bytes_;
-    std::vector<uint64_t> scratch_;  // the keys of a row that has several
-    std::vector<std::string_view> bytes_scratch_;
     int64_t last_row_ = -1;
     uint64_t entries_ = 0;    // in all
     uint64_t key_bytes_ = 0;  // likewise

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "cairn/types.h"
 #include "index/sort/sort_entry.h"
 
@@ -60,11 +62,14 @@ class ColumnChunks {
   bool full() const { return chunks_.empty() || chunks_.back().size == chunks_.back().capacity; }
   // Returns the new chunk's bytes.
   size_t AddChunk();
-  void Add(Key key, RowId row_id) {
+  // Adds as many of the first entries as there is room for, and returns how many these are.
+  size_t Add(absl::Span<const Key> keys, absl::Span<const RowId> row_ids) {
     Chunk& chunk = chunks_.back();
-    chunk.keys[chunk.size] = key;
-    chunk.row_ids[chunk.size] = row_id;
-    ++chunk.size;
+    const size_t count = std::min(keys.size(), chunk.capacity - chunk.size);
+    std::copy_n(keys.data(), count, chunk.keys + chunk.size);
+    std::copy_n(row_ids.data(), count, chunk.row_ids + chunk.size);
+    chunk.size += count;
+    return count;
   }
 
   std::vector<Chunk>& chunks() { return chunks_; }

@@ -285,6 +285,12 @@ BOOST_AUTO_TEST_CASE(a_route_whose_single_queries_exceed_the_budget_is_still_cal
   const CostCurves curves = Calibrated(Unbuffered(index), &clock);
   BOOST_TEST(curves.Time({Operation::kFindFirst, 1000}) == 50e9,
              boost::test_tools::tolerance(0.01));
+  // Nor are batches for all threads tried there, which would take hours.
+  for (const int threads : {2, 64}) {
+    clock.ns = 0;
+    BOOST_TEST(Calibrated(Unbuffered(index), &clock, threads).has(Curve::kPoint));
+    BOOST_TEST(clock.ns < 200e9);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(rows_are_priced_apart_from_queries) {

@@ -129,6 +129,39 @@ BOOST_AUTO_TEST_CASE(long_keys_are_drawn_fewer_times) {
   BOOST_TEST(sample.Next(1000).size() == 1000);
 }
 
+// Bytes of memory that keys take, those that are there twice once.
+uint64_t MemoryOf(absl::Span<const std::string_view> keys) {
+  std::set<const char*> seen;
+  uint64_t bytes = 0;
+  for (const std::string_view key : keys) {
+    if (seen.insert(key.data()).second) bytes += key.size();
+  }
+  return bytes;
+}
+
+BOOST_AUTO_TEST_CASE(copies_of_long_keys_stay_small_however_large_the_batch) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 4; ++i) texts.push_back(std::string(size_t{10} << 20, static_cast<char>(i)));
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  const SortedRun run = *SortedRun::FromSorted(absl::MakeConstSpan(views), Rows(views.size()));
+  QuerySample sample(run, NoTime);
+  constexpr uint64_t kMost = size_t{64} << 20;
+  for (const size_t count : {1, 5000, 100'000, 7}) {
+    const KeyBatch keys = sample.Next(count);
+    BOOST_TEST(keys.size() == count);
+    BOOST_TEST(keys.bytes()[0].size() == size_t{10} << 20);
+    BOOST_TEST(MemoryOf(keys.bytes()) <= kMost);
+    const RangeBatch ranges = sample.NextRanges(count);
+    BOOST_TEST(ranges.size() == count);
+    BOOST_TEST(MemoryOf(ranges.lower.bytes()) + MemoryOf(ranges.upper.bytes()) <= kMost);
+    const KeyBatch ascending = sample.NextAscending(count, 100'000);
+    BOOST_TEST(ascending.size() == count);
+    const std::string_view first = ascending.bytes().front(), last = ascending.bytes().back();
+    BOOST_TEST(first.front() <= last.front());
+    BOOST_TEST(MemoryOf(ascending.bytes()) <= kMost);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(drawing_ends_soon_where_reading_a_key_takes_long) {
   int64_t time = 0;
   const SortedRun run = RunOfU32(1 << 20);

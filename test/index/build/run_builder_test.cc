@@ -30,7 +30,7 @@ struct Rows {
   uint64_t key_bytes = 0;
 };
 
-// `keys(random, column)` gives a row its keys.
+// `keys(random, column)` gives a row its keys, which ascend.
 using RowKeys = std::function<void(std::mt19937_64&, KeyColumn*)>;
 
 Rows MakeRows(KeyKind kind, const std::vector<size_t>& part_sizes, const RowKeys& keys) {
@@ -61,6 +61,30 @@ Rows MakeRows(KeyKind kind, const std::vector<size_t>& part_sizes, const RowKeys
   return rows;
 }
 
+void AppendKeys(const KeyColumn& from, KeyColumn* to) {
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from.kind() == KeyKind::kU32) to->AppendU32(from.u32(i));
+    if (from.kind() == KeyKind::kU64) to->AppendU64(from.u64(i));
+    if (from.kind() == KeyKind::kBytes) to->AppendBytes(from.bytes(i));
+  }
+}
+
+// Adds rows to a part, from none to hundreds at a time.
+bool AddRows(const std::vector<KeyColumn>& rows, RunBuilder::Part* part) {
+  auto random = TestRandom(rows.size());
+  for (size_t row = 0; row < rows.size();) {
+    KeyColumn keys(rows[0].kind());
+    std::vector<RowId> row_ids;
+    for (size_t count = random() % 2 == 0 ? 1 : random() % 1000; count > 0 && row < rows.size();
+         --count, ++row) {
+      AppendKeys(rows[row], &keys);
+      row_ids.resize(keys.size(), static_cast<RowId>(row));
+    }
+    if (!part->Add(keys, row_ids)) return false;
+  }
+  return true;
+}
+
 // Fills all parts, on as many threads as the builder was told.
 void Fill(RunBuilder* builder, const Rows& rows, int threads) {
   std::vector<std::thread> scans;
@@ -70,9 +94,7 @@ void Fill(RunBuilder* builder, const Rows& rows, int threads) {
     scans.emplace_back([&] {
       for (size_t p; (p = next++) < rows.parts.size();) {
         RunBuilder::Part* part = builder->part(static_cast<int>(p));
-        RowId row = 0;
-        for (const KeyColumn& keys : rows.parts[p]) failures += !part->Add(keys, row++);
-        failures += !part->Finish().ok();
+        failures += !AddRows(rows.parts[p], part) || !part->Finish().ok();
       }
     });
   }
@@ -112,9 +134,11 @@ const RowKeys kOneRandomKey = [](std::mt19937_64& random, KeyColumn* keys) {
   AddNumber(random(), keys);
 };
 
-// None to five keys, often equal ones.
+// None to five keys of a few.
 const RowKeys kSomeKeys = [](std::mt19937_64& random, KeyColumn* keys) {
-  for (size_t i = random() % 6; i > 0; --i) AddNumber(random() % 5, keys);
+  for (uint64_t key = 0; key < 5; ++key) {
+    if (random() % 2 == 0) AddNumber(key, keys);
+  }
 };
 
 constexpr size_t kPart = FewerUnderTsan(150'000, 2);  // of two
@@ -272,7 +296,7 @@ BOOST_AUTO_TEST_CASE(refuses_more_entries_than_a_run_may_hold) {
   options.max_entries = 1000;
   RunBuilder builder(KeyKind::kU32, options, 2);
   for (int p = 0; p < 2; ++p) {
-    for (RowId row = 0; row < 600; ++row) builder.part(p)->Add(rows.parts[0][row], row);
+    AddRows(rows.parts[0], builder.part(p));
     const absl::Status status = builder.part(p)->Finish();
     BOOST_TEST(status.ok() == (p == 0));
     if (p == 1) BOOST_TEST(absl::IsResourceExhausted(status));
@@ -289,7 +313,7 @@ BOOST_AUTO_TEST_CASE(stops_a_scan_that_adds_too_many_entries) {
   KeyColumn key(KeyKind::kU32);
   key.AppendU32(1);
   RowId row = 0;
-  while (row < 2'000'000 && builder.part(0)->Add(key, row)) ++row;
+  while (row < 2'000'000 && builder.part(0)->Add(key, {row})) ++row;
   BOOST_TEST(row < 1'300'000u);
   BOOST_TEST(absl::IsResourceExhausted(builder.part(0)->Finish()));
 }
@@ -300,22 +324,36 @@ BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
   VectorSink sink;
   {
     RunBuilder builder(KeyKind::kU32, {}, 1);
-    BOOST_TEST(builder.part(0)->Add(key, 5));
-    BOOST_TEST(!builder.part(0)->Add(key, 5));
-    BOOST_TEST(!builder.part(0)->Add(key, 6));
+    BOOST_TEST(builder.part(0)->Add(key, {5}));
+    BOOST_TEST(!builder.part(0)->Add(key, {5}));
+    BOOST_TEST(!builder.part(0)->Add(key, {6}));
     const absl::Status status = builder.part(0)->Finish();
     BOOST_TEST(status.message() == "row 5 of a part was added after row 5");
     BOOST_TEST((builder.Finish({0}, &sink) == status));
   }
   {
     RunBuilder builder(KeyKind::kU64, {}, 1);
-    BOOST_TEST(!builder.part(0)->Add(key, 0));
+    BOOST_TEST(!builder.part(0)->Add(key, {0}));
     BOOST_TEST(builder.part(0)->Finish().message() ==
-               "row 0 of a part has keys of kind u32, expected u64");
+               "keys of kind u32 were added to a part, expected u64");
+  }
+  for (const uint32_t second : {0u, 1u}) {
+    RunBuilder builder(KeyKind::kU32, {}, 1);
+    KeyColumn keys = key;
+    keys.AppendU32(second);
+    BOOST_TEST(!builder.part(0)->Add(keys, {3, 3}));
+    BOOST_TEST(builder.part(0)->Finish().message() == "the keys of row 3 of a part do not ascend");
+  }
+  {
+    RunBuilder builder(KeyKind::kU32, {}, 1);
+    KeyColumn keys = key;
+    keys.AppendU32(7);
+    BOOST_TEST(!builder.part(0)->Add(keys, {3, 2}));
+    BOOST_TEST(builder.part(0)->Finish().message() == "row 2 of a part was added after row 3");
   }
   {
     RunBuilder builder(KeyKind::kU32, {}, 2);
-    BOOST_TEST(builder.part(0)->Add(key, 9));
+    BOOST_TEST(builder.part(0)->Add(key, {9}));
     BOOST_TEST(builder.part(0)->Finish().ok());
     BOOST_TEST(absl::IsFailedPrecondition(builder.Finish({0, 10}, &sink)));
     BOOST_TEST(builder.part(1)->Finish().ok());
@@ -330,7 +368,7 @@ BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
     RunBuilder builder(KeyKind::kBytes, {}, 1);
     KeyColumn large(KeyKind::kBytes);
     large.AppendBytes(std::string((size_t{1} << 24) + 1, 'x'));
-    BOOST_TEST(!builder.part(0)->Add(large, 0));
+    BOOST_TEST(!builder.part(0)->Add(large, {0}));
     BOOST_TEST(absl::IsInvalidArgument(builder.part(0)->Finish()));
   }
 }

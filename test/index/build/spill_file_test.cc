@@ -21,7 +21,7 @@ namespace {
 absl::Status Overfill(RunBuilder* builder) {
   KeyColumn key(KeyKind::kU32);
   key.AppendU32(7);
-  for (RowId row = 0; row < 1'000'000 && builder->part(0)->Add(key, row);) ++row;
+  for (RowId row = 0; row < 1'000'000 && builder->part(0)->Add(key, {row});) ++row;
   return builder->part(0)->Finish();
 }
 
