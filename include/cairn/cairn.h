@@ -1,6 +1,6 @@
 #pragma once
 
-// The whole public API.
+// The whole public API in C++.
 
 #include "cairn/batch_index.h"
 #include "cairn/batcher.h"

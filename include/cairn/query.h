@@ -85,6 +85,10 @@ class KeyColumn {
   void AppendU32(uint32_t key) { u32_.push_back(key); }
   void AppendU64(uint64_t key) { u64_.push_back(key); }
   void AppendBytes(std::string_view key);
+  // Appends `count` keys of 0, for the caller to set, and returns the first of them; each requires
+  // that kind() be the one it names.
+  uint32_t* ExtendU32(size_t count);
+  uint64_t* ExtendU64(size_t count);
 
   // Key i; each requires that kind() be the one it names and i < size(). A view of bytes is valid
   // until the column changes.
@@ -93,6 +97,13 @@ class KeyColumn {
   std::string_view bytes(size_t i) const {
     return std::string_view(heap_).substr(ends_[i], ends_[i + 1] - ends_[i]);
   }
+
+  // All keys; each requires that kind() be the one it names. Of bytes: one after the other, and the
+  // size() + 1 offsets of where each begins and the last one ends. Valid until the column changes.
+  const std::vector<uint32_t>& u32() const { return u32_; }
+  const std::vector<uint64_t>& u64() const { return u64_; }
+  std::string_view heap() const { return heap_; }
+  const std::vector<uint64_t>& offsets() const { return ends_; }
 
   // All keys as a batch, valid until the column changes or is destroyed.
   KeyBatch Batch();

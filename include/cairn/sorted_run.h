@@ -63,6 +63,20 @@ class SortedRun {
   static absl::StatusOr<SortedRun> FromSorted(absl::Span<const std::string_view> keys,
                                               absl::Span<const RowId> row_ids);
 
+  // Copies entries that are in any order, and sorts them on `threads` threads (0: one per core that
+  // this process may use). Where there are no row ids, keys[i] is of row i. Errors as FromSorted's:
+  // InvalidArgument where an entry is there twice; and ResourceExhausted where memory does not
+  // suffice for the sort, which takes 40 bytes an entry and keys of bytes once more.
+  static absl::StatusOr<SortedRun> FromUnsorted(absl::Span<const uint32_t> keys,
+                                                absl::Span<const RowId> row_ids = {},
+                                                int threads = 0);
+  static absl::StatusOr<SortedRun> FromUnsorted(absl::Span<const uint64_t> keys,
+                                                absl::Span<const RowId> row_ids = {},
+                                                int threads = 0);
+  static absl::StatusOr<SortedRun> FromUnsorted(absl::Span<const std::string_view> keys,
+                                                absl::Span<const RowId> row_ids = {},
+                                                int threads = 0);
+
   // Wraps columns that satisfy the invariants, which are not checked; `owner` keeps them alive.
   static SortedRun Wrap(absl::Span<const uint32_t> keys, absl::Span<const RowId> row_ids,
                         std::shared_ptr<const void> owner);

@@ -20,6 +20,11 @@ class StringList {
     return std::string_view(heap_).substr(ends_[i], ends_[i + 1] - ends_[i]);
   }
 
+  // All strings one after the other, and the size() + 1 offsets of where each begins and the last
+  // one ends: Arrow's layout of a large_binary column. Valid until the list changes.
+  std::string_view heap() const { return heap_; }
+  const std::vector<uint64_t>& offsets() const { return ends_; }
+
   void Clear() { heap_.clear(), ends_.resize(1); }
   // Makes room for more strings, and for their bytes in all.
   void Reserve(size_t strings, size_t bytes) {

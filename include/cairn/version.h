@@ -10,6 +10,7 @@
 #define CAIRN_VERSION \
   (CAIRN_VERSION_MAJOR * 10000 + CAIRN_VERSION_MINOR * 100 + CAIRN_VERSION_PATCH)
 
+#ifdef __cplusplus
 namespace cairn {
 
 // The version of the library that the program runs with: "0.1.0". A program may compare it with the
@@ -17,3 +18,4 @@ namespace cairn {
 const char* Version();
 
 }  // namespace cairn
+#endif

@@ -72,6 +72,16 @@ void KeyColumn::AppendBytes(std::string_view key) {
   ends_.push_back(heap_.size());
 }
 
+uint32_t* KeyColumn::ExtendU32(size_t count) {
+  u32_.resize(u32_.size() + count);
+  return u32_.data() + (u32_.size() - count);
+}
+
+uint64_t* KeyColumn::ExtendU64(size_t count) {
+  u64_.resize(u64_.size() + count);
+  return u64_.data() + (u64_.size() - count);
+}
+
 KeyBatch KeyColumn::Batch() {
   switch (kind_) {
     case KeyKind::kU32:

@@ -19,7 +19,7 @@ string(REGEX REPLACE " *-L" ":" directories "${directories}")
 
 file(REMOVE_RECURSE ${BINARY})
 file(MAKE_DIRECTORY ${BINARY})
-run(ignored ${COMPILER} -std=c++${STANDARD} -Wall -Wextra -Werror "-DPACKAGE_VERSION=\"${version}\"" ${SOURCE} ${flags}
+run(ignored ${COMPILER} -std=${STANDARD} -Wall -Wextra -Wpedantic -Werror "-DPACKAGE_VERSION=\"${version}\"" ${SOURCE} ${flags}
     -o ${BINARY}/consumer)
 set(ENV{LD_LIBRARY_PATH} "${directories}:$ENV{LD_LIBRARY_PATH}")
 run(ignored ${BINARY}/consumer ${BINARY}/run)

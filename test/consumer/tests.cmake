@@ -50,20 +50,28 @@ if(RocksDB_VERSION VERSION_GREATER_EQUAL 10.7)
 endif()
 add_test(NAME consumer/pkg_config COMMAND ${CMAKE_COMMAND} -DPREFIX=${prefix} -DLIBDIR=${CMAKE_INSTALL_LIBDIR}
   -DROCKSDB=${RocksDB_DIR} -DSOURCE=${CMAKE_CURRENT_LIST_DIR}/consumer.cc -DBINARY=${PROJECT_BINARY_DIR}/consumer/pkg_config
-  -DCOMPILER=${CMAKE_CXX_COMPILER} -DSTANDARD=${standard} -P ${CMAKE_CURRENT_LIST_DIR}/pkg_config.cmake)
+  -DCOMPILER=${CMAKE_CXX_COMPILER} -DSTANDARD=c++${standard} -P ${CMAKE_CURRENT_LIST_DIR}/pkg_config.cmake)
 set_tests_properties(consumer/pkg_config PROPERTIES FIXTURES_REQUIRED installed TIMEOUT 900)
+
+# A program in plain C, of a compiler that knows no C++.
+find_program(CAIRN_C_COMPILER NAMES cc gcc clang REQUIRED)
+add_test(NAME consumer/pkg_config_c COMMAND ${CMAKE_COMMAND} -DPREFIX=${prefix} -DLIBDIR=${CMAKE_INSTALL_LIBDIR}
+  -DROCKSDB=${RocksDB_DIR} -DSOURCE=${PROJECT_SOURCE_DIR}/examples/c_batch.c
+  -DBINARY=${PROJECT_BINARY_DIR}/consumer/pkg_config_c -DCOMPILER=${CAIRN_C_COMPILER} -DSTANDARD=c99
+  -P ${CMAKE_CURRENT_LIST_DIR}/pkg_config.cmake)
+set_tests_properties(consumer/pkg_config_c PROPERTIES FIXTURES_REQUIRED installed TIMEOUT 900)
 
 set(binary ${PROJECT_BINARY_DIR}/consumer/examples)
 add_test(NAME examples/build COMMAND ${CMAKE_COMMAND} ${build_outside}
   -DSOURCE=${PROJECT_SOURCE_DIR}/examples -DBINARY=${binary} -P ${CMAKE_CURRENT_LIST_DIR}/build.cmake)
 set_tests_properties(examples/build PROPERTIES
   LABELS examples FIXTURES_REQUIRED installed FIXTURES_SETUP examples_built TIMEOUT 900)
-foreach(example live_index offline_build custom_extractor)
+foreach(example live_index offline_build custom_extractor c_batch)
   set(scratch ${binary}/scratch/${example})
   add_test(NAME examples/${example} COMMAND ${binary}/${example} ${scratch})
 endforeach()
 add_test(NAME examples/device_pipeline COMMAND ${binary}/device_pipeline)
-foreach(example live_index offline_build custom_extractor device_pipeline)
+foreach(example live_index offline_build custom_extractor c_batch device_pipeline)
   set_tests_properties(examples/${example} PROPERTIES
     LABELS examples FIXTURES_REQUIRED examples_built SKIP_RETURN_CODE 77)
 endforeach()

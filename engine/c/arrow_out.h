@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cairn/c/base.h"
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+#include "cairn/string_list.h"
+
+// Arrays that go out by Arrow's C data interface.
+
+namespace cairn {
+
+// A column to go out: its type, and where its buffers are.
+struct ColumnOut {
+  std::string format;
+  std::string name;
+  int64_t length = 0;
+  std::vector<const void*> buffers;
+  std::vector<ColumnOut> children = {};
+  int64_t null_count = 0;
+  bool nullable = false;
+
+  static ColumnOut RowIds(std::string name, absl::Span<const RowId> row_ids);
+  static ColumnOut Bytes(std::string name, const StringList& strings);
+  static ColumnOut Struct(std::string name, size_t length, std::vector<ColumnOut> children);
+  // Lists that begin at, and end before, the next of `offsets`.
+  static ColumnOut Lists(const std::vector<uint64_t>& offsets, ColumnOut items);
+};
+
+// Hands out the column, whose buffers `owner` keeps; each child may be moved away and released by
+// itself. Throws std::bad_alloc, with the outputs as they were.
+void Export(const ColumnOut& column, const std::shared_ptr<const void>& owner, ArrowSchema* schema,
+            ArrowArray* array);
+
+// Logical keys of physical ones: shown where they are, or decoded.
+class KeysOut {
+ public:
+  // DataLoss where a key is none of the codec's. `keys` must outlive what Column() shows.
+  absl::Status Decode(const KeyCodec& codec, const KeyColumn& keys);
+  // Of `keys`, which were decoded, wherever they are by now.
+  ColumnOut Column(std::string name, const KeyCodec& codec, const KeyColumn& keys) const;
+
+ private:
+  // The values of one part: numbers of the part's width, or strings.
+  struct Part {
+    std::vector<char> numbers;
+    StringList strings;
+    std::vector<uint8_t> validity;  // a bit a value
+    int64_t nulls = 0;
+  };
+
+  std::vector<Part> parts_;  // none where keys are shown as they are
+};
+
+}  // namespace cairn

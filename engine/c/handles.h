@@ -1,0 +1,53 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cairn/c.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/key_codec.h"
+#include "cairn/ordered_index.h"
+#include "cairn/query.h"
+#include "cairn/secondary_index.h"
+#include "cairn/snapshot_source.h"
+
+// What the C API's handles stand for.
+
+struct cairn_cancel {
+  std::atomic<bool> set{false};
+  static_assert(std::atomic<bool>::is_always_lock_free, "a handler of a signal may set it");
+};
+
+struct cairn_source {
+  std::unique_ptr<cairn::SnapshotSource> source;
+};
+
+// Of a database or over columns; the other is null.
+struct cairn_index {
+  cairn_index(std::unique_ptr<cairn::SecondaryIndex> opened, cairn::KeyCodec key_codec)
+      : secondary(std::move(opened)), codec(std::move(key_codec)) {}
+  cairn_index(std::unique_ptr<cairn::OrderedIndex> made, cairn::KeyCodec key_codec)
+      : ordered(std::move(made)), codec(std::move(key_codec)) {}
+
+  const std::unique_ptr<cairn::SecondaryIndex> secondary;
+  const std::unique_ptr<cairn::OrderedIndex> ordered;
+  const cairn::KeyCodec codec;
+};
+
+struct cairn_matches {
+  cairn::Matches matches;
+  std::optional<cairn::KeyCodec> codec;  // of matches.keys, where there are any
+};
+
+struct cairn_rows {
+  cairn::FetchedRows rows;
+};
+
+namespace cairn {
+
+// InvalidArgument for none; FailedPrecondition for one over columns.
+absl::Status CheckOfDatabase(const cairn_index* index);
+
+}  // namespace cairn

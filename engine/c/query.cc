@@ -1,0 +1,258 @@
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "cairn/route.h"
+#include "engine/c/arrow_out.h"
+#include "engine/c/error.h"
+#include "engine/c/handles.h"
+#include "engine/c/json.h"
+#include "engine/c/keys.h"
+#include "engine/c/ranges.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+namespace {
+
+// cairn_query_options as C++ has them.
+class QueryIn {
+ public:
+  absl::Status Read(const cairn_index& index, const cairn_query_options* given) {
+    ASSIGN_OR_RETURN(const cairn_query_options options, ReadOptions(given, "options"));
+    explain_text_ = options.explain;
+    if (explain_text_ != nullptr) *explain_text_ = nullptr;
+    RETURN_IF_ERROR(ReadEnum(options.order, Order::kDescending, "order", &options_.order));
+    options_.with_keys = options.with_keys != 0;
+    if (options.limit != 0) options_.limit = options.limit;
+    if (options.max_response_time_ns != 0) {
+      options_.max_response_time = absl::Nanoseconds(
+          std::min(options.max_response_time_ns, static_cast<uint64_t>(INT64_MAX)));
+    }
+    options_.sorted_input = options.sorted_input != 0;
+    if (options.route != nullptr) options_.route = options.route;
+    if (index.ordered != nullptr && (options.route != nullptr || explain_text_ != nullptr)) {
+      return absl::InvalidArgumentError(
+          "expected neither a route nor to explain one: an index over columns has one structure");
+    }
+    return absl::OkStatus();
+  }
+
+  const QueryOptions& options() const { return options_; }
+
+  // Answers the batch, and says how where that was asked for.
+  absl::Status Answer(const cairn_index& index, Batch batch) const {
+    if (index.ordered != nullptr) return index.ordered->Answer(batch);
+    if (explain_text_ == nullptr) return index.secondary->Answer(batch);
+    Explain explain;
+    batch.explain = &explain;
+    RETURN_IF_ERROR(index.secondary->Answer(batch));
+    *explain_text_ = NewText(ToJson(explain));
+    return absl::OkStatus();
+  }
+
+ private:
+  QueryOptions options_;
+  char** explain_text_ = nullptr;
+};
+
+absl::Status CheckOutput(const void* output, std::string_view name, size_t size, size_t queries) {
+  if (size != queries) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: expected room for %d answers, found %d", name, queries, size));
+  }
+  return size == 0 ? absl::OkStatus() : CheckNotNull(output, name);
+}
+
+// Empties what a call that failed left half done: exported, its lists would reach beyond their
+// items.
+void Clear(cairn_matches* matches) {
+  matches->codec.reset();
+  matches->matches.offsets.clear();
+  matches->matches.row_ids.clear();
+  matches->matches.keys.Clear(matches->matches.keys.kind());
+  matches->matches.cursors.clear();
+}
+
+void Clear(cairn_rows* rows) {
+  rows->rows.offsets.clear();
+  rows->rows.row_ids.clear();
+  rows->rows.primary_keys.Clear();
+  rows->rows.values.Clear();
+  rows->rows.cursors.clear();
+  rows->rows.stale = 0;
+}
+
+absl::Status AnswerInto(const cairn_index& index, const QueryIn& query, const Batch& batch,
+                        cairn_matches* matches) {
+  matches->codec.reset();
+  matches->matches.cursors.clear();
+  absl::Cleanup clear = [matches] { Clear(matches); };
+  RETURN_IF_ERROR(query.Answer(index, batch));
+  std::move(clear).Cancel();
+  return absl::OkStatus();
+}
+
+absl::Status DoFindFirst(const cairn_index* index, const ArrowSchema* schema,
+                         const ArrowArray* array, const cairn_query_options* options,
+                         uint32_t* row_ids, size_t size) {
+  RETURN_IF_ERROR(CheckNotNull(index, "index"));
+  QueryIn query;
+  RETURN_IF_ERROR(query.Read(*index, options));
+  KeysIn keys;
+  RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
+  RETURN_IF_ERROR(CheckOutput(row_ids, "row_ids", size, keys.batch().size()));
+  return query.Answer(
+      *index, Batch::FindFirst(keys.batch(), absl::MakeSpan(row_ids, size), query.options()));
+}
+
+absl::Status DoContains(const cairn_index* index, const ArrowSchema* schema,
+                        const ArrowArray* array, const cairn_query_options* options, bool* found,
+                        size_t size) {
+  RETURN_IF_ERROR(CheckNotNull(index, "index"));
+  QueryIn query;
+  RETURN_IF_ERROR(query.Read(*index, options));
+  KeysIn keys;
+  RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
+  RETURN_IF_ERROR(CheckOutput(found, "found", size, keys.batch().size()));
+  return query.Answer(*index,
+                      Batch::Contains(keys.batch(), absl::MakeSpan(found, size), query.options()));
+}
+
+absl::Status DoFind(const cairn_index* index, const ArrowSchema* schema, const ArrowArray* array,
+                    const cairn_query_options* options, cairn_matches* matches) {
+  RETURN_IF_ERROR(CheckNotNull(index, "index", matches, "matches"));
+  QueryIn query;
+  RETURN_IF_ERROR(query.Read(*index, options));
+  KeysIn keys;
+  RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
+  return AnswerInto(*index, query, Batch::Find(keys.batch(), &matches->matches, query.options()),
+                    matches);
+}
+
+absl::Status DoCount(const cairn_index* index, const cairn_ranges* given,
+                     const cairn_query_options* options, uint64_t* counts, size_t size) {
+  RETURN_IF_ERROR(CheckNotNull(index, "index"));
+  QueryIn query;
+  RETURN_IF_ERROR(query.Read(*index, options));
+  RangesIn ranges;
+  RETURN_IF_ERROR(ranges.Read(index->codec, given, /*takes_cursors=*/false));
+  RETURN_IF_ERROR(CheckOutput(counts, "counts", size, ranges.batch().size()));
+  return query.Answer(*index,
+                      Batch::Count(ranges.batch(), absl::MakeSpan(counts, size), query.options()));
+}
+
+absl::Status DoScan(const cairn_index* index, const cairn_ranges* given,
+                    const cairn_query_options* options, cairn_matches* matches) {
+  RETURN_IF_ERROR(CheckNotNull(index, "index", matches, "matches"));
+  QueryIn query;
+  RETURN_IF_ERROR(query.Read(*index, options));
+  RangesIn ranges;
+  RETURN_IF_ERROR(ranges.Read(index->codec, given, index->secondary != nullptr));
+  RETURN_IF_ERROR(AnswerInto(
+      *index, query, Batch::Scan(ranges.batch(), &matches->matches, query.options()), matches));
+  if (query.options().with_keys) matches->codec = index->codec;
+  return absl::OkStatus();
+}
+
+absl::Status DoFetch(const cairn_index* index, const cairn_source* source,
+                     const cairn_ranges* given, const cairn_query_options* options,
+                     cairn_rows* rows) {
+  RETURN_IF_ERROR(CheckOfDatabase(index));
+  RETURN_IF_ERROR(CheckNotNull(source, "source", rows, "rows"));
+  QueryIn query;
+  RETURN_IF_ERROR(query.Read(*index, options));
+  RangesIn ranges;
+  RETURN_IF_ERROR(ranges.Read(index->codec, given, /*takes_cursors=*/true));
+  rows->rows.cursors.clear();
+  absl::Cleanup clear = [rows] { Clear(rows); };
+  RETURN_IF_ERROR(
+      index->secondary->Fetch(*source->source, ranges.batch(), query.options(), &rows->rows));
+  std::move(clear).Cancel();
+  return absl::OkStatus();
+}
+
+absl::Status DoPrimaryKeys(const cairn_index* index, const uint32_t* row_ids, size_t size,
+                           ArrowSchema* schema, ArrowArray* array) {
+  RETURN_IF_ERROR(CheckOfDatabase(index));
+  RETURN_IF_ERROR(CheckNotNull(schema, "schema", array, "array"));
+  if (size > 0) RETURN_IF_ERROR(CheckNotNull(row_ids, "row_ids"));
+  auto primary_keys = std::make_shared<PrimaryKeyColumn>();
+  RETURN_IF_ERROR(
+      index->secondary->PrimaryKeys(absl::MakeConstSpan(row_ids, size), primary_keys.get()));
+  Export(ColumnOut::Bytes("primary_key", *primary_keys), primary_keys, schema, array);
+  return absl::OkStatus();
+}
+
+// Whether there are predictions of times for the operation.
+bool HasTimes(const cairn_index* index, int32_t operation) {
+  return index != nullptr && index->secondary != nullptr && operation >= 0 &&
+         operation < static_cast<int32_t>(kOperations);
+}
+
+}  // namespace
+}  // namespace cairn
+
+cairn_error* cairn_find_first(const cairn_index* index, const ArrowSchema* schema,
+                              const ArrowArray* keys, const cairn_query_options* options,
+                              uint32_t* row_ids, size_t size) {
+  return cairn::CFunction("finding keys", [&] {
+    return cairn::DoFindFirst(index, schema, keys, options, row_ids, size);
+  });
+}
+
+cairn_error* cairn_contains(const cairn_index* index, const ArrowSchema* schema,
+                            const ArrowArray* keys, const cairn_query_options* options, bool* found,
+                            size_t size) {
+  return cairn::CFunction(
+      "finding keys", [&] { return cairn::DoContains(index, schema, keys, options, found, size); });
+}
+
+cairn_error* cairn_find(const cairn_index* index, const ArrowSchema* schema, const ArrowArray* keys,
+                        const cairn_query_options* options, cairn_matches* matches) {
+  return cairn::CFunction("finding keys",
+                          [&] { return cairn::DoFind(index, schema, keys, options, matches); });
+}
+
+cairn_error* cairn_count(const cairn_index* index, const cairn_ranges* ranges,
+                         const cairn_query_options* options, uint64_t* counts, size_t size) {
+  return cairn::CFunction("counting ranges",
+                          [&] { return cairn::DoCount(index, ranges, options, counts, size); });
+}
+
+cairn_error* cairn_scan(const cairn_index* index, const cairn_ranges* ranges,
+                        const cairn_query_options* options, cairn_matches* matches) {
+  return cairn::CFunction("scanning ranges",
+                          [&] { return cairn::DoScan(index, ranges, options, matches); });
+}
+
+cairn_error* cairn_fetch(const cairn_index* index, const cairn_source* source,
+                         const cairn_ranges* ranges, const cairn_query_options* options,
+                         cairn_rows* rows) {
+  return cairn::CFunction("fetching rows",
+                          [&] { return cairn::DoFetch(index, source, ranges, options, rows); });
+}
+
+cairn_error* cairn_primary_keys(const cairn_index* index, const uint32_t* row_ids, size_t size,
+                                ArrowSchema* schema, ArrowArray* array) {
+  return cairn::CFunction("reading primary keys", [&] {
+    return cairn::DoPrimaryKeys(index, row_ids, size, schema, array);
+  });
+}
+
+uint64_t cairn_predicted_time_ns(const cairn_index* index, int32_t operation, size_t queries) try {
+  if (!cairn::HasTimes(index, operation)) return 0;
+  return static_cast<uint64_t>(absl::ToInt64Nanoseconds(
+      index->secondary->PredictedTime(static_cast<cairn::Operation>(operation), queries)));
+} catch (...) {
+  return 0;
+}
+
+size_t cairn_best_batch(const cairn_index* index, int32_t operation) try {
+  if (!cairn::HasTimes(index, operation)) return 1;
+  return index->secondary->BestBatch(static_cast<cairn::Operation>(operation));
+} catch (...) {
+  return 1;
+}

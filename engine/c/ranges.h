@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "cairn/c.h"
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+#include "engine/c/arrow_in.h"
+#include "engine/c/keys.h"
+
+namespace cairn {
+
+// One of CAIRN_BOUND_…. InvalidArgument, with the field's name, for another number.
+absl::Status ReadBound(int32_t value, Bound by_default, std::string_view name, Bound* bound);
+
+// A batch of ranges of logical keys, read from cairn_ranges, as physical ones.
+class RangesIn {
+ public:
+  // What the structure shows must outlive this. `takes_cursors`: whether the ranges may have some.
+  absl::Status Read(const KeyCodec& codec, const cairn_ranges* given, bool takes_cursors);
+
+  const RangeBatch& batch() const { return batch_; }
+
+ private:
+  absl::Status ReadBetween(const KeyCodec& codec, const cairn_ranges& ranges);
+  absl::Status ReadLeading(const KeyCodec& codec, const cairn_ranges& ranges);
+  absl::Status AppendLeading(const KeyCodec& codec, absl::Span<const ArrowColumn> columns,
+                             bool last_is_prefix);
+  absl::Status ReadCursors(const cairn_ranges& ranges);
+
+  KeysIn lower_;
+  KeysIn upper_;
+  KeyColumn lower_ends_;  // of ranges that were made of leading parts
+  KeyColumn upper_ends_;
+  std::vector<Bound> lower_bounds_;
+  std::vector<Bound> upper_bounds_;
+  std::vector<std::string> cursors_;
+  RangeBatch batch_;
+};
+
+}  // namespace cairn

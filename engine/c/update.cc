@@ -1,0 +1,87 @@
+// Indexes brought up to date, and checked.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "cairn/catch_up.h"
+#include "engine/c/error.h"
+#include "engine/c/handles.h"
+#include "engine/c/progress.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+namespace {
+
+absl::Status DoCatchUp(cairn_index* index, const cairn_source* source,
+                       const cairn_catch_up_options* given, cairn_catch_up_report* report) {
+  RETURN_IF_ERROR(CheckOfDatabase(index));
+  RETURN_IF_ERROR(CheckNotNull(source, "source"));
+  // Before the work, of which the report would be lost.
+  ASSIGN_OR_RETURN(cairn_catch_up_report shown, ReadOptions(report, "report"));
+  ASSIGN_OR_RETURN(const cairn_catch_up_options read, ReadOptions(given, "options"));
+  CatchUpOptions options;
+  options.max_bytes_per_second = read.max_bytes_per_second;
+  options.durable = read.volatile_changes == 0;
+  options.assume_continues = read.assume_continues != 0;
+  if (read.cancel != nullptr) options.cancelled = &read.cancel->set;
+  ASSIGN_OR_RETURN(const CatchUpReport done, index->secondary->CatchUp(*source->source, options));
+  if (report == nullptr) return absl::OkStatus();
+  shown = {report->size, done.changes, done.rows, done.log_bytes, done.sequence};
+  std::memcpy(report, &shown, std::min(report->size, sizeof shown));
+  return absl::OkStatus();
+}
+
+absl::Status DoMerge(cairn_index* index, const cairn_merge_options* given) {
+  RETURN_IF_ERROR(CheckOfDatabase(index));
+  ASSIGN_OR_RETURN(const cairn_merge_options read, ReadOptions(given, "options"));
+  MergeOptions options;
+  options.threads = read.threads;
+  options.max_bytes_per_second = read.max_bytes_per_second;
+  options.on_progress = OnProgress(read.on_progress, read.context);
+  if (read.cancel != nullptr) options.cancelled = &read.cancel->set;
+  return index->secondary->Merge(options);
+}
+
+absl::Status DoVerifyAgainst(const cairn_index* index, const cairn_source* source, size_t most,
+                             char** differences) {
+  RETURN_IF_ERROR(CheckOfDatabase(index));
+  RETURN_IF_ERROR(CheckNotNull(source, "source", differences, "differences"));
+  std::vector<std::string> lines;
+  RETURN_IF_ERROR(index->secondary->VerifyAgainst(*source->source, most, &lines));
+  *differences = lines.empty() ? nullptr : NewText(absl::StrJoin(lines, "\n"));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace cairn
+
+cairn_error* cairn_catch_up(cairn_index* index, const cairn_source* source,
+                            const cairn_catch_up_options* options, cairn_catch_up_report* report) {
+  return cairn::CFunction("catching up",
+                          [&] { return cairn::DoCatchUp(index, source, options, report); });
+}
+
+cairn_error* cairn_merge(cairn_index* index, const cairn_merge_options* options) {
+  return cairn::CFunction("merging", [&] { return cairn::DoMerge(index, options); });
+}
+
+bool cairn_merge_pays(const cairn_index* index) try {
+  return index != nullptr && index->secondary != nullptr && index->secondary->MergePays();
+} catch (...) {
+  return false;
+}
+
+cairn_error* cairn_verify(const cairn_index* index) {
+  return cairn::CFunction("verifying an index", [&] {
+    RETURN_IF_ERROR(cairn::CheckOfDatabase(index));
+    return index->secondary->Verify();
+  });
+}
+
+cairn_error* cairn_verify_against(const cairn_index* index, const cairn_source* source, size_t most,
+                                  char** differences) {
+  return cairn::CFunction("comparing an index with its database",
+                          [&] { return cairn::DoVerifyAgainst(index, source, most, differences); });
+}

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "cairn/version.h"
+
+// What the headers of the C API (cairn/c.h) have in common: Arrow's structures, errors, progress.
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define CAIRN_C_API __attribute__((visibility("default")))
+#define CAIRN_C_MUST_USE __attribute__((visibility("default"), warn_unused_result))
+#else
+#define CAIRN_C_API
+#define CAIRN_C_MUST_USE
+#endif
+
+// Arrow's C data interface (https://arrow.apache.org/docs/format/CDataInterface.html).
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE 2
+#define ARROW_FLAG_MAP_KEYS_SORTED 4
+
+struct ArrowSchema {
+  const char* format;
+  const char* name;
+  const char* metadata;
+  int64_t flags;
+  int64_t n_children;
+  struct ArrowSchema** children;
+  struct ArrowSchema* dictionary;
+  void (*release)(struct ArrowSchema*);
+  void* private_data;
+};
+
+struct ArrowArray {
+  int64_t length;
+  int64_t null_count;
+  int64_t offset;
+  int64_t n_buffers;
+  int64_t n_children;
+  const void** buffers;
+  struct ArrowArray** children;
+  struct ArrowArray* dictionary;
+  void (*release)(struct ArrowArray*);
+  void* private_data;
+};
+
+#endif  // ARROW_C_DATA_INTERFACE
+
+// Makes `type`_init(), which gives options that are the defaults.
+#define CAIRN_C_INIT(type)               \
+  static inline type type##_init(void) { \
+    type options;                        \
+    memset(&options, 0, sizeof options); \
+    options.size = sizeof options;       \
+    return options;                      \
+  }
+
+// The version of the library that the program runs with: "0.1.0".
+CAIRN_C_API const char* cairn_version(void);
+
+// Errors.
+
+enum {
+  CAIRN_OK = 0,
+  CAIRN_CANCELLED = 1,
+  CAIRN_UNKNOWN = 2,
+  CAIRN_INVALID_ARGUMENT = 3,
+  CAIRN_DEADLINE_EXCEEDED = 4,
+  CAIRN_NOT_FOUND = 5,
+  CAIRN_ALREADY_EXISTS = 6,
+  CAIRN_PERMISSION_DENIED = 7,
+  CAIRN_RESOURCE_EXHAUSTED = 8,
+  CAIRN_FAILED_PRECONDITION = 9,
+  CAIRN_ABORTED = 10,
+  CAIRN_OUT_OF_RANGE = 11,
+  CAIRN_UNIMPLEMENTED = 12,
+  CAIRN_INTERNAL = 13,
+  CAIRN_UNAVAILABLE = 14,
+  CAIRN_DATA_LOSS = 15,
+  CAIRN_UNAUTHENTICATED = 16
+};
+
+typedef struct cairn_error cairn_error;  // Immutable: any number of threads may read one.
+
+CAIRN_C_API int32_t cairn_error_code(const cairn_error* error);         // CAIRN_OK for NULL
+CAIRN_C_API const char* cairn_error_message(const cairn_error* error);  // "" for NULL
+CAIRN_C_API void cairn_error_free(cairn_error* error);
+
+CAIRN_C_API void cairn_text_free(char* text);
+
+// A flag that stops what was given it, which then returns CAIRN_CANCELLED. Any thread, and a
+// handler of a signal, may set it; it must outlive what it was given to.
+typedef struct cairn_cancel cairn_cancel;
+
+CAIRN_C_MUST_USE cairn_error* cairn_cancel_new(cairn_cancel** cancel);
+CAIRN_C_API void cairn_cancel_set(cairn_cancel* cancel);
+CAIRN_C_API void cairn_cancel_free(cairn_cancel* cancel);
+
+// How far a build or a merge has come. `done` and `total` count rows while scanning, then entries;
+// during a scan the total is an estimate.
+enum { CAIRN_PHASE_SCAN = 0, CAIRN_PHASE_SORT = 1, CAIRN_PHASE_WRITE = 2 };
+typedef struct cairn_progress {
+  size_t size;
+  int32_t phase;
+  uint64_t done;
+  uint64_t total;
+} cairn_progress;
+// Called from one thread at a time, about ten times a second; returns normally.
+typedef void (*cairn_on_progress)(void* context, const cairn_progress* progress);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,230 @@
+// KeyCodec::AppendColumns.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/key_codec.h"
+#include "index/keys/key_encoding.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+namespace {
+
+// Packed keys of several parts are put together in blocks of so many, which stay in a cache.
+constexpr size_t kBlock = 1024;
+
+// The part type whose values are of this C++ type; kText also stands for bytes.
+template <typename T>
+constexpr KeyType TypeOf() {
+  if constexpr (std::is_same_v<T, std::string_view>) {
+    return KeyType::kText;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return sizeof(T) == 4 ? KeyType::kF32 : KeyType::kF64;
+  } else {
+    constexpr KeyType kUnsigned[] = {KeyType::kU8, KeyType::kU16, KeyType::kU32, KeyType::kU64};
+    constexpr KeyType kSigned[] = {KeyType::kI8, KeyType::kI16, KeyType::kI32, KeyType::kI64};
+    constexpr size_t kWidth = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    return std::is_signed_v<T> ? kSigned[kWidth] : kUnsigned[kWidth];
+  }
+}
+
+KeyType TypeOf(const PartColumn& column) {
+  return std::visit(
+      [](const auto& span) { return TypeOf<typename std::decay_t<decltype(span)>::value_type>(); },
+      column.values);
+}
+
+// A number as OrderedBits(bits, type) gives it, of the width of its type.
+template <typename T>
+auto Ordered(T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return OrderedBits(value);
+  } else {
+    using Bits = std::make_unsigned_t<T>;
+    constexpr Bits kFlip = std::is_signed_v<T> ? Bits{1} << (8 * sizeof(T) - 1) : 0;
+    return static_cast<Bits>(static_cast<Bits>(value) ^ kFlip);
+  }
+}
+
+absl::Status InColumn(const KeyCodec& codec, size_t part, std::string_view message) {
+  return absl::InvalidArgumentError(
+      absl::StrFormat("part %d (%s): %s", part + 1, KeyTypeName(codec.parts()[part]), message));
+}
+
+// Types, sizes, and nulls where there may be none: what does not depend on the values.
+absl::Status Check(const KeyCodec& codec, absl::Span<const PartColumn> columns,
+                   const KeyColumn& keys) {
+  if (keys.kind() != codec.kind()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("expected a column of %s keys, found one of %s", KeyKindName(codec.kind()),
+                        KeyKindName(keys.kind())));
+  }
+  if (columns.size() != codec.parts().size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("expected %d column%s, one for each part, found %d", codec.parts().size(),
+                        codec.parts().size() == 1 ? "" : "s", columns.size()));
+  }
+  for (size_t part = 0; part < columns.size(); ++part) {
+    const PartColumn& column = columns[part];
+    const KeyType type = codec.parts()[part];
+    const KeyType found = TypeOf(column);
+    if (found != type && !(found == KeyType::kText && type == KeyType::kBytes)) {
+      return InColumn(codec, part,
+                      absl::StrFormat("expected a column of %s, found one of %s", KeyTypeName(type),
+                                      KeyTypeName(found)));
+    }
+    if (column.size() != columns[0].size()) {
+      return InColumn(codec, part,
+                      absl::StrFormat("expected %d values, as part 1 has, found %d",
+                                      columns[0].size(), column.size()));
+    }
+    if (column.validity == nullptr || codec.nulls() != NullPolicy::kSkip) continue;
+    for (size_t i = 0; i < column.size(); ++i) {
+      if (column.is_null(i)) {
+        return InColumn(
+            codec, part,
+            absl::StrFormat("value %d: expected a value, found null, which nulls=skip keeps out",
+                            i));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A single number without nulls: a loop that the compiler vectorizes.
+template <typename T>
+void AppendNumbers(absl::Span<const T> values, KeyColumn* keys) {
+  if constexpr (sizeof(T) == 8) {
+    uint64_t* to = keys->ExtendU64(values.size());
+    for (size_t i = 0; i < values.size(); ++i) to[i] = Ordered(values[i]);
+  } else {
+    uint32_t* to = keys->ExtendU32(values.size());
+    for (size_t i = 0; i < values.size(); ++i) to[i] = Ordered(values[i]);
+  }
+}
+
+// Moves packed[i] up by the part's width and puts its value below, for values [first, first +
+// count).
+void PackPart(const PartLayout& layout, const PartColumn& column, size_t first, size_t count,
+              uint64_t* packed) {
+  const size_t width = 8 * layout.width();  // 64 only where the key has this part alone
+  const auto put = [&](size_t i, uint64_t number) {
+    packed[i] = (width == 64 ? 0 : packed[i] << width) | number;
+  };
+  std::visit(
+      [&](const auto& values) {
+        if constexpr (!std::is_same_v<typename std::decay_t<decltype(values)>::value_type,
+                                      std::string_view>) {
+          for (size_t i = 0; i < count; ++i) {
+            put(i, PackedNumber(layout, Ordered(values[first + i])));
+            if (column.is_null(first + i)) {
+              // Nulls are few: the value is taken out again.
+              const uint64_t mask = (uint64_t{1} << width) - 1;
+              packed[i] = (packed[i] & ~mask) | PackedNull(layout);
+            }
+          }
+        }
+      },
+      column.values);
+}
+
+void AppendPacked(const KeyCodec& codec, absl::Span<const PartColumn> columns, KeyColumn* keys) {
+  const size_t size = columns[0].size();
+  uint32_t* u32 = codec.kind() == KeyKind::kU32 ? keys->ExtendU32(size) : nullptr;
+  uint64_t* u64 = codec.kind() == KeyKind::kU64 ? keys->ExtendU64(size) : nullptr;
+  uint64_t packed[kBlock];
+  for (size_t first = 0; first < size; first += kBlock) {
+    const size_t count = std::min(kBlock, size - first);
+    std::fill_n(packed, count, 0);
+    for (size_t part = 0; part < columns.size(); ++part) {
+      PackPart(PartLayout::Of(codec, part), columns[part], first, count, packed);
+    }
+    if (u64 != nullptr) {
+      std::copy_n(packed, count, u64 + first);
+    } else {
+      for (size_t i = 0; i < count; ++i) u32[first + i] = static_cast<uint32_t>(packed[i]);
+    }
+  }
+}
+
+// Appends the encoding of value i of a column.
+absl::Status AppendValue(const PartLayout& layout, const PartColumn& column, size_t i,
+                         std::string* key) {
+  if (column.is_null(i)) return AppendPart(layout, std::monostate(), key);
+  return std::visit(
+      [&](const auto& values) -> absl::Status {
+        if constexpr (std::is_same_v<typename std::decay_t<decltype(values)>::value_type,
+                                     std::string_view>) {
+          return AppendPart(layout, values[i], key);
+        } else {
+          AppendPartNumber(layout, Ordered(values[i]), key);
+          return absl::OkStatus();
+        }
+      },
+      column.values);
+}
+
+absl::Status AppendStrings(const KeyCodec& codec, absl::Span<const PartColumn> columns,
+                           KeyColumn* keys) {
+  std::vector<PartLayout> layouts;
+  for (size_t part = 0; part < columns.size(); ++part) {
+    layouts.push_back(PartLayout::Of(codec, part));
+  }
+  KeyColumn made(KeyKind::kBytes);
+  std::string key;
+  for (size_t i = 0; i < columns[0].size(); ++i) {
+    key.clear();
+    for (size_t part = 0; part < columns.size(); ++part) {
+      absl::Status status = AppendValue(layouts[part], columns[part], i, &key);
+      if (status.ok() && key.size() > KeyCodec::kMaxKeyBytes) {
+        status = absl::InvalidArgumentError(absl::StrFormat(
+            "expected at most %d bytes in a key, found %d", KeyCodec::kMaxKeyBytes, key.size()));
+      }
+      if (!status.ok()) {
+        return InColumn(codec, part, absl::StrFormat("value %d: %s", i, status.message()));
+      }
+    }
+    made.AppendBytes(key);
+  }
+  if (!keys->empty()) {
+    // Behind a copy, so that they are all appended or none.
+    KeyColumn all = *keys;
+    for (size_t i = 0; i < made.size(); ++i) all.AppendBytes(made.bytes(i));
+    made = std::move(all);
+  }
+  *keys = std::move(made);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status KeyCodec::AppendColumns(absl::Span<const PartColumn> columns, KeyColumn* keys) const
+    try {
+  RETURN_IF_ERROR(Check(*this, columns, *keys));
+  if (kind_ == KeyKind::kBytes) return AppendStrings(*this, columns, keys);
+  if (columns.size() == 1 && nulls_ == NullPolicy::kSkip) {
+    std::visit(
+        [&](const auto& values) {
+          if constexpr (!std::is_same_v<typename std::decay_t<decltype(values)>::value_type,
+                                        std::string_view>) {
+            AppendNumbers(values, keys);
+          }
+        },
+        columns[0].values);
+  } else {
+    AppendPacked(*this, columns, keys);
+  }
+  return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("encoding columns of keys");
+}
+
+}  // namespace cairn

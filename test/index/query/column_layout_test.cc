@@ -1,0 +1,50 @@
+#include <boost/test/unit_test.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/query.h"
+#include "cairn/string_list.h"
+
+namespace cairn {
+namespace {
+
+using namespace std::string_view_literals;
+
+// What Arrow's columns of bytes are made of: one heap, and offsets of where strings begin and end.
+BOOST_AUTO_TEST_SUITE(column_layout_test)
+
+BOOST_AUTO_TEST_CASE(a_list_of_strings_is_a_heap_and_offsets) {
+  StringList list;
+  BOOST_TEST(list.heap().empty());
+  BOOST_TEST(list.offsets() == (std::vector<uint64_t>{0}));
+  list.Append("ab");
+  list.Append("");
+  list.Append("c", "\0d"sv);
+  BOOST_TEST(list.heap() == "abc\0d"sv);
+  BOOST_TEST(list.offsets() == (std::vector<uint64_t>{0, 2, 2, 5}));
+  list.Clear();
+  BOOST_TEST(list.heap().empty());
+  BOOST_TEST(list.offsets() == (std::vector<uint64_t>{0}));
+}
+
+BOOST_AUTO_TEST_CASE(a_column_of_keys_has_the_layout_of_its_kind) {
+  KeyColumn keys(KeyKind::kBytes);
+  keys.AppendBytes("ab");
+  keys.AppendBytes("\0"sv);
+  BOOST_TEST(keys.heap() == "ab\0"sv);
+  BOOST_TEST(keys.offsets() == (std::vector<uint64_t>{0, 2, 3}));
+  keys.Clear(KeyKind::kU32);
+  keys.AppendU32(7);
+  BOOST_TEST(keys.u32() == (std::vector<uint32_t>{7}));
+  keys.Clear(KeyKind::kU64);
+  keys.AppendU64(uint64_t{1} << 40);
+  BOOST_TEST(keys.u64() == (std::vector<uint64_t>{uint64_t{1} << 40}));
+  BOOST_TEST(keys.heap().empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn
