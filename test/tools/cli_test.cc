@@ -60,6 +60,7 @@ BOOST_AUTO_TEST_CASE(help_goes_to_standard_output) {
                                                     {"verify", "--help"},
                                                     {"catch-up", "--help"},
                                                     {"merge", "--help"},
+                                                    {"report", "--help"},
                                                     {"demo", "--help"}}) {
     const ToolResult help = MustRun(arguments);
     BOOST_TEST(help.out.find("Usage: cairn") != std::string::npos, help.out);

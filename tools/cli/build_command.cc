@@ -21,6 +21,7 @@
 #include "tools/cli/build_progress.h"
 #include "tools/cli/command.h"
 #include "tools/cli/output.h"
+#include "tools/text/readable.h"
 
 namespace cairn::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "tools/cli/output.h"
+#include "tools/text/readable.h"
 
 namespace cairn::tools {
 namespace {

@@ -20,6 +20,7 @@ Examples:
   cairn count /tmp/phone --range=20-..30-
   cairn catch-up /tmp/phone --db=/tmp/db --merge-if-it-pays
   cairn verify /tmp/phone --db=/tmp/db
+  cairn report /tmp/phone --db=/tmp/db --out=phone.html
 
 Exit status: 0 good; 1 failed, or verify found differences; 2 wrong usage; 130 interrupted.
 'cairn COMMAND --help' says more.)";
@@ -72,6 +73,7 @@ int Run(int argc, char** argv) {
   AddCountCommand(&app, &action);
   AddInspectCommand(&app, &action);
   AddVerifyCommand(&app, &action);
+  AddReportCommand(&app, &action);
   AddDemoCommand(&app, &action);
   AddGenerateCommand(&app, &action);
   try {

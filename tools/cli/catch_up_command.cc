@@ -14,6 +14,7 @@
 #include "tools/cli/merge_command.h"
 #include "tools/cli/output.h"
 #include "tools/cli/route_options.h"
+#include "tools/text/readable.h"
 
 namespace cairn::tools {
 namespace {

@@ -17,6 +17,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/demo_data.h"
 #include "tools/cli/output.h"
+#include "tools/text/readable.h"
 
 namespace cairn::tools {
 namespace {

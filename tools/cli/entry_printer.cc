@@ -1,4 +1,5 @@
 #include "tools/cli/entry_printer.h"
+#include "tools/text/readable.h"
 
 #include <algorithm>
 #include <charconv>

@@ -12,6 +12,7 @@
 #include "tools/cli/build_progress.h"
 #include "tools/cli/command.h"
 #include "tools/cli/route_options.h"
+#include "tools/text/readable.h"
 
 namespace cairn::tools {
 

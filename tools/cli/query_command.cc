@@ -21,6 +21,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/route_options.h"
 #include "tools/cli/selectors.h"
+#include "tools/text/readable.h"
 
 namespace cairn::tools {
 namespace {

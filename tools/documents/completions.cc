@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "tools/cli/command_text.h"
+#include "tools/documents/command_text.h"
 
 namespace cairn::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/cli/command_text.h"
+#include "tools/documents/command_text.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,0 +1,213 @@
+#include "tools/report/exact_counts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+#include "index/machine/status_macros.h"
+#include "tools/report/key_sample.h"
+#include "tools/report/part_values.h"
+
+namespace cairn::tools {
+namespace {
+
+// A double as a value of an integer type, the nearest one that there is.
+KeyValue Nearest(double number, KeyType type) {
+  switch (type) {
+    case KeyType::kI8:
+    case KeyType::kI16:
+    case KeyType::kI32:
+    case KeyType::kI64:
+      if (number >= 0x1p63) return std::numeric_limits<int64_t>::max();
+      return number <= -0x1p63 ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(number);
+    case KeyType::kF32:
+    case KeyType::kF64:
+      return number;
+    default:
+      if (number >= 0x1p64) return std::numeric_limits<uint64_t>::max();
+      return number <= 0 ? uint64_t{0} : static_cast<uint64_t>(number);
+  }
+}
+
+// The least and the most finite number that a type has.
+std::pair<double, double> Limits(KeyType type) {
+  switch (type) {
+    case KeyType::kU8:
+      return {0, 0xff};
+    case KeyType::kU16:
+      return {0, 0xffff};
+    case KeyType::kU32:
+      return {0, 0xffffffffu};
+    case KeyType::kU64:
+      return {0, 0x1p64};
+    case KeyType::kI8:
+      return {-0x1p7, 0x1p7 - 1};
+    case KeyType::kI16:
+      return {-0x1p15, 0x1p15 - 1};
+    case KeyType::kI32:
+      return {-0x1p31, 0x1p31 - 1};
+    case KeyType::kI64:
+      return {-0x1p63, 0x1p63};
+    case KeyType::kF32:
+      return {std::numeric_limits<float>::lowest(), std::numeric_limits<float>::max()};
+    default:
+      return {std::numeric_limits<double>::lowest(), std::numeric_limits<double>::max()};
+  }
+}
+
+double AsDouble(const KeyValue& value) {
+  if (const auto* natural = std::get_if<uint64_t>(&value)) return static_cast<double>(*natural);
+  if (const auto* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
+  return std::get<double>(value);
+}
+
+// The first and last finite number among the keys, which is there.
+absl::StatusOr<double> EndOfNumbers(const SecondaryIndex& index, Order order) {
+  const auto [least, most] = Limits(index.codec().parts()[0]);
+  KeyColumn lower(index.kind()), upper(index.kind());
+  const KeyType type = index.codec().parts()[0];
+  RETURN_IF_ERROR(index.codec().Append({Nearest(least, type)}, &lower));
+  RETURN_IF_ERROR(index.codec().Append({Nearest(most, type)}, &upper));
+  RangeBatch range = RangeBatch::HalfOpen(lower.Batch(), upper.Batch());
+  range.upper_bound = Bound::kInclusive;
+  ASSIGN_OR_RETURN(const KeyColumn key, EndOfRange(index, range, order));
+  if (key.empty()) return absl::InternalError("a key that was read is not in the index");
+  std::vector<KeyValue> values;
+  std::string scratch;
+  RETURN_IF_ERROR(index.codec().Decode(key, 0, &values, &scratch));
+  return AsDouble(values[0]);
+}
+
+absl::Status CountHistogram(const SecondaryIndex& index, Histogram* histogram) {
+  const KeyCodec& codec = index.codec();
+  const KeyType type = codec.parts()[0];
+  ASSIGN_OR_RETURN(histogram->least, EndOfNumbers(index, Order::kAscending));
+  ASSIGN_OR_RETURN(histogram->most, EndOfNumbers(index, Order::kDescending));
+  // The ends of a sample are not those of all; where it left out little, take all.
+  const double span = histogram->upper - histogram->lower;
+  if (histogram->most / 2 - histogram->least / 2 <= span * 0.6) {
+    histogram->lower = histogram->least;
+    histogram->upper = histogram->most;
+  }
+  // One range an interval; and what is below and above.
+  const size_t intervals = histogram->counts.size();
+  const auto edge = [&](size_t i) {
+    const double at = EdgeOf(*histogram, i);
+    return Nearest(histogram->whole ? std::ceil(at) : at, type);
+  };
+  KeyColumn lower(codec.kind()), upper(codec.kind());
+  std::vector<Bound> upper_bounds;
+  const auto add = [&](const KeyValue& from, const KeyValue& to, Bound bound) -> absl::Status {
+    RETURN_IF_ERROR(codec.Append({from}, &lower));
+    RETURN_IF_ERROR(codec.Append({to}, &upper));
+    upper_bounds.push_back(bound);
+    return absl::OkStatus();
+  };
+  // Doubles are not exact for large integers: what is to hold everything does so.
+  const auto [least, most] = Limits(type);
+  const KeyValue first =
+      Nearest(histogram->lower <= histogram->least ? least : histogram->lower, type);
+  const KeyValue last =
+      Nearest(histogram->upper >= histogram->most ? most : histogram->upper, type);
+  for (size_t i = 0; i < intervals; ++i) {
+    const bool is_last = i + 1 == intervals;
+    RETURN_IF_ERROR(add(i == 0 ? first : edge(i), is_last ? last : edge(i + 1),
+                        is_last ? Bound::kInclusive : Bound::kExclusive));
+  }
+  RETURN_IF_ERROR(add(Nearest(least, type), first, Bound::kExclusive));
+  RETURN_IF_ERROR(add(first, Nearest(most, type), Bound::kInclusive));
+  RangeBatch ranges = RangeBatch::HalfOpen(lower.Batch(), upper.Batch());
+  ranges.upper_bounds = upper_bounds;
+  std::vector<uint64_t> counts(ranges.size());
+  RETURN_IF_ERROR(index.Count(ranges, absl::MakeSpan(counts)));
+  uint64_t inside = 0;
+  for (size_t i = 0; i < intervals; ++i) inside += histogram->counts[i] = counts[i];
+  histogram->below = counts[intervals];
+  histogram->above = counts[intervals + 1] - inside;
+  return absl::OkStatus();
+}
+
+// How many keys are exactly this number.
+absl::StatusOr<uint64_t> CountValue(const SecondaryIndex& index, const KeyValue& value) {
+  KeyColumn key(index.kind());
+  RETURN_IF_ERROR(index.codec().Append({value}, &key));
+  uint64_t count = 0;
+  RETURN_IF_ERROR(index.Count(RangeBatch::Equal(key.Batch()), absl::MakeSpan(&count, 1)));
+  return count;
+}
+
+void Collect(std::vector<PrefixShare>* shares, std::vector<PrefixShare*>* all) {
+  for (PrefixShare& share : *shares) {
+    all->push_back(&share);
+    Collect(&share.longer, all);
+  }
+}
+
+absl::Status CountPrefixes(const SecondaryIndex& index, std::vector<PrefixShare>* prefixes) {
+  std::vector<PrefixShare*> all;
+  Collect(prefixes, &all);
+  KeyColumn lower(index.kind()), upper(index.kind());
+  std::vector<Bound> upper_bounds;
+  for (const PrefixShare* share : all) {
+    bool open = false;
+    RETURN_IF_ERROR(index.codec().AppendPrefixRange({std::string_view(share->prefix)},
+                                                    /*last_is_prefix=*/true, &lower, &upper,
+                                                    &open));
+    upper_bounds.push_back(open ? Bound::kOpen : Bound::kExclusive);
+  }
+  RangeBatch ranges = RangeBatch::HalfOpen(lower.Batch(), upper.Batch());
+  ranges.upper_bounds = upper_bounds;
+  std::vector<uint64_t> counts(all.size());
+  RETURN_IF_ERROR(index.Count(ranges, absl::MakeSpan(counts)));
+  for (size_t i = 0; i < all.size(); ++i) all[i]->values = counts[i];
+  return absl::OkStatus();
+}
+
+// Drops what is too little to be a group, though in a sample it was not.
+void DropSmall(uint64_t entries, std::vector<PrefixShare>* shares) {
+  const auto is_small = [&](const PrefixShare& share) {
+    return share.values < entries / kSmallestGroup;
+  };
+  shares->erase(std::remove_if(shares->begin(), shares->end(), is_small), shares->end());
+  for (PrefixShare& share : *shares) DropSmall(entries, &share.longer);
+}
+
+}  // namespace
+
+absl::Status CountExactly(const SecondaryIndex& index, uint64_t entries, KeyFacts* facts) {
+  PartFacts& part = facts->parts[0];
+  if (part.exact) return absl::OkStatus();
+  const KeyCodec& codec = index.codec();
+  const KeyType type = codec.parts()[0];
+  const bool has_nulls = codec.nulls() != NullPolicy::kSkip;
+  const bool is_whole_key = codec.parts().size() == 1;
+  if (!part.prefixes.empty() && (is_whole_key || !has_nulls)) {
+    RETURN_IF_ERROR(CountPrefixes(index, &part.prefixes));
+    DropSmall(entries, &part.prefixes);
+    if (has_nulls) {
+      ASSIGN_OR_RETURN(part.nulls, CountValue(index, KeyValue()));
+    }
+    part.looked_at = entries;
+    part.exact = true;
+  } else if (part.histogram.has_value() && is_whole_key) {
+    RETURN_IF_ERROR(CountHistogram(index, &*part.histogram));
+    if (type == KeyType::kF32 || type == KeyType::kF64) {
+      constexpr double kInfinity = std::numeric_limits<double>::infinity();
+      ASSIGN_OR_RETURN(part.lowest, CountValue(index, -kInfinity));
+      ASSIGN_OR_RETURN(part.highest, CountValue(index, kInfinity));
+      ASSIGN_OR_RETURN(part.nans, CountValue(index, std::numeric_limits<double>::quiet_NaN()));
+    }
+    if (has_nulls) {
+      ASSIGN_OR_RETURN(part.nulls, CountValue(index, KeyValue()));
+    }
+    part.looked_at = entries;
+    part.exact = true;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <atomic>
+
+#include "absl/status/statusor.h"
+#include "cairn/query.h"
+#include "cairn/secondary_index.h"
+#include "tools/report/report.h"
+
+namespace cairn::tools {
+
+// Times batches of several sizes for about `seconds`: on every route, the first rows of `keys`,
+// which are there; and other work on the routes that the router takes. `keys` ascend; batches are
+// drawn from them at random. Cancelled once *cancelled is set.
+absl::StatusOr<SpeedFacts> MeasureSpeed(const SecondaryIndex& index, KeyColumn* keys,
+                                        double seconds, const std::atomic<bool>* cancelled);
+
+}  // namespace cairn::tools

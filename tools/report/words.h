@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/string_view.h"
+#include "cairn/index_spec.h"
+
+namespace cairn::tools {
+
+// Bytes of any kind as text of an XML document: what is no text or commands a terminal, and what
+// turns the direction of writing, as \xHH; at most so many characters, a longer one cut.
+std::string Escape(std::string_view bytes, size_t most = 400);
+
+// 1234567 as "1.23 M".
+std::string ShortNumber(double number);
+// The size of a batch: 65536 as "66 k".
+std::string BatchText(uint64_t queries);
+// 24300000 as "24.3 MB".
+std::string ByteText(double bytes);
+// 0.0000000794 as "79.4 ns".
+std::string TimeText(double seconds);
+// 0.123 as "12%"; little, but not nothing, as "under 0.1%".
+std::string PercentText(double share);
+// A number on an axis or in a sentence: up to so many digits, with commas.
+std::string PlainNumber(double number, int digits = 6);
+// 1 as "1 row", 2000 as "2,000 rows".
+std::string Counted(uint64_t number, absl::string_view one, absl::string_view many);
+
+// Where a part of a key comes from, and as what it is read; not escaped.
+std::string SourceWords(const KeySource& source);
+std::string TypeWords(KeyType type);
+
+}  // namespace cairn::tools
