@@ -1,0 +1,83 @@
+"""Secondary indexes for RocksDB, queried in batches: NumPy and Arrow in, NumPy and Arrow out.
+
+    import cairn, numpy as np
+
+    cairn.build("/data/checkpoint", {"/data/age": "value.json('/age'):u64"}, progress=True)
+    with cairn.open("/data/age") as index:
+        matches = index.find(np.array([30, 31], dtype=np.uint64), primary_keys=True)
+        matches.offsets, matches.row_ids, matches.primary_keys
+"""
+
+from cairn import errors
+from cairn._build import build
+from cairn._cairn import (
+    NO_ROW,
+    BuildReport,
+    CatchUpReport,
+    Column,
+    ColumnIndex,
+    DeviceIndex,
+    Explain,
+    Index,
+    Matches,
+    Snapshot,
+    from_columns,
+    open,
+)
+from cairn._columns import from_arrow
+from cairn._cairn import version as _version
+from cairn.errors import (
+    AlreadyExists,
+    Cancelled,
+    Closed,
+    DataLoss,
+    Error,
+    FailedPrecondition,
+    Forked,
+    Internal,
+    InvalidArgument,
+    KeyTypeError,
+    NotFound,
+    OutOfRange,
+    OutputTypeError,
+    ResourceExhausted,
+    Unavailable,
+    Unimplemented,
+)
+
+__version__: str = _version()
+
+__all__ = [
+    "NO_ROW",
+    "AlreadyExists",
+    "BuildReport",
+    "Cancelled",
+    "CatchUpReport",
+    "Closed",
+    "Column",
+    "ColumnIndex",
+    "DataLoss",
+    "DeviceIndex",
+    "Error",
+    "Explain",
+    "FailedPrecondition",
+    "Forked",
+    "Index",
+    "Internal",
+    "InvalidArgument",
+    "KeyTypeError",
+    "Matches",
+    "NotFound",
+    "OutOfRange",
+    "OutputTypeError",
+    "ResourceExhausted",
+    "Snapshot",
+    "Unavailable",
+    "Unimplemented",
+    "__version__",
+    "build",
+    "errors",
+    "from_arrow",
+    "from_columns",
+    "open",
+]

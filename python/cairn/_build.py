@@ -1,0 +1,79 @@
+"""cairn.build, and how its progress is shown."""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cairn import _cairn
+
+Path = str | os.PathLike[str]
+ProgressCallback = Callable[[str, int, int], object]
+
+
+class _Bar:
+    """Progress as a bar of tqdm's where that is installed, else as a line of standard error a phase."""
+
+    def __init__(self) -> None:
+        try:
+            self._tqdm: Any = importlib.import_module("tqdm.auto").tqdm
+        except ImportError:
+            self._tqdm = None
+        self._bar: Any = None
+        self._phase = ""
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        if phase != self._phase:
+            self.close()
+            self._phase = phase
+            if self._tqdm is not None:
+                unit = " rows" if phase == "scan" else " entries"
+                self._bar = self._tqdm(desc=phase, total=total, unit=unit, unit_scale=True)
+            else:
+                print(f"{phase} …", file=sys.stderr)
+        if self._bar is not None:
+            self._bar.total = max(total, done)
+            self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
+
+
+def build(
+    source: Path | Sequence[Path] | _cairn.Snapshot,
+    specs: Mapping[Path, str] | Sequence[tuple[Path, str]],
+    *,
+    column_family: str | None = None,
+    threads: int = 0,
+    memory_budget: int = 0,
+    progress: bool | ProgressCallback | None = None,
+) -> dict[str, _cairn.BuildReport]:
+    """Builds one or several indexes in one pass over the rows of a database.
+
+    source: the directory of a checkpoint, backup or database; a list of SST files; or a Snapshot.
+    specs: output directory -> what to index, as "value.json('/city'):text" (docs/specs.md). An index
+        that is there is replaced by its next version.
+    column_family: of the rows; None: what the specs say with cf=, else "default".
+    threads: 0, one per core. memory_budget: bytes of memory for entries that wait to be sorted, 0 half
+        of the machine's; beyond that they are spilled into the output directories.
+    progress: called as progress(phase, done, total), about ten times a second, with the phases "scan"
+        (rows; the total is an estimate), "sort" and "write" (entries). True shows a bar by tqdm where
+        that is installed.
+
+    Returns output directory -> BuildReport. On any error, and on Ctrl-C, the directories hold what they
+    held before; where progress raises or Ctrl-C comes once all is written, what was built. Errors: InvalidArgument (a spec, with the offset), NotFound, FailedPrecondition,
+    Unimplemented, AlreadyExists (unique=true), ResourceExhausted.
+    """
+    pairs = list(specs.items()) if isinstance(specs, Mapping) else list(specs)
+    targets = [(os.fsdecode(directory), spec) for directory, spec in pairs]
+    bar = _Bar() if progress is True else None
+    call = bar if bar is not None else None if progress is False else progress
+    try:
+        reports = _cairn.build(source, targets, column_family, threads, memory_budget, call)
+    finally:
+        if bar is not None:
+            bar.close()
+    return {directory: report for (directory, _), report in zip(targets, reports, strict=True)}

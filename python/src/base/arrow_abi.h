@@ -1,0 +1,68 @@
+#pragma once
+
+// The structures of Arrow's C data interface and C stream interface, which are a stable ABI:
+// https://arrow.apache.org/docs/format/CDataInterface.html. Other headers declare them under the
+// same guards.
+
+#include <cstdint>
+
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+
+extern "C" {
+
+struct ArrowSchema {
+  const char* format;    // the type
+  const char* name;      // of a column; may be null
+  const char* metadata;  // may be null
+  int64_t flags;
+  int64_t n_children;
+  struct ArrowSchema** children;
+  struct ArrowSchema* dictionary;  // of a dictionary-encoded array; else null
+
+  void (*release)(struct ArrowSchema*);  // null: released, or moved away
+  void* private_data;
+};
+
+struct ArrowArray {
+  int64_t length;
+  int64_t null_count;  // -1: not known
+  int64_t offset;      // values before the first one, in all buffers
+  int64_t n_buffers;
+  int64_t n_children;
+  const void** buffers;
+  struct ArrowArray** children;
+  struct ArrowArray* dictionary;
+
+  void (*release)(struct ArrowArray*);
+  void* private_data;
+};
+
+}  // extern "C"
+
+#endif  // ARROW_C_DATA_INTERFACE
+
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+extern "C" {
+
+struct ArrowArrayStream {
+  // Each returns 0 or an errno; an array that is released marks the end.
+  int (*get_schema)(struct ArrowArrayStream*, struct ArrowSchema* out);
+  int (*get_next)(struct ArrowArrayStream*, struct ArrowArray* out);
+  const char* (*get_last_error)(struct ArrowArrayStream*);
+
+  void (*release)(struct ArrowArrayStream*);
+  void* private_data;
+};
+
+}  // extern "C"
+
+#endif  // ARROW_C_STREAM_INTERFACE
+
+namespace cairn::python {
+
+inline constexpr int64_t kArrowNullable = 2;  // ArrowSchema::flags
+
+}  // namespace cairn::python

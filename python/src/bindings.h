@@ -1,0 +1,19 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace cairn::python {
+
+// Building indexes, and the class cairn.BuildReport.
+void BindBuild(nanobind::module_& module);
+
+// The class cairn.Index.
+void BindIndex(nanobind::module_& module);
+
+// The class cairn.ColumnIndex.
+void BindColumnIndex(nanobind::module_& module);
+
+// The class cairn.DeviceIndex.
+void BindDevice(nanobind::module_& module);
+
+}  // namespace cairn::python

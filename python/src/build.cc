@@ -1,0 +1,76 @@
+// Builds: cairn._cairn.build.
+#include "python/src/bindings.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cairn/build.h"
+#include "cairn/secondary_index.h"
+#include "python/src/base/errors.h"
+#include "python/src/source.h"
+#include "python/src/watched.h"
+
+namespace cairn::python {
+namespace {
+
+std::vector<BuildReport> Build(nb::handle source,
+                               const std::vector<std::pair<nb::object, std::string>>& specs,
+                               std::optional<std::string> column_family, int threads,
+                               uint64_t memory_budget, nb::handle progress) {
+  std::vector<BuildTarget> targets;
+  for (const auto& [directory, spec] : specs) {
+    targets.push_back({ValueOf(IndexSpec::Parse(spec)), PathOf(directory)});
+    const std::string& family = targets.back().spec.column_family;
+    if (!column_family.has_value() || *column_family == "default") column_family = family;
+    if (family != "default" && family != *column_family) {
+      ThrowInvalid("expected specs of one column family, found '" + *column_family + "' and '" +
+                   family + "'");
+    }
+  }
+  if (targets.empty()) ThrowInvalid("specs: expected at least one index to build, found none");
+  for (BuildTarget& target : targets) target.spec.column_family = *column_family;
+  const auto from = SourceOf(source, *column_family);
+  std::vector<BuildReport> reports;
+  RunWatched(progress, [&](const Watch& watch) {
+    BuildOptions options;
+    options.threads = threads;
+    options.memory_budget = memory_budget;
+    options.on_progress = watch.on_progress;
+    options.cancelled = watch.cancelled;
+    auto built = SecondaryIndex::BuildAll(*from, targets, options);
+    if (built.ok()) reports = *std::move(built);
+    return built.status();
+  });
+  return reports;
+}
+
+}  // namespace
+
+void BindBuild(nb::module_& module) {
+  nb::class_<BuildReport>(module, "BuildReport", "What a build did.")
+      .def_ro("rows", &BuildReport::rows, "Rows in the column family.")
+      .def_ro("entries", &BuildReport::entries)
+      .def_ro("rows_skipped", &BuildReport::rows_skipped, "That could not be read (on_error=skip).")
+      .def_ro("rows_without_key", &BuildReport::rows_without_key)
+      .def_ro("first_skipped", &BuildReport::first_skipped,
+              "The first skipped row's primary key, and why.")
+      .def("__repr__", [](const BuildReport& report) {
+        return "<cairn.BuildReport: " + std::to_string(report.rows) + " rows, " +
+               std::to_string(report.entries) + " entries>";
+      });
+  module.def(
+      "build", &Build, nb::arg("source"), nb::arg("specs"), nb::arg("column_family").none(),
+      nb::arg("threads"), nb::arg("memory_budget"), nb::arg("progress").none(),
+      nb::sig(
+          "def build(source: typing.Any, specs: list[tuple[str, str]], column_family: str | None, "
+          "threads: int, memory_budget: int, progress: typing.Any) -> list[BuildReport]"));
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,213 @@
+// The class cairn.ColumnIndex: an index over columns in memory, which no database has.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "cairn/ordered_index.h"
+#include "python/src/base/errors.h"
+#include "python/src/bindings.h"
+#include "python/src/in/keys_in.h"
+#include "python/src/in/values.h"
+#include "python/src/queries.h"
+
+namespace cairn::python {
+namespace {
+
+// An OrderedIndex as what answers batches.
+class OrderedBatches final : public BatchIndex {
+ public:
+  explicit OrderedBatches(std::unique_ptr<OrderedIndex> index) : index_(std::move(index)) {}
+
+  KeyKind kind() const override { return index_->run().kind(); }
+  absl::Status Answer(const Batch& batch) const override { return index_->Answer(batch); }
+  absl::Duration PredictedTime(Operation, size_t) const override { return absl::ZeroDuration(); }
+  size_t BestBatch(Operation) const override { return 1; }
+  const OrderedIndex& index() const { return *index_; }
+
+ private:
+  std::unique_ptr<OrderedIndex> index_;
+};
+
+class ColumnIndex : public Queries {
+ public:
+  ColumnIndex(std::unique_ptr<OrderedIndex> index, const KeyCodec& codec)
+      : Queries(std::make_shared<OrderedBatches>(std::move(index)), codec, "of columns") {}
+
+  bool is_secondary() const override { return false; }
+  std::shared_ptr<const OrderedIndex> OpenOrdered() const {
+    const auto open = std::static_pointer_cast<const OrderedBatches>(Open());
+    return {open, &open->index()};
+  }
+};
+
+std::optional<KeyType> TypeNamed(const std::string& name) {
+  for (int i = 0; i <= static_cast<int>(KeyType::kBytes); ++i) {
+    if (KeyTypeName(static_cast<KeyType>(i)) == name) return static_cast<KeyType>(i);
+  }
+  return std::nullopt;
+}
+
+// The type of one column of keys, by what it holds. `read` takes the Arrow data that this reads.
+KeyType TypeOfColumn(nb::handle column, std::unique_ptr<ArrowIn>* read) {
+  if (PyList_Check(column.ptr())) {
+    for (nb::handle value : column) {
+      if (value.is_none()) continue;
+      if (PyUnicode_Check(value.ptr())) return KeyType::kText;
+      if (PyBytes_Check(value.ptr())) return KeyType::kBytes;
+      if (PyFloat_Check(value.ptr())) return KeyType::kF64;
+      if (PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr())) return KeyType::kI64;
+      break;
+    }
+  } else if (Buffer buffer; buffer.Hold(column)) {
+    for (int i = 0; i <= static_cast<int>(KeyType::kF64); ++i) {
+      if (buffer.IsOf(static_cast<KeyType>(i))) return static_cast<KeyType>(i);
+    }
+  } else {
+    if (*read == nullptr) *read = ArrowIn::Of(column);
+    if (*read != nullptr && (*read)->columns() == 1) {
+      if (const auto type = (*read)->TypeOf(0)) return *type;
+    }
+  }
+  ThrowKeyType("keys: expected a column of numbers, text or bytes, found " + Described(column) +
+               "; types= says what its values are");
+}
+
+// The types of keys' parts. `read` takes the Arrow data that this reads, as KeysIn wants it.
+std::vector<KeyType> TypesOf(nb::handle keys, std::vector<std::unique_ptr<ArrowIn>>* read) {
+  if (PyTuple_Check(keys.ptr())) {
+    std::vector<KeyType> types;
+    for (nb::handle column : keys) {
+      types.push_back(TypeOfColumn(column, &read->emplace_back()));
+    }
+    return types;
+  }
+  std::unique_ptr<ArrowIn>& arrow = read->emplace_back();
+  if (!PyList_Check(keys.ptr()) && !PyObject_CheckBuffer(keys.ptr())) {
+    arrow = ArrowIn::Of(keys);
+    if (arrow != nullptr && arrow->columns() > 1) {
+      std::vector<KeyType> types;
+      for (size_t i = 0; i < arrow->columns(); ++i) {
+        const auto type = arrow->TypeOf(i);
+        if (!type.has_value()) {
+          ThrowKeyType("keys: column " + std::to_string(i + 1) +
+                       " holds neither numbers nor text nor bytes");
+        }
+        types.push_back(*type);
+      }
+      return types;
+    }
+  }
+  return {TypeOfColumn(keys, &arrow)};
+}
+
+ColumnIndex* FromColumns(nb::handle keys, nb::handle row_ids, const std::string& structure,
+                         const std::optional<std::vector<std::string>>& types,
+                         const std::string& nulls, int threads) {
+  std::vector<KeyType> parts;
+  std::vector<std::unique_ptr<ArrowIn>> read;
+  if (types.has_value()) {
+    for (const std::string& name : *types) {
+      const auto type = TypeNamed(name);
+      if (!type.has_value())
+        ThrowInvalid("types: expected u8 … f64, text or bytes, found '" + name + "'");
+      parts.push_back(*type);
+    }
+  } else {
+    parts = TypesOf(keys, &read);
+  }
+  if (nulls != "refuse" && nulls != "first" && nulls != "last") {
+    ThrowInvalid("nulls: expected 'refuse', 'first' or 'last', found '" + nulls + "'");
+  }
+  const KeyCodec codec = ValueOf(KeyCodec::Create(parts, nulls == "refuse"  ? NullPolicy::kSkip
+                                                         : nulls == "first" ? NullPolicy::kFirst
+                                                                            : NullPolicy::kLast));
+  const KeysIn in(keys, codec, "keys", std::move(read));
+  std::optional<KeysIn> rows;
+  if (!row_ids.is_none()) {
+    rows.emplace(row_ids, ValueOf(KeyCodec::Create({KeyType::kU32})), "row_ids");
+    if (rows->size() != in.size()) {
+      ThrowInvalid("row_ids: expected " + std::to_string(in.size()) + ", one a key, found " +
+                   std::to_string(rows->size()));
+    }
+  }
+  absl::StatusOr<std::unique_ptr<OrderedIndex>> made = nullptr;
+  {
+    const nb::gil_scoped_release released;
+    const absl::Span<const RowId> ids =
+        rows.has_value() ? rows->batch().u32() : absl::Span<const RowId>();
+    absl::StatusOr<SortedRun> run;
+    switch (codec.kind()) {
+      case KeyKind::kU32:
+        run = SortedRun::FromUnsorted(in.batch().u32(), ids, threads);
+        break;
+      case KeyKind::kU64:
+        run = SortedRun::FromUnsorted(in.batch().u64(), ids, threads);
+        break;
+      case KeyKind::kBytes:
+        run = SortedRun::FromUnsorted(in.batch().bytes(), ids, threads);
+        break;
+    }
+    made = run.ok() ? MakeOrderedIndex(structure, *std::move(run)) : run.status();
+  }
+  return new ColumnIndex(ValueOf(std::move(made)), codec);
+}
+
+}  // namespace
+
+void BindColumnIndex(nb::module_& module) {
+  nb::class_<ColumnIndex, Queries>(
+      module, "ColumnIndex",
+      R"doc(An index over columns in memory, made by cairn.from_columns or cairn.from_arrow.
+
+Answers as cairn.Index does; rows are the row ids that it was made with, by default the numbers of the
+columns' rows. It has no primary keys, no cursors and no routes. Thread-safe.)doc")
+      .def(
+          "__len__", [](const ColumnIndex& self) { return self.OpenOrdered()->run().size(); },
+          "The number of entries.")
+      .def("__bool__", [](const ColumnIndex&) { return true; })
+      .def("__repr__",
+           [](const ColumnIndex& self) {
+             std::string types;
+             for (const KeyType type : self.codec().parts()) {
+               types += (types.empty() ? "" : ", ") + std::string(KeyTypeName(type));
+             }
+             return "<cairn.ColumnIndex of " + types + (self.closed() ? ", closed>" : ">");
+           })
+      .def_prop_ro(
+          "structure", [](const ColumnIndex& self) { return self.OpenOrdered()->description(); },
+          "The factory string of the search structure, with every parameter.")
+      .def_prop_ro(
+          "memory_bytes",
+          [](const ColumnIndex& self) {
+            const auto index = self.OpenOrdered();
+            return index->memory_bytes() + index->run().memory_bytes();
+          },
+          "Bytes of the structure and the sorted columns.")
+      .def_prop_ro(
+          "kind", [](const ColumnIndex& self) { return KeyKindName(self.codec().kind()); },
+          "The physical form of keys: \"u32\", \"u64\" or \"bytes\".");
+  module.def("from_columns", &FromColumns, nb::arg("keys").none(), nb::arg("row_ids") = nb::none(),
+             nb::kw_only(), nb::arg("structure") = "cpu:auto", nb::arg("types") = nb::none(),
+             nb::arg("nulls") = "refuse", nb::arg("threads") = 0,
+             nb::sig("def from_columns(keys: typing.Any, row_ids: typing.Any = None, *, structure: "
+                     "str = 'cpu:auto', "
+                     "types: collections.abc.Sequence[str] | None = None, nulls: str = 'refuse', "
+                     "threads: int = 0) -> ColumnIndex"),
+             R"doc(An index over columns of keys, given as cairn.Index takes them. Copies and sorts.
+
+row_ids: uint32[keys], unlike kNoRow; none: 0, 1, 2 …
+structure: the search structure, by factory string.
+types: the type of each part; none: by the columns' own types (of a list, its first value's: i64, f64,
+text or bytes).
+nulls: "first" and "last" keep nulls, before or after all values; "refuse" raises InvalidArgument.)doc");
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,56 @@
+#pragma once
+
+// Arrays in the memory of a GPU, by DLPack or the CUDA array interface, without a copy and without
+// a wait.
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "cairn/device.h"
+
+namespace cairn::python {
+
+namespace nb = nanobind;
+
+enum class DeviceType { kU8, kBool, kU32, kU64 };
+
+// A one-dimensional, contiguous array on a device, held for the length of a call. What it holds
+// must live until the stream has done the call's work, as with every library of stream-ordered
+// calls.
+class DeviceArray {
+ public:
+  // Work that its owner has enqueued for the array is done before what `stream` is given from now
+  // on. Throws KeyTypeError (OutputTypeError where it is to be written): no device array, another
+  // device, type, shape or stride.
+  DeviceArray(nb::handle object, DeviceType type, int device, DeviceStream stream, bool writable,
+              const char* argument);
+
+  size_t size() const { return size_; }
+  void* data() const { return data_; }
+
+ private:
+  void ReadDlPack(nb::handle object, DeviceStream stream);
+  void ReadCudaInterface(nb::handle object, DeviceStream stream);
+  [[noreturn]] void Refuse(const std::string& message) const;
+
+  const DeviceType type_;
+  const int device_;
+  const bool writable_;
+  const char* argument_;
+  nb::object held_;
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// The stream that a caller names: None (the default stream), a number, or an object of CuPy (ptr),
+// PyTorch (cuda_stream) or any with __cuda_stream__.
+DeviceStream StreamOf(nb::handle object);
+
+// A new array of `size` elements on the device, of the library that `like` is of: CuPy or PyTorch.
+// Throws OutputTypeError, naming `argument`, for another.
+nb::object NewArrayLike(nb::handle like, size_t size, DeviceType type, const char* argument);
+
+}  // namespace cairn::python

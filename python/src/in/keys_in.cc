@@ -1,0 +1,271 @@
+#include "python/src/in/keys_in.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "python/src/base/errors.h"
+#include "python/src/in/values.h"
+
+namespace cairn::python {
+namespace {
+
+bool IsText(KeyType type) {
+  return type == KeyType::kText || type == KeyType::kBytes;
+}
+
+bool HasNull(const PartColumn& part) {
+  if (part.validity == nullptr) return false;
+  for (size_t i = 0; i < part.size(); ++i) {
+    if (part.is_null(i)) return true;
+  }
+  return false;
+}
+
+// Whether physical keys are the values as they are.
+bool IsPlain(const KeyCodec& codec) {
+  const KeyType type = codec.parts()[0];
+  return codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
+         (IsText(type) || type == KeyType::kU32 || type == KeyType::kU64);
+}
+
+std::string ExpectedKeys(const KeyCodec& codec) {
+  if (codec.parts().size() > 1) {
+    return "a tuple of " + std::to_string(codec.parts().size()) +
+           " columns, an Arrow struct or table of as many, or a list of tuples";
+  }
+  return IsText(codec.parts()[0])
+             ? "an Arrow array of strings or binary, or a list of str or bytes"
+             : "an array of " + std::string(DtypeName(codec.parts()[0])) + ", or a list of numbers";
+}
+
+[[noreturn]] void NoKeys(nb::handle object, const KeyCodec& codec, const char* argument) {
+  std::string hint;
+  if (nb::hasattr(object, "to_numpy")) {
+    hint = codec.parts().size() > 1   ? "; convert by pyarrow.table()"
+           : IsText(codec.parts()[0]) ? "; convert by pyarrow.array()"
+                                      : "; convert by .to_numpy()";
+  } else if (nb::hasattr(object, "dtype")) {
+    hint = "; convert by pyarrow.array() or .tolist()";
+  }
+  ThrowKeyType(std::string(argument) + ": expected " + ExpectedKeys(codec) + ", found " +
+               Described(object) + hint);
+}
+
+}  // namespace
+
+PartColumn PartOf(const Buffer& buffer, KeyType type) {
+  const auto span = [&](auto value) {
+    using T = decltype(value);
+    return PartColumn{absl::Span<const T>(static_cast<const T*>(buffer.data()), buffer.size())};
+  };
+  switch (type) {
+    case KeyType::kU8:
+      return span(uint8_t());
+    case KeyType::kU16:
+      return span(uint16_t());
+    case KeyType::kU32:
+      return span(uint32_t());
+    case KeyType::kU64:
+      return span(uint64_t());
+    case KeyType::kI8:
+      return span(int8_t());
+    case KeyType::kI16:
+      return span(int16_t());
+    case KeyType::kI32:
+      return span(int32_t());
+    case KeyType::kI64:
+      return span(int64_t());
+    case KeyType::kF32:
+      return span(float());
+    case KeyType::kF64:
+    case KeyType::kText:
+    case KeyType::kBytes:
+      break;
+  }
+  return span(double());
+}
+
+KeysIn::KeysIn(nb::handle object, const KeyCodec& codec, const char* argument,
+               std::vector<std::unique_ptr<ArrowIn>> read)
+    : read_(std::move(read)), encoded_(codec.kind()) {
+  const bool composite = codec.parts().size() > 1;
+  PyObject* o = object.ptr();
+  if (PyList_Check(o) || (PyTuple_Check(o) && !composite)) {
+    ReadList(object, codec, argument);
+    return;
+  }
+  if (PyTuple_Check(o)) {
+    bool one_key = true;
+    for (nb::handle value : object) one_key = one_key && IsValue(value);
+    if (!one_key) {
+      ReadColumns(object, codec, argument);
+      return;
+    }
+    Append(codec, object, argument);
+    batch_ = encoded_.Batch();
+    return;
+  }
+  if (composite || !PyObject_CheckBuffer(o)) {
+    if (auto arrow = ArrowOf(object, 0)) {
+      ReadArrow(std::move(arrow), codec, argument);
+      return;
+    }
+  }
+  if (IsValue(object)) {
+    items_ = nb::borrow(object);
+    Append(codec, object, argument);
+    batch_ = encoded_.Batch();
+    return;
+  }
+  if (composite) NoKeys(object, codec, argument);
+  const PartColumn part = ReadColumn(object, 0, codec.parts()[0], argument);
+  Encode(codec, {&part, 1}, argument);
+}
+
+bool KeysIn::overlaps(const void* data, size_t bytes) const {
+  const auto* out = static_cast<const char*>(data);
+  const auto meets = [&](const void* key, size_t size) {
+    const auto* first = static_cast<const char*>(key);
+    return out < first + size && first < out + bytes;
+  };
+  switch (batch_.kind()) {
+    case KeyKind::kU32:
+      return meets(batch_.u32().data(), 4 * batch_.size());
+    case KeyKind::kU64:
+      return meets(batch_.u64().data(), 8 * batch_.size());
+    case KeyKind::kBytes:
+      break;
+  }
+  // Only Arrow's bytes may be somebody else's.
+  if (columns_.empty() || encoded_.size() > 0) return false;
+  for (const std::string_view key : batch_.bytes()) {
+    if (meets(key.data(), key.size())) return true;
+  }
+  return false;
+}
+
+void KeysIn::Append(const KeyCodec& codec, nb::handle key, const std::string& where) {
+  const nb::object held = ValuesOfKey(key, codec, /*partial=*/false, where, &values_);
+  const absl::Status status = codec.Append(values_, &encoded_);
+  if (!status.ok()) ThrowInvalid(where + ": " + std::string(status.message()));
+}
+
+void KeysIn::ReadList(nb::handle list, const KeyCodec& codec, const char* argument) {
+  // A tuple, which nobody changes while it is read.
+  items_ = nb::steal(PySequence_Tuple(list.ptr()));
+  if (!items_.is_valid()) throw nb::python_error();
+  const bool views = IsPlain(codec) && IsText(codec.parts()[0]);
+  size_t i = 0;
+  for (nb::handle item : items_) {
+    // The message's beginning is made where there is one to make.
+    try {
+      if (views && !item.is_none()) {
+        views_.push_back(std::get<std::string_view>(ValueOfPart(item, codec.parts()[0], "")));
+      } else {
+        const nb::object held = ValuesOfKey(item, codec, /*partial=*/false, "", &values_);
+        Check(codec.Append(values_, &encoded_));
+      }
+    } catch (const PythonError& error) {
+      std::string message = error.message();
+      if (message.rfind(": ", 0) == 0 || message.rfind(", ", 0) == 0) {
+        message = argument + ("[" + std::to_string(i) + "]") + message;
+      } else {
+        message = argument + ("[" + std::to_string(i) + "]: ") + message;
+      }
+      throw PythonError(error.name(), message);
+    }
+    ++i;
+  }
+  if (views) {
+    batch_ = views_;
+  } else {
+    batch_ = encoded_.Batch();
+  }
+}
+
+std::unique_ptr<ArrowIn> KeysIn::ArrowOf(nb::handle object, size_t part) {
+  if (part < read_.size() && read_[part] != nullptr) return std::move(read_[part]);
+  return ArrowIn::Of(object);
+}
+
+PartColumn KeysIn::ReadColumn(nb::handle object, size_t part, KeyType type,
+                              const std::string& where) {
+  if (!PyBytes_Check(object.ptr()) && PyObject_CheckBuffer(object.ptr())) {
+    if (IsText(type)) {
+      ThrowKeyType(
+          where +
+          ": expected an Arrow array of strings or binary, or a list of str or bytes, found " +
+          Described(object) + "; convert by pyarrow.array() or .tolist()");
+    }
+    if (buffers_.emplace_back().Hold(object)) {
+      if (const auto why = buffers_.back().WhyNot(type, object)) ThrowKeyType(where + ": " + *why);
+      return PartOf(buffers_.back(), type);
+    }
+  } else if (auto arrow = ArrowOf(object, part)) {
+    if (arrow->columns() != 1) {
+      ThrowKeyType(where + ": expected one Arrow column, found " +
+                   std::to_string(arrow->columns()));
+    }
+    columns_.push_back(arrow->Column(0, type, where));
+    arrows_.push_back(std::move(arrow));
+    return columns_.back().part;
+  }
+  std::string hint;
+  if (nb::hasattr(object, "to_numpy"))
+    hint = IsText(type) ? "; convert by pyarrow.array()" : "; convert by .to_numpy()";
+  ThrowKeyType(where + ": expected " +
+               (IsText(type) ? "an Arrow array of strings or binary"
+                             : "an array of " + std::string(DtypeName(type))) +
+               ", found " + Described(object) + hint);
+}
+
+void KeysIn::ReadColumns(nb::handle tuple, const KeyCodec& codec, const char* argument) {
+  const size_t parts = codec.parts().size();
+  if (static_cast<size_t>(nb::len(tuple)) != parts) {
+    ThrowKeyType(std::string(argument) + ": expected " + ExpectedKeys(codec) +
+                 ", found a tuple of " + std::to_string(nb::len(tuple)));
+  }
+  std::vector<PartColumn> columns;
+  for (size_t part = 0; part < parts; ++part) {
+    columns.push_back(ReadColumn(nb::object(tuple[part]), part, codec.parts()[part],
+                                 std::string(argument) + ", part " + std::to_string(part + 1)));
+  }
+  Encode(codec, columns, argument);
+}
+
+void KeysIn::ReadArrow(std::unique_ptr<ArrowIn> arrow, const KeyCodec& codec,
+                       const char* argument) {
+  const size_t parts = codec.parts().size();
+  if (arrow->columns() != parts) {
+    ThrowKeyType(std::string(argument) + ": expected " + ExpectedKeys(codec) +
+                 ", found Arrow data of " + std::to_string(arrow->columns()) + " columns");
+  }
+  std::vector<PartColumn> columns;
+  for (size_t part = 0; part < parts; ++part) {
+    const std::string where =
+        parts == 1 ? argument : std::string(argument) + ", part " + std::to_string(part + 1);
+    columns_.push_back(arrow->Column(part, codec.parts()[part], where));
+    columns.push_back(columns_.back().part);
+  }
+  arrows_.push_back(std::move(arrow));
+  Encode(codec, columns, argument);
+}
+
+void KeysIn::Encode(const KeyCodec& codec, absl::Span<const PartColumn> parts,
+                    const char* argument) {
+  if (IsPlain(codec) && !HasNull(parts[0])) {
+    if (const auto* u32 = std::get_if<absl::Span<const uint32_t>>(&parts[0].values)) {
+      batch_ = *u32;
+    } else if (const auto* u64 = std::get_if<absl::Span<const uint64_t>>(&parts[0].values)) {
+      batch_ = *u64;
+    } else {
+      batch_ = std::get<absl::Span<const std::string_view>>(parts[0].values);
+    }
+    return;
+  }
+  const absl::Status status = codec.AppendColumns(parts, &encoded_);
+  if (!status.ok()) ThrowInvalid(std::string(argument) + ": " + std::string(status.message()));
+  batch_ = encoded_.Batch();
+}
+
+}  // namespace cairn::python

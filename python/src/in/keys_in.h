@@ -1,0 +1,63 @@
+#pragma once
+
+// Batches of keys from Python: whatever a caller has, as the physical keys of an index.
+
+#include <nanobind/nanobind.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+#include "python/src/in/arrow_in.h"
+#include "python/src/in/buffer.h"
+
+namespace cairn::python {
+
+namespace nb = nanobind;
+
+// The keys of a batch, and what keeps them alive until it is destroyed, which takes the GIL. Arrays
+// of u32 and u64 keys are used where they are, text from Arrow, str and bytes, too; other types are
+// encoded into a column.
+class KeysIn {
+ public:
+  // Throws KeyTypeError where `object` does not hold keys of `codec`'s; `argument` begins the
+  // message. `read` holds what was read of it before: of each of a tuple's columns, or of `object`,
+  // Arrow's data, or null. That is moved from.
+  KeysIn(nb::handle object, const KeyCodec& codec, const char* argument,
+         std::vector<std::unique_ptr<ArrowIn>> read = {});
+  KeysIn(const KeysIn&) = delete;
+  KeysIn& operator=(const KeysIn&) = delete;
+
+  KeyBatch batch() const { return batch_; }
+  size_t size() const { return batch_.size(); }
+  // Whether the caller's own memory is searched, which may be an output's as well.
+  bool overlaps(const void* data, size_t bytes) const;
+
+ private:
+  void ReadList(nb::handle list, const KeyCodec& codec, const char* argument);
+  void ReadColumns(nb::handle tuple, const KeyCodec& codec, const char* argument);
+  void ReadArrow(std::unique_ptr<ArrowIn> arrow, const KeyCodec& codec, const char* argument);
+  PartColumn ReadColumn(nb::handle object, size_t part, KeyType type, const std::string& where);
+  std::unique_ptr<ArrowIn> ArrowOf(nb::handle object, size_t part);
+  void Encode(const KeyCodec& codec, absl::Span<const PartColumn> parts, const char* argument);
+  void Append(const KeyCodec& codec, nb::handle key, const std::string& where);
+
+  KeyBatch batch_;
+  std::vector<std::unique_ptr<ArrowIn>> read_;
+  std::deque<Buffer> buffers_;
+  std::vector<std::unique_ptr<ArrowIn>> arrows_;
+  std::deque<ArrowColumn> columns_;
+  nb::object items_;  // of a list whose text is searched where it is
+  std::vector<std::string_view> views_;
+  std::vector<KeyValue> values_;
+  KeyColumn encoded_;
+};
+
+// A type that PartColumn has, as NumPy's buffer has its values.
+PartColumn PartOf(const Buffer& buffer, KeyType type);
+
+}  // namespace cairn::python

@@ -1,0 +1,158 @@
+#include "python/src/in/ranges_in.h"
+
+#include <string_view>
+
+#include "python/src/base/errors.h"
+#include "python/src/in/values.h"
+
+namespace cairn::python {
+namespace {
+
+// The keys of a list, or the one key that `object` is.
+nb::object KeysOf(nb::handle object) {
+  if (PyList_Check(object.ptr())) return nb::borrow(object);
+  nb::list one;
+  one.append(object);
+  return one;
+}
+
+// Whether `object` may hold keys of fewer parts than the index has: a list of tuples or values, or
+// one of them. Columns hold whole keys.
+bool MayBePartial(nb::handle object, const KeyCodec& codec) {
+  if (codec.parts().size() == 1) return false;
+  if (PyList_Check(object.ptr())) return true;
+  if (!PyTuple_Check(object.ptr())) return IsValue(object);
+  for (nb::handle value : object) {
+    if (!IsValue(value)) return false;
+  }
+  return true;
+}
+
+std::string At(const char* argument, size_t i) {
+  return std::string(argument) + "[" + std::to_string(i) + "]";
+}
+
+}  // namespace
+
+RangesIn::RangesIn(const RangeArguments& arguments, const KeyCodec& codec)
+    : lower_encoded_(codec.kind()), upper_encoded_(codec.kind()) {
+  const bool ends = !arguments.lower.is_none() || !arguments.upper.is_none();
+  const int ways = (ends ? 1 : 0) + (arguments.keys.is_none() ? 0 : 1) +
+                   (arguments.prefix.is_none() ? 0 : 1) + (arguments.leading.is_none() ? 0 : 1);
+  if (ways > 1)
+    ThrowInvalid("expected one of lower and upper, keys, prefix, leading, found several");
+  if (ends) {
+    ReadEnds(arguments, codec);
+  } else if (!arguments.keys.is_none()) {
+    lower_.emplace(arguments.keys, codec, "keys");
+    batch_ = RangeBatch::Equal(lower_->batch());
+  } else if (!arguments.prefix.is_none()) {
+    ReadPrefixes(arguments.prefix, /*last_is_prefix=*/true, codec, "prefix");
+  } else if (!arguments.leading.is_none()) {
+    ReadPrefixes(arguments.leading, /*last_is_prefix=*/false, codec, "leading");
+  } else {
+    batch_ = RangeBatch::Everything(codec.kind());
+  }
+  if (arguments.after.is_none()) return;
+  for (nb::handle cursor : arguments.after) {
+    if (!PyBytes_Check(cursor.ptr())) {
+      ThrowInvalid("after: expected the cursors of an earlier call, found " + Described(cursor));
+    }
+    const nb::bytes bytes = nb::borrow<nb::bytes>(cursor);
+    after_.emplace_back(bytes.c_str(), bytes.size());
+  }
+  if (after_.size() != batch_.size()) {
+    ThrowInvalid("after: expected " + std::to_string(batch_.size()) +
+                 " cursors, one a range, found " + std::to_string(after_.size()));
+  }
+  batch_.after = after_;
+}
+
+KeyBatch RangesIn::ReadEnd(nb::handle object, char bound, const KeyCodec& codec,
+                           const char* argument, std::optional<KeysIn>* keys, KeyColumn* encoded) {
+  if (!MayBePartial(object, codec)) {
+    keys->emplace(object, codec, argument);
+    return (*keys)->batch();
+  }
+  std::vector<KeyValue> values;
+  KeyColumn unused(codec.kind());
+  size_t i = 0;
+  for (nb::handle key : KeysOf(object)) {
+    const nb::object held = ValuesOfKey(key, codec, /*partial=*/true, At(argument, i), &values);
+    bool open = false;
+    if (values.size() < codec.parts().size() && bound != '[' && bound != ')') {
+      ThrowInvalid(At(argument, i) +
+                   ": a key of fewer parts stands for the first one that begins "
+                   "with it, so that bounds must be '[)'; leading= finds all that do");
+    }
+    const absl::Status status =
+        values.size() == codec.parts().size()
+            ? codec.Append(values, encoded)
+            : codec.AppendPrefixRange(values, /*last_is_prefix=*/false, encoded, &unused, &open);
+    if (!status.ok()) ThrowInvalid(At(argument, i) + ": " + std::string(status.message()));
+    ++i;
+  }
+  return encoded->Batch();
+}
+
+void RangesIn::ReadEnds(const RangeArguments& arguments, const KeyCodec& codec) {
+  const std::string_view bounds = arguments.bounds;
+  if (bounds.size() != 2 || (bounds[0] != '[' && bounds[0] != '(') ||
+      (bounds[1] != ']' && bounds[1] != ')')) {
+    ThrowInvalid("bounds: expected '[)', '[]', '(]' or '()', found '" + std::string(bounds) + "'");
+  }
+  const bool lower = !arguments.lower.is_none();
+  const bool upper = !arguments.upper.is_none();
+  if (lower) {
+    batch_.lower = ReadEnd(arguments.lower, bounds[0], codec, "lower", &lower_, &lower_encoded_);
+  }
+  if (upper) {
+    batch_.upper = ReadEnd(arguments.upper, bounds[1], codec, "upper", &upper_, &upper_encoded_);
+  }
+  // An end that is not given is open, and its keys are ignored.
+  if (!lower) batch_.lower = batch_.upper;
+  if (!upper) batch_.upper = batch_.lower;
+  if (batch_.lower.size() != batch_.upper.size()) {
+    ThrowInvalid("expected as many upper ends as lower ones, found " +
+                 std::to_string(batch_.lower.size()) + " lower and " +
+                 std::to_string(batch_.upper.size()) + " upper");
+  }
+  batch_.lower_bound = !lower             ? Bound::kOpen
+                       : bounds[0] == '[' ? Bound::kInclusive
+                                          : Bound::kExclusive;
+  batch_.upper_bound = !upper             ? Bound::kOpen
+                       : bounds[1] == ']' ? Bound::kInclusive
+                                          : Bound::kExclusive;
+}
+
+void RangesIn::ReadPrefixes(nb::handle object, bool last_is_prefix, const KeyCodec& codec,
+                            const char* argument) {
+  const KeyType first = codec.parts()[0];
+  if (last_is_prefix && codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
+      (first == KeyType::kText || first == KeyType::kBytes)) {
+    lower_.emplace(object, codec, argument);
+    batch_ = RangeBatch::Prefix(lower_->batch());
+    return;
+  }
+  if (!MayBePartial(object, codec) && PyList_Check(object.ptr()) == 0 && !IsValue(object) &&
+      PyTuple_Check(object.ptr()) == 0) {
+    ThrowKeyType(std::string(argument) + ": expected a list of tuples of leading values, found " +
+                 Described(object));
+  }
+  std::vector<KeyValue> values;
+  size_t i = 0;
+  for (nb::handle key : KeysOf(object)) {
+    const nb::object held = ValuesOfKey(key, codec, /*partial=*/true, At(argument, i), &values);
+    bool open = false;
+    const absl::Status status =
+        codec.AppendPrefixRange(values, last_is_prefix, &lower_encoded_, &upper_encoded_, &open);
+    if (!status.ok()) ThrowInvalid(At(argument, i) + ": " + std::string(status.message()));
+    upper_bounds_.push_back(open ? Bound::kOpen : Bound::kExclusive);
+    ++i;
+  }
+  batch_.lower = lower_encoded_.Batch();
+  batch_.upper = upper_encoded_.Batch();
+  batch_.upper_bounds = upper_bounds_;
+}
+
+}  // namespace cairn::python

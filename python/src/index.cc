@@ -1,0 +1,346 @@
+// The class cairn.Index: a SecondaryIndex.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "cairn/cairn.h"
+#include "python/src/base/errors.h"
+#include "python/src/bindings.h"
+#include "python/src/in/ranges_in.h"
+#include "python/src/out/arrays_out.h"
+#include "python/src/out/matches.h"
+#include "python/src/queries.h"
+#include "python/src/source.h"
+#include "python/src/stats.h"
+#include "python/src/watched.h"
+
+namespace cairn::python {
+namespace {
+
+class Index : public Queries {
+ public:
+  Index(std::shared_ptr<SecondaryIndex> index, const std::string& directory)
+      : Queries(index, index->codec(), "'" + directory + "'"),
+        directory_(directory),
+        spec_(index->spec().ToString()),
+        column_family_(index->spec().column_family) {}
+
+  std::shared_ptr<SecondaryIndex> OpenSecondary() const {
+    return std::static_pointer_cast<SecondaryIndex>(Open());
+  }
+  bool is_secondary() const override { return true; }
+  const std::string& directory() const { return directory_; }
+  const std::string& spec() const { return spec_; }
+  const std::string& column_family() const { return column_family_; }
+
+ private:
+  const std::string directory_, spec_, column_family_;
+};
+
+template <typename T>
+T OneOf(const char* argument, const std::string& name,
+        std::vector<std::pair<const char*, T>> names) {
+  std::string expected;
+  for (const auto& [known, value] : names) {
+    if (name == known) return value;
+    expected += (expected.empty() ? "'" : ", '") + std::string(known) + "'";
+  }
+  ThrowInvalid(std::string(argument) + ": expected one of " + expected + ", found '" + name + "'");
+}
+
+Index* OpenIndex(nb::handle directory, const std::string& device,
+                 std::vector<std::string> ordered_indexes, const std::string& verify,
+                 const std::string& calibration, uint64_t host_memory_budget,
+                 uint64_t device_memory_budget, int threads) {
+  OpenOptions options;
+  options.device = OneOf<SearchDevice>(
+      "device", device,
+      {{"cpu", SearchDevice::kCpu}, {"gpu", SearchDevice::kGpu}, {"auto", SearchDevice::kAuto}});
+  options.verify = OneOf<VerifyLevel>(
+      "verify", verify, {{"full", VerifyLevel::kFull}, {"metadata", VerifyLevel::kMetadata}});
+  options.calibration = OneOf<Calibration>("calibration", calibration,
+                                           {{"stored", Calibration::kStored},
+                                            {"trials", Calibration::kTrials},
+                                            {"none", Calibration::kNone}});
+  options.ordered_indexes = std::move(ordered_indexes);
+  options.host_memory_budget = host_memory_budget;
+  options.device_memory_budget = device_memory_budget;
+  options.threads = threads;
+  const std::string path = PathOf(directory);
+  LeaveForksAtOnce();
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = nullptr;
+  {
+    const nb::gil_scoped_release released;
+    index = SecondaryIndex::Open(path, options);
+  }
+  return new Index(ValueOf(std::move(index)), path);
+}
+
+Column PrimaryKeys(const Index& self, nb::handle row_ids) {
+  const auto index = self.OpenSecondary();
+  static const KeyCodec rows = ValueOf(KeyCodec::Create({KeyType::kU32}));
+  const KeysIn in(row_ids, rows, "row_ids");
+  auto keys = std::make_shared<StringList>();
+  absl::Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = index->PrimaryKeys(in.batch().u32(), keys.get());
+  }
+  Check(status);
+  return BinaryColumnOf(std::move(keys));
+}
+
+FoundRows Fetch(const Index& self, nb::handle database, const RangeArguments& arguments,
+                std::optional<uint64_t> limit) {
+  const auto index = self.OpenSecondary();
+  const RangesIn in(arguments, self.codec());
+  const auto source = SourceOf(database, self.column_family());
+  QueryOptions options;
+  if (limit.has_value()) options.limit = *limit;
+  FetchedRows rows;
+  absl::Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = index->Fetch(*source, in.batch(), options, &rows);
+  }
+  Check(status);
+  FoundRows found(self.codec());
+  FoundRows::Contents* contents = found.contents();
+  contents->matches.offsets = std::move(rows.offsets);
+  contents->matches.row_ids = std::move(rows.row_ids);
+  contents->matches.cursors = std::move(rows.cursors);
+  contents->primary_keys = std::move(rows.primary_keys);
+  contents->values = std::move(rows.values);
+  contents->stale = rows.stale;
+  found.set_with_primary_keys();
+  found.set_with_values();
+  return found;
+}
+
+CatchUpReport CatchUp(const Index& self, nb::handle database, bool durable, bool assume_continues,
+                      uint64_t max_bytes_per_second) {
+  const auto index = self.OpenSecondary();
+  const auto source = SourceOf(database, self.column_family());
+  CatchUpReport report;
+  RunWatched(nb::none(), [&](const Watch& watch) {
+    CatchUpOptions options;
+    options.durable = durable;
+    options.assume_continues = assume_continues;
+    options.max_bytes_per_second = max_bytes_per_second;
+    options.cancelled = watch.cancelled;
+    auto made = index->CatchUp(*source, options);
+    if (made.ok()) report = *made;
+    return made.status();
+  });
+  return report;
+}
+
+void Merge(const Index& self, int threads, uint64_t max_bytes_per_second, nb::handle progress) {
+  const auto index = self.OpenSecondary();
+  RunWatched(progress, [&](const Watch& watch) {
+    MergeOptions options;
+    options.threads = threads;
+    options.max_bytes_per_second = max_bytes_per_second;
+    options.on_progress = watch.on_progress;
+    options.cancelled = watch.cancelled;
+    return index->Merge(options);
+  });
+}
+
+std::vector<std::string> Verify(const Index& self, nb::handle database, size_t most) {
+  const auto index = self.OpenSecondary();
+  std::vector<std::string> differences;
+  absl::Status status;
+  if (database.is_none()) {
+    const nb::gil_scoped_release released;
+    status = index->Verify();
+  } else {
+    const auto source = SourceOf(database, self.column_family());
+    const nb::gil_scoped_release released;
+    status = index->VerifyAgainst(*source, most, &differences);
+  }
+  Check(status);
+  return differences;
+}
+
+// Without the GIL: a writer may hold what it reads.
+uint64_t Entries(const Index& self) {
+  const auto index = self.OpenSecondary();
+  absl::StatusOr<IndexStats> stats = absl::InternalError("");
+  {
+    const nb::gil_scoped_release released;
+    stats = index->Stats();
+  }
+  return ValueOf(std::move(stats)).entries;
+}
+
+void BindCatchUpReport(nb::module_& module) {
+  nb::class_<CatchUpReport>(module, "CatchUpReport", "What a catch_up did.")
+      .def_ro("changes", &CatchUpReport::changes, "Of rows, in the log.")
+      .def_ro("rows", &CatchUpReport::rows, "Whose keys were extracted again.")
+      .def_ro("log_bytes", &CatchUpReport::log_bytes)
+      .def_ro("sequence", &CatchUpReport::sequence)
+      .def("__repr__", [](const CatchUpReport& report) {
+        return "<cairn.CatchUpReport: " + std::to_string(report.changes) + " changes, sequence " +
+               std::to_string(report.sequence) + ">";
+      });
+}
+
+}  // namespace
+
+void BindIndex(nb::module_& module) {
+  BindCatchUpReport(module);
+  nb::class_<Index, Queries>(
+      module, "Index",
+      R"doc(A secondary index, opened by cairn.open: mapped files, and what catch_up added since.
+
+Thread-safe; queries of several threads run side by side, and none waits for catch_up or merge. A
+query sees one version, from its beginning to its end. After a fork, the child opens its own.
+
+Keys are logical, of `key_types`, and given in batches:
+- one part that is a number: a one-dimensional, contiguous NumPy array of exactly that type, or an
+  Arrow array of it. uint32 and uint64 are searched where they are; other types are encoded, which
+  takes a copy.
+- text or bytes: an Arrow array of strings or binary (also large ones, views, and chunked ones), whose
+  bytes are searched where they are. NumPy has no type for that.
+- several parts: a tuple of columns, one a part; or an Arrow struct array or table.
+- few keys: a list of Python values (of tuples, for several parts), or one value alone, which is a
+  batch of one. None is null.
+Anything else is a KeyTypeError, which says how to convert.)doc")
+      .def("primary_keys", &PrimaryKeys, nb::arg("row_ids").none(),
+           nb::sig("def primary_keys(self, row_ids: typing.Any) -> Column"),
+           "The primary key of each of uint32[rows] row ids. OutOfRange for a number of no row.")
+      .def(
+          "fetch",
+          [](const Index& self, nb::handle database, nb::handle keys, nb::handle lower,
+             nb::handle upper, nb::handle prefix, nb::handle leading, const char* bounds,
+             std::optional<uint64_t> limit, nb::handle after) {
+            return Fetch(self, database, {lower, upper, keys, prefix, leading, bounds, after},
+                         limit);
+          },
+          nb::arg("database").none(), nb::arg("keys") = nb::none(), nb::kw_only(),
+          nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(),
+          nb::arg("prefix") = nb::none(), nb::arg("leading") = nb::none(), nb::arg("bounds") = "[)",
+          nb::arg("limit") = nb::none(), nb::arg("after") = nb::none(),
+          nb::sig("def fetch(self, database: typing.Any, keys: typing.Any = None, *, lower: "
+                  "typing.Any = None, "
+                  "upper: typing.Any = None, prefix: typing.Any = None, leading: typing.Any = "
+                  "None, bounds: str = '[)', "
+                  "limit: int | None = None, after: collections.abc.Sequence[bytes] | None = None) "
+                  "-> Matches"),
+          R"doc(Whole rows of keys or ranges (as count's), read from `database`: a directory or Snapshot.
+
+Rows that have no such key any more are left out, and counted in `stale`. FailedPrecondition where it
+is not the index's database.)doc")
+      .def(
+          "catch_up", &CatchUp, nb::arg("database").none(), nb::kw_only(),
+          nb::arg("durable") = true, nb::arg("assume_continues") = false,
+          nb::arg("max_bytes_per_second") = 0,
+          nb::sig("def catch_up(self, database: typing.Any, *, durable: bool = True, "
+                  "assume_continues: bool = False, "
+                  "max_bytes_per_second: int = 0) -> CatchUpReport"),
+          R"doc(Brings the index up to the state of `database`, a directory or Snapshot, from its write-ahead log.
+
+FailedPrecondition where the log does not tell everything since `sequence`, or it is another database:
+build anew then. Ctrl-C ends it.)doc")
+      .def(
+          "merge", &Merge, nb::kw_only(), nb::arg("threads") = 0,
+          nb::arg("max_bytes_per_second") = 0, nb::arg("progress") = nb::none(),
+          nb::sig(
+              "def merge(self, *, threads: int = 0, max_bytes_per_second: int = 0, "
+              "progress: collections.abc.Callable[[str, int, int], object] | None = None) -> None"),
+          "Makes a new base of the base and all that was caught up. Row ids change. Ctrl-C ends "
+          "it.")
+      .def(
+          "merge_pays",
+          [](const Index& self) {
+            const auto index = self.OpenSecondary();
+            const nb::gil_scoped_release released;
+            return index->MergePays();
+          },
+          "Whether merge would make queries so much faster, or the index so much smaller, that it "
+          "pays.")
+      .def(
+          "verify", &Verify, nb::arg("database") = nb::none(), nb::kw_only(), nb::arg("most") = 100,
+          nb::sig("def verify(self, database: typing.Any = None, *, most: int = 100) -> list[str]"),
+          R"doc(Checks the index's files and structures, or, against a database, every row and entry both ways.
+
+Differences from the database as lines, at most `most`; none means equal. DataLoss for a damaged file.)doc")
+      .def(
+          "stats",
+          [](const Index& self) {
+            const auto index = self.OpenSecondary();
+            absl::StatusOr<IndexStats> stats = absl::InternalError("");
+            {
+              const nb::gil_scoped_release released;
+              stats = index->Stats();
+            }
+            return StatsDict(ValueOf(std::move(stats)));
+          },
+          nb::sig("def stats(self) -> dict[str, typing.Any]"),
+          "Counts, bytes and routes of the open index, by name. Times are in seconds.")
+      .def(
+          "predicted_time",
+          [](const Index& self, const std::string& operation, size_t queries) {
+            return absl::ToDoubleSeconds(
+                self.Open()->PredictedTime(OperationOf(operation), queries));
+          },
+          nb::arg("operation"), nb::arg("queries"),
+          "The seconds that a batch of so many queries is predicted to take.")
+      .def(
+          "best_batch",
+          [](const Index& self, const std::string& operation) {
+            return self.Open()->BestBatch(OperationOf(operation));
+          },
+          nb::arg("operation"),
+          "The least batch whose predicted throughput is nine tenths of the highest.")
+      .def("__len__", &Entries, "The number of entries.")
+      .def("__bool__", [](const Index&) { return true; })
+      .def(
+          "__repr__",
+          [](const Index& self) {
+            return TextWithPath("<cairn.Index " + self.name() + ": " + self.spec() +
+                                (self.closed() ? ", closed>" : ">"));
+          },
+          nb::sig("def __repr__(self) -> str"))
+      .def_prop_ro(
+          "directory", [](const Index& self) { return TextWithPath(self.directory()); },
+          nb::sig("def directory(self) -> str"))
+      .def_prop_ro("spec", &Index::spec, "What is indexed, as text.")
+      .def_prop_ro("column_family", &Index::column_family)
+      .def_prop_ro(
+          "kind", [](const Index& self) { return KeyKindName(self.codec().kind()); },
+          "The physical form of keys: \"u32\", \"u64\" or \"bytes\".")
+      .def_prop_ro(
+          "sequence", [](const Index& self) { return self.OpenSecondary()->sequence(); },
+          "The database's sequence number that the index is current to.");
+  module.def(
+      "open", &OpenIndex, nb::arg("directory"), nb::kw_only(), nb::arg("device") = "cpu",
+      nb::arg("ordered_indexes") = std::vector<std::string>(), nb::arg("verify") = "full",
+      nb::arg("calibration") = "stored", nb::arg("host_memory_budget") = 0,
+      nb::arg("device_memory_budget") = 0, nb::arg("threads") = 0,
+      nb::sig(
+          "def open(directory: str | os.PathLike[str], *, device: str = 'cpu', "
+          "ordered_indexes: collections.abc.Sequence[str] = (), verify: str = 'full', calibration: "
+          "str = 'stored', "
+          "host_memory_budget: int = 0, device_memory_budget: int = 0, threads: int = 0) -> Index"),
+      R"doc(Opens the index in a directory.
+
+device: "cpu"; "gpu", which fails where no GPU can take the index; "auto", both where that can be.
+ordered_indexes: the search structures to keep, by factory string, as "cpu:fast"; none: as `device` says.
+verify: "full" reads every section's checksum, "metadata" headers and the order of keys.
+calibration: "stored" uses what was measured on such a machine, else measures for some tens of
+milliseconds, as "trials" always does; "none" has the first structure answer.
+Budgets are bytes, 0 half of what there is; threads, 0 one per core.
+
+Errors: NotFound, DataLoss, InvalidArgument, Unavailable (no GPU), ResourceExhausted.)doc");
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,44 @@
+#pragma once
+
+// NumPy arrays for answers: made anew, given by the caller, or over a C++ vector.
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "python/src/in/buffer.h"
+
+namespace cairn::python {
+
+namespace nb = nanobind;
+
+// What answers are.
+enum class OutType { kU32, kU64, kBool };
+
+// An array of `size` answers: the caller's `out`, or a new one where that is None.
+class OutArray {
+ public:
+  // Throws OutputTypeError where `out` is no such array.
+  OutArray(size_t size, OutType type, nb::handle out);
+
+  template <typename T>
+  absl::Span<T> span() const {
+    return {static_cast<T*>(buffer_.data()), size_};
+  }
+  const Buffer& buffer() const { return buffer_; }
+  nb::object object() && { return std::move(object_); }
+
+ private:
+  nb::object object_;
+  Buffer buffer_;
+  size_t size_;
+};
+
+// A read-only NumPy array of `size` values of `dtype` ("uint32") at `data`, which `owner` keeps
+// alive.
+nb::object ArrayOver(const void* data, size_t size, const char* dtype,
+                     std::shared_ptr<const void> owner);
+
+}  // namespace cairn::python

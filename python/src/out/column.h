@@ -1,0 +1,88 @@
+#pragma once
+
+// Columns of values that Cairn gives to Python, where they are, by Arrow's C data interface.
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+#include "cairn/string_list.h"
+
+namespace cairn::python {
+
+namespace nb = nanobind;
+
+// An immutable column of values of one type, or of structs of such columns. Cheap to copy: a copy
+// shares the values. Thread-safe.
+class Column {
+ public:
+  enum class Kind : uint8_t { kNumber, kText, kBytes, kStruct };
+
+  // `size` numbers of `type` at `data`, and Arrow's validity bitmap, null where none is null.
+  static Column Numbers(KeyType type, const void* data, size_t size, const uint8_t* validity,
+                        std::shared_ptr<const void> owner);
+  // Strings, one behind the other, and their size + 1 offsets.
+  static Column Strings(bool text, std::string_view heap, const std::vector<uint64_t>& offsets,
+                        const uint8_t* validity, std::shared_ptr<const void> owner);
+  // Structs of columns, which have one size.
+  static Column Structs(size_t size, std::vector<std::pair<std::string, Column>> fields);
+
+  Kind kind() const { return kind_; }
+  KeyType type() const { return type_; }
+  size_t size() const { return size_; }
+  const std::vector<std::pair<std::string, Column>>& fields() const { return fields_; }
+  // Text as bytes, which need not be UTF-8.
+  Column AsBytes() const;
+
+  // Value i as a Python object; requires i < size().
+  nb::object Value(size_t i) const;
+  nb::object ToList() const;
+  // A NumPy array over numbers; throws KeyTypeError where there are strings or nulls.
+  nb::object ToNumPy() const;
+  // Arrow's name of the type.
+  std::string TypeName() const;
+
+  // Capsules of ArrowSchema, ArrowArray and ArrowArrayStream. Throw InvalidArgument where text is
+  // no UTF-8.
+  nb::object SchemaCapsule() const;
+  nb::object ArrayCapsule() const;
+  nb::object StreamCapsule() const;
+
+  // Throws InvalidArgument, naming the value, where text is no UTF-8.
+  void CheckText() const;
+
+ private:
+  friend struct ColumnExport;
+
+  bool is_null(size_t i) const {
+    return validity_ != nullptr && (validity_[i / 8] >> (i % 8) & 1) == 0;
+  }
+  std::string_view StringAt(size_t i) const {
+    return {static_cast<const char*>(data_) + offsets_[i], offsets_[i + 1] - offsets_[i]};
+  }
+
+  Kind kind_ = Kind::kNumber;
+  KeyType type_ = KeyType::kU32;
+  size_t size_ = 0;
+  const void* data_ = nullptr;
+  const uint64_t* offsets_ = nullptr;
+  const uint8_t* validity_ = nullptr;
+  std::shared_ptr<const void> owner_;
+  std::vector<std::pair<std::string, Column>> fields_;
+};
+
+// The keys of a scan as logical values: as they are where physical keys are the values, else
+// decoded. Of several parts, structs of part1, part2 …
+Column KeyColumnOf(const KeyCodec& codec, std::shared_ptr<const KeyColumn> keys);
+// Strings as large_binary.
+Column BinaryColumnOf(std::shared_ptr<const StringList> strings);
+
+void BindColumn(nb::module_& module);
+
+}  // namespace cairn::python

@@ -1,0 +1,57 @@
+#pragma once
+
+// What find, scan and fetch give: cairn.Matches.
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <optional>
+
+#include "cairn/fetched_rows.h"
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+#include "cairn/string_list.h"
+#include "python/src/out/column.h"
+
+namespace cairn::python {
+
+// The rows that each query of a batch found. Immutable once it is in Python.
+class FoundRows {
+ public:
+  struct Contents {
+    Matches matches;
+    StringList primary_keys, values;
+    uint64_t stale = 0;
+  };
+
+  explicit FoundRows(const KeyCodec& codec)
+      : contents_(std::make_shared<Contents>()), codec_(codec) {}
+
+  Contents* contents() { return contents_.get(); }
+  void set_with_keys() { with_keys_ = true; }
+  void set_with_primary_keys() { with_primary_keys_ = true; }
+  void set_with_values() { with_values_ = true; }
+
+  size_t size() const { return contents_->matches.size(); }
+  nb::object Offsets();
+  nb::object RowIds();
+  nb::object RowsOf(Py_ssize_t query);
+  std::optional<Column> Keys();
+  std::optional<Column> PrimaryKeys() const;
+  std::optional<Column> Values() const;
+  nb::object Cursors() const;
+  uint64_t stale() const { return contents_->stale; }
+  // A struct of each match: query, row_id, and key, primary_key, value where there are.
+  Column Table();
+
+ private:
+  std::shared_ptr<Contents> contents_;
+  KeyCodec codec_;
+  bool with_keys_ = false, with_primary_keys_ = false, with_values_ = false;
+  nb::object offsets_, row_ids_;  // made when first asked for
+  std::optional<Column> keys_;
+};
+
+void BindMatches(nb::module_& module);
+
+}  // namespace cairn::python

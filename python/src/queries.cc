@@ -1,0 +1,360 @@
+#include "python/src/queries.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "cairn/secondary_index.h"
+#include "python/src/base/errors.h"
+#include "python/src/in/keys_in.h"
+#include "python/src/in/ranges_in.h"
+#include "python/src/out/arrays_out.h"
+#include "python/src/out/matches.h"
+
+namespace cairn::python {
+namespace {
+
+std::atomic<int> fork_generation{0};
+std::atomic<bool> leave_forks_at_once{false};
+
+void InChild() {
+  fork_generation.fetch_add(1);
+  if (!leave_forks_at_once.load()) return;
+  on_exit(
+      [](int status, void*) {
+        std::fflush(nullptr);
+        _exit(status);
+      },
+      nullptr);
+}
+
+}  // namespace
+
+void LeaveForksAtOnce() {
+  leave_forks_at_once.store(true);
+}
+
+int ForkGeneration() {
+  return fork_generation.load(std::memory_order_relaxed);
+}
+
+Queries::Queries(std::shared_ptr<BatchIndex> index, const KeyCodec& codec, std::string name)
+    : index_(std::move(index)),
+      codec_(codec),
+      name_(std::move(name)),
+      generation_(ForkGeneration()) {}
+
+Queries::~Queries() {
+  // In a child its threads are gone, which the destructor would wait for: the memory is the
+  // parent's, and goes with the process.
+  if (generation_ != ForkGeneration()) new std::shared_ptr<BatchIndex>(std::move(index_));
+}
+
+std::shared_ptr<BatchIndex> Queries::Open() const {
+  if (generation_ != ForkGeneration()) {
+    throw PythonError("Forked",
+                      "the index " + name_ +
+                          " was opened before this process was forked, and its threads "
+                          "are in the parent: open it in the child, or start processes by spawn");
+  }
+  const std::lock_guard lock(mutex_);
+  if (index_ == nullptr) throw PythonError("Closed", "the index " + name_ + " is closed");
+  return index_;
+}
+
+bool Queries::closed() const {
+  const std::lock_guard lock(mutex_);
+  return index_ == nullptr;
+}
+
+void Queries::Close() {
+  if (generation_ != ForkGeneration()) return;
+  std::shared_ptr<BatchIndex> index;
+  {
+    const std::lock_guard lock(mutex_);
+    index.swap(index_);
+  }
+  const nb::gil_scoped_release released;
+  index.reset();
+}
+
+namespace {
+
+// What every query method takes besides its keys.
+struct Options {
+  std::optional<double> max_response_time;
+  const char* route;
+  bool sorted_input;
+  Explain* explain;
+
+  QueryOptions Make(const Queries& index) const {
+    QueryOptions options;
+    if (max_response_time.has_value()) {
+      if (!(*max_response_time > 0)) {
+        ThrowInvalid("max_response_time: expected a number of seconds above 0, found " +
+                     std::to_string(*max_response_time));
+      }
+      options.max_response_time = absl::Seconds(*max_response_time);
+    }
+    if (!index.is_secondary() && (explain != nullptr || route[0] != '\0')) {
+      throw PythonError("Unimplemented",
+                        "an index of columns has one ordered index, so that there is no route to "
+                        "name or explain");
+    }
+    options.route = route;
+    options.sorted_input = sorted_input;
+    return options;
+  }
+};
+
+// Answers a batch without the GIL.
+void Answer(const BatchIndex& index, Batch batch, Explain* explain) {
+  Explain explained;
+  if (explain != nullptr) batch.explain = &explained;
+  absl::Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = index.Answer(batch);
+  }
+  Check(status);
+  if (explain != nullptr) *explain = std::move(explained);
+}
+
+template <typename Keys>
+void CheckApart(const Keys& keys, const OutArray& out) {
+  if (keys.overlaps(out.buffer().data(), out.buffer().bytes())) {
+    throw PythonError("OutputTypeError",
+                      "out: expected memory apart from the keys', found the same");
+  }
+}
+
+nb::object FindFirst(const Queries& self, nb::handle keys, nb::handle out, const Options& options) {
+  const auto index = self.Open();
+  const KeysIn in(keys, self.codec(), "keys");
+  OutArray rows(in.size(), OutType::kU32, out);
+  if (!out.is_none()) CheckApart(in, rows);
+  Answer(*index, Batch::FindFirst(in.batch(), rows.span<RowId>(), options.Make(self)),
+         options.explain);
+  return std::move(rows).object();
+}
+
+nb::object Contains(const Queries& self, nb::handle keys, nb::handle out, const Options& options) {
+  const auto index = self.Open();
+  const KeysIn in(keys, self.codec(), "keys");
+  OutArray found(in.size(), OutType::kBool, out);
+  if (!out.is_none()) CheckApart(in, found);
+  Answer(*index, Batch::Contains(in.batch(), found.span<bool>(), options.Make(self)),
+         options.explain);
+  return std::move(found).object();
+}
+
+// Adds the rows' primary keys to what was found.
+void AddPrimaryKeys(const BatchIndex& index, FoundRows* found) {
+  const auto& secondary = static_cast<const SecondaryIndex&>(index);
+  FoundRows::Contents* contents = found->contents();
+  absl::Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = secondary.PrimaryKeys(contents->matches.row_ids, &contents->primary_keys);
+  }
+  Check(status);
+  found->set_with_primary_keys();
+}
+
+void RequireSecondary(const Queries& self, const char* what) {
+  if (!self.is_secondary()) {
+    throw PythonError("Unimplemented", std::string("an index of columns has no ") + what);
+  }
+}
+
+FoundRows Find(const Queries& self, nb::handle keys, bool primary_keys, const Options& options) {
+  const auto index = self.Open();
+  if (primary_keys) RequireSecondary(self, "primary keys");
+  const KeysIn in(keys, self.codec(), "keys");
+  FoundRows found(self.codec());
+  Answer(*index, Batch::Find(in.batch(), &found.contents()->matches, options.Make(self)),
+         options.explain);
+  if (primary_keys) AddPrimaryKeys(*index, &found);
+  return found;
+}
+
+nb::object Count(const Queries& self, const RangeArguments& arguments, nb::handle out,
+                 const Options& options) {
+  const auto index = self.Open();
+  const RangesIn in(arguments, self.codec());
+  OutArray counts(in.batch().size(), OutType::kU64, out);
+  if (!out.is_none()) CheckApart(in, counts);
+  Answer(*index, Batch::Count(in.batch(), counts.span<uint64_t>(), options.Make(self)),
+         options.explain);
+  return std::move(counts).object();
+}
+
+FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::optional<uint64_t> limit,
+               const std::string& order, bool with_keys, bool primary_keys,
+               const Options& options) {
+  const auto index = self.Open();
+  if (primary_keys) RequireSecondary(self, "primary keys");
+  if (!arguments.after.is_none()) RequireSecondary(self, "cursors");
+  if (order != "asc" && order != "desc") {
+    ThrowInvalid("order: expected 'asc' or 'desc', found '" + order + "'");
+  }
+  const RangesIn in(arguments, self.codec());
+  QueryOptions query = options.Make(self);
+  if (limit.has_value()) query.limit = *limit;
+  query.order = order == "asc" ? Order::kAscending : Order::kDescending;
+  query.with_keys = with_keys;
+  FoundRows found(self.codec());
+  Answer(*index, Batch::Scan(in.batch(), &found.contents()->matches, query), options.explain);
+  if (with_keys) found.set_with_keys();
+  if (primary_keys) AddPrimaryKeys(*index, &found);
+  return found;
+}
+
+}  // namespace
+
+#define CAIRN_OPTION_ARGS                                           \
+  nb::arg("max_response_time") = nb::none(), nb::arg("route") = "", \
+  nb::arg("sorted_input") = false, nb::arg("explain") = nb::none()
+#define CAIRN_OPTIONS_SIG                                                                 \
+  "max_response_time: float | None = None, route: str = '', sorted_input: bool = False, " \
+  "explain: Explain | None = None)"
+#define CAIRN_RANGE_ARGS                                                                         \
+  nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(), nb::kw_only(),                   \
+  nb::arg("keys") = nb::none(), nb::arg("prefix") = nb::none(), nb::arg("leading") = nb::none(), \
+  nb::arg("bounds") = "[)"
+#define CAIRN_RANGE_SIG                                                                    \
+  "self, lower: typing.Any = None, upper: typing.Any = None, *, keys: typing.Any = None, " \
+  "prefix: typing.Any = None, leading: typing.Any = None, bounds: str = '[)', "
+
+void BindQueries(nb::module_& module) {
+  pthread_atfork(nullptr, nullptr, &InChild);
+  using Seconds = std::optional<double>;
+
+  nb::class_<Queries>(module, "Queries", "What cairn.Index and cairn.ColumnIndex have in common.")
+      .def(
+          "find_first",
+          [](const Queries& self, nb::handle keys, nb::handle out, Seconds time, const char* route,
+             bool sorted, Explain* explain) {
+            return FindFirst(self, keys, out, {time, route, sorted, explain});
+          },
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
+          nb::sig("def find_first(self, keys: typing.Any, *, out: "
+                  "numpy.typing.NDArray[numpy.uint32] | None = None, " CAIRN_OPTIONS_SIG
+                  " -> numpy.typing.NDArray[numpy.uint32]"),
+          R"doc(uint32[keys]: the lowest row of each key, or cairn.NO_ROW.
+
+`out` takes the answers where it is given. KeyTypeError for keys of another type, OutputTypeError for
+another `out`. Other threads run meanwhile.)doc")
+      .def(
+          "contains",
+          [](const Queries& self, nb::handle keys, nb::handle out, Seconds time, const char* route,
+             bool sorted, Explain* explain) {
+            return Contains(self, keys, out, {time, route, sorted, explain});
+          },
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
+          nb::sig("def contains(self, keys: typing.Any, *, out: numpy.typing.NDArray[numpy.bool_] "
+                  "| None = None, " CAIRN_OPTIONS_SIG " -> numpy.typing.NDArray[numpy.bool_]"),
+          "bool[keys]: whether any row has each key. As find_first otherwise.")
+      .def(
+          "find",
+          [](const Queries& self, nb::handle keys, bool primary_keys, Seconds time,
+             const char* route, bool sorted, Explain* explain) {
+            return Find(self, keys, primary_keys, {time, route, sorted, explain});
+          },
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("primary_keys") = false, CAIRN_OPTION_ARGS,
+          nb::sig(
+              "def find(self, keys: typing.Any, *, primary_keys: bool = False, " CAIRN_OPTIONS_SIG
+              " -> Matches"),
+          "All rows of each key, and their primary keys if these are asked for.")
+      .def(
+          "count",
+          [](const Queries& self, nb::handle lower, nb::handle upper, nb::handle keys,
+             nb::handle prefix, nb::handle leading, const char* bounds, nb::handle out,
+             Seconds time, const char* route, bool sorted, Explain* explain) {
+            return Count(self, {lower, upper, keys, prefix, leading, bounds, nb::none()}, out,
+                         {time, route, sorted, explain});
+          },
+          CAIRN_RANGE_ARGS, nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
+          nb::sig("def count(" CAIRN_RANGE_SIG
+                  "out: numpy.typing.NDArray[numpy.uint64] | None = None, " CAIRN_OPTIONS_SIG
+                  " -> numpy.typing.NDArray[numpy.uint64]"),
+          R"doc(uint64[ranges]: the number of entries in each range.
+
+Ranges go from lower[i] to upper[i]; `bounds` says which ends belong to them, as "[)". An end that is
+None is open; a composite key of fewer parts than the index has stands for the first one that begins
+with it. Or ranges are the entries of each of `keys`; or those that start with each `prefix` (text and
+bytes; of a composite the last given part); or those whose first parts are `leading`.)doc")
+      .def(
+          "scan",
+          [](const Queries& self, nb::handle lower, nb::handle upper, nb::handle keys,
+             nb::handle prefix, nb::handle leading, const char* bounds,
+             std::optional<uint64_t> limit, const std::string& order, bool with_keys,
+             bool primary_keys, nb::handle after, Seconds time, const char* route, bool sorted,
+             Explain* explain) {
+            return Scan(self, {lower, upper, keys, prefix, leading, bounds, after}, limit, order,
+                        with_keys, primary_keys, {time, route, sorted, explain});
+          },
+          CAIRN_RANGE_ARGS, nb::arg("limit") = nb::none(), nb::arg("order") = "asc",
+          nb::arg("with_keys") = false, nb::arg("primary_keys") = false,
+          nb::arg("after") = nb::none(), CAIRN_OPTION_ARGS,
+          nb::sig("def scan(" CAIRN_RANGE_SIG
+                  "limit: int | None = None, order: str = 'asc', with_keys: bool = False, "
+                  "primary_keys: bool = False, after: collections.abc.Sequence[bytes] | None = "
+                  "None, " CAIRN_OPTIONS_SIG " -> Matches"),
+          R"doc(The rows of each range, by (key, primary key), ascending or descending ("desc").
+
+Ranges are given as to count. With a `limit`, at most so many entries a range; `after` takes the
+`cursors` of the call before, and goes on.)doc")
+      .def(
+          "explain",
+          [](nb::handle self, const std::string& operation, nb::args args, nb::kwargs kwargs) {
+            OperationOf(operation);
+            nb::object explain = nb::cast(Explain());
+            kwargs["explain"] = explain;
+            self.attr(operation.c_str())(*args, **kwargs);
+            return explain;
+          },
+          nb::sig("def explain(self, operation: str, *args: typing.Any, **kwargs: typing.Any) -> "
+                  "Explain"),
+          "How a batch is routed: explain(\"find\", keys) calls find(keys), and says how it was "
+          "answered.")
+      .def(
+          "on_device",
+          [](nb::handle self, int device, const std::string& structure) {
+            return nb::module_::import_("cairn._cairn").attr("on_device")(self, device, structure);
+          },
+          nb::arg("device") = 0, nb::kw_only(), nb::arg("structure") = "gpu:auto",
+          nb::sig("def on_device(self, device: int = 0, *, structure: str = 'gpu:auto') -> "
+                  "DeviceIndex"),
+          "A copy of all entries as they are now in the memory of a GPU. Unavailable without one.")
+      .def("close", &Queries::Close,
+           "Gives the index up. Calls under way in other threads are answered; later ones raise "
+           "Closed.")
+      .def_prop_ro("closed", &Queries::closed)
+      .def_prop_ro(
+          "key_types",
+          [](const Queries& self) {
+            nb::list types;
+            for (const KeyType type : self.codec().parts())
+              types.append(std::string(KeyTypeName(type)));
+            return types;
+          },
+          nb::sig("def key_types(self) -> list[str]"),
+          "The types of the key's parts, \"u8\" … \"f64\", \"text\", \"bytes\".")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> typing.Self"))
+      .def(
+          "__exit__", [](Queries& self, nb::args) { self.Close(); },
+          nb::sig("def __exit__(self, *args: object) -> None"));
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,63 @@
+#pragma once
+
+// What every index of this package answers: the base class of cairn.Index and cairn.ColumnIndex.
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "cairn/batch_index.h"
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
+
+namespace cairn::python {
+
+namespace nb = nanobind;
+
+// A BatchIndex that can be closed while other threads use it: whoever does has it to the end of
+// their call. Thread-safe.
+class Queries {
+ public:
+  Queries(std::shared_ptr<BatchIndex> index, const KeyCodec& codec, std::string name);
+  virtual ~Queries();
+  Queries(const Queries&) = delete;
+  Queries& operator=(const Queries&) = delete;
+
+  // The index for the length of a call. Throws Closed, Forked.
+  std::shared_ptr<BatchIndex> Open() const;
+  // Gives the index up; it goes once the calls under way are done. Called with the GIL.
+  void Close();
+  bool closed() const;
+
+  const KeyCodec& codec() const { return codec_; }
+  const std::string& name() const { return name_; }
+  // Whether this is a SecondaryIndex: has primary keys, routes, cursors.
+  virtual bool is_secondary() const = 0;
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<BatchIndex> index_;  // guarded by mutex_
+  const KeyCodec codec_;
+  const std::string name_;
+  const int generation_;  // of processes: how many forks lie between the first one and this
+};
+
+// How many forks lie between the process that loaded the module and this one.
+int ForkGeneration();
+
+// Called before RocksDB starts threads. Children that are forked later leave exit() without the
+// handlers of libraries, of which RocksDB's would wait for these threads for ever. What Python does
+// at its end is done.
+void LeaveForksAtOnce();
+
+// An operation's name as a method, "find_first"; InvalidArgument for another name.
+Operation OperationOf(const std::string& name);
+
+void BindQueries(nb::module_& module);
+void BindExplain(nb::module_& module);
+
+}  // namespace cairn::python

@@ -1,0 +1,111 @@
+#include "python/src/source.h"
+
+#include <nanobind/stl/string.h>
+
+#include <utility>
+#include <vector>
+
+#include "python/src/base/errors.h"
+
+namespace cairn::python {
+
+Snapshot::~Snapshot() {
+  if (generation_ != ForkGeneration()) new std::shared_ptr<SnapshotSource>(std::move(source_));
+}
+
+std::shared_ptr<SnapshotSource> Snapshot::Open() const {
+  if (generation_ != ForkGeneration()) {
+    throw PythonError("Forked",
+                      "the snapshot of " + description_ +
+                          " was opened before this process was forked, and its threads are in the "
+                          "parent: open it in the child, or start processes by spawn");
+  }
+  if (source_ == nullptr)
+    throw PythonError("Closed", "the snapshot of " + description_ + " is closed");
+  return source_;
+}
+
+void Snapshot::Close() {
+  if (generation_ != ForkGeneration()) return;
+  std::shared_ptr<SnapshotSource> source = std::move(source_);
+  source_ = nullptr;
+  const nb::gil_scoped_release released;
+  source.reset();
+}
+
+std::string PathOf(nb::handle object) {
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(object.ptr(), &bytes) == 0) throw nb::python_error();
+  const nb::bytes path = nb::steal<nb::bytes>(bytes);
+  return {path.c_str(), path.size()};
+}
+
+nb::object TextWithPath(const std::string& text) {
+  PyObject* made =
+      PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
+}
+
+std::shared_ptr<SnapshotSource> SourceOf(nb::handle object, const std::string& column_family) {
+  Snapshot* snapshot = nullptr;
+  if (nb::try_cast(object, snapshot) && snapshot != nullptr) return snapshot->Open();
+  LeaveForksAtOnce();
+  absl::StatusOr<std::unique_ptr<SnapshotSource>> source = nullptr;
+  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
+    std::vector<std::string> files;
+    for (nb::handle file : object) files.push_back(PathOf(file));
+    const nb::gil_scoped_release released;
+    source = SnapshotSource::FromSstFiles(files);
+  } else {
+    const std::string directory = PathOf(object);
+    const nb::gil_scoped_release released;
+    source = SnapshotSource::FromDirectory(directory, column_family);
+  }
+  return ValueOf(std::move(source));
+}
+
+void BindSnapshot(nb::module_& module) {
+  nb::class_<Snapshot>(
+      module, "Snapshot",
+      R"doc(One frozen state of a column family, to build from, to catch up to, to fetch from and to compare with.
+
+A directory given in its place is opened for the one call. Errors: NotFound, FailedPrecondition,
+Unimplemented (another comparator than RocksDB's bytewise one, user-defined timestamps, unknown merge
+operators).)doc")
+      .def(
+          "__init__",
+          [](Snapshot* self, nb::handle source, const std::string& column_family) {
+            new (self) Snapshot(SourceOf(source, column_family));
+          },
+          nb::arg("source"), nb::arg("column_family") = "default",
+          nb::sig("def __init__(self, source: typing.Any, column_family: str = 'default') -> None"),
+          "The directory of a checkpoint, backup or database, or a list of SST files.")
+      .def("close", &Snapshot::Close)
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> typing.Self"))
+      .def(
+          "__exit__", [](Snapshot& self, nb::args) { self.Close(); },
+          nb::sig("def __exit__(self, *args: object) -> None"))
+      .def(
+          "__repr__",
+          [](const Snapshot& self) {
+            return TextWithPath("<cairn.Snapshot of " + self.description() + ">");
+          },
+          nb::sig("def __repr__(self) -> str"))
+      .def_prop_ro(
+          "sequence", [](const Snapshot& self) { return self.Open()->sequence(); },
+          "RocksDB's sequence number; 0 of SST files.")
+      .def_prop_ro("database_id",
+                   [](const Snapshot& self) { return std::string(self.Open()->database_id()); })
+      .def_prop_ro("column_family",
+                   [](const Snapshot& self) { return std::string(self.Open()->column_family()); })
+      .def_prop_ro(
+          "description", [](const Snapshot& self) { return TextWithPath(self.description()); },
+          nb::sig("def description(self) -> str"))
+      .def_prop_ro("approximate_rows",
+                   [](const Snapshot& self) { return self.Open()->approximate_rows(); });
+}
+
+}  // namespace cairn::python

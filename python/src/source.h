@@ -1,0 +1,51 @@
+#pragma once
+
+// The class cairn.Snapshot: one frozen state of a column family, to build from and compare with.
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+
+#include "cairn/snapshot_source.h"
+#include "python/src/queries.h"
+
+namespace cairn::python {
+
+namespace nb = nanobind;
+
+// A source that can be closed while calls use it. Thread-safe under the GIL. After a fork it is the
+// parent's, with the files that go with it.
+class Snapshot {
+ public:
+  explicit Snapshot(std::shared_ptr<SnapshotSource> source)
+      : source_(std::move(source)),
+        description_(source_->description()),
+        generation_(ForkGeneration()) {}
+  ~Snapshot();
+  Snapshot(const Snapshot&) = delete;
+  Snapshot& operator=(const Snapshot&) = delete;
+
+  // Throws Closed, Forked.
+  std::shared_ptr<SnapshotSource> Open() const;
+  void Close();
+  const std::string& description() const { return description_; }
+
+ private:
+  std::shared_ptr<SnapshotSource> source_;
+  std::string description_;
+  const int generation_;
+};
+
+// The source that a caller names: a Snapshot, the directory of a database, or a list of SST files.
+// Throws NotFound and the other errors of SnapshotSource.
+std::shared_ptr<SnapshotSource> SourceOf(nb::handle object, const std::string& column_family);
+
+// The path of a str, bytes or os.PathLike.
+std::string PathOf(nb::handle object);
+// Text with a path in it as a str, by the file system's encoding, as os.fsdecode() has it.
+nb::object TextWithPath(const std::string& text);
+
+void BindSnapshot(nb::module_& module);
+
+}  // namespace cairn::python

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "cairn/index_stats.h"
+
+namespace cairn::python {
+
+// IndexStats as nested dicts and lists, under the names of its fields.
+nanobind::dict StatsDict(const IndexStats& stats);
+
+}  // namespace cairn::python

@@ -1,0 +1,278 @@
+"""What is no batch of an index's keys: each a named exception that says what was expected and found."""
+
+import array
+import ctypes
+import re
+from typing import Any
+
+import cairn
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import DTYPES, Table
+from hypothesis import given
+from hypothesis import strategies as st
+
+K = np.arange(6, dtype=np.uint64)
+
+
+class Duck:
+    """Looks like an array, and is none."""
+
+    dtype = np.dtype(np.uint64)
+    shape = (3,)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (K.astype(np.int64), "expected an array of uint64, found an array of int64; convert by .astype"),
+        (K.astype(np.uint32), "found an array of uint32"),
+        (K.astype(np.float64), "found an array of float64"),
+        (K.astype(bool), "found an array of bool"),
+        (K.astype(complex), "found an array of complex128"),
+        (K.astype(np.longdouble), "found an array of "),
+        (K.astype(">u8"), "this machine's byte order, found an array of >u8"),
+        (K[::2], "expected a contiguous array of uint64, found one with a stride of 16 bytes"),
+        (K[::-1], "stride of -8 bytes"),
+        (K.reshape(2, 3), "one of 2 dimensions"),
+        (np.ndarray(3, np.uint64, b"x" * 32, offset=1), "expected an aligned array"),
+        (np.ma.masked_array(K, mask=K > 2), "fill it by .filled"),
+        (np.array(["a", "b"]), "found an array of <U1"),
+        (np.array([b"a"]), "found an array of |S1"),
+        (np.array([1, 2], dtype=object), "found an array of object"),
+        (K.astype("M8[s]"), "found an array of datetime64"),
+        (np.zeros(3, dtype=[("a", "u8")]), "expected an array of uint64"),
+        (np.array(["a"], dtype=np.dtypes.StringDType()), "expected an array of uint64"),
+        (array.array("l", [1]), "found array.array"),
+        (bytearray(8), "expected an array of uint64"),
+        (memoryview(b"12345678"), "found memoryview"),
+        (b"12345678", "expected a number, u64, found bytes"),
+        ("7", "expected a number, u64, found str"),
+        (["7"], r"keys\[0\]: expected a number"),
+        ([1, b"2"], r"keys\[1\]: expected a number"),
+        ([1, [2, 3]], r"keys\[1\]: expected a tuple of 1 values"),
+        (True, "found bool"),
+        ([np.bool_(True)], "expected a number"),
+        (None, "expected a value, found null"),
+        ([1, None], "expected a value, found null"),
+        ([-1], "expected a whole number from 0"),
+        ([1.5], "expected a whole number"),
+        ([float("nan")], "expected a whole number"),
+        ([2**64], "at most 64 bits"),
+        ([-(2**64)], "at most 64 bits"),
+        ([1j], "expected a number"),
+        (pa.array([1, 2]), "expected an Arrow array of uint64, found one of int64"),
+        (pa.array(["a"]), "found one of string"),
+        (pa.array([1, None], pa.uint64()), "value 1: expected a value, found null"),
+        (pa.array([K[:2].tolist()]), "found one of list"),
+        (pa.array([1, 2], pa.uint64()).dictionary_encode(), "found one of a dictionary of uint64"),
+        (pa.table({"a": K, "b": K}), "Arrow data of 2 columns"),
+        (pa.array([0], pa.timestamp("s")), "the format 'ts"),
+        ({1, 2}, "found set"),
+        ({"a": K}, "found dict"),
+        (range(3), "found range"),
+        (iter([1]), "found list_iterator"),
+        (object(), "found object"),
+        (np.ndarray, "found type"),
+        (Duck(), "found Duck of uint64"),
+        (ctypes.c_uint64(7), "c_ulong|c_uint64|expected one of|one-dim|dimensions"),
+    ],
+)  # fmt: skip
+def test_what_is_no_batch_of_u64(table: Table, keys: Any, message: str) -> None:
+    index = table.open("u64")
+    for query in (index.find, index.find_first, index.contains, lambda k: index.count(keys=k), lambda k: index.fetch(table.directory, keys=k)):
+        # None says nothing about keys to those that take ranges.
+        if keys is None and query not in (index.find, index.find_first, index.contains):
+            continue
+        with pytest.raises(cairn.InvalidArgument) as raised:
+            query(keys)
+        assert re.search(message, str(raised.value)), str(raised.value)
+        assert isinstance(raised.value, ValueError)
+
+
+def test_kinds_of_keys_are_not_mixed_up(table: Table) -> None:
+    everything: dict[str, Any] = {name: np.array([1], dtype=dtype) for name, dtype in DTYPES.items()}
+    everything["text"] = pa.array(["a"])
+    everything["bytes"] = pa.array([b"a"])
+    for index_type in everything:
+        index = table.open(index_type)
+        for key_type, keys in everything.items():
+            if key_type == index_type or {key_type, index_type} == {"text", "bytes"}:
+                index.find(keys)
+            else:
+                with pytest.raises(cairn.KeyTypeError, match="expected .* found") as raised:
+                    index.find(keys)
+                assert isinstance(raised.value, TypeError)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (np.array(["a"]), "convert by pyarrow.array"),
+        (np.array([b"a"]), "convert by pyarrow.array"),
+        (np.array(["a"], dtype=object), "convert by pyarrow.array"),
+        (np.array(["a"], dtype=np.dtypes.StringDType()), "convert by pyarrow.array"),
+        (np.array([1], np.uint8), "expected an Arrow array of strings"),
+        (["a", 1], r"keys\[1\]: expected str or bytes, found int"),
+        ([bytearray(b"a")], "expected str or bytes, found bytearray"),
+        ([None], "found null"),
+        (["\ud800"], "lone surrogate"),
+        (7, "expected str or bytes, found int"),
+        (pa.array(["a", "b"]).dictionary_encode(), "a dictionary of string"),
+        (pa.array([1]), "expected an Arrow array of strings or binary, found one of int64"),
+    ],
+)  # fmt: skip
+def test_what_is_no_batch_of_text(table: Table, keys: Any, message: str) -> None:
+    for name in ("text", "bytes"):
+        with pytest.raises(cairn.InvalidArgument) as raised:
+            table.open(name).find(keys)
+        assert re.search(message, str(raised.value)), str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (K, "expected a tuple of 2 columns"),
+        ((K,), "found a tuple of 1"),
+        ((np.zeros(2, np.uint8), np.zeros(2, np.float32), K), "found a tuple of 3"),
+        ((np.zeros(2, np.uint8), ["a", "b"]), "part 2: expected an Arrow array of strings or binary, found list"),
+        ((np.zeros(2, np.int8), pa.array(["a", "b"])), "part 1: expected an array of uint8, found an array of int8"),
+        ((np.zeros(3, np.uint8), pa.array(["a", "b"])), "expected 3 values, as part 1 has, found 2"),
+        (pa.table({"a": np.zeros(1, np.uint8)}), "Arrow data of 1 columns"),
+        (pa.array([None, {"a": 1, "b": "x"}], pa.struct([("a", pa.uint8()), ("b", pa.string())])), "value 0: expected a struct, found null"),
+        ([(1, "a"), (1,)], r"keys\[1\]: expected a tuple of 2 values, one a part, found one of 1"),
+        ([(1, "a"), 1], r"keys\[1\]: expected a tuple of 2 values"),
+        ([(1, 2)], "part 2: expected str or bytes, found int"),
+        ((300, "a"), "from 0 to 255"),
+        (7, "expected a tuple of 2"),
+    ],
+)  # fmt: skip
+def test_what_is_no_batch_of_two_parts(table: Table, keys: Any, message: str) -> None:
+    with pytest.raises(cairn.InvalidArgument) as raised:
+        table.open("u8_text").find(keys)
+    assert re.search(message, str(raised.value)), str(raised.value)
+
+
+def test_ranges_that_are_none(table: Table) -> None:
+    index = table.open("u64")
+    two, three = np.zeros(2, np.uint64), np.zeros(3, np.uint64)
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"lower": two, "upper": three}, "2 lower and 3 upper"),
+        ({"lower": two, "keys": two}, "found several"),
+        ({"prefix": ["a"]}, "expected a number"),
+        ({"lower": two, "bounds": "<>"}, "found '<>'"),
+        ({"lower": two, "bounds": ""}, "bounds: expected"),
+        ({"leading": two}, "expected a list of tuples of leading values"),
+    ]
+    for arguments, message in bad:
+        with pytest.raises(cairn.InvalidArgument, match=message):
+            index.count(**arguments)
+        with pytest.raises(cairn.InvalidArgument, match=message):
+            index.scan(**arguments)
+    for options, message in (
+        ({"order": "up"}, "'asc' or 'desc'"),
+        ({"after": [b""]}, "expected 2 cursors"),
+        ({"after": [1, 2]}, "cursors of an earlier call"),
+        ({"after": [b"garbage", b""], "limit": 3}, "cursor"),
+    ):
+        with pytest.raises(cairn.InvalidArgument, match=message):
+            index.scan(two, two + 1, **options)  # type: ignore[arg-type]
+    with pytest.raises(cairn.InvalidArgument, match="max_response_time"):
+        index.find(two, max_response_time=-1)
+    with pytest.raises(cairn.InvalidArgument, match="fewer parts"):
+        table.open("u8_text").count((7,), (8,), bounds="[]")
+
+
+def test_rows_that_are_none(table: Table) -> None:
+    index = table.open("u64")
+    with pytest.raises(cairn.OutOfRange) as raised:
+        index.primary_keys(np.array([cairn.NO_ROW], np.uint32))
+    assert isinstance(raised.value, IndexError)
+    with pytest.raises(cairn.KeyTypeError, match="row_ids: expected an array of uint32"):
+        index.primary_keys(np.array([1], np.int64))
+    assert index.primary_keys([0, 1]).to_list() == table.keys[:2]
+    found = index.find(K)
+    with pytest.raises(IndexError):
+        found[6]
+    with pytest.raises(IndexError):
+        index.primary_keys([0])[1]
+    with pytest.raises(ValueError, match="read-only"):
+        found.offsets[0] = 1
+
+
+def broken(values: pa.Array, **changes: Any) -> Any:
+    """An Arrow array of the C data interface with wrong fields."""
+
+    class ArrowArray(ctypes.Structure):
+        _fields_ = [
+            ("length", ctypes.c_int64), ("null_count", ctypes.c_int64), ("offset", ctypes.c_int64),
+            ("n_buffers", ctypes.c_int64), ("n_children", ctypes.c_int64), ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+        ]  # fmt: skip
+
+    class Broken:
+        def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+            schema, capsule = values.__arrow_c_array__()
+            get = ctypes.pythonapi.PyCapsule_GetPointer
+            get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+            raw = ArrowArray.from_address(get(capsule, b"arrow_array"))
+            for name, value in changes.items():
+                if name == "buffer":
+                    raw.buffers[value] = None
+                else:
+                    setattr(raw, name, value)
+            return schema, capsule
+
+    return Broken()
+
+
+def test_arrow_arrays_that_break_the_rules(table: Table) -> None:
+    numbers, text = pa.array(K), pa.array(["a", "bc"])
+    for values, name, changes in (
+        (numbers, "u64", {"length": -1}),
+        (numbers, "u64", {"offset": -1}),
+        (numbers, "u64", {"n_buffers": 1}),
+        (numbers, "u64", {"buffer": 1}),
+        (text, "text", {"buffer": 1}),
+        (text, "text", {"buffer": 2}),
+        (text, "text", {"n_buffers": 2}),
+    ):
+        with pytest.raises(cairn.InvalidArgument, match="breaks the rules"):
+            table.open(name).find(broken(values, **changes))
+    offsets = pa.py_buffer(np.array([0, 5, 2], np.int32))
+    descending = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcdef")])
+    with pytest.raises(cairn.InvalidArgument, match="offset 2 is less"):
+        table.open("text").find(descending)
+    with pytest.raises(cairn.InvalidArgument):
+        table.open("text").find(type("No", (), {"__arrow_c_array__": lambda self, requested_schema=None: ()})())
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(), lambda x: st.lists(x) | st.tuples(x, x)))
+def test_any_python_object_is_a_batch_or_an_exception(table: Table, keys: Any) -> None:
+    for name in ("u64", "i8", "f32", "text", "u8_text", "text_nulls"):
+        index = table.open(name, calibration="none", verify="metadata")
+        for query in (index.contains, lambda k, i=index: i.count(k), lambda k, i=index: i.count(prefix=k)):
+            try:
+                assert query(keys).ndim == 1  # type: ignore[operator]
+            except cairn.InvalidArgument as error:
+                assert "expected" in str(error)
+
+
+@given(
+    st.sampled_from(["u1", "u2", "<u4", ">u4", "<u8", ">u8", "i4", "i8", "f2", "f4", ">f4", "f8", "?", "S3", "U2", "O", "M8[s]", "V4"]),
+    st.integers(0, 3), st.sampled_from([1, 2, -1]), st.booleans(),
+)  # fmt: skip
+def test_any_array_is_a_batch_or_an_exception(table: Table, dtype: str, dimensions: int, step: int, aligned: bool) -> None:
+    base = np.zeros(1 + 8 * 64, np.uint8)[0 if aligned else 1 :]
+    kind = np.dtype(dtype)
+    values = np.zeros(16, kind) if kind.hasobject else base[: 16 * kind.itemsize].view(kind)
+    values = {0: values.reshape(16)[0:1].reshape(()), 1: values[::step], 2: values.reshape(4, 4)[:, ::step], 3: values.reshape(2, 2, 4)}[dimensions]
+    for name in ("u8", "u32", "u64", "i32", "f32", "text", "u8_text"):
+        index = table.open(name, calibration="none", verify="metadata")
+        try:
+            rows = index.find_first(values)
+        except cairn.InvalidArgument as error:
+            assert "expected" in str(error)
+        else:
+            assert rows.shape == (values.size,)
+            assert values.ndim == 0 or (values.dtype == np.dtype(DTYPES[name]) and values.flags.c_contiguous)
