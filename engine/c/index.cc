@@ -10,7 +10,6 @@
 #include "cairn/index_stats.h"
 #include "cairn/open_options.h"
 #include "cairn/version.h"
-#include "engine/c/arrow_in.h"
 #include "engine/c/error.h"
 #include "engine/c/handles.h"
 #include "engine/c/json.h"
@@ -89,7 +88,7 @@ class ColumnEntries {
       bool has_null = false;
       for (size_t part = 0; part < columns.size(); ++part) {
         has_null = has_null || columns[part].IsNull(i);
-        values[part] = ValueOf(columns[part], i);
+        values[part] = columns[part].value(i);
       }
       if (has_null) continue;
       const absl::Status status = codec.Append(values, &encoded_);
@@ -112,7 +111,7 @@ absl::Status DoMakeOfColumns(const ArrowSchema* schema, const ArrowArray* array,
   ASSIGN_OR_RETURN(const cairn_columns_options options, ReadOptions(given, "options"));
   NullPolicy nulls = NullPolicy::kSkip;
   RETURN_IF_ERROR(ReadEnum(options.nulls, NullPolicy::kLast, "nulls", &nulls));
-  ASSIGN_OR_RETURN(const std::vector<ArrowColumn> columns, ReadColumns(schema, array));
+  ASSIGN_OR_RETURN(const std::vector<ArrowColumn> columns, ReadArrowColumns(schema, array));
   if (columns[0].size() > kMaxEntries) {
     return absl::InvalidArgumentError(
         absl::StrFormat("expected at most %d keys, found %d", kMaxEntries, columns[0].size()));

@@ -119,7 +119,7 @@ absl::Status RangesIn::ReadLeading(const KeyCodec& codec, const cairn_ranges& ra
       CheckUnused(ranges.lower_bound != 0 || ranges.lower_bounds != nullptr, "lower_bound", where));
   RETURN_IF_ERROR(
       CheckUnused(ranges.upper_bound != 0 || ranges.upper_bounds != nullptr, "upper_bound", where));
-  auto read = ReadColumns(ranges.lower_schema, ranges.lower);
+  auto read = ReadArrowColumns(ranges.lower_schema, ranges.lower);
   RETURN_IF_ERROR(InField("lower", read.status()));
   const std::vector<ArrowColumn>& columns = *read;
   if (columns.size() > codec.parts().size()) {
@@ -135,7 +135,7 @@ absl::Status RangesIn::ReadLeading(const KeyCodec& codec, const cairn_ranges& ra
   }
   const KeyType last = codec.parts()[columns.size() - 1];
   if (prefix && codec.parts().size() == 1 && codec.nulls() == NullPolicy::kSkip &&
-      codec.kind() == KeyKind::kBytes && (last == KeyType::kText || last == KeyType::kBytes)) {
+      codec.kind() == KeyKind::kBytes && (IsText(last))) {
     RETURN_IF_ERROR(InField("lower", lower_.Encode(codec, columns)));
     batch_ = RangeBatch::Prefix(lower_.batch());
     return absl::OkStatus();
@@ -149,7 +149,7 @@ absl::Status RangesIn::AppendLeading(const KeyCodec& codec, absl::Span<const Arr
   upper_ends_.Clear(codec.kind());
   std::vector<KeyValue> values(columns.size());
   for (size_t i = 0; i < columns[0].size(); ++i) {
-    for (size_t part = 0; part < columns.size(); ++part) values[part] = ValueOf(columns[part], i);
+    for (size_t part = 0; part < columns.size(); ++part) values[part] = columns[part].value(i);
     bool open = false;
     const absl::Status status =
         codec.AppendPrefixRange(values, last_is_prefix, &lower_ends_, &upper_ends_, &open);
@@ -162,9 +162,9 @@ absl::Status RangesIn::AppendLeading(const KeyCodec& codec, absl::Span<const Arr
 }
 
 absl::Status RangesIn::ReadCursors(const cairn_ranges& ranges) {
-  auto columns = ReadColumns(ranges.after_schema, ranges.after);
+  auto columns = ReadArrowColumns(ranges.after_schema, ranges.after);
   RETURN_IF_ERROR(InField("after", columns.status()));
-  if (columns->size() != 1 || columns->front().type() < ArrowType::kBytes) {
+  if (columns->size() != 1 || !IsText(columns->front().type())) {
     return absl::InvalidArgumentError("after: expected an array of binary");
   }
   const ArrowColumn& column = columns->front();
@@ -174,7 +174,7 @@ absl::Status RangesIn::ReadCursors(const cairn_ranges& ranges) {
   }
   cursors_.resize(column.size());
   for (size_t i = 0; i < column.size(); ++i) {
-    if (!column.IsNull(i)) cursors_[i] = column.bytes(i);
+    if (!column.IsNull(i)) cursors_[i] = std::get<std::string_view>(column.value(i));
   }
   batch_.after = cursors_;
   return absl::OkStatus();

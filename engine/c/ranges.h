@@ -9,7 +9,6 @@
 #include "cairn/c.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
-#include "engine/c/arrow_in.h"
 #include "engine/c/keys.h"
 
 namespace cairn {

@@ -2,6 +2,7 @@
 
 // The whole public API in C++.
 
+#include "cairn/arrow.h"
 #include "cairn/batch_index.h"
 #include "cairn/batcher.h"
 #include "cairn/build.h"

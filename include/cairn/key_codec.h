@@ -57,6 +57,9 @@ struct PartColumn {
   const uint8_t* validity = nullptr;
   size_t first_bit = 0;
 
+  // `size` numbers of a fixed-width type, which are at `data`, aligned; none is null.
+  static PartColumn OfNumbers(KeyType type, const void* data, size_t size);
+
   size_t size() const {
     return std::visit([](const auto& span) { return span.size(); }, values);
   }

@@ -1,4 +1,4 @@
-// KeyCodec::AppendColumns.
+// PartColumn and KeyCodec::AppendColumns.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -205,6 +205,38 @@ absl::Status AppendStrings(const KeyCodec& codec, absl::Span<const PartColumn> c
 }
 
 }  // namespace
+
+PartColumn PartColumn::OfNumbers(KeyType type, const void* data, size_t size) {
+  const auto span = [&](auto number) {
+    using T = decltype(number);
+    return PartColumn{absl::MakeConstSpan(static_cast<const T*>(data), size)};
+  };
+  switch (type) {
+    case KeyType::kU8:
+      return span(uint8_t());
+    case KeyType::kU16:
+      return span(uint16_t());
+    case KeyType::kU32:
+      return span(uint32_t());
+    case KeyType::kU64:
+      return span(uint64_t());
+    case KeyType::kI8:
+      return span(int8_t());
+    case KeyType::kI16:
+      return span(int16_t());
+    case KeyType::kI32:
+      return span(int32_t());
+    case KeyType::kI64:
+      return span(int64_t());
+    case KeyType::kF32:
+      return span(float());
+    case KeyType::kF64:
+    case KeyType::kText:
+    case KeyType::kBytes:
+      break;
+  }
+  return span(double());
+}
 
 absl::Status KeyCodec::AppendColumns(absl::Span<const PartColumn> columns, KeyColumn* keys) const
     try {

@@ -108,7 +108,7 @@ def test_many_texts() -> None:
     offsets = np.arange(300_001, dtype=np.int32)
     offsets[170_000] = 3
     broken = pa.Array.from_buffers(pa.string(), 300_000, [None, pa.py_buffer(offsets), pa.py_buffer(bytes(300_000))])
-    with pytest.raises(cairn.InvalidArgument, match="offset 170000 is less"):
+    with pytest.raises(cairn.InvalidArgument, match="element 170000"):
         index.find_first(broken)
 
 

@@ -13,7 +13,7 @@
 #include "cairn/key_codec.h"
 #include "test/allocation/fail_each_allocation.h"
 #include "test/allocation/failing_new.h"
-#include "test/engine/c/test_arrow.h"
+#include "test/engine/c/c_handles.h"
 #include "test/engine/test_database.h"
 
 namespace cairn {

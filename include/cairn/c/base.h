@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "cairn/c/arrow.h"
 #include "cairn/version.h"
 
 // What the headers of the C API (cairn/c.h) have in common: Arrow's structures, errors, progress.
@@ -19,41 +20,6 @@ extern "C" {
 #define CAIRN_C_API
 #define CAIRN_C_MUST_USE
 #endif
-
-// Arrow's C data interface (https://arrow.apache.org/docs/format/CDataInterface.html).
-#ifndef ARROW_C_DATA_INTERFACE
-#define ARROW_C_DATA_INTERFACE
-
-#define ARROW_FLAG_DICTIONARY_ORDERED 1
-#define ARROW_FLAG_NULLABLE 2
-#define ARROW_FLAG_MAP_KEYS_SORTED 4
-
-struct ArrowSchema {
-  const char* format;
-  const char* name;
-  const char* metadata;
-  int64_t flags;
-  int64_t n_children;
-  struct ArrowSchema** children;
-  struct ArrowSchema* dictionary;
-  void (*release)(struct ArrowSchema*);
-  void* private_data;
-};
-
-struct ArrowArray {
-  int64_t length;
-  int64_t null_count;
-  int64_t offset;
-  int64_t n_buffers;
-  int64_t n_children;
-  const void** buffers;
-  struct ArrowArray** children;
-  struct ArrowArray* dictionary;
-  void (*release)(struct ArrowArray*);
-  void* private_data;
-};
-
-#endif  // ARROW_C_DATA_INTERFACE
 
 // Makes `type`_init(), which gives options that are the defaults.
 #define CAIRN_C_INIT(type)               \

@@ -54,35 +54,7 @@ std::string ExpectedKeys(const KeyCodec& codec) {
 }  // namespace
 
 PartColumn PartOf(const Buffer& buffer, KeyType type) {
-  const auto span = [&](auto value) {
-    using T = decltype(value);
-    return PartColumn{absl::Span<const T>(static_cast<const T*>(buffer.data()), buffer.size())};
-  };
-  switch (type) {
-    case KeyType::kU8:
-      return span(uint8_t());
-    case KeyType::kU16:
-      return span(uint16_t());
-    case KeyType::kU32:
-      return span(uint32_t());
-    case KeyType::kU64:
-      return span(uint64_t());
-    case KeyType::kI8:
-      return span(int8_t());
-    case KeyType::kI16:
-      return span(int16_t());
-    case KeyType::kI32:
-      return span(int32_t());
-    case KeyType::kI64:
-      return span(int64_t());
-    case KeyType::kF32:
-      return span(float());
-    case KeyType::kF64:
-    case KeyType::kText:
-    case KeyType::kBytes:
-      break;
-  }
-  return span(double());
+  return PartColumn::OfNumbers(type, buffer.data(), buffer.size());
 }
 
 KeysIn::KeysIn(nb::handle object, const KeyCodec& codec, const char* argument,
@@ -208,7 +180,7 @@ PartColumn KeysIn::ReadColumn(nb::handle object, size_t part, KeyType type,
     }
     columns_.push_back(arrow->Column(0, type, where));
     arrows_.push_back(std::move(arrow));
-    return columns_.back().part;
+    return columns_.back().part();
   }
   std::string hint;
   if (nb::hasattr(object, "to_numpy"))
@@ -245,7 +217,7 @@ void KeysIn::ReadArrow(std::unique_ptr<ArrowIn> arrow, const KeyCodec& codec,
     const std::string where =
         parts == 1 ? argument : std::string(argument) + ", part " + std::to_string(part + 1);
     columns_.push_back(arrow->Column(part, codec.parts()[part], where));
-    columns.push_back(columns_.back().part);
+    columns.push_back(columns_.back().part());
   }
   arrows_.push_back(std::move(arrow));
   Encode(codec, columns, argument);

@@ -50,7 +50,7 @@ class KeysIn {
   std::vector<std::unique_ptr<ArrowIn>> read_;
   std::deque<Buffer> buffers_;
   std::vector<std::unique_ptr<ArrowIn>> arrows_;
-  std::deque<ArrowColumn> columns_;
+  std::deque<ArrowValues> columns_;
   nb::object items_;  // of a list whose text is searched where it is
   std::vector<std::string_view> views_;
   std::vector<KeyValue> values_;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "python/src/base/arrow_abi.h"
+#include "cairn/c/arrow.h"
 #include "python/src/base/errors.h"
 #include "python/src/out/column.h"
 
@@ -64,7 +64,7 @@ struct ColumnExport {
     *out = {};
     out->format = held->format.c_str();
     out->name = held->name.c_str();
-    out->flags = column.validity_ != nullptr ? kArrowNullable : 0;
+    out->flags = column.validity_ != nullptr ? ARROW_FLAG_NULLABLE : 0;
     out->n_children = static_cast<int64_t>(held->children.size());
     out->children = held->pointers.data();
     out->release = &Release<ArrowSchema, Schema>;

@@ -17,7 +17,7 @@
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
-#include "test/engine/c/test_arrow.h"
+#include "test/engine/c/c_handles.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 

@@ -16,7 +16,7 @@
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
 #include "cairn/string_list.h"
-#include "test/engine/c/test_arrow.h"
+#include "test/engine/c/c_handles.h"
 #include "test/engine/test_database.h"
 #include "test/require_ok.h"
 

@@ -12,7 +12,7 @@
 #include "cairn/c/device.h"
 #include "cairn/device.h"
 #include "cairn/types.h"
-#include "test/engine/c/test_arrow.h"
+#include "test/engine/c/c_handles.h"
 #include "test/require_ok.h"
 
 namespace cairn {

@@ -7,7 +7,7 @@
 
 #include "cairn/c.h"
 #include "cairn/c/device.h"
-#include "test/engine/c/test_arrow.h"
+#include "test/engine/c/c_handles.h"
 
 namespace cairn {
 namespace {

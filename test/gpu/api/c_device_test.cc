@@ -10,7 +10,7 @@
 #include "cairn/c/device.h"
 #include "cairn/types.h"
 #include "engine/c/device_tensor.h"
-#include "test/engine/c/test_arrow.h"
+#include "test/engine/c/c_handles.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
 #include "test/test_random.h"

@@ -9,7 +9,7 @@
 
 #include "cairn/c.h"
 #include "cairn/key_codec.h"
-#include "test/engine/c/test_arrow.h"
+#include "test/engine/c/c_handles.h"
 
 namespace cairn {
 namespace {
@@ -61,7 +61,7 @@ class Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(arrow_in_test, Fixture)
+BOOST_FIXTURE_TEST_SUITE(arrow_keys_test, Fixture)
 
 BOOST_AUTO_TEST_CASE(pointers_and_released_structures) {
   TestArrow keys("I", kNumbers);

@@ -1,15 +1,21 @@
 #pragma once
 
-// The structures of Arrow's C data interface and C stream interface, which are a stable ABI:
-// https://arrow.apache.org/docs/format/CDataInterface.html. Other headers declare them under the
+#include <stdint.h>
+
+// The structures of Arrow's C data interface and C stream interface, which are a stable ABI
+// (https://arrow.apache.org/docs/format/CDataInterface.html). Other headers declare them under the
 // same guards.
 
-#include <cstdint>
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 
-extern "C" {
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE 2
+#define ARROW_FLAG_MAP_KEYS_SORTED 4
 
 struct ArrowSchema {
   const char* format;    // the type
@@ -38,14 +44,10 @@ struct ArrowArray {
   void* private_data;
 };
 
-}  // extern "C"
-
 #endif  // ARROW_C_DATA_INTERFACE
 
 #ifndef ARROW_C_STREAM_INTERFACE
 #define ARROW_C_STREAM_INTERFACE
-
-extern "C" {
 
 struct ArrowArrayStream {
   // Each returns 0 or an errno; an array that is released marks the end.
@@ -57,12 +59,8 @@ struct ArrowArrayStream {
   void* private_data;
 };
 
-}  // extern "C"
-
 #endif  // ARROW_C_STREAM_INTERFACE
 
-namespace cairn::python {
-
-inline constexpr int64_t kArrowNullable = 2;  // ArrowSchema::flags
-
-}  // namespace cairn::python
+#ifdef __cplusplus
+}
+#endif

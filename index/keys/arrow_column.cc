@@ -1,0 +1,380 @@
+// ArrowColumn: what an array says of itself, checked, and its elements.
+#include <charconv>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "cairn/arrow.h"
+#include "index/keys/key_number.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+namespace {
+
+// A view of bytes: those of at most so many bytes are in the view itself.
+constexpr size_t kViewBytes = 16;
+constexpr int32_t kInlineBytes = 12;
+constexpr int64_t kMostChildren = 1 << 16;
+
+// Arrow's formats of KeyType's numbers, in its order.
+constexpr std::string_view kNumberFormats = "CSILcsilfg";
+
+template <typename... Args>
+absl::Status Invalid(const absl::FormatSpec<Args...>& format, const Args&... args) {
+  return absl::InvalidArgumentError(absl::StrFormat(format, args...));
+}
+
+// What the array says of itself, whatever its type.
+absl::Status CheckShape(const ArrowArray& array) {
+  if (array.length < 0 || array.offset < 0 || array.offset > INT64_MAX - array.length) {
+    return Invalid("expected a length and an offset of at least 0, found %d and %d", array.length,
+                   array.offset);
+  }
+  if (array.null_count < -1 || array.null_count > array.length) {
+    return Invalid("expected -1 to %d nulls, found %d", array.length, array.null_count);
+  }
+  if (array.n_buffers < 0 || (array.n_buffers > 0 && array.buffers == nullptr)) {
+    return Invalid("expected %d buffers, found none", array.n_buffers);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckChildren(const ArrowSchema& schema, const ArrowArray& array) {
+  if (schema.n_children < 0 || schema.n_children > kMostChildren ||
+      array.n_children != schema.n_children) {
+    return Invalid("expected as many children in the array as in the schema, found %d and %d",
+                   array.n_children, schema.n_children);
+  }
+  if (schema.n_children > 0 && (schema.children == nullptr || array.children == nullptr)) {
+    return Invalid("expected %d children, found none", schema.n_children);
+  }
+  return absl::OkStatus();
+}
+
+// The bitmap of what is not null, or null where nothing is.
+absl::StatusOr<const uint8_t*> Validity(const ArrowArray& array) {
+  const uint8_t* const validity = static_cast<const uint8_t*>(array.buffers[0]);
+  if (validity == nullptr && array.null_count > 0) {
+    return Invalid("expected a bitmap of %d nulls, found none", array.null_count);
+  }
+  return array.null_count == 0 ? nullptr : validity;
+}
+
+absl::Status CheckPresent(const ArrowSchema* schema, const ArrowArray* array) {
+  if (schema == nullptr) return Invalid("expected an ArrowSchema, found NULL");
+  if (array == nullptr) return Invalid("expected an ArrowArray, found NULL");
+  if (schema->release == nullptr) return Invalid("expected an ArrowSchema, found a released one");
+  if (array->release == nullptr) return Invalid("expected an ArrowArray, found a released one");
+  if (schema->format == nullptr) return Invalid("expected a format in the ArrowSchema, found NULL");
+  return absl::OkStatus();
+}
+
+bool IsStruct(const ArrowSchema& schema) {
+  return std::string_view(schema.format) == "+s";
+}
+
+absl::Status CheckStruct(const ArrowSchema& schema, const ArrowArray& array) {
+  RETURN_IF_ERROR(CheckShape(array));
+  RETURN_IF_ERROR(CheckChildren(schema, array));
+  if (array.n_buffers != 1) {
+    return Invalid("expected 1 buffer for format '+s', found %d", array.n_buffers);
+  }
+  if (schema.n_children == 0) return Invalid("expected a child for each part, found none");
+  ASSIGN_OR_RETURN(const uint8_t* const validity, Validity(array));
+  const size_t first = static_cast<size_t>(array.offset);
+  for (size_t i = first; validity != nullptr && i < first + static_cast<size_t>(array.length);
+       ++i) {
+    if ((validity[i / 8] >> (i % 8) & 1) == 0) {
+      return Invalid("element %d: expected a struct, whose parts may be null, found null",
+                     i - first);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ArrowColumn> ReadChild(const ArrowSchema& schema, const ArrowArray& array,
+                                      size_t i) {
+  RETURN_IF_ERROR(CheckPresent(schema.children[i], array.children[i]));
+  return ArrowColumn::Read(*schema.children[i], *array.children[i],
+                           static_cast<size_t>(array.offset), static_cast<size_t>(array.length));
+}
+
+absl::StatusOr<ArrowColumn> ReadWhole(const ArrowSchema& schema, const ArrowArray& array) {
+  RETURN_IF_ERROR(CheckShape(array));
+  return ArrowColumn::Read(schema, array, 0, static_cast<size_t>(array.length));
+}
+
+}  // namespace
+
+int64_t ArrowColumn::Format::buffers() const {
+  return layout == Layout::kNumbers || layout == Layout::kFixed ? 2 : 3;
+}
+
+bool ArrowColumn::Parse(std::string_view text, Format* format) {
+  if (text.size() == 1) {
+    const size_t number = kNumberFormats.find(text[0]);
+    if (number != std::string_view::npos) {
+      const KeyType type = static_cast<KeyType>(number);
+      *format = {type, Layout::kNumbers, FixedWidth(type)};
+      return true;
+    }
+  }
+  if (text == "u" || text == "z") {
+    *format = {text == "u" ? KeyType::kText : KeyType::kBytes, Layout::kOffsets32, 0};
+    return true;
+  }
+  if (text == "U" || text == "Z") {
+    *format = {text == "U" ? KeyType::kText : KeyType::kBytes, Layout::kOffsets64, 0};
+    return true;
+  }
+  if (text == "vu" || text == "vz") {
+    *format = {text == "vu" ? KeyType::kText : KeyType::kBytes, Layout::kViews, 0};
+    return true;
+  }
+  if (text.substr(0, 2) == "w:") {
+    uint32_t width = 0;
+    const char* const end = text.data() + text.size();
+    const auto [parsed, error] = std::from_chars(text.data() + 2, end, width);
+    *format = {KeyType::kBytes, Layout::kFixed, width};
+    return error == std::errc() && parsed == end && width > 0 && width < uint32_t{1} << 31;
+  }
+  return false;
+}
+
+absl::StatusOr<ArrowColumn> ArrowColumn::Read(const ArrowSchema& schema, const ArrowArray& array,
+                                              size_t first, size_t count) try {
+  RETURN_IF_ERROR(CheckPresent(&schema, &array));
+  RETURN_IF_ERROR(CheckShape(array));
+  RETURN_IF_ERROR(CheckChildren(schema, array));
+  Format format;
+  if (!Parse(schema.format, &format)) {
+    return Invalid("expected an array of numbers, text or bytes, found one of format '%s'",
+                   schema.format);
+  }
+  if (schema.dictionary != nullptr || array.dictionary != nullptr) {
+    return Invalid("expected values, found a dictionary and indices into it");
+  }
+  if (schema.n_children != 0) return Invalid("expected no children, found %d", schema.n_children);
+  const bool views = format.layout == Layout::kViews;
+  if (views ? array.n_buffers < format.buffers() : array.n_buffers != format.buffers()) {
+    return Invalid("expected %s%d buffers for format '%s', found %d", views ? "at least " : "",
+                   format.buffers(), schema.format, array.n_buffers);
+  }
+  const uint64_t length = static_cast<uint64_t>(array.length);
+  if (first > length || count > length - first) {
+    return Invalid("expected at least %d elements, found %d", first + count, array.length);
+  }
+  ArrowColumn column;
+  column.type_ = format.type;
+  column.layout_ = format.layout;
+  column.format_ = schema.format;
+  column.size_ = count;
+  column.first_ = static_cast<size_t>(array.offset) + first;
+  column.width_ = format.width;
+  if (column.first_ + count > SIZE_MAX / 2 / (kViewBytes + format.width)) {
+    return Invalid("expected elements that fit the memory, found %d behind %d", count,
+                   column.first_);
+  }
+  ASSIGN_OR_RETURN(column.validity_, Validity(array));
+  column.values_ = static_cast<const char*>(array.buffers[1]);
+  if (count == 0) return column;
+  if (column.values_ == nullptr) return Invalid("expected %d elements, found no buffer", count);
+  RETURN_IF_ERROR(column.CheckBytes(array));
+  if (views) column.heaps_ = array.buffers + 2;
+  if (!views && format.buffers() == 3) column.heap_ = static_cast<const char*>(array.buffers[2]);
+  return column;
+} catch (...) {
+  return StatusOfException("reading an Arrow array");
+}
+
+absl::Status ArrowColumn::CheckBytes(const ArrowArray& array) const {
+  switch (layout_) {
+    case Layout::kOffsets32:
+      return CheckOffsets<int32_t>(array);
+    case Layout::kOffsets64:
+      return CheckOffsets<int64_t>(array);
+    case Layout::kViews:
+      return CheckViews(array);
+    case Layout::kNumbers:
+    case Layout::kFixed:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+template <typename Offset>
+absl::Status ArrowColumn::CheckOffsets(const ArrowArray& array) const {
+  // Without a branch, so that the compiler vectorizes it; which one it was is seen afterwards.
+  bool ascend = At<Offset>(0) >= 0;
+  for (size_t i = 0; i < size_; ++i) ascend &= At<Offset>(i + 1) >= At<Offset>(i);
+  Offset last = 0;
+  for (size_t i = 0; !ascend && i <= size_; ++i) {
+    const Offset next = At<Offset>(i);
+    if (next < last) {
+      return Invalid("expected offsets that ascend from 0, found %d behind %d at element %d", next,
+                     last, i);
+    }
+    last = next;
+  }
+  if (At<Offset>(size_) > At<Offset>(0) && array.buffers[2] == nullptr) {
+    return Invalid("expected a buffer of bytes, found none");
+  }
+  return absl::OkStatus();
+}
+
+// Behind the views stand buffers of bytes, and last how large each is.
+absl::Status ArrowColumn::CheckViews(const ArrowArray& array) const {
+  const int64_t heaps = array.n_buffers - 3;
+  const char* const sizes = static_cast<const char*>(array.buffers[array.n_buffers - 1]);
+  if (heaps > 0 && sizes == nullptr) {
+    return Invalid("expected sizes of %d buffers, found none", heaps);
+  }
+  for (size_t i = 0; i < size_; ++i) {
+    if (IsNull(i)) continue;
+    int32_t view[4];
+    std::memcpy(view, values_ + (first_ + i) * kViewBytes, kViewBytes);
+    if (view[0] < 0) return Invalid("element %d: expected a length, found %d", i, view[0]);
+    if (view[0] <= kInlineBytes) continue;
+    if (view[2] < 0 || view[2] >= heaps) {
+      return Invalid("element %d: expected one of %d buffers, found %d", i, heaps, view[2]);
+    }
+    int64_t size = 0;
+    std::memcpy(&size, sizes + static_cast<size_t>(view[2]) * sizeof size, sizeof size);
+    if (array.buffers[2 + view[2]] == nullptr || view[3] < 0 || int64_t{view[3]} + view[0] > size) {
+      return Invalid("element %d: expected bytes in a buffer of %d, found %d behind %d", i, size,
+                     view[0], view[3]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+size_t ArrowColumn::FirstNull() const {
+  if (validity_ == nullptr) return size_;
+  for (size_t i = 0; i < size_;) {
+    const size_t bit = first_ + i;
+    if (bit % 8 == 0 && validity_[bit / 8] == 0xFF) {
+      i += 8;
+    } else if (IsNull(i)) {
+      return i;
+    } else {
+      ++i;
+    }
+  }
+  return size_;
+}
+
+KeyValue ArrowColumn::value(size_t i) const {
+  if (IsNull(i)) return std::monostate();
+  switch (type_) {
+    case KeyType::kU8:
+      return uint64_t{At<uint8_t>(i)};
+    case KeyType::kU16:
+      return uint64_t{At<uint16_t>(i)};
+    case KeyType::kU32:
+      return uint64_t{At<uint32_t>(i)};
+    case KeyType::kU64:
+      return At<uint64_t>(i);
+    case KeyType::kI8:
+      return int64_t{At<int8_t>(i)};
+    case KeyType::kI16:
+      return int64_t{At<int16_t>(i)};
+    case KeyType::kI32:
+      return int64_t{At<int32_t>(i)};
+    case KeyType::kI64:
+      return At<int64_t>(i);
+    case KeyType::kF32:
+      return double{At<float>(i)};
+    case KeyType::kF64:
+      return At<double>(i);
+    case KeyType::kText:
+    case KeyType::kBytes:
+      break;
+  }
+  std::string_view view;
+  View(i, absl::MakeSpan(&view, 1));
+  return view;
+}
+
+const void* ArrowColumn::numbers() const {
+  return values_ == nullptr ? nullptr : values_ + first_ * width_;
+}
+
+template <typename Offset>
+void ArrowColumn::ViewOffsets(size_t first, absl::Span<std::string_view> views) const {
+  for (size_t i = 0; i < views.size(); ++i) {
+    const Offset begin = At<Offset>(first + i);
+    views[i] = {heap_ + begin, static_cast<size_t>(At<Offset>(first + i + 1) - begin)};
+  }
+}
+
+std::string_view ArrowColumn::View(size_t i) const {
+  if (IsNull(i)) return {};  // it may be anything
+  const char* const at = values_ + (first_ + i) * kViewBytes;
+  int32_t view[4];
+  std::memcpy(view, at, kViewBytes);
+  const size_t size = static_cast<size_t>(view[0]);
+  if (view[0] <= kInlineBytes) return {at + sizeof(int32_t), size};
+  return {static_cast<const char*>(heaps_[view[2]]) + view[3], size};
+}
+
+void ArrowColumn::View(size_t first, absl::Span<std::string_view> views) const {
+  switch (layout_) {
+    case Layout::kOffsets32:
+      return ViewOffsets<int32_t>(first, views);
+    case Layout::kOffsets64:
+      return ViewOffsets<int64_t>(first, views);
+    case Layout::kViews:
+      for (size_t i = 0; i < views.size(); ++i) views[i] = View(first + i);
+      return;
+    case Layout::kNumbers:
+    case Layout::kFixed:
+      break;
+  }
+  for (size_t i = 0; i < views.size(); ++i) {
+    views[i] = {values_ + (first_ + first + i) * width_, width_};
+  }
+}
+
+std::optional<KeyType> KeyTypeOf(const ArrowSchema& schema) {
+  ArrowColumn::Format format;
+  if (schema.format == nullptr || schema.dictionary != nullptr ||
+      !ArrowColumn::Parse(schema.format, &format)) {
+    return std::nullopt;
+  }
+  return format.type;
+}
+
+absl::StatusOr<ArrowColumn> ReadArrowColumn(const ArrowSchema* schema, const ArrowArray* array,
+                                            size_t i) try {
+  RETURN_IF_ERROR(CheckPresent(schema, array));
+  const bool is_struct = IsStruct(*schema);
+  if (is_struct) RETURN_IF_ERROR(CheckStruct(*schema, *array));
+  const size_t columns = is_struct ? static_cast<size_t>(schema->n_children) : 1;
+  if (i >= columns) return Invalid("expected more than %d columns, found %d", i, columns);
+  return is_struct ? ReadChild(*schema, *array, i) : ReadWhole(*schema, *array);
+} catch (...) {
+  return StatusOfException("reading an Arrow array");
+}
+
+absl::StatusOr<std::vector<ArrowColumn>> ReadArrowColumns(const ArrowSchema* schema,
+                                                          const ArrowArray* array) try {
+  RETURN_IF_ERROR(CheckPresent(schema, array));
+  std::vector<ArrowColumn> columns;
+  if (!IsStruct(*schema)) {
+    ASSIGN_OR_RETURN(const ArrowColumn column, ReadWhole(*schema, *array));
+    columns.push_back(column);
+    return columns;
+  }
+  RETURN_IF_ERROR(CheckStruct(*schema, *array));
+  for (size_t i = 0; i < static_cast<size_t>(schema->n_children); ++i) {
+    auto column = ReadChild(*schema, *array, i);
+    if (!column.ok()) return Invalid("part %d: %s", i + 1, column.status().message());
+    columns.push_back(*column);
+  }
+  return columns;
+} catch (...) {
+  return StatusOfException("reading an Arrow array");
+}
+
+}  // namespace cairn

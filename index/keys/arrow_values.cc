@@ -1,0 +1,119 @@
+// ArrowValues: columns one behind the other, as a codec takes them.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "cairn/arrow.h"
+#include "index/keys/key_number.h"
+#include "index/machine/guard.h"
+#include "index/machine/parallel.h"
+
+namespace cairn {
+namespace {
+
+// A search of a large batch runs on all cores, so what comes before it must not run on one.
+constexpr size_t kGrain = size_t{1} << 16;  // views that take longer than a thread's start
+constexpr size_t kMostThreads = 16;
+
+// A thread's spare views, and how many it keeps: 64 MB of them. Fresh memory for a large batch
+// costs a tenth of its search.
+constexpr size_t kMostSpareViews = size_t{1} << 22;
+thread_local std::vector<std::string_view> spare_views;
+
+void WriteViews(const ArrowColumn& column, std::string_view* to) {
+  // The cores are not counted for a small one, as that takes 2 us.
+  const size_t slices = column.size() / kGrain;
+  if (slices < 2) return column.View(0, absl::MakeSpan(to, column.size()));
+  const size_t threads =
+      std::min<size_t>({slices, std::thread::hardware_concurrency(), kMostThreads});
+  ParallelFor(static_cast<int>(threads), slices, [&](size_t slice) {
+    const size_t first = column.size() * slice / slices;
+    const size_t end = column.size() * (slice + 1) / slices;
+    column.View(first, absl::MakeSpan(to + first, end - first));
+  });
+}
+
+}  // namespace
+
+ArrowValues& ArrowValues::operator=(ArrowValues&& other) noexcept {
+  std::swap(part_, other.part_);
+  views_.swap(other.views_);
+  numbers_.swap(other.numbers_);
+  validity_.swap(other.validity_);
+  return *this;
+}
+
+ArrowValues::~ArrowValues() {
+  if (views_.size() <= kMostSpareViews && views_.size() > spare_views.size()) {
+    spare_views.swap(views_);
+  }
+}
+
+absl::StatusOr<ArrowValues> ArrowValues::Of(KeyType type,
+                                            absl::Span<const ArrowColumn> columns) try {
+  size_t size = 0;
+  for (const ArrowColumn& column : columns) size += column.size();
+  ArrowValues values;
+  if (FixedWidth(type) == 0) {
+    values.ReadText(columns, size);
+  } else {
+    values.ReadNumbers(type, columns, size);
+  }
+  values.ReadValidity(columns, size);
+  return values;
+} catch (...) {
+  return StatusOfException("reading columns of keys");
+}
+
+void ArrowValues::ReadText(absl::Span<const ArrowColumn> columns, size_t size) {
+  views_.swap(spare_views);
+  if (views_.size() < size) views_.resize(size);
+  std::string_view* to = views_.data();
+  for (const ArrowColumn& column : columns) {
+    WriteViews(column, to);
+    to += column.size();
+  }
+  part_.values = absl::MakeConstSpan(views_.data(), size);
+}
+
+void ArrowValues::ReadNumbers(KeyType type, absl::Span<const ArrowColumn> columns, size_t size) {
+  const size_t width = FixedWidth(type);
+  const void* numbers = columns.size() == 1 ? columns[0].numbers() : nullptr;
+  if (columns.size() != 1 || reinterpret_cast<uintptr_t>(numbers) % width != 0) {
+    numbers_.resize((size * width + 7) / 8);
+    char* to = reinterpret_cast<char*>(numbers_.data());
+    for (const ArrowColumn& column : columns) {
+      if (column.size() > 0) std::memcpy(to, column.numbers(), column.size() * width);
+      to += column.size() * width;
+    }
+    numbers = numbers_.data();
+  }
+  part_ = PartColumn::OfNumbers(type, numbers, size);
+}
+
+void ArrowValues::ReadValidity(absl::Span<const ArrowColumn> columns, size_t size) {
+  if (columns.size() == 1) {
+    part_.validity = columns[0].validity();
+    part_.first_bit = columns[0].first_bit();
+    return;
+  }
+  const bool nulls = std::any_of(columns.begin(), columns.end(), [](const ArrowColumn& column) {
+    return column.validity() != nullptr;
+  });
+  if (!nulls) return;
+  validity_.resize(size / 8 + 1);
+  size_t to = 0;
+  for (const ArrowColumn& column : columns) {
+    for (size_t i = 0; i < column.size(); ++i, ++to) {
+      if (!column.IsNull(i)) {
+        validity_[to / 8] = static_cast<uint8_t>(validity_[to / 8] | 1 << (to % 8));
+      }
+    }
+  }
+  part_.validity = validity_.data();
+}
+
+}  // namespace cairn
