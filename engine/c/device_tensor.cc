@@ -1,5 +1,6 @@
 #include "engine/c/device_tensor.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/c/error.h"
 #include "index/machine/status_macros.h"

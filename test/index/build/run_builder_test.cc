@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,9 +70,9 @@ void AppendKeys(const KeyColumn& from, KeyColumn* to) {
   }
 }
 
-// Adds rows to a part, from none to hundreds at a time.
+// Adds rows to a part, from none to hundreds at a time. In a thread, which Boost.Test must not see.
 bool AddRows(const std::vector<KeyColumn>& rows, RunBuilder::Part* part) {
-  auto random = TestRandom(rows.size());
+  std::mt19937_64 random(TestSeed() + rows.size());
   for (size_t row = 0; row < rows.size();) {
     KeyColumn keys(rows[0].kind());
     std::vector<RowId> row_ids;
