@@ -1,3 +1,6 @@
+#include <thrust/iterator/transform_iterator.h>
+
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -40,6 +43,35 @@ __global__ void LimitRanges(Position* begin, const Position* end, uint64_t* coun
     const uint64_t count = min(limit, uint64_t{end[i] - begin[i]});
     counts[i] = count;
     if (descending) begin[i] = end[i] - static_cast<Position>(count);
+  });
+}
+
+// Keeps the rows that go before row_ids[capacity]: kept[i] = offsets[i], at most the capacity. What
+// is left of a descending range are its last entries.
+__global__ void KeepRows(Position* begin, const uint64_t* offsets, uint64_t* kept, size_t size,
+                         uint64_t capacity, bool descending) {
+  ForEachIndex(size, [=](size_t i) {
+    const uint64_t from = offsets[i], end = offsets[i + 1];
+    const uint64_t kept_end = min(end, capacity);
+    if (i == 0) kept[0] = 0;
+    kept[i + 1] = kept_end;
+    if (descending) begin[i] += static_cast<Position>(end - max(from, kept_end));
+  });
+}
+
+// Whether there is a row, as a number to sum up.
+struct IsRow {
+  __device__ uint64_t operator()(RowId row_id) const { return row_id != kNoRow ? 1 : 0; }
+};
+
+// Puts the rows that there are next to each other, those of key i to offsets[i].
+__global__ void GatherOnlyRows(const RowId* found, const uint64_t* offsets, size_t size,
+                               RowId* row_ids, uint64_t capacity) {
+  ForEachIndex(size, [=](size_t i) {
+    const RowId row_id = found[i];
+    if (row_id == kNoRow) return;
+    const uint64_t to = offsets[i];
+    if (to < capacity) row_ids[to] = row_id;
   });
 }
 
@@ -172,6 +204,41 @@ absl::Status DeviceIndex::CopyRows(const Position* begin, const uint64_t* offset
   const OnDevice on_device(device_);
   return AfterUse(GatherRows(begin, offsets, queries, rows, order, row_ids, stream), device_,
                   stream);
+}
+
+absl::Status DeviceIndex::FindOnlyRows(DeviceKeys keys, uint64_t* offsets, RowId* row_ids,
+                                       uint64_t capacity, DeviceStream stream) const {
+  ASSIGN_OR_RETURN(DeviceBuffer<RowId> found, DeviceBuffer<RowId>::Allocate(keys.size(), stream));
+  RETURN_IF_ERROR(
+      AfterUse(Search(Operation::kFindFirst, keys, found.data(), stream), device_, stream));
+  RETURN_IF_ERROR(gpu::InclusiveScan(thrust::make_transform_iterator(found.data(), IsRow()),
+                                     offsets + 1, keys.size(), ::cuda::std::plus<uint64_t>(),
+                                     stream));
+  CAIRN_RETURN_IF_LAUNCH_FAILS("GatherOnlyRows", SimpleShape(keys.size()), stream, GatherOnlyRows,
+                               found.data(), offsets, keys.size(), row_ids, capacity);
+  return absl::OkStatus();
+}
+
+absl::Status DeviceIndex::Scan(const DeviceRanges& ranges, uint64_t limit, Order order,
+                               uint64_t* offsets, RowId* row_ids, uint64_t capacity,
+                               DeviceStream stream) const {
+  RETURN_IF_ERROR(CheckRanges(kind_, ranges));
+  const size_t size = ranges.size();
+  const OnDevice on_device(device_);
+  if (size > 0 && limit > 0 && AreEqualRanges(ranges) && has_distinct_keys()) {
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(offsets, 0, sizeof(uint64_t), stream));
+    return FindOnlyRows(ranges.lower, offsets, row_ids, capacity, stream);
+  }
+  ASSIGN_OR_RETURN(DeviceBuffer<Position> begin, DeviceBuffer<Position>::Allocate(size, stream));
+  RETURN_IF_ERROR(PlanScan(ranges, limit, order, begin.data(), offsets, stream));
+  if (size == 0 || capacity == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(DeviceBuffer<uint64_t> kept, DeviceBuffer<uint64_t>::Allocate(size + 1, stream));
+  CAIRN_RETURN_IF_LAUNCH_FAILS("KeepRows", SimpleShape(size), stream, KeepRows, begin.data(),
+                               offsets, kept.data(), size, capacity, order == Order::kDescending);
+  // No more than there can be: what is enqueued is sized by it.
+  const uint64_t most = std::min(limit, uint64_t{size_});
+  const uint64_t rows = most > capacity / size ? capacity : most * size;
+  return CopyRows(begin.data(), kept.data(), size, rows, order, row_ids, stream);
 }
 
 }  // namespace cairn
