@@ -1,3 +1,4 @@
+#include <thrust/iterator/tabulate_output_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
 #include <algorithm>
@@ -59,21 +60,28 @@ __global__ void KeepRows(Position* begin, const uint64_t* offsets, uint64_t* kep
   });
 }
 
-// Whether there is a row, as a number to sum up.
-struct IsRow {
-  __device__ uint64_t operator()(RowId row_id) const { return row_id != kNoRow ? 1 : 0; }
+// Rows up to one of them, as a scan adds them: how many there are, above, and the last one, below.
+struct OneRow {
+  __device__ uint64_t operator()(RowId row_id) const {
+    return (row_id != kNoRow ? uint64_t{1} << 32 : 0) | row_id;
+  }
 };
+struct AddRows {
+  __device__ uint64_t operator()(uint64_t a, uint64_t b) const { return (a >> 32 << 32) + b; }
+};
+// Where a scan of rows writes: the count behind each to its offset, and each row to its place.
+struct RowPlaces {
+  uint64_t* offsets;
+  RowId* row_ids;
+  uint64_t capacity;
 
-// Puts the rows that there are next to each other, those of key i to offsets[i].
-__global__ void GatherOnlyRows(const RowId* found, const uint64_t* offsets, size_t size,
-                               RowId* row_ids, uint64_t capacity) {
-  ForEachIndex(size, [=](size_t i) {
-    const RowId row_id = found[i];
-    if (row_id == kNoRow) return;
-    const uint64_t to = offsets[i];
-    if (to < capacity) row_ids[to] = row_id;
-  });
-}
+  __device__ void operator()(ptrdiff_t i, uint64_t sum) const {
+    const uint64_t count = sum >> 32;
+    const RowId row_id = static_cast<RowId>(sum);
+    offsets[i + 1] = count;
+    if (row_id != kNoRow && count <= capacity) row_ids[count - 1] = row_id;
+  }
+};
 
 absl::Status CheckKind(KeyKind index, DeviceKeys keys) {
   if (keys.empty() || keys.kind() == index) return absl::OkStatus();
@@ -211,12 +219,10 @@ absl::Status DeviceIndex::FindOnlyRows(DeviceKeys keys, uint64_t* offsets, RowId
   ASSIGN_OR_RETURN(DeviceBuffer<RowId> found, DeviceBuffer<RowId>::Allocate(keys.size(), stream));
   RETURN_IF_ERROR(
       AfterUse(Search(Operation::kFindFirst, keys, found.data(), stream), device_, stream));
-  RETURN_IF_ERROR(gpu::InclusiveScan(thrust::make_transform_iterator(found.data(), IsRow()),
-                                     offsets + 1, keys.size(), ::cuda::std::plus<uint64_t>(),
-                                     stream));
-  CAIRN_RETURN_IF_LAUNCH_FAILS("GatherOnlyRows", SimpleShape(keys.size()), stream, GatherOnlyRows,
-                               found.data(), offsets, keys.size(), row_ids, capacity);
-  return absl::OkStatus();
+  return gpu::InclusiveScan(
+      thrust::make_transform_iterator(found.data(), OneRow()),
+      thrust::make_tabulate_output_iterator(RowPlaces{offsets, row_ids, capacity}), keys.size(),
+      AddRows(), stream);
 }
 
 absl::Status DeviceIndex::Scan(const DeviceRanges& ranges, uint64_t limit, Order order,
@@ -225,7 +231,8 @@ absl::Status DeviceIndex::Scan(const DeviceRanges& ranges, uint64_t limit, Order
   RETURN_IF_ERROR(CheckRanges(kind_, ranges));
   const size_t size = ranges.size();
   const OnDevice on_device(device_);
-  if (size > 0 && limit > 0 && AreEqualRanges(ranges) && has_distinct_keys()) {
+  if (size > 0 && size <= kMaxEntries && limit > 0 && AreEqualRanges(ranges) &&
+      has_distinct_keys()) {
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(offsets, 0, sizeof(uint64_t), stream));
     return FindOnlyRows(ranges.lower, offsets, row_ids, capacity, stream);
   }
