@@ -169,6 +169,22 @@ absl::Status DoPlan(const DeviceIndex& index, const cairn_device_ranges* given, 
                         StreamOf(stream));
 }
 
+absl::Status DoScan(const DeviceIndex& index, const cairn_device_ranges* given, uint64_t limit,
+                    int32_t given_order, const DLManagedTensor* given_offsets,
+                    const DLManagedTensor* row_ids, void* stream) {
+  ASSIGN_OR_RETURN(const DeviceRanges ranges, ReadRanges(index, given));
+  Order order = Order::kAscending;
+  RETURN_IF_ERROR(ReadEnum(given_order, Order::kDescending, "order", &order));
+  ASSIGN_OR_RETURN(const DeviceElements offsets,
+                   ReadTensor(given_offsets, "offsets", TensorType::kU64OrI64, index.device(),
+                              ranges.size() + 1));
+  ASSIGN_OR_RETURN(const DeviceElements rows,
+                   ReadTensor(row_ids, "row_ids", TensorType::kU32OrI32, index.device()));
+  if (limit == 0) limit = std::numeric_limits<uint64_t>::max();
+  return index.Scan(ranges, limit, order, offsets.as<uint64_t>(), rows.as<RowId>(), rows.size,
+                    StreamOf(stream));
+}
+
 absl::Status DoCopyRows(const DeviceIndex& index, const DLManagedTensor* given_begin,
                         const DLManagedTensor* given_offsets, int32_t given_order,
                         const DLManagedTensor* row_ids, void* stream) {
@@ -254,6 +270,14 @@ cairn_error* cairn_device_plan(const cairn_device_index* index, const cairn_devi
                                const DLManagedTensor* offsets, void* stream) {
   return cairn::OnDevice(index, [&](const cairn::DeviceIndex& opened) {
     return cairn::DoPlan(opened, ranges, limit, order, begin, offsets, stream);
+  });
+}
+
+cairn_error* cairn_device_scan(const cairn_device_index* index, const cairn_device_ranges* ranges,
+                               uint64_t limit, int32_t order, const DLManagedTensor* offsets,
+                               const DLManagedTensor* row_ids, void* stream) {
+  return cairn::OnDevice(index, [&](const cairn::DeviceIndex& opened) {
+    return cairn::DoScan(opened, ranges, limit, order, offsets, row_ids, stream);
   });
 }
 

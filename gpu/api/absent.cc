@@ -41,6 +41,10 @@ absl::Status DeviceIndex::CopyRows(const Position*, const uint64_t*, size_t, uin
                                    RowId*, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
 }
+absl::Status DeviceIndex::Scan(const DeviceRanges&, uint64_t, Order, uint64_t*, RowId*, uint64_t,
+                               DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
 absl::Status DeviceIndex::FindEqualRanges(DeviceKeys, Position*, Position*, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
 }

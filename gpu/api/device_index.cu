@@ -1,3 +1,7 @@
+#include <thrust/iterator/tabulate_output_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -42,6 +46,42 @@ __global__ void LimitRanges(Position* begin, const Position* end, uint64_t* coun
     if (descending) begin[i] = end[i] - static_cast<Position>(count);
   });
 }
+
+// Keeps the rows that go before row_ids[capacity]: kept[i] = offsets[i], at most the capacity. What
+// is left of a descending range are its last entries.
+__global__ void KeepRows(Position* begin, const uint64_t* offsets, uint64_t* kept, size_t size,
+                         uint64_t capacity, bool descending) {
+  ForEachIndex(size, [=](size_t i) {
+    const uint64_t from = offsets[i], end = offsets[i + 1];
+    const uint64_t kept_end = min(end, capacity);
+    if (i == 0) kept[0] = 0;
+    kept[i + 1] = kept_end;
+    if (descending) begin[i] += static_cast<Position>(end - max(from, kept_end));
+  });
+}
+
+// Rows up to one of them, as a scan adds them: how many there are, above, and the last one, below.
+struct OneRow {
+  __device__ uint64_t operator()(RowId row_id) const {
+    return (row_id != kNoRow ? uint64_t{1} << 32 : 0) | row_id;
+  }
+};
+struct AddRows {
+  __device__ uint64_t operator()(uint64_t a, uint64_t b) const { return (a >> 32 << 32) + b; }
+};
+// Where a scan of rows writes: the count behind each to its offset, and each row to its place.
+struct RowPlaces {
+  uint64_t* offsets;
+  RowId* row_ids;
+  uint64_t capacity;
+
+  __device__ void operator()(ptrdiff_t i, uint64_t sum) const {
+    const uint64_t count = sum >> 32;
+    const RowId row_id = static_cast<RowId>(sum);
+    offsets[i + 1] = count;
+    if (row_id != kNoRow && count <= capacity) row_ids[count - 1] = row_id;
+  }
+};
 
 absl::Status CheckKind(KeyKind index, DeviceKeys keys) {
   if (keys.empty() || keys.kind() == index) return absl::OkStatus();
@@ -172,6 +212,40 @@ absl::Status DeviceIndex::CopyRows(const Position* begin, const uint64_t* offset
   const OnDevice on_device(device_);
   return AfterUse(GatherRows(begin, offsets, queries, rows, order, row_ids, stream), device_,
                   stream);
+}
+
+absl::Status DeviceIndex::FindOnlyRows(DeviceKeys keys, uint64_t* offsets, RowId* row_ids,
+                                       uint64_t capacity, DeviceStream stream) const {
+  ASSIGN_OR_RETURN(DeviceBuffer<RowId> found, DeviceBuffer<RowId>::Allocate(keys.size(), stream));
+  RETURN_IF_ERROR(
+      AfterUse(Search(Operation::kFindFirst, keys, found.data(), stream), device_, stream));
+  return gpu::InclusiveScan(
+      thrust::make_transform_iterator(found.data(), OneRow()),
+      thrust::make_tabulate_output_iterator(RowPlaces{offsets, row_ids, capacity}), keys.size(),
+      AddRows(), stream);
+}
+
+absl::Status DeviceIndex::Scan(const DeviceRanges& ranges, uint64_t limit, Order order,
+                               uint64_t* offsets, RowId* row_ids, uint64_t capacity,
+                               DeviceStream stream) const {
+  RETURN_IF_ERROR(CheckRanges(kind_, ranges));
+  const size_t size = ranges.size();
+  const OnDevice on_device(device_);
+  if (size > 0 && size <= kMaxEntries && limit > 0 && AreEqualRanges(ranges) &&
+      has_distinct_keys()) {
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(offsets, 0, sizeof(uint64_t), stream));
+    return FindOnlyRows(ranges.lower, offsets, row_ids, capacity, stream);
+  }
+  ASSIGN_OR_RETURN(DeviceBuffer<Position> begin, DeviceBuffer<Position>::Allocate(size, stream));
+  RETURN_IF_ERROR(PlanScan(ranges, limit, order, begin.data(), offsets, stream));
+  if (size == 0 || capacity == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(DeviceBuffer<uint64_t> kept, DeviceBuffer<uint64_t>::Allocate(size + 1, stream));
+  CAIRN_RETURN_IF_LAUNCH_FAILS("KeepRows", SimpleShape(size), stream, KeepRows, begin.data(),
+                               offsets, kept.data(), size, capacity, order == Order::kDescending);
+  // No more than there can be: what is enqueued is sized by it.
+  const uint64_t most = std::min(limit, uint64_t{size_});
+  const uint64_t rows = most > capacity / size ? capacity : most * size;
+  return CopyRows(begin.data(), kept.data(), size, rows, order, row_ids, stream);
 }
 
 }  // namespace cairn

@@ -33,6 +33,7 @@ class PackedIndex : public DeviceIndex {
   absl::Status Build(DeviceRun<Key> run, const PackedIndexOptions& options, cudaStream_t stream);
 
   bool writes_results_once() const override { return true; }
+  bool has_distinct_keys() const override { return first_entry_.size() == 0; }
   std::string description() const override {
     return absl::StrFormat("gpu:packed,directory=%s,bits=%d%s",
                            bitmap_.has_value() ? "bitmap" : "tree", view_.bits,

@@ -39,7 +39,7 @@ struct RowCopy {
   const Position* begin;
   const uint64_t* offsets;
   size_t ranges;
-  uint64_t items, warp_items;
+  uint64_t most_items, warp_items;
   bool descending;
   RowId* row_ids;
 };
@@ -186,8 +186,9 @@ __global__ void __launch_bounds__(kCopyThreads)
   uint8_t* const short_lanes = lanes_of_short + threadIdx.x / 32 * 32;
   const uint64_t warp = (uint64_t{blockIdx.x} * kCopyThreads + threadIdx.x) / 32;
   const uint64_t item = warp * copy.warp_items;
-  if (item >= copy.items) return;
-  const uint64_t end = min(item + copy.warp_items, copy.items);
+  const uint64_t items = copy.ranges + copy.offsets[copy.ranges];
+  if (item >= items) return;
+  const uint64_t end = min(item + copy.warp_items, items);
   for (size_t first = RangeOfItem(copy.offsets, copy.ranges, item, lane);; first += 32) {
     // A range for each lane.
     const size_t range = first + static_cast<size_t>(lane);
@@ -214,7 +215,7 @@ __global__ void __launch_bounds__(kCopyThreads)
 
 template <int kBits>
 absl::Status LaunchCopyRows(const RowCopy& copy, cudaStream_t stream) {
-  const uint64_t warps = (copy.items + copy.warp_items - 1) / copy.warp_items;
+  const uint64_t warps = (copy.most_items + copy.warp_items - 1) / copy.warp_items;
   const uint64_t blocks = (warps * 32 + kCopyThreads - 1) / kCopyThreads;
   CAIRN_RETURN_IF_LAUNCH_FAILS("CopyRowsKernel",
                                LaunchShape{static_cast<unsigned>(blocks), kCopyThreads}, stream,
@@ -237,10 +238,10 @@ absl::StatusOr<DeviceBuffer<uint32_t>> SampleLeaves(const LeafCut& cut, size_t s
 absl::Status CopyRowsFromLeaves(const PackedView& view, const uint32_t* samples,
                                 const Position* begin, const uint64_t* offsets, size_t queries,
                                 uint64_t rows, Order order, RowId* row_ids, cudaStream_t stream) {
-  const uint64_t items = queries + rows;
-  const uint64_t warp_items = std::clamp(items / kWarpsWanted, kLeastWarpItems, kMostWarpItems);
+  const uint64_t most = queries + rows;
+  const uint64_t warp_items = std::clamp(most / kWarpsWanted, kLeastWarpItems, kMostWarpItems);
   const RowCopy copy = {view.leaves, samples, begin,      offsets,
-                        queries,     items,   warp_items, order == Order::kDescending,
+                        queries,     most,    warp_items, order == Order::kDescending,
                         row_ids};
   switch (view.bits) {
     case 16:

@@ -41,7 +41,7 @@ struct RowBatch {
   const Position* begin;
   const uint64_t* offsets;
   size_t queries;
-  uint64_t items;
+  uint64_t most_items;
   uint64_t tile_items;
   RowId* out;
 };
@@ -170,7 +170,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce) CopyTiles(RowBatch<Ro
   __shared__ size_t ends[2];  // the tile's first and last range
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const uint64_t item = blockIdx.x * batch.tile_items;
-  const uint64_t end_item = min(item + batch.tile_items, batch.items);
+  const uint64_t items = batch.queries + batch.offsets[batch.queries];
+  if (item >= items) return;
+  const uint64_t end_item = min(item + batch.tile_items, items);
   if (warp < 2)
     ends[warp] = RangeOfItem(batch.offsets, batch.queries, warp == 0 ? item : end_item, lane);
   __syncthreads();
@@ -214,9 +216,10 @@ absl::Status CopyRowsOfRanges(const Rows& source, const Position* begin, const u
                               cudaStream_t stream) {
   using namespace range_rows;
   RowBatch<Rows> batch{source, begin, offsets, queries, queries + rows, 0, out};
-  batch.tile_items = std::clamp((batch.items / kTilesWanted + kUnitRows) / kUnitRows * kUnitRows,
-                                kLeastTileItems, kMostTileItems);
-  const size_t tiles = (batch.items + batch.tile_items - 1) / batch.tile_items;
+  batch.tile_items =
+      std::clamp((batch.most_items / kTilesWanted + kUnitRows) / kUnitRows * kUnitRows,
+                 kLeastTileItems, kMostTileItems);
+  const size_t tiles = (batch.most_items + batch.tile_items - 1) / batch.tile_items;
   const auto kernel = order == Order::kAscending ? CopyTiles<Order::kAscending, Rows>
                                                  : CopyTiles<Order::kDescending, Rows>;
   CAIRN_RETURN_IF_LAUNCH_FAILS("CopyTiles", LaunchShape{static_cast<unsigned>(tiles), kThreads},

@@ -22,7 +22,8 @@ struct RowColumn {
 
 // DeviceIndex::CopyRows for every structure that keeps row ids in run order: copies those of range
 // i, the offsets[i + 1] - offsets[i] positions from begin[i] on, to out[offsets[i]] and after,
-// ascending or in reverse. Requires offsets[0] = 0, offsets[queries] = rows and rows > 0.
+// ascending or in reverse. Requires offsets[0] = 0 and 0 < offsets[queries] <= rows, or no row:
+// what is enqueued is sized by `rows`.
 //
 // Work is divided by ranges and rows together, so that one range with most of the rows, or millions
 // without any, spread over the device like any others.

@@ -27,6 +27,7 @@ class StringIndex : public DeviceIndex {
   absl::Status Build(const SortedRun& run, int threads, cudaStream_t stream);
 
   bool writes_results_once() const override { return true; }
+  bool has_distinct_keys() const override { return first_positions_.size() == 0; }
   std::string description() const override {
     return absl::StrFormat("gpu:partial_key%s",
                            hash_.has_value() || (wants_hash_ && size() == 0) ? ",hash" : "");

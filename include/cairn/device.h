@@ -125,8 +125,8 @@ struct DeviceBatch {
 // An index may be destroyed while its work is enqueued: its memory is freed behind that work, and
 // nobody waits. A stream may be captured (cudaStreamBeginCapture) while methods enqueue on it; the
 // index must then outlive the graph. An error that an earlier CUDA call of the caller's has left
-// behind in the thread stays there, and is no method's; PlanScan, building, and strategies that
-// sort, which could not tell it from their own, return Unavailable and name it.
+// behind in the thread stays there, and is no method's; PlanScan, Scan, building, and strategies
+// that sort, which could not tell it from their own, return Unavailable and name it.
 class DeviceIndex {
  public:
   virtual ~DeviceIndex() = default;
@@ -157,6 +157,16 @@ class DeviceIndex {
   absl::Status CopyRows(const Position* begin, const uint64_t* offsets, size_t queries,
                         uint64_t rows, Order order, RowId* row_ids, DeviceStream stream) const;
 
+  // Both steps in one, for callers who have room for `capacity` rows and need not know first how
+  // many there are. Offsets are as PlanScan's, of all rows; rows are as CopyRows', but those that
+  // would go to row_ids[capacity] or behind are left out: where offsets[size] is more than the
+  // capacity, some are missing. The rows of single keys (`lower` and `upper` are the same keys,
+  // both inclusive) take one search of the first rows if no key has several (has_distinct_keys).
+  absl::Status Scan(const DeviceRanges& ranges, uint64_t limit, Order order, uint64_t* offsets,
+                    RowId* row_ids, uint64_t capacity, DeviceStream stream) const;
+  // Whether the structure knows that no key has several entries.
+  virtual bool has_distinct_keys() const { return false; }
+
  protected:
   DeviceIndex(KeyKind kind, size_t size, int device) : kind_(kind), size_(size), device_(device) {}
   // For structures that can be updated, and say what an update excludes.
@@ -177,7 +187,10 @@ class DeviceIndex {
   // Of ranges of the index's kind, not empty.
   absl::Status FindPositions(const DeviceRanges& ranges, Position* begin, Position* end,
                              DeviceStream stream) const;
-  // CopyRows where there are rows.
+  // Scan of one key each, where keys are distinct, of the index's kind and not empty.
+  absl::Status FindOnlyRows(DeviceKeys keys, uint64_t* offsets, RowId* row_ids, uint64_t capacity,
+                            DeviceStream stream) const;
+  // CopyRows where there are rows; there may be less than `rows`: offsets[queries] of them.
   virtual absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
                                   uint64_t rows, Order order, RowId* row_ids,
                                   DeviceStream stream) const = 0;

@@ -55,6 +55,14 @@ def test_answers_are_the_hosts(columns: cairn.ColumnIndex, cupy: Any) -> None:
         found = index.copy_rows(begin, offsets, int(offsets[-1]), stream=stream)
         expected = columns.find(keys)
         assert (offsets.get() == expected.offsets).all() and (found.get() == expected.row_ids).all()
+        rows = len(expected.row_ids)
+        for capacity in (rows + 5, rows // 2, 0):
+            offsets, found = index.scan(on_device, capacity=capacity, stream=stream)
+            assert (offsets.get() == expected.offsets).all() and len(found) == capacity
+            kept = min(rows, capacity)
+            assert (found.get()[:kept] == expected.row_ids[:kept]).all()
+        with pytest.raises(cairn.OutputTypeError, match="row_ids: expected an array of 3 elements, found one of 4"):
+            index.scan(on_device, capacity=3, row_ids=cupy.empty(4, cupy.uint32), stream=stream)
 
 
 def test_work_of_other_streams_is_waited_for(columns: cairn.ColumnIndex, cupy: Any) -> None:

@@ -97,6 +97,15 @@ CAIRN_C_MUST_USE cairn_error* cairn_device_copy_rows(const cairn_device_index* i
                                                      const struct DLManagedTensor* row_ids,
                                                      void* stream);
 
+// Both steps in one, where the caller has room without knowing how many rows there are: offsets as
+// cairn_device_plan's, of all rows; of these as many as `row_ids` (uint32) has room for.
+CAIRN_C_MUST_USE cairn_error* cairn_device_scan(const cairn_device_index* index,
+                                                const cairn_device_ranges* ranges, uint64_t limit,
+                                                int32_t order,
+                                                const struct DLManagedTensor* offsets,
+                                                const struct DLManagedTensor* row_ids,
+                                                void* stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -222,6 +222,26 @@ nb::object PlanScan(const OnDevice& self, nb::handle lower, nb::handle upper,
   return nb::make_tuple(std::move(first).object(), std::move(where).object());
 }
 
+nb::object Scan(const OnDevice& self, nb::handle lower, nb::handle upper, uint64_t capacity,
+                const std::string& bounds, std::optional<uint64_t> limit, const std::string& order,
+                nb::handle offsets, nb::handle row_ids, nb::handle stream) {
+  const auto index = self.Open();
+  const DeviceStream on = StreamOf(stream);
+  const DeviceRangesIn in(lower, upper, bounds, *index, on);
+  DeviceOut where(offsets, in.like(), in.ranges().size() + 1, DeviceType::kU64, *index, on,
+                  "offsets");
+  DeviceOut rows(row_ids, in.like(), capacity, DeviceType::kU32, *index, on, "row_ids");
+  const Order direction = OrderOf(order);
+  absl::Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = index->Scan(in.ranges(), limit.value_or(std::numeric_limits<uint64_t>::max()),
+                         direction, where.as<uint64_t>(), rows.as<RowId>(), capacity, on);
+  }
+  Check(status);
+  return nb::make_tuple(std::move(where).object(), std::move(rows).object());
+}
+
 nb::object CopyRows(const OnDevice& self, nb::handle begin, nb::handle offsets, uint64_t rows,
                     const std::string& order, nb::handle out, nb::handle stream) {
   const auto index = self.Open();
@@ -333,6 +353,19 @@ offsets[-1] is how many rows there are; to read it, the caller waits for the str
                    "order: str = 'asc', "
                    "out: typing.Any = None, stream: typing.Any = None) -> typing.Any"),
            "The second: uint32[rows], those of range i from offsets[i] on. `rows` is offsets[-1].")
+      .def(
+          "scan", &Scan, nb::arg("lower").none(), nb::arg("upper") = nb::none(), nb::kw_only(),
+          nb::arg("capacity"), nb::arg("bounds") = "[)", nb::arg("limit") = nb::none(),
+          nb::arg("order") = "asc", nb::arg("offsets") = nb::none(),
+          nb::arg("row_ids") = nb::none(), stream,
+          nb::sig("def scan(self, lower: typing.Any, upper: typing.Any = None, *, capacity: int, "
+                  "bounds: str = '[)', limit: int | None = None, order: str = 'asc', "
+                  "offsets: typing.Any = None, row_ids: typing.Any = None, "
+                  "stream: typing.Any = None) -> tuple[typing.Any, typing.Any]"),
+          R"doc(Both steps in one: (uint64[ranges + 1] offsets, uint32[capacity] row_ids), without a wait between them.
+
+offsets[-1] is how many rows there are; of these the first `capacity` are in row_ids, whose other elements
+are unspecified.)doc")
       .def("close", &OnDevice::Close, "Frees the index's memory behind the work that is enqueued.")
       .def("__len__", [](const OnDevice& self) { return self.Open()->size(); })
       .def("__bool__", [](const OnDevice&) { return true; })

@@ -95,6 +95,16 @@ void CheckSame(const IndexHandle& host, const TestArrow& keys, const cairn_devic
                                      TensorOf(device_rows).managed(), nullptr));
   BOOST_TEST(device_rows.ToHost() == std::vector<uint32_t>(rows, rows + offsets[size]),
              boost::test_tools::per_element());
+
+  const DeviceArray<uint64_t> scan_offsets(size + 1);
+  const DeviceArray<uint32_t> scan_rows(offsets[size] / 2);
+  RequireNone(cairn_device_scan(device.get(), &equal, 0, CAIRN_ASCENDING,
+                                TensorOf(scan_offsets).managed(), TensorOf(scan_rows).managed(),
+                                nullptr));
+  BOOST_TEST(scan_offsets.ToHost() == std::vector<uint64_t>(offsets, offsets + size + 1),
+             boost::test_tools::per_element());
+  BOOST_TEST(scan_rows.ToHost() == std::vector<uint32_t>(rows, rows + offsets[size] / 2),
+             boost::test_tools::per_element());
 }
 
 }  // namespace

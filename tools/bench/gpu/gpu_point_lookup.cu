@@ -1,6 +1,7 @@
-// PointLookup/<index>/<key>/n:<log2 n>/<row_id, position, contains or find_all>[/<variant>]: a
-// batch of 2^27 keys (find_all: 2^24), answers in the order of the keys, all in device memory.
-// Without a variant they are there, random, and the n keys are distinct and uniform. Variants:
+// PointLookup/<index>/<key>/n:<log2 n>/<row_id, position, contains, find_all or
+// find>[/<variant>]: a batch of 2^27 keys (find_all, in two steps, and find: 2^24), answers in the
+// order of the keys, all in device memory. Without a variant they are there, random, and the n keys
+// are distinct and uniform. Variants:
 //   miss, half_miss  none of the keys is there, or every second one is not
 //   zipf             few keys asked for often (theta 0.99)
 //   sorted           queries in ascending order
@@ -173,7 +174,7 @@ absl::Status PointLookup(benchmark::State& state, cudaStream_t stream, const Dev
   return CheckAnswers(lookup, *entries, q, results.data(), query_of.data(), stream);
 }
 
-// All rows of each key: two steps, between which the caller makes room.
+// All rows of each key: by Scan, or in two steps, between which the caller makes room.
 template <typename Key>
 absl::Status FindAll(benchmark::State& state, cudaStream_t stream, const DeviceLookup& lookup) {
   constexpr size_t kQueries = size_t{1} << 24;
@@ -189,6 +190,10 @@ absl::Status FindAll(benchmark::State& state, cudaStream_t stream, const DeviceL
   const size_t most = kQueries * (lookup.set == KeySet::kDuplicates ? 16 : 1);
   ASSIGN_OR_RETURN(const auto row_ids, DeviceBuffer<RowId>::Allocate(most, stream));
   const absl::StatusOr<double> seconds = MedianSeconds(stream, [&]() -> absl::Status {
+    if (lookup.answer == DeviceAnswer::kFind) {
+      return index.Scan(ranges, UINT64_MAX, Order::kAscending, offsets.data(), row_ids.data(), most,
+                        stream);
+    }
     RETURN_IF_ERROR(index.PlanScan(ranges, UINT64_MAX, Order::kAscending, begin.data(),
                                    offsets.data(), stream));
     uint64_t rows = 0;
@@ -207,7 +212,7 @@ absl::Status FindAll(benchmark::State& state, cudaStream_t stream, const DeviceL
 }
 
 const char* AnswerName(DeviceAnswer answer) {
-  constexpr const char* kNames[] = {"row_id", "position", "contains", "find_all"};
+  constexpr const char* kNames[] = {"row_id", "position", "contains", "find_all", "find"};
   return kNames[static_cast<size_t>(answer)];
 }
 
@@ -228,7 +233,7 @@ void RegisterDeviceLookup(const DeviceLookup& lookup) {
   }
   if (lookup.way.order == ResultOrder::kKey) name += ",key_order";
   RegisterDeviceBenchmark(name, [lookup](benchmark::State& state, cudaStream_t stream) {
-    return lookup.answer == DeviceAnswer::kFindAll ? FindAll<Key>(state, stream, lookup)
+    return lookup.answer >= DeviceAnswer::kFindAll ? FindAll<Key>(state, stream, lookup)
                                                    : PointLookup<Key>(state, stream, lookup);
   });
 }
@@ -248,7 +253,8 @@ void RegisterSize(int log2_n) {
       RegisterDeviceLookup<Key>({index, log2_n, DeviceAnswer::kPosition});
     }
   }
-  for (DeviceAnswer answer : {DeviceAnswer::kContains, DeviceAnswer::kFindAll}) {
+  for (DeviceAnswer answer :
+       {DeviceAnswer::kContains, DeviceAnswer::kFindAll, DeviceAnswer::kFind}) {
     RegisterDeviceLookup<Key>({"gpu:auto", log2_n, answer});
   }
   // No cliffs.

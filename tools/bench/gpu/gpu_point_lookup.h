@@ -13,6 +13,7 @@ enum class DeviceAnswer : uint8_t {
   kPosition,  // LowerBound
   kContains,  // Contains
   kFindAll,   // PlanScan and CopyRows, of 2^24 keys, with the wait for the rows' number
+  kFind,      // the same by Scan
 };
 
 // One benchmark PointLookup/<index>/<key>/n:<log2 n>/<answer>[/<key set>][/<query mix>]
