@@ -46,24 +46,38 @@ HWY_INLINE uint64_t Test(D d, V keys, const uint64_t* words, int shift) {
   return mask;
 }
 
+// Keys that are tested before any of those that pass is written down. A branch on what was gathered
+// is often guessed wrong, and then has the gathers behind it begin anew.
+constexpr size_t kBlock = 256;
+
 template <typename Key>
 size_t SelectKeys(const uint64_t* words, int shift, absl::Span<const Key> keys, uint32_t* passed,
                   size_t* tested) {
   const hn::CappedTag<uint64_t, 8> d;
   const hn::Rebind<Key, decltype(d)> d_keys;
-  size_t size = 0, i = 0;
-  for (; i + hn::Lanes(d) <= keys.size(); i += hn::Lanes(d)) {
-    uint64_t mask;
-    if constexpr (sizeof(Key) == sizeof(uint64_t)) {
-      mask = Test(d, hn::LoadU(d, keys.data() + i), words, shift);
-    } else {
-      mask = Test(d, hn::PromoteTo(d, hn::LoadU(d_keys, keys.data() + i)), words, shift);
+  const size_t end = keys.size() / hn::Lanes(d) * hn::Lanes(d);
+  size_t size = 0;
+  for (size_t first = 0; first < end; first += kBlock) {
+    const size_t count = std::min(kBlock, end - first);
+    uint64_t masks[kBlock / 64] = {};  // a bit a key
+    for (size_t i = 0; i < count; i += hn::Lanes(d)) {
+      const Key* const some = keys.data() + first + i;
+      uint64_t mask;
+      if constexpr (sizeof(Key) == sizeof(uint64_t)) {
+        mask = Test(d, hn::LoadU(d, some), words, shift);
+      } else {
+        mask = Test(d, hn::PromoteTo(d, hn::LoadU(d_keys, some)), words, shift);
+      }
+      masks[i / 64] |= mask << (i % 64);
     }
-    for (; HWY_UNLIKELY(mask != 0); mask &= mask - 1) {
-      passed[size++] = static_cast<uint32_t>(i) + static_cast<uint32_t>(__builtin_ctzll(mask));
+    for (size_t i = 0; i < count; i += 64) {
+      for (uint64_t mask = masks[i / 64]; mask != 0; mask &= mask - 1) {
+        passed[size++] =
+            static_cast<uint32_t>(first + i) + static_cast<uint32_t>(__builtin_ctzll(mask));
+      }
     }
   }
-  *tested = i;
+  *tested = end;
   return size;
 }
 
