@@ -54,20 +54,22 @@ SortedRun CopyRun(absl::Span<const DeltaEntry<Key>> entries) {
   }
 }
 
-// A structure that costs little to build.
-absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeIndex(SortedRun run) {
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCheapIndex(SortedRun run) {
   if (run.size() < kLeastTreeEntries) return std::make_unique<SortedArray>(std::move(run));
   if (run.kind() == KeyKind::kBytes) return StringSearch::Build(std::move(run));
   return MakeFastTree(std::move(run));
 }
 
-}  // namespace
-
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<Key>> entries) {
-  ASSIGN_OR_RETURN(std::unique_ptr<OrderedIndex> index, MakeIndex(CopyRun(entries)));
-  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(std::move(index)));
+    absl::Span<const DeltaEntry<Key>> entries, uint64_t base_entries) {
+  SlottedArray places(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) places[i] = entries[i].place;
+  places.Finish(static_cast<uint32_t>(base_entries));
+  ASSIGN_OR_RETURN(std::unique_ptr<OrderedIndex> index, MakeCheapIndex(CopyRun(entries)));
+  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(std::move(index), std::move(places)));
 }
 
 absl::Status DeltaSegment::FindFirst(KeyBatch keys, absl::Span<Position> first) const {
@@ -108,18 +110,18 @@ void MergePart(const DeltaPart& part, const DeltaRows& rows,
     if (p < equal_end && !equal_before) {
       while (next < end && next->key == key && rows.Less(next->row, row)) *out++ = *next++;
     }
-    *out++ = {key, row};
+    *out++ = {key, row, segment.places()[p]};
   }
   std::copy(next, end, out);
   *entries = std::move(merged);
 }
 
 template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<uint32_t>>);
+    absl::Span<const DeltaEntry<uint32_t>>, uint64_t);
 template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<uint64_t>>);
+    absl::Span<const DeltaEntry<uint64_t>>, uint64_t);
 template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<std::string_view>>);
+    absl::Span<const DeltaEntry<std::string_view>>, uint64_t);
 template void MergePart(const DeltaPart&, const DeltaRows&, std::vector<DeltaEntry<uint32_t>>*);
 template void MergePart(const DeltaPart&, const DeltaRows&, std::vector<DeltaEntry<uint64_t>>*);
 template void MergePart(const DeltaPart&, const DeltaRows&,

@@ -14,6 +14,7 @@
 #include "cairn/query.h"
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
+#include "cpu_fast/simd/slotted_array.h"
 #include "engine/delta/delta_rows.h"
 #include "engine/delta/position_set.h"
 
@@ -24,6 +25,8 @@ template <typename Key>
 struct DeltaEntry {
   Key key;
   RowId row;
+  // The entries of the base that come before it in (key, primary key) order, removed ones included.
+  Position place = 0;
 };
 
 // Entries of a delta in (key, primary key) order, and a search structure over them. Immutable;
@@ -33,26 +36,39 @@ struct DeltaEntry {
 // arrival: the one thing in which a segment's run is none as others expect it.
 class DeltaSegment {
  public:
-  // Copies the entries, which must be in order. Throws std::bad_alloc.
+  // Copies the entries, which must be in order, over a base of `base_entries`. Throws
+  // std::bad_alloc.
   template <typename Key>
   static absl::StatusOr<std::shared_ptr<const DeltaSegment>> Build(
-      absl::Span<const DeltaEntry<Key>> entries);
+      absl::Span<const DeltaEntry<Key>> entries, uint64_t base_entries);
 
   size_t size() const { return run().size(); }
   const SortedRun& run() const { return index_->run(); }
   absl::Span<const RowId> rows() const { return run().row_ids(); }
   const OrderedIndex& index() const { return *index_; }
-  uint64_t memory_bytes() const { return run().memory_bytes() + index_->memory_bytes(); }
+  // The entries' places among the base's (DeltaEntry): they never change, so that reading a segment
+  // and its base together compares numbers instead of keys, and what has been found in the base is
+  // found here without a search for its key.
+  const SlottedArray& places() const { return places_; }
+  uint64_t memory_bytes() const {
+    return run().memory_bytes() + index_->memory_bytes() + places_.memory_bytes();
+  }
 
   // first[i] = the position of the first entry with keys[i], or kNone.
   absl::Status FindFirst(KeyBatch keys, absl::Span<Position> first) const;
   static constexpr Position kNone = UINT32_MAX;
 
  private:
-  explicit DeltaSegment(std::unique_ptr<OrderedIndex> index) : index_(std::move(index)) {}
+  DeltaSegment(std::unique_ptr<OrderedIndex> index, SlottedArray places)
+      : index_(std::move(index)), places_(std::move(places)) {}
 
   std::unique_ptr<OrderedIndex> index_;
+  SlottedArray places_;
 };
+
+// A search structure over a run of any kind that costs little to build. For errors see MakeFastTree
+// and StringSearch. Throws std::bad_alloc.
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCheapIndex(SortedRun run);
 
 // A segment as one version sees it.
 struct DeltaPart {

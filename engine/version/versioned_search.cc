@@ -172,7 +172,7 @@ class PointMerge {
   const Delta& delta_;
   const PointBatch<Key>& batch_;
   const decltype(ColumnOf<Key>(SortedRun())) base_keys_;
-  std::vector<RunRange> runs_;
+  Runs runs_;
   std::vector<Position> first_;
   Key keys_[kQueryChunk];
 };
