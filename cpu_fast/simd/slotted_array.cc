@@ -37,31 +37,42 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The elements from `first` on that are less, of kCompared; whatever slots they are of, as they
-// ascend.
-HWY_INLINE size_t CountLess(const uint32_t* HWY_RESTRICT first, uint32_t number) {
+// Of the kCompared elements from `first` on those that are less, and whether one of them equals;
+// whatever slots they are of, as they ascend.
+HWY_INLINE size_t CountLess(const uint32_t* HWY_RESTRICT first, uint32_t number, bool* equal) {
   const hn::CappedTag<uint32_t, SlottedArray::kCompared> d;
-  const auto limit = hn::Set(d, number);
-  size_t count = 0;
+  const auto wanted = hn::Set(d, number);
+  size_t less = 0;
+  bool found = false;
   for (size_t i = 0; i < SlottedArray::kCompared; i += hn::Lanes(d)) {
-    count += hn::CountTrue(d, hn::Lt(hn::LoadU(d, first + i), limit));
+    const auto elements = hn::LoadU(d, first + i);
+    less += hn::CountTrue(d, hn::Lt(elements, wanted));
+    found |= !hn::AllFalse(d, hn::Eq(elements, wanted));
   }
-  return count;
+  *equal = found;
+  return less;
 }
 
-void LowerBounds(const SlottedArray::View& view, absl::Span<const uint32_t> numbers,
-                 uint32_t* HWY_RESTRICT lower) {
+// As SlottedArray::LowerBound, for numbers from number `from` on.
+size_t LowerBounds(const SlottedArray::View& view, absl::Span<const uint32_t> numbers,
+                   uint32_t* HWY_RESTRICT lower, size_t from, uint32_t* HWY_RESTRICT equal) {
   for (size_t i = 0; i < numbers.size(); ++i) {
     lower[i] = view.slots[numbers[i] >> view.log2_slot];
     Prefetch(view.elements + lower[i]);
   }
+  size_t found = 0;
   for (size_t i = 0; i < numbers.size(); ++i) {
-    const size_t less = CountLess(view.elements + lower[i], numbers[i]);
+    bool is_equal;
+    const size_t less = CountLess(view.elements + lower[i], numbers[i], &is_equal);
     lower[i] += static_cast<uint32_t>(less);
     if (HWY_UNLIKELY(less == SlottedArray::kCompared)) {
       lower[i] = SearchSlot(view, lower[i], numbers[i]);
+      is_equal = view.elements[lower[i]] == numbers[i];
     }
+    equal[found] = static_cast<uint32_t>(from + i);
+    found += is_equal ? 1 : 0;
   }
+  return found;
 }
 
 }  // namespace HWY_NAMESPACE
@@ -75,15 +86,21 @@ namespace {
 // Numbers whose lines are in flight at a time.
 constexpr size_t kGroup = 256;
 
-void SearchGroup(SimdLevel level, const SlottedArray::View& view,
-                 absl::Span<const uint32_t> numbers, uint32_t* lower) {
+size_t SearchGroup(SimdLevel level, const SlottedArray::View& view,
+                   absl::Span<const uint32_t> numbers, uint32_t* lower, size_t from,
+                   uint32_t* equal) {
   switch (level) {
-    CAIRN_SIMD_CASES(LowerBounds(view, numbers, lower))
+    CAIRN_SIMD_CASES(LowerBounds(view, numbers, lower, from, equal))
     default:
-      for (size_t i = 0; i < numbers.size(); ++i) {
-        lower[i] = SearchSlot(view, view.slots[numbers[i] >> view.log2_slot], numbers[i]);
-      }
+      break;
   }
+  size_t found = 0;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    lower[i] = SearchSlot(view, view.slots[numbers[i] >> view.log2_slot], numbers[i]);
+    equal[found] = static_cast<uint32_t>(from + i);
+    found += view.elements[lower[i]] == numbers[i] ? 1 : 0;
+  }
+  return found;
 }
 
 }  // namespace
@@ -107,12 +124,15 @@ void SlottedArray::Finish(uint32_t greatest) {
   slots_[slots] = static_cast<uint32_t>(size_);
 }
 
-void SlottedArray::LowerBound(absl::Span<const uint32_t> numbers,
-                              absl::Span<uint32_t> lower) const {
+size_t SlottedArray::LowerBound(absl::Span<const uint32_t> numbers, absl::Span<uint32_t> lower,
+                                absl::Span<uint32_t> equal) const {
   const View view{elements_.data(), slots_.data(), log2_slot_};
+  size_t found = 0;
   for (size_t first = 0; first < numbers.size(); first += kGroup) {
-    SearchGroup(level_, view, numbers.subspan(first, kGroup), lower.data() + first);
+    found += SearchGroup(level_, view, numbers.subspan(first, kGroup), lower.data() + first, first,
+                         equal.data() + found);
   }
+  return found;
 }
 
 }  // namespace cairn

@@ -28,9 +28,11 @@ class SlottedArray {
   size_t size() const { return size_; }
   uint32_t operator[](size_t i) const { return elements_[i]; }
 
-  // lower[i] = how many elements are less than numbers[i], each at most `greatest`. As many of the
-  // one as of the other.
-  void LowerBound(absl::Span<const uint32_t> numbers, absl::Span<uint32_t> lower) const;
+  // lower[i] = how many elements are less than numbers[i], each at most `greatest`. Writes to
+  // `equal` the i of those numbers that are among the elements, ascending, and returns how many.
+  // All three are as long.
+  size_t LowerBound(absl::Span<const uint32_t> numbers, absl::Span<uint32_t> lower,
+                    absl::Span<uint32_t> equal) const;
 
   uint64_t memory_bytes() const { return (elements_.size() + slots_.size()) * sizeof(uint32_t); }
 

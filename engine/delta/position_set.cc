@@ -130,8 +130,7 @@ uint64_t PositionSet::Rank(uint64_t p) const {
   return rank + (below == 0 ? 0 : PopCount(words[last] & below));
 }
 
-uint64_t PositionSet::Count(uint64_t begin, uint64_t end) const {
-  if (state_ == nullptr || begin >= end) return 0;
+uint64_t PositionSet::CountBetween(uint64_t begin, uint64_t end) const {
   const uint64_t first = begin / 64, last = (end - 1) / 64;
   // Ranks read half a page each.
   if (last - first >= uint64_t{1} << state_->log2_page_words) return Rank(end) - Rank(begin);

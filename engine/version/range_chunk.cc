@@ -83,27 +83,39 @@ void RangeChunk<Key>::FindInPart(size_t run) {
   const auto column = ColumnOf<Key>(*runs_[run].run);
   const absl::Span<const Position> base_begin(begin(0), count_), base_end(end(0), count_);
   const absl::Span<Position> from(begin(run), count_), to(end(run), count_);
-  places.LowerBound(base_begin, from);
-  places.LowerBound(base_end, to);
-  // Behind the entries that stand at `place` and that `below` holds for.
-  const auto skip = [&](size_t at, Position place, auto below) {
-    return Gallop(at, places.size(),
-                  [&](size_t p) { return places[p] == place && below(column[p]); });
+  // Behind the entries that stand at `place`, of which `at` is the first, and that `below` holds
+  // for.
+  const auto skip = [&](Position at, Position place, auto below) {
+    return static_cast<Position>(Gallop(
+        at, places.size(), [&](size_t p) { return places[p] == place && below(column[p]); }));
   };
-  for (size_t i = 0; i < count_; ++i) {
-    const Position place = base_begin[i];
-    if (from[i] == places.size() || places[from[i]] != place) continue;
-    from[i] = static_cast<Position>(
-        skip(from[i], place, [&](const Key& key) { return BelowLower(first_ + i, key); }));
+  size_t equal = places.LowerBound(base_begin, from, absl::MakeSpan(equal_));
+  for (const uint32_t i : absl::MakeSpan(equal_).first(equal)) {
+    from[i] =
+        skip(from[i], base_begin[i], [&](const Key& key) { return BelowLower(first_ + i, key); });
   }
-  for (size_t i = 0; i < count_; ++i) {
-    const Position place = base_end[i];
-    if (to[i] == places.size() || places[to[i]] != place) continue;
-    to[i] = static_cast<Position>(
-        skip(to[i], place, [&](const Key& key) { return BelowUpper(first_ + i, key); }));
+  equal = places.LowerBound(base_end, to, absl::MakeSpan(equal_));
+  for (const uint32_t i : absl::MakeSpan(equal_).first(equal)) {
+    to[i] = skip(to[i], base_end[i], [&](const Key& key) { return BelowUpper(first_ + i, key); });
   }
   // Crossed ends hold nothing.
   for (size_t i = 0; i < count_; ++i) to[i] = std::max(from[i], to[i]);
+}
+
+template <typename Key>
+void RangeChunk<Key>::PrefetchRows(size_t i, Order order, uint64_t limit) const {
+  // What takes turns among the runs is guessed wrong again and again, and so does not run ahead
+  // into the next lines by itself, as a copy would.
+  constexpr uint64_t kMostRows = 256;
+  constexpr uint64_t kLine = 64 / sizeof(RowId);
+  if (i >= count_) return;
+  const uint64_t rows = std::min({uint64_t{end(0)[i] - begin(0)[i]}, limit, kMostRows});
+  const RowId* const first =
+      runs_[0].rows + (order == Order::kAscending ? begin(0)[i] : end(0)[i] - rows);
+  for (uint64_t row = 0; row < rows + kLine; row += kLine) Prefetch(first + row);
+  for (size_t r = 1; r < runs_.size(); ++r) {
+    Prefetch(runs_[r].rows + (order == Order::kAscending ? begin(r)[i] : end(r)[i]));
+  }
 }
 
 template <typename Key>

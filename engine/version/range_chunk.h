@@ -44,7 +44,8 @@ class RangeChunk {
         ranges_(ranges),
         runs_(RunsOf(delta)),
         most_(most),
-        ends_(2 * runs_.size() * most) {}
+        ends_(2 * runs_.size() * most),
+        equal_(most) {}
 
   // Takes as many ranges from `first` on as `begin` has; in the base range i has
   // [begin[i], end[i]).
@@ -69,12 +70,9 @@ class RangeChunk {
     }
     return absl::MakeSpan(runs_);
   }
-  // Asks the cache for the first rows that a scan reads in the base.
-  void PrefetchRows(Order order) const {
-    for (size_t i = 0; i < count_; ++i) {
-      Prefetch(runs_[0].rows + (order == Order::kAscending ? begin(0)[i] : end(0)[i]));
-    }
-  }
+  // Asks the cache for what a scan of the i-th range taken reads first, of up to `limit` rows;
+  // nothing where there is no such range.
+  void PrefetchRows(size_t i, Order order, uint64_t limit) const;
 
  private:
   void FindInPart(size_t run);
@@ -95,6 +93,7 @@ class RangeChunk {
   size_t first_ = 0;  // of the ranges taken
   size_t count_ = 0;
   absl::FixedArray<Position, 512> ends_;  // of each run, the ranges' begins and then their ends
+  absl::FixedArray<uint32_t, 64> equal_;  // scratch
 };
 
 extern template class RangeChunk<uint32_t>;

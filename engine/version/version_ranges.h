@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
@@ -45,6 +46,21 @@ struct EntryPlace {
   uint64_t position = 0;
   RowId row = kNoRow;
 };
+
+// Copies the rows of a run's entries [from, to) to `out`, which has room up to `end`, and returns
+// where they end there. Short stretches of any length: whole lines are copied where there is room
+// for them, since a length that is another each time is what a copy of its own waits for.
+inline RowId* CopyRows(const RunRange& run, uint64_t from, uint64_t to, RowId* out, RowId* end) {
+  constexpr uint64_t kLine = 16;
+  RowId* const behind = out + (to - from);
+  if (behind + kLine > end || to + kLine > run.run->size() || to - from > 16 * kLine) {
+    return std::copy(run.rows + from, run.rows + to, out);
+  }
+  for (; from < to; from += kLine, out += kLine) {
+    std::memcpy(out, run.rows + from, kLine * sizeof(RowId));
+  }
+  return behind;
+}
 
 // Merges the runs' entries of one range in (key, primary key) order or its reverse. Key is
 // uint32_t, uint64_t or std::string_view.
@@ -104,7 +120,7 @@ EntryPlace RangeMerge<Key>::Ascend(uint64_t limit, RowId* out, KeyColumn* keys) 
       base_.begin = base_.removed->FirstMember(
           from, std::min(stop, from + static_cast<uint64_t>(out_end - out)));
       if (from == base_.begin) continue;
-      out = std::copy(base_.rows + from, base_.rows + base_.begin, out);
+      out = CopyRows(base_, from, base_.begin, out, out_end);
       append_keys(base_, from, base_.begin);
     }
     if (least == nullptr || out == out_end) break;

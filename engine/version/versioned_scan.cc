@@ -17,6 +17,9 @@
 namespace cairn {
 namespace {
 
+// Ranges whose rows are on their way while one is merged.
+constexpr size_t kAhead = 8;
+
 // Where the base has the ranges of a batch.
 struct BasePositions {
   explicit BasePositions(size_t ranges) : begin(ranges), end(ranges) {}
@@ -161,8 +164,9 @@ class Scan {
   }
   void Fill(RangeChunk<Key>* chunk, size_t first, size_t count) {
     KeyColumn* const keys = options_.with_keys ? &matches_->keys : nullptr;
-    chunk->PrefetchRows(options_.order);
+    for (size_t i = 0; i < kAhead; ++i) chunk->PrefetchRows(i, options_.order, options_.limit);
     for (size_t i = 0; i < count; ++i) {
+      chunk->PrefetchRows(i + kAhead, options_.order, options_.limit);
       RangeMerge<Key> merge(*delta_.rows, chunk->Get(i));
       const uint64_t* const offset = matches_->offsets.data() + first + i;
       RowId* const out = matches_->row_ids.data() + offset[0];
