@@ -256,15 +256,21 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
 template <typename Key>
 absl::Status TypedDeltaWriter<Key>::TakeEntries(Entries taken, Delta* next) const {
   std::vector<Key> keys;
+  std::vector<uint64_t> hashes;
   std::vector<Position> first, removed;
   for (size_t i = next->parts.size(); i-- > 0 && !taken.empty();) {
     DeltaPart& part = next->parts[i];
     const DeltaSegment& segment = *part.segment;
     const auto column = ColumnOf<Key>(segment.run());
     keys.resize(taken.size());
-    for (size_t k = 0; k < keys.size(); ++k) keys[k] = taken[k].key;
+    hashes.resize(taken.size());
+    for (size_t k = 0; k < keys.size(); ++k) {
+      keys[k] = taken[k].key;
+      hashes[k] = KeyFilter::Hash(keys[k]);
+    }
     first.resize(taken.size());
-    RETURN_IF_ERROR(segment.FindFirst(keys, absl::MakeSpan(first)));
+    segment.Prefetch(hashes);
+    RETURN_IF_ERROR(segment.FindFirst<Key>(keys, hashes, absl::MakeSpan(first)));
     removed.clear();
     size_t left = 0;
     for (size_t k = 0; k < taken.size(); ++k) {
