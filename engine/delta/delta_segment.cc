@@ -81,6 +81,13 @@ absl::Status DeltaSegment::FindFirst(absl::Span<const Key> keys, absl::Span<cons
   const auto column = ColumnOf<Key>(run());
   if (has_slots_) {
     for (size_t i = 0; i < keys.size(); ++i) {
+      first[i] = slots_.Candidate(hashes[i]);
+      if (first[i] == kNone) continue;
+      column.PrefetchKey(first[i]);
+      cairn::Prefetch(rows().data() + first[i]);
+    }
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (first[i] == kNone) continue;
       first[i] = slots_.Find(hashes[i], [&](Position p) { return column[p] == keys[i]; });
     }
     return absl::OkStatus();

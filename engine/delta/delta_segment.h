@@ -63,7 +63,7 @@ class DeltaSegment {
       for (uint64_t hash : hashes) slots_.Prefetch(hash);
     }
   }
-  // first[i] = the position of the first entry with keys[i], or kNone.
+  // first[i] = the position of the first entry with keys[i], or kNone. Asks the cache for its row.
   template <typename Key>
   absl::Status FindFirst(absl::Span<const Key> keys, absl::Span<const uint64_t> hashes,
                          absl::Span<Position> first) const;

@@ -30,6 +30,10 @@ class KeySlots {
 
   // Asks the cache for what Find reads.
   void Prefetch(uint64_t hash) const { cairn::Prefetch(slots_.data() + FirstSlot(hash)); }
+  // The position that Find tries first, or kNone where it finds nothing.
+  Position Candidate(uint64_t hash) const {
+    return Find(hash, [](Position) { return true; });
+  }
   // The position for which is_key(position) holds, among those whose keys have the hash; else
   // kNone.
   template <typename IsKey>

@@ -105,9 +105,7 @@ class PointMerge {
       const absl::Span<Position> found(first(r), size);
       RETURN_IF_ERROR(delta_.parts[r - 1].segment->FindFirst(keys, hashes, found));
       for (Position p : found) {
-        if (p == kNone) continue;
-        Prefetch(runs_[r].rows + p);
-        runs_[r].removed->Prefetch(p);
+        if (p != kNone) runs_[r].removed->Prefetch(p);
       }
     }
     for (size_t j = 0; j < size; ++j) {
