@@ -7,6 +7,7 @@
 
 #include "cpu_fast/simd/key_filter.h"
 #include "cpu_fast/simd/simd_dispatch.h"
+#include "index/machine/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cairn {
@@ -46,24 +47,53 @@ HWY_INLINE uint64_t Test(D d, V keys, const uint64_t* words, int shift) {
   return mask;
 }
 
+// Asks the cache for the words of as many keys as d has lanes.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void PrefetchWords(D d, V keys, const uint64_t* words, int shift) {
+  HWY_ALIGN uint64_t indices[hn::MaxLanes(d)];
+  hn::Store(hn::ShiftRightSame(Hash(d, keys), shift), d, indices);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) Prefetch(words + indices[i]);
+}
+
+// Keys that are tested before any of those that pass is written down. A branch on what was gathered
+// is often guessed wrong, and then has the gathers behind it begin anew.
+constexpr size_t kBlock = 256;
+// Of filters of more than 128 KB.
+constexpr int kFarCacheShift = 64 - 14;
+
 template <typename Key>
 size_t SelectKeys(const uint64_t* words, int shift, absl::Span<const Key> keys, uint32_t* passed,
                   size_t* tested) {
   const hn::CappedTag<uint64_t, 8> d;
   const hn::Rebind<Key, decltype(d)> d_keys;
-  size_t size = 0, i = 0;
-  for (; i + hn::Lanes(d) <= keys.size(); i += hn::Lanes(d)) {
-    uint64_t mask;
-    if constexpr (sizeof(Key) == sizeof(uint64_t)) {
-      mask = Test(d, hn::LoadU(d, keys.data() + i), words, shift);
-    } else {
-      mask = Test(d, hn::PromoteTo(d, hn::LoadU(d_keys, keys.data() + i)), words, shift);
+  const size_t end = keys.size() / hn::Lanes(d) * hn::Lanes(d);
+  // Gathers wait for their words one after the other where these are not at hand.
+  const bool in_far_cache = shift < kFarCacheShift;
+  size_t size = 0;
+  for (size_t first = 0; first < end; first += kBlock) {
+    const size_t count = std::min(kBlock, end - first);
+    const auto load = [&](size_t i) {
+      if constexpr (sizeof(Key) == sizeof(uint64_t)) {
+        return hn::LoadU(d, keys.data() + first + i);
+      } else {
+        return hn::PromoteTo(d, hn::LoadU(d_keys, keys.data() + first + i));
+      }
+    };
+    if (in_far_cache) {
+      for (size_t i = 0; i < count; i += hn::Lanes(d)) PrefetchWords(d, load(i), words, shift);
     }
-    for (; HWY_UNLIKELY(mask != 0); mask &= mask - 1) {
-      passed[size++] = static_cast<uint32_t>(i) + static_cast<uint32_t>(__builtin_ctzll(mask));
+    uint64_t masks[kBlock / 64] = {};  // a bit a key
+    for (size_t i = 0; i < count; i += hn::Lanes(d)) {
+      masks[i / 64] |= Test(d, load(i), words, shift) << (i % 64);
+    }
+    for (size_t i = 0; i < count; i += 64) {
+      for (uint64_t mask = masks[i / 64]; mask != 0; mask &= mask - 1) {
+        passed[size++] =
+            static_cast<uint32_t>(first + i) + static_cast<uint32_t>(__builtin_ctzll(mask));
+      }
     }
   }
-  *tested = i;
+  *tested = end;
   return size;
 }
 

@@ -65,7 +65,7 @@ absl::StatusOr<std::shared_ptr<const DeltaSegment>> Delta::AddedEntries() const 
     return Guarded("merging the entries of a delta", [&] {
       std::vector<DeltaEntry<Key>> entries;
       for (size_t i = parts.size(); i-- > 0;) MergePart(parts[i], *rows, &entries);
-      return DeltaSegment::Build<Key>(entries);
+      return DeltaSegment::Build<Key>(entries, base_run.size());
     });
   });
 }

@@ -6,17 +6,14 @@
 #include <utility>
 
 #include "cpu_fast/fast/fast_tree.h"
+#include "cpu_fast/simd/key_filter.h"
 #include "cpu_fast/strings/string_search.h"
 #include "index/machine/aligned_buffer.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
-#include "index/query/sorted_array.h"
 
 namespace cairn {
 namespace {
-
-// Fewer entries are searched as they are: a tree over them would not pay before the next merge.
-constexpr size_t kLeastTreeEntries = 1024;
 
 struct RunColumns {
   AlignedBuffer<uint64_t> key_words;  // the keys, or the ends of those of bytes
@@ -54,31 +51,51 @@ SortedRun CopyRun(absl::Span<const DeltaEntry<Key>> entries) {
   }
 }
 
-// A structure that costs little to build.
-absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeIndex(SortedRun run) {
-  if (run.size() < kLeastTreeEntries) return std::make_unique<SortedArray>(std::move(run));
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCheapIndex(SortedRun run) {
   if (run.kind() == KeyKind::kBytes) return StringSearch::Build(std::move(run));
   return MakeFastTree(std::move(run));
 }
 
-}  // namespace
-
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<Key>> entries) {
-  ASSIGN_OR_RETURN(std::unique_ptr<OrderedIndex> index, MakeIndex(CopyRun(entries)));
-  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(std::move(index)));
+    absl::Span<const DeltaEntry<Key>> entries, uint64_t base_entries) {
+  SlottedArray places(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) places[i] = entries[i].place;
+  places.Finish(static_cast<uint32_t>(base_entries));
+  KeySlots slots(entries.size());
+  bool has_slots = true;
+  for (size_t i = 0; i < entries.size() && has_slots; ++i) {
+    if (i > 0 && entries[i].key == entries[i - 1].key) continue;
+    has_slots = slots.Add(KeyFilter::Hash(entries[i].key), static_cast<Position>(i));
+  }
+  if (!has_slots) slots = KeySlots();
+  return std::shared_ptr<const DeltaSegment>(
+      new DeltaSegment(CopyRun(entries), std::move(slots), has_slots, std::move(places)));
 }
 
-absl::Status DeltaSegment::FindFirst(KeyBatch keys, absl::Span<Position> first) const {
-  RETURN_IF_ERROR(index_->Answer(Batch::LowerBound(keys, first)));
-  WithColumn(run(), [&](const auto& column) {
-    PrefetchKeys(column, size(), first);
-    const auto queries = column.Queries(keys);
-    for (size_t i = 0; i < first.size(); ++i) {
-      if (first[i] == size() || column[first[i]] != queries[i]) first[i] = kNone;
+template <typename Key>
+absl::Status DeltaSegment::FindFirst(absl::Span<const Key> keys, absl::Span<const uint64_t> hashes,
+                                     absl::Span<Position> first) const {
+  const auto column = ColumnOf<Key>(run());
+  if (has_slots_) {
+    for (size_t i = 0; i < keys.size(); ++i) {
+      first[i] = slots_.Candidate(hashes[i]);
+      if (first[i] == kNone) continue;
+      column.PrefetchKey(first[i]);
+      cairn::Prefetch(rows().data() + first[i]);
     }
-  });
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (first[i] == kNone) continue;
+      first[i] = slots_.Find(hashes[i], [&](Position p) { return column[p] == keys[i]; });
+    }
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(index_.Answer(Batch::LowerBound(keys, first)));
+  for (size_t i = 0; i < first.size(); ++i) {
+    if (first[i] == size() || column[first[i]] != keys[i]) first[i] = kNone;
+  }
   return absl::OkStatus();
 }
 
@@ -108,18 +125,27 @@ void MergePart(const DeltaPart& part, const DeltaRows& rows,
     if (p < equal_end && !equal_before) {
       while (next < end && next->key == key && rows.Less(next->row, row)) *out++ = *next++;
     }
-    *out++ = {key, row};
+    *out++ = {key, row, segment.places()[p]};
   }
   std::copy(next, end, out);
   *entries = std::move(merged);
 }
 
+template absl::Status DeltaSegment::FindFirst(absl::Span<const uint32_t>,
+                                              absl::Span<const uint64_t>,
+                                              absl::Span<Position>) const;
+template absl::Status DeltaSegment::FindFirst(absl::Span<const uint64_t>,
+                                              absl::Span<const uint64_t>,
+                                              absl::Span<Position>) const;
+template absl::Status DeltaSegment::FindFirst(absl::Span<const std::string_view>,
+                                              absl::Span<const uint64_t>,
+                                              absl::Span<Position>) const;
 template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<uint32_t>>);
+    absl::Span<const DeltaEntry<uint32_t>>, uint64_t);
 template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<uint64_t>>);
+    absl::Span<const DeltaEntry<uint64_t>>, uint64_t);
 template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<std::string_view>>);
+    absl::Span<const DeltaEntry<std::string_view>>, uint64_t);
 template void MergePart(const DeltaPart&, const DeltaRows&, std::vector<DeltaEntry<uint32_t>>*);
 template void MergePart(const DeltaPart&, const DeltaRows&, std::vector<DeltaEntry<uint64_t>>*);
 template void MergePart(const DeltaPart&, const DeltaRows&,

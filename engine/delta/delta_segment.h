@@ -14,8 +14,11 @@
 #include "cairn/query.h"
 #include "cairn/sorted_run.h"
 #include "cairn/types.h"
+#include "cpu_fast/simd/slotted_array.h"
 #include "engine/delta/delta_rows.h"
+#include "engine/delta/key_slots.h"
 #include "engine/delta/position_set.h"
+#include "index/query/sorted_array.h"
 
 namespace cairn {
 
@@ -24,35 +27,63 @@ template <typename Key>
 struct DeltaEntry {
   Key key;
   RowId row;
+  // The entries of the base that come before it in (key, primary key) order, removed ones included.
+  Position place = 0;
 };
 
-// Entries of a delta in (key, primary key) order, and a search structure over them. Immutable;
+// Entries of a delta in (key, primary key) order, and what finds them. Immutable;
 // every method is safe from any number of threads.
 //
 // That is not always the order of row ids, since rows that came after the base have theirs by
 // arrival: the one thing in which a segment's run is none as others expect it.
 class DeltaSegment {
  public:
-  // Copies the entries, which must be in order. Throws std::bad_alloc.
+  // Copies the entries, which must be in order, over a base of `base_entries`. Throws
+  // std::bad_alloc.
   template <typename Key>
   static absl::StatusOr<std::shared_ptr<const DeltaSegment>> Build(
-      absl::Span<const DeltaEntry<Key>> entries);
+      absl::Span<const DeltaEntry<Key>> entries, uint64_t base_entries);
 
   size_t size() const { return run().size(); }
-  const SortedRun& run() const { return index_->run(); }
+  const SortedRun& run() const { return index_.run(); }
   absl::Span<const RowId> rows() const { return run().row_ids(); }
-  const OrderedIndex& index() const { return *index_; }
-  uint64_t memory_bytes() const { return run().memory_bytes() + index_->memory_bytes(); }
+  const OrderedIndex& index() const { return index_; }
+  // The entries' places among the base's (DeltaEntry): they never change, so that reading a segment
+  // and its base together compares numbers instead of keys, and what has been found in the base is
+  // found here without a search for its key.
+  const SlottedArray& places() const { return places_; }
+  uint64_t memory_bytes() const {
+    return run().memory_bytes() + slots_.memory_bytes() + places_.memory_bytes();
+  }
 
-  // first[i] = the position of the first entry with keys[i], or kNone.
-  absl::Status FindFirst(KeyBatch keys, absl::Span<Position> first) const;
-  static constexpr Position kNone = UINT32_MAX;
+  static constexpr Position kNone = KeySlots::kNone;
+  // Asks the cache for what FindFirst reads, given the keys' hashes (KeyFilter::Hash).
+  void Prefetch(absl::Span<const uint64_t> hashes) const {
+    if (has_slots_) {
+      for (uint64_t hash : hashes) slots_.Prefetch(hash);
+    }
+  }
+  // first[i] = the position of the first entry with keys[i], or kNone. Asks the cache for its row.
+  template <typename Key>
+  absl::Status FindFirst(absl::Span<const Key> keys, absl::Span<const uint64_t> hashes,
+                         absl::Span<Position> first) const;
 
  private:
-  explicit DeltaSegment(std::unique_ptr<OrderedIndex> index) : index_(std::move(index)) {}
+  DeltaSegment(SortedRun run, KeySlots slots, bool has_slots, SlottedArray places)
+      : index_(std::move(run)),
+        slots_(std::move(slots)),
+        has_slots_(has_slots),
+        places_(std::move(places)) {}
 
-  std::unique_ptr<OrderedIndex> index_;
+  SortedArray index_;
+  KeySlots slots_;
+  bool has_slots_;  // else too many keys have hashes in common
+  SlottedArray places_;
 };
+
+// A search structure over a run of any kind that costs little to build. For errors see MakeFastTree
+// and StringSearch. Throws std::bad_alloc.
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCheapIndex(SortedRun run);
 
 // A segment as one version sees it.
 struct DeltaPart {

@@ -74,6 +74,7 @@ class TypedDeltaWriter final : public DeltaWriter {
   void Change(const Delta& version, RowId row, absl::Span<const Key> wanted, Changes* changes);
   absl::Status TakeEntries(Entries taken, Delta* next) const;
   absl::Status AddEntries(const Entries& added, Delta* next) const;
+  absl::Status FindPlaces(const Delta& version, absl::Span<DeltaEntry<Key>> entries) const;
   void AddToFilter(const Changes& changes, const Delta& version, Delta* next);
 
   // Frees the rows and changes that came behind the latest version.
@@ -85,7 +86,9 @@ class TypedDeltaWriter final : public DeltaWriter {
   std::shared_ptr<DeltaRows> rows_;
   const int threads_;
   bool stale_ = false;
-  std::shared_ptr<const RowFinder> finder_;  // null before the first update
+  // Both are null before the first update.
+  std::shared_ptr<const RowFinder> finder_;
+  std::unique_ptr<const OrderedIndex> base_index_;
   NewRowIds new_rows_;
   RowKeys<Key> row_keys_;
   std::shared_ptr<KeyFilter> filter_;   // the version's
@@ -105,6 +108,9 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
   auto next = std::make_shared<Delta>(*version);
   if (finder_ == nullptr) {
     ASSIGN_OR_RETURN(finder_, RowFinder::Build(next->base_rows, threads_));
+  }
+  if (base_index_ == nullptr) {
+    ASSIGN_OR_RETURN(base_index_, MakeCheapIndex(next->base_run));
   }
   if (next->positions == nullptr) {
     ASSIGN_OR_RETURN(std::shared_ptr<const RowPositions> positions,
@@ -250,19 +256,25 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
 template <typename Key>
 absl::Status TypedDeltaWriter<Key>::TakeEntries(Entries taken, Delta* next) const {
   std::vector<Key> keys;
+  std::vector<uint64_t> hashes;
   std::vector<Position> first, removed;
   for (size_t i = next->parts.size(); i-- > 0 && !taken.empty();) {
     DeltaPart& part = next->parts[i];
     const DeltaSegment& segment = *part.segment;
     const auto column = ColumnOf<Key>(segment.run());
     keys.resize(taken.size());
-    for (size_t k = 0; k < keys.size(); ++k) keys[k] = taken[k].key;
+    hashes.resize(taken.size());
+    for (size_t k = 0; k < keys.size(); ++k) {
+      keys[k] = taken[k].key;
+      hashes[k] = KeyFilter::Hash(keys[k]);
+    }
     first.resize(taken.size());
-    RETURN_IF_ERROR(segment.FindFirst(keys, absl::MakeSpan(first)));
+    segment.Prefetch(hashes);
+    RETURN_IF_ERROR(segment.FindFirst<Key>(keys, hashes, absl::MakeSpan(first)));
     removed.clear();
     size_t left = 0;
     for (size_t k = 0; k < taken.size(); ++k) {
-      const auto [key, row] = taken[k];
+      const auto& [key, row, place] = taken[k];
       size_t p = segment.size();
       if (first[k] != DeltaSegment::kNone) {
         p = Gallop(first[k], segment.size(), [&, key = key, row = row](size_t at) {
@@ -303,14 +315,36 @@ absl::Status TypedDeltaWriter<Key>::AddEntries(const Entries& added, Delta* next
   const std::vector<uint32_t> order = SortedOrder<Key>(keys);
   Entries entries(added.size());
   for (size_t i = 0; i < entries.size(); ++i) entries[i] = added[order[i]];
+  RETURN_IF_ERROR(FindPlaces(*next, absl::MakeSpan(entries)));
   for (size_t i = parts.size(); i-- > first;) MergePart(parts[i], *rows_, &entries);
 
   absl::StatusOr<std::shared_ptr<const DeltaSegment>> segment = nullptr;
-  if (!entries.empty()) segment = DeltaSegment::Build<Key>(entries);
+  if (!entries.empty()) segment = DeltaSegment::Build<Key>(entries, next->base_run.size());
   if (!segment.ok()) return segment.status();
   if (first == parts.size() && entries.empty()) return absl::OkStatus();
   parts.resize(first);
   if (!entries.empty()) parts.push_back({*segment, PositionSet(entries.size())});
+  return absl::OkStatus();
+}
+
+// Finds where new entries, which are in order, stand in the base.
+template <typename Key>
+absl::Status TypedDeltaWriter<Key>::FindPlaces(const Delta& version,
+                                               absl::Span<DeltaEntry<Key>> entries) const {
+  std::vector<Key> keys(entries.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = entries[i].key;
+  std::vector<Position> places(entries.size());
+  RETURN_IF_ERROR(base_index_->Answer(Batch::LowerBound(keys, absl::MakeSpan(places))));
+  const auto column = ColumnOf<Key>(version.base_run);
+  const absl::Span<const RowId> rows = version.base_run.row_ids();
+  PrefetchKeys(column, rows.size(), places);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const auto& [key, row, place] = entries[i];
+    entries[i].place =
+        static_cast<Position>(Gallop(places[i], rows.size(), [&, key = key, row = row](size_t p) {
+          return column[p] == key && rows_->Less(rows[p], row);
+        }));
+  }
   return absl::OkStatus();
 }
 

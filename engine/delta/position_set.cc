@@ -8,6 +8,14 @@
 namespace cairn {
 namespace {
 
+// std::popcount, inline where the instruction set has none, as here by default.
+uint64_t PopCount(uint64_t word) {
+  word -= word >> 1 & 0x5555555555555555;
+  word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+  word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+  return word * 0x0101010101010101 >> 56;
+}
+
 // A commit that changes so many scattered positions shall cost least: it copies a page for each,
 // and what a set holds of every page, kBytesOfPage.
 constexpr uint64_t kScatteredChanges = 100;
@@ -117,22 +125,21 @@ uint64_t PositionSet::Rank(uint64_t p) const {
   if (page == state_->pages.size() || state_->pages[page] == nullptr) return rank;
   const uint64_t* const words = state_->pages[page];
   const uint64_t last = word & ((uint64_t{1} << state_->log2_page_words) - 1);
-  for (uint64_t i = 0; i < last; ++i) rank += static_cast<uint64_t>(std::popcount(words[i]));
+  for (uint64_t i = 0; i < last; ++i) rank += PopCount(words[i]);
   const uint64_t below = (uint64_t{1} << (p % 64)) - 1;
-  return rank + (below == 0 ? 0 : static_cast<uint64_t>(std::popcount(words[last] & below)));
+  return rank + (below == 0 ? 0 : PopCount(words[last] & below));
 }
 
-uint64_t PositionSet::Count(uint64_t begin, uint64_t end) const {
-  if (state_ == nullptr || begin >= end) return 0;
+uint64_t PositionSet::CountBetween(uint64_t begin, uint64_t end) const {
   const uint64_t first = begin / 64, last = (end - 1) / 64;
   // Ranks read half a page each.
   if (last - first >= uint64_t{1} << state_->log2_page_words) return Rank(end) - Rank(begin);
   const uint64_t from_begin = ~uint64_t{0} << (begin % 64);
   const uint64_t to_end = ~uint64_t{0} >> (63 - (end - 1) % 64);
-  if (first == last) return static_cast<uint64_t>(std::popcount(Word(first) & from_begin & to_end));
-  int count = std::popcount(Word(first) & from_begin) + std::popcount(Word(last) & to_end);
-  for (uint64_t i = first + 1; i < last; ++i) count += std::popcount(Word(i));
-  return static_cast<uint64_t>(count);
+  if (first == last) return PopCount(Word(first) & from_begin & to_end);
+  uint64_t count = PopCount(Word(first) & from_begin) + PopCount(Word(last) & to_end);
+  for (uint64_t i = first + 1; i < last; ++i) count += PopCount(Word(i));
+  return count;
 }
 
 PositionSet PositionSet::With(absl::Span<const Position> more,

@@ -43,7 +43,9 @@ class PositionSet {
   // The number of members less than `p`; requires p <= universe().
   uint64_t Rank(uint64_t p) const;
   // The number of members in [begin, end).
-  uint64_t Count(uint64_t begin, uint64_t end) const;
+  uint64_t Count(uint64_t begin, uint64_t end) const {
+    return state_ == nullptr || begin >= end ? 0 : CountBetween(begin, end);
+  }
 
   // The first member, or the first number that is none, in [begin, end); `end` if there is none.
   uint64_t FirstMember(uint64_t begin, uint64_t end) const { return First<false>(begin, end); }
@@ -84,6 +86,7 @@ class PositionSet {
     const uint64_t* page = state_->pages[i >> state_->log2_page_words];
     return page == nullptr ? 0 : page[i & ((uint64_t{1} << state_->log2_page_words) - 1)];
   }
+  uint64_t CountBetween(uint64_t begin, uint64_t end) const;
   template <bool kAbsent>
   uint64_t First(uint64_t begin, uint64_t end) const;
   template <bool kAbsent>

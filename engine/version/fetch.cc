@@ -8,6 +8,7 @@
 
 #include "engine/extract/row_extractor.h"
 #include "index/machine/status_macros.h"
+#include "index/run/gallop.h"
 
 namespace cairn {
 namespace {
@@ -59,10 +60,6 @@ absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const Snapshot
   if (!status.ok()) return status;
   rows.key_ends.resize(primary_keys.size(), rows.keys.size());
   return rows;
-}
-
-bool StartsWith(std::string_view key, std::string_view prefix) {
-  return key.substr(0, prefix.size()) == prefix;
 }
 
 template <typename Key>

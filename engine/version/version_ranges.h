@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <cstring>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -12,7 +14,6 @@
 #include "cpu_fast/batch/parallel_batch.h"
 #include "engine/delta/delta.h"
 #include "index/query/physical_key.h"
-#include "index/run/gallop.h"
 
 namespace cairn {
 
@@ -22,14 +23,18 @@ struct RunRange {
   const SortedRun* run;
   const RowId* rows;
   const PositionSet* removed;
+  const SlottedArray* places;  // null of the base
   uint64_t begin;
   uint64_t end;
 
   uint64_t entries() const { return end - begin - removed->Count(begin, end); }
 };
 
-// The runs of a version, without positions: the base's, then those of its parts.
-std::vector<RunRange> RunsOf(const Delta& delta);
+// The base's run, then those of the parts.
+using Runs = absl::InlinedVector<RunRange, 6>;
+
+// The runs of a version, without positions.
+Runs RunsOf(const Delta& delta);
 
 // The part of AnswerVersion that answers ranges, which have been checked.
 absl::Status AnswerRanges(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
@@ -41,6 +46,21 @@ struct EntryPlace {
   uint64_t position = 0;
   RowId row = kNoRow;
 };
+
+// Copies the rows of a run's entries [from, to) to `out`, which has room up to `end`, and returns
+// where they end there. Short stretches of any length: whole lines are copied where there is room
+// for them, since a length that is another each time is what a copy of its own waits for.
+inline RowId* CopyRows(const RunRange& run, uint64_t from, uint64_t to, RowId* out, RowId* end) {
+  constexpr uint64_t kLine = 16;
+  RowId* const behind = out + (to - from);
+  if (behind + kLine > end || to + kLine > run.run->size() || to - from > 16 * kLine) {
+    return std::copy(run.rows + from, run.rows + to, out);
+  }
+  for (; from < to; from += kLine, out += kLine) {
+    std::memcpy(out, run.rows + from, kLine * sizeof(RowId));
+  }
+  return behind;
+}
 
 // Merges the runs' entries of one range in (key, primary key) order or its reverse. Key is
 // uint32_t, uint64_t or std::string_view.
@@ -60,7 +80,10 @@ class RangeMerge {
  private:
   using Column = decltype(ColumnOf<Key>(SortedRun()));
 
+  // Of entries of two parts.
   bool Less(const RunRange& a, uint64_t i, const RunRange& b, uint64_t j) const {
+    const Position before_a = (*a.places)[i], before_b = (*b.places)[j];
+    if (before_a != before_b) return before_a < before_b;
     const Key x = ColumnOf<Key>(*a.run)[i], y = ColumnOf<Key>(*b.run)[j];
     if (x != y) return x < y;
     return rows_.Less(a.rows[i], b.rows[j]);
@@ -89,16 +112,15 @@ EntryPlace RangeMerge<Key>::Ascend(uint64_t limit, RowId* out, KeyColumn* keys) 
       if (least == nullptr || Less(part, part.begin, *least, least->begin)) least = &part;
     }
     // What the base has before it.
-    const uint64_t stop =
-        least == nullptr ? base_.end : Gallop(base_.begin, base_.end, [&](uint64_t p) {
-          return Less(base_, p, *least, least->begin);
-        });
+    const uint64_t stop = least == nullptr
+                              ? base_.end
+                              : std::min<uint64_t>(base_.end, (*least->places)[least->begin]);
     while (base_.begin < stop && out < out_end) {
       const uint64_t from = base_.removed->FirstAbsent(base_.begin, stop);
       base_.begin = base_.removed->FirstMember(
           from, std::min(stop, from + static_cast<uint64_t>(out_end - out)));
       if (from == base_.begin) continue;
-      out = std::copy(base_.rows + from, base_.rows + base_.begin, out);
+      out = CopyRows(base_, from, base_.begin, out, out_end);
       append_keys(base_, from, base_.begin);
     }
     if (least == nullptr || out == out_end) break;
@@ -132,9 +154,7 @@ EntryPlace RangeMerge<Key>::Descend(uint64_t limit, RowId* out, KeyColumn* keys)
     const uint64_t stop =
         greatest == nullptr
             ? base_.begin
-            : base_.end - Gallop(0, base_.end - base_.begin, [&](uint64_t back) {
-                return Less(*greatest, greatest->end - 1, base_, base_.end - 1 - back);
-              });
+            : std::max<uint64_t>(base_.begin, (*greatest->places)[greatest->end - 1]);
     while (base_.end > stop && out < out_end) {
       const uint64_t to = base_.removed->BehindLastAbsent(stop, base_.end);
       const auto left = static_cast<uint64_t>(out_end - out);

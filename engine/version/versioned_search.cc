@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/fixed_array.h"
 #include "absl/strings/str_format.h"
 #include "cairn/route.h"
 #include "engine/version/version_ranges.h"
@@ -78,12 +79,14 @@ class PointBatch {
 template <typename Key>
 class PointMerge {
  public:
-  PointMerge(const Delta& delta, const PointBatch<Key>& batch)
+  // Takes groups of up to `most` answers.
+  PointMerge(const Delta& delta, const PointBatch<Key>& batch, size_t most)
       : delta_(delta),
         batch_(batch),
         base_keys_(ColumnOf<Key>(delta.base_run)),
         runs_(RunsOf(delta)),
-        first_(kQueryChunk * runs_.size()) {}
+        most_(most),
+        first_(most * runs_.size()) {}
 
   // Takes a group of answers; first_row(answer) is the base's first row, or kNoRow.
   template <typename FirstRow>
@@ -91,17 +94,18 @@ class PointMerge {
     const size_t size = answers.size();
     for (size_t j = 0; j < size; ++j) {
       keys_[j] = batch_.key(answers[j]);
+      hashes_[j] = KeyFilter::Hash(keys_[j]);
       const RowId row = first_row(answers[j]);
       if (row != kNoRow) delta_.positions->Prefetch(row);
     }
+    const absl::Span<const Key> keys(keys_, size);
+    const absl::Span<const uint64_t> hashes(hashes_, size);
+    for (const DeltaPart& part : delta_.parts) part.segment->Prefetch(hashes);
     for (size_t r = 1; r < runs_.size(); ++r) {
       const absl::Span<Position> found(first(r), size);
-      RETURN_IF_ERROR(
-          delta_.parts[r - 1].segment->FindFirst(absl::MakeConstSpan(keys_, size), found));
+      RETURN_IF_ERROR(delta_.parts[r - 1].segment->FindFirst(keys, hashes, found));
       for (Position p : found) {
-        if (p == kNone) continue;
-        Prefetch(runs_[r].rows + p);
-        runs_[r].removed->Prefetch(p);
+        if (p != kNone) runs_[r].removed->Prefetch(p);
       }
     }
     for (size_t j = 0; j < size; ++j) {
@@ -153,8 +157,8 @@ class PointMerge {
 
  private:
   // Where the keys' first entries are in a run, or kNone.
-  Position* first(size_t run) { return first_.data() + run * kQueryChunk; }
-  const Position* first(size_t run) const { return first_.data() + run * kQueryChunk; }
+  Position* first(size_t run) { return first_.data() + run * most_; }
+  const Position* first(size_t run) const { return first_.data() + run * most_; }
 
   // Behind the entries of `key`, of which the one at `p` is the first.
   static uint64_t EndOfKey(const RunRange& run, uint64_t p, Key key) {
@@ -172,9 +176,11 @@ class PointMerge {
   const Delta& delta_;
   const PointBatch<Key>& batch_;
   const decltype(ColumnOf<Key>(SortedRun())) base_keys_;
-  std::vector<RunRange> runs_;
-  std::vector<Position> first_;
+  Runs runs_;
+  const size_t most_;
+  absl::FixedArray<Position, 256> first_;
   Key keys_[kQueryChunk];
+  uint64_t hashes_[kQueryChunk];
 };
 
 // New rows for some queries of a batch, ascending.
@@ -247,7 +253,7 @@ absl::Status MergeFirst(const Delta& delta, const Batch& batch, const Parallelis
     using Key = typename decltype(type)::type;
     const PointBatch<Key> points(batch);
     return ForEachSlice(batch.size(), parallelism, [&](size_t first, size_t count) {
-      PointMerge<Key> merge(delta, points);
+      PointMerge<Key> merge(delta, points, std::min(count, kQueryChunk));
       return points.ForEachTouched(
           *delta.filter, first, count, [&](absl::Span<const uint32_t> answers) {
             absl::Status s = merge.Take(answers, [&](uint32_t i) { return row_ids[i]; });
@@ -269,7 +275,7 @@ absl::Status MergeAll(const Delta& delta, const Batch& batch, const Parallelism&
     using Key = typename decltype(type)::type;
     const PointBatch<Key> points(batch);
     return ForEachSlice(batch.size(), parallelism, [&](size_t first, size_t count) {
-      PointMerge<Key> merge(delta, points);
+      PointMerge<Key> merge(delta, points, std::min(count, kQueryChunk));
       ChangedRows changed;
       absl::Status s = points.ForEachTouched(
           *delta.filter, first, count, [&](absl::Span<const uint32_t> answers) {

@@ -4,14 +4,17 @@
 //     random key, until 1% of the base's rows are changed, one thread. Primary keys are `digits`
 //     (decimal numbers) or `random`. Variants: `same` (the key stays), `insert` (new rows), `again`
 //     (the rows are in the delta already).
-//   Delta/<operation>/<key>/batch:<queries>/commit:<rows>: a base with 1% of its rows changed, in
-//     updates of so many rows, by the side of the base alone (base_ns, and `ratio` to it): `first`
-//     and `find` for keys that are there, `count` and `scan` for ranges of about 100 entries.
+//   Delta/<operation>/<key>/commit:<rows>/batch:<queries>/keys:<keys>: a base with 1% of its rows
+//     changed, in updates of so many rows, by the side of the base alone (base_ns, and `ratio`, the
+//     median of the ratios of neighbours): `first`, `contains` and `find` for keys that are there,
+//     `count` and `scan` for ranges of about 100 entries. So many different keys are asked for by
+//     turns: 2^15 leave what they need in the caches, 2^21 do not.
 // Counters: ns_per_query (per row for apply); segments.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -160,40 +163,73 @@ void Apply(benchmark::State& state, bool digits, Change change, bool again) {
   state.counters["segments"] = static_cast<double>(segments);
 }
 
+// Of the processor's time, which the machine's other work is not in.
 double Seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto now = [] {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double start = now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return now() - start;
 }
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
 }
 
+// A base with 1% of its rows changed, in updates of `commit` rows.
 template <typename Key>
-void Query(benchmark::State& state, Operation operation) {
-  constexpr size_t kBatches = 32;
+struct ChangedBase {
+  const BaseData<Key>* base;
+  uint64_t commit;
+  std::unique_ptr<DeltaWriter> writer;
+  std::shared_ptr<const Delta> delta;
+  std::vector<Key> now;  // by row
+};
+
+// The one that was made last is kept.
+template <typename Key>
+const ChangedBase<Key>& GetChanged(uint64_t commit) {
+  static std::unique_ptr<ChangedBase<Key>> kept;
+  const BaseData<Key>& base = GetBase<Key>(true);
+  if (kept != nullptr && kept->base == &base && kept->commit == commit) return *kept;
+  kept = nullptr;
+  auto changed = std::make_unique<ChangedBase<Key>>();
+  changed->base = &base;
+  changed->commit = commit;
+  changed->writer = MakeWriter(base);
+  changed->now = KeysByRow(base);
+  for (const RowUpdates& some : MakeUpdates(base, true, Change::kNewKey,
+                                            base.primary_keys.size() / 100, commit, kSeed + 1)) {
+    OrThrow(changed->writer->Apply(some));
+  }
+  changed->delta = changed->writer->delta();
+  for (const DeltaPart& part : changed->delta->parts) {
+    for (size_t p = 0; p < part.segment->size(); ++p) {
+      changed->now[part.segment->rows()[p]] = ColumnOf<Key>(part.segment->run())[p];
+    }
+  }
+  kept = std::move(changed);
+  return *kept;
+}
+
+template <typename Key>
+void Query(benchmark::State& state, Operation operation, uint64_t commit) {
   constexpr uint64_t kHits = 100;
   const BaseData<Key>& base = GetBase<Key>(true);
   const auto size = static_cast<size_t>(state.range(0));
-  const auto commit = static_cast<uint64_t>(state.range(1));
-  const uint64_t changed = base.primary_keys.size() / 100;
-  std::unique_ptr<DeltaWriter> writer = MakeWriter(base);
-  std::vector<Key> now = KeysByRow(base);  // by row
-  for (const RowUpdates& some :
-       MakeUpdates(base, true, Change::kNewKey, changed, commit, kSeed + 1)) {
-    OrThrow(writer->Apply(some));
-  }
-  const std::shared_ptr<const Delta> delta = writer->delta();
-  for (const DeltaPart& part : delta->parts) {
-    for (size_t p = 0; p < part.segment->size(); ++p) {
-      now[part.segment->rows()[p]] = ColumnOf<Key>(part.segment->run())[p];
-    }
-  }
+  const size_t batches = static_cast<size_t>(state.range(1)) / size;
+  // Batches that are timed together, since reading the clock takes as long as a small one.
+  const size_t together = std::max<size_t>(1, 1024 / size);
+  const ChangedBase<Key>& changed = GetChanged<Key>(commit);
+  const std::shared_ptr<const Delta> delta = changed.delta;
+  const std::vector<Key>& now = changed.now;
 
   // Keys, and rows that have them.
   Random random(kSeed + 2);
-  std::vector<Key> keys(size * kBatches), upper(keys.size());
+  std::vector<Key> keys(size * batches), upper(keys.size());
   std::vector<RowId> expected(keys.size());
   const Key width = static_cast<Key>(~Key{0} / base.run.size() * kHits);
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -202,11 +238,12 @@ void Query(benchmark::State& state, Operation operation) {
     upper[i] = keys[i] > ~Key{0} - width ? ~Key{0} : keys[i] + width;
   }
   const auto batch_of = [&](const std::vector<Key>& all, size_t b) {
-    return KeyBatch(absl::MakeConstSpan(all).subspan(b % kBatches * size, size));
+    return KeyBatch(absl::MakeConstSpan(all).subspan(b % batches * size, size));
   };
 
   std::vector<RowId> rows(size);
   std::vector<uint64_t> counts(size);
+  const auto found = std::make_unique<bool[]>(size);
   Matches matches;
   const auto base_answer = [&](const Batch& batch) { return base.index->Answer(batch); };
   const auto ask = [&](size_t b, bool version) {
@@ -214,29 +251,41 @@ void Query(benchmark::State& state, Operation operation) {
     Batch asked{operation, batch, RangeBatch::HalfOpen(batch, batch_of(upper, b))};
     asked.values = absl::MakeSpan(rows);
     asked.counts = absl::MakeSpan(counts);
+    asked.found = absl::MakeSpan(found.get(), size);
     asked.matches = &matches;
     OrThrow(version ? AnswerVersion(*delta, base_answer, asked) : base_answer(asked));
   };
-  std::vector<double> base_seconds, version_seconds;
+  const auto seconds = [&](size_t b, bool version) {
+    return Seconds([&] {
+             for (size_t i = 0; i < together; ++i) ask(b + i, version);
+           }) /
+           static_cast<double>(together);
+  };
+  std::vector<double> base_seconds, version_seconds, ratios;
   size_t b = 0;
   for (auto _ : state) {
-    base_seconds.push_back(Seconds([&] { ask(b + kBatches / 2, false); }));
-    version_seconds.push_back(Seconds([&] { ask(b, true); }));
-    state.SetIterationTime(version_seconds.back());
-    ++b;
+    base_seconds.push_back(seconds(b + batches / 2, false));
+    version_seconds.push_back(seconds(b, true));
+    ratios.push_back(version_seconds.back() / base_seconds.back());
+    state.SetIterationTime(version_seconds.back() * static_cast<double>(together));
+    b += together;
   }
   ask(0, true);
   for (size_t i = 0; i < size && operation <= Operation::kFind; ++i) {
+    if (operation == Operation::kContains) {
+      if (!found[i]) state.SkipWithError("wrong answer");
+      continue;
+    }
     // Few 32-bit keys repeat.
     const RowId row = operation == Operation::kFindFirst ? rows[i] : matches[i][0];
     if (now[row] != keys[i]) state.SkipWithError("wrong answer");
   }
-  SetQueryCounters(state, size);
+  SetQueryCounters(state, size * together);
   const double base_ns = Median(base_seconds) * 1e9 / static_cast<double>(size);
   const double version_ns = Median(version_seconds) * 1e9 / static_cast<double>(size);
   state.counters["base_ns"] = base_ns;
   state.counters["version_ns"] = version_ns;
-  state.counters["ratio"] = version_ns / base_ns;
+  state.counters["ratio"] = Median(ratios);
   state.counters["segments"] = static_cast<double>(delta->parts.size());
 }
 
@@ -257,15 +306,22 @@ void Register(const char* key) {
     add("/insert", Change::kNewRow, false, {100, 1 << 16});
     add("/again", Change::kNewKey, true, {100, 1 << 16});
   }
-  for (const auto& [name, operation] :
-       {std::pair("first", Operation::kFindFirst), std::pair("find", Operation::kFind),
-        std::pair("count", Operation::kCount), std::pair("scan", Operation::kScan)}) {
-    benchmark::RegisterBenchmark(
-        absl::StrFormat("Delta/%s/%s", name, key).c_str(),
-        [operation = operation](benchmark::State& state) { Query<Key>(state, operation); })
-        ->ArgNames({"batch", "commit"})
-        ->ArgsProduct({{1000, 1 << 16}, {1000, 1 << 20}})
-        ->UseManualTime();
+  // Commit by commit, as what these make is kept.
+  for (uint64_t commit : {1000, 1 << 20}) {
+    for (const auto& [name, operation] :
+         {std::pair("first", Operation::kFindFirst), std::pair("contains", Operation::kContains),
+          std::pair("find", Operation::kFind), std::pair("count", Operation::kCount),
+          std::pair("scan", Operation::kScan)}) {
+      benchmark::RegisterBenchmark(
+          absl::StrFormat("Delta/%s/%s/commit:%d", name, key, commit).c_str(),
+          [=, operation = operation](benchmark::State& state) {
+            Query<Key>(state, operation, commit);
+          })
+          ->ArgNames({"batch", "keys"})
+          ->ArgsProduct({{1, 16, 256, 4096}, {1 << 15, 1 << 21}})
+          ->ArgsProduct({{1 << 16}, {1 << 21}})
+          ->UseManualTime();
+    }
   }
 }
 

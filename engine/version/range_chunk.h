@@ -1,0 +1,103 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "absl/container/fixed_array.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cairn/query.h"
+#include "cairn/types.h"
+#include "engine/delta/delta.h"
+#include "engine/util/scan_cursor.h"
+#include "engine/version/version_ranges.h"
+#include "index/query/physical_key.h"
+#include "index/run/gallop.h"
+
+namespace cairn {
+
+// Where the ranges of a batch go on that have a cursor (RangeBatch::after).
+struct RangeCursors {
+  std::vector<size_t> ranges;  // ascending
+  std::vector<ScanCursor> cursors;
+  std::vector<RowPlace> places;  // of the cursors' rows among the base's
+
+  // Errors: a cursor that is none, or is of keys of another kind; DataLoss.
+  static absl::StatusOr<RangeCursors> Of(const Delta& delta, const RangeBatch& ranges);
+};
+
+// Some ranges of a batch and where they lie in every run of a version. The base has found them in
+// its own; from there the places of the parts' entries (DeltaEntry) lead to them in the parts, but
+// for entries that stand at a range's very end, whose keys tell. Key is as RangeMerge's. One object
+// serves one thread.
+template <typename Key>
+class RangeChunk {
+ public:
+  // For up to `most` ranges at a time. Throws std::bad_alloc.
+  RangeChunk(const Delta& delta, const RangeBatch& ranges, size_t most)
+      : delta_(delta),
+        ranges_(ranges),
+        runs_(RunsOf(delta)),
+        most_(most),
+        ends_(2 * runs_.size() * most),
+        equal_(most) {}
+
+  // Takes as many ranges from `first` on as `begin` has; in the base range i has
+  // [begin[i], end[i]).
+  void Take(size_t first, absl::Span<const Position> begin, absl::Span<const Position> end);
+  // Has each range begin, or if descending end, at its cursor.
+  void GoOn(const RangeCursors& cursors, Order order);
+
+  // The entries of the i-th range taken.
+  uint64_t Count(size_t i) const {
+    uint64_t entries = 0;
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      const uint64_t from = begin(r)[i], to = end(r)[i];
+      entries += to - from - runs_[r].removed->Count(from, to);
+    }
+    return entries;
+  }
+  // The runs with the positions of the i-th range taken.
+  absl::Span<RunRange> Get(size_t i) {
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      runs_[r].begin = begin(r)[i];
+      runs_[r].end = end(r)[i];
+    }
+    return absl::MakeSpan(runs_);
+  }
+  // Asks the cache for what a scan of the i-th range taken reads first, of up to `limit` rows;
+  // nothing where there is no such range.
+  void PrefetchRows(size_t i, Order order, uint64_t limit) const;
+
+ private:
+  void FindInPart(size_t run);
+  // Whether a key is below range i's lower end, or, where the range does not end there, below its
+  // upper end.
+  bool BelowLower(size_t i, const Key& key) const;
+  bool BelowUpper(size_t i, const Key& key) const;
+
+  Position* begin(size_t run) { return ends_.data() + 2 * run * most_; }
+  Position* end(size_t run) { return ends_.data() + (2 * run + 1) * most_; }
+  const Position* begin(size_t run) const { return ends_.data() + 2 * run * most_; }
+  const Position* end(size_t run) const { return ends_.data() + (2 * run + 1) * most_; }
+
+  const Delta& delta_;
+  const RangeBatch& ranges_;
+  Runs runs_;
+  const size_t most_;
+  size_t first_ = 0;  // of the ranges taken
+  size_t count_ = 0;
+  absl::FixedArray<Position, 512> ends_;  // of each run, the ranges' begins and then their ends
+  absl::FixedArray<uint32_t, 64> equal_;  // scratch
+};
+
+extern template class RangeChunk<uint32_t>;
+extern template class RangeChunk<uint64_t>;
+extern template class RangeChunk<std::string_view>;
+
+}  // namespace cairn
