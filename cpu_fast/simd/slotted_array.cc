@@ -113,7 +113,9 @@ SlottedArray::SlottedArray(size_t size)
 }
 
 void SlottedArray::Finish(uint32_t greatest) {
-  while ((uint64_t{greatest} >> log2_slot_) * kElementsPerSlot > size_) ++log2_slot_;
+  while (log2_slot_ < 31 && (uint64_t{greatest} >> log2_slot_) * kElementsPerSlot > size_) {
+    ++log2_slot_;
+  }
   const size_t slots = (greatest >> log2_slot_) + size_t{1};
   slots_ = AlignedBuffer<uint32_t>(slots + 1);
   size_t element = 0;
