@@ -181,6 +181,7 @@ absl::StatusOr<Segments> OpenSegments(absl::Span<const std::string> directories,
     segments.entries += segment.run().size();
   }
   absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(segments[0].manifest.spec);
+  if (absl::IsResourceExhausted(spec.status())) return spec.status();
   if (!spec.ok()) return OfSegment(directories[0], absl::DataLossError(spec.status().message()));
   segments.spec = *std::move(spec);
   segments.kind = segments[0].run().kind();

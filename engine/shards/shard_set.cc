@@ -81,6 +81,7 @@ absl::StatusOr<ShardContents> OpenShardContents(const std::string& directory,
                    OpenRowTable(directory + "/" + rows->name, level, threads, files));
   RETURN_IF_ERROR(CheckIsManifestFile(*rows, rows_file.file));
   const absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(manifest.spec);
+  if (absl::IsResourceExhausted(spec.status())) return spec.status();
   if (!spec.ok()) return absl::DataLossError(spec.status().message());
   ASSIGN_OR_RETURN(KeyCodec codec, spec->Codec());
   if (run_file.run.kind() != codec.kind() || run_file.run.size() != manifest.entries ||

@@ -262,9 +262,10 @@ absl::Status ShardedIndex::Merge(const MergeOptions& options) {
 
 }  // namespace
 
-bool IsSharded(const std::string& directory, FileSystem* files) {
-  const absl::Status opened = files->OpenForReading(directory + "/SHARDS").status();
-  return opened.ok() || absl::IsResourceExhausted(opened) || absl::IsPermissionDenied(opened);
+absl::StatusOr<bool> IsSharded(const std::string& directory, FileSystem* files) {
+  absl::Status opened = files->OpenForReading(directory + "/SHARDS").status();
+  if (absl::IsResourceExhausted(opened) || absl::IsPermissionDenied(opened)) return opened;
+  return opened.ok();
 }
 
 absl::StatusOr<std::unique_ptr<SecondaryIndex>> OpenSharded(const std::string& directory,
@@ -280,9 +281,9 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> OpenSharded(const std::string& d
 
 absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(
     const std::string& directory, const OpenOptions& options) try {
-  if (IsSharded(directory, FileSystemOf(options.file_system).get())) {
-    return OpenSharded(directory, options);
-  }
+  ASSIGN_OR_RETURN(const bool sharded,
+                   IsSharded(directory, FileSystemOf(options.file_system).get()));
+  if (sharded) return OpenSharded(directory, options);
   ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> writer, IndexWriter::Open(directory, options));
   return OverWriter(std::move(writer), options);
 } catch (...) {

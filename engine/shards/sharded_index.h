@@ -10,8 +10,8 @@
 
 namespace cairn {
 
-// Whether a directory holds an index in shards.
-bool IsSharded(const std::string& directory, FileSystem* files);
+// Whether a directory holds an index in shards; an error where that cannot be seen.
+absl::StatusOr<bool> IsSharded(const std::string& directory, FileSystem* files);
 
 // Opens one: what SecondaryIndex::Open does with such a directory. Errors as ShardSet::Open's.
 absl::StatusOr<std::unique_ptr<SecondaryIndex>> OpenSharded(const std::string& directory,

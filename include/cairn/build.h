@@ -91,8 +91,9 @@ std::string_view ShardModeName(ShardMode mode);
 std::string ShardDirectoryName(uint32_t shard);
 std::string SegmentDirectoryName(uint32_t segment);
 
-// Builds an index of the rows of one range, of those that SnapshotSource::Split cuts. An index
-// there is replaced by its next version. Errors as SecondaryIndex::BuildAll's.
+// Builds an index of the rows of one range. All ranges together are those of one call of
+// SnapshotSource::Split, say, whose estimates may differ from one call to the next. An index there is
+// replaced by its next version. Errors as SecondaryIndex::BuildAll's.
 absl::StatusOr<BuildReport> ExtractSegment(const SnapshotSource& source,
                                            const PrimaryKeyRange& range, const IndexSpec& spec,
                                            const std::string& directory,

@@ -77,9 +77,10 @@ BOOST_AUTO_TEST_CASE(the_steps_are_commands) {
   std::filesystem::create_directory(work);
   std::filesystem::create_directory(index);
   std::vector<std::string> split = {"shard-split", "--shards=3", "--plan=" + work + "/plan"};
-  for (const char* part : {"--part=0", "--part=1"}) {
-    split.push_back(Line(MustRun({"shard-extract", "--db=" + compared.db, compared.spec, part,
-                                  "--parts=2", "--into=" + work})));
+  const std::string cut = Line(MustRun({"shard-cut", "--db=" + compared.db, "--parts=2"}));
+  for (const std::string& range : {"--to=" + cut, "--from=" + cut}) {
+    split.push_back(Line(MustRun({"shard-extract", "--db=" + compared.db, compared.spec, range,
+                                  "--part=0", "--into=" + work})));
   }
   BOOST_TEST(Line(MustRun(split)) == "3");
   const std::string plan = "--plan=" + work + "/plan";
@@ -123,7 +124,9 @@ BOOST_AUTO_TEST_CASE(wrong_usage_of_the_steps_is_exit_status_2) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"shard-extract", "--spec=value:text", "--into=x"},
         {"shard-extract", "--db=x", "--spec=value", "--into=x"},
-        {"shard-extract", "--db=x", "--spec=value:text", "--into=x", "--part=2", "--parts=2"},
+        {"shard-extract", "--db=x", "--spec=value:text", "--into=x", "--from=\\x1"},
+        {"shard-cut", "--parts=2"},
+        {"shard-cut", "--db=x", "--parts=0"},
         {"shard-split", "--plan=x", "--shards=0", "x"},
         {"shard-split", "--plan=x", "--shards=2"},
         {"shard-build", "--plan=x", "--into=x"},

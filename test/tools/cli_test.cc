@@ -61,6 +61,7 @@ BOOST_AUTO_TEST_CASE(help_goes_to_standard_output) {
                                                     {"catch-up", "--help"},
                                                     {"merge", "--help"},
                                                     {"report", "--help"},
+                                                    {"shard-cut", "--help"},
                                                     {"shard-extract", "--help"},
                                                     {"shard-split", "--help"},
                                                     {"shard-build", "--help"},

@@ -36,7 +36,7 @@ void AddQueryCommand(CLI::App* app, Action* action);
 void AddCountCommand(CLI::App* app, Action* action);
 void AddInspectCommand(CLI::App* app, Action* action);
 void AddVerifyCommand(CLI::App* app, Action* action);
-// shard-extract, shard-split, shard-build and shard-publish.
+// shard-cut, shard-extract, shard-split, shard-build and shard-publish.
 void AddShardCommands(CLI::App* app, Action* action);
 void AddReportCommand(CLI::App* app, Action* action);
 void AddDemoCommand(CLI::App* app, Action* action);

@@ -1,9 +1,10 @@
-// cairn shard-extract, shard-split, shard-build, shard-publish: the steps of building an index in
-// shards, each a process of its own.
+// cairn shard-cut, shard-extract, shard-split, shard-build, shard-publish: the steps of building an
+// index in shards, each a process of its own.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -45,19 +46,72 @@ absl::StatusOr<int> PrintLine(const std::string& line) {
   return kGood;
 }
 
+// The value of a hexadecimal digit, or a negative number.
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+// A primary key as AppendEscaped writes it.
+absl::StatusOr<std::string> ReadPrimaryKey(std::string_view text) {
+  std::string key;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') {
+      key += text[i];
+      continue;
+    }
+    const bool escape = text.size() - i >= 4 && text[i + 1] == 'x' && HexDigit(text[i + 2]) >= 0 &&
+                        HexDigit(text[i + 3]) >= 0;
+    if (!escape) {
+      return UsageError(absl::StrFormat("'%s': expected \\xHH behind a backslash", text));
+    }
+    key += static_cast<char>(HexDigit(text[i + 2]) * 16 + HexDigit(text[i + 3]));
+    i += 3;
+  }
+  return key;
+}
+
+struct CutOptions : StepOptions {
+  SourceOptions source;
+  std::string column_family = "default";
+  uint32_t parts = 1;
+};
+
+absl::StatusOr<int> RunCut(const CutOptions& given) {
+  if (!given.source.given()) {
+    return UsageError("cut what? give --db, --checkpoint or --sst");
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
+                   OpenSource(given.source, given.column_family));
+  ASSIGN_OR_RETURN(const std::vector<PrimaryKeyRange> ranges,
+                   source->Split(static_cast<int>(given.parts)));
+  Output output;
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    std::string line;
+    AppendEscaped(ranges[i].lower, &line);
+    output.Write(line + "\n");
+  }
+  RETURN_IF_ERROR(output.Flush());
+  return kGood;
+}
+
 struct ExtractOptions : StepOptions {
   SourceOptions source;
   std::string spec, into;
-  uint32_t part = 0, parts = 1;
+  uint32_t part = 0;
+  std::string from;
+  CLI::Option* to = nullptr;  // none: to the end
 };
 
 absl::StatusOr<int> RunExtract(const ExtractOptions& given) {
   if (!given.source.given()) {
     return UsageError("extract from what? give --db, --checkpoint or --sst");
   }
-  if (given.part >= given.parts) {
-    return UsageError(
-        absl::StrFormat("--part=%d: the parts are 0 to %d", given.part, given.parts - 1));
+  PrimaryKeyRange range;
+  ASSIGN_OR_RETURN(range.lower, ReadPrimaryKey(given.from));
+  range.open = given.to->count() == 0;
+  if (!range.open) {
+    ASSIGN_OR_RETURN(range.upper, ReadPrimaryKey(given.to->results()[0]));
   }
   const absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(given.spec);
   if (!spec.ok()) {
@@ -66,17 +120,8 @@ absl::StatusOr<int> RunExtract(const ExtractOptions& given) {
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
                    OpenSource(given.source, spec->column_family));
-  ASSIGN_OR_RETURN(const std::vector<PrimaryKeyRange> ranges,
-                   source->Split(static_cast<int>(given.parts)));
-  // Fewer, where there are few rows: the parts behind have none, and are not wanted.
-  if (given.part >= ranges.size()) {
-    std::fprintf(stderr, "cairn: part %u has no rows: there are %zu parts\n", given.part,
-                 ranges.size());
-    return kGood;
-  }
   const std::string directory = given.into + "/" + SegmentDirectoryName(given.part);
-  RETURN_IF_ERROR(
-      ExtractSegment(*source, ranges[given.part], *spec, directory, given.Build()).status());
+  RETURN_IF_ERROR(ExtractSegment(*source, range, *spec, directory, given.Build()).status());
   return PrintLine(directory);
 }
 
@@ -117,16 +162,35 @@ absl::StatusOr<int> RunPublish(const PublishOptions& given) {
   return kGood;
 }
 
+void AddCut(CLI::App* app, Action* action) {
+  auto given = std::make_shared<CutOptions>();
+  CLI::App* command = app->add_subcommand(
+      "shard-cut", "Before an index in shards: where a source's rows may be cut into parts");
+  AddSourceOptions(command, &given->source);
+  command->add_option("--cf", given->column_family, "The column family (default: 'default')")
+      ->type_name("NAME");
+  command->add_option("--parts", given->parts, "How many parts")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 16))
+      ->required();
+  command->footer(R"(
+Prints the primary keys between the parts, one a line, with \xHH for bytes that do not print: one less
+than the parts, or fewer. The parts are estimates, which may differ from one run to the next.)");
+  command->callback([given, action] { *action = [given] { return RunCut(*given); }; });
+}
+
 void AddExtract(CLI::App* app, Action* action) {
   auto given = std::make_shared<ExtractOptions>();
   CLI::App* command = app->add_subcommand(
       "shard-extract", "Step 1 of an index in shards: a part of a source's rows to a segment");
   AddSourceOptions(command, &given->source);
   command->add_option("--spec", given->spec, "What to index")->type_name("SPEC")->required();
-  command->add_option("--part", given->part, "Which part, from 0 on")->type_name("N");
-  command->add_option("--parts", given->parts, "Into how many the source's rows are cut")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1 << 16));
+  command->add_option("--from", given->from, "The first primary key; none: from the beginning")
+      ->type_name("KEY");
+  given->to = command->add_option("--to", "The first primary key behind the last; none: to the end")
+                  ->type_name("KEY");
+  command->add_option("--part", given->part, "The part's number, for the segment's name")
+      ->type_name("N");
   command->add_option("--into", given->into, "The directory in which the segment gets a name")
       ->type_name("DIR")
       ->required();
@@ -139,11 +203,14 @@ void AddExtract(CLI::App* app, Action* action) {
       ->transform(Bytes());
   command->footer(R"(
 Prints the segment's directory, which no other attempt has. A database must not change from one
-part to the next: take a checkpoint.
+part to the next: take a checkpoint. Keys are written with \xHH for any byte, as shard-cut prints
+them.
 
 Example, all steps:
-  cairn shard-extract --checkpoint=/data/cp --spec="value[0:8]:u64be" --part=0 --parts=2 --into=/work
-  cairn shard-extract --checkpoint=/data/cp --spec="value[0:8]:u64be" --part=1 --parts=2 --into=/work
+  cairn shard-cut --checkpoint=/data/cp --parts=2        (prints one key: m, say)
+  spec="--spec=value[0:8]:u64be"
+  cairn shard-extract --checkpoint=/data/cp "$spec" --to=m --part=0 --into=/work
+  cairn shard-extract --checkpoint=/data/cp "$spec" --from=m --part=1 --into=/work
   cairn shard-split --shards=4 --plan=/work/plan /work/segment-0.* /work/segment-1.*
   cairn shard-build --plan=/work/plan --shard=0 --into=/data/index   (and 1, 2, 3)
   cairn shard-publish --plan=/work/plan --out=/data/index)");
@@ -207,6 +274,7 @@ and removes the others, which must have ended.)");
 }  // namespace
 
 void AddShardCommands(CLI::App* app, Action* action) {
+  AddCut(app, action);
   AddExtract(app, action);
   AddSplit(app, action);
   AddBuildShard(app, action);
