@@ -68,6 +68,10 @@ RangeBatch BatcherBatch::Ranges() {
 
 absl::Status BatcherBatch::Ask(const BatchIndex& index, Operation operation,
                                absl::Duration max_response_time) try {
+  if (index.in_shards() && operation != Operation::kContains && operation != Operation::kCount) {
+    return absl::UnimplementedError(
+        "a Batcher's answers have no place for the shards of rows: ask the index itself");
+  }
   Batch batch{operation};
   if (batch.takes_ranges()) {
     batch.ranges = Ranges();

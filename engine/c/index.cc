@@ -46,6 +46,12 @@ absl::Status DoOpen(const char* directory, const cairn_open_options* given, cair
   ASSIGN_OR_RETURN(const OpenOptions options, ReadOpenOptions(given));
   ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> opened,
                    SecondaryIndex::Open(directory, options));
+  if (opened->in_shards()) {
+    return absl::UnimplementedError(
+        absl::StrFormat("'%s' is an index in shards, which has rows of 64 bits: this interface has "
+                        "those of 32 bits",
+                        directory));
+  }
   KeyCodec codec = opened->codec();
   *index = new cairn_index(std::move(opened), std::move(codec));
   return absl::OkStatus();

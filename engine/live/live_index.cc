@@ -43,6 +43,7 @@ class Live final : public SecondaryIndex {
     return index == nullptr ? 1 : index->BestBatch(operation);
   }
 
+  using SecondaryIndex::PrimaryKeys;
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                            PrimaryKeyColumn* primary_keys) const override {
     const auto ready = index_->Ready();

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "cairn/index_stats.h"
 #include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
 #include "engine/version/index_version.h"
@@ -16,5 +17,8 @@ std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer,
 // A SecondaryIndex over one version, which it stays. CatchUp and Merge are FailedPrecondition.
 std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version,
                                             const OpenOptions& options);
+
+// SecondaryIndex::Stats of one version. Throws std::bad_alloc.
+IndexStats StatsOf(const IndexVersion& version);
 
 }  // namespace cairn

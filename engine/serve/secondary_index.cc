@@ -1,5 +1,6 @@
 #include "cairn/secondary_index.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +30,7 @@
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
+#include "index/query/batch_check.h"
 
 namespace cairn {
 namespace {
@@ -51,6 +53,7 @@ class OpenIndex final : public SecondaryIndex {
   SequenceNumber sequence() const override { return version()->sequence; }
 
   absl::Status Answer(const Batch& batch) const override {
+    std::fill(batch.shards.begin(), batch.shards.end(), 0);
     return Guarded("answering a batch", [&] { return version()->Answer(batch, options_.threads); });
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override {
@@ -65,6 +68,7 @@ class OpenIndex final : public SecondaryIndex {
     return Guarded("reading primary keys",
                    [&] { return version()->delta->PrimaryKeys(row_ids, primary_keys); });
   }
+  using SecondaryIndex::PrimaryKeys;
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override;
   absl::Status Verify() const override;
@@ -133,14 +137,21 @@ absl::Status OpenIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
 }
 
 absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
-  const auto at = version();
-  const Base& base = *at->base;
-  const DeltaStats delta = at->delta->Stats();
+  return StatsOf(*version());
+} catch (...) {
+  return StatusOfException("counting what an index holds");
+}
+
+}  // namespace
+
+IndexStats StatsOf(const IndexVersion& version) {
+  const Base& base = *version.base;
+  const DeltaStats delta = version.delta->Stats();
   IndexStats stats;
   stats.rows = delta.rows;
   stats.entries = delta.entries;
   stats.distinct_keys = base.run_file.properties.distinct_keys;
-  stats.sequence = at->sequence;
+  stats.sequence = version.sequence;
   stats.version = base.manifest.version;
   stats.database_id = base.manifest.database_id;
   for (const ResidentIndex& resident : base.resident.indexes) {
@@ -149,7 +160,7 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
         {index.description(), index.memory_bytes(), index.huge_page_bytes()});
   }
   stats.fallback = base.resident.fallback;
-  stats.routes = at->base->router->router().Stats();
+  stats.routes = base.router->router().Stats();
   stats.delta = {delta.new_rows, delta.added_entries, delta.removed_entries, delta.segments,
                  delta.bytes};
   for (const auto& [file, prefix] :
@@ -165,11 +176,7 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
     }
   }
   return stats;
-} catch (...) {
-  return StatusOfException("counting what an index holds");
 }
-
-}  // namespace
 
 std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer,
                                            const OpenOptions& options) {
@@ -179,14 +186,6 @@ std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer,
 std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version,
                                             const OpenOptions& options) {
   return std::make_unique<OpenIndex>(nullptr, std::move(version), options);
-}
-
-absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(
-    const std::string& directory, const OpenOptions& options) try {
-  ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> writer, IndexWriter::Open(directory, options));
-  return OverWriter(std::move(writer), options);
-} catch (...) {
-  return StatusOfException("opening an index");
 }
 
 absl::StatusOr<std::vector<BuildReport>> SecondaryIndex::BuildAll(
@@ -229,6 +228,36 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(const std::
 
 KeyKind SecondaryIndex::kind() const {
   return codec().kind();
+}
+
+absl::Status SecondaryIndex::PrimaryKeys(absl::Span<const uint32_t> shards,
+                                         absl::Span<const RowId> row_ids,
+                                         PrimaryKeyColumn* primary_keys) const {
+  if (!shards.empty()) RETURN_IF_ERROR(CheckOutput(row_ids.size(), shards.size(), "shards"));
+  if (!std::all_of(shards.begin(), shards.end(), [](uint32_t shard) { return shard == 0; })) {
+    return absl::OutOfRangeError("a row of another shard than 0, of an index that is not in any");
+  }
+  return PrimaryKeys(row_ids, primary_keys);
+}
+
+absl::Status SecondaryIndex::PrimaryKeysOf(absl::Span<const WideRowId> rows,
+                                           PrimaryKeyColumn* primary_keys) const try {
+  std::vector<uint32_t> shards;
+  std::vector<RowId> row_ids;
+  shards.reserve(rows.size());
+  row_ids.reserve(rows.size());
+  for (const WideRowId row : rows) {
+    shards.push_back(ShardOf(row));
+    row_ids.push_back(RowInShard(row));
+  }
+  return PrimaryKeys(shards, row_ids, primary_keys);
+} catch (...) {
+  return StatusOfException("reading primary keys");
+}
+
+absl::Status SecondaryIndex::PrimaryKeysOf(const Matches& matches,
+                                           PrimaryKeyColumn* primary_keys) const {
+  return PrimaryKeys(matches.shards, matches.row_ids, primary_keys);
 }
 
 absl::StatusOr<CatchUpReport> SecondaryIndex::CatchUp(const SnapshotSource& source) {

@@ -107,6 +107,7 @@ absl::Status FetchRows(const IndexVersion& version, const SnapshotSource& source
                        const RangeBatch& ranges, const Matches& matches, FetchedRows* rows) {
   rows->offsets.assign(1, 0);
   rows->row_ids.clear();
+  rows->shards.clear();
   rows->primary_keys.Clear();
   rows->values.Clear();
   rows->cursors.clear();

@@ -13,6 +13,7 @@
 #include "index/machine/mutex.h"
 #include "index/machine/parallel.h"
 #include "index/machine/status_macros.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 namespace {
@@ -42,73 +43,128 @@ class AtomicBitmap {
   std::vector<std::atomic<uint64_t>> words_;
 };
 
-// The state of one comparison with a database.
+// The differences found so far. Thread-safe.
+class Differences {
+ public:
+  Differences(size_t most, std::vector<std::string>* lines) : most_(most), lines_(*lines) {}
+
+  void Report(std::string line) {
+    const MutexLock lock(&mutex_);
+    if (reported_.load(std::memory_order_relaxed) >= most_) return;
+    reported_.fetch_add(1, std::memory_order_relaxed);
+    lines_.push_back(std::move(line));
+  }
+  bool full() const { return reported_.load(std::memory_order_relaxed) >= most_; }
+
+ private:
+  const size_t most_;
+  std::atomic<size_t> reported_ = 0;
+  Mutex mutex_;
+  std::vector<std::string>& lines_;  // guarded by mutex_
+};
+
+// Rows of the source with their keys, looked up together.
+struct RowBatch {
+  PrimaryKeyColumn primary_keys;
+  KeyColumn keys;
+  std::vector<uint32_t> row_of_key;  // index in primary_keys of each key's row
+  std::vector<Position> lower, upper;
+  std::vector<std::string_view> primary_key_views;
+  std::vector<RowPlace> places;  // one a primary key
+
+  // Where an index has the keys' entries: at [lower[i], upper[i]).
+  Batch EqualRanges() {
+    return Batch::EqualRange(keys.Batch(), absl::MakeSpan(lower), absl::MakeSpan(upper));
+  }
+  bool full() const {
+    return primary_keys.size() >= kRowsOfBatch || keys.size() >= 4 * kRowsOfBatch;
+  }
+  void Clear() {
+    primary_keys.Clear();
+    keys.Clear(keys.kind());
+    row_of_key.clear();
+  }
+};
+
+// The comparison of one version with rows that it should have.
 class Comparison {
  public:
   // `added`: the delta's entries, in one segment; null where there are none.
   Comparison(const IndexVersion& version, std::shared_ptr<const DeltaSegment> added,
-             const SnapshotSource& source, RowExtractor extractor, size_t most,
-             std::vector<std::string>* differences)
+             Differences* differences)
       : base_(*version.base),
         delta_(*version.delta),
         added_(std::move(added)),
-        source_(source),
-        extractor_(std::move(extractor)),
-        most_(most),
         differences_(*differences),
         entries_seen_(base_.run().size()),
         added_seen_(added_ == nullptr ? 0 : added_->size()) {}
 
-  absl::Status Run(int threads);
+  // Looks for each of the batch's entries, and empties it. Thread-safe.
+  absl::Status CompareBatch(RowBatch* batch);
+  // Then, once: what was not looked for is not in the source.
+  absl::Status ReportWhatIsLeft();
 
  private:
-  // Rows of the source with their keys, looked up together.
-  struct RowBatch {
-    PrimaryKeyColumn primary_keys;
-    KeyColumn keys;
-    std::vector<uint32_t> row_of_key;  // index in primary_keys of each key's row
-    std::vector<Position> lower, upper;
-    std::vector<std::string_view> primary_key_views;
-    std::vector<RowPlace> places;  // one a primary key
-
-    // Where an index has the keys' entries: at [lower[i], upper[i]).
-    Batch EqualRanges() {
-      return Batch::EqualRange(keys.Batch(), absl::MakeSpan(lower), absl::MakeSpan(upper));
-    }
-  };
-
-  absl::Status CompareRange(const PrimaryKeyRange& range);
-  absl::Status CompareBatch(RowBatch* batch);
   absl::Status FindRows(RowBatch* batch);
   // Finds the batch's keys among the base's entries, and those that are not there, `missing`, among
   // the added ones.
   absl::Status FindInBase(RowBatch* batch, std::vector<size_t>* missing);
   absl::Status FindInAdded(RowBatch* batch, const std::vector<size_t>& missing);
-  absl::Status ReportWhatIsLeft();
   absl::Status ReportEntry(const SortedRun& run, size_t i, RowId row);
-  void Report(std::string line);
-  bool full() const { return reported_.load(std::memory_order_relaxed) >= most_; }
 
   const Base& base_;
   const Delta& delta_;
   const std::shared_ptr<const DeltaSegment> added_;
+  Differences& differences_;
+  AtomicBitmap entries_seen_;  // of the base
+  AtomicBitmap added_seen_;
+};
+
+// One pass over a source, whose entries are those of one version or another.
+class SourcePass {
+ public:
+  SourcePass(const SnapshotSource& source, RowExtractor extractor, ErrorPolicy on_error,
+             PlaceEntries place, std::vector<std::unique_ptr<Comparison>> comparisons,
+             Differences* differences)
+      : source_(source),
+        extractor_(std::move(extractor)),
+        on_error_(on_error),
+        place_(place),
+        comparisons_(std::move(comparisons)),
+        differences_(*differences) {}
+
+  absl::Status Run(int threads);
+
+ private:
+  // What one thread has read.
+  struct Work {
+    explicit Work(size_t versions) : of_version(versions) {}
+    RowBatch read;
+    std::vector<uint32_t> version_of;  // of each key of `read`
+    std::vector<RowBatch> of_version;
+  };
+
+  absl::Status CompareRange(const PrimaryKeyRange& range);
+  // Hands what was read over to the versions that should have it.
+  absl::Status HandOver(Work* work);
+
   const SnapshotSource& source_;
   const RowExtractor extractor_;
-  const size_t most_;
-  std::vector<std::string>& differences_;  // guarded by mutex_
-  AtomicBitmap entries_seen_;              // of the base
-  AtomicBitmap added_seen_;
-  std::atomic<size_t> reported_ = 0;
+  const ErrorPolicy on_error_;
+  const PlaceEntries place_;
+  const std::vector<std::unique_ptr<Comparison>> comparisons_;
+  Differences& differences_;
   Mutex mutex_;
   absl::Status error_;  // guarded by mutex_ while there are threads
 };
 
-absl::Status Comparison::Run(int threads) {
+absl::Status SourcePass::Run(int threads) {
   ASSIGN_OR_RETURN(std::vector<PrimaryKeyRange> ranges, source_.Split(threads * 8));
   std::atomic<size_t> next = 0;
   std::atomic<bool> failed = false;
   const auto work = [&] {
-    for (size_t range; (range = next.fetch_add(1)) < ranges.size() && !failed && !full();) {
+    for (size_t range;
+         (range = next.fetch_add(1)) < ranges.size() && !failed && !differences_.full();) {
       if (absl::Status s = CompareRange(ranges[range]); !s.ok()) {
         failed = true;
         const MutexLock lock(&mutex_);
@@ -118,37 +174,61 @@ absl::Status Comparison::Run(int threads) {
   };
   ParallelFor(threads, static_cast<size_t>(threads), [&](size_t) { work(); });
   if (!error_.ok()) return error_;
-  return ReportWhatIsLeft();
+  for (const auto& comparison : comparisons_) {
+    RETURN_IF_ERROR(comparison->ReportWhatIsLeft());
+  }
+  return absl::OkStatus();
 }
 
-void Comparison::Report(std::string line) {
-  const MutexLock lock(&mutex_);
-  if (reported_.load(std::memory_order_relaxed) >= most_) return;
-  reported_.fetch_add(1, std::memory_order_relaxed);
-  differences_.push_back(std::move(line));
-}
-
-absl::Status Comparison::CompareRange(const PrimaryKeyRange& range) {
+absl::Status SourcePass::CompareRange(const PrimaryKeyRange& range) {
   ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> cursor, source_.Scan(range));
   RowExtractor::Scratch scratch;
-  RowBatch batch;
-  batch.keys.Clear(base_.run().kind());
-  while (!full() && cursor->Next()) {
+  Work work(comparisons_.size());
+  RowBatch& batch = work.read;
+  batch.keys.Clear(extractor_.codec().kind());
+  for (RowBatch& part : work.of_version) part.keys.Clear(batch.keys.kind());
+  while (!differences_.full() && cursor->Next()) {
     const RowView& row = cursor->row();
     if (absl::Status s = extractor_.Extract(row, &scratch, &batch.keys); !s.ok()) {
-      if (base_.spec.on_error == ErrorPolicy::kFail) {
-        Report(absl::StrFormat("row '%s' cannot be read: %s", EscapeBytes(row.primary_key),
-                               std::string(s.message())));
+      if (on_error_ == ErrorPolicy::kFail) {
+        differences_.Report(absl::StrFormat(
+            "row '%s' cannot be read: %s", EscapeBytes(row.primary_key), std::string(s.message())));
       }
     }
     batch.row_of_key.resize(batch.keys.size(), static_cast<uint32_t>(batch.primary_keys.size()));
     batch.primary_keys.Append(row.primary_key);
-    if (batch.primary_keys.size() == kRowsOfBatch || batch.keys.size() >= 4 * kRowsOfBatch) {
-      RETURN_IF_ERROR(CompareBatch(&batch));
+    if (batch.full()) {
+      RETURN_IF_ERROR(HandOver(&work));
     }
   }
   RETURN_IF_ERROR(cursor->status());
-  return CompareBatch(&batch);
+  RETURN_IF_ERROR(HandOver(&work));
+  for (size_t v = 0; v < comparisons_.size(); ++v) {
+    if (work.of_version[v].keys.empty()) continue;
+    RETURN_IF_ERROR(comparisons_[v]->CompareBatch(&work.of_version[v]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SourcePass::HandOver(Work* work) {
+  RowBatch& read = work->read;
+  if (comparisons_.size() == 1) return comparisons_[0]->CompareBatch(&read);
+  work->version_of.resize(read.keys.size());
+  place_(read.keys.Batch(), read.row_of_key, read.primary_keys, absl::MakeSpan(work->version_of));
+  for (size_t i = 0; i < read.keys.size(); ++i) {
+    RowBatch& part = work->of_version[work->version_of[i]];
+    part.row_of_key.push_back(static_cast<uint32_t>(part.primary_keys.size()));
+    part.primary_keys.Append(read.primary_keys[read.row_of_key[i]]);
+    WithPhysicalKey(read.keys.kind(), [&](auto type) {
+      using Key = typename decltype(type)::type;
+      AppendKey<Key>(KeyAt<Key>(read.keys, i), &part.keys);
+    });
+    if (part.full()) {
+      RETURN_IF_ERROR(comparisons_[work->version_of[i]]->CompareBatch(&part));
+    }
+  }
+  read.Clear();
+  return absl::OkStatus();
 }
 
 absl::Status Comparison::CompareBatch(RowBatch* batch) {
@@ -156,9 +236,7 @@ absl::Status Comparison::CompareBatch(RowBatch* batch) {
   RETURN_IF_ERROR(FindRows(batch));
   RETURN_IF_ERROR(FindInBase(batch, &missing));
   RETURN_IF_ERROR(FindInAdded(batch, missing));
-  batch->primary_keys.Clear();
-  batch->keys.Clear(batch->keys.kind());
-  batch->row_of_key.clear();
+  batch->Clear();
   return absl::OkStatus();
 }
 
@@ -209,22 +287,22 @@ absl::Status Comparison::FindInAdded(RowBatch* batch, const std::vector<size_t>&
         continue;
       }
     }
-    Report(absl::StrFormat("key %s of row '%s' is not in the index",
-                           KeyText(base_.codec, batch->keys, i),
-                           EscapeBytes(batch->primary_keys[row])));
+    differences_.Report(absl::StrFormat("key %s of row '%s' is not in the index",
+                                        KeyText(base_.codec, batch->keys, i),
+                                        EscapeBytes(batch->primary_keys[row])));
   }
   return absl::OkStatus();
 }
 
 absl::Status Comparison::ReportWhatIsLeft() {
   const SortedRun& run = base_.run();
-  for (size_t i = entries_seen_.NextUnset(0); i < run.size() && !full();
+  for (size_t i = entries_seen_.NextUnset(0); i < run.size() && !differences_.full();
        i = entries_seen_.NextUnset(i + 1)) {
     if (delta_.removed.Contains(i)) continue;
     RETURN_IF_ERROR(ReportEntry(run, i, run.row_ids()[i]));
   }
   if (added_ == nullptr) return absl::OkStatus();
-  for (size_t i = added_seen_.NextUnset(0); i < added_->size() && !full();
+  for (size_t i = added_seen_.NextUnset(0); i < added_->size() && !differences_.full();
        i = added_seen_.NextUnset(i + 1)) {
     RETURN_IF_ERROR(ReportEntry(added_->run(), i, added_->rows()[i]));
   }
@@ -236,8 +314,8 @@ absl::Status Comparison::ReportEntry(const SortedRun& run, size_t i, RowId row) 
   AppendKey(run, i, &key);
   PrimaryKeyColumn primary_key;
   RETURN_IF_ERROR(delta_.PrimaryKeys({row}, &primary_key));
-  Report(absl::StrFormat("the index has key %s for row '%s', the database does not",
-                         KeyText(base_.codec, key, 0), EscapeBytes(primary_key[0])));
+  differences_.Report(absl::StrFormat("the index has key %s for row '%s', the database does not",
+                                      KeyText(base_.codec, key, 0), EscapeBytes(primary_key[0])));
   return absl::OkStatus();
 }
 
@@ -245,9 +323,25 @@ absl::Status Comparison::ReportEntry(const SortedRun& run, size_t i, RowId row) 
 
 absl::Status VerifyAgainstSource(const IndexVersion& version, const SnapshotSource& source,
                                  int threads, size_t most, std::vector<std::string>* differences) {
-  ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(version.spec()));
-  ASSIGN_OR_RETURN(std::shared_ptr<const DeltaSegment> added, version.delta->AddedEntries());
-  return Comparison(version, std::move(added), source, std::move(extractor), most, differences)
+  const IndexVersion* const versions[] = {&version};
+  const auto place = [](KeyBatch, absl::Span<const uint32_t>, const PrimaryKeyColumn&,
+                        absl::Span<uint32_t>) {};
+  return VerifyAgainstSource(versions, place, source, threads, most, differences);
+}
+
+absl::Status VerifyAgainstSource(absl::Span<const IndexVersion* const> versions, PlaceEntries place,
+                                 const SnapshotSource& source, int threads, size_t most,
+                                 std::vector<std::string>* differences) {
+  const IndexSpec& spec = versions[0]->spec();
+  ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(spec));
+  Differences found(most, differences);
+  std::vector<std::unique_ptr<Comparison>> comparisons;
+  for (const IndexVersion* version : versions) {
+    ASSIGN_OR_RETURN(std::shared_ptr<const DeltaSegment> added, version->delta->AddedEntries());
+    comparisons.push_back(std::make_unique<Comparison>(*version, std::move(added), &found));
+  }
+  return SourcePass(source, std::move(extractor), spec.on_error, place, std::move(comparisons),
+                    &found)
       .Run(threads);
 }
 

@@ -24,6 +24,9 @@ class BatchIndex {
   // The kind of the keys that it is asked for.
   virtual KeyKind kind() const = 0;
 
+  // Whether rows are named with a shard (build.h): a RowId alone is then ambiguous.
+  virtual bool in_shards() const { return false; }
+
   // Answers a batch, of one of the first five operations, which have methods of their own below.
   // With a limit, a scan's matches->cursors says where to go on (RangeBatch::after).
   virtual absl::Status Answer(const Batch& batch) const = 0;
@@ -35,6 +38,11 @@ class BatchIndex {
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) const;
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
                          const QueryOptions& options) const;
+  // The same as numbers of 64 bits, or kNoWideRow: of every index, and the one way that an index in
+  // shards (build.h) has besides Batch::shards.
+  absl::Status FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows) const;
+  absl::Status FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows,
+                             const QueryOptions& options) const;
   // Whether any row has each key.
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const;
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found, const QueryOptions& options) const;

@@ -13,6 +13,7 @@ namespace cairn {
 struct FetchedRows {
   std::vector<uint64_t> offsets;  // [batch + 1], offsets[0] = 0
   std::vector<RowId> row_ids;
+  std::vector<uint32_t> shards;  // as Matches::shards
   PrimaryKeyColumn primary_keys;
   StringList values;  // of the default column where a row is an entity
   // With a limit: where range i goes on, as Matches::cursors.

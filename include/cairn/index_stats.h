@@ -40,6 +40,18 @@ struct IndexStats {
     uint64_t bytes;
   };
   std::vector<Section> sections;  // of every live file
+  // Of an index in shards (build.h), in their order; empty for any other. What stands above is of
+  // all of them together, `version` its generation, and `sequence` the least of theirs. A row is
+  // counted in each shard that has a key of it.
+  struct Shard {
+    std::string directory;  // within the index's own
+    std::string bounds;     // for people: the key range, or which source it is of
+    uint64_t rows = 0;
+    uint64_t entries = 0;
+    SequenceNumber sequence = 0;
+    std::string database_id;
+  };
+  std::vector<Shard> shards;
 };
 
 }  // namespace cairn

@@ -168,6 +168,9 @@ struct Matches {
   // By (key, primary key) within a query, of which a base's row ids have the order; reversed by a
   // descending scan.
   std::vector<RowId> row_ids;
+  // Of an index in shards (build.h): the shard of each row, shards[j] that of row_ids[j]. Empty
+  // for any other index.
+  std::vector<uint32_t> shards;
 
   // Scan with QueryOptions::with_keys: keys[j] is the key under which row_ids[j] was found.
   KeyColumn keys;
@@ -178,6 +181,10 @@ struct Matches {
   size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   absl::Span<const RowId> operator[](size_t i) const {
     return absl::MakeConstSpan(row_ids).subspan(offsets[i], offsets[i + 1] - offsets[i]);
+  }
+  // Row j of all as one number, whatever the index.
+  WideRowId wide_row(size_t j) const {
+    return MakeWideRowId(shards.empty() ? 0 : shards[j], row_ids[j]);
   }
 };
 
@@ -241,6 +248,8 @@ struct Batch {
   // Answers: those of the operation are as long as the batch, or not null; others are not looked
   // at.
   absl::Span<uint32_t> values = {};  // row ids (kFindFirst), positions, or where ranges begin
+  // The shards of `values` (kFindFirst); an index in shards wants it, any other may be given it.
+  absl::Span<uint32_t> shards = {};
   absl::Span<Position> ends = {};    // where ranges end (kEqualRange, kPositions)
   absl::Span<bool> found = {};       // kContains
   absl::Span<uint64_t> counts = {};  // kCount

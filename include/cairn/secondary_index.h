@@ -27,13 +27,15 @@ struct CatchUpReport;
 struct FetchedRows;
 struct IndexSpec;
 struct IndexStats;
+struct Matches;
 struct MergeOptions;
 struct OpenOptions;
 struct QueryOptions;
 struct RangeBatch;
 
 // A secondary index over one column family: a directory of immutable files that is mapped, the
-// search structures over it, and what CatchUp added since. Thread-safe: every const method may be
+// search structures over it, and what CatchUp added since; or many such directories as one, its
+// shards (build.h). Thread-safe: every const method may be
 // called from any number of threads, and none of them waits for CatchUp or Merge, of which one
 // works at a time. A query sees one version, from its beginning to its end.
 //
@@ -60,7 +62,8 @@ class SecondaryIndex : public BatchIndex {
   static absl::StatusOr<std::vector<BuildReport>> BuildAll(const SnapshotSource& source,
                                                            absl::Span<const BuildTarget> targets);
 
-  // Maps the index in `directory`. NotFound where there is none.
+  // Maps the index in `directory`, which may be one in shards (build.h). NotFound where there is
+  // none.
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory,
                                                               const OpenOptions& options);
   static absl::StatusOr<std::unique_ptr<SecondaryIndex>> Open(const std::string& directory);
@@ -98,6 +101,14 @@ class SecondaryIndex : public BatchIndex {
   // Appends the primary key of each row; OutOfRange for an id that is no row's.
   virtual absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                                    StringList* primary_keys) const = 0;
+  // The same of an index in shards (build.h), and of any: row i is row_ids[i] of shard shards[i],
+  // of shard 0 where `shards` is empty. Of an index in several shards, the method above is
+  // InvalidArgument: a RowId alone does not name a row of it.
+  virtual absl::Status PrimaryKeys(absl::Span<const uint32_t> shards,
+                                   absl::Span<const RowId> row_ids, StringList* primary_keys) const;
+  absl::Status PrimaryKeysOf(absl::Span<const WideRowId> rows, StringList* primary_keys) const;
+  // Of all rows that a query found.
+  absl::Status PrimaryKeysOf(const Matches& matches, StringList* primary_keys) const;
 
   // Answers the ranges (RangeBatch::Equal for points) with whole rows, read from `source` by sorted
   // MultiGet. Each row's keys are extracted again, and a row that no longer matches its range is

@@ -11,10 +11,26 @@ using RowId = uint32_t;
 // entries.
 inline constexpr RowId kNoRow = UINT32_MAX;
 
+// A row of an index in shards (build.h): its shard's number above, its RowId in that shard below.
+// A row of any other index is of shard 0, so that it is its RowId.
+using WideRowId = uint64_t;
+
+constexpr WideRowId MakeWideRowId(uint32_t shard, RowId row_id) {
+  return static_cast<WideRowId>(shard) << 32 | row_id;
+}
+constexpr uint32_t ShardOf(WideRowId row) {
+  return static_cast<uint32_t>(row >> 32);
+}
+constexpr RowId RowInShard(WideRowId row) {
+  return static_cast<RowId>(row);
+}
+// Where a query found no row: never a row's, whatever its shard.
+inline constexpr WideRowId kNoWideRow = UINT64_MAX;
+
 // The rank of an entry in its sorted run, in [0, run.size()].
 using Position = uint32_t;
 
-// The most entries in a run, and the most rows in an index.
+// The most entries in a run, and the most rows in an index that is not in shards, or in a shard.
 inline constexpr uint64_t kMaxEntries = uint64_t{UINT32_MAX} - 1;
 
 // RocksDB's sequence number: an index answers for the state of its database at one of these.

@@ -87,12 +87,13 @@ class RunCursor {
 
 // Merges cursors by (key, row id) with a tree of losers (Knuth, TAOCP 3, 5.4.1): one comparison a
 // level for each entry. Inner node v >= 1 of the tree has the loser of the match at v, node 0 the
-// overall winner; leaf i is node i + number of cursors.
-template <typename Key>
+// overall winner; leaf i is node i + number of cursors. A cursor has key(), row_id() and
+// exhausted().
+template <typename Cursor>
 class LoserTree {
  public:
   // All cursors must be at their first entry, and there must be one.
-  explicit LoserTree(std::vector<RunCursor<Key>>* cursors)
+  explicit LoserTree(std::vector<Cursor>* cursors)
       : cursors_(*cursors), nodes_(cursors->size(), kNobody) {
     for (size_t i = 0; i < cursors_.size(); ++i) {
       size_t winner = i;
@@ -105,7 +106,7 @@ class LoserTree {
   }
 
   // The cursor of the least entry; exhausted when all are.
-  RunCursor<Key>& winner() { return cursors_[nodes_[0]]; }
+  Cursor& winner() { return cursors_[nodes_[0]]; }
 
   // Restores the order after the winner has moved.
   void Replay() {
@@ -120,10 +121,10 @@ class LoserTree {
   static constexpr size_t kNobody = SIZE_MAX;
 
   bool Less(size_t a, size_t b) const {
-    const RunCursor<Key>& x = cursors_[a];
-    const RunCursor<Key>& y = cursors_[b];
+    const Cursor& x = cursors_[a];
+    const Cursor& y = cursors_[b];
     if (x.exhausted() || y.exhausted()) return !x.exhausted();
-    if constexpr (std::is_same_v<Key, std::string_view>) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(x.key())>, std::string_view>) {
       const int order = x.key().compare(y.key());
       return order != 0 ? order < 0 : x.row_id() < y.row_id();
     } else {
@@ -131,7 +132,7 @@ class LoserTree {
     }
   }
 
-  std::vector<RunCursor<Key>>& cursors_;
+  std::vector<Cursor>& cursors_;
   std::vector<size_t> nodes_;
 };
 
@@ -146,7 +147,7 @@ absl::Status MergeRuns(const SpillFile& file, absl::Span<const RunOf> runs,
     RETURN_IF_ERROR(cursor.Next());
   }
   if (!cursors.empty()) {
-    LoserTree<Key> tree(&cursors);
+    LoserTree<RunCursor<Key>> tree(&cursors);
     while (!tree.winner().exhausted()) {
       RunCursor<Key>& cursor = tree.winner();
       batch->Add(cursor.key(), cursor.row_id());

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "index/files/checksum.h"
+#include "index/files/manifest_text.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -14,66 +14,7 @@ namespace {
 constexpr uint64_t kMajorVersion = 2;  // 1: without an anchor
 constexpr uint64_t kMinorVersion = 0;
 constexpr std::string_view kFirstKey = "cairn-manifest";
-constexpr std::string_view kChecksumKey = "checksum";
-// "checksum ", 16 digits, line end
-constexpr size_t kChecksumLineBytes = 9 + 16 + 1;
-constexpr std::string_view kHexDigits = "0123456789abcdef";
 constexpr int kFileNumberDigits = 6;
-// A message quotes no more of a line.
-constexpr size_t kQuotedBytes = 100;
-
-// Values stand on one line: bytes outside ' ' ... '~', and the backslash, are \xHH.
-std::string Escape(std::string_view value) {
-  std::string text;
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= ' ' && byte <= '~' && c != '\\') {
-      text += c;
-    } else {
-      text += "\\x";
-      text += kHexDigits[byte >> 4];
-      text += kHexDigits[byte & 15];
-    }
-  }
-  return text;
-}
-
-// False where Escape would not have written `text`.
-bool Unescape(std::string_view text, std::string* value) {
-  value->clear();
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\') {
-      *value += text[i];
-      continue;
-    }
-    if (text.size() - i < 4 || text[i + 1] != 'x') return false;
-    const size_t high = kHexDigits.find(text[i + 2]);
-    const size_t low = kHexDigits.find(text[i + 3]);
-    if (high == std::string_view::npos || low == std::string_view::npos) return false;
-    *value += static_cast<char>(high << 4 | low);
-    i += 3;
-  }
-  return Escape(*value) == text;
-}
-
-// Decimal digits without a leading zero.
-bool ParseNumber(std::string_view text, uint64_t* number) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *number);
-  return error == std::errc() && stop == end && (text.size() == 1 || text[0] != '0');
-}
-
-// Exactly 16 lower-case digits.
-bool ParseChecksum(std::string_view text, uint64_t* checksum) {
-  if (text.size() != 16) return false;
-  *checksum = 0;
-  for (const char c : text) {
-    const size_t digit = kHexDigits.find(c);
-    if (digit == std::string_view::npos) return false;
-    *checksum = *checksum << 4 | digit;
-  }
-  return true;
-}
 
 bool IsLowerCase(std::string_view text) {
   for (const char c : text) {
@@ -97,21 +38,6 @@ bool IsCountName(std::string_view name) {
   return !name.empty();
 }
 
-// Up to the first space, which is taken as well; everything where there is none.
-std::string_view TakeWord(std::string_view* text) {
-  const size_t space = text->find(' ');
-  const std::string_view word = text->substr(0, space);
-  *text = space == std::string_view::npos ? std::string_view() : text->substr(space + 1);
-  return word;
-}
-
-// "major.minor"
-bool ParseVersion(std::string_view text, uint64_t* major_version, uint64_t* minor_version) {
-  const size_t dot = text.find('.');
-  return dot != std::string_view::npos && ParseNumber(text.substr(0, dot), major_version) &&
-         ParseNumber(text.substr(dot + 1), minor_version);
-}
-
 // The fields that stand once in every manifest.
 class Reader {
  public:
@@ -122,8 +48,8 @@ class Reader {
   Result ReadLine(std::string_view key, std::string_view value) {
     if (key == "count") return Check(ReadCount(value));
     if (key == "file") return Check(ReadFile(value));
-    if (uint64_t* number = NumberField(key)) return Check(Once(key) && ParseNumber(value, number));
-    if (std::string* text = TextField(key)) return Check(Once(key) && Unescape(value, text));
+    if (uint64_t* number = NumberField(key)) return Check(Once(key) && ParseDecimal(value, number));
+    if (std::string* text = TextField(key)) return Check(Once(key) && UnescapeLine(value, text));
     return Result::kUnknownKey;
   }
 
@@ -153,7 +79,7 @@ class Reader {
   bool ReadCount(std::string_view value) {
     const std::string_view name = TakeWord(&value);
     uint64_t count = 0;
-    return IsCountName(name) && ParseNumber(value, &count) &&
+    return IsCountName(name) && ParseDecimal(value, &count) &&
            manifest_->counts.emplace(name, count).second;
   }
 
@@ -162,7 +88,7 @@ class Reader {
     file.name = TakeWord(&value);
     const std::string_view size = TakeWord(&value);
     if (!IsLiveFileName(file.name)) return false;
-    if (!ParseNumber(size, &file.size) || !ParseChecksum(value, &file.header_checksum)) {
+    if (!ParseDecimal(size, &file.size) || !ParseHex16(value, &file.header_checksum)) {
       return false;
     }
     if (!files_.insert(file.name).second) return false;
@@ -174,37 +100,6 @@ class Reader {
   std::set<std::string_view> seen_;
   std::set<std::string> files_;
 };
-
-absl::Status Damaged(std::string_view path, size_t line, std::string_view what) {
-  return absl::DataLossError(
-      absl::StrFormat("manifest '%s' is damaged in line %d: %s", path, line, what));
-}
-
-// Splits off the checksum line and compares it; *body gets the lines before it.
-absl::Status CheckChecksum(std::string_view text, std::string_view path, std::string_view* body) {
-  if (text.size() > kMaxManifestBytes || text.size() < kChecksumLineBytes) {
-    return absl::DataLossError(
-        absl::StrFormat("manifest '%s' is damaged: it has %d bytes, expected %d to %d", path,
-                        text.size(), kChecksumLineBytes, kMaxManifestBytes));
-  }
-  *body = text.substr(0, text.size() - kChecksumLineBytes);
-  std::string_view line = text.substr(body->size());
-  uint64_t found = 0;
-  if (line.back() != '\n' || (line.remove_suffix(1), TakeWord(&line)) != kChecksumKey ||
-      !ParseChecksum(line, &found)) {
-    return absl::DataLossError(absl::StrFormat(
-        "manifest '%s' is damaged: expected a checksum in its last line, at offset %d", path,
-        body->size()));
-  }
-  const uint64_t expected = Checksum(body->data(), body->size());
-  if (found != expected) {
-    return absl::DataLossError(
-        absl::StrFormat("manifest '%s' is damaged: its checksum, at offset %d, is %016x, "
-                        "expected %016x",
-                        path, body->size(), found, expected));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -241,17 +136,17 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
   std::string text = absl::StrFormat("%s %d.%d\n", kFirstKey, kMajorVersion, kMinorVersion);
   absl::StrAppendFormat(&text, "version %d\n", manifest.version);
   absl::StrAppendFormat(&text, "next_file_number %d\n", manifest.next_file_number);
-  absl::StrAppendFormat(&text, "spec %s\n", Escape(manifest.spec));
-  absl::StrAppendFormat(&text, "database_id %s\n", Escape(manifest.database_id));
-  absl::StrAppendFormat(&text, "column_family %s\n", Escape(manifest.column_family));
-  absl::StrAppendFormat(&text, "anchor %s\n", Escape(manifest.anchor));
+  absl::StrAppendFormat(&text, "spec %s\n", EscapeLine(manifest.spec));
+  absl::StrAppendFormat(&text, "database_id %s\n", EscapeLine(manifest.database_id));
+  absl::StrAppendFormat(&text, "column_family %s\n", EscapeLine(manifest.column_family));
+  absl::StrAppendFormat(&text, "anchor %s\n", EscapeLine(manifest.anchor));
   absl::StrAppendFormat(&text, "sequence %d\n", manifest.sequence);
   absl::StrAppendFormat(&text, "rows %d\n", manifest.rows);
   absl::StrAppendFormat(&text, "entries %d\n", manifest.entries);
   for (const auto& [name, count] : manifest.counts) {
     if (!IsCountName(name)) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("'%s' is no name of a count: letters, digits and '_'", Escape(name)));
+          absl::StrFormat("'%s' is no name of a count: letters, digits and '_'", EscapeLine(name)));
     }
     absl::StrAppendFormat(&text, "count %s %d\n", name, count);
   }
@@ -259,11 +154,11 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
   for (const ManifestFile& file : manifest.files) {
     if (!IsLiveFileName(file.name) || !names.insert(file.name).second) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "'%s' is no name of an index's file, or stands there twice", Escape(file.name)));
+          "'%s' is no name of an index's file, or stands there twice", EscapeLine(file.name)));
     }
     absl::StrAppendFormat(&text, "file %s %d %016x\n", file.name, file.size, file.header_checksum);
   }
-  absl::StrAppendFormat(&text, "%s %016x\n", kChecksumKey, Checksum(text.data(), text.size()));
+  AppendChecksumLine(&text);
   if (text.size() > kMaxManifestBytes) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a manifest of %d bytes, of at most %d: the spec has %d", text.size(),
@@ -274,20 +169,18 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
 
 absl::StatusOr<Manifest> ParseManifest(std::string_view text, std::string_view path) {
   std::string_view body;
-  RETURN_IF_ERROR(CheckChecksum(text, path, &body));
+  RETURN_IF_ERROR(TakeChecksumLine(text, path, kMaxManifestBytes, &body));
   Manifest manifest;
   Reader reader(&manifest);
   uint64_t major_version = 0;
   uint64_t minor_version = 0;
   for (size_t number = 1; !body.empty(); ++number) {
-    const size_t end = body.find('\n');
-    if (end == std::string_view::npos) return Damaged(path, number, "it has no end");
-    std::string_view value = body.substr(0, end);
-    body.remove_prefix(end + 1);
+    std::string_view value;
+    if (!TakeLine(&body, &value)) return DamagedLine(path, number, "it has no end");
     const std::string_view key = TakeWord(&value);
     if (number == 1) {
       if (key != kFirstKey || !ParseVersion(value, &major_version, &minor_version)) {
-        return Damaged(path, number, "expected 'cairn-manifest' and a format version");
+        return DamagedLine(path, number, "expected 'cairn-manifest' and a format version");
       }
       if (major_version != kMajorVersion) {
         return absl::FailedPreconditionError(absl::StrFormat(
@@ -301,9 +194,7 @@ absl::StatusOr<Manifest> ParseManifest(std::string_view text, std::string_view p
     const bool pass_over = minor_version > kMinorVersion;
     if (result == Reader::Result::kMalformed ||
         (result == Reader::Result::kUnknownKey && !pass_over)) {
-      return Damaged(path, number,
-                     absl::StrFormat("'%s %s'", Escape(key.substr(0, kQuotedBytes)),
-                                     Escape(value.substr(0, kQuotedBytes))));
+      return DamagedLine(path, number, key, value);
     }
   }
   if (!reader.complete()) {

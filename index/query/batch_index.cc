@@ -1,8 +1,13 @@
 #include "cairn/batch_index.h"
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "cairn/query.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+#include "index/query/batch_check.h"
 
 namespace cairn {
 
@@ -19,6 +24,25 @@ absl::Status BatchIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids) con
 absl::Status BatchIndex::FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
                                    const QueryOptions& options) const {
   return Answer(Batch::FindFirst(keys, row_ids, options));
+}
+
+absl::Status BatchIndex::FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows) const {
+  return FindFirstWide(keys, rows, {});
+}
+absl::Status BatchIndex::FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows,
+                                       const QueryOptions& options) const try {
+  RETURN_IF_ERROR(CheckOutput(keys.size(), rows.size(), "rows"));
+  std::vector<RowId> row_ids(rows.size());
+  std::vector<uint32_t> shards(rows.size());
+  Batch batch = Batch::FindFirst(keys, absl::MakeSpan(row_ids), options);
+  batch.shards = absl::MakeSpan(shards);
+  RETURN_IF_ERROR(Answer(batch));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = row_ids[i] == kNoRow ? kNoWideRow : MakeWideRowId(shards[i], row_ids[i]);
+  }
+  return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("answering a batch");
 }
 
 absl::Status BatchIndex::Contains(KeyBatch keys, absl::Span<bool> found) const {

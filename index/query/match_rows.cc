@@ -22,6 +22,7 @@ absl::Status Growing(Append append) {
 absl::Status BeginOffsets(KeyKind kind, size_t queries, Matches* matches) {
   matches->keys.Clear(kind);
   matches->cursors.clear();
+  matches->shards.clear();
   return Growing([&] {
     matches->offsets.resize(queries + 1);
     matches->offsets[0] = 0;

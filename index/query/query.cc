@@ -146,6 +146,7 @@ Batch Batch::Slice(size_t first, size_t count) const {
     slice.keys = keys.Slice(first, count);
   }
   slice.values = SliceOf(values, first, count);
+  slice.shards = SliceOf(shards, first, count);
   slice.ends = SliceOf(ends, first, count);
   slice.found = SliceOf(found, first, count);
   slice.counts = SliceOf(counts, first, count);

@@ -79,6 +79,11 @@ Index* OpenIndex(nb::handle directory, const std::string& device,
   {
     const nb::gil_scoped_release released;
     index = SecondaryIndex::Open(path, options);
+    if (index.ok() && (*index)->in_shards()) {
+      index = absl::UnimplementedError("'" + path +
+                                       "' is an index in shards, whose rows take 64 bits: this "
+                                       "package has rows of 32 bits");
+    }
   }
   return new Index(ValueOf(std::move(index)), path);
 }

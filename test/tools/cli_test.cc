@@ -61,6 +61,11 @@ BOOST_AUTO_TEST_CASE(help_goes_to_standard_output) {
                                                     {"catch-up", "--help"},
                                                     {"merge", "--help"},
                                                     {"report", "--help"},
+                                                    {"shard-cut", "--help"},
+                                                    {"shard-extract", "--help"},
+                                                    {"shard-split", "--help"},
+                                                    {"shard-build", "--help"},
+                                                    {"shard-publish", "--help"},
                                                     {"demo", "--help"}}) {
     const ToolResult help = MustRun(arguments);
     BOOST_TEST(help.out.find("Usage: cairn") != std::string::npos, help.out);

@@ -32,6 +32,7 @@ struct BuildOptionsGiven {
   CLI::Option* specs = nullptr;
   std::string out;
   int threads = 0;
+  uint32_t shards = 0;  // none: not in shards
   uint64_t memory_budget = 0;
   bool unique = false;
   std::string nulls;     // empty: as the specs say
@@ -135,6 +136,23 @@ void PrintReport(const BuildTarget& target, const BuildReport& report, Output* o
   }
 }
 
+// One after the other, each in its own pass.
+absl::StatusOr<std::vector<BuildReport>> BuildInShards(const SnapshotSource& source,
+                                                       const std::vector<BuildTarget>& targets,
+                                                       uint32_t shards,
+                                                       const BuildOptions& options) {
+  std::vector<BuildReport> reports;
+  for (const BuildTarget& target : targets) {
+    ShardedBuildOptions sharded;
+    sharded.shards = shards;
+    sharded.build = options;
+    ASSIGN_OR_RETURN(BuildReport report,
+                     BuildSharded(source, target.spec, target.directory, sharded));
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
 // Builds the indexes of one column family.
 absl::Status BuildFrom(const BuildOptionsGiven& given, const std::vector<BuildTarget>& targets,
                        Output* output) {
@@ -149,7 +167,8 @@ absl::Status BuildFrom(const BuildOptionsGiven& given, const std::vector<BuildTa
   {
     BuildProgress progress;
     options.on_progress = [&progress](const Progress& now) { progress.Show(now); };
-    reports = SecondaryIndex::BuildAll(*source, targets, options);
+    reports = given.shards == 0 ? SecondaryIndex::BuildAll(*source, targets, options)
+                                : BuildInShards(*source, targets, given.shards, options);
   }
   if (!reports.ok()) return reports.status();
   for (size_t i = 0; i < targets.size(); ++i) PrintReport(targets[i], (*reports)[i], output);
@@ -202,6 +221,11 @@ void AddBuildCommand(CLI::App* app, Action* action) {
   command->add_option("--threads", given->threads, "Threads (default: one per core)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--shards", given->shards,
+                   "Build an index in so many shards of equal size, by key range")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 16));
   command
       ->add_option("--memory-budget", given->memory_budget,
                    "Memory for entries that wait to be sorted, like 512M or 4G (default: half of "

@@ -73,6 +73,7 @@ int Run(int argc, char** argv) {
   AddCountCommand(&app, &action);
   AddInspectCommand(&app, &action);
   AddVerifyCommand(&app, &action);
+  AddShardCommands(&app, &action);
   AddReportCommand(&app, &action);
   AddDemoCommand(&app, &action);
   AddGenerateCommand(&app, &action);

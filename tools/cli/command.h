@@ -36,6 +36,8 @@ void AddQueryCommand(CLI::App* app, Action* action);
 void AddCountCommand(CLI::App* app, Action* action);
 void AddInspectCommand(CLI::App* app, Action* action);
 void AddVerifyCommand(CLI::App* app, Action* action);
+// shard-cut, shard-extract, shard-split, shard-build and shard-publish.
+void AddShardCommands(CLI::App* app, Action* action);
 void AddReportCommand(CLI::App* app, Action* action);
 void AddDemoCommand(CLI::App* app, Action* action);
 // Documents all that `app` has; not shown in --help.

@@ -40,6 +40,15 @@ void PrintDelta(const IndexStats::Delta& delta, bool merge_pays, Output* output)
   Line("merge", merge_pays ? "pays" : "does not pay yet", output);
 }
 
+void PrintShards(const std::vector<IndexStats::Shard>& shards, Output* output) {
+  Line("shards", std::to_string(shards.size()), output);
+  for (const IndexStats::Shard& shard : shards) {
+    output->Write(absl::StrFormat("  %-28s %s entries of %s rows at %d, %s\n", shard.directory,
+                                  WithCommas(shard.entries), WithCommas(shard.rows), shard.sequence,
+                                  shard.bounds));
+  }
+}
+
 absl::StatusOr<int> RunInspect(const std::string& directory) {
   // Opening checks headers, sizes and every section's checksum.
   ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> index, SecondaryIndex::Open(directory));
@@ -55,10 +64,11 @@ absl::StatusOr<int> RunInspect(const std::string& directory) {
   Line("rows", WithCommas(stats.rows), &output);
   Line("entries", WithCommas(stats.entries), &output);
   Line("distinct keys", WithCommas(stats.distinct_keys), &output);
-  Line("version", std::to_string(stats.version), &output);
+  Line(index->in_shards() ? "generation" : "version", std::to_string(stats.version), &output);
   Line("sequence number", std::to_string(stats.sequence), &output);
   PrintDelta(stats.delta, index->MergePays(), &output);
   Line("database id", stats.database_id.empty() ? "(none)" : stats.database_id, &output);
+  if (index->in_shards()) PrintShards(stats.shards, &output);
   for (const IndexStats::OrderedIndex& ordered : stats.ordered_indexes) {
     Line("searched with",
          absl::StrFormat("%s, %s in memory, %s of it in huge pages", ordered.description,

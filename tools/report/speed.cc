@@ -222,6 +222,7 @@ absl::StatusOr<SpeedFacts> MeasureSpeed(const SecondaryIndex& index, KeyColumn* 
   onward.upper_bound = Bound::kOpen;
 
   std::vector<RowId> row_ids(present.size());
+  std::vector<uint32_t> shards(present.size());
   std::vector<uint64_t> counts(present.size());
   Matches matches;
   const auto answer = [&](Batch batch, std::string_view route, Explain* explain) {
@@ -231,9 +232,10 @@ absl::StatusOr<SpeedFacts> MeasureSpeed(const SecondaryIndex& index, KeyColumn* 
   };
   const auto first_of = [&](KeyBatch all) {
     return [&, all](size_t first, size_t count, std::string_view route, Explain* explain) {
-      return answer(
-          Batch::FindFirst(all.Slice(first, count), absl::MakeSpan(row_ids.data(), count)), route,
-          explain);
+      Batch batch =
+          Batch::FindFirst(all.Slice(first, count), absl::MakeSpan(row_ids.data(), count));
+      batch.shards = absl::MakeSpan(shards.data(), count);
+      return answer(batch, route, explain);
     };
   };
   {

@@ -1,0 +1,315 @@
+#include "engine/shard_build/shard_writer.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/build/run_keys.h"
+#include "engine/build/unique_filter.h"
+#include "engine/log/anchor.h"
+#include "engine/rows/row_table_file.h"
+#include "engine/shard_build/row_ranks.h"
+#include "index/build/run_merge.h"
+#include "index/files/index_directory.h"
+#include "index/files/run_file.h"
+#include "index/keys/escaped_text.h"
+#include "index/machine/mutex.h"
+#include "index/machine/parallel.h"
+#include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
+#include "index/query/physical_key.h"
+
+namespace cairn {
+namespace {
+
+// Entries that are handed to the file at a time.
+constexpr size_t kEntriesAtATime = 4096;
+// Entries, or rows, that a thread marks, or writes, at a time.
+constexpr uint64_t kMarkedAtATime = uint64_t{1} << 20;
+constexpr uint64_t kRowsOfPart = uint64_t{1} << 20;
+constexpr uint64_t kRowsAtATime = 4096;
+
+// Walks a segment's slice, under the ids that its rows have in the shard.
+template <typename Key>
+class SliceCursor {
+ public:
+  SliceCursor(const SortedRun& run, uint64_t begin, uint64_t end, const RowRanks* ranks)
+      : keys_(ColumnOf<Key>(run)), rows_(run.row_ids()), at_(begin), end_(end), ranks_(ranks) {
+    Load();
+  }
+
+  bool exhausted() const { return at_ == end_; }
+  const Key& key() const { return key_; }
+  RowId row_id() const { return row_id_; }
+  void Next() {
+    ++at_;
+    Load();
+  }
+
+ private:
+  void Load() {
+    if (exhausted()) return;
+    key_ = keys_[at_];
+    row_id_ = ranks_->Rank(rows_[at_]);
+  }
+
+  decltype(ColumnOf<Key>(SortedRun())) keys_;
+  absl::Span<const RowId> rows_;
+  uint64_t at_, end_;
+  const RowRanks* ranks_;
+  Key key_ = {};
+  RowId row_id_ = 0;
+};
+
+class ShardWrite {
+ public:
+  ShardWrite(const Segments& segments, const ShardPlan& plan, uint32_t shard,
+             const ShardWriterOptions& options)
+      : segments_(segments),
+        plan_(plan),
+        shard_(shard),
+        options_(options),
+        stop_(options.cancelled) {}
+
+  absl::StatusOr<BuildReport> Run(const std::string& directory) {
+    RETURN_IF_ERROR(FindSlices());
+    RETURN_IF_ERROR(MarkRows());
+    ASSIGN_OR_RETURN(directory_, IndexDirectory::OpenForWrite(directory, options_.files));
+    RETURN_IF_ERROR(WriteRows());
+    RETURN_IF_ERROR(WriteEntries());
+    RETURN_IF_ERROR(directory_->Publish(NewManifest()));
+    BuildReport report;
+    report.rows = rows_;
+    report.entries = entries_;
+    return report;
+  }
+
+ private:
+  absl::Status FindSlices();
+  absl::Status MarkRows();
+  absl::Status WriteRows();
+  absl::Status WriteRowPart(size_t segment, uint64_t begin, uint64_t end, RowTableWriter::Part* to);
+  absl::Status WriteEntries();
+  template <typename Key>
+  absl::Status MergeSlices(EntrySink* sink);
+  absl::Status Duplicate(const KeyColumn& key, RowId first, RowId second) const;
+  absl::StatusOr<std::string> PrimaryKeyOf(RowId row) const;
+  Manifest NewManifest() const;
+  absl::Status Stopped() { return absl::CancelledError("building a shard was cancelled"); }
+
+  const Segments& segments_;
+  const ShardPlan& plan_;
+  const uint32_t shard_;
+  const ShardWriterOptions& options_;
+  StopFlag stop_;
+  SegmentPositions begin_, end_;  // the shard's slice of each segment
+  uint64_t entries_ = 0;
+  std::vector<std::unique_ptr<RowRanks>> ranks_;  // of each segment
+  std::vector<uint64_t> first_rows_;              // likewise
+  uint64_t rows_ = 0;
+  uint64_t distinct_keys_ = 0;
+  std::unique_ptr<IndexDirectory> directory_;
+  ManifestFile run_, row_table_;
+};
+
+absl::Status ShardWrite::FindSlices() {
+  const ShardPlan::Shard& planned = plan_.shards[shard_];
+  begin_.assign(segments_.size(), 0);
+  for (const Segment& segment : segments_.all) end_.push_back(segment.run().size());
+  if (planned.lower) {
+    ASSIGN_OR_RETURN(begin_, PositionsOfBound(segments_, *planned.lower));
+  }
+  if (planned.upper) {
+    ASSIGN_OR_RETURN(end_, PositionsOfBound(segments_, *planned.upper));
+  }
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    if (begin_[s] > end_[s]) return absl::InvalidArgumentError("the plan's bounds do not ascend");
+    entries_ += end_[s] - begin_[s];
+  }
+  if (entries_ != planned.entries) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the segments have %d entries for shard %d, the plan says %d", entries_,
+                        shard_, planned.entries));
+  }
+  if (entries_ > kMaxEntries) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "a shard holds at most %d entries, found %d: ask for more shards", kMaxEntries, entries_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShardWrite::MarkRows() {
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    ranks_.push_back(std::make_unique<RowRanks>(segments_[s].rows().rows()));
+    const absl::Span<const RowId> rows =
+        segments_[s].run().row_ids().subspan(begin_[s], end_[s] - begin_[s]);
+    ParallelFor(options_.threads, (rows.size() + kMarkedAtATime - 1) / kMarkedAtATime,
+                [&](size_t part) {
+                  for (const RowId row : rows.subspan(part * kMarkedAtATime, kMarkedAtATime)) {
+                    ranks_.back()->Mark(row);
+                  }
+                });
+    if (stop_.stopped()) return Stopped();
+    first_rows_.push_back(rows_);
+    rows_ = ranks_.back()->Count(rows_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShardWrite::WriteRows() {
+  struct Part {
+    size_t segment;
+    uint64_t begin, end;
+  };
+  std::vector<Part> parts;
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    const uint64_t rows = ranks_[s]->rows();
+    for (uint64_t begin = 0; begin < rows; begin += kRowsOfPart) {
+      parts.push_back({s, begin, std::min(rows, begin + kRowsOfPart)});
+    }
+  }
+  if (parts.empty()) parts.push_back({0, 0, 0});
+  const std::string name = directory_->NextFileName("rows", "tbl");
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<RowTableFileWriter> file,
+      RowTableFileWriter::Create(directory_->PathOf(name), parts.size(), options_.files));
+  Mutex mutex;
+  absl::Status status;
+  ParallelFor(options_.threads, parts.size(), [&](size_t p) {
+    if (stop_.stopped()) return;
+    const Part& part = parts[p];
+    absl::Status written = WriteRowPart(part.segment, part.begin, part.end, &file->table().part(p));
+    if (written.ok()) return;
+    const MutexLock lock(&mutex);
+    status.Update(std::move(written));
+  });
+  if (stop_.stopped()) return Stopped();
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(file->Finish());
+  row_table_ = {name, file->size(), file->header_checksum()};
+  return absl::OkStatus();
+}
+
+absl::Status ShardWrite::WriteRowPart(size_t segment, uint64_t begin, uint64_t end,
+                                      RowTableWriter::Part* to) {
+  std::vector<RowId> rows;
+  PrimaryKeyColumn primary_keys;
+  for (uint64_t first = begin; first < end; first += kRowsAtATime) {
+    rows.clear();
+    primary_keys.Clear();
+    ranks_[segment]->Append(first, std::min(end, first + kRowsAtATime), &rows);
+    RETURN_IF_ERROR(segments_[segment].rows().PrimaryKeys(rows, &primary_keys));
+    for (const std::string_view primary_key : primary_keys) {
+      RETURN_IF_ERROR(to->Add(primary_key));
+    }
+  }
+  return to->Close();
+}
+
+absl::Status ShardWrite::WriteEntries() {
+  const std::string name = directory_->NextFileName("base", "run");
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<RunFileWriter> file,
+      RunFileWriter::Create(directory_->PathOf(name), segments_.kind, {}, options_.files));
+  UniqueFilter unique(file.get(), [&](const KeyColumn& key, RowId first, RowId second) {
+    return Duplicate(key, first, second);
+  });
+  EntrySink* sink = file.get();
+  if (segments_.spec.unique) sink = &unique;
+  RETURN_IF_ERROR(WithPhysicalKey(
+      segments_.kind, [&](auto type) { return MergeSlices<typename decltype(type)::type>(sink); }));
+  RETURN_IF_ERROR(file->Finish());
+  distinct_keys_ = file->properties().distinct_keys;
+  run_ = {name, file->file().size(), file->file().header_checksum()};
+  return absl::OkStatus();
+}
+
+template <typename Key>
+absl::Status ShardWrite::MergeSlices(EntrySink* sink) {
+  uint64_t key_bytes = 0;
+  std::vector<SliceCursor<Key>> cursors;
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    const SortedRun& run = segments_[s].run();
+    cursors.emplace_back(run, begin_[s], end_[s], ranks_[s].get());
+    if constexpr (std::is_same_v<Key, std::string_view>) {
+      key_bytes += run.bytes().offset(end_[s]) - run.bytes().offset(begin_[s]);
+    }
+  }
+  RETURN_IF_ERROR(sink->Begin(entries_, key_bytes));
+  std::vector<Key> keys;
+  std::vector<RowId> rows;
+  const auto flush = [&] {
+    absl::Status status = sink->Append(absl::MakeConstSpan(keys), absl::MakeConstSpan(rows));
+    if (status.ok() && options_.on_progress) options_.on_progress(keys.size());
+    keys.clear();
+    rows.clear();
+    return status;
+  };
+  LoserTree<SliceCursor<Key>> tree(&cursors);
+  while (!tree.winner().exhausted()) {
+    SliceCursor<Key>& cursor = tree.winner();
+    keys.push_back(cursor.key());
+    rows.push_back(cursor.row_id());
+    cursor.Next();
+    tree.Replay();
+    if (keys.size() < kEntriesAtATime) continue;
+    if (stop_.stopped()) return Stopped();
+    RETURN_IF_ERROR(flush());
+  }
+  return keys.empty() ? absl::OkStatus() : flush();
+}
+
+absl::StatusOr<std::string> ShardWrite::PrimaryKeyOf(RowId row) const {
+  const auto behind = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
+  const auto s = static_cast<size_t>(behind - first_rows_.begin()) - 1;
+  // A message is worth the search.
+  std::vector<RowId> rows;
+  ranks_[s]->Append(0, ranks_[s]->rows(), &rows);
+  PrimaryKeyColumn primary_key;
+  RETURN_IF_ERROR(segments_[s].rows().PrimaryKeys({rows[row - first_rows_[s]]}, &primary_key));
+  return std::string(primary_key[0]);
+}
+
+absl::Status ShardWrite::Duplicate(const KeyColumn& key, RowId first, RowId second) const {
+  ASSIGN_OR_RETURN(const std::string a, PrimaryKeyOf(first));
+  ASSIGN_OR_RETURN(const std::string b, PrimaryKeyOf(second));
+  ASSIGN_OR_RETURN(const KeyCodec codec, segments_.spec.Codec());
+  return absl::AlreadyExistsError(
+      absl::StrFormat("the index is unique, but rows '%s' and '%s' both have the key %s",
+                      EscapeBytes(a), EscapeBytes(b), KeyText(codec, key, 0)));
+}
+
+Manifest ShardWrite::NewManifest() const {
+  Manifest manifest;
+  manifest.spec = plan_.spec;
+  manifest.database_id = plan_.database_id;
+  manifest.column_family = segments_[0].manifest.column_family;
+  Anchor anchor;
+  anchor.unproven = "it is a shard of an index by key range, which is built as a whole";
+  manifest.anchor = anchor.ToString();
+  manifest.sequence = plan_.sequence;
+  manifest.rows = rows_;
+  manifest.entries = entries_;
+  manifest.counts = {
+      {"distinct_keys", distinct_keys_}, {"shard", shard_}, {"shard_plan", PlanChecksum(plan_)}};
+  manifest.files = {run_, row_table_};
+  return manifest;
+}
+
+}  // namespace
+
+absl::StatusOr<BuildReport> WriteShard(const Segments& segments, const ShardPlan& plan,
+                                       uint32_t shard, const std::string& directory,
+                                       const ShardWriterOptions& options) {
+  return ShardWrite(segments, plan, shard, options).Run(directory);
+}
+
+uint64_t ShardWriterMemory(const Segments& segments) {
+  uint64_t rows = 0;
+  for (const Segment& segment : segments.all) rows += segment.rows().rows();
+  return rows / 8 + rows / 128 + (uint64_t{16} << 20);
+}
+
+}  // namespace cairn

@@ -1,0 +1,139 @@
+#include "engine/shards/shard_batch.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "index/machine/batch_threads.h"
+
+namespace cairn {
+namespace {
+
+// Queries of one shard from which on its own search is spread over threads.
+constexpr size_t kSpreadQueries = size_t{1} << 15;
+// Queries in all below which waking threads takes longer than they save.
+constexpr size_t kWorthThreads = size_t{1} << 12;
+
+template <typename Key>
+void GatherOf(absl::Span<const Key> keys, absl::Span<const uint32_t> queries,
+              std::vector<Key>* gathered) {
+  gathered->resize(queries.size());
+  for (size_t i = 0; i < queries.size(); ++i) (*gathered)[i] = keys[queries[i]];
+}
+
+}  // namespace
+
+void GatheredKeys::Gather(const KeyBatch& keys, absl::Span<const uint32_t> queries) {
+  kind_ = keys.kind();
+  switch (kind_) {
+    case KeyKind::kU32:
+      return GatherOf(keys.u32(), queries, &u32_);
+    case KeyKind::kU64:
+      return GatherOf(keys.u64(), queries, &u64_);
+    case KeyKind::kBytes:
+      return GatherOf(keys.bytes(), queries, &bytes_);
+  }
+}
+
+void GatheredKeys::Set(size_t i, const KeyBatch& key) {
+  switch (kind_) {
+    case KeyKind::kU32:
+      u32_[i] = key.u32()[0];
+      return;
+    case KeyKind::kU64:
+      u64_[i] = key.u64()[0];
+      return;
+    case KeyKind::kBytes:
+      bytes_[i] = key.bytes()[0];
+      return;
+  }
+}
+
+KeyBatch GatheredKeys::Batch() const {
+  switch (kind_) {
+    case KeyKind::kU32:
+      return u32_;
+    case KeyKind::kU64:
+      return u64_;
+    case KeyKind::kBytes:
+      break;
+  }
+  return bytes_;
+}
+
+void GatheredRanges::Gather(const RangeBatch& ranges, absl::Span<const uint32_t> queries) {
+  lower_.Gather(ranges.lower, queries);
+  upper_.Gather(ranges.upper, queries);
+  lower_bounds_.clear();
+  upper_bounds_.clear();
+  after_.clear();
+  for (const uint32_t query : queries) {
+    lower_bounds_.push_back(ranges.lower_bound_of(query));
+    upper_bounds_.push_back(ranges.upper_bound_of(query));
+    if (!ranges.after.empty()) after_.push_back(ranges.after[query]);
+  }
+}
+
+RangeBatch GatheredRanges::Batch() const {
+  RangeBatch ranges = RangeBatch::HalfOpen(lower_.Batch(), upper_.Batch());
+  ranges.lower_bounds = lower_bounds_;
+  ranges.upper_bounds = upper_bounds_;
+  ranges.after = after_;
+  return ranges;
+}
+
+absl::Status ForEachAskedShard(const ShardAssignment& assignment, int threads,
+                               absl::FunctionRef<absl::Status(size_t shard)> body) {
+  std::vector<size_t> asked;
+  bool spread = false;
+  for (size_t s = 0; s + 1 < assignment.begin.size(); ++s) {
+    const size_t queries = assignment.queries(s).size();
+    if (queries != 0) asked.push_back(s);
+    spread |= queries >= kSpreadQueries;
+  }
+  const size_t parts = std::min(asked.size(), static_cast<size_t>(threads));
+  if (parts <= 1 || spread || assignment.query_of.size() < kWorthThreads) {
+    for (const size_t shard : asked) {
+      if (absl::Status s = body(shard); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+  std::vector<absl::Status> statuses(asked.size());
+  RunOnBatchThreads(parts, [&](size_t part) {
+    for (size_t i = part; i < asked.size(); i += parts) statuses[i] = body(asked[i]);
+  });
+  for (absl::Status& status : statuses) {
+    if (!status.ok()) return std::move(status);
+  }
+  return absl::OkStatus();
+}
+
+void CombineExplains(const Batch& batch, absl::Span<const Explain> explains,
+                     const ShardAssignment& assignment) {
+  Explain& all = *batch.explain;
+  size_t most = 0, asked = 0;
+  double expected_rows = 0;
+  absl::Duration predicted, measured;
+  std::vector<std::string> failures;
+  for (size_t s = 0; s < explains.size(); ++s) {
+    const size_t queries = assignment.queries(s).size();
+    if (queries == 0) continue;
+    ++asked;
+    if (queries > assignment.queries(most).size() || asked == 1) most = s;
+    expected_rows += explains[s].expected_rows;
+    predicted += explains[s].predicted;
+    measured += explains[s].measured;
+    failures.insert(failures.end(), explains[s].failures.begin(), explains[s].failures.end());
+  }
+  all = asked == 0 ? Explain() : explains[most];
+  all.operation = batch.operation;
+  all.queries = batch.size();
+  all.expected_rows = expected_rows;
+  all.predicted = predicted;
+  all.measured = measured;
+  all.failures = std::move(failures);
+  all.reason = absl::StrFormat(
+      "%d of %d shards asked, one after the other predicted and measured; shard %d, asked most: %s",
+      asked, explains.size(), most, all.reason);
+}
+
+}  // namespace cairn

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
+#include "engine/shards/shard_routing.h"
+#include "engine/shards/shard_set.h"
+
+namespace cairn {
+
+// What a batch is answered with.
+struct ShardedState {
+  const ShardRouting& routing;
+  const ShardVersions& versions;
+  int threads;  // at least 1
+};
+
+// Some keys of a batch, one behind the other. Reusable; not thread-safe.
+class GatheredKeys {
+ public:
+  // Throws std::bad_alloc.
+  void Gather(const KeyBatch& keys, absl::Span<const uint32_t> queries);
+  // Puts another key, the only one of `key`, in place i. Its bytes are not copied.
+  void Set(size_t i, const KeyBatch& key);
+  // Valid until the next call, and as long as the batch's own keys.
+  KeyBatch Batch() const;
+
+ private:
+  KeyKind kind_ = KeyKind::kU32;
+  std::vector<uint32_t> u32_;
+  std::vector<uint64_t> u64_;
+  std::vector<std::string_view> bytes_;
+};
+
+// Some ranges of a batch.
+class GatheredRanges {
+ public:
+  // Throws std::bad_alloc.
+  void Gather(const RangeBatch& ranges, absl::Span<const uint32_t> queries);
+  RangeBatch Batch() const;
+
+  // To change before Batch(), one a range.
+  std::vector<Bound>& lower_bounds() { return lower_bounds_; }
+  std::vector<Bound>& upper_bounds() { return upper_bounds_; }
+  std::vector<std::string>& after() { return after_; }
+  // Has range i begin, or end, at this key, which must outlive the use.
+  void SetLower(size_t i, const KeyBatch& key) { lower_.Set(i, key); }
+  void SetUpper(size_t i, const KeyBatch& key) { upper_.Set(i, key); }
+
+ private:
+  GatheredKeys lower_, upper_;
+  std::vector<Bound> lower_bounds_, upper_bounds_;
+  std::vector<std::string> after_;  // empty: all ranges start at their beginning
+};
+
+// Calls body(shard) for each shard that is asked something: on several threads where there is
+// little for each, one after the other where a shard's own search is spread over threads. Returns
+// the first shard's error.
+absl::Status ForEachAskedShard(const ShardAssignment& assignment, int threads,
+                               absl::FunctionRef<absl::Status(size_t shard)> body);
+
+// The parts of SecondaryIndex::Answer for checked batches. May throw std::bad_alloc.
+absl::Status AnswerShardedPoints(const ShardedState& state, const Batch& batch);
+absl::Status AnswerShardedRanges(const ShardedState& state, const Batch& batch);
+
+// What the shards say of how they answered their parts of a batch, as one.
+void CombineExplains(const Batch& batch, absl::Span<const Explain> explains,
+                     const ShardAssignment& assignment);
+
+}  // namespace cairn

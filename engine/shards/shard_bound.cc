@@ -1,0 +1,65 @@
+#include "engine/shards/shard_bound.h"
+
+#include "absl/strings/str_format.h"
+#include "engine/build/run_keys.h"
+#include "index/keys/escaped_text.h"
+#include "index/keys/key_encoding.h"
+
+namespace cairn {
+
+std::string OrderedKeyBytes(uint32_t key) {
+  std::string bytes;
+  AppendBigEndian(key, sizeof key, &bytes);
+  return bytes;
+}
+
+std::string OrderedKeyBytes(uint64_t key) {
+  std::string bytes;
+  AppendBigEndian(key, sizeof key, &bytes);
+  return bytes;
+}
+
+std::string OrderedKeyBytes(std::string_view key) {
+  return std::string(key);
+}
+
+std::string OrderedKeyBytes(const KeyColumn& keys, size_t i) {
+  switch (keys.kind()) {
+    case KeyKind::kU32:
+      return OrderedKeyBytes(keys.u32(i));
+    case KeyKind::kU64:
+      return OrderedKeyBytes(keys.u64(i));
+    case KeyKind::kBytes:
+      break;
+  }
+  return OrderedKeyBytes(keys.bytes(i));
+}
+
+bool AppendOrderedKey(std::string_view bytes, KeyColumn* keys) {
+  switch (keys->kind()) {
+    case KeyKind::kU32:
+      if (bytes.size() != sizeof(uint32_t)) return false;
+      keys->AppendU32(static_cast<uint32_t>(ReadBigEndian(bytes)));
+      return true;
+    case KeyKind::kU64:
+      if (bytes.size() != sizeof(uint64_t)) return false;
+      keys->AppendU64(ReadBigEndian(bytes));
+      return true;
+    case KeyKind::kBytes:
+      break;
+  }
+  if (bytes.size() > KeyCodec::kMaxKeyBytes) return false;
+  keys->AppendBytes(bytes);
+  return true;
+}
+
+std::string BoundText(const KeyCodec& codec, const ShardBound& bound) {
+  KeyColumn key(codec.kind());
+  std::string text = AppendOrderedKey(bound.key, &key) ? KeyText(codec, key, 0) : "(no key)";
+  if (!bound.primary_key.empty()) {
+    absl::StrAppendFormat(&text, " of row '%s'", EscapeBytes(bound.primary_key));
+  }
+  return text;
+}
+
+}  // namespace cairn

@@ -1,0 +1,345 @@
+#include "engine/shards/shard_scan.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "engine/shards/shard_cursor.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+#include "index/query/match_rows.h"
+#include "index/query/physical_key.h"
+
+namespace cairn {
+namespace {
+
+constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+constexpr ShardInterval kNone = {1, 0};
+
+// The first key behind all that start with `prefix`; empty where there is none.
+std::string EndOfPrefix(std::string_view prefix) {
+  std::string end(prefix);
+  while (!end.empty() && end.back() == '\xff') end.pop_back();
+  if (!end.empty()) end.back() = static_cast<char>(static_cast<uint8_t>(end.back()) + 1);
+  return end;
+}
+
+template <typename Key>
+Key CursorKey(const ScanCursor& cursor) {
+  if constexpr (std::is_same_v<Key, std::string_view>) {
+    return cursor.bytes;
+  } else {
+    return static_cast<Key>(cursor.number);
+  }
+}
+
+template <typename Key>
+Key KeyOfBatch(const KeyBatch& keys, size_t i) {
+  return keys.as<Key>()[i];
+}
+
+}  // namespace
+
+ShardScan::ShardScan(const ShardedState& state, const Batch& batch)
+    : state_(state),
+      batch_(batch),
+      limited_(batch.options.limit != kNoLimit),
+      in_pages_(limited_ || !batch.ranges.after.empty()),
+      ranges_(batch.size()) {}
+
+absl::Status ShardScan::Run() {
+  RETURN_IF_ERROR(Route());
+  while (true) {
+    bool asks = false;
+    for (const RangeState& range : ranges_) asks |= !range.shards.empty();
+    if (!asks) break;
+    RETURN_IF_ERROR(AskRound());
+  }
+  return Write();
+}
+
+absl::Status ShardScan::Route() {
+  std::vector<ShardInterval> intervals(ranges_.size());
+  state_.routing.RouteRanges(batch_.ranges, absl::MakeSpan(intervals));
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    ranges_[i].shards = batch_.options.limit == 0 ? kNone : intervals[i];
+    ranges_[i].left = batch_.options.limit;
+  }
+  const KeyKind kind = batch_.ranges.kind();
+  prefix_ends_.resize(by_source() ? batch_.ranges.after.size() : 0);
+  for (size_t i = 0; i < prefix_ends_.size(); ++i) {
+    if (batch_.ranges.upper_bound_of(i) != Bound::kPrefix) continue;
+    prefix_ends_[i] = EndOfPrefix(batch_.ranges.lower.bytes()[i]);
+  }
+  for (size_t i = 0; i < batch_.ranges.after.size(); ++i) {
+    const std::string& after = batch_.ranges.after[i];
+    if (after.empty()) continue;
+    if (by_source()) {
+      RETURN_IF_ERROR(SourceCursor::Decode(after, kind, state_.routing.shards()).status());
+      continue;
+    }
+    // Shards that end before the cursor have nothing behind it.
+    ASSIGN_OR_RETURN(const ScanCursor cursor, ScanCursor::Decode(after, kind));
+    ShardInterval of_key;
+    WithPhysicalKey(kind, [&](auto type) {
+      using Key = typename decltype(type)::type;
+      const Key key = CursorKey<Key>(cursor);
+      state_.routing.RouteKeys(absl::MakeConstSpan(&key, 1), absl::MakeSpan(&of_key, 1));
+    });
+    ShardInterval& shards = ranges_[i].shards;
+    if (ascending()) {
+      shards.first = std::max(shards.first, of_key.first);
+    } else {
+      shards.last = std::min(shards.last, of_key.last);
+    }
+  }
+  return absl::OkStatus();
+}
+
+ShardInterval ShardScan::Next(const RangeState& range) const {
+  if (range.shards.empty() || by_source() || !limited_) return range.shards;
+  const uint32_t next = ascending() ? range.shards.first : range.shards.last;
+  return {next, next};
+}
+
+absl::Status ShardScan::AskRound() {
+  const size_t shards = state_.routing.shards();
+  std::vector<ShardInterval> intervals(ranges_.size());
+  uint64_t limit = 0;
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    intervals[i] = Next(ranges_[i]);
+    // A range that is full needs to know if there is more.
+    if (!intervals[i].empty()) limit = std::max({limit, ranges_[i].left, uint64_t{1}});
+  }
+  const ShardAssignment assignment = Assign(intervals, shards);
+  const size_t first_part = parts_.size();
+  for (size_t s = 0; s < shards; ++s) parts_.push_back(std::make_unique<Part>());
+  std::vector<Explain> explains(batch_.explain == nullptr || asked_ ? 0 : shards);
+  RETURN_IF_ERROR(ForEachAskedShard(assignment, state_.threads, [&](size_t s) {
+    return Guarded("scanning a shard", [&]() -> absl::Status {
+      Part& part = *parts_[first_part + s];
+      const absl::Span<const uint32_t> queries = assignment.queries(s);
+      part.ranges.Gather(batch_.ranges, queries);
+      if (by_source() && !batch_.ranges.after.empty()) {
+        RETURN_IF_ERROR(GoOnBySource(s, queries, &part));
+      }
+      Batch scan = Batch::Scan(part.ranges.Batch(), &part.matches, batch_.options);
+      scan.options.limit = limit;
+      scan.options.with_keys |= limited_ || by_source();
+      if (!explains.empty()) scan.explain = &explains[s];
+      return state_.versions[s]->Answer(scan, state_.threads);
+    });
+  }));
+  if (!explains.empty()) CombineExplains(batch_, explains, assignment);
+  asked_ = true;
+  for (size_t n = 0; n < shards; ++n) {
+    const size_t s = ascending() || by_source() ? n : shards - 1 - n;
+    const absl::Span<const uint32_t> queries = assignment.queries(s);
+    for (size_t i = 0; i < queries.size(); ++i) {
+      TakeByKeyRange(parts_[first_part + s]->matches, s, i, &ranges_[queries[i]]);
+    }
+  }
+  if (by_source()) {
+    for (RangeState& range : ranges_) TakeBySource(&range);
+  }
+  return absl::OkStatus();
+}
+
+// Takes what a shard has of one range. By source that is all of it: Write merges and cuts it.
+void ShardScan::TakeByKeyRange(const Matches& matches, size_t shard, size_t i, RangeState* range) {
+  const uint64_t begin = matches.offsets[i], entries = matches.offsets[i + 1] - begin;
+  const bool has_more = !matches.cursors.empty() && !matches.cursors[i].empty();
+  const uint64_t taken = by_source() ? entries : std::min(entries, range->left);
+  if (taken != 0) {
+    range->pieces.push_back({static_cast<uint32_t>(shard), &matches, begin, begin + taken});
+  }
+  if (by_source()) {
+    range->goes_on |= has_more;
+    return;
+  }
+  if (range->left != kNoLimit) range->left -= taken;
+  if (has_more || taken < entries) {
+    range->goes_on = true;
+    range->shards = kNone;
+  } else if (!limited_ || range->shards.first == range->shards.last) {
+    range->shards = kNone;
+  } else if (ascending()) {
+    ++range->shards.first;
+  } else {
+    --range->shards.last;
+  }
+}
+
+void ShardScan::TakeBySource(RangeState* range) {
+  range->shards = kNone;
+  uint64_t entries = 0;
+  for (const ScanPiece& piece : range->pieces) entries += piece.end - piece.begin;
+  range->goes_on |= entries > range->left;
+}
+
+absl::Status ShardScan::GoOnBySource(size_t shard, absl::Span<const uint32_t> queries, Part* part) {
+  const RangeBatch& ranges = batch_.ranges;
+  return WithPhysicalKey(ranges.kind(), [&](auto type) -> absl::Status {
+    using Key = typename decltype(type)::type;
+    for (size_t i = 0; i < queries.size(); ++i) {
+      const uint32_t query = queries[i];
+      std::string& after = part->ranges.after()[i];
+      if (after.empty()) continue;
+      ASSIGN_OR_RETURN(
+          const SourceCursor cursor,
+          SourceCursor::Decode(ranges.after[query], ranges.kind(), state_.routing.shards()));
+      if (shard == cursor.shard) {
+        after = cursor.entry.Encode();
+        continue;
+      }
+      after.clear();
+      // Of the cursor's key, a shard before the cursor's has been read, and one behind it has not.
+      const bool read = ascending() ? shard < cursor.shard : shard > cursor.shard;
+      const Bound bound = read ? Bound::kExclusive : Bound::kInclusive;
+      const Key key = CursorKey<Key>(cursor.entry);
+      Bound& lower = part->ranges.lower_bounds()[i];
+      Bound& upper = part->ranges.upper_bounds()[i];
+      if (ascending()) {
+        const Key begin = KeyOfBatch<Key>(ranges.lower, query);
+        if (lower != Bound::kOpen &&
+            (key < begin || (key == begin && (lower == Bound::kExclusive || !read)))) {
+          continue;
+        }
+        if constexpr (std::is_same_v<Key, std::string_view>) {
+          // The end of a range by prefix hangs on its beginning.
+          if (upper == Bound::kPrefix) {
+            const std::string_view end = prefix_ends_[query];
+            upper = end.empty() ? Bound::kOpen : Bound::kExclusive;
+            part->ranges.SetUpper(i, absl::MakeConstSpan(&end, 1));
+          }
+        }
+        lower = bound;
+        part->ranges.SetLower(i, absl::MakeConstSpan(&key, 1));
+      } else {
+        const Key end = KeyOfBatch<Key>(ranges.upper, query);
+        if (upper == Bound::kPrefix) {
+          // All keys of the prefix that are behind the cursor: it is one of them, or they are all.
+          if constexpr (std::is_same_v<Key, std::string_view>) {
+            const std::string_view prefix = KeyOfBatch<Key>(ranges.lower, query);
+            if (key.substr(0, prefix.size()) > prefix) continue;
+          }
+        } else if (upper != Bound::kOpen &&
+                   (end < key || (key == end && (upper == Bound::kExclusive || !read)))) {
+          continue;
+        }
+        upper = bound;
+        part->ranges.SetUpper(i, absl::MakeConstSpan(&key, 1));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ShardScan::Write() {
+  Matches& all = *batch_.matches;
+  RETURN_IF_ERROR(BeginMatches(batch_.ranges.kind(), ranges_.size(), &all));
+  if (in_pages_) all.cursors.resize(ranges_.size());
+  std::vector<Place> last(ranges_.size());
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    const RangeState& range = ranges_[i];
+    const Place end = range.pieces.size() > 1 && by_source()
+                          ? WithPhysicalKey(batch_.ranges.kind(),
+                                            [&](auto type) {
+                                              return Merge<typename decltype(type)::type>(range);
+                                            })
+                          : Append(range);
+    if (range.goes_on) last[i] = end;
+    all.offsets[i + 1] = all.row_ids.size();
+  }
+  return limited_ ? WriteCursors(last) : absl::OkStatus();
+}
+
+void ShardScan::AppendEntries(const ScanPiece& piece, uint64_t begin, uint64_t end) {
+  Matches& all = *batch_.matches;
+  const auto rows = piece.matches->row_ids.begin();
+  all.row_ids.insert(all.row_ids.end(), rows + static_cast<ptrdiff_t>(begin),
+                     rows + static_cast<ptrdiff_t>(end));
+  all.shards.resize(all.row_ids.size(), piece.shard);
+  if (!batch_.options.with_keys) return;
+  WithPhysicalKey(batch_.ranges.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    for (uint64_t i = begin; i < end; ++i) {
+      AppendKey<Key>(KeyAt<Key>(piece.matches->keys, i), &all.keys);
+    }
+  });
+}
+
+ShardScan::Place ShardScan::Append(const RangeState& range) {
+  Place last;
+  uint64_t left = by_source() ? range.left : kNoLimit;
+  for (const ScanPiece& piece : range.pieces) {
+    const uint64_t end = piece.begin + std::min(piece.end - piece.begin, left);
+    AppendEntries(piece, piece.begin, end);
+    left -= end - piece.begin;
+    last = {&piece, end - 1};
+  }
+  return last;
+}
+
+template <typename Key>
+ShardScan::Place ShardScan::Merge(const RangeState& range) {
+  struct Head {
+    const ScanPiece* piece;
+    uint64_t at;
+  };
+  std::vector<Head> heads;
+  for (const ScanPiece& piece : range.pieces) heads.push_back({&piece, piece.begin});
+  // Whether b comes first: the heap's top is the first of all.
+  const auto later = [&](const Head& a, const Head& b) {
+    const Key x = KeyAt<Key>(a.piece->matches->keys, a.at);
+    const Key y = KeyAt<Key>(b.piece->matches->keys, b.at);
+    if (x != y) return ascending() ? y < x : x < y;
+    return ascending() ? b.piece->shard < a.piece->shard : a.piece->shard < b.piece->shard;
+  };
+  std::make_heap(heads.begin(), heads.end(), later);
+  Place last;
+  for (uint64_t left = range.left; left > 0 && !heads.empty(); --left) {
+    std::pop_heap(heads.begin(), heads.end(), later);
+    Head& head = heads.back();
+    AppendEntries(*head.piece, head.at, head.at + 1);
+    last = {head.piece, head.at};
+    if (++head.at == head.piece->end) {
+      heads.pop_back();
+    } else {
+      std::push_heap(heads.begin(), heads.end(), later);
+    }
+  }
+  return last;
+}
+
+absl::Status ShardScan::WriteCursors(const std::vector<Place>& last) {
+  Matches& all = *batch_.matches;
+  const KeyKind kind = batch_.ranges.kind();
+  std::vector<size_t> which;
+  std::vector<RowId> rows;
+  for (uint32_t s = 0; s < state_.routing.shards(); ++s) {
+    which.clear();
+    rows.clear();
+    for (size_t i = 0; i < last.size(); ++i) {
+      if (last[i].piece == nullptr || last[i].piece->shard != s) continue;
+      which.push_back(i);
+      rows.push_back(last[i].piece->matches->row_ids[last[i].entry]);
+    }
+    PrimaryKeyColumn primary_keys;
+    RETURN_IF_ERROR(state_.versions[s]->delta->PrimaryKeys(rows, &primary_keys));
+    for (size_t j = 0; j < which.size(); ++j) {
+      const Place& place = last[which[j]];
+      const KeyColumn& keys = place.piece->matches->keys;
+      SourceCursor cursor{s, {}};
+      cursor.entry.kind = kind;
+      cursor.entry.primary_key = primary_keys[j];
+      if (kind == KeyKind::kU32) cursor.entry.number = keys.u32(place.entry);
+      if (kind == KeyKind::kU64) cursor.entry.number = keys.u64(place.entry);
+      if (kind == KeyKind::kBytes) cursor.entry.bytes = keys.bytes(place.entry);
+      all.cursors[which[j]] = by_source() ? cursor.Encode() : cursor.entry.Encode();
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,293 @@
+#include "engine/shards/sharded_index.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/catch_up.h"
+#include "cairn/fetched_rows.h"
+#include "cairn/index_stats.h"
+#include "cairn/query.h"
+#include "engine/serve/catch_up.h"
+#include "engine/serve/open_index.h"
+#include "engine/shards/shard_batch.h"
+#include "engine/shards/shard_directory.h"
+#include "engine/shards/shard_fetch.h"
+#include "engine/shards/shard_set.h"
+#include "engine/shards/shard_stats.h"
+#include "engine/util/rocksdb_file_system.h"
+#include "engine/version/verify.h"
+#include "engine/version/verify_source.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+#include "index/machine/topology.h"
+#include "index/query/batch_check.h"
+
+namespace cairn {
+namespace {
+
+// One generation, as it was opened.
+class ShardedIndex final : public SecondaryIndex {
+ public:
+  ShardedIndex(std::unique_ptr<ShardSet> shards, ShardRouting routing, const OpenOptions& options)
+      : shards_(std::move(shards)),
+        routing_(std::move(routing)),
+        options_(options),
+        threads_(Topology::Get().Threads(options.threads)) {}
+
+  const IndexSpec& spec() const override { return shards_->spec(); }
+  const KeyCodec& codec() const override { return shards_->codec(); }
+  SequenceNumber sequence() const override {
+    SequenceNumber least = shards_->writer(0)->version()->sequence;
+    for (size_t s = 1; s < shards_->size(); ++s) {
+      least = std::min(least, shards_->writer(s)->version()->sequence);
+    }
+    return least;
+  }
+
+  bool in_shards() const override { return true; }
+  absl::Status Answer(const Batch& batch) const override {
+    return Guarded("answering a batch", [&] { return AnswerAt(shards_->Versions(), batch); });
+  }
+  absl::Duration PredictedTime(Operation operation, size_t queries) const override;
+  size_t BestBatch(Operation operation) const override;
+
+  absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
+                           PrimaryKeyColumn* primary_keys) const override {
+    if (shards_->size() > 1) {
+      return absl::InvalidArgumentError(
+          "the rows of an index in shards are to be named with their shards");
+    }
+    return PrimaryKeys({}, row_ids, primary_keys);
+  }
+  absl::Status PrimaryKeys(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
+                           PrimaryKeyColumn* primary_keys) const override {
+    return Guarded("reading primary keys", [&] {
+      return ShardedPrimaryKeys(shards_->Versions(), shards, row_ids, primary_keys);
+    });
+  }
+  absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
+                     const QueryOptions& options, FetchedRows* rows) const override;
+  absl::Status Verify() const override;
+  absl::Status VerifyAgainst(const SnapshotSource& source, size_t most,
+                             std::vector<std::string>* differences) const override;
+  absl::StatusOr<IndexStats> Stats() const override {
+    return Guarded("counting what an index holds", [&]() -> absl::StatusOr<IndexStats> {
+      return ShardedStats(*shards_, shards_->Versions());
+    });
+  }
+
+  absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source,
+                                        const CatchUpOptions& options) override {
+    return Guarded("catching up", [&] { return CatchUpShard(source, options); });
+  }
+  absl::Status Merge(const MergeOptions& options) override;
+  bool MergePays() const override {
+    bool pays = false;
+    for (size_t s = 0; s < shards_->size(); ++s) pays |= shards_->writer(s)->MergePays();
+    return pays;
+  }
+
+ private:
+  absl::Status AnswerAt(const ShardVersions& versions, const Batch& batch) const;
+  absl::Status CheckIsDatabase(const ShardVersions& versions, const SnapshotSource& source) const;
+  absl::StatusOr<CatchUpReport> CatchUpShard(const SnapshotSource& source,
+                                             const CatchUpOptions& options);
+  // An error of one shard, with its name.
+  absl::Status Named(size_t shard, const absl::Status& status) const {
+    return absl::Status(status.code(), absl::StrFormat("%s: %s", shards_->NameOf(shard),
+                                                       std::string(status.message())));
+  }
+
+  const std::unique_ptr<ShardSet> shards_;
+  const ShardRouting routing_;
+  const OpenOptions options_;
+  const int threads_;
+};
+
+absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& batch) const {
+  if (static_cast<size_t>(batch.operation) >= kOperations) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s is for an ordered index: a secondary index has no positions",
+                        OperationName(batch.operation)));
+  }
+  RETURN_IF_ERROR(CheckBatch(codec().kind(), batch));
+  if (batch.size() > UINT32_MAX) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a batch of %d queries, of at most %d", batch.size(), UINT32_MAX));
+  }
+  const ShardedState state{routing_, versions, threads_};
+  if (batch.takes_ranges()) return AnswerShardedRanges(state, batch);
+  const bool by_key = batch.options.result_order == ResultOrder::kKey;
+  if (by_key || !batch.query_of.empty()) {
+    RETURN_IF_ERROR(CheckOutput(batch.size(), batch.query_of.size(), "query_of"));
+  }
+  if (batch.operation == Operation::kFindFirst && batch.shards.size() != batch.size()) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "the first rows of %d keys in an index in shards need as many places for their shards "
+        "(Batch::shards), found %d",
+        batch.size(), batch.shards.size()));
+  }
+  return AnswerShardedPoints(state, batch);
+}
+
+absl::Duration ShardedIndex::PredictedTime(Operation operation, size_t queries) const {
+  // All shards in turn, each with its share; by source each with all.
+  const size_t share =
+      routing_.asks_all() ? queries : (queries + shards_->size() - 1) / shards_->size();
+  absl::Duration sum;
+  for (size_t s = 0; s < shards_->size(); ++s) {
+    sum += shards_->writer(s)->version()->base->router->router().PredictedTime(operation, share);
+  }
+  return sum;
+}
+
+size_t ShardedIndex::BestBatch(Operation operation) const {
+  size_t most = 1, sum = 0;
+  for (size_t s = 0; s < shards_->size(); ++s) {
+    const size_t best = shards_->writer(s)->version()->base->router->router().BestBatch(operation);
+    most = std::max(most, best);
+    sum += best;
+  }
+  return routing_.asks_all() || most == 1 ? most : sum;
+}
+
+absl::Status ShardedIndex::CheckIsDatabase(const ShardVersions& versions,
+                                           const SnapshotSource& source) const {
+  for (size_t s = 0; s < versions.size(); ++s) {
+    const absl::Status same = CheckSameDatabase(*versions[s]->base, source);
+    if (!same.ok()) return Named(s, same);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShardedIndex::Fetch(const SnapshotSource& source, const RangeBatch& ranges,
+                                 const QueryOptions& options, FetchedRows* rows) const try {
+  const ShardVersions versions = shards_->Versions();
+  RETURN_IF_ERROR(CheckIsDatabase(versions, source));
+  Matches matches;
+  RETURN_IF_ERROR(AnswerAt(versions, Batch::Scan(ranges, &matches, options)));
+  RETURN_IF_ERROR(FetchShardedRows(versions, source, ranges, matches, rows));
+  rows->cursors = std::move(matches.cursors);
+  return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("fetching rows");
+}
+
+absl::Status ShardedIndex::Verify() const try {
+  // Once more from the disk: what is mapped was perhaps opened without looking at the checksums.
+  OpenOptions options = options_;
+  options.verify = VerifyLevel::kFull;
+  for (size_t s = 0; s < shards_->size(); ++s) {
+    const absl::StatusOr<std::unique_ptr<IndexWriter>> opened =
+        IndexWriter::Open(shards_->PathOf(s), options);
+    if (!opened.ok()) return Named(s, opened.status());
+    const Base& base = *(*opened)->version()->base;
+    absl::Status status = CheckShardIndex(base.manifest, shards_->manifest(), s);
+    if (status.ok())
+      status =
+          CheckShardEntries({base.run(), base.rows(), base.codec}, shards_->manifest().shards[s]);
+    if (status.ok()) status = VerifyStructure(base);
+    if (!status.ok()) return Named(s, status);
+  }
+  return absl::OkStatus();
+} catch (...) {
+  return StatusOfException("verifying an index");
+}
+
+absl::Status ShardedIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
+                                         std::vector<std::string>* differences) const try {
+  const ShardVersions versions = shards_->Versions();
+  RETURN_IF_ERROR(CheckIsDatabase(versions, source));
+  if (routing_.asks_all() && versions.size() > 1) {
+    return absl::FailedPreconditionError(
+        "the index is of several sources: each shard is to be verified against its own");
+  }
+  std::vector<const IndexVersion*> pointers;
+  for (const auto& version : versions) pointers.push_back(version.get());
+  return VerifyAgainstSource(
+      pointers,
+      [&](KeyBatch keys, absl::Span<const uint32_t> row_of_key,
+          const PrimaryKeyColumn& primary_keys, absl::Span<uint32_t> version_of) {
+        for (size_t i = 0; i < version_of.size(); ++i) {
+          version_of[i] = routing_.ShardOfEntry(keys, i, primary_keys[row_of_key[i]]);
+        }
+      },
+      source, threads_, most, differences);
+} catch (...) {
+  return StatusOfException("comparing an index with its database");
+}
+
+absl::StatusOr<CatchUpReport> ShardedIndex::CatchUpShard(const SnapshotSource& source,
+                                                         const CatchUpOptions& options) {
+  if (shards_->mode() != ShardMode::kSource) {
+    return absl::FailedPreconditionError(
+        "an index in shards by key range is not caught up: build its next generation");
+  }
+  const ShardVersions versions = shards_->Versions();
+  size_t found = versions.size();
+  for (size_t s = 0; s < versions.size(); ++s) {
+    if (!CheckSameDatabase(*versions[s]->base, source).ok()) continue;
+    if (found != versions.size()) {
+      return absl::FailedPreconditionError(
+          absl::StrFormat("%s may be the database of %s and of %s: it does not say which",
+                          source.description(), shards_->NameOf(found), shards_->NameOf(s)));
+    }
+    found = s;
+  }
+  if (found == versions.size()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s is the database of no shard", source.description()));
+  }
+  absl::StatusOr<CatchUpReport> report = cairn::CatchUp(source, options, shards_->writer(found));
+  if (!report.ok()) return Named(found, report.status());
+  return report;
+}
+
+absl::Status ShardedIndex::Merge(const MergeOptions& options) {
+  if (shards_->mode() != ShardMode::kSource) {
+    return absl::FailedPreconditionError(
+        "an index in shards by key range has nothing to merge: build its next generation");
+  }
+  return Guarded("merging", [&] {
+    for (size_t s = 0; s < shards_->size(); ++s) {
+      if (absl::Status merged = shards_->writer(s)->Merge(options); !merged.ok()) {
+        return Named(s, merged);
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<bool> IsSharded(const std::string& directory, FileSystem* files) {
+  absl::Status opened = files->OpenForReading(directory + "/SHARDS").status();
+  if (absl::IsResourceExhausted(opened) || absl::IsPermissionDenied(opened)) return opened;
+  return opened.ok();
+}
+
+absl::StatusOr<std::unique_ptr<SecondaryIndex>> OpenSharded(const std::string& directory,
+                                                            const OpenOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<ShardSet> shards, ShardSet::Open(directory, options));
+  ShardRouting routing;
+  if (!ShardRouting::Create(shards->manifest(), shards->codec().kind(), &routing)) {
+    return absl::DataLossError(
+        absl::StrFormat("index '%s': a shard's bound is no key of the index's kind", directory));
+  }
+  return std::make_unique<ShardedIndex>(std::move(shards), std::move(routing), options);
+}
+
+absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(
+    const std::string& directory, const OpenOptions& options) try {
+  ASSIGN_OR_RETURN(const bool sharded,
+                   IsSharded(directory, FileSystemOf(options.file_system).get()));
+  if (sharded) return OpenSharded(directory, options);
+  ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> writer, IndexWriter::Open(directory, options));
+  return OverWriter(std::move(writer), options);
+} catch (...) {
+  return StatusOfException("opening an index");
+}
+
+}  // namespace cairn

@@ -1,0 +1,143 @@
+// The command line on indexes in shards: built at once and by steps, and read as any index is.
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "test/temporary_directory.h"
+#include "test/tools/run_tool.h"
+
+namespace cairn {
+namespace {
+
+void CheckHas(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    BOOST_TEST(text.find(part) != std::string::npos, "'" << part << "' in: " << text);
+  }
+}
+
+std::string Line(const ToolResult& result) {
+  BOOST_REQUIRE_EQUAL(result.lines().size(), 1u);
+  return result.lines()[0];
+}
+
+// A database, and an index of it that is not in shards.
+struct Compared {
+  TemporaryDirectory directory;
+  const std::string db = directory / "db", plain = directory / "plain", spec = "--spec=value:text";
+
+  Compared() {
+    WriteDb(db, [](rocksdb::DB* open) {
+      for (int i = 0; i < 500; ++i) {
+        RequireOk(
+            open->Put({}, "row" + std::to_string(i), i % 3 == 0 ? "heavy" : std::to_string(i)));
+      }
+    });
+    MustRun({"build", "--db=" + db, spec, "--out=" + plain});
+  }
+
+  void CheckSame(const std::string& sharded) const {
+    for (const std::vector<std::string>& asked :
+         {std::vector<std::string>{"query", "--range=.."},
+          {"query", "--range=..", "--reverse", "--limit=77"},
+          {"query", "--eq=heavy", "--eq=7", "--format=json"},
+          {"query", "--prefix=4", "--db=" + db, "--format=tsv"},
+          {"count", "--range=..", "--eq=heavy", "--eq=none", "--prefix=1"}}) {
+      std::vector<std::string> of_plain = asked, of_sharded = asked;
+      of_plain.insert(of_plain.begin() + 1, plain);
+      of_sharded.insert(of_sharded.begin() + 1, sharded);
+      BOOST_TEST(MustRun(of_sharded).out == MustRun(of_plain).out);
+    }
+    CheckHas(MustRun({"verify", sharded, "--db=" + db}).out, {"good: 500 entries", "equal to"});
+  }
+};
+
+BOOST_AUTO_TEST_SUITE(cli_shards_test)
+
+BOOST_AUTO_TEST_CASE(an_index_built_in_shards_is_read_as_any_is) {
+  const Compared compared;
+  const std::string index = compared.directory / "index";
+  CheckHas(
+      MustRun({"build", "--db=" + compared.db, compared.spec, "--shards=5", "--out=" + index}).out,
+      {"500 entries of 500 rows"});
+  compared.CheckSame(index);
+  CheckHas(MustRun({"inspect", index}).out,
+           {"generation        1\n", "shards            5\n", "100 entries of", ", heavy of row"});
+  MustRun({"build", "--db=" + compared.db, compared.spec, "--shards=2", "--out=" + index});
+  CheckHas(MustRun({"inspect", index}).out, {"generation        2\n", "250 entries of"});
+  MustRun({"report", index, "--out=" + compared.directory / "page.html"});
+  const ToolResult caught_up = RunTool({"catch-up", index, "--db=" + compared.db});
+  BOOST_TEST(caught_up.exit_status == 1);
+  CheckHas(caught_up.err, {"build its next generation"});
+}
+
+BOOST_AUTO_TEST_CASE(the_steps_are_commands) {
+  const Compared compared;
+  const std::string work = compared.directory / "work", index = compared.directory / "index";
+  std::filesystem::create_directory(work);
+  std::filesystem::create_directory(index);
+  std::vector<std::string> split = {"shard-split", "--shards=3", "--plan=" + work + "/plan"};
+  const std::string cut = Line(MustRun({"shard-cut", "--db=" + compared.db, "--parts=2"}));
+  for (const std::string& range : {"--to=" + cut, "--from=" + cut}) {
+    split.push_back(Line(MustRun({"shard-extract", "--db=" + compared.db, compared.spec, range,
+                                  "--part=0", "--into=" + work})));
+  }
+  BOOST_TEST(Line(MustRun(split)) == "3");
+  const std::string plan = "--plan=" + work + "/plan";
+  for (const char* shard : {"--shard=0", "--shard=1"}) {
+    MustRun({"shard-build", plan, shard, "--into=" + index});
+  }
+  const ToolResult refused = RunTool({"shard-publish", plan, "--out=" + index});
+  BOOST_TEST(refused.exit_status == 1);
+  CheckHas(refused.err, {"'shard-2'", "there is no directory"});
+  MustRun({"shard-build", plan, "--shard=2", "--into=" + index});
+  MustRun({"shard-publish", plan, "--out=" + index});
+  compared.CheckSame(index);
+  std::filesystem::remove_all(work);
+  compared.CheckSame(index);
+  for (const auto& entry : std::filesystem::directory_iterator(index)) {
+    if (!entry.is_directory()) continue;
+    std::filesystem::remove_all(entry.path());
+    const ToolResult missing = RunTool({"query", index, "--range=.."});
+    BOOST_TEST(missing.exit_status == 1);
+    CheckHas(missing.err, {entry.path().filename().string(), "is missing"});
+    BOOST_TEST(RunTool({"verify", index}).exit_status == 1);
+    break;
+  }
+}
+
+BOOST_AUTO_TEST_CASE(databases_are_put_together_by_source) {
+  const Compared compared;
+  const std::string other = compared.directory / "other", index = compared.directory / "index";
+  WriteDb(other, [](rocksdb::DB* db) { RequireOk(db->Put({}, "rowx", "heavy")); });
+  std::filesystem::create_directory(index);
+  const std::string names[] = {"shard-0.000000000000000a", "shard-1.000000000000000b"};
+  MustRun({"build", "--db=" + compared.db, compared.spec, "--out=" + index + "/" + names[0]});
+  MustRun({"build", "--db=" + other, compared.spec, "--out=" + index + "/" + names[1]});
+  MustRun({"shard-publish", "--out=" + index, "--by-source", names[0], names[1]});
+  BOOST_TEST(Line(MustRun({"count", index, "--eq=heavy"})) == "168");
+  CheckHas(MustRun({"query", index, "--eq=heavy", "--reverse", "--limit=1"}).out, {"rowx"});
+  CheckHas(MustRun({"inspect", index}).out, {"source 1"});
+}
+
+BOOST_AUTO_TEST_CASE(wrong_usage_of_the_steps_is_exit_status_2) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"shard-extract", "--spec=value:text", "--into=x"},
+        {"shard-extract", "--db=x", "--spec=value", "--into=x"},
+        {"shard-extract", "--db=x", "--spec=value:text", "--into=x", "--from=\\x1"},
+        {"shard-cut", "--parts=2"},
+        {"shard-cut", "--db=x", "--parts=0"},
+        {"shard-split", "--plan=x", "--shards=0", "x"},
+        {"shard-split", "--plan=x", "--shards=2"},
+        {"shard-build", "--plan=x", "--into=x"},
+        {"shard-publish", "--out=x"},
+        {"shard-publish", "--out=x", "--plan=x", "--by-source", "y"},
+        {"build", "--db=x", "--spec=value:text", "--out=x", "--shards=0"}}) {
+    BOOST_TEST(RunTool(arguments).exit_status == 2, arguments[0]);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn
