@@ -151,10 +151,10 @@ void CheckAdded(const std::vector<Key>& keys) {
   const std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
   const IndexSearch base(writer->delta()->base_run);
   std::vector<Key> queries = keys;
-  for (uint64_t i = 0; i <= 1010; i += 5) queries.push_back(key_of(i));
-  for (size_t first = 0; first < keys.size(); first += 300) {
+  for (uint64_t i = 0; i <= 1010; i += 45) queries.push_back(key_of(i));
+  for (size_t first = 0; first < keys.size(); first += 60) {
     RowUpdates updates(kKindOf<PhysicalOf<Key>>);
-    for (size_t i = first; i < std::min(keys.size(), first + 300); ++i) {
+    for (size_t i = first; i < std::min(keys.size(), first + 60); ++i) {
       const std::string primary_key = absl::StrFormat("new %04d", i);
       rows[primary_key] = {keys[i]};
       AppendRow(primary_key, rows[primary_key], &updates);
@@ -168,12 +168,12 @@ void CheckAdded(const std::vector<Key>& keys) {
 BOOST_AUTO_TEST_CASE(all_that_came_may_stand_at_one_place_of_the_base) {
   for (uint64_t first : {1, 501, 995, 1001}) {
     std::vector<uint64_t> keys;
-    for (uint64_t i = 0; i < 1000; ++i) keys.push_back(first + (first > 1000 ? i : i % 9));
+    for (uint64_t i = 0; i < 150; ++i) keys.push_back(first + (first > 1000 ? i : i % 9));
     CheckAdded(keys);
     CheckAdded(std::vector<uint32_t>(keys.begin(), keys.end()));
   }
   std::vector<std::string> text;
-  for (int i = 0; i < 600; ++i) text.push_back(absl::StrFormat("0500%03d", i));
+  for (int i = 0; i < 120; ++i) text.push_back(absl::StrFormat("0500%03d", i));
   CheckAdded(text);
 }
 
