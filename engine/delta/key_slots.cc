@@ -4,7 +4,9 @@
 
 namespace cairn {
 
-KeySlots::KeySlots(size_t keys) : firsts_(keys * 7 / 4 + 1), slots_(firsts_ + kMostProbes + 1) {
+KeySlots::KeySlots(size_t keys)
+    : firsts_(std::min<uint64_t>(uint64_t{keys} * 7 / 4 + 1, UINT32_MAX)),
+      slots_(firsts_ + kMostProbes + 1) {
   std::fill(slots_.begin(), slots_.end(), Slot{0, kNone});
 }
 

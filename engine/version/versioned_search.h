@@ -13,9 +13,11 @@ namespace cairn {
 // Find or Positions with the batch's options. Thread-safe, as far as that is.
 //
 // A point's key is first looked up in the delta's filter: where it is not there, the base's answer
-// stands. So a batch costs what the base takes for it, a word in a cache for each key, and a search
-// of the delta's few segments for the keys that it may have touched. Count takes the places of each
-// range's ends in every run, and the number of removed entries before each of these (PositionSet).
+// stands. So a batch costs what the base takes for it, a word in a cache for each key, and for the
+// keys that the delta may have touched a line of each of its few segments (KeySlots). A range that
+// the base has found is found in the segments by its positions (DeltaSegment::places), without a
+// search for its keys; its removed entries are counted where it lies. A scan merges by positions,
+// too, and reads keys of the delta's entries alone, where several stand at one place.
 absl::Status AnswerVersion(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
                            const Batch& batch, const Parallelism& parallelism = {});
 

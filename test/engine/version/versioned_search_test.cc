@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
+#include "absl/strings/str_format.h"
 #include "engine/delta/delta_changes.h"
 #include "test/engine/delta/delta_model.h"
 #include "test/require_ok.h"
@@ -133,6 +134,56 @@ BOOST_AUTO_TEST_CASE(few_keys_have_many_rows) {
 BOOST_AUTO_TEST_CASE(the_base_may_be_empty) {
   CheckModel<uint32_t>({8, 300, 300, 2}, 0, 30, 60);
   CheckModel<std::string>({9, 300, 300, 2}, 0, 30, 60);
+}
+
+// Rows that get the keys given, in a few updates, over a base with every tenth number up to 1,000.
+template <typename Key>
+void CheckAdded(const std::vector<Key>& keys) {
+  ModelRows<Key> rows;
+  const auto key_of = [](uint64_t number) {
+    if constexpr (std::is_same_v<Key, std::string>) {
+      return absl::StrFormat("%04d", number);
+    } else {
+      return static_cast<Key>(number);
+    }
+  };
+  for (uint64_t i = 0; i <= 100; ++i) rows[absl::StrFormat("row %04d", i)] = {key_of(10 * i)};
+  const std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
+  const IndexSearch base(writer->delta()->base_run);
+  std::vector<Key> queries = keys;
+  for (uint64_t i = 0; i <= 1010; i += 45) queries.push_back(key_of(i));
+  for (size_t first = 0; first < keys.size(); first += 60) {
+    RowUpdates updates(kKindOf<PhysicalOf<Key>>);
+    for (size_t i = first; i < std::min(keys.size(), first + 60); ++i) {
+      const std::string primary_key = absl::StrFormat("new %04d", i);
+      rows[primary_key] = {keys[i]};
+      AppendRow(primary_key, rows[primary_key], &updates);
+    }
+    const auto version = RequireOk(writer->Apply(updates));
+    VersionCheck<Key>(*version, base, rows).CheckAll(queries);
+  }
+}
+
+// As of rows that come in the order of time: none has an entry of the base behind it.
+BOOST_AUTO_TEST_CASE(all_that_came_may_stand_at_one_place_of_the_base) {
+  for (uint64_t first : {1, 501, 995, 1001}) {
+    std::vector<uint64_t> keys;
+    for (uint64_t i = 0; i < 150; ++i) keys.push_back(first + (first > 1000 ? i : i % 9));
+    CheckAdded(keys);
+    CheckAdded(std::vector<uint32_t>(keys.begin(), keys.end()));
+  }
+  std::vector<std::string> text;
+  for (int i = 0; i < 120; ++i) text.push_back(absl::StrFormat("0500%03d", i));
+  CheckAdded(text);
+}
+
+BOOST_AUTO_TEST_CASE(keys_may_be_made_to_collide) {
+  // A hundred that fall on one of the 176 slots that a segment of them has.
+  std::vector<uint64_t> keys;
+  for (uint64_t key = 0; keys.size() < 100; ++key) {
+    if ((KeyFilter::Hash(key) >> 32) * 176 >> 32 == 5) keys.push_back(key);
+  }
+  CheckAdded(keys);
 }
 
 constexpr int kPages = kUnderTsan ? 40 : 200;
