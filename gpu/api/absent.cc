@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
+#include "cairn/device_memory.h"
 #include "gpu/api/gpu_factory.h"
 
 namespace cairn {
@@ -45,6 +46,12 @@ absl::Status DeviceIndex::FindEqualRanges(DeviceKeys, Position*, Position*, Devi
   return absl::UnavailableError(kNoCuda);
 }
 absl::Status DeviceIndex::FindPrefixEnds(DeviceKeys, Position*, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status TrimDeviceMemory(int, uint64_t) {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status SetDeviceMemoryResource(int, DeviceMemoryResource*) {
   return absl::UnavailableError(kNoCuda);
 }
 absl::Status Answer(const DeviceIndex&, const DeviceBatch&, const DeviceStrategyOptions&, uint32_t*,
