@@ -41,7 +41,7 @@ struct KaryDirectoryLevels {
   const Key* separators[KaryDirectoryLayout::kMaxLevels + 1] = {};
 };
 
-// Owns a directory's memory. Key is uint32_t or uint64_t.
+// Owns a directory's memory. Key is uint32_t, uint64_t or WideKey.
 template <typename Key>
 class KaryDirectory {
  public:

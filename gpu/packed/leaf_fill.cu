@@ -127,7 +127,10 @@ absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<Key>& keys, con
   DeviceBuffer<Leaf> leaves;
   RETURN_IF_ERROR(Resize(&leaves, cut.leaves(), stream));
   absl::Status filled;
-  if (cut.bits == 16) {
+  if constexpr (sizeof(Key) == 16) {
+    filled = cut.bits == 64 ? FillLeavesOf<64>(keys, cut, leaves.data(), stream)
+                            : FillLeavesOf<128>(keys, cut, leaves.data(), stream);
+  } else if (cut.bits == 16) {
     filled = FillLeavesOf<16>(keys, cut, leaves.data(), stream);
   } else if (cut.bits == 32) {
     filled = FillLeavesOf<32>(keys, cut, leaves.data(), stream);
@@ -143,5 +146,7 @@ template absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<uint32
                                                        const LeafCut&, cudaStream_t);
 template absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<uint64_t>&,
                                                        const LeafCut&, cudaStream_t);
+template absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<WideKey>&, const LeafCut&,
+                                                       cudaStream_t);
 
 }  // namespace cairn::gpu

@@ -3,6 +3,7 @@
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
+#include <limits>
 #include <utility>
 
 #include "gpu/packed/leaf_start.cuh"
@@ -11,6 +12,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/launch.h"
+#include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
@@ -126,16 +128,19 @@ __global__ void __launch_bounds__(WalkBits::kThreads)
   }
 }
 
-// Leaves of a block's tiles that are collected in shared memory: written by the threads that find
-// them, they would go to as many places at once, which took ten times as long.
-constexpr size_t kCollected = 7168;
+// Leaves of a block's tiles that are collected in shared memory, as places among the tiles' keys:
+// written by the threads that find them, they would go to as many places at once, which took ten
+// times as long. Room for leaves of three keys, and some of fewer.
+constexpr size_t kCollected = 14336;
+using Collected = uint16_t;
+static_assert(WalkBits::kThreads * WalkBits::kTile - 1 <= std::numeric_limits<Collected>::max());
 
 template <typename Key>
 __global__ void __launch_bounds__(WalkBits::kThreads)
     WriteCut(CutInput<Key> input, const TileLeaves* up_to, size_t primary, Position* first,
              LinkedLeaf* linked) {
   __shared__ WalkBits::Staged cells, blocks;
-  __shared__ Position collected[kCollected];
+  __shared__ Collected collected[kCollected];
   const LeafWalk<Key> walk = input.Walk(cells, blocks);
   const size_t first_tile = size_t{blockIdx.x} * WalkBits::kThreads;
   const size_t end_tile = min(first_tile + WalkBits::kThreads, input.tiles());
@@ -149,7 +154,11 @@ __global__ void __launch_bounds__(WalkBits::kThreads)
         tile,
         [&](size_t i) {
           const size_t leaf = next.primary++;
-          (collect ? collected[leaf - begin] : first[leaf]) = static_cast<Position>(i);
+          if (collect) {
+            collected[leaf - begin] = static_cast<Collected>(i - first_tile * WalkBits::kTile);
+          } else {
+            first[leaf] = static_cast<Position>(i);
+          }
         },
         [&](size_t i, size_t chain_end, bool is_first) {
           const size_t from = is_first ? next.primary - 1 : primary + next.linked - 1;
@@ -160,7 +169,7 @@ __global__ void __launch_bounds__(WalkBits::kThreads)
   if (!collect) return;
   __syncthreads();
   for (size_t leaf = begin + threadIdx.x; leaf < end; leaf += WalkBits::kThreads) {
-    first[leaf] = collected[leaf - begin];
+    first[leaf] = static_cast<Position>(first_tile * WalkBits::kTile + collected[leaf - begin]);
   }
 }
 
@@ -286,6 +295,7 @@ absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, c
                                                             cudaStream_t)
 CAIRN_INSTANTIATE(uint32_t);
 CAIRN_INSTANTIATE(uint64_t);
+CAIRN_INSTANTIATE(WideKey);
 #undef CAIRN_INSTANTIATE
 
 }  // namespace cairn::gpu

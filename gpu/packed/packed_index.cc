@@ -12,8 +12,11 @@
 #include "gpu/packed/packed_search.h"
 #include "gpu/packed/packed_size.h"
 #include "gpu/packed/rank_bitmap.h"
+#include "gpu/packed/text_run.h"
 #include "gpu/run/range_rows.h"
 #include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/device_memory.h"
+#include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
@@ -24,13 +27,50 @@ namespace {
 constexpr double kLightLoad = 1.25, kHeavyLoad = 2.5;
 constexpr size_t kLightBitmapBytes = size_t{12} << 20;
 
+// What becomes of a batch's keys: they are the numbers that leaves have.
 template <typename Key>
+class NumbersThemselves {
+ public:
+  using Queries = NumberQueries<Key>;
+  static constexpr KeyKind kKind = std::is_same_v<Key, uint32_t> ? KeyKind::kU32 : KeyKind::kU64;
+
+  Queries QueriesFor(DeviceKeys keys, TextEdge edge) const {
+    return {static_cast<const Key*>(keys.data()), edge == TextEdge::kLower ? Key{0} : Key{1}};
+  }
+  size_t memory_bytes() const { return 0; }
+};
+
+// Or they have numbers in a code.
+template <typename Key>
+class NumbersOfText {
+ public:
+  using Queries = TextQueries<Key>;
+  static constexpr KeyKind kKind = KeyKind::kBytes;
+
+  // Waits.
+  absl::Status SetCode(const TextCode& code, cudaStream_t stream) {
+    RETURN_IF_ERROR(Upload(code.positions(), &positions_, stream));
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+    positions_.SetStream(AfterAllUses());
+    return absl::OkStatus();
+  }
+  Queries QueriesFor(DeviceKeys keys, TextEdge edge) const {
+    return {keys.bytes(), keys.offsets(), positions_.data(),
+            static_cast<uint32_t>(positions_.size()), edge};
+  }
+  size_t memory_bytes() const { return positions_.bytes(); }
+
+ private:
+  DeviceBuffer<TextPosition> positions_;
+};
+
+template <typename Key, typename Numbers>
 class PackedIndex : public DeviceIndex {
  public:
-  PackedIndex(size_t size, int device)
-      : DeviceIndex(std::is_same_v<Key, uint32_t> ? KeyKind::kU32 : KeyKind::kU64, size, device) {}
+  PackedIndex(size_t size, int device) : DeviceIndex(Numbers::kKind, size, device) {}
 
   absl::Status Build(DeviceRun<Key> run, const PackedIndexOptions& options, cudaStream_t stream);
+  Numbers& numbers() { return numbers_; }
 
   bool writes_results_once() const override { return true; }
   std::string description() const override {
@@ -39,8 +79,8 @@ class PackedIndex : public DeviceIndex {
                            row_column_ ? ",rows" : "");
   }
   uint64_t memory_bytes() const override {
-    return leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() + samples_.bytes() +
-           (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
+    return numbers_.memory_bytes() + leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() +
+           samples_.bytes() + (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
            (tree_.has_value() ? tree_->memory_bytes() : 0);
   }
 
@@ -55,9 +95,12 @@ class PackedIndex : public DeviceIndex {
                       DeviceStream stream) const override;
   absl::Status FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
                                DeviceStream stream) const override;
-  // Of an index with entries.
-  absl::Status Search(PackedAnswer answer, const PackedBatch<Key>& batch,
-                      cudaStream_t stream) const {
+  absl::Status FindPrefixEnds(DeviceKeys prefixes, Position* ends,
+                              DeviceStream stream) const override;
+  absl::Status Search(PackedAnswer answer, DeviceKeys keys, TextEdge edge, void* results,
+                      Position* ends, cudaStream_t stream) const {
+    const PackedBatch<typename Numbers::Queries> batch = {numbers_.QueriesFor(keys, edge),
+                                                          keys.size(), results, ends};
     return bitmap_.has_value() ? SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream)
                                : SearchUnderTree(view_, *tree_, answer, batch, stream);
   }
@@ -65,6 +108,7 @@ class PackedIndex : public DeviceIndex {
                           uint64_t rows, Order order, RowId* row_ids,
                           DeviceStream stream) const override;
 
+  Numbers numbers_;
   PackedView view_;
   DeviceBuffer<Leaf> leaves_;
   std::optional<RankBitmap<Key>> bitmap_;   // this
@@ -76,10 +120,11 @@ class PackedIndex : public DeviceIndex {
   bool row_column_ = false;         // PackedIndexOptions
 };
 
-template <typename Key>
-absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& keys,
-                                                      const KeySurvey<Key>& survey, int bits,
-                                                      LeafCut* cut, cudaStream_t stream) {
+template <typename Key, typename Numbers>
+absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderBitmap(const DistinctKeys<Key>& keys,
+                                                               const KeySurvey<Key>& survey,
+                                                               int bits, LeafCut* cut,
+                                                               cudaStream_t stream) {
   const size_t size = keys.size();
   // A node for every 96 cells, were all regions alike, and one a region.
   const double light_bytes = static_cast<double>(size) / kLightLoad * 2 / RankNode::kCells * 16;
@@ -100,9 +145,9 @@ absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& k
   return true;
 }
 
-template <typename Key>
-absl::Status PackedIndex<Key>::CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
-                                            cudaStream_t stream) {
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::CutUnderTree(const DistinctKeys<Key>& keys, int bits,
+                                                     LeafCut* cut, cudaStream_t stream) {
   const size_t size = keys.size();
   ASSIGN_OR_RETURN(const KeyMarks marks, MarkBlocks(keys.keys.data(), size, bits, stream));
   ASSIGN_OR_RETURN(LeafCut leaves, CutLeaves(keys.keys.data(), size, bits, marks, stream));
@@ -113,12 +158,13 @@ absl::Status PackedIndex<Key>::CutUnderTree(const DistinctKeys<Key>& keys, int b
   return absl::OkStatus();
 }
 
-template <typename Key>
-absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOptions& options,
-                                     cudaStream_t stream) {
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::Build(DeviceRun<Key> run, const PackedIndexOptions& options,
+                                              cudaStream_t stream) {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
   if (options.bits < 0 || options.bits > kKeyBits || options.bits % 16 != 0 ||
-      (options.bits == 48 && kKeyBits == 32)) {
+      (options.bits == 48 && kKeyBits == 32) ||
+      (options.bits != 0 && options.bits < 64 && kKeyBits == 128)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("leaves of %d bits for keys of %d bits", options.bits, kKeyBits));
   }
@@ -168,9 +214,9 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   return absl::OkStatus();
 }
 
-template <typename Key>
-absl::Status PackedIndex<Key>::Search(Operation query, DeviceKeys keys, void* results,
-                                      DeviceStream stream) const {
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::Search(Operation query, DeviceKeys keys, void* results,
+                                               DeviceStream stream) const {
   if (size() == 0) {
     const bool row = query == Operation::kFindFirst;
     const size_t bytes = keys.size() * (query == Operation::kContains ? 1 : 4);
@@ -180,25 +226,34 @@ absl::Status PackedIndex<Key>::Search(Operation query, DeviceKeys keys, void* re
   const PackedAnswer answer = query == Operation::kFindFirst  ? PackedAnswer::kRow
                               : query == Operation::kContains ? PackedAnswer::kFound
                                                               : PackedAnswer::kPosition;
-  const Key add = query == Operation::kUpperBound ? 1 : 0;
-  return Search(answer, {static_cast<const Key*>(keys.data()), keys.size(), add, results}, stream);
+  const TextEdge edge = query == Operation::kUpperBound ? TextEdge::kUpper : TextEdge::kLower;
+  return Search(answer, keys, edge, results, nullptr, stream);
 }
 
-template <typename Key>
-absl::Status PackedIndex<Key>::FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
-                                               DeviceStream stream) const {
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::FindEqualRanges(DeviceKeys keys, Position* begin,
+                                                        Position* end, DeviceStream stream) const {
   if (size() == 0) {
     RETURN_IF_ERROR(Search(Operation::kLowerBound, keys, begin, stream));
     return Search(Operation::kUpperBound, keys, end, stream);
   }
-  return Search(PackedAnswer::kRange,
-                {static_cast<const Key*>(keys.data()), keys.size(), 0, begin, end}, stream);
+  return Search(PackedAnswer::kRange, keys, TextEdge::kLower, begin, end, stream);
 }
 
-template <typename Key>
-absl::Status PackedIndex<Key>::GatherRows(const Position* begin, const uint64_t* offsets,
-                                          size_t queries, uint64_t rows, Order order,
-                                          RowId* row_ids, DeviceStream stream) const {
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::FindPrefixEnds(DeviceKeys prefixes, Position* ends,
+                                                       DeviceStream stream) const {
+  if (Numbers::kKind != KeyKind::kBytes) {
+    return absl::UnimplementedError("prefixes are of keys of bytes");
+  }
+  if (size() == 0) return Search(Operation::kUpperBound, prefixes, ends, stream);
+  return Search(PackedAnswer::kPosition, prefixes, TextEdge::kPrefixEnd, ends, nullptr, stream);
+}
+
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::GatherRows(const Position* begin, const uint64_t* offsets,
+                                                   size_t queries, uint64_t rows, Order order,
+                                                   RowId* row_ids, DeviceStream stream) const {
   if (row_ids_.size() != 0) {
     return CopyRowsFromColumn({row_ids_.data(), 1}, begin, offsets, queries, rows, order, row_ids,
                               stream);
@@ -209,13 +264,40 @@ absl::Status PackedIndex<Key>::GatherRows(const Position* begin, const uint64_t*
 
 }  // namespace
 
+namespace {
+
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildOfNumbers(const SortedRun& run,
+                                                            const TextCode& code,
+                                                            const PackedIndexOptions& options,
+                                                            int threads, cudaStream_t stream) {
+  int device = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  auto index = std::make_unique<PackedIndex<Key, NumbersOfText<Key>>>(run.size(), device);
+  ASSIGN_OR_RETURN(DeviceRun<Key> uploaded, UploadNumbers<Key>(run, code, threads, stream));
+  RETURN_IF_ERROR(index->numbers().SetCode(code, stream));
+  RETURN_IF_ERROR(index->Build(std::move(uploaded), options, stream));
+  return std::unique_ptr<DeviceIndex>(std::move(index));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedTextIndex(const SortedRun& run,
+                                                                  const TextCode& code,
+                                                                  const PackedIndexOptions& options,
+                                                                  int threads,
+                                                                  cudaStream_t stream) {
+  return code.is_narrow() ? BuildOfNumbers<uint64_t>(run, code, options, threads, stream)
+                          : BuildOfNumbers<WideKey>(run, code, options, threads, stream);
+}
+
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<Key> run,
                                                               const PackedIndexOptions& options,
                                                               cudaStream_t stream) {
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  auto index = std::make_unique<PackedIndex<Key>>(run.size(), device);
+  auto index = std::make_unique<PackedIndex<Key, NumbersThemselves<Key>>>(run.size(), device);
   RETURN_IF_ERROR(index->Build(std::move(run), options, stream));
   return std::unique_ptr<DeviceIndex>(std::move(index));
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "cairn/types.h"
+#include "gpu/layout/text_number.h"
 #include "gpu/packed/kary_directory.h"
 #include "gpu/packed/rank_bitmap.h"
 #include "index/layout/packed_leaves.h"
@@ -29,25 +30,45 @@ enum class PackedAnswer : uint8_t {
   kFound,     // bool
 };
 
-// Queries and where their results go, in device memory.
-template <typename Key>
-struct PackedBatch {
+// Queries in device memory that are keys themselves.
+template <typename Number>
+struct NumberQueries {
+  using Key = Number;
   const Key* keys;
-  size_t size;
   Key add;  // to each key: 1 makes a lower bound an upper one
+};
+
+// Byte strings in device memory that a code (text_code.h) makes keys of.
+template <typename Number>
+struct TextQueries {
+  using Key = Number;
+  const char* bytes;
+  const uint32_t* offsets;
+  const TextPosition* positions;  // in device memory
+  uint32_t count;                 // of positions
+  TextEdge edge;
+};
+
+// Queries and where their results go, in device memory.
+template <typename Queries>
+struct PackedBatch {
+  Queries queries;
+  size_t size;
   void* results;
   Position* ends = nullptr;       // of kRange
   unsigned* next_step = nullptr;  // set by the launch
 };
 
 // Enqueues the search of a batch that is not empty, in leaves that are not, under each directory.
-template <typename Key>
-absl::Status SearchUnderBitmap(const PackedView& view, const RankBitmapView<Key>& directory,
-                               PackedAnswer answer, const PackedBatch<Key>& batch,
+template <typename Queries>
+absl::Status SearchUnderBitmap(const PackedView& view,
+                               const RankBitmapView<typename Queries::Key>& directory,
+                               PackedAnswer answer, const PackedBatch<Queries>& batch,
                                cudaStream_t stream);
-template <typename Key>
-absl::Status SearchUnderTree(const PackedView& view, const KaryDirectory<Key>& directory,
-                             PackedAnswer answer, const PackedBatch<Key>& batch,
+template <typename Queries>
+absl::Status SearchUnderTree(const PackedView& view,
+                             const KaryDirectory<typename Queries::Key>& directory,
+                             PackedAnswer answer, const PackedBatch<Queries>& batch,
                              cudaStream_t stream);
 
 }  // namespace cairn::gpu

@@ -7,6 +7,7 @@
 #include "gpu/packed/leaf_packing.h"
 #include "gpu/packed/rank_bitmap.h"
 #include "index/layout/packed_leaves.h"
+#include "index/layout/wide_key.h"
 
 namespace cairn::gpu {
 namespace {
@@ -163,6 +164,8 @@ absl::Status CheckLeafCount(uint64_t leaves, int bits) {
 template PackedBounds BoundPackedBytes(size_t, const KeySurvey<uint32_t>&,
                                        const PackedIndexOptions&);
 template PackedBounds BoundPackedBytes(size_t, const KeySurvey<uint64_t>&,
+                                       const PackedIndexOptions&);
+template PackedBounds BoundPackedBytes(size_t, const KeySurvey<WideKey>&,
                                        const PackedIndexOptions&);
 
 }  // namespace cairn::gpu

@@ -5,6 +5,7 @@
 #include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/launch.h"
 #include "index/layout/packed_leaves.h"
+#include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
@@ -68,8 +69,10 @@ int KeySurvey<Key>::BestLeafBits(size_t size) const {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
   int best = kKeyBits;
   double fewest = static_cast<double>(size) / LeafEntries(best);
-  for (int width = 0; 16 * (width + 1) < kKeyBits; ++width) {
+  // Of 128 bits, leaves keep all or half.
+  for (int width = kKeyBits == 128 ? 3 : 0; width < kWidths; ++width) {
     const int bits = 16 * (width + 1);
+    if (bits >= kKeyBits) break;
     // A block's last leaf is half empty.
     const double leaves = static_cast<double>(size) / LeafEntries(bits) +
                           0.5 * static_cast<double>(blocks[width]) +
@@ -106,9 +109,12 @@ absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids,
 
 template struct KeySurvey<uint32_t>;
 template struct KeySurvey<uint64_t>;
+template struct KeySurvey<WideKey>;
 template absl::StatusOr<KeySurvey<uint32_t>> SurveyKeys(const uint32_t*, const RowId*, size_t,
                                                         cudaStream_t);
 template absl::StatusOr<KeySurvey<uint64_t>> SurveyKeys(const uint64_t*, const RowId*, size_t,
                                                         cudaStream_t);
+template absl::StatusOr<KeySurvey<WideKey>> SurveyKeys(const WideKey*, const RowId*, size_t,
+                                                       cudaStream_t);
 
 }  // namespace cairn::gpu

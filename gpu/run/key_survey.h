@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/types.h"
@@ -14,8 +15,8 @@ namespace cairn::gpu {
 // What one pass over a run's entries tells of them.
 template <typename Key>
 struct KeySurvey {
-  // Indexes of the counts below: for blocks of 2^16, 2^32 and 2^48 keys.
-  static constexpr int kWidths = 3;
+  // Indexes of the counts below: for blocks of 2^16, 2^32, 2^48 and 2^64 keys.
+  static constexpr int kWidths = 4;
 
   Key least, greatest;
   uint64_t distinct;
@@ -34,6 +35,11 @@ struct KeySurvey {
 // taken to ascend, as those of a SortedRun do.
 template <typename Key>
 KeySurvey<Key> SurveyOnHost(absl::Span<const Key> keys, int threads);
+// Surveys `size` keys, at least one, that read(first, keys) gives, so many from the first on; it is
+// called from several threads.
+template <typename Key>
+KeySurvey<Key> SurveyOnHost(size_t size, absl::FunctionRef<void(size_t, absl::Span<Key>)> read,
+                            int threads);
 
 // Surveys at least one entry in device memory. Where keys do not ascend, the counts mean nothing.
 // Waits.
