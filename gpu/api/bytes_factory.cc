@@ -7,10 +7,9 @@
 #include "gpu/api/packed_options.h"
 #include "gpu/packed/packed_index.h"
 #include "gpu/packed/packed_size.h"
-#include "gpu/packed/text_code.h"
 #include "gpu/packed/text_doubt.h"
 #include "gpu/strings/string_index.h"
-#include "index/layout/wide_key.h"
+#include "gpu/text/text_code.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
@@ -51,15 +50,6 @@ absl::StatusOr<Choice> Choose(FactoryString factory, const SortedRun& run, int t
   return choice;
 }
 
-template <typename Key>
-DeviceBytes PredictPacked(const Choice& choice, const SortedRun& run, int threads) {
-  const uint64_t code = choice.code->positions().size() * sizeof(TextPosition);
-  if (run.empty()) return {code, code};
-  const KeySurvey<Key> survey = SurveyNumbers<Key>(*choice.code, run.bytes(), threads);
-  const PackedBounds bounds = BoundPackedBytes(run.size(), survey, choice.packed);
-  return {bounds.most_building + code, bounds.most_resident + code};
-}
-
 }  // namespace
 
 absl::Status CheckForBytes(const FactoryString& factory) {
@@ -88,8 +78,8 @@ absl::StatusOr<DeviceBytes> PredictFromBytes(FactoryString factory, const Sorted
   return Guarded("reading keys", [&]() -> absl::StatusOr<DeviceBytes> {
     ASSIGN_OR_RETURN(const Choice choice, Choose(std::move(factory), run, threads));
     if (choice.code.has_value()) {
-      return choice.code->is_narrow() ? PredictPacked<uint64_t>(choice, run, threads)
-                                      : PredictPacked<WideKey>(choice, run, threads);
+      const PackedBounds bounds = BoundPackedText(run, *choice.code, choice.packed, threads);
+      return DeviceBytes{bounds.most_building, bounds.most_resident};
     }
     const StringIndexBytes bytes = BoundStringIndex(run, choice.strings, threads);
     return DeviceBytes{bytes.building, bytes.resident};

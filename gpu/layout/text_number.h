@@ -94,4 +94,28 @@ constexpr TextNumber<Key> NumberOfText(const TextPosition* positions, uint32_t c
   return {number, exact, moved && number == 0};
 }
 
+// The same where each byte is a symbol of each position, and the end of a key of none: keys are of
+// `count` bytes, and numbers in big-endian order themselves.
+template <typename Key, typename WordAt>
+constexpr TextNumber<Key> NumberOfBytes(uint32_t count, uint32_t length, TextEdge edge,
+                                        WordAt word_at) {
+  Key number = 0;
+  for (uint32_t first = 0; first < count; first += 4) {
+    const uint32_t word = first < length ? word_at(first / 4) : 0;
+    uint32_t bytes = word << 24 | (word & 0xff00) << 8 | (word >> 8 & 0xff00) | word >> 24;
+    if (first < length && length - first < 4) bytes &= ~(~uint32_t{0} >> 8 * (length - first));
+    const uint32_t taken = count - first < 4 ? count - first : 4;
+    number = static_cast<Key>(number << 8 * taken) | (bytes >> 8 * (4 - taken));
+  }
+  const bool is_prefix = edge == TextEdge::kPrefixEnd && length < count;
+  const bool behind = length > count || (length == count && edge != TextEdge::kLower);
+  const uint32_t bits_behind = is_prefix ? 8 * (count - length) : 0;
+  if (bits_behind == 8 * sizeof(Key)) {
+    number = 0;  // all keys start with no bytes
+  } else {
+    number += is_prefix || behind ? Key{1} << bits_behind : Key{0};
+  }
+  return {number, length == count, (is_prefix || behind) && number == 0};
+}
+
 }  // namespace cairn

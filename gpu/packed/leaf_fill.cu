@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "gpu/packed/leaf_packing.h"
+#include "gpu/packed/leaf_start.cuh"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
 #include "index/machine/status_macros.h"
@@ -46,7 +47,8 @@ __device__ void FillLeaf(size_t first, size_t end, RowId link, GetKey key, GetRo
       words.SetRow(i, row(i));
     }
   }
-  if (size > kEntries) {
+  const bool is_like_linked = size == kEntries && LowBits(key(kEntries - 1), kBits) == 0;
+  if (size > kEntries || is_like_linked) {
     words.SetKey(kEntries - 1, 0);
     words.SetRow(kEntries - 1, link);
   }

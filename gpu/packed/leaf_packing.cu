@@ -44,15 +44,19 @@ __global__ void ScatterHeads(const Key* keys, const Position* ranks, size_t size
 
 // ---- Marks
 
-// One bit a key: whether it is of another block than the one before it. The grid's threads must be
-// whole warps.
+// One bit a key: whether it is another than the one before it, and of another block. The grid's
+// threads must be whole warps.
 template <typename Key>
-__global__ void MarkBlockStarts(const Key* keys, size_t size, int bits, uint32_t* blocks) {
+__global__ void MarkKeyStarts(const Key* keys, size_t size, int bits, uint32_t* cells,
+                              uint32_t* blocks) {
   ForEachIndex((size + 31) / 32 * 32, [=](size_t i) {
-    const bool starts =
-        i < size && (i == 0 || BlockOf(keys[i], bits) != BlockOf(keys[i - 1], bits));
-    const uint32_t word = __ballot_sync(kEveryLane, starts);
-    if (i % 32 == 0) blocks[i / 32] = word;
+    const bool differs = i < size && (i == 0 || keys[i] != keys[i - 1]);
+    const bool block = differs && (i == 0 || BlockOf(keys[i], bits) != BlockOf(keys[i - 1], bits));
+    const uint32_t cell_word = __ballot_sync(kEveryLane, differs);
+    const uint32_t block_word = __ballot_sync(kEveryLane, block);
+    if (i % 32 != 0) return;
+    cells[i / 32] = cell_word;
+    blocks[i / 32] = block_word;
   });
 }
 
@@ -82,6 +86,7 @@ struct CutInput {
   const uint32_t* cells;
   const uint32_t* blocks;
   int bits;
+  bool repeat;
 
   __host__ __device__ size_t tiles() const {
     return (size + WalkBits::kTile - 1) / WalkBits::kTile;
@@ -98,7 +103,8 @@ struct CutInput {
                                 WalkBits(cells, MarkWords(size), first_tile, staged_cells),
                                 WalkBits(blocks, MarkWords(size), first_tile, staged_blocks),
                                 bits,
-                                LeafEntries(bits)};
+                                LeafEntries(bits),
+                                repeat};
     __syncthreads();
     return walk;
   }
@@ -227,19 +233,17 @@ absl::StatusOr<KeyMarks> AllocateMarks(size_t size, cudaStream_t stream) {
 template <typename Key>
 absl::StatusOr<KeyMarks> MarkBlocks(const Key* keys, size_t size, int bits, cudaStream_t stream) {
   ASSIGN_OR_RETURN(KeyMarks marks, AllocateMarks(size, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemsetAsync(marks.cells.data(), 0xff, marks.cells.bytes(), stream));
-  CAIRN_RETURN_IF_LAUNCH_FAILS("MarkBlockStarts", SimpleShape(size), stream, MarkBlockStarts<Key>,
-                               keys, size, bits, marks.blocks.data());
+  CAIRN_RETURN_IF_LAUNCH_FAILS("MarkKeyStarts", SimpleShape(size), stream, MarkKeyStarts<Key>, keys,
+                               size, bits, marks.cells.data(), marks.blocks.data());
   return marks;
 }
 
 template <typename Key>
 absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const KeyMarks& marks,
-                                  cudaStream_t stream) {
+                                  bool repeat, cudaStream_t stream) {
   LeafCut cut;
   cut.bits = bits;
-  const CutInput<Key> input = {keys, size, marks.cells.data(), marks.blocks.data(), bits};
+  const CutInput<Key> input = {keys, size, marks.cells.data(), marks.blocks.data(), bits, repeat};
   DeviceBuffer<TileLeaves> tiles;
   DeviceBuffer<CutSums> sums;
   RETURN_IF_ERROR(Resize(&tiles, input.tiles(), stream));
@@ -289,7 +293,7 @@ absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, c
   template absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key>, size_t,           \
                                                               cudaStream_t);                    \
   template absl::StatusOr<KeyMarks> MarkBlocks(const Key*, size_t, int, cudaStream_t);          \
-  template absl::StatusOr<LeafCut> CutLeaves(const Key*, size_t, int, const KeyMarks&,          \
+  template absl::StatusOr<LeafCut> CutLeaves(const Key*, size_t, int, const KeyMarks&, bool,    \
                                              cudaStream_t);                                     \
   template absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key*, size_t, const LeafCut&, \
                                                             cudaStream_t)

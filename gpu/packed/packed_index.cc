@@ -12,10 +12,11 @@
 #include "gpu/packed/packed_search.h"
 #include "gpu/packed/packed_size.h"
 #include "gpu/packed/rank_bitmap.h"
-#include "gpu/packed/text_run.h"
 #include "gpu/run/range_rows.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
+#include "gpu/text/text_run.h"
+#include "index/layout/packed_leaves.h"
 #include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
@@ -26,6 +27,20 @@ namespace {
 // the bitmap, which is to stay in the second-level cache.
 constexpr double kLightLoad = 1.25, kHeavyLoad = 2.5;
 constexpr size_t kLightBitmapBytes = size_t{12} << 20;
+// Leaves of three keys, of which a cell would often hold more, want half of that.
+constexpr double LoadPart(int bits) {
+  return LeafEntries(bits) > 3 ? 1 : 0.5;
+}
+
+bool HasShortChains(const LeafCut& cut, size_t keys) {
+  return cut.longest_chain <= kLongestChain && cut.chained_keys <= MostChainedKeys(keys);
+}
+
+// Bits of a key in leaves of so many.
+template <typename Key>
+int LeafBits(size_t keys, const KeySurvey<Key>& survey, const PackedIndexOptions& options) {
+  return options.bits != 0 ? options.bits : survey.BestLeafBits(keys);
+}
 
 // What becomes of a batch's keys: they are the numbers that leaves have.
 template <typename Key>
@@ -51,17 +66,23 @@ class NumbersOfText {
   absl::Status SetCode(const TextCode& code, cudaStream_t stream) {
     RETURN_IF_ERROR(Upload(code.positions(), &positions_, stream));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+    plain_ = code.is_plain();
     positions_.SetStream(AfterAllUses());
     return absl::OkStatus();
   }
   Queries QueriesFor(DeviceKeys keys, TextEdge edge) const {
-    return {keys.bytes(), keys.offsets(), positions_.data(),
-            static_cast<uint32_t>(positions_.size()), edge};
+    return {keys.bytes(),
+            keys.offsets(),
+            positions_.data(),
+            static_cast<uint32_t>(positions_.size()),
+            plain_,
+            edge};
   }
   size_t memory_bytes() const { return positions_.bytes(); }
 
  private:
   DeviceBuffer<TextPosition> positions_;
+  bool plain_ = false;
 };
 
 template <typename Key, typename Numbers>
@@ -88,9 +109,12 @@ class PackedIndex : public DeviceIndex {
   // Cuts leaves under a bitmap, into *cut; false where the keys do not suit one.
   absl::StatusOr<bool> CutUnderBitmap(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
                                       int bits, LeafCut* cut, cudaStream_t stream);
-  // Cuts leaves under a tree, into *cut.
-  absl::Status CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
-                            cudaStream_t stream);
+  // Cuts leaves under a tree, into *cut; false where keys repeat too often for leaves of entries.
+  absl::StatusOr<bool> CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
+                                    cudaStream_t stream);
+  // Cuts leaves under what suits the keys; false where nothing that the options allow does.
+  absl::StatusOr<bool> Cut(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
+                           LeafDirectory directory, LeafCut* cut, cudaStream_t stream);
   absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override;
   absl::Status FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
@@ -127,18 +151,17 @@ absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderBitmap(const DistinctKey
                                                                cudaStream_t stream) {
   const size_t size = keys.size();
   // A node for every 96 cells, were all regions alike, and one a region.
-  const double light_bytes = static_cast<double>(size) / kLightLoad * 2 / RankNode::kCells * 16;
-  const double load =
-      light_bytes <= static_cast<double>(kLightBitmapBytes) ? kLightLoad : kHeavyLoad;
+  const double light = kLightLoad * LoadPart(bits), heavy = kHeavyLoad * LoadPart(bits);
+  const double light_bytes = static_cast<double>(size) / light * 2 / RankNode::kCells * 16;
+  const double load = light_bytes <= static_cast<double>(kLightBitmapBytes) ? light : heavy;
   ASSIGN_OR_RETURN(RankBitmap<Key> bitmap,
                    RankBitmap<Key>::Plan(keys.keys.data(), size, survey, bits, load,
                                          MostBitmapNodes(size), stream));
   if (!bitmap.planned()) return false;
   ASSIGN_OR_RETURN(const KeyMarks marks, bitmap.Mark(keys.keys.data(), size, stream));
-  ASSIGN_OR_RETURN(LeafCut leaves, CutLeaves(keys.keys.data(), size, bits, marks, stream));
-  if (leaves.longest_chain > kLongestChain || leaves.chained_keys > MostChainedKeys(size)) {
-    return false;
-  }
+  ASSIGN_OR_RETURN(LeafCut leaves,
+                   CutLeaves(keys.keys.data(), size, bits, marks, view_.repeats, stream));
+  if (!HasShortChains(leaves, size)) return false;
   RETURN_IF_ERROR(bitmap.SetLeaves(keys.keys.data(), size, leaves, stream));
   bitmap_ = std::move(bitmap);
   *cut = std::move(leaves);
@@ -146,16 +169,31 @@ absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderBitmap(const DistinctKey
 }
 
 template <typename Key, typename Numbers>
-absl::Status PackedIndex<Key, Numbers>::CutUnderTree(const DistinctKeys<Key>& keys, int bits,
-                                                     LeafCut* cut, cudaStream_t stream) {
+absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderTree(const DistinctKeys<Key>& keys,
+                                                             int bits, LeafCut* cut,
+                                                             cudaStream_t stream) {
   const size_t size = keys.size();
   ASSIGN_OR_RETURN(const KeyMarks marks, MarkBlocks(keys.keys.data(), size, bits, stream));
-  ASSIGN_OR_RETURN(LeafCut leaves, CutLeaves(keys.keys.data(), size, bits, marks, stream));
+  ASSIGN_OR_RETURN(LeafCut leaves,
+                   CutLeaves(keys.keys.data(), size, bits, marks, view_.repeats, stream));
+  if (!HasShortChains(leaves, size)) return false;
   ASSIGN_OR_RETURN(DeviceBuffer<Key> separators,
                    FindSeparators(keys.keys.data(), size, leaves, stream));
   ASSIGN_OR_RETURN(tree_, KaryDirectory<Key>::Build(std::move(separators), stream));
   *cut = std::move(leaves);
-  return absl::OkStatus();
+  return true;
+}
+
+template <typename Key, typename Numbers>
+absl::StatusOr<bool> PackedIndex<Key, Numbers>::Cut(const DistinctKeys<Key>& keys,
+                                                    const KeySurvey<Key>& survey,
+                                                    LeafDirectory directory, LeafCut* cut,
+                                                    cudaStream_t stream) {
+  if (directory != LeafDirectory::kTree) {
+    ASSIGN_OR_RETURN(const bool suits, CutUnderBitmap(keys, survey, view_.bits, cut, stream));
+    if (suits || directory == LeafDirectory::kBitmap) return suits;
+  }
+  return CutUnderTree(keys, view_.bits, cut, stream);
 }
 
 template <typename Key, typename Numbers>
@@ -175,35 +213,45 @@ absl::Status PackedIndex<Key, Numbers>::Build(DeviceRun<Key> run, const PackedIn
                    run.survey.has_value()
                        ? *run.survey
                        : SurveyKeys(run.keys.data(), run.row_ids.data(), run.size(), stream));
-  const size_t keys = survey.distinct, run_bytes = run.keys.bytes() + run.row_ids.bytes();
+  const size_t run_bytes = run.keys.bytes() + run.row_ids.bytes();
   const PackedBounds bounds = BoundPackedBytes(run.size(), survey, options);
-  const int bits = options.bits != 0 ? options.bits : survey.BestLeafBits(keys);
-  RETURN_IF_ERROR(CheckLeafCount(bounds.least_leaves, bits));
+  RETURN_IF_ERROR(CheckLeafCount(bounds.least_leaves, LeafBits(run.size(), survey, options)));
   RETURN_IF_ERROR(CheckDeviceMemory(bounds.least_building - run_bytes, "building packed leaves"));
-  ASSIGN_OR_RETURN(DistinctKeys<Key> distinct, FindDistinctKeys(std::move(run), keys, stream));
-  view_.bits = bits;
 
+  DistinctKeys<Key> distinct;
   LeafCut cut;
-  if (options.directory != LeafDirectory::kTree) {
-    ASSIGN_OR_RETURN(const bool suits, CutUnderBitmap(distinct, survey, view_.bits, &cut, stream));
-    if (!suits && options.directory == LeafDirectory::kBitmap) {
-      return absl::FailedPreconditionError("the keys are too uneven for a rank bitmap");
+  bool suits = false;
+  view_.repeats = MayHoldEntries(run.size(), survey);
+  if (view_.repeats) {
+    distinct.keys = std::move(run.keys);
+    distinct.row_ids = std::move(run.row_ids);
+    view_.bits = LeafBits(distinct.size(), survey, options);
+    ASSIGN_OR_RETURN(suits, Cut(distinct, survey, options.directory, &cut, stream));
+    view_.repeats = suits;
+    if (!suits) {
+      run.keys = std::move(distinct.keys);
+      run.row_ids = std::move(distinct.row_ids);
     }
   }
-  if (!bitmap_.has_value()) {
-    RETURN_IF_ERROR(CutUnderTree(distinct, view_.bits, &cut, stream));
+  if (!suits) {
+    view_.bits = LeafBits(survey.distinct, survey, options);
+    ASSIGN_OR_RETURN(distinct, FindDistinctKeys(std::move(run), survey.distinct, stream));
+    ASSIGN_OR_RETURN(suits, Cut(distinct, survey, options.directory, &cut, stream));
+  }
+  if (!suits) {
+    return absl::FailedPreconditionError("the keys are too uneven for a rank bitmap");
   }
 
   ASSIGN_OR_RETURN(leaves_, FillLeaves(distinct, cut, stream));
   view_.links = cut.linked.size() != 0;
-  view_.distinct = static_cast<Position>(keys);
+  view_.distinct = static_cast<Position>(distinct.size());
   view_.leaves = leaves_.data();
   if (distinct.repeats() || options.row_column) {
     first_entry_ = std::move(distinct.first_entry);
     view_.first_entry = first_entry_.data();  // null where keys do not repeat
     row_ids_ = std::move(distinct.row_ids);
   } else {
-    ASSIGN_OR_RETURN(samples_, SampleLeaves(cut, keys, stream));
+    ASSIGN_OR_RETURN(samples_, SampleLeaves(cut, distinct.size(), stream));
   }
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   leaves_.SetStream(AfterAllUses());

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "cairn/device.h"
 #include "cairn/sorted_run.h"
-#include "gpu/packed/text_code.h"
 #include "gpu/run/device_run.h"
+#include "gpu/text/text_code.h"
 
 namespace cairn::gpu {
 
@@ -32,12 +32,13 @@ struct PackedIndexOptions {
 
 // Packed leaves under a directory ("gpu:packed"): keys and row ids side by side in lines of 64
 // bytes, and a directory that stays in the second-level cache, so that a lookup reads one line from
-// memory. Keys that repeat are in the leaves once, with their first row id; their row ids are then
-// kept in a column besides.
+// memory. Where up to an eighth of the entries repeat a key, leaves hold all entries, as they do
+// distinct ones. Where more do, or one key very often, keys are in the leaves once, with their
+// first row id; row ids are then kept in a column besides.
 //
 // Takes 7 to 8 bytes an entry of 32-bit keys and 11 to 13 of 64-bit keys where keys are distinct
 // and spread over their type, less where they are dense; besides the leaves, 4 bytes an entry and 4
-// a key where keys repeat.
+// a key where keys are in them once.
 //
 // Builds and waits. ResourceExhausted, before anything is built, where leaves cannot fit
 // (packed_size.h). InvalidArgument for bits that the keys do not have; FailedPrecondition where

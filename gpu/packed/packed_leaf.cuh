@@ -45,6 +45,9 @@ class LeafQuad {
     }
   }
 
+  // The same in all four lanes: a bit for each slot that has an entry, or a link.
+  __device__ uint32_t Filled(int part) const { return OrOfQuad(FilledIn(words_, part)); }
+
   // Whether the leaf is continued in another (FillLeaves).
   __device__ bool HasLink(int part) const { return OrOfQuad(LinkIn(words_, part)) == 3; }
   // The leaf that it goes on in.
@@ -104,6 +107,16 @@ class LeafQuad {
   }
   static __device__ uint32_t LessOf48(uint32_t bits) {
     return __popc((bits >> 8 | (bits >> 16 & bits)) & ((1u << kEntries) - 1));
+  }
+  static __device__ uint32_t FilledIn(const uint4& words, int part) {
+    const uint32_t four[4] = {words.x, words.y, words.z, words.w};
+    uint32_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int slot = 4 * part + i - kRowWord;
+      if (slot >= 0 && slot < kEntries && four[i] != kNoRow) bits |= 1u << slot;
+    }
+    return bits;
   }
   // The bits of all parts are 3 where the leaf has a link.
   static __device__ uint32_t LinkIn(const uint4& words, int part) {
@@ -244,6 +257,12 @@ class LeafLine {
       }
     }
     return kBits == 48 ? Quad::LessOf48(bits) : count;
+  }
+  __device__ uint32_t Filled() const {
+    uint32_t bits = 0;
+#pragma unroll
+    for (int part = 0; part < 4; ++part) bits |= Quad::FilledIn(parts_[part], part);
+    return bits;
   }
   __device__ bool HasLink() const {
     uint32_t bits = 0;

@@ -99,7 +99,9 @@ class QueryReader<TextQueries<Key>> {
     const TextPosition* const positions =
         shared != nullptr ? static_cast<const TextPosition*>(shared) : queries_.positions;
     const TextNumber<Key> number =
-        NumberOfText<Key>(positions, queries_.count, length, queries_.edge, word_at);
+        queries_.plain
+            ? NumberOfBytes<Key>(queries_.count, length, queries_.edge, word_at)
+            : NumberOfText<Key>(positions, queries_.count, length, queries_.edge, word_at);
     notes->exact = __ballot_sync(0xffffffffu, number.exact);
     notes->past_all = __ballot_sync(0xffffffffu, number.past_all);
     return number.number;

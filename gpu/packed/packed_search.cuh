@@ -69,15 +69,34 @@ struct LeafAnswer {
   __device__ void Compare(Key key, int part) {
     slots = kLess ? quad.CountLess(key, part) : quad.Equal(key, part);
   }
-  // Of kRange: whether the first slot that is not less is the key's, in all four lanes. A slot
+  // Of kRange: 1 if the first slot that is not less is the key's, in all four lanes. A slot
   // without an entry has no row, and the link's slot no key.
-  __device__ bool Found(Key key, bool may_have_link, int part, int lane) const {
+  __device__ uint32_t Found(Key key, bool may_have_link, int part, int lane) const {
     uint32_t equal = quad.Equal(key, part);
     if (may_have_link && quad.HasLink(part)) equal &= (uint32_t{1} << (Quad::kEntries - 1)) - 1;
     const int slot = equal != 0 ? __ffs(static_cast<int>(equal)) - 1 : 0;
     const int holder = (lane & ~3) + (Quad::kRowWord + slot) / 4;
     const RowId row_id = __shfl_sync(0xffffffffu, quad.row_id(slot), holder);
-    return equal != 0 && row_id != kNoRow;
+    return equal != 0 && row_id != kNoRow ? 1 : 0;
+  }
+  // Of kRange: how many entries the key has, from the first slot that is not less; the same in all
+  // four lanes. For the whole warp together, where keys repeat. A leaf that ends with the key may
+  // be continued with it.
+  __device__ uint32_t CountEqual(const PackedView& view, Key key, int part) const {
+    constexpr uint32_t kOthers = Quad::kEntries - 1;
+    Quad leaf = quad;
+    uint32_t count = 0;
+    bool go_on = true;
+    while (true) {
+      const bool linked = view.links && leaf.HasLink(part);
+      uint32_t equal = leaf.Equal(key, part) & leaf.Filled(part);
+      if (linked) equal &= (uint32_t{1} << kOthers) - 1;
+      count += go_on ? __popc(equal) : 0;
+      go_on = go_on && linked && (equal >> (kOthers - 1) & 1) != 0;
+      if (!__any_sync(0xffffffffu, go_on)) return count;
+      const uint32_t next = leaf.Link();
+      if (go_on) leaf.Load(view.leaves + next, part);
+    }
   }
   // Goes on along the chain, for the whole warp together, where the leaf is continued.
   __device__ void FollowLinks(const Leaf* leaves, Key key, int part) {
@@ -111,10 +130,23 @@ struct LineAnswer {
   uint32_t slots;
 
   __device__ void Compare(Key key) { slots = kLess ? line.CountLess(key) : line.Equal(key); }
-  __device__ bool Found(Key key, bool may_have_link) const {
+  __device__ uint32_t Found(Key key, bool may_have_link) const {
     uint32_t equal = line.Equal(key);
     if (may_have_link && line.HasLink()) equal &= (uint32_t{1} << (Quad::kEntries - 1)) - 1;
-    return line.row_id(__ffs(static_cast<int>(equal)) - 1) != kNoRow;
+    return line.row_id(__ffs(static_cast<int>(equal)) - 1) != kNoRow ? 1 : 0;
+  }
+  __device__ uint32_t CountEqual(const PackedView& view, Key key) const {
+    constexpr uint32_t kOthers = Quad::kEntries - 1;
+    LeafLine<kBits> leaf = line;
+    uint32_t count = 0;
+    while (true) {
+      const bool linked = view.links && leaf.HasLink();
+      uint32_t equal = leaf.Equal(key) & leaf.Filled();
+      if (linked) equal &= (uint32_t{1} << kOthers) - 1;
+      count += __popc(equal);
+      if (!linked || (equal >> (kOthers - 1) & 1) == 0) return count;
+      leaf.Load(view.leaves + leaf.Link());
+    }
   }
   __device__ void FollowLinks(const Leaf* leaves, Key key) {
     constexpr uint32_t kOthers = Quad::kEntries - 1;
@@ -138,16 +170,16 @@ __device__ inline bool AreInOrder(uint32_t leaf, int lane) {
 }
 
 // Write the answer to query i: the position behind `slots` entries of a leaf, or behind all, and
-// behind those of the key if it is found; or a row id.
+// behind those that are equal to it; or a row id.
 template <PackedAnswer kAnswer, typename Queries>
 __device__ void WritePosition(const PackedView& view, const PackedBatch<Queries>& batch, size_t i,
-                              bool past_all, Position of_leaf, uint32_t slots, bool found) {
+                              bool past_all, Position of_leaf, uint32_t slots, uint32_t equal) {
   const auto write = [&](Position* to, Position position) {
     __stcs(to + i, view.first_entry != nullptr ? view.first_entry[position] : position);
   };
   const Position position = past_all ? view.distinct : of_leaf + slots;
   write(static_cast<Position*>(batch.results), position);
-  if constexpr (kAnswer == PackedAnswer::kRange) write(batch.ends, position + (found ? 1 : 0));
+  if constexpr (kAnswer == PackedAnswer::kRange) write(batch.ends, position + equal);
 }
 template <PackedAnswer kAnswer, typename Queries>
 __device__ void WriteRow(const PackedBatch<Queries>& batch, size_t i, RowId row_id) {
@@ -217,10 +249,12 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
         if (i >= batch.size) continue;
         const bool may_be_there = reader.MayBeThere(notes[u], lane);
         if constexpr (GivesPositions(kAnswer)) {
-          const bool found =
-              kAnswer == PackedAnswer::kRange && may_be_there && answer.Found(key, view.links);
+          uint32_t equal = 0;
+          if (kAnswer == PackedAnswer::kRange && may_be_there) {
+            equal = view.repeats ? answer.CountEqual(view, key) : answer.Found(key, view.links);
+          }
           WritePosition<kAnswer>(view, batch, i, reader.IsPastAll(notes[u], key, lane),
-                                 answer.line.position(), answer.slots, found);
+                                 answer.line.position(), answer.slots, equal);
         } else {
           const uint32_t slots = may_be_there ? answer.slots : 0;
           WriteRow<kAnswer>(batch, i, answer.line.row_id(__ffs(static_cast<int>(slots)) - 1));
@@ -245,16 +279,18 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
       LeafAnswer<kBits, kAnswer>& answer = answers[r];
       answer.Compare(key, part);
       if (view.links) answer.FollowLinks(view.leaves, key, part);
-      bool found = false;
+      uint32_t equal = 0;
       if constexpr (kAnswer == PackedAnswer::kRange) {
-        found = answer.Found(key, view.links, part, lane) && may_be_there;
+        equal = view.repeats ? answer.CountEqual(view, key, part)
+                             : answer.Found(key, view.links, part, lane);
+        if (!may_be_there) equal = 0;
       }
       const size_t i = begin + r * 8 + quad;
       if (i >= batch.size) continue;
       if constexpr (GivesPositions(kAnswer)) {
         if (!answer.quad.HoldsPosition(part)) continue;
         WritePosition<kAnswer>(view, batch, i, reader.IsPastAll(notes[r / 4], key, asking),
-                               answer.quad.position(), answer.slots, found);
+                               answer.quad.position(), answer.slots, equal);
       } else {
         const int slot = may_be_there ? __ffs(static_cast<int>(answer.slots)) - 1 : -1;
         if (slot < 0 ? part != 0 : !LeafQuad<kBits>::HoldsRow(slot, part)) continue;

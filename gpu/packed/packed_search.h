@@ -16,9 +16,10 @@ namespace cairn::gpu {
 
 // Packed leaves as a kernel sees them.
 struct PackedView {
-  int bits = 0;           // of a key in a leaf
-  bool links = false;     // whether some leaves are continued
-  Position distinct = 0;  // keys in all leaves
+  int bits = 0;          // of a key in a leaf
+  bool links = false;    // whether some leaves are continued
+  bool repeats = false;  // whether some keys are in leaves several times, one entry after the other
+  Position distinct = 0;  // keys in all leaves, those that are there several times as often
   const Leaf* leaves = nullptr;
   const Position* first_entry = nullptr;  // DistinctKeys::first_entry, or null
 };
@@ -46,6 +47,7 @@ struct TextQueries {
   const uint32_t* offsets;
   const TextPosition* positions;  // in device memory
   uint32_t count;                 // of positions
+  bool plain;                     // TextCode::is_plain
   TextEdge edge;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cairn/sorted_run.h"
-#include "gpu/packed/text_code.h"
+#include "gpu/text/text_code.h"
 
 namespace cairn::gpu {
 

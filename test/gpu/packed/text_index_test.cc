@@ -12,9 +12,11 @@
 #include "gpu/api/gpu_factory.h"
 #include "gpu/host/gpu_index.h"
 #include "gpu/packed/packed_index.h"
-#include "gpu/packed/text_code.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/injected_failure.h"
+#include "gpu/text/text_code.h"
+#include "gpu/text/text_run.h"
+#include "index/layout/wide_key.h"
 #include "test/gpu/device_strings.h"
 #include "test/gpu/fail_every_allocation.h"
 #include "test/gpu/needs_device.h"
@@ -223,6 +225,34 @@ BOOST_AUTO_TEST_CASE(strings_begin_anywhere) {
         RequireOk(index->Answer(DeviceBatch::Positions(ranges, begin.data(), end.data()), nullptr));
         BOOST_REQUIRE(begin.ToHost() == std::vector<Position>(size, 0));
         BOOST_REQUIRE(end.ToHost() == prefix_ends);
+      }
+    }
+  }
+}
+
+template <typename Key>
+void CompareSurveys(const SortedRun& run, const TextCode& code) {
+  const auto uploaded = RequireOk(UploadNumbers<Key>(run, code, 2, nullptr));
+  if (run.empty()) return;
+  const KeySurvey<Key> host = SurveyNumbers<Key>(code, run.bytes(), 2), device = *uploaded.survey;
+  BOOST_TEST((host.least == device.least && host.greatest == device.greatest));
+  BOOST_TEST(host.distinct == device.distinct);
+  for (int width = 0; width < KeySurvey<Key>::kWidths; ++width) {
+    BOOST_TEST(host.blocks[width] == device.blocks[width]);
+    BOOST_TEST(host.gaps[width] == device.gaps[width]);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(host_and_device_survey_alike) {
+  for (const size_t size : {size_t{1}, size_t{1100000}}) {
+    for (const auto& data : DataSets(size)) {
+      if (size > 1 && data.name != "composites" && data.name != "16 digits") continue;
+      const SortedRun run = OracleRun(data);
+      const auto code = TextCode::Of(run.bytes(), 2);
+      BOOST_REQUIRE(code.has_value());
+      BOOST_TEST_CONTEXT(data.name << ", " << data.keys.size() << " entries") {
+        if (code->is_narrow()) CompareSurveys<uint64_t>(run, *code);
+        CompareSurveys<WideKey>(run, *code);
       }
     }
   }

@@ -76,6 +76,16 @@ BOOST_AUTO_TEST_CASE(keys_of_all_lengths) {
   }
 }
 
+// No node looks at bits so far behind: only comparing tells these keys apart.
+BOOST_AUTO_TEST_CASE(keys_that_differ_behind_16_megabytes) {
+  const std::string same(size_t{16} << 20, 'k');
+  auto data = oracle::FinishStrings(
+      "long ties", {"j", same, same + 'a', same + "ab", same + "b", same + "b", same + "zz", "l"});
+  data.queries = {same.substr(1), same,         same + '\0', same + "a",      same + "aa",
+                  same + "ab",    same + "ab0", same + "b",  same + "zz\xff", same + "~"};
+  for (const char* factory : kFactories) CheckOnDevice(factory, data);
+}
+
 // Batches of the host go in chunks of any size.
 BOOST_AUTO_TEST_CASE(chunks_of_any_size) {
   const auto data = OracleCatalogue<std::string>(20000).back();

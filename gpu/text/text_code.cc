@@ -1,4 +1,4 @@
-#include "gpu/packed/text_code.h"
+#include "gpu/text/text_code.h"
 
 #include <algorithm>
 #include <array>
@@ -98,6 +98,12 @@ std::optional<TextCode> TextCode::Of(const BytesColumn& keys, int threads) {
     group = 1;
   }
   return code;
+}
+
+bool TextCode::is_plain() const {
+  return std::all_of(positions_.begin(), positions_.end(), [](const TextPosition& position) {
+    return position.radix == 256 && !position.HasEnd();
+  });
 }
 
 template <typename Key>

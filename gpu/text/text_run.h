@@ -4,8 +4,8 @@
 
 #include "absl/status/statusor.h"
 #include "cairn/sorted_run.h"
-#include "gpu/packed/text_code.h"
 #include "gpu/run/device_run.h"
+#include "gpu/text/text_code.h"
 
 namespace cairn::gpu {
 

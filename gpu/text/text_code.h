@@ -23,6 +23,8 @@ class TextCode {
   // the numbers. Throws std::bad_alloc.
   static std::optional<TextCode> Of(const BytesColumn& keys, int threads);
 
+  // Whether the numbers are the keys' bytes (NumberOfBytes).
+  bool is_plain() const;
   // Whether 64 bits hold the numbers.
   bool is_narrow() const { return narrow_; }
   absl::Span<const TextPosition> positions() const { return positions_; }

@@ -1,7 +1,8 @@
-#include "gpu/packed/text_code.h"
+#include "gpu/text/text_code.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -58,6 +59,27 @@ void CheckNumbers(const TextCode& code, const SortedRun& run, const OracleData<s
   }
 }
 
+// Where keys are numbers themselves, the shorter way to them.
+template <typename Key>
+void CheckPlain(const TextCode& code, const std::vector<std::string>& strings) {
+  for (const std::string& string : strings) {
+    for (const TextEdge edge : {TextEdge::kLower, TextEdge::kUpper, TextEdge::kPrefixEnd}) {
+      const TextNumber<Key> number = code.Number<Key>(string, edge);
+      const TextNumber<Key> plain =
+          NumberOfBytes<Key>(static_cast<uint32_t>(code.positions().size()),
+                             static_cast<uint32_t>(string.size()), edge, [&](uint32_t i) {
+                               uint32_t word = UINT32_MAX;  // whatever stands behind the end
+                               std::memcpy(&word, string.data() + 4 * i,
+                                           std::min(sizeof(word), string.size() - 4 * i));
+                               return word;
+                             });
+      BOOST_REQUIRE(number.number == plain.number);
+      BOOST_REQUIRE(number.past_all == plain.past_all);
+      if (edge == TextEdge::kLower) BOOST_REQUIRE(number.exact == plain.exact);
+    }
+  }
+}
+
 // Returns whether there is a code.
 bool Check(const OracleData<std::string>& data) {
   const SortedRun run = OracleRun(data);
@@ -66,6 +88,8 @@ bool Check(const OracleData<std::string>& data) {
   BOOST_TEST_CONTEXT(data.name) {
     if (code->is_narrow()) CheckNumbers<uint64_t>(*code, run, data);
     CheckNumbers<WideKey>(*code, run, data);
+    if (code->is_plain() && code->is_narrow()) CheckPlain<uint64_t>(*code, data.queries);
+    if (code->is_plain()) CheckPlain<WideKey>(*code, data.queries);
   }
   return true;
 }
@@ -143,11 +167,17 @@ BOOST_AUTO_TEST_CASE(whole_numbers_of_64_and_128_bits_suffice) {
   data.queries.emplace_back(15, '\xff');
   BOOST_TEST(Check(data));
   BOOST_TEST(!CodeOf(wide)->is_narrow());
+  BOOST_TEST(CodeOf(wide)->is_plain());
   data = FinishStrings("8 bytes", narrow);
   data.queries.emplace_back(9, '\xff');
   data.queries.emplace_back(7, '\xff');
   BOOST_TEST(Check(data));
   BOOST_TEST(CodeOf(narrow)->is_narrow());
+  BOOST_TEST(CodeOf(narrow)->is_plain());
+  std::vector<std::string> of_eleven = wide;
+  for (std::string& key : of_eleven) key.resize(11);
+  BOOST_TEST(Check(FinishStrings("11 bytes", of_eleven)));
+  BOOST_TEST(CodeOf(of_eleven)->is_plain());
   // A symbol more is one too many.
   narrow.emplace_back(7, 'x');
   BOOST_TEST(!CodeOf(narrow)->is_narrow());

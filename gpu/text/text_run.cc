@@ -1,4 +1,4 @@
-#include "gpu/packed/text_run.h"
+#include "gpu/text/text_run.h"
 
 #include <algorithm>
 #include <atomic>
