@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
-#include "cairn/device_memory.h"
 #include "gpu/api/gpu_factory.h"
 
 namespace cairn {

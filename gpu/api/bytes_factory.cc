@@ -7,7 +7,6 @@
 #include "gpu/api/packed_options.h"
 #include "gpu/packed/packed_index.h"
 #include "gpu/packed/packed_size.h"
-#include "gpu/packed/text_doubt.h"
 #include "gpu/strings/string_index.h"
 #include "gpu/text/text_code.h"
 #include "index/machine/guard.h"
@@ -40,10 +39,6 @@ absl::StatusOr<Choice> Choose(FactoryString factory, const SortedRun& run, int t
           "ordered index '%s': gpu:packed takes keys of bytes that are of at most %d, and have "
           "numbers of 128 bits; gpu:auto and gpu:partial_key take all",
           factory.text, TextCode::kMostPositions));
-    }
-    if (any && choice.code.has_value() && !run.empty() &&
-        SeparatorsInDoubt(*choice.code, run.bytes()) > kMostSeparatorsInDoubt) {
-      choice.code.reset();
     }
   }
   RETURN_IF_ERROR(factory.CheckAllTaken());

@@ -11,8 +11,8 @@
 #include "index/query/factory_string.h"
 
 // The structures for keys of bytes: gpu:packed, of keys that have numbers of up to 128 bits
-// (gpu/text/text_code.h), gpu:partial_key, and gpu:auto, which is the former where it can be and
-// is the faster (gpu/packed/text_doubt.h), and the latter where `hash` is asked for.
+// (gpu/text/text_code.h), gpu:partial_key, and gpu:auto, which is the former where it can be, and
+// the latter where `hash` is asked for.
 
 namespace cairn::gpu {
 

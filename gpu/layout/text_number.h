@@ -94,6 +94,33 @@ constexpr TextNumber<Key> NumberOfText(const TextPosition* positions, uint32_t c
   return {number, exact, moved && number == 0};
 }
 
+// The share of a byte that is no symbol.
+inline constexpr uint32_t kNoSymbol = UINT32_MAX;
+
+// The number of a string that has one, quickly; false where some byte is no symbol. shares[256 p +
+// byte] is what a byte at position p adds to the number of its word of four positions, products[w]
+// the radices' product of word w, at most 2^32. `length` is that of some key, or between two.
+template <typename Key, typename WordAt>
+constexpr bool QuickNumberOfText(const uint64_t* products, const uint32_t* shares, uint32_t count,
+                                 uint32_t length, WordAt word_at, Key* number) {
+  Key sum = 0;
+  uint32_t greatest = 0;
+  for (uint32_t first = 0; first < count; first += 4) {
+    uint32_t word = first < length ? word_at(first / 4) : 0;
+    uint32_t of_word = 0;
+    CAIRN_UNROLL
+    for (uint32_t j = 0; j < 4; ++j, word >>= 8) {
+      if (first + j >= length) continue;
+      const uint32_t share = shares[256 * (first + j) + (word & 0xff)];
+      greatest = greatest < share ? share : greatest;
+      of_word += share;
+    }
+    sum = sum * products[first / 4] + of_word;
+  }
+  *number = sum;
+  return greatest != kNoSymbol;
+}
+
 // The same where each byte is a symbol of each position, and the end of a key of none: keys are of
 // `count` bytes, and numbers in big-endian order themselves.
 template <typename Key, typename WordAt>

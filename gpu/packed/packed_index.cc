@@ -65,8 +65,11 @@ class NumbersOfText {
   // Waits.
   absl::Status SetCode(const TextCode& code, cudaStream_t stream) {
     RETURN_IF_ERROR(Upload(code.positions(), &positions_, stream));
+    RETURN_IF_ERROR(Upload(code.shares(), &shares_, stream));
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+    shortest_ = code.shortest();
     plain_ = code.is_plain();
+    shares_.SetStream(AfterAllUses());
     positions_.SetStream(AfterAllUses());
     return absl::OkStatus();
   }
@@ -74,14 +77,19 @@ class NumbersOfText {
     return {keys.bytes(),
             keys.offsets(),
             positions_.data(),
+            shares_.data(),
             static_cast<uint32_t>(positions_.size()),
+            static_cast<uint32_t>(shares_.size()),
+            shortest_,
             plain_,
             edge};
   }
-  size_t memory_bytes() const { return positions_.bytes(); }
+  size_t memory_bytes() const { return positions_.bytes() + shares_.bytes(); }
 
  private:
   DeviceBuffer<TextPosition> positions_;
+  DeviceBuffer<uint32_t> shares_;
+  uint32_t shortest_ = 0;
   bool plain_ = false;
 };
 

@@ -32,8 +32,8 @@ struct PackedIndexOptions {
 
 // Packed leaves under a directory ("gpu:packed"): keys and row ids side by side in lines of 64
 // bytes, and a directory that stays in the second-level cache, so that a lookup reads one line from
-// memory. Where up to an eighth of the entries repeat a key, leaves hold all entries, as they do
-// distinct ones. Where more do, or one key very often, keys are in the leaves once, with their
+// memory. Where up to a sixteenth of the entries repeat a key, none more than 32 times, leaves hold
+// all entries, as they do distinct ones. Where more do, keys are in the leaves once, with their
 // first row id; row ids are then kept in a column besides.
 //
 // Takes 7 to 8 bytes an entry of 32-bit keys and 11 to 13 of 64-bit keys where keys are distinct

@@ -45,8 +45,11 @@ class LeafQuad {
     }
   }
 
-  // The same in all four lanes: a bit for each slot that has an entry, or a link.
-  __device__ uint32_t Filled(int part) const { return OrOfQuad(FilledIn(words_, part)); }
+  // The same in all four lanes: a bit for each slot that has an entry, or a link, and whose key
+  // equals the low bits of `key`.
+  __device__ uint32_t AllEqual(Key key, int part) const {
+    return EqualOf(OrOfQuad(ExactlyEqualIn(words_, key, part))) & OrOfQuad(FilledIn(words_, part));
+  }
 
   // Whether the leaf is continued in another (FillLeaves).
   __device__ bool HasLink(int part) const { return OrOfQuad(LinkIn(words_, part)) == 3; }
@@ -107,6 +110,17 @@ class LeafQuad {
   }
   static __device__ uint32_t LessOf48(uint32_t bits) {
     return __popc((bits >> 8 | (bits >> 16 & bits)) & ((1u << kEntries) - 1));
+  }
+  // As EqualIn, but each bit tells.
+  static __device__ uint32_t ExactlyEqualIn(const uint4& words, Key key, int part) {
+    if constexpr (kBits == 16) {
+      const auto half = static_cast<uint32_t>(key) & 0xffff;
+      const uint32_t bits = ExactHalves(words.x, half) | ExactHalves(words.y, half) << 2 |
+                            ExactHalves(words.z, half) << 4 | ExactHalves(words.w, half) << 6;
+      return Select(part, bits, (bits & 3) << 8, 0u);
+    } else {
+      return EqualIn(words, key, part);
+    }
   }
   static __device__ uint32_t FilledIn(const uint4& words, int part) {
     const uint32_t four[4] = {words.x, words.y, words.z, words.w};
@@ -258,11 +272,14 @@ class LeafLine {
     }
     return kBits == 48 ? Quad::LessOf48(bits) : count;
   }
-  __device__ uint32_t Filled() const {
-    uint32_t bits = 0;
+  __device__ uint32_t AllEqual(Key key) const {
+    uint32_t bits = 0, filled = 0;
 #pragma unroll
-    for (int part = 0; part < 4; ++part) bits |= Quad::FilledIn(parts_[part], part);
-    return bits;
+    for (int part = 0; part < 4; ++part) {
+      bits |= Quad::ExactlyEqualIn(parts_[part], key, part);
+      filled |= Quad::FilledIn(parts_[part], part);
+    }
+    return Quad::EqualOf(bits) & filled;
   }
   __device__ bool HasLink() const {
     uint32_t bits = 0;

@@ -42,8 +42,11 @@ class QueryReader<NumberQueries<Key>> {
   __device__ Start Begin(size_t i, bool there) const {
     return there ? __ldcs(queries_.keys + i) + queries_.add : Key{0};
   }
-  // Its key. `shared` was filled by Load, or is null.
-  __device__ Key Read(Start key, const void*, Notes*) const { return key; }
+  // Its key. `shared` was filled by Load, if kStaged.
+  template <bool kStaged>
+  __device__ Key Read(Start key, const void*, Notes*) const {
+    return key;
+  }
   // Of the query of lane `lane`, with its key: whether its position is the one behind all keys, and
   // whether a key may be equal to it.
   template <typename Part>
@@ -67,9 +70,11 @@ class QueryReader<TextQueries<Key>> {
 
   __host__ __device__ explicit QueryReader(const TextQueries<Key>& queries) : queries_(queries) {}
 
-  __host__ __device__ size_t shared_bytes() const { return queries_.count * sizeof(TextPosition); }
+  __host__ __device__ size_t shared_bytes() const {
+    return queries_.plain ? 0 : queries_.share_words * sizeof(uint32_t);
+  }
   __device__ void Load(void* shared) const {
-    const auto* const from = reinterpret_cast<const uint2*>(queries_.positions);
+    const auto* const from = reinterpret_cast<const uint2*>(queries_.shares);
     for (unsigned i = threadIdx.x; i < shared_bytes() / sizeof(uint2); i += blockDim.x) {
       static_cast<uint2*>(shared)[i] = from[i];
     }
@@ -83,25 +88,21 @@ class QueryReader<TextQueries<Key>> {
     if (!there) return {0, 0};
     return {__ldg(queries_.offsets + i), __ldg(queries_.offsets + i + 1)};
   }
+  template <bool kStaged>
   __device__ Key Read(Start start, const void* shared, Notes* notes) const {
     // One byte more than any key has tells that a string is longer.
     const uint32_t length = min(start.end - start.begin, queries_.count + 1);
     const uintptr_t at = reinterpret_cast<uintptr_t>(queries_.bytes) + start.begin;
-    // Whole words, none without a byte of the string.
-    const auto* const words = reinterpret_cast<const uint32_t*>(at & ~uintptr_t{3});
-    const uint32_t skipped = static_cast<uint32_t>(at & 3);
-    uint32_t next = length != 0 ? __ldg(words) : 0;
-    const auto word_at = [&](uint32_t word) {
-      const uint32_t low = next;
-      next = 4 * word + 4 < skipped + length ? __ldg(words + word + 1) : 0;
-      return __funnelshift_r(low, next, 8 * skipped);
-    };
-    const TextPosition* const positions =
-        shared != nullptr ? static_cast<const TextPosition*>(shared) : queries_.positions;
-    const TextNumber<Key> number =
-        queries_.plain
-            ? NumberOfBytes<Key>(queries_.count, length, queries_.edge, word_at)
-            : NumberOfText<Key>(positions, queries_.count, length, queries_.edge, word_at);
+    TextNumber<Key> number;
+    if (queries_.plain) {
+      Words words(at, length);
+      number = NumberOfBytes<Key>(queries_.count, length, queries_.edge,
+                                  [&](uint32_t i) { return words(i); });
+    } else if (!FindQuickly<kStaged>(at, length, shared, &number)) {
+      Words words(at, length);
+      number = NumberOfText<Key>(queries_.positions, queries_.count, length, queries_.edge,
+                                 [&](uint32_t i) { return words(i); });
+    }
     notes->exact = __ballot_sync(0xffffffffu, number.exact);
     notes->past_all = __ballot_sync(0xffffffffu, number.past_all);
     return number.number;
@@ -115,6 +116,48 @@ class QueryReader<TextQueries<Key>> {
   }
 
  private:
+  // The words of a string, one after the other. Reads whole ones, none without a byte of it.
+  class Words {
+   public:
+    __device__ Words(uintptr_t at, uint32_t length)
+        : words_(reinterpret_cast<const uint32_t*>(at & ~uintptr_t{3})),
+          skipped_(static_cast<uint32_t>(at & 3)),
+          bytes_(skipped_ + length),
+          next_(length != 0 ? __ldg(words_) : 0) {}
+    __device__ uint32_t operator()(uint32_t word) {
+      const uint32_t low = next_;
+      next_ = 4 * word + 4 < bytes_ ? __ldg(words_ + word + 1) : 0;
+      return __funnelshift_r(low, next_, 8 * skipped_);
+    }
+
+   private:
+    const uint32_t* words_;
+    uint32_t skipped_, bytes_, next_;
+  };
+
+  // Whether the string has a number, as most that are asked for, and is not asked for as a prefix.
+  template <bool kStaged>
+  __device__ bool FindQuickly(uintptr_t at, uint32_t length, const void* shared,
+                              TextNumber<Key>* number) const {
+    if (queries_.share_words == 0 || queries_.edge == TextEdge::kPrefixEnd ||
+        length < queries_.shortest || length > queries_.count) {
+      return false;
+    }
+    const uint32_t* const table = kStaged ? static_cast<const uint32_t*>(shared) : queries_.shares;
+    const uint32_t product_words = (queries_.count + 3) / 4;
+    Words words(at, length);
+    if (!QuickNumberOfText(
+            reinterpret_cast<const uint64_t*>(table), table + 2 * product_words, queries_.count,
+            length, [&](uint32_t i) { return words(i); }, &number->number)) {
+      return false;
+    }
+    const bool behind = queries_.edge == TextEdge::kUpper;
+    number->number += behind ? 1 : 0;
+    number->exact = true;
+    number->past_all = behind && number->number == 0;
+    return true;
+  }
+
   TextQueries<Key> queries_;
 };
 

@@ -41,7 +41,16 @@ inline constexpr int kPackedQueries<TextQueries<WideKey>> = 1;
 inline constexpr unsigned kPackedChunk = 8;
 // A block that fills a multiprocessor, for a large batch, and one for a batch that does not fill
 // the device, which it is spread over.
-inline constexpr int kLargeBlock = 1024, kSmallBlock = 64;
+template <typename Queries>
+inline constexpr int kLargeBlock = 1024;
+template <>
+inline constexpr int kLargeBlock<TextQueries<WideKey>> = 768;
+inline constexpr int kSmallBlock = 64;
+// Large blocks that must fit a multiprocessor, which bounds a thread's registers; 0: as it comes.
+template <typename Queries>
+inline constexpr int kBlocksAtOnce = 0;
+template <>
+inline constexpr int kBlocksAtOnce<TextQueries<WideKey>> = 2;
 // From this many queries on, blocks stay, keep the directory's top in shared memory and take steps
 // from a counter; unless a block may not take that much memory.
 inline constexpr size_t kLargeBatch = size_t{1} << 17;
@@ -89,7 +98,7 @@ struct LeafAnswer {
     bool go_on = true;
     while (true) {
       const bool linked = view.links && leaf.HasLink(part);
-      uint32_t equal = leaf.Equal(key, part) & leaf.Filled(part);
+      uint32_t equal = leaf.AllEqual(key, part);
       if (linked) equal &= (uint32_t{1} << kOthers) - 1;
       count += go_on ? __popc(equal) : 0;
       go_on = go_on && linked && (equal >> (kOthers - 1) & 1) != 0;
@@ -141,7 +150,7 @@ struct LineAnswer {
     uint32_t count = 0;
     while (true) {
       const bool linked = view.links && leaf.HasLink();
-      uint32_t equal = leaf.Equal(key) & leaf.Filled();
+      uint32_t equal = leaf.AllEqual(key);
       if (linked) equal &= (uint32_t{1} << kOthers) - 1;
       count += __popc(equal);
       if (!linked || (equal >> (kOthers - 1) & 1) == 0) return count;
@@ -196,7 +205,8 @@ using ComparedPart =
     std::conditional_t<sizeof(Key) == sizeof(WideKey), typename LeafLayout<kBits>::Key, Key>;
 
 template <int kBits, PackedAnswer kAnswer, bool kStaged, typename Queries, typename Directory>
-__global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
+__global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
+                                  kStaged ? kBlocksAtOnce<Queries> : 0)
     PackedSearchKernel(PackedView view, Directory directory, PackedBatch<Queries> batch) {
   using Key = typename Queries::Key;
   using Part = ComparedPart<kBits, Key>;
@@ -228,7 +238,7 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
     }
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) {
-      keys[u] = reader.Read(starts[u], staged_queries, &notes[u]);
+      keys[u] = reader.template Read<kStaged>(starts[u], staged_queries, &notes[u]);
     }
     directory.FindLeaves(keys, leaves, kStaged ? staged : nullptr);
 
@@ -345,11 +355,11 @@ absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directo
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kLargeBlock, shared));
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kLargeBlock<Queries>, shared));
   CAIRN_RETURN_IF_LAUNCH_FAILS(
       "PackedSearchKernel",
-      LaunchShape{static_cast<unsigned>(multiprocessors * std::max(blocks, 1)), kLargeBlock,
-                  shared},
+      LaunchShape{static_cast<unsigned>(multiprocessors * std::max(blocks, 1)),
+                  kLargeBlock<Queries>, shared},
       stream, kernel, view, directory, batch);
   return absl::OkStatus();
 }

@@ -45,9 +45,13 @@ struct TextQueries {
   using Key = Number;
   const char* bytes;
   const uint32_t* offsets;
-  const TextPosition* positions;  // in device memory
-  uint32_t count;                 // of positions
-  bool plain;                     // TextCode::is_plain
+  // Of the code, in device memory.
+  const TextPosition* positions;
+  const uint32_t* shares;
+  uint32_t count;        // of positions
+  uint32_t share_words;  // of 32 bits; 0 where there are no shares
+  uint32_t shortest;
+  bool plain;
   TextEdge edge;
 };
 

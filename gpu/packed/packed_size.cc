@@ -108,10 +108,12 @@ class Sizes {
            ScanBytes(keys_ / kLeafTile);
   }
 
-  // Cells of one key each: leaves are full but for the last of a piece, and, in leaves of entries,
-  // for those before a key that repeats, whose entries may be chained.
+  // Leaves that those of one key which does not fit one are linked to.
+  uint64_t chained() const { return 2 * equal_ / (capacity_ - 1); }
+  // Cells of one key each: leaves are full but for the last of a piece, and for those before a key
+  // that repeats, which lack fewer entries than that key has.
   MostLeaves leaves_under_tree() const {
-    return {keys_ / capacity_ + pieces_ + empty_ + equal_, equal_};
+    return {(keys_ + equal_) / capacity_ + pieces_ + empty_, chained()};
   }
   uint64_t tree_bytes() const {
     // The top is the smaller for a separator that is one too many for it.
@@ -123,7 +125,7 @@ class Sizes {
   // linked to has two keys at least.
   MostLeaves leaves_under_bitmap() const {
     return {2 * keys_ / (capacity_ + 1) + 1 + pieces_ + empty_,
-            MostChainedKeys(keys_) / 2 + equal_};
+            MostChainedKeys(keys_) / 2 + chained()};
   }
   uint64_t bitmap_bytes() const {
     return RankBitmapView<Key>::kRegions * sizeof(uint32_t) +
@@ -132,7 +134,7 @@ class Sizes {
   uint64_t CutUnderBitmap() const {
     // That keys do not suit a bitmap shows when they are cut: any number may be linked to.
     MostLeaves leaves = leaves_under_bitmap();
-    leaves.linked = keys_ / (capacity_ - 1) + equal_;
+    leaves.linked = keys_ / (capacity_ - 1) + chained();
     const uint64_t planning = RankBitmapView<Key>::kRegions * (sizeof(uint8_t) + sizeof(uint64_t)) +
                               ScanBytes(RankBitmapView<Key>::kRegions);
     const uint64_t ranking =
@@ -159,11 +161,17 @@ class Sizes {
 template <typename Key>
 PackedBounds BoundPackedBytes(size_t entries, const KeySurvey<Key>& survey,
                               const PackedIndexOptions& options) {
+  const bool of_entries = MayHoldEntries(entries, survey);
+  if (of_entries && options.directory != LeafDirectory::kBitmap) {
+    const Sizes<Key> all(entries, survey, options, true);
+    return {all.LeastBuilding(), all.MostBuilding(options.directory),
+            all.MostResident(options.directory), all.LeastLeaves()};
+  }
   const Sizes<Key> distinct(entries, survey, options, false);
   PackedBounds bounds = {distinct.LeastBuilding(), distinct.MostBuilding(options.directory),
                          distinct.MostResident(options.directory), distinct.LeastLeaves()};
-  if (MayHoldEntries(entries, survey)) {
-    // Then it is one or the other, but the other is built where the first does not do.
+  if (of_entries) {
+    // It is one or the other, as they suit the bitmap.
     const Sizes<Key> all(entries, survey, options, true);
     bounds.least_building = std::min(bounds.least_building, all.LeastBuilding());
     bounds.most_building = std::max(bounds.most_building, all.MostBuilding(options.directory));
@@ -183,7 +191,7 @@ PackedBounds BoundPackedText(const SortedRun& run, const TextCode& code,
                  : BoundPackedBytes(run.size(), SurveyNumbers<WideKey>(code, run.bytes(), threads),
                                     options);
   }
-  const uint64_t table = code.positions().size() * sizeof(TextPosition);
+  const uint64_t table = code.table_bytes();
   bounds.least_building += table;
   bounds.most_building += table;
   bounds.most_resident += table;

@@ -13,12 +13,22 @@ namespace {
 // Keys that a thread surveys at a time: half a millisecond's work.
 constexpr size_t kPart = size_t{1} << 19;
 
+// How many entries so far are of the key that was seen last.
+struct RunSoFar {
+  size_t length = 0;
+};
+
 // Adds keys to the counts, of which the first is behind `before`, or the first of all.
 template <typename Key>
-void CountKeys(absl::Span<const Key> keys, Key before, bool first_of_all, KeySurvey<Key>* survey) {
+void CountKeys(absl::Span<const Key> keys, Key before, bool first_of_all, RunSoFar* run,
+               KeySurvey<Key>* survey) {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
   for (const Key key : keys) {
-    if (!first_of_all && key == before) continue;
+    if (!first_of_all && key == before) {
+      if (++run->length > KeySurvey<Key>::kLongRun) survey->has_long_run = true;
+      continue;
+    }
+    run->length = 1;
     ++survey->distinct;
     for (int width = 0; width < KeySurvey<Key>::kWidths; ++width) {
       const int bits = 16 * (width + 1);
@@ -48,6 +58,7 @@ KeySurvey<Key> SurveyInParts(size_t size, int threads, Count count) {
   survey.keys_ascend = survey.rows_ascend = true;
   for (const KeySurvey<Key>& part : parts) {
     survey.distinct += part.distinct;
+    survey.has_long_run |= part.has_long_run;
     for (int width = 0; width < KeySurvey<Key>::kWidths; ++width) {
       survey.blocks[width] += part.blocks[width];
       survey.gaps[width] += part.gaps[width];
@@ -73,8 +84,13 @@ template <typename Key>
 KeySurvey<Key> SurveyOnHost(absl::Span<const Key> keys, int threads) {
   KeySurvey<Key> survey =
       SurveyInParts<Key>(keys.size(), threads, [&](size_t first, size_t end, KeySurvey<Key>* part) {
+        RunSoFar run;
+        while (run.length < std::min(first, KeySurvey<Key>::kLongRun) &&
+               keys[first - 1 - run.length] == keys[first - 1]) {
+          ++run.length;
+        }
         CountKeys(keys.subspan(first, end - first), first == 0 ? Key{0} : keys[first - 1],
-                  first == 0, part);
+                  first == 0, &run, part);
       });
   survey.least = keys.front();
   survey.greatest = keys.back();
@@ -93,10 +109,15 @@ KeySurvey<Key> SurveyOnHost(size_t size, absl::FunctionRef<void(size_t, absl::Sp
       SurveyInParts<Key>(size, threads, [&](size_t first, size_t end, KeySurvey<Key>* part) {
         Key keys[1024];
         Key before = first == 0 ? Key{0} : key_at(first - 1);
+        RunSoFar run;
+        while (run.length < std::min(first, KeySurvey<Key>::kLongRun) &&
+               key_at(first - 1 - run.length) == before) {
+          ++run.length;
+        }
         for (size_t i = first; i < end; i += std::size(keys)) {
           const absl::Span<Key> some = absl::MakeSpan(keys, std::min(std::size(keys), end - i));
           read(i, some);
-          CountKeys<Key>(some, before, i == 0, part);
+          CountKeys<Key>(some, before, i == 0, &run, part);
           before = some.back();
         }
       });

@@ -14,14 +14,15 @@ namespace {
 constexpr int kWidths = KeySurvey<uint64_t>::kWidths;
 
 struct SurveyCounts {
-  unsigned long long distinct, key_descents, row_descents, no_rows, blocks[kWidths], gaps[kWidths];
+  unsigned long long distinct, key_descents, row_descents, no_rows, long_runs, blocks[kWidths],
+      gaps[kWidths];
 };
 
 template <typename Key>
 __global__ void CountKeys(const Key* keys, const RowId* row_ids, size_t size,
                           SurveyCounts* counts) {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
-  unsigned distinct = 0, key_descents = 0, row_descents = 0, no_rows = 0;
+  unsigned distinct = 0, key_descents = 0, row_descents = 0, no_rows = 0, long_runs = 0;
   unsigned blocks[kWidths] = {}, gaps[kWidths] = {};
   ForEachKeyGroup(keys, size, [&](size_t first, const auto& group, int count) {
 #pragma unroll
@@ -33,6 +34,8 @@ __global__ void CountKeys(const Key* keys, const RowId* row_ids, size_t size,
       no_rows += row_id == kNoRow;
       if (i != 0 && key == before) {
         row_descents += row_id < row_ids[i - 1];
+        constexpr size_t kLongRun = KeySurvey<Key>::kLongRun;
+        long_runs += i >= kLongRun && keys[i - kLongRun] == key;
         continue;
       }
       key_descents += i != 0 && key < before;
@@ -55,6 +58,7 @@ __global__ void CountKeys(const Key* keys, const RowId* row_ids, size_t size,
   add(key_descents, &counts->key_descents);
   add(row_descents, &counts->row_descents);
   add(no_rows, &counts->no_rows);
+  add(long_runs, &counts->long_runs);
 #pragma unroll
   for (int width = 0; width < kWidths; ++width) {
     add(blocks[width], &counts->blocks[width]);
@@ -100,6 +104,7 @@ absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids,
   survey.keys_ascend = read.key_descents == 0;
   survey.rows_ascend = read.row_descents == 0;
   survey.has_no_row = read.no_rows != 0;
+  survey.has_long_run = read.long_runs != 0;
   for (int width = 0; width < kWidths; ++width) {
     survey.blocks[width] = read.blocks[width];
     survey.gaps[width] = read.gaps[width];

@@ -17,12 +17,14 @@ template <typename Key>
 struct KeySurvey {
   // Indexes of the counts below: for blocks of 2^16, 2^32, 2^48 and 2^64 keys.
   static constexpr int kWidths = 4;
+  static constexpr size_t kLongRun = 32;
 
   Key least, greatest;
   uint64_t distinct;
-  bool keys_ascend;  // whether no key is below the one before it
-  bool rows_ascend;  // whether the row ids of equal keys do
-  bool has_no_row;   // whether one of the row ids is kNoRow
+  bool keys_ascend;   // whether no key is below the one before it
+  bool rows_ascend;   // whether the row ids of equal keys do
+  bool has_no_row;    // whether one of the row ids is kNoRow
+  bool has_long_run;  // whether some key has more than kLongRun entries
   // How many blocks, of keys that agree above their low bits, hold keys; and how many of them have
   // a block without keys just before them.
   uint64_t blocks[kWidths], gaps[kWidths];

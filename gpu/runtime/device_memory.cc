@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cairn/device_memory.h"
+#include "cairn/device.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/devices.h"
 #include "gpu/runtime/injected_failure.h"
@@ -199,10 +199,13 @@ absl::Status TrimDeviceMemory(int device, uint64_t keep_bytes) {
   const cudaMemPool_t pool = gpu::PoolOf(device).pool.load();
   if (pool == nullptr) return absl::OkStatus();
   const gpu::BesideCaptures beside;
-  // What is in use counts as kept, by CUDA.
-  uint64_t used = 0;
+  uint64_t used = 0, reserved = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolTrimTo(pool, used + std::min(keep_bytes, SIZE_MAX - used)));
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  if (reserved <= used || reserved - used <= keep_bytes) return absl::OkStatus();
+  // What is in use counts as kept, by CUDA.
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolTrimTo(pool, used + keep_bytes));
   return absl::OkStatus();
 }
 

@@ -97,7 +97,32 @@ std::optional<TextCode> TextCode::Of(const BytesColumn& keys, int threads) {
     code.positions_[p].group = static_cast<uint32_t>(group);
     group = 1;
   }
+  while (code.shortest_ < longest && !seen->lengths[code.shortest_]) ++code.shortest_;
+  code.MakeShares();
   return code;
+}
+
+void TextCode::MakeShares() {
+  const size_t words = (positions_.size() + 3) / 4;
+  shares_.assign(2 * words + 256 * positions_.size(), kNoSymbol);
+  for (size_t word = 0; word < words; ++word) {
+    uint64_t product = 1;
+    for (size_t p = std::min(4 * word + 4, positions_.size()); p-- > 4 * word;) {
+      const TextPosition& position = positions_[p];
+      uint32_t rank = position.HasEnd() ? 1 : 0;
+      for (size_t byte = 0; byte < 256; ++byte) {
+        if ((position.bytes[byte / 32].bits >> byte % 32 & 1) == 0) continue;
+        shares_[2 * words + 256 * p + byte] = static_cast<uint32_t>(rank++ * product);
+      }
+      product *= position.radix;
+    }
+    if (product > uint64_t{1} << 32) {
+      shares_.clear();
+      return;
+    }
+    shares_[2 * word] = static_cast<uint32_t>(product);
+    shares_[2 * word + 1] = static_cast<uint32_t>(product >> 32);
+  }
 }
 
 bool TextCode::is_plain() const {

@@ -29,6 +29,16 @@ class TextCode {
   bool is_narrow() const { return narrow_; }
   absl::Span<const TextPosition> positions() const { return positions_; }
 
+  // For QuickNumberOfText: the products, in two words each, low one first, then the shares. Empty
+  // where a word's product is too great.
+  absl::Span<const uint32_t> shares() const { return shares_; }
+  // Bytes of the shortest key.
+  uint32_t shortest() const { return shortest_; }
+  // Bytes of both tables.
+  uint64_t table_bytes() const {
+    return positions_.size() * sizeof(TextPosition) + shares_.size() * sizeof(uint32_t);
+  }
+
   // Key holds the numbers.
   template <typename Key>
   TextNumber<Key> Number(std::string_view key, TextEdge edge = TextEdge::kLower) const;
@@ -39,7 +49,11 @@ class TextCode {
   bool Number(const BytesColumn& keys, size_t first, absl::Span<Key> numbers) const;
 
  private:
+  void MakeShares();
+
   std::vector<TextPosition> positions_;
+  std::vector<uint32_t> shares_;
+  uint32_t shortest_ = 0;
   bool narrow_ = true;
 };
 

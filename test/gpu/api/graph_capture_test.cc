@@ -123,6 +123,8 @@ template <typename T>
 void Overwrite(const DeviceArray<T>& array, const std::vector<T>& values) {
   BOOST_REQUIRE(cudaMemcpy(array.data(), values.data(), values.size() * sizeof(T),
                            cudaMemcpyHostToDevice) == cudaSuccess);
+  // Before streams that do not wait for the default one go on.
+  BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
 }
 
 // Batches that are searched by a kernel for few, and by one for many.

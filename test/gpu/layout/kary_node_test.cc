@@ -27,9 +27,9 @@ uint32_t CheckKey(const Node& node, const std::vector<Key>& separators, Key key)
   const auto rank = static_cast<uint32_t>(
       std::lower_bound(separators.begin(), separators.end(), key) - separators.begin());
   const auto ranks = node.Find(key);
-  BOOST_REQUIRE_MESSAGE(ranks.low <= rank && rank <= ranks.high, "key " << static_cast<uint64_t>(key) << ": rank " << rank
-                                                                        << ", not " << ranks.low
-                                                                        << " to " << ranks.high);
+  BOOST_REQUIRE_MESSAGE(ranks.low <= rank && rank <= ranks.high,
+                        "key " << static_cast<uint64_t>(key) << ": rank " << rank << ", not "
+                               << ranks.low << " to " << ranks.high);
   return ranks.high - ranks.low;
 }
 
@@ -84,9 +84,10 @@ void CheckAllSpreads() {
         CheckNode<Node>(first, last, Separators<Key>(count, first, last, [&, i = Key{0}]() mutable {
                           return last - std::min<Key>(span, i++);
                         }));
-        CheckNode<Node>(first, last, Separators<Key>(count, first, last, [&] {
-                          return static_cast<Key>(first + (span >> static_cast<int>(random() % kBits)));
-                        }));
+        CheckNode<Node>(
+            first, last, Separators<Key>(count, first, last, [&] {
+              return static_cast<Key>(first + (span >> static_cast<int>(random() % kBits)));
+            }));
         CheckNode<Node>(first, last, std::vector<Key>(count, first));
         CheckNode<Node>(first, last, std::vector<Key>(count, last));
       }

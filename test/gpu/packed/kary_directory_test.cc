@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gpu/runtime/shared_memory.h"
+#include "index/layout/wide_key.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
-#include "index/layout/wide_key.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
@@ -77,9 +77,9 @@ void Check(const std::string& name, std::vector<Key> separators, size_t shared =
     const std::vector<uint32_t> leaves = found.ToHost();
     for (size_t i = 0; i < keys.size(); ++i) {
       const auto leaf = std::lower_bound(separators.begin(), separators.end(), keys[i]);
-      BOOST_REQUIRE_MESSAGE(
-          leaves[i] == static_cast<uint32_t>(leaf - separators.begin()),
-          "key " << static_cast<uint64_t>(keys[i]) << ": leaf " << leaves[i] << ", not " << leaf - separators.begin());
+      BOOST_REQUIRE_MESSAGE(leaves[i] == static_cast<uint32_t>(leaf - separators.begin()),
+                            "key " << static_cast<uint64_t>(keys[i]) << ": leaf " << leaves[i]
+                                   << ", not " << leaf - separators.begin());
     }
   }
 }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cairn/types.h"
-#include "gpu/packed/text_doubt.h"
 #include "index/layout/wide_key.h"
 #include "test/ordered_index_oracle.h"
 #include "test/sanitizer.h"
@@ -59,6 +58,34 @@ void CheckNumbers(const TextCode& code, const SortedRun& run, const OracleData<s
   }
 }
 
+// Strings that have numbers, by the quick way to them.
+template <typename Key>
+void CheckQuick(const TextCode& code, const std::vector<std::string>& strings) {
+  const auto count = static_cast<uint32_t>(code.positions().size());
+  if (code.shares().empty()) return;
+  std::vector<uint64_t> products((count + 3) / 4);
+  std::memcpy(products.data(), code.shares().data(), products.size() * sizeof(uint64_t));
+  for (const std::string& string : strings) {
+    if (string.size() < code.shortest() || string.size() > count) {
+      BOOST_REQUIRE(!code.Number<Key>(string).exact);
+      continue;
+    }
+    Key number = 0;
+    const bool found = QuickNumberOfText<Key>(
+        products.data(), code.shares().data() + 2 * products.size(), count,
+        static_cast<uint32_t>(string.size()),
+        [&](uint32_t i) {
+          uint32_t word = UINT32_MAX;
+          std::memcpy(&word, string.data() + 4 * i, std::min(sizeof(word), string.size() - 4 * i));
+          return word;
+        },
+        &number);
+    const TextNumber<Key> expected = code.Number<Key>(string);
+    BOOST_REQUIRE(found == expected.exact);
+    if (found) BOOST_REQUIRE(number == expected.number);
+  }
+}
+
 // Where keys are numbers themselves, the shorter way to them.
 template <typename Key>
 void CheckPlain(const TextCode& code, const std::vector<std::string>& strings) {
@@ -88,6 +115,8 @@ bool Check(const OracleData<std::string>& data) {
   BOOST_TEST_CONTEXT(data.name) {
     if (code->is_narrow()) CheckNumbers<uint64_t>(*code, run, data);
     CheckNumbers<WideKey>(*code, run, data);
+    if (code->is_narrow()) CheckQuick<uint64_t>(*code, data.queries);
+    CheckQuick<WideKey>(*code, data.queries);
     if (code->is_plain() && code->is_narrow()) CheckPlain<uint64_t>(*code, data.queries);
     if (code->is_plain()) CheckPlain<WideKey>(*code, data.queries);
   }
@@ -246,28 +275,6 @@ BOOST_AUTO_TEST_CASE(surveys_are_those_of_the_numbers) {
       BOOST_TEST(survey.gaps[width] == expected.gaps[width]);
     }
   }
-}
-
-BOOST_AUTO_TEST_CASE(words_are_in_doubt_and_numbers_are_not) {
-  const char* const kSyllables[] = {"bar", "ought", "able",  "pri",   "pres",
-                                    "ese", "anti",  "cally", "ation", "eing"};
-  auto random = TestRandom(75);
-  std::vector<std::string> words, digits;
-  for (int i = 0; i < 50000; ++i) {
-    std::string word;
-    for (int j = 0; j < 4; ++j) word += kSyllables[random() % 10];
-    words.push_back(word);
-    digits.push_back(std::to_string(random() % 10000000000000000));
-  }
-  const auto in_doubt = [](std::vector<std::string> keys) {
-    const SortedRun run = OracleRun(FinishStrings("", std::move(keys)));
-    return SeparatorsInDoubt(*TextCode::Of(run.bytes(), 1), run.bytes());
-  };
-  const double of_words = in_doubt(words), of_digits = in_doubt(digits);
-  BOOST_TEST_MESSAGE("words: " << of_words << ", digits: " << of_digits);
-  BOOST_TEST(of_digits < 0.3);
-  BOOST_TEST(of_words > of_digits);
-  BOOST_TEST(in_doubt({"one"}) == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
