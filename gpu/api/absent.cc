@@ -51,6 +51,12 @@ absl::Status DeviceIndex::FindEqualRanges(DeviceKeys, Position*, Position*, Devi
 absl::Status DeviceIndex::FindPrefixEnds(DeviceKeys, Position*, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
 }
+absl::Status TrimDeviceMemory(int, uint64_t) {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status SetDeviceMemoryResource(int, DeviceMemoryResource*) {
+  return absl::UnavailableError(kNoCuda);
+}
 absl::Status Answer(const DeviceIndex&, const DeviceBatch&, const DeviceStrategyOptions&, uint32_t*,
                     DeviceStream) {
   return absl::UnavailableError(kNoCuda);

@@ -10,6 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
+#include "gpu/api/bytes_factory.h"
+#include "gpu/api/packed_options.h"
 #include "gpu/btree/b_plus_tree.h"
 #include "gpu/host/gpu_index.h"
 #include "gpu/packed/packed_index.h"
@@ -23,33 +25,12 @@
 #include "gpu/search/fast_tree.h"
 #include "gpu/search/pivot_tree.h"
 #include "gpu/search/sorted_array.h"
-#include "gpu/strings/string_index.h"
-#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
 namespace gpu {
 namespace {
-
-absl::StatusOr<PackedIndexOptions> TakePackedOptions(FactoryString* factory) {
-  PackedIndexOptions options;
-  const std::string_view directory = factory->Take("directory").value_or("auto");
-  if (directory == "bitmap") {
-    options.directory = LeafDirectory::kBitmap;
-  } else if (directory == "tree") {
-    options.directory = LeafDirectory::kTree;
-  } else if (directory != "auto") {
-    return factory->Bad(absl::StrFormat("directory is auto, bitmap or tree, not '%s'", directory));
-  }
-  const std::string_view bits = factory->Take("bits").value_or("auto");
-  options.bits = bits == "16" ? 16 : bits == "32" ? 32 : bits == "48" ? 48 : bits == "64" ? 64 : 0;
-  if (options.bits == 0 && bits != "auto") {
-    return factory->Bad(absl::StrFormat("bits is auto, 16, 32, 48 or 64, not '%s'", bits));
-  }
-  ASSIGN_OR_RETURN(options.row_column, factory->TakeFlag("rows"));
-  return options;
-}
 
 // The option aos or soa, if it is there.
 absl::StatusOr<std::optional<EntryLayout>> TakeLayout(FactoryString* factory) {
@@ -222,26 +203,10 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromEntries(FactoryString fact
   return Build<Key>(std::move(factory), std::move(run), stream);
 }
 
-absl::StatusOr<StringIndexOptions> TakeStringOptions(FactoryString* factory) {
-  StringIndexOptions options;
-  ASSIGN_OR_RETURN(options.hash, factory->TakeFlag("hash"));
-  return options;
-}
-
-// What takes keys of bytes: one structure.
-absl::Status CheckForBytes(const FactoryString& factory) {
-  if (factory.structure == "auto" || factory.structure == "partial_key") return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrFormat(
-      "ordered index '%s': of bytes a GPU has gpu:auto and gpu:partial_key", factory.text));
-}
-
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromStrings(FactoryString factory,
                                                               const SortedRun& run) {
-  RETURN_IF_ERROR(CheckForBytes(factory));
-  ASSIGN_OR_RETURN(const StringIndexOptions options, TakeStringOptions(&factory));
-  RETURN_IF_ERROR(factory.CheckAllTaken());
   ASSIGN_OR_RETURN(const Stream stream, Stream::Create());
-  return BuildStringIndex(run, options, Topology::Get().Threads(0), stream.get());
+  return BuildFromBytes(std::move(factory), run, Topology::Get().Threads(0), stream.get());
 }
 
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnDevice(FactoryString factory,
@@ -310,7 +275,8 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString fa
 absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory,
                                                          const SortedRun& run, int threads) {
   const bool strings = run.kind() == KeyKind::kBytes;
-  if (factory.structure != "auto" && factory.structure != (strings ? "partial_key" : "packed")) {
+  if (factory.structure != "auto" && factory.structure != "packed" &&
+      !(strings && factory.structure == "partial_key")) {
     return absl::UnimplementedError(absl::StrFormat(
         "ordered index '%s': the size of gpu:auto, gpu:packed and gpu:partial_key is predicted, "
         "not that of other structures",
@@ -318,15 +284,7 @@ absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory,
   }
   const absl::StatusOr<int> device = factory.TakeNumber("device", 0, 1023, 0);
   if (!device.ok()) return device.status();
-  if (strings) {
-    ASSIGN_OR_RETURN(const StringIndexOptions options, TakeStringOptions(&factory));
-    RETURN_IF_ERROR(factory.CheckAllTaken());
-    return Guarded("reading keys", [&]() -> absl::StatusOr<DeviceBytes> {
-      const StringIndexBytes bytes =
-          BoundStringIndex(run, options, Topology::Get().Threads(threads));
-      return DeviceBytes{bytes.building, bytes.resident};
-    });
-  }
+  if (strings) return PredictFromBytes(std::move(factory), run, Topology::Get().Threads(threads));
   ASSIGN_OR_RETURN(const PackedIndexOptions options, TakePackedOptions(&factory));
   RETURN_IF_ERROR(factory.CheckAllTaken());
   if (run.empty()) return DeviceBytes();

@@ -52,7 +52,7 @@ struct alignas(32) KaryNode {
   constexpr Ranks Find(Key key) const;
 
   // A key's number is (((key >> shift) - base) mod kOffsets) * factor >> scale.
-  // Bits 0-5: shift; 6-9: scale; 10-17: factor; 18: irregular; 20-31: base.
+  // Bits 0-5: shift; 6-9: scale; 10-17: factor; 18: irregular; 19: 64 of the shift; 20-31: base.
   uint32_t header;
   uint32_t words[kWords];
 
@@ -63,16 +63,23 @@ struct alignas(32) KaryNode {
   static constexpr uint32_t kLowMask = (1u << kLowBits) - 1;
   static constexpr uint32_t kBitmapWords = (kCells + 31) / 32;
 
-  constexpr uint32_t shift() const { return header & 63; }
+  // Of keys of up to 64 bits it is less than 64.
+  template <typename Key>
+  constexpr uint32_t shift() const {
+    return sizeof(Key) > 8 ? (header & 63) | (header >> 13 & 64) : header & 63;
+  }
   constexpr uint32_t scale() const { return header >> 6 & 15; }
   constexpr uint32_t factor() const { return header >> 10 & 255; }
   constexpr uint32_t base() const { return header >> 20; }
   // Whether keys with equal numbers are equal.
-  constexpr bool distinguishes() const { return shift() == 0 && factor() >> scale() != 0; }
+  template <typename Key>
+  constexpr bool distinguishes() const {
+    return shift<Key>() == 0 && factor() >> scale() != 0;
+  }
 
   template <typename Key>
   constexpr uint32_t Number(Key key) const {
-    const uint32_t offset = (static_cast<uint32_t>(key >> shift()) - base()) & (kOffsets - 1);
+    const uint32_t offset = (static_cast<uint32_t>(key >> shift<Key>()) - base()) & (kOffsets - 1);
     return offset * factor() >> scale();
   }
   // The header that spreads the keys from `first` to `last` over the numbers.
@@ -114,7 +121,11 @@ struct alignas(32) KaryNode {
 template <int kSeparators, int kLowBits>
 template <typename Key>
 constexpr uint32_t KaryNode<kSeparators, kLowBits>::MakeHeader(Key first, Key last) {
-  const int bits = BitWidth(last - first);
+  int bits = BitWidth(static_cast<uint64_t>(last - first));
+  if constexpr (sizeof(Key) > 8) {
+    const auto high = static_cast<uint64_t>((last - first) >> 64);
+    if (high != 0) bits = 64 + BitWidth(high);
+  }
   uint32_t shift = bits > kOffsetBits ? static_cast<uint32_t>(bits - kOffsetBits) : 0;
   if ((last >> shift) - (first >> shift) >= kOffsets) ++shift;
   const auto greatest = static_cast<uint32_t>((last >> shift) - (first >> shift));
@@ -125,7 +136,8 @@ constexpr uint32_t KaryNode<kSeparators, kLowBits>::MakeHeader(Key first, Key la
     factor = ((kNumbers << scale) - 1) / (greatest == 0 ? 1 : greatest);
   } while (factor > 255 && scale > 0);
   if (factor > 255) factor = 255;
-  return shift | scale << 6 | factor << 10 | (static_cast<uint32_t>(first >> shift) << 20);
+  return (shift & 63) | scale << 6 | factor << 10 | (shift & 64) << 13 |
+         (static_cast<uint32_t>(first >> shift) << 20);
 }
 
 template <int kSeparators, int kLowBits>
@@ -209,7 +221,7 @@ constexpr typename KaryNode<kSeparators, kLowBits>::Ranks KaryNode<kSeparators, 
   const uint32_t set = Word<0, kBitmapWords>(cell / 32) >> cell % 32 & 1;
   const uint32_t separator = LowOf(before);
   const uint32_t above = set & (low > separator ? 1 : 0);
-  const uint32_t equal = set & (low == separator && !distinguishes() ? 1 : 0);
+  const uint32_t equal = set & (low == separator && !distinguishes<Key>() ? 1 : 0);
   Ranks ranks = {before + above, before + above + equal};
   if ((header & kIrregular) != 0 && set != 0) {
     const uint32_t begin = BeginOfRun(cell), end = EndOfRun(cell);

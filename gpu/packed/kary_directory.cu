@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <utility>
 
 #include "gpu/packed/kary_directory.cuh"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
 #include "gpu/runtime/shared_memory.h"
+#include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
@@ -26,7 +26,7 @@ template <typename Key>
 __global__ void FillTop(const Key* separators, Layout layout, Key* top) {
   ForEachIndex(layout.top_slots(), [=](size_t slot) {
     const size_t entry = slot == 0 ? layout.top() : layout.TopEntry(slot);
-    top[slot] = entry < layout.top() ? separators[entry] : std::numeric_limits<Key>::max();
+    top[slot] = entry < layout.top() ? separators[entry] : static_cast<Key>(~Key{0});
   });
 }
 
@@ -37,7 +37,7 @@ __global__ void MakeNodes(KaryDirectoryLevels<Key> levels, int level, Node* node
     const Key* separators = levels.separators[level] + Layout::FirstSeparator(i);
     const bool is_last = i + 1 == levels.layout.nodes(level);
     nodes[i] = Node::Make(
-        i == 0 ? Key{0} : above[i - 1], is_last ? std::numeric_limits<Key>::max() : above[i],
+        i == 0 ? Key{0} : above[i - 1], is_last ? static_cast<Key>(~Key{0}) : above[i],
         levels.layout.CountSeparators(level, i), [=](uint32_t j) { return separators[j]; });
   });
 }
@@ -141,9 +141,12 @@ absl::Status FindLeaves(const KaryDirectory<Key>& directory, const Key* keys, si
 
 template class KaryDirectory<uint32_t>;
 template class KaryDirectory<uint64_t>;
+template class KaryDirectory<WideKey>;
 template absl::Status FindLeaves(const KaryDirectory<uint32_t>&, const uint32_t*, size_t, uint32_t*,
                                  cudaStream_t);
 template absl::Status FindLeaves(const KaryDirectory<uint64_t>&, const uint64_t*, size_t, uint32_t*,
+                                 cudaStream_t);
+template absl::Status FindLeaves(const KaryDirectory<WideKey>&, const WideKey*, size_t, uint32_t*,
                                  cudaStream_t);
 
 }  // namespace cairn::gpu

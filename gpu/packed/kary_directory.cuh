@@ -4,8 +4,20 @@
 #include <cstdint>
 
 #include "gpu/packed/kary_directory.h"
+#include "index/layout/wide_key.h"
 
 namespace cairn::gpu {
+
+// __ldcs of a key.
+template <typename Key>
+__device__ inline Key LoadStreaming(const Key* key) {
+  return __ldcs(key);
+}
+template <>
+__device__ inline WideKey LoadStreaming(const WideKey* key) {
+  const ulonglong2 halves = __ldcs(reinterpret_cast<const ulonglong2*>(key));
+  return WideKey{halves.y} << 64 | halves.x;
+}
 
 // A directory for kernels: a thread finds the leaves of its own keys.
 template <typename Key>
@@ -86,7 +98,7 @@ struct KaryDirectoryView {
 #pragma unroll
       for (int q = 0; q < kQueries; ++q) {
         if (ranks[q].low == ranks[q].high) continue;
-        separator[q] = __ldcs(separators + first[q] + (ranks[q].low + ranks[q].high) / 2);
+        separator[q] = LoadStreaming(separators + first[q] + (ranks[q].low + ranks[q].high) / 2);
       }
 #pragma unroll
       for (int q = 0; q < kQueries; ++q) {

@@ -41,14 +41,15 @@ struct KaryDirectoryLevels {
   const Key* separators[KaryDirectoryLayout::kMaxLevels + 1] = {};
 };
 
-// Owns a directory's memory. Key is uint32_t or uint64_t.
+// Owns a directory's memory. Key is uint32_t, uint64_t or WideKey.
 template <typename Key>
 class KaryDirectory {
  public:
   // Bytes of shared memory that the top may take, and the separators that are in it at most; less
   // where a device gives a block less (MostSharedBytes). Of 16 KB, a level more is needed at n =
   // 2^26 and 2^28, and lookups take an eighth longer.
-  static constexpr size_t kTopBytes = 128 << 10;
+  // Of keys of 128 bits two blocks are to fit a multiprocessor.
+  static constexpr size_t kTopBytes = sizeof(Key) == 16 ? 64 << 10 : 128 << 10;
   static constexpr size_t kMostInTop = kTopBytes / sizeof(Key) - 1;
 
   // The directory over ascending separators, less than 2^32 - 1 of them, which it keeps. Waits for

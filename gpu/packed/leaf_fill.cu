@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "gpu/packed/leaf_packing.h"
+#include "gpu/packed/leaf_start.cuh"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/launch.h"
 #include "index/machine/status_macros.h"
@@ -46,7 +47,8 @@ __device__ void FillLeaf(size_t first, size_t end, RowId link, GetKey key, GetRo
       words.SetRow(i, row(i));
     }
   }
-  if (size > kEntries) {
+  const bool is_like_linked = size == kEntries && LowBits(key(kEntries - 1), kBits) == 0;
+  if (size > kEntries || is_like_linked) {
     words.SetKey(kEntries - 1, 0);
     words.SetRow(kEntries - 1, link);
   }
@@ -127,7 +129,10 @@ absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<Key>& keys, con
   DeviceBuffer<Leaf> leaves;
   RETURN_IF_ERROR(Resize(&leaves, cut.leaves(), stream));
   absl::Status filled;
-  if (cut.bits == 16) {
+  if constexpr (sizeof(Key) == 16) {
+    filled = cut.bits == 64 ? FillLeavesOf<64>(keys, cut, leaves.data(), stream)
+                            : FillLeavesOf<128>(keys, cut, leaves.data(), stream);
+  } else if (cut.bits == 16) {
     filled = FillLeavesOf<16>(keys, cut, leaves.data(), stream);
   } else if (cut.bits == 32) {
     filled = FillLeavesOf<32>(keys, cut, leaves.data(), stream);
@@ -143,5 +148,7 @@ template absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<uint32
                                                        const LeafCut&, cudaStream_t);
 template absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<uint64_t>&,
                                                        const LeafCut&, cudaStream_t);
+template absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<WideKey>&, const LeafCut&,
+                                                       cudaStream_t);
 
 }  // namespace cairn::gpu

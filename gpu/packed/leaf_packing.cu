@@ -3,6 +3,7 @@
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
+#include <limits>
 #include <utility>
 
 #include "gpu/packed/leaf_start.cuh"
@@ -11,6 +12,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/launch.h"
+#include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
@@ -42,15 +44,19 @@ __global__ void ScatterHeads(const Key* keys, const Position* ranks, size_t size
 
 // ---- Marks
 
-// One bit a key: whether it is of another block than the one before it. The grid's threads must be
-// whole warps.
+// One bit a key: whether it is another than the one before it, and of another block. The grid's
+// threads must be whole warps.
 template <typename Key>
-__global__ void MarkBlockStarts(const Key* keys, size_t size, int bits, uint32_t* blocks) {
+__global__ void MarkKeyStarts(const Key* keys, size_t size, int bits, uint32_t* cells,
+                              uint32_t* blocks) {
   ForEachIndex((size + 31) / 32 * 32, [=](size_t i) {
-    const bool starts =
-        i < size && (i == 0 || BlockOf(keys[i], bits) != BlockOf(keys[i - 1], bits));
-    const uint32_t word = __ballot_sync(kEveryLane, starts);
-    if (i % 32 == 0) blocks[i / 32] = word;
+    const bool differs = i < size && (i == 0 || keys[i] != keys[i - 1]);
+    const bool block = differs && (i == 0 || BlockOf(keys[i], bits) != BlockOf(keys[i - 1], bits));
+    const uint32_t cell_word = __ballot_sync(kEveryLane, differs);
+    const uint32_t block_word = __ballot_sync(kEveryLane, block);
+    if (i % 32 != 0) return;
+    cells[i / 32] = cell_word;
+    blocks[i / 32] = block_word;
   });
 }
 
@@ -80,6 +86,7 @@ struct CutInput {
   const uint32_t* cells;
   const uint32_t* blocks;
   int bits;
+  bool repeat;
 
   __host__ __device__ size_t tiles() const {
     return (size + WalkBits::kTile - 1) / WalkBits::kTile;
@@ -96,7 +103,8 @@ struct CutInput {
                                 WalkBits(cells, MarkWords(size), first_tile, staged_cells),
                                 WalkBits(blocks, MarkWords(size), first_tile, staged_blocks),
                                 bits,
-                                LeafEntries(bits)};
+                                LeafEntries(bits),
+                                repeat};
     __syncthreads();
     return walk;
   }
@@ -126,16 +134,19 @@ __global__ void __launch_bounds__(WalkBits::kThreads)
   }
 }
 
-// Leaves of a block's tiles that are collected in shared memory: written by the threads that find
-// them, they would go to as many places at once, which took ten times as long.
-constexpr size_t kCollected = 7168;
+// Leaves of a block's tiles that are collected in shared memory, as places among the tiles' keys:
+// written by the threads that find them, they would go to as many places at once, which took ten
+// times as long. Room for leaves of three keys, and some of fewer.
+constexpr size_t kCollected = 14336;
+using Collected = uint16_t;
+static_assert(WalkBits::kThreads * WalkBits::kTile - 1 <= std::numeric_limits<Collected>::max());
 
 template <typename Key>
 __global__ void __launch_bounds__(WalkBits::kThreads)
     WriteCut(CutInput<Key> input, const TileLeaves* up_to, size_t primary, Position* first,
              LinkedLeaf* linked) {
   __shared__ WalkBits::Staged cells, blocks;
-  __shared__ Position collected[kCollected];
+  __shared__ Collected collected[kCollected];
   const LeafWalk<Key> walk = input.Walk(cells, blocks);
   const size_t first_tile = size_t{blockIdx.x} * WalkBits::kThreads;
   const size_t end_tile = min(first_tile + WalkBits::kThreads, input.tiles());
@@ -149,7 +160,11 @@ __global__ void __launch_bounds__(WalkBits::kThreads)
         tile,
         [&](size_t i) {
           const size_t leaf = next.primary++;
-          (collect ? collected[leaf - begin] : first[leaf]) = static_cast<Position>(i);
+          if (collect) {
+            collected[leaf - begin] = static_cast<Collected>(i - first_tile * WalkBits::kTile);
+          } else {
+            first[leaf] = static_cast<Position>(i);
+          }
         },
         [&](size_t i, size_t chain_end, bool is_first) {
           const size_t from = is_first ? next.primary - 1 : primary + next.linked - 1;
@@ -160,7 +175,7 @@ __global__ void __launch_bounds__(WalkBits::kThreads)
   if (!collect) return;
   __syncthreads();
   for (size_t leaf = begin + threadIdx.x; leaf < end; leaf += WalkBits::kThreads) {
-    first[leaf] = collected[leaf - begin];
+    first[leaf] = static_cast<Position>(first_tile * WalkBits::kTile + collected[leaf - begin]);
   }
 }
 
@@ -218,19 +233,17 @@ absl::StatusOr<KeyMarks> AllocateMarks(size_t size, cudaStream_t stream) {
 template <typename Key>
 absl::StatusOr<KeyMarks> MarkBlocks(const Key* keys, size_t size, int bits, cudaStream_t stream) {
   ASSIGN_OR_RETURN(KeyMarks marks, AllocateMarks(size, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaMemsetAsync(marks.cells.data(), 0xff, marks.cells.bytes(), stream));
-  CAIRN_RETURN_IF_LAUNCH_FAILS("MarkBlockStarts", SimpleShape(size), stream, MarkBlockStarts<Key>,
-                               keys, size, bits, marks.blocks.data());
+  CAIRN_RETURN_IF_LAUNCH_FAILS("MarkKeyStarts", SimpleShape(size), stream, MarkKeyStarts<Key>, keys,
+                               size, bits, marks.cells.data(), marks.blocks.data());
   return marks;
 }
 
 template <typename Key>
 absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const KeyMarks& marks,
-                                  cudaStream_t stream) {
+                                  bool repeat, cudaStream_t stream) {
   LeafCut cut;
   cut.bits = bits;
-  const CutInput<Key> input = {keys, size, marks.cells.data(), marks.blocks.data(), bits};
+  const CutInput<Key> input = {keys, size, marks.cells.data(), marks.blocks.data(), bits, repeat};
   DeviceBuffer<TileLeaves> tiles;
   DeviceBuffer<CutSums> sums;
   RETURN_IF_ERROR(Resize(&tiles, input.tiles(), stream));
@@ -280,12 +293,13 @@ absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, c
   template absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key>, size_t,           \
                                                               cudaStream_t);                    \
   template absl::StatusOr<KeyMarks> MarkBlocks(const Key*, size_t, int, cudaStream_t);          \
-  template absl::StatusOr<LeafCut> CutLeaves(const Key*, size_t, int, const KeyMarks&,          \
+  template absl::StatusOr<LeafCut> CutLeaves(const Key*, size_t, int, const KeyMarks&, bool,    \
                                              cudaStream_t);                                     \
   template absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key*, size_t, const LeafCut&, \
                                                             cudaStream_t)
 CAIRN_INSTANTIATE(uint32_t);
 CAIRN_INSTANTIATE(uint64_t);
+CAIRN_INSTANTIATE(WideKey);
 #undef CAIRN_INSTANTIATE
 
 }  // namespace cairn::gpu

@@ -13,14 +13,15 @@
 
 // Packs the entries of a run into leaves (index/layout/packed_leaves.h) on the device, in parallel.
 //
-// Unlike the host's packer, this one packs *distinct* keys, each with its first row id: however
-// often keys repeat, a leaf answers for its key interval alone. And it may be told that a leaf's
-// interval must begin on one of the directory's cells; a cell that holds more keys than a leaf gets
-// a chain of leaves.
+// Unlike the host's packer, this one packs *distinct* keys, each with its first row id, where keys
+// repeat often: a leaf answers for its key interval alone. Where few do, it packs all entries, and
+// a key's are in one cell. For it may be told that a leaf's interval must begin on one of the
+// directory's cells; a cell that holds more keys than a leaf gets a chain of leaves.
 
 namespace cairn::gpu {
 
-// The distinct keys of a run. Where all keys are, this is the run itself.
+// The distinct keys of a run. Where all keys are, or leaves are to hold all entries, this is the
+// run itself.
 template <typename Key>
 struct DistinctKeys {
   DeviceBuffer<Key> keys;
@@ -40,7 +41,7 @@ absl::StatusOr<DistinctKeys<Key>> FindDistinctKeys(DeviceRun<Key> run, size_t di
                                                    cudaStream_t stream);
 
 // Bits a key: where the directory's cells begin, and where blocks do, which is where a cell does
-// too. The first key begins both.
+// too. The first key begins both; one that is equal to the one before begins none.
 struct KeyMarks {
   DeviceBuffer<uint32_t> cells;
   DeviceBuffer<uint32_t> blocks;
@@ -54,7 +55,7 @@ constexpr size_t MarkWords(size_t size) {
 // Memory for the marks of `size` keys; what no key marks is zero.
 absl::StatusOr<KeyMarks> AllocateMarks(size_t size, cudaStream_t stream);
 
-// Cells of one key each, for a directory that takes leaves as they come.
+// Cells of one key each, with all its entries, for a directory that takes leaves as they come.
 template <typename Key>
 absl::StatusOr<KeyMarks> MarkBlocks(const Key* keys, size_t size, int bits, cudaStream_t stream);
 
@@ -82,15 +83,16 @@ struct LeafCut {
   size_t leaves() const { return primary + linked.size(); }
 };
 
-// Cuts at least one key into leaves.
+// Cuts at least one key into leaves. `repeat` says whether keys may be equal.
 template <typename Key>
 absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const KeyMarks& marks,
-                                  cudaStream_t stream);
+                                  bool repeat, cudaStream_t stream);
 
 // Fills the leaves.
 //
-// In a leaf that is continued, the last slot's key is zero, which ascending distinct keys leave in
-// no other, and its row id is the number of the leaf where the keys go on.
+// In a leaf that is continued, the last slot's key is zero, and its row id is the number of the
+// leaf where the keys go on. Ascending distinct keys leave a zero there in no other leaf; a leaf
+// that equal ones would leave so is continued.
 template <typename Key>
 absl::StatusOr<DeviceBuffer<Leaf>> FillLeaves(const DistinctKeys<Key>& keys, const LeafCut& cut,
                                               cudaStream_t stream);

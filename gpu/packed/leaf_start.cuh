@@ -10,6 +10,13 @@ __host__ __device__ inline Key BlockOf(Key key, int bits) {
   return bits == static_cast<int>(sizeof(Key)) * 8 ? Key{0} : key >> bits;
 }
 
+// What leaves keep of a key.
+template <typename Key>
+__host__ __device__ inline Key LowBits(Key key, int bits) {
+  constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
+  return bits == kKeyBits ? key : static_cast<Key>(key & ((Key{1} << bits) - 1));
+}
+
 // The first key that a leaf answers for may be any in [least, greatest]: what stands in between is
 // in no leaf.
 template <typename Key>

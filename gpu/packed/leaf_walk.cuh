@@ -5,6 +5,7 @@
 
 #include "cairn/types.h"
 #include "gpu/packed/leaf_packing.h"
+#include "gpu/packed/leaf_start.cuh"
 
 namespace cairn::gpu {
 
@@ -68,6 +69,7 @@ struct LeafWalk {
   WalkBits cells, blocks;
   int bits;      // of a key in a leaf
   int capacity;  // keys of a leaf
+  bool repeat;   // whether keys may be equal
 
   // Calls leaf(first) for each primary leaf, and after that linked(first, end, is_first) for each
   // that is linked to from it.
@@ -80,19 +82,23 @@ struct LeafWalk {
       leaf(i);
       const size_t end = LeafEnd(i, stop);
       // A chain: all but its last leaf leave their last slot to the link.
-      if (end - i > static_cast<size_t>(capacity)) {
-        bool is_first = true;
-        for (size_t next = i + capacity - 1;; next += capacity - 1) {
-          linked(next, end, is_first);
-          if (end - next <= static_cast<size_t>(capacity)) break;
-          is_first = false;
-        }
+      bool is_first = true;
+      for (size_t next = i; !Fits(next, end); is_first = false) {
+        next += capacity - 1;
+        linked(next, end, is_first);
       }
       i = end;
     }
   }
 
  private:
+  // Whether keys [i, end) are in one leaf, without a link.
+  __device__ bool Fits(size_t i, size_t end) const {
+    if (end - i != static_cast<size_t>(capacity) || !repeat) {
+      return end - i <= static_cast<size_t>(capacity);
+    }
+    return LowBits(keys[end - 1], bits) != 0;
+  }
   // Whether there is a block without keys just before that of key i, which begins one.
   __device__ bool FollowsGap(size_t i) const {
     if (!blocks[i] || bits == static_cast<int>(sizeof(Key)) * 8) return false;

@@ -14,6 +14,10 @@
 #include "gpu/packed/rank_bitmap.h"
 #include "gpu/run/range_rows.h"
 #include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/device_memory.h"
+#include "gpu/text/text_run.h"
+#include "index/layout/packed_leaves.h"
+#include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
@@ -23,14 +27,79 @@ namespace {
 // the bitmap, which is to stay in the second-level cache.
 constexpr double kLightLoad = 1.25, kHeavyLoad = 2.5;
 constexpr size_t kLightBitmapBytes = size_t{12} << 20;
+// Leaves of three keys, of which a cell would often hold more, want half of that.
+constexpr double LoadPart(int bits) {
+  return LeafEntries(bits) > 3 ? 1 : 0.5;
+}
 
+bool HasShortChains(const LeafCut& cut, size_t keys) {
+  return cut.longest_chain <= kLongestChain && cut.chained_keys <= MostChainedKeys(keys);
+}
+
+// Bits of a key in leaves of so many.
 template <typename Key>
+int LeafBits(size_t keys, const KeySurvey<Key>& survey, const PackedIndexOptions& options) {
+  return options.bits != 0 ? options.bits : survey.BestLeafBits(keys);
+}
+
+// What becomes of a batch's keys: they are the numbers that leaves have.
+template <typename Key>
+class NumbersThemselves {
+ public:
+  using Queries = NumberQueries<Key>;
+  static constexpr KeyKind kKind = std::is_same_v<Key, uint32_t> ? KeyKind::kU32 : KeyKind::kU64;
+
+  Queries QueriesFor(DeviceKeys keys, TextEdge edge) const {
+    return {static_cast<const Key*>(keys.data()), edge == TextEdge::kLower ? Key{0} : Key{1}};
+  }
+  size_t memory_bytes() const { return 0; }
+};
+
+// Or they have numbers in a code.
+template <typename Key>
+class NumbersOfText {
+ public:
+  using Queries = TextQueries<Key>;
+  static constexpr KeyKind kKind = KeyKind::kBytes;
+
+  // Waits.
+  absl::Status SetCode(const TextCode& code, cudaStream_t stream) {
+    RETURN_IF_ERROR(Upload(code.positions(), &positions_, stream));
+    RETURN_IF_ERROR(Upload(code.shares(), &shares_, stream));
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+    shortest_ = code.shortest();
+    plain_ = code.is_plain();
+    shares_.SetStream(AfterAllUses());
+    positions_.SetStream(AfterAllUses());
+    return absl::OkStatus();
+  }
+  Queries QueriesFor(DeviceKeys keys, TextEdge edge) const {
+    return {keys.bytes(),
+            keys.offsets(),
+            positions_.data(),
+            shares_.data(),
+            static_cast<uint32_t>(positions_.size()),
+            static_cast<uint32_t>(shares_.size()),
+            shortest_,
+            plain_,
+            edge};
+  }
+  size_t memory_bytes() const { return positions_.bytes() + shares_.bytes(); }
+
+ private:
+  DeviceBuffer<TextPosition> positions_;
+  DeviceBuffer<uint32_t> shares_;
+  uint32_t shortest_ = 0;
+  bool plain_ = false;
+};
+
+template <typename Key, typename Numbers>
 class PackedIndex : public DeviceIndex {
  public:
-  PackedIndex(size_t size, int device)
-      : DeviceIndex(std::is_same_v<Key, uint32_t> ? KeyKind::kU32 : KeyKind::kU64, size, device) {}
+  PackedIndex(size_t size, int device) : DeviceIndex(Numbers::kKind, size, device) {}
 
   absl::Status Build(DeviceRun<Key> run, const PackedIndexOptions& options, cudaStream_t stream);
+  Numbers& numbers() { return numbers_; }
 
   bool writes_results_once() const override { return true; }
   bool has_distinct_keys() const override { return first_entry_.size() == 0; }
@@ -40,8 +109,8 @@ class PackedIndex : public DeviceIndex {
                            row_column_ ? ",rows" : "");
   }
   uint64_t memory_bytes() const override {
-    return leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() + samples_.bytes() +
-           (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
+    return numbers_.memory_bytes() + leaves_.bytes() + first_entry_.bytes() + row_ids_.bytes() +
+           samples_.bytes() + (bitmap_.has_value() ? bitmap_->memory_bytes() : 0) +
            (tree_.has_value() ? tree_->memory_bytes() : 0);
   }
 
@@ -49,16 +118,22 @@ class PackedIndex : public DeviceIndex {
   // Cuts leaves under a bitmap, into *cut; false where the keys do not suit one.
   absl::StatusOr<bool> CutUnderBitmap(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
                                       int bits, LeafCut* cut, cudaStream_t stream);
-  // Cuts leaves under a tree, into *cut.
-  absl::Status CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
-                            cudaStream_t stream);
+  // Cuts leaves under a tree, into *cut; false where keys repeat too often for leaves of entries.
+  absl::StatusOr<bool> CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
+                                    cudaStream_t stream);
+  // Cuts leaves under what suits the keys; false where nothing that the options allow does.
+  absl::StatusOr<bool> Cut(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
+                           LeafDirectory directory, LeafCut* cut, cudaStream_t stream);
   absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override;
   absl::Status FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
                                DeviceStream stream) const override;
-  // Of an index with entries.
-  absl::Status Search(PackedAnswer answer, const PackedBatch<Key>& batch,
-                      cudaStream_t stream) const {
+  absl::Status FindPrefixEnds(DeviceKeys prefixes, Position* ends,
+                              DeviceStream stream) const override;
+  absl::Status Search(PackedAnswer answer, DeviceKeys keys, TextEdge edge, void* results,
+                      Position* ends, cudaStream_t stream) const {
+    const PackedBatch<typename Numbers::Queries> batch = {numbers_.QueriesFor(keys, edge),
+                                                          keys.size(), results, ends};
     return bitmap_.has_value() ? SearchUnderBitmap(view_, bitmap_->view(), answer, batch, stream)
                                : SearchUnderTree(view_, *tree_, answer, batch, stream);
   }
@@ -66,6 +141,7 @@ class PackedIndex : public DeviceIndex {
                           uint64_t rows, Order order, RowId* row_ids,
                           DeviceStream stream) const override;
 
+  Numbers numbers_;
   PackedView view_;
   DeviceBuffer<Leaf> leaves_;
   std::optional<RankBitmap<Key>> bitmap_;   // this
@@ -77,49 +153,65 @@ class PackedIndex : public DeviceIndex {
   bool row_column_ = false;         // PackedIndexOptions
 };
 
-template <typename Key>
-absl::StatusOr<bool> PackedIndex<Key>::CutUnderBitmap(const DistinctKeys<Key>& keys,
-                                                      const KeySurvey<Key>& survey, int bits,
-                                                      LeafCut* cut, cudaStream_t stream) {
+template <typename Key, typename Numbers>
+absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderBitmap(const DistinctKeys<Key>& keys,
+                                                               const KeySurvey<Key>& survey,
+                                                               int bits, LeafCut* cut,
+                                                               cudaStream_t stream) {
   const size_t size = keys.size();
   // A node for every 96 cells, were all regions alike, and one a region.
-  const double light_bytes = static_cast<double>(size) / kLightLoad * 2 / RankNode::kCells * 16;
-  const double load =
-      light_bytes <= static_cast<double>(kLightBitmapBytes) ? kLightLoad : kHeavyLoad;
+  const double light = kLightLoad * LoadPart(bits), heavy = kHeavyLoad * LoadPart(bits);
+  const double light_bytes = static_cast<double>(size) / light * 2 / RankNode::kCells * 16;
+  const double load = light_bytes <= static_cast<double>(kLightBitmapBytes) ? light : heavy;
   ASSIGN_OR_RETURN(RankBitmap<Key> bitmap,
                    RankBitmap<Key>::Plan(keys.keys.data(), size, survey, bits, load,
                                          MostBitmapNodes(size), stream));
   if (!bitmap.planned()) return false;
   ASSIGN_OR_RETURN(const KeyMarks marks, bitmap.Mark(keys.keys.data(), size, stream));
-  ASSIGN_OR_RETURN(LeafCut leaves, CutLeaves(keys.keys.data(), size, bits, marks, stream));
-  if (leaves.longest_chain > kLongestChain || leaves.chained_keys > MostChainedKeys(size)) {
-    return false;
-  }
+  ASSIGN_OR_RETURN(LeafCut leaves,
+                   CutLeaves(keys.keys.data(), size, bits, marks, view_.repeats, stream));
+  if (!HasShortChains(leaves, size)) return false;
   RETURN_IF_ERROR(bitmap.SetLeaves(keys.keys.data(), size, leaves, stream));
   bitmap_ = std::move(bitmap);
   *cut = std::move(leaves);
   return true;
 }
 
-template <typename Key>
-absl::Status PackedIndex<Key>::CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
-                                            cudaStream_t stream) {
+template <typename Key, typename Numbers>
+absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderTree(const DistinctKeys<Key>& keys,
+                                                             int bits, LeafCut* cut,
+                                                             cudaStream_t stream) {
   const size_t size = keys.size();
   ASSIGN_OR_RETURN(const KeyMarks marks, MarkBlocks(keys.keys.data(), size, bits, stream));
-  ASSIGN_OR_RETURN(LeafCut leaves, CutLeaves(keys.keys.data(), size, bits, marks, stream));
+  ASSIGN_OR_RETURN(LeafCut leaves,
+                   CutLeaves(keys.keys.data(), size, bits, marks, view_.repeats, stream));
+  if (!HasShortChains(leaves, size)) return false;
   ASSIGN_OR_RETURN(DeviceBuffer<Key> separators,
                    FindSeparators(keys.keys.data(), size, leaves, stream));
   ASSIGN_OR_RETURN(tree_, KaryDirectory<Key>::Build(std::move(separators), stream));
   *cut = std::move(leaves);
-  return absl::OkStatus();
+  return true;
 }
 
-template <typename Key>
-absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOptions& options,
-                                     cudaStream_t stream) {
+template <typename Key, typename Numbers>
+absl::StatusOr<bool> PackedIndex<Key, Numbers>::Cut(const DistinctKeys<Key>& keys,
+                                                    const KeySurvey<Key>& survey,
+                                                    LeafDirectory directory, LeafCut* cut,
+                                                    cudaStream_t stream) {
+  if (directory != LeafDirectory::kTree) {
+    ASSIGN_OR_RETURN(const bool suits, CutUnderBitmap(keys, survey, view_.bits, cut, stream));
+    if (suits || directory == LeafDirectory::kBitmap) return suits;
+  }
+  return CutUnderTree(keys, view_.bits, cut, stream);
+}
+
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::Build(DeviceRun<Key> run, const PackedIndexOptions& options,
+                                              cudaStream_t stream) {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
   if (options.bits < 0 || options.bits > kKeyBits || options.bits % 16 != 0 ||
-      (options.bits == 48 && kKeyBits == 32)) {
+      (options.bits == 48 && kKeyBits == 32) ||
+      (options.bits != 0 && options.bits < 64 && kKeyBits == 128)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("leaves of %d bits for keys of %d bits", options.bits, kKeyBits));
   }
@@ -130,35 +222,45 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
                    run.survey.has_value()
                        ? *run.survey
                        : SurveyKeys(run.keys.data(), run.row_ids.data(), run.size(), stream));
-  const size_t keys = survey.distinct, run_bytes = run.keys.bytes() + run.row_ids.bytes();
+  const size_t run_bytes = run.keys.bytes() + run.row_ids.bytes();
   const PackedBounds bounds = BoundPackedBytes(run.size(), survey, options);
-  const int bits = options.bits != 0 ? options.bits : survey.BestLeafBits(keys);
-  RETURN_IF_ERROR(CheckLeafCount(bounds.least_leaves, bits));
+  RETURN_IF_ERROR(CheckLeafCount(bounds.least_leaves, LeafBits(run.size(), survey, options)));
   RETURN_IF_ERROR(CheckDeviceMemory(bounds.least_building - run_bytes, "building packed leaves"));
-  ASSIGN_OR_RETURN(DistinctKeys<Key> distinct, FindDistinctKeys(std::move(run), keys, stream));
-  view_.bits = bits;
 
+  DistinctKeys<Key> distinct;
   LeafCut cut;
-  if (options.directory != LeafDirectory::kTree) {
-    ASSIGN_OR_RETURN(const bool suits, CutUnderBitmap(distinct, survey, view_.bits, &cut, stream));
-    if (!suits && options.directory == LeafDirectory::kBitmap) {
-      return absl::FailedPreconditionError("the keys are too uneven for a rank bitmap");
+  bool suits = false;
+  view_.repeats = MayHoldEntries(run.size(), survey);
+  if (view_.repeats) {
+    distinct.keys = std::move(run.keys);
+    distinct.row_ids = std::move(run.row_ids);
+    view_.bits = LeafBits(distinct.size(), survey, options);
+    ASSIGN_OR_RETURN(suits, Cut(distinct, survey, options.directory, &cut, stream));
+    view_.repeats = suits;
+    if (!suits) {
+      run.keys = std::move(distinct.keys);
+      run.row_ids = std::move(distinct.row_ids);
     }
   }
-  if (!bitmap_.has_value()) {
-    RETURN_IF_ERROR(CutUnderTree(distinct, view_.bits, &cut, stream));
+  if (!suits) {
+    view_.bits = LeafBits(survey.distinct, survey, options);
+    ASSIGN_OR_RETURN(distinct, FindDistinctKeys(std::move(run), survey.distinct, stream));
+    ASSIGN_OR_RETURN(suits, Cut(distinct, survey, options.directory, &cut, stream));
+  }
+  if (!suits) {
+    return absl::FailedPreconditionError("the keys are too uneven for a rank bitmap");
   }
 
   ASSIGN_OR_RETURN(leaves_, FillLeaves(distinct, cut, stream));
   view_.links = cut.linked.size() != 0;
-  view_.distinct = static_cast<Position>(keys);
+  view_.distinct = static_cast<Position>(distinct.size());
   view_.leaves = leaves_.data();
   if (distinct.repeats() || options.row_column) {
     first_entry_ = std::move(distinct.first_entry);
     view_.first_entry = first_entry_.data();  // null where keys do not repeat
     row_ids_ = std::move(distinct.row_ids);
   } else {
-    ASSIGN_OR_RETURN(samples_, SampleLeaves(cut, keys, stream));
+    ASSIGN_OR_RETURN(samples_, SampleLeaves(cut, distinct.size(), stream));
   }
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   leaves_.SetStream(AfterAllUses());
@@ -169,9 +271,9 @@ absl::Status PackedIndex<Key>::Build(DeviceRun<Key> run, const PackedIndexOption
   return absl::OkStatus();
 }
 
-template <typename Key>
-absl::Status PackedIndex<Key>::Search(Operation query, DeviceKeys keys, void* results,
-                                      DeviceStream stream) const {
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::Search(Operation query, DeviceKeys keys, void* results,
+                                               DeviceStream stream) const {
   if (size() == 0) {
     const bool row = query == Operation::kFindFirst;
     const size_t bytes = keys.size() * (query == Operation::kContains ? 1 : 4);
@@ -181,25 +283,34 @@ absl::Status PackedIndex<Key>::Search(Operation query, DeviceKeys keys, void* re
   const PackedAnswer answer = query == Operation::kFindFirst  ? PackedAnswer::kRow
                               : query == Operation::kContains ? PackedAnswer::kFound
                                                               : PackedAnswer::kPosition;
-  const Key add = query == Operation::kUpperBound ? 1 : 0;
-  return Search(answer, {static_cast<const Key*>(keys.data()), keys.size(), add, results}, stream);
+  const TextEdge edge = query == Operation::kUpperBound ? TextEdge::kUpper : TextEdge::kLower;
+  return Search(answer, keys, edge, results, nullptr, stream);
 }
 
-template <typename Key>
-absl::Status PackedIndex<Key>::FindEqualRanges(DeviceKeys keys, Position* begin, Position* end,
-                                               DeviceStream stream) const {
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::FindEqualRanges(DeviceKeys keys, Position* begin,
+                                                        Position* end, DeviceStream stream) const {
   if (size() == 0) {
     RETURN_IF_ERROR(Search(Operation::kLowerBound, keys, begin, stream));
     return Search(Operation::kUpperBound, keys, end, stream);
   }
-  return Search(PackedAnswer::kRange,
-                {static_cast<const Key*>(keys.data()), keys.size(), 0, begin, end}, stream);
+  return Search(PackedAnswer::kRange, keys, TextEdge::kLower, begin, end, stream);
 }
 
-template <typename Key>
-absl::Status PackedIndex<Key>::GatherRows(const Position* begin, const uint64_t* offsets,
-                                          size_t queries, uint64_t rows, Order order,
-                                          RowId* row_ids, DeviceStream stream) const {
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::FindPrefixEnds(DeviceKeys prefixes, Position* ends,
+                                                       DeviceStream stream) const {
+  if (Numbers::kKind != KeyKind::kBytes) {
+    return absl::UnimplementedError("prefixes are of keys of bytes");
+  }
+  if (size() == 0) return Search(Operation::kUpperBound, prefixes, ends, stream);
+  return Search(PackedAnswer::kPosition, prefixes, TextEdge::kPrefixEnd, ends, nullptr, stream);
+}
+
+template <typename Key, typename Numbers>
+absl::Status PackedIndex<Key, Numbers>::GatherRows(const Position* begin, const uint64_t* offsets,
+                                                   size_t queries, uint64_t rows, Order order,
+                                                   RowId* row_ids, DeviceStream stream) const {
   if (row_ids_.size() != 0) {
     return CopyRowsFromColumn({row_ids_.data(), 1}, begin, offsets, queries, rows, order, row_ids,
                               stream);
@@ -210,13 +321,40 @@ absl::Status PackedIndex<Key>::GatherRows(const Position* begin, const uint64_t*
 
 }  // namespace
 
+namespace {
+
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildOfNumbers(const SortedRun& run,
+                                                            const TextCode& code,
+                                                            const PackedIndexOptions& options,
+                                                            int threads, cudaStream_t stream) {
+  int device = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  auto index = std::make_unique<PackedIndex<Key, NumbersOfText<Key>>>(run.size(), device);
+  ASSIGN_OR_RETURN(DeviceRun<Key> uploaded, UploadNumbers<Key>(run, code, threads, stream));
+  RETURN_IF_ERROR(index->numbers().SetCode(code, stream));
+  RETURN_IF_ERROR(index->Build(std::move(uploaded), options, stream));
+  return std::unique_ptr<DeviceIndex>(std::move(index));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedTextIndex(const SortedRun& run,
+                                                                  const TextCode& code,
+                                                                  const PackedIndexOptions& options,
+                                                                  int threads,
+                                                                  cudaStream_t stream) {
+  return code.is_narrow() ? BuildOfNumbers<uint64_t>(run, code, options, threads, stream)
+                          : BuildOfNumbers<WideKey>(run, code, options, threads, stream);
+}
+
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPackedIndex(DeviceRun<Key> run,
                                                               const PackedIndexOptions& options,
                                                               cudaStream_t stream) {
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  auto index = std::make_unique<PackedIndex<Key>>(run.size(), device);
+  auto index = std::make_unique<PackedIndex<Key, NumbersThemselves<Key>>>(run.size(), device);
   RETURN_IF_ERROR(index->Build(std::move(run), options, stream));
   return std::unique_ptr<DeviceIndex>(std::move(index));
 }

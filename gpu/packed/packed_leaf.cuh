@@ -15,6 +15,7 @@ template <int kBits>
 class LeafQuad {
  public:
   using Layout = LeafLayout<kBits>;
+  using Key = typename Layout::Key;
   static constexpr int kLanes = 4;
   static constexpr int kEntries = static_cast<int>(Layout::kEntries);
   static constexpr int kPositionWord = static_cast<int>(Layout::kPositionOffset) / 4;
@@ -30,11 +31,11 @@ class LeafQuad {
 
   // The same in all four lanes: one bit a slot, the lowest of which that is set is the first slot
   // whose key equals the low bits of `key`. A slot without an entry has the greatest key.
-  __device__ uint32_t Equal(uint64_t key, int part) const {
+  __device__ uint32_t Equal(Key key, int part) const {
     return EqualOf(OrOfQuad(EqualIn(words_, key, part)));
   }
   // The same in all four lanes: how many slots' keys are less than the low bits of `key`.
-  __device__ uint32_t CountLess(uint64_t key, int part) const {
+  __device__ uint32_t CountLess(Key key, int part) const {
     if constexpr (kBits == 48) {
       return LessOf48(OrOfQuad(Less48In(words_, key, part)));
     } else {
@@ -42,6 +43,12 @@ class LeafQuad {
       count += __shfl_xor_sync(0xffffffffu, count, 1);
       return count + __shfl_xor_sync(0xffffffffu, count, 2);
     }
+  }
+
+  // The same in all four lanes: a bit for each slot that has an entry, or a link, and whose key
+  // equals the low bits of `key`.
+  __device__ uint32_t AllEqual(Key key, int part) const {
+    return EqualOf(OrOfQuad(ExactlyEqualIn(words_, key, part))) & OrOfQuad(FilledIn(words_, part));
   }
 
   // Whether the leaf is continued in another (FillLeaves).
@@ -104,6 +111,27 @@ class LeafQuad {
   static __device__ uint32_t LessOf48(uint32_t bits) {
     return __popc((bits >> 8 | (bits >> 16 & bits)) & ((1u << kEntries) - 1));
   }
+  // As EqualIn, but each bit tells.
+  static __device__ uint32_t ExactlyEqualIn(const uint4& words, Key key, int part) {
+    if constexpr (kBits == 16) {
+      const auto half = static_cast<uint32_t>(key) & 0xffff;
+      const uint32_t bits = ExactHalves(words.x, half) | ExactHalves(words.y, half) << 2 |
+                            ExactHalves(words.z, half) << 4 | ExactHalves(words.w, half) << 6;
+      return Select(part, bits, (bits & 3) << 8, 0u);
+    } else {
+      return EqualIn(words, key, part);
+    }
+  }
+  static __device__ uint32_t FilledIn(const uint4& words, int part) {
+    const uint32_t four[4] = {words.x, words.y, words.z, words.w};
+    uint32_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int slot = 4 * part + i - kRowWord;
+      if (slot >= 0 && slot < kEntries && four[i] != kNoRow) bits |= 1u << slot;
+    }
+    return bits;
+  }
   // The bits of all parts are 3 where the leaf has a link.
   static __device__ uint32_t LinkIn(const uint4& words, int part) {
     if constexpr (kBits == 16) return part == 1 && words.x >> 16 == 0 ? 3 : 0;
@@ -111,11 +139,15 @@ class LeafQuad {
     if constexpr (kBits == 48) {
       return part == 1 && words.y == 0 ? 1 : part == 2 && words.x >> 16 == 0 ? 2 : 0;
     }
-    return part == 2 && (words.x | words.y) == 0 ? 3 : 0;
+    if constexpr (kBits == 64) return part == 2 && (words.x | words.y) == 0 ? 3 : 0;
+    return part == 2 && (words.x | words.y | words.z | words.w) == 0 ? 3 : 0;
   }
 
   static __device__ uint64_t Join(uint32_t low, uint32_t high) {
     return uint64_t{high} << 32 | low;
+  }
+  static __device__ WideKey JoinAll(const uint4& words) {
+    return WideKey{Join(words.z, words.w)} << 64 | Join(words.x, words.y);
   }
   // What a lane's words are depends on its part, but all lanes do the same: they compare their
   // words as if all were keys, and Select says what of that counts.
@@ -140,7 +172,7 @@ class LeafQuad {
 
   // The bits of Equal that a lane's words give. For keys of 48 bits those of the low parts, and
   // eight bits above them those of the high parts.
-  static __device__ uint32_t EqualIn(const uint4& words, uint64_t key, int part) {
+  static __device__ uint32_t EqualIn(const uint4& words, Key key, int part) {
     const auto low = static_cast<uint32_t>(key);
     if constexpr (kBits == 16) {
       const uint32_t both = (low & 0xffff) * 0x00010001u;
@@ -153,6 +185,8 @@ class LeafQuad {
       const uint32_t two =
           (Join(words.x, words.y) == key ? 1 : 0) | (Join(words.z, words.w) == key ? 2 : 0);
       return Select(part, two, two << 2, (two & 1) << 4);
+    } else if constexpr (kBits == 128) {
+      return part < kEntries && JoinAll(words) == key ? 1u << part : 0;
     } else {
       const uint32_t two = (words.x == low ? 1 : 0) | (words.y == low ? 2 : 0);
       const uint32_t four = two | (words.z == low ? 4 : 0) | (words.w == low ? 8 : 0);
@@ -165,7 +199,7 @@ class LeafQuad {
     }
   }
 
-  static __device__ uint32_t CountLessIn(const uint4& words, uint64_t key, int part) {
+  static __device__ uint32_t CountLessIn(const uint4& words, Key key, int part) {
     const auto low = static_cast<uint32_t>(key);
     if constexpr (kBits == 16) {
       // A word is less than the key above sixteen zeros just if its high half is less.
@@ -179,6 +213,8 @@ class LeafQuad {
       const uint32_t three =
           (words.x < low ? 1u : 0u) + (words.y < low ? 1u : 0u) + (words.z < low ? 1u : 0u);
       return Select(part, three + (words.w < low ? 1u : 0u), three, 0u);
+    } else if constexpr (kBits == 128) {
+      return part < kEntries && JoinAll(words) < key ? 1 : 0;
     } else {
       const uint32_t first = Join(words.x, words.y) < key ? 1 : 0;
       const uint32_t two = first + (Join(words.z, words.w) < key ? 1u : 0u);
@@ -187,7 +223,7 @@ class LeafQuad {
   }
   // For keys of 48 bits, a bit a slot: from bit 0 on whether the low part is less, from bit 8 on
   // whether the high part is, from bit 16 on whether that is equal.
-  static __device__ uint32_t Less48In(const uint4& words, uint64_t key, int part) {
+  static __device__ uint32_t Less48In(const uint4& words, Key key, int part) {
     const auto low = static_cast<uint32_t>(key);
     const auto half = static_cast<uint32_t>(key >> 32) & 0xffff;
     const uint32_t two = (words.x < low ? 1 : 0) | (words.y < low ? 2 : 0);
@@ -210,6 +246,7 @@ template <int kBits>
 class LeafLine {
  public:
   using Quad = LeafQuad<kBits>;
+  using Key = typename Quad::Key;
 
   __device__ void Load(const Leaf* leaf) {
     const uint4* from = reinterpret_cast<const uint4*>(leaf);
@@ -217,13 +254,13 @@ class LeafLine {
     for (int part = 0; part < 4; ++part) parts_[part] = __ldg(from + part);
   }
   // As LeafQuad's.
-  __device__ uint32_t Equal(uint64_t key) const {
+  __device__ uint32_t Equal(Key key) const {
     uint32_t bits = 0;
 #pragma unroll
     for (int part = 0; part < 4; ++part) bits |= Quad::EqualIn(parts_[part], key, part);
     return Quad::EqualOf(bits);
   }
-  __device__ uint32_t CountLess(uint64_t key) const {
+  __device__ uint32_t CountLess(Key key) const {
     uint32_t bits = 0, count = 0;
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
@@ -234,6 +271,15 @@ class LeafLine {
       }
     }
     return kBits == 48 ? Quad::LessOf48(bits) : count;
+  }
+  __device__ uint32_t AllEqual(Key key) const {
+    uint32_t bits = 0, filled = 0;
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      bits |= Quad::ExactlyEqualIn(parts_[part], key, part);
+      filled |= Quad::FilledIn(parts_[part], part);
+    }
+    return Quad::EqualOf(bits) & filled;
   }
   __device__ bool HasLink() const {
     uint32_t bits = 0;

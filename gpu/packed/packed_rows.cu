@@ -250,8 +250,10 @@ absl::Status CopyRowsFromLeaves(const PackedView& view, const uint32_t* samples,
       return LaunchCopyRows<32>(copy, stream);
     case 48:
       return LaunchCopyRows<48>(copy, stream);
-    default:
+    case 64:
       return LaunchCopyRows<64>(copy, stream);
+    default:
+      return LaunchCopyRows<128>(copy, stream);
   }
 }
 

@@ -6,14 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "gpu/packed/packed_leaf.cuh"
+#include "gpu/packed/packed_queries.cuh"
 #include "gpu/packed/packed_search.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/launch.h"
 #include "gpu/runtime/shared_memory.h"
+#include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
 // One kernel searches packed leaves under any directory. A warp takes 32 queries at a time, twice:
@@ -30,13 +33,24 @@
 namespace cairn::gpu {
 
 // Queries of a lane that are in flight together.
+template <typename Queries>
 inline constexpr int kPackedQueries = 2;
-inline constexpr int kPackedStep = 32 * kPackedQueries;
+template <>
+inline constexpr int kPackedQueries<TextQueries<WideKey>> = 1;
 // Steps that a warp takes from the counter at once.
 inline constexpr unsigned kPackedChunk = 8;
 // A block that fills a multiprocessor, for a large batch, and one for a batch that does not fill
 // the device, which it is spread over.
-inline constexpr int kLargeBlock = 1024, kSmallBlock = 64;
+template <typename Queries>
+inline constexpr int kLargeBlock = 1024;
+template <>
+inline constexpr int kLargeBlock<TextQueries<WideKey>> = 768;
+inline constexpr int kSmallBlock = 64;
+// Large blocks that must fit a multiprocessor, which bounds a thread's registers; 0: as it comes.
+template <typename Queries>
+inline constexpr int kBlocksAtOnce = 0;
+template <>
+inline constexpr int kBlocksAtOnce<TextQueries<WideKey>> = 2;
 // From this many queries on, blocks stay, keep the directory's top in shared memory and take steps
 // from a counter; unless a block may not take that much memory.
 inline constexpr size_t kLargeBatch = size_t{1} << 17;
@@ -45,30 +59,56 @@ constexpr bool GivesPositions(PackedAnswer answer) {
   return answer == PackedAnswer::kPosition || answer == PackedAnswer::kRange;
 }
 
+// Where in shared memory what queries need begins.
+template <typename Directory>
+__host__ __device__ inline size_t BehindDirectory(const Directory& directory) {
+  return (directory.shared_bytes() + sizeof(uint4) - 1) / sizeof(uint4) * sizeof(uint4);
+}
+
 // What a query's leaf says of it.
 template <int kBits, PackedAnswer kAnswer>
 struct LeafAnswer {
   using Quad = LeafQuad<kBits>;
+  using Key = typename Quad::Key;
   static constexpr bool kLess = GivesPositions(kAnswer);
 
   Quad quad;
   uint32_t slots;  // how many are less than the key, or a bit for each that equals it
 
-  __device__ void Compare(uint64_t key, int part) {
+  __device__ void Compare(Key key, int part) {
     slots = kLess ? quad.CountLess(key, part) : quad.Equal(key, part);
   }
-  // Of kRange: whether the first slot that is not less is the key's, in all four lanes. A slot
+  // Of kRange: 1 if the first slot that is not less is the key's, in all four lanes. A slot
   // without an entry has no row, and the link's slot no key.
-  __device__ bool Found(uint64_t key, bool may_have_link, int part, int lane) const {
+  __device__ uint32_t Found(Key key, bool may_have_link, int part, int lane) const {
     uint32_t equal = quad.Equal(key, part);
     if (may_have_link && quad.HasLink(part)) equal &= (uint32_t{1} << (Quad::kEntries - 1)) - 1;
     const int slot = equal != 0 ? __ffs(static_cast<int>(equal)) - 1 : 0;
     const int holder = (lane & ~3) + (Quad::kRowWord + slot) / 4;
     const RowId row_id = __shfl_sync(0xffffffffu, quad.row_id(slot), holder);
-    return equal != 0 && row_id != kNoRow;
+    return equal != 0 && row_id != kNoRow ? 1 : 0;
+  }
+  // Of kRange: how many entries the key has, from the first slot that is not less; the same in all
+  // four lanes. For the whole warp together, where keys repeat. A leaf that ends with the key may
+  // be continued with it.
+  __device__ uint32_t CountEqual(const PackedView& view, Key key, int part) const {
+    constexpr uint32_t kOthers = Quad::kEntries - 1;
+    Quad leaf = quad;
+    uint32_t count = 0;
+    bool go_on = true;
+    while (true) {
+      const bool linked = view.links && leaf.HasLink(part);
+      uint32_t equal = leaf.AllEqual(key, part);
+      if (linked) equal &= (uint32_t{1} << kOthers) - 1;
+      count += go_on ? __popc(equal) : 0;
+      go_on = go_on && linked && (equal >> (kOthers - 1) & 1) != 0;
+      if (!__any_sync(0xffffffffu, go_on)) return count;
+      const uint32_t next = leaf.Link();
+      if (go_on) leaf.Load(view.leaves + next, part);
+    }
   }
   // Goes on along the chain, for the whole warp together, where the leaf is continued.
-  __device__ void FollowLinks(const Leaf* leaves, uint64_t key, int part) {
+  __device__ void FollowLinks(const Leaf* leaves, Key key, int part) {
     constexpr uint32_t kOthers = Quad::kEntries - 1;
     bool follow = true;
     while (true) {
@@ -92,18 +132,32 @@ struct LeafAnswer {
 template <int kBits, PackedAnswer kAnswer>
 struct LineAnswer {
   using Quad = LeafQuad<kBits>;
+  using Key = typename Quad::Key;
   static constexpr bool kLess = GivesPositions(kAnswer);
 
   LeafLine<kBits> line;
   uint32_t slots;
 
-  __device__ void Compare(uint64_t key) { slots = kLess ? line.CountLess(key) : line.Equal(key); }
-  __device__ bool Found(uint64_t key, bool may_have_link) const {
+  __device__ void Compare(Key key) { slots = kLess ? line.CountLess(key) : line.Equal(key); }
+  __device__ uint32_t Found(Key key, bool may_have_link) const {
     uint32_t equal = line.Equal(key);
     if (may_have_link && line.HasLink()) equal &= (uint32_t{1} << (Quad::kEntries - 1)) - 1;
-    return line.row_id(__ffs(static_cast<int>(equal)) - 1) != kNoRow;
+    return line.row_id(__ffs(static_cast<int>(equal)) - 1) != kNoRow ? 1 : 0;
   }
-  __device__ void FollowLinks(const Leaf* leaves, uint64_t key) {
+  __device__ uint32_t CountEqual(const PackedView& view, Key key) const {
+    constexpr uint32_t kOthers = Quad::kEntries - 1;
+    LeafLine<kBits> leaf = line;
+    uint32_t count = 0;
+    while (true) {
+      const bool linked = view.links && leaf.HasLink();
+      uint32_t equal = leaf.AllEqual(key);
+      if (linked) equal &= (uint32_t{1} << kOthers) - 1;
+      count += __popc(equal);
+      if (!linked || (equal >> (kOthers - 1) & 1) == 0) return count;
+      leaf.Load(view.leaves + leaf.Link());
+    }
+  }
+  __device__ void FollowLinks(const Leaf* leaves, Key key) {
     constexpr uint32_t kOthers = Quad::kEntries - 1;
     while (line.HasLink()) {
       if (kLess) slots -= (key & Quad::Layout::kMask) != 0 ? 1 : 0;
@@ -124,21 +178,20 @@ __device__ inline bool AreInOrder(uint32_t leaf, int lane) {
   return __all_sync(0xffffffffu, (lane == 0 || before <= leaf) && leaf - first <= kMostApart);
 }
 
-// Write the answer to query i: the position behind `slots` entries of a leaf, and behind those of
-// the key if it is found; or a row id.
-template <PackedAnswer kAnswer, typename Key>
-__device__ void WritePosition(const PackedView& view, const PackedBatch<Key>& batch, size_t i,
-                              Key key, Position of_leaf, uint32_t slots, bool found) {
+// Write the answer to query i: the position behind `slots` entries of a leaf, or behind all, and
+// behind those that are equal to it; or a row id.
+template <PackedAnswer kAnswer, typename Queries>
+__device__ void WritePosition(const PackedView& view, const PackedBatch<Queries>& batch, size_t i,
+                              bool past_all, Position of_leaf, uint32_t slots, uint32_t equal) {
   const auto write = [&](Position* to, Position position) {
     __stcs(to + i, view.first_entry != nullptr ? view.first_entry[position] : position);
   };
-  // The upper bound of the greatest key is that of key 0 to come.
-  const Position position = batch.add != 0 && key == 0 ? view.distinct : of_leaf + slots;
+  const Position position = past_all ? view.distinct : of_leaf + slots;
   write(static_cast<Position*>(batch.results), position);
-  if constexpr (kAnswer == PackedAnswer::kRange) write(batch.ends, position + (found ? 1 : 0));
+  if constexpr (kAnswer == PackedAnswer::kRange) write(batch.ends, position + equal);
 }
-template <PackedAnswer kAnswer, typename Key>
-__device__ void WriteRow(const PackedBatch<Key>& batch, size_t i, RowId row_id) {
+template <PackedAnswer kAnswer, typename Queries>
+__device__ void WriteRow(const PackedBatch<Queries>& batch, size_t i, RowId row_id) {
   if constexpr (kAnswer == PackedAnswer::kRow) {
     __stcs(static_cast<RowId*>(batch.results) + i, row_id);
   } else {
@@ -146,56 +199,82 @@ __device__ void WriteRow(const PackedBatch<Key>& batch, size_t i, RowId row_id) 
   }
 }
 
-template <int kBits, PackedAnswer kAnswer, bool kStaged, typename Key, typename Directory>
-__global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
-    PackedSearchKernel(PackedView view, Directory directory, PackedBatch<Key> batch) {
+// What leaves of kBits bits compare of a key: its low 64 bits, or all.
+template <int kBits, typename Key>
+using ComparedPart =
+    std::conditional_t<sizeof(Key) == sizeof(WideKey), typename LeafLayout<kBits>::Key, Key>;
+
+template <int kBits, PackedAnswer kAnswer, bool kStaged, typename Queries, typename Directory>
+__global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
+                                  kStaged ? kBlocksAtOnce<Queries> : 0)
+    PackedSearchKernel(PackedView view, Directory directory, PackedBatch<Queries> batch) {
+  using Key = typename Queries::Key;
+  using Part = ComparedPart<kBits, Key>;
+  using Reader = QueryReader<Queries>;
+  constexpr int kQueries = kPackedQueries<Queries>;
+  const Reader reader(batch.queries);
   extern __shared__ uint4 staged[];
+  void* const staged_queries =
+      kStaged ? reinterpret_cast<char*>(staged) + BehindDirectory(directory) : nullptr;
   if constexpr (kStaged) {
     directory.Load(staged);
+    reader.Load(staged_queries);
     __syncthreads();
   }
   const int lane = static_cast<int>(threadIdx.x % 32), part = lane % 4, quad = lane / 4;
-  const size_t steps = (batch.size + kPackedStep - 1) / kPackedStep;
+  constexpr size_t kStep = 32 * kQueries;
+  const size_t steps = (batch.size + kStep - 1) / kStep;
 
   const auto search = [&](size_t step) {
-    const size_t begin = step * kPackedStep;
-    Key keys[kPackedQueries];
-    uint32_t leaves[kPackedQueries];
+    const size_t begin = step * kStep;
+    typename Reader::Start starts[kQueries];
+    Key keys[kQueries];
+    typename Reader::Notes notes[kQueries];
+    uint32_t leaves[kQueries];
 #pragma unroll
-    for (int u = 0; u < kPackedQueries; ++u) {
+    for (int u = 0; u < kQueries; ++u) {
       const size_t i = begin + u * 32 + lane;
-      keys[u] = i < batch.size ? __ldcs(batch.keys + i) + batch.add : Key{0};
+      starts[u] = reader.Begin(i, i < batch.size);
+    }
+#pragma unroll
+    for (int u = 0; u < kQueries; ++u) {
+      keys[u] = reader.template Read<kStaged>(starts[u], staged_queries, &notes[u]);
     }
     directory.FindLeaves(keys, leaves, kStaged ? staged : nullptr);
 
     bool in_order = true;
 #pragma unroll
-    for (int u = 0; u < kPackedQueries; ++u) in_order &= AreInOrder(leaves[u], lane);
+    for (int u = 0; u < kQueries; ++u) in_order &= AreInOrder(leaves[u], lane);
     if (in_order) {
-      LineAnswer<kBits, kAnswer> answers[kPackedQueries];
+      LineAnswer<kBits, kAnswer> answers[kQueries];
 #pragma unroll
-      for (int u = 0; u < kPackedQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);
+      for (int u = 0; u < kQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);
 #pragma unroll
-      for (int u = 0; u < kPackedQueries; ++u) {
+      for (int u = 0; u < kQueries; ++u) {
         LineAnswer<kBits, kAnswer>& answer = answers[u];
-        answer.Compare(keys[u]);
-        if (view.links) answer.FollowLinks(view.leaves, keys[u]);
+        const Part key = static_cast<Part>(keys[u]);
+        answer.Compare(key);
+        if (view.links) answer.FollowLinks(view.leaves, key);
         const size_t i = begin + u * 32 + lane;
         if (i >= batch.size) continue;
+        const bool may_be_there = reader.MayBeThere(notes[u], lane);
         if constexpr (GivesPositions(kAnswer)) {
-          const bool found = kAnswer == PackedAnswer::kRange && answer.Found(keys[u], view.links);
-          WritePosition<kAnswer>(view, batch, i, keys[u], answer.line.position(), answer.slots,
-                                 found);
+          uint32_t equal = 0;
+          if (kAnswer == PackedAnswer::kRange && may_be_there) {
+            equal = view.repeats ? answer.CountEqual(view, key) : answer.Found(key, view.links);
+          }
+          WritePosition<kAnswer>(view, batch, i, reader.IsPastAll(notes[u], key, lane),
+                                 answer.line.position(), answer.slots, equal);
         } else {
-          WriteRow<kAnswer>(batch, i,
-                            answer.line.row_id(__ffs(static_cast<int>(answer.slots)) - 1));
+          const uint32_t slots = may_be_there ? answer.slots : 0;
+          WriteRow<kAnswer>(batch, i, answer.line.row_id(__ffs(static_cast<int>(slots)) - 1));
         }
       }
       return;
     }
 
     // Round r is for the queries of lanes 8 * (r % 4) … 8 * (r % 4) + 7.
-    constexpr int kRounds = 4 * kPackedQueries;
+    constexpr int kRounds = 4 * kQueries;
     LeafAnswer<kBits, kAnswer> answers[kRounds];
 #pragma unroll
     for (int r = 0; r < kRounds; ++r) {
@@ -204,21 +283,26 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
     }
 #pragma unroll
     for (int r = 0; r < kRounds; ++r) {
-      const Key key = __shfl_sync(0xffffffffu, keys[r / 4], r % 4 * 8 + quad);
+      const int asking = r % 4 * 8 + quad;
+      const Part key = ShuffleKey(static_cast<Part>(keys[r / 4]), asking);
+      const bool may_be_there = reader.MayBeThere(notes[r / 4], asking);
       LeafAnswer<kBits, kAnswer>& answer = answers[r];
       answer.Compare(key, part);
       if (view.links) answer.FollowLinks(view.leaves, key, part);
-      bool found = false;
+      uint32_t equal = 0;
       if constexpr (kAnswer == PackedAnswer::kRange) {
-        found = answer.Found(key, view.links, part, lane);
+        equal = view.repeats ? answer.CountEqual(view, key, part)
+                             : answer.Found(key, view.links, part, lane);
+        if (!may_be_there) equal = 0;
       }
       const size_t i = begin + r * 8 + quad;
       if (i >= batch.size) continue;
       if constexpr (GivesPositions(kAnswer)) {
         if (!answer.quad.HoldsPosition(part)) continue;
-        WritePosition<kAnswer>(view, batch, i, key, answer.quad.position(), answer.slots, found);
+        WritePosition<kAnswer>(view, batch, i, reader.IsPastAll(notes[r / 4], key, asking),
+                               answer.quad.position(), answer.slots, equal);
       } else {
-        const int slot = __ffs(static_cast<int>(answer.slots)) - 1;
+        const int slot = may_be_there ? __ffs(static_cast<int>(answer.slots)) - 1 : -1;
         if (slot < 0 ? part != 0 : !LeafQuad<kBits>::HoldsRow(slot, part)) continue;
         WriteRow<kAnswer>(batch, i, slot < 0 ? kNoRow : answer.quad.row_id(slot));
       }
@@ -241,48 +325,50 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock : kSmallBlock)
 }
 
 // Enqueues the search of a batch.
-template <int kBits, PackedAnswer kAnswer, typename Key, typename Directory>
+template <int kBits, PackedAnswer kAnswer, typename Queries, typename Directory>
 absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directory,
-                                PackedBatch<Key> batch, cudaStream_t stream) {
+                                PackedBatch<Queries> batch, cudaStream_t stream) {
+  const size_t shared =
+      BehindDirectory(directory) + QueryReader<Queries>(batch.queries).shared_bytes();
   bool staged = batch.size >= kLargeBatch;
   if (staged) {
     ASSIGN_OR_RETURN(const size_t most_shared, MostSharedBytes());
-    staged = directory.shared_bytes() <= most_shared;
+    staged = shared <= most_shared;
   }
   if (!staged) {
-    constexpr size_t kPerBlock = size_t{kSmallBlock} / 32 * kPackedStep;
+    constexpr size_t kPerBlock = size_t{kSmallBlock} * kPackedQueries<Queries>;
     const auto blocks = static_cast<unsigned>((batch.size + kPerBlock - 1) / kPerBlock);
     CAIRN_RETURN_IF_LAUNCH_FAILS("PackedSearchKernel", LaunchShape{blocks, kSmallBlock}, stream,
-                                 PackedSearchKernel<kBits, kAnswer, false, Key, Directory>, view,
-                                 directory, batch);
+                                 PackedSearchKernel<kBits, kAnswer, false, Queries, Directory>,
+                                 view, directory, batch);
     return absl::OkStatus();
   }
   DeviceBuffer<unsigned> next_step;
   RETURN_IF_ERROR(Resize(&next_step, 1, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(next_step.data(), 0, next_step.bytes(), stream));
   batch.next_step = next_step.data();
-  const auto kernel = PackedSearchKernel<kBits, kAnswer, true, Key, Directory>;
+  const auto kernel = PackedSearchKernel<kBits, kAnswer, true, Queries, Directory>;
   static SharedMemoryOfKernel shared_memory;
   RETURN_IF_ERROR(shared_memory.AllowMost(reinterpret_cast<const void*>(kernel)));
-  const size_t shared = directory.shared_bytes();
   int device = 0, multiprocessors = 0, blocks = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kLargeBlock, shared));
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kLargeBlock<Queries>, shared));
   CAIRN_RETURN_IF_LAUNCH_FAILS(
       "PackedSearchKernel",
-      LaunchShape{static_cast<unsigned>(multiprocessors * std::max(blocks, 1)), kLargeBlock,
-                  shared},
+      LaunchShape{static_cast<unsigned>(multiprocessors * std::max(blocks, 1)),
+                  kLargeBlock<Queries>, shared},
       stream, kernel, view, directory, batch);
   return absl::OkStatus();
 }
 
 // Likewise, for leaves and an answer that are known only now.
-template <typename Key, typename Directory>
+template <typename Queries, typename Directory>
 absl::Status SearchPacked(const PackedView& view, const Directory& directory, PackedAnswer answer,
-                          const PackedBatch<Key>& batch, cudaStream_t stream) {
+                          const PackedBatch<Queries>& batch, cudaStream_t stream) {
+  constexpr size_t kKeyBytes = sizeof(typename Queries::Key);
   const auto with_answer = [&](auto bits) -> absl::Status {
     constexpr int kBits = decltype(bits)::value;
     switch (answer) {
@@ -297,13 +383,18 @@ absl::Status SearchPacked(const PackedView& view, const Directory& directory, Pa
     }
     return absl::InternalError("no such answer");
   };
-  if (view.bits == 16) return with_answer(std::integral_constant<int, 16>());
-  if (view.bits == 32) return with_answer(std::integral_constant<int, 32>());
-  if constexpr (sizeof(Key) == 8) {
-    if (view.bits == 48) return with_answer(std::integral_constant<int, 48>());
-    return with_answer(std::integral_constant<int, 64>());
+  if constexpr (kKeyBytes == 16) {
+    if (view.bits == 64) return with_answer(std::integral_constant<int, 64>());
+    return with_answer(std::integral_constant<int, 128>());
+  } else {
+    if (view.bits == 16) return with_answer(std::integral_constant<int, 16>());
+    if (view.bits == 32) return with_answer(std::integral_constant<int, 32>());
+    if constexpr (kKeyBytes == 8) {
+      if (view.bits == 48) return with_answer(std::integral_constant<int, 48>());
+      return with_answer(std::integral_constant<int, 64>());
+    }
+    return absl::InternalError("no leaves of such keys");
   }
-  return absl::InternalError("no leaves of such keys");
 }
 
 }  // namespace cairn::gpu

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "cairn/types.h"
+#include "gpu/layout/text_number.h"
 #include "gpu/packed/kary_directory.h"
 #include "gpu/packed/rank_bitmap.h"
 #include "index/layout/packed_leaves.h"
@@ -15,9 +16,10 @@ namespace cairn::gpu {
 
 // Packed leaves as a kernel sees them.
 struct PackedView {
-  int bits = 0;           // of a key in a leaf
-  bool links = false;     // whether some leaves are continued
-  Position distinct = 0;  // keys in all leaves
+  int bits = 0;          // of a key in a leaf
+  bool links = false;    // whether some leaves are continued
+  bool repeats = false;  // whether some keys are in leaves several times, one entry after the other
+  Position distinct = 0;  // keys in all leaves, those that are there several times as often
   const Leaf* leaves = nullptr;
   const Position* first_entry = nullptr;  // DistinctKeys::first_entry, or null
 };
@@ -29,25 +31,50 @@ enum class PackedAnswer : uint8_t {
   kFound,     // bool
 };
 
-// Queries and where their results go, in device memory.
-template <typename Key>
-struct PackedBatch {
+// Queries in device memory that are keys themselves.
+template <typename Number>
+struct NumberQueries {
+  using Key = Number;
   const Key* keys;
-  size_t size;
   Key add;  // to each key: 1 makes a lower bound an upper one
+};
+
+// Byte strings in device memory that a code (text_code.h) makes keys of.
+template <typename Number>
+struct TextQueries {
+  using Key = Number;
+  const char* bytes;
+  const uint32_t* offsets;
+  // Of the code, in device memory.
+  const TextPosition* positions;
+  const uint32_t* shares;
+  uint32_t count;        // of positions
+  uint32_t share_words;  // of 32 bits; 0 where there are no shares
+  uint32_t shortest;
+  bool plain;
+  TextEdge edge;
+};
+
+// Queries and where their results go, in device memory.
+template <typename Queries>
+struct PackedBatch {
+  Queries queries;
+  size_t size;
   void* results;
   Position* ends = nullptr;       // of kRange
   unsigned* next_step = nullptr;  // set by the launch
 };
 
 // Enqueues the search of a batch that is not empty, in leaves that are not, under each directory.
-template <typename Key>
-absl::Status SearchUnderBitmap(const PackedView& view, const RankBitmapView<Key>& directory,
-                               PackedAnswer answer, const PackedBatch<Key>& batch,
+template <typename Queries>
+absl::Status SearchUnderBitmap(const PackedView& view,
+                               const RankBitmapView<typename Queries::Key>& directory,
+                               PackedAnswer answer, const PackedBatch<Queries>& batch,
                                cudaStream_t stream);
-template <typename Key>
-absl::Status SearchUnderTree(const PackedView& view, const KaryDirectory<Key>& directory,
-                             PackedAnswer answer, const PackedBatch<Key>& batch,
+template <typename Queries>
+absl::Status SearchUnderTree(const PackedView& view,
+                             const KaryDirectory<typename Queries::Key>& directory,
+                             PackedAnswer answer, const PackedBatch<Queries>& batch,
                              cudaStream_t stream);
 
 }  // namespace cairn::gpu

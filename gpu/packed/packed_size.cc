@@ -7,6 +7,7 @@
 #include "gpu/packed/leaf_packing.h"
 #include "gpu/packed/rank_bitmap.h"
 #include "index/layout/packed_leaves.h"
+#include "index/layout/wide_key.h"
 
 namespace cairn::gpu {
 namespace {
@@ -29,8 +30,13 @@ struct MostLeaves {
 template <typename Key>
 class Sizes {
  public:
-  Sizes(size_t entries, const KeySurvey<Key>& survey, const PackedIndexOptions& options)
-      : entries_(entries), keys_(survey.distinct), row_column_(options.row_column) {
+  // Of leaves of all entries, or of distinct keys.
+  Sizes(size_t entries, const KeySurvey<Key>& survey, const PackedIndexOptions& options,
+        bool of_entries)
+      : entries_(entries),
+        keys_(of_entries ? entries : survey.distinct),
+        row_column_(options.row_column),
+        equal_(of_entries ? entries - survey.distinct : 0) {
     constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
     const int bits = options.bits != 0 ? options.bits : survey.BestLeafBits(keys_);
     capacity_ = static_cast<uint64_t>(LeafEntries(bits));
@@ -102,8 +108,13 @@ class Sizes {
            ScanBytes(keys_ / kLeafTile);
   }
 
-  // Cells of one key each: leaves are full but for the last of a piece.
-  MostLeaves leaves_under_tree() const { return {keys_ / capacity_ + pieces_ + empty_, 0}; }
+  // Leaves that those of one key which does not fit one are linked to.
+  uint64_t chained() const { return 2 * equal_ / (capacity_ - 1); }
+  // Cells of one key each: leaves are full but for the last of a piece, and for those before a key
+  // that repeats, which lack fewer entries than that key has.
+  MostLeaves leaves_under_tree() const {
+    return {(keys_ + equal_) / capacity_ + pieces_ + empty_, chained()};
+  }
   uint64_t tree_bytes() const {
     // The top is the smaller for a separator that is one too many for it.
     return KaryDirectory<Key>::PredictBytes(leaves_under_tree().primary) +
@@ -113,7 +124,8 @@ class Sizes {
   // Two neighbours in a piece have more keys than fit one leaf, else they were one. A leaf that is
   // linked to has two keys at least.
   MostLeaves leaves_under_bitmap() const {
-    return {2 * keys_ / (capacity_ + 1) + 1 + pieces_ + empty_, MostChainedKeys(keys_) / 2};
+    return {2 * keys_ / (capacity_ + 1) + 1 + pieces_ + empty_,
+            MostChainedKeys(keys_) / 2 + chained()};
   }
   uint64_t bitmap_bytes() const {
     return RankBitmapView<Key>::kRegions * sizeof(uint32_t) +
@@ -122,7 +134,7 @@ class Sizes {
   uint64_t CutUnderBitmap() const {
     // That keys do not suit a bitmap shows when they are cut: any number may be linked to.
     MostLeaves leaves = leaves_under_bitmap();
-    leaves.linked = keys_ / (capacity_ - 1);
+    leaves.linked = keys_ / (capacity_ - 1) + chained();
     const uint64_t planning = RankBitmapView<Key>::kRegions * (sizeof(uint8_t) + sizeof(uint64_t)) +
                               ScanBytes(RankBitmapView<Key>::kRegions);
     const uint64_t ranking =
@@ -136,6 +148,7 @@ class Sizes {
 
   const uint64_t entries_, keys_;
   const bool row_column_;
+  const uint64_t equal_;   // entries in leaves whose key is that of the one before
   uint64_t capacity_ = 0;  // keys of a leaf
   uint64_t blocks_ = 0;    // of keys that agree above the leaves' bits
   uint64_t gaps_ = 0;      // blocks without keys before one with
@@ -148,9 +161,41 @@ class Sizes {
 template <typename Key>
 PackedBounds BoundPackedBytes(size_t entries, const KeySurvey<Key>& survey,
                               const PackedIndexOptions& options) {
-  const Sizes<Key> sizes(entries, survey, options);
-  return {sizes.LeastBuilding(), sizes.MostBuilding(options.directory),
-          sizes.MostResident(options.directory), sizes.LeastLeaves()};
+  const bool of_entries = MayHoldEntries(entries, survey);
+  if (of_entries && options.directory != LeafDirectory::kBitmap) {
+    const Sizes<Key> all(entries, survey, options, true);
+    return {all.LeastBuilding(), all.MostBuilding(options.directory),
+            all.MostResident(options.directory), all.LeastLeaves()};
+  }
+  const Sizes<Key> distinct(entries, survey, options, false);
+  PackedBounds bounds = {distinct.LeastBuilding(), distinct.MostBuilding(options.directory),
+                         distinct.MostResident(options.directory), distinct.LeastLeaves()};
+  if (of_entries) {
+    // It is one or the other, as they suit the bitmap.
+    const Sizes<Key> all(entries, survey, options, true);
+    bounds.least_building = std::min(bounds.least_building, all.LeastBuilding());
+    bounds.most_building = std::max(bounds.most_building, all.MostBuilding(options.directory));
+    bounds.most_resident = std::max(bounds.most_resident, all.MostResident(options.directory));
+    bounds.least_leaves = std::min(bounds.least_leaves, all.LeastLeaves());
+  }
+  return bounds;
+}
+
+PackedBounds BoundPackedText(const SortedRun& run, const TextCode& code,
+                             const PackedIndexOptions& options, int threads) {
+  PackedBounds bounds;
+  if (!run.empty()) {
+    bounds = code.is_narrow()
+                 ? BoundPackedBytes(run.size(), SurveyNumbers<uint64_t>(code, run.bytes(), threads),
+                                    options)
+                 : BoundPackedBytes(run.size(), SurveyNumbers<WideKey>(code, run.bytes(), threads),
+                                    options);
+  }
+  const uint64_t table = code.table_bytes();
+  bounds.least_building += table;
+  bounds.most_building += table;
+  bounds.most_resident += table;
+  return bounds;
 }
 
 absl::Status CheckLeafCount(uint64_t leaves, int bits) {
@@ -163,6 +208,8 @@ absl::Status CheckLeafCount(uint64_t leaves, int bits) {
 template PackedBounds BoundPackedBytes(size_t, const KeySurvey<uint32_t>&,
                                        const PackedIndexOptions&);
 template PackedBounds BoundPackedBytes(size_t, const KeySurvey<uint64_t>&,
+                                       const PackedIndexOptions&);
+template PackedBounds BoundPackedBytes(size_t, const KeySurvey<WideKey>&,
                                        const PackedIndexOptions&);
 
 }  // namespace cairn::gpu

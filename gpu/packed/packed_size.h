@@ -4,15 +4,18 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "cairn/sorted_run.h"
 #include "gpu/packed/packed_index.h"
 #include "gpu/run/key_survey.h"
+#include "gpu/text/text_code.h"
 
 // How much memory packed leaves take, before they are built.
 
 namespace cairn::gpu {
 
-// A bitmap suits keys if its nodes are few, few keys are in leaves that are linked to, and no leaf
-// is far behind the one that it finds. Even a small one may take 1 MB.
+// A bitmap suits keys, and leaves of entries suit keys of which some repeat, if its nodes are few,
+// few keys are in leaves that are linked to, and no leaf is far behind the one that it finds. Even
+// a small one may take 1 MB.
 constexpr size_t MostBitmapNodes(size_t keys) {
   return (size_t{1} << 16) + keys / 32;
 }
@@ -20,6 +23,15 @@ constexpr size_t MostChainedKeys(size_t keys) {
   return keys / 10 + 16;
 }
 inline constexpr size_t kLongestChain = 16;
+
+// Whether so few keys repeat, and so seldom, that leaves hold all entries of a run, and no column
+// of row ids is needed: chains under a tree are short, and few entries are in them. Under a bitmap
+// they may not be; where nothing else is asked for, leaves then hold distinct keys.
+template <typename Key>
+bool MayHoldEntries(size_t entries, const KeySurvey<Key>& survey) {
+  return survey.distinct < entries && entries - survey.distinct <= entries / 16 &&
+         !survey.has_long_run;
+}
 
 // The most leaves of an index: they are numbered by 32 bits, and a chain's last number is none.
 inline constexpr uint64_t kMostLeaves = UINT32_MAX;
@@ -44,5 +56,10 @@ struct PackedBounds {
 template <typename Key>
 PackedBounds BoundPackedBytes(size_t entries, const KeySurvey<Key>& survey,
                               const PackedIndexOptions& options);
+
+// The same for a run of byte strings in a code of theirs, whose table is counted too. Reads all
+// keys, on up to `threads` threads. Throws std::bad_alloc.
+PackedBounds BoundPackedText(const SortedRun& run, const TextCode& code,
+                             const PackedIndexOptions& options, int threads);
 
 }  // namespace cairn::gpu

@@ -9,6 +9,7 @@
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/launch.h"
+#include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
@@ -62,7 +63,8 @@ __global__ void PlanRegions(RegionPlan<Key> plan, uint8_t* shifts, uint64_t* nod
       // Leaves begin with blocks, and so must cells.
       shift = min(shift, plan.bits);
     }
-    const uint64_t cells = uint64_t{1} << (plan.region_shift - shift);
+    // From 2^40 cells on there are too many.
+    const uint64_t cells = uint64_t{1} << min(plan.region_shift - shift, 40);
     shifts[i] = static_cast<uint8_t>(shift);
     nodes[i] = (cells + RankNode::kCells - 1) / RankNode::kCells;
   });
@@ -214,5 +216,6 @@ RankBitmapView<Key> RankBitmap<Key>::view() const {
 
 template class RankBitmap<uint32_t>;
 template class RankBitmap<uint64_t>;
+template class RankBitmap<WideKey>;
 
 }  // namespace cairn::gpu

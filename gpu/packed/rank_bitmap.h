@@ -26,7 +26,7 @@ struct RankBitmapView {
   static constexpr int kRegionBits = 14;
   static constexpr uint32_t kRegions = uint32_t{1} << kRegionBits;
   // A region's word: its first node, and above that its shift.
-  static constexpr int kNodeBits = 26;
+  static constexpr int kNodeBits = sizeof(Key) == 16 ? 25 : 26;
 
   Key base;          // what cells count from
   Key limit;         // the last key that has a cell is base + limit

@@ -24,7 +24,9 @@ __device__ inline void ForEachKeyGroup(const Key* keys, size_t size, Body body) 
     Key group[1 + kGroup];
     const int count = first >= size ? 0 : static_cast<int>(min(size - first, size_t{kGroup}));
     group[0] = first == 0 || count == 0 ? Key{0} : keys[first - 1];
-    if (count == kGroup) {
+    if constexpr (sizeof(Key) == 16) {
+      group[1] = count != 0 ? keys[first] : Key{0};
+    } else if (count == kGroup) {
       const uint4 words = *reinterpret_cast<const uint4*>(keys + first);
       if constexpr (sizeof(Key) == 4) {
         group[1] = words.x, group[2] = words.y, group[3] = words.z, group[4] = words.w;

@@ -5,6 +5,7 @@
 #include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/launch.h"
 #include "index/layout/packed_leaves.h"
+#include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
@@ -13,14 +14,15 @@ namespace {
 constexpr int kWidths = KeySurvey<uint64_t>::kWidths;
 
 struct SurveyCounts {
-  unsigned long long distinct, key_descents, row_descents, no_rows, blocks[kWidths], gaps[kWidths];
+  unsigned long long distinct, key_descents, row_descents, no_rows, long_runs, blocks[kWidths],
+      gaps[kWidths];
 };
 
 template <typename Key>
 __global__ void CountKeys(const Key* keys, const RowId* row_ids, size_t size,
                           SurveyCounts* counts) {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
-  unsigned distinct = 0, key_descents = 0, row_descents = 0, no_rows = 0;
+  unsigned distinct = 0, key_descents = 0, row_descents = 0, no_rows = 0, long_runs = 0;
   unsigned blocks[kWidths] = {}, gaps[kWidths] = {};
   ForEachKeyGroup(keys, size, [&](size_t first, const auto& group, int count) {
 #pragma unroll
@@ -32,6 +34,8 @@ __global__ void CountKeys(const Key* keys, const RowId* row_ids, size_t size,
       no_rows += row_id == kNoRow;
       if (i != 0 && key == before) {
         row_descents += row_id < row_ids[i - 1];
+        constexpr size_t kLongRun = KeySurvey<Key>::kLongRun;
+        long_runs += i >= kLongRun && keys[i - kLongRun] == key;
         continue;
       }
       key_descents += i != 0 && key < before;
@@ -54,6 +58,7 @@ __global__ void CountKeys(const Key* keys, const RowId* row_ids, size_t size,
   add(key_descents, &counts->key_descents);
   add(row_descents, &counts->row_descents);
   add(no_rows, &counts->no_rows);
+  add(long_runs, &counts->long_runs);
 #pragma unroll
   for (int width = 0; width < kWidths; ++width) {
     add(blocks[width], &counts->blocks[width]);
@@ -68,8 +73,10 @@ int KeySurvey<Key>::BestLeafBits(size_t size) const {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
   int best = kKeyBits;
   double fewest = static_cast<double>(size) / LeafEntries(best);
-  for (int width = 0; 16 * (width + 1) < kKeyBits; ++width) {
+  // Of 128 bits, leaves keep all or half.
+  for (int width = kKeyBits == 128 ? 3 : 0; width < kWidths; ++width) {
     const int bits = 16 * (width + 1);
+    if (bits >= kKeyBits) break;
     // A block's last leaf is half empty.
     const double leaves = static_cast<double>(size) / LeafEntries(bits) +
                           0.5 * static_cast<double>(blocks[width]) +
@@ -97,6 +104,7 @@ absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids,
   survey.keys_ascend = read.key_descents == 0;
   survey.rows_ascend = read.row_descents == 0;
   survey.has_no_row = read.no_rows != 0;
+  survey.has_long_run = read.long_runs != 0;
   for (int width = 0; width < kWidths; ++width) {
     survey.blocks[width] = read.blocks[width];
     survey.gaps[width] = read.gaps[width];
@@ -106,9 +114,12 @@ absl::StatusOr<KeySurvey<Key>> SurveyKeys(const Key* keys, const RowId* row_ids,
 
 template struct KeySurvey<uint32_t>;
 template struct KeySurvey<uint64_t>;
+template struct KeySurvey<WideKey>;
 template absl::StatusOr<KeySurvey<uint32_t>> SurveyKeys(const uint32_t*, const RowId*, size_t,
                                                         cudaStream_t);
 template absl::StatusOr<KeySurvey<uint64_t>> SurveyKeys(const uint64_t*, const RowId*, size_t,
                                                         cudaStream_t);
+template absl::StatusOr<KeySurvey<WideKey>> SurveyKeys(const WideKey*, const RowId*, size_t,
+                                                       cudaStream_t);
 
 }  // namespace cairn::gpu

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cairn/device.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/devices.h"
 #include "gpu/runtime/injected_failure.h"
@@ -14,13 +15,15 @@
 #include "gpu/runtime/stream_uses.h"
 #include "index/machine/status_macros.h"
 
-namespace cairn::gpu {
+namespace cairn {
+namespace gpu {
 namespace {
 
 // What this process holds of one device.
 struct Pool {
   std::mutex making;
   std::atomic<cudaMemPool_t> pool{nullptr};  // null until the first call that can make it
+  std::atomic<DeviceMemoryResource*> resource{nullptr};  // takes the pool's place
   std::atomic<size_t> allocated{0};
   std::atomic<size_t> peak{0};
 };
@@ -70,13 +73,45 @@ absl::StatusOr<size_t> PoolAttribute(const Pool& pool, cudaMemPoolAttr attribute
 }
 
 // Whether the memory was given back, now or when the stream comes to it.
-bool Free(void* memory, int device, cudaStream_t stream) {
+bool Free(void* memory, size_t bytes, int device, cudaStream_t stream) {
   const BesideCaptures beside;
-  if (stream != AfterAllUses()) return cudaFreeAsync(memory, stream) == cudaSuccess;
+  DeviceMemoryResource* const resource = PoolOf(device).resource.load();
+  const auto free_behind = [&](cudaStream_t behind) {
+    if (resource == nullptr) return cudaFreeAsync(memory, behind) == cudaSuccess;
+    resource->Deallocate(memory, bytes, behind);
+    return true;
+  };
+  if (stream != AfterAllUses()) return free_behind(stream);
   const absl::StatusOr<cudaStream_t> behind = StreamBehindUses(device);
-  if (behind.ok()) return cudaFreeAsync(memory, *behind) == cudaSuccess;
+  if (behind.ok()) return free_behind(*behind);
   // Without such a stream, when all streams are done.
-  return cudaDeviceSynchronize() == cudaSuccess && cudaFree(memory) == cudaSuccess;
+  if (cudaDeviceSynchronize() != cudaSuccess) return false;
+  return resource == nullptr ? cudaFree(memory) == cudaSuccess : free_behind(nullptr);
+}
+
+// Memory from a resource of the program's, or from the pool.
+absl::StatusOr<void*> TakeMemory(const Pool& pool, size_t bytes, cudaStream_t stream) {
+  if (!MayAllocate(bytes, pool.allocated.load())) return nullptr;
+  if (DeviceMemoryResource* const resource = pool.resource.load(); resource != nullptr) {
+    return resource->Allocate(bytes, stream);
+  }
+  void* memory = nullptr;
+  const cudaError_t error = cudaMallocFromPoolAsync(&memory, bytes, pool.pool, stream);
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    return nullptr;
+  }
+  CAIRN_RETURN_IF_CUDA_FAILS(error);
+  return memory;
+}
+
+// OK if the ordinal is one of the process's devices.
+absl::Status CheckOrdinal(int device) {
+  int devices = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDeviceCount(&devices));
+  if (device >= 0 && device < std::min(devices, kMostDevices)) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrFormat("no usable CUDA device %d; there are %d", device, devices));
 }
 
 }  // namespace
@@ -95,6 +130,9 @@ absl::StatusOr<size_t> ReservedDeviceBytes() {
 
 absl::StatusOr<size_t> AvailableDeviceBytes() {
   ASSIGN_OR_RETURN(auto* pool, CurrentPool());
+  if (DeviceMemoryResource* const resource = pool->resource.load(); resource != nullptr) {
+    return WithinDeviceLimit(resource->AvailableBytes(), pool->allocated.load());
+  }
   size_t free = 0, total = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemGetInfo(&free, &total));
   ASSIGN_OR_RETURN(const size_t reserved, PoolAttribute(*pool, cudaMemPoolAttrReservedMemCurrent));
@@ -125,19 +163,13 @@ absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return nullptr;
   const BesideCaptures beside;
   ASSIGN_OR_RETURN(auto* pool, CurrentPool());
-  void* memory = nullptr;
-  cudaError_t error = cudaErrorMemoryAllocation;
-  if (MayAllocate(bytes, pool->allocated.load())) {
-    error = cudaMallocFromPoolAsync(&memory, bytes, pool->pool, stream);
-  }
-  if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
+  ASSIGN_OR_RETURN(void* const memory, TakeMemory(*pool, bytes, stream));
+  if (memory == nullptr) {
     const absl::StatusOr<size_t> available = AvailableDeviceBytes();
     return absl::ResourceExhaustedError(
         absl::StrFormat("device memory: no room for %d bytes, %d are available", bytes,
                         available.ok() ? *available : 0));
   }
-  CAIRN_RETURN_IF_CUDA_FAILS(error);
   const size_t allocated = pool->allocated.fetch_add(bytes) + bytes;
   size_t peak = pool->peak.load();
   while (peak < allocated && !pool->peak.compare_exchange_weak(peak, allocated)) {
@@ -148,7 +180,7 @@ absl::StatusOr<void*> AllocateDeviceBytes(size_t bytes, cudaStream_t stream) {
 void FreeDeviceBytes(void* memory, size_t bytes, int device, cudaStream_t stream) {
   if (memory == nullptr) return;
   const OnDevice on_device(device);
-  if (!Free(memory, device, stream)) {
+  if (!Free(memory, bytes, device, stream)) {
     // Where the device is lost, so is its memory; what was allocated in a capture that has been
     // spoilt goes with it. Otherwise what could not be freed stays counted.
     const cudaError_t error = cudaGetLastError();
@@ -160,4 +192,33 @@ void FreeDeviceBytes(void* memory, size_t bytes, int device, cudaStream_t stream
   PoolOf(device).allocated.fetch_sub(bytes);
 }
 
-}  // namespace cairn::gpu
+}  // namespace gpu
+
+absl::Status TrimDeviceMemory(int device, uint64_t keep_bytes) {
+  RETURN_IF_ERROR(gpu::CheckOrdinal(device));
+  const cudaMemPool_t pool = gpu::PoolOf(device).pool.load();
+  if (pool == nullptr) return absl::OkStatus();
+  const gpu::BesideCaptures beside;
+  uint64_t used = 0, reserved = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  if (reserved <= used || reserved - used <= keep_bytes) return absl::OkStatus();
+  // What is in use counts as kept, by CUDA.
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolTrimTo(pool, used + keep_bytes));
+  return absl::OkStatus();
+}
+
+absl::Status SetDeviceMemoryResource(int device, DeviceMemoryResource* resource) {
+  RETURN_IF_ERROR(gpu::CheckOrdinal(device));
+  gpu::Pool& pool = gpu::PoolOf(device);
+  if (const size_t allocated = pool.allocated.load(); allocated != 0) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "CUDA device %d: %d bytes of its memory are in use, and must be given back first", device,
+        allocated));
+  }
+  pool.resource.store(resource);
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

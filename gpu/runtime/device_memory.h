@@ -16,8 +16,8 @@
 namespace cairn::gpu {
 
 // All device memory of this library comes from here: one stream-ordered pool a device, which keeps
-// some of what was freed for the next allocation. Thread-safe. Tests make it fail
-// (injected_failure.h).
+// some of what was freed for the next allocation, or a resource of the program's
+// (cairn/device.h). Thread-safe. Tests make it fail (injected_failure.h).
 
 // Bytes on the current device that an allocation may still take: what is free, and what the pool
 // keeps.

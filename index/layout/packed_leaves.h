@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/types.h"
+#include "index/layout/wide_key.h"
 #include "index/machine/aligned_buffer.h"
 
 namespace cairn {
@@ -23,17 +24,19 @@ namespace cairn {
 // 32 bits of each, then the high 16 of each. Little-endian; the same bytes on CPU and GPU.
 template <int kBits>
 struct LeafLayout {
-  static_assert(kBits == 16 || kBits == 32 || kBits == 48 || kBits == 64);
+  static_assert(kBits == 16 || kBits == 32 || kBits == 48 || kBits == 64 || kBits == 128);
+  // What holds a key, or at least the part of it that is kept.
+  using Key = std::conditional_t<kBits == 128, WideKey, uint64_t>;
   // What holds the part of a key that is kept.
-  using Low = std::conditional_t<kBits == 16, uint16_t,
-                                 std::conditional_t<kBits == 32, uint32_t, uint64_t>>;
+  using Low =
+      std::conditional_t<kBits == 16, uint16_t, std::conditional_t<kBits == 32, uint32_t, Key>>;
 
   static constexpr size_t kBytes = 64;
-  static constexpr size_t kEntries = (kBytes - 4) / (kBits / 8 + 4);  // 10, 7, 6, 5
+  static constexpr size_t kEntries = (kBytes - 4) / (kBits / 8 + 4);  // 10, 7, 6, 5, 3
   static constexpr size_t kPositionOffset = kEntries * kBits / 8;
   static constexpr size_t kRowsOffset = kPositionOffset + 4;
   // The bits of a key that are kept.
-  static constexpr uint64_t kMask = ~uint64_t{0} >> (64 - kBits);
+  static constexpr Key kMask = static_cast<Key>(~Key{0}) >> (8 * sizeof(Key) - kBits);
 };
 
 // LeafLayout<bits>::kEntries.
@@ -60,7 +63,7 @@ struct LeafWords {
 
   constexpr void SetRow(int slot, RowId row_id) { words[Layout::kRowsOffset / 4 + slot] = row_id; }
   // Keeps the low bits of `key`.
-  constexpr void SetKey(int slot, uint64_t key) {
+  constexpr void SetKey(int slot, typename Layout::Key key) {
     if constexpr (kBits == 16) {
       SetHalf(0, slot, key);
     } else if constexpr (kBits == 32) {
@@ -69,8 +72,10 @@ struct LeafWords {
       words[slot] = static_cast<uint32_t>(key);
       SetHalf(Layout::kEntries, slot, key >> 32);
     } else {
-      words[2 * slot] = static_cast<uint32_t>(key);
-      words[2 * slot + 1] = static_cast<uint32_t>(key >> 32);
+      constexpr int kWords = kBits / 32;
+      for (int i = 0; i < kWords; ++i) {
+        words[kWords * slot + i] = static_cast<uint32_t>(key >> 32 * i);
+      }
     }
   }
 

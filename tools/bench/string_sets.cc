@@ -53,6 +53,12 @@ class KeyMaker {
     if (set_ == "equal") return "the one key there is";
     if (set_ == "chains") return std::to_string(10000 + i / 200) + std::string(i % 200, 'x');
     if (set_ == "sparse") return Sparse();
+    if (set_ == "bytes16") return Bytes(16);
+    if (set_ == "composite") {
+      return BigEndian(random_.Below(1 << 20)) + BigEndian(random_.Below(uint64_t{1} << 40));
+    }
+    if (set_ == "uuid") return Uuid();
+    if (set_ == "syllables") return Syllables();
     if (i % 30 == 0) repeated_ = Digits(&random_, 16);
     return repeated_;
   }
@@ -78,8 +84,33 @@ class KeyMaker {
   }
   std::string Bytes(size_t count) {
     std::string bytes(count, '\0');
-    for (char& c : bytes) c = static_cast<char>(random_());
+    uint64_t drawn = 0;
+    for (size_t i = 0; i < count; ++i, drawn >>= 8) {
+      if (i % sizeof(drawn) == 0) drawn = random_();
+      bytes[i] = static_cast<char>(drawn);
+    }
     return bytes;
+  }
+  static std::string BigEndian(uint64_t number) {
+    std::string bytes(sizeof(number), '\0');
+    for (size_t i = bytes.size(); i-- > 0; number >>= 8) bytes[i] = static_cast<char>(number);
+    return bytes;
+  }
+  std::string Uuid() {
+    std::string uuid(36, '-');
+    for (size_t i = 0; i < uuid.size(); ++i) {
+      if (i != 8 && i != 13 && i != 18 && i != 23) uuid[i] = "0123456789abcdef"[random_.Below(16)];
+    }
+    return uuid;
+  }
+  // As TPC-C's C_LAST.
+  std::string Syllables() {
+    static constexpr const char* kSyllables[] = {"BAR", "OUGHT", "ABLE",  "PRI",   "PRES",
+                                                 "ESE", "ANTI",  "CALLY", "ATION", "EING"};
+    std::string name;
+    for (size_t left = 2 + random_.Below(4); left > 0; --left)
+      name += kSyllables[random_.Below(10)];
+    return name + Digits(&random_, 1 + random_.Below(3));
   }
   std::string Sparse() {
     std::string key(200, 'a');

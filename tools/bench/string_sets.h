@@ -25,7 +25,14 @@ struct Strings {
 //   repeated   sixteen random digits, each key thirty times
 //   chains     a number, then 0 to 199 times the same letter
 //   sparse     two hundred equal letters but three
+// And short ones, which have numbers of 128 bits:
+//   bytes16    sixteen random bytes
+//   composite  two numbers of eight bytes: one of 2^20, and one of 2^40
+//   uuid       random UUIDs as text
+//   syllables  two to five of ten syllables, then one to three digits
 inline constexpr std::string_view kStringSets[] = {"dig16", "phone", "email", "url", "d64", "d128"};
+inline constexpr std::string_view kShortStringSets[] = {"bytes16", "composite", "uuid",
+                                                        "syllables"};
 inline constexpr std::string_view kHardStringSets[] = {"prefix100", "prefix1k", "equal",
                                                        "repeated",  "chains",   "sparse"};
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "gpu/layout/kary_layout.h"
+#include "index/layout/wide_key.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -27,9 +27,9 @@ uint32_t CheckKey(const Node& node, const std::vector<Key>& separators, Key key)
   const auto rank = static_cast<uint32_t>(
       std::lower_bound(separators.begin(), separators.end(), key) - separators.begin());
   const auto ranks = node.Find(key);
-  BOOST_REQUIRE_MESSAGE(ranks.low <= rank && rank <= ranks.high, "key " << key << ": rank " << rank
-                                                                        << ", not " << ranks.low
-                                                                        << " to " << ranks.high);
+  BOOST_REQUIRE_MESSAGE(ranks.low <= rank && rank <= ranks.high,
+                        "key " << static_cast<uint64_t>(key) << ": rank " << rank << ", not "
+                               << ranks.low << " to " << ranks.high);
   return ranks.high - ranks.low;
 }
 
@@ -59,9 +59,13 @@ std::vector<Key> Separators(size_t count, Key first, Key last, Draw draw) {
 
 template <typename Node, typename Key>
 void CheckAllSpreads() {
-  constexpr Key kMax = std::numeric_limits<Key>::max();
-  constexpr int kBits = std::numeric_limits<Key>::digits;
-  auto random = TestRandom(21);
+  constexpr Key kMax = static_cast<Key>(~Key{0});
+  constexpr int kBits = 8 * static_cast<int>(sizeof(Key));
+  auto generator = TestRandom(21);
+  const auto random = [&] {
+    if constexpr (sizeof(Key) > 8) return static_cast<Key>(generator()) << 64 | generator();
+    return static_cast<Key>(generator());
+  };
   for (size_t count : {size_t{0}, size_t{1}, size_t{2}, size_t{Node::kSeparators} - 1,
                        size_t{Node::kSeparators}}) {
     for (int width = 0; width <= kBits; ++width) {
@@ -70,7 +74,7 @@ void CheckAllSpreads() {
                         static_cast<Key>(random() % (kMax - span + (span == 0 ? 0 : 1)))}) {
         const Key last = first + span;
         const auto in_span = [&] {
-          return first + (span == kMax ? random() : random() % (span + Key{1}));
+          return static_cast<Key>(first + (span == kMax ? random() : random() % (span + Key{1})));
         };
         CheckNode<Node>(first, last, Separators<Key>(count, first, last, in_span));
         // Crowded at one end, at the other, and ever denser towards the first.
@@ -80,9 +84,10 @@ void CheckAllSpreads() {
         CheckNode<Node>(first, last, Separators<Key>(count, first, last, [&, i = Key{0}]() mutable {
                           return last - std::min<Key>(span, i++);
                         }));
-        CheckNode<Node>(first, last, Separators<Key>(count, first, last, [&] {
-                          return first + (span >> (random() % kBits));
-                        }));
+        CheckNode<Node>(
+            first, last, Separators<Key>(count, first, last, [&] {
+              return static_cast<Key>(first + (span >> static_cast<int>(random() % kBits)));
+            }));
         CheckNode<Node>(first, last, std::vector<Key>(count, first));
         CheckNode<Node>(first, last, std::vector<Key>(count, last));
       }
@@ -95,6 +100,7 @@ BOOST_AUTO_TEST_SUITE(kary_node_test)
 BOOST_AUTO_TEST_CASE(nodes_hold_the_rank_of_every_key_however_separators_are_spread) {
   CheckAllSpreads<KaryNode<32, 4>, uint32_t>();
   CheckAllSpreads<KaryNode<32, 4>, uint64_t>();
+  CheckAllSpreads<KaryNode<32, 4>, WideKey>();
   // Low bits that cross words, and the fewest.
   CheckAllSpreads<KaryNode<40, 3>, uint64_t>();
   CheckAllSpreads<KaryNode<56, 1>, uint32_t>();

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "gpu/runtime/shared_memory.h"
+#include "index/layout/wide_key.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/needs_device.h"
 #include "test/require_ok.h"
@@ -14,6 +14,13 @@
 
 namespace cairn::gpu {
 namespace {
+
+// Any key.
+template <typename Key, typename Random>
+Key Draw(Random& random) {
+  if constexpr (sizeof(Key) > 8) return static_cast<Key>(random()) << 64 | random();
+  return static_cast<Key>(random());
+}
 
 // `shared` is what a block may take of shared memory, 0 for what the device gives.
 template <typename Key>
@@ -39,8 +46,8 @@ KaryDirectory<Key> Build(const std::vector<Key>& separators, size_t shared) {
 template <typename Key>
 std::vector<Key> KeysToFind(const std::vector<Key>& separators, size_t most) {
   auto random = TestRandom(31);
-  std::vector<Key> keys = {0, 1, std::numeric_limits<Key>::max(),
-                           static_cast<Key>(std::numeric_limits<Key>::max() - 1)};
+  constexpr Key kMax = static_cast<Key>(~Key{0});
+  std::vector<Key> keys = {0, 1, kMax, static_cast<Key>(kMax - 1)};
   const size_t step = separators.size() / most + 1;
   for (size_t i = 0; i < separators.size(); i += step) {
     for (int offset = -2; offset <= 2; ++offset) {
@@ -48,7 +55,7 @@ std::vector<Key> KeysToFind(const std::vector<Key>& separators, size_t most) {
     }
   }
   for (size_t i = 0; i < most; ++i) {
-    keys.push_back(static_cast<Key>(random()));
+    keys.push_back(Draw<Key>(random));
     if (!separators.empty()) keys.push_back(separators[random() % separators.size()] + 1);
   }
   return keys;
@@ -70,9 +77,9 @@ void Check(const std::string& name, std::vector<Key> separators, size_t shared =
     const std::vector<uint32_t> leaves = found.ToHost();
     for (size_t i = 0; i < keys.size(); ++i) {
       const auto leaf = std::lower_bound(separators.begin(), separators.end(), keys[i]);
-      BOOST_REQUIRE_MESSAGE(
-          leaves[i] == static_cast<uint32_t>(leaf - separators.begin()),
-          "key " << keys[i] << ": leaf " << leaves[i] << ", not " << leaf - separators.begin());
+      BOOST_REQUIRE_MESSAGE(leaves[i] == static_cast<uint32_t>(leaf - separators.begin()),
+                            "key " << static_cast<uint64_t>(keys[i]) << ": leaf " << leaves[i]
+                                   << ", not " << leaf - separators.begin());
     }
   }
 }
@@ -86,25 +93,26 @@ std::vector<Key> Separators(size_t count, Draw draw) {
 
 template <typename Key>
 void CheckAllSpreads(size_t count) {
-  constexpr Key kMax = std::numeric_limits<Key>::max();
-  constexpr int kBits = std::numeric_limits<Key>::digits;
-  auto random = TestRandom(32);
+  constexpr Key kMax = static_cast<Key>(~Key{0});
+  constexpr int kBits = 8 * static_cast<int>(sizeof(Key));
+  auto generator = TestRandom(32);
+  const auto random = [&] { return Draw<Key>(generator); };
   Check("even", Separators<Key>(count, random));
   Check("dense", Separators<Key>(count, [i = 0]() mutable { return i++; }));
   Check("dense to the end", Separators<Key>(count, [i = kMax]() mutable { return --i; }));
   Check("logarithmic",
-        Separators<Key>(count, [&] { return (random() >> (64 - kBits)) >> (random() % kBits); }));
+        Separators<Key>(count, [&] { return random() >> static_cast<int>(generator() % kBits); }));
   Check("runs of seven", Separators<Key>(count, [&, i = 0, start = Key{0}]() mutable {
-          if (i++ % 7 == 0) start = static_cast<Key>(random());
+          if (i++ % 7 == 0) start = random();
           return start + static_cast<Key>(i % 7);
         }));
   Check("runs of a thousand", Separators<Key>(count, [&, i = 0, start = Key{0}]() mutable {
-          if (i++ % 1000 == 0) start = static_cast<Key>(random());
+          if (i++ % 1000 == 0) start = random();
           return start + static_cast<Key>(i % 1000 * 3);
         }));
   Check("both ends", Separators<Key>(count, [&] {
-          const Key offset = static_cast<Key>(random() % (4 * count));
-          return random() % 2 == 0 ? offset : kMax - 1 - offset;
+          const Key offset = static_cast<Key>(generator() % (4 * count));
+          return generator() % 2 == 0 ? offset : static_cast<Key>(kMax - 1 - offset);
         }));
 }
 
@@ -116,15 +124,18 @@ BOOST_AUTO_TEST_CASE(finds_leaves_however_separators_are_spread) {
   for (size_t count : {size_t{1}, size_t{2}, kFanOut - 2, kFanOut, size_t{5000}}) {
     CheckAllSpreads<uint32_t>(count);
     CheckAllSpreads<uint64_t>(count);
+    CheckAllSpreads<WideKey>(count);
   }
   CheckAllSpreads<uint32_t>(100000);
   CheckAllSpreads<uint64_t>(100000);
+  CheckAllSpreads<WideKey>(100000);
 }
 
 template <typename Key>
 void FindsLeavesAroundFullLevels() {
   constexpr size_t kTop = KaryDirectory<Key>::kMostInTop, kFanOut = KaryDirectoryNode::kFanOut;
-  auto random = TestRandom(34);
+  auto generator = TestRandom(34);
+  const auto random = [&] { return Draw<Key>(generator); };
   for (size_t count : {kTop - 1, kTop, kTop + 1, kTop * kFanOut - 1, kTop * kFanOut + kFanOut - 1,
                        kTop * kFanOut + kFanOut}) {
     Check("even", Separators<Key>(count, random));
@@ -134,6 +145,7 @@ void FindsLeavesAroundFullLevels() {
 BOOST_AUTO_TEST_CASE(finds_leaves_around_full_levels) {
   FindsLeavesAroundFullLevels<uint32_t>();
   FindsLeavesAroundFullLevels<uint64_t>();
+  FindsLeavesAroundFullLevels<WideKey>();
 }
 
 // The top is half of what would fit elsewhere, and less.

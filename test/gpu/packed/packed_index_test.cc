@@ -124,7 +124,121 @@ void CheckSmallSharedMemory() {
   BOOST_TEST(SearchTakesACounter(*low, data.keys, 0));
 }
 
+// Sets of which few keys repeat, so that leaves may hold all entries: at all places of leaves, with
+// and without zeros in the bits that they keep.
+template <typename Key>
+std::vector<OracleData<Key>> NearUniqueSets(size_t size) {
+  auto random = TestRandom(16);
+  constexpr Key kMax = std::numeric_limits<Key>::max();
+  const auto repeating = [&](const char* name, std::vector<Key> keys, auto repeat) {
+    const size_t distinct = keys.size();
+    for (size_t i = 0; i < distinct; ++i) {
+      for (size_t again = repeat(i); again > 0; --again) keys.push_back(keys[i]);
+    }
+    return oracle::FinishIntegers(name, std::move(keys));
+  };
+  std::vector<Key> even(size), dense(size), thousands(size);
+  for (size_t i = 0; i < size; ++i) {
+    even[i] = static_cast<Key>(random());
+    dense[i] = static_cast<Key>(i);
+    thousands[i] = static_cast<Key>(i << 16);
+  }
+  std::vector<OracleData<Key>> sets;
+  sets.push_back(
+      repeating("every twentieth twice", even, [](size_t i) { return i % 20 == 0 ? 1 : 0; }));
+  sets.push_back(repeating("dense, some twice", dense, [&](size_t) { return random() % 20 == 0; }));
+  sets.push_back(repeating("a few up to 25 times", even,
+                           [&](size_t) { return random() % 300 == 0 ? random() % 25 : 0; }));
+  sets.push_back(repeating("zeros in the low bits, up to 12 times", thousands,
+                           [&](size_t) { return random() % 100 == 0 ? random() % 12 : 0; }));
+  for (const size_t zeros : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 19, 20, 31, 32, 33, 40}) {
+    sets.push_back(repeating("the least and the greatest key several times", dense,
+                             [&](size_t i) { return i == 0 ? zeros : 0; }));
+    sets.back().keys.insert(sets.back().keys.end(), zeros, kMax);
+    for (size_t i = 0; i < zeros; ++i) sets.back().row_ids.push_back(static_cast<RowId>(i));
+  }
+  // Too long a chain for that.
+  sets.push_back(repeating("one key a thousand times", even, [&](size_t i) {
+    return i == size / 2 ? std::min<size_t>(1000, size / 10) : 0;
+  }));
+  return sets;
+}
+
+template <typename Key>
+void CheckNearUnique(size_t size) {
+  for (const auto& data : NearUniqueSets<Key>(size)) {
+    for (const std::string& factory : Factories(8 * static_cast<int>(sizeof(Key)))) {
+      BOOST_TEST_CONTEXT(factory << ", " << data.name << ", " << data.keys.size() << " entries") {
+        CheckAgainstOracle(*Make(factory, OracleRun(data)), data);
+      }
+    }
+  }
+}
+
 BOOST_FIXTURE_TEST_SUITE(packed_index_test, NeedsDevice)
+
+BOOST_AUTO_TEST_CASE(agrees_with_the_oracle_where_few_keys_repeat) {
+  for (const size_t size : {size_t{30}, size_t{3000}}) {
+    CheckNearUnique<uint32_t>(size);
+    CheckNearUnique<uint64_t>(size);
+  }
+}
+
+template <typename Key>
+void CheckEqualRanges(const OracleData<Key>& data, bool in_order) {
+  std::vector<Key> queries;
+  auto random = TestRandom(17);
+  while (queries.size() < (size_t{1} << 17) + 33) {
+    queries.push_back(data.keys[random() % data.keys.size()] + static_cast<Key>(random() % 2));
+  }
+  if (in_order) std::sort(queries.begin(), queries.end());
+  const DeviceArray<Key> keys(queries);
+  const DeviceArray<Position> begin(queries.size()), end(queries.size());
+  for (const char* factory : {"gpu:packed", "gpu:packed,directory=tree"}) {
+    const auto index = RequireOk(MakeDeviceIndex(factory, OracleRun(data)));
+    RequireOk(index->Answer(
+        DeviceBatch::EqualRange(DeviceKeys(keys.data(), keys.size()), begin.data(), end.data()),
+        nullptr));
+    const std::vector<Position> begins = begin.ToHost(), ends = end.ToHost();
+    for (size_t i = 0; i < queries.size(); ++i) {
+      const auto [lower, upper] = std::equal_range(data.keys.begin(), data.keys.end(), queries[i]);
+      BOOST_REQUIRE(begins[i] == static_cast<Position>(lower - data.keys.begin()));
+      BOOST_REQUIRE(ends[i] == static_cast<Position>(upper - data.keys.begin()));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(large_batches_of_equal_ranges_where_few_keys_repeat) {
+  for (const bool in_order : {false, true}) {
+    for (const auto& data : NearUniqueSets<uint32_t>(40000)) CheckEqualRanges(data, in_order);
+    CheckEqualRanges(NearUniqueSets<uint64_t>(40000)[2], in_order);
+  }
+}
+
+template <typename Key>
+void CheckNearUniqueMemory() {
+  auto random = TestRandom(18);
+  std::vector<Key> keys(size_t{1} << 20);
+  for (Key& key : keys) key = static_cast<Key>(random());
+  const auto bytes = [](std::vector<Key> some) {
+    const auto data = oracle::FinishIntegers("", std::move(some));
+    return static_cast<double>(
+        RequireOk(MakeDeviceIndex("gpu:auto", OracleRun(data)))->memory_bytes());
+  };
+  std::vector<Key> few_twice = keys;
+  std::copy(keys.begin(), keys.begin() + 5000, few_twice.begin() + 5000);
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  const double of_unique = bytes(keys), of_few_twice = bytes(few_twice);
+  BOOST_TEST_MESSAGE("unique: " << of_unique << " bytes, near unique: " << of_few_twice);
+  BOOST_TEST(of_few_twice < 1.03 * of_unique);
+}
+
+// A few keys that repeat cost hardly more than none.
+BOOST_AUTO_TEST_CASE(near_unique_keys_take_what_unique_ones_do) {
+  CheckNearUniqueMemory<uint32_t>();
+  CheckNearUniqueMemory<uint64_t>();
+}
 
 BOOST_AUTO_TEST_CASE(agrees_with_the_oracle_on_32_bit_keys) {
   for (const std::string& factory : Factories(32)) {

@@ -23,6 +23,17 @@ void Check(const std::string& name, std::vector<Key> keys) {
       BOOST_TEST(survey.least == keys.front());
       BOOST_TEST(survey.greatest == keys.back());
       BOOST_TEST(survey.rows_ascend);
+      const std::multiset<Key> all(keys.begin(), keys.end());
+      size_t most = 0;
+      for (size_t i = 0; i < keys.size(); i += most) {
+        const size_t count = all.count(keys[i]);
+        if (count > KeySurvey<Key>::kLongRun) {
+          most = count;
+          break;
+        }
+        most = count;
+      }
+      BOOST_TEST(survey.has_long_run == (most > KeySurvey<Key>::kLongRun));
       BOOST_TEST(survey.distinct == std::set<Key>(keys.begin(), keys.end()).size());
       for (int width = 0; width < KeySurvey<Key>::kWidths; ++width) {
         const size_t bits = 16 * (static_cast<size_t>(width) + 1);

@@ -1,11 +1,15 @@
 #include "gpu/runtime/device_memory.h"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "cairn/device.h"
+#include "cairn/ordered_index.h"
 #include "gpu/runtime/injected_failure.h"
 #include "gpu/runtime/stream.h"
 #include "test/gpu/needs_device.h"
@@ -126,6 +130,95 @@ BOOST_AUTO_TEST_CASE(memory_outlives_the_stream_of_its_making) {
   BOOST_REQUIRE(cudaMemcpy(values.data(), kept.data(), kept.bytes(), cudaMemcpyDeviceToHost) ==
                 cudaSuccess);
   BOOST_TEST(std::count(values.begin(), values.end(), 0x5A5A5A5Au) == 1 << 20);
+}
+
+BOOST_AUTO_TEST_CASE(a_trimmed_pool_keeps_nothing_but_what_is_asked_for) {
+  BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  RequireOk(TrimDeviceMemory(0));
+  BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  const size_t least = RequireOk(ReservedDeviceBytes());
+  constexpr size_t kBytes = size_t{256} << 20;
+  (void)RequireOk(DeviceBuffer<char>::Allocate(kBytes, nullptr));  // and freed
+  BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  BOOST_TEST(RequireOk(ReservedDeviceBytes()) >= kBytes);
+  RequireOk(TrimDeviceMemory(0, kBytes));
+  BOOST_TEST(RequireOk(ReservedDeviceBytes()) >= kBytes);
+  RequireOk(TrimDeviceMemory(0, UINT64_MAX));
+  BOOST_TEST(RequireOk(ReservedDeviceBytes()) >= kBytes);
+  {
+    const auto held = RequireOk(DeviceBuffer<char>::Allocate(1000, nullptr));
+    RequireOk(TrimDeviceMemory(0));
+    BOOST_TEST(RequireOk(ReservedDeviceBytes()) >= 1000u);
+  }
+  BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  RequireOk(TrimDeviceMemory(0));
+  BOOST_TEST(RequireOk(ReservedDeviceBytes()) <= least);
+  BOOST_TEST(absl::IsUnavailable(TrimDeviceMemory(-1)));
+  BOOST_TEST(absl::IsUnavailable(TrimDeviceMemory(1000)));
+}
+
+// CUDA's own pool, and how much was taken from it.
+class CountingResource : public DeviceMemoryResource {
+ public:
+  void* Allocate(size_t bytes, DeviceStream stream) override {
+    if (bytes > most) return nullptr;
+    void* memory = nullptr;
+    BOOST_TEST(cudaMallocAsync(&memory, bytes, stream) == cudaSuccess);
+    given += bytes;
+    ++calls;
+    return memory;
+  }
+  void Deallocate(void* memory, size_t bytes, DeviceStream stream) override {
+    BOOST_TEST(cudaFreeAsync(memory, stream) == cudaSuccess);
+    given -= bytes;
+  }
+  size_t AvailableBytes() override { return available; }
+
+  std::atomic<size_t> given = 0, calls = 0;
+  size_t most = SIZE_MAX, available = SIZE_MAX;
+};
+
+BOOST_AUTO_TEST_CASE(memory_comes_from_a_resource_of_the_programs) {
+  std::vector<uint32_t> keys(100000);
+  std::vector<RowId> rows(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = static_cast<uint32_t>(3 * i);
+    rows[i] = static_cast<RowId>(i);
+  }
+  const SortedRun run = *SortedRun::FromSorted(keys, rows);
+  BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  BOOST_REQUIRE(AllocatedDeviceBytes() == 0u);
+  CountingResource resource;
+  RequireOk(SetDeviceMemoryResource(0, &resource));
+  {
+    auto index = RequireOk(MakeOrderedIndex("gpu:auto", run));
+    BOOST_TEST(resource.given == index->memory_bytes());
+    std::vector<RowId> found(keys.size());
+    RequireOk(index->Answer(Batch::FindFirst(keys, absl::MakeSpan(found))));
+    BOOST_TEST(found == rows);
+    BOOST_TEST(resource.given == index->memory_bytes());
+    // Neither back to the pool, nor to another.
+    const absl::Status held = SetDeviceMemoryResource(0, nullptr);
+    BOOST_TEST(absl::IsFailedPrecondition(held));
+    BOOST_TEST(std::string(held.message()).find(std::to_string(index->memory_bytes())) !=
+               std::string::npos);
+    // Where it has no more: nothing is lost, and the index goes on.
+    resource.most = 1000;
+    BOOST_TEST(absl::IsResourceExhausted(MakeOrderedIndex("gpu:auto", run).status()));
+    resource.most = SIZE_MAX;
+    resource.available = 1000;
+    const size_t calls = resource.calls;
+    BOOST_TEST(absl::IsResourceExhausted(CheckDeviceMemory(1001, "a test")));
+    BOOST_TEST(CheckDeviceMemory(1000, "a test").ok());
+    BOOST_TEST(resource.calls == calls);
+    BOOST_TEST(resource.given == index->memory_bytes());
+  }
+  BOOST_TEST(resource.given == 0u);
+  RequireOk(SetDeviceMemoryResource(0, nullptr));
+  const size_t calls = resource.calls;
+  (void)RequireOk(MakeOrderedIndex("gpu:auto", run));
+  BOOST_TEST(resource.calls == calls);
+  BOOST_TEST(absl::IsUnavailable(SetDeviceMemoryResource(1000, nullptr)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

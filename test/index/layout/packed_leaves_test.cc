@@ -15,6 +15,21 @@
 namespace cairn {
 namespace {
 
+// Leaves of 128-bit keys, which only a GPU has.
+static_assert(LeafLayout<128>::kEntries == 3 && LeafEntries(128) == 3);
+static_assert(LeafLayout<128>::kPositionOffset == 48 && LeafLayout<128>::kRowsOffset == 52);
+constexpr LeafWords<128> OneWideKey() {
+  LeafWords<128> words(7);
+  words.SetKey(1, (WideKey{(uint64_t{4} << 32) | 3} << 64) | ((uint64_t{2} << 32) | 1));
+  words.SetRow(1, 9);
+  return words;
+}
+static_assert(OneWideKey().words[3] == UINT32_MAX && OneWideKey().words[4] == 1 &&
+              OneWideKey().words[5] == 2 && OneWideKey().words[6] == 3 &&
+              OneWideKey().words[7] == 4 && OneWideKey().words[8] == UINT32_MAX);
+static_assert(OneWideKey().words[12] == 7 && OneWideKey().words[13] == kNoRow &&
+              OneWideKey().words[14] == 9 && OneWideKey().words[15] == kNoRow);
+
 template <typename T, size_t kCount>
 std::array<T, kCount> Read(const Leaf& leaf, size_t offset) {
   std::array<T, kCount> values;

@@ -152,7 +152,7 @@ std::string SetName(KeySet set, int log2_n) {
 }  // namespace
 
 const char* KeySetName(KeySet set) {
-  constexpr const char* kNames[] = {"", "clustered", "runs", "duplicates"};
+  constexpr const char* kNames[] = {"", "clustered", "runs", "duplicates", "near_unique"};
   return kNames[static_cast<size_t>(set)];
 }
 

@@ -24,8 +24,9 @@ enum class KeySet : uint8_t {
   kClustered,   // distinct, sixteen runs of consecutive keys
   kRuns,        // distinct, many runs of ten consecutive keys
   kDuplicates,  // uniform, sixteen entries a key
+  kNearUnique,  // uniform, two entries for every 127th key, else one
 };
-// "", "clustered", "runs", "duplicates".
+// "", "clustered", "runs", "duplicates", "near_unique".
 const char* KeySetName(KeySet set);
 
 template <typename Key>
@@ -43,7 +44,7 @@ struct EntrySet {
 enum class QueryMix : uint8_t {
   kHits,      // keys that are there, each entry's as likely, in random order
   kHalfMiss,  // every second one is not there
-  kMiss,      // none is there: uniform in the gaps of kUniform and kDuplicates, else beside runs
+  kMiss,      // none is there: uniform in the gaps of uniform ones, else beside runs
   kZipf,      // few keys asked for often (theta 0.99, over all keys in random order)
   kSorted,    // hits in ascending order
 };

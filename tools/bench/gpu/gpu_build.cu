@@ -72,7 +72,7 @@ void RegisterSize(int log2_n) {
         "gpu:btree", "gpu:pivot", "gpu:eytzinger", "gpu:sorted_array"}) {
     Register<Key>(index, log2_n);
   }
-  for (KeySet set : {KeySet::kClustered, KeySet::kRuns, KeySet::kDuplicates}) {
+  for (KeySet set : {KeySet::kClustered, KeySet::kRuns, KeySet::kDuplicates, KeySet::kNearUnique}) {
     Register<Key>("gpu:auto", log2_n, set);
   }
 }

@@ -8,6 +8,7 @@
 //   clustered        sixteen runs of consecutive keys
 //   runs             many runs of ten consecutive keys
 //   duplicates       sixteen entries a key
+//   near_unique      of 128 entries one repeats a key
 //   buffered, sort_based  by a strategy of cairn/device.h (gpu_batch_strategy.cc)
 // <index> is a factory string, or
 //   baseline:gpu_lower_bound  binary search in the sorted keys, a thread a query
@@ -187,7 +188,9 @@ absl::Status FindAll(benchmark::State& state, cudaStream_t stream, const DeviceL
   const DeviceRanges ranges{keys, keys, Bound::kInclusive, Bound::kInclusive};
   ASSIGN_OR_RETURN(const auto begin, DeviceBuffer<Position>::Allocate(kQueries, stream));
   ASSIGN_OR_RETURN(const auto offsets, DeviceBuffer<uint64_t>::Allocate(kQueries + 1, stream));
-  const size_t most = kQueries * (lookup.set == KeySet::kDuplicates ? 16 : 1);
+  const size_t most = kQueries * (lookup.set == KeySet::kDuplicates   ? 16
+                                  : lookup.set == KeySet::kNearUnique ? 2
+                                                                      : 1);
   ASSIGN_OR_RETURN(const auto row_ids, DeviceBuffer<RowId>::Allocate(most, stream));
   const absl::StatusOr<double> seconds = MedianSeconds(stream, [&]() -> absl::Status {
     if (lookup.answer == DeviceAnswer::kFind) {
@@ -266,7 +269,7 @@ void RegisterSize(int log2_n) {
       RegisterDeviceLookup<Key>({index, log2_n, kRowId, KeySet::kUniform, mix});
     }
   }
-  for (KeySet set : {KeySet::kClustered, KeySet::kRuns, KeySet::kDuplicates}) {
+  for (KeySet set : {KeySet::kClustered, KeySet::kRuns, KeySet::kDuplicates, KeySet::kNearUnique}) {
     for (const char* index :
          {"gpu:auto", "gpu:packed,directory=tree", "baseline:gpu_lower_bound"}) {
       RegisterDeviceLookup<Key>({index, log2_n, kRowId, set});

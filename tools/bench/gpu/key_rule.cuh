@@ -44,12 +44,20 @@ struct KeyRule {
 
   static constexpr int kBits = 8 * sizeof(Key);
   static constexpr int kDuplicateBits = 4, kClusterBits = 4;
+  static constexpr size_t kNearUnique = 128;  // of so many entries one repeats a key
   static constexpr uint64_t kRunLength = 10;
   static constexpr int kRunBits = 4;  // a run's part of the key space: 16 keys, 6 of them absent
 
   __host__ __device__ size_t entries() const { return size_t{1} << log2_n; }
   __host__ __device__ size_t distinct() const {
-    return set == KeySet::kDuplicates ? entries() >> kDuplicateBits : entries();
+    switch (set) {
+      case KeySet::kDuplicates:
+        return entries() >> kDuplicateBits;
+      case KeySet::kNearUnique:
+        return entries() - entries() / kNearUnique;
+      default:
+        return entries();
+    }
   }
   // The first row of key number k < distinct().
   __host__ __device__ RowId FirstRow(size_t k) const { return static_cast<RowId>(k); }
@@ -64,7 +72,7 @@ struct KeyRule {
         return RunKey(at / kRunLength, at % kRunLength);
       }
       default:
-        return static_cast<Key>(Scramble(row & (distinct() - 1), kBits));
+        return static_cast<Key>(Scramble(row % distinct(), kBits));
     }
   }
 

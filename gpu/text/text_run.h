@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "absl/status/statusor.h"
+#include "cairn/sorted_run.h"
+#include "gpu/run/device_run.h"
+#include "gpu/text/text_code.h"
+
+namespace cairn::gpu {
+
+// UploadRun of the numbers that the keys of a run of byte strings have in a code of theirs, which
+// are made on up to `threads` threads. Waits. DataLoss where the entries are not in order, or the
+// code is not of a key. Throws std::bad_alloc.
+template <typename Key>
+absl::StatusOr<DeviceRun<Key>> UploadNumbers(const SortedRun& run, const TextCode& code,
+                                             int threads, cudaStream_t stream);
+
+}  // namespace cairn::gpu
