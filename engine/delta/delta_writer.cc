@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/delta/change_log.h"
+#include "engine/delta/delta_parts.h"
 #include "engine/delta/row_keys.h"
 #include "engine/delta/update_rows.h"
 #include "engine/util/make_room.h"
@@ -72,7 +73,6 @@ class TypedDeltaWriter final : public DeltaWriter {
   absl::StatusOr<std::shared_ptr<const Delta>> Next(const RowUpdates& updates);
   absl::Status FindChanges(const RowUpdates& updates, const Delta& version, Changes* changes);
   void Change(const Delta& version, RowId row, absl::Span<const Key> wanted, Changes* changes);
-  absl::Status TakeEntries(Entries taken, Delta* next) const;
   absl::Status AddEntries(const Entries& added, Delta* next) const;
   absl::Status FindPlaces(const Delta& version, absl::Span<DeltaEntry<Key>> entries) const;
   void AddToFilter(const Changes& changes, const Delta& version, Delta* next);
@@ -123,7 +123,7 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
   AddToFilter(changes, *version, next.get());
   next->removed = next->removed.With(changes.removed, changes.restored);
   next->dead_rows = next->dead_rows.With(changes.died, changes.revived);
-  RETURN_IF_ERROR(TakeEntries(std::move(changes.taken), next.get()));
+  RETURN_IF_ERROR(TakeEntries<Key>(std::move(changes.taken), *rows_, next.get()));
   RETURN_IF_ERROR(AddEntries(changes.added, next.get()));
   next->end_row = rows_->end();
   if (!changes.all.rows.empty()) {
@@ -250,50 +250,6 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
   if (!changed && !delta_changed) return;
   for (const Key& key : wanted) AppendKey(key, &changes->all.keys);
   changes->all.EndRow(row);
-}
-
-// Removes entries from the parts that have them.
-template <typename Key>
-absl::Status TypedDeltaWriter<Key>::TakeEntries(Entries taken, Delta* next) const {
-  std::vector<Key> keys;
-  std::vector<uint64_t> hashes;
-  std::vector<Position> first, removed;
-  for (size_t i = next->parts.size(); i-- > 0 && !taken.empty();) {
-    DeltaPart& part = next->parts[i];
-    const DeltaSegment& segment = *part.segment;
-    const auto column = ColumnOf<Key>(segment.run());
-    keys.resize(taken.size());
-    hashes.resize(taken.size());
-    for (size_t k = 0; k < keys.size(); ++k) {
-      keys[k] = taken[k].key;
-      hashes[k] = KeyFilter::Hash(keys[k]);
-    }
-    first.resize(taken.size());
-    segment.Prefetch(hashes);
-    RETURN_IF_ERROR(segment.FindFirst<Key>(keys, hashes, absl::MakeSpan(first)));
-    removed.clear();
-    size_t left = 0;
-    for (size_t k = 0; k < taken.size(); ++k) {
-      const auto& [key, row, place] = taken[k];
-      size_t p = segment.size();
-      if (first[k] != DeltaSegment::kNone) {
-        p = Gallop(first[k], segment.size(), [&, key = key, row = row](size_t at) {
-          return column[at] == key && rows_->Less(segment.rows()[at], row);
-        });
-      }
-      if (p < segment.size() && column[p] == key && segment.rows()[p] == row &&
-          !part.removed.Contains(p)) {
-        removed.push_back(static_cast<Position>(p));
-      } else {
-        taken[left++] = taken[k];
-      }
-    }
-    taken.resize(left);
-    part.removed = part.removed.With(removed, {});
-  }
-  if (taken.empty()) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrFormat("%d entries of a delta are in none of its segments", taken.size()));
 }
 
 // Makes a segment of `added`, which is by primary key, and of those segments before it that are

@@ -102,7 +102,7 @@ class PackedIndex : public DeviceIndex {
   Numbers& numbers() { return numbers_; }
 
   bool writes_results_once() const override { return true; }
-  bool has_distinct_keys() const override { return first_entry_.size() == 0; }
+  bool has_distinct_keys() const override { return !view_.repeats && first_entry_.size() == 0; }
   std::string description() const override {
     return absl::StrFormat("gpu:packed,directory=%s,bits=%d%s",
                            bitmap_.has_value() ? "bitmap" : "tree", view_.bits,

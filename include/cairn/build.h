@@ -92,8 +92,8 @@ std::string ShardDirectoryName(uint32_t shard);
 std::string SegmentDirectoryName(uint32_t segment);
 
 // Builds an index of the rows of one range. All ranges together are those of one call of
-// SnapshotSource::Split, say, whose estimates may differ from one call to the next. An index there is
-// replaced by its next version. Errors as SecondaryIndex::BuildAll's.
+// SnapshotSource::Split, say, whose estimates may differ from one call to the next. An index there
+// is replaced by its next version. Errors as SecondaryIndex::BuildAll's.
 absl::StatusOr<BuildReport> ExtractSegment(const SnapshotSource& source,
                                            const PrimaryKeyRange& range, const IndexSpec& spec,
                                            const std::string& directory,
