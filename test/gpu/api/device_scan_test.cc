@@ -182,15 +182,15 @@ BOOST_AUTO_TEST_CASE(a_structure_says_whether_keys_are_distinct) {
 // Few keys repeat, so that leaves hold them as they are.
 BOOST_AUTO_TEST_CASE(keys_of_which_few_have_several_rows) {
   Entries<uint32_t> entries(100000, 1);
-  BOOST_REQUIRE(entries.keys.size() > 95002);
-  for (size_t i = 0; i < 20; ++i) entries.keys[5000 * i + 1] = entries.keys[5000 * i];
+  BOOST_REQUIRE(entries.keys.size() > 80000);
+  for (size_t i = 0; i < 20; ++i) entries.keys[4000 * i + 1] = entries.keys[4000 * i];
   const auto run = RequireOk(SortedRun::FromSorted(entries.keys, entries.rows));
   for (const std::string factory : {"gpu:auto", "gpu:packed,directory=tree"}) {
     BOOST_TEST_CONTEXT(factory) {
       const auto index = RequireOk(MakeDeviceIndex(factory, run));
       BOOST_TEST(!index->has_distinct_keys());
       std::vector<uint32_t> keys = Queries(entries, 1000, 9);
-      for (size_t i = 0; i < 20; ++i) keys.push_back(entries.keys[5000 * i]);
+      for (size_t i = 0; i < 20; ++i) keys.push_back(entries.keys[4000 * i]);
       CheckScan(*index, entries, keys, keys, UINT64_MAX, Order::kAscending);
     }
   }
