@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_format.h"
 #include "engine/shard_build/segment.h"
 #include "engine/shard_build/shard_publish.h"
 #include "engine/shard_build/shard_writer.h"
