@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
-#include "gpu/host/string_batch.h"
+#include "gpu/host/string_source.h"
 
 namespace cairn::gpu {
 

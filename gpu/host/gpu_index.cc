@@ -107,14 +107,15 @@ std::string GpuIndex::description() const {
 absl::Status GpuIndex::StringPoints(const Batch& batch, HostColumn results,
                                     QueryContext& context) const {
   const absl::Span<const std::string_view> keys = batch.keys.bytes();
-  const auto key = [keys](size_t i) { return StringKey{keys[i]}; };
+  const StringsOf strings([keys](size_t i) { return StringKey{keys[i]}; }, longest_key_);
   const auto search = [&](DeviceKeys some_keys, void* out, cudaStream_t stream) {
     DeviceBatch some{batch.operation, some_keys};
     some.values = static_cast<uint32_t*>(out);
     some.found = static_cast<bool*>(out);
     return index_->Answer(some, stream);
   };
-  return RunStringBatch({batch.size(), longest_key_, results, key, search}, policy_, context);
+  return RunStringBatch({batch.size(), &strings, longest_key_ + 1, results, search}, policy_,
+                        context);
 }
 
 absl::Status GpuIndex::StringPositions(const RangeBatch& ranges, absl::Span<Position> begin,
@@ -122,11 +123,13 @@ absl::Status GpuIndex::StringPositions(const RangeBatch& ranges, absl::Span<Posi
   const size_t bounds = 2 * ranges.size();
   ASSIGN_OR_RETURN(auto* positions, context.Positions(bounds));
   const BoundStrings keys(ranges);
+  const StringsOf strings([&keys](size_t i) { return keys(i); }, longest_key_);
   const auto search = [&](DeviceKeys some_keys, void* out, cudaStream_t stream) {
     return index_->Answer(DeviceBatch::LowerBound(some_keys, static_cast<Position*>(out)), stream);
   };
-  RETURN_IF_ERROR(RunStringBatch(
-      {bounds, longest_key_, {positions, sizeof(Position)}, keys, search}, policy_, context));
+  RETURN_IF_ERROR(
+      RunStringBatch({bounds, &strings, longest_key_ + 1, {positions, sizeof(Position)}, search},
+                     policy_, context));
   keys.Finish(positions, index_->size(), begin, end);
   return absl::OkStatus();
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <new>
 
 #include "gpu/runtime/cuda_status.h"
@@ -20,7 +19,7 @@ namespace {
 constexpr size_t kChunksInFlight = QueryContext::kStreams;
 constexpr size_t kBlockAlignment = 256;
 // Of the strings of a chunk, at most, unless one alone is longer.
-constexpr size_t kMostChunkBytes = size_t{32} << 20;
+constexpr size_t kMostChunkBytes = size_t{16} << 20;
 // Strings are put together on several threads where there are so many.
 constexpr size_t kLeastForThreads = size_t{1} << 12, kParts = 16;
 
@@ -40,33 +39,6 @@ void RunParts(size_t parts, absl::FunctionRef<void(size_t)> body) {
   for (size_t part = 0; part < parts; ++part) body(part);
 }
 
-// memcpy, without a call for strings of up to 32 bytes, as most are.
-inline void CopyShort(std::string_view from, char* to) {
-  const size_t size = from.size();
-  const auto copy = [&](auto word) {
-    const size_t last = size - sizeof(word);
-    std::memcpy(&word, from.data() + last, sizeof(word));
-    auto first = word;
-    std::memcpy(&first, from.data(), sizeof(first));
-    std::memcpy(to, &first, sizeof(first));
-    std::memcpy(to + last, &word, sizeof(word));
-  };
-  struct Sixteen {
-    uint64_t words[2];
-  };
-  if (size > 2 * sizeof(Sixteen)) {
-    std::memcpy(to, from.data(), size);
-  } else if (size >= sizeof(Sixteen)) {
-    copy(Sixteen());
-  } else if (size >= sizeof(uint64_t)) {
-    copy(uint64_t());
-  } else if (size >= sizeof(uint32_t)) {
-    copy(uint32_t());
-  } else {
-    for (size_t i = 0; i < size; ++i) to[i] = from[i];
-  }
-}
-
 // Chunks take turns on the streams. Each has a block of pinned memory and one of the device:
 // results first, then offsets, then strings.
 class ChunkedStrings {
@@ -75,89 +47,92 @@ class ChunkedStrings {
       : batch_(batch),
         context_(context),
         chunk_(ChunkSize(batch, policy)),
-        block_bytes_(StringsAt(chunk_) + Aligned(chunk_ * MostBytes(batch) + sizeof(uint64_t))),
+        string_bytes_(std::max(batch.longest, std::min(kMostChunkBytes, chunk_ * batch.longest))),
+        block_bytes_(StringsAt(chunk_) + Aligned(string_bytes_ + sizeof(uint64_t))),
         zero_copy_(batch.size <= std::min(chunk_, policy.most_zero_copy)) {}
 
   // Where this fails, chunks may be in flight.
   absl::Status Run() {
-    const size_t chunks = (batch_.size + chunk_ - 1) / chunk_,
-                 slots = std::min(chunks, kChunksInFlight);
+    const size_t slots = std::min((batch_.size + chunk_ - 1) / chunk_, kChunksInFlight);
     ASSIGN_OR_RETURN(pinned_, context_.Pinned(slots * block_bytes_));
-    for (size_t slot = 0; slot < slots; ++slot) {
-      ASSIGN_OR_RETURN(memory_[slot], DeviceBuffer<char>::Allocate(block_bytes_, StreamOf(slot)));
+    size_t first = 0, started = 0, finished = 0;
+    for (; first < batch_.size; ++started) {
+      const size_t slot = started % slots;
+      if (started >= slots) RETURN_IF_ERROR(Finish(finished++ % slots));
+      RETURN_IF_ERROR(Start(first, slot));
+      first += under_way_[slot].count;
     }
-    for (size_t chunk = 0; chunk < chunks; ++chunk) {
-      if (chunk >= slots) RETURN_IF_ERROR(Finish(chunk - slots));
-      RETURN_IF_ERROR(Start(chunk));
-    }
-    for (size_t chunk = chunks - slots; chunk < chunks; ++chunk) RETURN_IF_ERROR(Finish(chunk));
+    for (; finished < started; ++finished) RETURN_IF_ERROR(Finish(finished % slots));
     return absl::OkStatus();
   }
 
  private:
-  static size_t MostBytes(const StringBatch& batch) { return batch.longest_key + 1; }
+  // Queries [first, first + count).
+  struct Chunk {
+    size_t first = 0, count = 0;
+  };
+
   static size_t ChunkSize(const StringBatch& batch, const HostBatchPolicy& policy) {
     const size_t wanted = std::min(std::max(batch.size / policy.chunks, policy.least_chunk),
-                                   policy.most_staged_chunk);
-    return std::max<size_t>(1, std::min({wanted, batch.size, kMostChunkBytes / MostBytes(batch)}));
+                                   policy.most_string_chunk);
+    return std::max<size_t>(1, std::min(wanted, batch.size));
   }
 
-  size_t CountOf(size_t chunk) const { return std::min(chunk_, batch_.size - chunk * chunk_); }
-  char* Staging(size_t chunk) const { return pinned_ + chunk % kChunksInFlight * block_bytes_; }
-  char* Memory(size_t chunk) const { return memory_[chunk % kChunksInFlight].data(); }
-  cudaStream_t StreamOf(size_t chunk) const {
-    return context_.stream(static_cast<int>(chunk % kChunksInFlight));
-  }
+  char* Staging(size_t slot) const { return pinned_ + slot * block_bytes_; }
+  cudaStream_t StreamOf(size_t slot) const { return context_.stream(static_cast<int>(slot)); }
   // Where in a block of `count` queries these begin.
   size_t OffsetsAt(size_t count) const { return Aligned(count * batch_.results.element_bytes); }
   size_t StringsAt(size_t count) const {
     return OffsetsAt(count) + Aligned((count + 1) * sizeof(uint32_t));
   }
 
-  // A query as far as it matters.
-  StringKey KeyAt(size_t i) const {
-    const StringKey key = batch_.key(i);
-    if (key.bytes.size() <= batch_.longest_key) return key;
-    return {key.bytes.substr(0, batch_.longest_key + 1)};
+  // A chunk in parts, with where the strings of each begin.
+  struct Parts {
+    Chunk chunk;
+    size_t parts = 1;
+    std::array<uint64_t, kParts + 1> begins{};
+
+    size_t BeginOf(size_t part) const { return chunk.count * part / parts; }
+    size_t CountOf(size_t part) const { return BeginOf(part + 1) - BeginOf(part); }
+    uint64_t bytes() const { return begins[parts]; }
+  };
+  // Measures the strings of the queries from `first` on: of a whole chunk, or of fewer where their
+  // strings would not fit.
+  Parts Measure(size_t first) const {
+    Parts all;
+    all.chunk = {first, std::min(chunk_, batch_.size - first)};
+    for (;; all.chunk.count = (all.chunk.count + 1) / 2) {
+      all.parts = all.chunk.count < kLeastForThreads ? 1 : kParts;
+      RunParts(all.parts, [&](size_t part) {
+        all.begins[part + 1] = batch_.strings->Bytes(first + all.BeginOf(part), all.CountOf(part));
+      });
+      for (size_t part = 0; part < all.parts; ++part) all.begins[part + 1] += all.begins[part];
+      if (all.bytes() <= string_bytes_ || all.chunk.count == 1) return all;
+    }
+  }
+  // Puts the strings together. A part may be run again, and writes the same.
+  void Gather(const Parts& all, uint32_t* offsets, char* strings) const {
+    RunParts(all.parts, [&](size_t part) {
+      const size_t begin = all.BeginOf(part);
+      batch_.strings->Copy(all.chunk.first + begin, all.CountOf(part),
+                           static_cast<uint32_t>(all.begins[part]), offsets + begin, strings);
+    });
+    offsets[all.chunk.count] = static_cast<uint32_t>(all.bytes());
   }
 
-  // Puts a chunk's strings together; returns their bytes.
-  size_t Gather(size_t first, size_t count, uint32_t* offsets, char* strings) const {
-    const size_t parts = count < kLeastForThreads ? 1 : kParts;
-    std::array<uint32_t, kParts + 1> begins{};
-    const auto begin_of = [&](size_t part) { return count * part / parts; };
-    RunParts(parts, [&](size_t part) {
-      uint32_t bytes = 0;
-      for (size_t i = begin_of(part); i < begin_of(part + 1); ++i) {
-        bytes += static_cast<uint32_t>(KeyAt(first + i).size());
-      }
-      begins[part + 1] = bytes;
-    });
-    for (size_t part = 0; part < parts; ++part) begins[part + 1] += begins[part];
-    // A part may be run again, and writes the same.
-    RunParts(parts, [&](size_t part) {
-      uint32_t at = begins[part];
-      for (size_t i = begin_of(part); i < begin_of(part + 1); ++i) {
-        const StringKey key = KeyAt(first + i);
-        offsets[i] = at;
-        CopyShort(key.bytes, strings + at);
-        at += static_cast<uint32_t>(key.bytes.size());
-        if (key.last != StringKey::kNoByte) strings[at++] = static_cast<char>(key.last);
-      }
-    });
-    offsets[count] = begins[parts];
-    return begins[parts];
-  }
-
-  absl::Status Start(size_t chunk) {
-    const size_t count = CountOf(chunk), first = chunk * chunk_;
+  absl::Status Start(size_t first, size_t slot) {
+    const cudaStream_t stream = StreamOf(slot);
+    if (memory_[slot].size() == 0) {
+      ASSIGN_OR_RETURN(memory_[slot], DeviceBuffer<char>::Allocate(block_bytes_, stream));
+    }
+    const Parts parts = Measure(first);
+    under_way_[slot] = parts.chunk;
+    const size_t count = parts.chunk.count;
     const size_t offsets_at = OffsetsAt(count), strings_at = StringsAt(count);
-    char *const staging = Staging(chunk), *const memory = Memory(chunk);
-    const cudaStream_t stream = StreamOf(chunk);
-    const size_t bytes = Gather(first, count, reinterpret_cast<uint32_t*>(staging + offsets_at),
-                                staging + strings_at);
+    char *const staging = Staging(slot), *const memory = memory_[slot].data();
+    Gather(parts, reinterpret_cast<uint32_t*>(staging + offsets_at), staging + strings_at);
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(memory + offsets_at, staging + offsets_at,
-                                               strings_at - offsets_at + bytes,
+                                               strings_at - offsets_at + parts.bytes(),
                                                cudaMemcpyHostToDevice, stream));
     RETURN_IF_ERROR(MayCallDevice());
     const DeviceKeys keys(memory + strings_at, reinterpret_cast<uint32_t*>(memory + offsets_at),
@@ -171,20 +146,23 @@ class ChunkedStrings {
   }
 
   // Waits for a chunk, and gives the caller its results.
-  absl::Status Finish(size_t chunk) {
-    RETURN_IF_ERROR(context_.Wait(static_cast<int>(chunk % kChunksInFlight)));
+  absl::Status Finish(size_t slot) {
+    RETURN_IF_ERROR(context_.Wait(static_cast<int>(slot)));
     const size_t element = batch_.results.element_bytes;
-    CopyOnHost(static_cast<char*>(batch_.results.data) + chunk * chunk_ * element, Staging(chunk),
-               CountOf(chunk) * element);
+    const Chunk& chunk = under_way_[slot];
+    CopyOnHost(static_cast<char*>(batch_.results.data) + chunk.first * element, Staging(slot),
+               chunk.count * element);
     return absl::OkStatus();
   }
 
   const StringBatch& batch_;
   QueryContext& context_;
-  const size_t chunk_;  // queries
+  const size_t chunk_;         // queries, at most
+  const size_t string_bytes_;  // theirs, at most
   const size_t block_bytes_;
   const bool zero_copy_;  // results are written to memory of the host by the kernel
   char* pinned_ = nullptr;
+  std::array<Chunk, kChunksInFlight> under_way_;
   std::array<DeviceBuffer<char>, kChunksInFlight> memory_;
 };
 

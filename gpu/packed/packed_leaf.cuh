@@ -56,11 +56,7 @@ class LeafQuad {
   // The leaf that it goes on in.
   __device__ uint32_t Link() const { return FromPart<kRowWord + kEntries - 1>(); }
 
-  // The position of the first entry; in the lane for which this is true.
-  static __device__ bool HoldsPosition(int part) { return part == kPositionWord / 4; }
-  __device__ Position position() const { return Word<kPositionWord % 4>(); }
-
-  // The same, in all four lanes.
+  // The position of the first entry; the same in all four lanes.
   __device__ Position PositionInAll() const { return FromPart<kPositionWord>(); }
 
   // Calls row(slot, row_id) for the entries whose row ids this lane holds, without the link of a
@@ -76,10 +72,12 @@ class LeafQuad {
     }
   }
 
-  // The row id of a slot; in the lane for which this is true.
-  static __device__ bool HoldsRow(int slot, int part) {
-    return (kRowWord + slot) / 4 == part;
+  // The row id of a slot, or kNoRow of slot -1; the same in all four lanes.
+  __device__ RowId RowInAll(int slot) const {
+    const RowId row = __shfl_sync(0xffffffffu, row_id(slot), (kRowWord + slot) / 4, kLanes);
+    return slot < 0 ? kNoRow : row;
   }
+  // The row id of a slot, in lane (kRowWord + slot) / 4.
   __device__ RowId row_id(int slot) const {
     const int word = (kRowWord + slot) % 4;
     const uint32_t even = word == 0 ? words_.x : words_.z, odd = word == 1 ? words_.y : words_.w;
@@ -240,8 +238,9 @@ class LeafQuad {
   uint4 words_;
 };
 
-// A packed leaf in the registers of one lane: for queries in order, where the lanes of a warp read
-// the same leaves or ones next to each other, so that a first-level cache has what the next wants.
+// A packed leaf that one lane reads, its keys in registers: for queries in order, where the lanes
+// of a warp read the same leaves or ones next to each other, so that a first-level cache has what
+// the next wants, and the rest of a leaf when it is asked for.
 template <int kBits>
 class LeafLine {
  public:
@@ -249,21 +248,21 @@ class LeafLine {
   using Key = typename Quad::Key;
 
   __device__ void Load(const Leaf* leaf) {
-    const uint4* from = reinterpret_cast<const uint4*>(leaf);
+    words_ = reinterpret_cast<const uint32_t*>(leaf);
 #pragma unroll
-    for (int part = 0; part < 4; ++part) parts_[part] = __ldg(from + part);
+    for (int part = 0; part < kKeyParts; ++part) parts_[part] = PartOf(part);
   }
   // As LeafQuad's.
   __device__ uint32_t Equal(Key key) const {
     uint32_t bits = 0;
 #pragma unroll
-    for (int part = 0; part < 4; ++part) bits |= Quad::EqualIn(parts_[part], key, part);
+    for (int part = 0; part < kKeyParts; ++part) bits |= Quad::EqualIn(parts_[part], key, part);
     return Quad::EqualOf(bits);
   }
   __device__ uint32_t CountLess(Key key) const {
     uint32_t bits = 0, count = 0;
 #pragma unroll
-    for (int part = 0; part < 4; ++part) {
+    for (int part = 0; part < kKeyParts; ++part) {
       if constexpr (kBits == 48) {
         bits |= Quad::Less48In(parts_[part], key, part);
       } else {
@@ -275,41 +274,49 @@ class LeafLine {
   __device__ uint32_t AllEqual(Key key) const {
     uint32_t bits = 0, filled = 0;
 #pragma unroll
-    for (int part = 0; part < 4; ++part) {
+    for (int part = 0; part < kKeyParts; ++part) {
       bits |= Quad::ExactlyEqualIn(parts_[part], key, part);
-      filled |= Quad::FilledIn(parts_[part], part);
+    }
+#pragma unroll
+    for (int part = Quad::kRowWord / 4; part < Quad::kLanes; ++part) {
+      filled |= Quad::FilledIn(PartOf(part), part);
     }
     return Quad::EqualOf(bits) & filled;
   }
   __device__ bool HasLink() const {
     uint32_t bits = 0;
 #pragma unroll
-    for (int part = 0; part < 4; ++part) bits |= Quad::LinkIn(parts_[part], part);
+    for (int part = 0; part < kKeyParts; ++part) bits |= Quad::LinkIn(parts_[part], part);
     return bits == 3;
   }
   __device__ uint32_t Link() const {
-    return Word(Quad::kRowWord + Quad::kEntries - 1);
+    return row_id(Quad::kEntries - 1);
   }
   __device__ Position position() const {
-    return Word(Quad::kPositionWord);
-  }
-  __device__ RowId row_id(int slot) const {
-    RowId row_id = kNoRow;
-#pragma unroll
-    for (int s = 0; s < Quad::kEntries; ++s) {
-      if (s == slot) row_id = Word(Quad::kRowWord + s);
+    constexpr int kWord = Quad::kPositionWord;
+    if constexpr (kWord / 4 < kKeyParts) {
+      const uint4& part = parts_[kWord / 4];
+      return kWord % 4 == 1 ? part.y : kWord % 4 == 2 ? part.z : part.w;
+    } else {
+      return __ldg(words_ + kWord);
     }
-    return row_id;
+  }
+  // The row id of a slot, or kNoRow of slot -1.
+  __device__ RowId row_id(int slot) const {
+    return slot < 0 ? kNoRow : __ldg(words_ + Quad::kRowWord + slot);
   }
 
  private:
-  // Word i of the sixteen, which the compiler must know.
-  __device__ uint32_t Word(int i) const {
-    const uint4& part = parts_[i / 4];
-    return i % 4 == 0 ? part.x : i % 4 == 1 ? part.y : i % 4 == 2 ? part.z : part.w;
+  // Parts that hold keys; the position's word is never the first of one.
+  static constexpr int kKeyParts = (Quad::kPositionWord + 3) / 4;
+  static_assert(Quad::kPositionWord % 4 != 0 || Quad::kPositionWord / 4 == kKeyParts);
+
+  __device__ uint4 PartOf(int part) const {
+    return __ldg(reinterpret_cast<const uint4*>(words_) + part);
   }
 
-  uint4 parts_[4];
+  const uint32_t* words_;
+  uint4 parts_[kKeyParts];
 };
 
 }  // namespace cairn::gpu

@@ -178,15 +178,22 @@ __device__ inline bool AreInOrder(uint32_t leaf, int lane) {
   return __all_sync(0xffffffffu, (lane == 0 || before <= leaf) && leaf - first <= kMostApart);
 }
 
-// Write the answer to query i: the position behind `slots` entries of a leaf, or behind all, and
-// behind those that are equal to it; or a row id.
+// What four lanes found in a leaf.
+struct QuadAnswer {
+  uint32_t value = 0;  // a position, or a row id
+  uint32_t equal = 0;  // of kRange: entries
+  bool past_all = false;
+};
+
+// Write the answer to query i: a position, or that behind all, and the one behind `equal` entries
+// from there on; or a row id.
 template <PackedAnswer kAnswer, typename Queries>
 __device__ void WritePosition(const PackedView& view, const PackedBatch<Queries>& batch, size_t i,
-                              bool past_all, Position of_leaf, uint32_t slots, uint32_t equal) {
+                              bool past_all, Position found, uint32_t equal) {
   const auto write = [&](Position* to, Position position) {
     __stcs(to + i, view.first_entry != nullptr ? view.first_entry[position] : position);
   };
-  const Position position = past_all ? view.distinct : of_leaf + slots;
+  const Position position = past_all ? view.distinct : found;
   write(static_cast<Position*>(batch.results), position);
   if constexpr (kAnswer == PackedAnswer::kRange) write(batch.ends, position + equal);
 }
@@ -264,7 +271,7 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
             equal = view.repeats ? answer.CountEqual(view, key) : answer.Found(key, view.links);
           }
           WritePosition<kAnswer>(view, batch, i, reader.IsPastAll(notes[u], key, lane),
-                                 answer.line.position(), answer.slots, equal);
+                                 answer.line.position() + answer.slots, equal);
         } else {
           const uint32_t slots = may_be_there ? answer.slots : 0;
           WriteRow<kAnswer>(batch, i, answer.line.row_id(__ffs(static_cast<int>(slots)) - 1));
@@ -273,7 +280,7 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
       return;
     }
 
-    // Round r is for the queries of lanes 8 * (r % 4) … 8 * (r % 4) + 7.
+    // Round r is for the queries of lanes 8 * (r % 4) … 8 * (r % 4) + 7 of group r / 4.
     constexpr int kRounds = 4 * kQueries;
     LeafAnswer<kBits, kAnswer> answers[kRounds];
 #pragma unroll
@@ -282,29 +289,39 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
       answers[r].quad.Load(view.leaves + leaf, part);
     }
 #pragma unroll
-    for (int r = 0; r < kRounds; ++r) {
-      const int asking = r % 4 * 8 + quad;
-      const Part key = ShuffleKey(static_cast<Part>(keys[r / 4]), asking);
-      const bool may_be_there = reader.MayBeThere(notes[r / 4], asking);
-      LeafAnswer<kBits, kAnswer>& answer = answers[r];
-      answer.Compare(key, part);
-      if (view.links) answer.FollowLinks(view.leaves, key, part);
-      uint32_t equal = 0;
-      if constexpr (kAnswer == PackedAnswer::kRange) {
-        equal = view.repeats ? answer.CountEqual(view, key, part)
-                             : answer.Found(key, view.links, part, lane);
-        if (!may_be_there) equal = 0;
+    for (int u = 0; u < kQueries; ++u) {
+      QuadAnswer mine;  // of round 4 * u + part
+#pragma unroll
+      for (int r = 4 * u; r < 4 * u + 4; ++r) {
+        const int asking = r % 4 * 8 + quad;
+        const Part key = ShuffleKey(static_cast<Part>(keys[u]), asking);
+        const bool may_be_there = reader.MayBeThere(notes[u], asking);
+        LeafAnswer<kBits, kAnswer>& answer = answers[r];
+        answer.Compare(key, part);
+        if (view.links) answer.FollowLinks(view.leaves, key, part);
+        QuadAnswer given;
+        if constexpr (kAnswer == PackedAnswer::kRange) {
+          given.equal = view.repeats ? answer.CountEqual(view, key, part)
+                                     : answer.Found(key, view.links, part, lane);
+          if (!may_be_there) given.equal = 0;
+        }
+        if constexpr (GivesPositions(kAnswer)) {
+          given.past_all = reader.IsPastAll(notes[u], key, asking);
+          given.value = answer.quad.PositionInAll() + answer.slots;
+        } else {
+          const int slot = __ffs(static_cast<int>(may_be_there ? answer.slots : 0)) - 1;
+          given.value = answer.quad.RowInAll(slot);
+        }
+        if (r % 4 == part) mine = given;
       }
-      const size_t i = begin + r * 8 + quad;
+      // So the warp's answers, a lane each, go to memory together: in whole lines, which counts
+      // most where it is the host's.
+      const size_t i = begin + u * 32 + part * 8 + quad;
       if (i >= batch.size) continue;
       if constexpr (GivesPositions(kAnswer)) {
-        if (!answer.quad.HoldsPosition(part)) continue;
-        WritePosition<kAnswer>(view, batch, i, reader.IsPastAll(notes[r / 4], key, asking),
-                               answer.quad.position(), answer.slots, equal);
+        WritePosition<kAnswer>(view, batch, i, mine.past_all, mine.value, mine.equal);
       } else {
-        const int slot = may_be_there ? __ffs(static_cast<int>(answer.slots)) - 1 : -1;
-        if (slot < 0 ? part != 0 : !LeafQuad<kBits>::HoldsRow(slot, part)) continue;
-        WriteRow<kAnswer>(batch, i, slot < 0 ? kNoRow : answer.quad.row_id(slot));
+        WriteRow<kAnswer>(batch, i, mine.value);
       }
     }
   };

@@ -93,11 +93,32 @@ BOOST_AUTO_TEST_CASE(chunks_of_any_size) {
   for (const size_t chunk : {1, 7, 1000, 1 << 20}) {
     HostBatchPolicy policy;
     policy.least_chunk = chunk;
-    policy.most_staged_chunk = chunk;
+    policy.most_string_chunk = chunk;
     policy.most_zero_copy = chunk == 1000 ? 0 : 1 << 16;
     const GpuIndex index(run, RequireOk(MakeDeviceIndex("gpu:partial_key", run)), policy);
     CheckPointsAgainstOracle(index, data, chunk == 1 ? 300 : SIZE_MAX);
   }
+}
+
+// One key makes all queries that are as long cost chunks as large; short ones beside it do not.
+BOOST_AUTO_TEST_CASE(chunks_end_where_strings_are_long) {
+  const std::string longest(size_t{1} << 20, 'k');
+  const std::vector<std::string_view> keys = {"a", "b", "c", longest};
+  const std::vector<RowId> row_ids = {1, 2, 3, 4};
+  const SortedRun run = RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), row_ids));
+  const auto index = RequireOk(MakeOrderedIndex("gpu:partial_key", run));
+  // 100 MB where every tenth is long, and a stretch of nothing else.
+  std::vector<std::string_view> queries(1000);
+  std::vector<RowId> expected(queries.size());
+  for (size_t i = 0; i < queries.size(); ++i) {
+    const bool is_long = i % 10 == 3 || (i >= 500 && i < 540);
+    const size_t missing = i % 3;  // bytes at its end
+    queries[i] = is_long ? std::string_view(longest).substr(missing) : keys[i % 3];
+    expected[i] = !is_long ? row_ids[i % 3] : missing == 0 ? 4 : kNoRow;
+  }
+  std::vector<RowId> rows(queries.size());
+  RequireOk(index->Answer(Batch::FindFirst(queries, absl::MakeSpan(rows))));
+  BOOST_TEST((rows == expected));
 }
 
 // A query that is much longer than any key is not looked at to its end.

@@ -1,20 +1,11 @@
 // KeySets/<set>/<key>/n:<log2 n>: sets of keys that are not spread evenly, by the side of as many
-// that are (uniform), both under cpu:auto, in batches of 2^16 by turns. Sets:
-//   lognormal      e^(2 z) for normally distributed z, the greatest at the end of the key space
-//   clustered      dense in a thousand places, each somewhere in its thousandth of the key space
-//   outliers       uniform in a 65,536th of the key space, and a hundred keys anywhere
-//   timestamps     bursts: gaps that are short a thousand times, then long; one in ten is none
-//   two_ends       half in the first, half in the last 1,024th of the key space
-//   powers         as many between 2^k and 2^(k + 1) for every k from half the key's bits on
-//   near_unique    uniform, one in a thousand twice
+// that are (uniform), both under cpu:auto, in batches of 2^16 by turns. Sets are uneven_keys.h's.
 // Counters, ns a query and `_ratio` to uniform (medians of neighbours): hit, keys that are there;
 // miss, keys just above these; far, keys anywhere, of which most are not there; count, ranges of
 // one key. Likewise bytes a key beyond the run. ns are of the processor's time.
 #include <benchmark/benchmark.h>
-#include <tbb/parallel_sort.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <memory>
 #include <string>
@@ -24,98 +15,13 @@
 #include "cairn/ordered_index.h"
 #include "tools/bench/data.h"
 #include "tools/bench/or_throw.h"
+#include "tools/bench/uneven_keys.h"
 
 namespace cairn::bench {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 16;
 constexpr size_t kBatches = 8;  // asked in turn
-
-enum class Set : uint8_t {
-  kLognormal,
-  kClustered,
-  kOutliers,
-  kTimestamps,
-  kTwoEnds,
-  kPowers,
-  kNearUnique
-};
-constexpr const char* kSetNames[] = {"lognormal", "clustered", "outliers",   "timestamps",
-                                     "two_ends",  "powers",    "near_unique"};
-
-// Uniform in [0, 1).
-double Unit(Random* random) {
-  return static_cast<double>((*random)() >> 11) * 0x1p-53;
-}
-double Normal(Random* random) {
-  return std::sqrt(-2 * std::log(1 - Unit(random))) * std::cos(2 * M_PI * Unit(random));
-}
-
-// `n` keys of the set, ascending.
-template <typename Key>
-std::vector<Key> MakeKeys(Set set, size_t n) {
-  constexpr Key kGreatest = ~Key{0};
-  constexpr int kBits = static_cast<int>(sizeof(Key)) * 8;
-  Random random(kSeed);
-  std::vector<Key> keys(n);
-  switch (set) {
-    case Set::kLognormal: {
-      std::vector<double> values(n);
-      for (double& value : values) value = std::exp(2 * Normal(&random));
-      const double scale =
-          std::ldexp(1.0, kBits - 1) / *std::max_element(values.begin(), values.end());
-      for (size_t i = 0; i < n; ++i) keys[i] = static_cast<Key>(values[i] * scale);
-      break;
-    }
-    case Set::kClustered: {
-      constexpr size_t kClusters = 1000;
-      const Key space = kGreatest / kClusters;
-      for (size_t i = 0, cluster = 0; cluster < kClusters; ++cluster) {
-        const size_t end = n * (cluster + 1) / kClusters;
-        Key key = static_cast<Key>(space * cluster + random.Below(space - 2 * (end - i)));
-        for (; i < end; ++i) keys[i] = key += static_cast<Key>(1 + random.Below(2));
-      }
-      break;
-    }
-    case Set::kOutliers:
-      for (size_t i = 0; i < n; ++i) {
-        // Of 32-bit keys a 65,536th would hold 65,536.
-        const uint64_t width = std::max<uint64_t>(kGreatest >> 16, 4 * uint64_t{n});
-        keys[i] = static_cast<Key>(i < 100 ? random() : kGreatest / 3 + random.Below(width));
-      }
-      break;
-    case Set::kTimestamps: {
-      const uint64_t gap = std::max<uint64_t>(1, (kGreatest >> 2) / n);
-      uint64_t key = 0;
-      for (size_t i = 0; i < n; ++i) {
-        const bool pause = i % 1000 == 0;
-        if (random.Below(10) != 0) key += 1 + random.Below(pause ? 1000 * gap : gap);
-        keys[i] = static_cast<Key>(std::min<uint64_t>(key, kGreatest));
-      }
-      break;
-    }
-    case Set::kTwoEnds:
-      for (size_t i = 0; i < n; ++i) {
-        const Key key = static_cast<Key>(random()) >> 10;
-        keys[i] = i % 2 == 0 ? key : static_cast<Key>(kGreatest - key);
-      }
-      break;
-    case Set::kPowers:
-      for (size_t i = 0; i < n; ++i) {
-        const int k = kBits / 2 + static_cast<int>(random.Below(static_cast<uint64_t>(kBits / 2)));
-        keys[i] = static_cast<Key>((Key{1} << k) + (static_cast<Key>(random()) >> (kBits - k)));
-      }
-      break;
-    case Set::kNearUnique:
-      keys = UniformKeys<Key>(n);
-      for (size_t i = 0; i + 1 < n; ++i) {
-        if (random.Below(1000) == 0) keys[i + 1] = keys[i];
-      }
-      break;
-  }
-  tbb::parallel_sort(keys.begin(), keys.end());
-  return keys;
-}
 
 enum class Asked : uint8_t { kHit, kMiss, kFar, kCount };
 constexpr Asked kAsked[] = {Asked::kHit, Asked::kMiss, Asked::kFar, Asked::kCount};
@@ -192,10 +98,10 @@ double Median(std::vector<double> values) {
 }
 
 template <typename Key>
-void KeySets(benchmark::State& state, Set set) {
+void KeySets(benchmark::State& state, UnevenSet set) {
   const auto n = size_t{1} << state.range(0);
   Contender<Key> uniform(UniformKeys<Key>(n));
-  Contender<Key> contender(MakeKeys<Key>(set, n));
+  Contender<Key> contender(UnevenKeys<Key>(set, n));
   std::vector<double> ns[std::size(kAsked)], ratios[std::size(kAsked)];
   size_t b = 0;
   for (auto _ : state) {
@@ -221,11 +127,9 @@ void KeySets(benchmark::State& state, Set set) {
 
 template <typename Key>
 void Register(const char* key) {
-  for (Set set : {Set::kLognormal, Set::kClustered, Set::kOutliers, Set::kTimestamps, Set::kTwoEnds,
-                  Set::kPowers, Set::kNearUnique}) {
-    benchmark::RegisterBenchmark(
-        absl::StrFormat("KeySets/%s/%s", kSetNames[static_cast<size_t>(set)], key).c_str(),
-        [=](benchmark::State& state) { KeySets<Key>(state, set); })
+  for (UnevenSet set : kUnevenSets) {
+    benchmark::RegisterBenchmark(absl::StrFormat("KeySets/%s/%s", UnevenSetName(set), key).c_str(),
+                                 [=](benchmark::State& state) { KeySets<Key>(state, set); })
         ->ArgName("n")
         ->Arg(22)
         ->Arg(24)

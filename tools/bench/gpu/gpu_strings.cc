@@ -2,9 +2,9 @@
 // in device memory over ten million keys, or 2^20 of the hard data sets; gpu:packed for those that
 // it takes. point gives row ids,
 // lower_bound positions; of half_miss every second one is not there: one with its last byte
-// changed. /host: from and to memory of the host, by its clock. CAIRN_BENCH_STRINGS sets another
-// number of keys. Counters: build_s, the seconds that the index took to build; bytes_per_key, of
-// device memory, the keys included.
+// changed. /host: from and to memory of the host, by its clock; with chunk:<k>, in chunks of 2^k.
+// CAIRN_BENCH_STRINGS sets another number of keys. Counters: build_s, the seconds that the index
+// took to build; bytes_per_key, of device memory, the keys included.
 #include <cuda_runtime.h>
 #include <tbb/parallel_for.h>
 
@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
 #include "cairn/ordered_index.h"
+#include "gpu/host/gpu_index.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
 #include "index/machine/status_macros.h"
@@ -94,11 +95,23 @@ struct Subject {
   double build_seconds = 0;
 };
 
+// Under the policy of batches that is the default, but for the queries of a chunk; 0: as it is.
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeHostIndex(const std::string& factory,
+                                                            const SortedRun& run, int log2_chunk) {
+  ASSIGN_OR_RETURN(auto index, MakeDeviceIndex(factory, run));
+  gpu::HostBatchPolicy policy;
+  if (log2_chunk != 0) {
+    policy.most_string_chunk = size_t{1} << log2_chunk;
+    policy.least_chunk = std::min(policy.least_chunk, policy.most_string_chunk);
+  }
+  return std::make_unique<gpu::GpuIndex>(run, std::move(index), policy);
+}
+
 absl::StatusOr<const Subject*> GetSubject(const std::string& data, const std::string& factory,
-                                          bool host) {
+                                          bool host, int log2_chunk) {
   static std::string made;
   static std::unique_ptr<Subject> subject;
-  const std::string wanted = absl::StrFormat("%s/%s/%d", data, factory, host);
+  const std::string wanted = absl::StrFormat("%s/%s/%d/%d", data, factory, host, log2_chunk);
   if (made == wanted) return subject.get();
   made.clear();
   subject = std::make_unique<Subject>();
@@ -108,7 +121,7 @@ absl::StatusOr<const Subject*> GetSubject(const std::string& data, const std::st
   ASSIGN_OR_RETURN(subject->run, SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
   const auto start = std::chrono::steady_clock::now();
   if (host) {
-    ASSIGN_OR_RETURN(subject->host, MakeOrderedIndex(factory, subject->run));
+    ASSIGN_OR_RETURN(subject->host, MakeHostIndex(factory, subject->run, log2_chunk));
   } else {
     ASSIGN_OR_RETURN(subject->device, MakeDeviceIndex(factory, subject->run));
   }
@@ -123,6 +136,7 @@ struct StringLookup {
   bool rows;
   bool half_miss;
   bool host;
+  int log2_chunk = 0;
 };
 
 // Internal where an answer is wrong.
@@ -138,7 +152,7 @@ absl::Status CheckAnswers(const StringLookup& lookup, const StringQueries& queri
 absl::Status RunLookup(benchmark::State& state, const StringLookup& lookup, cudaStream_t stream) {
   const StringQueries& queries = GetQueries(lookup.data, lookup.half_miss);
   ASSIGN_OR_RETURN(const Subject* const subject,
-                   GetSubject(lookup.data, lookup.factory, lookup.host));
+                   GetSubject(lookup.data, lookup.factory, lookup.host, lookup.log2_chunk));
   std::vector<uint32_t> answers(kQueries);
   double seconds = 0;
   if (lookup.host) {
@@ -169,6 +183,16 @@ absl::Status RunLookup(benchmark::State& state, const StringLookup& lookup, cuda
   return absl::OkStatus();
 }
 
+void Register(const StringLookup& lookup) {
+  std::string name = absl::StrFormat(
+      "Strings/%s/%s/%s%s/%s", lookup.data, lookup.factory, lookup.rows ? "point" : "lower_bound",
+      lookup.half_miss ? "_half_miss" : "", lookup.host ? "host" : "device");
+  if (lookup.log2_chunk != 0) absl::StrAppendFormat(&name, "/chunk:%d", lookup.log2_chunk);
+  RegisterDeviceBenchmark(name, [=](benchmark::State& state, cudaStream_t stream) {
+    return RunLookup(state, lookup, stream);
+  });
+}
+
 void RegisterSet(const std::string& data) {
   for (const bool host : {false, true}) {
     for (const char* factory :
@@ -181,17 +205,13 @@ void RegisterSet(const std::string& data) {
       for (const bool rows : {true, false}) {
         if (!rows && structure == "gpu:partial_key,hash") continue;
         for (const bool half_miss : {false, true}) {
-          const StringLookup lookup = {data, factory, rows, half_miss, host};
-          RegisterDeviceBenchmark(
-              absl::StrFormat("Strings/%s/%s/%s%s/%s", data, factory,
-                              rows ? "point" : "lower_bound", half_miss ? "_half_miss" : "",
-                              host ? "host" : "device"),
-              [=](benchmark::State& state, cudaStream_t stream) {
-                return RunLookup(state, lookup, stream);
-              });
+          Register({data, factory, rows, half_miss, host});
         }
       }
     }
+  }
+  for (int log2_chunk : {16, 17, 19, 20, 21}) {
+    Register({data, "gpu:partial_key", true, false, true, log2_chunk});
   }
 }
 

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+// Sets of keys that are not spread evenly:
+//   lognormal      e^(2 z) for normally distributed z, the greatest at the end of the key space
+//   clustered      dense in a thousand places, each somewhere in its thousandth of the key space
+//   outliers       uniform in a 65,536th of the key space, and a hundred keys anywhere
+//   timestamps     bursts: gaps that are short a thousand times, then long; one in ten is none
+//   two_ends       half in the first, half in the last 1,024th of the key space
+//   powers         as many between 2^k and 2^(k + 1) for every k from half the key's bits on
+//   near_unique    uniform, one in a thousand twice
+namespace cairn::bench {
+
+enum class UnevenSet : uint8_t {
+  kLognormal,
+  kClustered,
+  kOutliers,
+  kTimestamps,
+  kTwoEnds,
+  kPowers,
+  kNearUnique
+};
+inline constexpr UnevenSet kUnevenSets[] = {
+    UnevenSet::kLognormal, UnevenSet::kClustered, UnevenSet::kOutliers,  UnevenSet::kTimestamps,
+    UnevenSet::kTwoEnds,   UnevenSet::kPowers,    UnevenSet::kNearUnique};
+// "lognormal", …
+const char* UnevenSetName(UnevenSet set);
+
+// `n` keys of the set, ascending; uint32_t and uint64_t.
+template <typename Key>
+std::vector<Key> UnevenKeys(UnevenSet set, size_t n);
+
+}  // namespace cairn::bench
