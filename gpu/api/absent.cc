@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
+#include "cairn/device_update.h"
 #include "gpu/api/gpu_factory.h"
 
 namespace cairn {
@@ -29,6 +30,22 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view fa
   return Unavailable(factory);
 }
 
+absl::StatusOr<std::unique_ptr<DeviceIndex>> EnqueueDeviceIndex(std::string_view factory,
+                                                                DeviceKeys, const RowId*, bool,
+                                                                DeviceStream) {
+  return Unavailable(factory);
+}
+
+absl::StatusOr<std::unique_ptr<UpdatableDeviceIndex>> MakeUpdatableDeviceIndex(
+    std::string_view factory, DeviceKeys, const RowId*, DeviceStream) {
+  return Unavailable(factory);
+}
+
+absl::StatusOr<std::unique_ptr<UpdatableDeviceIndex>> MakeUpdatableDeviceIndex(
+    std::string_view factory, const SortedRun&, int) {
+  return Unavailable(factory);
+}
+
 // There is no index to call these on, but a program that does must link.
 absl::Status DeviceIndex::Answer(const DeviceBatch&, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
@@ -49,6 +66,12 @@ absl::Status DeviceIndex::FindEqualRanges(DeviceKeys, Position*, Position*, Devi
   return absl::UnavailableError(kNoCuda);
 }
 absl::Status DeviceIndex::FindPrefixEnds(DeviceKeys, Position*, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::StatusOr<size_t> UpdatableDeviceIndex::Insert(DeviceKeys, const RowId*, DeviceStream) {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status UpdatableDeviceIndex::BulkInsert(DeviceKeys, const RowId*, EqualKeys, DeviceStream) {
   return absl::UnavailableError(kNoCuda);
 }
 absl::Status TrimDeviceMemory(int, uint64_t) {

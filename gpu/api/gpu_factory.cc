@@ -12,6 +12,7 @@
 #include "cairn/device.h"
 #include "gpu/api/bytes_factory.h"
 #include "gpu/api/packed_options.h"
+#include "gpu/api/stream_check.h"
 #include "gpu/btree/b_plus_tree.h"
 #include "gpu/host/gpu_index.h"
 #include "gpu/packed/packed_index.h"
@@ -156,6 +157,15 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(FactoryString factory, Device
                       name));
 }
 
+// The parts of a string that must name a GPU's structure.
+absl::StatusOr<FactoryString> ParseForDevice(std::string_view text) {
+  absl::StatusOr<FactoryString> factory = FactoryString::Parse(text);
+  if (factory.ok() && factory->device != "gpu") {
+    return factory->Bad("a device index is a structure gpu:…");
+  }
+  return factory;
+}
+
 // OK if the ordinal is a device's; Unavailable, with the reason, where it is none.
 absl::Status CheckDevice(const FactoryString& factory, int device) {
   const absl::StatusOr<std::vector<Device>> devices = Devices();
@@ -170,21 +180,11 @@ absl::Status CheckDevice(const FactoryString& factory, int device) {
   return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory.text, reason));
 }
 
-// A build waits for its stream, which work that is only being captured never lets end. Most other
-// calls about a stream that is being captured would spoil the capture.
-absl::Status CheckNotCapturing(const FactoryString& factory, DeviceStream stream) {
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  const cudaError_t error = cudaStreamIsCapturing(stream, &capture);
-  if (error == cudaErrorStreamCaptureImplicit) {
-    // The default stream, which waits for one that is being captured.
-    (void)cudaGetLastError();
-    capture = cudaStreamCaptureStatusActive;
-  } else {
-    CAIRN_RETURN_IF_CUDA_FAILS(error);
-  }
-  if (capture == cudaStreamCaptureStatusNone) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "ordered index '%s': its stream is being captured, and building waits", factory.text));
+// Waits for what a build has enqueued.
+absl::StatusOr<std::unique_ptr<DeviceIndex>> WhenBuilt(
+    absl::StatusOr<std::unique_ptr<DeviceIndex>> built, cudaStream_t stream) {
+  if (built.ok()) CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  return built;
 }
 
 template <typename Key>
@@ -192,7 +192,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromRun(FactoryString factory,
                                                           const SortedRun& run) {
   ASSIGN_OR_RETURN(Stream stream, Stream::Create());
   ASSIGN_OR_RETURN(DeviceRun<Key> uploaded, UploadRun<Key>(run, stream.get()));
-  return Build<Key>(std::move(factory), std::move(uploaded), stream.get());
+  return WhenBuilt(Build<Key>(std::move(factory), std::move(uploaded), stream.get()), stream.get());
 }
 
 template <typename Key>
@@ -200,7 +200,35 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromEntries(FactoryString fact
                                                               const Key* keys, const RowId* row_ids,
                                                               size_t size, cudaStream_t stream) {
   ASSIGN_OR_RETURN(DeviceRun<Key> run, SortToRun(keys, row_ids, size, stream));
+  return WhenBuilt(Build<Key>(std::move(factory), std::move(run), stream), stream);
+}
+
+// The same, but for the wait, of a structure whose size follows from that of the run.
+template <typename Key>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> Enqueue(FactoryString factory, const Key* keys,
+                                                     const RowId* row_ids, size_t size,
+                                                     bool rows_ascend, cudaStream_t stream) {
+  ASSIGN_OR_RETURN(DeviceRun<Key> run, EnqueueSort(keys, row_ids, size, rows_ascend, stream));
   return Build<Key>(std::move(factory), std::move(run), stream);
+}
+
+// Entries in the memory of the stream's device: checks, and make(factory), with that device
+// current.
+template <typename Make>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeOnStream(std::string_view text, KeyKind kind,
+                                                          DeviceStream stream, Make make) {
+  ASSIGN_OR_RETURN(FactoryString factory, ParseForDevice(text));
+  RETURN_IF_ERROR(
+      CheckNotCapturing(absl::StrFormat("ordered index '%s'", text), "building", stream));
+  const BesideCaptures beside;
+  ASSIGN_OR_RETURN(const int device, DeviceOfStream(stream));
+  RETURN_IF_ERROR(CheckDevice(factory, device));
+  const OnDevice on_device(device);
+  if (kind == KeyKind::kBytes) {
+    return absl::UnimplementedError(absl::StrFormat(
+        "ordered index '%s': keys of bytes are indexed from a run on the host", text));
+  }
+  return make(std::move(factory));
 }
 
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromStrings(FactoryString factory,
@@ -228,15 +256,6 @@ DeviceBytes PredictPackedBytes(absl::Span<const Key> keys, const PackedIndexOpti
   return {bounds.most_building, bounds.most_resident};
 }
 
-// The parts of a string that must name a GPU's structure.
-absl::StatusOr<FactoryString> ParseForDevice(std::string_view text) {
-  absl::StatusOr<FactoryString> factory = FactoryString::Parse(text);
-  if (factory.ok() && factory->device != "gpu") {
-    return factory->Bad("a device index is a structure gpu:…");
-  }
-  return factory;
-}
-
 }  // namespace
 }  // namespace gpu
 
@@ -249,19 +268,33 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view te
 absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view text, DeviceKeys keys,
                                                              const RowId* row_ids,
                                                              DeviceStream stream) {
-  ASSIGN_OR_RETURN(FactoryString factory, gpu::ParseForDevice(text));
-  RETURN_IF_ERROR(gpu::CheckNotCapturing(factory, stream));
-  const gpu::BesideCaptures beside;
-  ASSIGN_OR_RETURN(const int device, gpu::DeviceOfStream(stream));
-  RETURN_IF_ERROR(gpu::CheckDevice(factory, device));
-  const gpu::OnDevice on_device(device);
-  if (keys.kind() == KeyKind::kBytes) {
-    return absl::UnimplementedError(absl::StrFormat(
-        "ordered index '%s': keys of bytes are indexed from a run on the host", text));
-  }
-  return keys.kind() == KeyKind::kU32
-             ? gpu::BuildFromEntries(std::move(factory), keys.u32(), row_ids, keys.size(), stream)
-             : gpu::BuildFromEntries(std::move(factory), keys.u64(), row_ids, keys.size(), stream);
+  return gpu::MakeOnStream(text, keys.kind(), stream, [&](FactoryString factory) {
+    return keys.kind() == KeyKind::kU32
+               ? gpu::BuildFromEntries(std::move(factory), keys.u32(), row_ids, keys.size(), stream)
+               : gpu::BuildFromEntries(std::move(factory), keys.u64(), row_ids, keys.size(),
+                                       stream);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<DeviceIndex>> EnqueueDeviceIndex(std::string_view text,
+                                                                DeviceKeys keys,
+                                                                const RowId* row_ids,
+                                                                bool rows_ascend,
+                                                                DeviceStream stream) {
+  return gpu::MakeOnStream(
+      text, keys.kind(), stream,
+      [&](FactoryString factory) -> absl::StatusOr<std::unique_ptr<DeviceIndex>> {
+        if (factory.structure == "auto" || factory.structure == "packed") {
+          return absl::UnimplementedError(absl::StrFormat(
+              "ordered index '%s': what packed leaves take follows from the keys, so building them "
+              "waits; gpu:fast, gpu:btree, gpu:pivot, gpu:eytzinger and gpu:sorted_array need not",
+              text));
+        }
+        return keys.kind() == KeyKind::kU32 ? gpu::Enqueue(std::move(factory), keys.u32(), row_ids,
+                                                           keys.size(), rows_ascend, stream)
+                                            : gpu::Enqueue(std::move(factory), keys.u64(), row_ids,
+                                                           keys.size(), rows_ascend, stream);
+      });
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString factory,

@@ -1,6 +1,7 @@
 #include "gpu/btree/b_plus_tree.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <type_traits>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "gpu/run/entry_index.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/stream.h"
+#include "gpu/runtime/stream_uses.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
@@ -29,17 +31,31 @@ absl::Status CheckMostEntries(size_t entries, size_t more) {
 }
 
 // Entries that are inserted one by one rather than together.
-constexpr size_t kMostOneByOne = 64;
+constexpr size_t kMostOneByOne = UpdatableDeviceIndex::kMostOneByOne;
 
-// Pages over the first `size` entries of a run, when they are done.
+// InvalidArgument where one of a few row ids is none. Waits for the stream.
+absl::Status CheckRows(const RowId* row_ids, size_t size, cudaStream_t stream) {
+  std::array<RowId, kMostOneByOne> rows;
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cudaMemcpyAsync(rows.data(), row_ids, size * sizeof(RowId), cudaMemcpyDeviceToHost, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  if (std::find(rows.begin(), rows.begin() + size, kNoRow) == rows.begin() + size) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrFormat("an entry's row id is %d, which is no row's", kNoRow));
+}
+
+// Pages over the first `size` entries of a run. Enqueued on `stream`, which may be that of work of
+// the caller's on the current device.
 template <typename Key>
-absl::StatusOr<BPlusTreePages<Key>> CreateAndWait(const DeviceRun<Key>& run, size_t size,
-                                                  const BPlusTreeOptions& options,
-                                                  cudaStream_t stream) {
+absl::StatusOr<BPlusTreePages<Key>> Create(const DeviceRun<Key>& run, size_t size,
+                                           const BPlusTreeOptions& options, int device,
+                                           cudaStream_t stream) {
   const BPlusTreeLayout layout(size, options.order, KeysOfFill(options));
   ASSIGN_OR_RETURN(BPlusTreePages<Key> pages,
                    CreatePages(run.keys.data(), run.row_ids.data(), layout, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  RETURN_IF_ERROR(NoteUse(device, stream));
   pages.SetStream(AfterAllUses());
   return pages;
 }
@@ -48,7 +64,7 @@ absl::StatusOr<BPlusTreePages<Key>> CreateAndWait(const DeviceRun<Key>& run, siz
 
 template <typename Key>
 BPlusTree<Key>::BPlusTree(BPlusTreeOptions options, int device, BPlusTreePages<Key> pages)
-    : DeviceIndex(KindOf<Key>(), pages.entries(), device),
+    : UpdatableDeviceIndex(KindOf<Key>(), pages.entries(), device),
       options_(options),
       pages_(std::move(pages)) {}
 
@@ -72,34 +88,41 @@ absl::Status BPlusTree<Key>::GatherRows(const Position* begin, const uint64_t* o
 }
 
 template <typename Key>
-absl::Status BPlusTree<Key>::BulkInsert(const Key* keys, const RowId* row_ids, size_t size,
-                                        Duplicates duplicates, cudaStream_t stream) {
-  const OnDevice on_device(device());
-  RETURN_IF_ERROR(CheckMostEntries(this->size(), size));
+absl::Status BPlusTree<Key>::BulkInsertEntries(DeviceKeys keys, const RowId* row_ids,
+                                               EqualKeys equal_keys, DeviceStream stream) {
+  RETURN_IF_ERROR(CheckMostEntries(this->size(), keys.size()));
   // At the peak there are these pages and, twice, all entries.
-  RETURN_IF_ERROR(CheckDeviceMemory(2 * (this->size() + size) * (sizeof(Key) + sizeof(RowId)),
-                                    "inserting into a B+-tree"));
-  ASSIGN_OR_RETURN(DeviceRun<Key> added, SortToRun(keys, row_ids, size, stream));
+  RETURN_IF_ERROR(
+      CheckDeviceMemory(2 * (this->size() + keys.size()) * (sizeof(Key) + sizeof(RowId)),
+                        "inserting into a B+-tree"));
+  ASSIGN_OR_RETURN(DeviceRun<Key> added,
+                   SortToRun(static_cast<const Key*>(keys.data()), row_ids, keys.size(), stream));
   ASSIGN_OR_RETURN(DeviceRun<Key> old, ExtractRun(pages_, stream));
   ASSIGN_OR_RETURN(const MergedRun<Key> merged,
-                   MergeRuns(std::move(old), std::move(added), duplicates, stream));
-  ASSIGN_OR_RETURN(pages_, CreateAndWait(merged.entries, merged.size, options_, stream));
+                   MergeRuns(std::move(old), std::move(added), equal_keys, stream));
+  ASSIGN_OR_RETURN(BPlusTreePages<Key> pages,
+                   Create(merged.entries, merged.size, options_, device(), stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  pages_ = std::move(pages);
   SetSize(pages_.entries());
   return absl::OkStatus();
 }
 
 template <typename Key>
-absl::StatusOr<size_t> BPlusTree<Key>::Insert(const Key* keys, const RowId* row_ids, size_t size,
-                                              cudaStream_t stream) {
-  const OnDevice on_device(device());
-  RETURN_IF_ERROR(CheckMostEntries(this->size(), size));
-  if (size == 0) return 0;
-  RETURN_IF_ERROR(MakeRoom(&pages_, size, stream));
-  if (size <= kMostOneByOne) {
-    RETURN_IF_ERROR(InsertOneByOne(&pages_, keys, row_ids, size, stream));
+absl::StatusOr<size_t> BPlusTree<Key>::InsertEntries(DeviceKeys keys, const RowId* row_ids,
+                                                     DeviceStream stream) {
+  const size_t added = keys.size();
+  const Key* const added_keys = static_cast<const Key*>(keys.data());
+  RETURN_IF_ERROR(CheckMostEntries(this->size(), added));
+  if (added == 0) return 0;
+  if (added <= kMostOneByOne) {
+    RETURN_IF_ERROR(CheckRows(row_ids, added, stream));
+    RETURN_IF_ERROR(MakeRoom(&pages_, added, stream));
+    RETURN_IF_ERROR(InsertOneByOne(&pages_, added_keys, row_ids, added, stream));
   } else {
-    ASSIGN_OR_RETURN(const DeviceRun<Key> added, SortToRun(keys, row_ids, size, stream));
-    RETURN_IF_ERROR(InsertTogether(&pages_, added, stream));
+    ASSIGN_OR_RETURN(const DeviceRun<Key> run, SortToRun(added_keys, row_ids, added, stream));
+    RETURN_IF_ERROR(MakeRoom(&pages_, added, stream));
+    RETURN_IF_ERROR(InsertTogether(&pages_, run, stream));
   }
   const size_t inserted = pages_.entries() - this->size();
   SetSize(pages_.entries());
@@ -112,7 +135,7 @@ absl::StatusOr<std::unique_ptr<BPlusTree<Key>>> BuildBPlusTree(DeviceRun<Key> ru
                                                                cudaStream_t stream) {
   int device = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  ASSIGN_OR_RETURN(BPlusTreePages<Key> pages, CreateAndWait(run, run.size(), options, stream));
+  ASSIGN_OR_RETURN(BPlusTreePages<Key> pages, Create(run, run.size(), options, device, stream));
   return std::make_unique<BPlusTree<Key>>(options, device, std::move(pages));
 }
 

@@ -65,8 +65,8 @@ absl::Status CallWithScratch(Call call, cudaStream_t stream) {
 
 template <typename Key>
 absl::StatusOr<MergedRun<Key>> MergeRuns(DeviceRun<Key> old, DeviceRun<Key> added,
-                                         Duplicates duplicates, cudaStream_t stream) {
-  const bool by_key_only = duplicates == Duplicates::kReplaceRows;
+                                         EqualKeys equal_keys, cudaStream_t stream) {
+  const bool by_key_only = equal_keys == EqualKeys::kReplaceRows;
   const size_t size = old.size() + added.size();
   ASSIGN_OR_RETURN(DeviceRun<Key> merged, AllocateRun<Key>(size, stream));
   if (size == 0) return MergedRun<Key>{std::move(merged), 0};
@@ -99,8 +99,8 @@ absl::StatusOr<MergedRun<Key>> MergeRuns(DeviceRun<Key> old, DeviceRun<Key> adde
 }
 
 template absl::StatusOr<MergedRun<uint32_t>> MergeRuns(DeviceRun<uint32_t>, DeviceRun<uint32_t>,
-                                                       Duplicates, cudaStream_t);
+                                                       EqualKeys, cudaStream_t);
 template absl::StatusOr<MergedRun<uint64_t>> MergeRuns(DeviceRun<uint64_t>, DeviceRun<uint64_t>,
-                                                       Duplicates, cudaStream_t);
+                                                       EqualKeys, cudaStream_t);
 
 }  // namespace cairn::gpu

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "gpu/btree/b_plus_tree.h"
+#include "cairn/device_update.h"
 #include "gpu/btree/b_plus_tree_pages.h"
 #include "gpu/run/device_run.h"
 
@@ -23,7 +23,7 @@ struct MergedRun {
 // rather than those of `old`. Waits for the stream.
 template <typename Key>
 absl::StatusOr<MergedRun<Key>> MergeRuns(DeviceRun<Key> old, DeviceRun<Key> added,
-                                         Duplicates duplicates, cudaStream_t stream);
+                                         EqualKeys equal_keys, cudaStream_t stream);
 
 // Puts entries one by one into pages that have room for them (MakeRoom). The tree is unchanged on
 // ResourceExhausted. Waits for the stream.

@@ -36,6 +36,23 @@ absl::StatusOr<DeviceRun<Key>> AllocateRun(size_t size, cudaStream_t stream) {
   return run;
 }
 
+absl::Status CheckSize(size_t size) {
+  if (size <= kMaxEntries) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%d entries, more than the %d that a run takes", size, kMaxEntries));
+}
+
+// By row id first, then, stably, by key.
+template <typename Key>
+absl::Status SortByKeyAndRow(const Key* keys, const RowId* row_ids, size_t size,
+                             const DeviceRun<Key>& run, cudaStream_t stream) {
+  ASSIGN_OR_RETURN(const DeviceRun<Key> by_row, AllocateRun<Key>(size, stream));
+  RETURN_IF_ERROR(
+      SortPairs(row_ids, keys, size, by_row.row_ids.data(), by_row.keys.data(), stream));
+  return SortPairs(by_row.keys.data(), by_row.row_ids.data(), size, run.keys.data(),
+                   run.row_ids.data(), stream);
+}
+
 }  // namespace
 
 template <typename Key>
@@ -62,16 +79,23 @@ absl::StatusOr<DeviceRun<Key>> UploadRun(const SortedRun& run, cudaStream_t stre
 }
 
 template <typename Key>
-absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, size_t size,
-                                         cudaStream_t stream) {
-  if (size > kMaxEntries) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%d entries, more than the %d that a run takes", size, kMaxEntries));
-  }
+absl::StatusOr<DeviceRun<Key>> EnqueueSort(const Key* keys, const RowId* row_ids, size_t size,
+                                           bool rows_ascend, cudaStream_t stream) {
+  RETURN_IF_ERROR(CheckSize(size));
   absl::StatusOr<DeviceRun<Key>> run = AllocateRun<Key>(size, stream);
   if (!run.ok() || size == 0) return run;
-  RETURN_IF_ERROR(SortPairs(keys, row_ids, size, run->keys.data(), run->row_ids.data(), stream));
+  RETURN_IF_ERROR(
+      rows_ascend ? SortPairs(keys, row_ids, size, run->keys.data(), run->row_ids.data(), stream)
+                  : SortByKeyAndRow(keys, row_ids, size, *run, stream));
+  return run;
+}
+
+template <typename Key>
+absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, size_t size,
+                                         cudaStream_t stream) {
   // The sort is stable, so the row ids of a key ascend where they did before, as they mostly do.
+  absl::StatusOr<DeviceRun<Key>> run = EnqueueSort(keys, row_ids, size, true, stream);
+  if (!run.ok() || size == 0) return run;
   ASSIGN_OR_RETURN(const KeySurvey<Key> survey,
                    SurveyKeys(run->keys.data(), run->row_ids.data(), size, stream));
   run->survey = survey;
@@ -80,12 +104,7 @@ absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, 
         absl::StrFormat("an entry's row id is %d, which is no row's", kNoRow));
   }
   if (survey.rows_ascend) return run;
-  // By row id first, then, stably, by key.
-  ASSIGN_OR_RETURN(DeviceRun<Key> by_row, AllocateRun<Key>(size, stream));
-  RETURN_IF_ERROR(
-      SortPairs(row_ids, keys, size, by_row.row_ids.data(), by_row.keys.data(), stream));
-  RETURN_IF_ERROR(SortPairs(by_row.keys.data(), by_row.row_ids.data(), size, run->keys.data(),
-                            run->row_ids.data(), stream));
+  RETURN_IF_ERROR(SortByKeyAndRow(keys, row_ids, size, *run, stream));
   CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   return run;
 }
@@ -96,5 +115,9 @@ template absl::StatusOr<DeviceRun<uint32_t>> SortToRun(const uint32_t*, const Ro
                                                        cudaStream_t);
 template absl::StatusOr<DeviceRun<uint64_t>> SortToRun(const uint64_t*, const RowId*, size_t,
                                                        cudaStream_t);
+template absl::StatusOr<DeviceRun<uint32_t>> EnqueueSort(const uint32_t*, const RowId*, size_t,
+                                                         bool, cudaStream_t);
+template absl::StatusOr<DeviceRun<uint64_t>> EnqueueSort(const uint64_t*, const RowId*, size_t,
+                                                         bool, cudaStream_t);
 
 }  // namespace cairn::gpu

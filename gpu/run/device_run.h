@@ -37,4 +37,11 @@ template <typename Key>
 absl::StatusOr<DeviceRun<Key>> SortToRun(const Key* keys, const RowId* row_ids, size_t size,
                                          cudaStream_t stream);
 
+// The same, enqueued on `stream`, and not surveyed: for structures that any entries suit. Row ids
+// are not looked at; where those of each key are promised to ascend as they are given, one sort
+// does.
+template <typename Key>
+absl::StatusOr<DeviceRun<Key>> EnqueueSort(const Key* keys, const RowId* row_ids, size_t size,
+                                           bool rows_ascend, cudaStream_t stream);
+
 }  // namespace cairn::gpu

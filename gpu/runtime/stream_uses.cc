@@ -89,6 +89,16 @@ absl::StatusOr<cudaStream_t> StreamBehindUses(int device) {
   return of_device.behind;
 }
 
+absl::Status WaitForUses(int device, cudaStream_t stream) {
+  Uses& of_device = UsesOf(device);
+  const BesideCaptures beside;
+  const std::lock_guard<std::mutex> lock(of_device.mutex);
+  for (const Use& use : of_device.uses) {
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamWaitEvent(stream, use.event));
+  }
+  return absl::OkStatus();
+}
+
 WaitsForItsUses::WaitsForItsUses() : before_(waits_itself) {
   waits_itself = true;
 }

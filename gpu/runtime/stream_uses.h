@@ -18,6 +18,9 @@ absl::Status NoteUse(int device, cudaStream_t stream);
 // A stream of the current device `device` that has been told to wait for all uses noted so far.
 absl::StatusOr<cudaStream_t> StreamBehindUses(int device);
 
+// Makes `stream`, of the current device `device`, wait for all uses noted so far.
+absl::Status WaitForUses(int device, cudaStream_t stream);
+
 // A scope in which the calling thread may make calls that captures of streams, its own or other
 // threads', would forbid it and be spoilt by: for calls that touch none of those streams, or that
 // may be captured. What is enqueued on a stream that is being captured is captured as ever.

@@ -7,6 +7,8 @@
 #include "gpu/run/entry_index.h"
 #include "gpu/run/range_rows.cuh"
 #include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/stream_uses.h"
+#include "gpu/search/double_reordering.cuh"
 #include "gpu/search/eytzinger_build.cuh"
 #include "gpu/search/eytzinger_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
@@ -45,8 +47,12 @@ class EytzingerTree final : public DeviceIndex {
     constexpr int kLanes = LanesOfNode<Key>(kFanOut);
     const EytzingerSearcher<Key, kFanOut, kLayout, kLanes> searcher(
         EytzingerView<kFanOut, kLayout>(entries_), layout_);
-    return SearchBatch<SearchPolicy<256, kLanes == 1 ? 1 : 2>>(searcher, size(), query, keys,
-                                                               results, stream);
+    if constexpr (kLanes == 1) {
+      return SearchBatchReordered<SearchPolicy<256>>(searcher, entries_.bytes(), size(), query,
+                                                     keys, results, stream);
+    } else {
+      return SearchBatch<SearchPolicy<256, 2>>(searcher, size(), query, keys, results, stream);
+    }
   }
   absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
                           uint64_t rows, Order order, RowId* row_ids,
@@ -68,7 +74,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run, EntryLayo
   CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
   const size_t size = run.size();
   ASSIGN_OR_RETURN(EntryArray<Key> entries, ArrangeEytzinger<Key, kFanOut>(run, layout, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  RETURN_IF_ERROR(NoteUse(device, stream));
   entries.SetStream(AfterAllUses());
   if (layout == EntryLayout::kAoS) {
     return std::make_unique<EytzingerTree<Key, kFanOut, EntryLayout::kAoS>>(std::move(entries),

@@ -22,7 +22,7 @@ struct EytzingerTreeOptions {
 // A run's entries in K-ary Eytzinger order (gpu/layout/eytzinger_layout.h): EO+BS and EO+KS of
 // Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025). It takes the run's
 // memory and nothing else, but, while it is built, as much again. InvalidArgument for another
-// fan-out. Waits for the stream.
+// fan-out. Enqueued on `stream`.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildEytzingerTree(DeviceRun<Key> run,
                                                                 const EytzingerTreeOptions& options,

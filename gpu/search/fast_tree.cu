@@ -6,6 +6,7 @@
 #include "gpu/run/entry_index.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
+#include "gpu/runtime/stream_uses.h"
 #include "gpu/search/fast_build.cuh"
 #include "gpu/search/fast_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
@@ -52,7 +53,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFastTree(DeviceRun<Key> run,
   ASSIGN_OR_RETURN(DeviceBuffer<Key> lines, BuildFastNodes(run.keys.data(), layout, stream));
   ASSIGN_OR_RETURN(EntryArray<Key> entries,
                    ArrangeEntries(std::move(run), EntryLayout::kSoA, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  RETURN_IF_ERROR(NoteUse(device, stream));
   entries.SetStream(AfterAllUses());
   lines.SetStream(AfterAllUses());
   return std::make_unique<FastTree<Key>>(std::move(entries), std::move(lines), layout, device);

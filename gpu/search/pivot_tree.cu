@@ -8,6 +8,8 @@
 #include "gpu/run/entry_index.h"
 #include "gpu/runtime/cuda_status.h"
 #include "gpu/runtime/device_memory.h"
+#include "gpu/runtime/stream_uses.h"
+#include "gpu/search/double_reordering.cuh"
 #include "gpu/search/pivot_build.cuh"
 #include "gpu/search/pivot_searcher.cuh"
 #include "gpu/search/search_kernel.cuh"
@@ -35,9 +37,15 @@ class PivotTree final : public EntryIndex<Key, kLayout> {
   absl::Status Search(Operation query, DeviceKeys keys, void* results,
                       DeviceStream stream) const override {
     constexpr int kLanes = LanesOfNode<Key>(kFanOut);
-    return SearchBatch<SearchPolicy<256, kLanes == 1 ? 1 : 2>>(
-        PivotSearcher<Key, kFanOut, kLayout, kLanes>(pivots_.data(), this->view(), layout_),
-        this->size(), query, keys, results, stream);
+    const PivotSearcher<Key, kFanOut, kLayout, kLanes> searcher(pivots_.data(), this->view(),
+                                                                layout_);
+    if constexpr (kLanes == 1) {
+      return SearchBatchReordered<SearchPolicy<256>>(searcher, memory_bytes(), this->size(), query,
+                                                     keys, results, stream);
+    } else {
+      return SearchBatch<SearchPolicy<256, 2>>(searcher, this->size(), query, keys, results,
+                                               stream);
+    }
   }
 
   DeviceBuffer<Key> pivots_;
@@ -56,7 +64,7 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> Build(DeviceRun<Key> run,
   ASSIGN_OR_RETURN(DeviceBuffer<Key> pivots,
                    BuildPivots<Key, kFanOut>(run.keys.data(), layout, stream));
   ASSIGN_OR_RETURN(EntryArray<Key> entries, ArrangeEntries(std::move(run), options.layout, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
+  RETURN_IF_ERROR(NoteUse(device, stream));
   entries.SetStream(AfterAllUses());
   pivots.SetStream(AfterAllUses());
   if (options.layout == EntryLayout::kAoS) {

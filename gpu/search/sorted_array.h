@@ -19,7 +19,7 @@ struct SortedArrayOptions {
 
 // Binary search on the run as it is: AO+BS of Henneberg and Schuhknecht, "Is Binary Search Really
 // All You Need?" (2025), section 3.1. No memory beyond
-// the run's, no build; each lookup reads an entry for each bit of the size. Waits for the stream.
+// the run's, no build; each lookup reads an entry for each bit of the size. Enqueued on `stream`.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildSortedArray(DeviceRun<Key> run,
                                                               const SortedArrayOptions& options,

@@ -233,6 +233,24 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> MakeDeviceIndex(std::string_view fa
                                                              DeviceKeys keys, const RowId* row_ids,
                                                              DeviceStream stream);
 
+// The same without a wait, of structures whose size follows from the number of entries: gpu:fast,
+// gpu:btree, gpu:pivot, gpu:eytzinger and gpu:sorted_array. All that is done is enqueued on
+// `stream`: what is enqueued there afterwards may use the index at once, what is on other streams
+// once these have waited for `stream`; keys and row ids stay as they are until the stream has read
+// them. The index may be destroyed at any time. What gpu:packed takes, and so gpu:auto, follows
+// from the keys, of which the host must know before it takes memory: Unimplemented, as for keys of
+// bytes.
+//
+// Nobody looks at the entries first. So they are sorted by row id, then by key, in twice the time,
+// unless `rows_ascend` promises that those of each key have ascending row ids as they are given;
+// and an entry with a row id of kNoRow is not refused: the index has its key, at which there is no
+// row. Waits for nothing, unless CUDA itself must for memory. Else errors as MakeDeviceIndex's.
+absl::StatusOr<std::unique_ptr<DeviceIndex>> EnqueueDeviceIndex(std::string_view factory,
+                                                                DeviceKeys keys,
+                                                                const RowId* row_ids,
+                                                                bool rows_ascend,
+                                                                DeviceStream stream);
+
 // Device memory comes from a stream-ordered pool of the library's for each device, which keeps some
 // of what was freed for the next allocation, or from a memory resource of the program's.
 

@@ -140,6 +140,8 @@ struct DeviceEntries {
     return column;
   }
 
+  DeviceKeys all_keys() const { return {keys.data(), keys.size()}; }
+
   DeviceArray<Key> keys;
   DeviceArray<RowId> row_ids;
 };
@@ -149,8 +151,7 @@ template <typename Key>
 void InsertAndCheck(BPlusTree<Key>* tree, std::set<std::pair<Key, RowId>>* expected,
                     const Entries<Key>& added, uint64_t salt) {
   const DeviceEntries<Key> device(added);
-  const auto inserted =
-      RequireOk(tree->Insert(device.keys.data(), device.row_ids.data(), added.size(), nullptr));
+  const auto inserted = RequireOk(tree->Insert(device.all_keys(), device.row_ids.data(), nullptr));
   size_t fresh = 0;
   for (const auto& entry : added) fresh += expected->insert(entry).second ? 1 : 0;
   BOOST_TEST(inserted == fresh);

@@ -59,8 +59,8 @@ void CheckBulkInserts(BPlusTreeOptions options, size_t before, uint64_t most) {
   for (size_t count : {0, 1, 100, 5000}) {
     const Entries<Key> added = RandomEntries<Key>(count, most, count + 7);
     const DeviceEntries<Key> device(added);
-    RequireOk(tree->BulkInsert(device.keys.data(), device.row_ids.data(), count,
-                               Duplicates::kKeepRows, nullptr));
+    RequireOk(
+        tree->BulkInsert(device.all_keys(), device.row_ids.data(), EqualKeys::kKeepRows, nullptr));
     expected.insert(added.begin(), added.end());
     CheckTree(*tree, Entries<Key>(expected.begin(), expected.end()), count);
     // Single inserts between, so that linked pages are merged too.
@@ -105,8 +105,8 @@ BOOST_AUTO_TEST_CASE(bulk_inserts_may_replace_rows_of_keys) {
   const auto added = RandomEntries<uint32_t>(2000, 3000, 2);
   const auto tree = BuildTree(entries, {16, 0.8});
   const DeviceEntries<uint32_t> device(added);
-  RequireOk(tree->BulkInsert(device.keys.data(), device.row_ids.data(), added.size(),
-                             Duplicates::kReplaceRows, nullptr));
+  RequireOk(
+      tree->BulkInsert(device.all_keys(), device.row_ids.data(), EqualKeys::kReplaceRows, nullptr));
   std::map<uint32_t, RowId> expected;
   for (const auto& [key, row_id] : Sorted(added)) expected.emplace(key, row_id);
   for (const auto& [key, row_id] : Sorted(entries)) expected.emplace(key, row_id);
@@ -120,11 +120,11 @@ BOOST_AUTO_TEST_CASE(updates_without_memory_change_nothing) {
   auto tree = BuildTree(entries, {16, 1});
   const size_t allocated = AllocatedDeviceBytes();
   const auto bulk_insert = [&] {
-    return tree->BulkInsert(device.keys.data(), device.row_ids.data(), added.size(),
-                            Duplicates::kKeepRows, nullptr);
+    return tree->BulkInsert(device.all_keys(), device.row_ids.data(), EqualKeys::kKeepRows,
+                            nullptr);
   };
   const auto insert = [&] {
-    return tree->Insert(device.keys.data(), device.row_ids.data(), added.size(), nullptr).status();
+    return tree->Insert(device.all_keys(), device.row_ids.data(), nullptr).status();
   };
   const auto fails_everywhere = [&](const auto& update) {
     for (int64_t allowed = 0;; ++allowed) {

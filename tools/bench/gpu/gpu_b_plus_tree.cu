@@ -95,7 +95,8 @@ absl::Status InsertAll(benchmark::State& state, cudaStream_t stream, int log2_n)
     ASSIGN_OR_RETURN(tree, gpu::BuildBPlusTree(gpu::DeviceRun<Key>(), {}, stream));
     const EntrySet<Key>& e = *entries;
     for (size_t i = 0; i < e.size(); i += 64) {
-      const auto done = tree->Insert(e.keys.data() + i, e.row_ids.data() + i, 64, stream);
+      const auto done =
+          tree->Insert(DeviceKeys(e.keys.data() + i, 64), e.row_ids.data() + i, stream);
       if (!done.ok()) return done.status();
     }
     return absl::OkStatus();
@@ -128,7 +129,7 @@ absl::Status InsertMore(benchmark::State& state, cudaStream_t stream, int log2_n
     tree = nullptr;
     ASSIGN_OR_RETURN(tree, MakeTree(e, {}, stream));
     if (linked) {
-      const auto linking = tree->Insert(e.keys.data(), rows.data() + size, 1, stream);
+      const auto linking = tree->Insert(DeviceKeys(e.keys.data(), 1), rows.data() + size, stream);
       if (!linking.ok()) return linking.status();
     }
     CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
@@ -241,21 +242,21 @@ void RegisterCreation(int log2_n) {
         [=](benchmark::State& state, cudaStream_t stream) {
           return InsertMore(state, stream, log2_n, size_t{1} << log2_added, false,
                             [=](auto& tree, const Key* keys, const RowId* rows, size_t size) {
-                              return tree.BulkInsert(keys, rows, size, gpu::Duplicates::kKeepRows,
-                                                     stream);
+                              return tree.BulkInsert(DeviceKeys(keys, size), rows,
+                                                     EqualKeys::kKeepRows, stream);
                             });
         });
   }
   for (size_t added : {1, 64, 1000, 100000}) {
     if (added > size_t{1} << log2_n) continue;
-    RegisterDeviceBenchmark(absl::StrFormat("BPlusTree/insert/added:%d/n:%d", added, log2_n),
-                            [=](benchmark::State& state, cudaStream_t stream) {
-                              return InsertMore(
-                                  state, stream, log2_n, added, true,
-                                  [=](auto& tree, const Key* keys, const RowId* rows, size_t size) {
-                                    return tree.Insert(keys, rows, size, stream).status();
-                                  });
+    RegisterDeviceBenchmark(
+        absl::StrFormat("BPlusTree/insert/added:%d/n:%d", added, log2_n),
+        [=](benchmark::State& state, cudaStream_t stream) {
+          return InsertMore(state, stream, log2_n, added, true,
+                            [=](auto& tree, const Key* keys, const RowId* rows, size_t size) {
+                              return tree.Insert(DeviceKeys(keys, size), rows, stream).status();
                             });
+        });
   }
 }
 
