@@ -76,7 +76,7 @@ absl::StatusOr<DeviceBytes> PredictFromBytes(FactoryString factory, const Sorted
       const PackedBounds bounds = BoundPackedText(run, *choice.code, choice.packed, threads);
       return DeviceBytes{bounds.most_building, bounds.most_resident};
     }
-    const StringIndexBytes bytes = BoundStringIndex(run, choice.strings, threads);
+    ASSIGN_OR_RETURN(const StringIndexBytes bytes, BoundStringIndex(run, choice.strings, threads));
     return DeviceBytes{bytes.building, bytes.resident};
   });
 }

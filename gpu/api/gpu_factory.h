@@ -23,8 +23,8 @@ struct DeviceBytes {
 // Bounds of what MakeGpuIndex would take for gpu:auto, gpu:packed and gpu:partial_key, with their
 // options: never less than it does take, and as much more as packed_size.h and string_index.h say.
 // Reads the run's keys once, on up to `threads` threads (0: one per core), and asks no device.
-// Unimplemented for other structures, and where MakeGpuIndex is; InvalidArgument as there;
-// Unavailable in a build without CUDA.
+// Unimplemented for other structures, and where MakeGpuIndex is; InvalidArgument as there, and
+// DataLoss of gpu:partial_key; Unavailable in a build without CUDA.
 absl::StatusOr<DeviceBytes> PredictDeviceBytes(FactoryString factory, const SortedRun& run,
                                                int threads = 0);
 

@@ -62,25 +62,29 @@ GetPointerAttributes FindGetPointerAttributes() {
   return nullptr;
 }
 
-// An allocation or a registration.
-struct HostRange {
-  uintptr_t begin;
-  size_t bytes;
+// What the driver knows of memory that a byte is part of: an allocation, or a registration.
+struct KnownMemory {
+  bool pinned = false;
+  uintptr_t begin = 0;
+  size_t bytes = 0;
 };
 
-// What the byte, which is pinned, is part of; nothing where the driver does not tell.
-std::optional<HostRange> RangeOf(uintptr_t address) {
+// Nothing where the driver does not tell; else by one call of it.
+std::optional<KnownMemory> MemoryOf(uintptr_t address) {
   static const GetPointerAttributes get = FindGetPointerAttributes();
   if (get == nullptr) return std::nullopt;
+  CUmemorytype type = {};
+  unsigned managed = 0;
   CUdeviceptr begin = 0;
   size_t bytes = 0;
-  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                 CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
                                  CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-  void* values[] = {&begin, &bytes};
-  if (get(2, names, values, static_cast<CUdeviceptr>(address)) != CUDA_SUCCESS || bytes == 0) {
-    return std::nullopt;
-  }
-  return HostRange{static_cast<uintptr_t>(begin), bytes};
+  void* values[] = {&type, &managed, &begin, &bytes};
+  if (get(4, names, values, static_cast<CUdeviceptr>(address)) != CUDA_SUCCESS) return std::nullopt;
+  const bool pinned = type == CU_MEMORYTYPE_HOST && managed == 0;
+  if (pinned && bytes == 0) return std::nullopt;
+  return KnownMemory{pinned, static_cast<uintptr_t>(begin), bytes};
 }
 
 }  // namespace
@@ -114,11 +118,11 @@ absl::StatusOr<PinnedMemory> PinnedMemory::Allocate(size_t bytes) {
 bool IsPinned(const void* memory, size_t bytes) {
   if (memory == nullptr || bytes == 0) return false;
   const auto begin = reinterpret_cast<uintptr_t>(memory);
-  if (!IsPinnedByte(begin) || !IsPinnedByte(begin + bytes - 1)) return false;
-  if (const std::optional<HostRange> range = RangeOf(begin); range.has_value()) {
-    const uintptr_t behind = begin - range->begin;
-    return behind <= range->bytes && bytes <= range->bytes - behind;
+  if (const std::optional<KnownMemory> known = MemoryOf(begin); known.has_value()) {
+    const uintptr_t behind = begin - known->begin;
+    return known->pinned && behind <= known->bytes && bytes <= known->bytes - behind;
   }
+  if (!IsPinnedByte(begin) || !IsPinnedByte(begin + bytes - 1)) return false;
   for (uintptr_t page = begin / kSmallPageBytes + 1; page * kSmallPageBytes < begin + bytes;
        ++page) {
     if (!IsPinnedByte(page * kSmallPageBytes)) return false;

@@ -60,13 +60,19 @@ class StringIndex : public DeviceIndex {
   const bool wants_hash_;
 };
 
-absl::Status StringIndex::Build(const SortedRun& run, int threads, cudaStream_t stream) {
-  if (run.empty()) return absl::OkStatus();
-  const DistinctStrings keys(run.bytes(), threads);
+// What keeps a run that is not empty from being indexed, before memory is taken.
+absl::Status CheckStrings(const SortedRun& run, const DistinctStrings& keys) {
   if (!keys.ascend()) return absl::DataLossError("the keys of a run are not in order");
   if (std::find(run.row_ids().begin(), run.row_ids().end(), kNoRow) != run.row_ids().end()) {
     return absl::DataLossError("an entry of a run has no row");
   }
+  return StringRecords::CheckKeys(keys);
+}
+
+absl::Status StringIndex::Build(const SortedRun& run, int threads, cudaStream_t stream) {
+  if (run.empty()) return absl::OkStatus();
+  const DistinctStrings keys(run.bytes(), threads);
+  RETURN_IF_ERROR(CheckStrings(run, keys));
   ASSIGN_OR_RETURN(records_, StringRecords::Upload(keys, run.row_ids(), threads, stream));
   if (wants_hash_) {
     const AlignedBuffer<uint32_t> begins = records_.TakeBegins();
@@ -173,16 +179,17 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildStringIndex(const SortedRun& r
   return std::unique_ptr<DeviceIndex>(std::move(index));
 }
 
-StringIndexBytes BoundStringIndex(const SortedRun& run, const StringIndexOptions& options,
-                                  int threads) {
-  if (run.empty()) return {};
+absl::StatusOr<StringIndexBytes> BoundStringIndex(const SortedRun& run,
+                                                  const StringIndexOptions& options, int threads) {
+  if (run.empty()) return StringIndexBytes();
   const DistinctStrings keys(run.bytes(), threads);
+  RETURN_IF_ERROR(CheckStrings(run, keys));
   uint64_t bytes = StringRecords::BytesFor(keys) + MostStringTreeBytes(keys.size());
   if (options.hash) bytes += StringHash::MostBytesFor(keys.size());
   if (const auto positions = keys.first_positions(); !positions.empty()) {
     bytes += positions.size() * sizeof(Position) + run.size() * sizeof(RowId);
   }
-  return {bytes, bytes};
+  return StringIndexBytes{bytes, bytes};
 }
 
 }  // namespace cairn::gpu

@@ -25,7 +25,8 @@ struct StringIndexOptions {
 // Records are of distinct keys with their first row ids; where keys repeat, positions and row ids
 // stand in columns besides. Takes a key's bytes rounded up to 8, 8 more, 4 where keys are of
 // different lengths, and 4 to 6 for the tree; where keys repeat, 4 bytes a key and 4 an entry; for
-// the hash 5 a key.
+// the hash 5 a key. A batch of bounds takes 12 bytes of scratch a query, for those that have to be
+// searched again.
 //
 // Builds on up to `threads` threads of the host, and waits. Unimplemented for keys that are not
 // bytes, that are 256 MB or more, or that come to 32 GB; DataLoss where they are not in order;
@@ -40,8 +41,9 @@ struct StringIndexBytes {
   uint64_t resident = 0;  // likewise, afterwards
 };
 // What BuildStringIndex takes, bounded: never more, and for most sets of keys some 20 bytes a key
-// less, as their trees are small. Reads all keys. Throws std::bad_alloc.
-StringIndexBytes BoundStringIndex(const SortedRun& run, const StringIndexOptions& options,
-                                  int threads);
+// less, as their trees are small. Unimplemented and DataLoss as there. Reads all keys. Throws
+// std::bad_alloc.
+absl::StatusOr<StringIndexBytes> BoundStringIndex(const SortedRun& run,
+                                                  const StringIndexOptions& options, int threads);
 
 }  // namespace cairn::gpu

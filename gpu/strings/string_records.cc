@@ -62,6 +62,14 @@ uint64_t AllUnits(const DistinctStrings& keys) {
 
 }  // namespace
 
+absl::Status StringRecords::CheckKeys(const DistinctStrings& keys) {
+  if (keys.longest() <= kMostKeyBytes && AllUnits(keys) <= kMostUnits) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrFormat(
+      "a GPU takes keys of up to %d bytes, and with 8 bytes each 32 GiB of them; the longest has "
+      "%d, all have %d",
+      kMostKeyBytes, keys.longest(), AllUnits(keys) * sizeof(uint64_t)));
+}
+
 uint64_t StringRecords::BytesFor(const DistinctStrings& keys) {
   return (AllUnits(keys) + kReadableBehind) * sizeof(uint64_t) +
          (keys.length().has_value() ? 0 : keys.size() * sizeof(uint32_t));
@@ -70,12 +78,7 @@ uint64_t StringRecords::BytesFor(const DistinctStrings& keys) {
 absl::StatusOr<StringRecords> StringRecords::Upload(const DistinctStrings& keys,
                                                     absl::Span<const RowId> row_ids, int threads,
                                                     cudaStream_t stream) {
-  if (keys.longest() > kMostKeyBytes || AllUnits(keys) > kMostUnits) {
-    return absl::UnimplementedError(absl::StrFormat(
-        "a GPU takes keys of up to %d bytes, and with 8 bytes each 32 GiB of them; the longest has "
-        "%d, all have %d",
-        kMostKeyBytes, keys.longest(), AllUnits(keys) * sizeof(uint64_t)));
-  }
+  RETURN_IF_ERROR(CheckKeys(keys));
   StringRecords records;
   RETURN_IF_ERROR(Resize(&records.units_, AllUnits(keys) + kReadableBehind, stream));
   records.begins_ = FindBegins(keys, threads);

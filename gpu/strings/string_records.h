@@ -32,12 +32,13 @@ class StringRecords {
   // Units that may be read behind the last record, and say nothing.
   static constexpr size_t kReadableBehind = 32;
 
+  // Unimplemented where keys, or all of them, are too long.
+  static absl::Status CheckKeys(const DistinctStrings& keys);
   // Bytes of device memory for the records of these keys.
   static uint64_t BytesFor(const DistinctStrings& keys);
 
   // Copies the keys, with the row ids of their first positions, to the current device. Waits.
-  // Unimplemented where keys, or all of them, are too long; ResourceExhausted where memory does not
-  // suffice. Throws std::bad_alloc.
+  // CheckKeys' error; ResourceExhausted where memory does not suffice. Throws std::bad_alloc.
   static absl::StatusOr<StringRecords> Upload(const DistinctStrings& keys,
                                               absl::Span<const RowId> row_ids, int threads,
                                               cudaStream_t stream);

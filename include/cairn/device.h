@@ -69,7 +69,9 @@ class DeviceKeys {
 // Ranges from lower[i] to upper[i], with the same bounds for all.
 struct DeviceRanges {
   DeviceKeys lower;
-  DeviceKeys upper;  // as many keys as `lower`, of the same kind; not read for Bound::kPrefix
+  // As many keys as `lower`, of the same kind; for Bound::kPrefix, whose prefixes are in `lower`,
+  // only their number counts, and their memory may be null.
+  DeviceKeys upper;
   Bound lower_bound = Bound::kInclusive;
   Bound upper_bound = Bound::kExclusive;
 
@@ -116,6 +118,9 @@ struct DeviceBatch {
 
 // An index in device memory. Immutable: every method is safe from any number
 // of host threads and streams; scratch memory is the stream's own.
+//
+// Scratch memory: none for points, but a word for the largest batches; 12 bytes a query for bounds
+// of gpu:partial_key, 8 for kCount, what PlanScan and Scan say of theirs.
 //
 // Pointers are to memory of the index's device, and valid until the stream has done the call's
 // work. Methods return InvalidArgument where a batch's kind is not the index's; ResourceExhausted
