@@ -91,6 +91,18 @@ std::vector<Key> UnevenKeys(UnevenSet set, size_t n) {
   return keys;
 }
 
+template <typename Key>
+std::vector<Key> AbsentKeysBehind(const std::vector<Key>& keys) {
+  std::vector<Key> absent(keys.size());
+  for (size_t i = keys.size(); i-- > 0;) {
+    const bool behind_is_there = i + 1 < keys.size() && keys[i + 1] - keys[i] <= 1;
+    absent[i] = behind_is_there ? absent[i + 1] : static_cast<Key>(keys[i] + 1);
+  }
+  return absent;
+}
+
+template std::vector<uint32_t> AbsentKeysBehind(const std::vector<uint32_t>&);
+template std::vector<uint64_t> AbsentKeysBehind(const std::vector<uint64_t>&);
 template std::vector<uint32_t> UnevenKeys(UnevenSet, size_t);
 template std::vector<uint64_t> UnevenKeys(UnevenSet, size_t);
 

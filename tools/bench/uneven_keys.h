@@ -33,4 +33,9 @@ const char* UnevenSetName(UnevenSet set);
 template <typename Key>
 std::vector<Key> UnevenKeys(UnevenSet set, size_t n);
 
+// For each of some keys, which ascend, the least one above it that is none of them; behind the
+// greatest key there is, key 0 stands for that.
+template <typename Key>
+std::vector<Key> AbsentKeysBehind(const std::vector<Key>& keys);
+
 }  // namespace cairn::bench

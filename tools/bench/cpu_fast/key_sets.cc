@@ -36,15 +36,15 @@ class Contender {
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<RowId>(i);
     index_ = OrThrow(MakeOrderedIndex(
         "cpu:auto", OrThrow(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows))));
+    const std::vector<Key> absent = AbsentKeysBehind(keys);
     Random random(kSeed + 1);
     hits_.resize(kBatch * kBatches);
     misses_.resize(hits_.size());
     far_.resize(hits_.size());
     for (size_t i = 0; i < hits_.size(); ++i) {
-      size_t p = random.Below(keys.size());
+      const size_t p = random.Below(keys.size());
       hits_[i] = keys[p];
-      while (p + 1 < keys.size() && keys[p + 1] - keys[p] <= 1) ++p;
-      misses_[i] = keys[p] + 1;
+      misses_[i] = absent[p];
       far_[i] = static_cast<Key>(random());
     }
   }

@@ -40,7 +40,7 @@ using gpu::HostBatchPolicy;
 using gpu::PinnedMemory;
 
 constexpr int kLog2N = 24;
-constexpr int kRuns = 1001;
+constexpr int kRuns = 401;
 
 __global__ void WriteWord(uint32_t* to, uint32_t word) {
   *to = word;
