@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
-#include "cairn/device_update.h"
 #include "gpu/api/gpu_factory.h"
 
 namespace cairn {

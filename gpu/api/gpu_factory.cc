@@ -19,6 +19,7 @@
 #include "gpu/packed/packed_size.h"
 #include "gpu/run/device_run.h"
 #include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/devices.h"
 #include "gpu/runtime/stream.h"
 #include "gpu/runtime/stream_uses.h"
@@ -180,9 +181,14 @@ absl::Status CheckDevice(const FactoryString& factory, int device) {
   return absl::UnavailableError(absl::StrFormat("ordered index '%s': %s", factory.text, reason));
 }
 
-// Waits for what a build has enqueued.
-absl::StatusOr<std::unique_ptr<DeviceIndex>> WhenBuilt(
-    absl::StatusOr<std::unique_ptr<DeviceIndex>> built, cudaStream_t stream) {
+// Calls build(), which enqueues, and waits.
+template <typename Enqueue>
+absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildAndWait(cudaStream_t stream, Enqueue build) {
+  const auto build_all = [&] {
+    const KeepsFreedMemory keeps;
+    return build();
+  };
+  absl::StatusOr<std::unique_ptr<DeviceIndex>> built = build_all();
   if (built.ok()) CAIRN_RETURN_IF_CUDA_FAILS(cudaStreamSynchronize(stream));
   return built;
 }
@@ -190,17 +196,21 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> WhenBuilt(
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromRun(FactoryString factory,
                                                           const SortedRun& run) {
-  ASSIGN_OR_RETURN(Stream stream, Stream::Create());
-  ASSIGN_OR_RETURN(DeviceRun<Key> uploaded, UploadRun<Key>(run, stream.get()));
-  return WhenBuilt(Build<Key>(std::move(factory), std::move(uploaded), stream.get()), stream.get());
+  ASSIGN_OR_RETURN(const Stream stream, Stream::Create());
+  return BuildAndWait(stream.get(), [&]() -> absl::StatusOr<std::unique_ptr<DeviceIndex>> {
+    ASSIGN_OR_RETURN(DeviceRun<Key> uploaded, UploadRun<Key>(run, stream.get()));
+    return Build<Key>(std::move(factory), std::move(uploaded), stream.get());
+  });
 }
 
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildFromEntries(FactoryString factory,
                                                               const Key* keys, const RowId* row_ids,
                                                               size_t size, cudaStream_t stream) {
-  ASSIGN_OR_RETURN(DeviceRun<Key> run, SortToRun(keys, row_ids, size, stream));
-  return WhenBuilt(Build<Key>(std::move(factory), std::move(run), stream), stream);
+  return BuildAndWait(stream, [&]() -> absl::StatusOr<std::unique_ptr<DeviceIndex>> {
+    ASSIGN_OR_RETURN(DeviceRun<Key> run, SortToRun(keys, row_ids, size, stream));
+    return Build<Key>(std::move(factory), std::move(run), stream);
+  });
 }
 
 // The same, but for the wait, of a structure whose size follows from that of the run.

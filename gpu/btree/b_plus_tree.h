@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/device.h"
-#include "cairn/device_update.h"
 #include "gpu/btree/b_plus_tree_pages.h"
 #include "gpu/btree/b_plus_tree_search.h"
 #include "gpu/run/device_run.h"

@@ -27,7 +27,7 @@ struct HostBatchPolicy {
   size_t most_staged_chunk = size_t{1} << 21;
   // Of strings: so few that a chunk stays in the caches between being measured, put together and
   // copied.
-  size_t most_string_chunk = size_t{1} << 18;
+  size_t most_string_chunk = size_t{1} << 19;
   // Up to so many rows of a scan are copied by the calling thread from the run, once their
   // positions are known; more by the device, in pieces of so many ranges and rows.
   size_t most_rows_from_run = size_t{1} << 20;

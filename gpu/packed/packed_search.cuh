@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
+#include "gpu/packed/leaf_answer.cuh"
 #include "gpu/packed/packed_leaf.cuh"
 #include "gpu/packed/packed_queries.cuh"
 #include "gpu/packed/packed_search.h"
@@ -53,121 +54,13 @@ template <>
 inline constexpr int kBlocksAtOnce<TextQueries<WideKey>> = 2;
 // From this many queries on, blocks stay, keep the directory's top in shared memory and take steps
 // from a counter; unless a block may not take that much memory.
-inline constexpr size_t kLargeBatch = size_t{1} << 17;
-
-constexpr bool GivesPositions(PackedAnswer answer) {
-  return answer == PackedAnswer::kPosition || answer == PackedAnswer::kRange;
-}
+inline constexpr size_t kLargeBatch = size_t{1} << 22;
 
 // Where in shared memory what queries need begins.
 template <typename Directory>
 __host__ __device__ inline size_t BehindDirectory(const Directory& directory) {
   return (directory.shared_bytes() + sizeof(uint4) - 1) / sizeof(uint4) * sizeof(uint4);
 }
-
-// What a query's leaf says of it.
-template <int kBits, PackedAnswer kAnswer>
-struct LeafAnswer {
-  using Quad = LeafQuad<kBits>;
-  using Key = typename Quad::Key;
-  static constexpr bool kLess = GivesPositions(kAnswer);
-
-  Quad quad;
-  uint32_t slots;  // how many are less than the key, or a bit for each that equals it
-
-  __device__ void Compare(Key key, int part) {
-    slots = kLess ? quad.CountLess(key, part) : quad.Equal(key, part);
-  }
-  // Of kRange: 1 if the first slot that is not less is the key's, in all four lanes. A slot
-  // without an entry has no row, and the link's slot no key.
-  __device__ uint32_t Found(Key key, bool may_have_link, int part, int lane) const {
-    uint32_t equal = quad.Equal(key, part);
-    if (may_have_link && quad.HasLink(part)) equal &= (uint32_t{1} << (Quad::kEntries - 1)) - 1;
-    const int slot = equal != 0 ? __ffs(static_cast<int>(equal)) - 1 : 0;
-    const int holder = (lane & ~3) + (Quad::kRowWord + slot) / 4;
-    const RowId row_id = __shfl_sync(0xffffffffu, quad.row_id(slot), holder);
-    return equal != 0 && row_id != kNoRow ? 1 : 0;
-  }
-  // Of kRange: how many entries the key has, from the first slot that is not less; the same in all
-  // four lanes. For the whole warp together, where keys repeat. A leaf that ends with the key may
-  // be continued with it.
-  __device__ uint32_t CountEqual(const PackedView& view, Key key, int part) const {
-    constexpr uint32_t kOthers = Quad::kEntries - 1;
-    Quad leaf = quad;
-    uint32_t count = 0;
-    bool go_on = true;
-    while (true) {
-      const bool linked = view.links && leaf.HasLink(part);
-      uint32_t equal = leaf.AllEqual(key, part);
-      if (linked) equal &= (uint32_t{1} << kOthers) - 1;
-      count += go_on ? __popc(equal) : 0;
-      go_on = go_on && linked && (equal >> (kOthers - 1) & 1) != 0;
-      if (!__any_sync(0xffffffffu, go_on)) return count;
-      const uint32_t next = leaf.Link();
-      if (go_on) leaf.Load(view.leaves + next, part);
-    }
-  }
-  // Goes on along the chain, for the whole warp together, where the leaf is continued.
-  __device__ void FollowLinks(const Leaf* leaves, Key key, int part) {
-    constexpr uint32_t kOthers = Quad::kEntries - 1;
-    bool follow = true;
-    while (true) {
-      const bool linked = quad.HasLink(part);
-      follow = follow && linked;
-      // The link's slot has key zero, and is no entry.
-      if (follow && kLess) slots -= (key & Quad::Layout::kMask) != 0 ? 1 : 0;
-      if (follow && !kLess) slots &= (uint32_t{1} << kOthers) - 1;
-      follow = follow && slots == (kLess ? kOthers : 0);
-      if (!__any_sync(0xffffffffu, follow)) return;
-      const uint32_t next = quad.Link();
-      if (follow) quad.Load(leaves + next, part);
-      const uint32_t before = slots;
-      Compare(key, part);
-      if (!follow) slots = before;
-    }
-  }
-};
-
-// The same of one lane, which has the leaf to itself.
-template <int kBits, PackedAnswer kAnswer>
-struct LineAnswer {
-  using Quad = LeafQuad<kBits>;
-  using Key = typename Quad::Key;
-  static constexpr bool kLess = GivesPositions(kAnswer);
-
-  LeafLine<kBits> line;
-  uint32_t slots;
-
-  __device__ void Compare(Key key) { slots = kLess ? line.CountLess(key) : line.Equal(key); }
-  __device__ uint32_t Found(Key key, bool may_have_link) const {
-    uint32_t equal = line.Equal(key);
-    if (may_have_link && line.HasLink()) equal &= (uint32_t{1} << (Quad::kEntries - 1)) - 1;
-    return line.row_id(__ffs(static_cast<int>(equal)) - 1) != kNoRow ? 1 : 0;
-  }
-  __device__ uint32_t CountEqual(const PackedView& view, Key key) const {
-    constexpr uint32_t kOthers = Quad::kEntries - 1;
-    LeafLine<kBits> leaf = line;
-    uint32_t count = 0;
-    while (true) {
-      const bool linked = view.links && leaf.HasLink();
-      uint32_t equal = leaf.AllEqual(key);
-      if (linked) equal &= (uint32_t{1} << kOthers) - 1;
-      count += __popc(equal);
-      if (!linked || (equal >> (kOthers - 1) & 1) == 0) return count;
-      leaf.Load(view.leaves + leaf.Link());
-    }
-  }
-  __device__ void FollowLinks(const Leaf* leaves, Key key) {
-    constexpr uint32_t kOthers = Quad::kEntries - 1;
-    while (line.HasLink()) {
-      if (kLess) slots -= (key & Quad::Layout::kMask) != 0 ? 1 : 0;
-      if (!kLess) slots &= (uint32_t{1} << kOthers) - 1;
-      if (slots != (kLess ? kOthers : 0)) return;
-      line.Load(leaves + line.Link());
-      Compare(key);
-    }
-  }
-};
 
 // Whether the leaves of a warp's queries ascend, and lie so near each other that lanes share what
 // they read: those of a batch in order do, those of others hardly ever. By a warp.
@@ -176,6 +69,22 @@ __device__ inline bool AreInOrder(uint32_t leaf, int lane) {
   const uint32_t before = __shfl_up_sync(0xffffffffu, leaf, 1);
   const uint32_t first = __shfl_sync(0xffffffffu, leaf, 0);
   return __all_sync(0xffffffffu, (lane == 0 || before <= leaf) && leaf - first <= kMostApart);
+}
+
+// Asks for the leaves that the next queries want, if they go on as a warp's have, whose leaves
+// ascend, and these are near each other.
+template <int kQueries>
+__device__ inline void PrefetchLeavesBehind(const PackedView& view,
+                                            const uint32_t (&leaves)[kQueries], int lane) {
+  constexpr uint32_t kMostApart = 4 * 32 * kQueries, kLeavesOfLine = 2;
+  const uint32_t first = __shfl_sync(0xffffffffu, leaves[0], 0);
+  const uint32_t last = __shfl_sync(0xffffffffu, leaves[kQueries - 1], 31);
+  const uint32_t span = last - first;
+  if (span > kMostApart) return;
+  const uint32_t end = min(last + 1 + span + span / 4, view.leaf_count);
+  for (uint32_t leaf = last + 1 + lane * kLeavesOfLine; leaf < end; leaf += 32 * kLeavesOfLine) {
+    PrefetchLine(view.leaves + leaf);
+  }
 }
 
 // What four lanes found in a leaf.
@@ -253,6 +162,7 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) in_order &= AreInOrder(leaves[u], lane);
     if (in_order) {
+      if constexpr (kStaged) PrefetchLeavesBehind(view, leaves, lane);
       LineAnswer<kBits, kAnswer> answers[kQueries];
 #pragma unroll
       for (int u = 0; u < kQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);
@@ -333,7 +243,12 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
       first = __shfl_sync(0xffffffffu, first, 0);
       if (first >= steps) return;
       const size_t last = min(size_t{first} + kPackedChunk, steps);
-      for (size_t step = first; step < last; ++step) search(step);
+      for (size_t step = first; step < last; ++step) {
+        if (step + 1 < last) {
+          reader.Prefetch((step + 1) * kStep, min((step + 2) * kStep, batch.size), lane);
+        }
+        search(step);
+      }
     }
   } else {
     const size_t step = (size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
@@ -367,17 +282,13 @@ absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directo
   const auto kernel = PackedSearchKernel<kBits, kAnswer, true, Queries, Directory>;
   static SharedMemoryOfKernel shared_memory;
   RETURN_IF_ERROR(shared_memory.AllowMost(reinterpret_cast<const void*>(kernel)));
-  int device = 0, multiprocessors = 0, blocks = 0;
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  CAIRN_RETURN_IF_CUDA_FAILS(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kLargeBlock<Queries>, shared));
-  CAIRN_RETURN_IF_LAUNCH_FAILS(
-      "PackedSearchKernel",
-      LaunchShape{static_cast<unsigned>(multiprocessors * std::max(blocks, 1)),
-                  kLargeBlock<Queries>, shared},
-      stream, kernel, view, directory, batch);
+  static ResidentBlocks resident_blocks;
+  ASSIGN_OR_RETURN(
+      const unsigned blocks,
+      resident_blocks.Count(reinterpret_cast<const void*>(kernel), kLargeBlock<Queries>, shared));
+  CAIRN_RETURN_IF_LAUNCH_FAILS("PackedSearchKernel",
+                               LaunchShape{blocks, kLargeBlock<Queries>, shared}, stream, kernel,
+                               view, directory, batch);
   return absl::OkStatus();
 }
 

@@ -24,12 +24,13 @@ constexpr size_t MostChainedKeys(size_t keys) {
 }
 inline constexpr size_t kLongestChain = 16;
 
-// Whether so few keys repeat, and so seldom, that leaves hold all entries of a run, and no column
-// of row ids is needed: chains under a tree are short, and few entries are in them. Under a bitmap
-// they may not be; where nothing else is asked for, leaves then hold distinct keys.
+// Whether so few keys repeat, an eighth of the entries at most, and so seldom, that leaves hold all
+// entries of a run, and no column of row ids is needed: chains under a tree are short, and few
+// entries are in them. Under a bitmap they may not be; where nothing else is asked for, leaves then
+// hold distinct keys.
 template <typename Key>
 bool MayHoldEntries(size_t entries, const KeySurvey<Key>& survey) {
-  return survey.distinct < entries && entries - survey.distinct <= entries / 16 &&
+  return survey.distinct < entries && entries - survey.distinct <= entries / 8 &&
          !survey.has_long_run;
 }
 

@@ -26,11 +26,19 @@ struct Pool {
   std::atomic<DeviceMemoryResource*> resource{nullptr};  // takes the pool's place
   std::atomic<size_t> allocated{0};
   std::atomic<size_t> peak{0};
+  std::mutex keeping;
+  int keepers = 0;  // KeepsFreedMemory
 };
 
 Pool& PoolOf(int device) {
   static std::array<Pool, kMostDevices>& pools = *new std::array<Pool, kMostDevices>;
   return pools[device];
+}
+
+absl::Status SetKept(cudaMemPool_t pool, uint64_t bytes) {
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &bytes));
+  return absl::OkStatus();
 }
 
 absl::Status MakePool(int device, Pool& pool) {
@@ -44,10 +52,10 @@ absl::Status MakePool(int device, Pool& pool) {
   ASSIGN_OR_RETURN(const size_t most_kept, MostKeptBytes());
   const BesideCaptures beside;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolCreate(&made, &properties));
-  uint64_t keep = most_kept;
-  const cudaError_t error = cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &keep);
-  if (error != cudaSuccess) (void)cudaMemPoolDestroy(made);
-  CAIRN_RETURN_IF_CUDA_FAILS(error);
+  if (absl::Status status = SetKept(made, most_kept); !status.ok()) {
+    (void)cudaMemPoolDestroy(made);
+    return status;
+  }
   pool.pool.store(made, std::memory_order_release);
   return absl::OkStatus();
 }
@@ -121,6 +129,27 @@ absl::StatusOr<size_t> MostKeptBytes() {
   size_t free = 0, total = 0;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemGetInfo(&free, &total));
   return std::min(total / kPart, kMost);
+}
+
+KeepsFreedMemory::KeepsFreedMemory() {
+  const absl::StatusOr<Pool*> current = CurrentPool();
+  int device = 0;
+  if (!current.ok() || cudaGetDevice(&device) != cudaSuccess) return;
+  Pool& pool = **current;
+  const std::lock_guard<std::mutex> lock(pool.keeping);
+  if (pool.keepers == 0 && !SetKept(pool.pool, UINT64_MAX).ok()) return;
+  ++pool.keepers;
+  device_ = device;
+}
+
+KeepsFreedMemory::~KeepsFreedMemory() {
+  if (device_ < 0) return;
+  Pool& pool = PoolOf(device_);
+  const std::lock_guard<std::mutex> lock(pool.keeping);
+  if (--pool.keepers != 0) return;
+  const OnDevice on_device(device_);
+  const absl::StatusOr<size_t> most_kept = MostKeptBytes();
+  (void)SetKept(pool.pool, most_kept.value_or(0));
 }
 
 absl::StatusOr<size_t> ReservedDeviceBytes() {

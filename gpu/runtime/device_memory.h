@@ -39,6 +39,20 @@ size_t TakePeakDeviceBytes();
 // available. For builds, before they begin.
 absl::Status CheckDeviceMemory(size_t bytes, const char* what);
 
+// A scope in which the pool of the current device gives nothing back, so that what a build frees is
+// there for its next allocation; to map 6 GB anew takes milliseconds. Whoever waits afterwards lets
+// the pool give back what is too much. Scopes of several threads may overlap.
+class KeepsFreedMemory {
+ public:
+  KeepsFreedMemory();
+  ~KeepsFreedMemory();
+  KeepsFreedMemory(const KeepsFreedMemory&) = delete;
+  KeepsFreedMemory& operator=(const KeepsFreedMemory&) = delete;
+
+ private:
+  int device_ = -1;  // none where there is no pool
+};
+
 // Memory of the current device for `bytes` bytes, 256-byte aligned, uninitialised; usable by work
 // enqueued on `stream` after the call, and by that of other streams once they have waited for it.
 // ResourceExhausted, with sizes. Null for no bytes.

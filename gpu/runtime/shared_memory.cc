@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "absl/strings/str_format.h"
@@ -43,6 +44,25 @@ absl::Status SharedMemoryOfKernel::AllowMost(const void* kernel) {
                            bytes - static_cast<int>(attributes.sharedSizeBytes)));
   allowed_.fetch_or(bit, std::memory_order_release);
   return absl::OkStatus();
+}
+
+absl::StatusOr<unsigned> ResidentBlocks::Count(const void* kernel, int threads,
+                                               size_t shared_bytes) {
+  constexpr int kBlockBits = 32;
+  int device = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaGetDevice(&device));
+  static_assert(kMostDevices <= std::tuple_size_v<decltype(known_)>);
+  std::atomic<uint64_t>& known = known_[static_cast<size_t>(device)];
+  const uint64_t last = known.load(std::memory_order_relaxed);
+  if (last != 0 && last >> kBlockBits == shared_bytes) return static_cast<unsigned>(last);
+  int multiprocessors = 0, blocks = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  CAIRN_RETURN_IF_CUDA_FAILS(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes));
+  const auto count = static_cast<unsigned>(multiprocessors * std::max(blocks, 1));
+  known.store(uint64_t{shared_bytes} << kBlockBits | count, std::memory_order_relaxed);
+  return count;
 }
 
 void LimitSharedBytes(size_t bytes) {

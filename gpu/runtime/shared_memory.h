@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,18 @@ class SharedMemoryOfKernel {
 
  private:
   std::atomic<uint64_t> allowed_{0};  // a bit a device
+};
+
+// How many blocks of one kernel, of so many threads and bytes of shared memory each, the current
+// device runs at once, at least one. CUDA is asked again only where the bytes are others than last
+// time. A constant of static storage, one for each kernel and number of threads. Thread-safe.
+class ResidentBlocks {
+ public:
+  absl::StatusOr<unsigned> Count(const void* kernel, int threads, size_t shared_bytes);
+
+ private:
+  // By device: the bytes, and below them the blocks; 0 where it was not asked.
+  std::array<std::atomic<uint64_t>, 64> known_{};
 };
 
 // For tests: no device gives a block more than `bytes`; 0 ends that.

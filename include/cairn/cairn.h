@@ -8,7 +8,6 @@
 #include "cairn/build.h"
 #include "cairn/catch_up.h"
 #include "cairn/device.h"
-#include "cairn/device_update.h"
 #include "cairn/extractor.h"
 #include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"

@@ -1,4 +1,4 @@
-#include "cairn/device_update.h"
+#include "cairn/device.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

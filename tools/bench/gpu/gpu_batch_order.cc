@@ -59,7 +59,7 @@ const RegisterInMain registered([] {
   };
   for (const char* index : {"gpu:auto", "gpu:packed,directory=tree"}) {
     for (const bool wide : {false, true}) {
-      for (int log2_batch = 20; log2_batch <= 27; ++log2_batch) {
+      for (int log2_batch = 16; log2_batch <= 27; ++log2_batch) {
         for (const QueryMix mix : {QueryMix::kHits, QueryMix::kSorted}) {
           wide ? add(uint64_t{}, index, 28, log2_batch, mix)
                : add(uint32_t{}, index, 28, log2_batch, mix);

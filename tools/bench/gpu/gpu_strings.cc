@@ -210,7 +210,7 @@ void RegisterSet(const std::string& data) {
       }
     }
   }
-  for (int log2_chunk : {16, 17, 19, 20, 21}) {
+  for (int log2_chunk : {16, 17, 18, 20, 21}) {
     Register({data, "gpu:partial_key", true, false, true, log2_chunk});
   }
 }
