@@ -16,7 +16,7 @@ namespace cairn::gpu {
 struct HostBatchPolicy {
   // Up to so many queries the kernel reads keys and writes results in pinned memory of the host,
   // the caller's own if it is; larger batches are copied in chunks, several under way at a time.
-  size_t most_zero_copy = size_t{1} << 16;
+  size_t most_zero_copy = size_t{1} << 18;
   // Up to so many the calling thread does not wait for the kernel's end, but for each result.
   size_t most_polled = size_t{1} << 10;
   // A chunk is about this part of its batch, within these bounds: for memory of the caller that is

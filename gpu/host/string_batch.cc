@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kChunksInFlight = QueryContext::kStreams;
 constexpr size_t kBlockAlignment = 256;
 // Of the strings of a chunk, at most, unless one alone is longer.
-constexpr size_t kMostChunkBytes = size_t{16} << 20;
+constexpr size_t kMostChunkBytes = size_t{32} << 20;
 // Strings are put together on several threads where there are so many.
 constexpr size_t kLeastForThreads = size_t{1} << 12, kParts = 16;
 
@@ -98,17 +98,20 @@ class ChunkedStrings {
   };
   // Measures the strings of the queries from `first` on: of a whole chunk, or of fewer where their
   // strings would not fit.
-  Parts Measure(size_t first) const {
+  Parts Measure(size_t first) {
     Parts all;
-    all.chunk = {first, std::min(chunk_, batch_.size - first)};
+    all.chunk = {first, std::min(next_count_, batch_.size - first)};
     for (;; all.chunk.count = (all.chunk.count + 1) / 2) {
       all.parts = all.chunk.count < kLeastForThreads ? 1 : kParts;
       RunParts(all.parts, [&](size_t part) {
         all.begins[part + 1] = batch_.strings->Bytes(first + all.BeginOf(part), all.CountOf(part));
       });
       for (size_t part = 0; part < all.parts; ++part) all.begins[part + 1] += all.begins[part];
-      if (all.bytes() <= string_bytes_ || all.chunk.count == 1) return all;
+      if (all.bytes() <= string_bytes_ || all.chunk.count == 1) break;
     }
+    // What follows is mostly as long; where it is not, chunks grow again.
+    next_count_ = std::min(chunk_, 2 * all.chunk.count);
+    return all;
   }
   // Puts the strings together. A part may be run again, and writes the same.
   void Gather(const Parts& all, uint32_t* offsets, char* strings) const {
@@ -160,7 +163,8 @@ class ChunkedStrings {
   const size_t chunk_;         // queries, at most
   const size_t string_bytes_;  // theirs, at most
   const size_t block_bytes_;
-  const bool zero_copy_;  // results are written to memory of the host by the kernel
+  const bool zero_copy_;        // results are written to memory of the host by the kernel
+  size_t next_count_ = chunk_;  // queries that the next chunk is tried with
   char* pinned_ = nullptr;
   std::array<Chunk, kChunksInFlight> under_way_;
   std::array<DeviceBuffer<char>, kChunksInFlight> memory_;

@@ -255,7 +255,6 @@ absl::Status PackedIndex<Key, Numbers>::Build(DeviceRun<Key> run, const PackedIn
   view_.links = cut.linked.size() != 0;
   view_.distinct = static_cast<Position>(distinct.size());
   view_.leaves = leaves_.data();
-  view_.leaf_count = static_cast<uint32_t>(leaves_.size());
   if (distinct.repeats() || options.row_column) {
     first_entry_ = std::move(distinct.first_entry);
     view_.first_entry = first_entry_.data();  // null where keys do not repeat

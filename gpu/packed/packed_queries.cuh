@@ -22,11 +22,6 @@ __device__ inline WideKey ShuffleKey(WideKey key, int lane) {
   return WideKey{high} << 64 | low;
 }
 
-// Asks for a line of memory, which will be read soon, by the second-level cache.
-__device__ inline void PrefetchLine(const void* line) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
-}
-
 template <typename Queries>
 class QueryReader;
 
@@ -46,12 +41,6 @@ class QueryReader<NumberQueries<Key>> {
   using Start = Key;
   __device__ Start Begin(size_t i, bool there) const {
     return there ? __ldcs(queries_.keys + i) + queries_.add : Key{0};
-  }
-  // Asks ahead for queries [first, last), of which there are as many; by a warp.
-  __device__ void Prefetch(size_t first, size_t last, int lane) const {
-    constexpr size_t kLine = 128 / sizeof(Key);
-    const size_t i = first + static_cast<size_t>(lane) * kLine;
-    if (i < last) PrefetchLine(queries_.keys + i);
   }
   // Its key. `shared` was filled by Load, if kStaged.
   template <bool kStaged>
@@ -99,7 +88,6 @@ class QueryReader<TextQueries<Key>> {
     if (!there) return {0, 0};
     return {__ldg(queries_.offsets + i), __ldg(queries_.offsets + i + 1)};
   }
-  __device__ void Prefetch(size_t, size_t, int) const {}
   template <bool kStaged>
   __device__ Key Read(Start start, const void* shared, Notes* notes) const {
     // One byte more than any key has tells that a string is longer.

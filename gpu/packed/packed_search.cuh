@@ -53,8 +53,11 @@ inline constexpr int kBlocksAtOnce = 0;
 template <>
 inline constexpr int kBlocksAtOnce<TextQueries<WideKey>> = 2;
 // From this many queries on, blocks stay, keep the directory's top in shared memory and take steps
-// from a counter; unless a block may not take that much memory.
-inline constexpr size_t kLargeBatch = size_t{1} << 22;
+// from a counter; unless a block may not take that much memory. Beginning so takes 20 us more.
+template <typename Queries>
+inline constexpr size_t kLargeBatch = size_t{1} << 20;
+template <typename Key>
+inline constexpr size_t kLargeBatch<TextQueries<Key>> = size_t{1} << 17;
 
 // Where in shared memory what queries need begins.
 template <typename Directory>
@@ -69,22 +72,6 @@ __device__ inline bool AreInOrder(uint32_t leaf, int lane) {
   const uint32_t before = __shfl_up_sync(0xffffffffu, leaf, 1);
   const uint32_t first = __shfl_sync(0xffffffffu, leaf, 0);
   return __all_sync(0xffffffffu, (lane == 0 || before <= leaf) && leaf - first <= kMostApart);
-}
-
-// Asks for the leaves that the next queries want, if they go on as a warp's have, whose leaves
-// ascend, and these are near each other.
-template <int kQueries>
-__device__ inline void PrefetchLeavesBehind(const PackedView& view,
-                                            const uint32_t (&leaves)[kQueries], int lane) {
-  constexpr uint32_t kMostApart = 4 * 32 * kQueries, kLeavesOfLine = 2;
-  const uint32_t first = __shfl_sync(0xffffffffu, leaves[0], 0);
-  const uint32_t last = __shfl_sync(0xffffffffu, leaves[kQueries - 1], 31);
-  const uint32_t span = last - first;
-  if (span > kMostApart) return;
-  const uint32_t end = min(last + 1 + span + span / 4, view.leaf_count);
-  for (uint32_t leaf = last + 1 + lane * kLeavesOfLine; leaf < end; leaf += 32 * kLeavesOfLine) {
-    PrefetchLine(view.leaves + leaf);
-  }
 }
 
 // What four lanes found in a leaf.
@@ -162,7 +149,6 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) in_order &= AreInOrder(leaves[u], lane);
     if (in_order) {
-      if constexpr (kStaged) PrefetchLeavesBehind(view, leaves, lane);
       LineAnswer<kBits, kAnswer> answers[kQueries];
 #pragma unroll
       for (int u = 0; u < kQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);
@@ -243,12 +229,7 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
       first = __shfl_sync(0xffffffffu, first, 0);
       if (first >= steps) return;
       const size_t last = min(size_t{first} + kPackedChunk, steps);
-      for (size_t step = first; step < last; ++step) {
-        if (step + 1 < last) {
-          reader.Prefetch((step + 1) * kStep, min((step + 2) * kStep, batch.size), lane);
-        }
-        search(step);
-      }
+      for (size_t step = first; step < last; ++step) search(step);
     }
   } else {
     const size_t step = (size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
@@ -262,7 +243,7 @@ absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directo
                                 PackedBatch<Queries> batch, cudaStream_t stream) {
   const size_t shared =
       BehindDirectory(directory) + QueryReader<Queries>(batch.queries).shared_bytes();
-  bool staged = batch.size >= kLargeBatch;
+  bool staged = batch.size >= kLargeBatch<Queries>;
   if (staged) {
     ASSIGN_OR_RETURN(const size_t most_shared, MostSharedBytes());
     staged = shared <= most_shared;

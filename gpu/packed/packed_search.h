@@ -21,7 +21,6 @@ struct PackedView {
   bool repeats = false;  // whether some keys are in leaves several times, one entry after the other
   Position distinct = 0;  // keys in all leaves, those that are there several times as often
   const Leaf* leaves = nullptr;
-  uint32_t leaf_count = 0;  // with those that are linked to
   const Position* first_entry = nullptr;  // DistinctKeys::first_entry, or null
 };
 

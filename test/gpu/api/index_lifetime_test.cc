@@ -31,7 +31,7 @@ constexpr const char* kFactories[] = {"gpu:packed,directory=bitmap",
 constexpr size_t kEntries = 200000;
 constexpr size_t kQueries = 3000;
 // For which packed leaves take scratch memory.
-constexpr size_t kManyQueries = size_t{1} << 18;
+constexpr size_t kManyQueries = size_t{1} << 21;
 
 // Key 2 i has row i.
 std::unique_ptr<DeviceIndex> MakeIndex(const char* factory) {

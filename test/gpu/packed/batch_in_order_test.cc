@@ -101,10 +101,10 @@ void CheckAll(std::initializer_list<int> bits) {
     for (const int leaf_bits : bits) {
       const std::string factory = "gpu:packed,directory=tree,bits=" + std::to_string(leaf_bits);
       // A batch that blocks stay for, and one that they do not.
-      Check(factory, data, InOrder(data.keys, (size_t{1} << 17) + 77, set * 5));
+      Check(factory, data, InOrder(data.keys, (size_t{1} << 20) + 77, set * 5));
       Check(factory, data, InOrder(data.keys, 5001, 0));
     }
-    Check("gpu:auto", data, InOrder(data.keys, (size_t{1} << 17) + 77, 3));
+    Check("gpu:auto", data, InOrder(data.keys, (size_t{1} << 20) + 77, 3));
     Check("gpu:auto", data, InOrder(data.keys, 31, 0));
   }
 }
