@@ -24,8 +24,8 @@ struct PivotTreeOptions {
 
 // A run's entries with a buffer of pivots above them (gpu/layout/pivot_layout.h): AO+PB+BS and
 // AO+PB+KS of Henneberg and Schuhknecht, "Is Binary Search Really All You Need?" (2025). The buffer
-// takes one part in fan_out - 1 of the keys' bytes. InvalidArgument for another fan-out. Enqueued on
-// `stream`.
+// takes one part in fan_out - 1 of the keys' bytes. InvalidArgument for another fan-out. Enqueued
+// on `stream`.
 template <typename Key>
 absl::StatusOr<std::unique_ptr<DeviceIndex>> BuildPivotTree(DeviceRun<Key> run,
                                                             const PivotTreeOptions& options,
