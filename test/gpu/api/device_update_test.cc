@@ -37,7 +37,9 @@ struct Column {
 
  private:
   using Columns = std::pair<std::vector<Key>, std::vector<RowId>>;
-  explicit Column(const Columns& columns) : keys(columns.first), rows(columns.second) {}
+  explicit Column(const Columns& columns) : keys(columns.first), rows(columns.second) {
+    BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);  // copies may still be on their way
+  }
   static Columns Split(const Entries<Key>& entries) {
     Columns columns;
     for (const auto& [key, row] : entries) {
@@ -88,6 +90,7 @@ void CheckRows(const DeviceIndex& index, const std::set<std::pair<Key, RowId>>& 
   }
   const DeviceArray<uint64_t> offsets(keys.size() + 1);
   const DeviceArray<RowId> found(rows);
+  BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   const Stream stream = RequireOk(Stream::Create());
   RequireOk(index.Scan(ranges, UINT64_MAX, Order::kAscending, offsets.data(), found.data(), rows,
                        stream.get()));
@@ -177,6 +180,7 @@ BOOST_AUTO_TEST_CASE(updates_come_after_earlier_queries) {
   std::vector<uint32_t> odd;
   for (uint32_t i = 0; i < kEntries; ++i) odd.push_back(2 * i + 1);
   const DeviceArray<uint32_t> queries(odd);
+  BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   const Stream asking = RequireOk(Stream::Create()), stream = RequireOk(Stream::Create());
   for (const bool bulk : {false, true}) {
     const uint32_t first = bulk ? kEntries / 2 : 0;

@@ -75,7 +75,9 @@ struct Shuffled {
     return order;
   }
   Shuffled(const std::vector<size_t>& order, const SortedRun& run)
-      : keys(Pick(order, KeysOf<Key>(run))), rows(Pick(order, run.row_ids())) {}
+      : keys(Pick(order, KeysOf<Key>(run))), rows(Pick(order, run.row_ids())) {
+    BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);  // copies may still be on their way
+  }
   template <typename T>
   static std::vector<T> Pick(const std::vector<size_t>& order, absl::Span<const T> values) {
     std::vector<T> picked;
@@ -178,6 +180,7 @@ BOOST_AUTO_TEST_CASE(entries_without_rows_have_keys_alone) {
   const DeviceArray<uint32_t> keys(std::vector<uint32_t>{7, 5, 9});
   const DeviceArray<RowId> rows(std::vector<RowId>{1, kNoRow, 3});
   const DeviceArray<uint32_t> queries(std::vector<uint32_t>{5, 6, 7, 9, 10});
+  BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   const Stream stream = RequireOk(Stream::Create());
   for (const char* factory : kFactories) {
     const auto index = RequireOk(
