@@ -7,13 +7,17 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "cairn/string_list.h"
 #include "python/src/base/errors.h"
 #include "python/src/in/keys_in.h"
 #include "python/src/in/ranges_in.h"
 #include "python/src/index.h"
 #include "python/src/out/arrays_out.h"
+#include "python/src/out/column.h"
 #include "python/src/source.h"
 
 namespace cairn::python {
@@ -65,6 +69,29 @@ nb::object RouteRanges(const Map& self, const RangeArguments& arguments) {
   }
   Check(status);
   return Pair(std::move(queries));
+}
+
+// A column of the same physical keys.
+Column PhysicalKeys(const Map& self, nb::handle keys) {
+  const KeysIn in(keys, self.map->codec(), "keys");
+  const KeyBatch batch = in.batch();
+  switch (self.map->codec().kind()) {
+    case KeyKind::kU32: {
+      const auto held =
+          std::make_shared<const std::vector<uint32_t>>(batch.u32().begin(), batch.u32().end());
+      return Column::Numbers(KeyType::kU32, held->data(), held->size(), nullptr, held);
+    }
+    case KeyKind::kU64: {
+      const auto held =
+          std::make_shared<const std::vector<uint64_t>>(batch.u64().begin(), batch.u64().end());
+      return Column::Numbers(KeyType::kU64, held->data(), held->size(), nullptr, held);
+    }
+    case KeyKind::kBytes:
+      break;
+  }
+  auto held = std::make_shared<StringList>();
+  for (const std::string_view key : batch.bytes()) held->Append(key);
+  return BinaryColumnOf(std::move(held));
 }
 
 Index* OpenShard(const Map& self, uint32_t shard, const OpenArguments& arguments) {
@@ -159,6 +186,9 @@ source every shard is asked for all.)doc")
                   "None, bounds: str = '[)') -> tuple[numpy.typing.NDArray[numpy.uint64], "
                   "numpy.typing.NDArray[numpy.uint32]]"),
           "The same of ranges, given as to Index.count.")
+      .def("physical_keys", &PhysicalKeys, nb::arg("keys").none(),
+           nb::sig("def physical_keys(self, keys: typing.Any) -> Column"),
+           "Keys as what compares as they do: uint32, uint64 or bytes. A copy.")
       .def(
           "open",
           [](const Map& self, uint32_t shard, CAIRN_OPEN_PARAMETERS) {

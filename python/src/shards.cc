@@ -214,6 +214,10 @@ void BindShards(nb::module_& module) {
       "segment_directory_name",
       [](int64_t segment) { return SegmentDirectoryName(NumberOf(segment, "segment")); },
       nb::arg("segment"), "Likewise, of a segment.");
+  module.def(
+      "column_family_of",
+      [](const std::string& spec) { return ValueOf(IndexSpec::Parse(spec)).column_family; },
+      nb::arg("spec"), "The column family that a spec names.");
   BindShardMap(module);
 }
 
