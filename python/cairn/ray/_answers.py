@@ -1,5 +1,6 @@
 """Answers of several shards as one."""
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -49,6 +50,11 @@ class Matches:
 
     def __repr__(self) -> str:
         return f"<cairn.ray.Matches of {len(self)} queries, {len(self.row_ids)} rows>"
+
+    def with_columns(self, keys: pa.Array | None, primary_keys: bool) -> "Matches":
+        """The same with these keys, and with primary keys if these were asked for, even of no rows."""
+        there = self.primary_keys if self.primary_keys is not None else pa.array([], pa.large_binary())
+        return dataclasses.replace(self, keys=keys, primary_keys=there if primary_keys else None)
 
     def to_arrow(self) -> pa.Table:
         """A table with the columns query, row_id and, where there are, key and primary_key."""

@@ -325,13 +325,11 @@ class Cluster:
 
     def find(self, keys: Any, *, primary_keys: bool = False, on_missing: OnMissing | None = None) -> Any:
         """All rows of each key, as Matches, and their primary keys if these are asked for."""
-        return self._answer(
-            on_missing,
-            "find",
-            self._route_keys(keys),
-            {"primary_keys": primary_keys},
-            lambda view, size, pieces: _answers.concatenated(size, pieces, view.generation),
-        )
+
+        def gather(view: View, size: int, pieces: list[Piece]) -> Matches:
+            return _answers.concatenated(size, pieces, view.generation).with_columns(None, primary_keys)
+
+        return self._answer(on_missing, "find", self._route_keys(keys), {"primary_keys": primary_keys}, gather)
 
     def count(
         self,

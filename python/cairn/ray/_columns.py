@@ -11,18 +11,19 @@ Positions = npt.NDArray[Any]
 
 def column_of(keys: Any) -> Any:
     """One column as something that `take` and `part` can cut: an array of NumPy or Arrow, or a list."""
-    if isinstance(keys, (np.ndarray, pa.Array)):
-        return keys if not isinstance(keys, np.ndarray) or keys.ndim == 1 else [keys.item()] if keys.ndim == 0 else keys
+    if isinstance(keys, np.ndarray):
+        return [keys.item()] if keys.ndim == 0 else keys
+    if isinstance(keys, pa.Array):
+        # Arrow does not take from views.
+        if pa.types.is_string_view(keys.type):
+            return keys.cast(pa.large_string())
+        return keys.cast(pa.large_binary()) if pa.types.is_binary_view(keys.type) else keys
     if isinstance(keys, pa.ChunkedArray):
-        return keys.combine_chunks()
+        return column_of(keys.combine_chunks())
     if isinstance(keys, (pa.Table, pa.RecordBatch)):
-        return pa.RecordBatch.from_struct_array(keys.to_struct_array().combine_chunks()) if isinstance(keys, pa.Table) else keys
+        return tuple(column_of(column) for column in keys.columns)
     if hasattr(keys, "__arrow_c_array__") or hasattr(keys, "__arrow_c_stream__"):
-        # Of one column, or of several.
-        try:
-            return column_of(pa.table(keys))
-        except (TypeError, ValueError, pa.ArrowInvalid):
-            return column_of(pa.chunked_array(keys) if hasattr(keys, "__arrow_c_stream__") else pa.array(keys))
+        return column_of(pa.chunked_array(keys) if hasattr(keys, "__arrow_c_stream__") else pa.array(keys))
     if isinstance(keys, list):
         return keys
     if isinstance(keys, (memoryview, bytearray)) or type(keys).__module__ == "array":
@@ -40,17 +41,19 @@ def columns_of(keys: Any, parts: int) -> Any:
         columns = tuple(column_of(column) for column in keys)
         return [keys] if all(_is_value(column) for column in columns) else columns
     column = column_of(keys)
+    if isinstance(column, tuple) and len(column) == 1:
+        return column[0]
     return [column] if _is_value(column) else column
 
 
 def _is_value(column: Any) -> bool:
-    return not isinstance(column, (np.ndarray, pa.Array, pa.RecordBatch, list, tuple))
+    return not isinstance(column, (np.ndarray, pa.Array, list, tuple))
 
 
 def size(columns: Any) -> int:
     if isinstance(columns, tuple):
         return size(columns[0])
-    return columns.num_rows if isinstance(columns, pa.RecordBatch) else len(columns)
+    return len(columns)
 
 
 def take(columns: Any, positions: Positions) -> Any:

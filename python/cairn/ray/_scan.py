@@ -1,6 +1,5 @@
 """Scans over shards: one behind the other where there is a limit, merged by key where they are by source."""
 
-import dataclasses
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -82,13 +81,8 @@ class Scan:
 
     def _finished(self, view: View, found: Matches) -> Matches:
         """With the columns that were asked for, even of no rows, and keys of their own type."""
-        primary_keys = found.primary_keys
-        if self._primary_keys and primary_keys is None:
-            primary_keys = pa.array([], pa.large_binary())
-        keys = None
-        if self._with_keys:
-            keys = _typed(found.keys, view.shard_map.key_types)
-        return dataclasses.replace(found, keys=keys, primary_keys=primary_keys)
+        keys = _typed(found.keys, view.shard_map.key_types) if self._with_keys else None
+        return found.with_columns(keys, self._primary_keys)
 
 
 class _Pages:
