@@ -1,6 +1,6 @@
 """cairn.ray where tasks, actors and drivers are killed.
 
-CAIRN_RAY_KILLS=200 kills so often in each test, and CAIRN_TEST_SEED at other instants.
+CAIRN_TEST_KILLS=200 kills so often in each test, and CAIRN_TEST_SEED at other instants.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ import cairn.ray
 from cairn import shards
 from cairn.ray import _build
 
-KILLS = int(os.environ.get("CAIRN_RAY_KILLS", "4"))
+KILLS = int(os.environ.get("CAIRN_TEST_KILLS", "4"))
 SEED = int(os.environ.get("CAIRN_TEST_SEED", "1"))
 TASKS = {"cut": "_cut", "extract": "_extract", "split": "_split", "build": "_build_shard", "publish": "_publish"}
 
