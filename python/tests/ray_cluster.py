@@ -1,6 +1,7 @@
 """What the tests of cairn.ray have in common: a cluster of three nodes on this machine, and indexes to compare with."""
 
 import contextlib
+import os
 import pathlib
 import random
 import struct
@@ -16,6 +17,9 @@ from conftest import load
 ray = pytest.importorskip("ray", reason="Ray is not installed: the extra `ray` of python/pyproject.toml")
 import cairn.ray  # noqa: E402
 from ray.cluster_utils import Cluster as LocalCluster  # noqa: E402
+
+# Else Ray's workers give way to all that the machine does besides.
+os.environ.setdefault("RAY_worker_niceness", "0")
 
 SPEC = "value[0:8]:u64be"
 
