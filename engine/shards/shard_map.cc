@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> PublishedShards::OpenShard(
 
 absl::StatusOr<std::unique_ptr<ShardMap>> ShardMap::Open(
     const std::string& directory, std::shared_ptr<rocksdb::FileSystem> file_system) try {
-  const std::shared_ptr<FileSystem> files = FileSystemOf(file_system);
+  const std::shared_ptr<FileSystem> files = FileSystemOf(std::move(file_system));
   ASSIGN_OR_RETURN(ShardManifest manifest, ReadShardManifest(directory, files.get()));
   absl::StatusOr<IndexSpec> spec = IndexSpec::Parse(manifest.spec);
   if (absl::IsResourceExhausted(spec.status())) return spec.status();

@@ -118,10 +118,12 @@ def table(parts: Parts, hosts: list[int], batches: list[int], **options: Any) ->
     return "\n".join(lines)
 
 
-def _best(call: Callable[[], object], seconds: float = 0.3) -> float:
+def _median(call: Callable[[], object], seconds: float = 0.3) -> float:
+    """The median time of a call."""
     call()
     times: list[float] = []
-    while len(times) < 5 or sum(times) < seconds:
+    end = time.perf_counter() + seconds
+    while len(times) < 5 or (time.perf_counter() < end and len(times) < 1000):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
@@ -166,13 +168,13 @@ def measure(database: str) -> Parts:
                     assert begin
                 _answers.first_rows(routed.size, pieces)
 
-            return _best(once)
+            return _median(once)
 
         client_fixed, client_query = _slope(client, 256, 1 << 18)
         search = {}
         for power in range(0, 21, 2):
             keys = random.choice(there, 1 << power)
-            search[str(1 << power)] = _best(lambda keys=keys: shard.find_first(keys))  # type: ignore[misc]
+            search[str(1 << power)] = _median(lambda keys=keys: shard.find_first(keys))  # type: ignore[misc]
         ray.init(num_cpus=2, log_to_driver=False, logging_level="error", include_dashboard=False)
 
         @ray.remote
@@ -188,11 +190,11 @@ def measure(database: str) -> Parts:
             start = time.perf_counter()
             ray.get(actor.echo.remote(1))
             calls.append(time.perf_counter() - start)
-        many = _best(lambda: ray.get([actor.echo.remote(1) for _ in range(200)]), 1.0) / 200
+        many = _median(lambda: ray.get([actor.echo.remote(1) for _ in range(200)]), 1.0) / 200
 
         def echoed(size: int) -> float:
             value = np.zeros(size, np.uint8)
-            return _best(lambda: ray.get(actor.echo.remote(value)))
+            return _median(lambda: ray.get(actor.echo.remote(value)))
 
         _, both_ways = _slope(echoed, 1 << 20, 32 << 20)
         ray.shutdown()
