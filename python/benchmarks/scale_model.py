@@ -70,13 +70,13 @@ def fan_out(hosts: int, batch: int, mode: str) -> float:
     return hosts * -math.expm1(batch * math.log1p(-1 / hosts)) if hosts > 1 else 1.0
 
 
-def slowest_of(draws: Floats, number: float, random: np.random.Generator) -> Floats:
-    """The slowest of so many independent draws from a sample, as a sample: by F(t)^number."""
-    return np.quantile(draws, random.random(_DRAWS) ** (1 / max(1.0, number)))
+def slowest_of(draws: Floats, number: float, uniform: Floats) -> Floats:
+    """The slowest of so many independent draws from a sample, as a sample: by F(t)^number, at uniform numbers."""
+    return np.quantile(draws, uniform ** (1 / max(1.0, number)))
 
 
 def predict(parts: Parts, hosts: int, batch: int, *, mode: str = "key_range", threads: int = 16, load: float = 0.5, seed: int = 1) -> Prediction:
-    """What hosts with one shard each do, which answer on so many threads, with batches of keys at random.
+    """What hosts with one shard each do, which search on so many threads, with batches of keys at random.
 
     load: the share of the hosts' time that all clients together take.
     """
@@ -89,15 +89,18 @@ def predict(parts: Parts, hosts: int, batch: int, *, mode: str = "key_range", th
     size = parts.key_bytes + parts.answer_bytes
     client = parts.client_fixed + parts.client_query * sent + parts.client_call * asked + parts.network_byte * size * sent
     service = parts.search_time(part) + parts.byte * size * part
-    host_time = service + parts.client_call  # an actor's own work for a call is taken for its caller's
-    # The mean wait in a queue with `threads` servers that are busy for `load`: Sakasegawa's formula, variable by half.
-    wait = host_time * load ** (math.sqrt(2 * (threads + 1)) - 1) / (threads * (1 - load)) * 0.75 if load > 0 else 0.0
+    # What a call keeps a host busy for: its threads search side by side, and its interpreter takes one call at a time.
+    busy = max(service / threads, parts.client_call)
+    # The mean wait for one server with Poisson arrivals whose times vary by half (Pollaczek and Khinchine).
+    wait = 0.75 * busy * load / (1 - load)
     calls = np.quantile(np.asarray(parts.calls), random.random(_DRAWS))
     single = calls + service + parts.network_trip + parts.network_byte * size * part
-    waiting = np.where(random.random(_DRAWS) < load, random.exponential(wait / load if load > 0 else 1.0, _DRAWS), 0.0) if wait > 0 else np.zeros(_DRAWS)
-    responses = [client + slowest_of(sample, asked, random) for sample in (single, single + waiting)]
+    # Whoever waits, which is the share `load`, waits exponentially long.
+    waiting = np.where(random.random(_DRAWS) < load, random.exponential(wait / load if load > 0 else 0.0, _DRAWS), 0.0)
+    uniform = random.random(_DRAWS)
+    responses = [client + slowest_of(sample, asked, uniform) for sample in (single, single + waiting)]
     quiet, loaded = (tuple(float(np.quantile(r, q)) for q in (0.5, 0.99, 0.999)) for r in responses)
-    host_rate = batch * hosts * threads / (asked * host_time)
+    host_rate = batch * hosts / (asked * busy)
     client_rate = batch / client
     return Prediction(hosts, batch, asked, client_rate, host_rate, load * host_rate / client_rate, quiet, loaded)  # type: ignore[arg-type]
 

@@ -43,7 +43,7 @@ def test_the_slowest_of_many_is_that_of_many_draws(model: Any) -> None:
     sample = rng.lognormal(0, 1, 5000)
     for number in (1, 10, 100):
         thrown = rng.choice(sample, (5000, number)).max(axis=1)
-        made = model.slowest_of(sample, number, rng)
+        made = model.slowest_of(sample, number, rng.random(5000))
         for q in (0.5, 0.9):
             assert np.quantile(made, q) == pytest.approx(np.quantile(thrown, q), rel=0.1)
 
@@ -66,13 +66,13 @@ def test_one_quiet_host_takes_the_sum_of_the_parts(model: Any, parts: Any) -> No
 
 def test_more_hosts_answer_more_and_have_longer_tails(model: Any, parts: Any) -> None:
     few, many = model.predict(parts, 10, 100_000), model.predict(parts, 1000, 100_000)
-    assert many.host_rate > few.host_rate and many.quiet[0] > 0 and many.fan_out > few.fan_out
+    assert many.host_rate >= few.host_rate and many.quiet[0] > 0 and many.fan_out > few.fan_out
     single = [model.predict(parts, hosts, 1) for hosts in (10, 1000)]
     # A single key asks one host, however many there are.
     assert single[0].quiet[0] == pytest.approx(single[1].quiet[0], rel=0.05)
     assert single[1].host_rate == pytest.approx(100 * single[0].host_rate)
     busy = [model.predict(parts, 100, 100_000, load=load).loaded[1] for load in (0.0, 0.5, 0.9)]
-    assert busy[0] <= 1.02 * busy[1] <= 1.04 * busy[2]
+    assert busy == sorted(busy)
     # By source, capacity grows with hosts, and throughput does not.
     sources = [model.predict(parts, hosts, 1000, mode="source").host_rate for hosts in (10, 1000)]
     assert sources[0] == pytest.approx(sources[1])
