@@ -35,7 +35,7 @@ import cairn.ray
 from cairn import shards
 from cairn.ray import _build
 
-KILLS = int(os.environ.get("CAIRN_TEST_KILLS", "4"))
+KILLS = int(os.environ.get("CAIRN_TEST_KILLS", "3"))
 SEED = int(os.environ.get("CAIRN_TEST_SEED", "1"))
 TASKS = {"cut": "_cut", "extract": "_extract", "split": "_split", "build": "_build_shard", "publish": "_publish"}
 
@@ -186,7 +186,7 @@ def test_hosts_that_do_not_come_back_are_named(database: Database, opened: Calla
     assert (partial.answer[partial.complete] == database.plain.count(keys=KEYS)[partial.complete]).all()
     monkeypatch.undo()
     # A client starts it anew.
-    assert cluster.count().tolist() == [2000]
+    assert opened(database.out, timeout=60).count().tolist() == [2000]
 
 
 def test_a_driver_killed_around_publishing(database: Database, local_cluster: Any, tmp_path: pathlib.Path) -> None:
@@ -201,7 +201,7 @@ def test_a_driver_killed_around_publishing(database: Database, local_cluster: An
     rng = random.Random(SEED)
     seen: set[int] = set()
     expected = entries_of(database.plain)
-    for _ in range(max(1, KILLS // 4)):
+    for _ in range(max(1, KILLS // 3)):
         with subprocess.Popen([sys.executable, "-P", "-c", program], stdout=subprocess.PIPE, text=True) as driver:
             assert driver.stdout is not None
             for line in driver.stdout:
