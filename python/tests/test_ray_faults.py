@@ -174,6 +174,19 @@ def test_a_host_that_lost_its_generation_has_the_batch_repeated(database: Databa
     assert expected.primary_keys is not None and found.primary_keys.to_pylist() == expected.primary_keys.to_list()
 
 
+def test_a_host_that_hangs_is_answered_for_by_a_replica(database: Database, opened: Callable[..., cairn.ray.Cluster]) -> None:
+    database.build()
+    cluster = opened(database.out, replicas=2, timeout=10)
+    pid = ray.get(cluster._actors[1].describe.remote())["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        expected = database.plain.count(keys=KEYS).tolist()
+        assert [cluster.count(keys=KEYS).tolist() == expected for _ in range(2)] == [True, True]
+        assert cluster.counters["retried"] >= 1
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def test_hosts_that_do_not_come_back_are_named(database: Database, opened: Callable[..., cairn.ray.Cluster], monkeypatch: pytest.MonkeyPatch) -> None:
     database.build()
     cluster = opened(database.out, timeout=3)

@@ -267,13 +267,15 @@ class Cluster:
             due = self._noticed > self._view.generation and time.monotonic() - self._tried > max(self._poll, 0.5)
             if due:
                 self._tried = time.monotonic()
+            view = self._view
         if due:
-            # Where it cannot be taken up, the one before answers.
-            with contextlib.suppress(Error):
-                self.refresh()
-        with self._lock:
-            assert self._view is not None
-            return self._view
+            # Meanwhile, and where it cannot be taken up, the one before answers.
+            threading.Thread(target=self._take_up, daemon=True).start()
+        return view
+
+    def _take_up(self) -> None:
+        with contextlib.suppress(Error, RayError):
+            self.refresh()
 
     def _batch(self, body: Callable[[View], Result]) -> Result:
         """Runs a batch on one generation, and again on a newer one where hosts have lost it."""

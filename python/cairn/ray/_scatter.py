@@ -143,7 +143,10 @@ class Scatter:
         if routed.everything and routed.size >= _SHARED:
             shared = ray.put(routed.columns)
         wait = _FIRST_WAIT
+        # A host that does not answer leaves time for the other replicas.
+        patience = self._timeout / self._layout.replicas
         while tries:
+            until = min(deadline, time.monotonic() + patience)
             calls = {}
             for host, shards in self._by_host(view, tries, turn, refused).items():
                 begin, columns = routed.cut(shards)
@@ -155,7 +158,7 @@ class Scatter:
             again = False
             for call, (host, shards) in calls.items():
                 try:
-                    seen, answers, failures = ray.get(call, timeout=max(0.01, deadline - time.monotonic()))
+                    seen, answers, failures = ray.get(call, timeout=max(0.01, until - time.monotonic()))
                 except RayTaskError as error:
                     raise _common.cause_of(error) from None
                 except (RayActorError, GetTimeoutError) as error:
@@ -165,7 +168,7 @@ class Scatter:
                         self._restart(host)
                     for shard in shards:
                         tries[shard] += 1
-                        reason = "it died" if isinstance(error, RayActorError) else f"it did not answer in {self._timeout} s"
+                        reason = "it died" if isinstance(error, RayActorError) else f"it did not answer in {patience:g} s"
                         errors[shard] = Unavailable(f"shard {shard} cannot be asked: host {host} has it, and {reason}")
                     continue
                 newest = max(newest, seen)
