@@ -1,42 +1,155 @@
 #include "cpu_fast/packed/cell_directory.h"
 
 #include <algorithm>
-#include <atomic>
+#include <bit>
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include "index/layout/packed_leaves.h"
 #include "index/machine/parallel.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
 namespace {
 
-// Separators that one task looks at.
+// Separators that one task looks at, where they are taken together and where they are grouped.
 constexpr size_t kGrain = size_t{1} << 16;
+constexpr size_t kCutGrain = size_t{1} << 18;
 
-// The least distance between separators kSeparators apart, as coordinates; 0 where separators
-// descend.
+// Where separators may share a step, at most so many do: a search walks past them.
+constexpr size_t kMostTies = 5;
+
+// A stretch of ascending separators, and what decides how many cells it takes.
 template <typename Key>
-Key LeastSpan(absl::Span<const Key> separators, const CellScale<Key>& scale, int threads) {
-  constexpr size_t kApart = Cell::kSeparators;
-  constexpr Key kGreatest = std::numeric_limits<Key>::max();
-  const size_t size = separators.size();
-  const size_t tasks = (size + kGrain - 1) / kGrain;
-  std::vector<Key> least(tasks, kGreatest);
-  ParallelFor(threads, tasks, [&](size_t task) {
-    const size_t first = task * kGrain, end = std::min(first + kGrain, size);
-    bool descend = false;
-    for (size_t i = std::max<size_t>(first, 1); i < end; ++i) {
-      descend |= separators[i] < separators[i - 1];
+class Stretch {
+ public:
+  Stretch(absl::Span<const Key> separators, size_t first)
+      : separators_(separators), first_(first) {}
+
+  // Adds separators[i], those between the first and it being in already.
+  void Add(size_t i) {
+    const Key separator = separators_[i];
+    descends_ |= i > first_ && separator < separators_[i - 1];
+    ones_ = std::min(ones_, std::countr_one(separator));
+    if (i >= first_ + Cell::kSeparators) Lower(&cell_span_, i, Cell::kSeparators);
+    if (i >= first_ + kMostTies) Lower(&step_span_, i, kMostTies);
+  }
+  // Adds what was added to another that begins with the same separator.
+  void Add(const Stretch& other) {
+    descends_ |= other.descends_;
+    ones_ = std::min(ones_, other.ones_);
+    cell_span_ = std::min(cell_span_, other.cell_span_);
+    step_span_ = std::min(step_span_, other.step_span_);
+  }
+
+  bool descends() const { return descends_; }
+
+  // A group of the separators up to `end`, of which none descends. None where more than
+  // `most_cells` were needed.
+  std::optional<CellGroup<Key>> Group(size_t end, bool exact, uint64_t most_cells) const {
+    // All keys up to the first separator are one to a search, and all behind the last one: a step
+    // of its own for each tells that they are not near. Steps that end where blocks of 2^ones_ keys
+    // do tell a separator from all keys above it.
+    CellScale<Key> scale;
+    const Key first = separators_[first_], last = separators_[end - 1];
+    const Key margin = exact ? 0 : ((last - first) >> 15) + 1;
+    const Key behind = std::max<Key>(margin, 1);
+    scale.high = last > kGreatest - behind ? kGreatest : last + behind;
+    scale.low = (first < margin ? 0 : first - margin) & ~Ones(ones_);
+    const auto width = static_cast<Key>(scale.high - scale.low);
+    scale.shift = static_cast<uint32_t>(std::countl_zero(width));
+
+    // Separators kSeparators apart must fall in different cells: no cell then holds more.
+    uint64_t cells = 1;
+    if (end - first_ > Cell::kSeparators) {
+      if (cell_span_ == 0) return std::nullopt;
+      cells += kGreatest / static_cast<Key>(cell_span_ << scale.shift);
     }
-    Key span = descend ? 0 : kGreatest;
-    for (size_t i = std::max(first, kApart); i < end; ++i) {
-      span = std::min(span, static_cast<Key>(separators[i] - separators[i - kApart]));
+    const int bits = kKeyBits - 16 - static_cast<int>(scale.shift);  // of a step for each key
+    const uint64_t exact_cells = std::min(std::max(cells, PowerOfTwo(bits)),
+                                          std::bit_ceil(std::max(cells, PowerOfTwo(bits - ones_))));
+    if (exact || step_span_ == 0) {
+      cells = exact_cells;
+    } else if (end - first_ > kMostTies && step_span_ <= kGreatest >> 16 >> scale.shift) {
+      // Those kMostTies apart must fall on different steps.
+      const auto step_span = static_cast<Key>(step_span_ << scale.shift << 16);
+      cells = std::min(exact_cells, std::max<uint64_t>(cells, kGreatest / step_span + 1));
     }
-    least[task] = span;
+    if (cells > most_cells) return std::nullopt;
+    scale.multiplier = static_cast<uint32_t>(cells);
+    return CellGroup<Key>{scale, cells == exact_cells, end};
+  }
+
+ private:
+  static constexpr Key kGreatest = std::numeric_limits<Key>::max();
+  static constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
+
+  static Key Ones(int count) { return count == kKeyBits ? kGreatest : (Key{1} << count) - 1; }
+  // 2^exponent, but no less than 1 and no more than any number of cells.
+  static uint64_t PowerOfTwo(int exponent) { return uint64_t{1} << std::clamp(exponent, 0, 40); }
+  void Lower(Key* span, size_t i, size_t apart) const {
+    *span = std::min(*span, static_cast<Key>(separators_[i] - separators_[i - apart]));
+  }
+
+  absl::Span<const Key> separators_;
+  size_t first_;
+  bool descends_ = false;
+  int ones_ = kKeyBits;  // that each separator ends in
+  // The least distances between separators Cell::kSeparators and kMostTies apart.
+  Key cell_span_ = kGreatest;
+  Key step_span_ = kGreatest;
+};
+
+template <typename Key>
+Stretch<Key> StretchOfAll(absl::Span<const Key> separators, int threads) {
+  std::vector<Stretch<Key>> parts((separators.size() + kGrain - 1) / kGrain,
+                                  Stretch<Key>(separators, 0));
+  ParallelFor(threads, parts.size(), [&](size_t task) {
+    const size_t end = std::min((task + 1) * kGrain, separators.size());
+    for (size_t i = task * kGrain; i < end; ++i) parts[task].Add(i);
   });
-  const Key span = *std::min_element(least.begin(), least.end());
-  return span == kGreatest ? span : static_cast<Key>(span << scale.shift);
+  Stretch<Key> all = parts[0];
+  for (const Stretch<Key>& part : parts) all.Add(part);
+  return all;
+}
+
+// Groups of the separators in [begin, end), each as long as it takes no more than a cell for each
+// `fill`; only more than `most` of them where these are too many.
+template <typename Key>
+std::vector<CellGroup<Key>> CutGroups(absl::Span<const Key> separators, size_t begin, size_t end,
+                                      bool exact, size_t fill, size_t most) {
+  std::vector<CellGroup<Key>> groups;
+  while (begin < end && groups.size() <= most) {
+    Stretch<Key> stretch(separators, begin);
+    stretch.Add(begin);
+    // One separator takes one cell.
+    CellGroup<Key> group = *stretch.Group(begin + 1, exact, 1);
+    for (size_t i = begin + 1; i < end; ++i) {
+      stretch.Add(i);
+      const auto longer = stretch.Group(i + 1, exact, (i + 1 - begin) / fill + 1);
+      if (!longer.has_value()) break;
+      group = *longer;
+    }
+    groups.push_back(group);
+    begin = group.end;
+  }
+  return groups;
+}
+
+// The same of all separators, on several threads.
+template <typename Key>
+std::vector<CellGroup<Key>> CutGroups(absl::Span<const Key> separators, bool exact, size_t fill,
+                                      size_t most, int threads) {
+  std::vector<std::vector<CellGroup<Key>>> parts((separators.size() + kCutGrain - 1) / kCutGrain);
+  ParallelFor(threads, parts.size(), [&](size_t task) {
+    const size_t begin = task * kCutGrain;
+    const size_t end = std::min(begin + kCutGrain, separators.size());
+    parts[task] = CutGroups(separators, begin, end, exact, fill, most);
+  });
+  std::vector<CellGroup<Key>> groups;
+  for (const auto& part : parts) groups.insert(groups.end(), part.begin(), part.end());
+  return groups;
 }
 
 }  // namespace
@@ -44,35 +157,51 @@ Key LeastSpan(absl::Span<const Key> separators, const CellScale<Key>& scale, int
 template <typename Key>
 std::optional<CellDirectory<Key>> CellDirectory<Key>::Build(absl::Span<const Key> separators,
                                                             bool exact, int threads) {
-  constexpr Key kGreatest = std::numeric_limits<Key>::max();
-  constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
   if (separators.empty()) return std::nullopt;
-  CellDirectory directory;
-  CellScale<Key>& scale = directory.scale_;
-  // All keys up to the first separator are one to a search, and all behind the last one.
-  scale.low = separators.front();
-  scale.high = separators.back() == kGreatest ? kGreatest : separators.back() + 1;
-  const Key width = static_cast<Key>(scale.high - scale.low);
-  if (width == 0) return std::nullopt;
-  while ((width << scale.shift >> (kKeyBits - 1) & 1) == 0) ++scale.shift;
-
-  // Separators kSeparators apart must fall in different cells: no cell then holds more.
-  const Key span = LeastSpan(separators, scale, threads);
-  if (span == 0) return std::nullopt;
-  // Compared before 1 is added: with 64-bit keys and a span of 1 the sum is beyond 64 bits.
-  const uint64_t most_cells = separators.size() / kMinFill + 64;
-  if (kGreatest / span >= most_cells) return std::nullopt;
-  uint64_t cells = uint64_t{kGreatest / span} + 1;
-  if (exact) {
-    const int bits = kKeyBits - 16 - scale.shift;
-    if (bits > 32) return std::nullopt;
-    cells = std::max(cells, bits <= 0 ? 1 : uint64_t{1} << bits);
+  const Stretch<Key> all = StretchOfAll(separators, threads);
+  if (all.descends()) return std::nullopt;
+  const size_t size = separators.size();
+  if (const auto group = all.Group(size, exact, size / kMinFill + 64); group.has_value()) {
+    return Fill(separators, {*group}, threads);
   }
-  if (cells > most_cells) return std::nullopt;
-  scale.multiplier = cells;
+  // Emptier cells make fewer groups: worth while where they are few then.
+  const size_t most = std::min(size / kMinGroup, kMostGroups);
+  auto groups = CutGroups(separators, exact, kMinFill, most, threads);
+  if (groups.size() > kFewGroups) {
+    auto fewer = CutGroups(separators, exact, kMinFill / 2, kFewGroups, threads);
+    if (fewer.size() <= kFewGroups) groups = std::move(fewer);
+  }
+  if (groups.size() > most) return std::nullopt;
+  return Fill(separators, groups, threads);
+}
 
-  directory.cells_ = AlignedBuffer<Cell>(scale.PlaceOf(scale.high).cell + size_t{1});
-  Topology::Get().InterleaveMemory(directory.cells_.data(), directory.memory_bytes());
+template <typename Key>
+CellDirectory<Key> CellDirectory<Key>::Fill(absl::Span<const Key> separators,
+                                            absl::Span<const CellGroup<Key>> groups, int threads) {
+  CellDirectory directory;
+  directory.groups_ = AlignedBuffer<CellScale<Key>>(groups.size());
+  const size_t size = separators.size(), bounds = groups.size() - 1;
+  directory.bounds_ = AlignedBuffer<Key>(bounds + kNearBounds);
+  std::fill_n(directory.bounds_.data() + bounds, kNearBounds, std::numeric_limits<Key>::max());
+  directory.exact_ = true;
+  size_t cells = 0;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    CellScale<Key>& scale = directory.groups_[g];
+    scale = groups[g].scale;
+    scale.first_cell = static_cast<uint32_t>(cells);
+    cells = scale.PlaceOf(scale.high).cell + size_t{1};
+    directory.exact_ &= groups[g].exact;
+    const size_t end = groups[g].end;
+    if (end < size) directory.bounds_[g] = SeparatorBetween(separators[end - 1], separators[end]);
+  }
+  if (groups.size() > kFewGroups) {
+    directory.far_bounds_ = AlignedBuffer<Key>(bounds / kNearBounds);
+    for (size_t i = 0; i < directory.far_bounds_.size(); ++i) {
+      directory.far_bounds_[i] = directory.bounds_[(i + 1) * kNearBounds - 1];
+    }
+  }
+  directory.cells_ = AlignedBuffer<Cell>(cells);
+  Topology::Get().InterleaveMemory(directory.cells_.data(), cells * sizeof(Cell));
   const auto begin_cells = [&](size_t first_cell, size_t end_cell, size_t first) {
     for (size_t c = first_cell; c < end_cell; ++c) {
       Cell& cell = directory.cells_[c];
@@ -80,29 +209,33 @@ std::optional<CellDirectory<Key>> CellDirectory<Key>::Build(absl::Span<const Key
       std::fill_n(cell.separators, Cell::kSeparators, UINT16_MAX);
     }
   };
-  const size_t size = separators.size();
-  std::atomic<bool> refused = false;
   // A task fills the cells whose first separator is one of its own, and the empty ones before each.
   ParallelFor(threads, (size + kGrain - 1) / kGrain, [&](size_t task) {
-    const auto place = [&](size_t i) { return scale.PlaceOf(separators[i]); };
-    size_t i = task * kGrain;
+    size_t i = task * kGrain, g = 0;
     const size_t end = std::min(i + kGrain, size);
+    const auto place = [&](size_t separator) {
+      while (g > 0 && separator < groups[g - 1].end) --g;
+      while (separator >= groups[g].end) ++g;
+      return directory.groups_[g].PlaceOf(separators[separator]);
+    };
     while (i > 0 && i < end && place(i).cell == place(i - 1).cell) ++i;
     while (i < end) {
       const size_t first = i, cell = place(i).cell;
       begin_cells(i == 0 ? 0 : place(i - 1).cell + size_t{1}, cell + 1, i);
-      size_t ties = 0;
       for (; i < size && place(i).cell == cell; ++i) {
-        const uint16_t step = place(i).step;
-        directory.cells_[cell].separators[i - first] = step;
-        const bool tie = i > first && place(i - 1).step == step;
-        if (ties = tie ? ties + 1 : 0; ties > kMostTies && !scale.Exact()) refused = true;
+        directory.cells_[cell].separators[i - first] = place(i).step;
       }
     }
   });
-  begin_cells(scale.PlaceOf(separators.back()).cell + size_t{1}, directory.cells_.size(), size);
-  if (refused) return std::nullopt;
+  begin_cells(directory.PlaceOf(separators.back()).cell + size_t{1}, cells, size);
   return directory;
+}
+
+template <typename Key>
+typename CellScale<Key>::Place CellDirectory<Key>::PlaceOf(Key key) const {
+  const absl::Span<const Key> bounds = this->bounds();
+  const auto group = std::lower_bound(bounds.begin(), bounds.end(), key) - bounds.begin();
+  return groups_[static_cast<size_t>(group)].PlaceOf(key);
 }
 
 template class CellDirectory<uint32_t>;

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kTreeGroup = 256;
 
 // How many times as many leaves cells are worth.
-constexpr double kCellsWorth = 1.35;
+constexpr double kCellsWorth = 1.45;
 
 template <typename Key>
 class PackedIndex final : public HostIndex {
@@ -77,17 +77,20 @@ class PackedIndex final : public HostIndex {
     const int fewest = options.bits != 0 ? options.bits : ChooseLeafBits(keys, threads);
     absl::StatusOr<LeafCuts<Key>> cuts = Cut(fewest, options.directory, threads);
     if (!cuts.ok()) return cuts.status();
-    if (options.directory != LeafDirectory::kTree && !cells_.has_value()) {
-      // Wider keys have no blocks to respect, and so find cells more often; a few more leaves are
-      // worth a directory of one line.
+    const auto cells_suit = [&] {
+      return cells_.has_value() && cells_->groups().size() <= CellDirectory<Key>::kFewGroups;
+    };
+    if (options.directory != LeafDirectory::kTree && !cells_suit()) {
+      // Wider keys have no blocks to respect, and so find cells more often, and of fewer groups; a
+      // few more leaves are worth a directory of one line.
       if (options.bits == 0 && fewest < kKeyBits &&
           static_cast<double>(CountPackedLeaves(keys, kKeyBits, threads)) <=
               static_cast<double>(cuts->leaves) * kCellsWorth) {
         *cuts = LeafCuts<Key>();
         cuts = Cut(kKeyBits, options.directory, threads);
-        if (cuts.ok() && !cells_.has_value()) {
+        if (cuts.ok() && !cells_suit()) {
           *cuts = LeafCuts<Key>();
-          cuts = Cut(fewest, LeafDirectory::kTree, threads);
+          cuts = Cut(fewest, options.directory, threads);
         }
         if (!cuts.ok()) return cuts.status();
       }
@@ -101,7 +104,9 @@ class PackedIndex final : public HostIndex {
     if (cells_.has_value()) {
       cuts->separators = AlignedBuffer<Key>();
       view_.cells = cells_->cells();
-      view_.scale = cells_->scale();
+      view_.groups = cells_->groups();
+      view_.bounds = cells_->bounds();
+      view_.far_bounds = cells_->far_bounds();
     }
     leaves_ = FillLeaves(keys, run().row_ids(), *cuts, threads);
     view_.leaves = std::as_const(leaves_).data();
@@ -111,7 +116,7 @@ class PackedIndex final : public HostIndex {
       tree_ =
           FastTreeNodes<Key>(std::as_const(separators_).span(), {}, PageBlocking::kNone, level_);
     }
-    search_ = &PackedSearchFor<Key>(level_, bits_, !cells_.has_value() || view_.scale.Exact());
+    search_ = &PackedSearchFor<Key>(level_, bits_, !cells_.has_value() || cells_->exact());
     return absl::OkStatus();
   }
 
@@ -128,7 +133,11 @@ class PackedIndex final : public HostIndex {
 
   void Search(absl::Span<const Key> queries, SearchFunction by_cells, SearchFunction in_leaf,
               uint32_t* out) const {
-    if (cells_.has_value()) return by_cells(view_, queries, out);
+    if (!cells_.has_value()) return SearchTree(queries, in_leaf, out);
+    by_cells(view_, queries, out);
+  }
+
+  void SearchTree(absl::Span<const Key> queries, SearchFunction in_leaf, uint32_t* out) const {
     // The leaves of one group arrive while the next one goes down the tree.
     absl::Span<const Key> waiting;
     uint32_t* waiting_out = nullptr;

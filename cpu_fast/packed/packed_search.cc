@@ -7,6 +7,7 @@
 #include "hwy/highway.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu_fast/packed/packed_search.h"
 #include "cpu_fast/packed/packed_search_scalar.h"
@@ -39,16 +40,16 @@ HWY_INLINE size_t CountLess(const T* HWY_RESTRICT lanes, T x) {
 
 enum class Output { kPosition, kFirstRow };
 
-// One leaf's part of a search. kWalk: the leaf may be a few before the right one, in which every
+// One leaf's part of a search. `walk`: the leaf may be a few before the right one, in which every
 // key is less than the query.
-template <typename Key, int kBits, Output kOutput, bool kWalk>
-HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key query) {
+template <typename Key, int kBits, Output kOutput>
+HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key query, bool walk) {
   using Layout = LeafLayout<kBits>;
   using Low = typename Layout::Low;
   const auto low = static_cast<Low>(query);
   const unsigned char* bytes = view.leaves[leaf].bytes;
-  if constexpr (kWalk) {
-    while (HWY_UNLIKELY(reinterpret_cast<const Low*>(bytes)[Layout::kEntries - 1] < low) &&
+  if (HWY_UNLIKELY(walk)) {
+    while (reinterpret_cast<const Low*>(bytes)[Layout::kEntries - 1] < low &&
            leaf + 1 < view.leaf_count) {
       bytes = view.leaves[++leaf].bytes;
     }
@@ -65,7 +66,7 @@ HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key que
   }
 }
 
-// Where `count` keys fall among the cells, in words (CellScale::WordOf).
+// Where `count` keys fall among the cells of one group, in words (CellScale::WordOf).
 HWY_INLINE void PlaceKeys(const CellScale<uint32_t>& scale, const uint32_t* HWY_RESTRICT keys,
                           size_t count, uint64_t* HWY_RESTRICT words) {
   size_t i = 0;
@@ -73,11 +74,10 @@ HWY_INLINE void PlaceKeys(const CellScale<uint32_t>& scale, const uint32_t* HWY_
   const hn::ScalableTag<uint32_t> d;
   const hn::Repartition<uint64_t, decltype(d)> d64;
   const auto low = hn::Set(d, scale.low), high = hn::Set(d, scale.high);
-  // No more cells than 32 bits number.
-  const auto multiplier = hn::Set(d, static_cast<uint32_t>(scale.multiplier));
+  const auto multiplier = hn::Set(d, scale.multiplier);
   for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
     const auto clamped = hn::Min(hn::Max(hn::LoadU(d, keys + i), low), high);
-    const auto coordinate = hn::ShiftLeftSame(hn::Sub(clamped, low), scale.shift);
+    const auto coordinate = hn::ShiftLeftSame(hn::Sub(clamped, low), static_cast<int>(scale.shift));
     const auto even = hn::MulEven(coordinate, multiplier);
     const auto odd =
         hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, coordinate))), multiplier);
@@ -86,11 +86,67 @@ HWY_INLINE void PlaceKeys(const CellScale<uint32_t>& scale, const uint32_t* HWY_
 #endif
   for (; i < count; ++i) words[i] = scale.WordOf(keys[i]);
 }
+// No vector instruction gives products of 128 bits.
+HWY_INLINE void PlaceKeys(const CellScale<uint64_t>& scale, const uint64_t* HWY_RESTRICT keys,
+                          size_t count, uint64_t* HWY_RESTRICT words) {
+  for (size_t i = 0; i < count; ++i) words[i] = scale.WordOf(keys[i]);
+}
+
+// The separators of a cell that are on steps before the place's, and whether any is on its own.
+struct Before {
+  uint32_t leaf;  // the one behind them
+  bool same;
+};
+HWY_INLINE Before SeparatorsBefore(const Cell& cell, uint16_t query_step) {
+  // The whole line is compared, and the two lanes of `first` left out.
+  const hn::CappedTag<uint16_t, 32> d;
+  const auto* lanes = reinterpret_cast<const uint16_t*>(&cell);
+  const auto step = hn::Set(d, query_step);
+  const auto head = hn::Load(d, lanes);
+  size_t count = hn::CountTrue(d, hn::AndNot(hn::FirstN(d, 2), hn::Lt(head, step)));
+  auto same = hn::Eq(head, step);
+  for (size_t v = hn::Lanes(d); v < 32; v += hn::Lanes(d)) {
+    const auto some = hn::Load(d, lanes + v);
+    count += hn::CountTrue(d, hn::Lt(some, step));
+    same = hn::Or(same, hn::Eq(some, step));
+  }
+  return {cell.first + static_cast<uint32_t>(count), !hn::AllFalse(d, same)};
+}
+
+// groups[i] = the group of keys[i].
+template <typename Key>
+HWY_INLINE void FindGroups(const PackedView<Key>& view, const Key* HWY_RESTRICT keys, size_t count,
+                           Key* HWY_RESTRICT groups) {
+  constexpr size_t kNear = CellDirectory<Key>::kNearBounds;
+  const bool few = view.far_bounds.empty();
+  const absl::Span<const Key> bounds = few ? view.bounds : view.far_bounds;
+  const hn::ScalableTag<Key> d;
+  const auto one = hn::Set(d, Key{1});
+  size_t i = 0;
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
+    const auto key = hn::LoadU(d, keys + i);
+    auto less = hn::Zero(d);
+    for (const Key bound : bounds) {
+      less = hn::IfThenElse(hn::Lt(hn::Set(d, bound), key), hn::Add(less, one), less);
+    }
+    hn::StoreU(less, d, groups + i);
+  }
+  for (; i < count; ++i) {
+    groups[i] = 0;
+    for (const Key bound : bounds) groups[i] += bound < keys[i];
+  }
+  if (few) return;
+  for (i = 0; i < count; ++i) {
+    const size_t near = groups[i] * kNear;
+    groups[i] = static_cast<Key>(near + CountLess<kNear>(view.bounds.data() + near, keys[i]));
+  }
+}
 
 // A software pipeline over blocks of queries: while one block asks for its cells, the one before it
 // reads them and asks for its leaves, and the one before that is answered. One loop over all three
-// keeps the processor's units busy where a loop for each would wait in turn.
-template <typename Key, int kBits, Output kOutput, bool kWalk>
+// keeps the processor's units busy where a loop for each would wait in turn. kGroups: there are
+// several groups; kExact: so is each.
+template <typename Key, int kBits, Output kOutput, bool kGroups, bool kExact>
 class CellSearch {
  public:
   HWY_INLINE CellSearch(const PackedView<Key>& view, const Key* queries, size_t size, uint32_t* out)
@@ -99,9 +155,7 @@ class CellSearch {
   HWY_INLINE void Run() {
     const size_t blocks = (size_ + kBlock - 1) / kBlock;
     for (size_t b = 0; b < blocks + 2; ++b) {
-      if constexpr (sizeof(Key) == 4) {
-        if (b < blocks) PlaceKeys(view_.scale, queries_ + b * kBlock, Count(b), words_[b % 2]);
-      }
+      if (b < blocks) Place(b);
       if (b >= 2 && Count(b) == kBlock) {
         for (size_t i = 0; i < kBlock; ++i) {
           AskForCell(b, i);
@@ -122,62 +176,74 @@ class CellSearch {
     return b > size_ / kBlock ? 0 : std::min(kBlock, size_ - b * kBlock);
   }
 
+  // Where a block's queries fall, as far as that is faster found of all than of each.
+  HWY_INLINE void Place(size_t b) {
+    const Key* queries = queries_ + b * kBlock;
+    if constexpr (kGroups) {
+      FindGroups(view_, queries, Count(b), groups_);
+    } else if constexpr (sizeof(Key) == 4) {
+      PlaceKeys(view_.groups[0], queries, Count(b), words_[b % 2]);
+    }
+  }
+
   HWY_INLINE void AskForCell(size_t b, size_t i) {
-    // No vector instruction gives products of 128 bits.
-    if constexpr (sizeof(Key) == 8) {
-      words_[b % 2][i] = view_.scale.WordOf(queries_[b * kBlock + i]);
+    if constexpr (kGroups || sizeof(Key) == 8) {
+      const CellScale<Key>& scale = view_.groups[kGroups ? groups_[i] : 0];
+      words_[b % 2][i] = scale.WordOf(queries_[b * kBlock + i]);
     }
     Prefetch(view_.cells + CellScale<Key>::PlaceOfWord(words_[b % 2][i]).cell);
   }
 
   HWY_INLINE void ReadCell(size_t b, size_t i) {
     const auto place = CellScale<Key>::PlaceOfWord(words_[b % 2][i]);
-    const Cell& cell = view_.cells[place.cell];
-    // The whole line is compared, and the two lanes of `first` left out.
-    const hn::CappedTag<uint16_t, 32> d;
-    const auto* lanes = reinterpret_cast<const uint16_t*>(&cell);
-    const auto step = hn::Set(d, place.step);
-    const auto less = hn::Lt(hn::Load(d, lanes), step);
-    size_t count = hn::CountTrue(d, hn::AndNot(hn::FirstN(d, 2), less));
-    for (size_t v = hn::Lanes(d); v < 32; v += hn::Lanes(d)) {
-      count += hn::CountTrue(d, hn::Lt(hn::Load(d, lanes + v), step));
+    const Before before = SeparatorsBefore(view_.cells[place.cell], place.step);
+    leaves_[b % 2][i] = before.leaf;
+    Prefetch(view_.leaves + before.leaf);
+    if constexpr (!kExact) {
+      // Whether a separator on the query's step is less than it, its leaf shows.
+      walk_[b % 2][i] = before.same;
+      if (HWY_UNLIKELY(before.same)) Prefetch(view_.leaves + before.leaf + 1);
     }
-    const uint32_t leaf = cell.first + static_cast<uint32_t>(count);
-    leaves_[b % 2][i] = leaf;
-    Prefetch(view_.leaves + leaf);
   }
 
   HWY_INLINE void ReadLeaf(size_t b, size_t i) {
     const size_t query = b * kBlock + i;
-    out_[query] = SearchLeaf<Key, kBits, kOutput, kWalk>(view_, leaves_[b % 2][i], queries_[query]);
+    out_[query] = SearchLeaf<Key, kBits, kOutput>(view_, leaves_[b % 2][i], queries_[query],
+                                                  !kExact && walk_[b % 2][i]);
   }
 
   const PackedView<Key> view_;
   const Key* HWY_RESTRICT queries_;
   const size_t size_;
   uint32_t* HWY_RESTRICT out_;
+  Key groups_[kBlock];  // of the last block's queries
   // Of the last two blocks: where their queries fall, and the leaves that these wait for.
   uint64_t words_[2][kBlock];
   uint32_t leaves_[2][kBlock];
+  bool walk_[2][kBlock];
 };
 
-template <typename Key, int kBits, Output kOutput, bool kWalk>
+template <typename Key, int kBits, Output kOutput, bool kExact>
 void SearchCells(const PackedView<Key>& view, absl::Span<const Key> queries, uint32_t* out) {
-  CellSearch<Key, kBits, kOutput, kWalk>(view, queries.data(), queries.size(), out).Run();
+  const auto search = [&]<bool kGroups>(std::bool_constant<kGroups>) {
+    CellSearch<Key, kBits, kOutput, kGroups, kExact>(view, queries.data(), queries.size(), out)
+        .Run();
+  };
+  view.groups.size() == 1 ? search(std::false_type()) : search(std::true_type());
 }
 
 template <typename Key, int kBits, Output kOutput>
 void SearchLeaves(const PackedView<Key>& view, absl::Span<const Key> queries, uint32_t* out) {
   for (size_t i = 0; i < queries.size(); ++i) {
-    out[i] = SearchLeaf<Key, kBits, kOutput, false>(view, out[i], queries[i]);
+    out[i] = SearchLeaf<Key, kBits, kOutput>(view, out[i], queries[i], false);
   }
 }
 
-template <typename Key, int kBits, bool kWalk>
+template <typename Key, int kBits, bool kExact>
 const PackedSearch<Key>& Searches() {
   static constexpr PackedSearch<Key> kSearches = {
-      SearchCells<Key, kBits, Output::kPosition, kWalk>,
-      SearchCells<Key, kBits, Output::kFirstRow, kWalk>,
+      SearchCells<Key, kBits, Output::kPosition, kExact>,
+      SearchCells<Key, kBits, Output::kFirstRow, kExact>,
       SearchLeaves<Key, kBits, Output::kPosition>,
       SearchLeaves<Key, kBits, Output::kFirstRow>,
   };
@@ -188,9 +254,9 @@ const PackedSearch<Key>& Searches() {
 template <typename Key>
 const PackedSearch<Key>& SearchesFor(int bits, bool exact) {
   constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
-  if (bits == 16) return Searches<Key, 16, false>();
-  if (bits < kKeyBits) return Searches<Key, 32, false>();
-  return exact ? Searches<Key, kKeyBits, false>() : Searches<Key, kKeyBits, true>();
+  if (bits == 16) return Searches<Key, 16, true>();
+  if (bits < kKeyBits) return Searches<Key, 32, true>();
+  return exact ? Searches<Key, kKeyBits, true>() : Searches<Key, kKeyBits, false>();
 }
 
 }  // namespace HWY_NAMESPACE

@@ -16,8 +16,11 @@ template <typename Key>
 struct PackedView {
   const Leaf* leaves = nullptr;
   size_t leaf_count = 0;
-  const Cell* cells = nullptr;  // null where another directory finds the leaves
-  CellScale<Key> scale;
+  // Null where another directory finds the leaves.
+  const Cell* cells = nullptr;
+  absl::Span<const CellScale<Key>> groups;
+  absl::Span<const Key> bounds;
+  absl::Span<const Key> far_bounds;
 };
 
 // The searches of packed leaves whose keys have a certain number of bits, of one SIMD level. Each
@@ -36,7 +39,7 @@ struct PackedSearch {
 };
 
 // The searches of `level`, which CheckSupported must have let pass, for leaves of `bits` bits;
-// `exact` says whether the view's cells are (CellScale::Exact).
+// `exact` says whether the view's cells are (CellDirectory::exact).
 template <typename Key>
 const PackedSearch<Key>& PackedSearchFor(SimdLevel level, int bits, bool exact);
 

@@ -93,9 +93,7 @@ class ManifestReader {
  public:
   explicit ManifestReader(ShardManifest* manifest) : manifest_(manifest) {}
 
-  enum class Result { kRead, kUnknownKey, kMalformed };
-
-  Result ReadLine(std::string_view key, std::string_view value) {
+  ManifestLine ReadLine(std::string_view key, std::string_view value) {
     if (key == "shard") return Check(BeginShard(value));
     if (manifest_->shards.empty()) return ReadHead(key, value);
     ShardRecord* const shard = &manifest_->shards.back();
@@ -109,24 +107,30 @@ class ManifestReader {
     if (key == "entries") return Number(key, value, &shard->entries);
     if (key == "lower") return Check(Once(key) && ParseBound(value, &shard->lower));
     if (key == "upper") return Check(Once(key) && ParseBound(value, &shard->upper));
-    return Result::kUnknownKey;
+    return ManifestLine::kUnknownKey;
   }
 
-  bool complete() const { return !manifest_->shards.empty() && seen_.size() == kShardLines; }
+  absl::Status CheckComplete() const {
+    return manifest_->shards.empty() || seen_.size() != kShardLines
+               ? absl::DataLossError("lines are missing")
+               : CheckShards(*manifest_);
+  }
 
  private:
   static constexpr size_t kHeadLines = 3, kShardLines = 8;
 
-  static Result Check(bool good) { return good ? Result::kRead : Result::kMalformed; }
+  static ManifestLine Check(bool good) {
+    return good ? ManifestLine::kRead : ManifestLine::kMalformed;
+  }
   bool Once(std::string_view key) { return seen_.insert(key).second; }
-  Result Number(std::string_view key, std::string_view value, uint64_t* number) {
+  ManifestLine Number(std::string_view key, std::string_view value, uint64_t* number) {
     return Check(Once(key) && ParseDecimal(value, number));
   }
 
-  Result ReadHead(std::string_view key, std::string_view value) {
+  ManifestLine ReadHead(std::string_view key, std::string_view value) {
     if (key == "generation") return Number(key, value, &manifest_->generation);
     if (key == "spec") return Check(Once(key) && UnescapeLine(value, &manifest_->spec));
-    if (key != "mode") return Result::kUnknownKey;
+    if (key != "mode") return ManifestLine::kUnknownKey;
     manifest_->mode =
         value == ShardModeName(ShardMode::kSource) ? ShardMode::kSource : ShardMode::kKeyRange;
     return Check(Once(key) && value == ShardModeName(manifest_->mode));
@@ -216,47 +220,12 @@ absl::StatusOr<std::string> FormatShardManifest(const ShardManifest& manifest) {
 }
 
 absl::StatusOr<ShardManifest> ParseShardManifest(std::string_view text, std::string_view path) {
-  std::string_view body;
-  RETURN_IF_ERROR(TakeChecksumLine(text, path, kMaxShardManifestBytes, &body));
   ShardManifest manifest;
   ManifestReader reader(&manifest);
-  uint64_t major_version = 0, minor_version = 0;
-  for (size_t number = 1; !body.empty(); ++number) {
-    std::string_view value;
-    if (!TakeLine(&body, &value)) return DamagedLine(path, number, "it has no end");
-    const std::string_view key = TakeWord(&value);
-    if (number == 1) {
-      if (key != kFirstKey || !ParseVersion(value, &major_version, &minor_version)) {
-        return DamagedLine(path, number, "expected 'cairn-shards' and a format version");
-      }
-      if (major_version != kMajorVersion) {
-        return absl::FailedPreconditionError(absl::StrFormat(
-            "manifest '%s' is of format version %d.%d; this build reads versions %d.x", path,
-            major_version, minor_version, kMajorVersion));
-      }
-      continue;
-    }
-    const ManifestReader::Result result = reader.ReadLine(key, value);
-    if (result == ManifestReader::Result::kMalformed ||
-        (result == ManifestReader::Result::kUnknownKey && minor_version <= kMinorVersion)) {
-      return DamagedLine(path, number, key, value);
-    }
-  }
-  if (!reader.complete()) {
-    return absl::DataLossError(
-        absl::StrFormat("manifest '%s' is damaged: lines are missing", path));
-  }
-  if (const absl::Status s = CheckShards(manifest); !s.ok()) {
-    return absl::DataLossError(
-        absl::StrFormat("manifest '%s' is damaged: %s", path, std::string(s.message())));
-  }
-  if (minor_version == kMinorVersion) {
-    const absl::StatusOr<std::string> canonical = FormatShardManifest(manifest);
-    if (!canonical.ok() || *canonical != text) {
-      return absl::DataLossError(
-          absl::StrFormat("manifest '%s' is damaged: its lines are not as they are written", path));
-    }
-  }
+  RETURN_IF_ERROR(ReadManifest(
+      text, path, {kFirstKey, kMajorVersion, kMinorVersion, kMaxShardManifestBytes},
+      [&](std::string_view key, std::string_view value) { return reader.ReadLine(key, value); },
+      [&] { return reader.CheckComplete(); }, [&] { return FormatShardManifest(manifest); }));
   return manifest;
 }
 

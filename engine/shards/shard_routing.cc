@@ -84,12 +84,14 @@ bool ShardRouting::Create(const ShardManifest& manifest, KeyKind kind, ShardRout
   return true;
 }
 
+bool ShardRouting::RouteToAll(absl::Span<ShardInterval> intervals) const {
+  if (!asks_all_ && shards_ > 1) return false;
+  std::fill(intervals.begin(), intervals.end(), All());
+  return true;
+}
+
 void ShardRouting::RouteKeys(KeyBatch keys, absl::Span<ShardInterval> intervals) const {
-  const ShardInterval all = {0, static_cast<uint32_t>(shards_ - 1)};
-  if (asks_all_ || shards_ == 1) {
-    std::fill(intervals.begin(), intervals.end(), all);
-    return;
-  }
+  if (RouteToAll(intervals)) return;
   WithPhysicalKey(keys_.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     const Cuts<Key> cuts(*this);
@@ -100,18 +102,14 @@ void ShardRouting::RouteKeys(KeyBatch keys, absl::Span<ShardInterval> intervals)
 
 void ShardRouting::RouteRanges(const RangeBatch& ranges,
                                absl::Span<ShardInterval> intervals) const {
-  const ShardInterval all = {0, static_cast<uint32_t>(shards_ - 1)};
-  if (asks_all_ || shards_ == 1) {
-    std::fill(intervals.begin(), intervals.end(), all);
-    return;
-  }
+  if (RouteToAll(intervals)) return;
   WithPhysicalKey(keys_.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
     const Cuts<Key> cuts(*this);
     const absl::Span<const Key> lower = ranges.lower.as<Key>();
     const absl::Span<const Key> upper = ranges.upper.as<Key>();
     for (size_t i = 0; i < ranges.size(); ++i) {
-      ShardInterval interval = all;
+      ShardInterval interval = All();
       const Bound from = ranges.lower_bound_of(i), to = ranges.upper_bound_of(i);
       if (from == Bound::kInclusive) interval.first = cuts.First(lower[i]);
       if (from == Bound::kExclusive) interval.first = cuts.Last(lower[i]);

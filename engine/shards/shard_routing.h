@@ -47,6 +47,10 @@ class ShardRouting {
   template <typename Key>
   class Cuts;
 
+  ShardInterval All() const { return {0, static_cast<uint32_t>(shards_ - 1)}; }
+  // Whether there is nothing to tell shards apart by, and then sets the intervals so.
+  bool RouteToAll(absl::Span<ShardInterval> intervals) const;
+
   size_t shards_ = 1;
   bool asks_all_ = false;
   // The lower bounds of all shards but the first: keys, rows, and whether all rows of the key are

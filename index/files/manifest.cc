@@ -43,20 +43,22 @@ class Reader {
  public:
   explicit Reader(Manifest* manifest) : manifest_(manifest) {}
 
-  enum class Result { kRead, kUnknownKey, kMalformed };
-
-  Result ReadLine(std::string_view key, std::string_view value) {
+  ManifestLine ReadLine(std::string_view key, std::string_view value) {
     if (key == "count") return Check(ReadCount(value));
     if (key == "file") return Check(ReadFile(value));
     if (uint64_t* number = NumberField(key)) return Check(Once(key) && ParseDecimal(value, number));
     if (std::string* text = TextField(key)) return Check(Once(key) && UnescapeLine(value, text));
-    return Result::kUnknownKey;
+    return ManifestLine::kUnknownKey;
   }
 
-  bool complete() const { return seen_.size() == 9; }
+  absl::Status CheckComplete() const {
+    return seen_.size() == 9 ? absl::OkStatus() : absl::DataLossError("lines are missing");
+  }
 
  private:
-  static Result Check(bool good) { return good ? Result::kRead : Result::kMalformed; }
+  static ManifestLine Check(bool good) {
+    return good ? ManifestLine::kRead : ManifestLine::kMalformed;
+  }
   bool Once(std::string_view key) { return seen_.insert(key).second; }
 
   uint64_t* NumberField(std::string_view key) {
@@ -168,46 +170,12 @@ absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
 }
 
 absl::StatusOr<Manifest> ParseManifest(std::string_view text, std::string_view path) {
-  std::string_view body;
-  RETURN_IF_ERROR(TakeChecksumLine(text, path, kMaxManifestBytes, &body));
   Manifest manifest;
   Reader reader(&manifest);
-  uint64_t major_version = 0;
-  uint64_t minor_version = 0;
-  for (size_t number = 1; !body.empty(); ++number) {
-    std::string_view value;
-    if (!TakeLine(&body, &value)) return DamagedLine(path, number, "it has no end");
-    const std::string_view key = TakeWord(&value);
-    if (number == 1) {
-      if (key != kFirstKey || !ParseVersion(value, &major_version, &minor_version)) {
-        return DamagedLine(path, number, "expected 'cairn-manifest' and a format version");
-      }
-      if (major_version != kMajorVersion) {
-        return absl::FailedPreconditionError(absl::StrFormat(
-            "manifest '%s' is of format version %d.%d; this build reads versions %d.x: %s", path,
-            major_version, minor_version, kMajorVersion,
-            major_version < kMajorVersion ? "build the index anew" : "a newer one wrote it"));
-      }
-      continue;
-    }
-    const Reader::Result result = reader.ReadLine(key, value);
-    const bool pass_over = minor_version > kMinorVersion;
-    if (result == Reader::Result::kMalformed ||
-        (result == Reader::Result::kUnknownKey && !pass_over)) {
-      return DamagedLine(path, number, key, value);
-    }
-  }
-  if (!reader.complete()) {
-    return absl::DataLossError(
-        absl::StrFormat("manifest '%s' is damaged: lines are missing", path));
-  }
-  if (minor_version == kMinorVersion) {
-    const absl::StatusOr<std::string> canonical = FormatManifest(manifest);
-    if (!canonical.ok() || *canonical != text) {
-      return absl::DataLossError(
-          absl::StrFormat("manifest '%s' is damaged: its lines are not as they are written", path));
-    }
-  }
+  RETURN_IF_ERROR(ReadManifest(
+      text, path, {kFirstKey, kMajorVersion, kMinorVersion, kMaxManifestBytes},
+      [&](std::string_view key, std::string_view value) { return reader.ReadLine(key, value); },
+      [&] { return reader.CheckComplete(); }, [&] { return FormatManifest(manifest); }));
   return manifest;
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/files/checksum.h"
+#include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
@@ -127,6 +128,51 @@ absl::Status DamagedLine(std::string_view path, size_t line, std::string_view ke
   return DamagedLine(path, line,
                      absl::StrFormat("'%s %s'", EscapeLine(key.substr(0, kQuotedBytes)),
                                      EscapeLine(value.substr(0, kQuotedBytes))));
+}
+
+absl::Status ReadManifest(
+    std::string_view text, std::string_view path, const ManifestFormat& format,
+    absl::FunctionRef<ManifestLine(std::string_view key, std::string_view value)> read,
+    absl::FunctionRef<absl::Status()> check,
+    absl::FunctionRef<absl::StatusOr<std::string>()> write) {
+  std::string_view body;
+  RETURN_IF_ERROR(TakeChecksumLine(text, path, format.most_bytes, &body));
+  uint64_t major_version = 0, minor_version = 0;
+  for (size_t number = 1; !body.empty(); ++number) {
+    std::string_view value;
+    if (!TakeLine(&body, &value)) return DamagedLine(path, number, "it has no end");
+    const std::string_view key = TakeWord(&value);
+    if (number == 1) {
+      if (key != format.key || !ParseVersion(value, &major_version, &minor_version)) {
+        return DamagedLine(path, number,
+                           absl::StrFormat("expected '%s' and a format version", format.key));
+      }
+      if (major_version != format.major_version) {
+        return absl::FailedPreconditionError(absl::StrFormat(
+            "manifest '%s' is of format version %d.%d; this build reads versions %d.x: %s", path,
+            major_version, minor_version, format.major_version,
+            major_version < format.major_version ? "build the index anew"
+                                                 : "a newer one wrote it"));
+      }
+      continue;
+    }
+    const ManifestLine line = read(key, value);
+    const bool pass_over = minor_version > format.minor_version;
+    if (line == ManifestLine::kMalformed || (line == ManifestLine::kUnknownKey && !pass_over)) {
+      return DamagedLine(path, number, key, value);
+    }
+  }
+  if (const absl::Status s = check(); !s.ok()) {
+    return absl::DataLossError(absl::StrFormat("manifest '%s' is damaged: %s", path, s.message()));
+  }
+  if (minor_version == format.minor_version) {
+    const absl::StatusOr<std::string> canonical = write();
+    if (!canonical.ok() || *canonical != text) {
+      return absl::DataLossError(
+          absl::StrFormat("manifest '%s' is damaged: its lines are not as they are written", path));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace cairn

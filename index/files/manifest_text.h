@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 // The text of manifests: lines "key value", the last of them a checksum of all before it.
 namespace cairn {
@@ -28,6 +30,7 @@ bool TakeLine(std::string_view* text, std::string_view* line);
 
 // Appends the line with the checksum of all that `text` has.
 void AppendChecksumLine(std::string* text);
+
 // Compares the last line's checksum; *body gets the lines before it. DataLoss, naming `path`, where
 // it is not there or another, or where the text has more than `most` bytes.
 absl::Status TakeChecksumLine(std::string_view text, std::string_view path, uint64_t most,
@@ -38,5 +41,25 @@ absl::Status DamagedLine(std::string_view path, size_t line, std::string_view wh
 // The same, quoting what stands there.
 absl::Status DamagedLine(std::string_view path, size_t line, std::string_view key,
                          std::string_view value);
+
+// A kind of manifest: its first line is "key major.minor".
+struct ManifestFormat {
+  std::string_view key;
+  uint64_t major_version;
+  uint64_t minor_version;
+  uint64_t most_bytes;
+};
+
+enum class ManifestLine : uint8_t { kRead, kUnknownKey, kMalformed };
+
+// Reads the manifest in `path`: read(key, value) takes each line behind the first, check() says
+// what is wrong with them together, and write() gives the text of what was read. Keys are passed
+// over that a newer minor version added. DataLoss where a line is malformed, check fails or write
+// gives other text; FailedPrecondition where the major version is another.
+absl::Status ReadManifest(
+    std::string_view text, std::string_view path, const ManifestFormat& format,
+    absl::FunctionRef<ManifestLine(std::string_view key, std::string_view value)> read,
+    absl::FunctionRef<absl::Status()> check,
+    absl::FunctionRef<absl::StatusOr<std::string>()> write);
 
 }  // namespace cairn

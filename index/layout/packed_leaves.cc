@@ -42,7 +42,7 @@ class Packer {
       for (; i < std::min(block_end, end); i += entries_) {
         const size_t leaf_end = std::min(i + entries_, block_end);
         if (leaf_end < block_end) {
-          leaf(i, leaf_end, keys_[leaf_end - 1]);
+          leaf(i, leaf_end, SeparatorBetween(keys_[leaf_end - 1], keys_[leaf_end]));
           continue;
         }
         leaf(i, leaf_end, block | low_mask_);

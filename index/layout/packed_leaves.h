@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -90,7 +91,7 @@ struct LeafWords {
 
 // The entries of a run of fixed-width keys in packed leaves, in order, with the key space cut into
 // one interval a leaf: leaf i answers for the keys in (separator[i - 1], separator[i]], the last
-// one for all above.
+// one for all above. Within a block separators are SeparatorBetween.
 //
 // A leaf keeps the low bits of its keys, so it may hold only keys that agree in the high bits (a
 // block), and every key that a leaf answers for must either do so too, or find the leaf empty: a
@@ -105,6 +106,15 @@ struct LeafCuts {
   std::vector<size_t> leaves_before;  // of each task that fills them
   AlignedBuffer<Key> separators;      // ascending, one less than leaves
 };
+
+// The separator in [last, next) that ends in most ones; `last` where they are equal. It lies
+// anywhere between them, so that a key a little above `last` mostly finds the leaf that `last`
+// does, and few bits tell it from others (suffix truncation; Bayer and Unterauer, Prefix B-trees,
+// 1977).
+template <typename Key>
+constexpr Key SeparatorBetween(Key last, Key next) {
+  return last == next ? last : last | (std::bit_floor(static_cast<Key>(last ^ next)) - 1);
+}
 
 // The number of leaves that keys kept in `bits` bits take; requires 16 <= bits <= the key's. At
 // most two a key, and where all bits are kept, as few as hold all keys.

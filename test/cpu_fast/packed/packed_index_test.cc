@@ -31,7 +31,27 @@ std::vector<OracleData<Key>> EvenSets() {
     add("even, 16 of each", size, [&](size_t i) { return i / 16 * 1000; });
     add("even to the greatest", size, [&](size_t i) { return ~(i * 13); });
   }
+  return sets;
+}
+
+// Sets that take several groups of cells: few, many, and more than a directory has.
+template <typename Key>
+std::vector<OracleData<Key>> UnevenSets() {
+  std::vector<OracleData<Key>> sets;
+  auto random = TestRandom(12);
+  const auto add = [&](const std::string& name, size_t size, auto key) {
+    std::vector<Key> keys(size);
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<Key>(key(i));
+    sets.push_back(oracle::FinishIntegers(name, std::move(keys)));
+  };
   add("two ends", 5000, [&](size_t i) { return i < 2500 ? i : ~i; });
+  add("powers", 30000, [&](size_t) { return random() >> random() % 24; });
+  const auto clusters = [&](const std::string& name, size_t size, size_t count) {
+    const Key apart = ~Key{0} / static_cast<Key>(count);
+    add(name, size, [=](size_t i) { return apart * (i % count) + i / count * 3; });
+  };
+  clusters("70 clusters", 150000, 70);
+  clusters("700 clusters", 70000, 700);
   return sets;
 }
 
@@ -66,11 +86,13 @@ BOOST_AUTO_TEST_SUITE(packed_index_test)
 BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_32_bit_keys) {
   CheckEveryForm(OracleCatalogue<uint32_t>());
   CheckEveryForm(EvenSets<uint32_t>());
+  CheckEveryForm(UnevenSets<uint32_t>());
 }
 
 BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_64_bit_keys) {
   CheckEveryForm(OracleCatalogue<uint64_t>());
   CheckEveryForm(EvenSets<uint64_t>());
+  CheckEveryForm(UnevenSets<uint64_t>());
 }
 
 BOOST_AUTO_TEST_CASE(ranges_and_refusals_like_any_ordered_index) {
@@ -82,13 +104,16 @@ BOOST_AUTO_TEST_CASE(ranges_and_refusals_like_any_ordered_index) {
   CheckCatalogue<uint64_t>(make, 5000);
 }
 
-BOOST_AUTO_TEST_CASE(chooses_cells_for_even_keys_and_the_tree_for_others) {
-  for (const auto& data : EvenSets<uint64_t>()) {
-    if (data.keys.size() < 100000 && data.name != "two ends, 5000") continue;
+BOOST_AUTO_TEST_CASE(chooses_cells_unless_keys_need_too_many_groups) {
+  auto sets = UnevenSets<uint64_t>();
+  for (auto& data : EvenSets<uint64_t>()) {
+    if (data.keys.size() > 100000) sets.push_back(std::move(data));
+  }
+  for (const auto& data : sets) {
     const auto index = RequireOk(MakePackedIndex(OracleRun(data)));
     const bool cells = index->description().find("directory=cells") != std::string::npos;
     BOOST_TEST_CONTEXT(data.name << ": " << index->description()) {
-      BOOST_TEST(cells == (data.name != "two ends, 5000"));
+      BOOST_TEST(cells == (data.name != "700 clusters"));
     }
   }
 }

@@ -30,6 +30,10 @@ static_assert(OneWideKey().words[3] == UINT32_MAX && OneWideKey().words[4] == 1 
 static_assert(OneWideKey().words[12] == 7 && OneWideKey().words[13] == kNoRow &&
               OneWideKey().words[14] == 9 && OneWideKey().words[15] == kNoRow);
 
+static_assert(SeparatorBetween<uint32_t>(5, 5) == 5 && SeparatorBetween<uint32_t>(5, 6) == 5);
+static_assert(SeparatorBetween<uint32_t>(0x100, 0x3ff) == 0x1ff);
+static_assert(SeparatorBetween<uint64_t>(0, ~uint64_t{0}) == ~uint64_t{0} >> 1);
+
 template <typename T, size_t kCount>
 std::array<T, kCount> Read(const Leaf& leaf, size_t offset) {
   std::array<T, kCount> values;

@@ -134,11 +134,15 @@ class Contender {
     hits_.resize(kBatch * kBatches);
     misses_.resize(hits_.size());
     far_.resize(hits_.size());
+    // The last of the neighbours behind each key.
+    std::vector<RowId> last(keys.size(), static_cast<RowId>(keys.size() - 1));
+    for (size_t p = keys.size() - 1; p-- > 0;) {
+      last[p] = keys[p + 1] - keys[p] <= 1 ? last[p + 1] : static_cast<RowId>(p);
+    }
     for (size_t i = 0; i < hits_.size(); ++i) {
-      size_t p = random.Below(keys.size());
+      const size_t p = random.Below(keys.size());
       hits_[i] = keys[p];
-      while (p + 1 < keys.size() && keys[p + 1] - keys[p] <= 1) ++p;
-      misses_[i] = keys[p] + 1;
+      misses_[i] = keys[last[p]] + 1;
       far_[i] = static_cast<Key>(random());
     }
   }
