@@ -109,7 +109,7 @@ def killer(cluster: cairn.ray.Cluster, kills: int, pause: float) -> Iterator[lis
         rng = random.Random(SEED)
         while len(killed) < kills and not end.wait(rng.random() * pause):
             try:
-                pid = ray.get(rng.choice(cluster._actors).describe.remote(), timeout=30)["pid"]
+                pid = ray.get(rng.choice(cluster._hosts.actors).describe.remote(), timeout=30)["pid"]
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
             except (ray.exceptions.RayError, ProcessLookupError):
@@ -167,7 +167,7 @@ def test_a_host_that_lost_its_generation_has_the_batch_repeated(database: Databa
     assert cluster.find([7]).generation == 1
     database.build(shards=2)
     # Started again, a host has the new generation alone: the others have to open it, too.
-    os.kill(ray.get(cluster._actors[0].describe.remote())["pid"], signal.SIGKILL)
+    os.kill(ray.get(cluster._hosts.actors[0].describe.remote())["pid"], signal.SIGKILL)
     found = cluster.find(KEYS, primary_keys=True)
     assert found.generation == 2 and cluster.counters["repeated"] >= 1
     expected = database.plain.find(KEYS, primary_keys=True)
@@ -177,7 +177,7 @@ def test_a_host_that_lost_its_generation_has_the_batch_repeated(database: Databa
 def test_a_host_that_hangs_is_answered_for_by_a_replica(database: Database, opened: Callable[..., cairn.ray.Cluster]) -> None:
     database.build()
     cluster = opened(database.out, replicas=2, timeout=10)
-    pid = ray.get(cluster._actors[1].describe.remote())["pid"]
+    pid = ray.get(cluster._hosts.actors[1].describe.remote())["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
         expected = database.plain.count(keys=KEYS).tolist()
@@ -189,9 +189,10 @@ def test_a_host_that_hangs_is_answered_for_by_a_replica(database: Database, open
 
 def test_hosts_that_do_not_come_back_are_named(database: Database, opened: Callable[..., cairn.ray.Cluster], monkeypatch: pytest.MonkeyPatch) -> None:
     database.build()
-    cluster = opened(database.out, timeout=3)
-    monkeypatch.setattr(cluster, "_start", lambda number: cluster._actors[number])
-    ray.kill(cluster._actors[1], no_restart=True)
+    cluster = opened(database.out)
+    monkeypatch.setattr(cluster._scatter, "_timeout", 3)
+    monkeypatch.setattr(cluster._hosts, "_start", lambda number: cluster._hosts.actors[number])
+    ray.kill(cluster._hosts.actors[1], no_restart=True)
     with pytest.raises(cairn.Unavailable, match="shard 2 .*host 1"):
         cluster.count()
     partial = cluster.count(keys=KEYS, on_missing="partial")

@@ -14,11 +14,11 @@ import ray
 from cairn.errors import DataLoss, Error, FailedPrecondition, InvalidArgument, Unavailable, Unimplemented
 from cairn.ray import _answers, _columns, _common, _metrics, _scan
 from cairn.ray._answers import Matches, Piece, Rows
-from cairn.ray._host import GenerationGone, Host, Layout
+from cairn.ray._host import GenerationGone, Layout
+from cairn.ray._hosts import Hosts, layout_of
 from cairn.ray._scatter import Counters, Routed, Scatter, View
 from cairn.shards import ShardMap
 from ray.exceptions import RayActorError, RayError, RayTaskError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 Path = str | os.PathLike[str]
 OnMissing = Literal["error", "partial"]
@@ -61,7 +61,7 @@ def open(
     ShardMap(path)  # or its error
     if on_missing not in ("error", "partial"):
         raise InvalidArgument(f"on_missing: expected 'error' or 'partial', found '{on_missing}'")
-    running = _layout_of(path, timeout)
+    running = layout_of(path, timeout)
     if running is None:
         nodes = len(_common.alive_nodes())
         layout = Layout(hosts if hosts is not None else nodes, replicas if replicas is not None else 1)
@@ -75,28 +75,6 @@ def open(
             )
     actor_options = {"max_concurrency": threads + 2, "num_cpus": cpus, "num_gpus": gpus}
     return Cluster(path, layout, on_missing, timeout, poll, actor_options, options)
-
-
-def _name(directory: str, number: int) -> str:
-    return f"{directory}#{number}"
-
-
-def _layout_of(directory: str, timeout: float) -> Layout | None:
-    """The layout in which an index is served; None where it is not."""
-    try:
-        actor = ray.get_actor(_name(directory, 0), namespace=_common.NAMESPACE)
-    except ValueError:
-        return None
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            described: Any = ray.get(actor.describe.remote(), timeout=max(0.1, deadline - time.monotonic()))
-            layout: Layout = described["layout"]
-            return layout
-        except RayActorError as error:
-            if time.monotonic() > deadline:
-                raise Unavailable(f"host 0 of '{directory}' does not answer: {error}") from error
-            time.sleep(0.1)
 
 
 class Cluster:
@@ -116,72 +94,16 @@ class Cluster:
     ) -> None:
         self._directory, self._layout, self._timeout, self._poll = directory, layout, timeout, poll
         self._on_missing: OnMissing = on_missing
-        self._actor_options, self._options = actor_options, options
         self._lock = threading.Lock()  # of _view, _noticed and _tried
         self._view: View | None = None
         self._noticed = 0  # the newest generation that a host told of
         self._tried = 0.0  # when it was tried to take one up
         self._counters = Counters()
-        nodes = _common.alive_nodes()
-        self._places = [nodes[i % len(nodes)] for i in range(layout.hosts)]
-        self._actors = [self._start(i) for i in range(layout.hosts)]
-        self._scatter = Scatter(layout, self._actor, self._restart, timeout, self._counters)
+        self._hosts = Hosts(directory, layout, timeout, poll, actor_options, options)
+        self._scatter = Scatter(layout, self._hosts.actor, self._hosts.restart, timeout, self._counters)
         self._turns = itertools.count()
-        self._check_versions()
+        self._hosts.check_versions()
         self.refresh()
-
-    # Hosts.
-
-    def _start(self, number: int) -> Any:
-        return (
-            ray.remote(Host)
-            .options(
-                name=_name(self._directory, number),
-                namespace=_common.NAMESPACE,
-                lifetime="detached",
-                get_if_exists=True,
-                max_restarts=-1,
-                max_task_retries=0,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(self._places[number], soft=True),
-                **self._actor_options,
-            )
-            .remote(self._directory, number, self._layout, self._poll, self._options)
-        )
-
-    def _actor(self, number: int) -> Any:
-        return self._actors[number]
-
-    def _restart(self, number: int) -> None:
-        """Starts a host anew that Ray has given up."""
-        with contextlib.suppress(RayError, ValueError):
-            self._actors[number] = self._start(number)
-
-    def _check_versions(self) -> None:
-        for description in self._of_hosts("describe"):
-            if description is not None and description["version"] != _common.VERSION:
-                raise FailedPrecondition(
-                    f"host {description['number']} ('{description['node']}') has cairn {description['version']}, and this client "
-                    f"{_common.VERSION}: install one version on all hosts, and shut the index down"
-                )
-
-    def _of_hosts(self, method: str, *arguments: Any) -> list[Any]:
-        """What a method of each host returns; None of those that do not answer in time."""
-        deadline = time.monotonic() + self._timeout
-        results: dict[int, Any] = {}
-        while True:
-            calls = {i: getattr(self._actor(i), method).remote(*arguments) for i in range(self._layout.hosts) if i not in results}
-            for i, call in calls.items():
-                try:
-                    results[i] = ray.get(call, timeout=max(0.1, deadline - time.monotonic()))
-                except RayTaskError as error:
-                    raise _common.cause_of(error) from None
-                except ray.exceptions.ActorDiedError:
-                    self._restart(i)
-                except RayError:
-                    pass
-            if len(results) == self._layout.hosts or time.monotonic() > deadline:
-                return [results.get(i) for i in range(self._layout.hosts)]
-            time.sleep(0.1)
 
     # Generations.
 
@@ -237,7 +159,7 @@ class Cluster:
         """
         deadline = time.monotonic() + self._timeout
         while True:
-            described = self._of_hosts("load", _common.VERSION)
+            described = self._hosts.ask_all("load", _common.VERSION)
             there = [d for d in described if d is not None]
             shard_map = ShardMap(self._directory)
             if there and all(d["generation"] == shard_map.generation for d in there):
@@ -430,15 +352,15 @@ class Cluster:
         if view.shard_map.mode != "source":
             raise FailedPrecondition("an index in shards by key range is not caught up: build its next generation")
         path = os.path.realpath(os.fsdecode(database))
-        found = [d for d in self._of_hosts("source_of", _common.VERSION, view.generation, path) if d]
+        found = [d for d in self._hosts.ask_all("source_of", _common.VERSION, view.generation, path) if d]
         shards = sorted({shard for shard_list in found for shard in shard_list})
         if len(shards) != 1:
             raise FailedPrecondition(f"'{path}' is the database of {'no shard' if not shards else 'several shards'} of '{self._directory}'")
         shard = shards[0]
         hosts = self._layout.hosts_of(shard, len(view.shard_map))
         try:
-            done = ray.get(self._actor(hosts[0]).catch_up.remote(_common.VERSION, view.generation, shard, path, options))
-            ray.get([self._actor(host).reopen.remote(_common.VERSION, view.generation, shard) for host in hosts[1:]])
+            done = ray.get(self._hosts.actor(hosts[0]).catch_up.remote(_common.VERSION, view.generation, shard, path, options))
+            ray.get([self._hosts.actor(host).reopen.remote(_common.VERSION, view.generation, shard) for host in hosts[1:]])
         except RayTaskError as error:
             raise _common.cause_of(error) from None
         except RayActorError as error:
@@ -447,10 +369,9 @@ class Cluster:
 
     def metrics(self) -> str:
         """What every shard was asked and how long it took, in the text format that Prometheus scrapes."""
-        return _metrics.text(self._directory, self._of_hosts("metrics"), self._counters.as_dict())
+        return _metrics.text(self._directory, self._hosts.ask_all("metrics"), self._counters.as_dict())
 
     def shutdown(self) -> None:
         """Ends the hosts' actors, for all clients."""
-        for actor in self._actors:
-            ray.kill(actor, no_restart=True)
+        self._hosts.shutdown()
 
