@@ -5,8 +5,10 @@
 #include "absl/strings/str_format.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/util/rocksdb_file_system.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
+#include "index/run/copy_run.h"
 
 namespace cairn {
 namespace {
@@ -81,6 +83,12 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
     return absl::DataLossError(
         absl::StrFormat("index '%s': its spec gives %s keys, its run holds %s", directory,
                         KeyKindName(codec.kind()), KeyKindName(run->run.kind())));
+  }
+  if (options.copy_entries) {
+    ASSIGN_OR_RETURN(run->run, Guarded("copying an index's entries", [&] {
+                       return absl::StatusOr<SortedRun>(
+                           CopyRun(run->run, Topology::Get().Threads(options.threads)));
+                     }));
   }
   ASSIGN_OR_RETURN(ResidentIndexes resident, MakeResidentIndexes(options, run->run));
   const auto base =

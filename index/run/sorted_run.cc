@@ -1,5 +1,6 @@
 #include "cairn/sorted_run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "index/machine/aligned_buffer.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "index/run/copy_run.h"
 #include "index/run/entry_order.h"
 #include "index/run/run_columns.h"
 
@@ -27,23 +29,11 @@ absl::Status CheckSizes(size_t keys, size_t row_ids) {
   return absl::OkStatus();
 }
 
-template <typename T>
-AlignedBuffer<T> Copy(absl::Span<const T> from) {
-  AlignedBuffer<T> to(from.size());
-  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size() * sizeof(T));
-  return to;
-}
-
 template <typename Key>
 absl::StatusOr<SortedRun> CopyFixedWidth(absl::Span<const Key> keys,
                                          absl::Span<const RowId> row_ids) try {
   RETURN_IF_ERROR(CheckSizes(keys.size(), row_ids.size()));
-  struct Columns {
-    AlignedBuffer<Key> keys;
-    AlignedBuffer<RowId> row_ids;
-  };
-  auto columns = std::make_shared<const Columns>(Columns{Copy(keys), Copy(row_ids)});
-  SortedRun run = SortedRun::Wrap(columns->keys.span(), columns->row_ids.span(), columns);
+  SortedRun run = CopyRun(SortedRun::Wrap(keys, row_ids, nullptr), 1);
   RETURN_IF_ERROR(run.CheckOrder());
   return run;
 } catch (...) {
@@ -73,7 +63,8 @@ absl::StatusOr<SortedRun> SortedRun::FromSorted(absl::Span<const std::string_vie
   uint64_t bytes = 0;
   for (std::string_view key : keys) bytes += key.size();
   Columns columns{AlignedBuffer<char>(bytes), AlignedBuffer<uint64_t>(keys.size() + 1),
-                  Copy(row_ids)};
+                  AlignedBuffer<RowId>(row_ids.size())};
+  std::copy(row_ids.begin(), row_ids.end(), columns.row_ids.begin());
   uint64_t offset = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     columns.offsets[i] = offset;

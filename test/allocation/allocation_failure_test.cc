@@ -147,7 +147,8 @@ BOOST_AUTO_TEST_CASE(open_changes_nothing) {
         PutRows(db, kRows, 50);
         RequireOk(Open("index")->CatchUp(*db.Source()));
         const std::string directory = At("index");
-        const OpenOptions options = Opening();
+        OpenOptions options = Opening();
+        options.copy_entries = how == FailingNew::How::kOnce;
         FailEachAllocation(
             how, 200, [] {}, [&] { return SecondaryIndex::Open(directory, options).status(); },
             [&] { CheckEqual(db, *Open("index")); });

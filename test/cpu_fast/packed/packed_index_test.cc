@@ -1,6 +1,7 @@
 #include "cpu_fast/packed/packed_index.h"
 
 #include <algorithm>
+#include <boost/mpl/list.hpp>
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -81,6 +83,8 @@ void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
   }
 }
 
+using KeyTypes = boost::mpl::list<uint32_t, uint64_t>;
+
 BOOST_AUTO_TEST_SUITE(packed_index_test)
 
 BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_32_bit_keys) {
@@ -93,6 +97,41 @@ BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_64_bit_keys) {
   CheckEveryForm(OracleCatalogue<uint64_t>());
   CheckEveryForm(EvenSets<uint64_t>());
   CheckEveryForm(UnevenSets<uint64_t>());
+}
+
+// Stretches of random density and length, some of equal keys, up to the ends of the key space.
+template <typename Key>
+OracleData<Key> RandomStretches(uint64_t seed) {
+  auto random = TestRandom(seed);
+  std::vector<Key> keys;
+  const size_t stretches = 1 + random() % 40;
+  Key key = random() % 2 == 0 ? 0 : static_cast<Key>(random());
+  for (size_t s = 0; s < stretches; ++s) {
+    const int gap_bits = static_cast<int>(random() % (sizeof(Key) * 8 - 8));
+    const size_t length = 1 + random() % (random() % 4 == 0 ? 3000 : 300);
+    for (size_t i = 0; i < length; ++i) {
+      keys.push_back(key);
+      key = static_cast<Key>(key + (static_cast<Key>(random()) & ((Key{1} << gap_bits) - 1)));
+    }
+    if (random() % 4 == 0) key = static_cast<Key>(key + random());
+    if (random() % 8 == 0) keys.insert(keys.end(), random() % 400, static_cast<Key>(~Key{0}));
+  }
+  return oracle::FinishIntegers("stretches " + std::to_string(seed), std::move(keys));
+}
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(stretches_of_any_density_answer_like_the_oracle, Key, KeyTypes) {
+  const uint64_t seeds = FewerSanitized(60, 6, 10);
+  for (uint64_t seed = 100; seed < 100 + seeds; ++seed) {
+    const OracleData<Key> data = RandomStretches<Key>(seed);
+    const SortedRun run = OracleRun(data);
+    for (int bits : {0, 16, 32, 64}) {
+      if (bits > static_cast<int>(sizeof(Key)) * 8) continue;
+      for (SimdLevel level : {SupportedSimdLevels().front(), SupportedSimdLevels().back()}) {
+        CheckPointsAgainstOracle(
+            *RequireOk(MakePackedIndex(run, {LeafDirectory::kAuto, bits, level})), data);
+      }
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(ranges_and_refusals_like_any_ordered_index) {

@@ -73,6 +73,22 @@ BOOST_AUTO_TEST_CASE(an_empty_database_gives_an_empty_index) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(entries_that_are_copied_into_memory_answer_as_mapped_ones_do) {
+  TestDatabase db;
+  db.Put("ana", "17");
+  db.Put("bo", "3");
+  db.Put("eva", "17");
+  OpenOptions options;
+  options.copy_entries = true;
+  for (const char* spec : {"value:text", "value.field('|',0):u32", "value.field('|',0):u64"}) {
+    const Strings mapped = All(*Build(db, spec));
+    const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
+    BOOST_TEST(All(*index) == mapped, boost::test_tools::per_element());
+    BOOST_TEST(Find(*index, "17") == (Strings{"ana", "eva"}), boost::test_tools::per_element());
+    BOOST_CHECK(index->Verify().ok());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_array_gives_one_entry_an_element_and_a_missing_member_none) {
   TestDatabase db;
   db.Put("a", R"({"tags": ["x", "y", "x"]})");
