@@ -164,11 +164,11 @@ std::optional<CellDirectory<Key>> CellDirectory<Key>::Build(absl::Span<const Key
   if (const auto group = all.Group(size, exact, size / kMinFill + 64); group.has_value()) {
     return Fill(separators, {*group}, threads);
   }
-  // Emptier cells make fewer groups: worth while where they are few then.
+  // Slightly emptier cells make fewer groups: worth while where they are few then.
   const size_t most = std::min(size / kMinGroup, kMostGroups);
   auto groups = CutGroups(separators, exact, kMinFill, most, threads);
   if (groups.size() > kFewGroups) {
-    auto fewer = CutGroups(separators, exact, kMinFill / 2, kFewGroups, threads);
+    auto fewer = CutGroups(separators, exact, kMinFill - 1, kFewGroups, threads);
     if (fewer.size() <= kFewGroups) groups = std::move(fewer);
   }
   if (groups.size() > most) return std::nullopt;

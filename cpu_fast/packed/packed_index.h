@@ -30,7 +30,7 @@ struct PackedIndexOptions {
 // search tree over a run reads one a level, then the row id's.
 //
 // Takes 6.4 to 9.2 bytes an entry of 32-bit keys, 6.4 to 12.8 of 64-bit keys, whatever they are,
-// and up to a fifth of that for the directory; hardly more while it is built. With fewer `bits`
+// and up to a quarter of that for the directory; hardly more while it is built. With fewer `bits`
 // than suit the keys, up to 128 bytes an entry.
 //
 // Builds on all cores. Unimplemented for keys of bytes; InvalidArgument for bits that the keys do
