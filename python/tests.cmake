@@ -1,11 +1,21 @@
-# pytest as a ctest test, over the libcairn of this build: python/package installs, python/pytest runs.
+# pytest as ctest tests, over the libcairn of this build: python/package installs, python/pytest runs, and python/ray what
+# is of cairn.ray, which starts clusters of Ray on this machine. Where there is no Ray, its tests are reported as skipped.
 if(CAIRN_PYTHON)
-  add_test(NAME python/package COMMAND ${PROJECT_SOURCE_DIR}/tools/python-package ${PROJECT_BINARY_DIR} test,examples)
+  add_test(NAME python/package COMMAND ${PROJECT_SOURCE_DIR}/tools/python-package ${PROJECT_BINARY_DIR} test,examples,ray)
   set_tests_properties(python/package PROPERTIES LABELS python TIMEOUT 900 FIXTURES_SETUP cairn_python)
+  set(pytest ${PROJECT_BINARY_DIR}/python/venv/bin/pytest -c ${PROJECT_SOURCE_DIR}/python/pyproject.toml -p no:cacheprovider)
+  set(tests ${PROJECT_SOURCE_DIR}/python/tests)
   add_test(NAME python/pytest
-    COMMAND ${PROJECT_BINARY_DIR}/python/venv/bin/pytest ${PROJECT_SOURCE_DIR}/python/tests -c ${PROJECT_SOURCE_DIR}/python/pyproject.toml
-      -p no:cacheprovider
+    COMMAND ${pytest} ${tests} --ignore=${tests}/test_ray.py --ignore=${tests}/test_ray_faults.py
     WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
-  set_tests_properties(python/pytest PROPERTIES LABELS python TIMEOUT 900 FIXTURES_REQUIRED cairn_python
+  add_test(NAME python/ray COMMAND ${pytest} -rs ${tests}/test_ray.py ${tests}/test_ray_faults.py
+    WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+  set_tests_properties(python/pytest python/ray PROPERTIES LABELS python TIMEOUT 900 FIXTURES_REQUIRED cairn_python
     ENVIRONMENT "CAIRN=$<TARGET_FILE:cairn_tool>;MPLBACKEND=Agg")
+  # pytest's status where all modules are skipped: no test was collected.
+  set_tests_properties(python/ray PROPERTIES SKIP_RETURN_CODE 5)
+  # 200 kills in each step of a build and of hosts under load: half an hour.
+  add_test(NAME python/ray_soak COMMAND ${pytest} -rP ${tests}/test_ray_faults.py WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+  set_tests_properties(python/ray_soak PROPERTIES LABELS "python;slow;soak" TIMEOUT 5400 FIXTURES_REQUIRED cairn_python
+    SKIP_RETURN_CODE 5 ENVIRONMENT "CAIRN_TEST_KILLS=200")
 endif()

@@ -182,6 +182,10 @@ ColumnOut ColumnOut::RowIds(std::string name, absl::Span<const RowId> row_ids) {
   return {"I", std::move(name), static_cast<int64_t>(row_ids.size()), {nullptr, row_ids.data()}};
 }
 
+ColumnOut ColumnOut::WideRowIds(std::string name, absl::Span<const WideRowId> rows) {
+  return {"L", std::move(name), static_cast<int64_t>(rows.size()), {nullptr, rows.data()}};
+}
+
 ColumnOut ColumnOut::Bytes(std::string name, const StringList& strings) {
   return BytesColumnOut(std::move(name), strings.heap(), strings.offsets());
 }

@@ -25,6 +25,7 @@ struct ColumnOut {
   bool nullable = false;
 
   static ColumnOut RowIds(std::string name, absl::Span<const RowId> row_ids);
+  static ColumnOut WideRowIds(std::string name, absl::Span<const WideRowId> rows);
   static ColumnOut Bytes(std::string name, const StringList& strings);
   static ColumnOut Struct(std::string name, size_t length, std::vector<ColumnOut> children);
   // Lists that begin at, and end before, the next of `offsets`.

@@ -49,6 +49,10 @@ absl::StatusOr<SortedRun> EntriesOf(const cairn_index& index) {
 absl::Status DoOpen(const cairn_index* index, const char* structure, int32_t device,
                     cairn_device_index** device_index) {
   RETURN_IF_ERROR(CheckNotNull(index, "index", device_index, "device_index"));
+  if (index->in_shards()) {
+    return absl::UnimplementedError(
+        "an index in shards has rows of 64 bits, which a device's index does not have");
+  }
   RETURN_IF_ERROR(Devices().status());  // before the entries are copied
   ASSIGN_OR_RETURN(const SortedRun run, EntriesOf(*index));
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceIndex> made,

@@ -34,15 +34,20 @@ struct cairn_index {
   const std::unique_ptr<cairn::SecondaryIndex> secondary;
   const std::unique_ptr<cairn::OrderedIndex> ordered;
   const cairn::KeyCodec codec;
+
+  // Whether rows are WideRowIds.
+  bool in_shards() const { return secondary != nullptr && secondary->in_shards(); }
 };
 
 struct cairn_matches {
   cairn::Matches matches;
   std::optional<cairn::KeyCodec> codec;  // of matches.keys, where there are any
+  bool in_shards = false;                // as of the index that gave them
 };
 
 struct cairn_rows {
   cairn::FetchedRows rows;
+  bool in_shards = false;
 };
 
 namespace cairn {

@@ -46,12 +46,6 @@ absl::Status DoOpen(const char* directory, const cairn_open_options* given, cair
   ASSIGN_OR_RETURN(const OpenOptions options, ReadOpenOptions(given));
   ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> opened,
                    SecondaryIndex::Open(directory, options));
-  if (opened->in_shards()) {
-    return absl::UnimplementedError(
-        absl::StrFormat("'%s' is an index in shards, which has rows of 64 bits: this interface has "
-                        "those of 32 bits",
-                        directory));
-  }
   KeyCodec codec = opened->codec();
   *index = new cairn_index(std::move(opened), std::move(codec));
   return absl::OkStatus();
@@ -167,6 +161,10 @@ cairn_error* cairn_index_from_columns(const ArrowSchema* schema, const ArrowArra
 
 void cairn_close(cairn_index* index) {
   delete index;
+}
+
+bool cairn_in_shards(const cairn_index* index) {
+  return index != nullptr && index->in_shards();
 }
 
 int32_t cairn_kind(const cairn_index* index) {

@@ -72,6 +72,7 @@ void Clear(cairn_matches* matches) {
   matches->codec.reset();
   matches->matches.offsets.clear();
   matches->matches.row_ids.clear();
+  matches->matches.shards.clear();
   matches->matches.keys.Clear(matches->matches.keys.kind());
   matches->matches.cursors.clear();
 }
@@ -79,6 +80,7 @@ void Clear(cairn_matches* matches) {
 void Clear(cairn_rows* rows) {
   rows->rows.offsets.clear();
   rows->rows.row_ids.clear();
+  rows->rows.shards.clear();
   rows->rows.primary_keys.Clear();
   rows->rows.values.Clear();
   rows->rows.cursors.clear();
@@ -89,6 +91,7 @@ absl::Status AnswerInto(const cairn_index& index, const QueryIn& query, const Ba
                         cairn_matches* matches) {
   matches->codec.reset();
   matches->matches.cursors.clear();
+  matches->in_shards = index.in_shards();
   absl::Cleanup clear = [matches] { Clear(matches); };
   RETURN_IF_ERROR(query.Answer(index, batch));
   std::move(clear).Cancel();
@@ -106,6 +109,27 @@ absl::Status DoFindFirst(const cairn_index* index, const ArrowSchema* schema,
   RETURN_IF_ERROR(CheckOutput(row_ids, "row_ids", size, keys.batch().size()));
   return query.Answer(
       *index, Batch::FindFirst(keys.batch(), absl::MakeSpan(row_ids, size), query.options()));
+}
+
+// The same of any index, with room for the shards.
+absl::Status DoFindFirstWide(const cairn_index* index, const ArrowSchema* schema,
+                             const ArrowArray* array, const cairn_query_options* options,
+                             uint64_t* rows, size_t size) {
+  RETURN_IF_ERROR(CheckOfDatabase(index));
+  QueryIn query;
+  RETURN_IF_ERROR(query.Read(*index, options));
+  KeysIn keys;
+  RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
+  RETURN_IF_ERROR(CheckOutput(rows, "rows", size, keys.batch().size()));
+  std::vector<RowId> row_ids(size);
+  std::vector<uint32_t> shards(size);
+  Batch batch = Batch::FindFirst(keys.batch(), absl::MakeSpan(row_ids), query.options());
+  batch.shards = absl::MakeSpan(shards);
+  RETURN_IF_ERROR(query.Answer(*index, batch));
+  for (size_t i = 0; i < size; ++i) {
+    rows[i] = row_ids[i] == kNoRow ? kNoWideRow : MakeWideRowId(shards[i], row_ids[i]);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status DoContains(const cairn_index* index, const ArrowSchema* schema,
@@ -170,6 +194,7 @@ absl::Status DoFetch(const cairn_index* index, const cairn_source* source,
   absl::Cleanup clear = [rows] { Clear(rows); };
   RETURN_IF_ERROR(
       index->secondary->Fetch(*source->source, ranges.batch(), query.options(), &rows->rows));
+  rows->in_shards = index->in_shards();
   std::move(clear).Cancel();
   return absl::OkStatus();
 }
@@ -182,6 +207,18 @@ absl::Status DoPrimaryKeys(const cairn_index* index, const uint32_t* row_ids, si
   auto primary_keys = std::make_shared<PrimaryKeyColumn>();
   RETURN_IF_ERROR(
       index->secondary->PrimaryKeys(absl::MakeConstSpan(row_ids, size), primary_keys.get()));
+  Export(ColumnOut::Bytes("primary_key", *primary_keys), primary_keys, schema, array);
+  return absl::OkStatus();
+}
+
+absl::Status DoPrimaryKeysWide(const cairn_index* index, const uint64_t* rows, size_t size,
+                               ArrowSchema* schema, ArrowArray* array) {
+  RETURN_IF_ERROR(CheckOfDatabase(index));
+  RETURN_IF_ERROR(CheckNotNull(schema, "schema", array, "array"));
+  if (size > 0) RETURN_IF_ERROR(CheckNotNull(rows, "rows"));
+  auto primary_keys = std::make_shared<PrimaryKeyColumn>();
+  RETURN_IF_ERROR(
+      index->secondary->PrimaryKeysOf(absl::MakeConstSpan(rows, size), primary_keys.get()));
   Export(ColumnOut::Bytes("primary_key", *primary_keys), primary_keys, schema, array);
   return absl::OkStatus();
 }
@@ -200,6 +237,14 @@ cairn_error* cairn_find_first(const cairn_index* index, const ArrowSchema* schem
                               uint32_t* row_ids, size_t size) {
   return cairn::CFunction("finding keys", [&] {
     return cairn::DoFindFirst(index, schema, keys, options, row_ids, size);
+  });
+}
+
+cairn_error* cairn_find_first_wide(const cairn_index* index, const ArrowSchema* schema,
+                                   const ArrowArray* keys, const cairn_query_options* options,
+                                   uint64_t* rows, size_t size) {
+  return cairn::CFunction("finding keys", [&] {
+    return cairn::DoFindFirstWide(index, schema, keys, options, rows, size);
   });
 }
 
@@ -239,6 +284,13 @@ cairn_error* cairn_primary_keys(const cairn_index* index, const uint32_t* row_id
                                 ArrowSchema* schema, ArrowArray* array) {
   return cairn::CFunction("reading primary keys", [&] {
     return cairn::DoPrimaryKeys(index, row_ids, size, schema, array);
+  });
+}
+
+cairn_error* cairn_primary_keys_wide(const cairn_index* index, const uint64_t* rows, size_t size,
+                                     ArrowSchema* schema, ArrowArray* array) {
+  return cairn::CFunction("reading primary keys", [&] {
+    return cairn::DoPrimaryKeysWide(index, rows, size, schema, array);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/types.h"
 #include "engine/c/arrow_out.h"
 #include "engine/c/error.h"
 #include "engine/c/handles.h"
@@ -21,10 +22,23 @@ absl::Status ExportCursors(const std::vector<std::string>& cursors, ArrowSchema*
   return absl::OkStatus();
 }
 
+// The rows of a Matches or FetchedRows as a column of what an index gives: `wide` takes those of an
+// index in shards.
+template <typename Rows>
+ColumnOut RowColumn(const Rows& rows, bool in_shards, std::vector<WideRowId>* wide) {
+  if (!in_shards) return ColumnOut::RowIds("row_id", rows.row_ids);
+  wide->reserve(rows.row_ids.size());
+  for (size_t i = 0; i < rows.row_ids.size(); ++i) {
+    wide->push_back(MakeWideRowId(rows.shards[i], rows.row_ids[i]));
+  }
+  return ColumnOut::WideRowIds("row_id", *wide);
+}
+
 absl::Status ExportMatches(cairn_matches* from, ArrowSchema* schema, ArrowArray* array) {
   struct Owner {
     Matches matches;
     KeysOut keys;
+    std::vector<WideRowId> wide;
   };
   auto owner = std::make_shared<Owner>();
   if (from->matches.offsets.empty()) from->matches.offsets.push_back(0);
@@ -34,7 +48,7 @@ absl::Status ExportMatches(cairn_matches* from, ArrowSchema* schema, ArrowArray*
   std::swap(owner->matches, from->matches);
   try {
     const Matches& matches = owner->matches;
-    ColumnOut items = ColumnOut::RowIds("row_id", matches.row_ids);
+    ColumnOut items = RowColumn(matches, from->in_shards, &owner->wide);
     if (from->codec.has_value()) {
       std::vector<ColumnOut> members;
       members.push_back(std::move(items));
@@ -51,20 +65,24 @@ absl::Status ExportMatches(cairn_matches* from, ArrowSchema* schema, ArrowArray*
 }
 
 absl::Status ExportRows(cairn_rows* from, ArrowSchema* schema, ArrowArray* array) {
-  auto owner = std::make_shared<FetchedRows>();
+  struct Owner {
+    FetchedRows rows;
+    std::vector<WideRowId> wide;
+  };
+  auto owner = std::make_shared<Owner>();
   if (from->rows.offsets.empty()) from->rows.offsets.push_back(0);
-  std::swap(*owner, from->rows);
+  std::swap(owner->rows, from->rows);
   try {
-    const FetchedRows& rows = *owner;
+    const FetchedRows& rows = owner->rows;
     std::vector<ColumnOut> members;
-    members.push_back(ColumnOut::RowIds("row_id", rows.row_ids));
+    members.push_back(RowColumn(rows, from->in_shards, &owner->wide));
     members.push_back(ColumnOut::Bytes("primary_key", rows.primary_keys));
     members.push_back(ColumnOut::Bytes("value", rows.values));
     Export(ColumnOut::Lists(rows.offsets,
                             ColumnOut::Struct("item", rows.row_ids.size(), std::move(members))),
            owner, schema, array);
   } catch (...) {
-    std::swap(*owner, from->rows);
+    std::swap(owner->rows, from->rows);
     throw;
   }
   return absl::OkStatus();
@@ -96,6 +114,10 @@ const uint64_t* cairn_matches_offsets(const cairn_matches* matches) {
 
 const uint32_t* cairn_matches_row_ids(const cairn_matches* matches) {
   return matches == nullptr ? nullptr : matches->matches.row_ids.data();
+}
+
+const uint32_t* cairn_matches_shards(const cairn_matches* matches) {
+  return matches == nullptr || !matches->in_shards ? nullptr : matches->matches.shards.data();
 }
 
 cairn_error* cairn_matches_export(cairn_matches* matches, ArrowSchema* schema, ArrowArray* array) {

@@ -24,6 +24,10 @@ absl::StatusOr<ShardBound> PlaceOf(const ShardContents& contents, size_t entry) 
   return ShardBound{OrderedKeyBytes(key, 0), std::string(primary_key[0])};
 }
 
+std::string NameOfShard(const ShardManifest& shards, size_t shard) {
+  return absl::StrFormat("shard %d ('%s')", shard, shards.shards[shard].directory);
+}
+
 // A share of what all shards together may take.
 OpenOptions OptionsOfOne(OpenOptions options, size_t shards) {
   if (options.host_memory_budget == 0) {
@@ -113,6 +117,28 @@ absl::Status CheckShardEntries(const ShardContents& contents, const ShardRecord&
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<IndexWriter>> OpenPublishedShard(const std::string& directory,
+                                                                const ShardManifest& shards,
+                                                                size_t shard,
+                                                                const OpenOptions& options) {
+  const auto refuse = [&](const absl::Status& status) {
+    const bool missing = absl::IsNotFound(status);
+    return absl::Status(
+        missing ? absl::StatusCode::kDataLoss : status.code(),
+        absl::StrFormat("index '%s', %s%s: %s", directory, NameOfShard(shards, shard),
+                        missing ? " is missing" : "", std::string(status.message())));
+  };
+  const ShardRecord& record = shards.shards[shard];
+  absl::StatusOr<std::unique_ptr<IndexWriter>> writer =
+      IndexWriter::Open(directory + "/" + record.directory, options);
+  if (!writer.ok()) return refuse(writer.status());
+  const Base& base = *(*writer)->version()->base;
+  absl::Status checked = CheckShardIndex(base.manifest, shards, shard);
+  if (checked.ok()) checked = CheckShardEntries({base.run(), base.rows(), base.codec}, record);
+  if (!checked.ok()) return refuse(checked);
+  return writer;
+}
+
 absl::StatusOr<std::unique_ptr<ShardSet>> ShardSet::Open(const std::string& directory,
                                                          const OpenOptions& options) {
   const std::shared_ptr<FileSystem> files = FileSystemOf(options.file_system);
@@ -133,27 +159,15 @@ absl::StatusOr<std::unique_ptr<ShardSet>> ShardSet::Open(const std::string& dire
 absl::Status ShardSet::OpenAll(const OpenOptions& options) {
   const OpenOptions of_one = OptionsOfOne(options, manifest_.shards.size());
   for (size_t i = 0; i < manifest_.shards.size(); ++i) {
-    const auto refuse = [&](const absl::Status& status) {
-      const bool missing = absl::IsNotFound(status);
-      return absl::Status(
-          missing ? absl::StatusCode::kDataLoss : status.code(),
-          absl::StrFormat("index '%s', %s%s: %s", directory_, NameOf(i),
-                          missing ? " is missing" : "", std::string(status.message())));
-    };
-    absl::StatusOr<std::unique_ptr<IndexWriter>> writer = IndexWriter::Open(PathOf(i), of_one);
-    if (!writer.ok()) return refuse(writer.status());
-    const Base& base = *(*writer)->version()->base;
-    absl::Status checked = CheckShardIndex(base.manifest, manifest_, i);
-    if (checked.ok())
-      checked = CheckShardEntries({base.run(), base.rows(), base.codec}, manifest_.shards[i]);
-    if (!checked.ok()) return refuse(checked);
-    writers_.push_back(*std::move(writer));
+    ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> writer,
+                     OpenPublishedShard(directory_, manifest_, i, of_one));
+    writers_.push_back(std::move(writer));
   }
   return absl::OkStatus();
 }
 
 std::string ShardSet::NameOf(size_t shard) const {
-  return absl::StrFormat("shard %d ('%s')", shard, manifest_.shards[shard].directory);
+  return NameOfShard(manifest_, shard);
 }
 
 std::string ShardSet::PathOf(size_t shard) const {

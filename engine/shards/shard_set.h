@@ -54,6 +54,12 @@ class ShardSet {
   std::vector<std::unique_ptr<IndexWriter>> writers_;
 };
 
+// Opens one shard of the index in `directory`. Errors as ShardSet::Open's, but NotFound.
+absl::StatusOr<std::unique_ptr<IndexWriter>> OpenPublishedShard(const std::string& directory,
+                                                                const ShardManifest& shards,
+                                                                size_t shard,
+                                                                const OpenOptions& options);
+
 // DataLoss where a shard's index is not the one that its record says: another spec, database,
 // version or number of entries. A shard by source may be a later version, which it has caught up
 // to.

@@ -1,7 +1,6 @@
 #include "engine/shards/shard_stats.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -10,13 +9,6 @@
 
 namespace cairn {
 namespace {
-
-std::string BoundsText(const KeyCodec& codec, const ShardManifest& manifest, size_t shard) {
-  const ShardRecord& record = manifest.shards[shard];
-  if (manifest.mode == ShardMode::kSource) return absl::StrFormat("source %d", shard);
-  return absl::StrFormat("[%s, %s)", record.lower ? BoundText(codec, *record.lower) : "",
-                         record.upper ? BoundText(codec, *record.upper) : "");
-}
 
 // Whether the last key of one base is the first of another.
 bool ShareKey(const Base& before, const Base& after) {
@@ -70,6 +62,13 @@ void AddDelta(const IndexStats::Delta& of_one, IndexStats::Delta* all) {
 
 }  // namespace
 
+std::string ShardBoundsText(const KeyCodec& codec, const ShardManifest& manifest, size_t shard) {
+  const ShardRecord& record = manifest.shards[shard];
+  if (manifest.mode == ShardMode::kSource) return absl::StrFormat("source %d", shard);
+  return absl::StrFormat("[%s, %s)", record.lower ? BoundText(codec, *record.lower) : "",
+                         record.upper ? BoundText(codec, *record.upper) : "");
+}
+
 IndexStats ShardedStats(const ShardSet& shards, const ShardVersions& versions) {
   const ShardManifest& manifest = shards.manifest();
   IndexStats all;
@@ -94,8 +93,9 @@ IndexStats ShardedStats(const ShardSet& shards, const ShardVersions& versions) {
       section.file = manifest.shards[s].directory + "/" + section.file;
       all.sections.push_back(std::move(section));
     }
-    all.shards.push_back({manifest.shards[s].directory, BoundsText(shards.codec(), manifest, s),
-                          one.rows, one.entries, one.sequence, one.database_id});
+    all.shards.push_back({manifest.shards[s].directory,
+                          ShardBoundsText(shards.codec(), manifest, s), one.rows, one.entries,
+                          one.sequence, one.database_id});
   }
   return all;
 }

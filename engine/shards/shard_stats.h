@@ -1,9 +1,17 @@
 #pragma once
 
+#include <cstddef>
+#include <string>
+
 #include "cairn/index_stats.h"
+#include "cairn/key_codec.h"
+#include "engine/shards/shard_manifest.h"
 #include "engine/shards/shard_set.h"
 
 namespace cairn {
+
+// IndexStats::Shard::bounds. Throws std::bad_alloc.
+std::string ShardBoundsText(const KeyCodec& codec, const ShardManifest& manifest, size_t shard);
 
 // SecondaryIndex::Stats of all shards together. Throws std::bad_alloc.
 IndexStats ShardedStats(const ShardSet& shards, const ShardVersions& versions);

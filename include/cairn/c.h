@@ -117,6 +117,9 @@ typedef struct cairn_index cairn_index;
 CAIRN_C_MUST_USE cairn_error* cairn_open(const char* directory, const cairn_open_options* options,
                                          cairn_index** index);
 CAIRN_C_API void cairn_close(cairn_index* index);
+// Whether it is an index in shards (cairn/build.h), which cairn_open opens as any. Its rows take 64
+// bits: a shard's number above, the row id in that shard below.
+CAIRN_C_API bool cairn_in_shards(const cairn_index* index);
 
 // What becomes of a null: the row gives no entry, or one before or behind all values.
 enum { CAIRN_NULLS_SKIP = 0, CAIRN_NULLS_FIRST = 1, CAIRN_NULLS_LAST = 2 };
@@ -180,6 +183,14 @@ CAIRN_C_MUST_USE cairn_error* cairn_find_first(const cairn_index* index,
                                                const struct ArrowArray* keys,
                                                const cairn_query_options* options,
                                                uint32_t* row_ids, size_t size);
+#define CAIRN_NO_WIDE_ROW UINT64_MAX
+// The same as rows of 64 bits, or CAIRN_NO_WIDE_ROW: of every index of a database, and the one way
+// that an index in shards has.
+CAIRN_C_MUST_USE cairn_error* cairn_find_first_wide(const cairn_index* index,
+                                                    const struct ArrowSchema* schema,
+                                                    const struct ArrowArray* keys,
+                                                    const cairn_query_options* options,
+                                                    uint64_t* rows, size_t size);
 // Whether any row has each key.
 CAIRN_C_MUST_USE cairn_error* cairn_contains(const cairn_index* index,
                                              const struct ArrowSchema* schema,
@@ -199,9 +210,11 @@ CAIRN_C_API size_t cairn_matches_size(const cairn_matches* matches);  // queries
 // the object changes.
 CAIRN_C_API const uint64_t* cairn_matches_offsets(const cairn_matches* matches);
 CAIRN_C_API const uint32_t* cairn_matches_row_ids(const cairn_matches* matches);
-// Moves the answers out, without a copy: a large_list a query of row ids (uint32) or, of a scan
-// with keys, of structs {row_id, key}. Keys have the types of the parts, as queries do; text and
-// bytes are large_binary.
+// The shard of each row id; NULL where the index was not in shards.
+CAIRN_C_API const uint32_t* cairn_matches_shards(const cairn_matches* matches);
+// Moves the answers out, without a copy: a large_list a query of row ids (uint32, of an index in
+// shards uint64) or, of a scan with keys, of structs {row_id, key}. Keys have the types of the
+// parts, as queries do; text and bytes are large_binary.
 CAIRN_C_MUST_USE cairn_error* cairn_matches_export(cairn_matches* matches,
                                                    struct ArrowSchema* schema,
                                                    struct ArrowArray* array);
@@ -262,6 +275,12 @@ CAIRN_C_MUST_USE cairn_error* cairn_scan(const cairn_index* index, const cairn_r
 CAIRN_C_MUST_USE cairn_error* cairn_primary_keys(const cairn_index* index, const uint32_t* row_ids,
                                                  size_t size, struct ArrowSchema* schema,
                                                  struct ArrowArray* array);
+
+// The same of rows of 64 bits, of any index.
+CAIRN_C_MUST_USE cairn_error* cairn_primary_keys_wide(const cairn_index* index,
+                                                      const uint64_t* rows, size_t size,
+                                                      struct ArrowSchema* schema,
+                                                      struct ArrowArray* array);
 
 // Rows read from a database for a batch of ranges (cairn/fetched_rows.h), as cairn_matches.
 typedef struct cairn_rows cairn_rows;

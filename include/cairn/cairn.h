@@ -22,6 +22,7 @@
 #include "cairn/rocksdb_status.h"
 #include "cairn/route.h"
 #include "cairn/secondary_index.h"
+#include "cairn/shards/shard_map.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/sorted_run.h"
 #include "cairn/version.h"

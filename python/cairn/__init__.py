@@ -8,10 +8,11 @@
         matches.offsets, matches.row_ids, matches.primary_keys
 """
 
-from cairn import errors
+from cairn import errors, shards
 from cairn._build import build
 from cairn._cairn import (
     NO_ROW,
+    NO_WIDE_ROW,
     BuildReport,
     CatchUpReport,
     Column,
@@ -49,6 +50,7 @@ __version__: str = _version()
 
 __all__ = [
     "NO_ROW",
+    "NO_WIDE_ROW",
     "AlreadyExists",
     "BuildReport",
     "Cancelled",
@@ -80,4 +82,5 @@ __all__ = [
     "from_arrow",
     "from_columns",
     "open",
+    "shards",
 ]

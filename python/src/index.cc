@@ -14,6 +14,7 @@
 #include "python/src/base/errors.h"
 #include "python/src/bindings.h"
 #include "python/src/in/ranges_in.h"
+#include "python/src/index.h"
 #include "python/src/out/arrays_out.h"
 #include "python/src/out/matches.h"
 #include "python/src/queries.h"
@@ -23,26 +24,6 @@
 
 namespace cairn::python {
 namespace {
-
-class Index : public Queries {
- public:
-  Index(std::shared_ptr<SecondaryIndex> index, const std::string& directory)
-      : Queries(index, index->codec(), "'" + directory + "'"),
-        directory_(directory),
-        spec_(index->spec().ToString()),
-        column_family_(index->spec().column_family) {}
-
-  std::shared_ptr<SecondaryIndex> OpenSecondary() const {
-    return std::static_pointer_cast<SecondaryIndex>(Open());
-  }
-  bool is_secondary() const override { return true; }
-  const std::string& directory() const { return directory_; }
-  const std::string& spec() const { return spec_; }
-  const std::string& column_family() const { return column_family_; }
-
- private:
-  const std::string directory_, spec_, column_family_;
-};
 
 template <typename T>
 T OneOf(const char* argument, const std::string& name,
@@ -55,48 +36,29 @@ T OneOf(const char* argument, const std::string& name,
   ThrowInvalid(std::string(argument) + ": expected one of " + expected + ", found '" + name + "'");
 }
 
-Index* OpenIndex(nb::handle directory, const std::string& device,
-                 std::vector<std::string> ordered_indexes, const std::string& verify,
-                 const std::string& calibration, uint64_t host_memory_budget,
-                 uint64_t device_memory_budget, int threads) {
-  OpenOptions options;
-  options.device = OneOf<SearchDevice>(
-      "device", device,
-      {{"cpu", SearchDevice::kCpu}, {"gpu", SearchDevice::kGpu}, {"auto", SearchDevice::kAuto}});
-  options.verify = OneOf<VerifyLevel>(
-      "verify", verify, {{"full", VerifyLevel::kFull}, {"metadata", VerifyLevel::kMetadata}});
-  options.calibration = OneOf<Calibration>("calibration", calibration,
-                                           {{"stored", Calibration::kStored},
-                                            {"trials", Calibration::kTrials},
-                                            {"none", Calibration::kNone}});
-  options.ordered_indexes = std::move(ordered_indexes);
-  options.host_memory_budget = host_memory_budget;
-  options.device_memory_budget = device_memory_budget;
-  options.threads = threads;
+Index* OpenIndex(nb::handle directory, const OpenArguments& arguments) {
+  const OpenOptions options = OpenOptionsOf(arguments);
   const std::string path = PathOf(directory);
   LeaveForksAtOnce();
   absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = nullptr;
   {
     const nb::gil_scoped_release released;
     index = SecondaryIndex::Open(path, options);
-    if (index.ok() && (*index)->in_shards()) {
-      index = absl::UnimplementedError("'" + path +
-                                       "' is an index in shards, whose rows take 64 bits: this "
-                                       "package has rows of 32 bits");
-    }
   }
   return new Index(ValueOf(std::move(index)), path);
 }
 
 Column PrimaryKeys(const Index& self, nb::handle row_ids) {
   const auto index = self.OpenSecondary();
-  static const KeyCodec rows = ValueOf(KeyCodec::Create({KeyType::kU32}));
-  const KeysIn in(row_ids, rows, "row_ids");
+  static const KeyCodec narrow = ValueOf(KeyCodec::Create({KeyType::kU32}));
+  static const KeyCodec wide = ValueOf(KeyCodec::Create({KeyType::kU64}));
+  const KeysIn in(row_ids, self.in_shards() ? wide : narrow, "row_ids");
   auto keys = std::make_shared<StringList>();
   absl::Status status;
   {
     const nb::gil_scoped_release released;
-    status = index->PrimaryKeys(in.batch().u32(), keys.get());
+    status = self.in_shards() ? index->PrimaryKeysOf(in.batch().u64(), keys.get())
+                              : index->PrimaryKeys(in.batch().u32(), keys.get());
   }
   Check(status);
   return BinaryColumnOf(std::move(keys));
@@ -116,10 +78,11 @@ FoundRows Fetch(const Index& self, nb::handle database, const RangeArguments& ar
     status = index->Fetch(*source, in.batch(), options, &rows);
   }
   Check(status);
-  FoundRows found(self.codec());
+  FoundRows found(self.codec(), self.in_shards());
   FoundRows::Contents* contents = found.contents();
   contents->matches.offsets = std::move(rows.offsets);
   contents->matches.row_ids = std::move(rows.row_ids);
+  contents->matches.shards = std::move(rows.shards);
   contents->matches.cursors = std::move(rows.cursors);
   contents->primary_keys = std::move(rows.primary_keys);
   contents->values = std::move(rows.values);
@@ -200,6 +163,25 @@ void BindCatchUpReport(nb::module_& module) {
 
 }  // namespace
 
+OpenOptions OpenOptionsOf(const OpenArguments& arguments) {
+  OpenOptions options;
+  options.device = OneOf<SearchDevice>(
+      "device", arguments.device,
+      {{"cpu", SearchDevice::kCpu}, {"gpu", SearchDevice::kGpu}, {"auto", SearchDevice::kAuto}});
+  options.verify =
+      OneOf<VerifyLevel>("verify", arguments.verify,
+                         {{"full", VerifyLevel::kFull}, {"metadata", VerifyLevel::kMetadata}});
+  options.calibration = OneOf<Calibration>("calibration", arguments.calibration,
+                                           {{"stored", Calibration::kStored},
+                                            {"trials", Calibration::kTrials},
+                                            {"none", Calibration::kNone}});
+  options.ordered_indexes = arguments.ordered_indexes;
+  options.host_memory_budget = arguments.host_memory_budget;
+  options.device_memory_budget = arguments.device_memory_budget;
+  options.threads = arguments.threads;
+  return options;
+}
+
 void BindIndex(nb::module_& module) {
   BindCatchUpReport(module);
   nb::class_<Index, Queries>(
@@ -218,10 +200,14 @@ Keys are logical, of `key_types`, and given in batches:
 - several parts: a tuple of columns, one a part; or an Arrow struct array or table.
 - few keys: a list of Python values (of tuples, for several parts), or one value alone, which is a
   batch of one. None is null.
-Anything else is a KeyTypeError, which says how to convert.)doc")
+Anything else is a KeyTypeError, which says how to convert.
+
+Rows are uint32. Of an index in shards they are uint64, `shard << 32 | row`, as its shards may have
+2^32 rows each: `row_dtype` and `no_row` are what find_first gives.)doc")
       .def("primary_keys", &PrimaryKeys, nb::arg("row_ids").none(),
            nb::sig("def primary_keys(self, row_ids: typing.Any) -> Column"),
-           "The primary key of each of uint32[rows] row ids. OutOfRange for a number of no row.")
+           "The primary key of each row, given as `row_dtype`[rows]. OutOfRange for a number of no "
+           "row.")
       .def(
           "fetch",
           [](const Index& self, nb::handle database, nb::handle keys, nb::handle lower,
@@ -320,6 +306,19 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
           nb::sig("def directory(self) -> str"))
       .def_prop_ro("spec", &Index::spec, "What is indexed, as text.")
       .def_prop_ro("column_family", &Index::column_family)
+      .def_prop_ro("in_shards", &Index::in_shards,
+                   "Whether it is an index in shards, whose rows take 64 bits.")
+      .def_prop_ro(
+          "row_dtype",
+          [](const Index& self) {
+            return nb::module_::import_("numpy").attr("dtype")(self.in_shards() ? "uint64"
+                                                                                : "uint32");
+          },
+          nb::sig("def row_dtype(self) -> numpy.dtype[typing.Any]"),
+          "The NumPy dtype of rows: uint64 of an index in shards, else uint32.")
+      .def_prop_ro(
+          "no_row", [](const Index& self) { return self.in_shards() ? kNoWideRow : kNoRow; },
+          "What find_first gives where there is no row: the greatest number of `row_dtype`.")
       .def_prop_ro(
           "kind", [](const Index& self) { return KeyKindName(self.codec().kind()); },
           "The physical form of keys: \"u32\", \"u64\" or \"bytes\".")
@@ -327,16 +326,13 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
           "sequence", [](const Index& self) { return self.OpenSecondary()->sequence(); },
           "The database's sequence number that the index is current to.");
   module.def(
-      "open", &OpenIndex, nb::arg("directory"), nb::kw_only(), nb::arg("device") = "cpu",
-      nb::arg("ordered_indexes") = std::vector<std::string>(), nb::arg("verify") = "full",
-      nb::arg("calibration") = "stored", nb::arg("host_memory_budget") = 0,
-      nb::arg("device_memory_budget") = 0, nb::arg("threads") = 0,
-      nb::sig(
-          "def open(directory: str | os.PathLike[str], *, device: str = 'cpu', "
-          "ordered_indexes: collections.abc.Sequence[str] = (), verify: str = 'full', calibration: "
-          "str = 'stored', "
-          "host_memory_budget: int = 0, device_memory_budget: int = 0, threads: int = 0) -> Index"),
-      R"doc(Opens the index in a directory.
+      "open",
+      [](nb::handle directory, CAIRN_OPEN_PARAMETERS) {
+        return OpenIndex(directory, CAIRN_OPEN_VALUES);
+      },
+      nb::arg("directory"), CAIRN_OPEN_ARGS,
+      nb::sig("def open(directory: str | os.PathLike[str], *, " CAIRN_OPEN_SIG ") -> Index"),
+      R"doc(Opens the index in a directory, which may be one in shards (cairn.shards).
 
 device: "cpu"; "gpu", which fails where no GPU can take the index; "auto", both where that can be.
 ordered_indexes: the search structures to keep, by factory string, as "cpu:fast"; none: as `device` says.

@@ -15,6 +15,7 @@ NB_MODULE(_cairn, module) {
   module.doc() = "Cairn's C++ library for Python; use the package cairn.";
   RegisterErrors();
   module.attr("NO_ROW") = cairn::kNoRow;
+  module.attr("NO_WIDE_ROW") = cairn::kNoWideRow;
   module.def("version", &cairn::Version, "The version of the library, as \"0.1.0\".");
   BindColumn(module);
   BindMatches(module);
@@ -25,4 +26,5 @@ NB_MODULE(_cairn, module) {
   BindBuild(module);
   BindIndex(module);
   BindColumnIndex(module);
+  BindShards(module);
 }

@@ -136,11 +136,28 @@ void CheckApart(const Keys& keys, const OutArray& out) {
   }
 }
 
+// FindFirst of an index in shards.
+void FindFirstWide(const BatchIndex& index, KeyBatch keys, absl::Span<WideRowId> rows,
+                   const QueryOptions& options, Explain* explain) {
+  std::vector<RowId> row_ids(keys.size());
+  std::vector<uint32_t> shards(keys.size());
+  Batch batch = Batch::FindFirst(keys, absl::MakeSpan(row_ids), options);
+  batch.shards = absl::MakeSpan(shards);
+  Answer(index, batch, explain);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i] = row_ids[i] == kNoRow ? kNoWideRow : MakeWideRowId(shards[i], row_ids[i]);
+  }
+}
+
 nb::object FindFirst(const Queries& self, nb::handle keys, nb::handle out, const Options& options) {
   const auto index = self.Open();
   const KeysIn in(keys, self.codec(), "keys");
-  OutArray rows(in.size(), OutType::kU32, out);
+  OutArray rows(in.size(), self.in_shards() ? OutType::kU64 : OutType::kU32, out);
   if (!out.is_none()) CheckApart(in, rows);
+  if (self.in_shards()) {
+    FindFirstWide(*index, in.batch(), rows.span<WideRowId>(), options.Make(self), options.explain);
+    return std::move(rows).object();
+  }
   Answer(*index, Batch::FindFirst(in.batch(), rows.span<RowId>(), options.Make(self)),
          options.explain);
   return std::move(rows).object();
@@ -163,7 +180,7 @@ void AddPrimaryKeys(const BatchIndex& index, FoundRows* found) {
   absl::Status status;
   {
     const nb::gil_scoped_release released;
-    status = secondary.PrimaryKeys(contents->matches.row_ids, &contents->primary_keys);
+    status = secondary.PrimaryKeysOf(contents->matches, &contents->primary_keys);
   }
   Check(status);
   found->set_with_primary_keys();
@@ -179,7 +196,7 @@ FoundRows Find(const Queries& self, nb::handle keys, bool primary_keys, const Op
   const auto index = self.Open();
   if (primary_keys) RequireSecondary(self, "primary keys");
   const KeysIn in(keys, self.codec(), "keys");
-  FoundRows found(self.codec());
+  FoundRows found(self.codec(), self.in_shards());
   Answer(*index, Batch::Find(in.batch(), &found.contents()->matches, options.Make(self)),
          options.explain);
   if (primary_keys) AddPrimaryKeys(*index, &found);
@@ -211,7 +228,7 @@ FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::option
   if (limit.has_value()) query.limit = *limit;
   query.order = order == "asc" ? Order::kAscending : Order::kDescending;
   query.with_keys = with_keys;
-  FoundRows found(self.codec());
+  FoundRows found(self.codec(), self.in_shards());
   Answer(*index, Batch::Scan(in.batch(), &found.contents()->matches, query), options.explain);
   if (with_keys) found.set_with_keys();
   if (primary_keys) AddPrimaryKeys(*index, &found);
@@ -247,9 +264,10 @@ void BindQueries(nb::module_& module) {
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
           nb::sig("def find_first(self, keys: typing.Any, *, out: "
-                  "numpy.typing.NDArray[numpy.uint32] | None = None, " CAIRN_OPTIONS_SIG
-                  " -> numpy.typing.NDArray[numpy.uint32]"),
-          R"doc(uint32[keys]: the lowest row of each key, or cairn.NO_ROW.
+                  "numpy.typing.NDArray[typing.Any] | None = None, " CAIRN_OPTIONS_SIG
+                  " -> numpy.typing.NDArray[typing.Any]"),
+          R"doc(uint32[keys]: the lowest row of each key, or cairn.NO_ROW. Of an index in shards,
+uint64[keys] and cairn.NO_WIDE_ROW.
 
 `out` takes the answers where it is given. KeyTypeError for keys of another type, OutputTypeError for
 another `out`. Other threads run meanwhile.)doc")

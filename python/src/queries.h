@@ -37,6 +37,8 @@ class Queries {
   const std::string& name() const { return name_; }
   // Whether this is a SecondaryIndex: has primary keys, routes, cursors.
   virtual bool is_secondary() const = 0;
+  // Whether rows are WideRowIds.
+  virtual bool in_shards() const { return false; }
 
  private:
   mutable std::mutex mutex_;

@@ -83,6 +83,29 @@ operators).)doc")
           "The directory of a checkpoint, backup or database, or a list of SST files.")
       .def("close", &Snapshot::Close)
       .def(
+          "split",
+          [](const Snapshot& self, int parts) {
+            if (parts < 1)
+              ThrowInvalid("parts: expected at least 1, found " + std::to_string(parts));
+            const auto source = self.Open();
+            absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = std::vector<PrimaryKeyRange>();
+            {
+              const nb::gil_scoped_release released;
+              ranges = source->Split(parts);
+            }
+            nb::list made;
+            for (const PrimaryKeyRange& range : ValueOf(std::move(ranges))) {
+              const nb::bytes upper(range.upper.data(), range.upper.size());
+              made.append(nb::make_tuple(nb::bytes(range.lower.data(), range.lower.size()),
+                                         range.open ? nb::object(nb::none()) : nb::object(upper)));
+            }
+            return made;
+          },
+          nb::arg("parts"),
+          nb::sig("def split(self, parts: int) -> list[tuple[bytes, bytes | None]]"),
+          "At most `parts` ranges of primary keys, [lower, upper) or without an end, that together "
+          "hold every row once and are of similar size.")
+      .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __enter__(self) -> typing.Self"))
       .def(

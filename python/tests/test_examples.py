@@ -13,7 +13,7 @@ import pytest
 from conftest import load
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
-NEEDS = {"checkpoint_to_answers": ["pyarrow"], "dataframes": ["pyarrow", "pandas", "polars", "duckdb"], "response": ["matplotlib"]}
+NEEDS = {"checkpoint_to_answers": ["pyarrow"], "dataframes": ["pyarrow", "pandas", "polars", "duckdb"], "response": ["matplotlib"], "cluster": ["ray"]}
 
 
 @pytest.fixture(scope="session")

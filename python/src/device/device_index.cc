@@ -287,6 +287,11 @@ absl::StatusOr<SortedRun> EntriesOf(const BatchIndex& index) {
 
 OnDevice* MakeOnDevice(const Queries& self, int device, const std::string& structure) {
   const auto index = self.Open();
+  if (self.in_shards()) {
+    throw PythonError("Unimplemented",
+                      "an index in shards has rows of 64 bits, which a device's index does not "
+                      "have: open its shards one by one, by cairn.shards.ShardMap");
+  }
   absl::StatusOr<std::unique_ptr<DeviceIndex>> made = nullptr;
   {
     const nb::gil_scoped_release released;

@@ -20,7 +20,20 @@ nb::object FoundRows::Offsets() {
   return offsets_;
 }
 
+const std::shared_ptr<const std::vector<WideRowId>>& FoundRows::WideRows() {
+  if (wide_rows_ == nullptr) {
+    std::vector<WideRowId> rows(contents_->matches.row_ids.size());
+    for (size_t j = 0; j < rows.size(); ++j) rows[j] = contents_->matches.wide_row(j);
+    wide_rows_ = std::make_shared<const std::vector<WideRowId>>(std::move(rows));
+  }
+  return wide_rows_;
+}
+
 nb::object FoundRows::RowIds() {
+  if (!row_ids_.is_valid() && wide_) {
+    const auto& rows = WideRows();
+    row_ids_ = ArrayOver(rows->data(), rows->size(), "uint64", rows);
+  }
   if (!row_ids_.is_valid()) {
     row_ids_ = ArrayOver(contents_->matches.row_ids.data(), contents_->matches.row_ids.size(),
                          "uint32", contents_);
@@ -78,7 +91,9 @@ Column FoundRows::Table() {
   fields.emplace_back("query",
                       Column::Numbers(KeyType::kU32, queries->data(), rows, nullptr, queries));
   fields.emplace_back(
-      "row_id", Column::Numbers(KeyType::kU32, matches.row_ids.data(), rows, nullptr, contents_));
+      "row_id",
+      wide_ ? Column::Numbers(KeyType::kU64, WideRows()->data(), rows, nullptr, WideRows())
+            : Column::Numbers(KeyType::kU32, matches.row_ids.data(), rows, nullptr, contents_));
   if (auto keys = Keys()) fields.emplace_back("key", *std::move(keys));
   if (auto keys = PrimaryKeys()) fields.emplace_back("primary_key", *std::move(keys));
   if (auto values = Values()) fields.emplace_back("value", *std::move(values));
@@ -93,7 +108,7 @@ Arrow takes all as a table without a copy, one row a match, with the columns que
 they were asked for, key, primary_key and value: `pyarrow.table(matches)`, `polars.DataFrame(matches)`.)doc")
       .def("__len__", &FoundRows::size, "The number of queries.")
       .def("__getitem__", &FoundRows::RowsOf,
-           nb::sig("def __getitem__(self, query: int, /) -> numpy.typing.NDArray[numpy.uint32]"),
+           nb::sig("def __getitem__(self, query: int, /) -> numpy.typing.NDArray[typing.Any]"),
            "The rows of one query. No copy.")
       .def("__repr__",
            [](FoundRows& rows) {
@@ -104,8 +119,9 @@ they were asked for, key, primary_key and value: `pyarrow.table(matches)`, `pola
                    nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.uint64]"),
                    "uint64[queries + 1]: where each query's rows begin. Read-only, no copy.")
       .def_prop_ro("row_ids", &FoundRows::RowIds,
-                   nb::sig("def row_ids(self) -> numpy.typing.NDArray[numpy.uint32]"),
-                   "uint32[rows]: the rows of all queries. Read-only, no copy.")
+                   nb::sig("def row_ids(self) -> numpy.typing.NDArray[typing.Any]"),
+                   "uint32[rows]: the rows of all queries. Read-only, no copy. Of an index in "
+                   "shards, uint64[rows], one copy at the first use.")
       .def_prop_ro("keys", &FoundRows::Keys,
                    "Of a scan with_keys: the key under which each row was found.")
       .def_prop_ro("primary_keys", &FoundRows::PrimaryKeys,

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "cairn/fetched_rows.h"
 #include "cairn/key_codec.h"
@@ -24,8 +25,9 @@ class FoundRows {
     uint64_t stale = 0;
   };
 
-  explicit FoundRows(const KeyCodec& codec)
-      : contents_(std::make_shared<Contents>()), codec_(codec) {}
+  // Of an index in shards, rows are `wide`: WideRowIds.
+  FoundRows(const KeyCodec& codec, bool wide)
+      : contents_(std::make_shared<Contents>()), codec_(codec), wide_(wide) {}
 
   Contents* contents() { return contents_.get(); }
   void set_with_keys() { with_keys_ = true; }
@@ -45,8 +47,13 @@ class FoundRows {
   Column Table();
 
  private:
+  // All rows as WideRowIds; made at the first call, which has the GIL.
+  const std::shared_ptr<const std::vector<WideRowId>>& WideRows();
+
   std::shared_ptr<Contents> contents_;
   KeyCodec codec_;
+  bool wide_;
+  std::shared_ptr<const std::vector<WideRowId>> wide_rows_;
   bool with_keys_ = false, with_primary_keys_ = false, with_values_ = false;
   nb::object offsets_, row_ids_;  // made when first asked for
   std::optional<Column> keys_;

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cairn/build.h"
+#include "cairn/index_spec.h"
+#include "cairn/index_stats.h"
+#include "cairn/key_codec.h"
+#include "cairn/query.h"
+
+namespace rocksdb {
+class FileSystem;
+}  // namespace rocksdb
+
+namespace cairn {
+
+class SecondaryIndex;
+struct OpenOptions;
+
+// The queries of a batch by the shards that are to be asked: shard s is asked queries query_of[j],
+// begin[s] <= j < begin[s + 1], ascending. A query stands under each shard that may have entries of
+// it.
+struct ShardQueries {
+  std::vector<uint64_t> begin;  // [shards + 1]
+  std::vector<uint32_t> query_of;
+};
+
+// One generation of an index in shards (build.h) as its file SHARDS says it is, with no shard open:
+// for programs whose processes serve some of the shards each, which send a batch's queries to those
+// that have the answers. An answer is then, for each query, those of its shards in their order: the
+// first one's first row, any one's Contains, the sum of counts, and rows one behind the other; but
+// a range's rows by source are to be merged by key. Immutable; thread-safe.
+class ShardMap {
+ public:
+  // Reads the generation that is published now. NotFound where `directory` holds no index in
+  // shards; DataLoss; FailedPrecondition for another major version of the format. The file system
+  // is as OpenOptions'.
+  static absl::StatusOr<std::unique_ptr<ShardMap>> Open(
+      const std::string& directory, std::shared_ptr<rocksdb::FileSystem> file_system = nullptr);
+  virtual ~ShardMap() = default;
+
+  virtual uint64_t generation() const = 0;  // counts publishes: 1 for the first
+  virtual ShardMode mode() const = 0;
+  virtual const IndexSpec& spec() const = 0;
+  virtual const KeyCodec& codec() const = 0;
+  // As they were published.
+  virtual const std::vector<IndexStats::Shard>& shards() const = 0;
+
+  // Which shards are to be asked. InvalidArgument for keys of another kind than codec()'s, or more
+  // than 2^32 - 1 of them. By source each shard is asked everything.
+  virtual absl::Status RouteKeys(KeyBatch keys, ShardQueries* queries) const = 0;
+  virtual absl::Status RouteRanges(const RangeBatch& ranges, ShardQueries* queries) const = 0;
+
+  // Opens one shard alone, as SecondaryIndex::Open would open it among the others; budgets are for
+  // it alone. Its rows are RowIds of this shard. OutOfRange where there is no such shard; DataLoss,
+  // naming it, where it is missing or damaged, is not the index that was published, or has entries
+  // beyond its bounds; FailedPrecondition where another generation has been published meanwhile, so
+  // that this one's files may be gone.
+  virtual absl::StatusOr<std::unique_ptr<SecondaryIndex>> OpenShard(
+      uint32_t shard, const OpenOptions& options) const = 0;
+};
+
+}  // namespace cairn

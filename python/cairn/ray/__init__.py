@@ -1,0 +1,28 @@
+"""Indexes in shards on a Ray cluster: built by its workers, answered by an actor a host.
+
+    import cairn.ray, ray
+
+    ray.init(address="auto")
+    cairn.ray.build("/data/checkpoint", "value.json('/city'):text", "/shared/city", shards=16)
+    cluster = cairn.ray.open("/shared/city")
+    cluster.find(["Lisbon", "Oslo"], primary_keys=True).primary_keys
+
+All hosts see the sources' and the index's directories at the same paths. Needs Ray and pyarrow, which
+the extra `ray` installs: pip install 'cairn-rocksdb[ray]'. docs/sharding.md tells what happens where
+tasks, actors, hosts or the driver die.
+"""
+
+try:
+    import pyarrow as _pyarrow  # noqa: F401
+    import ray as _ray  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"cairn.ray needs the package '{error.name}', of which there may be no wheel for this Python: pip install 'cairn-rocksdb[ray]'",
+        name=error.name,
+    ) from error
+
+from cairn.ray._answers import Matches, Partial
+from cairn.ray._build import BuildSummary, build
+from cairn.ray._cluster import Cluster, open
+
+__all__ = ["BuildSummary", "Cluster", "Matches", "Partial", "build", "open"]

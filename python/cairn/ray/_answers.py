@@ -1,0 +1,177 @@
+"""Answers of several shards as one."""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import cairn
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from cairn.errors import OutOfRange
+
+Rows = npt.NDArray[np.uint64]
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Partial(Generic[Answer]):
+    """Answers of the shards that there are, where a call was told on_missing="partial"."""
+
+    answer: Answer  # as without that option; what missing shards have is not in it
+    complete: npt.NDArray[np.bool_]  # bool[queries]: whether no shard that may have answers was missing
+    missing: dict[int, str]  # shard -> why
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The rows that each query of a batch found, as cairn.Matches has them, from several hosts.
+
+    Query i's rows are row_ids[offsets[i]:offsets[i + 1]], by (key, source, primary key); matches[i] is that.
+    Rows are `shard << 32 | row` of `generation`. Arrow takes all as a table, one row a match.
+    """
+
+    offsets: Rows  # uint64[queries + 1]
+    row_ids: Rows  # uint64[rows]
+    generation: int
+    keys: pa.Array | None = None  # of a scan with_keys
+    primary_keys: pa.Array | None = None  # large_binary, where they were asked for
+    cursors: list[bytes] = field(default_factory=list)  # of a scan with a limit, by key range: for `after`
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, query: int) -> Rows:
+        if not -len(self) <= query < len(self):
+            raise OutOfRange(f"expected a query below {len(self)}, found {query}")
+        query %= len(self)
+        return self.row_ids[int(self.offsets[query]) : int(self.offsets[query + 1])]
+
+    def __repr__(self) -> str:
+        return f"<cairn.ray.Matches of {len(self)} queries, {len(self.row_ids)} rows>"
+
+    def with_columns(self, keys: pa.Array | None, primary_keys: bool) -> "Matches":
+        """The same with these keys, and with primary keys if these were asked for, even of no rows."""
+        there = self.primary_keys if self.primary_keys is not None else pa.array([], pa.large_binary())
+        return dataclasses.replace(self, keys=keys, primary_keys=there if primary_keys else None)
+
+    def to_arrow(self) -> pa.Table:
+        """A table with the columns query, row_id and, where there are, key and primary_key."""
+        columns: dict[str, Any] = {
+            "query": np.repeat(np.arange(len(self), dtype=np.uint32), np.diff(self.offsets).astype(np.int64)),
+            "row_id": self.row_ids,
+        }
+        if self.keys is not None:
+            columns["key"] = self.keys
+        if self.primary_keys is not None:
+            columns["primary_key"] = self.primary_keys
+        return pa.table(columns)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+@dataclass
+class Piece:
+    """What one shard answered for some queries of a batch."""
+
+    shard: int
+    queries: npt.NDArray[Any]  # their numbers in the batch, ascending
+    answer: Any
+
+
+def wide(shard: int, row_ids: npt.NDArray[np.uint32]) -> Rows:
+    """Rows of a shard as numbers of 64 bits; where there is none, NO_WIDE_ROW."""
+    rows = row_ids.astype(np.uint64)
+    missing = row_ids == cairn.NO_ROW
+    rows |= np.uint64(shard << 32)
+    rows[missing] = cairn.NO_WIDE_ROW
+    return rows
+
+
+def first_rows(size: int, pieces: list[Piece]) -> Rows:
+    """Of each query the row of the first shard that has one."""
+    if len(pieces) == 1 and len(pieces[0].queries) == size:
+        return wide(pieces[0].shard, pieces[0].answer)
+    rows = np.full(size, cairn.NO_WIDE_ROW, np.uint64)
+    for piece in sorted(pieces, key=lambda p: -p.shard):
+        found = piece.answer != cairn.NO_ROW
+        rows[piece.queries[found]] = wide(piece.shard, piece.answer[found])
+    return rows
+
+
+def any_found(size: int, pieces: list[Piece]) -> npt.NDArray[np.bool_]:
+    found = np.zeros(size, np.bool_)
+    for piece in pieces:
+        found[piece.queries] |= piece.answer
+    return found
+
+
+def sums(size: int, pieces: list[Piece]) -> npt.NDArray[np.uint64]:
+    counts = np.zeros(size, np.uint64)
+    for piece in pieces:
+        counts[piece.queries] += piece.answer
+    return counts
+
+
+def concatenated(size: int, pieces: list[Piece], generation: int, descending: bool = False) -> Matches:
+    """The rows of each query, those of a shard behind those of the shard before (descending: the shard behind).
+
+    A query may have several pieces of one shard, which stay in their order.
+    """
+    pieces = sorted(pieces, key=lambda p: -p.shard if descending else p.shard)
+    lengths = [np.diff(piece.answer[0]).astype(np.int64) for piece in pieces]
+    counts = np.zeros(size, np.int64)
+    for piece, length in zip(pieces, lengths, strict=True):
+        counts[piece.queries] += length
+    offsets = np.zeros(size + 1, np.uint64)
+    np.cumsum(counts, out=offsets[1:].view(np.int64))
+    rows = np.empty(int(offsets[-1]), np.uint64)
+    place = np.empty(len(rows), np.int64)  # of each answer, shard behind shard, in the result
+    at = offsets[:-1].astype(np.int64)
+    done = 0
+    for piece, length in zip(pieces, lengths, strict=True):
+        inner = np.arange(int(length.sum()), dtype=np.int64) - np.repeat(np.cumsum(length) - length, length)
+        to = np.repeat(at[piece.queries], length) + inner
+        rows[to] = wide(piece.shard, piece.answer[1])
+        place[done : done + len(to)] = to
+        done += len(to)
+        at[piece.queries] += length
+    order = np.empty(len(rows), np.int64)
+    order[place] = np.arange(len(rows))
+    keys = _gathered([piece.answer[2] for piece in pieces], order)
+    primary_keys = _gathered([piece.answer[3] for piece in pieces], order)
+    return Matches(offsets, rows, generation, keys, primary_keys)
+
+
+def _gathered(columns: list[pa.Array | None], order: npt.NDArray[np.int64]) -> pa.Array | None:
+    there = [column for column in columns if column is not None]
+    if not there or len(there) != len(columns):
+        return None
+    return (there[0] if len(there) == 1 else pa.concat_arrays(there)).take(pa.array(order))
+
+
+def merged_by_key(matches: Matches, physical: Any, descending: bool, limit: int | None) -> Matches:
+    """The rows of each query, which stand shard behind shard, in the order of their keys, and no more than `limit`.
+
+    physical: the keys as what compares as they do: numbers, or bytes.
+    """
+    query = np.repeat(np.arange(len(matches), dtype=np.uint32), np.diff(matches.offsets).astype(np.int64))
+    direction = "descending" if descending else "ascending"
+    table = pa.table({"query": query, "key": physical, "shard": matches.row_ids >> np.uint64(32)})
+    # Stable: what one shard has of a key stays in its order.
+    order = pc.sort_indices(table, sort_keys=[("query", "ascending"), ("key", direction), ("shard", direction)]).to_numpy()
+    offsets = matches.offsets
+    if limit is not None:
+        rank = np.arange(len(order), dtype=np.int64) - np.repeat(offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int64))
+        order = order[rank < limit]
+        offsets = np.concatenate([[0], np.cumsum(np.minimum(np.diff(offsets), np.uint64(limit)))]).astype(np.uint64)
+    at = pa.array(order)
+    return Matches(
+        offsets,
+        matches.row_ids[order],
+        matches.generation,
+        None if matches.keys is None else matches.keys.take(at),
+        None if matches.primary_keys is None else matches.primary_keys.take(at),
+    )

@@ -1,0 +1,377 @@
+"""cairn.ray.open: a client of the hosts that serve an index in shards."""
+
+import contextlib
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
+
+import cairn
+import numpy as np
+import ray
+from cairn.errors import DataLoss, Error, FailedPrecondition, InvalidArgument, Unavailable, Unimplemented
+from cairn.ray import _answers, _columns, _common, _metrics, _scan
+from cairn.ray._answers import Matches, Piece, Rows
+from cairn.ray._host import GenerationGone, Layout
+from cairn.ray._hosts import Hosts, layout_of
+from cairn.ray._scatter import Counters, Routed, Scatter, View
+from cairn.shards import ShardMap
+from ray.exceptions import RayActorError, RayError, RayTaskError
+
+Path = str | os.PathLike[str]
+OnMissing = Literal["error", "partial"]
+Result = TypeVar("Result")
+
+
+def open(
+    directory: Path,
+    *,
+    hosts: int | None = None,
+    replicas: int | None = None,
+    on_missing: OnMissing = "error",
+    timeout: float = 60.0,
+    poll: float = 2.0,
+    threads: int = 8,
+    cpus: float = 0,
+    gpus: float = 0,
+    **options: Any,
+) -> "Cluster":
+    """Opens the index in shards in `directory` on the cluster that ray.init connected to.
+
+    Where it is served already, by actors of an earlier call of any driver, this is one more client of
+    them. Else one detached actor a host is started, which opens its shards and goes on when this driver
+    ends: Cluster.shutdown ends it.
+
+    hosts: actors, each on a host of its own while there are as many; None: one a host of the cluster.
+    replicas: hosts that open each shard; batches take turns. None: one.
+    on_missing: what becomes of a batch where a shard is missing or damaged, unless its call says so.
+        "error" raises DataLoss or Unavailable with its name; "partial" answers without it, as Partial.
+    timeout: seconds until a batch gives up on hosts that do not answer. Queries may be repeated any number
+        of times, and are.
+    poll: seconds between a host's looks for a new generation; 0: Cluster.refresh alone takes one up.
+    threads: batches that a host answers at a time. cpus, gpus: of the cluster's resources, for each actor.
+    options: of each shard, as of cairn.open (device, ordered_indexes, verify, calibration, budgets, threads).
+
+    Errors: NotFound, DataLoss; FailedPrecondition where hosts have another version of cairn, or serve the
+    index in another layout than is asked for; Unavailable.
+    """
+    path = os.path.realpath(os.fsdecode(directory))
+    ShardMap(path)  # or its error
+    if on_missing not in ("error", "partial"):
+        raise InvalidArgument(f"on_missing: expected 'error' or 'partial', found '{on_missing}'")
+    running = layout_of(path, timeout)
+    if running is None:
+        nodes = len(_common.alive_nodes())
+        layout = Layout(hosts if hosts is not None else nodes, replicas if replicas is not None else 1)
+        if layout.hosts < 1 or not 1 <= layout.replicas <= layout.hosts:
+            raise InvalidArgument(f"expected hosts from 1 and replicas from 1 to as many, found {layout.hosts} and {layout.replicas}")
+    else:
+        layout = running
+        if (hosts not in (None, layout.hosts)) or (replicas not in (None, layout.replicas)):
+            raise FailedPrecondition(
+                f"'{path}' is served by {layout.hosts} hosts with {layout.replicas} replicas, expected {hosts} and {replicas}: shut it down first"
+            )
+    actor_options = {"max_concurrency": threads + 2, "num_cpus": cpus, "num_gpus": gpus}
+    return Cluster(path, layout, on_missing, timeout, poll, actor_options, options)
+
+
+class Cluster:
+    """An index in shards that hosts serve; what cairn.ray.open returns.
+
+    Answers batches as cairn.Index does, with rows of 64 bits, and keys as that takes them. A batch sees one
+    generation of the index, on all hosts. Thread-safe. A new generation is taken up by `refresh`, and by
+    itself once a host has seen it and all hosts have opened it; until then the old one answers.
+
+    A host that dies is started again, on another machine where its own is gone, and its part of a batch is
+    asked again, of another replica where there is one, until `timeout`: then the batch is Unavailable, with
+    the shards' names. No answer is put together from several generations.
+    """
+
+    def __init__(
+        self, directory: str, layout: Layout, on_missing: OnMissing, timeout: float, poll: float, actor_options: dict[str, Any], options: dict[str, Any]
+    ) -> None:
+        self._directory, self._layout, self._timeout, self._poll = directory, layout, timeout, poll
+        self._on_missing: OnMissing = on_missing
+        self._lock = threading.Lock()  # of _view, _noticed and _tried
+        self._view: View | None = None
+        self._noticed = 0  # the newest generation that a host told of
+        self._tried = 0.0  # when it was tried to take one up
+        self._counters = Counters()
+        self._hosts = Hosts(directory, layout, timeout, poll, actor_options, options)
+        self._scatter = Scatter(layout, self._hosts.actor, self._hosts.restart, timeout, self._counters)
+        self._turns = itertools.count()
+        self._hosts.check_versions()
+        self.refresh()
+
+    # Generations.
+
+    @property
+    def directory(self) -> str:
+        return self._directory
+
+    @property
+    def generation(self) -> int:
+        """Of the batches that begin now."""
+        return self._current().generation
+
+    @property
+    def spec(self) -> str:
+        return self._current().shard_map.spec
+
+    @property
+    def key_types(self) -> list[str]:
+        return self._current().shard_map.key_types
+
+    @property
+    def mode(self) -> str:
+        """How entries are spread: "key_range" or "source"."""
+        return self._current().shard_map.mode
+
+    @property
+    def shards(self) -> list[dict[str, Any]]:
+        """As ShardMap.shards."""
+        return self._current().shard_map.shards
+
+    def __len__(self) -> int:
+        """The entries that were published."""
+        return sum(int(shard["entries"]) for shard in self.shards)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        view = self._view
+        served = "" if view is None else f", generation {view.generation}, {len(view.shard_map)} shards"
+        return f"<cairn.ray.Cluster of '{self._directory}'{served}, {self._layout.hosts} hosts>"
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What this client did: batches, parts that were asked again, batches that were repeated for a generation."""
+        return self._counters.as_dict()
+
+    def refresh(self) -> int:
+        """Takes up the newest generation where all hosts can open it, and returns what is answered from now.
+
+        DataLoss, naming the shard, where one is missing or damaged (unless on_missing="partial"), and
+        Unavailable where hosts do not answer: then what was answered before goes on.
+        """
+        deadline = time.monotonic() + self._timeout
+        while True:
+            described = self._hosts.ask_all("load", _common.VERSION)
+            there = [d for d in described if d is not None]
+            shard_map = ShardMap(self._directory)
+            if there and all(d["generation"] == shard_map.generation for d in there):
+                break
+            if time.monotonic() > deadline:
+                raise Unavailable(f"the hosts of '{self._directory}' did not open generation {shard_map.generation} in {self._timeout} s")
+            time.sleep(0.05)
+        failures: dict[int, Error] = {}
+        for shard in range(len(shard_map)):
+            of_shard = [described[h] for h in self._layout.hosts_of(shard, len(shard_map))]
+            reasons = ["its host does not answer" if d is None else d["failures"].get(shard) for d in of_shard]
+            if all(reason is not None for reason in reasons):
+                lost = any(d is not None for d in of_shard)
+                failures[shard] = (DataLoss if lost else Unavailable)(f"shard {shard} of '{self._directory}': {reasons[0]}")
+        if failures and self._on_missing == "error":
+            raise next(iter(failures.values()))
+        with self._lock:
+            if self._view is None or self._view.generation < shard_map.generation:
+                self._view = View(shard_map)
+            self._noticed = max(self._noticed, self._view.generation)
+            return self._view.generation
+
+    def _current(self) -> View:
+        """The generation for a batch that begins now."""
+        with self._lock:
+            assert self._view is not None
+            due = self._noticed > self._view.generation and time.monotonic() - self._tried > max(self._poll, 0.5)
+            if due:
+                self._tried = time.monotonic()
+            view = self._view
+        if due:
+            # Meanwhile, and where it cannot be taken up, the one before answers.
+            threading.Thread(target=self._take_up, daemon=True).start()
+        return view
+
+    def _take_up(self) -> None:
+        with contextlib.suppress(Error, RayError):
+            self.refresh()
+
+    def _batch(self, body: Callable[[View], Result]) -> Result:
+        """Runs a batch on one generation, and again on a newer one where hosts have lost it."""
+        self._counters.add("batches")
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                return body(self._current())
+            except GenerationGone as error:
+                if time.monotonic() > deadline:
+                    raise Unavailable(f"no generation stayed for the length of a batch: {error}") from error
+                self._counters.add("repeated")
+                self.refresh()
+
+    def _ask(self, view: View, operation: str, routed: Routed, options: dict[str, Any], missing: dict[int, Error] | None) -> list[Piece]:
+        pieces, newest = self._scatter.ask(view, operation, routed, options, next(self._turns), missing)
+        with self._lock:
+            self._noticed = max(self._noticed, newest)
+        return pieces
+
+    def _answer(
+        self, on_missing: OnMissing | None, operation: str, route: Callable[[View], Routed], options: dict[str, Any], gather: Callable[[View, int, list[Piece]], Result]
+    ) -> Any:
+        partial = (on_missing or self._on_missing) == "partial"
+        if on_missing not in (None, "error", "partial"):
+            raise InvalidArgument(f"on_missing: expected 'error' or 'partial', found '{on_missing}'")
+
+        def body(view: View) -> Any:
+            missing: dict[int, Error] | None = {} if partial else None
+            routed = route(view)
+            answer = gather(view, routed.size, self._ask(view, operation, routed, options, missing))
+            return answer if missing is None else routed.partial(answer, missing)
+
+        return self._batch(body)
+
+    # Queries.
+
+    def _route_keys(self, keys: Any) -> Callable[[View], Routed]:
+        columns = _columns.columns_of(keys, len(self.key_types))
+        return lambda view: Routed.of_keys(view, columns)
+
+    def find_first(self, keys: Any, *, on_missing: OnMissing | None = None) -> Any:
+        """uint64[keys]: the lowest row of each key, or cairn.NO_WIDE_ROW."""
+        return self._answer(on_missing, "find_first", self._route_keys(keys), {}, lambda _, size, pieces: _answers.first_rows(size, pieces))
+
+    def contains(self, keys: Any, *, on_missing: OnMissing | None = None) -> Any:
+        """bool[keys]: whether any row has each key."""
+        return self._answer(on_missing, "contains", self._route_keys(keys), {}, lambda _, size, pieces: _answers.any_found(size, pieces))
+
+    def find(self, keys: Any, *, primary_keys: bool = False, on_missing: OnMissing | None = None) -> Any:
+        """All rows of each key, as Matches, and their primary keys if these are asked for."""
+
+        def gather(view: View, size: int, pieces: list[Piece]) -> Matches:
+            return _answers.concatenated(size, pieces, view.generation).with_columns(None, primary_keys)
+
+        return self._answer(on_missing, "find", self._route_keys(keys), {"primary_keys": primary_keys}, gather)
+
+    def count(
+        self,
+        lower: Any = None,
+        upper: Any = None,
+        *,
+        keys: Any = None,
+        prefix: Any = None,
+        leading: Any = None,
+        bounds: str = "[)",
+        on_missing: OnMissing | None = None,
+    ) -> Any:
+        """uint64[ranges]: the number of entries in each range; ranges as cairn.Index.count takes them."""
+        ranges = self._ranges(lower, upper, keys, prefix, leading)
+        return self._answer(
+            on_missing,
+            "count",
+            lambda view: Routed.of_ranges(view, ranges, bounds),
+            {"bounds": bounds},
+            lambda _, size, pieces: _answers.sums(size, pieces),
+        )
+
+    def scan(
+        self,
+        lower: Any = None,
+        upper: Any = None,
+        *,
+        keys: Any = None,
+        prefix: Any = None,
+        leading: Any = None,
+        bounds: str = "[)",
+        limit: int | None = None,
+        order: str = "asc",
+        with_keys: bool = False,
+        primary_keys: bool = False,
+        after: Sequence[bytes] | None = None,
+    ) -> Matches:
+        """The rows of each range, by (key, source, primary key), ascending or descending ("desc").
+
+        With a `limit`, at most so many entries a range; `after` takes the `cursors` of the call before, of
+        an index by key range, and goes on in their generation: FailedPrecondition where that is no longer
+        served. By source there are no cursors. A missing shard is an error.
+        """
+        if order not in ("asc", "desc"):
+            raise InvalidArgument(f"order: expected 'asc' or 'desc', found '{order}'")
+        if limit is not None and limit < 0:
+            raise InvalidArgument(f"limit: expected a number from 0, found {limit}")
+        ranges = self._ranges(lower, upper, keys, prefix, leading)
+        scan = _scan.Scan(ranges, bounds, limit, order == "desc", with_keys, primary_keys, None if after is None else list(after))
+
+        def body(view: View) -> Matches:
+            if view.shard_map.mode == "source":
+                if after is not None:
+                    raise Unimplemented("an index by source has no cursors on a cluster: scan a narrower range")
+                return scan.by_source(view, self._ask)
+            return scan.by_key_range(view, self._ask)
+
+        if after is not None:
+            view, generation = self._current(), _scan.generation_of(after)
+            if generation not in (None, view.generation):
+                raise FailedPrecondition(f"the cursors are of generation {generation}, and {view.generation} is answered: begin again")
+        return self._batch(body)
+
+    def primary_keys(self, rows: Rows, *, generation: int | None = None) -> Any:
+        """The primary key of each of uint64[rows] rows, as Arrow's large_binary.
+
+        generation: of the answer that the rows are from (Matches.generation); FailedPrecondition where another
+        is answered, in which they would be other rows. None: not checked.
+        """
+        rows = np.asarray(rows)
+        if rows.dtype != np.uint64 or rows.ndim != 1:
+            raise cairn.KeyTypeError(f"rows: expected an array of uint64, found {rows.dtype} of {rows.ndim} dimensions")
+
+        def body(view: View) -> Any:
+            if generation not in (None, view.generation):
+                raise FailedPrecondition(f"the rows are of generation {generation}, and {view.generation} is answered: ask again")
+            routed = Routed.of_rows(view, rows)
+            return routed.in_order(self._ask(view, "primary_keys", routed, {}, None))
+
+        return self._batch(body)
+
+    def _ranges(self, lower: Any, upper: Any, keys: Any, prefix: Any, leading: Any) -> dict[str, Any]:
+        parts = len(self.key_types)
+        given = {"lower": lower, "upper": upper, "keys": keys, "prefix": prefix, "leading": leading}
+        return {name: _columns.columns_of(values, parts) for name, values in given.items() if values is not None}
+
+    # Upkeep.
+
+    def catch_up(self, database: Path, **options: Any) -> cairn.CatchUpReport | dict[str, int]:
+        """Brings the shard of one database up to it, of an index by source: durably, then on every replica.
+
+        options: as of cairn.Index.catch_up. Returns what was done, by name. FailedPrecondition of an index by
+        key range, of which the next generation is to be built, and where no shard is of that database.
+        """
+        view = self._current()
+        if view.shard_map.mode != "source":
+            raise FailedPrecondition("an index in shards by key range is not caught up: build its next generation")
+        path = os.path.realpath(os.fsdecode(database))
+        found = [d for d in self._hosts.ask_all("source_of", _common.VERSION, view.generation, path) if d]
+        shards = sorted({shard for shard_list in found for shard in shard_list})
+        if len(shards) != 1:
+            raise FailedPrecondition(f"'{path}' is the database of {'no shard' if not shards else 'several shards'} of '{self._directory}'")
+        shard = shards[0]
+        hosts = self._layout.hosts_of(shard, len(view.shard_map))
+        try:
+            done = ray.get(self._hosts.actor(hosts[0]).catch_up.remote(_common.VERSION, view.generation, shard, path, options))
+            ray.get([self._hosts.actor(host).reopen.remote(_common.VERSION, view.generation, shard) for host in hosts[1:]])
+        except RayTaskError as error:
+            raise _common.cause_of(error) from None
+        except RayActorError as error:
+            raise Unavailable(f"the host of shard {shard} died while it caught up: {error}") from error
+        return dict(zip(("changes", "rows", "log_bytes", "sequence"), done, strict=True)) | {"shard": shard}
+
+    def metrics(self) -> str:
+        """What every shard was asked and how long it took, in the text format that Prometheus scrapes."""
+        return _metrics.text(self._directory, self._hosts.ask_all("metrics"), self._counters.as_dict())
+
+    def shutdown(self) -> None:
+        """Ends the hosts' actors, for all clients."""
+        self._hosts.shutdown()
+

@@ -1,0 +1,212 @@
+"""Scans over shards: one behind the other where there is a limit, merged by key where they are by source."""
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from cairn.errors import Error, FailedPrecondition, InvalidArgument
+from cairn.ray import _answers, _columns
+from cairn.ray._answers import Matches, Piece
+from cairn.ray._scatter import Routed, View
+
+Ask = Callable[[View, str, Routed, dict[str, Any], dict[int, Error] | None], list[Piece]]
+
+# A cursor: the generation, the shard, and the shard's own cursor, which is empty at its beginning.
+_CURSOR = struct.Struct("<QI")
+
+
+def generation_of(after: Sequence[bytes]) -> int | None:
+    """The generation of some cursors; None where all are empty."""
+    generations = set()
+    for cursor in after:
+        if not isinstance(cursor, bytes) or 0 < len(cursor) < _CURSOR.size:
+            raise InvalidArgument("after: expected the cursors of an earlier call")
+        if cursor:
+            generations.add(_CURSOR.unpack_from(cursor)[0])
+    if len(generations) > 1:
+        raise InvalidArgument("after: expected cursors of one call, found some of several generations")
+    return generations.pop() if generations else None
+
+
+_ARROW_TYPES = {
+    "u8": pa.uint8(), "u16": pa.uint16(), "u32": pa.uint32(), "u64": pa.uint64(),
+    "i8": pa.int8(), "i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(),
+    "f32": pa.float32(), "f64": pa.float64(), "text": pa.large_string(), "bytes": pa.large_binary(),
+}  # fmt: skip
+
+
+class Scan:
+    """The arguments of one call."""
+
+    def __init__(
+        self,
+        ranges: dict[str, Any],
+        bounds: str,
+        limit: int | None,
+        descending: bool,
+        with_keys: bool,
+        primary_keys: bool,
+        after: list[bytes] | None,
+    ) -> None:
+        self._ranges, self._bounds, self._limit, self._descending = ranges, bounds, limit, descending
+        self._with_keys, self._primary_keys, self._after = with_keys, primary_keys, after
+
+    def _options(self, limit: int | None) -> dict[str, Any]:
+        return {
+            "bounds": self._bounds,
+            "limit": limit,
+            "order": "desc" if self._descending else "asc",
+            "with_keys": self._with_keys,
+            "primary_keys": self._primary_keys,
+        }
+
+    def by_source(self, view: View, ask: Ask) -> Matches:
+        routed = Routed.of_ranges(view, self._ranges, self._bounds)
+        options = self._options(self._limit) | {"with_keys": True}
+        found = _answers.concatenated(routed.size, ask(view, "scan", routed, options, None), view.generation)
+        if len(found.row_ids) > 0 and found.keys is not None:
+            physical = pa.array(view.shard_map.physical_keys(found.keys))
+            found = _answers.merged_by_key(found, physical, self._descending, self._limit)
+        return self._finished(view, found)
+
+    def by_key_range(self, view: View, ask: Ask) -> Matches:
+        routed = Routed.of_ranges(view, self._ranges, self._bounds)
+        if self._limit is None and self._after is None:
+            pieces = ask(view, "scan", routed, self._options(None), None)
+            return self._finished(view, _answers.concatenated(routed.size, pieces, view.generation, self._descending))
+        return self._finished(view, _Pages(self, view, routed, ask).run())
+
+    def _finished(self, view: View, found: Matches) -> Matches:
+        """With the columns that were asked for, even of no rows, and keys of their own type."""
+        keys = _typed(found.keys, view.shard_map.key_types) if self._with_keys else None
+        return found.with_columns(keys, self._primary_keys)
+
+
+class _Pages:
+    """A scan with a limit, or one that goes on: each range asks its shards one after the other until it is full."""
+
+    def __init__(self, scan: Scan, view: View, routed: Routed, ask: Ask) -> None:
+        self._scan, self._view, self._routed, self._ask = scan, view, routed, ask
+        size, shards = routed.size, len(view.shard_map)
+        self._step = -1 if scan._descending else 1
+        # The shards that each range has yet to ask, from `at` to `last`; none once at is behind last.
+        first, last = np.full(size, shards, np.int64), np.full(size, -1, np.int64)
+        for shard in routed.asked():
+            queries = routed.queries(shard)
+            first[queries] = np.minimum(first[queries], shard)
+            last[queries] = np.maximum(last[queries], shard)
+        asks = last >= first
+        self._at, self._last = (last, first) if scan._descending else (first, last)
+        self._left = np.full(size, -1 if scan._limit is None else scan._limit, np.int64)  # -1: no limit
+        self._active = asks & (self._left != 0)
+        self._after = [b""] * size  # the shard's own cursor, for the next shard that is asked
+        self._cursors = [b""] * size
+        self._pieces: list[Piece] = []
+        if scan._after is not None:
+            self._go_on(scan._after)
+
+    def _go_on(self, after: list[bytes]) -> None:
+        if len(after) != self._routed.size:
+            raise InvalidArgument(f"after: expected {self._routed.size} cursors, one a range, found {len(after)}")
+        for query, cursor in enumerate(after):
+            if not cursor:
+                continue
+            generation, shard = _CURSOR.unpack_from(cursor)
+            if generation != self._view.generation:
+                raise FailedPrecondition(f"the cursors are of generation {generation}, and {self._view.generation} is answered: begin again")
+            low, high = sorted((int(self._at[query]), int(self._last[query])))
+            if not low <= shard <= high:
+                raise InvalidArgument(f"after: cursor {query} is of another range")
+            self._at[query] = shard
+            self._after[query] = cursor[_CURSOR.size :]
+
+    def run(self) -> Matches:
+        while self._active.any():
+            self._round()
+        found = _answers.concatenated(self._routed.size, self._pieces, self._view.generation, self._scan._descending)
+        cursors = [] if self._scan._limit is None else self._cursors
+        return Matches(found.offsets, found.row_ids, found.generation, found.keys, found.primary_keys, cursors)
+
+    def _round(self) -> None:
+        """Asks the next shard of each range that goes on. A full range asks if there is more."""
+        queries = np.flatnonzero(self._active)
+        left = self._left[queries]
+        limit = None if self._scan._limit is None else max(1, int(left.max()))
+        for piece in self._asked(queries, limit):
+            lengths = np.diff(piece.answer[0]).astype(np.int64)
+            room = self._left[piece.queries] if limit is not None else lengths
+            exact = (lengths <= room) | (room == 0)
+            if not exact.all():
+                # Cut at another length, so that the cursor is of another entry: asked again, as long as it may be.
+                for length in np.unique(room[~exact]):
+                    for again in self._asked(piece.queries[~exact & (room == length)], int(length)):
+                        self._take(again)
+            self._take(_part(piece, exact))
+
+    def _asked(self, queries: npt.NDArray[Any], limit: int | None) -> list[Piece]:
+        order = np.argsort(self._at[queries], kind="stable")
+        at = self._at[queries][order]
+        begin = np.searchsorted(at, np.arange(len(self._view.shard_map) + 1)).astype(np.uint64)
+        columns = dict(self._routed.columns)
+        columns["after"] = self._after
+        routed = Routed(self._routed.size, begin, queries[order], columns)
+        return self._ask(self._view, "scan", routed, self._scan._options(limit), None)
+
+    def _take(self, piece: Piece) -> None:
+        lengths = np.diff(piece.answer[0]).astype(np.int64)
+        own = piece.answer[4]
+        full = self._left[piece.queries] == 0
+        for i, query in enumerate(piece.queries.tolist()):
+            self._after[query] = b""
+            if full[i] and lengths[i] > 0:
+                # What is here comes next.
+                self._end(query, _CURSOR.pack(self._view.generation, piece.shard))
+            elif own and own[i] and not full[i]:
+                self._end(query, _CURSOR.pack(self._view.generation, piece.shard) + own[i])
+            elif self._at[query] == self._last[query]:
+                self._active[query] = False
+            else:
+                self._at[query] += self._step
+        limited = self._left[piece.queries] > 0
+        self._left[piece.queries[limited]] -= lengths[limited]
+        self._pieces.append(_part(piece, ~full))
+
+    def _end(self, query: int, cursor: bytes) -> None:
+        self._active[query] = False
+        self._cursors[query] = cursor
+
+
+def _typed(keys: pa.Array | None, key_types: list[str]) -> pa.Array:
+    """Keys as they are sent, whose text is binary, as Arrow's types of them; text that is no UTF-8 stays binary."""
+    types = [_ARROW_TYPES[name] for name in key_types]
+    if len(types) == 1:
+        of = types[0]
+    else:
+        of = pa.struct([(f"part{i + 1}", t) for i, t in enumerate(types)])
+    if keys is None:
+        return pa.array([], of)
+    try:
+        return keys.cast(of)
+    except pa.ArrowInvalid:
+        return keys
+
+
+def _part(piece: Piece, chosen: npt.NDArray[np.bool_]) -> Piece:
+    """Some of a piece's queries, with their rows."""
+    if chosen.all():
+        return piece
+    offsets, rows, keys, primary_keys, cursors = piece.answer
+    lengths = np.diff(offsets).astype(np.int64)
+    entries = np.flatnonzero(np.repeat(chosen, lengths))
+    kept = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.uint64)
+    answer = (
+        kept,
+        rows[entries],
+        _columns.take(keys, entries),
+        _columns.take(primary_keys, entries),
+        [cursor for cursor, keep in zip(cursors, chosen, strict=False) if keep],
+    )
+    return Piece(piece.shard, piece.queries[chosen], answer)

@@ -1,0 +1,75 @@
+#pragma once
+
+// The class cairn.Index: a SecondaryIndex; and how one is opened.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
+#include "cairn/secondary_index.h"
+#include "python/src/queries.h"
+
+namespace cairn::python {
+
+class Index : public Queries {
+ public:
+  Index(std::shared_ptr<SecondaryIndex> index, const std::string& directory)
+      : Queries(index, index->codec(), "'" + directory + "'"),
+        directory_(directory),
+        spec_(index->spec().ToString()),
+        column_family_(index->spec().column_family),
+        in_shards_(index->in_shards()) {}
+
+  std::shared_ptr<SecondaryIndex> OpenSecondary() const {
+    return std::static_pointer_cast<SecondaryIndex>(Open());
+  }
+  bool is_secondary() const override { return true; }
+  const std::string& directory() const { return directory_; }
+  const std::string& spec() const { return spec_; }
+  const std::string& column_family() const { return column_family_; }
+  bool in_shards() const override { return in_shards_; }
+
+ private:
+  const std::string directory_, spec_, column_family_;
+  const bool in_shards_;
+};
+
+// OpenOptions as a caller writes them.
+struct OpenArguments {
+  std::string device;
+  std::vector<std::string> ordered_indexes;
+  std::string verify, calibration;
+  uint64_t host_memory_budget, device_memory_budget;
+  int threads;
+};
+
+// Throws InvalidArgument for a name that stands for nothing.
+OpenOptions OpenOptionsOf(const OpenArguments& arguments);
+
+// The keywords of what opens an index, for its binding: parameters of a lambda, the OpenArguments
+// that they are, nanobind's arguments, and their signature.
+#define CAIRN_OPEN_PARAMETERS                                                                 \
+  const std::string &device, const std::vector<std::string>&ordered_indexes,                  \
+      const std::string &verify, const std::string &calibration, uint64_t host_memory_budget, \
+      uint64_t device_memory_budget, int threads
+#define CAIRN_OPEN_VALUES                                                                   \
+  OpenArguments {                                                                           \
+    device, ordered_indexes, verify, calibration, host_memory_budget, device_memory_budget, \
+        threads                                                                             \
+  }
+#define CAIRN_OPEN_ARGS                                                                  \
+  nb::kw_only(), nb::arg("device") = "cpu",                                              \
+                 nb::arg("ordered_indexes") = std::vector<std::string>(),                \
+                 nb::arg("verify") = "full", nb::arg("calibration") = "stored",          \
+                 nb::arg("host_memory_budget") = 0, nb::arg("device_memory_budget") = 0, \
+                 nb::arg("threads") = 0
+#define CAIRN_OPEN_SIG                                                                        \
+  "device: str = 'cpu', ordered_indexes: collections.abc.Sequence[str] = (), verify: str = "  \
+  "'full', "                                                                                  \
+  "calibration: str = 'stored', host_memory_budget: int = 0, device_memory_budget: int = 0, " \
+  "threads: int = 0"
+
+}  // namespace cairn::python

@@ -1,0 +1,214 @@
+#include "python/src/shard_map.h"
+
+#include "cairn/shards/shard_map.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cairn/string_list.h"
+#include "python/src/base/errors.h"
+#include "python/src/in/keys_in.h"
+#include "python/src/in/ranges_in.h"
+#include "python/src/index.h"
+#include "python/src/out/arrays_out.h"
+#include "python/src/out/column.h"
+#include "python/src/source.h"
+
+namespace cairn::python {
+namespace {
+
+// A ShardMap, and where it is. Immutable; thread-safe.
+struct Map {
+  std::string directory;
+  std::unique_ptr<const ShardMap> map;
+};
+
+Map OpenMap(nb::handle directory) {
+  const std::string path = PathOf(directory);
+  LeaveForksAtOnce();
+  absl::StatusOr<std::unique_ptr<ShardMap>> map = nullptr;
+  {
+    const nb::gil_scoped_release released;
+    map = ShardMap::Open(path);
+  }
+  return {path, ValueOf(std::move(map))};
+}
+
+// As a pair of arrays: begin, query_of.
+nb::object Pair(ShardQueries queries) {
+  const auto held = std::make_shared<const ShardQueries>(std::move(queries));
+  return nb::make_tuple(ArrayOver(held->begin.data(), held->begin.size(), "uint64", held),
+                        ArrayOver(held->query_of.data(), held->query_of.size(), "uint32", held));
+}
+
+nb::object RouteKeys(const Map& self, nb::handle keys) {
+  const KeysIn in(keys, self.map->codec(), "keys");
+  ShardQueries queries;
+  absl::Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = self.map->RouteKeys(in.batch(), &queries);
+  }
+  Check(status);
+  return Pair(std::move(queries));
+}
+
+nb::object RouteRanges(const Map& self, const RangeArguments& arguments) {
+  const RangesIn in(arguments, self.map->codec());
+  ShardQueries queries;
+  absl::Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = self.map->RouteRanges(in.batch(), &queries);
+  }
+  Check(status);
+  return Pair(std::move(queries));
+}
+
+// A column of the same physical keys.
+Column PhysicalKeys(const Map& self, nb::handle keys) {
+  const KeysIn in(keys, self.map->codec(), "keys");
+  const KeyBatch batch = in.batch();
+  switch (self.map->codec().kind()) {
+    case KeyKind::kU32: {
+      const auto held =
+          std::make_shared<const std::vector<uint32_t>>(batch.u32().begin(), batch.u32().end());
+      return Column::Numbers(KeyType::kU32, held->data(), held->size(), nullptr, held);
+    }
+    case KeyKind::kU64: {
+      const auto held =
+          std::make_shared<const std::vector<uint64_t>>(batch.u64().begin(), batch.u64().end());
+      return Column::Numbers(KeyType::kU64, held->data(), held->size(), nullptr, held);
+    }
+    case KeyKind::kBytes:
+      break;
+  }
+  auto held = std::make_shared<StringList>();
+  for (const std::string_view key : batch.bytes()) held->Append(key);
+  return BinaryColumnOf(std::move(held));
+}
+
+Index* OpenShard(const Map& self, uint32_t shard, const OpenArguments& arguments) {
+  const OpenOptions options = OpenOptionsOf(arguments);
+  absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = nullptr;
+  {
+    const nb::gil_scoped_release released;
+    index = self.map->OpenShard(shard, options);
+  }
+  auto opened = ValueOf(std::move(index));
+  return new Index(std::move(opened), self.directory + "/" + self.map->shards()[shard].directory);
+}
+
+nb::list Shards(const Map& self) {
+  nb::list shards;
+  for (const IndexStats::Shard& shard : self.map->shards()) {
+    nb::dict one;
+    one["directory"] = TextWithPath(shard.directory);
+    one["bounds"] = nb::steal(PyUnicode_DecodeUTF8(
+        shard.bounds.data(), static_cast<Py_ssize_t>(shard.bounds.size()), "backslashreplace"));
+    one["rows"] = shard.rows;
+    one["entries"] = shard.entries;
+    one["sequence"] = shard.sequence;
+    one["database_id"] = shard.database_id;
+    shards.append(one);
+  }
+  return shards;
+}
+
+}  // namespace
+
+void BindShardMap(nb::module_& module) {
+  nb::class_<Map>(module, "ShardMap",
+                  R"doc(One generation of an index in shards, with no shard open.
+
+For programs whose processes serve some of the shards each, as cairn.ray: it says which shards the
+queries of a batch are to be sent to, and opens one shard alone. Immutable and thread-safe.)doc")
+      .def(
+          "__init__", [](Map* self, nb::handle directory) { new (self) Map(OpenMap(directory)); },
+          nb::arg("directory"),
+          nb::sig("def __init__(self, directory: str | os.PathLike[str]) -> None"),
+          "Reads what is published now. NotFound where the directory has no index in shards; "
+          "DataLoss.")
+      .def_prop_ro(
+          "directory", [](const Map& self) { return TextWithPath(self.directory); },
+          nb::sig("def directory(self) -> str"))
+      .def_prop_ro(
+          "generation", [](const Map& self) { return self.map->generation(); },
+          "How often the index has been published: 1 for the first time.")
+      .def_prop_ro(
+          "mode", [](const Map& self) { return std::string(ShardModeName(self.map->mode())); },
+          "How entries are spread: \"key_range\" or \"source\".")
+      .def_prop_ro(
+          "spec", [](const Map& self) { return self.map->spec().ToString(); },
+          "What is indexed, as text.")
+      .def_prop_ro("column_family", [](const Map& self) { return self.map->spec().column_family; })
+      .def_prop_ro(
+          "key_types",
+          [](const Map& self) {
+            nb::list types;
+            for (const KeyType type : self.map->codec().parts()) {
+              types.append(std::string(KeyTypeName(type)));
+            }
+            return types;
+          },
+          nb::sig("def key_types(self) -> list[str]"), "As Index.key_types.")
+      .def_prop_ro(
+          "shards", &Shards, nb::sig("def shards(self) -> list[dict[str, typing.Any]]"),
+          "Of each shard: directory (within the index's), bounds (for people), rows, entries, "
+          "sequence, database_id.")
+      .def("__len__", [](const Map& self) { return self.map->shards().size(); })
+      .def(
+          "route_keys", &RouteKeys, nb::arg("keys").none(),
+          nb::sig("def route_keys(self, keys: typing.Any) -> "
+                  "tuple[numpy.typing.NDArray[numpy.uint64], "
+                  "numpy.typing.NDArray[numpy.uint32]]"),
+          R"doc((begin, query_of): shard s is to be asked for keys[query_of[begin[s]:begin[s + 1]]].
+
+uint64[shards + 1] and uint32. Keys as Index takes them; one may have rows in several shards. By
+source every shard is asked for all.)doc")
+      .def(
+          "route_ranges",
+          [](const Map& self, nb::handle lower, nb::handle upper, nb::handle keys,
+             nb::handle prefix, nb::handle leading, const char* bounds) {
+            return RouteRanges(self, {lower, upper, keys, prefix, leading, bounds, nb::none()});
+          },
+          nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(), nb::kw_only(),
+          nb::arg("keys") = nb::none(), nb::arg("prefix") = nb::none(),
+          nb::arg("leading") = nb::none(), nb::arg("bounds") = "[)",
+          nb::sig("def route_ranges(self, lower: typing.Any = None, upper: typing.Any = None, *, "
+                  "keys: typing.Any = None, prefix: typing.Any = None, leading: typing.Any = "
+                  "None, bounds: str = '[)') -> tuple[numpy.typing.NDArray[numpy.uint64], "
+                  "numpy.typing.NDArray[numpy.uint32]]"),
+          "The same of ranges, given as to Index.count.")
+      .def("physical_keys", &PhysicalKeys, nb::arg("keys").none(),
+           nb::sig("def physical_keys(self, keys: typing.Any) -> Column"),
+           "Keys as what compares as they do: uint32, uint64 or bytes. A copy.")
+      .def(
+          "open",
+          [](const Map& self, uint32_t shard, CAIRN_OPEN_PARAMETERS) {
+            return OpenShard(self, shard, CAIRN_OPEN_VALUES);
+          },
+          nb::arg("shard"), CAIRN_OPEN_ARGS,
+          nb::sig("def open(self, shard: int, *, " CAIRN_OPEN_SIG ") -> Index"),
+          R"doc(Opens one shard alone, with the options of cairn.open; budgets are for it alone.
+
+Its rows are numbers of this shard, uint32. OutOfRange where there is no such shard; DataLoss, naming
+it, where it is missing, damaged or not what was published; FailedPrecondition where another generation
+has been published, so that this one's files may be gone.)doc")
+      .def(
+          "__repr__",
+          [](const Map& self) {
+            return TextWithPath("<cairn.shards.ShardMap of '" + self.directory + "', generation " +
+                                std::to_string(self.map->generation()) + ", " +
+                                std::to_string(self.map->shards().size()) + " shards>");
+          },
+          nb::sig("def __repr__(self) -> str"));
+}
+
+}  // namespace cairn::python

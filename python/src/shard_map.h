@@ -1,0 +1,10 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace cairn::python {
+
+// The class cairn.shards.ShardMap.
+void BindShardMap(nanobind::module_& module);
+
+}  // namespace cairn::python
