@@ -54,7 +54,8 @@ BOOST_AUTO_TEST_CASE(numbers_are_copied) {
 }
 
 BOOST_AUTO_TEST_CASE(strings_are_copied_with_offsets_of_their_width) {
-  const std::string heap = std::string("a\0bcdef", 7) + std::string(5'000'000, 'z');
+  std::string heap("a\0bcdef", 7);
+  heap.append(5'000'000, 'z');
   CheckStrings<uint32_t>(heap, {0, 0, 2, 7, 5'000'007});
   CheckStrings<uint64_t>(heap, {0, 0, 2, 7, 5'000'007});
   CheckStrings<uint32_t>("", {0});
