@@ -4,6 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace cairn::gpu {
@@ -28,11 +29,11 @@ class DeviceArray {
   size_t size() const { return size_; }
   // The elements, once all work on the device is done.
   std::vector<T> ToHost() const {
-    std::vector<T> values(size_);
+    const auto values = std::make_unique<T[]>(size_);
     BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-    BOOST_REQUIRE(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost) ==
+    BOOST_REQUIRE(cudaMemcpy(values.get(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost) ==
                   cudaSuccess);
-    return values;
+    return std::vector<T>(values.get(), values.get() + size_);
   }
 
  private:

@@ -90,7 +90,7 @@ template <typename Key>
 void CheckFactory(const char* factory, bool rows_ascend) {
   const Stream stream = RequireOk(Stream::Create());
   uint64_t salt = 0;
-  for (const OracleData<Key>& data : OracleCatalogue<Key>(5000)) {
+  for (const OracleData<Key>& data : OracleCatalogue<Key>(2000)) {
     BOOST_TEST_CONTEXT(factory << ", rows ascend: " << rows_ascend) {
       const SortedRun run = OracleRun(data);
       const Shuffled<Key> entries(run, rows_ascend, ++salt);
@@ -117,10 +117,8 @@ BOOST_FIXTURE_TEST_SUITE(enqueue_index_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(all_structures_answer_as_binary_search_does) {
   for (const char* factory : kFactories) {
-    for (const bool rows_ascend : {false, true}) {
-      CheckFactory<uint32_t>(factory, rows_ascend);
-      CheckFactory<uint64_t>(factory, rows_ascend);
-    }
+    CheckFactory<uint32_t>(factory, false);
+    CheckFactory<uint64_t>(factory, true);
   }
 }
 
