@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -199,26 +200,20 @@ absl::Status DoFetch(const cairn_index* index, const cairn_source* source,
   return absl::OkStatus();
 }
 
-absl::Status DoPrimaryKeys(const cairn_index* index, const uint32_t* row_ids, size_t size,
-                           ArrowSchema* schema, ArrowArray* array) {
+// Of rows that are RowIds or WideRowIds; `name` is what the caller calls them.
+template <typename Row>
+absl::Status DoPrimaryKeys(const cairn_index* index, const Row* rows, std::string_view name,
+                           size_t size, ArrowSchema* schema, ArrowArray* array) {
   RETURN_IF_ERROR(CheckOfDatabase(index));
   RETURN_IF_ERROR(CheckNotNull(schema, "schema", array, "array"));
-  if (size > 0) RETURN_IF_ERROR(CheckNotNull(row_ids, "row_ids"));
+  if (size > 0) RETURN_IF_ERROR(CheckNotNull(rows, name));
   auto primary_keys = std::make_shared<PrimaryKeyColumn>();
-  RETURN_IF_ERROR(
-      index->secondary->PrimaryKeys(absl::MakeConstSpan(row_ids, size), primary_keys.get()));
-  Export(ColumnOut::Bytes("primary_key", *primary_keys), primary_keys, schema, array);
-  return absl::OkStatus();
-}
-
-absl::Status DoPrimaryKeysWide(const cairn_index* index, const uint64_t* rows, size_t size,
-                               ArrowSchema* schema, ArrowArray* array) {
-  RETURN_IF_ERROR(CheckOfDatabase(index));
-  RETURN_IF_ERROR(CheckNotNull(schema, "schema", array, "array"));
-  if (size > 0) RETURN_IF_ERROR(CheckNotNull(rows, "rows"));
-  auto primary_keys = std::make_shared<PrimaryKeyColumn>();
-  RETURN_IF_ERROR(
-      index->secondary->PrimaryKeysOf(absl::MakeConstSpan(rows, size), primary_keys.get()));
+  const absl::Span<const Row> span(rows, size);
+  if constexpr (std::is_same_v<Row, WideRowId>) {
+    RETURN_IF_ERROR(index->secondary->PrimaryKeysOf(span, primary_keys.get()));
+  } else {
+    RETURN_IF_ERROR(index->secondary->PrimaryKeys(span, primary_keys.get()));
+  }
   Export(ColumnOut::Bytes("primary_key", *primary_keys), primary_keys, schema, array);
   return absl::OkStatus();
 }
@@ -283,14 +278,14 @@ cairn_error* cairn_fetch(const cairn_index* index, const cairn_source* source,
 cairn_error* cairn_primary_keys(const cairn_index* index, const uint32_t* row_ids, size_t size,
                                 ArrowSchema* schema, ArrowArray* array) {
   return cairn::CFunction("reading primary keys", [&] {
-    return cairn::DoPrimaryKeys(index, row_ids, size, schema, array);
+    return cairn::DoPrimaryKeys(index, row_ids, "row_ids", size, schema, array);
   });
 }
 
 cairn_error* cairn_primary_keys_wide(const cairn_index* index, const uint64_t* rows, size_t size,
                                      ArrowSchema* schema, ArrowArray* array) {
   return cairn::CFunction("reading primary keys", [&] {
-    return cairn::DoPrimaryKeysWide(index, rows, size, schema, array);
+    return cairn::DoPrimaryKeys(index, rows, "rows", size, schema, array);
   });
 }
 

@@ -37,15 +37,6 @@ constexpr const char* kFactories[] = {"gpu:btree",
                                       "gpu:sorted_array,aos",
                                       "gpu:sorted_array,soa"};
 
-template <typename Key>
-absl::Span<const Key> KeysOf(const SortedRun& run) {
-  if constexpr (sizeof(Key) == 4) {
-    return run.u32();
-  } else {
-    return run.u64();
-  }
-}
-
 // A run's entries in device memory, in another order.
 template <typename Key>
 struct Shuffled {
@@ -75,7 +66,7 @@ struct Shuffled {
     return order;
   }
   Shuffled(const std::vector<size_t>& order, const SortedRun& run)
-      : keys(Pick(order, KeysOf<Key>(run))), rows(Pick(order, run.row_ids())) {
+      : keys(Pick(order, run.keys<Key>())), rows(Pick(order, run.row_ids())) {
     BOOST_REQUIRE(cudaDeviceSynchronize() == cudaSuccess);  // copies may still be on their way
   }
   template <typename T>

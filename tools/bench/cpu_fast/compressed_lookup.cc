@@ -33,15 +33,6 @@ std::vector<Key> DenseKeys(size_t n) {
 }
 
 template <typename Key>
-absl::Span<const Key> KeysOf(const SortedRun& run) {
-  if constexpr (sizeof(Key) == 4) {
-    return run.u32();
-  } else {
-    return run.u64();
-  }
-}
-
-template <typename Key>
 void Lookup(benchmark::State& state, const std::string& name, int log2_n, Keys keys,
             Operation query) {
   const size_t n = size_t{1} << log2_n;
@@ -53,7 +44,7 @@ void Lookup(benchmark::State& state, const std::string& name, int log2_n, Keys k
   std::vector<uint32_t> answers(queries.size()), out(kBatch);
   for (size_t i = 0; i < queries.size(); ++i) {
     const size_t p = random.Below(n);
-    queries[i] = KeysOf<Key>(run)[p];
+    queries[i] = run.keys<Key>()[p];
     answers[i] = query == Operation::kLowerBound ? static_cast<Position>(p) : run.row_ids()[p];
   }
   const auto ask = [&](size_t batch) {

@@ -64,15 +64,6 @@ SortedRun MakeRunOf(Variant variant, size_t n) {
   return MakeRun(UniformKeys<Key>(n));
 }
 
-template <typename Key>
-absl::Span<const Key> KeysOf(const SortedRun& run) {
-  if constexpr (sizeof(Key) == 4) {
-    return run.u32();
-  } else {
-    return run.u64();
-  }
-}
-
 // Batches of queries with the positions of their lower bounds, and whether they are there.
 template <typename Key>
 class Queries {
@@ -126,7 +117,7 @@ struct Contender {
 // Lower bounds become row ids by a second pass, as a caller would write it.
 template <typename Key>
 void RowsAt(const SortedRun& run, absl::Span<const Key> queries, uint32_t* out) {
-  const absl::Span<const Key> keys = KeysOf<Key>(run);
+  const absl::Span<const Key> keys = run.keys<Key>();
   constexpr size_t kAhead = 32;
   for (size_t i = 0; i < queries.size(); ++i) {
     if (i + kAhead < queries.size()) {
@@ -141,7 +132,7 @@ void RowsAt(const SortedRun& run, absl::Span<const Key> queries, uint32_t* out) 
 template <typename Key>
 Contender<Key> MakeContender(const std::string& name, const SortedRun& run, Answer answer,
                              int threads) {
-  const absl::Span<const Key> keys = KeysOf<Key>(run);
+  const absl::Span<const Key> keys = run.keys<Key>();
   const bool rows = answer == Answer::kRowId;
   if (name == "baseline:lower_bound") {
     return {[=](absl::Span<const Key> queries, uint32_t* out) {
@@ -214,7 +205,7 @@ void PointLookup(benchmark::State& state, const Case& c) {
   const SortedRun run = MakeRunOf<Key>(c.variant, size_t{1} << c.log2_n);
   Contender<Key> contender = MakeContender<Key>(c.index, run, c.answer, c.threads);
   if (contender.search == nullptr) return state.SkipWithError(contender.error.c_str());
-  Queries<Key> queries(KeysOf<Key>(run), c.variant);
+  Queries<Key> queries(run.keys<Key>(), c.variant);
   std::vector<uint32_t> out(kBatch);
   for (auto _ : state) {
     contender.search(queries.Next(), out.data());
