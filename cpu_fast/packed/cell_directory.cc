@@ -231,13 +231,6 @@ CellDirectory<Key> CellDirectory<Key>::Fill(absl::Span<const Key> separators,
   return directory;
 }
 
-template <typename Key>
-typename CellScale<Key>::Place CellDirectory<Key>::PlaceOf(Key key) const {
-  const absl::Span<const Key> bounds = this->bounds();
-  const auto group = std::lower_bound(bounds.begin(), bounds.end(), key) - bounds.begin();
-  return groups_[static_cast<size_t>(group)].PlaceOf(key);
-}
-
 template class CellDirectory<uint32_t>;
 template class CellDirectory<uint64_t>;
 

@@ -51,6 +51,14 @@ struct alignas(32) CellScale {
   constexpr Place PlaceOf(Key key) const { return PlaceOfWord(WordOf(key)); }
 };
 
+// Where a key falls among groups, of which group g is of the keys in (bounds[g - 1], bounds[g]].
+template <typename Key>
+typename CellScale<Key>::Place PlaceAmong(absl::Span<const CellScale<Key>> groups,
+                                          absl::Span<const Key> bounds, Key key) {
+  const auto group = std::lower_bound(bounds.begin(), bounds.end(), key) - bounds.begin();
+  return groups[static_cast<size_t>(group)].PlaceOf(key);
+}
+
 // A group while a directory is made.
 template <typename Key>
 struct CellGroup {
@@ -80,7 +88,9 @@ class CellDirectory {
   static constexpr size_t kMostGroups = 4096;
 
   // Where a key falls.
-  typename CellScale<Key>::Place PlaceOf(Key key) const;
+  typename CellScale<Key>::Place PlaceOf(Key key) const {
+    return PlaceAmong(groups(), bounds(), key);
+  }
 
   // Group g is of the keys in (bounds[g - 1], bounds[g]], the last one of all above.
   absl::Span<const CellScale<Key>> groups() const { return groups_.span(); }

@@ -45,9 +45,7 @@ void SearchLeaves(const PackedView<Key>& view, absl::Span<const Key> queries, ui
 template <typename Key, int kBits, Output kOutput>
 void SearchCells(const PackedView<Key>& view, absl::Span<const Key> queries, uint32_t* out) {
   for (size_t i = 0; i < queries.size(); ++i) {
-    const auto bound = std::lower_bound(view.bounds.begin(), view.bounds.end(), queries[i]);
-    const auto group = static_cast<size_t>(bound - view.bounds.begin());
-    const auto place = view.groups[group].PlaceOf(queries[i]);
+    const auto place = PlaceAmong(view.groups, view.bounds, queries[i]);
     const Cell& cell = view.cells[place.cell];
     const auto* at =
         std::lower_bound(std::begin(cell.separators), std::end(cell.separators), place.step);

@@ -17,15 +17,21 @@
 namespace cairn {
 namespace {
 
+// The set of key(0) … key(size - 1).
+template <typename Key, typename KeyOf>
+OracleData<Key> IntegerSet(const std::string& name, size_t size, KeyOf key) {
+  std::vector<Key> keys(size);
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<Key>(key(i));
+  return oracle::FinishIntegers(name, std::move(keys));
+}
+
 // Sets that a cell directory takes, and is exact for, or not quite.
 template <typename Key>
 std::vector<OracleData<Key>> EvenSets() {
   std::vector<OracleData<Key>> sets;
   auto random = TestRandom(11);
   const auto add = [&](const std::string& name, size_t size, auto key) {
-    std::vector<Key> keys(size);
-    for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<Key>(key(i));
-    sets.push_back(oracle::FinishIntegers(name + ", " + std::to_string(size), std::move(keys)));
+    sets.push_back(IntegerSet<Key>(name + ", " + std::to_string(size), size, key));
   };
   for (size_t size : {400u, 5000u, 150000u}) {
     add("even random", size, [&](size_t) { return random(); });
@@ -43,9 +49,7 @@ std::vector<OracleData<Key>> UnevenSets() {
   std::vector<OracleData<Key>> sets;
   auto random = TestRandom(12);
   const auto add = [&](const std::string& name, size_t size, auto key) {
-    std::vector<Key> keys(size);
-    for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<Key>(key(i));
-    sets.push_back(oracle::FinishIntegers(name, std::move(keys)));
+    sets.push_back(IntegerSet<Key>(name, size, key));
   };
   add("two ends", 5000, [&](size_t i) { return i < 2500 ? i : ~i; });
   add("powers", 30000, [&](size_t) { return random() >> random() % 24; });
