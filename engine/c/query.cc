@@ -46,15 +46,30 @@ class QueryIn {
   // Answers the batch, and says how where that was asked for.
   absl::Status Answer(const cairn_index& index, Batch batch) const {
     if (index.ordered != nullptr) return index.ordered->Answer(batch);
-    if (explain_text_ == nullptr) return index.secondary->Answer(batch);
+    return Explained([&](Explain* explain) {
+      batch.explain = explain;
+      return index.secondary->Answer(batch);
+    });
+  }
+  // Likewise the first rows of keys, of an index of a database.
+  absl::Status FindFirstWide(const cairn_index& index, KeyBatch keys,
+                             absl::Span<WideRowId> rows) const {
+    return Explained([&](Explain* explain) {
+      return index.secondary->FindFirstWide(keys, rows, options_, explain);
+    });
+  }
+
+ private:
+  // ask(explain), with null where nothing is to be said.
+  template <typename Ask>
+  absl::Status Explained(Ask ask) const {
+    if (explain_text_ == nullptr) return ask(nullptr);
     Explain explain;
-    batch.explain = &explain;
-    RETURN_IF_ERROR(index.secondary->Answer(batch));
+    RETURN_IF_ERROR(ask(&explain));
     *explain_text_ = NewText(ToJson(explain));
     return absl::OkStatus();
   }
 
- private:
   QueryOptions options_;
   char** explain_text_ = nullptr;
 };
@@ -122,15 +137,7 @@ absl::Status DoFindFirstWide(const cairn_index* index, const ArrowSchema* schema
   KeysIn keys;
   RETURN_IF_ERROR(keys.Read(index->codec, schema, array));
   RETURN_IF_ERROR(CheckOutput(rows, "rows", size, keys.batch().size()));
-  std::vector<RowId> row_ids(size);
-  std::vector<uint32_t> shards(size);
-  Batch batch = Batch::FindFirst(keys.batch(), absl::MakeSpan(row_ids), query.options());
-  batch.shards = absl::MakeSpan(shards);
-  RETURN_IF_ERROR(query.Answer(*index, batch));
-  for (size_t i = 0; i < size; ++i) {
-    rows[i] = row_ids[i] == kNoRow ? kNoWideRow : MakeWideRowId(shards[i], row_ids[i]);
-  }
-  return absl::OkStatus();
+  return query.FindFirstWide(*index, keys.batch(), absl::MakeSpan(rows, size));
 }
 
 absl::Status DoContains(const cairn_index* index, const ArrowSchema* schema,

@@ -11,6 +11,7 @@ namespace cairn {
 class KeyBatch;
 enum class Operation : uint8_t;
 struct Batch;
+struct Explain;
 struct Matches;
 struct QueryOptions;
 struct RangeBatch;
@@ -39,10 +40,10 @@ class BatchIndex {
   absl::Status FindFirst(KeyBatch keys, absl::Span<RowId> row_ids,
                          const QueryOptions& options) const;
   // The same as numbers of 64 bits, or kNoWideRow: of every index, and the one way that an index in
-  // shards (build.h) has besides Batch::shards.
+  // shards (build.h) has besides Batch::shards. `explain` as Batch's.
   absl::Status FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows) const;
-  absl::Status FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows,
-                             const QueryOptions& options) const;
+  absl::Status FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows, const QueryOptions& options,
+                             Explain* explain = nullptr) const;
   // Whether any row has each key.
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found) const;
   absl::Status Contains(KeyBatch keys, absl::Span<bool> found, const QueryOptions& options) const;

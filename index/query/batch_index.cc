@@ -30,12 +30,13 @@ absl::Status BatchIndex::FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows
   return FindFirstWide(keys, rows, {});
 }
 absl::Status BatchIndex::FindFirstWide(KeyBatch keys, absl::Span<WideRowId> rows,
-                                       const QueryOptions& options) const try {
+                                       const QueryOptions& options, Explain* explain) const try {
   RETURN_IF_ERROR(CheckOutput(keys.size(), rows.size(), "rows"));
   std::vector<RowId> row_ids(rows.size());
   std::vector<uint32_t> shards(rows.size());
   Batch batch = Batch::FindFirst(keys, absl::MakeSpan(row_ids), options);
   batch.shards = absl::MakeSpan(shards);
+  batch.explain = explain;
   RETURN_IF_ERROR(Answer(batch));
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i] = row_ids[i] == kNoRow ? kNoWideRow : MakeWideRowId(shards[i], row_ids[i]);

@@ -115,17 +115,24 @@ struct Options {
   }
 };
 
-// Answers a batch without the GIL.
-void Answer(const BatchIndex& index, Batch batch, Explain* explain) {
+// Calls ask(explain), which answers a batch, without the GIL.
+template <typename Ask>
+void WithoutGil(Explain* explain, Ask ask) {
   Explain explained;
-  if (explain != nullptr) batch.explain = &explained;
   absl::Status status;
   {
     const nb::gil_scoped_release released;
-    status = index.Answer(batch);
+    status = ask(explain == nullptr ? nullptr : &explained);
   }
   Check(status);
   if (explain != nullptr) *explain = std::move(explained);
+}
+
+void Answer(const BatchIndex& index, Batch batch, Explain* explain) {
+  WithoutGil(explain, [&](Explain* explained) {
+    batch.explain = explained;
+    return index.Answer(batch);
+  });
 }
 
 template <typename Keys>
@@ -136,26 +143,16 @@ void CheckApart(const Keys& keys, const OutArray& out) {
   }
 }
 
-// FindFirst of an index in shards.
-void FindFirstWide(const BatchIndex& index, KeyBatch keys, absl::Span<WideRowId> rows,
-                   const QueryOptions& options, Explain* explain) {
-  std::vector<RowId> row_ids(keys.size());
-  std::vector<uint32_t> shards(keys.size());
-  Batch batch = Batch::FindFirst(keys, absl::MakeSpan(row_ids), options);
-  batch.shards = absl::MakeSpan(shards);
-  Answer(index, batch, explain);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    rows[i] = row_ids[i] == kNoRow ? kNoWideRow : MakeWideRowId(shards[i], row_ids[i]);
-  }
-}
-
 nb::object FindFirst(const Queries& self, nb::handle keys, nb::handle out, const Options& options) {
   const auto index = self.Open();
   const KeysIn in(keys, self.codec(), "keys");
   OutArray rows(in.size(), self.in_shards() ? OutType::kU64 : OutType::kU32, out);
   if (!out.is_none()) CheckApart(in, rows);
   if (self.in_shards()) {
-    FindFirstWide(*index, in.batch(), rows.span<WideRowId>(), options.Make(self), options.explain);
+    const QueryOptions query = options.Make(self);
+    WithoutGil(options.explain, [&](Explain* explain) {
+      return index->FindFirstWide(in.batch(), rows.span<WideRowId>(), query, explain);
+    });
     return std::move(rows).object();
   }
   Answer(*index, Batch::FindFirst(in.batch(), rows.span<RowId>(), options.Make(self)),
