@@ -49,8 +49,8 @@ HWY_INLINE uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key que
   const auto low = static_cast<Low>(query);
   const unsigned char* bytes = view.leaves[leaf].bytes;
   if (HWY_UNLIKELY(walk)) {
-    while (reinterpret_cast<const Low*>(bytes)[Layout::kEntries - 1] < low &&
-           leaf + 1 < view.leaf_count) {
+    const size_t last = std::min(leaf + PackedSearch<Key>::kMostWalked, view.leaf_count - 1);
+    while (reinterpret_cast<const Low*>(bytes)[Layout::kEntries - 1] < low && leaf < last) {
       bytes = view.leaves[++leaf].bytes;
     }
   }
@@ -150,7 +150,11 @@ template <typename Key, int kBits, Output kOutput, bool kGroups, bool kExact>
 class CellSearch {
  public:
   HWY_INLINE CellSearch(const PackedView<Key>& view, const Key* queries, size_t size, uint32_t* out)
-      : view_(view), queries_(queries), size_(size), out_(out) {}
+      : view_(view),
+        last_leaf_(static_cast<uint32_t>(view.leaf_count - 1)),
+        queries_(queries),
+        size_(size),
+        out_(out) {}
 
   HWY_INLINE void Run() {
     const size_t blocks = (size_ + kBlock - 1) / kBlock;
@@ -197,12 +201,13 @@ class CellSearch {
   HWY_INLINE void ReadCell(size_t b, size_t i) {
     const auto place = CellScale<Key>::PlaceOfWord(words_[b % 2][i]);
     const Before before = SeparatorsBefore(view_.cells[place.cell], place.step);
-    leaves_[b % 2][i] = before.leaf;
-    Prefetch(view_.leaves + before.leaf);
+    const uint32_t leaf = std::min(before.leaf, last_leaf_);
+    leaves_[b % 2][i] = leaf;
+    Prefetch(view_.leaves + leaf);
     if constexpr (!kExact) {
       // Whether a separator on the query's step is less than it, its leaf shows.
       walk_[b % 2][i] = before.same;
-      if (HWY_UNLIKELY(before.same)) Prefetch(view_.leaves + before.leaf + 1);
+      if (HWY_UNLIKELY(before.same)) Prefetch(view_.leaves + leaf + 1);
     }
   }
 
@@ -213,6 +218,7 @@ class CellSearch {
   }
 
   const PackedView<Key> view_;
+  const uint32_t last_leaf_;  // which no cell leads beyond
   const Key* HWY_RESTRICT queries_;
   const size_t size_;
   uint32_t* HWY_RESTRICT out_;

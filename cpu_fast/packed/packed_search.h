@@ -12,10 +12,12 @@
 namespace cairn {
 
 // What a search of packed leaves reads: plain pointers into memory that the index keeps alive.
+// Leaves, and the cells' numbers of leaves and separators, may be anything: a search reads nothing
+// else, and ends soon, but answers at random then.
 template <typename Key>
 struct PackedView {
   const Leaf* leaves = nullptr;
-  size_t leaf_count = 0;
+  size_t leaf_count = 0;  // at least one
   // Null where another directory finds the leaves.
   const Cell* cells = nullptr;
   absl::Span<const CellScale<Key>> groups;
@@ -27,13 +29,17 @@ struct PackedView {
 // answers `queries` in order into as many `out`. Thread-safe; allocates nothing.
 template <typename Key>
 struct PackedSearch {
+  // A search walks past so many leaves at most: kMostTies, and one more where the query lies behind
+  // the last key of the leaf that answers for it.
+  static constexpr size_t kMostWalked = CellDirectory<Key>::kMostTies + 1;
+
   using Search = void (*)(const PackedView<Key>& view, absl::Span<const Key> queries,
                           uint32_t* out);
 
   // By way of the cells: positions of lower bounds, and first rows or kNoRow.
   Search lower_bound;
   Search find_first;
-  // The same where out[i] is the leaf of query i to begin with.
+  // The same where out[i] is the leaf of query i to begin with, less than the number of leaves.
   Search lower_bound_in_leaf;
   Search find_first_in_leaf;
 };

@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::string_view kSectionNames[] = {"properties", "keys", "key heap", "key offsets",
                                               "row ids"};
+constexpr std::string_view kExtraSectionNames[] = {
+    "leaf properties", "leaves",          "cells",    "cell groups",
+    "group bounds",    "leaf separators", "leaf tree"};
 
 // The longest sum of key lengths: far beyond any disk, and far from overflow.
 constexpr uint64_t kMaxKeyHeapBytes = uint64_t{1} << 56;
@@ -146,7 +149,8 @@ absl::Status CheckEntries(const SectionFile& file, const RunProperties& properti
 
 }  // namespace
 
-constinit const FileFormat kRunFileFormat = {"run file", "CAIRNRUN", 1, 0, kSectionNames};
+constinit const FileFormat kRunFileFormat = {"run file", "CAIRNRUN",    1,
+                                             0,          kSectionNames, kExtraSectionNames};
 
 absl::StatusOr<std::unique_ptr<RunFileWriter>> RunFileWriter::Create(const std::string& path,
                                                                      KeyKind kind,
@@ -296,7 +300,7 @@ absl::Status RunFileWriter::AppendOffsets(absl::Span<const std::string_view> key
   return absl::OkStatus();
 }
 
-absl::Status RunFileWriter::Finish() {
+absl::Status RunFileWriter::CloseColumns() {
   if (!status_.ok()) return status_;
   if (!begun_)
     return Fail(absl::InternalError(absl::StrFormat("'%s': Finish before Begin", file_->path())));
@@ -305,6 +309,41 @@ absl::Status RunFileWriter::Finish() {
     if (section == nullptr) continue;
     if (absl::Status s = section->Close(); !s.ok()) return Fail(std::move(s));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SortedRun> RunFileWriter::ReadBack() {
+  RETURN_IF_ERROR(CloseColumns());
+  absl::StatusOr<FileBytes> file = file_->MapWritten();
+  if (!file.ok()) return Fail(file.status());
+  const uint64_t end = row_ids_->offset() + AlignSection(row_ids_->size());
+  if (file->bytes.size() < end) {
+    return Fail(absl::InternalError(absl::StrFormat("'%s': %d bytes, %d were written",
+                                                    file_->path(), file->bytes.size(), end)));
+  }
+  const auto column = [&]<typename T>(const SectionWriter* section, T) {
+    return absl::Span<const T>(reinterpret_cast<const T*>(file->bytes.data() + section->offset()),
+                               section->size() / sizeof(T));
+  };
+  const auto row_ids = column(row_ids_, RowId());
+  switch (properties_.kind()) {
+    case KeyKind::kU32:
+      return SortedRun::Wrap(column(keys_, uint32_t()), row_ids, file->owner);
+    case KeyKind::kU64:
+      return SortedRun::Wrap(column(keys_, uint64_t()), row_ids, file->owner);
+    case KeyKind::kBytes:
+      break;
+  }
+  const char* const heap = file->bytes.data() + keys_->offset();
+  return properties_.offset_bytes == 4
+             ? SortedRun::Wrap(BytesColumn(heap, column(offsets_, uint32_t())), row_ids,
+                               file->owner)
+             : SortedRun::Wrap(BytesColumn(heap, column(offsets_, uint64_t())), row_ids,
+                               file->owner);
+}
+
+absl::Status RunFileWriter::Finish() {
+  RETURN_IF_ERROR(CloseColumns());
   const auto id = static_cast<uint32_t>(RunSection::kProperties);
   absl::StatusOr<SectionWriter*> section = file_->AddSection(id, sizeof(properties_));
   absl::Status s = section.status();

@@ -41,7 +41,12 @@ struct FileFormat {
   uint16_t major_version;
   uint16_t minor_version;
   absl::Span<const std::string_view> section_names;  // of section ids 1, 2, ...
+  // Of ids kFirstExtraSection and so on.
+  absl::Span<const std::string_view> extra_section_names = {};
 };
+
+// Sections of ids below it are a format's own; others may be added.
+inline constexpr uint32_t kFirstExtraSection = 64;
 
 // Bytes 0 to 63 of a file, the same in every version of every format.
 struct FileHeader {
