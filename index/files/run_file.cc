@@ -316,12 +316,17 @@ absl::StatusOr<SortedRun> RunFileWriter::ReadBack() {
   RETURN_IF_ERROR(CloseColumns());
   absl::StatusOr<FileBytes> file = file_->MapWritten();
   if (!file.ok()) return Fail(file.status());
-  const uint64_t end = row_ids_->offset() + AlignSection(row_ids_->size());
+  uint64_t end = 0;  // of what was written
+  for (const SectionWriter* section : {keys_, offsets_, row_ids_}) {
+    if (section == nullptr || section->size() == 0) continue;
+    end = section->offset() + AlignSection(section->size());
+  }
   if (file->bytes.size() < end) {
     return Fail(absl::InternalError(absl::StrFormat("'%s': %d bytes, %d were written",
                                                     file_->path(), file->bytes.size(), end)));
   }
   const auto column = [&]<typename T>(const SectionWriter* section, T) {
+    if (section->size() == 0) return absl::Span<const T>();
     return absl::Span<const T>(reinterpret_cast<const T*>(file->bytes.data() + section->offset()),
                                section->size() / sizeof(T));
   };
@@ -334,7 +339,7 @@ absl::StatusOr<SortedRun> RunFileWriter::ReadBack() {
     case KeyKind::kBytes:
       break;
   }
-  const char* const heap = file->bytes.data() + keys_->offset();
+  const char* const heap = column(keys_, char()).data();
   return properties_.offset_bytes == 4
              ? SortedRun::Wrap(BytesColumn(heap, column(offsets_, uint32_t())), row_ids,
                                file->owner)
