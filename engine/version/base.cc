@@ -1,5 +1,6 @@
 #include "engine/version/base.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -84,13 +85,14 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
         absl::StrFormat("index '%s': its spec gives %s keys, its run holds %s", directory,
                         KeyKindName(codec.kind()), KeyKindName(run->run.kind())));
   }
+  ASSIGN_OR_RETURN(const std::optional<StoredLeaves> leaves, LeavesOf(*run, options));
   if (options.copy_entries) {
     ASSIGN_OR_RETURN(run->run, Guarded("copying an index's entries", [&] {
                        return absl::StatusOr<SortedRun>(
                            CopyRun(run->run, Topology::Get().Threads(options.threads)));
                      }));
   }
-  ASSIGN_OR_RETURN(ResidentIndexes resident, MakeResidentIndexes(options, run->run));
+  ASSIGN_OR_RETURN(ResidentIndexes resident, MakeResidentIndexes(options, run->run, leaves));
   const auto base =
       std::make_shared<Base>(Base{files, directory, manifest, *std::move(spec), std::move(codec),
                                   *std::move(run), *std::move(rows), std::move(resident), nullptr});

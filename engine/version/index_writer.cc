@@ -310,7 +310,9 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   }
   WaitForReaders(*std::exchange(old, nullptr));
   if (merged_files.empty()) return absl::OkStatus();
-  const absl::StatusOr<MergedBase> base = MergeBase(*merged.delta, directory.get(), options);
+  const absl::StatusOr<MergedBase> base =
+      MergeBase(*merged.delta, directory.get(), options,
+                merged.base->run_file.has_leaves() ? BaseLeaves::kStored : BaseLeaves::kNone);
   failed = true;
   if (!base.ok()) return base.status();
   absl::Status status;

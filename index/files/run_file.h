@@ -128,6 +128,11 @@ struct RunFile {
   SectionFile file;
   RunProperties properties;
   SortedRun run;
+
+  // Whether packed leaves are stored beside the entries.
+  bool has_leaves() const {
+    return file.Find(static_cast<uint32_t>(RunSection::kLeafProperties)) != nullptr;
+  }
 };
 
 // Maps a run. NotFound where there is no such file; DataLoss, naming file, offset, expected and
