@@ -62,7 +62,7 @@ class PackedIndex final : public PackedIndexBase<Key> {
       tree_ = FastTreeNodes<Key>(std::as_const(separators_).span(), {}, PageBlocking::kNone,
                                  this->level());
     }
-    this->ChooseSearch(plan.cuts.bits, !cells_.has_value() || cells_->exact());
+    this->ChooseSearch(plan.cuts.bits, !cells_.has_value() || cells_->exact(), LeafTrust::kFull);
     return absl::OkStatus();
   }
 

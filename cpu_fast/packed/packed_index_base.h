@@ -25,9 +25,9 @@ class PackedIndexBase : public HostIndex {
  protected:
   PackedIndexBase(SortedRun run, SimdLevel level) : HostIndex(std::move(run)), level_(level) {}
 
-  void ChooseSearch(int bits, bool exact) {
+  void ChooseSearch(int bits, bool exact, LeafTrust trust) {
     bits_ = bits;
-    search_ = &PackedSearchFor<Key>(level_, bits, exact);
+    search_ = &PackedSearchFor<Key>(level_, bits, exact, trust);
   }
   bool has_cells() const { return view_.cells != nullptr; }
   SimdLevel level() const { return level_; }

@@ -11,9 +11,13 @@
 
 namespace cairn {
 
+// Who has written the leaves and cells that a search reads.
+enum class LeafTrust : uint8_t {
+  kFull,  // FillLeaves and CellDirectory
+  kNone,  // anybody: a search reads nothing but them, and ends soon, but answers at random
+};
+
 // What a search of packed leaves reads: plain pointers into memory that the index keeps alive.
-// Leaves, and the cells' numbers of leaves and separators, may be anything: a search reads nothing
-// else, and ends soon, but answers at random then.
 template <typename Key>
 struct PackedView {
   const Leaf* leaves = nullptr;
@@ -47,6 +51,7 @@ struct PackedSearch {
 // The searches of `level`, which CheckSupported must have let pass, for leaves of `bits` bits;
 // `exact` says whether the view's cells are (CellDirectory::exact).
 template <typename Key>
-const PackedSearch<Key>& PackedSearchFor(SimdLevel level, int bits, bool exact);
+const PackedSearch<Key>& PackedSearchFor(SimdLevel level, int bits, bool exact,
+                                         LeafTrust trust = LeafTrust::kFull);
 
 }  // namespace cairn

@@ -78,7 +78,7 @@ class StoredPackedIndex final : public PackedIndexBase<Key> {
     const bool cells = stored_.directory() == StoredDirectory::kCells;
     RETURN_IF_ERROR(cells ? UseCells(memory, sections) : UseTree(memory, sections));
     this->ChooseSearch(static_cast<int>(stored_.properties.bits),
-                       !cells || stored_.properties.exact != 0);
+                       !cells || stored_.properties.exact != 0, LeafTrust::kNone);
     return absl::OkStatus();
   }
 

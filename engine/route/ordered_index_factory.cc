@@ -22,10 +22,6 @@
 namespace cairn {
 namespace {
 
-// Below this many entries a tree over the run stays in the first caches and answers as fast as
-// packed leaves do, for a fraction of their memory (PointLookup, n:10 to n:16).
-constexpr size_t kLeastPackedEntries = size_t{1} << 14;
-
 absl::StatusOr<std::optional<SimdLevel>> TakeSimd(FactoryString* factory) {
   const std::optional<std::string_view> name = factory->Take("simd");
   if (!name.has_value()) return std::optional<SimdLevel>();

@@ -178,9 +178,13 @@ absl::StatusOr<std::optional<StoredLeaves>> LeavesOf(const RunFile& file,
   ASSIGN_OR_RETURN(std::optional<StoredLeaves> leaves, FindStoredLeaves(file));
   if (!leaves.has_value() || options.verify != VerifyLevel::kFull) return leaves;
   RETURN_IF_ERROR(Guarded("checking stored leaves", [&] {
-    return CheckStoredLeaves(file.run, *leaves, Topology::Get().Threads(options.threads));
+    return CheckLeaves(file, *leaves, Topology::Get().Threads(options.threads));
   }));
   return leaves;
+}
+
+absl::Status CheckLeaves(const RunFile& file, const StoredLeaves& leaves, int threads) {
+  return CheckStoredLeaves(file.run, leaves, threads);
 }
 
 }  // namespace cairn

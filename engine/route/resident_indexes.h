@@ -40,4 +40,8 @@ absl::StatusOr<ResidentIndexes> MakeResidentIndexes(
 absl::StatusOr<std::optional<StoredLeaves>> LeavesOf(const RunFile& file,
                                                      const OpenOptions& options);
 
+// Whether leaves are those that the file's entries give, whose order is checked. DataLoss. Throws
+// std::bad_alloc.
+absl::Status CheckLeaves(const RunFile& file, const StoredLeaves& leaves, int threads);
+
 }  // namespace cairn

@@ -122,7 +122,7 @@ absl::StatusOr<SortedRun> WrapColumns(const SectionFile& file, const RunProperti
 }
 
 // The one pass over all entries: their order, and what the properties say of them.
-absl::Status CheckEntries(const SectionFile& file, const RunProperties& properties,
+absl::Status CheckColumns(const SectionFile& file, const RunProperties& properties,
                           const SortedRun& run, int threads) {
   const EntryOrder order = OrderOf(run, threads);
   if (!order.ascends) {
@@ -370,13 +370,20 @@ absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int 
   return OpenRun(std::move(file), threads);
 }
 
-absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads) {
+absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads, ContentCheck check) {
   ASSIGN_OR_RETURN(RunProperties properties, ReadProperties(file));
   ASSIGN_OR_RETURN(auto row_ids, Column<RowId>(file, RunSection::kRowIds, properties.entries));
   const int workers = file.CheckThreads(threads);
   ASSIGN_OR_RETURN(SortedRun run, WrapColumns(file, properties, row_ids, workers));
-  RETURN_IF_ERROR(CheckEntries(file, properties, run, workers));
-  return RunFile{std::move(file), properties, std::move(run)};
+  RunFile opened{std::move(file), properties, std::move(run)};
+  if (check == ContentCheck::kNow || properties.kind() == KeyKind::kBytes) {
+    RETURN_IF_ERROR(CheckEntries(opened, threads));
+  }
+  return opened;
+}
+
+absl::Status CheckEntries(const RunFile& file, int threads) {
+  return CheckColumns(file.file, file.properties, file.run, file.file.CheckThreads(threads));
 }
 
 }  // namespace cairn

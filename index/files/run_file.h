@@ -144,10 +144,17 @@ struct RunFile {
 // of its mapping or a search structure over it go wrong. kFull also checks the sections' checksums;
 // without them damage that leaves all this in order gives other answers. `threads` read side by
 // side; 0: one a hardware thread.
+//
+// ContentCheck::kLater leaves the entries of u32 and u64 keys unread: these may then be in any
+// order, and have any row ids, until CheckEntries has said otherwise.
 absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int threads = 0,
                                 FileSystem* files = FileSystem::Posix());
 
 // The same for a section file that is open.
-absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads = 0);
+absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads = 0,
+                                ContentCheck check = ContentCheck::kNow);
+
+// The pass over all entries that OpenRun left for later. DataLoss.
+absl::Status CheckEntries(const RunFile& file, int threads = 0);
 
 }  // namespace cairn

@@ -32,6 +32,12 @@ inline constexpr uint64_t kSectionAlignment = kCacheLineBytes;
 // The longest header with its table, in bytes.
 inline constexpr uint32_t kMaxHeaderBytes = 1 << 16;
 
+// When what a file's sections hold is read through, to see that they agree.
+enum class ContentCheck : uint8_t {
+  kNow,    // while it is opened
+  kLater,  // by the caller, before anything relies on it
+};
+
 // One type of file. Constants of the modules that read and write them.
 struct FileFormat {
   std::string_view name;   // in messages: "run file"
