@@ -1,6 +1,7 @@
 #include "cpu_fast/fast/fast_tree.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <utility>
 
@@ -76,7 +77,6 @@ template <typename Key>
 FastTreeNodes<Key>::FastTreeNodes(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
                                   PageBlocking page, SimdLevel level)
     : search_(&FastTreeSearchFor<Key>(level)) {
-  using Layout = TreeLayout<Key>;
   constexpr Key kFlip = Key{1} << (sizeof(Key) * 8 - 1);
   constexpr Key kGreatest = std::numeric_limits<Key>::max();
   view_.layout = Layout(keys.size(), page);
@@ -113,11 +113,53 @@ FastTreeNodes<Key>::FastTreeNodes(absl::Span<const Key> keys, absl::Span<const R
       }
     });
   }
-  Key* last_line = nodes + layout.lines() * kLineKeys;
-  const size_t first = (layout.leaves() - 1) * kLineKeys;
-  std::fill_n(last_line, kLineKeys, kGreatest);
-  std::copy(keys.begin() + first, keys.end(), last_line);
-  view_.last_line = last_line;
+  SetLastLine(keys, nodes + layout.lines() * kLineKeys);
+}
+
+template <typename Key>
+void FastTreeNodes<Key>::SetLastLine(absl::Span<const Key> keys, Key* line) {
+  const size_t first = (view_.layout.leaves() - 1) * Layout::kLineKeys;
+  std::fill_n(line, Layout::kLineKeys, std::numeric_limits<Key>::max());
+  std::copy(keys.begin() + first, keys.end(), line);
+  view_.last_line = line;
+}
+
+template <typename Key>
+FastTreeNodes<Key>::FastTreeNodes(absl::Span<const Key> keys, absl::Span<const Key> nodes,
+                                  SimdLevel level)
+    : search_(&FastTreeSearchFor<Key>(level)) {
+  view_.layout = Layout(keys.size(), PageBlocking::kNone);
+  view_.keys = keys.data();
+  view_.nodes = reinterpret_cast<const typename FastTreeView<Key>::Signed*>(nodes.data());
+  if (keys.empty()) return;
+  memory_ = AlignedBuffer<Key>(Layout::kLineKeys);
+  SetLastLine(keys, memory_.data());
+}
+
+template <typename Key>
+bool FastTreeNodes<Key>::AreSafe(size_t keys, absl::Span<const Key> nodes, int threads) {
+  // What leads out of the tree is padding: no query is above it.
+  constexpr Key kPadding =
+      std::numeric_limits<Key>::max() ^ static_cast<Key>(Key{1} << (sizeof(Key) * 8 - 1));
+  const Layout layout(keys, PageBlocking::kNone);
+  std::atomic<bool> safe{true};
+  for (int l = 0; l < layout.levels(); ++l) {
+    const size_t below = l + 1 < layout.levels() ? layout.nodes(l + 1) : layout.leaves();
+    const size_t grains = (layout.nodes(l) + kNodeGrain - 1) / kNodeGrain;
+    ParallelFor(threads, grains, [&](size_t grain) {
+      const size_t end = std::min((grain + 1) * kNodeGrain, layout.nodes(l));
+      bool all = true;
+      for (size_t node = grain * kNodeGrain; node < end; ++node) {
+        const Key* line = nodes.data() + layout.Line(l, node) * Layout::kLineKeys;
+        const size_t children = std::min(Layout::kFanOut, below - node * Layout::kFanOut);
+        for (size_t slot = children - 1; slot < Layout::kLineKeys; ++slot) {
+          all &= line[slot] == kPadding;
+        }
+      }
+      if (!all) safe.store(false, std::memory_order_relaxed);
+    });
+  }
+  return safe;
 }
 
 template <typename Key>

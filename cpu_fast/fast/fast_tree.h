@@ -45,6 +45,9 @@ class FastTreeNodes {
   // supported. Throws std::bad_alloc.
   FastTreeNodes(absl::Span<const Key> keys, absl::Span<const RowId> row_ids, PageBlocking page,
                 SimdLevel level);
+  // Over nodes() of another such object, in level order, which are the caller's likewise: safe to
+  // search if AreSafe, and right if they are of these keys. Throws std::bad_alloc.
+  FastTreeNodes(absl::Span<const Key> keys, absl::Span<const Key> nodes, SimdLevel level);
   FastTreeNodes(FastTreeNodes&&) noexcept = default;
   FastTreeNodes& operator=(FastTreeNodes&&) noexcept = default;
 
@@ -53,10 +56,27 @@ class FastTreeNodes {
   // row_ids[i] = the first row of queries[i], or kNoRow.
   void FindFirst(absl::Span<const Key> queries, RowId* row_ids) const;
 
+  // The inner nodes, which start at a multiple of 64 bytes; plain numbers, to be stored.
+  absl::Span<const Key> nodes() const {
+    return {reinterpret_cast<const Key*>(view_.nodes), view_.layout.lines() * Layout::kLineKeys};
+  }
+  // How many numbers that is for so many keys, without page blocks.
+  static size_t NodeCount(size_t keys) {
+    return Layout(keys, PageBlocking::kNone).lines() * Layout::kLineKeys;
+  }
+  // Whether a search down NodeCount(keys) numbers of any origin reads nothing but them, and ends in
+  // one of the keys' lines. Reads them all, on up to `threads` threads. Throws std::bad_alloc.
+  static bool AreSafe(size_t keys, absl::Span<const Key> nodes, int threads);
+
   uint64_t memory_bytes() const { return memory_.size() * sizeof(Key); }
   uint64_t huge_page_bytes() const { return memory_.huge_page_bytes(); }
 
  private:
+  using Layout = TreeLayout<Key>;
+
+  // Pads the last line of the keys into `line`.
+  void SetLastLine(absl::Span<const Key> keys, Key* line);
+
   AlignedBuffer<Key> memory_;  // the last leaf, padded, on a page of its own; then the nodes
   FastTreeView<Key> view_;
   const FastTreeSearch<Key>* search_ = nullptr;

@@ -17,9 +17,6 @@ namespace {
 constexpr size_t kGrain = size_t{1} << 16;
 constexpr size_t kCutGrain = size_t{1} << 18;
 
-// Where separators may share a step, at most so many do: a search walks past them.
-constexpr size_t kMostTies = 5;
-
 // A stretch of ascending separators, and what decides how many cells it takes.
 template <typename Key>
 class Stretch {
@@ -82,6 +79,7 @@ class Stretch {
   }
 
  private:
+  static constexpr size_t kMostTies = CellDirectory<Key>::kMostTies;
   static constexpr Key kGreatest = std::numeric_limits<Key>::max();
   static constexpr int kKeyBits = static_cast<int>(sizeof(Key)) * 8;
 
@@ -194,12 +192,7 @@ CellDirectory<Key> CellDirectory<Key>::Fill(absl::Span<const Key> separators,
     const size_t end = groups[g].end;
     if (end < size) directory.bounds_[g] = SeparatorBetween(separators[end - 1], separators[end]);
   }
-  if (groups.size() > kFewGroups) {
-    directory.far_bounds_ = AlignedBuffer<Key>(bounds / kNearBounds);
-    for (size_t i = 0; i < directory.far_bounds_.size(); ++i) {
-      directory.far_bounds_[i] = directory.bounds_[(i + 1) * kNearBounds - 1];
-    }
-  }
+  directory.far_bounds_ = FarBounds(directory.bounds());
   directory.cells_ = AlignedBuffer<Cell>(cells);
   Topology::Get().InterleaveMemory(directory.cells_.data(), cells * sizeof(Cell));
   const auto begin_cells = [&](size_t first_cell, size_t end_cell, size_t first) {
@@ -229,6 +222,14 @@ CellDirectory<Key> CellDirectory<Key>::Fill(absl::Span<const Key> separators,
   });
   begin_cells(directory.PlaceOf(separators.back()).cell + size_t{1}, cells, size);
   return directory;
+}
+
+template <typename Key>
+AlignedBuffer<Key> CellDirectory<Key>::FarBounds(absl::Span<const Key> bounds) {
+  if (bounds.size() < kFewGroups) return AlignedBuffer<Key>();
+  AlignedBuffer<Key> far(bounds.size() / kNearBounds);
+  for (size_t i = 0; i < far.size(); ++i) far[i] = bounds[(i + 1) * kNearBounds - 1];
+  return far;
 }
 
 template class CellDirectory<uint32_t>;

@@ -86,6 +86,11 @@ class CellDirectory {
   static constexpr size_t kFewGroups = 64;
   static constexpr size_t kNearBounds = 32;
   static constexpr size_t kMostGroups = 4096;
+  // Where separators may share a step, at most so many do: a search walks past them.
+  static constexpr size_t kMostTies = 5;
+
+  // The bounds between groups that are compared first.
+  static AlignedBuffer<Key> FarBounds(absl::Span<const Key> bounds);
 
   // Where a key falls.
   typename CellScale<Key>::Place PlaceOf(Key key) const {
@@ -96,9 +101,9 @@ class CellDirectory {
   absl::Span<const CellScale<Key>> groups() const { return groups_.span(); }
   // Readable, as greatest keys, for kNearBounds behind the end.
   absl::Span<const Key> bounds() const { return {bounds_.data(), groups_.size() - 1}; }
-  // Every kNearBounds-th of the bounds; none where all of few are compared.
+  // Every kNearBounds-th of the bounds; none where all of few are compared (FarBounds).
   absl::Span<const Key> far_bounds() const { return far_bounds_.span(); }
-  const Cell* cells() const { return cells_.data(); }
+  absl::Span<const Cell> cells() const { return cells_.span(); }
   // Whether no key falls on the step of a separator less than it.
   bool exact() const { return exact_; }
   uint64_t memory_bytes() const {

@@ -14,11 +14,12 @@ uint32_t SearchLeaf(const PackedView<Key>& view, size_t leaf, Key query) {
   using Low = typename Layout::Low;
   Low keys[Layout::kEntries];
   const auto low = static_cast<Low>(query);
+  const size_t last = std::min(leaf + PackedSearch<Key>::kMostWalked, view.leaf_count - 1);
   for (;; ++leaf) {
     std::memcpy(keys, view.leaves[leaf].bytes, sizeof(keys));
     // Cells that are not exact may give a leaf before the right one.
     const bool before = kBits == sizeof(Key) * 8 && keys[Layout::kEntries - 1] < low;
-    if (!before || leaf + 1 == view.leaf_count) break;
+    if (!before || leaf == last) break;
   }
   const unsigned char* bytes = view.leaves[leaf].bytes;
   const size_t at = static_cast<size_t>(std::lower_bound(std::begin(keys), std::end(keys), low) -
@@ -50,7 +51,7 @@ void SearchCells(const PackedView<Key>& view, absl::Span<const Key> queries, uin
     const auto* at =
         std::lower_bound(std::begin(cell.separators), std::end(cell.separators), place.step);
     const size_t leaf = cell.first + static_cast<size_t>(at - std::begin(cell.separators));
-    out[i] = SearchLeaf<Key, kBits, kOutput>(view, leaf, queries[i]);
+    out[i] = SearchLeaf<Key, kBits, kOutput>(view, std::min(leaf, view.leaf_count - 1), queries[i]);
   }
 }
 

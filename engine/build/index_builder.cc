@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "cpu_fast/packed/leaves_writer.h"
 #include "engine/build/unique_filter.h"
 #include "engine/extract/row_extractor.h"
 #include "engine/log/anchor.h"
@@ -217,6 +218,7 @@ absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   };
   RETURN_IF_ERROR(index->entries->Finish(first_rows_, sink, on_progress, options_.cancelled));
   index->entries.reset();
+  if (options_.store_leaves) RETURN_IF_ERROR(WriteLeaves(file.get(), threads_));
   RETURN_IF_ERROR(file->Finish());
 
   report->entries = file->properties().entries;

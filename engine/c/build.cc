@@ -58,6 +58,7 @@ absl::Status DoBuild(const cairn_source* source, const cairn_build_target* targe
   BuildOptions options;
   options.threads = given_options.threads;
   options.memory_budget = given_options.memory_budget;
+  options.store_leaves = given_options.store_leaves != 0;
   options.on_progress = OnProgress(given_options.on_progress, given_options.context);
   if (given_options.cancel != nullptr) options.cancelled = &given_options.cancel->set;
   ASSIGN_OR_RETURN(std::vector<BuildReport> built,

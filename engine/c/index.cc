@@ -193,8 +193,8 @@ cairn_error* cairn_stats(const cairn_index* index, char** json) {
     } else {
       const cairn::OrderedIndex& ordered = *index->ordered;
       stats.entries = ordered.run().size();
-      stats.ordered_indexes.push_back(
-          {ordered.description(), ordered.memory_bytes(), ordered.huge_page_bytes()});
+      stats.ordered_indexes.push_back({ordered.description(), ordered.memory_bytes(),
+                                       ordered.huge_page_bytes(), ordered.mapped_bytes()});
     }
     *json = cairn::NewText(cairn::ToJson(stats));
     return absl::OkStatus();

@@ -119,6 +119,7 @@ std::string ToJson(const IndexStats& stats) {
     json.Add("description", index.description);
     json.Add("bytes", index.bytes);
     json.Add("huge_page_bytes", index.huge_page_bytes);
+    json.Add("mapped_bytes", index.mapped_bytes);
     json.End('}');
   }
   json.End(']');

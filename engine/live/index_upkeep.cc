@@ -248,6 +248,7 @@ absl::Status IndexUpkeep::BuildFiles(const std::shared_ptr<FollowedIndex>& index
   BuildOptions build;
   build.threads = options_.build_threads;
   build.memory_budget = options_.build_memory_budget;
+  build.store_leaves = options_.build_store_leaves;
   build.cancelled = &index->cancelled();
   build.file_system = options_.open.file_system;
   build.on_progress = [&index](const Progress& p) { index->set_progress(ShareDone(p)); };

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cpu_fast/packed/leaves_writer.h"
 #include "engine/delta_files/delta_files.h"
 #include "engine/merge/entry_merge.h"
 #include "engine/merge/merge_pace.h"
@@ -32,9 +33,11 @@ constexpr int kMostEntryThreads = 4;
 // One merge: threads that write its run, and then, with those that did not, its row table.
 class BaseMerge {
  public:
-  BaseMerge(const Delta& delta, IndexDirectory* directory, const MergeOptions& options)
+  BaseMerge(const Delta& delta, IndexDirectory* directory, const MergeOptions& options,
+            BaseLeaves leaves)
       : delta_(delta),
         directory_(directory),
+        leaves_(leaves),
         threads_(Topology::Get().Threads(options.threads)),
         entry_threads_(std::clamp(threads_ / kThreadsPerEntryThread, 1, kMostEntryThreads)),
         ids_(delta, threads_),
@@ -81,6 +84,7 @@ class BaseMerge {
     if (++entry_threads_done_ < entry_threads_) return absl::OkStatus();
     if (!entries_->status().ok()) return entries_->status();
     if (pace_.stopped()) return absl::CancelledError("the merge was cancelled");
+    if (leaves_ == BaseLeaves::kStored) RETURN_IF_ERROR(WriteLeaves(run_.get(), entry_threads_));
     RETURN_IF_ERROR(run_->Finish());
     merged_.entries = run_->properties().entries;
     merged_.distinct_keys = run_->properties().distinct_keys;
@@ -108,6 +112,7 @@ class BaseMerge {
 
   const Delta& delta_;
   IndexDirectory* const directory_;
+  const BaseLeaves leaves_;
   const int threads_;
   const int entry_threads_;
   const MergedRowIds ids_;
@@ -126,9 +131,9 @@ class BaseMerge {
 }  // namespace
 
 absl::StatusOr<MergedBase> MergeBase(const Delta& delta, IndexDirectory* directory,
-                                     const MergeOptions& options) {
+                                     const MergeOptions& options, BaseLeaves leaves) {
   return Guarded("merging a delta into its base",
-                 [&] { return BaseMerge(delta, directory, options).Run(); });
+                 [&] { return BaseMerge(delta, directory, options, leaves).Run(); });
 }
 
 Manifest MergedBase::Follow(const Manifest& current, absl::Span<const ManifestFile> merged) const {

@@ -43,7 +43,12 @@ struct MergedBase {
 //
 // What came while the merge ran goes over to a DeltaWriter of the new base by primary keys:
 // DeltaChanges::Since(*delta, latest version).
+//
+// `leaves` says whether the new base has stored leaves: WriteLeaves', which takes the memory that
+// it takes, and is not paced.
+enum class BaseLeaves : uint8_t { kNone, kStored };
 absl::StatusOr<MergedBase> MergeBase(const Delta& delta, IndexDirectory* directory,
-                                     const MergeOptions& options);
+                                     const MergeOptions& options,
+                                     BaseLeaves leaves = BaseLeaves::kNone);
 
 }  // namespace cairn

@@ -1,3 +1,5 @@
+#include "engine/route/ordered_index_factory.h"
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,10 +21,6 @@
 
 namespace cairn {
 namespace {
-
-// Below this many entries a tree over the run stays in the first caches and answers as fast as
-// packed leaves do, for a fraction of their memory (PointLookup, n:10 to n:16).
-constexpr size_t kLeastPackedEntries = size_t{1} << 14;
 
 absl::StatusOr<std::optional<SimdLevel>> TakeSimd(FactoryString* factory) {
   const std::optional<std::string_view> name = factory->Take("simd");
@@ -69,7 +67,8 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCompressed(FactoryString facto
   return MakeCompressedTree(std::move(run), simd);
 }
 
-absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run) {
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, SortedRun run,
+                                                        const UsableLeaves* leaves) {
   if (factory.structure == "auto") {
     factory.structure = run.kind() == KeyKind::kBytes      ? "partial_key"
                         : run.size() < kLeastPackedEntries ? "fast"
@@ -90,6 +89,9 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
   if (factory.structure == "packed") {
     ASSIGN_OR_RETURN(const PackedIndexOptions options, TakePackedOptions(&factory));
     RETURN_IF_ERROR(factory.CheckAllTaken());
+    if (leaves != nullptr && AreLeavesOf(leaves->stored, options)) {
+      return OpenPackedIndex(std::move(run), options, leaves->stored, leaves->memory);
+    }
     return MakePackedIndex(std::move(run), options);
   }
   if (factory.structure == "partial_key") {
@@ -110,10 +112,11 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
                       factory.structure));
 }
 
-absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, SortedRun run) {
+absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, SortedRun run,
+                                                   const UsableLeaves* leaves) {
   ASSIGN_OR_RETURN(FactoryString factory, FactoryString::Parse(text));
   if (factory.device == "gpu") return gpu::MakeGpuIndex(std::move(factory), std::move(run));
-  if (factory.device == "cpu") return MakeOnCpu(std::move(factory), std::move(run));
+  if (factory.device == "cpu") return MakeOnCpu(std::move(factory), std::move(run), leaves);
   return factory.Bad(
       absl::StrFormat("there is no device '%s'; there are cpu and gpu", factory.device));
 }
@@ -122,7 +125,13 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, Sorted
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
                                                                SortedRun run) {
-  return Guarded("making an ordered index", [&] { return Make(factory, std::move(run)); });
+  return MakeOrderedIndex(factory, std::move(run), nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
+                                                               SortedRun run,
+                                                               const UsableLeaves* leaves) {
+  return Guarded("making an ordered index", [&] { return Make(factory, std::move(run), leaves); });
 }
 
 }  // namespace cairn

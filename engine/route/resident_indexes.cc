@@ -8,7 +8,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "cairn/device.h"
+#include "cpu_fast/packed/leaves_check.h"
+#include "engine/route/ordered_index_factory.h"
 #include "gpu/api/gpu_factory.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/factory_string.h"
@@ -59,8 +62,13 @@ std::string RouteName(std::string_view factory) {
 
 class ResidentIndexMaker {
  public:
-  ResidentIndexMaker(const OpenOptions& options, const SortedRun& run)
-      : options_(options), run_(run) {}
+  ResidentIndexMaker(const OpenOptions& options, const SortedRun& run,
+                     const std::optional<StoredLeaves>& leaves)
+      : options_(options), run_(run) {
+    if (!leaves.has_value()) return;
+    leaves_ =
+        UsableLeaves{*leaves, options.copy_entries ? LeafMemory::kCopied : LeafMemory::kMapped};
+  }
 
   absl::StatusOr<ResidentIndexes> Make() {
     for (const std::string& factory : Factories()) {
@@ -107,6 +115,9 @@ class ResidentIndexMaker {
     const uint64_t budget = options_.host_memory_budget != 0 ? options_.host_memory_budget
                                                              : Topology::Get().memory_bytes() / 2;
     for (const Choice& choice : kOnCpu) {
+      // Stored leaves take no memory.
+      const bool mapped = leaves_.has_value() && leaves_->memory == LeafMemory::kMapped;
+      if (mapped && &choice == kOnCpu) return MakeNamed(choice.factory);
       const double bytes = MostBytes(choice, run_);
       if (bytes < 0 || bytes > static_cast<double>(budget)) continue;
       return MakeNamed(choice.factory);
@@ -118,7 +129,8 @@ class ResidentIndexMaker {
     if (factory == kOnGpu) {
       RETURN_IF_ERROR(CheckDeviceBudget());
     }
-    ASSIGN_OR_RETURN(std::unique_ptr<OrderedIndex> index, MakeOrderedIndex(factory, run_));
+    ASSIGN_OR_RETURN(std::unique_ptr<OrderedIndex> index,
+                     MakeOrderedIndex(factory, run_, leaves_.has_value() ? &*leaves_ : nullptr));
     std::string name = RouteName(absl::EndsWith(factory, ":auto") ? index->description() : factory);
     // Variants of one structure are told apart by all that was said of them.
     for (const ResidentIndex& other : made_.indexes) {
@@ -149,14 +161,30 @@ class ResidentIndexMaker {
 
   const OpenOptions& options_;
   const SortedRun& run_;
+  std::optional<UsableLeaves> leaves_;
   ResidentIndexes made_;
 };
 
 }  // namespace
 
 absl::StatusOr<ResidentIndexes> MakeResidentIndexes(const OpenOptions& options,
-                                                    const SortedRun& run) {
-  return ResidentIndexMaker(options, run).Make();
+                                                    const SortedRun& run,
+                                                    const std::optional<StoredLeaves>& leaves) {
+  return ResidentIndexMaker(options, run, leaves).Make();
+}
+
+absl::StatusOr<std::optional<StoredLeaves>> LeavesOf(const RunFile& file,
+                                                     const OpenOptions& options) {
+  ASSIGN_OR_RETURN(std::optional<StoredLeaves> leaves, FindStoredLeaves(file));
+  if (!leaves.has_value() || options.verify != VerifyLevel::kFull) return leaves;
+  RETURN_IF_ERROR(Guarded("checking stored leaves", [&] {
+    return CheckLeaves(file, *leaves, Topology::Get().Threads(options.threads));
+  }));
+  return leaves;
+}
+
+absl::Status CheckLeaves(const RunFile& file, const StoredLeaves& leaves, int threads) {
+  return CheckStoredLeaves(file.run, leaves, threads);
 }
 
 }  // namespace cairn

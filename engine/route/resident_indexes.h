@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,8 @@
 #include "cairn/open_options.h"
 #include "cairn/ordered_index.h"
 #include "cairn/sorted_run.h"
+#include "cpu_fast/packed/stored_leaves.h"
+#include "index/files/run_file.h"
 
 namespace cairn {
 
@@ -25,8 +28,20 @@ struct ResidentIndexes {
 };
 
 // Makes the ordered indexes that `options` name, or leave to choose within the memory budgets, over
-// `run`. Errors as MakeOrderedIndex's; InvalidArgument for one that is named twice.
-absl::StatusOr<ResidentIndexes> MakeResidentIndexes(const OpenOptions& options,
-                                                    const SortedRun& run);
+// `run`. Where leaves of cpu:packed are stored beside it, they are taken, which costs no memory but
+// with OpenOptions::copy_entries. Errors as MakeOrderedIndex's; InvalidArgument for one that is
+// named twice.
+absl::StatusOr<ResidentIndexes> MakeResidentIndexes(
+    const OpenOptions& options, const SortedRun& run,
+    const std::optional<StoredLeaves>& leaves = std::nullopt);
+
+// The leaves that are stored in a run file, if there are any. DataLoss where they are damaged:
+// with VerifyLevel::kFull, also where they are not those that the run gives.
+absl::StatusOr<std::optional<StoredLeaves>> LeavesOf(const RunFile& file,
+                                                     const OpenOptions& options);
+
+// Whether leaves are those that the file's entries give, whose order is checked. DataLoss. Throws
+// std::bad_alloc.
+absl::Status CheckLeaves(const RunFile& file, const StoredLeaves& leaves, int threads);
 
 }  // namespace cairn

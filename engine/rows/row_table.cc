@@ -34,13 +34,13 @@ struct RowTable::Search {
 };
 
 absl::StatusOr<RowTable> RowTable::Wrap(const Sections& sections, std::string name, int threads,
-                                        std::shared_ptr<const void> owner) {
+                                        std::shared_ptr<const void> owner, ContentCheck check) {
   RowTable table;
   table.sections_ = sections;
   table.name_ = std::move(name);
   table.owner_ = std::move(owner);
   RETURN_IF_ERROR(table.CheckDirectory());
-  RETURN_IF_ERROR(table.CheckKeys(threads));
+  if (check == ContentCheck::kNow) RETURN_IF_ERROR(table.CheckKeys(threads));
   table.rows_ = sections.parts.back().first_row;
   return table;
 }

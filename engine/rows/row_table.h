@@ -11,6 +11,7 @@
 #include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "engine/rows/row_table_format.h"
+#include "index/files/section_file.h"
 
 namespace cairn {
 
@@ -46,10 +47,14 @@ class RowTable {
 
   // A table over bytes that `owner` keeps alive; `name` is what messages call it. DataLoss, naming
   // block or row, where the directory contradicts itself, a block cannot be read, keys do not
-  // ascend or separators do not part them: every key is read, on up to `threads` threads. Throws
-  // std::bad_alloc.
+  // ascend or separators do not part them: every key is read, on up to `threads` threads.
+  // ContentCheck::kLater leaves the keys for CheckKeys: until then, methods may give DataLoss or
+  // wrong answers. Throws std::bad_alloc.
   static absl::StatusOr<RowTable> Wrap(const Sections& sections, std::string name, int threads,
-                                       std::shared_ptr<const void> owner);
+                                       std::shared_ptr<const void> owner,
+                                       ContentCheck check = ContentCheck::kNow);
+  // Reads every key, as Wrap does.
+  absl::Status CheckKeys(int threads) const;
 
   uint64_t rows() const { return rows_; }
   // Bytes of the mapped sections.
@@ -89,7 +94,6 @@ class RowTable {
   void PrefetchBlock(uint64_t block) const;
 
   absl::Status CheckDirectory() const;
-  absl::Status CheckKeys(int threads) const;
   absl::Status CheckBlocks(uint64_t first, uint64_t last) const;
   absl::Status Damaged(uint64_t block) const;
   absl::Status Locate(absl::Span<Search> searches) const;

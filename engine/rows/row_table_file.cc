@@ -77,13 +77,13 @@ absl::Status RowTableFileWriter::Finish() {
 }
 
 absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level, int threads,
-                                          FileSystem* files) {
+                                          FileSystem* files, ContentCheck check) {
   ASSIGN_OR_RETURN(SectionFile file,
                    SectionFile::Open(path, kRowTableFileFormat, level, threads, files));
-  return OpenRowTable(std::move(file), threads);
+  return OpenRowTable(std::move(file), threads, check);
 }
 
-absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, int threads) {
+absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, int threads, ContentCheck check) {
   const auto blocks = Bytes(file, RowTableSection::kBlocks);
   const auto parts = Numbers<RowTablePart>(file, RowTableSection::kParts);
   const auto block_offsets = Numbers<uint64_t>(file, RowTableSection::kBlockOffsets);
@@ -95,7 +95,7 @@ absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, int threads) {
   }
   ASSIGN_OR_RETURN(RowTable table,
                    RowTable::Wrap({*blocks, *parts, *block_offsets, *separator_ends, *separators},
-                                  file.path(), file.CheckThreads(threads), file.owner()));
+                                  file.path(), file.CheckThreads(threads), file.owner(), check));
   return RowTableFile{std::move(file), std::move(table)};
 }
 

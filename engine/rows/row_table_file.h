@@ -56,12 +56,14 @@ struct RowTableFile {
 
 // Maps a row table. NotFound where there is no such file; DataLoss, naming file, offset, expected
 // and found, where it is damaged; FailedPrecondition where its major version is another. Both
-// levels read every key (RowTable::Wrap); kFull also checks the sections' checksums. `threads`: 0
-// is one a hardware thread. Throws std::bad_alloc.
+// levels read every key (RowTable::Wrap) unless that is left for later; kFull also checks the
+// sections' checksums. `threads`: 0 is one a hardware thread. Throws std::bad_alloc.
 absl::StatusOr<RowTableFile> OpenRowTable(const std::string& path, VerifyLevel level,
-                                          int threads = 0, FileSystem* files = FileSystem::Posix());
+                                          int threads = 0, FileSystem* files = FileSystem::Posix(),
+                                          ContentCheck check = ContentCheck::kNow);
 
 // The same for a section file that is open.
-absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, int threads = 0);
+absl::StatusOr<RowTableFile> OpenRowTable(SectionFile file, int threads = 0,
+                                          ContentCheck check = ContentCheck::kNow);
 
 }  // namespace cairn

@@ -157,7 +157,7 @@ IndexStats StatsOf(const IndexVersion& version) {
   for (const ResidentIndex& resident : base.resident.indexes) {
     const OrderedIndex& index = *resident.index;
     stats.ordered_indexes.push_back(
-        {index.description(), index.memory_bytes(), index.huge_page_bytes()});
+        {index.description(), index.memory_bytes(), index.huge_page_bytes(), index.mapped_bytes()});
   }
   stats.fallback = base.resident.fallback;
   stats.routes = base.router->router().Stats();

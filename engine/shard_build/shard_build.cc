@@ -48,6 +48,7 @@ ShardWriterOptions WriterOptions(const BuildOptions& options, FileSystem* files)
   of_writer.threads = Topology::Get().Threads(options.threads);
   of_writer.files = files;
   of_writer.cancelled = options.cancelled;
+  of_writer.store_leaves = options.store_leaves;
   return of_writer;
 }
 
@@ -90,11 +91,13 @@ absl::StatusOr<BuildReport> ExtractSegment(const SnapshotSource& source,
                                            const std::string& directory,
                                            const BuildOptions& options) try {
   const BuildTarget target{spec, directory};
+  BuildOptions of_segment = options;
+  of_segment.store_leaves = false;  // nobody searches it
   absl::StatusOr<std::vector<BuildReport>> reports;
   if (range.lower.empty() && range.open) {
-    reports = BuildIndexes(source, absl::MakeConstSpan(&target, 1), options);
+    reports = BuildIndexes(source, absl::MakeConstSpan(&target, 1), of_segment);
   } else {
-    reports = BuildIndexes(SourceRange(source, range), absl::MakeConstSpan(&target, 1), options);
+    reports = BuildIndexes(SourceRange(source, range), absl::MakeConstSpan(&target, 1), of_segment);
     if (reports.ok()) RETURN_IF_ERROR(SyncLogOf(source));
   }
   if (!reports.ok()) return reports.status();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "cpu_fast/packed/leaves_writer.h"
 #include "engine/build/run_keys.h"
 #include "engine/build/unique_filter.h"
 #include "engine/log/anchor.h"
@@ -220,6 +221,7 @@ absl::Status ShardWrite::WriteEntries() {
   if (segments_.spec.unique) sink = &unique;
   RETURN_IF_ERROR(WithPhysicalKey(
       segments_.kind, [&](auto type) { return MergeSlices<typename decltype(type)::type>(sink); }));
+  if (options_.store_leaves) RETURN_IF_ERROR(WriteLeaves(file.get(), options_.threads));
   RETURN_IF_ERROR(file->Finish());
   distinct_keys_ = file->properties().distinct_keys;
   run_ = {name, file->file().size(), file->file().header_checksum()};

@@ -18,6 +18,7 @@ struct ShardWriterOptions {
   int threads = 1;
   FileSystem* files = FileSystem::Posix();
   const std::atomic<bool>* cancelled = nullptr;
+  bool store_leaves = false;                          // as BuildOptions'
   std::function<void(uint64_t entries)> on_progress;  // entries more; from one thread; may be empty
 };
 

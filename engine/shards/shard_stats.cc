@@ -29,6 +29,7 @@ void AddOrderedIndexes(const IndexStats& of_one, IndexStats* all) {
     } else {
       at->bytes += index.bytes;
       at->huge_page_bytes += index.huge_page_bytes;
+      at->mapped_bytes += index.mapped_bytes;
     }
   }
 }

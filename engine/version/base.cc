@@ -1,8 +1,11 @@
 #include "engine/version/base.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "engine/route/ordered_index_factory.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "index/machine/guard.h"
@@ -40,6 +43,20 @@ uint64_t BaseNumber(const Manifest& manifest) {
                                                                                          : 0;
 }
 
+// Whether nothing will be searched but leaves that are stored, which bear any entries: what
+// MakeResidentIndexes makes.
+bool SearchesLeavesAlone(const SectionFile& file, uint64_t entries, const OpenOptions& options) {
+  if (options.verify != VerifyLevel::kMetadata || options.device != SearchDevice::kCpu) {
+    return false;
+  }
+  const bool packed = std::all_of(
+      options.ordered_indexes.begin(), options.ordered_indexes.end(), [](const std::string& name) {
+        return name == "auto" || name == "cpu:auto" || name == "cpu:packed";
+      });
+  return packed && entries >= kLeastPackedEntries &&
+         file.Find(static_cast<uint32_t>(RunSection::kLeafProperties)) != nullptr;
+}
+
 absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<FileSystem>& files,
                                                         const std::string& directory,
                                                         const Manifest& manifest,
@@ -51,20 +68,23 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
                                                std::string(spec.status().message())));
   }
   ASSIGN_OR_RETURN(KeyCodec codec, spec->Codec());
+  ContentCheck check = ContentCheck::kNow;
   absl::StatusOr<RunFile> run = OpenLiveFile(
       directory, manifest, "base",
       [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<RunFile> {
-        ASSIGN_OR_RETURN(RunFile opened,
-                         OpenRun(path, options.verify, options.threads, files.get()));
-        RETURN_IF_ERROR(CheckIsManifestFile(file, opened.file));
-        return opened;
+        ASSIGN_OR_RETURN(
+            SectionFile sections,
+            SectionFile::Open(path, kRunFileFormat, options.verify, options.threads, files.get()));
+        RETURN_IF_ERROR(CheckIsManifestFile(file, sections));
+        if (SearchesLeavesAlone(sections, manifest.entries, options)) check = ContentCheck::kLater;
+        return OpenRun(std::move(sections), options.threads, check);
       });
   if (!run.ok()) return run.status();
   absl::StatusOr<RowTableFile> rows = OpenLiveFile(
       directory, manifest, "rows",
       [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<RowTableFile> {
         ASSIGN_OR_RETURN(RowTableFile opened,
-                         OpenRowTable(path, options.verify, options.threads, files.get()));
+                         OpenRowTable(path, options.verify, options.threads, files.get(), check));
         RETURN_IF_ERROR(CheckIsManifestFile(file, opened.file));
         return opened;
       });
@@ -84,16 +104,27 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
         absl::StrFormat("index '%s': its spec gives %s keys, its run holds %s", directory,
                         KeyKindName(codec.kind()), KeyKindName(run->run.kind())));
   }
+  ASSIGN_OR_RETURN(const std::optional<StoredLeaves> leaves, LeavesOf(*run, options));
+  if (!leaves.has_value() && check == ContentCheck::kLater) {  // of another version
+    check = ContentCheck::kNow;
+    RETURN_IF_ERROR(CheckEntries(*run, options.threads));
+    RETURN_IF_ERROR(rows->table.CheckKeys(Topology::Get().Threads(options.threads)));
+  }
   if (options.copy_entries) {
     ASSIGN_OR_RETURN(run->run, Guarded("copying an index's entries", [&] {
                        return absl::StatusOr<SortedRun>(
                            CopyRun(run->run, Topology::Get().Threads(options.threads)));
                      }));
   }
-  ASSIGN_OR_RETURN(ResidentIndexes resident, MakeResidentIndexes(options, run->run));
-  const auto base =
-      std::make_shared<Base>(Base{files, directory, manifest, *std::move(spec), std::move(codec),
-                                  *std::move(run), *std::move(rows), std::move(resident), nullptr});
+  ASSIGN_OR_RETURN(ResidentIndexes resident, MakeResidentIndexes(options, run->run, leaves));
+  const auto base = std::make_shared<Base>(Base{files, directory, manifest, *std::move(spec),
+                                                std::move(codec), *std::move(run), *std::move(rows),
+                                                std::move(resident), nullptr, nullptr});
+  if (leaves.has_value() && options.verify == VerifyLevel::kMetadata) {
+    base->unproven = std::make_unique<Base::Unproven>();
+    base->unproven->leaves = leaves;
+    base->unproven->entries = check == ContentCheck::kLater;
+  }
   const RunProperties& properties = base->run_file.properties;
   const double rows_per_key =
       properties.distinct_keys == 0
@@ -128,6 +159,19 @@ absl::StatusOr<std::shared_ptr<const Base>> Base::Open(const std::string& direct
   }
   if (!status.ok()) return status;
   return base;
+}
+
+absl::Status Base::Prove(int threads) const {
+  if (is_proven()) return absl::OkStatus();
+  const MutexLock lock(&unproven->mutex);
+  if (is_proven()) return absl::OkStatus();
+  if (unproven->entries) {
+    RETURN_IF_ERROR(CheckEntries(run_file, threads));
+    RETURN_IF_ERROR(rows().CheckKeys(threads));
+  }
+  RETURN_IF_ERROR(CheckLeaves(run_file, *unproven->leaves, threads));
+  unproven->proven = true;
+  return absl::OkStatus();
 }
 
 absl::Status CheckSameDatabase(const Base& base, const SnapshotSource& source) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,6 +18,7 @@
 #include "index/files/file_system.h"
 #include "index/files/index_directory.h"
 #include "index/files/run_file.h"
+#include "index/machine/mutex.h"
 
 namespace cairn {
 
@@ -31,11 +34,28 @@ struct Base {
   ResidentIndexes resident;
   std::unique_ptr<const IndexRouter> router;  // over these
 
+  // What Open has left unread, and nobody has read since. Null: nothing was.
+  struct Unproven {
+    std::optional<StoredLeaves> leaves;
+    bool entries = false;  // and the keys of rows
+    Mutex mutex;
+    std::atomic<bool> proven{false};
+  };
+  std::unique_ptr<Unproven> unproven;
+
+  // Whether entries, leaves and rows may still be any that a search survives.
+  bool is_proven() const { return unproven == nullptr || unproven->proven.load(); }
+  // Reads what Open has left unread, once: to be called before anything relies on it but answers
+  // from the base alone. Thread-safe. DataLoss. Throws std::bad_alloc.
+  absl::Status Prove(int threads) const;
+
   const SortedRun& run() const { return run_file.run; }
   const RowTable& rows() const { return rows_file.table; }
 
   // Maps the live files of the index in `directory`, of the options' file system, and makes the
-  // ordered indexes that they ask for, and trials of these.
+  // ordered indexes that they ask for, and trials of these. With VerifyLevel::kMetadata, stored
+  // leaves are not compared with the entries, and where they are all that is searched (cpu:auto or
+  // cpu:packed), neither entries nor rows are read: Prove does that.
   // NotFound where there is no index; DataLoss where its files do not belong together.
   static absl::StatusOr<std::shared_ptr<const Base>> Open(const std::string& directory,
                                                           const OpenOptions& options);

@@ -3,10 +3,30 @@
 #include "absl/strings/str_format.h"
 #include "cpu_fast/batch/parallel_batch.h"
 #include "engine/version/versioned_search.h"
+#include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 #include "index/query/batch_check.h"
 
 namespace cairn {
+namespace {
+
+// What entries that nobody has read may say: rows that there are not.
+absl::Status CheckRows(const Base& base, const Batch& batch) {
+  absl::Span<const RowId> row_ids;
+  if (batch.operation == Operation::kFindFirst) row_ids = batch.values;
+  if (batch.gives_matches()) row_ids = batch.matches->row_ids;
+  const uint64_t rows = base.rows().rows();
+  bool good = true;
+  for (const RowId row : row_ids) good &= row < rows || row == kNoRow;
+  if (batch.gives_matches()) {
+    for (const RowId row : row_ids) good &= row != kNoRow;
+  }
+  if (good) return absl::OkStatus();
+  return absl::DataLossError(absl::StrFormat(
+      "index '%s': an entry names a row beyond the %d that there are", base.directory, rows));
+}
+
+}  // namespace
 
 absl::Status IndexVersion::Answer(const Batch& batch, int threads) const {
   if (static_cast<size_t>(batch.operation) >= kOperations) {
@@ -23,10 +43,12 @@ absl::Status IndexVersion::Answer(const Batch& batch, int threads) const {
   const bool in_pages =
       batch.operation == Operation::kScan &&
       (batch.options.limit != QueryOptions().limit || !batch.ranges.after.empty());
-  if (delta->empty() && !in_pages) return base->router->Answer(batch);
-  return AnswerVersion(
-      *delta, [this](const Batch& of_base) { return base->router->Answer(of_base); }, batch,
-      Parallelism{Topology::Get().Threads(threads)});
+  const auto answer_base = [this](const Batch& of_base) { return base->router->Answer(of_base); };
+  RETURN_IF_ERROR(delta->empty() && !in_pages
+                      ? answer_base(batch)
+                      : AnswerVersion(*delta, answer_base, batch,
+                                      Parallelism{Topology::Get().Threads(threads)}));
+  return base->is_proven() ? absl::OkStatus() : CheckRows(*base, batch);
 }
 
 }  // namespace cairn

@@ -98,6 +98,7 @@ absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string
 absl::Status IndexWriter::OpenFiles(const std::string& directory) {
   ASSIGN_OR_RETURN(std::shared_ptr<const Base> base, Base::Open(directory, options_));
   const Manifest& manifest = base->manifest;
+  if (!DeltaFilesOf(manifest).empty()) RETURN_IF_ERROR(base->Prove(threads()));
   ASSIGN_OR_RETURN(deltas_, RestoreDelta(directory, manifest, base->run(), base->rows(),
                                          options_.verify, threads(), files_.get()));
   absl::StatusOr<Anchor> anchor = Anchor::Parse(manifest.anchor);
@@ -136,6 +137,8 @@ IndexWriter::Update::~Update() {
 
 absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
   writer_->update_mutex_.AssertHeld();
+  // A delta relies on what the base has.
+  RETURN_IF_ERROR(version_->base->Prove(writer_->threads()));
   applied_ = true;
   return writer_->deltas_->Apply(updates).status();
 }
@@ -310,7 +313,9 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
   }
   WaitForReaders(*std::exchange(old, nullptr));
   if (merged_files.empty()) return absl::OkStatus();
-  const absl::StatusOr<MergedBase> base = MergeBase(*merged.delta, directory.get(), options);
+  const absl::StatusOr<MergedBase> base =
+      MergeBase(*merged.delta, directory.get(), options,
+                merged.base->run_file.has_leaves() ? BaseLeaves::kStored : BaseLeaves::kNone);
   failed = true;
   if (!base.ok()) return base.status();
   absl::Status status;
@@ -335,6 +340,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
   const KeyKind kind = base->run().kind();
   ASSIGN_OR_RETURN(std::unique_ptr<DeltaWriter> writer,
                    DeltaWriter::Create(base->run(), base->rows(), threads()));
+  RETURN_IF_ERROR(base->Prove(threads()));
   // What is linear in the base is made now, not at the first update.
   RETURN_IF_ERROR(writer->Apply(RowUpdates(kind)).status());
 

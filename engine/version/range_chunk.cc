@@ -1,5 +1,6 @@
 #include "engine/version/range_chunk.h"
 
+#include <compare>
 #include <utility>
 
 #include "index/machine/status_macros.h"
@@ -134,7 +135,10 @@ void RangeChunk<Key>::GoOn(const RangeCursors& cursors, Order order) {
         const Position middle = first + (last - first) / 2;
         const Key at_middle = column[middle];
         const auto by_row = [&] {
-          return delta_.rows->Compare(runs_[r].rows[middle], cursors.places[c]);
+          const RowId row = runs_[r].rows[middle];
+          // Entries that nobody has read may name any row.
+          if (row >= delta_.end_row) return std::strong_ordering::greater;
+          return delta_.rows->Compare(row, cursors.places[c]);
         };
         const bool before = at_middle != key             ? at_middle < key
                             : order == Order::kAscending ? by_row() <= 0

@@ -337,6 +337,7 @@ absl::Status VerifyAgainstSource(absl::Span<const IndexVersion* const> versions,
   Differences found(most, differences);
   std::vector<std::unique_ptr<Comparison>> comparisons;
   for (const IndexVersion* version : versions) {
+    RETURN_IF_ERROR(version->base->Prove(threads));
     ASSIGN_OR_RETURN(std::shared_ptr<const DeltaSegment> added, version->delta->AddedEntries());
     comparisons.push_back(std::make_unique<Comparison>(*version, std::move(added), &found));
   }

@@ -69,6 +69,10 @@ typedef struct cairn_build_options {
   cairn_on_progress on_progress;
   void* context;  // of on_progress
   const cairn_cancel* cancel;
+  // Not 0: the search structure of numbers is stored, and mapped when the index is opened; its file
+  // is nearly twice as large.
+  int32_t store_leaves;
+  int32_t reserved;  // 0
 } cairn_build_options;
 CAIRN_C_INIT(cairn_build_options)
 

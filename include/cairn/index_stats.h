@@ -19,8 +19,9 @@ struct IndexStats {
   std::string database_id;
   struct OrderedIndex {
     std::string description;
-    uint64_t bytes;            // beyond the run
+    uint64_t bytes;            // of memory, beyond the run
     uint64_t huge_page_bytes;  // of these
+    uint64_t mapped_bytes;     // of the files, besides: stored leaves that are searched there
   };
   std::vector<OrderedIndex> ordered_indexes;
   std::string fallback;  // why no GPU searches where one was asked for (SearchDevice::kAuto)

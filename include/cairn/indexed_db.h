@@ -38,6 +38,7 @@ struct IndexedDBOptions {
   // sorted, 0 for half of the machine's.
   int build_threads = 0;
   uint64_t build_memory_budget = 0;
+  bool build_store_leaves = false;  // as BuildOptions::store_leaves
   OnStale on_stale = OnStale::kRebuild;
 
   // How often the log is read in the background. Zero: never, or every half a minute if the

@@ -29,6 +29,7 @@ enum class Calibration : uint8_t {
 
 // How SecondaryIndex::Open opens an index.
 struct OpenOptions {
+  // kFull also compares stored leaves (BuildOptions::store_leaves) with the entries.
   VerifyLevel verify = VerifyLevel::kFull;
   // The ordered indexes to keep in memory, by factory string (ordered_index.h), one or more. Empty:
   // cpu:auto, gpu:auto or both, as `device` says. If all are on a GPU, cpu:sorted_array, which
@@ -41,10 +42,10 @@ struct OpenOptions {
   // it takes smaller structures, down to the mapped files alone. 0: half of what there is.
   uint64_t host_memory_budget = 0;
   uint64_t device_memory_budget = 0;
-  // Copies keys and row ids from the mapped files into memory, beside the budgets, of huge pages
-  // where the kernel gives them. Of 10 million strings, ones of 64 bytes are found 1.3 times as
-  // fast then, of 128 bytes 1.5 times, short ones hardly faster. ResourceExhausted where memory
-  // does not suffice.
+  // Copies keys and row ids, and stored leaves (BuildOptions::store_leaves) that are searched, from
+  // the mapped files into memory, beside the budgets, of huge pages where the kernel gives them. Of
+  // 10 million strings, ones of 64 bytes are found 1.3 times as fast then, of 128 bytes 1.5 times,
+  // short ones hardly faster. ResourceExhausted where memory does not suffice.
   bool copy_entries = false;
   Calibration calibration = Calibration::kStored;
   int threads = 0;  // for opening and for large batches; 0: one per core that this process may use

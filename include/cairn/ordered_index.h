@@ -26,11 +26,14 @@ class OrderedIndex {
 
   // The factory string that makes this structure, with every parameter that was chosen.
   virtual std::string description() const = 0;
-  // Bytes that the structure takes beyond its run.
+  // Bytes of memory of its own that the structure takes beyond its run.
   virtual uint64_t memory_bytes() const = 0;
   // How many of these the kernel keeps in huge pages, which make random reads faster. They are
   // asked for (madvise) and may be refused: small pages serve as well. Takes milliseconds.
   virtual uint64_t huge_page_bytes() const { return 0; }
+  // Bytes of the index's files that the structure is besides (BuildOptions::store_leaves): mapped,
+  // in the page cache as far as they are read.
+  virtual uint64_t mapped_bytes() const { return 0; }
 
   // Answers a batch, in the caller's order: index.Answer(Batch::Find(keys, &matches)).
   // InvalidArgument where the batch's kind is not the run's, or where an answer's size is not the

@@ -49,8 +49,10 @@ const char* KeyKindName(KeyKind kind);
 
 // How closely a file is looked at before it is used.
 enum class VerifyLevel : uint8_t {
-  kMetadata,  // headers, sizes, manifest, and that keys ascend: nothing reaches out of a file
-  kFull,      // and every section's checksum
+  // Headers, sizes, manifest, and that keys ascend: nothing reaches out of a file. Keys are left
+  // unread where stored leaves are all that is searched (BuildOptions::store_leaves).
+  kMetadata,
+  kFull,  // and every section's checksum
 };
 
 }  // namespace cairn

@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::string_view kSectionNames[] = {"properties", "keys", "key heap", "key offsets",
                                               "row ids"};
+constexpr std::string_view kExtraSectionNames[] = {
+    "leaf properties", "leaves",          "cells",    "cell groups",
+    "group bounds",    "leaf separators", "leaf tree"};
 
 // The longest sum of key lengths: far beyond any disk, and far from overflow.
 constexpr uint64_t kMaxKeyHeapBytes = uint64_t{1} << 56;
@@ -119,7 +122,7 @@ absl::StatusOr<SortedRun> WrapColumns(const SectionFile& file, const RunProperti
 }
 
 // The one pass over all entries: their order, and what the properties say of them.
-absl::Status CheckEntries(const SectionFile& file, const RunProperties& properties,
+absl::Status CheckColumns(const SectionFile& file, const RunProperties& properties,
                           const SortedRun& run, int threads) {
   const EntryOrder order = OrderOf(run, threads);
   if (!order.ascends) {
@@ -146,7 +149,8 @@ absl::Status CheckEntries(const SectionFile& file, const RunProperties& properti
 
 }  // namespace
 
-constinit const FileFormat kRunFileFormat = {"run file", "CAIRNRUN", 1, 0, kSectionNames};
+constinit const FileFormat kRunFileFormat = {"run file", "CAIRNRUN",    1,
+                                             0,          kSectionNames, kExtraSectionNames};
 
 absl::StatusOr<std::unique_ptr<RunFileWriter>> RunFileWriter::Create(const std::string& path,
                                                                      KeyKind kind,
@@ -296,7 +300,7 @@ absl::Status RunFileWriter::AppendOffsets(absl::Span<const std::string_view> key
   return absl::OkStatus();
 }
 
-absl::Status RunFileWriter::Finish() {
+absl::Status RunFileWriter::CloseColumns() {
   if (!status_.ok()) return status_;
   if (!begun_)
     return Fail(absl::InternalError(absl::StrFormat("'%s': Finish before Begin", file_->path())));
@@ -305,6 +309,46 @@ absl::Status RunFileWriter::Finish() {
     if (section == nullptr) continue;
     if (absl::Status s = section->Close(); !s.ok()) return Fail(std::move(s));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SortedRun> RunFileWriter::ReadBack() {
+  RETURN_IF_ERROR(CloseColumns());
+  absl::StatusOr<FileBytes> file = file_->MapWritten();
+  if (!file.ok()) return Fail(file.status());
+  uint64_t end = 0;  // of what was written
+  for (const SectionWriter* section : {keys_, offsets_, row_ids_}) {
+    if (section == nullptr || section->size() == 0) continue;
+    end = section->offset() + AlignSection(section->size());
+  }
+  if (file->bytes.size() < end) {
+    return Fail(absl::InternalError(absl::StrFormat("'%s': %d bytes, %d were written",
+                                                    file_->path(), file->bytes.size(), end)));
+  }
+  const auto column = [&]<typename T>(const SectionWriter* section, T) {
+    if (section->size() == 0) return absl::Span<const T>();
+    return absl::Span<const T>(reinterpret_cast<const T*>(file->bytes.data() + section->offset()),
+                               section->size() / sizeof(T));
+  };
+  const auto row_ids = column(row_ids_, RowId());
+  switch (properties_.kind()) {
+    case KeyKind::kU32:
+      return SortedRun::Wrap(column(keys_, uint32_t()), row_ids, file->owner);
+    case KeyKind::kU64:
+      return SortedRun::Wrap(column(keys_, uint64_t()), row_ids, file->owner);
+    case KeyKind::kBytes:
+      break;
+  }
+  const char* const heap = column(keys_, char()).data();
+  return properties_.offset_bytes == 4
+             ? SortedRun::Wrap(BytesColumn(heap, column(offsets_, uint32_t())), row_ids,
+                               file->owner)
+             : SortedRun::Wrap(BytesColumn(heap, column(offsets_, uint64_t())), row_ids,
+                               file->owner);
+}
+
+absl::Status RunFileWriter::Finish() {
+  RETURN_IF_ERROR(CloseColumns());
   const auto id = static_cast<uint32_t>(RunSection::kProperties);
   absl::StatusOr<SectionWriter*> section = file_->AddSection(id, sizeof(properties_));
   absl::Status s = section.status();
@@ -326,13 +370,20 @@ absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int 
   return OpenRun(std::move(file), threads);
 }
 
-absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads) {
+absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads, ContentCheck check) {
   ASSIGN_OR_RETURN(RunProperties properties, ReadProperties(file));
   ASSIGN_OR_RETURN(auto row_ids, Column<RowId>(file, RunSection::kRowIds, properties.entries));
   const int workers = file.CheckThreads(threads);
   ASSIGN_OR_RETURN(SortedRun run, WrapColumns(file, properties, row_ids, workers));
-  RETURN_IF_ERROR(CheckEntries(file, properties, run, workers));
-  return RunFile{std::move(file), properties, std::move(run)};
+  RunFile opened{std::move(file), properties, std::move(run)};
+  if (check == ContentCheck::kNow || properties.kind() == KeyKind::kBytes) {
+    RETURN_IF_ERROR(CheckEntries(opened, threads));
+  }
+  return opened;
+}
+
+absl::Status CheckEntries(const RunFile& file, int threads) {
+  return CheckColumns(file.file, file.properties, file.run, file.file.CheckThreads(threads));
 }
 
 }  // namespace cairn

@@ -40,7 +40,15 @@ enum class RunSection : uint32_t {
   kKeyOffsets = 4,  // entries + 1 offsets into the heap
   kRowIds = 5,
   // Ids below kFirstExtra are this module's; others may be added through RunFileWriter::file().
-  kFirstExtra = 64,
+  kFirstExtra = kFirstExtraSection,
+  // Packed leaves over the entries and their directory; cpu_fast/packed/stored_leaves.h.
+  kLeafProperties = 64,
+  kLeaves = 65,
+  kCells = 66,           // of a directory of cells, with
+  kCellGroups = 67,      // where keys fall among them, and
+  kGroupBounds = 68,     // u32 or u64 keys, one less than groups; or
+  kLeafSeparators = 69,  // u32 or u64 keys, one less than leaves, and
+  kLeafTree = 70,        // u32 or u64 numbers, nodes of a tree over these
 };
 
 extern const FileFormat kRunFileFormat;
@@ -69,6 +77,11 @@ class RunFileWriter : public EntrySink {
   absl::Status Append(absl::Span<const std::string_view> keys,
                       absl::Span<const RowId> row_ids) override;
 
+  // The entries once all are appended, as they stand in the file, which the run keeps mapped: for
+  // sections that are made of them. In a file system that does not map files, they take memory.
+  // Errors as Finish's.
+  absl::StatusOr<SortedRun> ReadBack();
+
   // Writes the properties and the header and waits for the disk.
   absl::Status Finish();
 
@@ -81,6 +94,7 @@ class RunFileWriter : public EntrySink {
  private:
   RunFileWriter(std::unique_ptr<SectionFileWriter> file, KeyKind kind, RunFileOptions options);
 
+  absl::Status CloseColumns();
   absl::Status AddColumns(uint64_t entries, uint64_t key_bytes);
   absl::Status CheckBatch(KeyKind kind, size_t keys, size_t row_ids);
   template <typename Key>
@@ -114,6 +128,11 @@ struct RunFile {
   SectionFile file;
   RunProperties properties;
   SortedRun run;
+
+  // Whether packed leaves are stored beside the entries.
+  bool has_leaves() const {
+    return file.Find(static_cast<uint32_t>(RunSection::kLeafProperties)) != nullptr;
+  }
 };
 
 // Maps a run. NotFound where there is no such file; DataLoss, naming file, offset, expected and
@@ -125,10 +144,17 @@ struct RunFile {
 // of its mapping or a search structure over it go wrong. kFull also checks the sections' checksums;
 // without them damage that leaves all this in order gives other answers. `threads` read side by
 // side; 0: one a hardware thread.
+//
+// ContentCheck::kLater leaves the entries of u32 and u64 keys unread: these may then be in any
+// order, and have any row ids, until CheckEntries has said otherwise.
 absl::StatusOr<RunFile> OpenRun(const std::string& path, VerifyLevel level, int threads = 0,
                                 FileSystem* files = FileSystem::Posix());
 
 // The same for a section file that is open.
-absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads = 0);
+absl::StatusOr<RunFile> OpenRun(SectionFile file, int threads = 0,
+                                ContentCheck check = ContentCheck::kNow);
+
+// The pass over all entries that OpenRun left for later. DataLoss.
+absl::Status CheckEntries(const RunFile& file, int threads = 0);
 
 }  // namespace cairn

@@ -184,6 +184,9 @@ std::string SectionFile::SectionName(uint32_t id) const {
   if (id >= 1 && id <= format_.section_names.size()) {
     return std::string(format_.section_names[id - 1]);
   }
+  if (id >= kFirstExtraSection && id - kFirstExtraSection < format_.extra_section_names.size()) {
+    return std::string(format_.extra_section_names[id - kFirstExtraSection]);
+  }
   return absl::StrFormat("section %d", id);
 }
 

@@ -32,6 +32,12 @@ inline constexpr uint64_t kSectionAlignment = kCacheLineBytes;
 // The longest header with its table, in bytes.
 inline constexpr uint32_t kMaxHeaderBytes = 1 << 16;
 
+// When what a file's sections hold is read through, to see that they agree.
+enum class ContentCheck : uint8_t {
+  kNow,    // while it is opened
+  kLater,  // by the caller, before anything relies on it
+};
+
 // One type of file. Constants of the modules that read and write them.
 struct FileFormat {
   std::string_view name;   // in messages: "run file"
@@ -41,7 +47,12 @@ struct FileFormat {
   uint16_t major_version;
   uint16_t minor_version;
   absl::Span<const std::string_view> section_names;  // of section ids 1, 2, ...
+  // Of ids kFirstExtraSection and so on.
+  absl::Span<const std::string_view> extra_section_names = {};
 };
+
+// Sections of ids below it are a format's own; others may be added.
+inline constexpr uint32_t kFirstExtraSection = 64;
 
 // Bytes 0 to 63 of a file, the same in every version of every format.
 struct FileHeader {

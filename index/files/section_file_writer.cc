@@ -164,6 +164,10 @@ absl::StatusOr<SectionWriter*> SectionFileWriter::Add(uint32_t id, std::optional
   return sections_.back().get();
 }
 
+absl::StatusOr<FileBytes> SectionFileWriter::MapWritten() const {
+  return files_->Map(path_);
+}
+
 absl::Status SectionFileWriter::Finish() {
   if (finished_) return absl::InternalError(absl::StrFormat("'%s' is finished", path_));
   for (const auto& section : sections_) {

@@ -46,6 +46,8 @@ class SectionWriter {
     return Append(values.data(), values.size() * sizeof(T));
   }
 
+  // Where it starts in the file.
+  uint64_t offset() const { return section_.offset; }
   // Bytes appended so far.
   uint64_t size() const { return written_ + used_; }
 
@@ -99,6 +101,10 @@ class SectionFileWriter {
   absl::StatusOr<SectionWriter*> AddSection(uint32_t id, uint64_t size);
   // Likewise for a section that ends where Close finds it.
   absl::StatusOr<SectionWriter*> AddSectionOfUnknownSize(uint32_t id);
+
+  // The file as far as it is written: the sections that are closed, at their offsets; what else
+  // there is, the header too, may be anything. Errors as FileSystem::Map's.
+  absl::StatusOr<FileBytes> MapWritten() const;
 
   // Once every section is closed: writes the header and waits for the disk. The name in the
   // directory is made durable by IndexDirectory::Publish.

@@ -174,9 +174,9 @@ absl::StatusOr<LeafCuts<Key>> CutLeaves(absl::Span<const Key> keys, int bits, in
 }
 
 template <typename Key>
-AlignedBuffer<Leaf> FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
-                               const LeafCuts<Key>& cuts, int threads) {
-  AlignedBuffer<Leaf> leaves(cuts.leaves);
+void FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
+                const LeafCuts<Key>& cuts, size_t first_task, size_t last_task, int threads,
+                Leaf* leaves) {
   const auto fill = [&](size_t leaf, size_t first, size_t end) {
     const auto leaf_keys = keys.subspan(first, end - first);
     const auto leaf_rows = row_ids.subspan(first, end - first);
@@ -189,12 +189,20 @@ AlignedBuffer<Leaf> FillLeaves(absl::Span<const Key> keys, absl::Span<const RowI
         return FillLeaf<64>(leaf_keys, leaf_rows, first, &leaves[leaf]);
     }
   };
-  if (keys.empty()) fill(0, 0, 0);
+  if (keys.empty()) return fill(0, 0, 0);
   const Packer<Key> packer(keys, cuts.bits);
-  ParallelFor(threads, packer.tasks(), [&](size_t task) {
-    size_t leaf = cuts.leaves_before[task];
+  ParallelFor(threads, last_task - first_task, [&](size_t i) {
+    const size_t task = first_task + i;
+    size_t leaf = cuts.leaves_before[task] - cuts.leaves_before[first_task];
     packer.ForEachLeaf(task, [&](size_t first, size_t end, Key) { fill(leaf++, first, end); });
   });
+}
+
+template <typename Key>
+AlignedBuffer<Leaf> FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
+                               const LeafCuts<Key>& cuts, int threads) {
+  AlignedBuffer<Leaf> leaves(cuts.leaves);
+  FillLeaves(keys, row_ids, cuts, 0, cuts.leaves_before.size() - 1, threads, leaves.data());
   return leaves;
 }
 
@@ -204,6 +212,10 @@ template int ChooseLeafBits(absl::Span<const uint32_t>, int);
 template int ChooseLeafBits(absl::Span<const uint64_t>, int);
 template absl::StatusOr<LeafCuts<uint32_t>> CutLeaves(absl::Span<const uint32_t>, int, int);
 template absl::StatusOr<LeafCuts<uint64_t>> CutLeaves(absl::Span<const uint64_t>, int, int);
+template void FillLeaves(absl::Span<const uint32_t>, absl::Span<const RowId>,
+                         const LeafCuts<uint32_t>&, size_t, size_t, int, Leaf*);
+template void FillLeaves(absl::Span<const uint64_t>, absl::Span<const RowId>,
+                         const LeafCuts<uint64_t>&, size_t, size_t, int, Leaf*);
 template AlignedBuffer<Leaf> FillLeaves(absl::Span<const uint32_t>, absl::Span<const RowId>,
                                         const LeafCuts<uint32_t>&, int);
 template AlignedBuffer<Leaf> FillLeaves(absl::Span<const uint64_t>, absl::Span<const RowId>,

@@ -103,7 +103,7 @@ template <typename Key>
 struct LeafCuts {
   int bits = 0;
   size_t leaves = 0;                  // how many, at least one
-  std::vector<size_t> leaves_before;  // of each task that fills them
+  std::vector<size_t> leaves_before;  // of each task that fills them, and of all
   AlignedBuffer<Key> separators;      // ascending, one less than leaves
 };
 
@@ -134,7 +134,15 @@ absl::Status CheckLeafCount(uint64_t leaves, int bits);
 template <typename Key>
 absl::StatusOr<LeafCuts<Key>> CutLeaves(absl::Span<const Key> keys, int bits, int threads);
 
-// Fills the leaves that `keys` were cut into. Throws std::bad_alloc.
+// Fills the leaves of the tasks [first_task, last_task) of LeafCuts::leaves_before into `leaves`,
+// of which the first is leaf leaves_before[first_task]; without keys there is one leaf and no task.
+// Throws std::bad_alloc.
+template <typename Key>
+void FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
+                const LeafCuts<Key>& cuts, size_t first_task, size_t last_task, int threads,
+                Leaf* leaves);
+
+// Fills all leaves that `keys` were cut into. Throws std::bad_alloc.
 template <typename Key>
 AlignedBuffer<Leaf> FillLeaves(absl::Span<const Key> keys, absl::Span<const RowId> row_ids,
                                const LeafCuts<Key>& cuts, int threads);

@@ -23,7 +23,7 @@ namespace {
 std::vector<BuildReport> Build(nb::handle source,
                                const std::vector<std::pair<nb::object, std::string>>& specs,
                                std::optional<std::string> column_family, int threads,
-                               uint64_t memory_budget, nb::handle progress) {
+                               uint64_t memory_budget, bool store_leaves, nb::handle progress) {
   std::vector<BuildTarget> targets;
   for (const auto& [directory, spec] : specs) {
     targets.push_back({ValueOf(IndexSpec::Parse(spec)), PathOf(directory)});
@@ -42,6 +42,7 @@ std::vector<BuildReport> Build(nb::handle source,
     BuildOptions options;
     options.threads = threads;
     options.memory_budget = memory_budget;
+    options.store_leaves = store_leaves;
     options.on_progress = watch.on_progress;
     options.cancelled = watch.cancelled;
     auto built = SecondaryIndex::BuildAll(*from, targets, options);
@@ -67,10 +68,12 @@ void BindBuild(nb::module_& module) {
       });
   module.def(
       "build", &Build, nb::arg("source"), nb::arg("specs"), nb::arg("column_family").none(),
-      nb::arg("threads"), nb::arg("memory_budget"), nb::arg("progress").none(),
+      nb::arg("threads"), nb::arg("memory_budget"), nb::arg("store_leaves"),
+      nb::arg("progress").none(),
       nb::sig(
           "def build(source: typing.Any, specs: list[tuple[str, str]], column_family: str | None, "
-          "threads: int, memory_budget: int, progress: typing.Any) -> list[BuildReport]"));
+          "threads: int, memory_budget: int, store_leaves: bool, progress: typing.Any) -> "
+          "list[BuildReport]"));
 }
 
 }  // namespace cairn::python

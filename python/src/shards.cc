@@ -27,6 +27,7 @@ struct StepArguments {
   int threads;
   uint64_t memory_budget;
   nb::handle progress;
+  bool store_leaves = false;
 };
 
 // Runs a step so that Ctrl-C ends it.
@@ -37,6 +38,7 @@ void RunStep(const StepArguments& arguments,
     BuildOptions options;
     options.threads = arguments.threads;
     options.memory_budget = arguments.memory_budget;
+    options.store_leaves = arguments.store_leaves;
     options.on_progress = watch.on_progress;
     options.cancelled = watch.cancelled;
     return step(options);
@@ -160,17 +162,18 @@ void BindShards(nb::module_& module) {
       nb::arg("plan"), nb::sig("def shards_of_plan(plan: str | os.PathLike[str]) -> int"));
   module.def(
       "build_shard",
-      [](nb::handle plan, int64_t shard, nb::handle directory, int threads, uint64_t budget,
-         nb::handle progress) {
+      [](nb::handle plan, int64_t shard, nb::handle directory, bool store_leaves, int threads,
+         uint64_t budget, nb::handle progress) {
         const std::string from = PathOf(plan), to = PathOf(directory);
         const uint32_t number = NumberOf(shard, "shard");
-        return RunBuild({threads, budget, progress}, [&](const BuildOptions& options) {
-          return BuildShard(from, number, to, options);
-        });
+        return RunBuild(
+            {threads, budget, progress, store_leaves},
+            [&](const BuildOptions& options) { return BuildShard(from, number, to, options); });
       },
-      nb::arg("plan"), nb::arg("shard"), nb::arg("directory"), CAIRN_STEP_ARGS,
+      nb::arg("plan"), nb::arg("shard"), nb::arg("directory"), nb::arg("store_leaves"),
+      CAIRN_STEP_ARGS,
       nb::sig("def build_shard(plan: str | os.PathLike[str], shard: int, directory: str | "
-              "os.PathLike[str], " CAIRN_STEP_SIG "BuildReport"));
+              "os.PathLike[str], store_leaves: bool, " CAIRN_STEP_SIG "BuildReport"));
   module.def(
       "publish_shards",
       [](nb::handle plan, nb::handle directory, int threads, uint64_t budget, nb::handle progress) {
@@ -197,14 +200,15 @@ void BindShards(nb::module_& module) {
   module.def(
       "build_sharded",
       [](nb::handle source, const std::string& spec, nb::handle directory, int64_t shards,
-         int64_t segments, int threads, uint64_t budget, nb::handle progress) {
+         int64_t segments, bool store_leaves, int threads, uint64_t budget, nb::handle progress) {
         return BuildAllShards(source, spec, directory, shards, segments,
-                              {threads, budget, progress});
+                              {threads, budget, progress, store_leaves});
       },
       nb::arg("source"), nb::arg("spec"), nb::arg("directory"), nb::arg("shards"),
-      nb::arg("segments"), CAIRN_STEP_ARGS,
+      nb::arg("segments"), nb::arg("store_leaves"), CAIRN_STEP_ARGS,
       nb::sig("def build_sharded(source: typing.Any, spec: str, directory: str | "
-              "os.PathLike[str], shards: int, segments: int, " CAIRN_STEP_SIG "BuildReport"));
+              "os.PathLike[str], shards: int, segments: int, store_leaves: bool, " CAIRN_STEP_SIG
+              "BuildReport"));
   module.def(
       "shard_directory_name",
       [](int64_t shard) { return ShardDirectoryName(NumberOf(shard, "shard")); }, nb::arg("shard"),

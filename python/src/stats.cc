@@ -39,6 +39,7 @@ nb::dict StatsDict(const IndexStats& stats) {
     one["description"] = index.description;
     one["bytes"] = index.bytes;
     one["huge_page_bytes"] = index.huge_page_bytes;
+    one["mapped_bytes"] = index.mapped_bytes;
     ordered.append(one);
   }
   dict["ordered_indexes"] = ordered;

@@ -47,6 +47,15 @@ def test_build_says_what_it_did(make_table: MakeTable, tmp_path: pathlib.Path) -
         cairn.build(snapshot, {tmp_path / "again": "value[8:]:text"})
 
 
+def test_stored_leaves_are_searched_where_they_lie(make_table: MakeTable, tmp_path: pathlib.Path) -> None:
+    database = make_table(rows_of(range(500)))
+    for leaves in (False, True):
+        cairn.build(database, {tmp_path / "n": "value[0:8]:u64be"}, store_leaves=leaves)
+        with cairn.open(tmp_path / "n", ordered_indexes=["cpu:packed"], verify="metadata") as index:
+            assert index.count(keys=[7]).tolist() == [5]
+            assert (index.stats()["ordered_indexes"][0]["mapped_bytes"] > 0) == leaves
+
+
 def test_builds_that_cannot_be(make_table: MakeTable, tmp_path: pathlib.Path) -> None:
     database = make_table(rows_of(range(200)))
     out = tmp_path / "out"

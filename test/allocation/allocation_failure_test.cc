@@ -157,6 +157,42 @@ BOOST_AUTO_TEST_CASE(open_changes_nothing) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(stored_leaves_are_built_opened_and_merged_or_nothing_is) {
+  const IndexSpec spec = Spec(kSpecs[0]);
+  const auto source = db.Source();
+  const std::string directory = At("index");
+  BuildOptions building;
+  building.threads = 2;
+  building.store_leaves = true;
+  OpenOptions options = Opening();
+  options.ordered_indexes = {"cpu:packed"};
+  for (const FailingNew::How how : kBoth) {
+    Build(kSpecs[0], "index");
+    FailEachAllocation(
+        how, 100, [] {},
+        [&] { return SecondaryIndex::Build(*source, spec, directory, building).status(); },
+        [&] { CheckEqual(db, *Open("index")); });
+    for (const VerifyLevel verify : {VerifyLevel::kFull, VerifyLevel::kMetadata}) {
+      options.verify = verify;
+      options.copy_entries = how == FailingNew::How::kOnce;
+      FailEachAllocation(
+          how, 100, [] {}, [&] { return SecondaryIndex::Open(directory, options).status(); },
+          [&] { CheckEqual(db, *Open("index")); });
+    }
+  }
+  PutRows(db, kRows, 60);
+  RequireOk(RequireOk(SecondaryIndex::Open(directory, options))->CatchUp(*db.Source()));
+  std::unique_ptr<SecondaryIndex> index;
+  FailEachAllocation(
+      FailingNew::How::kOnce, 80,
+      [&] {
+        index.reset();
+        Copy("index", "merged");
+        index = RequireOk(SecondaryIndex::Open(At("merged"), options));
+      },
+      [&] { return index->Merge({}); }, [&] { CheckEqual(db, *index); });
+}
+
 BOOST_AUTO_TEST_CASE(open_with_trials_changes_nothing) {
   Build(kSpecs[0], "index");
   const std::string directory = At("index");

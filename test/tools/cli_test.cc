@@ -245,6 +245,22 @@ BOOST_AUTO_TEST_CASE(an_index_of_nothing_is_built_with_a_warning) {
   BOOST_TEST(build("value.json('/adress'):text, nulls=first").find("warning") == std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(inspect_shows_that_leaves_are_stored) {
+  TemporaryDirectory directory;
+  MustRun({"demo", directory / "db", "--rows=20000"});
+  for (bool leaves : {false, true}) {
+    const std::string out = directory / (leaves ? "with" : "without");
+    std::vector<std::string> build = {"build", "--db=" + directory / "db", "--cf=customer",
+                                      "--spec=key[0:8]:u64be, on_error=skip", "--out=" + out};
+    if (leaves) build.emplace_back("--store-leaves");
+    MustRun(build);
+    const std::string shown = MustRun({"inspect", out}).out;
+    BOOST_TEST((shown.find("leaf properties") != std::string::npos) == leaves, shown);
+    const bool mapped = shown.find("of stored leaves mapped") != std::string::npos;
+    BOOST_TEST(mapped == leaves, shown);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(inspect_shows_spec_counts_and_sections) {
   TemporaryDirectory directory;
   MustRun({"demo", directory / "db", "--rows=2000"});

@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(hostile_bytes_stay_text) {
   report.stats.database_id = script;
   report.stats.fallback = script;
   report.stats.sections = {{script, script, 10}, {every, every, 90}};
-  report.stats.ordered_indexes = {{script, 100, 10}};
+  report.stats.ordered_indexes = {{script, 100, 10, 0}};
   report.files = {{every, 5}};
   report.keys.first = every;
   report.freshness.state = tools::FreshnessFacts::State::kCannot;

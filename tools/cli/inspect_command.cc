@@ -71,8 +71,12 @@ absl::StatusOr<int> RunInspect(const std::string& directory) {
   if (index->in_shards()) PrintShards(stats.shards, &output);
   for (const IndexStats::OrderedIndex& ordered : stats.ordered_indexes) {
     Line("searched with",
-         absl::StrFormat("%s, %s in memory, %s of it in huge pages", ordered.description,
-                         WithUnit(ordered.bytes), WithUnit(ordered.huge_page_bytes)),
+         absl::StrFormat(
+             "%s, %s in memory, %s of it in huge pages%s", ordered.description,
+             WithUnit(ordered.bytes), WithUnit(ordered.huge_page_bytes),
+             ordered.mapped_bytes == 0
+                 ? ""
+                 : absl::StrFormat(", %s of stored leaves mapped", WithUnit(ordered.mapped_bytes))),
          &output);
   }
   if (!stats.fallback.empty()) Line("not on a GPU", stats.fallback, &output);

@@ -23,9 +23,11 @@ namespace {
 struct StepOptions {
   int threads = 0;
   uint64_t memory_budget = 0;
+  bool store_leaves = false;
 
   BuildOptions Build() const {
     BuildOptions options;
+    options.store_leaves = store_leaves;
     options.threads = threads;
     options.memory_budget = memory_budget;
     options.cancelled = &Interrupted();
@@ -247,6 +249,9 @@ void AddBuildShard(CLI::App* app, Action* action) {
       ->type_name("DIR")
       ->required();
   AddThreads(command, given.get());
+  command->add_flag("--store-leaves", given->store_leaves,
+                    "Store the search structure of numbers, which opening the index then maps; a "
+                    "file nearly twice as large");
   command->footer("\nPrints the shard's directory, which no other attempt has.");
   command->callback([given, action] { *action = [given] { return RunShard(*given); }; });
 }

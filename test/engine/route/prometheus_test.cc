@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(counters_of_each_route_and_cumulative_buckets) {
   stats.rows = 7;
   stats.entries = 9;
   stats.sequence = 11;
-  stats.ordered_indexes = {{"cpu:packed,bits=16", 1000, 0}};
+  stats.ordered_indexes = {{"cpu:packed,bits=16", 1000, 0, 0}};
   RouteStats cpu, gpu;
   cpu.route = "cpu:packed";
   cpu.batches = 3;

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "cairn/ordered_index.h"
+#include "cpu_fast/packed/stored_packed_index.h"
+
+namespace cairn {
+
+// Below this many entries a tree over the run stays in the first caches and answers as fast as
+// packed leaves do, for a fraction of their memory (PointLookup, n:10 to n:16): cpu:auto takes it.
+inline constexpr size_t kLeastPackedEntries = size_t{1} << 14;
+
+// Leaves that are stored beside a run, and where they are to be searched.
+struct UsableLeaves {
+  StoredLeaves stored;
+  LeafMemory memory = LeafMemory::kMapped;
+};
+
+// MakeOrderedIndex over a run beside which `leaves` are stored: they are used where the structure
+// would make the same. Null: there are none.
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
+                                                               SortedRun run,
+                                                               const UsableLeaves* leaves);
+
+}  // namespace cairn
