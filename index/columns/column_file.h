@@ -20,8 +20,6 @@
 // that column_format.h names. docs/formats.md describes the bytes.
 namespace cairn {
 
-class ColumnEncoder;
-
 extern const FileFormat kColumnFileFormat;
 
 // Writes a column file under a new name, in one pass: append rows in their order, then Finish.
@@ -58,8 +56,11 @@ class ColumnFileWriter {
   uint64_t header_checksum() const { return file_->header_checksum(); }
 
  private:
+  struct Column;
+
   ColumnFileWriter(std::vector<ColumnSchema> columns, std::unique_ptr<SectionFileWriter> file);
   absl::Status CheckPieces(absl::Span<const ColumnValues* const> values) const;
+  absl::Status Keep(absl::Status status);
   absl::Status AppendPieces(absl::Span<const ColumnValues* const> values);
   absl::Status WriteBlock(size_t column, const ColumnValues& values, size_t first, size_t count);
   absl::Status WriteDirectory();
@@ -67,9 +68,9 @@ class ColumnFileWriter {
   const std::vector<ColumnSchema> columns_;
   const std::unique_ptr<SectionFileWriter> file_;
   SectionWriter* blocks_ = nullptr;
-  std::vector<std::unique_ptr<ColumnEncoder>> encoders_;  // one a column
-  std::vector<ColumnValues> pending_;                     // rows of the block to come, one a column
-  std::string encoded_;
+  std::vector<Column> written_;        // what the directory will say, one a column
+  std::vector<ColumnValues> pending_;  // rows of the block to come, one a column
+  std::string encoded_;                // scratch
   uint64_t rows_ = 0;
   absl::Status status_;  // the first error
 };

@@ -59,7 +59,7 @@ enum class BlockEncoding : uint8_t {
 //   packed     `width` bits a row, the least significant first, up to a multiple of 8 bytes
 //   heap       kStrings: the bytes of its strings, up to a multiple of 8 bytes
 //
-// Sums wrap around at 2^64. A null row's packed number is that of the row before it, or 0.
+// Sums wrap around at 2^64. The packed number of a null row is 0; a null string is empty.
 struct ColumnBlock {
   uint64_t base;
   uint32_t offset_low;   // of the section, in multiples of 8 bytes

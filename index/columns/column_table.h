@@ -62,7 +62,7 @@ class ColumnTable {
                                           VerifyLevel level, int threads,
                                           std::shared_ptr<const void> owner);
 
-  uint64_t rows() const { return rows_; }
+  uint64_t rows() const;
   absl::Span<const ColumnSchema> columns() const;
   // The column of this name.
   std::optional<size_t> Find(std::string_view name) const;
@@ -88,30 +88,17 @@ class ColumnTable {
                               absl::Span<int64_t> values) const;
 
  private:
-  friend class ColumnReader;
-
-  // One column of the table, resolved.
-  struct Column {
-    KeyType type;
-    const ColumnBlock* blocks;
-    const uint32_t* dictionary_ends;
-    const char* dictionary_heap;
-    uint32_t dictionary_values;
-    uint64_t nulls;
-    bool has_nulls;     // whether any block says so
-    bool has_decimals;  // likewise
-  };
   struct State;
 
-  explicit ColumnTable(std::shared_ptr<const State> state);
-  absl::Status CheckColumn(size_t column, KeyType type) const;
+  // The errors that Gather's and Read's arguments may be.
+  absl::Status CheckColumn(size_t column) const;
+  absl::Status CheckType(size_t column, KeyType type) const;
   absl::Status CheckRows(absl::Span<const RowId> row_ids) const;
   template <typename Integer>
   absl::Status GatherAs(size_t column, absl::Span<const RowId> row_ids,
                         absl::Span<Integer> values) const;
 
-  uint64_t rows_ = 0;
-  std::shared_ptr<const State> state_;
+  std::shared_ptr<const State> state_;  // null: no columns, no rows
 };
 
 }  // namespace cairn

@@ -135,12 +135,7 @@ absl::Status ColumnValues::AppendColumn(const PartColumn& column) try {
         column.values);
     RETURN_IF_ERROR(status);
     for (size_t i = 0; column.validity != nullptr && i < column.size(); ++i) {
-      if (!column.is_null(i)) continue;
-      VisitColumnType(type_, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if constexpr (!std::is_same_v<T, std::string_view>) (*Vector<T>())[before + i] = T{};
-      });
-      SetNull(before + i);
+      if (column.is_null(i)) SetNull(before + i);
     }
   } catch (...) {
     Truncate(before);
@@ -206,7 +201,11 @@ void ColumnValues::AppendFrom(const ColumnValues& other, size_t first, size_t co
 
 void ColumnValues::SetNull(size_t i) {
   if (null_count_ == 0) validity_.assign((size_ + 7) / 8, 0xFF);
-  if (is_null(i) && null_count_ != 0) return;
+  if (is_null(i)) return;
+  VisitColumnType(type_, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<T, std::string_view>) (*Vector<T>())[i] = T{};
+  });
   validity_[i / 8] = static_cast<uint8_t>(validity_[i / 8] & ~(1 << i % 8));
   ++null_count_;
 }

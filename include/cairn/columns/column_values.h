@@ -66,7 +66,7 @@ class ColumnValues {
   T* ExtendNumbers(size_t count);
   // Appends values [first, first + count) of a column of the same type, which is not this one.
   void AppendFrom(const ColumnValues& other, size_t first, size_t count);
-  // Makes value i, which must be 0 or "", null.
+  // Makes value i null, a number 0; text or bytes must be "" already. Requires i < size().
   void SetNull(size_t i);
 
   // Value i; each requires i < size(). Bytes, and text as a KeyValue, are valid until the column
