@@ -73,7 +73,7 @@ class ColumnsBuilder {
    private:
     friend class ColumnsBuilder;
 
-    // Pieces one behind the other (columns_builder.cc), in memory or in the spill file.
+    // Encoded rows (columns_builder.cc), in memory or in the spill file.
     struct Chunk {
       std::string bytes;
       SpillBlock spilled = {};
@@ -81,18 +81,18 @@ class ColumnsBuilder {
     };
 
     bool Admit(size_t columns);
-    bool AddPiece(absl::Span<const ColumnValues> rows, size_t first, size_t count);
-    bool Encode();
-    bool Seal();
-    void Charge(uint64_t bytes);
+    absl::Status AppendRows(absl::Span<const ColumnValues> rows);
+    absl::Status Encode();
+    void Charge();
     bool Fail(absl::Status status);
 
     ColumnsBuilder* builder_;
     std::vector<ColumnValues> pending_;  // rows that are not encoded yet, one a column
-    std::vector<Chunk> chunks_;          // all but the last one are sealed
+    uint64_t pending_bytes_ = 0;         // of their text and bytes
+    std::vector<Chunk> chunks_;
     uint64_t rows_ = 0;
     uint64_t reported_ = 0;  // of rows_, those counted in the builder's
-    uint64_t charged_ = 0;   // bytes of memory counted in the builder's
+    uint64_t charged_ = 0;   // bytes of memory counted in the builder's, for what is not spilled
     bool failed_ = false;
     bool finished_ = false;
     absl::Status status_;
@@ -121,7 +121,8 @@ class ColumnsBuilder {
 
  private:
   absl::Status CheckParts() const;
-  absl::Status WritePart(Part* part, ColumnFileWriter* writer, const std::atomic<bool>* cancelled);
+  absl::Status WriteChunk(Part::Chunk* chunk, std::vector<ColumnValues>* rows,
+                          ColumnFileWriter* writer, const std::atomic<bool>* cancelled);
   absl::Status MakeRoom(Part* part);
   absl::Status Spill(Part* part);
   absl::StatusOr<SpillFile*> OpenSpillFile();
