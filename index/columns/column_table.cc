@@ -200,6 +200,10 @@ absl::Status ColumnTable::State::CheckDirectory(ColumnReader* reader) const {
     reader->has_nulls |= block.has_nulls();
     reader->has_decimals |= block.encoding() == BlockEncoding::kDecimals;
   }
+  if (reader->has_nulls != (reader->nulls != 0)) {
+    return TableDamaged(name, "section 'columns', column '%s': %d nulls, but %s block has some",
+                        reader->name, reader->nulls, reader->has_nulls ? "a" : "no");
+  }
   return absl::OkStatus();
 }
 
