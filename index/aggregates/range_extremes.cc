@@ -18,7 +18,10 @@
 namespace cairn {
 namespace {
 
-constexpr size_t kBlock = 64;  // entries
+// Entries of a block: about a line of cache, few enough to be looked at one by one where no
+// processor that this is compiled for compares several.
+template <typename T>
+inline constexpr size_t kBlock = sizeof(T) == 8 ? 16 : kCacheLineBytes / sizeof(T);
 constexpr size_t kGroup = 16;  // blocks
 
 // The least of key(numbers[begin]) … key(numbers[end - 1]) of kLanes; all ones where there is none.
@@ -27,6 +30,7 @@ T LeastOf(const T* numbers, size_t begin, size_t end, KeyOf key) {
   const T* const before = LaneMasks<T, kLanes>::First(begin);
   const T* const until = LaneMasks<T, kLanes>::First(end);
   T least = static_cast<T>(~T{0});
+#pragma GCC unroll 1  // what GCC unrolls as a whole it does not vectorize
   for (size_t i = 0; i < kLanes; ++i) {
     const T outside = static_cast<T>(before[i] | static_cast<T>(~until[i]));
     least = std::min(least, static_cast<T>(key(numbers[i]) | outside));
@@ -55,7 +59,7 @@ class Summary {
         group_keys_(keys_.size() / kGroup),
         group_positions_(keys_.size() / kGroup) {
     std::fill(keys_.begin() + blocks, keys_.end(), static_cast<T>(~T{0}));
-    constexpr size_t kGroupsPerTask = kEntriesPerTask / kBlock / kGroup;
+    constexpr size_t kGroupsPerTask = kEntriesPerTask / kBlock<T> / kGroup;
     const size_t groups = group_keys_.size();
     ParallelFor(threads, (groups + kGroupsPerTask - 1) / kGroupsPerTask, [&](size_t task) {
       const size_t end = std::min(groups, (task + 1) * kGroupsPerTask);
@@ -75,26 +79,36 @@ class Summary {
 
   void Prefetch(size_t block) const { cairn::Prefetch(keys_.data() + block); }
 
+  // A least key, and where it is: the first that it is of blocks [begin, end), which are of one
+  // group.
   struct Found {
     T key;
-    Position position;
+    size_t begin;
+    size_t end;
   };
 
   // The first least key of blocks [begin, end), at least one.
   Found Least(size_t begin, size_t end) const {
     const size_t first = begin / kGroup;
     const size_t last = end / kGroup;
-    if (first == last) return LeastInGroup(first, begin % kGroup, end % kGroup);
-    Found found = LeastInGroup(first, begin % kGroup, kGroup);
+    if (first == last) return {LeastInGroup(first, begin % kGroup, end % kGroup), begin, end};
+    Found found = {LeastInGroup(first, begin % kGroup, kGroup), begin, (first + 1) * kGroup};
     if (first + 1 < last) {
       const size_t group = LeastGroup(first + 1, last);
-      if (group_keys_[group] < found.key) found = {group_keys_[group], group_positions_[group]};
+      if (group_keys_[group] < found.key) {
+        found = {group_keys_[group], group * kGroup, (group + 1) * kGroup};
+      }
     }
     if (end % kGroup != 0) {
-      const T key = LeastOf<kGroup>(&keys_[last * kGroup], 0, end % kGroup, Same);
-      if (key < found.key) found = LeastInGroup(last, 0, end % kGroup);
+      const T key = LeastInGroup(last, 0, end % kGroup);
+      if (key < found.key) found = {key, last * kGroup, end};
     }
     return found;
+  }
+
+  Position PositionOf(const Found& found) const {
+    if (found.end - found.begin == kGroup) return group_positions_[found.begin / kGroup];
+    return PositionIn(FirstWith(keys_.data(), found.begin, found.end, found.key, Same));
   }
 
   uint64_t memory_bytes() const {
@@ -108,13 +122,11 @@ class Summary {
 
   Position PositionIn(size_t block) const {
     const size_t offset = block < offsets_.size() ? offsets_[block] : 0;
-    return static_cast<Position>(block * kBlock + offset);
+    return static_cast<Position>(block * kBlock<T> + offset);
   }
 
-  Found LeastInGroup(size_t group, size_t begin, size_t end) const {
-    const T* const keys = &keys_[group * kGroup];
-    const T least = LeastOf<kGroup>(keys, begin, end, Same);
-    return {least, PositionIn(group * kGroup + FirstWith(keys, begin, end, least, Same))};
+  T LeastInGroup(size_t group, size_t begin, size_t end) const {
+    return LeastOf<kGroup>(&keys_[group * kGroup], begin, end, Same);
   }
 
   // table_[k][i] is the group of the first least key of groups [i, i + 2^(k + 1)).
@@ -175,6 +187,8 @@ class ExtremesOf final : public RangeExtremes {
   }
 
  private:
+  static constexpr size_t kEntries = kBlock<T>;
+
   // Keys whose least is the extreme; null is all ones.
   struct LeastFirst {
     T operator()(T code) const { return static_cast<T>(code - (kNulls ? 1 : 0)); }
@@ -183,11 +197,11 @@ class ExtremesOf final : public RangeExtremes {
     T operator()(T code) const { return static_cast<T>(~code); }
   };
 
-  size_t Blocks() const { return (entries_ + kBlock - 1) / kBlock; }
+  size_t Blocks() const { return (entries_ + kEntries - 1) / kEntries; }
 
   static AlignedBuffer<T> MakeCodes(const EntryValues& values, int threads) {
     const size_t entries = values.numbers.size();
-    AlignedBuffer<T> codes((entries + kBlock - 1) / kBlock * kBlock);
+    AlignedBuffer<T> codes((entries + kEntries - 1) / kEntries * kEntries);
     std::fill(codes.begin() + entries, codes.end(), T{0});
     ParallelFor(threads, (entries + kEntriesPerTask - 1) / kEntriesPerTask, [&](size_t task) {
       const size_t end = std::min(entries, (task + 1) * kEntriesPerTask);
@@ -202,19 +216,21 @@ class ExtremesOf final : public RangeExtremes {
   template <typename KeyOf>
   auto LeastOfBlock() const {
     return [this](size_t block, uint8_t* offset) {
-      const T* const codes = &codes_[block * kBlock];
-      const size_t count = std::min(kBlock, entries_ - block * kBlock);
-      const T least = LeastOf<kBlock>(codes, 0, count, KeyOf());
+      const T* const codes = &codes_[block * kEntries];
+      const size_t count = std::min(kEntries, entries_ - block * kEntries);
+      const T least = LeastOf<kEntries>(codes, 0, count, KeyOf());
       *offset = static_cast<uint8_t>(FirstWith(codes, 0, count, least, KeyOf()));
       return least;
     };
   }
 
-  void PrefetchCodes(const Summary<T>& summary, size_t begin, size_t end) const {
-    PrefetchBytes(&codes_[begin], (kBlock - begin % kBlock) * sizeof(T));
-    PrefetchBytes(&codes_[end / kBlock * kBlock], end % kBlock * sizeof(T));
-    summary.Prefetch(begin / kBlock);
-    summary.Prefetch(end / kBlock);
+  void PrefetchCodes(const Summary<T>& summary, size_t position) const {
+    const size_t block = position / kEntries;
+    Prefetch(codes_.data() + block * kEntries);
+    if constexpr (kEntries * sizeof(T) > kCacheLineBytes) {
+      Prefetch(codes_.data() + block * kEntries + kCacheLineBytes / sizeof(T));
+    }
+    summary.Prefetch(block);
   }
 
   template <typename KeyOf>
@@ -223,7 +239,8 @@ class ExtremesOf final : public RangeExtremes {
     AnswerRanges(
         begin.size(),
         [&](size_t i) {
-          if (begin[i] < end[i]) PrefetchCodes(summary, begin[i], end[i]);
+          PrefetchCodes(summary, begin[i]);
+          PrefetchCodes(summary, end[i]);
         },
         [&](size_t i) {
           found[i] = begin[i] < end[i] ? FindOne<KeyOf>(summary, begin[i], end[i]) : kNoPosition;
@@ -233,37 +250,36 @@ class ExtremesOf final : public RangeExtremes {
   template <typename KeyOf>
   Position FindOne(const Summary<T>& summary, size_t begin, size_t end) const {
     constexpr T kNothing = static_cast<T>(~T{0});
-    const size_t first = begin / kBlock;
-    const size_t last = end / kBlock;
-    const T* const left = &codes_[first * kBlock];
-    const size_t left_end = first == last ? end % kBlock : kBlock;
-    T least = LeastOf<kBlock>(left, begin % kBlock, left_end, KeyOf());
+    const size_t first = begin / kEntries;
+    const size_t last = end / kEntries;
+    const T* const left = &codes_[first * kEntries];
+    const size_t left_end = first == last ? end % kEntries : kEntries;
+    T least = LeastOf<kEntries>(left, begin % kEntries, left_end, KeyOf());
     // Which of the three it is, and where, is looked for once.
     enum { kLeft, kMiddle, kRight } where = kLeft;
-    Position middle = 0;
+    typename Summary<T>::Found middle = {};
     if (first + 1 < last) {
-      const auto found = summary.Least(first + 1, last);
-      if (found.key < least) {
-        least = found.key;
-        middle = found.position;
+      middle = summary.Least(first + 1, last);
+      if (middle.key < least) {
+        least = middle.key;
         where = kMiddle;
       }
     }
-    if (first != last && end % kBlock != 0) {
-      const T key = LeastOf<kBlock>(&codes_[last * kBlock], 0, end % kBlock, KeyOf());
+    if (first != last && end % kEntries != 0) {
+      const T key = LeastOf<kEntries>(&codes_[last * kEntries], 0, end % kEntries, KeyOf());
       if (key < least) {
         least = key;
         where = kRight;
       }
     }
     if (kNulls && least == kNothing) return kNoPosition;
-    if (where == kMiddle) return middle;
+    if (where == kMiddle) return summary.PositionOf(middle);
     if (where == kRight) {
       return static_cast<Position>(
-          last * kBlock + FirstWith(&codes_[last * kBlock], 0, end % kBlock, least, KeyOf()));
+          last * kEntries + FirstWith(&codes_[last * kEntries], 0, end % kEntries, least, KeyOf()));
     }
-    return static_cast<Position>(first * kBlock +
-                                 FirstWith(left, begin % kBlock, left_end, least, KeyOf()));
+    return static_cast<Position>(first * kEntries +
+                                 FirstWith(left, begin % kEntries, left_end, least, KeyOf()));
   }
 
   const size_t entries_;

@@ -23,9 +23,9 @@ inline constexpr Position kNoPosition = UINT32_MAX;
 // as by memcmp. Nulls are passed over. Of equal values it is the first.
 //
 // Values are kept as differences from the least one, text as ranks, in 1, 2, 4 or 8 bytes,
-// whichever holds them all; the extremes of blocks of 64, of 16 of these, and a sparse table over
-// those (Bender and Farach-Colton, The LCA Problem Revisited, 2000) take about 2 (w + 1) / 64 + 0.2
-// bytes an entry besides, where w is a value's.
+// whichever holds them all; the extremes of blocks of a line of cache, of 16 of these, and a sparse
+// table over those (Bender and Farach-Colton, The LCA Problem Revisited, 2000) make that 1.2, 2.4,
+// 5.1 or 9.7 bytes an entry at 2^24 of them.
 class RangeExtremes {
  public:
   // Of values[i] = the column at row_ids[i], on up to `threads` threads. Errors as

@@ -78,11 +78,30 @@ class FloatSumsOf final : public RangeFloatSums {
 
   uint64_t memory_bytes() const override {
     uint64_t bytes = values_.size() * sizeof(T) + (nulls_ == 0 ? 0 : present_.memory_bytes());
-    for (const AlignedBuffer<double>& sums : levels_) bytes += sums.size() * sizeof(double);
+    for (const Level& level : levels_) bytes += level.sums.size() * 3 * sizeof(double);
     return bytes;
   }
 
  private:
+  // A level of the tree, in whole groups: the sum of what is below each node, and those of the
+  // nodes of its group from it on and up to it, so that a range's end takes one read a level.
+  struct Level {
+    AlignedBuffer<double> sums, from_here, up_to_here;
+
+    explicit Level(size_t nodes)
+        : sums(Groups<double>(nodes)),
+          from_here(Groups<double>(nodes)),
+          up_to_here(Groups<double>(nodes)) {}
+    void Accumulate(size_t group) {
+      double before = 0, behind = 0;
+      for (size_t i = 0; i < kFanOut; ++i) {
+        const size_t forth = group * kFanOut + i;
+        const size_t back = group * kFanOut + (kFanOut - 1 - i);
+        up_to_here[forth] = before += sums[forth];
+        from_here[back] = behind += sums[back];
+      }
+    }
+  };
   void PrefetchAt(size_t position) const {
     constexpr size_t kGroup = kFanOut - 1;
     if (nulls_ != 0) present_.PrefetchRank(position);
@@ -90,42 +109,42 @@ class FloatSumsOf final : public RangeFloatSums {
     position /= kFanOut;
     // Those above stay in a cache.
     for (size_t level = 0; level < std::min<size_t>(2, levels_.size()); ++level) {
-      PrefetchBytes(levels_[level].data() + (position & ~kGroup), kFanOut * sizeof(double));
+      Prefetch(levels_[level].from_here.data() + position);
+      Prefetch(levels_[level].up_to_here.data() + position);
       position /= kFanOut;
     }
   }
 
   double SumOf(size_t begin, size_t end) const {
-    double sum = 0;
-    if (Level(values_.data(), &begin, &end, &sum)) return sum;
-    for (const AlignedBuffer<double>& sums : levels_) {
-      if (Level(sums.data(), &begin, &end, &sum)) break;
+    size_t first = begin / kFanOut;
+    size_t last = end / kFanOut;
+    size_t from = begin % kFanOut;
+    size_t to = end % kFanOut;
+    const T* const values = values_.data();
+    if (first == last) return SumOfSome(values + first * kFanOut, from, to);
+    double left = 0, right = 0;
+    if (from != 0) left = SumOfSome(values + first * kFanOut, from, kFanOut);
+    if (to != 0) right = SumOfSome(values + last * kFanOut, 0, to);
+    begin = first + (from != 0 ? 1 : 0);
+    end = last;
+    for (const Level& level : levels_) {
+      if (begin == end) break;
+      first = begin / kFanOut;
+      last = end / kFanOut;
+      from = begin % kFanOut;
+      to = end % kFanOut;
+      if (first == last) return left + SumOfSome(&level.sums[first * kFanOut], from, to) + right;
+      if (from != 0) left += level.from_here[begin];
+      if (to != 0) right += level.up_to_here[end - 1];
+      begin = first + (from != 0 ? 1 : 0);
+      end = last;
     }
-    return sum;
+    return left + right;
   }
 
-  // Adds what of [*begin, *end) the level above has not, and makes them positions there. Whether
-  // that was all.
-  template <typename Number>
-  static bool Level(const Number* numbers, size_t* begin, size_t* end, double* sum) {
-    const size_t first = *begin / kFanOut;
-    const size_t last = *end / kFanOut;
-    if (first == last) {
-      *sum += SumOfSome(numbers + first * kFanOut, *begin % kFanOut, *end % kFanOut);
-      return true;
-    }
-    const size_t from = *begin % kFanOut;
-    if (from != 0) *sum += SumOfSome(numbers + first * kFanOut, from, kFanOut);
-    const size_t to = *end % kFanOut;
-    if (to != 0) *sum += SumOfSome(numbers + last * kFanOut, 0, to);
-    *begin = first + (from != 0 ? 1 : 0);
-    *end = last;
-    return *begin == *end;
-  }
-
-  AlignedBuffer<T> values_;                    // 0 where null
-  std::vector<AlignedBuffer<double>> levels_;  // levels_[0][i] is the sum of values_ group i, …
-  RankedBits present_;                         // in use where there are nulls
+  AlignedBuffer<T> values_;    // 0 where null
+  std::vector<Level> levels_;  // of groups of values_, of groups of these, …
+  RankedBits present_;         // in use where there are nulls
   uint64_t nulls_ = 0;
 };
 
@@ -164,17 +183,22 @@ absl::Status FloatSumsOf<T>::Fill(const ColumnTable& table, size_t column,
 
   // Up to the one that is the sum of all, so that every range ends at some level.
   for (size_t nodes = values_.size() / kFanOut; nodes > 0;) {
-    AlignedBuffer<double> sums = Groups<double>(nodes);
-    const AlignedBuffer<double>* const below = levels_.empty() ? nullptr : &levels_.back();
-    ParallelFor(threads, (nodes + kEntriesPerTask - 1) / kEntriesPerTask, [&](size_t task) {
-      const size_t end = std::min(nodes, (task + 1) * kEntriesPerTask);
-      for (size_t i = task * kEntriesPerTask; i < end; ++i) {
-        sums[i] = below == nullptr ? SumOfSome(values_.data() + i * kFanOut, 0, kFanOut)
-                                   : SumOfSome(below->data() + i * kFanOut, 0, kFanOut);
+    Level level(nodes);
+    const Level* const below = levels_.empty() ? nullptr : &levels_.back();
+    const size_t groups = level.sums.size() / kFanOut;
+    constexpr size_t kGroupsPerTask = kEntriesPerTask / kFanOut;
+    ParallelFor(threads, (groups + kGroupsPerTask - 1) / kGroupsPerTask, [&](size_t task) {
+      const size_t end = std::min(groups, (task + 1) * kGroupsPerTask);
+      for (size_t group = task * kGroupsPerTask; group < end; ++group) {
+        for (size_t i = group * kFanOut; i < std::min(nodes, (group + 1) * kFanOut); ++i) {
+          level.sums[i] = below == nullptr ? SumOfSome(values_.data() + i * kFanOut, 0, kFanOut)
+                                           : SumOfSome(&below->sums[i * kFanOut], 0, kFanOut);
+        }
+        level.Accumulate(group);
       }
     });
-    levels_.push_back(std::move(sums));
-    nodes = nodes == 1 ? 0 : levels_.back().size() / kFanOut;
+    levels_.push_back(std::move(level));
+    nodes = nodes == 1 ? 0 : groups;
   }
   return absl::OkStatus();
 }

@@ -22,9 +22,9 @@ struct FloatSum {
 // Nothing is subtracted: a NaN or an infinity outside of a range does not matter, one inside gives
 // what IEEE 754 says, and nothing is cancelled. Additions are in double, in an order that the
 // range's ends alone decide, so that a range has the same sum each time; with n entries at most
-// about 8 log2(n) of them are one upon the other, where a loop has n. A sum of zeros is +0.
+// about 5 log2(n) of them are one upon the other, where a loop has n. A sum of zeros is +0.
 //
-// Takes the column's width an entry, half a byte for the sums, and a quarter where some are null.
+// Takes the column's width an entry, 1.6 bytes for the sums, and a quarter where some are null.
 class RangeFloatSums {
  public:
   // Of values[i] = the column at row_ids[i], on up to `threads` threads. InvalidArgument for a

@@ -22,24 +22,31 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 __extension__ using SignedWide = __int128;
 
-// The sum of the first i of a block's values, whatever stands behind them.
+// The sum of the first i of a block's values, whatever stands behind them. Loops that GCC unrolls
+// as a whole are not vectorized.
 template <typename T, size_t kLanes>
 Wide SumOfFirst(const T* values, size_t i) {
   const T* const mask = LaneMasks<T, kLanes>::First(i);
   if constexpr (sizeof(T) == 8) {
-    Wide sum = 0;
-    for (size_t j = 0; j < kLanes; ++j) sum += values[j] & mask[j];
-    return sum;
+    uint64_t low = 0, high = 0;
+#pragma GCC unroll 1
+    for (size_t j = 0; j < kLanes; ++j) {
+      const uint64_t value = values[j] & mask[j];
+      low += value & UINT32_MAX;
+      high += value >> 32;
+    }
+    return (Wide{high} << 32) + low;
   } else {
     using Total = std::conditional_t<sizeof(T) == 4, uint64_t, uint32_t>;
     Total sum = 0;
+#pragma GCC unroll 1
     for (size_t j = 0; j < kLanes; ++j) sum += static_cast<T>(values[j] & mask[j]);
     return sum;
   }
 }
 
-// Values of sizeof(T) bytes, in blocks of about two lines of cache: what is before the block, which
-// of its entries have values where some have not, and the values.
+// Values of sizeof(T) bytes, in blocks of a line of cache: what is before the block, which of its
+// entries have values where some have not, and the values.
 template <typename T, bool kNulls>
 class SumsOf final : public RangeSums {
  public:
@@ -51,8 +58,8 @@ class SumsOf final : public RangeSums {
     AnswerRanges(
         begin.size(),
         [&](size_t i) {
-          PrefetchBytes(&blocks_[begin[i] / kEntries], sizeof(Block));
-          PrefetchBytes(&blocks_[end[i] / kEntries], sizeof(Block));
+          PrefetchBlock(begin[i] / kEntries);
+          PrefetchBlock(end[i] / kEntries);
         },
         [&](size_t i) { sums[i] = SumOf(begin[i], end[i]); });
   }
@@ -60,7 +67,7 @@ class SumsOf final : public RangeSums {
   uint64_t memory_bytes() const override { return blocks_.size() * sizeof(Block); }
 
  private:
-  static constexpr size_t kEntries = sizeof(T) <= 2 ? 64 : 128 / sizeof(T);
+  static constexpr size_t kEntries = kCacheLineBytes / sizeof(T);
 
   struct Present {
     uint64_t bits;
@@ -73,6 +80,14 @@ class SumsOf final : public RangeSums {
     uint32_t count;
     T values[kEntries];
   };
+
+  // The two or three lines of a block, without a branch.
+  void PrefetchBlock(size_t i) const {
+    const char* const block = reinterpret_cast<const char*>(&blocks_[i]);
+    Prefetch(block);
+    if constexpr (kNulls) Prefetch(block + kCacheLineBytes);
+    Prefetch(block + sizeof(Block) - 1);
+  }
 
   struct Before {
     Wide sum;

@@ -24,12 +24,12 @@ struct IntegerSum {
 };
 
 // Exact sums of integers over positions of an index's entries, at a cost that does not depend on
-// how many they are: sums before each block of 16 to 64 entries, and the entries up to the range's
+// how many they are: sums before each block of 8 to 64 entries, and the entries up to the range's
 // ends. Immutable; thread-safe.
 //
-// Values are kept as differences from the least one in 0, 1, 2, 4 or 8 bytes each, whichever holds
-// them all. With the sums that takes 1.25, 2.25, 4.5 or 9 bytes an entry, an eighth to a half more
-// where some are null, and next to nothing where all are equal and none is null.
+// Values are kept as differences from the least one in 1, 2, 4 or 8 bytes each, whichever holds
+// them all. With the sums that takes 1.25, 2.5, 5 or 10 bytes an entry, a tenth more where some
+// are null, and next to nothing where all are equal and none is null.
 class RangeSums {
  public:
   // Of values[i] = the column at row_ids[i], on up to `threads` threads; takes 8 bytes an entry

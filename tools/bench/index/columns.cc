@@ -89,12 +89,13 @@ const bool kRegistered = [] {
   for (const std::string name : kColumnSets) {
     benchmark::RegisterBenchmark(("ColumnEncode/" + name).c_str(), ColumnEncode, name);
     benchmark::RegisterBenchmark(("ColumnAdd/" + name).c_str(), ColumnAdd, name);
-    for (const auto& [operation, function] :
-         {std::pair{"ColumnGather/", ColumnGather}, std::pair{"ColumnRead/", ColumnRead}}) {
-      benchmark::RegisterBenchmark((operation + name).c_str(), function, name)
+    for (const int n : {16, 24}) {
+      benchmark::RegisterBenchmark(("ColumnGather/" + name).c_str(), ColumnGather, name)
           ->ArgName("n")
-          ->Arg(16)
-          ->Arg(24);
+          ->Arg(n);
+      benchmark::RegisterBenchmark(("ColumnRead/" + name).c_str(), ColumnRead, name)
+          ->ArgName("n")
+          ->Arg(n);
     }
   }
   return true;
