@@ -8,8 +8,7 @@ namespace cairn {
 // Entries that a thread takes at a time when an aggregate is built; a multiple of 64.
 inline constexpr size_t kEntriesPerTask = size_t{1} << 16;
 
-// Ranges whose reads are under way together: chosen by RangeSum/* and RangeExtreme/*
-// (tools/bench/index/aggregates.cc).
+// Ranges whose reads, of two to six lines each, are under way together.
 inline constexpr size_t kRangesTogether = 16;
 
 // Calls prefetch(i) and later answer(i) for each i in [0, ranges), so that the reads of several

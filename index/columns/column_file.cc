@@ -49,12 +49,13 @@ struct ColumnFileWriter::Column {
 };
 
 absl::StatusOr<std::unique_ptr<ColumnFileWriter>> ColumnFileWriter::Create(
-    const std::string& path, std::vector<ColumnSchema> columns, FileSystem* files) try {
+    const std::string& path, absl::Span<const ColumnSchema> columns, FileSystem* files) try {
   RETURN_IF_ERROR(CheckColumns(columns));
+  std::vector<ColumnSchema> copies(columns.begin(), columns.end());
   ASSIGN_OR_RETURN(std::unique_ptr<SectionFileWriter> file,
                    SectionFileWriter::Create(path, kColumnFileFormat, files));
   std::unique_ptr<ColumnFileWriter> writer(
-      new ColumnFileWriter(std::move(columns), std::move(file)));
+      new ColumnFileWriter(std::move(copies), std::move(file)));
   ASSIGN_OR_RETURN(writer->blocks_,
                    writer->file_->AddSectionOfUnknownSize(SectionId(ColumnSection::kBlocks)));
   return writer;

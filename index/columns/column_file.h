@@ -34,7 +34,7 @@ class ColumnFileWriter {
  public:
   // CheckColumns' error; AlreadyExists where the name is taken.
   static absl::StatusOr<std::unique_ptr<ColumnFileWriter>> Create(
-      const std::string& path, std::vector<ColumnSchema> columns,
+      const std::string& path, absl::Span<const ColumnSchema> columns,
       FileSystem* files = FileSystem::Posix());
   ~ColumnFileWriter();
 

@@ -16,7 +16,7 @@
 namespace cairn {
 namespace {
 
-// Rows whose reads are under way together. Chosen by ColumnGather/* (tools/bench/index/columns.cc).
+// Rows whose reads are under way together: more than a core keeps in flight.
 constexpr size_t kTogether = 32;
 
 constexpr uint64_t kInBlock = kRowsPerColumnBlock - 1;

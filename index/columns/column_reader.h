@@ -23,8 +23,7 @@ struct ColumnReader {
   KeyType type = KeyType::kU64;
   uint64_t rows = 0;
   uint64_t nulls = 0;
-  bool has_nulls = false;     // whether any block says so
-  bool has_decimals = false;  // likewise
+  bool has_nulls = false;  // whether any block says so
   absl::Span<const char> blocks;
   absl::Span<const ColumnBlock> directory;     // of this column
   absl::Span<const uint32_t> dictionary_ends;  // ascending to the heap's size

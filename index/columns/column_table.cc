@@ -198,7 +198,6 @@ absl::Status ColumnTable::State::CheckDirectory(ColumnReader* reader) const {
           reader->name, i, block.form, block.width, block.offset(), sections.blocks.size());
     }
     reader->has_nulls |= block.has_nulls();
-    reader->has_decimals |= block.encoding() == BlockEncoding::kDecimals;
   }
   if (reader->has_nulls != (reader->nulls != 0)) {
     return TableDamaged(name, "section 'columns', column '%s': %d nulls, but %s block has some",

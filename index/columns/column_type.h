@@ -83,15 +83,15 @@ constexpr T NumberOf(uint64_t bits) {
   }
 }
 
+// What a KeyValue holds a number as.
+template <typename T>
+using KeyValueNumber =
+    std::conditional_t<std::is_floating_point_v<T>, double,
+                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+
 template <typename T>
 constexpr KeyValue ToKeyValue(T number) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<double>(number);
-  } else if constexpr (std::is_signed_v<T>) {
-    return static_cast<int64_t>(number);
-  } else {
-    return static_cast<uint64_t>(number);
-  }
+  return static_cast<KeyValueNumber<T>>(number);
 }
 
 }  // namespace cairn

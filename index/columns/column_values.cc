@@ -89,6 +89,21 @@ void ColumnValues::Reserve(size_t values, size_t bytes) {
 }
 
 absl::Status ColumnValues::Append(const KeyValue& value) try {
+  const bool appended = VisitColumnType(type_, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, std::string_view> || std::is_same_v<T, float>) {
+      return false;
+    } else {
+      // The usual case, without the checks of others: a number of the type's own kind, in range.
+      const auto* const number = std::get_if<KeyValueNumber<T>>(&value);
+      if (number == nullptr || static_cast<KeyValueNumber<T>>(static_cast<T>(*number)) != *number) {
+        return false;
+      }
+      AppendNumber(static_cast<T>(*number));
+      return true;
+    }
+  });
+  if (appended) return absl::OkStatus();
   if (std::holds_alternative<std::monostate>(value)) {
     AppendNull();
     return absl::OkStatus();

@@ -56,7 +56,9 @@ class ColumnValues {
   // Appends one number; requires that T be the type's.
   template <typename T>
   void AppendNumber(T number) {
-    *ExtendNumbers<T>(1) = number;
+    ExtendValidity(1);
+    Vector<T>()->push_back(number);
+    ++size_;
   }
   // Appends one text; requires that the type be text or bytes, and at most KeyCodec::kMaxKeyBytes.
   void AppendBytes(std::string_view bytes);

@@ -226,8 +226,8 @@ BOOST_AUTO_TEST_CASE(says_what_is_wrong_with_a_request) {
 BOOST_AUTO_TEST_CASE(refuses_columns_that_are_none) {
   const TemporaryDirectory directory;
   const std::string path = directory / "columns";
-  const auto refusal = [&](std::vector<ColumnSchema> columns) {
-    const absl::Status status = ColumnFileWriter::Create(path, std::move(columns)).status();
+  const auto refusal = [&](const std::vector<ColumnSchema>& columns) {
+    const absl::Status status = ColumnFileWriter::Create(path, columns).status();
     BOOST_TEST(absl::IsInvalidArgument(status));
     BOOST_TEST(!std::filesystem::exists(path));
     return status;
