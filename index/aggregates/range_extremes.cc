@@ -108,7 +108,7 @@ class Summary {
 
   Position PositionOf(const Found& found) const {
     if (found.end - found.begin == kGroup) return group_positions_[found.begin / kGroup];
-    return PositionIn(FirstWith(keys_.data(), found.begin, found.end, found.key, Same));
+    return PositionIn(FirstWith(keys_.data(), found.begin, found.end, found.key, kSame));
   }
 
   uint64_t memory_bytes() const {
@@ -118,7 +118,7 @@ class Summary {
   }
 
  private:
-  static constexpr auto Same = [](T key) { return key; };
+  static constexpr auto kSame = [](T key) { return key; };
 
   Position PositionIn(size_t block) const {
     const size_t offset = block < offsets_.size() ? offsets_[block] : 0;
@@ -126,7 +126,7 @@ class Summary {
   }
 
   T LeastInGroup(size_t group, size_t begin, size_t end) const {
-    return LeastOf<kGroup>(&keys_[group * kGroup], begin, end, Same);
+    return LeastOf<kGroup>(&keys_[group * kGroup], begin, end, kSame);
   }
 
   // table_[k][i] is the group of the first least key of groups [i, i + 2^(k + 1)).

@@ -10,6 +10,7 @@
 #include "index/columns/column_type.h"
 #include "index/columns/decimals.h"
 #include "index/columns/packed_numbers.h"
+#include "index/keys/key_number.h"
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
 
@@ -263,15 +264,12 @@ absl::Status ColumnReader::Read(uint64_t begin, uint64_t end, ColumnValues* valu
 
 template <typename Integer>
 void ColumnReader::GatherIntegers(absl::Span<const RowId> row_ids, Integer* out) const {
-  VisitColumnType(type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (std::is_integral_v<T>) {
-      ProbeAll<true>(*this, row_ids, [&](size_t first, absl::Span<const Probe> probes) {
-        for (size_t i = 0; i < probes.size(); ++i) {
-          const auto number = static_cast<Integer>(static_cast<T>(probes[i].Number()));
-          out[first + i] = probes[i].null() ? 0 : number;
-        }
-      });
+  const uint64_t unused = 64 - 8 * FixedWidth(type);
+  ProbeAll<true>(*this, row_ids, [&](size_t first, absl::Span<const Probe> probes) {
+    for (size_t i = 0; i < probes.size(); ++i) {
+      // Bits that the type has not are those of its sign, or 0, whatever the file says.
+      const auto number = static_cast<Integer>(probes[i].Number() << unused) >> unused;
+      out[first + i] = probes[i].null() ? 0 : number;
     }
   });
 }
