@@ -18,8 +18,8 @@ namespace cairn::bench {
 //   nullable   u32    below 1,000,000, a tenth null
 //   price      f64    up to 1,000.00, two digits
 //   measure    f64    any in [0, 1)
-//   country    text   one of 200, 8 to 12 bytes
-//   name       text   near-unique, 12 to 19 bytes
+//   country    text   one of 200, 7 to 11 bytes
+//   name       text   near-unique, 13 to 20 bytes
 inline constexpr const char* kColumnSets[] = {"flag",  "time",    "id",      "nullable",
                                               "price", "measure", "country", "name"};
 
