@@ -196,8 +196,8 @@ absl::Status NumberBits(const KeyValue& value, KeyType type, uint64_t* bits) {
 absl::Status TextBytes(const KeyValue& value, KeyType type, std::string_view* bytes) {
   const std::string_view* text = std::get_if<std::string_view>(&value);
   if (text == nullptr) {
-    return absl::InvalidArgumentError(absl::StrFormat("expected %s, found the number %s",
-                                                      KeyTypeName(type), Described(value)));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("expected %s, found the number %s", KeyTypeName(type), Described(value)));
   }
   *bytes = *text;
   return absl::OkStatus();
