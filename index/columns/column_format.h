@@ -21,7 +21,8 @@ enum class ColumnSection : uint32_t {
   kDictionaryHeap = 7,  // bytes of the dictionaries' values, by column
 };
 
-// Rows of a block, but for the last one: block i has the rows from i * kRowsPerColumnBlock on.
+// Rows of a block, but for the last one: block i has the rows from i * kRowsPerColumnBlock on. From
+// 256 to 4,096, files differ by a tenth, and times hardly (docs/results/2026-11-24-columns.md).
 inline constexpr uint32_t kLog2RowsPerColumnBlock = 10;
 inline constexpr uint32_t kRowsPerColumnBlock = 1 << kLog2RowsPerColumnBlock;
 

@@ -21,6 +21,8 @@ constexpr std::string_view kCollecting = "collecting columns";
 constexpr size_t kChunkBytes = size_t{256} << 10;
 // Rows are encoded once their text has so many bytes, if they are not as many as a block's before.
 constexpr uint64_t kPendingBytes = uint64_t{1} << 20;
+// How many rows are added before that is looked at.
+constexpr size_t kStride = 64;
 
 // A chunk is a number of pieces, each of which is this, a ColumnBlock a column, whose offsets count
 // from the chunk's start, and the blocks' bytes, up to a multiple of 8.
@@ -109,11 +111,17 @@ absl::Status ColumnsBuilder::Part::AppendRows(absl::Span<const ColumnValues> row
                         KeyTypeName(column.type), rows[i].size(), KeyTypeName(rows[i].type())));
   }
   for (size_t first = 0; first < size;) {
-    const size_t count = std::min<size_t>(size - first, kRowsPerColumnBlock - pending_[0].size());
-    for (size_t i = 0; i < rows.size(); ++i) pending_[i].AppendFrom(rows[i], first, count);
+    const size_t count =
+        std::min({size - first, kRowsPerColumnBlock - pending_[0].size(), kStride});
+    for (size_t i = 0; i < rows.size(); ++i) {
+      pending_[i].AppendFrom(rows[i], first, count);
+      if (rows[i].width() != 0) continue;
+      const std::vector<uint64_t>& offsets = rows[i].strings().offsets();
+      pending_bytes_ += offsets[first + count] - offsets[first];
+    }
     first += count;
     rows_ += count;
-    if (pending_[0].size() == kRowsPerColumnBlock) {
+    if (pending_[0].size() == kRowsPerColumnBlock || pending_bytes_ >= kPendingBytes) {
       RETURN_IF_ERROR(Encode());
     }
   }
