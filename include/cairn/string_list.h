@@ -26,6 +26,8 @@ class StringList {
   const std::vector<uint64_t>& offsets() const { return ends_; }
 
   void Clear() { heap_.clear(), ends_.resize(1); }
+  // Removes the strings from `size` on; requires size <= size().
+  void Truncate(size_t size) { ends_.resize(size + 1), heap_.resize(ends_[size]); }
   // Makes room for more strings, and for their bytes in all.
   void Reserve(size_t strings, size_t bytes) {
     heap_.reserve(heap_.size() + bytes), ends_.reserve(ends_.size() + strings);

@@ -230,7 +230,12 @@ class PosixFileSystem final : public FileSystem {
                                                        IfExists if_exists) override {
     const int flag = if_exists == IfExists::kFail ? O_EXCL : O_TRUNC;
     ASSIGN_OR_RETURN(FileDescriptor file, OpenFile(path, O_WRONLY | O_CREAT | flag));
-    return std::make_unique<PosixWritableFile>(std::move(file), path);
+    try {
+      return std::make_unique<PosixWritableFile>(std::move(file), path);
+    } catch (...) {
+      if (if_exists == IfExists::kFail) unlink(path.c_str());  // it was made just now
+      throw;
+    }
   }
   absl::StatusOr<std::unique_ptr<TemporaryFile>> CreateTemporary(
       const std::string& directory) override;

@@ -106,8 +106,13 @@ absl::StatusOr<std::unique_ptr<SectionFileWriter>> SectionFileWriter::Create(
     return absl::InternalError(absl::StrFormat("the magic of a %s has no 8 bytes", format.name));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files->Create(path, IfExists::kFail));
-  return std::unique_ptr<SectionFileWriter>(
-      new SectionFileWriter(path, format, files, std::move(file)));
+  try {
+    return std::unique_ptr<SectionFileWriter>(
+        new SectionFileWriter(path, format, files, std::move(file)));
+  } catch (...) {
+    files->Remove(path).IgnoreError();
+    throw;
+  }
 }
 
 SectionFileWriter::SectionFileWriter(std::string path, const FileFormat& format, FileSystem* files,

@@ -121,12 +121,9 @@ absl::Status AppendPart(const PartLayout& layout, const KeyValue& value, std::st
     AppendPartNumber(layout, OrderedBits(bits, layout.type), key);
     return absl::OkStatus();
   }
-  const std::string_view* text = std::get_if<std::string_view>(&value);
-  if (text == nullptr) {
-    return absl::InvalidArgumentError(absl::StrFormat("expected %s, found the number %s",
-                                                      KeyTypeName(layout.type), Described(value)));
-  }
-  RETURN_IF_ERROR(AppendPartPrefix(layout, *text, key));
+  std::string_view text;
+  RETURN_IF_ERROR(TextBytes(value, layout.type, &text));
+  RETURN_IF_ERROR(AppendPartPrefix(layout, text, key));
   if (!layout.last) {
     key->push_back('\0');
     key->push_back(kEnd);

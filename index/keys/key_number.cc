@@ -193,6 +193,16 @@ absl::Status NumberBits(const KeyValue& value, KeyType type, uint64_t* bits) {
   return fits ? absl::OkStatus() : Unfit(value, type);
 }
 
+absl::Status TextBytes(const KeyValue& value, KeyType type, std::string_view* bytes) {
+  const std::string_view* text = std::get_if<std::string_view>(&value);
+  if (text == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("expected %s, found the number %s", KeyTypeName(type), Described(value)));
+  }
+  *bytes = *text;
+  return absl::OkStatus();
+}
+
 std::string Described(const KeyValue& value) {
   if (const uint64_t* number = std::get_if<uint64_t>(&value)) {
     return absl::StrFormat("%d", *number);

@@ -59,6 +59,10 @@ void AppendNumber(const KeyValue& value, KeyType type, std::string* text);
 // and found, for a value that does not fit the type.
 absl::Status NumberBits(const KeyValue& value, KeyType type, uint64_t* bits);
 
+// The bytes of `value` as one of text or bytes. InvalidArgument, with what was expected and found,
+// for a value that is a number.
+absl::Status TextBytes(const KeyValue& value, KeyType type, std::string_view* bytes);
+
 // A value for a message: 17, -0.5, 'some text', null.
 std::string Described(const KeyValue& value);
 

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cairn/key_codec.h"
+
+namespace cairn {
+
+// What the writer and the reader of a column file share; docs/formats.md describes the bytes.
+
+// Ids of a column file's sections.
+enum class ColumnSection : uint32_t {
+  kProperties = 1,  // ColumnFileProperties
+  kColumns = 2,     // ColumnRecord, one a column
+  kNames = 3,       // the columns' names, one behind the other
+  kBlocks = 4,      // the blocks' bytes, and kBlockSlack zeros
+  kDirectory = 5,   // ColumnBlock, by column, one a block
+  kDictionaryEnds =
+      6,  // uint32_t, by column: where each dictionary value ends in its column's part
+  kDictionaryHeap = 7,  // bytes of the dictionaries' values, by column
+};
+
+// Rows of a block, but for the last one: block i has the rows from i * kRowsPerColumnBlock on. From
+// 256 to 4,096, files differ by a tenth, and times hardly (docs/results/2026-11-24-columns.md).
+inline constexpr uint32_t kLog2RowsPerColumnBlock = 10;
+inline constexpr uint32_t kRowsPerColumnBlock = 1 << kLog2RowsPerColumnBlock;
+
+inline constexpr size_t kMaxColumns = 64;
+inline constexpr size_t kMaxColumnNameBytes = 1 << 16;
+
+struct ColumnFileProperties {
+  uint64_t rows;
+  uint32_t columns;
+  uint32_t block_rows;  // kRowsPerColumnBlock
+};
+static_assert(sizeof(ColumnFileProperties) == 16);
+
+struct ColumnRecord {
+  uint32_t type;               // KeyType
+  uint32_t name_bytes;         // of kNames
+  uint64_t nulls;              // rows without a value
+  uint32_t dictionary_values;  // of kDictionaryEnds
+  uint32_t dictionary_bytes;   // of kDictionaryHeap
+};
+static_assert(sizeof(ColumnRecord) == 24);
+
+// What a block's packed numbers say.
+enum class BlockEncoding : uint8_t {
+  kNumbers = 0,     // base + packed: integers, and floats' bits
+  kDecimals = 1,    // floats: (base + packed) / 10^exponent
+  kStrings = 2,     // text and bytes: string i ends at base * (i + 1) + packed of the heap behind
+  kDictionary = 3,  // text and bytes: base + packed is a code of the column's dictionary
+};
+
+// Where a block is, and how to read it. Its bytes are, from a multiple of 8 of the section on:
+//
+//   validity   128 bytes where it has nulls: bit i of which, a byte's least significant first, is
+//              0 where row i is null
+//   packed     `width` bits a row, the least significant first, up to a multiple of 8 bytes
+//   heap       kStrings: the bytes of its strings, up to a multiple of 8 bytes
+//
+// Sums wrap around at 2^64. The packed number of a null row is 0; a null string is empty.
+struct ColumnBlock {
+  uint64_t base;
+  uint32_t offset_low;   // of the section, in multiples of 8 bytes
+  uint16_t offset_high;  // times 2^32
+  uint8_t width;         // 0 … kMaxPackedWidth, or 64: a number is read by one load of 8 bytes
+  uint8_t form;          // bits 0-1: BlockEncoding; bit 2: has nulls; bits 3-7: exponent
+
+  BlockEncoding encoding() const { return static_cast<BlockEncoding>(form & 3); }
+  bool has_nulls() const { return (form & 4) != 0; }
+  uint32_t exponent() const { return form >> 3; }
+  uint64_t offset() const { return (offset_low | uint64_t{offset_high} << 32) * 8; }
+
+  void set_form(BlockEncoding encoding, bool has_nulls, uint32_t exponent) {
+    form =
+        static_cast<uint8_t>(static_cast<uint32_t>(encoding) | (has_nulls ? 4 : 0) | exponent << 3);
+  }
+  void set_offset(uint64_t bytes) {
+    offset_low = static_cast<uint32_t>(bytes / 8);
+    offset_high = static_cast<uint16_t>(bytes / 8 >> 32);
+  }
+};
+static_assert(sizeof(ColumnBlock) == 16);
+
+inline constexpr uint32_t kMaxPackedWidth = 57;
+inline constexpr uint32_t kMaxDecimalExponent = 18;
+inline constexpr uint64_t kBlockValidityBytes = kRowsPerColumnBlock / 8;
+// Behind all blocks, so that loads of 8 bytes stay in the section.
+inline constexpr uint64_t kBlockSlack = 8;
+
+// Bytes of `rows` packed numbers.
+constexpr uint64_t PackedBytes(uint64_t rows, uint32_t width) {
+  return (rows * width + 63) / 64 * 8;
+}
+// Bytes before a block's packed numbers, and before its heap.
+inline uint64_t PackedOffset(const ColumnBlock& block) {
+  return block.offset() + (block.has_nulls() ? kBlockValidityBytes : 0);
+}
+inline uint64_t HeapOffset(const ColumnBlock& block, uint64_t rows) {
+  return PackedOffset(block) + PackedBytes(rows, block.width);
+}
+
+}  // namespace cairn

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "cairn/key_codec.h"
+
+// The C++ types of columns' values, by KeyType.
+namespace cairn {
+
+constexpr bool IsTextOrBytes(KeyType type) {
+  return type >= KeyType::kText;
+}
+
+// Where the type stands among those of PartColumn::values; text and bytes share a place.
+constexpr size_t ColumnTypeIndex(KeyType type) {
+  return std::min(static_cast<size_t>(type), static_cast<size_t>(KeyType::kText));
+}
+
+template <typename T>
+struct ColumnTypeTag {
+  using type = T;
+};
+
+// Calls visitor(ColumnTypeTag<T>()) for the C++ type of the values, which is std::string_view for
+// text and bytes, and returns what it returns.
+template <typename Visitor>
+decltype(auto) VisitColumnType(KeyType type, Visitor&& visitor) {
+  switch (type) {
+    case KeyType::kU8:
+      return visitor(ColumnTypeTag<uint8_t>());
+    case KeyType::kU16:
+      return visitor(ColumnTypeTag<uint16_t>());
+    case KeyType::kU32:
+      return visitor(ColumnTypeTag<uint32_t>());
+    case KeyType::kU64:
+      return visitor(ColumnTypeTag<uint64_t>());
+    case KeyType::kI8:
+      return visitor(ColumnTypeTag<int8_t>());
+    case KeyType::kI16:
+      return visitor(ColumnTypeTag<int16_t>());
+    case KeyType::kI32:
+      return visitor(ColumnTypeTag<int32_t>());
+    case KeyType::kI64:
+      return visitor(ColumnTypeTag<int64_t>());
+    case KeyType::kF32:
+      return visitor(ColumnTypeTag<float>());
+    case KeyType::kF64:
+      return visitor(ColumnTypeTag<double>());
+    case KeyType::kText:
+    case KeyType::kBytes:
+      break;
+  }
+  return visitor(ColumnTypeTag<std::string_view>());
+}
+
+// A number's bits in 64: integers extended by their sign, floats by zeros.
+template <typename T>
+constexpr uint64_t NumberToBits(T number) {
+  if constexpr (std::is_same_v<T, float>) {
+    return std::bit_cast<uint32_t>(number);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return std::bit_cast<uint64_t>(number);
+  } else {
+    return static_cast<uint64_t>(number);
+  }
+}
+
+// The number of such bits, of which those that T has not are ignored.
+template <typename T>
+constexpr T NumberOf(uint64_t bits) {
+  if constexpr (std::is_same_v<T, float>) {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  } else if constexpr (std::is_same_v<T, double>) {
+    return std::bit_cast<double>(bits);
+  } else {
+    return static_cast<T>(bits);
+  }
+}
+
+// What a KeyValue holds a number as.
+template <typename T>
+using KeyValueNumber =
+    std::conditional_t<std::is_floating_point_v<T>, double,
+                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+
+template <typename T>
+constexpr KeyValue ToKeyValue(T number) {
+  return static_cast<KeyValueNumber<T>>(number);
+}
+
+}  // namespace cairn
