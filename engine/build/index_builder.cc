@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "cpu_fast/packed/leaves_writer.h"
 #include "engine/build/unique_filter.h"
+#include "engine/extract/included_columns.h"
 #include "engine/extract/row_extractor.h"
 #include "engine/log/anchor.h"
 #include "engine/rows/row_table_file.h"
@@ -18,6 +19,8 @@
 #include "engine/util/progress_meter.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "index/build/run_builder.h"
+#include "index/columns/column_file.h"
+#include "index/columns/columns_builder.h"
 #include "index/files/file_system.h"
 #include "index/files/index_directory.h"
 #include "index/files/run_file.h"
@@ -31,6 +34,8 @@ namespace {
 // Ranges a thread: enough that the last ones to finish leave little idle time, few enough that each
 // is long.
 constexpr int kRangesPerThread = 16;
+// One part in so many of an index's memory is for the columns that it includes.
+constexpr uint64_t kColumnsShare = 4;
 
 // One index on its way.
 struct IndexInProgress {
@@ -38,6 +43,7 @@ struct IndexInProgress {
   KeyKind kind = KeyKind::kU32;
   std::unique_ptr<IndexDirectory> directory;
   std::unique_ptr<RunBuilder> entries;
+  std::unique_ptr<ColumnsBuilder> columns;  // null where the spec includes none
   Manifest manifest;
 };
 
@@ -111,6 +117,7 @@ class IndexBuild {
   // Sorts and writes each index's entries, while the row table goes to the disk.
   absl::Status WriteRuns();
   absl::Status WriteRun(IndexInProgress* index, BuildReport* report);
+  absl::Status WriteColumns(IndexInProgress* index);
   // Gives every other index the row table of the first.
   absl::Status ShareRowTable();
   // Words the error for a unique index's duplicate.
@@ -152,8 +159,17 @@ absl::Status IndexBuild::Prepare(absl::Span<const BuildTarget> targets) {
     options.memory_budget = budget / targets.size();
     options.spill_directory = target.directory;
     options.files = files_.get();
-    index.entries =
-        std::make_unique<RunBuilder>(index.kind, options, static_cast<int>(ranges_.size()));
+    const auto parts = static_cast<int>(ranges_.size());
+    if (!index.spec.include.empty()) {
+      ColumnsBuilder::Options of_columns;
+      of_columns.memory_budget = options.memory_budget / kColumnsShare;
+      of_columns.spill_directory = options.spill_directory;
+      of_columns.files = options.files;
+      options.memory_budget -= of_columns.memory_budget;
+      index.columns =
+          std::make_unique<ColumnsBuilder>(IncludedColumns(index.spec), of_columns, parts);
+    }
+    index.entries = std::make_unique<RunBuilder>(index.kind, options, parts);
     indexes_.push_back(std::move(index));
   }
   IndexDirectory& first = *indexes_[0].directory;
@@ -178,7 +194,8 @@ absl::Status IndexBuild::Scan() {
   std::vector<ScanTarget> targets;
   for (IndexInProgress& index : indexes_) {
     ASSIGN_OR_RETURN(RowExtractor extractor, RowExtractor::Create(index.spec));
-    targets.push_back({&index.spec, std::move(extractor), index.entries.get()});
+    targets.push_back(
+        {&index.spec, std::move(extractor), index.entries.get(), index.columns.get()});
   }
   progress_.Start(Progress::Phase::kScan, source_.approximate_rows());
   ScanPass pass(source_, ranges_, targets, &rows_->table(), options_.cancelled, &progress_);
@@ -221,6 +238,10 @@ absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   if (options_.store_leaves) RETURN_IF_ERROR(WriteLeaves(file.get(), threads_));
   RETURN_IF_ERROR(file->Finish());
 
+  if (index->columns != nullptr) {
+    RETURN_IF_ERROR(WriteColumns(index));
+  }
+
   report->entries = file->properties().entries;
   Manifest& manifest = index->manifest;
   manifest.spec = index->spec.ToString();
@@ -233,7 +254,19 @@ absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   manifest.counts = {{"distinct_keys", file->properties().distinct_keys},
                      {"rows_skipped", report->rows_skipped},
                      {"rows_without_key", report->rows_without_key}};
-  manifest.files = {{name, file->file().size(), file->file().header_checksum()}};
+  manifest.files.insert(manifest.files.begin(),
+                        {name, file->file().size(), file->file().header_checksum()});
+  return absl::OkStatus();
+}
+
+absl::Status IndexBuild::WriteColumns(IndexInProgress* index) {
+  const std::string name = index->directory->NextFileName("columns", "col");
+  ASSIGN_OR_RETURN(std::unique_ptr<ColumnFileWriter> file,
+                   ColumnFileWriter::Create(index->directory->PathOf(name),
+                                            IncludedColumns(index->spec), files_.get()));
+  RETURN_IF_ERROR(index->columns->Finish(file.get(), options_.cancelled));
+  index->columns.reset();
+  index->manifest.files.push_back({name, file->size(), file->header_checksum()});
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/columns/tuple.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
@@ -31,6 +32,7 @@ DeltaStats Delta::Stats() const {
   if (filter != nullptr) stats.bytes += filter->memory_bytes();
   if (positions != nullptr) stats.bytes += positions->memory_bytes();
   if (rows != nullptr) stats.bytes += rows->memory_bytes();
+  if (tuples != nullptr) stats.bytes += tuples->memory_bytes();
   if (place != nullptr) stats.bytes += place->memory_bytes();
   return stats;
 }
@@ -53,6 +55,45 @@ absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids,
   size_t next = 0;
   for (RowId row : row_ids) {
     primary_keys->Append(row < base_end ? base_keys[next++] : rows->primary_key(row));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Delta::Included(absl::Span<const RowId> row_ids, absl::Span<const size_t> columns,
+                             absl::Span<ColumnValues> values) const {
+  const absl::Span<const ColumnSchema> schema = base_columns.columns();
+  std::vector<KeyType> types;
+  for (const ColumnSchema& column : schema) types.push_back(column.type);
+  for (const size_t column : columns) {
+    if (column >= types.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("there is no column %d, only %d", column, types.size()));
+    }
+  }
+  std::vector<KeyValue> of_row(types.size());
+  // Rows of the base are gathered together, as many as stand side by side.
+  for (size_t begin = 0, i = 0; i <= row_ids.size(); ++i) {
+    std::optional<std::string_view> tuple;
+    if (i < row_ids.size()) {
+      if (row_ids[i] >= end_row) {
+        return absl::OutOfRangeError(
+            absl::StrFormat("there is no row %d, only %d rows", row_ids[i], end_row));
+      }
+      tuple = Tuple(row_ids[i]);
+      if (!tuple.has_value()) continue;
+    }
+    for (size_t c = 0; c < columns.size() && begin < i; ++c) {
+      RETURN_IF_ERROR(
+          base_columns.Gather(columns[c], row_ids.subspan(begin, i - begin), &values[c]));
+    }
+    begin = i + 1;
+    if (i == row_ids.size()) break;
+    if (!ReadTuple(types, *tuple, absl::MakeSpan(of_row))) {
+      return absl::DataLossError(absl::StrFormat("the tuple of row %d is none", row_ids[i]));
+    }
+    for (size_t c = 0; c < columns.size(); ++c) {
+      RETURN_IF_ERROR(values[c].Append(of_row[columns[c]]));
+    }
   }
   return absl::OkStatus();
 }

@@ -2,11 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "cairn/columns/column_values.h"
 #include "cairn/sorted_run.h"
 #include "cairn/string_list.h"
 #include "cairn/types.h"
@@ -14,9 +17,11 @@
 #include "engine/delta/change_log.h"
 #include "engine/delta/delta_rows.h"
 #include "engine/delta/delta_segment.h"
+#include "engine/delta/delta_tuples.h"
 #include "engine/delta/position_set.h"
 #include "engine/delta/row_positions.h"
 #include "engine/rows/row_table.h"
+#include "index/columns/column_table.h"
 
 namespace cairn {
 
@@ -43,6 +48,7 @@ struct DeltaStats {
 struct Delta {
   SortedRun base_run;
   RowTable base_rows;
+  ColumnTable base_columns;  // what the index includes of these rows
 
   PositionSet removed;           // positions of base_run whose entries are no longer there
   std::vector<DeltaPart> parts;  // entries that came, the oldest segment first
@@ -51,6 +57,8 @@ struct Delta {
   PositionSet dead_rows;  // the base's rows that an update left without entries
   std::shared_ptr<const DeltaRows> rows;
   RowId end_row = 0;                              // the version's rows have ids below
+  std::shared_ptr<const DeltaTuples> tuples;      // where the index includes columns, else null
+  uint32_t end_tuple = 0;                         // the version's tuples are those below
   uint64_t live_new_rows = 0;                     // rows that the base lacks and that have entries
   std::shared_ptr<const ChangeLog::Place> place;  // where its changes end
 
@@ -62,6 +70,18 @@ struct Delta {
   // Appends the primary key of each row, dead or not. OutOfRange, naming the first one, for an id
   // that is no row's; DataLoss. After an error the column holds some of the keys.
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids, PrimaryKeyColumn* primary_keys) const;
+
+  // The tuple that the row was given since the base was built, in an index that includes columns;
+  // none where its values are the base's.
+  std::optional<std::string_view> Tuple(RowId row) const {
+    return end_tuple == 0 ? std::nullopt : tuples->Find(row, end_tuple);
+  }
+
+  // Appends included column columns[i] of each row, dead or not, to (*values)[i], which is of its
+  // type: the row's values in this version. Errors as PrimaryKeys'; InvalidArgument for a column
+  // that there is not. After an error the columns hold some of the values.
+  absl::Status Included(absl::Span<const RowId> row_ids, absl::Span<const size_t> columns,
+                        absl::Span<ColumnValues> values) const;
 
   // All entries that came, in one segment: what a merge into a new base adds. Null where there are
   // none. ResourceExhausted where memory does not suffice.

@@ -67,6 +67,9 @@ absl::Status DeltaChanges::Append(size_t first, size_t count, RowUpdates* update
           AppendKey(KeyAt<Key>(changed_.keys, k), &updates->keys);
         }
         updates->row_ends.push_back(updates->keys.size());
+        if (delta_->tuples == nullptr) continue;
+        const bool has_keys = changed_.KeysBegin(i) != changed_.key_ends[i];
+        updates->tuples.Append(has_keys ? delta_->Tuple(changed_.rows[i]).value_or("") : "");
       }
     });
     return absl::OkStatus();

@@ -31,8 +31,9 @@ class DeltaChanges {
 
   // The rows, in primary-key order.
   absl::Span<const RowId> rows() const { return rows_; }
-  // Appends `count` rows from `first` on, each with all its keys in ascending order. DataLoss;
-  // ResourceExhausted where memory does not suffice.
+  // Appends `count` rows from `first` on, each with all its keys in ascending order, and with its
+  // tuple in an index that includes columns. DataLoss; ResourceExhausted where memory does not
+  // suffice.
   absl::Status Append(size_t first, size_t count, RowUpdates* updates) const;
 
  private:

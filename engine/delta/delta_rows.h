@@ -1,16 +1,13 @@
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <bit>
 #include <compare>
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string_view>
-#include <vector>
 
 #include "cairn/types.h"
+#include "engine/delta/byte_heap.h"
+#include "engine/delta/chunked_array.h"
 #include "engine/rows/row_table.h"
 
 namespace cairn {
@@ -64,7 +61,7 @@ class DeltaRows {
   // What follows is for the one thread that appends.
 
   // The id that the next row gets.
-  RowId end() const { return base_rows_ + size_; }
+  RowId end() const { return base_rows_ + rows_.size(); }
   // Adds a row; requires end() < kMaxEntries. Throws std::bad_alloc, and then has added none.
   RowId Append(std::string_view primary_key, RowId rank);
   // Takes back the rows from `end` on, which no one else has been told of, and their memory.
@@ -76,37 +73,14 @@ class DeltaRows {
     uint32_t primary_key_bytes;
     RowId rank;
   };
-  // Rows stand in chunks that double: chunk c > 0 has those from kFirstChunk << (c - 1) on.
-  static constexpr int kLog2FirstChunk = 8;
-  static constexpr size_t kHeapChunkBytes = size_t{64} << 10;
-
-  // Primary keys, one behind the other.
-  struct HeapChunk {
-    std::unique_ptr<char[]> bytes;
-    size_t size;
-  };
-
-  static size_t ChunkOf(uint32_t i) {
-    return static_cast<size_t>(std::bit_width(i >> kLog2FirstChunk));
-  }
-  static uint32_t FirstOf(size_t chunk) {
-    return chunk == 0 ? 0 : uint32_t{1} << (kLog2FirstChunk + chunk - 1);
-  }
-  const Row& At(RowId row) const {
-    const uint32_t i = row - base_rows_;
-    const size_t chunk = ChunkOf(i);
-    return chunks_[chunk][i - FirstOf(chunk)];
-  }
+  const Row& At(RowId row) const { return rows_[row - base_rows_]; }
 
   const RowId base_rows_;
-  uint32_t size_ = 0;
   // Of rows from here on each has a greater primary key than the one before. Whoever was told of
   // some rows sees what it was then, or a later value, and both hold for these rows.
   std::atomic<RowId> ascending_from_;
-  std::array<std::unique_ptr<Row[]>, 33 - kLog2FirstChunk> chunks_;
-  std::vector<HeapChunk> heap_;
-  char* heap_at_ = nullptr;
-  size_t heap_left_ = 0;  // bytes from heap_at_ on
+  ChunkedArray<Row> rows_;
+  ByteHeap primary_keys_;
   std::atomic<uint64_t> memory_bytes_ = 0;
 };
 

@@ -30,8 +30,12 @@ constexpr size_t kAhead = 32;
 template <typename Key>
 class TypedDeltaWriter final : public DeltaWriter {
  public:
-  TypedDeltaWriter(std::shared_ptr<const Delta> delta, std::shared_ptr<DeltaRows> rows, int threads)
-      : DeltaWriter(std::move(delta)), rows_(std::move(rows)), threads_(threads) {}
+  TypedDeltaWriter(std::shared_ptr<const Delta> delta, std::shared_ptr<DeltaRows> rows,
+                   std::shared_ptr<DeltaTuples> tuples, int threads)
+      : DeltaWriter(std::move(delta)),
+        rows_(std::move(rows)),
+        tuples_(std::move(tuples)),
+        threads_(threads) {}
 
   absl::StatusOr<std::shared_ptr<const Delta>> Apply(const RowUpdates& updates) override {
     const MutexLock lock(&mutex_);
@@ -72,7 +76,12 @@ class TypedDeltaWriter final : public DeltaWriter {
 
   absl::StatusOr<std::shared_ptr<const Delta>> Next(const RowUpdates& updates);
   absl::Status FindChanges(const RowUpdates& updates, const Delta& version, Changes* changes);
-  void Change(const Delta& version, RowId row, absl::Span<const Key> wanted, Changes* changes);
+  absl::Status CheckUpdates(const RowUpdates& updates) const;
+  // Gives the row a tuple, unless it has this one since the base was built; *given = whether it
+  // did.
+  absl::Status GiveTuple(RowId row, std::string_view tuple, bool* given);
+  void Change(const Delta& version, RowId row, absl::Span<const Key> wanted, bool anew,
+              Changes* changes);
   absl::Status AddEntries(const Entries& added, Delta* next) const;
   absl::Status FindPlaces(const Delta& version, absl::Span<DeltaEntry<Key>> entries) const;
   void AddToFilter(const Changes& changes, const Delta& version, Delta* next);
@@ -84,6 +93,7 @@ class TypedDeltaWriter final : public DeltaWriter {
 
   Mutex mutex_;  // guards what follows
   std::shared_ptr<DeltaRows> rows_;
+  std::shared_ptr<DeltaTuples> tuples_;  // null unless the index includes columns
   const int threads_;
   bool stale_ = false;
   // Both are null before the first update.
@@ -97,14 +107,24 @@ class TypedDeltaWriter final : public DeltaWriter {
 };
 
 template <typename Key>
-absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
-    const RowUpdates& updates) {
-  const std::shared_ptr<const Delta> version = delta();
+absl::Status TypedDeltaWriter<Key>::CheckUpdates(const RowUpdates& updates) const {
   if (updates.keys.kind() != kKindOf<Key> && !updates.keys.empty()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("updates have %s keys, but the index has %s keys",
                         KeyKindName(updates.keys.kind()), KeyKindName(kKindOf<Key>)));
   }
+  const size_t tuples = tuples_ == nullptr ? 0 : updates.rows();
+  if (updates.tuples.size() == tuples) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("updates of %d rows have %d tuples, expected %d", updates.rows(),
+                      updates.tuples.size(), tuples));
+}
+
+template <typename Key>
+absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
+    const RowUpdates& updates) {
+  const std::shared_ptr<const Delta> version = delta();
+  RETURN_IF_ERROR(CheckUpdates(updates));
   auto next = std::make_shared<Delta>(*version);
   if (finder_ == nullptr) {
     ASSIGN_OR_RETURN(finder_, RowFinder::Build(next->base_rows, threads_));
@@ -126,6 +146,7 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
   RETURN_IF_ERROR(TakeEntries<Key>(std::move(changes.taken), *rows_, next.get()));
   RETURN_IF_ERROR(AddEntries(changes.added, next.get()));
   next->end_row = rows_->end();
+  if (tuples_ != nullptr) next->end_tuple = tuples_->end();
   if (!changes.all.rows.empty()) {
     next->place = ChangeLog::Append(*version->place, std::move(changes.all));
   }
@@ -180,17 +201,36 @@ absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const
       MakeRoomForOne(&new_rows_);
       new_rows_.emplace(rows_->primary_key(row.row), row.row);
     }
-    Change(version, row.row, wanted_, changes);
+    bool anew = false;
+    if (tuples_ != nullptr && !wanted_.empty()) {
+      RETURN_IF_ERROR(GiveTuple(row.row, updates.tuples[row.update], &anew));
+    }
+    Change(version, row.row, wanted_, anew, changes);
   }
   return ForEachDeletedRow(updates, *finder_, *rows_, version.end_row, update_rows_,
-                           [&](RowId row) { Change(version, row, {}, changes); });
+                           [&](RowId row) { Change(version, row, {}, false, changes); });
 }
 
-// What gives `row` the keys `wanted`, which ascend.
+template <typename Key>
+absl::Status TypedDeltaWriter<Key>::GiveTuple(RowId row, std::string_view tuple, bool* given) {
+  *given = tuples_->Find(row) != tuple;
+  if (!*given) return absl::OkStatus();
+  if (tuples_->end() >= DeltaTuples::kMost) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "rows were given %d tuples since the base was built, the most that there can be: merge",
+        DeltaTuples::kMost));
+  }
+  tuples_->Append(row, tuple);
+  return absl::OkStatus();
+}
+
+// What gives `row` the keys `wanted`, which ascend; `anew` by entries that were not there before.
 template <typename Key>
 void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<const Key> wanted,
-                                   Changes* changes) {
+                                   bool anew, Changes* changes) {
   const bool of_base = row < rows_->base_rows();
+  // Entries of the base are of rows that have the base's values.
+  const bool leaves_base = tuples_ != nullptr && tuples_->Find(row).has_value();
   const absl::Span<const Owned> in_delta = row_keys_.Find(row);
   bool had_entries = !in_delta.empty();
   const bool has_entries = !wanted.empty();
@@ -204,7 +244,7 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
     for (Position p : (*version.positions)[row]) {
       const Key key = column[p];
       while (next < wanted.size() && wanted[next] < key) lacking_.push_back(wanted[next++]);
-      const bool wants = next < wanted.size() && wanted[next] == key;
+      const bool wants = !leaves_base && next < wanted.size() && wanted[next] == key;
       const bool has = !version.removed.Contains(p);
       next += wants ? 1 : 0;
       had_entries |= has;
@@ -221,7 +261,7 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
   bool delta_changed = false;
   auto has = in_delta.begin();
   for (const Key& key : lacking_) {
-    for (; has != in_delta.end() && *has < key; ++has, delta_changed = true) {
+    for (; has != in_delta.end() && (anew || *has < key); ++has, delta_changed = true) {
       changes->taken.push_back({*has, row});
     }
     if (has != in_delta.end() && *has == key) {
@@ -334,6 +374,7 @@ template <typename Key>
 void TypedDeltaWriter<Key>::TakeBack() {
   const std::shared_ptr<const Delta> version = delta();
   rows_->Truncate(version->end_row);
+  if (tuples_ != nullptr) tuples_->TakeBack(version->end_tuple);
   ChangeLog::Truncate(*version->place);
 }
 
@@ -358,22 +399,26 @@ void TypedDeltaWriter<Key>::Restore() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeltaWriter>> DeltaWriter::Create(SortedRun base_run,
-                                                                 RowTable base_rows,
-                                                                 int threads) try {
+                                                                 RowTable base_rows, int threads,
+                                                                 ColumnTable base_columns) try {
   auto rows = std::make_shared<DeltaRows>(static_cast<RowId>(base_rows.rows()));
   auto delta = std::make_shared<Delta>();
   delta->removed = PositionSet(base_run.size());
   delta->dead_rows = PositionSet(base_rows.rows());
   delta->rows = rows;
+  auto tuples = base_columns.columns().empty() ? nullptr : std::make_shared<DeltaTuples>();
+  delta->tuples = tuples;
   delta->end_row = rows->end();
   delta->place = ChangeLog::Begin();
   delta->base_run = std::move(base_run);
   delta->base_rows = std::move(base_rows);
-  return WithPhysicalKey(
-      delta->base_run.kind(), [&](auto type) -> absl::StatusOr<std::unique_ptr<DeltaWriter>> {
-        using Key = typename decltype(type)::type;
-        return std::make_unique<TypedDeltaWriter<Key>>(delta, std::move(rows), threads);
-      });
+  delta->base_columns = std::move(base_columns);
+  return WithPhysicalKey(delta->base_run.kind(),
+                         [&](auto type) -> absl::StatusOr<std::unique_ptr<DeltaWriter>> {
+                           using Key = typename decltype(type)::type;
+                           return std::make_unique<TypedDeltaWriter<Key>>(
+                               delta, std::move(rows), std::move(tuples), threads);
+                         });
 } catch (...) {
   return StatusOfException("making a delta");
 }

@@ -26,15 +26,19 @@ namespace cairn {
 class DeltaWriter {
  public:
   // For the rows and entries of a base, of which the version at hand has all. `threads`: for what
-  // is linear in the base, once, at the first update.
+  // is linear in the base, once, at the first update. `base_columns`: what the index includes of
+  // the base's rows; updates have tuples of these columns, and none where there are none.
   static absl::StatusOr<std::unique_ptr<DeltaWriter>> Create(SortedRun base_run, RowTable base_rows,
-                                                             int threads = 1);
+                                                             int threads = 1,
+                                                             ColumnTable base_columns = {});
   virtual ~DeltaWriter() = default;
 
   // Makes the version after `updates`, and returns it. A row whose keys stay what they are costs
-  // its look-up and changes nothing. An error leaves the version as it was: InvalidArgument for
-  // keys of another kind, columns of different lengths, or a primary key that comes twice;
-  // ResourceExhausted where memory or row ids do not suffice; DataLoss where the base is damaged.
+  // its look-up and changes nothing, unless it is given a tuple: then all its entries come anew, so
+  // that the values that belong to an entry never change. An error leaves the version as it was:
+  // InvalidArgument for keys of another kind, columns of different lengths, tuples where there are
+  // to be none or the reverse, or a primary key that comes twice; ResourceExhausted where memory or
+  // row ids do not suffice; DataLoss where the base is damaged.
   virtual absl::StatusOr<std::shared_ptr<const Delta>> Apply(const RowUpdates& updates) = 0;
 
   // Takes back what was applied since `delta`, one of this writer's versions, which is the latest

@@ -23,6 +23,10 @@ struct RowUpdates {
   KeyColumn keys;
   std::vector<uint64_t> row_ends;
 
+  // Of an index that includes columns, the tuple of each row (index/columns/tuple.h), of one
+  // without keys an empty string; of any other index empty.
+  StringList tuples;
+
   // Rows that were deleted by ranges of primary keys, [deleted_from[i], deleted_to[i]). A range
   // whose ends have crossed is empty.
   PrimaryKeyColumn deleted_from;
@@ -35,6 +39,10 @@ struct RowUpdates {
     primary_keys.Append(primary_key);
     row_ends.push_back(keys.size());
   }
+  void EndRow(std::string_view primary_key, std::string_view tuple) {
+    EndRow(primary_key);
+    tuples.Append(tuple);
+  }
   void DeleteRange(std::string_view from, std::string_view to) {
     deleted_from.Append(from);
     deleted_to.Append(to);
@@ -44,6 +52,7 @@ struct RowUpdates {
     primary_keys.Clear();
     keys.Clear(keys.kind());
     row_ends.clear();
+    tuples.Clear();
     deleted_from.Clear();
     deleted_to.Clear();
   }

@@ -43,6 +43,10 @@ absl::Status CheckColumns(const RowUpdates& updates) {
                                                       updates.deleted_from.size(),
                                                       updates.deleted_to.size()));
   }
+  if (!updates.tuples.empty() && updates.tuples.size() != rows) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("updates of %d rows have %d tuples", rows, updates.tuples.size()));
+  }
   return absl::OkStatus();
 }
 

@@ -21,8 +21,8 @@ namespace cairn {
 namespace {
 
 constexpr std::string_view kSectionNames[] = {
-    "properties", "primary keys", "primary key lengths", "key counts",
-    "keys",       "key lengths",  "range ends",          "range end lengths"};
+    "properties",  "primary keys", "primary key lengths", "key counts", "keys",
+    "key lengths", "range ends",   "range end lengths",   "tuples",     "tuple lengths"};
 
 uint32_t Id(DeltaSection section) {
   return static_cast<uint32_t>(section);
@@ -268,6 +268,10 @@ absl::StatusOr<ManifestFile> WriteDelta(IndexDirectory* directory, const RowUpda
       DeltaSection::kRangeEnds, DeltaSection::kRangeEndLengths, 2 * ranges, [&](size_t i) {
         return i % 2 == 0 ? updates.deleted_from[i / 2] : updates.deleted_to[i / 2];
       });
+  if (!updates.tuples.empty()) {
+    sections.WriteStrings(DeltaSection::kTuples, DeltaSection::kTupleLengths, rows,
+                          [&](size_t i) { return updates.tuples[row_at(i)]; });
+  }
   RETURN_IF_ERROR(sections.Finish());
   return ManifestFile{name, file->size(), file->header_checksum()};
 }
@@ -281,7 +285,7 @@ absl::StatusOr<DeltaFile> OpenDelta(const std::string& path, VerifyLevel level, 
 
 absl::StatusOr<DeltaFile> OpenDelta(SectionFile file) {
   ASSIGN_OR_RETURN(const DeltaProperties properties, ReadProperties(file));
-  DeltaFile delta{std::move(file), properties, {}, {}, {}, {}};
+  DeltaFile delta{std::move(file), properties, {}, {}, {}, {}, false, {}};
   RETURN_IF_ERROR(ReadStrings(delta.file, DeltaSection::kPrimaryKeys,
                               DeltaSection::kPrimaryKeyLengths, properties.rows,
                               &delta.primary_keys));
@@ -293,6 +297,11 @@ absl::StatusOr<DeltaFile> OpenDelta(SectionFile file) {
   RETURN_IF_ERROR(ReadKeys(&delta));
   RETURN_IF_ERROR(ReadStrings(delta.file, DeltaSection::kRangeEnds, DeltaSection::kRangeEndLengths,
                               2 * properties.deleted_ranges, &delta.range_ends));
+  delta.has_tuples = delta.file.Find(Id(DeltaSection::kTuples)) != nullptr;
+  if (delta.has_tuples) {
+    RETURN_IF_ERROR(ReadStrings(delta.file, DeltaSection::kTuples, DeltaSection::kTupleLengths,
+                                properties.rows, &delta.tuples));
+  }
   return delta;
 }
 
@@ -313,6 +322,7 @@ bool DeltaReader::Next(size_t rows, RowUpdates* updates) {
     for (; row_ < end; ++row_) {
       ReadKeys<typename decltype(type)::type>(file_.key_counts[row_], &updates->keys);
       updates->EndRow(NextString(file_.primary_keys, row_, &primary_byte_));
+      if (file_.has_tuples) updates->tuples.Append(NextString(file_.tuples, row_, &tuple_byte_));
     }
   });
   return true;

@@ -48,6 +48,9 @@ enum class DeltaSection : uint32_t {
   kKeyLengths = 6,
   kRangeEnds = 7,  // bytes: of each deleted range its first primary key and the one behind its last
   kRangeEndLengths = 8,
+  kTuples =
+      9,  // bytes, by row, in an index that includes columns; an empty one of rows without keys
+  kTupleLengths = 10,
 };
 
 extern const FileFormat kDeltaFileFormat;
@@ -75,6 +78,8 @@ struct DeltaFile {
   absl::Span<const uint32_t> key_counts;
   PackedStrings keys;  // numbers have no lengths
   PackedStrings range_ends;
+  bool has_tuples = false;
+  PackedStrings tuples;
 };
 
 // Maps a delta file. NotFound where there is no such file; DataLoss, naming file, section and
@@ -108,6 +113,7 @@ class DeltaReader {
   uint64_t key_ = 0;           // likewise
   uint64_t primary_byte_ = 0;  // where its primary key starts
   uint64_t key_byte_ = 0;      // where keys of bytes go on
+  uint64_t tuple_byte_ = 0;
 };
 
 }  // namespace cairn

@@ -50,6 +50,7 @@ size_t FirstToMerge(absl::Span<const ManifestFile> deltas, uint64_t bytes) {
 uint64_t BytesOf(const RowUpdates& updates) {
   uint64_t bytes = kBytesOfFile + updates.rows() * 2 * sizeof(uint32_t);
   for (size_t i = 0; i < updates.rows(); ++i) bytes += updates.primary_keys[i].size();
+  bytes += updates.tuples.heap().size() + updates.tuples.size() * sizeof(uint32_t);
   for (size_t k = 0; k < updates.keys.size(); ++k) {
     bytes += updates.keys.kind() == KeyKind::kBytes
                  ? updates.keys.bytes(k).size() + sizeof(uint32_t)

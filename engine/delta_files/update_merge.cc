@@ -99,6 +99,7 @@ bool UpdateMerge::Next(size_t rows, RowUpdates* updates) {
         }
       });
       updates->EndRow(at_);
+      if (!latest.slice.tuples.empty()) updates->tuples.Append(latest.slice.tuples[latest.row]);
     }
     // The row itself, and what was said of it before.
     while (!heap_.empty() && heap_.front()->primary_key == at_) {

@@ -27,6 +27,13 @@ std::string IndexSpec::ToString() const {
     if (i != 0) text += ',';
     text += PartText(parts[i]);
   }
+  for (size_t i = 0; i < include.size(); ++i) {
+    text += i == 0 ? ",include(" : ",";
+    text += include[i].name;
+    text += '=';
+    text += PartText(include[i].value);
+  }
+  if (!include.empty()) text += ')';
   if (column_family != "default") {
     text += ",cf=";
     text += NameText(column_family);

@@ -16,11 +16,13 @@
 namespace cairn {
 namespace {
 
-constexpr std::string_view kOptions[] = {"cf", "unique", "nulls", "on_error"};
+constexpr std::string_view kOptions[] = {"cf", "unique", "nulls", "on_error", "include"};
 
-bool IsOption(std::string_view word) {
+// Whether an option begins with the word and '='. `include` has a parenthesis there, so that an
+// index may have that name.
+bool IsAssignedOption(std::string_view word) {
   for (const std::string_view option : kOptions) {
-    if (word == option) return true;
+    if (word == option) return option != "include";
   }
   return false;
 }
@@ -46,6 +48,8 @@ class Parser {
   bool FieldOrJson(KeySource* source);
   bool Type(KeyPart* part);
   bool Option(IndexSpec* spec);
+  bool Include(IndexSpec* spec);
+  bool Column(IndexSpec* spec);
 
   // Tokens.
   bool Take(char c, std::string_view expected);
@@ -58,6 +62,8 @@ class Parser {
   // The word before an '=', where the next tokens are an option or a name; else empty. Takes
   // nothing.
   std::string_view PeekAssigned();
+  // The option that the next tokens begin; else empty. Takes nothing.
+  std::string_view PeekOption();
 
   void SkipBlanks();
   bool Expected(size_t offset, std::string_view expected);  // false, with the status set
@@ -158,11 +164,19 @@ std::string_view Parser::PeekAssigned() {
   return assigned ? word : std::string_view();
 }
 
+std::string_view Parser::PeekOption() {
+  const size_t start = at_;
+  std::string_view word = TakeWhile(IsNameByte);
+  if (Peek() != (word == "include" ? '(' : '=')) word = {};
+  at_ = start;
+  return word;
+}
+
 bool Parser::Name(IndexSpec* spec) {
   const std::string_view name = PeekAssigned();
   if (name.empty()) return true;
   SkipBlanks();
-  if (IsOption(name)) {
+  if (IsAssignedOption(name)) {
     return Error(at_, absl::StrFormat("expected a name or a part, found the option '%s': options "
                                       "stand behind the parts, and no index has such a name",
                                       name));
@@ -240,8 +254,10 @@ bool Parser::Source(KeySource* source) {
     return TakeNamed(&source->name, "an extractor's name between single quotes");
   }
   return Expected(
-      start, absl::StrCat("a source (key, value, value.field, value.json, column, custom)",
-                          has_parts_ ? " or an option (cf=, unique=true, nulls=, on_error=)" : ""));
+      start,
+      absl::StrCat(
+          "a source (key, value, value.field, value.json, column, custom)",
+          has_parts_ ? " or an option (cf=, unique=true, nulls=, on_error=, include(…))" : ""));
 }
 
 bool Parser::Type(KeyPart* part) {
@@ -287,10 +303,40 @@ bool Parser::Part(KeyPart* part) {
   return sound.ok() || Error(start, std::string(sound.message()));
 }
 
+bool Parser::Column(IndexSpec* spec) {
+  SkipBlanks();
+  const size_t start = at_;
+  if (spec->include.size() == kMaxIncludedColumns) {
+    return Expected(start, absl::StrFormat("at most %d columns", kMaxIncludedColumns));
+  }
+  IncludedColumn column;
+  column.name = std::string(TakeWhile(IsNameByte));
+  if (column.name.empty() || column.name.size() > kMaxSpecName) {
+    return Expected(start, absl::StrFormat("a column's name of 1 to %d bytes", kMaxSpecName));
+  }
+  for (const IncludedColumn& other : spec->include) {
+    if (other.name != column.name) continue;
+    return Error(start, absl::StrFormat("expected columns of different names, found '%s' again",
+                                        column.name));
+  }
+  if (!Take('=', "'=' behind the column's name") || !Part(&column.value)) return false;
+  spec->include.push_back(std::move(column));
+  return true;
+}
+
+bool Parser::Include(IndexSpec* spec) {
+  if (!Take('(', "'('")) return false;
+  do {
+    if (!Column(spec)) return false;
+  } while (Peek() == ',' && Take(',', "','"));
+  return Take(')', "',' or ')' behind a column");
+}
+
 bool Parser::Option(IndexSpec* spec) {
   SkipBlanks();
   const size_t start = at_;
   const std::string_view option = TakeWhile(IsNameByte);
+  if (option == "include") return Include(spec);
   if (!Take('=', "'='")) return false;
   if (option == "cf" && Peek() == '\'') {
     return TakeString(&spec->column_family, "a column family's name");
@@ -319,7 +365,7 @@ bool Parser::Option(IndexSpec* spec) {
     if (value != "fail" && value != "skip") return Expected(value_start, "fail or skip");
     spec->on_error = value == "skip" ? ErrorPolicy::kSkip : ErrorPolicy::kFail;
   } else {
-    return Expected(start, "an option (cf, unique, nulls, on_error)");
+    return Expected(start, "an option (cf, unique, nulls, on_error, include)");
   }
   return true;
 }
@@ -331,7 +377,7 @@ bool Parser::Spec(IndexSpec* spec) {
   while (true) {
     SkipBlanks();
     const size_t start = at_;
-    const std::string_view assigned = PeekAssigned();
+    const std::string_view assigned = PeekOption();
     if (!assigned.empty() && !spec->parts.empty()) {
       options_began = true;
       for (size_t i = 0; i < seen.size(); ++i) {

@@ -15,8 +15,9 @@ namespace cairn {
 // canonical text stays within kMaxSpecBytes.
 inline constexpr size_t kMaxSpecString = 512;
 inline constexpr size_t kMaxSpecName = 255;
-inline constexpr size_t kMaxSpecBytes = size_t{64} << 10;
+inline constexpr size_t kMaxSpecBytes = size_t{256} << 10;
 inline constexpr size_t kMaxSpecParts = 16;
+inline constexpr size_t kMaxIncludedColumns = 64;
 
 // Whether the source gives raw bytes, in which numbers are binary.
 bool IsRaw(KeySource::Kind kind);
@@ -24,7 +25,7 @@ bool IsRaw(KeySource::Kind kind);
 // Whether the part's text says a byte order: a number of more than one byte from raw bytes.
 bool SaysByteOrder(const KeyPart& part);
 
-// Whether `c` may stand in an index's name.
+// Whether `c` may stand in the name of an index or a column.
 bool IsNameByte(char c);
 
 // InvalidArgument, with what was expected and found, for a part that no row could satisfy: a range

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/extract/row_part.h"
+#include "index/columns/tuple.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -112,6 +113,29 @@ class RowExtractor::PartSink : public KeySink {
   absl::Status status_;
 };
 
+// Writes a column's value, of which a row has one at most.
+class RowExtractor::TupleSink : public KeySink {
+ public:
+  explicit TupleSink(TupleWriter* tuple) : tuple_(tuple), column_(tuple->size()) {}
+
+  void Add(const KeyValue& value) override {
+    if (!status_.ok()) return;
+    status_ = tuple_->size() == column_
+                  ? tuple_->Add(value)
+                  : absl::InvalidArgumentError("expected one value in a row, found several");
+  }
+  // No value at all is a null.
+  absl::Status Finish() {
+    if (status_.ok() && tuple_->size() == column_) Add(std::monostate());
+    return status_;
+  }
+
+ private:
+  TupleWriter* const tuple_;
+  const size_t column_;
+  absl::Status status_;
+};
+
 RowExtractor::Scratch::Scratch() : state_(std::make_unique<State>()) {}
 RowExtractor::Scratch::~Scratch() = default;
 RowExtractor::Scratch::Scratch(Scratch&&) noexcept = default;
@@ -123,23 +147,49 @@ absl::StatusOr<RowExtractor> RowExtractor::Create(const IndexSpec& spec) {
   std::vector<RowPart> parts;
   for (size_t i = 0; i < spec.parts.size(); ++i) {
     ASSIGN_OR_RETURN(RowPart part,
-                     RowPart::Compile(spec.parts[i], i + 1, PartLayout::Of(extractor.codec_, i)));
+                     RowPart::Compile(spec.parts[i], absl::StrFormat("part %d", i + 1),
+                                      PartLayout::Of(extractor.codec_, i)));
     extractor.single_valued_ = extractor.single_valued_ && part.single_valued();
     parts.push_back(std::move(part));
   }
   extractor.plain_ =
       extractor.single_valued_ && parts.size() == 1 && spec.nulls == NullPolicy::kSkip;
   extractor.parts_ = std::make_shared<const std::vector<RowPart>>(std::move(parts));
+
+  std::vector<RowPart> included;
+  for (const IncludedColumn& column : spec.include) {
+    PartLayout layout;
+    layout.type = column.value.type;
+    ASSIGN_OR_RETURN(
+        RowPart part,
+        RowPart::Compile(column.value, absl::StrFormat("column '%s'", column.name), layout));
+    included.push_back(std::move(part));
+    extractor.included_types_.push_back(column.value.type);
+  }
+  extractor.included_ = std::make_shared<const std::vector<RowPart>>(std::move(included));
   return extractor;
 }
 
-absl::Status RowExtractor::Extract(const RowView& row, Scratch* scratch, KeyColumn* keys) const {
+absl::Status RowExtractor::Extract(const RowView& row, Scratch* scratch, KeyColumn* keys,
+                                   std::string* tuple) const {
   scratch->state_->json_is_parsed = false;
-  return ExtractAgain(row, scratch, keys);
+  return ExtractAgain(row, scratch, keys, tuple);
 }
 
-absl::Status RowExtractor::ExtractAgain(const RowView& row, Scratch* scratch,
-                                        KeyColumn* keys) const {
+absl::Status RowExtractor::ExtractAgain(const RowView& row, Scratch* scratch, KeyColumn* keys,
+                                        std::string* tuple) const {
+  if (tuple == nullptr) return ExtractKeys(row, scratch, keys);
+  tuple->clear();
+  const size_t before = keys->size();
+  RETURN_IF_ERROR(ExtractKeys(row, scratch, keys));
+  if (keys->size() == before) return absl::OkStatus();
+  absl::Status status = ExtractTuple(row, scratch, tuple);
+  if (!status.ok()) keys->Truncate(before);
+  return status;
+}
+
+absl::Status RowExtractor::ExtractKeys(const RowView& row, Scratch* scratch,
+                                       KeyColumn* keys) const {
   assert(keys->kind() == codec_.kind());
   if (plain_) return ExtractPlain(row, keys);
   if (!single_valued_) return ExtractCombined(row, scratch, keys);
@@ -224,12 +274,8 @@ absl::Status RowExtractor::ExtractCombined(const RowView& row, Scratch* scratch,
     state.part_begins.push_back(state.slices.size());
     PartSink sink(part, &state);
     absl::Status status;
-    if (part.source.kind == KeySource::Kind::kJson) {
-      if (!state.json_is_parsed) status = state.json.Parse(row.value);
-      state.json_is_parsed = status.ok();
-      if (status.ok()) status = state.json.Values(*part.pointer, part.layout.type, &sink);
-    } else if (part.source.kind == KeySource::Kind::kCustom) {
-      status = part.custom->Extract(row, &sink);
+    if (!part.single_valued()) {
+      status = ReadSeveral(part, row, scratch, &sink);
     } else if (!sink.AddFrom(row)) {
       return part.Unreadable(row);
     }
@@ -242,6 +288,35 @@ absl::Status RowExtractor::ExtractCombined(const RowView& row, Scratch* scratch,
   }
   state.part_begins.push_back(state.slices.size());
   return AppendCombinations(scratch, keys);
+}
+
+absl::Status RowExtractor::ReadSeveral(const RowPart& part, const RowView& row, Scratch* scratch,
+                                       KeySink* sink) {
+  if (part.source.kind == KeySource::Kind::kCustom) return part.custom->Extract(row, sink);
+  Scratch::State& state = *scratch->state_;
+  if (!state.json_is_parsed) {
+    RETURN_IF_ERROR(state.json.Parse(row.value));
+    state.json_is_parsed = true;
+  }
+  return state.json.Values(*part.pointer, part.layout.type, sink);
+}
+
+absl::Status RowExtractor::ExtractTuple(const RowView& row, Scratch* scratch,
+                                        std::string* tuple) const {
+  TupleWriter writer(included_types_, tuple);
+  for (const RowPart& part : *included_) {
+    if (part.single_valued()) {
+      KeyValue value;
+      if (part.ReadValue(row, &value) == PartRead::kUnreadable) return part.Unreadable(row);
+      if (absl::Status status = writer.Add(value); !status.ok()) return part.Here(status);
+    } else {
+      TupleSink sink(&writer);
+      absl::Status status = ReadSeveral(part, row, scratch, &sink);
+      if (status.ok()) status = sink.Finish();
+      if (!status.ok()) return part.Here(status);
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Since every part's values are distinct and in order, and encodings keep the order of tuples, the

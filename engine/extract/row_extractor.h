@@ -43,31 +43,45 @@ class RowExtractor {
 
   const KeyCodec& codec() const { return codec_; }
 
+  // Whether the spec includes columns.
+  bool includes() const { return !included_->empty(); }
+
   // Appends the row's distinct keys in ascending order: none where it has no entry. Requires that
-  // keys->kind() be codec().kind(). InvalidArgument, naming the part and what was expected and
-  // found there, for a row that cannot be read; a custom extractor's own error, likewise. Nothing
-  // is appended on an error.
-  absl::Status Extract(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
+  // keys->kind() be codec().kind(). If `tuple` is not null, sets it to the tuple (tuple.h) of the
+  // row's included columns; to nothing where the row has no key, and is not looked at any further.
+  // InvalidArgument, naming the part or the column and what was expected and found there, for a row
+  // that cannot be read; a custom extractor's own error, likewise. No key is appended on an error.
+  absl::Status Extract(const RowView& row, Scratch* scratch, KeyColumn* keys,
+                       std::string* tuple = nullptr) const;
 
   // The same where the scratch's last Extract, of whatever spec, was of this very row: JSON that
   // was parsed then is not parsed again.
-  absl::Status ExtractAgain(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
+  absl::Status ExtractAgain(const RowView& row, Scratch* scratch, KeyColumn* keys,
+                            std::string* tuple = nullptr) const;
 
  private:
   class PartSink;
+  class TupleSink;
 
   explicit RowExtractor(KeyCodec codec) : codec_(std::move(codec)) {}
 
+  absl::Status ExtractKeys(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
+  absl::Status ExtractTuple(const RowView& row, Scratch* scratch, std::string* tuple) const;
   // One for each way that a spec's keys come about, the cheapest first.
   absl::Status ExtractPlain(const RowView& row, KeyColumn* keys) const;
   absl::Status ExtractPacked(const RowView& row, KeyColumn* keys) const;
   absl::Status ExtractBytes(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
   absl::Status ExtractCombined(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
   absl::Status AppendCombinations(Scratch* scratch, KeyColumn* keys) const;
+  // Gives the sink the values of a part that may have several.
+  static absl::Status ReadSeveral(const RowPart& part, const RowView& row, Scratch* scratch,
+                                  KeySink* sink);
 
   KeyCodec codec_;
   // Shared by copies of this extractor, which are cheap.
   std::shared_ptr<const std::vector<RowPart>> parts_;
+  std::shared_ptr<const std::vector<RowPart>> included_;
+  std::vector<KeyType> included_types_;
   bool single_valued_ = true;  // every part has one value at most
   bool plain_ = false;         // and there is one part, without nulls: its value is the key
 };

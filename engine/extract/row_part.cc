@@ -33,14 +33,14 @@ PartRead LocateColumn(const RowView& row, std::string_view name, std::string_vie
 
 }  // namespace
 
-absl::StatusOr<RowPart> RowPart::Compile(const KeyPart& part, size_t position,
+absl::StatusOr<RowPart> RowPart::Compile(const KeyPart& part, std::string_view name,
                                          const PartLayout& layout) {
   RowPart compiled;
   compiled.source = part.source;
   compiled.layout = layout;
   compiled.endian = part.endian;
   compiled.width = FixedWidth(part.type);
-  compiled.title = absl::StrFormat("part %d (%s)", position, PartText(part));
+  compiled.title = absl::StrFormat("%s (%s)", name, PartText(part));
   if (absl::Status sound = CheckPart(part); !sound.ok()) return compiled.Here(sound);
   if (part.source.kind == KeySource::Kind::kJson) {
     absl::StatusOr<JsonPointer> pointer = JsonPointer::Parse(part.source.name);
@@ -73,6 +73,19 @@ PartRead RowPart::ReadDecimal(std::string_view text, uint64_t* ordered) const {
   }
   *ordered = OrderedBits(bits, layout.type);
   return PartRead::kFound;
+}
+
+PartRead RowPart::ReadValue(const RowView& row, KeyValue* value) const {
+  if (width == 0) {
+    std::string_view bytes;
+    const PartRead read = ReadBytes(row, &bytes);
+    if (read == PartRead::kFound) *value = bytes;
+    return read;
+  }
+  uint64_t ordered = 0;
+  const PartRead read = ReadNumber(row, &ordered);
+  if (read != PartRead::kFound) return read;
+  return OrderedNumber(layout.type, ordered, value).ok() ? read : PartRead::kUnreadable;
 }
 
 absl::Status RowPart::Unreadable(const RowView& row) const {

@@ -21,9 +21,9 @@ enum class PartRead : uint8_t { kFound, kMissing, kUnreadable };
 
 // One part of a spec, compiled: finds and reads its value in a row. Immutable and thread-safe.
 struct RowPart {
-  // The part at `position`, counted from 1. InvalidArgument for one that no row could satisfy,
-  // NotFound for an extractor that is not registered.
-  static absl::StatusOr<RowPart> Compile(const KeyPart& part, size_t position,
+  // The part that messages call `name`: "part 2". InvalidArgument for one that no row could
+  // satisfy, NotFound for an extractor that is not registered.
+  static absl::StatusOr<RowPart> Compile(const KeyPart& part, std::string_view name,
                                          const PartLayout& layout);
 
   // Whether a row has one value at most, which ReadBytes and ReadNumber read.
@@ -34,6 +34,9 @@ struct RowPart {
 
   // The OrderedBits of a number; unreadable, too, where the part's bytes are not one.
   PartRead ReadNumber(const RowView& row, uint64_t* ordered) const;
+
+  // The value of a part of either kind; null where it is missing. Text points into the row.
+  PartRead ReadValue(const RowView& row, KeyValue* value) const;
 
   // Why a row was unreadable: InvalidArgument, with what was expected and found.
   absl::Status Unreadable(const RowView& row) const;

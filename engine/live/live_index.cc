@@ -49,6 +49,11 @@ class Live final : public SecondaryIndex {
     const auto ready = index_->Ready();
     return ready.ok() ? (*ready)->PrimaryKeys(row_ids, primary_keys) : ready.status();
   }
+  absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
+                       std::vector<ColumnValues>* columns) const override {
+    const auto ready = index_->Ready();
+    return ready.ok() ? (*ready)->Columns(row_ids, names, columns) : ready.status();
+  }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override {
     const auto now = Current();

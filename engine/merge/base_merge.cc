@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cpu_fast/packed/leaves_writer.h"
 #include "engine/delta_files/delta_files.h"
@@ -14,6 +15,8 @@
 #include "engine/merge/merged_row_ids.h"
 #include "engine/merge/row_merge.h"
 #include "engine/rows/row_table_file.h"
+#include "index/columns/column_file.h"
+#include "index/columns/columns_builder.h"
 #include "index/files/run_file.h"
 #include "index/machine/guard.h"
 #include "index/machine/mutex.h"
@@ -29,6 +32,9 @@ namespace {
 // wait for the one that writes.
 constexpr int kThreadsPerEntryThread = 4;
 constexpr int kMostEntryThreads = 4;
+
+// Memory for included columns, beyond which they are spilled.
+constexpr uint64_t kColumnBytes = uint64_t{64} << 20;
 
 // One merge: threads that write its run, and then, with those that did not, its row table.
 class BaseMerge {
@@ -56,13 +62,15 @@ class BaseMerge {
       }
     });
     if (status_.ok()) status_ = FinishRows();
+    if (status_.ok() && columns_ != nullptr) status_ = FinishColumns();
     if (!status_.ok()) return status_;
     return std::exchange(merged_, MergedBase());
   }
-  // Removes the run if it was finished and the row table was not.
+  // Removes the files that were finished if others were not.
   ~BaseMerge() {
-    if (merged_.run.name.empty()) return;
-    directory_->files()->Remove(directory_->PathOf(merged_.run.name)).IgnoreError();
+    for (const std::string& name : {merged_.run.name, merged_.row_table.name}) {
+      if (!name.empty()) directory_->files()->Remove(directory_->PathOf(name)).IgnoreError();
+    }
   }
 
  private:
@@ -73,6 +81,16 @@ class BaseMerge {
     table_name_ = directory_->NextFileName("rows", "tbl");
     ASSIGN_OR_RETURN(table_, RowTableFileWriter::Create(directory_->PathOf(table_name_), parts_,
                                                         directory_->files()));
+    const absl::Span<const ColumnSchema> columns = delta_.base_columns.columns();
+    if (!columns.empty()) {
+      ColumnsBuilder::Options options;
+      options.memory_budget = kColumnBytes;
+      options.spill_directory = directory_->path();
+      options.files = directory_->files();
+      columns_ = std::make_unique<ColumnsBuilder>(
+          std::vector<ColumnSchema>(columns.begin(), columns.end()), options,
+          static_cast<int>(parts_));
+    }
     ASSIGN_OR_RETURN(entries_, EntryMerge::Begin(delta_, ids_, entry_threads_, &pace_, run_.get()));
     pace_.Start(ids_.rows() + delta_.Stats().entries);
     return absl::OkStatus();
@@ -93,12 +111,22 @@ class BaseMerge {
   }
 
   absl::Status MergeRowPart(size_t part) {
-    return MergeRows(delta_, ids_, part, parts_, &pace_, &table_->table());
+    return MergeRows(delta_, ids_, part, parts_, &pace_, &table_->table(), columns_.get());
   }
   absl::Status FinishRows() {
     RETURN_IF_ERROR(table_->Finish());
     merged_.rows = ids_.rows();
     merged_.row_table = {table_name_, table_->size(), table_->header_checksum()};
+    return absl::OkStatus();
+  }
+
+  absl::Status FinishColumns() {
+    const std::string name = directory_->NextFileName("columns", "col");
+    ASSIGN_OR_RETURN(std::unique_ptr<ColumnFileWriter> file,
+                     ColumnFileWriter::Create(directory_->PathOf(name), columns_->columns(),
+                                              directory_->files()));
+    RETURN_IF_ERROR(columns_->Finish(file.get()));
+    merged_.columns = {name, file->size(), file->header_checksum()};
     return absl::OkStatus();
   }
 
@@ -121,6 +149,7 @@ class BaseMerge {
   std::string run_name_, table_name_;
   std::unique_ptr<RunFileWriter> run_;
   std::unique_ptr<RowTableFileWriter> table_;
+  std::unique_ptr<ColumnsBuilder> columns_;  // null where the index includes none
   std::unique_ptr<EntryMerge> entries_;
   std::atomic<int> entry_threads_done_{0};
   Mutex mutex_;
@@ -144,11 +173,12 @@ Manifest MergedBase::Follow(const Manifest& current, absl::Span<const ManifestFi
   next.counts.erase("rows_skipped");
   next.counts.erase("rows_without_key");
   next.files = {run, row_table};
+  if (columns.has_value()) next.files.push_back(*columns);
   for (const ManifestFile& file : current.files) {
     std::string_view prefix, extension;
     uint64_t number = 0;
     ParseIndexFileName(file.name, &prefix, &number, &extension);
-    if (prefix != "base" && prefix != "rows") next.files.push_back(file);
+    if (prefix != "base" && prefix != "rows" && prefix != "columns") next.files.push_back(file);
   }
   RemoveFiles(merged, &next);
   return next;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -16,6 +17,7 @@ namespace cairn {
 struct MergedBase {
   ManifestFile run;
   ManifestFile row_table;
+  std::optional<ManifestFile> columns;  // where the index includes any
   // Rows of the table: those that have entries, and those that had none when they came to the base
   // by a build, and have not changed since. A row that an update left without entries is gone.
   uint64_t rows = 0;

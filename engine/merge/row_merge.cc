@@ -21,13 +21,20 @@ constexpr uint64_t kBatch = 4096;
 class RowPartMerge {
  public:
   RowPartMerge(const Delta& delta, const MergedRowIds& ids, RowId begin, RowId end, MergePace* pace,
-               RowTableWriter::Part* part)
+               RowTableWriter::Part* part, ColumnsBuilder::Part* columns)
       : delta_(delta),
         later_(ids.LaterRowsAmong(begin, end)),
         begin_(begin),
         end_(end),
         pace_(pace),
-        part_(part) {}
+        part_(part),
+        columns_(columns) {
+    if (columns_ == nullptr) return;
+    for (const ColumnSchema& column : delta.base_columns.columns()) {
+      column_numbers_.push_back(values_.size());
+      values_.emplace_back(column.type);
+    }
+  }
 
   absl::Status Run() {
     for (uint64_t first = begin_; first < end_; first += kBatch) {
@@ -37,6 +44,9 @@ class RowPartMerge {
       RETURN_IF_ERROR(AddLater());
     }
     RETURN_IF_ERROR(Step());
+    if (columns_ != nullptr) {
+      RETURN_IF_ERROR(columns_->Finish());
+    }
     return part_->Close();
   }
 
@@ -53,7 +63,7 @@ class RowPartMerge {
       while (!later_.empty() && delta_.rows->rank(later_.front()) <= live_[i]) {
         RETURN_IF_ERROR(AddLater());
       }
-      RETURN_IF_ERROR(Add(primary_keys_[i]));
+      RETURN_IF_ERROR(Add(live_[i], primary_keys_[i]));
     }
     return absl::OkStatus();
   }
@@ -61,10 +71,11 @@ class RowPartMerge {
   absl::Status AddLater() {
     const RowId row = later_.front();
     later_.remove_prefix(1);
-    return Add(delta_.rows->primary_key(row));
+    return Add(row, delta_.rows->primary_key(row));
   }
 
-  absl::Status Add(std::string_view primary_key) {
+  absl::Status Add(RowId row, std::string_view primary_key) {
+    if (columns_ != nullptr) added_.push_back(row);
     bytes_ += primary_key.size();
     absl::Status s = part_->Add(primary_key);
     // Later rows stand in their places among the base's, so these are at fault.
@@ -72,16 +83,34 @@ class RowPartMerge {
     return s.ok() && ++rows_ == kBatch ? Step() : s;
   }
 
-  absl::Status Step() { return pace_->Step(std::exchange(rows_, 0), std::exchange(bytes_, 0)); }
+  absl::Status Step() {
+    if (!added_.empty()) {
+      RETURN_IF_ERROR(AddValues());
+    }
+    return pace_->Step(std::exchange(rows_, 0), std::exchange(bytes_, 0));
+  }
+
+  // Adds the included values of the rows added since the last step.
+  absl::Status AddValues() {
+    for (ColumnValues& column : values_) column.Clear();
+    RETURN_IF_ERROR(delta_.Included(added_, column_numbers_, absl::MakeSpan(values_)));
+    for (const ColumnValues& column : values_) bytes_ += column.memory_bytes();
+    added_.clear();
+    return columns_->Add(absl::MakeConstSpan(values_)) ? absl::OkStatus() : columns_->Finish();
+  }
 
   const Delta& delta_;
   absl::Span<const RowId> later_;  // that have not been added yet
   const RowId begin_, end_;
   MergePace* const pace_;
   RowTableWriter::Part* const part_;
-  uint64_t rows_ = 0, bytes_ = 0;  // added since the last step
+  ColumnsBuilder::Part* const columns_;  // null where the index includes none
+  uint64_t rows_ = 0, bytes_ = 0;        // added since the last step
   std::vector<RowId> live_;
   PrimaryKeyColumn primary_keys_;
+  std::vector<RowId> added_;  // since the last step, where values are to be added
+  std::vector<size_t> column_numbers_;
+  std::vector<ColumnValues> values_;  // one a column
 };
 
 }  // namespace
@@ -93,11 +122,13 @@ size_t MergedRowParts(uint64_t rows, int threads) {
 }
 
 absl::Status MergeRows(const Delta& delta, const MergedRowIds& ids, size_t part, size_t parts,
-                       MergePace* pace, RowTableWriter* table) {
+                       MergePace* pace, RowTableWriter* table, ColumnsBuilder* columns) {
   const uint64_t base_rows = delta.base_rows.rows();
   const auto begin = static_cast<RowId>(base_rows * part / parts);
   const auto end = static_cast<RowId>(base_rows * (part + 1) / parts);
-  return RowPartMerge(delta, ids, begin, end, pace, &table->part(part)).Run();
+  ColumnsBuilder::Part* const of_columns =
+      columns == nullptr ? nullptr : columns->part(static_cast<int>(part));
+  return RowPartMerge(delta, ids, begin, end, pace, &table->part(part), of_columns).Run();
 }
 
 }  // namespace cairn

@@ -30,7 +30,7 @@ absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const Snaps
         break;
       }
       case RowChangeKind::kDelete:
-        updates->EndRow(change.key);
+        EndRow(change.key, updates);
         break;
       case RowChangeKind::kLookUp:
         looked_up_.push_back(change.key);
@@ -47,7 +47,7 @@ absl::Status ChangeExtractor::Extract(const SettledChanges& changes, const Snaps
 absl::Status ChangeExtractor::LookUp(const SnapshotSource& source, RowUpdates* updates) {
   size_t next = 0;  // of looked_up_; the source passes over rows that are not there
   const auto end_missing = [&](size_t end) {
-    for (; next < end; ++next) updates->EndRow(looked_up_[next]);
+    for (; next < end; ++next) EndRow(looked_up_[next], updates);
   };
   absl::Status status = source.Get(looked_up_, [&](size_t i, const RowView& row) {
     end_missing(i);
@@ -60,16 +60,26 @@ absl::Status ChangeExtractor::LookUp(const SnapshotSource& source, RowUpdates* u
 }
 
 absl::Status ChangeExtractor::ExtractRow(const RowView& row, RowUpdates* updates) {
-  const absl::Status status = extractor_.Extract(row, &scratch_, &updates->keys);
+  tuple_.clear();
+  const absl::Status status =
+      extractor_.Extract(row, &scratch_, &updates->keys, extractor_.includes() ? &tuple_ : nullptr);
   if (!status.ok()) {
     if (on_error_ == ErrorPolicy::kFail) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "row '%s': %s", EscapeBytes(row.primary_key), std::string(status.message())));
     }
     ++rows_skipped_;
+    tuple_.clear();
   }
-  updates->EndRow(row.primary_key);
+  EndRow(row.primary_key, updates);
   return absl::OkStatus();
+}
+
+void ChangeExtractor::EndRow(std::string_view primary_key, RowUpdates* updates) {
+  updates->EndRow(primary_key);
+  if (!extractor_.includes()) return;
+  updates->tuples.Append(tuple_);
+  tuple_.clear();
 }
 
 }  // namespace cairn

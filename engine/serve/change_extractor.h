@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,11 +36,14 @@ class ChangeExtractor {
       : on_error_(spec.on_error), extractor_(std::move(extractor)) {}
 
   absl::Status ExtractRow(const RowView& row, RowUpdates* updates);
+  // Ends a row with the keys appended since the last one, and with tuple_.
+  void EndRow(std::string_view primary_key, RowUpdates* updates);
   absl::Status LookUp(const SnapshotSource& source, RowUpdates* updates);
 
   ErrorPolicy on_error_;
   RowExtractor extractor_;
   RowExtractor::Scratch scratch_;
+  std::string tuple_;  // of the row at hand, where the index includes columns
   std::vector<ColumnView> columns_;
   std::vector<std::string_view> looked_up_;  // primary keys of rows to look up, ascending
   uint64_t rows_skipped_ = 0;

@@ -69,6 +69,11 @@ class OpenIndex final : public SecondaryIndex {
                    [&] { return version()->delta->PrimaryKeys(row_ids, primary_keys); });
   }
   using SecondaryIndex::PrimaryKeys;
+  absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
+                       std::vector<ColumnValues>* columns) const override {
+    return Guarded("reading included columns",
+                   [&] { return version()->Columns(row_ids, names, columns); });
+  }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override;
   absl::Status Verify() const override;
@@ -168,6 +173,13 @@ IndexStats StatsOf(const IndexVersion& version) {
     for (const Section& section : file->sections()) {
       stats.sections.push_back(
           {base.manifest.FindFile(prefix)->name, file->SectionName(section.id), section.size});
+    }
+  }
+  if (base.columns_file.has_value()) {
+    const SectionFile& file = base.columns_file->file;
+    for (const Section& section : file.sections()) {
+      stats.sections.push_back(
+          {base.manifest.FindFile("columns")->name, file.SectionName(section.id), section.size});
     }
   }
   for (const ManifestFile& file : base.manifest.files) {

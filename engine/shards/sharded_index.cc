@@ -67,6 +67,12 @@ class ShardedIndex final : public SecondaryIndex {
       return ShardedPrimaryKeys(shards_->Versions(), shards, row_ids, primary_keys);
     });
   }
+  absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
+                       std::vector<ColumnValues>* columns) const override {
+    if (shards_->size() > 1) return NoColumns();
+    return Guarded("reading included columns",
+                   [&] { return shards_->Versions()[0]->Columns(row_ids, names, columns); });
+  }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override;
   absl::Status Verify() const override;
@@ -90,6 +96,7 @@ class ShardedIndex final : public SecondaryIndex {
   }
 
  private:
+  static absl::Status NoColumns();
   absl::Status AnswerAt(const ShardVersions& versions, const Batch& batch) const;
   absl::Status CheckIsDatabase(const ShardVersions& versions, const SnapshotSource& source) const;
   absl::StatusOr<CatchUpReport> CatchUpShard(const SnapshotSource& source,
@@ -106,6 +113,10 @@ class ShardedIndex final : public SecondaryIndex {
   const int threads_;
 };
 
+absl::Status ShardedIndex::NoColumns() {
+  return absl::UnimplementedError("an index in shards returns no included columns");
+}
+
 absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& batch) const {
   if (static_cast<size_t>(batch.operation) >= kOperations) {
     return absl::InvalidArgumentError(
@@ -113,6 +124,7 @@ absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& 
                         OperationName(batch.operation)));
   }
   RETURN_IF_ERROR(CheckBatch(codec().kind(), batch));
+  if (!batch.options.columns.empty()) return NoColumns();
   if (batch.size() > UINT32_MAX) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a batch of %d queries, of at most %d", batch.size(), UINT32_MAX));

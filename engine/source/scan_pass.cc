@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "index/columns/tuple.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
 #include "index/machine/parallel.h"
@@ -24,16 +25,24 @@ class EntryCollector {
         report_(report),
         keys_(target.extractor.codec().kind()) {
     rows_.reserve(kEntriesAtATime);
+    if (target.columns == nullptr) return;
+    columns_ = target.columns->part(static_cast<int>(range));
+    for (const ColumnSchema& column : target.columns->columns()) types_.push_back(column.type);
+    values_.resize(types_.size());
   }
 
   // Takes the keys of the range's row `local_row`. `again`: another target's Extract was of it.
   absl::Status Take(const RowView& row, RowId local_row, bool again,
                     RowExtractor::Scratch* scratch) {
-    const absl::Status status = again ? target_.extractor.ExtractAgain(row, scratch, &keys_)
-                                      : target_.extractor.Extract(row, scratch, &keys_);
-    if (!status.ok()) return Unreadable(row, status);
+    std::string* const tuple = columns_ == nullptr ? nullptr : &tuple_;
+    const absl::Status status = again ? target_.extractor.ExtractAgain(row, scratch, &keys_, tuple)
+                                      : target_.extractor.Extract(row, scratch, &keys_, tuple);
+    if (!status.ok()) {
+      RETURN_IF_ERROR(Unreadable(row, status));
+    }
     const size_t found = keys_.size() - rows_.size();
-    if (found == 0) ++report_->rows_without_key;
+    if (found == 0 && status.ok()) ++report_->rows_without_key;
+    if (columns_ != nullptr && !AddValues(found != 0)) return columns_->Finish();  // says why
     rows_.resize(rows_.size() + found, local_row);
     if (rows_.size() < kEntriesAtATime && keys_.heap().size() < kKeyBytesAtATime) {
       return absl::OkStatus();
@@ -44,6 +53,9 @@ class EntryCollector {
   absl::Status Finish() {
     if (!rows_.empty()) {
       RETURN_IF_ERROR(HandOver());
+    }
+    if (columns_ != nullptr) {
+      RETURN_IF_ERROR(columns_->Finish());
     }
     return part_->Finish();
   }
@@ -60,6 +72,14 @@ class EntryCollector {
     return absl::OkStatus();
   }
 
+  // Adds the values of tuple_, or nulls for a row without entries, of which nobody asks.
+  bool AddValues(bool has_entries) {
+    if (!has_entries || !ReadTuple(types_, tuple_, absl::MakeSpan(values_))) {
+      std::fill(values_.begin(), values_.end(), KeyValue());
+    }
+    return columns_->Add(values_);
+  }
+
   absl::Status Unreadable(const RowView& row, const absl::Status& why) {
     absl::Status status = absl::InvalidArgumentError(
         absl::StrFormat("row '%s': %s", EscapeBytes(row.primary_key), why.message()));
@@ -73,6 +93,11 @@ class EntryCollector {
   BuildReport* const report_;
   KeyColumn keys_;
   std::vector<RowId> rows_;  // of each key
+
+  ColumnsBuilder::Part* columns_ = nullptr;  // null: the spec includes none; so are the others
+  std::vector<KeyType> types_;
+  std::string tuple_;
+  std::vector<KeyValue> values_;
 };
 
 }  // namespace

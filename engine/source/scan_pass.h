@@ -14,6 +14,7 @@
 #include "engine/rows/row_table_writer.h"
 #include "engine/util/progress_meter.h"
 #include "index/build/run_builder.h"
+#include "index/columns/columns_builder.h"
 #include "index/machine/mutex.h"
 
 namespace cairn {
@@ -22,12 +23,13 @@ namespace cairn {
 struct ScanTarget {
   const IndexSpec* spec;
   RowExtractor extractor;
-  RunBuilder* entries;  // with as many parts as there are ranges
+  RunBuilder* entries;                // with as many parts as there are ranges
+  ColumnsBuilder* columns = nullptr;  // likewise; where the spec includes columns, else null
 };
 
 // One pass over all rows of a source by several threads, which take the ranges one after the other.
-// Each row's primary key goes to the row table, each row's secondary keys to every target. Used
-// once.
+// Each row's primary key goes to the row table, each row's secondary keys and included values to
+// every target. Used once.
 class ScanPass {
  public:
   // What is pointed to must outlive the pass. `rows` has as many parts as there are ranges.

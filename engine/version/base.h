@@ -15,6 +15,7 @@
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/rows/row_table_file.h"
+#include "index/columns/column_file.h"
 #include "index/files/file_system.h"
 #include "index/files/index_directory.h"
 #include "index/files/run_file.h"
@@ -31,6 +32,7 @@ struct Base {
   KeyCodec codec;
   RunFile run_file;
   RowTableFile rows_file;
+  std::optional<ColumnFile> columns_file;  // where the spec includes columns
   ResidentIndexes resident;
   std::unique_ptr<const IndexRouter> router;  // over these
 
@@ -51,6 +53,9 @@ struct Base {
 
   const SortedRun& run() const { return run_file.run; }
   const RowTable& rows() const { return rows_file.table; }
+  ColumnTable columns() const {
+    return columns_file.has_value() ? columns_file->table : ColumnTable();
+  }
 
   // Maps the live files of the index in `directory`, of the options' file system, and makes the
   // ordered indexes that they ask for, and trials of these. With VerifyLevel::kMetadata, stored

@@ -1,5 +1,8 @@
 #include "engine/version/index_version.h"
 
+#include <optional>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cpu_fast/batch/parallel_batch.h"
 #include "engine/version/versioned_search.h"
@@ -39,6 +42,18 @@ absl::Status IndexVersion::Answer(const Batch& batch, int threads) const {
       return s;
     }
   }
+  const bool wants_columns = !batch.options.columns.empty();
+  if (wants_columns && !batch.gives_matches()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s returns no columns: find and scan do", OperationName(batch.operation)));
+  }
+  if (batch.gives_matches()) batch.matches->columns.clear();
+  RETURN_IF_ERROR(AnswerEntries(batch, threads));
+  if (!wants_columns) return absl::OkStatus();
+  return Columns(batch.matches->row_ids, batch.options.columns, &batch.matches->columns);
+}
+
+absl::Status IndexVersion::AnswerEntries(const Batch& batch, int threads) const {
   // Cursors name rows of any version, so they are read where these are known.
   const bool in_pages =
       batch.operation == Operation::kScan &&
@@ -49,6 +64,29 @@ absl::Status IndexVersion::Answer(const Batch& batch, int threads) const {
                       : AnswerVersion(*delta, answer_base, batch,
                                       Parallelism{Topology::Get().Threads(threads)}));
   return base->is_proven() ? absl::OkStatus() : CheckRows(*base, batch);
+}
+
+absl::Status IndexVersion::Columns(absl::Span<const RowId> row_ids,
+                                   absl::Span<const std::string> names,
+                                   std::vector<ColumnValues>* columns) const {
+  const ColumnTable& table = delta->base_columns;
+  std::vector<size_t> numbers;
+  columns->clear();
+  for (const std::string& name : names) {
+    const std::optional<size_t> number = table.Find(name);
+    if (!number.has_value()) {
+      std::string there;
+      for (const ColumnSchema& column : table.columns()) {
+        absl::StrAppend(&there, there.empty() ? "" : ", ", column.name);
+      }
+      return absl::InvalidArgumentError(
+          absl::StrFormat("the index includes no column '%s', %s", name,
+                          there.empty() ? "nor any other" : "only " + there));
+    }
+    numbers.push_back(*number);
+    columns->emplace_back(table.columns()[*number].type);
+  }
+  return delta->Included(row_ids, numbers, absl::MakeSpan(*columns));
 }
 
 }  // namespace cairn

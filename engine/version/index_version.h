@@ -1,8 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "cairn/columns/column_values.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
 #include "engine/delta/delta.h"
@@ -20,8 +24,13 @@ struct IndexVersion {
 
   const IndexSpec& spec() const { return base->spec; }
 
-  // SecondaryIndex::Answer. Throws std::bad_alloc.
+  // SecondaryIndex::Answer and Columns. Throw std::bad_alloc.
   absl::Status Answer(const Batch& batch, int threads) const;
+  absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
+                       std::vector<ColumnValues>* columns) const;
+
+ private:
+  absl::Status AnswerEntries(const Batch& batch, int threads) const;
 };
 
 }  // namespace cairn

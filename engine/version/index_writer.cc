@@ -99,8 +99,9 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
   ASSIGN_OR_RETURN(std::shared_ptr<const Base> base, Base::Open(directory, options_));
   const Manifest& manifest = base->manifest;
   if (!DeltaFilesOf(manifest).empty()) RETURN_IF_ERROR(base->Prove(threads()));
-  ASSIGN_OR_RETURN(deltas_, RestoreDelta(directory, manifest, base->run(), base->rows(),
-                                         options_.verify, threads(), files_.get()));
+  ASSIGN_OR_RETURN(deltas_,
+                   RestoreDelta(directory, manifest, base->run(), base->rows(), options_.verify,
+                                threads(), files_.get(), base->columns()));
   absl::StatusOr<Anchor> anchor = Anchor::Parse(manifest.anchor);
   if (!anchor.ok()) {
     return absl::DataLossError(
@@ -339,7 +340,7 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
   const std::shared_ptr<const Base> base = std::move(opened);
   const KeyKind kind = base->run().kind();
   ASSIGN_OR_RETURN(std::unique_ptr<DeltaWriter> writer,
-                   DeltaWriter::Create(base->run(), base->rows(), threads()));
+                   DeltaWriter::Create(base->run(), base->rows(), threads(), base->columns()));
   RETURN_IF_ERROR(base->Prove(threads()));
   // What is linear in the base is made now, not at the first update.
   RETURN_IF_ERROR(writer->Apply(RowUpdates(kind)).status());

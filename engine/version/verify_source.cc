@@ -9,6 +9,7 @@
 #include "engine/build/run_keys.h"
 #include "engine/delta/delta_segment.h"
 #include "engine/extract/row_extractor.h"
+#include "index/columns/tuple.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/mutex.h"
 #include "index/machine/parallel.h"
@@ -68,9 +69,14 @@ struct RowBatch {
   PrimaryKeyColumn primary_keys;
   KeyColumn keys;
   std::vector<uint32_t> row_of_key;  // index in primary_keys of each key's row
+  StringList tuples;                 // of each row, where the index includes columns
   std::vector<Position> lower, upper;
   std::vector<std::string_view> primary_key_views;
   std::vector<RowPlace> places;  // one a primary key
+  // Rows with entries in the index: where they stand in primary_keys, and their ids. A row may be
+  // there several times.
+  std::vector<uint32_t> found;
+  std::vector<RowId> found_ids;
 
   // Where an index has the keys' entries: at [lower[i], upper[i]).
   Batch EqualRanges() {
@@ -83,6 +89,14 @@ struct RowBatch {
     primary_keys.Clear();
     keys.Clear(keys.kind());
     row_of_key.clear();
+    tuples.Clear();
+    found.clear();
+    found_ids.clear();
+  }
+  void Found(size_t row, RowId id) {
+    if (tuples.empty() || (!found.empty() && found.back() == row)) return;
+    found.push_back(static_cast<uint32_t>(row));
+    found_ids.push_back(id);
   }
 };
 
@@ -110,6 +124,7 @@ class Comparison {
   // the added ones.
   absl::Status FindInBase(RowBatch* batch, std::vector<size_t>* missing);
   absl::Status FindInAdded(RowBatch* batch, const std::vector<size_t>& missing);
+  absl::Status CompareTuples(const RowBatch& batch);
   absl::Status ReportEntry(const SortedRun& run, size_t i, RowId row);
 
   const Base& base_;
@@ -140,6 +155,7 @@ class SourcePass {
   struct Work {
     explicit Work(size_t versions) : of_version(versions) {}
     RowBatch read;
+    std::string tuple;
     std::vector<uint32_t> version_of;  // of each key of `read`
     std::vector<RowBatch> of_version;
   };
@@ -189,7 +205,8 @@ absl::Status SourcePass::CompareRange(const PrimaryKeyRange& range) {
   for (RowBatch& part : work.of_version) part.keys.Clear(batch.keys.kind());
   while (!differences_.full() && cursor->Next()) {
     const RowView& row = cursor->row();
-    if (absl::Status s = extractor_.Extract(row, &scratch, &batch.keys); !s.ok()) {
+    std::string* const tuple = extractor_.includes() ? &work.tuple : nullptr;
+    if (absl::Status s = extractor_.Extract(row, &scratch, &batch.keys, tuple); !s.ok()) {
       if (on_error_ == ErrorPolicy::kFail) {
         differences_.Report(absl::StrFormat(
             "row '%s' cannot be read: %s", EscapeBytes(row.primary_key), std::string(s.message())));
@@ -197,6 +214,7 @@ absl::Status SourcePass::CompareRange(const PrimaryKeyRange& range) {
     }
     batch.row_of_key.resize(batch.keys.size(), static_cast<uint32_t>(batch.primary_keys.size()));
     batch.primary_keys.Append(row.primary_key);
+    if (tuple != nullptr) batch.tuples.Append(*tuple);
     if (batch.full()) {
       RETURN_IF_ERROR(HandOver(&work));
     }
@@ -219,6 +237,7 @@ absl::Status SourcePass::HandOver(Work* work) {
     RowBatch& part = work->of_version[work->version_of[i]];
     part.row_of_key.push_back(static_cast<uint32_t>(part.primary_keys.size()));
     part.primary_keys.Append(read.primary_keys[read.row_of_key[i]]);
+    if (!read.tuples.empty()) part.tuples.Append(read.tuples[read.row_of_key[i]]);
     WithPhysicalKey(read.keys.kind(), [&](auto type) {
       using Key = typename decltype(type)::type;
       AppendKey<Key>(KeyAt<Key>(read.keys, i), &part.keys);
@@ -236,6 +255,7 @@ absl::Status Comparison::CompareBatch(RowBatch* batch) {
   RETURN_IF_ERROR(FindRows(batch));
   RETURN_IF_ERROR(FindInBase(batch, &missing));
   RETURN_IF_ERROR(FindInAdded(batch, missing));
+  RETURN_IF_ERROR(CompareTuples(*batch));
   batch->Clear();
   return absl::OkStatus();
 }
@@ -262,6 +282,7 @@ absl::Status Comparison::FindInBase(RowBatch* batch, std::vector<size_t>* missin
     const auto position = static_cast<size_t>(entry - run.row_ids().data());
     if (entry != end && *entry == place.rank && !delta_.removed.Contains(position)) {
       entries_seen_.Set(position);
+      batch->Found(batch->row_of_key[i], *entry);
     } else {
       missing->push_back(i);
     }
@@ -284,12 +305,40 @@ absl::Status Comparison::FindInAdded(RowBatch* batch, const std::vector<size_t>&
           [&](RowId a, const RowPlace& b) { return delta_.rows->Compare(a, b) < 0; });
       if (entry != end && delta_.rows->Compare(*entry, place) == 0) {
         added_seen_.Set(static_cast<size_t>(entry - rows));
+        batch->Found(row, *entry);
         continue;
       }
     }
     differences_.Report(absl::StrFormat("key %s of row '%s' is not in the index",
                                         KeyText(base_.codec, batch->keys, i),
                                         EscapeBytes(batch->primary_keys[row])));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Comparison::CompareTuples(const RowBatch& batch) {
+  if (batch.found.empty()) return absl::OkStatus();
+  const absl::Span<const ColumnSchema> schema = delta_.base_columns.columns();
+  std::vector<size_t> numbers;
+  std::vector<KeyType> types;
+  std::vector<ColumnValues> values;
+  for (const ColumnSchema& column : schema) {
+    numbers.push_back(numbers.size());
+    types.push_back(column.type);
+    values.emplace_back(column.type);
+  }
+  RETURN_IF_ERROR(delta_.Included(batch.found_ids, numbers, absl::MakeSpan(values)));
+  std::string tuple;
+  for (size_t i = 0; i < batch.found.size(); ++i) {
+    tuple.clear();
+    TupleWriter writer(types, &tuple);
+    for (const ColumnValues& column : values) {
+      RETURN_IF_ERROR(writer.Add(column.value(i)));
+    }
+    if (tuple == batch.tuples[batch.found[i]]) continue;
+    differences_.Report(
+        absl::StrFormat("the index has other values of row '%s' in its columns than the database",
+                        EscapeBytes(batch.primary_keys[batch.found[i]])));
   }
   return absl::OkStatus();
 }

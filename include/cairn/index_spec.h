@@ -39,6 +39,14 @@ struct KeyPart {
   Endian endian = Endian::kBig;
 };
 
+// A column that is stored with an index: answers have its values, and the database is not asked.
+struct IncludedColumn {
+  std::string name;  // [A-Za-z0-9_.-]+, of its own among an index's columns
+  // Read as a part of a key is. A row has one value at most: an array, or a custom extractor that
+  // gives several, makes it a row that cannot be read (ErrorPolicy).
+  KeyPart value;
+};
+
 // What becomes of a row whose value cannot be read as its part's declared type.
 enum class ErrorPolicy : uint8_t {
   kFail,  // the build, the CatchUp or the index of an IndexedDB fails and names the primary key
@@ -51,10 +59,12 @@ enum class ErrorPolicy : uint8_t {
 //   part:   source ':' type, the sources as above; types u8 … u64, i8 … i64, f32, f64, text, bytes.
 //           A number of more than one byte from raw bytes says its byte order: u32le, f64be.
 //   option: cf=NAME | unique=true | nulls=skip|first|last | on_error=fail|skip
+//           | include '(' column {',' column} ')'
+//   column: name '=' part: include(price = value.field('|', 5):f64, quantity = value[8:4]:u32le)
 //   Strings stand between single quotes; \' \\ and \xHH escape. Blanks around tokens are ignored.
 // A part that is missing in a row (no such field, column or JSON member, a JSON null, a byte range
-// that starts behind the end, or at it and has a length) is null: see NullPolicy. A byte range that
-// ends too early cannot be read.
+// that starts behind the end, or at it and has a length) is null: see NullPolicy, which is for
+// keys; an included column has nulls always. A byte range that ends too early cannot be read.
 struct IndexSpec {
   std::string name;  // [A-Za-z0-9_.-]+, or empty
   std::string column_family = "default";
@@ -62,6 +72,7 @@ struct IndexSpec {
   bool unique = false;         // two rows with one key are a build error
   NullPolicy nulls = NullPolicy::kSkip;
   ErrorPolicy on_error = ErrorPolicy::kFail;
+  std::vector<IncludedColumn> include;  // up to 64
 
   // InvalidArgument, with the offset in `text` and what was expected there.
   static absl::StatusOr<IndexSpec> Parse(std::string_view text);

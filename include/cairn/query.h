@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "cairn/columns/column_values.h"
 #include "cairn/strategy.h"
 #include "cairn/types.h"
 
@@ -80,6 +81,9 @@ class KeyColumn {
 
   // Removes all keys and sets the kind of those to come.
   void Clear(KeyKind kind);
+
+  // Removes the keys from `size` on; requires size <= size().
+  void Truncate(size_t size);
 
   // Appends one key; each requires that kind() be the one it names.
   void AppendU32(uint32_t key) { u32_.push_back(key); }
@@ -174,6 +178,8 @@ struct Matches {
 
   // Scan with QueryOptions::with_keys: keys[j] is the key under which row_ids[j] was found.
   KeyColumn keys;
+  // With QueryOptions::columns: one a column, of which value j is that of row_ids[j].
+  std::vector<ColumnValues> columns;
   // SecondaryIndex::Scan with a limit: where range i goes on, for RangeBatch::after; empty when the
   // range was exhausted. A cursor stays good for later versions of the index.
   std::vector<std::string> cursors;
@@ -196,6 +202,10 @@ struct QueryOptions {
   Order order = Order::kAscending;  // of a scan's entries, by (key, primary key)
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of entries, for each range of a scan
   bool with_keys = false;                                 // a scan also returns each entry's key
+  // Find and Scan of a SecondaryIndex also return these columns of each row, by name, of those that
+  // the index includes (IndexSpec::include): as the rows are in the version that answers.
+  // InvalidArgument, naming those that there are, for another.
+  std::vector<std::string> columns = {};
 
   // The whole batch shall be answered within this time. It does not change the route (route.h),
   // which is the one predicted to be the fastest, whatever the limit: Explain says if that is

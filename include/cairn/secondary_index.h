@@ -16,6 +16,7 @@
 
 namespace cairn {
 
+class ColumnValues;
 class KeyCodec;
 class SnapshotSource;
 class StringList;
@@ -109,6 +110,14 @@ class SecondaryIndex : public BatchIndex {
   absl::Status PrimaryKeysOf(absl::Span<const WideRowId> rows, StringList* primary_keys) const;
   // Of all rows that a query found.
   absl::Status PrimaryKeysOf(const Matches& matches, StringList* primary_keys) const;
+
+  // Sets *columns to the values that these rows have in the included columns of these names (
+  // IndexSpec::include), one a name: value i is row_ids[i]'s, as it is in the latest version. For
+  // the values that a query's rows had when it was answered, ask with QueryOptions::columns.
+  // InvalidArgument, naming those that there are, for another column; OutOfRange for an id that is
+  // no row's. Unimplemented for an index in several shards.
+  virtual absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
+                               std::vector<ColumnValues>* columns) const = 0;
 
   // Answers the ranges (RangeBatch::Equal for points) with whole rows, read from `source` by sorted
   // MultiGet. Each row's keys are extracted again, and a row that no longer matches its range is

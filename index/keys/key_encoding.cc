@@ -50,7 +50,9 @@ absl::Status TooLong(size_t bytes) {
                                                     KeyCodec::kMaxKeyBytes, bytes));
 }
 
-absl::Status TakeNumber(KeyType type, uint64_t ordered, KeyValue* value) {
+}  // namespace
+
+absl::Status OrderedNumber(KeyType type, uint64_t ordered, KeyValue* value) {
   if (IsUnsigned(type)) {
     *value = ordered;
     return absl::OkStatus();
@@ -81,8 +83,6 @@ absl::Status TakeNumber(KeyType type, uint64_t ordered, KeyValue* value) {
   *value = number;
   return absl::OkStatus();
 }
-
-}  // namespace
 
 void AppendBigEndian(uint64_t number, size_t width, std::string* bytes) {
   char digits[8];
@@ -187,7 +187,7 @@ absl::Status TakePart(const PartLayout& layout, std::string_view* bytes, KeyValu
     }
     const uint64_t ordered = ReadBigEndian(bytes->substr(0, width));
     bytes->remove_prefix(width);
-    return TakeNumber(layout.type, ordered, value);
+    return OrderedNumber(layout.type, ordered, value);
   }
   const size_t start = scratch->size();
   if (layout.last) {

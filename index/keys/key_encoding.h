@@ -76,6 +76,10 @@ uint64_t PackedNull(const PartLayout& layout);
 // Appends what the encodings of all text that starts with `prefix` start with.
 absl::Status AppendPartPrefix(const PartLayout& layout, std::string_view prefix, std::string* key);
 
+// The number whose OrderedBits these are: uint64_t, int64_t or double. DataLoss where no number's
+// are.
+absl::Status OrderedNumber(KeyType type, uint64_t ordered, KeyValue* value);
+
 // Takes one encoding from the front of `bytes`. Text is unescaped to the end of `*scratch`, which
 // must have room for all of `bytes` so that it does not move. DataLoss where no value of the
 // layout's has this encoding.

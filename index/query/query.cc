@@ -56,6 +56,17 @@ size_t KeyColumn::size() const {
   return 0;
 }
 
+void KeyColumn::Truncate(size_t size) {
+  if (kind_ == KeyKind::kU32) {
+    u32_.resize(size);
+  } else if (kind_ == KeyKind::kU64) {
+    u64_.resize(size);
+  } else {
+    ends_.resize(size + 1);
+    heap_.resize(ends_.back());
+  }
+}
+
 void KeyColumn::Clear(KeyKind kind) {
   kind_ = kind;
   u32_.clear();

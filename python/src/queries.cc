@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -189,13 +190,26 @@ void RequireSecondary(const Queries& self, const char* what) {
   }
 }
 
-FoundRows Find(const Queries& self, nb::handle keys, bool primary_keys, const Options& options) {
+using ColumnNames = std::optional<std::vector<std::string>>;
+
+// Has a query return included columns.
+void AddColumns(const Queries& self, const ColumnNames& columns, QueryOptions* query,
+                FoundRows* found) {
+  if (!columns.has_value()) return;
+  RequireSecondary(self, "included columns");
+  query->columns = *columns;
+  found->set_columns(*columns);
+}
+
+FoundRows Find(const Queries& self, nb::handle keys, bool primary_keys, const ColumnNames& columns,
+               const Options& options) {
   const auto index = self.Open();
   if (primary_keys) RequireSecondary(self, "primary keys");
   const KeysIn in(keys, self.codec(), "keys");
   FoundRows found(self.codec(), self.in_shards());
-  Answer(*index, Batch::Find(in.batch(), &found.contents()->matches, options.Make(self)),
-         options.explain);
+  QueryOptions query = options.Make(self);
+  AddColumns(self, columns, &query, &found);
+  Answer(*index, Batch::Find(in.batch(), &found.contents()->matches, query), options.explain);
   if (primary_keys) AddPrimaryKeys(*index, &found);
   return found;
 }
@@ -213,7 +227,7 @@ nb::object Count(const Queries& self, const RangeArguments& arguments, nb::handl
 
 FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::optional<uint64_t> limit,
                const std::string& order, bool with_keys, bool primary_keys,
-               const Options& options) {
+               const ColumnNames& columns, const Options& options) {
   const auto index = self.Open();
   if (primary_keys) RequireSecondary(self, "primary keys");
   if (!arguments.after.is_none()) RequireSecondary(self, "cursors");
@@ -226,6 +240,7 @@ FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::option
   query.order = order == "asc" ? Order::kAscending : Order::kDescending;
   query.with_keys = with_keys;
   FoundRows found(self.codec(), self.in_shards());
+  AddColumns(self, columns, &query, &found);
   Answer(*index, Batch::Scan(in.batch(), &found.contents()->matches, query), options.explain);
   if (with_keys) found.set_with_keys();
   if (primary_keys) AddPrimaryKeys(*index, &found);
@@ -280,15 +295,18 @@ another `out`. Other threads run meanwhile.)doc")
           "bool[keys]: whether any row has each key. As find_first otherwise.")
       .def(
           "find",
-          [](const Queries& self, nb::handle keys, bool primary_keys, Seconds time,
-             const char* route, bool sorted, Explain* explain) {
-            return Find(self, keys, primary_keys, {time, route, sorted, explain});
+          [](const Queries& self, nb::handle keys, bool primary_keys, const ColumnNames& columns,
+             Seconds time, const char* route, bool sorted, Explain* explain) {
+            return Find(self, keys, primary_keys, columns, {time, route, sorted, explain});
           },
-          nb::arg("keys").none(), nb::kw_only(), nb::arg("primary_keys") = false, CAIRN_OPTION_ARGS,
-          nb::sig(
-              "def find(self, keys: typing.Any, *, primary_keys: bool = False, " CAIRN_OPTIONS_SIG
-              " -> Matches"),
-          "All rows of each key, and their primary keys if these are asked for.")
+          nb::arg("keys").none(), nb::kw_only(), nb::arg("primary_keys") = false,
+          nb::arg("columns") = nb::none(), CAIRN_OPTION_ARGS,
+          nb::sig("def find(self, keys: typing.Any, *, primary_keys: bool = False, columns: "
+                  "collections.abc.Sequence[str] | None = None, " CAIRN_OPTIONS_SIG " -> Matches"),
+          R"doc(All rows of each key, and their primary keys if these are asked for.
+
+`columns` are names of those that the index includes, "include(…)" in its spec: the rows' values in
+these come with them, `matches.columns`, without a look at the database.)doc")
       .def(
           "count",
           [](const Queries& self, nb::handle lower, nb::handle upper, nb::handle keys,
@@ -312,21 +330,22 @@ bytes; of a composite the last given part); or those whose first parts are `lead
           [](const Queries& self, nb::handle lower, nb::handle upper, nb::handle keys,
              nb::handle prefix, nb::handle leading, const char* bounds,
              std::optional<uint64_t> limit, const std::string& order, bool with_keys,
-             bool primary_keys, nb::handle after, Seconds time, const char* route, bool sorted,
-             Explain* explain) {
+             bool primary_keys, const ColumnNames& columns, nb::handle after, Seconds time,
+             const char* route, bool sorted, Explain* explain) {
             return Scan(self, {lower, upper, keys, prefix, leading, bounds, after}, limit, order,
-                        with_keys, primary_keys, {time, route, sorted, explain});
+                        with_keys, primary_keys, columns, {time, route, sorted, explain});
           },
           CAIRN_RANGE_ARGS, nb::arg("limit") = nb::none(), nb::arg("order") = "asc",
           nb::arg("with_keys") = false, nb::arg("primary_keys") = false,
-          nb::arg("after") = nb::none(), CAIRN_OPTION_ARGS,
+          nb::arg("columns") = nb::none(), nb::arg("after") = nb::none(), CAIRN_OPTION_ARGS,
           nb::sig("def scan(" CAIRN_RANGE_SIG
                   "limit: int | None = None, order: str = 'asc', with_keys: bool = False, "
-                  "primary_keys: bool = False, after: collections.abc.Sequence[bytes] | None = "
+                  "primary_keys: bool = False, columns: collections.abc.Sequence[str] | None = "
+                  "None, after: collections.abc.Sequence[bytes] | None = "
                   "None, " CAIRN_OPTIONS_SIG " -> Matches"),
           R"doc(The rows of each range, by (key, primary key), ascending or descending ("desc").
 
-Ranges are given as to count. With a `limit`, at most so many entries a range; `after` takes the
+Ranges are given as to count, and `columns` as to find. With a `limit`, at most so many entries a range; `after` takes the
 `cursors` of the call before, and goes on.)doc")
       .def(
           "explain",

@@ -18,19 +18,34 @@ std::string Shortest(double number) {
   return {text, std::to_chars(text, text + sizeof text, number).ptr};
 }
 
-// One entry a line: secondary key, primary key[, value], in the codec's notation.
+// What is no text, as the codec writes it.
+std::string NullOrNumber(const KeyValue& value) {
+  if (const auto* const number = std::get_if<uint64_t>(&value)) return std::to_string(*number);
+  if (const auto* const integer = std::get_if<int64_t>(&value)) return std::to_string(*integer);
+  if (const auto* const real = std::get_if<double>(&value)) return Shortest(*real);
+  return "\\N";
+}
+
+// One entry a line: secondary key, primary key[, columns][, value], in the codec's notation.
 class TsvPrinter : public EntryPrinter {
  public:
   TsvPrinter(const KeyCodec& codec, Output* output) : codec_(codec), output_(output) {}
 
-  absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
-                     const std::string_view* value) override {
-    ASSIGN_OR_RETURN(std::string line, codec_.Format(keys, i));
+  absl::Status Print(const PrintedEntry& entry) override {
+    ASSIGN_OR_RETURN(std::string line, codec_.Format(entry.keys, entry.i));
     line.push_back('\t');
-    AppendEscaped(primary_key, &line);
-    if (value != nullptr) {
+    AppendEscaped(entry.primary_key, &line);
+    for (const KeyValue& value : entry.columns) {
       line.push_back('\t');
-      AppendEscaped(*value, &line);
+      if (const auto* const text = std::get_if<std::string_view>(&value)) {
+        AppendEscaped(*text, &line);
+      } else {
+        line += NullOrNumber(value);
+      }
+    }
+    if (entry.value.has_value()) {
+      line.push_back('\t');
+      AppendEscaped(*entry.value, &line);
     }
     line.push_back('\n');
     output_->Write(line);
@@ -42,15 +57,15 @@ class TsvPrinter : public EntryPrinter {
   Output* const output_;
 };
 
-// One object a line: {"key":…,"primary_key":…[,"value":…]}; a composite key is an array. Bytes that
-// are not UTF-8 are {"hex":"…"}; nan, inf and -inf are strings.
+// One object a line: {"key":…,"primary_key":…[,"columns":{…}][,"value":…]}; a composite key is an
+// array. Bytes that are not UTF-8 are {"hex":"…"}; nan, inf and -inf are strings.
 class JsonPrinter : public EntryPrinter {
  public:
-  JsonPrinter(const KeyCodec& codec, Output* output) : codec_(codec), output_(output) {}
+  JsonPrinter(const KeyCodec& codec, absl::Span<const std::string> columns, Output* output)
+      : codec_(codec), columns_(columns), output_(output) {}
 
-  absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
-                     const std::string_view* value) override {
-    RETURN_IF_ERROR(codec_.Decode(keys, i, &parts_, &scratch_));
+  absl::Status Print(const PrintedEntry& entry) override {
+    RETURN_IF_ERROR(codec_.Decode(entry.keys, entry.i, &parts_, &scratch_));
     line_ = "{\"key\":";
     if (parts_.size() > 1) line_ += '[';
     for (size_t part = 0; part < parts_.size(); ++part) {
@@ -59,10 +74,17 @@ class JsonPrinter : public EntryPrinter {
     }
     if (parts_.size() > 1) line_ += ']';
     line_ += ",\"primary_key\":";
-    AppendBytes(primary_key);
-    if (value != nullptr) {
+    AppendBytes(entry.primary_key);
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      line_ += c == 0 ? ",\"columns\":{" : ",";
+      AppendBytes(columns_[c]);
+      line_ += ':';
+      AppendValue(entry.columns[c]);
+    }
+    if (!columns_.empty()) line_ += '}';
+    if (entry.value.has_value()) {
       line_ += ",\"value\":";
-      AppendBytes(*value);
+      AppendBytes(*entry.value);
     }
     line_ += "}\n";
     output_->Write(line_);
@@ -113,6 +135,7 @@ class JsonPrinter : public EntryPrinter {
   }
 
   const KeyCodec& codec_;
+  const absl::Span<const std::string> columns_;
   Output* const output_;
   std::vector<KeyValue> parts_;
   std::string scratch_;
@@ -123,21 +146,25 @@ class JsonPrinter : public EntryPrinter {
 // later moves its line's other cells to the right.
 class TextPrinter : public EntryPrinter {
  public:
-  TextPrinter(const KeyCodec& codec, bool with_values, Output* output)
+  TextPrinter(const KeyCodec& codec, absl::Span<const std::string> columns, bool with_values,
+              Output* output)
       : codec_(codec), output_(output) {
-    lines_.push_back({"key", "primary key", with_values ? "value" : ""});
+    Line headline = {"key", "primary key"};
+    headline.insert(headline.end(), columns.begin(), columns.end());
+    if (with_values) headline.push_back("value");
+    lines_.push_back(std::move(headline));
   }
 
-  absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
-                     const std::string_view* value) override {
-    RETURN_IF_ERROR(codec_.Decode(keys, i, &parts_, &scratch_));
-    Line line;
+  absl::Status Print(const PrintedEntry& entry) override {
+    RETURN_IF_ERROR(codec_.Decode(entry.keys, entry.i, &parts_, &scratch_));
+    Line line(2);
     for (size_t part = 0; part < parts_.size(); ++part) {
-      if (part != 0) line.key += ',';
-      AppendValue(parts_[part], &line.key);
+      if (part != 0) line[0] += ',';
+      AppendValue(parts_[part], &line[0]);
     }
-    AppendReadable(primary_key, &line.primary_key);
-    if (value != nullptr) AppendReadable(*value, &line.value);
+    AppendReadable(entry.primary_key, &line[1]);
+    for (const KeyValue& value : entry.columns) AppendValue(value, &line.emplace_back());
+    if (entry.value.has_value()) AppendReadable(*entry.value, &line.emplace_back());
     lines_.push_back(std::move(line));
     if (aligned_ || lines_.size() > kLinesToAlign) WriteLines();
     return output_->status();
@@ -148,21 +175,13 @@ class TextPrinter : public EntryPrinter {
  private:
   static constexpr size_t kLinesToAlign = 200;
 
-  struct Line {
-    std::string key, primary_key, value;
-  };
+  using Line = std::vector<std::string>;  // cells
 
   static void AppendValue(const KeyValue& value, std::string* text) {
-    if (std::holds_alternative<std::monostate>(value)) {
-      *text += "\\N";
-    } else if (const auto* number = std::get_if<uint64_t>(&value)) {
-      *text += std::to_string(*number);
-    } else if (const auto* integer = std::get_if<int64_t>(&value)) {
-      *text += std::to_string(*integer);
-    } else if (const auto* real = std::get_if<double>(&value)) {
-      *text += Shortest(*real);
+    if (const auto* const bytes = std::get_if<std::string_view>(&value)) {
+      AppendReadable(*bytes, text);
     } else {
-      AppendReadable(std::get<std::string_view>(value), text);
+      *text += NullOrNumber(value);
     }
   }
 
@@ -179,17 +198,18 @@ class TextPrinter : public EntryPrinter {
 
   void WriteLines() {
     if (!aligned_) {
+      widths_.assign(lines_.front().size(), 0);
       for (const Line& line : lines_) {
-        key_width_ = std::max(key_width_, Columns(line.key));
-        primary_key_width_ = std::max(primary_key_width_, Columns(line.primary_key));
+        for (size_t c = 0; c < line.size(); ++c) {
+          widths_[c] = std::max(widths_[c], Columns(line[c]));
+        }
       }
       aligned_ = true;
     }
     for (const Line& line : lines_) {
       std::string text;
-      AppendCell(line.key, key_width_, &text);
-      AppendCell(line.primary_key, primary_key_width_, &text);
-      text += line.value;
+      for (size_t c = 0; c + 1 < line.size(); ++c) AppendCell(line[c], widths_[c], &text);
+      text += line.back();
       text.erase(text.find_last_not_of(' ') + 1);
       text += '\n';
       output_->Write(text);
@@ -201,8 +221,7 @@ class TextPrinter : public EntryPrinter {
   Output* const output_;
   std::vector<Line> lines_;  // that wait for the widths
   bool aligned_ = false;
-  size_t key_width_ = 0;
-  size_t primary_key_width_ = 0;
+  std::vector<size_t> widths_;  // of the cells
   std::vector<KeyValue> parts_;
   std::string scratch_;
 };
@@ -210,10 +229,11 @@ class TextPrinter : public EntryPrinter {
 }  // namespace
 
 std::unique_ptr<EntryPrinter> EntryPrinter::Make(const std::string& format, const KeyCodec& codec,
+                                                 absl::Span<const std::string> columns,
                                                  bool with_values, Output* output) {
   if (format == "tsv") return std::make_unique<TsvPrinter>(codec, output);
-  if (format == "json") return std::make_unique<JsonPrinter>(codec, output);
-  return std::make_unique<TextPrinter>(codec, with_values, output);
+  if (format == "json") return std::make_unique<JsonPrinter>(codec, columns, output);
+  return std::make_unique<TextPrinter>(codec, columns, with_values, output);
 }
 
 }  // namespace cairn::tools

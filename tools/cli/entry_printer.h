@@ -1,32 +1,43 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "tools/cli/output.h"
 
 namespace cairn::tools {
 
+// One entry of a query.
+struct PrintedEntry {
+  const KeyColumn& keys;
+  size_t i;  // its key among these
+  std::string_view primary_key;
+  absl::Span<const KeyValue> columns;     // of its row, those that were selected
+  std::optional<std::string_view> value;  // its row's, where values were asked for
+};
+
 // How a query's entries are written.
 class EntryPrinter {
  public:
   virtual ~EntryPrinter() = default;
 
-  // One entry: key i of `keys`, its row's primary key and, where values were asked for, the row's
-  // value. DataLoss where the key is no encoding of the codec's.
-  virtual absl::Status Print(const KeyColumn& keys, size_t i, std::string_view primary_key,
-                             const std::string_view* value) = 0;
+  // DataLoss where the entry's key is no encoding of the codec's.
+  virtual absl::Status Print(const PrintedEntry& entry) = 0;
   // After the last entry.
   virtual void End() {}
 
-  // `format` is text (aligned for people), tsv (for scripts) or json (an object a line). What is
-  // given must outlive the printer.
+  // `format` is text (aligned for people), tsv (for scripts) or json (an object a line); `columns`
+  // are the names of those that entries have. What is given must outlive the printer.
   static std::unique_ptr<EntryPrinter> Make(const std::string& format, const KeyCodec& codec,
-                                            bool with_values, Output* output);
+                                            absl::Span<const std::string> columns, bool with_values,
+                                            Output* output);
 };
 
 }  // namespace cairn::tools

@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
+#include "cairn/columns/column_values.h"
 #include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"
 #include "cairn/query.h"
@@ -39,6 +41,7 @@ struct QueryOptionsGiven {
   uint64_t limit = std::numeric_limits<uint64_t>::max();
   bool reverse = false;
   std::string format = "text";
+  std::vector<std::string> select;
   SelectorOptions selectors;
   RouteOptions routes;
 };
@@ -53,7 +56,9 @@ class Query {
         left_(given->limit),
         routes_(given->routes),
         columns_(index.codec().kind()),
-        printer_(EntryPrinter::Make(given->format, index.codec(), source != nullptr, &output_)) {}
+        select_(given->select),
+        printer_(EntryPrinter::Make(given->format, index.codec(), select_, source != nullptr,
+                                    &output_)) {}
 
   absl::Status Run(std::vector<KeyRange> ranges);
 
@@ -75,7 +80,7 @@ class Query {
   absl::Status PrintEntries(size_t i, const std::string& after);
   absl::Status PrintWithValues(size_t begin, size_t end, const std::string& after);
   absl::Status PrintEntry(size_t entry, std::string_view primary_key,
-                          const std::string_view* value);
+                          std::optional<std::string_view> value);
 
   const SecondaryIndex& index_;
   const SnapshotSource* const source_;  // null: no values
@@ -89,6 +94,8 @@ class Query {
   PrimaryKeyColumn primary_keys_;
   FetchedRows rows_;
   Output output_;
+  const std::vector<std::string> select_;  // included columns
+  std::vector<KeyValue> selected_;         // of an entry's row
   std::unique_ptr<EntryPrinter> printer_;
 };
 
@@ -144,6 +151,7 @@ absl::Status Query::Scan(absl::Span<const KeyRange> ranges, absl::Span<const std
   batch.options.order = order_;
   batch.options.with_keys = true;
   batch.options.limit = std::min(page_entries(), left_);
+  batch.options.columns = select_;
   routes_.AddTo(&batch);
   RETURN_IF_ERROR(index_.Answer(batch));
   routes_.Note();
@@ -181,16 +189,18 @@ absl::Status Query::PrintEntries(size_t i, const std::string& after) {
   RETURN_IF_ERROR(index_.PrimaryKeys(shards.first(shards.empty() ? 0 : end - begin), matches_[i],
                                      &primary_keys_));
   for (size_t entry = begin; entry < end; ++entry) {
-    RETURN_IF_ERROR(PrintEntry(entry, primary_keys_[entry - begin], nullptr));
+    RETURN_IF_ERROR(PrintEntry(entry, primary_keys_[entry - begin], std::nullopt));
   }
   return absl::OkStatus();
 }
 
 absl::Status Query::PrintEntry(size_t entry, std::string_view primary_key,
-                               const std::string_view* value) {
+                               std::optional<std::string_view> value) {
   if (done()) return absl::OkStatus();
   --left_;
-  return printer_->Print(matches_.keys, entry, primary_key, value);
+  selected_.clear();
+  for (const ColumnValues& column : matches_.columns) selected_.push_back(column.value(entry));
+  return printer_->Print({matches_.keys, entry, primary_key, selected_, value});
 }
 
 absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string& after) {
@@ -226,8 +236,7 @@ absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string&
         ++stale_;
         continue;
       }
-      const std::string_view value = rows_.values[row];
-      RETURN_IF_ERROR(PrintEntry(entry, rows_.primary_keys[row], &value));
+      RETURN_IF_ERROR(PrintEntry(entry, rows_.primary_keys[row], rows_.values[row]));
       ++row;
     }
   }
@@ -258,6 +267,11 @@ void AddQueryCommand(CLI::App* app, Action* action) {
   given->selectors.AddTo(command);
   given->routes.AddTo(command);
   command
+      ->add_option("--select", given->select,
+                   "Also print these columns, of those that the index includes")
+      ->type_name("COLUMN,…")
+      ->delimiter(',');
+  command
       ->add_option("--db", given->db,
                    "Also print rows' values, from this database; rows that changed are left out")
       ->type_name("DIR");
@@ -274,14 +288,15 @@ Several selectors together give each entry once. Entries of one key are in prima
 Keys are written as cairn prints them: the parts of a composite key with commas between, numbers in
 decimal, any byte of text or bytes as \xHH, null as \N.
 
-tsv    secondary key, primary key[, value], tab-separated; every byte outside '!' to '~', and the
-       backslash, as \xHH
-json   {"key":…,"primary_key":…[,"value":…]}, a composite key an array, bytes that are not UTF-8
-       as {"hex":"…"}
+tsv    secondary key, primary key[, columns][, value], tab-separated; every byte outside '!' to
+       '~', and the backslash, as \xHH; null as \N
+json   {"key":…,"primary_key":…[,"columns":{…}][,"value":…]}, a composite key an array, bytes that
+       are not UTF-8 as {"hex":"…"}
 
 Examples:
   cairn query /tmp/phone --eq=25-989-741-2988
   cairn query /tmp/phone --prefix=25- --prefix=26- --limit=20 --db=/tmp/db
+  cairn query /tmp/nation_balance --eq=7,100 --select=name,phone
   cairn query /tmp/nation_balance --range=7,9990..8 --reverse --format=tsv)");
   command->callback([given, action] { *action = [given] { return RunQuery(given.get()); }; });
 }

@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "cairn/key_codec.h"
+#include "cairn/absl_forward.h"
+#include "cairn/columns/key_value.h"
 #include "cairn/string_list.h"
 
 namespace cairn {

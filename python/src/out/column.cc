@@ -310,6 +310,15 @@ Column KeyColumnOf(const KeyCodec& codec, std::shared_ptr<const KeyColumn> keys)
   return Column::Structs(size, std::move(fields));
 }
 
+Column ValuesColumnOf(std::shared_ptr<const ColumnValues> values) {
+  if (values->width() != 0) {
+    return Column::Numbers(values->type(), values->data(), values->size(), values->validity(),
+                           values);
+  }
+  return Column::Strings(values->type() == KeyType::kText, values->strings().heap(),
+                         values->strings().offsets(), values->validity(), values);
+}
+
 Column BinaryColumnOf(std::shared_ptr<const StringList> strings) {
   return Column::Strings(/*text=*/false, strings->heap(), strings->offsets(), nullptr, strings);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cairn/columns/column_values.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "cairn/string_list.h"
@@ -80,6 +81,8 @@ class Column {
 // The keys of a scan as logical values: as they are where physical keys are the values, else
 // decoded. Of several parts, structs of part1, part2 …
 Column KeyColumnOf(const KeyCodec& codec, std::shared_ptr<const KeyColumn> keys);
+// The values of an included column.
+Column ValuesColumnOf(std::shared_ptr<const ColumnValues> values);
 // Strings as large_binary.
 Column BinaryColumnOf(std::shared_ptr<const StringList> strings);
 

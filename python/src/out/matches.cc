@@ -70,6 +70,15 @@ std::optional<Column> FoundRows::Values() const {
   return BinaryColumnOf({contents_, &contents_->values});
 }
 
+std::vector<std::pair<std::string, Column>> FoundRows::Columns() const {
+  std::vector<std::pair<std::string, Column>> columns;
+  for (size_t i = 0; i < column_names_.size(); ++i) {
+    columns.emplace_back(column_names_[i],
+                         ValuesColumnOf({contents_, &contents_->matches.columns[i]}));
+  }
+  return columns;
+}
+
 nb::object FoundRows::Cursors() const {
   nb::list cursors;
   for (const std::string& cursor : contents_->matches.cursors) {
@@ -96,6 +105,7 @@ Column FoundRows::Table() {
             : Column::Numbers(KeyType::kU32, matches.row_ids.data(), rows, nullptr, contents_));
   if (auto keys = Keys()) fields.emplace_back("key", *std::move(keys));
   if (auto keys = PrimaryKeys()) fields.emplace_back("primary_key", *std::move(keys));
+  for (auto& column : Columns()) fields.push_back(std::move(column));
   if (auto values = Values()) fields.emplace_back("value", *std::move(values));
   return Column::Structs(rows, std::move(fields));
 }
@@ -105,7 +115,7 @@ void BindMatches(nb::module_& module) {
 
 Query i's rows are `row_ids[offsets[i]:offsets[i + 1]]`, by (key, primary key); `matches[i]` is that.
 Arrow takes all as a table without a copy, one row a match, with the columns query, row_id and, where
-they were asked for, key, primary_key and value: `pyarrow.table(matches)`, `polars.DataFrame(matches)`.)doc")
+they were asked for, key, primary_key, the included columns and value: `pyarrow.table(matches)`, `polars.DataFrame(matches)`.)doc")
       .def("__len__", &FoundRows::size, "The number of queries.")
       .def("__getitem__", &FoundRows::RowsOf,
            nb::sig("def __getitem__(self, query: int, /) -> numpy.typing.NDArray[typing.Any]"),
@@ -126,6 +136,16 @@ they were asked for, key, primary_key and value: `pyarrow.table(matches)`, `pola
                    "Of a scan with_keys: the key under which each row was found.")
       .def_prop_ro("primary_keys", &FoundRows::PrimaryKeys,
                    "Where they were asked for: each row's primary key.")
+      .def_prop_ro(
+          "columns",
+          [](const FoundRows& rows) {
+            nb::dict columns;
+            for (auto& [name, column] : rows.Columns()) columns[name.c_str()] = nb::cast(column);
+            return columns;
+          },
+          nb::sig("def columns(self) -> dict[str, Column]"),
+          "Where they were asked for: each row's values in included columns, by the columns' "
+          "names.")
       .def_prop_ro("values", &FoundRows::Values, "Of a fetch: each row's value.")
       .def_prop_ro("cursors", &FoundRows::Cursors, nb::sig("def cursors(self) -> list[bytes]"),
                    "Of a scan or fetch with a limit: for `after=`, where each range goes on; empty "

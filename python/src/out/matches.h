@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cairn/fetched_rows.h"
@@ -33,6 +35,7 @@ class FoundRows {
   void set_with_keys() { with_keys_ = true; }
   void set_with_primary_keys() { with_primary_keys_ = true; }
   void set_with_values() { with_values_ = true; }
+  void set_columns(std::vector<std::string> names) { column_names_ = std::move(names); }
 
   size_t size() const { return contents_->matches.size(); }
   nb::object Offsets();
@@ -41,9 +44,12 @@ class FoundRows {
   std::optional<Column> Keys();
   std::optional<Column> PrimaryKeys() const;
   std::optional<Column> Values() const;
+  // Included columns by name, as they were asked for.
+  std::vector<std::pair<std::string, Column>> Columns() const;
   nb::object Cursors() const;
   uint64_t stale() const { return contents_->stale; }
-  // A struct of each match: query, row_id, and key, primary_key, value where there are.
+  // A struct of each match: query, row_id, and key, primary_key, included columns and value where
+  // there are.
   Column Table();
 
  private:
@@ -54,6 +60,7 @@ class FoundRows {
   KeyCodec codec_;
   bool wide_;
   std::shared_ptr<const std::vector<WideRowId>> wide_rows_;
+  std::vector<std::string> column_names_;
   bool with_keys_ = false, with_primary_keys_ = false, with_values_ = false;
   nb::object offsets_, row_ids_;  // made when first asked for
   std::optional<Column> keys_;

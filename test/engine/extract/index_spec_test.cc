@@ -24,6 +24,11 @@ bool Same(const IndexSpec& a, const IndexSpec& b) {
   for (size_t i = 0; i < a.parts.size(); ++i) {
     if (!Same(a.parts[i], b.parts[i])) return false;
   }
+  if (a.include.size() != b.include.size()) return false;
+  for (size_t i = 0; i < a.include.size(); ++i) {
+    if (a.include[i].name != b.include[i].name) return false;
+    if (!Same(a.include[i].value, b.include[i].value)) return false;
+  }
   return a.name == b.name && a.column_family == b.column_family && a.unique == b.unique &&
          a.nulls == b.nulls && a.on_error == b.on_error;
 }
@@ -92,6 +97,41 @@ BOOST_AUTO_TEST_CASE(reads_every_option_in_any_order) {
   BOOST_TEST(Parsed("value:u8,cf='my, cf=\\'x\\''").column_family == "my, cf='x'");
 }
 
+BOOST_AUTO_TEST_CASE(reads_included_columns) {
+  const IndexSpec spec = Parsed(
+      "by=value:text, include ( price = value.field('|', 5):f64,q-1.b=value[8:4]:u32le ), cf=a");
+  BOOST_REQUIRE(spec.include.size() == 2u);
+  BOOST_TEST(spec.include[0].name == "price");
+  BOOST_TEST(spec.include[0].value.source.field == 5u);
+  BOOST_CHECK(spec.include[0].value.type == KeyType::kF64);
+  BOOST_TEST(spec.include[1].name == "q-1.b");
+  BOOST_CHECK(spec.include[1].value.endian == Endian::kLittle);
+  BOOST_TEST(spec.parts.size() == 1u);
+  BOOST_TEST(spec.ToString() ==
+             "by=value:text,include(price=value.field('|',5):f64,q-1.b=value[8:4]:u32le),cf=a");
+  BOOST_TEST(Parsed("include=value:text,include(include=key:text)").name == "include");
+}
+
+BOOST_AUTO_TEST_CASE(refuses_included_columns_that_make_no_sense) {
+  Refuses("value:u8,include()", 17, "a column's name of 1 to 255 bytes");
+  Refuses("value:u8,include(a)", 18, "expected '=' behind the column's name");
+  Refuses("value:u8,include(a=)", 19, "expected a source");
+  Refuses("value:u8,include(a=key:u8", 25, "expected ',' or ')' behind a column");
+  Refuses("value:u8,include(a=key:u8 b=key:u8)", 26, "expected ',' or ')' behind a column");
+  Refuses("value:u8,include(a=key:u8,a=key:u16be)", 26, "'a' again");
+  Refuses("value:u8,include(a=key:u32)", 23, "expected a byte order");
+  Refuses("value:u8,include(a=key:u8),include(b=key:u8)", 27, "found 'include' again");
+  Refuses("value:u8,include=5", 9, "expected a source");
+  Refuses("include(a=key:u8),value:u8", 0, "expected a source");
+  std::string many = "value:u8,include(";
+  for (int i = 0; i < 64; ++i) many += absl::StrFormat("c%d=key:u8,", i);
+  Refuses(many + "d=key:u8)", many.size(), "at most 64 columns");
+  many.back() = ')';
+  BOOST_TEST(Parsed(many).include.size() == 64u);
+  Refuses(absl::StrFormat("value:u8,include(%s=key:u8)", std::string(256, 'n')), 17,
+          "1 to 255 bytes");
+}
+
 BOOST_AUTO_TEST_CASE(ignores_blanks_between_tokens_but_not_in_strings) {
   BOOST_CHECK(Same(Parsed(" by_city = value . field ( ' ' , 4 ) : text ,\n\tkey [ 0 : 4 ] : u32le "
                           ", unique = true\r\n"),
@@ -154,9 +194,10 @@ BOOST_AUTO_TEST_CASE(says_where_and_what_was_expected) {
   Refuses("column('a':text", 10, "expected ')'");
   Refuses("custom(''):text", 0, "expected the name of an extractor");
   Refuses("value:u8,", 9, "expected a source");
-  Refuses("value:u8, unique", 10, "or an option (cf=, unique=true, nulls=, on_error=), found");
+  Refuses("value:u8, unique", 10,
+          "or an option (cf=, unique=true, nulls=, on_error=, include(…)), found");
   Refuses("value:u8;", 8, "expected ',' or the end");
-  Refuses("value:u8,size=5", 9, "expected an option (cf, unique, nulls, on_error)");
+  Refuses("value:u8,size=5", 9, "expected an option (cf, unique, nulls, on_error, include)");
   Refuses("value:u8,unique=yes", 16, "expected true or false");
   Refuses("value:u8,nulls=", 15, "expected skip, first or last");
   Refuses("value:u8,on_error=die", 18, "expected fail or skip");
@@ -176,7 +217,7 @@ BOOST_AUTO_TEST_CASE(refuses_what_is_too_much) {
           "at most 512 bytes, found 513");
   Refuses(absl::StrFormat("%s=key:text", std::string(256, 'n')), 0, "at most 255 bytes");
   Refuses(absl::StrFormat("key:text,cf=%s", std::string(513, 'x')), 12, "at most 512 bytes");
-  Refuses(std::string((64 << 10) + 1, ' '), 0, "at most 65536 bytes");
+  Refuses(std::string((256 << 10) + 1, ' '), 0, "at most 262144 bytes");
 }
 
 BOOST_AUTO_TEST_CASE(the_canonical_text_leaves_out_what_is_the_default) {
@@ -238,6 +279,9 @@ BOOST_AUTO_TEST_CASE(random_specs_read_back_as_they_were) {
     spec.unique = random() % 2 == 0;
     spec.nulls = static_cast<NullPolicy>(random() % 3);
     spec.on_error = static_cast<ErrorPolicy>(random() % 2);
+    for (size_t n = random() % 2 == 0 ? 0 : random() % 65; n > 0; --n) {
+      spec.include.push_back({absl::StrFormat("c.%d", n), RandomPart(random)});
+    }
     const std::string text = spec.ToString();
     const IndexSpec read = Parsed(text);
     BOOST_REQUIRE_MESSAGE(Same(read, spec), text);
@@ -248,7 +292,8 @@ BOOST_AUTO_TEST_CASE(random_specs_read_back_as_they_were) {
 BOOST_AUTO_TEST_CASE(no_prefix_or_changed_byte_of_a_spec_confuses_the_parser) {
   auto random = TestRandom(1);
   const std::string text =
-      "by=key[1:4]:u32le,value.field('|',2):text,value.json('/a~1b'):i8,cf='x',nulls=last";
+      "by=key[1:4]:u32le,value.field('|',2):text,value.json('/a~1b'):i8,cf='x',nulls=last,"
+      "include(a=value[0:4]:f32le,b.c=value:text)";
   for (size_t size = 0; size < text.size(); ++size) {
     const auto spec = IndexSpec::Parse(std::string_view(text).substr(0, size));
     if (spec.ok()) BOOST_TEST(Same(Parsed(spec->ToString()), *spec));

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace cairn {
+
+// Byte strings that never move. One thread appends; any number of others may at the same time read
+// strings that they were told of.
+class ByteHeap {
+ public:
+  // Copies the bytes; the copy lives as long as the heap. Throws std::bad_alloc.
+  std::string_view Append(std::string_view bytes);
+  // Removes `first`, which Append returned, and all that was appended since, and frees what only
+  // these took.
+  void Truncate(const char* first);
+
+  // Bytes that it takes, used or not.
+  uint64_t memory_bytes() const { return memory_bytes_; }
+
+ private:
+  struct Chunk {
+    std::unique_ptr<char[]> bytes;
+    size_t size;
+  };
+
+  std::vector<Chunk> chunks_;
+  char* at_ = nullptr;
+  size_t left_ = 0;  // bytes from at_ on
+  uint64_t memory_bytes_ = 0;
+};
+
+}  // namespace cairn
