@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "cairn/types.h"
-#include "engine/delta/byte_heap.h"
-#include "engine/delta/chunked_array.h"
 #include "engine/rows/row_table.h"
+#include "index/machine/byte_heap.h"
+#include "index/machine/chunked_array.h"
 
 namespace cairn {
 

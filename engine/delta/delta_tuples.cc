@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_format.h"
+
 namespace cairn {
 namespace {
 
@@ -51,6 +53,17 @@ void DeltaTuples::Append(RowId row, std::string_view tuple) {
   uint64_t bytes = tuples_.memory_bytes() + heap_.memory_bytes();
   for (const auto& some : tables_) bytes += (some->mask + 1) * sizeof(uint64_t);
   memory_bytes_.store(bytes, std::memory_order_relaxed);
+}
+
+absl::StatusOr<bool> DeltaTuples::Give(RowId row, std::string_view tuple) {
+  if (Find(row) == tuple) return false;
+  if (end() >= kMost) {
+    return absl::ResourceExhaustedError(absl::StrFormat(
+        "rows were given %d tuples since the base was built, the most that there can be: merge",
+        kMost));
+  }
+  Append(row, tuple);
+  return true;
 }
 
 void DeltaTuples::TakeBack(uint32_t end) {

@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "cairn/types.h"
-#include "engine/delta/byte_heap.h"
-#include "engine/delta/chunked_array.h"
+#include "index/machine/byte_heap.h"
+#include "index/machine/chunked_array.h"
 
 namespace cairn {
 
@@ -38,6 +39,9 @@ class DeltaTuples {
   std::optional<std::string_view> Find(RowId row) const { return Find(row, end()); }
   // Gives the row a tuple; requires end() < kMost. Throws std::bad_alloc, and then has not.
   void Append(RowId row, std::string_view tuple);
+  // Likewise, unless the row has this one; whether it did. ResourceExhausted where kMost were
+  // given.
+  absl::StatusOr<bool> Give(RowId row, std::string_view tuple);
   // Takes the tuples from `end` on from their rows again: the version that ends there is the latest
   // one. Their memory stays taken, as readers of older versions may come by them.
   void TakeBack(uint32_t end);

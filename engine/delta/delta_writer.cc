@@ -76,10 +76,6 @@ class TypedDeltaWriter final : public DeltaWriter {
 
   absl::StatusOr<std::shared_ptr<const Delta>> Next(const RowUpdates& updates);
   absl::Status FindChanges(const RowUpdates& updates, const Delta& version, Changes* changes);
-  absl::Status CheckUpdates(const RowUpdates& updates) const;
-  // Gives the row a tuple, unless it has this one since the base was built; *given = whether it
-  // did.
-  absl::Status GiveTuple(RowId row, std::string_view tuple, bool* given);
   void Change(const Delta& version, RowId row, absl::Span<const Key> wanted, bool anew,
               Changes* changes);
   absl::Status AddEntries(const Entries& added, Delta* next) const;
@@ -107,24 +103,10 @@ class TypedDeltaWriter final : public DeltaWriter {
 };
 
 template <typename Key>
-absl::Status TypedDeltaWriter<Key>::CheckUpdates(const RowUpdates& updates) const {
-  if (updates.keys.kind() != kKindOf<Key> && !updates.keys.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("updates have %s keys, but the index has %s keys",
-                        KeyKindName(updates.keys.kind()), KeyKindName(kKindOf<Key>)));
-  }
-  const size_t tuples = tuples_ == nullptr ? 0 : updates.rows();
-  if (updates.tuples.size() == tuples) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("updates of %d rows have %d tuples, expected %d", updates.rows(),
-                      updates.tuples.size(), tuples));
-}
-
-template <typename Key>
 absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
     const RowUpdates& updates) {
   const std::shared_ptr<const Delta> version = delta();
-  RETURN_IF_ERROR(CheckUpdates(updates));
+  RETURN_IF_ERROR(CheckIsOf(kKindOf<Key>, tuples_ != nullptr, updates));
   auto next = std::make_shared<Delta>(*version);
   if (finder_ == nullptr) {
     ASSIGN_OR_RETURN(finder_, RowFinder::Build(next->base_rows, threads_));
@@ -203,25 +185,12 @@ absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const
     }
     bool anew = false;
     if (tuples_ != nullptr && !wanted_.empty()) {
-      RETURN_IF_ERROR(GiveTuple(row.row, updates.tuples[row.update], &anew));
+      ASSIGN_OR_RETURN(anew, tuples_->Give(row.row, updates.tuples[row.update]));
     }
     Change(version, row.row, wanted_, anew, changes);
   }
   return ForEachDeletedRow(updates, *finder_, *rows_, version.end_row, update_rows_,
                            [&](RowId row) { Change(version, row, {}, false, changes); });
-}
-
-template <typename Key>
-absl::Status TypedDeltaWriter<Key>::GiveTuple(RowId row, std::string_view tuple, bool* given) {
-  *given = tuples_->Find(row) != tuple;
-  if (!*given) return absl::OkStatus();
-  if (tuples_->end() >= DeltaTuples::kMost) {
-    return absl::ResourceExhaustedError(absl::StrFormat(
-        "rows were given %d tuples since the base was built, the most that there can be: merge",
-        DeltaTuples::kMost));
-  }
-  tuples_->Append(row, tuple);
-  return absl::OkStatus();
 }
 
 // What gives `row` the keys `wanted`, which ascend; `anew` by entries that were not there before.

@@ -29,6 +29,19 @@ void FindNewRows(const NewRowIds& new_rows, std::vector<UpdateRow>* rows) {
 
 }  // namespace
 
+absl::Status CheckIsOf(KeyKind kind, bool has_tuples, const RowUpdates& updates) {
+  if (updates.keys.kind() != kind && !updates.keys.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("updates have %s keys, but the index has %s keys",
+                        KeyKindName(updates.keys.kind()), KeyKindName(kind)));
+  }
+  const size_t tuples = has_tuples ? updates.rows() : 0;
+  if (updates.tuples.size() == tuples) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("updates of %d rows have %d tuples, expected %d", updates.rows(),
+                      updates.tuples.size(), tuples));
+}
+
 absl::Status CheckColumns(const RowUpdates& updates) {
   const size_t rows = updates.rows();
   if (updates.row_ends.size() != rows || rows >= UINT32_MAX ||

@@ -11,6 +11,7 @@
 #include "engine/extract/key_part.h"
 #include "index/keys/escaped_text.h"
 #include "index/keys/key_number.h"
+#include "index/keys/text_scanner.h"
 #include "index/machine/guard.h"
 
 namespace cairn {
@@ -31,14 +32,13 @@ bool IsWordByte(char c) {
   return IsNameByte(c) && c != '.' && c != '-';
 }
 
-// Reads one spec. Every method that takes something skips the blanks before it; one that returns
-// false has set status().
-class Parser {
+// Reads one spec. A method that returns false has set status().
+class Parser : private TextScanner {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit Parser(std::string_view text) : TextScanner("index spec", text) {}
 
   bool Spec(IndexSpec* spec);
-  const absl::Status& status() const { return status_; }
+  using TextScanner::status;
 
  private:
   bool Name(IndexSpec* spec);
@@ -51,13 +51,7 @@ class Parser {
   bool Include(IndexSpec* spec);
   bool Column(IndexSpec* spec);
 
-  // Tokens.
-  bool Take(char c, std::string_view expected);
-  bool TakeString(std::string* value, std::string_view expected);
-  bool TakeNumber(uint64_t max, uint64_t* value, std::string_view expected);
   bool TakeNamed(std::string* name, std::string_view expected);
-  std::string_view TakeWhile(bool (*belongs)(char));
-  char Peek();
 
   // The word before an '=', where the next tokens are an option or a name; else empty. Takes
   // nothing.
@@ -65,110 +59,26 @@ class Parser {
   // The option that the next tokens begin; else empty. Takes nothing.
   std::string_view PeekOption();
 
-  void SkipBlanks();
-  bool Expected(size_t offset, std::string_view expected);  // false, with the status set
-  bool Error(size_t offset, std::string_view what);
-
-  const std::string_view text_;
-  size_t at_ = 0;
   bool has_parts_ = false;  // so that options may come
-  absl::Status status_;
 };
 
-void Parser::SkipBlanks() {
-  while (at_ < text_.size() &&
-         (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) {
-    ++at_;
-  }
-}
-
-bool Parser::Error(size_t offset, std::string_view what) {
-  status_ =
-      absl::InvalidArgumentError(absl::StrFormat("index spec, at offset %d: %s", offset, what));
-  return false;
-}
-
-bool Parser::Expected(size_t offset, std::string_view expected) {
-  const std::string_view rest = text_.substr(offset);
-  return Error(offset, absl::StrFormat("expected %s, found %s", expected,
-                                       rest.empty() ? "the end" : Quoted(rest, 20)));
-}
-
-char Parser::Peek() {
-  SkipBlanks();
-  return at_ < text_.size() ? text_[at_] : '\0';
-}
-
-bool Parser::Take(char c, std::string_view expected) {
-  if (Peek() != c || at_ == text_.size()) return Expected(at_, expected);
-  ++at_;
-  return true;
-}
-
-std::string_view Parser::TakeWhile(bool (*belongs)(char)) {
-  SkipBlanks();
-  const size_t start = at_;
-  while (at_ < text_.size() && belongs(text_[at_])) ++at_;
-  return text_.substr(start, at_ - start);
-}
-
-bool Parser::TakeString(std::string* value, std::string_view expected) {
-  if (!Take('\'', expected)) return false;
-  const size_t start = at_ - 1;
-  value->clear();
-  while (at_ < text_.size() && text_[at_] != '\'') {
-    char c = text_[at_++];
-    if (c == '\\') {
-      const char next = at_ < text_.size() ? text_[at_] : '\0';
-      if (next == '\'' || next == '\\') {
-        c = next;
-        ++at_;
-      } else if (next == 'x' && ReadHexEscape(text_.substr(at_ + 1), &c)) {
-        at_ += 3;
-      } else {
-        return Expected(at_ - 1, "\\', \\\\ or \\xHH behind a backslash");
-      }
-    }
-    value->push_back(c);
-  }
-  if (at_ == text_.size()) return Expected(at_, "a single quote at the end of the string");
-  ++at_;
-  if (value->size() > kMaxSpecString) {
-    return Error(start, absl::StrFormat("expected a string of at most %d bytes, found %d",
-                                        kMaxSpecString, value->size()));
-  }
-  return true;
-}
-
-bool Parser::TakeNumber(uint64_t max, uint64_t* value, std::string_view expected) {
-  SkipBlanks();
-  const char* const begin = text_.data() + at_;
-  const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), *value);
-  if (error == std::errc::invalid_argument) return Expected(at_, expected);
-  if (error != std::errc() || *value > max) {
-    return Expected(at_, absl::StrFormat("%s of at most %d", expected, max));
-  }
-  at_ += static_cast<size_t>(end - begin);
-  return true;
-}
-
 bool Parser::TakeNamed(std::string* name, std::string_view expected) {
-  return Take('(', "'('") && TakeString(name, expected) && Take(')', "')'");
+  return Take('(', "'('") && TakeString(kMaxSpecString, name, expected) && Take(')', "')'");
 }
 
 std::string_view Parser::PeekAssigned() {
-  const size_t start = at_;
+  const size_t start = offset();
   const std::string_view word = TakeWhile(IsNameByte);
   const bool assigned = Peek() == '=';
-  at_ = start;
+  GoTo(start);
   return assigned ? word : std::string_view();
 }
 
 std::string_view Parser::PeekOption() {
-  const size_t start = at_;
+  const size_t start = offset();
   std::string_view word = TakeWhile(IsNameByte);
   if (Peek() != (word == "include" ? '(' : '=')) word = {};
-  at_ = start;
+  GoTo(start);
   return word;
 }
 
@@ -177,13 +87,14 @@ bool Parser::Name(IndexSpec* spec) {
   if (name.empty()) return true;
   SkipBlanks();
   if (IsAssignedOption(name)) {
-    return Error(at_, absl::StrFormat("expected a name or a part, found the option '%s': options "
-                                      "stand behind the parts, and no index has such a name",
-                                      name));
+    return Error(offset(),
+                 absl::StrFormat("expected a name or a part, found the option '%s': options "
+                                 "stand behind the parts, and no index has such a name",
+                                 name));
   }
   if (name.size() > kMaxSpecName) {
-    return Error(at_, absl::StrFormat("expected a name of at most %d bytes, found %d", kMaxSpecName,
-                                      name.size()));
+    return Error(offset(), absl::StrFormat("expected a name of at most %d bytes, found %d",
+                                           kMaxSpecName, name.size()));
   }
   spec->name = std::string(name);
   TakeWhile(IsNameByte);
@@ -192,7 +103,7 @@ bool Parser::Name(IndexSpec* spec) {
 
 bool Parser::Range(KeySource* source) {
   if (Peek() != '[') return true;
-  ++at_;
+  GoTo(offset() + 1);
   constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   if (!TakeNumber(kMax, &source->offset, "the range's offset in bytes") ||
       !Take(':', "':' and the range's length, or ':' alone, behind its offset")) {
@@ -207,9 +118,9 @@ bool Parser::Range(KeySource* source) {
 }
 
 bool Parser::FieldOrJson(KeySource* source) {
-  ++at_;  // the dot
+  GoTo(offset() + 1);  // the dot
   SkipBlanks();
-  const size_t start = at_;
+  const size_t start = offset();
   const std::string_view word = TakeWhile(IsWordByte);
   if (word == "json") {
     source->kind = KeySource::Kind::kJson;
@@ -220,8 +131,8 @@ bool Parser::FieldOrJson(KeySource* source) {
   std::string delimiter;
   uint64_t field = 0;
   if (!Take('(', "'('")) return false;
-  const size_t string_start = at_;
-  if (!TakeString(&delimiter, "a delimiter between single quotes")) return false;
+  const size_t string_start = offset();
+  if (!TakeString(kMaxSpecString, &delimiter, "a delimiter between single quotes")) return false;
   if (delimiter.size() != 1) return Expected(string_start, "a delimiter of one byte");
   source->delimiter = delimiter[0];
   if (!Take(',', "',' and the field's number") ||
@@ -235,7 +146,7 @@ bool Parser::FieldOrJson(KeySource* source) {
 
 bool Parser::Source(KeySource* source) {
   SkipBlanks();
-  const size_t start = at_;
+  const size_t start = offset();
   const std::string_view word = TakeWhile(IsWordByte);
   if (word == "key") {
     source->kind = KeySource::Kind::kKey;
@@ -262,7 +173,7 @@ bool Parser::Source(KeySource* source) {
 
 bool Parser::Type(KeyPart* part) {
   SkipBlanks();
-  const size_t start = at_;
+  const size_t start = offset();
   std::string_view word = TakeWhile(IsWordByte);
   std::string_view order;
   for (const std::string_view suffix : {"le", "be"}) {
@@ -295,7 +206,7 @@ bool Parser::Type(KeyPart* part) {
 
 bool Parser::Part(KeyPart* part) {
   SkipBlanks();
-  const size_t start = at_;
+  const size_t start = offset();
   if (!Source(&part->source) || !Take(':', "':' and a type after the source") || !Type(part)) {
     return false;
   }
@@ -305,7 +216,7 @@ bool Parser::Part(KeyPart* part) {
 
 bool Parser::Column(IndexSpec* spec) {
   SkipBlanks();
-  const size_t start = at_;
+  const size_t start = offset();
   if (spec->include.size() == kMaxIncludedColumns) {
     return Expected(start, absl::StrFormat("at most %d columns", kMaxIncludedColumns));
   }
@@ -334,15 +245,15 @@ bool Parser::Include(IndexSpec* spec) {
 
 bool Parser::Option(IndexSpec* spec) {
   SkipBlanks();
-  const size_t start = at_;
+  const size_t start = offset();
   const std::string_view option = TakeWhile(IsNameByte);
   if (option == "include") return Include(spec);
   if (!Take('=', "'='")) return false;
   if (option == "cf" && Peek() == '\'') {
-    return TakeString(&spec->column_family, "a column family's name");
+    return TakeString(kMaxSpecString, &spec->column_family, "a column family's name");
   }
   SkipBlanks();
-  const size_t value_start = at_;
+  const size_t value_start = offset();
   const std::string_view value = TakeWhile(IsNameByte);
   if (option == "cf") {
     if (value.empty() || value.size() > kMaxSpecString) {
@@ -376,7 +287,7 @@ bool Parser::Spec(IndexSpec* spec) {
   bool options_began = false;
   while (true) {
     SkipBlanks();
-    const size_t start = at_;
+    const size_t start = offset();
     const std::string_view assigned = PeekOption();
     if (!assigned.empty() && !spec->parts.empty()) {
       options_began = true;
@@ -398,7 +309,7 @@ bool Parser::Spec(IndexSpec* spec) {
       if (!Part(&spec->parts.back())) return false;
       has_parts_ = true;
     }
-    if (Peek() == '\0' && at_ == text_.size()) return true;
+    if (Peek() == '\0' && at_end()) return true;
     if (!Take(',', "',' or the end")) return false;
   }
 }

@@ -38,7 +38,7 @@ std::string Expected(KeyType type) {
 absl::Status Unreadable(std::string_view text, KeyType type) {
   return absl::InvalidArgumentError(
       absl::StrFormat("expected %s in decimal%s, found %s", Expected(type),
-                      IsFloat(type) ? ", nan, inf or -inf," : "", Quoted(text)));
+                      IsFloat(type) ? ", or nan, inf or -inf" : "", Quoted(text)));
 }
 
 absl::Status Unfit(const KeyValue& value, KeyType type) {

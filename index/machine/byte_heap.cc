@@ -1,4 +1,4 @@
-#include "engine/delta/byte_heap.h"
+#include "index/machine/byte_heap.h"
 
 #include <algorithm>
 #include <cstring>
