@@ -54,6 +54,7 @@ class Live final : public SecondaryIndex {
     const auto ready = index_->Ready();
     return ready.ok() ? (*ready)->Columns(row_ids, names, columns) : ready.status();
   }
+  using SecondaryIndex::Columns;
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override {
     const auto now = Current();

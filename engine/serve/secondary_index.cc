@@ -74,6 +74,7 @@ class OpenIndex final : public SecondaryIndex {
     return Guarded("reading included columns",
                    [&] { return version()->Columns(row_ids, names, columns); });
   }
+  using SecondaryIndex::Columns;
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override;
   absl::Status Verify() const override;
@@ -145,6 +146,15 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
   return StatsOf(*version());
 } catch (...) {
   return StatusOfException("counting what an index holds");
+}
+
+// That rows of an index that is not in shards are named as they can be.
+absl::Status CheckIsShard0(absl::Span<const uint32_t> shards, size_t rows) {
+  if (!shards.empty()) RETURN_IF_ERROR(CheckOutput(rows, shards.size(), "shards"));
+  if (std::all_of(shards.begin(), shards.end(), [](uint32_t shard) { return shard == 0; })) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError("a row of another shard than 0, of an index that is not in any");
 }
 
 }  // namespace
@@ -245,11 +255,16 @@ KeyKind SecondaryIndex::kind() const {
 absl::Status SecondaryIndex::PrimaryKeys(absl::Span<const uint32_t> shards,
                                          absl::Span<const RowId> row_ids,
                                          PrimaryKeyColumn* primary_keys) const {
-  if (!shards.empty()) RETURN_IF_ERROR(CheckOutput(row_ids.size(), shards.size(), "shards"));
-  if (!std::all_of(shards.begin(), shards.end(), [](uint32_t shard) { return shard == 0; })) {
-    return absl::OutOfRangeError("a row of another shard than 0, of an index that is not in any");
-  }
+  RETURN_IF_ERROR(CheckIsShard0(shards, row_ids.size()));
   return PrimaryKeys(row_ids, primary_keys);
+}
+
+absl::Status SecondaryIndex::Columns(absl::Span<const uint32_t> shards,
+                                     absl::Span<const RowId> row_ids,
+                                     absl::Span<const std::string> names,
+                                     std::vector<ColumnValues>* columns) const {
+  RETURN_IF_ERROR(CheckIsShard0(shards, row_ids.size()));
+  return Columns(row_ids, names, columns);
 }
 
 absl::Status SecondaryIndex::PrimaryKeysOf(absl::Span<const WideRowId> rows,

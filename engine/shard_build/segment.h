@@ -28,6 +28,7 @@ struct Segment {
 
   const SortedRun& run() const { return contents.run; }
   const RowTable& rows() const { return contents.rows; }
+  const ColumnTable& columns() const { return contents.columns; }
 };
 
 // All segments of an index to be, in the order of their rows.

@@ -90,9 +90,6 @@ absl::StatusOr<BuildReport> ExtractSegment(const SnapshotSource& source,
                                            const PrimaryKeyRange& range, const IndexSpec& spec,
                                            const std::string& directory,
                                            const BuildOptions& options) try {
-  if (!spec.include.empty()) {
-    return absl::UnimplementedError("an index in shards by key range includes no columns");
-  }
   const BuildTarget target{spec, directory};
   BuildOptions of_segment = options;
   of_segment.store_leaves = false;  // nobody searches it
@@ -147,9 +144,6 @@ absl::StatusOr<BuildReport> BuildShard(const std::string& plan, uint32_t shard,
 absl::StatusOr<BuildReport> BuildSharded(const SnapshotSource& source, const IndexSpec& spec,
                                          const std::string& directory,
                                          const ShardedBuildOptions& options) try {
-  if (!spec.include.empty()) {
-    return absl::UnimplementedError("an index in shards by key range includes no columns");
-  }
   return ShardedBuild(source, spec, directory, options).Run();
 } catch (...) {
   return StatusOfException("building an index in shards");

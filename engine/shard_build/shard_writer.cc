@@ -9,10 +9,12 @@
 #include "cpu_fast/packed/leaves_writer.h"
 #include "engine/build/run_keys.h"
 #include "engine/build/unique_filter.h"
+#include "engine/extract/included_columns.h"
 #include "engine/log/anchor.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/shard_build/row_ranks.h"
 #include "index/build/run_merge.h"
+#include "index/columns/column_file.h"
 #include "index/files/index_directory.h"
 #include "index/files/run_file.h"
 #include "index/keys/escaped_text.h"
@@ -79,6 +81,7 @@ class ShardWrite {
     RETURN_IF_ERROR(MarkRows());
     ASSIGN_OR_RETURN(directory_, IndexDirectory::OpenForWrite(directory, options_.files));
     RETURN_IF_ERROR(WriteRows());
+    RETURN_IF_ERROR(WriteColumns());
     RETURN_IF_ERROR(WriteEntries());
     RETURN_IF_ERROR(directory_->Publish(NewManifest()));
     BuildReport report;
@@ -92,6 +95,7 @@ class ShardWrite {
   absl::Status MarkRows();
   absl::Status WriteRows();
   absl::Status WriteRowPart(size_t segment, uint64_t begin, uint64_t end, RowTableWriter::Part* to);
+  absl::Status WriteColumns();
   absl::Status WriteEntries();
   template <typename Key>
   absl::Status MergeSlices(EntrySink* sink);
@@ -112,7 +116,7 @@ class ShardWrite {
   uint64_t rows_ = 0;
   uint64_t distinct_keys_ = 0;
   std::unique_ptr<IndexDirectory> directory_;
-  ManifestFile run_, row_table_;
+  ManifestFile run_, row_table_, columns_;
 };
 
 absl::Status ShardWrite::FindSlices() {
@@ -209,6 +213,32 @@ absl::Status ShardWrite::WriteRowPart(size_t segment, uint64_t begin, uint64_t e
   return to->Close();
 }
 
+absl::Status ShardWrite::WriteColumns() {
+  if (segments_.spec.include.empty()) return absl::OkStatus();
+  const std::string name = directory_->NextFileName("columns", "col");
+  ASSIGN_OR_RETURN(std::unique_ptr<ColumnFileWriter> file,
+                   ColumnFileWriter::Create(directory_->PathOf(name),
+                                            IncludedColumns(segments_.spec), options_.files));
+  std::vector<ColumnValues> values;
+  for (const ColumnSchema& column : file->columns()) values.emplace_back(column.type);
+  std::vector<RowId> rows;
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    for (uint64_t first = 0; first < ranks_[s]->rows(); first += kRowsAtATime) {
+      if (stop_.stopped()) return Stopped();
+      rows.clear();
+      ranks_[s]->Append(first, std::min(ranks_[s]->rows(), first + kRowsAtATime), &rows);
+      for (size_t c = 0; c < values.size(); ++c) {
+        values[c].Clear();
+        RETURN_IF_ERROR(segments_[s].columns().Gather(c, rows, &values[c]));
+      }
+      RETURN_IF_ERROR(file->Append(values));
+    }
+  }
+  RETURN_IF_ERROR(file->Finish());
+  columns_ = {name, file->size(), file->header_checksum()};
+  return absl::OkStatus();
+}
+
 absl::Status ShardWrite::WriteEntries() {
   const std::string name = directory_->NextFileName("base", "run");
   ASSIGN_OR_RETURN(
@@ -297,6 +327,7 @@ Manifest ShardWrite::NewManifest() const {
   manifest.counts = {
       {"distinct_keys", distinct_keys_}, {"shard", shard_}, {"shard_plan", PlanChecksum(plan_)}};
   manifest.files = {run_, row_table_};
+  if (!columns_.name.empty()) manifest.files.push_back(columns_);
   return manifest;
 }
 

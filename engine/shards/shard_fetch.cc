@@ -4,37 +4,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "absl/strings/str_format.h"
+#include "engine/shards/shard_rows.h"
 #include "engine/version/fetch.h"
 #include "index/machine/status_macros.h"
-#include "index/query/batch_check.h"
 
 namespace cairn {
-
-absl::Status ShardedPrimaryKeys(const ShardVersions& versions, absl::Span<const uint32_t> shards,
-                                absl::Span<const RowId> row_ids, PrimaryKeyColumn* primary_keys) {
-  if (shards.empty()) {
-    if (row_ids.empty()) return absl::OkStatus();
-    if (versions.size() == 1) return versions[0]->delta->PrimaryKeys(row_ids, primary_keys);
-  }
-  RETURN_IF_ERROR(CheckOutput(row_ids.size(), shards.size(), "shards"));
-  std::vector<std::vector<RowId>> rows(versions.size());
-  for (size_t i = 0; i < shards.size(); ++i) {
-    if (shards[i] >= versions.size()) {
-      return absl::OutOfRangeError(
-          absl::StrFormat("a row of shard %d, of %d", shards[i], versions.size()));
-    }
-    rows[shards[i]].push_back(row_ids[i]);
-  }
-  std::vector<PrimaryKeyColumn> keys(versions.size());
-  for (size_t s = 0; s < versions.size(); ++s) {
-    RETURN_IF_ERROR(versions[s]->delta->PrimaryKeys(rows[s], &keys[s]));
-  }
-  std::vector<size_t> next(versions.size());
-  for (const uint32_t shard : shards) primary_keys->Append(keys[shard][next[shard]++]);
-  return absl::OkStatus();
-}
-
 namespace {
 
 // The rows of `matches` that were not returned for their ranges, each once for a range, however

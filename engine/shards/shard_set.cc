@@ -1,5 +1,6 @@
 #include "engine/shards/shard_set.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -7,6 +8,7 @@
 #include "engine/rows/row_table_file.h"
 #include "engine/shards/shard_directory.h"
 #include "engine/util/rocksdb_file_system.h"
+#include "engine/version/base_columns.h"
 #include "index/files/index_directory.h"
 #include "index/files/run_file.h"
 #include "index/machine/status_macros.h"
@@ -92,7 +94,10 @@ absl::StatusOr<ShardContents> OpenShardContents(const std::string& directory,
       rows_file.table.rows() != manifest.rows || run_file.properties.rows_bound > manifest.rows) {
     return absl::DataLossError("its files are not what its manifest says");
   }
-  return ShardContents{run_file.run, rows_file.table, std::move(codec)};
+  ASSIGN_OR_RETURN(const std::optional<ColumnFile> columns,
+                   OpenBaseColumns(directory, manifest, *spec, level, threads, files));
+  return ShardContents{run_file.run, rows_file.table, std::move(codec),
+                       columns.has_value() ? columns->table : ColumnTable()};
 }
 
 absl::Status CheckShardEntries(const ShardContents& contents, const ShardRecord& shard) {

@@ -15,6 +15,7 @@
 #include "engine/shards/shard_manifest.h"
 #include "engine/version/index_version.h"
 #include "engine/version/index_writer.h"
+#include "index/columns/column_table.h"
 #include "index/files/file_system.h"
 #include "index/files/manifest.h"
 
@@ -70,6 +71,7 @@ struct ShardContents {
   SortedRun run;
   RowTable rows;
   KeyCodec codec;
+  ColumnTable columns = {};  // what the spec includes
 };
 
 // Maps the files that a shard's manifest names. DataLoss where they do not belong together.

@@ -14,6 +14,7 @@
 #include "engine/shards/shard_batch.h"
 #include "engine/shards/shard_directory.h"
 #include "engine/shards/shard_fetch.h"
+#include "engine/shards/shard_rows.h"
 #include "engine/shards/shard_set.h"
 #include "engine/shards/shard_stats.h"
 #include "engine/util/rocksdb_file_system.h"
@@ -55,10 +56,7 @@ class ShardedIndex final : public SecondaryIndex {
 
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                            PrimaryKeyColumn* primary_keys) const override {
-    if (shards_->size() > 1) {
-      return absl::InvalidArgumentError(
-          "the rows of an index in shards are to be named with their shards");
-    }
+    if (shards_->size() > 1) return NamedAlone();
     return PrimaryKeys({}, row_ids, primary_keys);
   }
   absl::Status PrimaryKeys(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
@@ -69,9 +67,15 @@ class ShardedIndex final : public SecondaryIndex {
   }
   absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const override {
-    if (shards_->size() > 1) return NoColumns();
-    return Guarded("reading included columns",
-                   [&] { return shards_->Versions()[0]->Columns(row_ids, names, columns); });
+    if (shards_->size() > 1) return NamedAlone();
+    return Columns({}, row_ids, names, columns);
+  }
+  absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
+                       absl::Span<const std::string> names,
+                       std::vector<ColumnValues>* columns) const override {
+    return Guarded("reading included columns", [&] {
+      return ShardedColumns(shards_->Versions(), shards, row_ids, names, columns);
+    });
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override;
@@ -96,8 +100,9 @@ class ShardedIndex final : public SecondaryIndex {
   }
 
  private:
-  static absl::Status NoColumns();
+  static absl::Status NamedAlone();
   absl::Status AnswerAt(const ShardVersions& versions, const Batch& batch) const;
+  absl::Status AnswerEntries(const ShardVersions& versions, const Batch& batch) const;
   absl::Status CheckIsDatabase(const ShardVersions& versions, const SnapshotSource& source) const;
   absl::StatusOr<CatchUpReport> CatchUpShard(const SnapshotSource& source,
                                              const CatchUpOptions& options);
@@ -113,8 +118,9 @@ class ShardedIndex final : public SecondaryIndex {
   const int threads_;
 };
 
-absl::Status ShardedIndex::NoColumns() {
-  return absl::UnimplementedError("an index in shards returns no included columns");
+absl::Status ShardedIndex::NamedAlone() {
+  return absl::InvalidArgumentError(
+      "the rows of an index in shards are to be named with their shards");
 }
 
 absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& batch) const {
@@ -124,7 +130,17 @@ absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& 
                         OperationName(batch.operation)));
   }
   RETURN_IF_ERROR(CheckBatch(codec().kind(), batch));
-  if (!batch.options.columns.empty()) return NoColumns();
+  RETURN_IF_ERROR(BeginColumns(batch));
+  if (batch.options.columns.empty()) return AnswerEntries(versions, batch);
+  Batch entries = batch;
+  entries.options.columns.clear();
+  RETURN_IF_ERROR(AnswerEntries(versions, entries));
+  Matches& matches = *batch.matches;
+  return ShardedColumns(versions, matches.shards, matches.row_ids, batch.options.columns,
+                        &matches.columns);
+}
+
+absl::Status ShardedIndex::AnswerEntries(const ShardVersions& versions, const Batch& batch) const {
   if (batch.size() > UINT32_MAX) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a batch of %d queries, of at most %d", batch.size(), UINT32_MAX));

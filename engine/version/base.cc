@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "engine/extract/included_columns.h"
 #include "engine/route/ordered_index_factory.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/util/rocksdb_file_system.h"
+#include "engine/version/base_columns.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
@@ -58,31 +58,6 @@ bool SearchesLeavesAlone(const SectionFile& file, uint64_t entries, const OpenOp
          file.Find(static_cast<uint32_t>(RunSection::kLeafProperties)) != nullptr;
 }
 
-absl::StatusOr<std::optional<ColumnFile>> OpenColumns(const std::shared_ptr<FileSystem>& files,
-                                                      const std::string& directory,
-                                                      const Manifest& manifest,
-                                                      const IndexSpec& spec,
-                                                      const OpenOptions& options) {
-  if (spec.include.empty()) return std::nullopt;
-  absl::StatusOr<ColumnFile> columns = OpenLiveFile(
-      directory, manifest, "columns",
-      [&](const std::string& path, const ManifestFile& file) -> absl::StatusOr<ColumnFile> {
-        ASSIGN_OR_RETURN(ColumnFile opened,
-                         OpenColumnFile(path, options.verify, options.threads, files.get()));
-        RETURN_IF_ERROR(CheckIsManifestFile(file, opened.file));
-        return opened;
-      });
-  if (!columns.ok()) return columns.status();
-  if (columns->table.rows() != manifest.rows) {
-    return Mismatch(directory, "rows", manifest.rows, columns->table.rows());
-  }
-  if (columns->table.columns() != IncludedColumns(spec)) {
-    return absl::DataLossError(absl::StrFormat(
-        "index '%s': its column file does not have the columns that its spec includes", directory));
-  }
-  return *std::move(columns);
-}
-
 absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<FileSystem>& files,
                                                         const std::string& directory,
                                                         const Manifest& manifest,
@@ -117,7 +92,7 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
   if (!rows.ok()) return rows.status();
 
   absl::StatusOr<std::optional<ColumnFile>> columns =
-      OpenColumns(files, directory, manifest, *spec, options);
+      OpenBaseColumns(directory, manifest, *spec, options.verify, options.threads, files.get());
   if (!columns.ok()) return columns.status();
 
   if (run->run.size() != manifest.entries) {

@@ -31,6 +31,16 @@ absl::Status CheckRows(const Base& base, const Batch& batch) {
 
 }  // namespace
 
+absl::Status BeginColumns(const Batch& batch) {
+  if (batch.gives_matches()) {
+    batch.matches->columns.clear();
+    return absl::OkStatus();
+  }
+  if (batch.options.columns.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s returns no columns: find and scan do", OperationName(batch.operation)));
+}
+
 absl::Status IndexVersion::Answer(const Batch& batch, int threads) const {
   if (static_cast<size_t>(batch.operation) >= kOperations) {
     return absl::InvalidArgumentError(
@@ -42,14 +52,9 @@ absl::Status IndexVersion::Answer(const Batch& batch, int threads) const {
       return s;
     }
   }
-  const bool wants_columns = !batch.options.columns.empty();
-  if (wants_columns && !batch.gives_matches()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s returns no columns: find and scan do", OperationName(batch.operation)));
-  }
-  if (batch.gives_matches()) batch.matches->columns.clear();
+  RETURN_IF_ERROR(BeginColumns(batch));
   RETURN_IF_ERROR(AnswerEntries(batch, threads));
-  if (!wants_columns) return absl::OkStatus();
+  if (batch.options.columns.empty()) return absl::OkStatus();
   return Columns(batch.matches->row_ids, batch.options.columns, &batch.matches->columns);
 }
 

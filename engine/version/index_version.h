@@ -33,4 +33,8 @@ struct IndexVersion {
   absl::Status AnswerEntries(const Batch& batch, int threads) const;
 };
 
+// Makes a batch ready for the columns that it asks for. InvalidArgument where its operation returns
+// none.
+absl::Status BeginColumns(const Batch& batch);
+
 }  // namespace cairn

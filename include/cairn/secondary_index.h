@@ -115,9 +115,13 @@ class SecondaryIndex : public BatchIndex {
   // IndexSpec::include), one a name: value i is row_ids[i]'s, as it is in the latest version. For
   // the values that a query's rows had when it was answered, ask with QueryOptions::columns.
   // InvalidArgument, naming those that there are, for another column; OutOfRange for an id that is
-  // no row's. Unimplemented for an index in several shards.
+  // no row's.
   virtual absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const = 0;
+  // The same of an index in shards, and of any: rows are named as PrimaryKeys takes them.
+  virtual absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
+                               absl::Span<const std::string> names,
+                               std::vector<ColumnValues>* columns) const;
 
   // Answers the ranges (RangeBatch::Equal for points) with whole rows, read from `source` by sorted
   // MultiGet. Each row's keys are extracted again, and a row that no longer matches its range is
