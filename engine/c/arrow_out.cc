@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "index/machine/status_macros.h"
+
 namespace cairn {
 namespace {
 
@@ -113,53 +115,6 @@ const char* FormatOf(KeyType type) {
   return "Z";
 }
 
-template <typename T>
-void AppendNumber(T number, std::vector<char>* numbers) {
-  const char* const bytes = reinterpret_cast<const char*>(&number);
-  numbers->insert(numbers->end(), bytes, bytes + sizeof number);
-}
-
-// The value as a number of the part's type; that of a null is 0.
-template <typename T>
-void AppendValue(const KeyValue& value, std::vector<char>* numbers) {
-  T number = 0;
-  if (const auto* u = std::get_if<uint64_t>(&value)) number = static_cast<T>(*u);
-  if (const auto* i = std::get_if<int64_t>(&value)) number = static_cast<T>(*i);
-  if (const auto* d = std::get_if<double>(&value)) number = static_cast<T>(*d);
-  AppendNumber(number, numbers);
-}
-
-void AppendTyped(KeyType type, const KeyValue& value, std::vector<char>* numbers,
-                 StringList* strings) {
-  switch (type) {
-    case KeyType::kU8:
-      return AppendValue<uint8_t>(value, numbers);
-    case KeyType::kU16:
-      return AppendValue<uint16_t>(value, numbers);
-    case KeyType::kU32:
-      return AppendValue<uint32_t>(value, numbers);
-    case KeyType::kU64:
-      return AppendValue<uint64_t>(value, numbers);
-    case KeyType::kI8:
-      return AppendValue<int8_t>(value, numbers);
-    case KeyType::kI16:
-      return AppendValue<int16_t>(value, numbers);
-    case KeyType::kI32:
-      return AppendValue<int32_t>(value, numbers);
-    case KeyType::kI64:
-      return AppendValue<int64_t>(value, numbers);
-    case KeyType::kF32:
-      return AppendValue<float>(value, numbers);
-    case KeyType::kF64:
-      return AppendValue<double>(value, numbers);
-    case KeyType::kText:
-    case KeyType::kBytes:
-      break;
-  }
-  const auto* string = std::get_if<std::string_view>(&value);
-  strings->Append(string == nullptr ? std::string_view() : *string);
-}
-
 // Whether physical keys of this codec have the layout of an Arrow column of the one part.
 bool AreLogical(const KeyCodec& codec) {
   if (codec.parts().size() != 1 || codec.nulls() != NullPolicy::kSkip) return false;
@@ -190,8 +145,31 @@ ColumnOut ColumnOut::Bytes(std::string name, const StringList& strings) {
   return BytesColumnOut(std::move(name), strings.heap(), strings.offsets());
 }
 
+ColumnOut ColumnOut::Values(std::string name, const ColumnValues& values) {
+  ColumnOut column;
+  if (values.width() == 0) {
+    column = Bytes(std::move(name), values.strings());
+  } else {
+    column = {FormatOf(values.type()),
+              std::move(name),
+              static_cast<int64_t>(values.size()),
+              {nullptr, values.data()}};
+  }
+  column.buffers[0] = values.validity();
+  column.null_count = static_cast<int64_t>(values.null_count());
+  column.nullable = true;
+  return column;
+}
+
 ColumnOut ColumnOut::Struct(std::string name, size_t length, std::vector<ColumnOut> children) {
   return {"+s", std::move(name), static_cast<int64_t>(length), {nullptr}, std::move(children)};
+}
+
+ColumnOut ColumnOut::Struct(std::string name, absl::Span<const std::string> names,
+                            absl::Span<const ColumnValues> columns) {
+  std::vector<ColumnOut> children;
+  for (size_t i = 0; i < columns.size(); ++i) children.push_back(Values(names[i], columns[i]));
+  return Struct(std::move(name), columns.empty() ? 0 : columns[0].size(), std::move(children));
 }
 
 ColumnOut ColumnOut::Lists(const std::vector<uint64_t>& offsets, ColumnOut items) {
@@ -215,21 +193,12 @@ void Export(const ColumnOut& column, const std::shared_ptr<const void>& owner, A
 absl::Status KeysOut::Decode(const KeyCodec& codec, const KeyColumn& keys) {
   parts_.clear();
   if (AreLogical(codec)) return absl::OkStatus();
-  parts_.resize(codec.parts().size());
-  const size_t size = keys.size();
-  for (Part& part : parts_) part.validity.assign(size / 8 + 1, 0xFF);
+  for (const KeyType type : codec.parts()) parts_.emplace_back(type);
   std::vector<KeyValue> values;
   std::string scratch;
-  for (size_t i = 0; i < size; ++i) {
-    const absl::Status status = codec.Decode(keys, i, &values, &scratch);
-    if (!status.ok()) return status;
-    for (size_t p = 0; p < parts_.size(); ++p) {
-      Part& part = parts_[p];
-      AppendTyped(codec.parts()[p], values[p], &part.numbers, &part.strings);
-      if (!std::holds_alternative<std::monostate>(values[p])) continue;
-      part.validity[i / 8] &= static_cast<uint8_t>(~(1u << (i % 8)));
-      ++part.nulls;
-    }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    RETURN_IF_ERROR(codec.Decode(keys, i, &values, &scratch));
+    for (size_t p = 0; p < parts_.size(); ++p) RETURN_IF_ERROR(parts_[p].Append(values[p]));
   }
   return absl::OkStatus();
 }
@@ -246,21 +215,9 @@ ColumnOut KeysOut::Column(std::string name, const KeyCodec& codec, const KeyColu
   }
   std::vector<ColumnOut> columns;
   for (size_t p = 0; p < parts_.size(); ++p) {
-    const Part& part = parts_[p];
-    const KeyType type = codec.parts()[p];
-    std::string part_name = parts_.size() == 1 ? name : "part" + std::to_string(p + 1);
-    ColumnOut column;
-    if (type == KeyType::kText || type == KeyType::kBytes) {
-      column = ColumnOut::Bytes(std::move(part_name), part.strings);
-    } else {
-      column = {FormatOf(type),
-                std::move(part_name),
-                static_cast<int64_t>(keys.size()),
-                {nullptr, part.numbers.data()}};
-    }
+    ColumnOut column =
+        ColumnOut::Values(parts_.size() == 1 ? name : "part" + std::to_string(p + 1), parts_[p]);
     column.nullable = codec.nulls() != NullPolicy::kSkip;
-    column.null_count = part.nulls;
-    if (part.nulls > 0) column.buffers[0] = part.validity.data();
     columns.push_back(std::move(column));
   }
   if (columns.size() == 1) return std::move(columns[0]);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cairn/c/base.h"
+#include "cairn/columns/column_values.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "cairn/string_list.h"
@@ -27,7 +28,12 @@ struct ColumnOut {
   static ColumnOut RowIds(std::string name, absl::Span<const RowId> row_ids);
   static ColumnOut WideRowIds(std::string name, absl::Span<const WideRowId> rows);
   static ColumnOut Bytes(std::string name, const StringList& strings);
+  // Nullable; text and bytes are large_binary.
+  static ColumnOut Values(std::string name, const ColumnValues& values);
   static ColumnOut Struct(std::string name, size_t length, std::vector<ColumnOut> children);
+  // As many columns as names, all of one length.
+  static ColumnOut Struct(std::string name, absl::Span<const std::string> names,
+                          absl::Span<const ColumnValues> columns);
   // Lists that begin at, and end before, the next of `offsets`.
   static ColumnOut Lists(const std::vector<uint64_t>& offsets, ColumnOut items);
 };
@@ -46,15 +52,7 @@ class KeysOut {
   ColumnOut Column(std::string name, const KeyCodec& codec, const KeyColumn& keys) const;
 
  private:
-  // The values of one part: numbers of the part's width, or strings.
-  struct Part {
-    std::vector<char> numbers;
-    StringList strings;
-    std::vector<uint8_t> validity;  // a bit a value
-    int64_t nulls = 0;
-  };
-
-  std::vector<Part> parts_;  // none where keys are shown as they are
+  std::vector<ColumnValues> parts_;  // none where keys are shown as they are
 };
 
 }  // namespace cairn

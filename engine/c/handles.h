@@ -42,6 +42,7 @@ struct cairn_index {
 struct cairn_matches {
   cairn::Matches matches;
   std::optional<cairn::KeyCodec> codec;  // of matches.keys, where there are any
+  std::vector<std::string> columns;      // the names of matches.columns
   bool in_shards = false;                // as of the index that gave them
 };
 

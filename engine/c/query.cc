@@ -18,6 +18,16 @@
 namespace cairn {
 namespace {
 
+// The names of columns.
+absl::Status ReadNames(const char* const* columns, size_t count, std::vector<std::string>* names) {
+  if (count > 0) RETURN_IF_ERROR(CheckNotNull(columns, "columns"));
+  for (size_t i = 0; i < count; ++i) {
+    RETURN_IF_ERROR(CheckNotNull(columns[i], "columns"));
+    names->emplace_back(columns[i]);
+  }
+  return absl::OkStatus();
+}
+
 // cairn_query_options as C++ has them.
 class QueryIn {
  public:
@@ -34,6 +44,11 @@ class QueryIn {
     }
     options_.sorted_input = options.sorted_input != 0;
     if (options.route != nullptr) options_.route = options.route;
+    RETURN_IF_ERROR(ReadNames(options.columns, options.column_count, &options_.columns));
+    if (index.ordered != nullptr && !options_.columns.empty()) {
+      return absl::InvalidArgumentError(
+          "expected no columns to return: an index over columns includes none");
+    }
     if (index.ordered != nullptr && (options.route != nullptr || explain_text_ != nullptr)) {
       return absl::InvalidArgumentError(
           "expected neither a route nor to explain one: an index over columns has one structure");
@@ -91,6 +106,8 @@ void Clear(cairn_matches* matches) {
   matches->matches.shards.clear();
   matches->matches.keys.Clear(matches->matches.keys.kind());
   matches->matches.cursors.clear();
+  matches->matches.columns.clear();
+  matches->columns.clear();
 }
 
 void Clear(cairn_rows* rows) {
@@ -105,10 +122,12 @@ void Clear(cairn_rows* rows) {
 
 absl::Status AnswerInto(const cairn_index& index, const QueryIn& query, const Batch& batch,
                         cairn_matches* matches) {
+  absl::Cleanup clear = [matches] { Clear(matches); };
   matches->codec.reset();
   matches->matches.cursors.clear();
+  matches->matches.columns.clear();
+  matches->columns = query.options().columns;
   matches->in_shards = index.in_shards();
-  absl::Cleanup clear = [matches] { Clear(matches); };
   RETURN_IF_ERROR(query.Answer(index, batch));
   std::move(clear).Cancel();
   return absl::OkStatus();
@@ -225,6 +244,20 @@ absl::Status DoPrimaryKeys(const cairn_index* index, const Row* rows, std::strin
   return absl::OkStatus();
 }
 
+absl::Status DoColumns(const cairn_index* index, const char* const* columns, size_t column_count,
+                       const uint64_t* rows, size_t size, ArrowSchema* schema, ArrowArray* array) {
+  RETURN_IF_ERROR(CheckOfDatabase(index));
+  RETURN_IF_ERROR(CheckNotNull(schema, "schema", array, "array"));
+  if (size > 0) RETURN_IF_ERROR(CheckNotNull(rows, "rows"));
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(ReadNames(columns, column_count, &names));
+  auto values = std::make_shared<std::vector<ColumnValues>>();
+  RETURN_IF_ERROR(
+      index->secondary->ColumnsOf(absl::MakeConstSpan(rows, size), names, values.get()));
+  Export(ColumnOut::Struct("", names, *values), values, schema, array);
+  return absl::OkStatus();
+}
+
 // Whether there are predictions of times for the operation.
 bool HasTimes(const cairn_index* index, int32_t operation) {
   return index != nullptr && index->secondary != nullptr && operation >= 0 &&
@@ -293,6 +326,14 @@ cairn_error* cairn_primary_keys_wide(const cairn_index* index, const uint64_t* r
                                      ArrowSchema* schema, ArrowArray* array) {
   return cairn::CFunction("reading primary keys", [&] {
     return cairn::DoPrimaryKeys(index, rows, "rows", size, schema, array);
+  });
+}
+
+cairn_error* cairn_columns(const cairn_index* index, const char* const* columns,
+                           size_t column_count, const uint64_t* rows, size_t size,
+                           ArrowSchema* schema, ArrowArray* array) {
+  return cairn::CFunction("reading included columns", [&] {
+    return cairn::DoColumns(index, columns, column_count, rows, size, schema, array);
   });
 }
 

@@ -45,7 +45,12 @@ absl::Status ExportMatches(cairn_matches* from, ArrowSchema* schema, ArrowArray*
   if (from->codec.has_value()) {
     RETURN_IF_ERROR(owner->keys.Decode(*from->codec, from->matches.keys));
   }
-  std::swap(owner->matches, from->matches);
+  // The columns go out by themselves.
+  const auto swap = [&] {
+    std::swap(owner->matches, from->matches);
+    std::swap(owner->matches.columns, from->matches.columns);
+  };
+  swap();
   try {
     const Matches& matches = owner->matches;
     ColumnOut items = RowColumn(matches, from->in_shards, &owner->wide);
@@ -57,10 +62,25 @@ absl::Status ExportMatches(cairn_matches* from, ArrowSchema* schema, ArrowArray*
     }
     Export(ColumnOut::Lists(matches.offsets, std::move(items)), owner, schema, array);
   } catch (...) {
-    std::swap(owner->matches, from->matches);
+    swap();
     throw;
   }
   from->codec.reset();
+  return absl::OkStatus();
+}
+
+absl::Status ExportMatchedColumns(cairn_matches* from, ArrowSchema* schema, ArrowArray* array) {
+  if (from->matches.columns.size() != from->columns.size()) {
+    return absl::FailedPreconditionError("the columns have been moved out before");
+  }
+  auto owner = std::make_shared<std::vector<ColumnValues>>();
+  owner->swap(from->matches.columns);
+  try {
+    Export(ColumnOut::Struct("", from->columns, *owner), owner, schema, array);
+  } catch (...) {
+    owner->swap(from->matches.columns);
+    throw;
+  }
   return absl::OkStatus();
 }
 
@@ -124,6 +144,13 @@ cairn_error* cairn_matches_export(cairn_matches* matches, ArrowSchema* schema, A
   return cairn::CFunction("exporting matches", [&] {
     RETURN_IF_ERROR(cairn::CheckNotNull(matches, "matches", schema, "schema", array, "array"));
     return cairn::ExportMatches(matches, schema, array);
+  });
+}
+
+cairn_error* cairn_matches_columns(cairn_matches* matches, ArrowSchema* schema, ArrowArray* array) {
+  return cairn::CFunction("exporting included columns", [&] {
+    RETURN_IF_ERROR(cairn::CheckNotNull(matches, "matches", schema, "schema", array, "array"));
+    return cairn::ExportMatchedColumns(matches, schema, array);
   });
 }
 

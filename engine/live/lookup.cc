@@ -202,15 +202,23 @@ absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQue
   ASSIGN_OR_RETURN(Matches matches, FindMatches(version, &physical, options));
   auto keys = std::make_shared<PrimaryKeyColumn>();
   RETURN_IF_ERROR(version.PrimaryKeys(matches.row_ids, keys.get()));
+  std::vector<ColumnValues> columns;
+  if (!options.columns.empty()) {
+    RETURN_IF_ERROR(version.Columns(matches.row_ids, options.columns, &columns));
+  }
   std::vector<std::string_view> views;
   views.reserve(keys->size());
   for (size_t i = 0; i < keys->size(); ++i) views.push_back((*keys)[i]);
   return FoundKeys(std::move(views), std::move(matches.offsets), std::move(matches.cursors),
-                   std::move(keys));
+                   std::move(keys), std::move(columns));
 }
 
 absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
                                      const KeyQuery& query, const LookupOptions& options) {
+  if (!options.columns.empty()) {
+    return absl::InvalidArgumentError(
+        "LookupRows returns whole rows and no columns, which Lookup returns");
+  }
   ASSIGN_OR_RETURN(PhysicalQuery physical, PhysicalQuery::Encode(version, query, options));
   auto fetched = std::make_shared<FetchedRows>();
   RETURN_IF_ERROR(version.Fetch(rows, physical.ranges(), ScanOptions(options), fetched.get()));

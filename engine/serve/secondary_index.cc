@@ -148,6 +148,20 @@ absl::StatusOr<IndexStats> OpenIndex::Stats() const try {
   return StatusOfException("counting what an index holds");
 }
 
+// Rows as their shards and their ids there.
+struct NarrowRows {
+  explicit NarrowRows(absl::Span<const WideRowId> rows) {
+    shards.reserve(rows.size());
+    row_ids.reserve(rows.size());
+    for (const WideRowId row : rows) {
+      shards.push_back(ShardOf(row));
+      row_ids.push_back(RowInShard(row));
+    }
+  }
+  std::vector<uint32_t> shards;
+  std::vector<RowId> row_ids;
+};
+
 // That rows of an index that is not in shards are named as they can be.
 absl::Status CheckIsShard0(absl::Span<const uint32_t> shards, size_t rows) {
   if (!shards.empty()) RETURN_IF_ERROR(CheckOutput(rows, shards.size(), "shards"));
@@ -268,18 +282,20 @@ absl::Status SecondaryIndex::Columns(absl::Span<const uint32_t> shards,
 }
 
 absl::Status SecondaryIndex::PrimaryKeysOf(absl::Span<const WideRowId> rows,
-                                           PrimaryKeyColumn* primary_keys) const try {
-  std::vector<uint32_t> shards;
-  std::vector<RowId> row_ids;
-  shards.reserve(rows.size());
-  row_ids.reserve(rows.size());
-  for (const WideRowId row : rows) {
-    shards.push_back(ShardOf(row));
-    row_ids.push_back(RowInShard(row));
-  }
-  return PrimaryKeys(shards, row_ids, primary_keys);
-} catch (...) {
-  return StatusOfException("reading primary keys");
+                                           PrimaryKeyColumn* primary_keys) const {
+  return Guarded("reading primary keys", [&] {
+    const NarrowRows narrow(rows);
+    return PrimaryKeys(narrow.shards, narrow.row_ids, primary_keys);
+  });
+}
+
+absl::Status SecondaryIndex::ColumnsOf(absl::Span<const WideRowId> rows,
+                                       absl::Span<const std::string> names,
+                                       std::vector<ColumnValues>* columns) const {
+  return Guarded("reading included columns", [&] {
+    const NarrowRows narrow(rows);
+    return Columns(narrow.shards, narrow.row_ids, names, columns);
+  });
 }
 
 absl::Status SecondaryIndex::PrimaryKeysOf(const Matches& matches,

@@ -178,6 +178,8 @@ typedef struct cairn_query_options {
   int32_t sorted_input;           // whether the caller knows that the batch's keys ascend
   const char* route;              // by name; NULL: the router chooses
   char** explain;  // if not NULL, set to a JSON object of Explain (cairn/route.h), or to NULL
+  const char* const* columns;  // of finds and scans: names of included columns to return, too
+  size_t column_count;
 } cairn_query_options;
 CAIRN_C_INIT(cairn_query_options)
 
@@ -222,6 +224,12 @@ CAIRN_C_API const uint32_t* cairn_matches_shards(const cairn_matches* matches);
 CAIRN_C_MUST_USE cairn_error* cairn_matches_export(cairn_matches* matches,
                                                    struct ArrowSchema* schema,
                                                    struct ArrowArray* array);
+// Moves the columns that were asked for out, without a copy: a struct array with a child a column,
+// by name, of the column's type, and an item a row of all queries together, in their order. Text
+// and bytes are large_binary.
+CAIRN_C_MUST_USE cairn_error* cairn_matches_columns(cairn_matches* matches,
+                                                    struct ArrowSchema* schema,
+                                                    struct ArrowArray* array);
 // Of a scan with a limit, where each range goes on (cairn_ranges): a copy, as large_binary.
 CAIRN_C_MUST_USE cairn_error* cairn_matches_cursors(const cairn_matches* matches,
                                                     struct ArrowSchema* schema,
@@ -285,6 +293,13 @@ CAIRN_C_MUST_USE cairn_error* cairn_primary_keys_wide(const cairn_index* index,
                                                       const uint64_t* rows, size_t size,
                                                       struct ArrowSchema* schema,
                                                       struct ArrowArray* array);
+
+// The values that these rows, of 64 bits, of any index, have in included columns of these names, as
+// cairn_matches_columns. CAIRN_OUT_OF_RANGE for an id that is no row's; CAIRN_INVALID_ARGUMENT,
+// naming those that there are, for another column.
+CAIRN_C_MUST_USE cairn_error* cairn_columns(const cairn_index* index, const char* const* columns,
+                                            size_t column_count, const uint64_t* rows, size_t size,
+                                            struct ArrowSchema* schema, struct ArrowArray* array);
 
 // Rows read from a database for a batch of ranges (cairn/fetched_rows.h), as cairn_matches.
 typedef struct cairn_rows cairn_rows;

@@ -192,7 +192,8 @@ class IndexedDB : public rocksdb::StackableDB {
                                       absl::Duration timeout = absl::InfiniteDuration()) = 0;
 
   // The primary keys of the rows with these keys, or with keys in this range: see lookup.h. One
-  // state of the index answers, with all writes that had returned when the call began.
+  // state of the index answers, with all writes that had returned when the call began, included
+  // columns among it if LookupOptions::columns asks for them.
   // InvalidArgument for keys of the wrong kind or number of parts, naming the index, the key and
   // what was expected; otherwise errors as of Index and its queries.
   virtual absl::StatusOr<FoundKeys> Lookup(const std::string& index, const KeyQuery& keys,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "cairn/columns/column_values.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 
@@ -171,6 +172,10 @@ struct LookupOptions {
   //     page.after = rows->cursor();
   //   } while (!page.after.empty());
   std::string after;
+  // Lookup also returns these columns of each row, by name, of those that the index includes
+  // (IndexSpec::include), and the database is not asked: LookupResult::columns. InvalidArgument,
+  // naming those that there are, for another.
+  std::vector<std::string> columns = {};
 };
 
 // What a lookup found: results in the order of the keys asked for, those of one key or range by
@@ -184,11 +189,14 @@ class LookupResult {
   using value_type = Result;
 
   LookupResult() = default;
-  // `offsets`, `cursors`: as Matches has them, over `results`, which point into what `bytes` keeps.
+  // `offsets`, `cursors`, `columns`: as Matches has them, over `results`, which point into what
+  // `bytes` keeps.
   LookupResult(std::vector<Result> results, std::vector<uint64_t> offsets,
-               std::vector<std::string> cursors, std::shared_ptr<const void> bytes)
-      : contents_(std::make_shared<const Contents>(Contents{
-            std::move(results), std::move(offsets), std::move(cursors), std::move(bytes)})) {}
+               std::vector<std::string> cursors, std::shared_ptr<const void> bytes,
+               std::vector<ColumnValues> columns = {})
+      : contents_(std::make_shared<const Contents>(Contents{std::move(results), std::move(offsets),
+                                                            std::move(cursors), std::move(bytes),
+                                                            std::move(columns)})) {}
 
   // The results of all keys together.
   absl::Span<const Result> all() const {
@@ -207,6 +215,10 @@ class LookupResult {
     const std::vector<uint64_t>& offsets = contents_->offsets;
     return all().subspan(offsets[query], offsets[query + 1] - offsets[query]);
   }
+  // LookupOptions::columns, one of these a column: value i of each is of (*this)[i].
+  absl::Span<const ColumnValues> columns() const {
+    return contents_ == nullptr ? absl::Span<const ColumnValues>() : contents_->columns;
+  }
   // Where the i-th goes on, for LookupOptions::after; empty where there is no more, or no limit.
   std::string_view cursor(size_t query = 0) const {
     return contents_ != nullptr && query < contents_->cursors.size()
@@ -220,6 +232,7 @@ class LookupResult {
     std::vector<uint64_t> offsets;
     std::vector<std::string> cursors;
     std::shared_ptr<const void> bytes;
+    std::vector<ColumnValues> columns;
   };
   std::shared_ptr<const Contents> contents_;
 };

@@ -122,6 +122,8 @@ class SecondaryIndex : public BatchIndex {
   virtual absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
                                absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const;
+  absl::Status ColumnsOf(absl::Span<const WideRowId> rows, absl::Span<const std::string> names,
+                         std::vector<ColumnValues>* columns) const;
 
   // Answers the ranges (RangeBatch::Equal for points) with whole rows, read from `source` by sorted
   // MultiGet. Each row's keys are extracted again, and a row that no longer matches its range is

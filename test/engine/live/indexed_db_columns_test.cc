@@ -84,6 +84,45 @@ BOOST_AUTO_TEST_CASE(a_query_sees_the_values_written_before_it) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(lookup_returns_columns_beside_primary_keys) {
+  IndexedDatabase db;
+  db.Put("a", R"({"tags":["x","y"],"price":3})");
+  db.Put("b", R"({"tags":["y"]})");
+  RequireOk(
+      db->CreateIndex("tag = value.json('/tags'):text, include(price = value.json('/price'):i64)"));
+  RequireOk(db->WaitUntilReady("tag"));
+  db.Put("c", R"({"tags":["z"],"price":-1})");
+  LookupOptions options;
+  options.columns = {"price"};
+  const auto prices = [&](const KeyQuery& query) {
+    const FoundKeys found = RequireOk(db->Lookup("tag", query, options));
+    BOOST_REQUIRE(found.columns().size() == 1u);
+    BOOST_REQUIRE(found.columns()[0].size() == found.size());
+    std::string text;
+    for (size_t i = 0; i < found.size(); ++i) {
+      text += std::string(found[i]) + "=";
+      const ColumnValues& price = found.columns()[0];
+      text += price.is_null(i) ? "null " : std::to_string(price.numbers<int64_t>()[i]) + " ";
+    }
+    return text;
+  };
+  BOOST_TEST(prices("y") == "a=3 b=null ");
+  BOOST_TEST(prices({"z", "none", "x"}) == "c=-1 a=3 ");
+  BOOST_TEST(prices(KeyQuery::Everything()) == "a=3 b=null c=-1 ");  // a row once
+  options.order = Order::kDescending;
+  options.limit = 2;
+  BOOST_TEST(prices(KeyQuery::AtLeast("y")) == "c=-1 b=null ");
+  BOOST_TEST(RequireOk(db->Lookup("tag", "y")).columns().empty());
+  BOOST_TEST(FoundKeys().columns().empty());
+
+  const absl::Status rows = db->LookupRows("tag", "y", options).status();
+  BOOST_TEST(absl::IsInvalidArgument(rows), rows);
+  options.columns = {"cost"};
+  const absl::Status unknown = db->Lookup("tag", "y", options).status();
+  BOOST_TEST(absl::IsInvalidArgument(unknown), unknown);
+  BOOST_TEST(unknown.message().find("only price") != std::string::npos, unknown);
+}
+
 BOOST_AUTO_TEST_CASE(readers_see_whole_rows_while_they_change) {
   IndexedDatabase db;
   for (int i = 0; i < 50; ++i) db.Put("row" + std::to_string(i), absl::StrFormat("%d|0", i % 5));
