@@ -176,6 +176,9 @@ absl::Status Batcher::Submit(Operation operation, const RangeBatch& ranges,
     return absl::InvalidArgumentError(
         absl::StrFormat("%s takes keys, not ranges", OperationName(operation)));
   }
+  if (!options.columns.empty()) {
+    return absl::InvalidArgumentError("a Batcher returns no included columns");
+  }
   const QueryOptions* scan = operation == Operation::kScan ? &options : nullptr;
   return core_->Submit({operation, nullptr, &ranges, scan, &request});
 }

@@ -43,6 +43,11 @@ class Live final : public SecondaryIndex {
     return index == nullptr ? 1 : index->BestBatch(operation);
   }
 
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const override {
+    const auto now = Current();
+    return now.ok() ? (*now)->Pin() : now.status();
+  }
+
   using SecondaryIndex::PrimaryKeys;
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                            PrimaryKeyColumn* primary_keys) const override {

@@ -63,6 +63,12 @@ class OpenIndex final : public SecondaryIndex {
     return version()->base->router->router().BestBatch(operation);
   }
 
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const override {
+    return Guarded("pinning an index",
+                   [&]() -> absl::StatusOr<std::shared_ptr<const SecondaryIndex>> {
+                     return OverVersion(version(), options_);
+                   });
+  }
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                            PrimaryKeyColumn* primary_keys) const override {
     return Guarded("reading primary keys",

@@ -31,29 +31,36 @@ namespace {
 // One generation, as it was opened.
 class ShardedIndex final : public SecondaryIndex {
  public:
-  ShardedIndex(std::unique_ptr<ShardSet> shards, ShardRouting routing, const OpenOptions& options)
+  // `pinned`: the versions that it stays at; none: those of the moment.
+  ShardedIndex(std::shared_ptr<const ShardSet> shards, std::shared_ptr<const ShardRouting> routing,
+               const OpenOptions& options, ShardVersions pinned = {})
       : shards_(std::move(shards)),
         routing_(std::move(routing)),
         options_(options),
-        threads_(Topology::Get().Threads(options.threads)) {}
+        threads_(Topology::Get().Threads(options.threads)),
+        pinned_(std::move(pinned)) {}
 
   const IndexSpec& spec() const override { return shards_->spec(); }
   const KeyCodec& codec() const override { return shards_->codec(); }
   SequenceNumber sequence() const override {
-    SequenceNumber least = shards_->writer(0)->version()->sequence;
-    for (size_t s = 1; s < shards_->size(); ++s) {
-      least = std::min(least, shards_->writer(s)->version()->sequence);
-    }
+    SequenceNumber least = version(0)->sequence;
+    for (size_t s = 1; s < shards_->size(); ++s) least = std::min(least, version(s)->sequence);
     return least;
   }
 
   bool in_shards() const override { return true; }
   absl::Status Answer(const Batch& batch) const override {
-    return Guarded("answering a batch", [&] { return AnswerAt(shards_->Versions(), batch); });
+    return Guarded("answering a batch", [&] { return AnswerAt(Versions(), batch); });
   }
   absl::Duration PredictedTime(Operation operation, size_t queries) const override;
   size_t BestBatch(Operation operation) const override;
 
+  absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const override {
+    return Guarded("pinning an index",
+                   [&]() -> absl::StatusOr<std::shared_ptr<const SecondaryIndex>> {
+                     return std::make_shared<ShardedIndex>(shards_, routing_, options_, Versions());
+                   });
+  }
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                            PrimaryKeyColumn* primary_keys) const override {
     if (shards_->size() > 1) return NamedAlone();
@@ -61,9 +68,8 @@ class ShardedIndex final : public SecondaryIndex {
   }
   absl::Status PrimaryKeys(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
                            PrimaryKeyColumn* primary_keys) const override {
-    return Guarded("reading primary keys", [&] {
-      return ShardedPrimaryKeys(shards_->Versions(), shards, row_ids, primary_keys);
-    });
+    return Guarded("reading primary keys",
+                   [&] { return ShardedPrimaryKeys(Versions(), shards, row_ids, primary_keys); });
   }
   absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const override {
@@ -73,9 +79,8 @@ class ShardedIndex final : public SecondaryIndex {
   absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> row_ids,
                        absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const override {
-    return Guarded("reading included columns", [&] {
-      return ShardedColumns(shards_->Versions(), shards, row_ids, names, columns);
-    });
+    return Guarded("reading included columns",
+                   [&] { return ShardedColumns(Versions(), shards, row_ids, names, columns); });
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override;
@@ -84,7 +89,7 @@ class ShardedIndex final : public SecondaryIndex {
                              std::vector<std::string>* differences) const override;
   absl::StatusOr<IndexStats> Stats() const override {
     return Guarded("counting what an index holds", [&]() -> absl::StatusOr<IndexStats> {
-      return ShardedStats(*shards_, shards_->Versions());
+      return ShardedStats(*shards_, Versions());
     });
   }
 
@@ -96,10 +101,19 @@ class ShardedIndex final : public SecondaryIndex {
   bool MergePays() const override {
     bool pays = false;
     for (size_t s = 0; s < shards_->size(); ++s) pays |= shards_->writer(s)->MergePays();
-    return pays;
+    return pays && pinned_.empty();
   }
 
  private:
+  std::shared_ptr<const IndexVersion> version(size_t shard) const {
+    return pinned_.empty() ? shards_->writer(shard)->version() : pinned_[shard];
+  }
+  // Of this moment, or those that it is pinned to. Throws std::bad_alloc.
+  ShardVersions Versions() const { return pinned_.empty() ? shards_->Versions() : pinned_; }
+  absl::Status CheckNotPinned() const {
+    if (pinned_.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError("a pinned version of an index stays what it is");
+  }
   static absl::Status NamedAlone();
   absl::Status AnswerAt(const ShardVersions& versions, const Batch& batch) const;
   absl::Status AnswerEntries(const ShardVersions& versions, const Batch& batch) const;
@@ -112,10 +126,11 @@ class ShardedIndex final : public SecondaryIndex {
                                                        std::string(status.message())));
   }
 
-  const std::unique_ptr<ShardSet> shards_;
-  const ShardRouting routing_;
+  const std::shared_ptr<const ShardSet> shards_;
+  const std::shared_ptr<const ShardRouting> routing_;
   const OpenOptions options_;
   const int threads_;
+  const ShardVersions pinned_;
 };
 
 absl::Status ShardedIndex::NamedAlone() {
@@ -145,7 +160,7 @@ absl::Status ShardedIndex::AnswerEntries(const ShardVersions& versions, const Ba
     return absl::InvalidArgumentError(
         absl::StrFormat("a batch of %d queries, of at most %d", batch.size(), UINT32_MAX));
   }
-  const ShardedState state{routing_, versions, threads_};
+  const ShardedState state{*routing_, versions, threads_};
   if (batch.takes_ranges()) return AnswerShardedRanges(state, batch);
   const bool by_key = batch.options.result_order == ResultOrder::kKey;
   if (by_key || !batch.query_of.empty()) {
@@ -163,10 +178,10 @@ absl::Status ShardedIndex::AnswerEntries(const ShardVersions& versions, const Ba
 absl::Duration ShardedIndex::PredictedTime(Operation operation, size_t queries) const {
   // All shards in turn, each with its share; by source each with all.
   const size_t share =
-      routing_.asks_all() ? queries : (queries + shards_->size() - 1) / shards_->size();
+      routing_->asks_all() ? queries : (queries + shards_->size() - 1) / shards_->size();
   absl::Duration sum;
   for (size_t s = 0; s < shards_->size(); ++s) {
-    sum += shards_->writer(s)->version()->base->router->router().PredictedTime(operation, share);
+    sum += version(s)->base->router->router().PredictedTime(operation, share);
   }
   return sum;
 }
@@ -174,11 +189,11 @@ absl::Duration ShardedIndex::PredictedTime(Operation operation, size_t queries) 
 size_t ShardedIndex::BestBatch(Operation operation) const {
   size_t most = 1, sum = 0;
   for (size_t s = 0; s < shards_->size(); ++s) {
-    const size_t best = shards_->writer(s)->version()->base->router->router().BestBatch(operation);
+    const size_t best = version(s)->base->router->router().BestBatch(operation);
     most = std::max(most, best);
     sum += best;
   }
-  return routing_.asks_all() || most == 1 ? most : sum;
+  return routing_->asks_all() || most == 1 ? most : sum;
 }
 
 absl::Status ShardedIndex::CheckIsDatabase(const ShardVersions& versions,
@@ -192,7 +207,7 @@ absl::Status ShardedIndex::CheckIsDatabase(const ShardVersions& versions,
 
 absl::Status ShardedIndex::Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                                  const QueryOptions& options, FetchedRows* rows) const try {
-  const ShardVersions versions = shards_->Versions();
+  const ShardVersions versions = Versions();
   RETURN_IF_ERROR(CheckIsDatabase(versions, source));
   Matches matches;
   RETURN_IF_ERROR(AnswerAt(versions, Batch::Scan(ranges, &matches, options)));
@@ -226,9 +241,9 @@ absl::Status ShardedIndex::Verify() const try {
 
 absl::Status ShardedIndex::VerifyAgainst(const SnapshotSource& source, size_t most,
                                          std::vector<std::string>* differences) const try {
-  const ShardVersions versions = shards_->Versions();
+  const ShardVersions versions = Versions();
   RETURN_IF_ERROR(CheckIsDatabase(versions, source));
-  if (routing_.asks_all() && versions.size() > 1) {
+  if (routing_->asks_all() && versions.size() > 1) {
     return absl::FailedPreconditionError(
         "the index is of several sources: each shard is to be verified against its own");
   }
@@ -239,7 +254,7 @@ absl::Status ShardedIndex::VerifyAgainst(const SnapshotSource& source, size_t mo
       [&](KeyBatch keys, absl::Span<const uint32_t> row_of_key,
           const PrimaryKeyColumn& primary_keys, absl::Span<uint32_t> version_of) {
         for (size_t i = 0; i < version_of.size(); ++i) {
-          version_of[i] = routing_.ShardOfEntry(keys, i, primary_keys[row_of_key[i]]);
+          version_of[i] = routing_->ShardOfEntry(keys, i, primary_keys[row_of_key[i]]);
         }
       },
       source, threads_, most, differences);
@@ -249,11 +264,12 @@ absl::Status ShardedIndex::VerifyAgainst(const SnapshotSource& source, size_t mo
 
 absl::StatusOr<CatchUpReport> ShardedIndex::CatchUpShard(const SnapshotSource& source,
                                                          const CatchUpOptions& options) {
+  RETURN_IF_ERROR(CheckNotPinned());
   if (shards_->mode() != ShardMode::kSource) {
     return absl::FailedPreconditionError(
         "an index in shards by key range is not caught up: build its next generation");
   }
-  const ShardVersions versions = shards_->Versions();
+  const ShardVersions versions = Versions();
   size_t found = versions.size();
   for (size_t s = 0; s < versions.size(); ++s) {
     if (!CheckSameDatabase(*versions[s]->base, source).ok()) continue;
@@ -274,6 +290,7 @@ absl::StatusOr<CatchUpReport> ShardedIndex::CatchUpShard(const SnapshotSource& s
 }
 
 absl::Status ShardedIndex::Merge(const MergeOptions& options) {
+  RETURN_IF_ERROR(CheckNotPinned());
   if (shards_->mode() != ShardMode::kSource) {
     return absl::FailedPreconditionError(
         "an index in shards by key range has nothing to merge: build its next generation");
@@ -299,8 +316,8 @@ absl::StatusOr<bool> IsSharded(const std::string& directory, FileSystem* files) 
 absl::StatusOr<std::unique_ptr<SecondaryIndex>> OpenSharded(const std::string& directory,
                                                             const OpenOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<ShardSet> shards, ShardSet::Open(directory, options));
-  ShardRouting routing;
-  if (!ShardRouting::Create(shards->manifest(), shards->codec().kind(), &routing)) {
+  auto routing = std::make_shared<ShardRouting>();
+  if (!ShardRouting::Create(shards->manifest(), shards->codec().kind(), routing.get())) {
     return absl::DataLossError(
         absl::StrFormat("index '%s': a shard's bound is no key of the index's kind", directory));
   }

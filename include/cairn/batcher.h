@@ -181,7 +181,7 @@ class Batcher {
   // All rows of the key.
   Future<std::vector<RowId>> Find(const Key& key, BatcherTime deadline = kNoDeadline);
   // Of one range; InvalidArgument for more or none. Of the options `order`, `limit` and `with_keys`
-  // are heeded.
+  // are heeded, and `columns` are InvalidArgument.
   Future<uint64_t> Count(const RangeBatch& range, BatcherTime deadline = kNoDeadline);
   Future<Entries> Scan(const RangeBatch& range, const QueryOptions& options = {},
                        BatcherTime deadline = kNoDeadline);

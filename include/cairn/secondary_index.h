@@ -99,6 +99,11 @@ class SecondaryIndex : public BatchIndex {
   // Whether Merge would make queries so much faster, or the index so much smaller, that it pays.
   virtual bool MergePays() const = 0;
 
+  // This index as it is now: it stays what it is, row ids included, whatever CatchUp and Merge do
+  // to this one, and may outlive it. Its own CatchUp and Merge are FailedPrecondition. Takes no
+  // time.
+  virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const = 0;
+
   // Appends the primary key of each row; OutOfRange for an id that is no row's.
   virtual absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
                                    StringList* primary_keys) const = 0;

@@ -39,6 +39,10 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_is_refused_and_poisons_no_batch) {
   const std::string cursor = "no cursor";
   goes_on.after = absl::MakeConstSpan(&cursor, 1);
   BOOST_CHECK(absl::IsInvalidArgument(batcher->Scan(goes_on).get().status()));
+  QueryOptions with_columns;
+  with_columns.columns = {"price"};
+  BOOST_CHECK(
+      absl::IsInvalidArgument(batcher->Scan(Range(lower, upper), with_columns).get().status()));
 
   const Batcher::Request request{{&Ignore, nullptr}};
   BOOST_CHECK(absl::IsInvalidArgument(batcher->Submit(Operation::kCount, KeyBatch(two), request)));
