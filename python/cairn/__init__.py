@@ -20,9 +20,12 @@ from cairn._cairn import (
     DeviceIndex,
     Explain,
     Index,
+    JoinedRows,
     Matches,
     Snapshot,
+    count_join,
     from_columns,
+    join,
     open,
 )
 from cairn._columns import from_arrow
@@ -67,6 +70,7 @@ __all__ = [
     "Index",
     "Internal",
     "InvalidArgument",
+    "JoinedRows",
     "KeyTypeError",
     "Matches",
     "NotFound",
@@ -78,9 +82,11 @@ __all__ = [
     "Unimplemented",
     "__version__",
     "build",
+    "count_join",
     "errors",
     "from_arrow",
     "from_columns",
+    "join",
     "open",
     "shards",
 ]

@@ -10,6 +10,9 @@ void BindBuild(nanobind::module_& module);
 // The class cairn.Index.
 void BindIndex(nanobind::module_& module);
 
+// Joins of two indexes.
+void BindJoins(nanobind::module_& module);
+
 // The steps that build an index in shards, and the class cairn.shards.ShardMap.
 void BindShards(nanobind::module_& module);
 

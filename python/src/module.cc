@@ -26,5 +26,6 @@ NB_MODULE(_cairn, module) {
   BindBuild(module);
   BindIndex(module);
   BindColumnIndex(module);
+  BindJoins(module);
   BindShards(module);
 }

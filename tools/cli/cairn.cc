@@ -71,6 +71,7 @@ int Run(int argc, char** argv) {
   AddMergeCommand(&app, &action);
   AddQueryCommand(&app, &action);
   AddCountCommand(&app, &action);
+  AddJoinCommand(&app, &action);
   AddInspectCommand(&app, &action);
   AddVerifyCommand(&app, &action);
   AddShardCommands(&app, &action);

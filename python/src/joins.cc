@@ -1,0 +1,179 @@
+// join and count_join, and the class cairn.JoinedRows.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cairn/join/join.h"
+#include "cairn/string_list.h"
+#include "python/src/base/errors.h"
+#include "python/src/bindings.h"
+#include "python/src/in/buffer.h"
+#include "python/src/index.h"
+#include "python/src/out/arrays_out.h"
+#include "python/src/out/column.h"
+
+namespace cairn::python {
+namespace {
+
+// The pairs of a join, as Python has them. Immutable.
+struct FoundPairs {
+  struct Contents {
+    cairn::JoinedRows rows;
+    StringList left_keys, right_keys;  // primary keys
+  };
+  std::shared_ptr<Contents> contents;
+  std::optional<KeyCodec> codec;  // of the left index, where keys were asked for
+  bool with_primary_keys = false;
+  std::vector<std::string> left_columns, right_columns;
+
+  size_t size() const { return contents->rows.size(); }
+  nb::object Rows(const std::vector<WideRowId>& rows) const {
+    return ArrayOver(rows.data(), rows.size(), "uint64", contents);
+  }
+  std::optional<Column> Keys() const {
+    if (!codec.has_value()) return std::nullopt;
+    return KeyColumnOf(*codec, {contents, &contents->rows.keys});
+  }
+  std::vector<std::pair<std::string, Column>> Columns() const {
+    std::vector<std::pair<std::string, Column>> columns;
+    for (size_t i = 0; i < left_columns.size(); ++i) {
+      columns.emplace_back("left." + left_columns[i],
+                           ValuesColumnOf({contents, &contents->rows.left_columns[i]}));
+    }
+    for (size_t i = 0; i < right_columns.size(); ++i) {
+      columns.emplace_back("right." + right_columns[i],
+                           ValuesColumnOf({contents, &contents->rows.right_columns[i]}));
+    }
+    return columns;
+  }
+  Column Table() const {
+    std::vector<std::pair<std::string, Column>> fields;
+    const auto rows = [&](const std::vector<WideRowId>& of) {
+      return Column::Numbers(KeyType::kU64, of.data(), of.size(), nullptr, contents);
+    };
+    fields.emplace_back("left.row_id", rows(contents->rows.left));
+    fields.emplace_back("right.row_id", rows(contents->rows.right));
+    if (auto keys = Keys()) fields.emplace_back("key", *std::move(keys));
+    if (with_primary_keys) {
+      fields.emplace_back("left.primary_key", BinaryColumnOf({contents, &contents->left_keys}));
+      fields.emplace_back("right.primary_key", BinaryColumnOf({contents, &contents->right_keys}));
+    }
+    for (auto& column : Columns()) fields.push_back(std::move(column));
+    return Column::Structs(size(), std::move(fields));
+  }
+};
+
+FoundPairs JoinIndexes(const Index& left, const Index& right, bool with_keys, bool primary_keys,
+                       std::vector<std::string> left_columns,
+                       std::vector<std::string> right_columns, std::optional<uint64_t> limit,
+                       nb::bytes after) {
+  const auto of_left = left.OpenSecondary(), of_right = right.OpenSecondary();
+  FoundPairs found;
+  found.contents = std::make_shared<FoundPairs::Contents>();
+  if (with_keys) found.codec = of_left->codec();
+  found.with_primary_keys = primary_keys;
+  JoinOptions options;
+  options.with_keys = with_keys;
+  options.left_columns = std::move(left_columns);
+  options.right_columns = std::move(right_columns);
+  options.after = std::string(after.c_str(), after.size());
+  if (limit.has_value()) options.limit = *limit;
+  absl::Status status;
+  {
+    const nb::gil_scoped_release released;
+    FoundPairs::Contents& contents = *found.contents;
+    // Pinned, so that the rows keep their names between the calls.
+    const auto pinned_left = of_left->Pin(), pinned_right = of_right->Pin();
+    status = pinned_left.status();
+    status.Update(pinned_right.status());
+    if (status.ok()) status = Join(**pinned_left, **pinned_right, options, &contents.rows);
+    if (status.ok() && primary_keys) {
+      status = (*pinned_left)->PrimaryKeysOf(contents.rows.left, &contents.left_keys);
+      status.Update((*pinned_right)->PrimaryKeysOf(contents.rows.right, &contents.right_keys));
+    }
+  }
+  Check(status);
+  found.left_columns = std::move(options.left_columns);
+  found.right_columns = std::move(options.right_columns);
+  return found;
+}
+
+uint64_t CountPairs(const Index& left, const Index& right) {
+  const auto of_left = left.OpenSecondary(), of_right = right.OpenSecondary();
+  absl::StatusOr<uint64_t> pairs = absl::InternalError("");
+  {
+    const nb::gil_scoped_release released;
+    pairs = CountJoin(*of_left, *of_right);
+  }
+  return ValueOf(std::move(pairs));
+}
+
+}  // namespace
+
+void BindJoins(nb::module_& module) {
+  nb::class_<FoundPairs>(module, "JoinedRows", R"doc(Pairs of rows of two indexes that have one key.
+
+Pair j is of rows `left[j]` and `right[j]`. Arrow takes all as a table without a copy, with the columns left.row_id,
+right.row_id and, where they were asked for, key, left.primary_key, right.primary_key and the included columns, as
+left.NAME and right.NAME: `pyarrow.table(pairs)`.)doc")
+      .def("__len__", &FoundPairs::size, "The number of pairs.")
+      .def("__repr__",
+           [](const FoundPairs& pairs) {
+             return "<cairn.JoinedRows of " + std::to_string(pairs.size()) + " pairs>";
+           })
+      .def_prop_ro(
+          "left", [](const FoundPairs& pairs) { return pairs.Rows(pairs.contents->rows.left); },
+          nb::sig("def left(self) -> numpy.typing.NDArray[numpy.uint64]"),
+          "uint64[pairs]: the rows of the left index. Read-only, no copy.")
+      .def_prop_ro(
+          "right", [](const FoundPairs& pairs) { return pairs.Rows(pairs.contents->rows.right); },
+          nb::sig("def right(self) -> numpy.typing.NDArray[numpy.uint64]"),
+          "uint64[pairs]: the rows of the right index. Read-only, no copy.")
+      .def_prop_ro("keys", &FoundPairs::Keys, "Where they were asked for: each pair's key.")
+      .def_prop_ro(
+          "cursor",
+          [](const FoundPairs& pairs) {
+            const std::string& cursor = pairs.contents->rows.cursor;
+            return nb::bytes(cursor.data(), cursor.size());
+          },
+          "With a limit: for `after=`, where the join goes on; empty where it has ended.")
+      .def(
+          "__arrow_c_schema__",
+          [](const FoundPairs& pairs) { return pairs.Table().SchemaCapsule(); },
+          nb::sig("def __arrow_c_schema__(self) -> object"))
+      .def(
+          "__arrow_c_stream__",
+          [](const FoundPairs& pairs, nb::handle) { return pairs.Table().StreamCapsule(); },
+          nb::arg("requested_schema") = nb::none(),
+          nb::sig(
+              "def __arrow_c_stream__(self, requested_schema: object | None = None) -> object"));
+
+  module.def(
+      "join", &JoinIndexes, nb::arg("left"), nb::arg("right"), nb::kw_only(),
+      nb::arg("with_keys") = false, nb::arg("primary_keys") = false,
+      nb::arg("left_columns") = std::vector<std::string>(),
+      nb::arg("right_columns") = std::vector<std::string>(), nb::arg("limit") = nb::none(),
+      nb::arg("after") = nb::bytes("", 0),
+      nb::sig(
+          "def join(left: Index, right: Index, *, with_keys: bool = False, primary_keys: bool = "
+          "False, left_columns: collections.abc.Sequence[str] = (), right_columns: "
+          "collections.abc.Sequence[str] = (), limit: int | None = None, after: bytes = b'') -> "
+          "JoinedRows"),
+      R"doc(Every pair of a row of `left` and a row of `right` that have the same key, as an SQL inner join.
+
+By key, then by the rows in the order that either index has them in. A null equals nothing. `left_columns` and
+`right_columns` are names of included columns of either index. With a `limit`, at most so many pairs; `after` takes the
+cursor of an earlier join and goes on there. InvalidArgument where the types of their keys differ. Other threads run
+meanwhile.)doc");
+  module.def("count_join", &CountPairs, nb::arg("left"), nb::arg("right"),
+             "The number of pairs of rows of two indexes that have the same key.");
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,120 @@
+// cairn join: prints pairs of rows of two indexes with equal keys, page by page.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cairn/columns/column_values.h"
+#include "cairn/join/join.h"
+#include "cairn/open_options.h"
+#include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
+#include "index/machine/status_macros.h"
+#include "tools/cli/command.h"
+#include "tools/cli/entry_printer.h"
+#include "tools/cli/output.h"
+
+namespace cairn::tools {
+namespace {
+
+constexpr uint64_t kPagePairs = 1 << 16;  // in memory at a time
+
+struct JoinGiven {
+  std::string left, right;
+  std::vector<std::string> select, select_right;
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+  bool count = false;
+  std::string format = "text";
+};
+
+// Prints all pairs, up to the limit.
+absl::Status PrintPairs(const JoinGiven& given, const SecondaryIndex& left,
+                        const SecondaryIndex& right, Output* output) {
+  std::vector<std::string> names = {"right.primary_key"};
+  for (const std::string& name : given.select) names.push_back("left." + name);
+  for (const std::string& name : given.select_right) names.push_back("right." + name);
+  const std::unique_ptr<EntryPrinter> printer =
+      EntryPrinter::Make(given.format, left.codec(), names, /*with_values=*/false, output);
+  JoinOptions options;
+  options.with_keys = true;
+  options.left_columns = given.select;
+  options.right_columns = given.select_right;
+  JoinedRows rows;
+  std::vector<KeyValue> cells;
+  for (uint64_t rest = given.limit; rest > 0; rest -= rows.size()) {
+    if (Interrupted()) return absl::CancelledError("interrupted");
+    options.limit = std::min(rest, kPagePairs);
+    RETURN_IF_ERROR(Join(left, right, options, &rows));
+    PrimaryKeyColumn of_left, of_right;
+    RETURN_IF_ERROR(left.PrimaryKeysOf(rows.left, &of_left));
+    RETURN_IF_ERROR(right.PrimaryKeysOf(rows.right, &of_right));
+    for (size_t j = 0; j < rows.size(); ++j) {
+      cells.assign(1, KeyValue(of_right[j]));
+      for (const ColumnValues& column : rows.left_columns) cells.push_back(column.value(j));
+      for (const ColumnValues& column : rows.right_columns) cells.push_back(column.value(j));
+      RETURN_IF_ERROR(printer->Print({rows.keys, j, of_left[j], cells, {}}));
+    }
+    if (rows.cursor.empty()) break;
+    options.after = rows.cursor;
+  }
+  printer->End();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> RunJoin(const JoinGiven& given) {
+  OpenOptions open;
+  open.calibration = Calibration::kStored;
+  ASSIGN_OR_RETURN(const std::unique_ptr<SecondaryIndex> left,
+                   SecondaryIndex::Open(given.left, open));
+  ASSIGN_OR_RETURN(const std::unique_ptr<SecondaryIndex> right,
+                   SecondaryIndex::Open(given.right, open));
+  Output output;
+  if (given.count) {
+    ASSIGN_OR_RETURN(const uint64_t pairs, CountJoin(*left, *right));
+    output.Write(std::to_string(pairs) + "\n");
+  } else {
+    RETURN_IF_ERROR(PrintPairs(given, *left, *right, &output));
+  }
+  RETURN_IF_ERROR(output.Flush());
+  return kGood;
+}
+
+}  // namespace
+
+void AddJoinCommand(CLI::App* app, Action* action) {
+  auto given = std::make_shared<JoinGiven>();
+  CLI::App* command = app->add_subcommand(
+      "join", "Prints the pairs of rows of two indexes that have the same key, in key order");
+  command->add_option("LEFT", given->left, "An index's directory")->required();
+  command->add_option("RIGHT", given->right, "Another one's, or the same")->required();
+  command
+      ->add_option("--select", given->select,
+                   "Also print these columns of the left rows, of those that the index includes")
+      ->type_name("COLUMN,…")
+      ->delimiter(',');
+  command->add_option("--select-right", given->select_right, "Likewise of the right rows")
+      ->type_name("COLUMN,…")
+      ->delimiter(',');
+  command->add_option("--limit", given->limit, "The most pairs in all")
+      ->type_name("N")
+      ->check(Count());
+  command->add_flag("--count", given->count, "Print the number of pairs alone");
+  command->add_option("--format", given->format, "text, tsv or json")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "tsv", "json"}));
+  command->footer(R"(
+As in SQL's inner join, every row of the one index is paired with every row of the other that has
+its key; a null equals nothing. Keys must be of the same types.
+
+A line has the key, the left primary key, the right primary key and the selected columns, as cairn
+query prints them.
+
+Examples:
+  cairn join /tmp/orders_by_customer /tmp/customers_by_id --select=amount --select-right=name
+  cairn join /tmp/by_city /tmp/by_city --count)");
+  command->callback([given, action] { *action = [given] { return RunJoin(*given); }; });
+}
+
+}  // namespace cairn::tools
