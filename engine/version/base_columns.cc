@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/extract/included_columns.h"
+#include "index/files/index_directory.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
