@@ -12,6 +12,7 @@
 #include "cairn/ordered_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/sorted_run.h"
+#include "engine/delta/row_positions.h"
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/rows/row_table_file.h"
@@ -50,6 +51,15 @@ struct Base {
   // Reads what Open has left unread, once: to be called before anything relies on it but answers
   // from the base alone. Thread-safe. DataLoss. Throws std::bad_alloc.
   absl::Status Prove(int threads) const;
+
+  // The positions of each row's entries in run(): made by the first call, and kept. Thread-safe.
+  // DataLoss. Throws std::bad_alloc.
+  absl::StatusOr<std::shared_ptr<const RowPositions>> Positions(int threads) const;
+  struct Inverse {
+    Mutex mutex;
+    std::shared_ptr<const RowPositions> positions ABSL_GUARDED_BY(mutex);
+  };
+  std::unique_ptr<Inverse> inverse = std::make_unique<Inverse>();
 
   const SortedRun& run() const { return run_file.run; }
   const RowTable& rows() const { return rows_file.table; }
