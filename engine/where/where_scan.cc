@@ -1,5 +1,6 @@
 // WhereSearch::Scan: rows in their order, by where their entries are.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -47,9 +48,10 @@ void AppendRows(const uint8_t* pass, RowId first, std::vector<RowId>* rows) {
   for (size_t i = 0; i < kBlock; i += 8) {
     uint64_t some = 0;
     std::memcpy(&some, pass + i, 8);
-    if (some == 0) continue;
-    for (size_t j = 0; j < 8; ++j) {
-      if (pass[i + j] != 0) rows->push_back(first + static_cast<RowId>(i + j));
+    // The lowest bits of the bytes, each 0 or 1, side by side.
+    const uint64_t bits = some * uint64_t{0x0102040810204080} >> 56;
+    for (uint64_t left = bits; left != 0; left &= left - 1) {
+      rows->push_back(first + static_cast<RowId>(i + static_cast<size_t>(std::countr_zero(left))));
     }
   }
 }

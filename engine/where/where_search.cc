@@ -35,6 +35,18 @@ void WhereSearch::TestLeaf(const WhereNode& leaf, absl::Span<const RowId> rows, 
     return identity ? rows[i] : space_->ToMember(leaf.member, rows[i]);
   };
   const RowPositions& positions = member.positions();
+  if (identity && leaf.mode == Mode::kSome && member.delta().empty() &&
+      !positions.single().empty() && leaf.set.run(0).size() == 1) {
+    // One comparison tells; many reads are on their way at a time.
+    const PositionRange range = leaf.set.run(0)[0];
+    const Position* const position = positions.single().data();
+    const RowId end = base_rows - 1;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      pass[i] = position[std::min(rows[i], end)] - range.begin < range.end - range.begin &&
+                rows[i] <= end;
+    }
+    return;
+  }
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i + kAhead < rows.size()) {
       const RowId ahead = local(i + kAhead);
