@@ -187,6 +187,15 @@ absl::StatusOr<std::shared_ptr<const RowPositions>> Base::Positions(int threads)
   return inverse->positions;
 }
 
+std::shared_ptr<const RowCodes> Base::Codes() const {
+  const MutexLock lock(&inverse->mutex);
+  if (!inverse->has_looked_for_codes) {
+    inverse->codes = RowCodes::Build(run(), rows().rows());
+    inverse->has_looked_for_codes = true;
+  }
+  return inverse->codes;
+}
+
 absl::Status CheckSameDatabase(const Base& base, const SnapshotSource& source) {
   const Manifest& manifest = base.manifest;
   if (manifest.column_family != source.column_family()) {

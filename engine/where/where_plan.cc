@@ -17,12 +17,12 @@ using Mode = WhereNode::Mode;
 
 // Nanoseconds of one core, from the medians of where_bench over 2^24 rows
 // (docs/results/2026-11-24-where.md): to be right about which strategy is faster, not how fast.
-constexpr double kListEntry = 1.2;    // an entry's row copied, or counted
-constexpr double kTestRow = 7;        // a row of a list tested for one comparison
+constexpr double kListEntry = 1;      // an entry's row copied, or counted
+constexpr double kTestRow = 9;        // a row of a list tested for one comparison
 constexpr double kSortRow = 3;        // a row of a list put in order
-constexpr double kBitmapEntry = 1.6;  // an entry's row set in a bitmap
-constexpr double kBitmapRow = 0.02;   // a row of a bitmap made and combined
-constexpr double kScanRow = 0.35;     // a row looked at for one comparison
+constexpr double kBitmapEntry = 0.8;  // an entry's row set in a bitmap
+constexpr double kBitmapRow = 0.01;   // a row of a bitmap made and combined
+constexpr double kScanRow = 0.3;      // a row looked at for one comparison
 constexpr double kChangedRow = 120;   // one that has changed, by itself
 constexpr double kFoundRow = 1.5;     // a row found by a bitmap or a scan, listed
 constexpr double kWalkEntry = 4;      // an entry of the order's index

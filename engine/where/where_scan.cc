@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
+#include <memory>
 #include <utility>
 
 #include "engine/where/where_search.h"
@@ -18,13 +20,40 @@ constexpr size_t kBlock = 2048;
 // Of more ranges than this a leaf is made a bitmap first.
 constexpr size_t kMostRanges = 4;
 
-// pass[i] = whether position i is in a range, or was; of a fixed number, for the compiler to use
-// wide registers.
-void InRange(const Position* positions, PositionRange range, uint8_t* pass) {
-  const Position size = range.end - range.begin;
-  for (size_t i = 0; i < kBlock; ++i) {
-    pass[i] |= static_cast<uint8_t>(positions[i] - range.begin < size);
+// What a block's rows are in ranges of: positions in a run, or codes of keys. pass[i] becomes
+// whether the number of row i is in one of the ranges; loops are of a fixed length, for the
+// compiler to use wide registers.
+template <typename Number>
+void InRanges(const Number* numbers, const std::vector<PositionRange>& ranges, Mode mode,
+              uint8_t* pass) {
+  constexpr Number kNone = std::numeric_limits<Number>::max();
+  if (mode == Mode::kAbsent) {
+    for (size_t i = 0; i < kBlock; ++i) pass[i] = numbers[i] == kNone;
+    return;
   }
+  for (const PositionRange& range : ranges) {
+    const auto begin = static_cast<Number>(range.begin);
+    const auto size = static_cast<Number>(range.end - range.begin);
+    for (size_t i = 0; i < kBlock; ++i) {
+      pass[i] |= static_cast<uint8_t>(static_cast<Number>(numbers[i] - begin) < size);
+    }
+  }
+  if (mode == Mode::kNoneOf) {
+    for (size_t i = 0; i < kBlock; ++i) {
+      pass[i] = static_cast<uint8_t>((pass[i] ^ 1) & (numbers[i] != kNone));
+    }
+  }
+}
+
+// The same of the first `size` rows of a block, which may be fewer than it has.
+template <typename Number>
+void InRanges(const Number* numbers, size_t size, const std::vector<PositionRange>& ranges,
+              Mode mode, uint8_t* pass) {
+  if (size == kBlock) return InRanges(numbers, ranges, mode, pass);
+  Number last[kBlock] = {};
+  std::copy_n(numbers, size, last);
+  InRanges(last, ranges, mode, pass);
+  std::memset(pass + size, 0, kBlock - size);
 }
 
 void And(const uint8_t* other, uint8_t* pass) {
@@ -60,9 +89,9 @@ void AppendRows(const uint8_t* pass, RowId first, std::vector<RowId>* rows) {
 
 // What a leaf's block is read from.
 struct WhereSearch::ScanLeaf {
-  absl::Span<const Position> positions;  // of the base's rows
-  std::vector<PositionRange> ranges;
-  bool negated = false;  // of rows with entries
+  absl::Span<const Position> positions;   // of the base's rows
+  std::shared_ptr<const RowCodes> codes;  // in place of positions, where keys are few
+  std::vector<PositionRange> ranges;      // of positions, or of codes
   bool has_bitmap = false;
   RowBitmap bitmap;  // in place of ranges
 };
@@ -89,12 +118,15 @@ absl::Status WhereSearch::PrepareScan(const WhereNode& node, std::vector<ScanLea
   ScanLeaf leaf;
   leaf.positions = members_[node.member]->positions().single();
   leaf.ranges = node.set.run(0);
-  leaf.negated = node.mode == Mode::kNoneOf;
-  if (node.mode == Mode::kAbsent) {
-    leaf.ranges = {{RowPositions::kNone, RowPositions::kNone}};  // the one position of no entry
-  } else if (leaf.ranges.size() > kMostRanges) {
+  if (leaf.ranges.size() > kMostRanges && node.mode != Mode::kAbsent) {
     leaf.has_bitmap = true;
     RETURN_IF_ERROR(Bitmap(node, &leaf.bitmap));
+  } else {
+    leaf.codes = members_[node.member]->version().base->Codes();
+    for (PositionRange& range : leaf.ranges) {
+      if (leaf.codes == nullptr) break;
+      range = {leaf.codes->CodeOf(range.begin), leaf.codes->CodeOf(range.end)};
+    }
   }
   leaves->push_back(std::move(leaf));
   return absl::OkStatus();
@@ -112,25 +144,13 @@ void WhereSearch::ScanBlock(const WhereNode& node, const std::vector<ScanLeaf>& 
       for (RowId i = 0; i < end; ++i) pass[i] = of.bitmap.Contains(first + i);
       return;
     }
-    const Position* positions = of.positions.data() + first;
-    Position last[kBlock];
-    if (end < kBlock) {
-      // Behind the last row there is none, which no leaf may take for one without entries.
-      std::copy_n(positions, end, last);
-      std::fill(last + end, last + kBlock, RowPositions::kNone);
-      positions = last;
-    }
-    if (node.mode == Mode::kAbsent) {
-      for (size_t i = 0; i < kBlock; ++i) pass[i] = positions[i] == RowPositions::kNone;
+    if (of.codes == nullptr) {
+      InRanges(of.positions.data() + first, end, of.ranges, node.mode, pass);
+    } else if (!of.codes->codes8().empty()) {
+      InRanges(of.codes->codes8().data() + first, end, of.ranges, node.mode, pass);
     } else {
-      for (const PositionRange& range : of.ranges) InRange(positions, range, pass);
-      if (of.negated) {
-        for (size_t i = 0; i < kBlock; ++i) {
-          pass[i] = static_cast<uint8_t>((pass[i] ^ 1) & (positions[i] != RowPositions::kNone));
-        }
-      }
+      InRanges(of.codes->codes16().data() + first, end, of.ranges, node.mode, pass);
     }
-    if (end < kBlock) std::memset(pass + end, 0, kBlock - end);
     return;
   }
   if (scratch->size() < static_cast<size_t>(level + 1) * kBlock) {
