@@ -22,7 +22,8 @@ constexpr double kTestRow = 9;        // a row of a list tested for one comparis
 constexpr double kSortRow = 3;        // a row of a list put in order
 constexpr double kBitmapEntry = 0.8;  // an entry's row set in a bitmap
 constexpr double kBitmapRow = 0.01;   // a row of a bitmap made and combined
-constexpr double kScanRow = 0.3;      // a row looked at for one comparison
+constexpr double kScanRow = 0.25;     // a row looked at for one comparison, by its position
+constexpr double kScanCode = 0.08;    // by a code of one byte
 constexpr double kChangedRow = 120;   // one that has changed, by itself
 constexpr double kFoundRow = 1.5;     // a row found by a bitmap or a scan, listed
 constexpr double kWalkEntry = 4;      // an entry of the order's index
@@ -72,7 +73,7 @@ class Costs {
     double cost = 0;
     if (node.kind == Kind::kLeaf) {
       const Delta& delta = members_[node.member]->delta();
-      cost += rows_ * kScanRow +
+      cost += rows_ * ScanRow(*members_[node.member]->version().base) +
               static_cast<double>(delta.removed.size() + delta.added_entries()) * kChangedRow;
       if (node.set.run(0).size() > 4) cost += Bitmap(node);
     }
@@ -99,6 +100,12 @@ class Costs {
   }
 
  private:
+  static double ScanRow(const Base& base) {
+    const uint64_t keys = base.run_file.properties.distinct_keys;
+    return keys <= RowCodes::kMost8    ? kScanCode
+           : keys <= RowCodes::kMost16 ? 2 * kScanCode
+                                       : kScanRow;
+  }
   double Translated(const WhereNode& leaf) const {
     return space_.HasOwnBaseNumbers(leaf.member) ? 0 : kTranslate;
   }
