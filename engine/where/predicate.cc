@@ -60,7 +60,9 @@ struct ValueText {
   std::string operator()(int64_t number) const { return absl::StrCat(number); }
   std::string operator()(double number) const {
     char text[32];
-    return std::string(text, std::to_chars(text, text + sizeof(text), number).ptr);
+    std::string digits(text, std::to_chars(text, text + sizeof(text), number).ptr);
+    // Read back as an integer, -0 would lose its sign.
+    return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
   }
   std::string operator()(std::string_view bytes) const {
     std::string text = "'";

@@ -32,7 +32,7 @@ const char* WhereStrategyName(WhereStrategy strategy);  // "auto", "gather", …
 struct WhereOptions {
   // The index in the order of whose keys rows come, by name; a row that has several comes where it
   // comes first, and those that have none come last, whichever the order. Rows of equal keys are in
-  // the order of primary keys. Empty: all are.
+  // the order of primary keys, or its reverse. Empty: all are.
   std::string order_by;
   Order order = Order::kAscending;
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // InvalidArgument for 0

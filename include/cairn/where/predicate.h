@@ -14,7 +14,7 @@
 namespace cairn {
 
 // What rows are asked for by the keys that they have in several indexes: a value that owns all it
-// says, cheap to copy.
+// says, cheap to copy. What makes one throws std::bad_alloc as containers do, but for Parse.
 //
 //   const Predicate where = Predicate("city", {"Lisbon", "Oslo"}) &&
 //                           Predicate("age", KeyQuery::Range(18, 65)) &&
@@ -79,7 +79,7 @@ class Predicate {
   // InvalidArgument, with the offset in `text` and what was expected there. Nesting deeper than 200
   // is refused.
   static absl::StatusOr<Predicate> Parse(std::string_view text);
-  // As text that Parse reads.
+  // As text that Parse reads, but for NaN and infinities.
   std::string ToString() const;
 
   Kind kind() const;

@@ -24,7 +24,8 @@ BOOST_AUTO_TEST_CASE(text_is_read_and_written) {
   for (const auto& [text, written] : std::vector<std::pair<const char*, const char*>>{
            {"age=42", "age = 42"},
            {" age  >=  -5 ", "age >= -5"},
-           {"age<1.5e3", "age < 1500"},
+           {"age<1.5e3", "age < 1500.0"},
+           {"x = -0.0 OR x = 1e300", "x = -0.0 OR x = 1e+300"},
            {"age <> 7", "NOT (age = 7)"},
            {"age != 7 and b<=2", "NOT (age = 7) AND b <= 2"},
            {"a = 1 OR b = 2 AND c = 3", "a = 1 OR (b = 2 AND c = 3)"},
