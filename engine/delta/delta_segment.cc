@@ -75,6 +75,17 @@ absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
       new DeltaSegment(CopyRun(entries), std::move(slots), has_slots, std::move(places)));
 }
 
+absl::Span<const uint64_t> DeltaSegment::ByRow() const {
+  const MutexLock lock(&by_row_mutex_);
+  if (by_row_ == nullptr) {
+    auto by_row = std::make_unique<std::vector<uint64_t>>(size());
+    for (size_t p = 0; p < size(); ++p) (*by_row)[p] = uint64_t{rows()[p]} << 32 | p;
+    std::sort(by_row->begin(), by_row->end());
+    by_row_ = std::move(by_row);
+  }
+  return *by_row_;
+}
+
 template <typename Key>
 absl::Status DeltaSegment::FindFirst(absl::Span<const Key> keys, absl::Span<const uint64_t> hashes,
                                      absl::Span<Position> first) const {

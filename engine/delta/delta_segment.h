@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "engine/delta/delta_rows.h"
 #include "engine/delta/key_slots.h"
 #include "engine/delta/position_set.h"
+#include "index/machine/mutex.h"
 #include "index/query/sorted_array.h"
 
 namespace cairn {
@@ -56,6 +58,19 @@ class DeltaSegment {
     return run().memory_bytes() + slots_.memory_bytes() + places_.memory_bytes();
   }
 
+  // The entries by their rows: row in the high half, position in the low one, ascending. Made by the
+  // first call, and kept, 8 bytes an entry. Throws std::bad_alloc.
+  absl::Span<const uint64_t> ByRow() const;
+  // Of ByRow, those of one row.
+  static absl::Span<const uint64_t> OfRow(absl::Span<const uint64_t> by_row, RowId row) {
+    const auto end = by_row.end();
+    const auto first = std::lower_bound(by_row.begin(), end, uint64_t{row} << 32);
+    auto last = first;
+    while (last != end && *last >> 32 == row) ++last;
+    return by_row.subspan(static_cast<size_t>(first - by_row.begin()),
+                          static_cast<size_t>(last - first));
+  }
+
   static constexpr Position kNone = KeySlots::kNone;
   // Asks the cache for what FindFirst reads, given the keys' hashes (KeyFilter::Hash).
   void Prefetch(absl::Span<const uint64_t> hashes) const {
@@ -79,6 +94,8 @@ class DeltaSegment {
   KeySlots slots_;
   bool has_slots_;  // else too many keys have hashes in common
   SlottedArray places_;
+  mutable Mutex by_row_mutex_;
+  mutable std::unique_ptr<const std::vector<uint64_t>> by_row_ ABSL_GUARDED_BY(by_row_mutex_);
 };
 
 // A search structure over a run of any kind that costs little to build. For errors see MakeFastTree

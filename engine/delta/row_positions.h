@@ -33,6 +33,11 @@ class RowPositions {
     const uint32_t begin = row == 0 ? 0 : ends_[row - 1];
     return {positions_.data() + begin, ends_[row] - begin};
   }
+  // Where no row has several entries, the position of each, or kNone; else empty.
+  static constexpr Position kNone = UINT32_MAX;
+  absl::Span<const Position> single() const {
+    return ends_.size() == 0 ? positions_.span() : absl::Span<const Position>();
+  }
   // Asks the cache for what operator[] reads first.
   void Prefetch(RowId row) const {
     cairn::Prefetch(ends_.size() == 0 ? &positions_[row] : ends_.data() + row);
@@ -41,8 +46,6 @@ class RowPositions {
   uint64_t memory_bytes() const { return (positions_.size() + ends_.size()) * sizeof(Position); }
 
  private:
-  static constexpr Position kNone = UINT32_MAX;
-
   // Both fill what they are named after; Single returns false where a row has several entries.
   bool Single(const SortedRun& run, uint64_t rows, int threads);
   void Several(const SortedRun& run, uint64_t rows, int threads);

@@ -122,6 +122,7 @@ void IndexSet::Close() {
   }
   follower_->Close();
   retention_.Close();
+  groups_.Clear();
 }
 
 void IndexSet::EndThreads() {
@@ -222,6 +223,7 @@ absl::Status IndexSet::DropIndex(const std::string& name) {
   const MutexLock work_lock(index->work_mutex());
   follower_->Leave(*index);  // where it has just joined
   index->LetGoOfDirectory();
+  groups_.Clear();
   RETURN_IF_ERROR(catalog_.Remove(name));  // to be dropped again
   indexes_.Remove(name);
   // It is not ready any more, and does no harm there.
@@ -255,6 +257,21 @@ absl::StatusOr<std::shared_ptr<const SecondaryIndex>> IndexSet::Pin(
     const FollowedIndex& index) const {
   RETURN_IF_ERROR(follower_->Current(index).status());
   return OverVersion(index.writer()->version(), options_.open);
+}
+
+absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexSet::PinTogether(
+    absl::Span<const std::string> names) const {
+  IndexList::Indexes indexes;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
+    indexes.push_back(std::move(index));
+  }
+  if (indexes.empty()) return absl::InvalidArgumentError("a group of no indexes");
+  ASSIGN_OR_RETURN(auto versions, follower_->CurrentTogether(indexes));
+  std::vector<IndexGroup::Member> members;
+  for (auto& version : versions)
+    members.push_back({OverVersion(std::move(version), options_.open)});
+  return groups_.Create(names, std::move(members));
 }
 
 absl::StatusOr<FoundKeys> IndexSet::Lookup(const std::string& name, const KeyQuery& keys,

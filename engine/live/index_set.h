@@ -22,6 +22,7 @@
 #include "engine/live/log_retention.h"
 #include "engine/live/past_log_changes.h"
 #include "engine/live/unique_guard.h"
+#include "engine/where/pinned_groups.h"
 #include "index/machine/mutex.h"
 #include "rocksdb/db.h"
 
@@ -49,6 +50,8 @@ class IndexSet {
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Index(const std::string& name) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const std::string& name) const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(const std::string& name) const;
+  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinTogether(
+      absl::Span<const std::string> names) const;
   absl::StatusOr<FoundKeys> Lookup(const std::string& name, const KeyQuery& keys,
                                    const LookupOptions& options) const;
   absl::StatusOr<FoundRows> LookupRows(const std::string& name, const KeyQuery& keys,
@@ -102,6 +105,7 @@ class IndexSet {
   const std::shared_ptr<LogFollower> follower_;
   LogRetention retention_;
   IndexUpkeep upkeep_;
+  mutable PinnedGroups groups_;
   Mutex watch_mutex_;  // held by WatchUnique
   UniqueGuard guard_;
   BackgroundWork work_;

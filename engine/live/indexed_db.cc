@@ -83,6 +83,10 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
       const std::string& name) const override {
     return Guarded("pinning an index", [&] { return indexes_.Pin(name); });
   }
+  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinTogether(
+      absl::Span<const std::string> names) const override {
+    return Guarded("pinning indexes", [&] { return indexes_.PinTogether(names); });
+  }
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> PinAsItIs(
       const std::string& name) const override {
     return Guarded("pinning an index", [&] { return indexes_.PinAsItIs(name); });

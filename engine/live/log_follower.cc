@@ -32,6 +32,9 @@ constexpr absl::Duration kPatience = absl::Milliseconds(20);
 // Of followed_, where there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
 
+// How often versions of one sequence number are looked for while more are published.
+constexpr int kTries = 16;
+
 absl::Status Closed() {
   return absl::FailedPreconditionError("the database has been closed");
 }
@@ -93,6 +96,29 @@ absl::StatusOr<std::shared_ptr<SecondaryIndex>> LogFollower::Current(const Follo
     ready = index.Ready();
   }
   return ready;
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> LogFollower::CurrentTogether(
+    absl::Span<const std::shared_ptr<FollowedIndex>> indexes) {
+  for (const auto& index : indexes) {
+    RETURN_IF_ERROR(Current(*index).status());
+  }
+  std::vector<std::shared_ptr<const IndexVersion>> versions(indexes.size());
+  const auto take = [&] {
+    for (size_t i = 0; i < indexes.size(); ++i) versions[i] = indexes[i]->writer()->version();
+    return std::all_of(versions.begin(), versions.end(), [&](const auto& version) {
+      return version->sequence == versions[0]->sequence;
+    });
+  };
+  // All are published within some microseconds, so that a try or two nearly always do. While the
+  // log is not read, nothing is.
+  for (int tries = 0; tries < kTries; ++tries) {
+    if (take()) return versions;
+  }
+  const MutexLock lock(&mutex_);
+  for (const auto& index : indexes) RETURN_IF_ERROR(index->Ready().status());
+  if (take()) return versions;
+  return absl::FailedPreconditionError("the indexes are not at one sequence number");
 }
 
 void LogFollower::LimitBacklog(absl::Duration longest) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
 #include "engine/delta/row_updates.h"
@@ -45,6 +46,10 @@ class LogFollower {
   // The index at what all had committed that returned before the call; why it cannot be had else:
   // FollowedIndex::Ready, Follow.
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> Current(const FollowedIndex& index);
+  // The versions of several indexes at one sequence number, which has all that had committed before
+  // the call. Errors as Current's; FailedPrecondition where one does not follow.
+  absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> CurrentTogether(
+      absl::Span<const std::shared_ptr<FollowedIndex>> indexes);
   // Waits while the indexes are so far behind that they take longer than this to be current. Where
   // they are not that costs some nanoseconds.
   void LimitBacklog(absl::Duration longest);

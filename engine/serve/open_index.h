@@ -18,6 +18,9 @@ std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer,
 std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> version,
                                             const OpenOptions& options);
 
+// The version that answers now, of an index of one of these; null of any other.
+std::shared_ptr<const IndexVersion> VersionOf(const SecondaryIndex& index);
+
 // SecondaryIndex::Stats of one version. Throws std::bad_alloc.
 IndexStats StatsOf(const IndexVersion& version);
 

@@ -99,10 +99,11 @@ class OpenIndex final : public SecondaryIndex {
   }
   bool MergePays() const override { return writer_ != nullptr && writer_->MergePays(); }
 
- private:
   std::shared_ptr<const IndexVersion> version() const {
     return pinned_ != nullptr ? pinned_ : writer_->version();
   }
+
+ private:
   static absl::Status IsPinned() {
     return absl::FailedPreconditionError("a pinned version of an index stays what it is");
   }
@@ -218,6 +219,11 @@ IndexStats StatsOf(const IndexVersion& version) {
     }
   }
   return stats;
+}
+
+std::shared_ptr<const IndexVersion> VersionOf(const SecondaryIndex& index) {
+  const auto* const open = dynamic_cast<const OpenIndex*>(&index);
+  return open == nullptr ? nullptr : open->version();
 }
 
 std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer,

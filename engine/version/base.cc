@@ -179,6 +179,23 @@ absl::Status Base::Prove(int threads) const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::shared_ptr<const RowPositions>> Base::Positions(int threads) const {
+  const MutexLock lock(&inverse->mutex);
+  if (inverse->positions == nullptr) {
+    ASSIGN_OR_RETURN(inverse->positions, RowPositions::Build(run(), rows().rows(), threads));
+  }
+  return inverse->positions;
+}
+
+std::shared_ptr<const RowCodes> Base::Codes() const {
+  const MutexLock lock(&inverse->mutex);
+  if (!inverse->has_looked_for_codes) {
+    inverse->codes = RowCodes::Build(run(), rows().rows());
+    inverse->has_looked_for_codes = true;
+  }
+  return inverse->codes;
+}
+
 absl::Status CheckSameDatabase(const Base& base, const SnapshotSource& source) {
   const Manifest& manifest = base.manifest;
   if (manifest.column_family != source.column_family()) {

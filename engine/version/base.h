@@ -12,9 +12,11 @@
 #include "cairn/ordered_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/sorted_run.h"
+#include "engine/delta/row_positions.h"
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
 #include "engine/rows/row_table_file.h"
+#include "engine/version/row_codes.h"
 #include "index/columns/column_file.h"
 #include "index/files/file_system.h"
 #include "index/files/index_directory.h"
@@ -50,6 +52,20 @@ struct Base {
   // Reads what Open has left unread, once: to be called before anything relies on it but answers
   // from the base alone. Thread-safe. DataLoss. Throws std::bad_alloc.
   absl::Status Prove(int threads) const;
+
+  // The positions of each row's entries in run(): made by the first call, and kept. Thread-safe.
+  // DataLoss. Throws std::bad_alloc.
+  absl::StatusOr<std::shared_ptr<const RowPositions>> Positions(int threads) const;
+  // The rank of each row's key, where keys are few and no row has several: likewise made and kept.
+  // Null for others. Requires Positions.
+  std::shared_ptr<const RowCodes> Codes() const;
+  struct Inverse {
+    Mutex mutex;
+    bool has_looked_for_codes ABSL_GUARDED_BY(mutex) = false;
+    std::shared_ptr<const RowCodes> codes ABSL_GUARDED_BY(mutex);
+    std::shared_ptr<const RowPositions> positions ABSL_GUARDED_BY(mutex);
+  };
+  std::unique_ptr<Inverse> inverse = std::make_unique<Inverse>();
 
   const SortedRun& run() const { return run_file.run; }
   const RowTable& rows() const { return rows_file.table; }

@@ -27,3 +27,5 @@
 #include "cairn/snapshot_source.h"
 #include "cairn/sorted_run.h"
 #include "cairn/version.h"
+#include "cairn/where/index_group.h"
+#include "cairn/where/predicate.h"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "cairn/rocksdb_status.h"
 #include "cairn/secondary_index.h"
 #include "cairn/types.h"
+#include "cairn/where/index_group.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
 #include "rocksdb/utilities/stackable_db.h"
@@ -215,6 +217,18 @@ class IndexedDB : public rocksdb::StackableDB {
   // included, and may outlive the database. Errors as of Index and its queries.
   virtual absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(
       const std::string& name) const = 0;
+  // Several indexes at one state, which has all writes that have returned by now: what predicates
+  // over them are asked of. Writers do not wait. Errors as of Pin, and of IndexGroup::Create: the
+  // indexes are of one column family.
+  //
+  //   auto people = db->PinTogether({"city", "age"});
+  //   (*people)->Count(Predicate("city", "Lisbon") && Predicate("age", KeyQuery::AtLeast(18)));
+  virtual absl::StatusOr<std::shared_ptr<const IndexGroup>> PinTogether(
+      absl::Span<const std::string> names) const = 0;
+  absl::StatusOr<std::shared_ptr<const IndexGroup>> PinTogether(
+      std::initializer_list<std::string> names) const {
+    return PinTogether(absl::MakeConstSpan(names.begin(), names.size()));
+  }
   // The state that the index has without waiting or reading the log: for a stale index, also while
   // it is rebuilt, the state that it had last. SecondaryIndex::sequence() says how old it is.
   // Unavailable if there is none.

@@ -28,4 +28,5 @@ NB_MODULE(_cairn, module) {
   BindColumnIndex(module);
   BindJoins(module);
   BindShards(module);
+  BindWhere(module);
 }

@@ -72,6 +72,7 @@ int Run(int argc, char** argv) {
   AddQueryCommand(&app, &action);
   AddCountCommand(&app, &action);
   AddJoinCommand(&app, &action);
+  AddWhereCommand(&app, &action);
   AddInspectCommand(&app, &action);
   AddVerifyCommand(&app, &action);
   AddShardCommands(&app, &action);

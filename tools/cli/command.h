@@ -35,6 +35,7 @@ void AddMergeCommand(CLI::App* app, Action* action);
 void AddQueryCommand(CLI::App* app, Action* action);
 void AddCountCommand(CLI::App* app, Action* action);
 void AddJoinCommand(CLI::App* app, Action* action);
+void AddWhereCommand(CLI::App* app, Action* action);
 void AddInspectCommand(CLI::App* app, Action* action);
 void AddVerifyCommand(CLI::App* app, Action* action);
 // shard-cut, shard-extract, shard-split, shard-build and shard-publish.

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cairn/types.h"
+#include "engine/version/index_version.h"
+#include "engine/where/entry_set.h"
+#include "index/machine/mutex.h"
+
+namespace cairn {
+
+// One index of a group, as it answers which entries a row has. Thread-safe.
+class GroupMember {
+ public:
+  GroupMember(std::string name, std::shared_ptr<const IndexVersion> version);
+
+  const std::string& name() const { return name_; }
+  const IndexVersion& version() const { return *version_; }
+  const Delta& delta() const { return *version_->delta; }
+  const KeyCodec& codec() const { return version_->base->codec; }
+  bool keeps_nulls() const { return codec().nulls() != NullPolicy::kSkip; }
+
+  // Makes what the rest needs, where it is not there: to be called first. DataLoss. Throws
+  // std::bad_alloc.
+  absl::Status Prepare() const;
+  // Whether no row can have several entries, in this version.
+  bool is_single() const { return is_single_; }
+  const RowPositions& positions() const { return *positions_; }
+
+  // Whether one of a row's entries is in `set`, and whether it has any.
+  struct Entries {
+    bool any = false;
+    bool in_set = false;
+  };
+  Entries Look(RowId row, const EntrySet& set) const;
+  // An entry of a row: which run, and where in it.
+  struct Place {
+    uint32_t run = 0;
+    Position position = 0;
+  };
+  // Appends the places of all entries of a row.
+  void AppendPlaces(RowId row, absl::InlinedVector<Place, 4>* places) const;
+
+  // Rows that have entries in the delta or had entries removed in the base: for all others, the
+  // base alone tells. Ascending. Made by the first call, and kept.
+  const std::vector<RowId>& ChangedRows() const;
+
+ private:
+  const std::string name_;
+  const std::shared_ptr<const IndexVersion> version_;
+  mutable Mutex mutex_;
+  mutable bool is_prepared_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable std::unique_ptr<const std::vector<RowId>> changed_rows_ ABSL_GUARDED_BY(mutex_);
+  // Set once, by Prepare.
+  mutable std::shared_ptr<const RowPositions> positions_;
+  mutable bool is_single_ = false;
+  mutable std::vector<absl::Span<const uint64_t>> by_row_;  // of the delta's parts
+};
+
+}  // namespace cairn

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cairn/where/index_group.h"
+#include "engine/where/index_group.h"
+#include "index/machine/mutex.h"
+
+namespace cairn {
+
+// Groups that were pinned last, by the names of their indexes: the next one of the same indexes
+// takes over what it knows of their rows, so that it costs what is new. A group is kept, with the
+// versions that it has, until the next one of its names, or of kMost others. Thread-safe.
+class PinnedGroups {
+ public:
+  absl::StatusOr<std::shared_ptr<const IndexGroup>> Create(
+      absl::Span<const std::string> names, std::vector<IndexGroup::Member> members) {
+    std::vector<std::string> key(names.begin(), names.end());
+    std::shared_ptr<const IndexGroup> before;
+    {
+      const MutexLock lock(&mutex_);
+      for (const Pinned& pinned : pinned_) {
+        if (pinned.names == key) before = pinned.group;
+      }
+    }
+    absl::StatusOr<std::shared_ptr<const IndexGroup>> group =
+        CreateIndexGroup(std::move(members), before);
+    if (!group.ok()) return group;
+    std::vector<Pinned> gone;  // freed without the lock
+    const MutexLock lock(&mutex_);
+    for (size_t i = 0; i < pinned_.size(); ++i) {
+      if (pinned_[i].names != key && (pinned_.size() < kMost || i > 0)) continue;
+      gone.push_back(std::move(pinned_[i]));
+      pinned_.erase(pinned_.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+    pinned_.push_back({std::move(key), *group});
+    return group;
+  }
+  // Keeps none any longer.
+  void Clear() {
+    std::vector<Pinned> gone;
+    const MutexLock lock(&mutex_);
+    gone.swap(pinned_);
+  }
+
+ private:
+  static constexpr size_t kMost = 8;
+
+  struct Pinned {
+    std::vector<std::string> names;
+    std::shared_ptr<const IndexGroup> group;
+  };
+
+  Mutex mutex_;
+  std::vector<Pinned> pinned_ ABSL_GUARDED_BY(mutex_);  // the last one last
+};
+
+}  // namespace cairn

@@ -1,0 +1,230 @@
+#include "cairn/where/predicate.h"
+
+#include <charconv>
+#include <deque>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "engine/where/predicate_names.h"
+#include "index/keys/escaped_text.h"
+
+namespace cairn {
+
+struct Predicate::Node {
+  Kind kind;
+  std::vector<Predicate> children = {};
+  std::string index = {};
+  KeyQuery keys = {};
+  Comparison comparison = Comparison::kLess;
+  bool upper_inclusive = false;
+  std::deque<std::string> bytes = {};  // that `keys` points into
+
+  // A key whose bytes are this node's.
+  LogicalKey Own(const LogicalKey& key) {
+    std::vector<KeyValue> parts(key.parts().begin(), key.parts().end());
+    for (KeyValue& part : parts) {
+      if (const auto* text = std::get_if<std::string_view>(&part)) {
+        part = std::string_view(bytes.emplace_back(*text));
+      }
+    }
+    return LogicalKey::OfParts(parts);
+  }
+  KeyQuery Own(const KeyQuery& query) {
+    switch (query.kind()) {
+      case KeyQuery::Kind::kKeys:
+        break;
+      case KeyQuery::Kind::kLeading:
+        return KeyQuery::Leading(Own(query.keys()[0]));
+      case KeyQuery::Kind::kPrefix:
+        return KeyQuery::Prefix(Own(query.keys()[0]));
+      case KeyQuery::Kind::kRange:
+        if (query.lower_open() && query.upper_open()) return KeyQuery::Everything();
+        if (query.lower_open()) return KeyQuery::LessThan(Own(query.keys()[1]));
+        if (query.upper_open()) return KeyQuery::AtLeast(Own(query.keys()[0]));
+        return KeyQuery::Range(Own(query.keys()[0]), Own(query.keys()[1]));
+    }
+    std::vector<LogicalKey> keys;
+    keys.reserve(query.keys().size());
+    for (const LogicalKey& key : query.keys()) keys.push_back(Own(key));
+    return KeyQuery(std::move(keys));
+  }
+};
+
+namespace {
+
+struct ValueText {
+  std::string operator()(std::monostate) const { return "NULL"; }
+  std::string operator()(uint64_t number) const { return absl::StrCat(number); }
+  std::string operator()(int64_t number) const { return absl::StrCat(number); }
+  std::string operator()(double number) const {
+    char text[32];
+    std::string digits(text, std::to_chars(text, text + sizeof(text), number).ptr);
+    // Read back as an integer, -0 would lose its sign.
+    return digits.find_first_of(".en") == std::string::npos ? digits + ".0" : digits;
+  }
+  std::string operator()(std::string_view bytes) const {
+    std::string text = "'";
+    for (const char byte : bytes) {
+      if (byte == '\'') {
+        text += "''";
+      } else if (byte < ' ' || byte > '~' || byte == '\\') {
+        AppendHexEscape(byte, &text);
+      } else {
+        text += byte;
+      }
+    }
+    return text + "'";
+  }
+};
+
+// A key of several parts, or of the first ones of several, stands in parentheses.
+std::string KeyText(const LogicalKey& key, bool leading = false) {
+  std::string text;
+  for (const KeyValue& part : key.parts()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", std::visit(ValueText(), part));
+  }
+  return key.parts().size() == 1 && !leading ? text : "(" + text + ")";
+}
+
+std::string NameText(const std::string& name) {
+  if (IsPlainIndexName(name)) return name;
+  std::string text = "\"";
+  for (const char byte : name) {
+    if (byte == '"') text += '"';
+    text += byte;
+  }
+  return text + "\"";
+}
+
+std::string KeysText(const std::string& index, const KeyQuery& keys, bool upper_inclusive) {
+  switch (keys.kind()) {
+    case KeyQuery::Kind::kKeys:
+      break;
+    case KeyQuery::Kind::kLeading:
+      return absl::StrCat(index, " = ", KeyText(keys.keys()[0], /*leading=*/true));
+    case KeyQuery::Kind::kPrefix:
+      return absl::StrCat(index, " STARTS WITH ", KeyText(keys.keys()[0]));
+    case KeyQuery::Kind::kRange:
+      if (keys.lower_open() && keys.upper_open()) return index + " IS NOT NULL";
+      if (keys.lower_open()) return absl::StrCat(index, " < ", KeyText(keys.keys()[1]));
+      if (keys.upper_open()) return absl::StrCat(index, " >= ", KeyText(keys.keys()[0]));
+      return upper_inclusive ? absl::StrCat(index, " BETWEEN ", KeyText(keys.keys()[0]), " AND ",
+                                            KeyText(keys.keys()[1]))
+                             : absl::StrCat(index, " IN [", KeyText(keys.keys()[0]), ", ",
+                                            KeyText(keys.keys()[1]), ")");
+  }
+  if (keys.keys().size() == 1) return absl::StrCat(index, " = ", KeyText(keys.keys()[0]));
+  std::string list;
+  for (const LogicalKey& key : keys.keys()) {
+    absl::StrAppend(&list, list.empty() ? "" : ", ", KeyText(key));
+  }
+  return absl::StrCat(index, " IN (", list, ")");
+}
+
+const char* ComparisonText(Predicate::Comparison comparison) {
+  switch (comparison) {
+    case Predicate::Comparison::kLess:
+      return " < ";
+    case Predicate::Comparison::kAtMost:
+      return " <= ";
+    case Predicate::Comparison::kGreater:
+      return " > ";
+    case Predicate::Comparison::kAtLeast:
+      break;
+  }
+  return " >= ";
+}
+
+}  // namespace
+
+Predicate::Predicate(std::string_view index, const KeyQuery& keys) {
+  auto node = std::make_shared<Node>(Node{Kind::kKeys});
+  node->index = index;
+  node->keys = node->Own(keys);
+  node_ = std::move(node);
+}
+
+Predicate Predicate::Compare(std::string_view index, Comparison comparison, const LogicalKey& key) {
+  auto node = std::make_shared<Node>(Node{Kind::kCompare});
+  node->index = index;
+  node->comparison = comparison;
+  node->keys = node->Own(KeyQuery(std::vector<LogicalKey>{key}));
+  return Predicate(std::move(node));
+}
+
+Predicate Predicate::Between(std::string_view index, const LogicalKey& lower,
+                             const LogicalKey& upper) {
+  auto node = std::make_shared<Node>(Node{Kind::kKeys});
+  node->index = index;
+  node->keys = node->Own(KeyQuery::Range(lower, upper));
+  node->upper_inclusive = true;
+  return Predicate(std::move(node));
+}
+
+Predicate Predicate::IsNull(std::string_view index) {
+  auto node = std::make_shared<Node>(Node{Kind::kIsNull});
+  node->index = index;
+  return Predicate(std::move(node));
+}
+
+// What is of the same kind at the beginning is taken apart, so that a chain of operators is flat.
+Predicate::Predicate(Kind kind, std::vector<Predicate> children) {
+  auto node = std::make_shared<Node>(Node{kind});
+  if (kind != Kind::kNot && !children.empty() && children[0].kind() == kind) {
+    node->children = children[0].children();
+    node->children.insert(node->children.end(), children.begin() + 1, children.end());
+  } else {
+    node->children = std::move(children);
+  }
+  node_ = std::move(node);
+}
+
+Predicate::Kind Predicate::kind() const {
+  return node_->kind;
+}
+const std::vector<Predicate>& Predicate::children() const {
+  return node_->children;
+}
+const std::string& Predicate::index() const {
+  return node_->index;
+}
+const KeyQuery& Predicate::keys() const {
+  return node_->keys;
+}
+Predicate::Comparison Predicate::comparison() const {
+  return node_->comparison;
+}
+bool Predicate::upper_inclusive() const {
+  return node_->upper_inclusive;
+}
+
+std::string Predicate::ToString() const {
+  switch (kind()) {
+    case Kind::kKeys:
+      return KeysText(NameText(index()), keys(), upper_inclusive());
+    case Kind::kCompare:
+      return absl::StrCat(NameText(index()), ComparisonText(comparison()),
+                          KeyText(keys().keys()[0]));
+    case Kind::kIsNull:
+      return NameText(index()) + " IS NULL";
+    case Kind::kNot:
+      return "NOT (" + children()[0].ToString() + ")";
+    case Kind::kAnd:
+    case Kind::kOr:
+      break;
+  }
+  std::string text;
+  for (const Predicate& child : children()) {
+    const bool nested = child.kind() == Kind::kAnd || child.kind() == Kind::kOr;
+    absl::StrAppend(&text,
+                    text.empty()           ? ""
+                    : kind() == Kind::kAnd ? " AND "
+                                           : " OR ",
+                    nested ? "(" : "", child.ToString(), nested ? ")" : "");
+  }
+  return text;
+}
+
+}  // namespace cairn

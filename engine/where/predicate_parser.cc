@@ -1,0 +1,332 @@
+// Predicate::Parse: a recursive-descent parser of the grammar in cairn/where/predicate.h.
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
+#include "cairn/where/predicate.h"
+#include "engine/where/predicate_names.h"
+#include "index/keys/escaped_text.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kKeywords[] = {"and", "or",   "not",    "in",   "between",
+                                          "is",  "null", "starts", "with", "like"};
+constexpr int kMostNesting = 200;
+
+// Whether `text` is this word, of lower-case letters, in either case.
+bool IsWord(std::string_view text, std::string_view word) {
+  return text.size() == word.size() &&
+         std::equal(text.begin(), text.end(), word.begin(), [](char a, char b) {
+           return absl::ascii_tolower(static_cast<unsigned char>(a)) == b;
+         });
+}
+
+class PredicateParser {
+ public:
+  explicit PredicateParser(std::string_view text) : text_(text) {}
+
+  absl::StatusOr<Predicate> Whole() {
+    ASSIGN_OR_RETURN(Predicate predicate, Either());
+    SkipBlanks();
+    if (at_ < text_.size()) return Expected("AND, OR or the end");
+    return predicate;
+  }
+
+ private:
+  absl::StatusOr<Predicate> Either() {
+    std::vector<Predicate> parts;
+    do {
+      ASSIGN_OR_RETURN(Predicate part, Both());
+      parts.push_back(std::move(part));
+    } while (TakeWord("or"));
+    return parts.size() == 1 ? std::move(parts[0]) : Predicate::Any(std::move(parts));
+  }
+
+  absl::StatusOr<Predicate> Both() {
+    std::vector<Predicate> parts;
+    do {
+      ASSIGN_OR_RETURN(Predicate part, Unary());
+      parts.push_back(std::move(part));
+    } while (TakeWord("and"));
+    return parts.size() == 1 ? std::move(parts[0]) : Predicate::All(std::move(parts));
+  }
+
+  absl::StatusOr<Predicate> Unary() {
+    if (++nesting_ > kMostNesting) {
+      return Error(at_, absl::StrFormat("nested deeper than %d", kMostNesting));
+    }
+    absl::StatusOr<Predicate> predicate = Nested();
+    --nesting_;
+    return predicate;
+  }
+
+  absl::StatusOr<Predicate> Nested() {
+    if (TakeWord("not")) {
+      ASSIGN_OR_RETURN(const Predicate negated, Unary());
+      return !negated;
+    }
+    if (Take('(')) {
+      ASSIGN_OR_RETURN(Predicate inner, Either());
+      if (!Take(')')) return Expected("')', AND or OR");
+      return inner;
+    }
+    return ComparisonOfIndex();
+  }
+
+  absl::StatusOr<Predicate> ComparisonOfIndex() {
+    std::string index;
+    RETURN_IF_ERROR(TakeIndex(&index));
+    bytes_.clear();
+    if (TakeWord("is")) {
+      const bool negated = TakeWord("not");
+      if (!TakeWord("null")) return Expected(negated ? "NULL" : "NULL or NOT NULL");
+      return NegatedIf(negated, Predicate::IsNull(index));
+    }
+    const bool negated = TakeWord("not");
+    if (TakeWord("in")) return ListOrRange(index, negated);
+    if (TakeWord("between")) return Between(index, negated);
+    if (TakeWord("starts")) {
+      if (!TakeWord("with")) return Expected("WITH");
+      ASSIGN_OR_RETURN(const LogicalKey prefix, Key());
+      return NegatedIf(negated, Predicate(index, KeyQuery::Prefix(prefix)));
+    }
+    if (TakeWord("like")) return Like(index, negated);
+    if (negated) return Expected("IN, BETWEEN, LIKE or STARTS WITH");
+    return Order(index);
+  }
+
+  absl::StatusOr<Predicate> Order(const std::string& index) {
+    using Comparison = Predicate::Comparison;
+    if (TakeSymbol("<>") || TakeSymbol("!=")) {
+      ASSIGN_OR_RETURN(const LogicalKey key, Key());
+      return !Predicate(index, KeyQuery(std::vector<LogicalKey>{key}));
+    }
+    for (const auto& [symbol, comparison] :
+         {std::pair{"<=", Comparison::kAtMost}, std::pair{">=", Comparison::kAtLeast},
+          std::pair{"<", Comparison::kLess}, std::pair{">", Comparison::kGreater}}) {
+      if (!TakeSymbol(symbol)) continue;
+      ASSIGN_OR_RETURN(const LogicalKey key, Key());
+      return Predicate::Compare(index, comparison, key);
+    }
+    if (!TakeSymbol("=")) {
+      return Expected("=, <>, <, <=, >, >=, IN, BETWEEN, LIKE, STARTS WITH or IS");
+    }
+    ASSIGN_OR_RETURN(const LogicalKey key, Key());
+    return Predicate(index, KeyQuery(std::vector<LogicalKey>{key}));
+  }
+
+  absl::StatusOr<Predicate> ListOrRange(const std::string& index, bool negated) {
+    if (Take('[')) {
+      ASSIGN_OR_RETURN(const LogicalKey lower, Key());
+      if (!Take(',')) return Expected("','");
+      ASSIGN_OR_RETURN(const LogicalKey upper, Key());
+      if (!Take(')')) return Expected("')'");
+      return NegatedIf(negated, Predicate(index, KeyQuery::Range(lower, upper)));
+    }
+    if (!Take('(')) return Expected("'('");
+    std::vector<LogicalKey> keys;
+    if (!Take(')')) {
+      do {
+        ASSIGN_OR_RETURN(LogicalKey key, Key());
+        keys.push_back(std::move(key));
+      } while (Take(','));
+      if (!Take(')')) return Expected("',' or ')'");
+    }
+    return NegatedIf(negated, Predicate(index, KeyQuery(std::move(keys))));
+  }
+
+  absl::StatusOr<Predicate> Between(const std::string& index, bool negated) {
+    ASSIGN_OR_RETURN(const LogicalKey lower, Key());
+    if (!TakeWord("and")) return Expected("AND");
+    ASSIGN_OR_RETURN(const LogicalKey upper, Key());
+    return NegatedIf(negated, Predicate::Between(index, lower, upper));
+  }
+
+  absl::StatusOr<Predicate> Like(const std::string& index, bool negated) {
+    SkipBlanks();
+    const size_t begin = at_;
+    std::string pattern;
+    RETURN_IF_ERROR(TakeText(&pattern));
+    const bool prefix = !pattern.empty() && pattern.back() == '%';
+    if (prefix) pattern.pop_back();
+    if (pattern.find_first_of("%_") != std::string::npos) {
+      return Error(begin, "LIKE takes one wildcard, a '%' at the pattern's end");
+    }
+    return NegatedIf(negated, prefix ? Predicate(index, KeyQuery::Prefix(pattern))
+                                     : Predicate(index, KeyQuery(pattern)));
+  }
+
+  static Predicate NegatedIf(bool negated, Predicate predicate) {
+    return negated ? !predicate : predicate;
+  }
+
+  // A key, of views into bytes_.
+  absl::StatusOr<LogicalKey> Key() {
+    std::vector<KeyValue> parts;
+    if (!Take('(')) {
+      RETURN_IF_ERROR(TakeValue(&parts));
+      return LogicalKey::OfParts(parts);
+    }
+    do {
+      RETURN_IF_ERROR(TakeValue(&parts));
+    } while (Take(','));
+    if (!Take(')')) return Expected("',' or ')'");
+    return LogicalKey::OfParts(parts);
+  }
+
+  absl::Status TakeValue(std::vector<KeyValue>* parts) {
+    if (TakeWord("null")) return parts->emplace_back(), absl::OkStatus();
+    SkipBlanks();
+    if (at_ < text_.size() && text_[at_] == '\'') {
+      std::string text;
+      RETURN_IF_ERROR(TakeText(&text));
+      parts->emplace_back(std::string_view(bytes_.emplace_back(std::move(text))));
+      return absl::OkStatus();
+    }
+    return TakeNumber(parts);
+  }
+
+  absl::Status TakeNumber(std::vector<KeyValue>* parts) {
+    SkipBlanks();
+    size_t end = at_;
+    const auto is_number_byte = [&](size_t i) {
+      const char c = text_[i];
+      const bool after_exponent = i > at_ && (text_[i - 1] == 'e' || text_[i - 1] == 'E');
+      return (c >= '0' && c <= '9') || c == '.' || ((c == 'e' || c == 'E') && i > at_) ||
+             (c == '-' && (i == at_ || after_exponent)) || (c == '+' && after_exponent);
+    };
+    while (end < text_.size() && is_number_byte(end)) ++end;
+    const char* const first = text_.data() + at_;
+    const char* const last = text_.data() + end;
+    uint64_t natural = 0;
+    int64_t integer = 0;
+    double real = 0;
+    const auto whole = [&](std::from_chars_result result) {
+      return first < last && result.ec == std::errc() && result.ptr == last;
+    };
+    const std::string_view digits = text_.substr(at_, end - at_);
+    const bool is_real = digits.find_first_of(".eE") != std::string_view::npos;
+    if (whole(std::from_chars(first, last, natural))) {
+      parts->emplace_back(natural);
+    } else if (whole(std::from_chars(first, last, integer))) {
+      parts->emplace_back(integer);
+    } else if (is_real && whole(std::from_chars(first, last, real))) {
+      parts->emplace_back(real);
+    } else {
+      return Expected("a number, 'text', NULL or (a, b)");
+    }
+    at_ = end;
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeText(std::string* text) {
+    SkipBlanks();
+    const size_t begin = at_;
+    if (at_ == text_.size() || text_[at_] != '\'') return Expected("'text'");
+    for (++at_; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '\'') {
+        ++at_;
+        if (at_ == text_.size() || text_[at_] != '\'') return absl::OkStatus();
+        text->push_back('\'');
+      } else if (text_[at_] == '\\') {
+        char byte = 0;
+        if (at_ + 1 == text_.size() || text_[at_ + 1] != 'x' ||
+            !ReadHexEscape(text_.substr(at_ + 2), &byte)) {
+          return Error(at_, "a backslash begins \\xHH; of itself that is \\x5c");
+        }
+        text->push_back(byte);
+        at_ += 3;
+      } else {
+        text->push_back(text_[at_]);
+      }
+    }
+    return Error(begin, "the text that begins here has no end: expected a single quote");
+  }
+
+  absl::Status TakeIndex(std::string* index) {
+    SkipBlanks();
+    const size_t begin = at_;
+    if (at_ < text_.size() && text_[at_] == '"') {
+      for (++at_; at_ < text_.size(); ++at_) {
+        if (text_[at_] != '"') {
+          index->push_back(text_[at_]);
+        } else if (at_ + 1 < text_.size() && text_[at_ + 1] == '"') {
+          index->push_back(text_[at_++]);
+        } else {
+          return ++at_, absl::OkStatus();
+        }
+      }
+      return Error(begin, "the name that begins here has no end: expected a double quote");
+    }
+    if (at_ == text_.size() || !StartsIndexName(text_[at_]) || IsPredicateKeyword(Word())) {
+      return Expected("an index's name, NOT or '('");
+    }
+    *index = std::string(Word());
+    at_ += index->size();
+    return absl::OkStatus();
+  }
+
+  // The word that begins here; takes nothing.
+  std::string_view Word() const {
+    size_t end = at_;
+    while (end < text_.size() && IsIndexNameByte(text_[end])) ++end;
+    return text_.substr(at_, end - at_);
+  }
+  bool TakeWord(std::string_view word) {
+    SkipBlanks();
+    if (!IsWord(Word(), word)) return false;
+    at_ += word.size();
+    return true;
+  }
+  bool TakeSymbol(std::string_view symbol) {
+    SkipBlanks();
+    if (text_.substr(at_, symbol.size()) != symbol) return false;
+    at_ += symbol.size();
+    return true;
+  }
+  bool Take(char c) { return TakeSymbol(std::string_view(&c, 1)); }
+  void SkipBlanks() {
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) {
+      ++at_;
+    }
+  }
+
+  static absl::Status Error(size_t offset, std::string_view what) {
+    return absl::InvalidArgumentError(absl::StrFormat("predicate, at offset %d: %s", offset, what));
+  }
+  absl::Status Expected(std::string_view expected) const {
+    const std::string_view rest = text_.substr(at_);
+    return Error(at_, absl::StrFormat("expected %s, found %s", expected,
+                                      rest.empty() ? "the end" : Quoted(rest, 20)));
+  }
+
+  const std::string_view text_;
+  size_t at_ = 0;
+  int nesting_ = 0;
+  std::deque<std::string> bytes_;  // of the comparison at hand
+};
+
+}  // namespace
+
+bool IsPredicateKeyword(std::string_view word) {
+  for (const std::string_view keyword : kKeywords) {
+    if (IsWord(word, keyword)) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<Predicate> Predicate::Parse(std::string_view text) {
+  return Guarded("reading a predicate", [&] { return PredicateParser(text).Whole(); });
+}
+
+}  // namespace cairn

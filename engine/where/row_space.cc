@@ -1,0 +1,313 @@
+#include "engine/where/row_space.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/util/make_room.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+namespace {
+
+// Rows whose primary keys are read at a time.
+constexpr RowId kBatch = 4096;
+
+// Walks the primary keys of a row table in their order.
+class TableCursor {
+ public:
+  explicit TableCursor(const RowTable& table) : table_(table) {}
+
+  bool at_end() const { return row_ == table_.rows(); }
+  RowId row() const { return row_; }
+  std::string_view primary_key() const { return keys_[row_ - first_]; }
+  absl::Status Start() { return at_end() ? absl::OkStatus() : Read(); }
+  absl::Status Next() {
+    ++row_;
+    return at_end() || row_ - first_ < keys_.size() ? absl::OkStatus() : Read();
+  }
+
+ private:
+  absl::Status Read() {
+    first_ = row_;
+    std::vector<RowId> rows;
+    for (uint64_t row = row_; row < std::min<uint64_t>(table_.rows(), uint64_t{row_} + kBatch);
+         ++row) {
+      rows.push_back(static_cast<RowId>(row));
+    }
+    keys_.Clear();
+    return table_.PrimaryKeys(rows, &keys_);
+  }
+
+  const RowTable& table_;
+  RowId row_ = 0;
+  RowId first_ = 0;
+  StringList keys_;
+};
+
+bool HaveOneTable(const Base& a, const Base& b) {
+  const ManifestFile* const x = a.manifest.FindFile("rows");
+  const ManifestFile* const y = b.manifest.FindFile("rows");
+  return &a == &b ||
+         (x != nullptr && y != nullptr && x->size == y->size &&
+          x->header_checksum == y->header_checksum && a.rows().rows() == b.rows().rows());
+}
+
+absl::Status TooManyRows() {
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("the indexes of a group have more than %d rows together", kMaxEntries));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const RowSpace::Bases>> RowSpace::MergeBases(
+    const std::vector<std::shared_ptr<const IndexVersion>>& versions) {
+  using Ids = std::vector<RowId>;
+  auto merged = std::make_shared<Bases>();
+  // Which of the tables each base has.
+  std::vector<size_t> table_of;
+  std::vector<const Base*> tables;
+  for (const auto& version : versions) {
+    const Base& base = *version->base;
+    merged->bases.push_back(version->base);
+    size_t table = 0;
+    while (table < tables.size() && !HaveOneTable(*tables[table], base)) ++table;
+    if (table == tables.size()) tables.push_back(&base);
+    table_of.push_back(table);
+  }
+  const auto none = std::make_shared<const Ids>();
+  if (tables.size() == 1) {
+    merged->rows = static_cast<RowId>(tables[0]->rows().rows());
+    merged->from.assign(versions.size(), none);
+    merged->to = merged->from;
+    return merged;
+  }
+  std::vector<std::shared_ptr<Ids>> from, to;
+  std::vector<TableCursor> cursors;
+  for (const Base* table : tables) {
+    from.push_back(std::make_shared<Ids>(table->rows().rows()));
+    to.push_back(std::make_shared<Ids>());
+    cursors.emplace_back(table->rows());
+    RETURN_IF_ERROR(cursors.back().Start());
+  }
+  for (uint64_t row = 0;; ++row) {
+    const TableCursor* least = nullptr;
+    for (const TableCursor& cursor : cursors) {
+      if (cursor.at_end()) continue;
+      if (least == nullptr || cursor.primary_key() < least->primary_key()) least = &cursor;
+    }
+    if (least == nullptr) {
+      merged->rows = static_cast<RowId>(row);
+      break;
+    }
+    if (row == kMaxEntries) return TooManyRows();
+    const std::string key(least->primary_key());
+    for (size_t t = 0; t < tables.size(); ++t) {
+      TableCursor& cursor = cursors[t];
+      if (cursor.at_end() || cursor.primary_key() != key) {
+        to[t]->push_back(kNoRow);
+        continue;
+      }
+      (*from[t])[cursor.row()] = static_cast<RowId>(row);
+      to[t]->push_back(cursor.row());
+      RETURN_IF_ERROR(cursor.Next());
+    }
+  }
+  for (const size_t table : table_of) {
+    // A table that has all rows has their numbers.
+    const bool has_all = from[table]->size() == merged->rows;
+    merged->from.push_back(has_all ? none : from[table]);
+    merged->to.push_back(has_all ? none : to[table]);
+  }
+  return merged;
+}
+
+absl::StatusOr<std::shared_ptr<const RowSpace>> RowSpace::Create(
+    std::vector<std::shared_ptr<const IndexVersion>> versions,
+    const std::shared_ptr<const RowSpace>& after) {
+  auto space = std::make_shared<RowSpace>();
+  bool same_bases = after != nullptr && after->members() == versions.size();
+  for (size_t i = 0; same_bases && i < versions.size(); ++i) {
+    same_bases = after->bases_->bases[i] == versions[i]->base;
+  }
+  if (same_bases) {
+    space->bases_ = after->bases_;
+  } else {
+    ASSIGN_OR_RETURN(space->bases_, MergeBases(versions));
+  }
+  for (size_t i = 0; i < versions.size(); ++i) {
+    Member member;
+    member.base_rows = static_cast<RowId>(versions[i]->base->rows().rows());
+    member.end_row = versions[i]->delta->end_row;
+    member.from_base = space->bases_->from[i];
+    member.to_base = space->bases_->to[i];
+    member.version = std::move(versions[i]);
+    space->members_.push_back(std::move(member));
+  }
+  space->end_row_ = space->base_rows();
+  RETURN_IF_ERROR(space->NumberLater(same_bases ? after : nullptr));
+  return space;
+}
+
+absl::Status RowSpace::NumberLater(const std::shared_ptr<const RowSpace>& after) {
+  bool any = false, same_rows = after != nullptr && after->shared_later_ != nullptr;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const Delta& delta = *members_[i].version->delta;
+    any |= members_[i].end_row > members_[i].base_rows;
+    same_rows = same_rows && after->shared_later_->owners[i] == delta.rows;
+  }
+  if (!any) return absl::OkStatus();
+  if (members_.size() == 1) {
+    // Its own numbers will do.
+    const Member& member = members_[0];
+    for (RowId row = member.base_rows; row < member.end_row; ++row) {
+      const DeltaRows& rows = *member.version->delta->rows;
+      later_.push_back({rows.primary_key(row), rows.rank(row)});
+    }
+    end_row_ = member.end_row;
+    return absl::OkStatus();
+  }
+  if (same_rows) {
+    shared_later_ = after->shared_later_;
+  } else {
+    shared_later_ = std::make_shared<LaterRows>();
+    for (const Member& member : members_) {
+      shared_later_->owners.push_back(member.version->delta->rows);
+    }
+    const MutexLock lock(&shared_later_->mutex);
+    shared_later_->from.resize(members_.size());
+    shared_later_->to.resize(members_.size());
+    shared_later_->came.resize(members_.size());
+  }
+  LaterRows& later = *shared_later_;
+  const MutexLock lock(&later.mutex);
+  for (size_t i = 0; i < members_.size(); ++i) RETURN_IF_ERROR(AddLater(i, &later));
+  // Rows that others have told of by now do no harm: no version here has entries of them.
+  later_ = later.rows;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    Member& member = members_[i];
+    member.from_later = later.from[i];
+    member.to_later = later.to[i];
+    member.to_later.resize(later_.size(), kNoRow);
+    for (RowId& row : member.to_later) {
+      if (row != kNoRow && row >= member.end_row) row = kNoRow;
+    }
+    for (const auto& [row, there] : later.came[i]) {
+      if (there >= member.end_row) continue;
+      MakeRoomForOne(&member.came_to_base);
+      member.came_to_base.emplace(row, there);
+    }
+  }
+  end_row_ = base_rows() + static_cast<RowId>(later_.size());
+  return absl::OkStatus();
+}
+
+absl::Status RowSpace::AddLater(size_t i, LaterRows* later) const {
+  const Member& member = members_[i];
+  const Delta& delta = *member.version->delta;
+  std::vector<RowId>& from = later->from[i];
+  std::vector<RowId>& to = later->to[i];
+  for (RowId row = member.base_rows + static_cast<RowId>(from.size()); row < member.end_row;
+       ++row) {
+    const std::string_view key = delta.rows->primary_key(row);
+    RowId rank = delta.rows->rank(row), in_base = kNoRow;
+    if (!bases_->from[i]->empty() || base_rows() != member.base_rows ||
+        std::any_of(bases_->from.begin(), bases_->from.end(),
+                    [](const auto& ids) { return !ids->empty(); })) {
+      RETURN_IF_ERROR(Locate(key, &rank, &in_base));
+    }
+    if (in_base != kNoRow) {
+      MakeRoomForOne(&later->came[i]);
+      later->came[i].emplace(in_base, row);
+      from.push_back(in_base);
+      continue;
+    }
+    if (base_rows() + later->rows.size() == kMaxEntries) return TooManyRows();
+    MakeRoomForOne(&later->ids);
+    const auto next = static_cast<RowId>(base_rows() + later->rows.size());
+    const RowId id = later->ids.try_emplace(key, next).first->second;
+    if (id == next) later->rows.push_back({key, rank});
+    to.resize(std::max<size_t>(to.size(), id - base_rows() + 1), kNoRow);
+    to[id - base_rows()] = row;
+    from.push_back(id);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowSpace::Locate(std::string_view primary_key, RowId* rank, RowId* row) const {
+  *rank = base_rows();
+  *row = kNoRow;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const RowTable& table = members_[i].version->base->rows();
+    RowPlace place;
+    RETURN_IF_ERROR(table.Places(absl::MakeConstSpan(&primary_key, 1), absl::MakeSpan(&place, 1)));
+    if (place.rank == table.rows()) continue;
+    const RowId there = FromMember(i, place.rank);
+    *rank = std::min(*rank, there);
+    if (place.found) *row = there;
+  }
+  return absl::OkStatus();
+}
+
+bool RowSpace::LessOfLater(RowId a, RowId b) const {
+  const RowId rank_a = RankOf(a), rank_b = RankOf(b);
+  if (rank_a != rank_b) return rank_a < rank_b;
+  // Before the base's row of this rank stand those that came later.
+  if (a < base_rows() || b < base_rows()) return a != b && b < base_rows();
+  return later_[a - base_rows()].primary_key < later_[b - base_rows()].primary_key;
+}
+
+absl::StatusOr<RowSpace::Place> RowSpace::PlaceOf(std::string_view primary_key) const {
+  RowId rank = 0, row = kNoRow;
+  RETURN_IF_ERROR(Locate(primary_key, &rank, &row));
+  return Place{row == kNoRow ? rank : rank + 1, row, primary_key};
+}
+
+int RowSpace::Compare(RowId row, const Place& place) const {
+  if (row < base_rows()) return row >= place.rank ? 1 : row == place.row ? 0 : -1;
+  const LaterRow& later = later_[row - base_rows()];
+  if (later.rank != place.rank) return later.rank > place.rank ? 1 : -1;
+  return later.primary_key.compare(place.primary_key);
+}
+
+absl::Status RowSpace::PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys) const {
+  for (const RowId row : rows) {
+    if (row >= end_row_) {
+      return absl::OutOfRangeError(
+          absl::StrFormat("there is no row %d in the group, only %d", row, end_row_));
+    }
+  }
+  const bool of_one = std::all_of(bases_->to.begin(), bases_->to.end(),
+                                  [](const auto& ids) { return ids->empty(); });
+  if (of_one && later_.empty()) {
+    return members_[0].version->base->rows().PrimaryKeys(rows, primary_keys);
+  }
+  // Read by the first member that has them in its base, then put in order.
+  std::vector<StringList> keys(members_.size());
+  std::vector<std::vector<RowId>> wanted(members_.size());
+  std::vector<size_t> owner;
+  owner.reserve(rows.size());
+  for (const RowId row : rows) {
+    size_t i = 0;
+    if (row >= base_rows()) {
+      i = members_.size();
+    } else {
+      while (!bases_->to[i]->empty() && (*bases_->to[i])[row] == kNoRow) ++i;
+      wanted[i].push_back(bases_->to[i]->empty() ? row : (*bases_->to[i])[row]);
+    }
+    owner.push_back(i);
+  }
+  for (size_t i = 0; i < members_.size(); ++i) {
+    RETURN_IF_ERROR(members_[i].version->base->rows().PrimaryKeys(wanted[i], &keys[i]));
+  }
+  std::vector<size_t> next(members_.size());
+  for (size_t j = 0; j < rows.size(); ++j) {
+    const size_t i = owner[j];
+    primary_keys->Append(i == members_.size() ? later_[rows[j] - base_rows()].primary_key
+                                              : keys[i][next[i]++]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cairn/columns/column_values.h"
+#include "cairn/query.h"
+#include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
+#include "cairn/types.h"
+#include "cairn/where/predicate.h"
+
+namespace cairn {
+
+// How the rows of a predicate are found.
+enum class WhereStrategy : uint8_t {
+  kAuto,    // whichever is predicted to be the fastest
+  kGather,  // the rows of the most selective comparison, each tested for the others
+  kBitmap,  // a bitmap of rows a comparison, combined
+  kScan,    // all rows in their order, by where their entries are
+  kWalk,    // the entries of WhereOptions::order_by in their order, until the limit is reached
+};
+const char* WhereStrategyName(WhereStrategy strategy);  // "auto", "gather", …
+
+struct WhereOptions {
+  // The index in the order of whose keys rows come, by name; a row that has several comes where it
+  // comes first, and those that have none come last, whichever the order. Rows of equal keys are in
+  // the order of primary keys, or its reverse. Empty: all are.
+  std::string order_by;
+  Order order = Order::kAscending;
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // InvalidArgument for 0
+  // Goes on behind an earlier answer to the same predicate and order that reached its limit
+  // (WhereMatches::cursor). It stays good while the database is written to. Empty: begins.
+  std::string after;
+  // Columns that an index of the group includes, by name: "price", or "age.price" where several
+  // indexes include one of that name. InvalidArgument for another.
+  std::vector<std::string> columns;
+  // InvalidArgument where it cannot answer the predicate: kWalk without order_by.
+  WhereStrategy strategy = WhereStrategy::kAuto;
+};
+
+// How a predicate is answered.
+struct WherePlan {
+  struct Comparison {
+    std::string text;  // as Predicate says it, or as it was put together with its neighbours
+    std::string index;
+    uint64_t rows = 0;  // entries that satisfy it, exactly
+    std::string how;    // "listed", "tested", "bitmap", "scanned", "walked"
+  };
+  struct Candidate {
+    WhereStrategy strategy;
+    double nanoseconds = 0;  // predicted
+  };
+  WhereStrategy strategy = WhereStrategy::kAuto;  // that was taken
+  double expected_rows = 0;                       // taking comparisons to be independent
+  std::vector<Comparison> comparisons;
+  std::vector<Candidate> candidates;  // those that could answer, the fastest first
+
+  std::string ToString() const;  // a line each
+};
+
+// The rows that a predicate is true of.
+struct WhereMatches {
+  std::vector<RowId> rows;            // of the group, in the order asked for
+  std::vector<ColumnValues> columns;  // one for each of WhereOptions::columns
+  std::string cursor;                 // for WhereOptions::after; empty where there is no more
+  WherePlan plan;
+};
+
+// Several indexes of one column family, of one state, that are asked together.
+//
+// A row has one id in the group. Indexes of one build (SecondaryIndex::BuildAll) share their rows,
+// and their ids are the group's; for others a translation is made once, in one pass over the
+// primary keys, which takes 8 bytes a row for each. Rows that came since have ids behind all these.
+// Ids hold for this group and no other.
+//
+// Immutable and thread-safe. What is needed beside the indexes is made at its first use: 4 bytes a
+// row for each index that rows are tested in. No exception leaves.
+class IndexGroup {
+ public:
+  struct Member {
+    std::shared_ptr<const SecondaryIndex> index;
+    std::string name = {};  // what predicates call it; empty: its spec's
+  };
+
+  // Each index at its present version. InvalidArgument without an index, for a name that is missing
+  // or there twice; FailedPrecondition, naming both, for indexes of different databases, column
+  // families or sequence numbers, and for one of IndexedDB::Index, of which IndexedDB::PinTogether
+  // gives the state; Unimplemented for one in shards. DataLoss.
+  static absl::StatusOr<std::shared_ptr<const IndexGroup>> Create(std::vector<Member> members);
+
+  virtual ~IndexGroup() = default;
+
+  virtual const std::vector<Member>& members() const = 0;
+  // One more than the largest id of a row.
+  virtual RowId end_row() const = 0;
+
+  // The rows of a predicate, counted or listed. InvalidArgument, naming the index and what was
+  // expected, for an index that there is not, a key of the wrong type or number of parts, and what
+  // an index cannot tell (docs/where.md): IS NULL of nulls=skip indexes where no other index bounds
+  // it, and orders and negations over keys of several parts that may be null.
+  virtual absl::StatusOr<uint64_t> Count(const Predicate& where, const WhereOptions& options = {},
+                                         WherePlan* plan = nullptr) const = 0;
+  virtual absl::Status Find(const Predicate& where, const WhereOptions& options,
+                            WhereMatches* matches) const = 0;
+  // How it would be answered.
+  virtual absl::StatusOr<WherePlan> Explain(const Predicate& where,
+                                            const WhereOptions& options = {}) const = 0;
+
+  // Appends the primary key of each row. OutOfRange for an id that is no row's.
+  virtual absl::Status PrimaryKeys(absl::Span<const RowId> rows,
+                                   StringList* primary_keys) const = 0;
+  // Sets *columns to the values that these rows have in the columns of these names
+  // (WhereOptions::columns); null for a row that the index does not know.
+  virtual absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
+                               std::vector<ColumnValues>* columns) const = 0;
+  // The rows' ids in a member, by its number; kNoRow for one that it does not know.
+  virtual absl::Status RowsOf(size_t member, absl::Span<const RowId> rows,
+                              absl::Span<RowId> member_rows) const = 0;
+
+ protected:
+  IndexGroup() = default;
+  IndexGroup(const IndexGroup&) = delete;
+  IndexGroup& operator=(const IndexGroup&) = delete;
+};
+
+}  // namespace cairn

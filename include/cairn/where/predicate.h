@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cairn/lookup.h"
+
+namespace cairn {
+
+// What rows are asked for by the keys that they have in several indexes: a value that owns all it
+// says, cheap to copy. What makes one throws std::bad_alloc as containers do, but for Parse.
+//
+//   const Predicate where = Predicate("city", {"Lisbon", "Oslo"}) &&
+//                           Predicate("age", KeyQuery::Range(18, 65)) &&
+//                           !Predicate("status", "closed");
+//   const auto same = Predicate::Parse(
+//       "city IN ('Lisbon', 'Oslo') AND age >= 18 AND age < 65 AND NOT status = 'closed'");
+//
+// As text (keywords in either case; AND binds closer than OR, NOT closest):
+//   predicate:  NOT, AND, OR and parentheses of comparisons
+//   comparison: INDEX '=' key | INDEX ('<>' | '!=' | '<' | '<=' | '>' | '>=') key
+//               | INDEX [NOT] IN '(' key {',' key} ')' | INDEX [NOT] BETWEEN key AND key
+//               | INDEX [NOT] LIKE 'text%' | INDEX [NOT] STARTS WITH key
+//               | INDEX IS [NOT] NULL
+//   INDEX:      an index's name, of letters, digits, '_', '.' and '-', not starting with a digit or
+//               '-', or any name between double quotes
+//   key:        a value, or for an index of several parts '(' value {',' value} ')', of which the
+//               last ones may be missing: place = ('PT') is all of PT
+//   value:      a number, NULL, or text between single quotes, in which '' is a quote and \xHH a
+//               byte
+// LIKE takes a pattern whose only wildcard is a '%' at its end; '_' and other '%' are refused.
+//
+// The logic is SQL's, of three values. Comparing with NULL, or the key of a row that has none in
+// the index, is unknown, and so is its negation; rows for which the whole is true are found. A row
+// with several keys in an index (an array) satisfies a comparison if one of its keys does, and its
+// negation if none does, and none is NULL; each comparison looks for a key of its own, so that
+// `a >= 5 AND a < 7` is another question than `a BETWEEN 5 AND 6` there.
+class Predicate {
+ public:
+  enum class Kind : uint8_t {
+    kKeys,     // a row's key in `index` is one that `keys` asks for
+    kCompare,  // it is less than, at most, greater than, or at least keys().keys()[0]
+    kIsNull,   // it is null, or the row has none
+    kAnd,      // both, either, or not: children()
+    kOr,
+    kNot,
+  };
+  enum class Comparison : uint8_t { kLess, kAtMost, kGreater, kAtLeast };
+
+  // Rows whose key in the index of this name is among `keys`: one key, several, a prefix, leading
+  // parts, a range.
+  Predicate(std::string_view index, const KeyQuery& keys);
+  static Predicate Compare(std::string_view index, Comparison comparison, const LogicalKey& key);
+  // Both ends belong to it.
+  static Predicate Between(std::string_view index, const LogicalKey& lower,
+                           const LogicalKey& upper);
+  static Predicate IsNull(std::string_view index);
+  friend Predicate operator&&(const Predicate& a, const Predicate& b) {
+    return Predicate(Kind::kAnd, {a, b});
+  }
+  friend Predicate operator||(const Predicate& a, const Predicate& b) {
+    return Predicate(Kind::kOr, {a, b});
+  }
+  Predicate operator!() const { return Predicate(Kind::kNot, {*this}); }
+  // Of any number of predicates; of none, InvalidArgument when it is asked.
+  static Predicate All(std::vector<Predicate> predicates) {
+    return Predicate(Kind::kAnd, std::move(predicates));
+  }
+  static Predicate Any(std::vector<Predicate> predicates) {
+    return Predicate(Kind::kOr, std::move(predicates));
+  }
+
+  // InvalidArgument, with the offset in `text` and what was expected there. Nesting deeper than 200
+  // is refused.
+  static absl::StatusOr<Predicate> Parse(std::string_view text);
+  // As text that Parse reads, but for NaN and infinities.
+  std::string ToString() const;
+
+  Kind kind() const;
+  const std::vector<Predicate>& children() const;  // kAnd, kOr, kNot
+  const std::string& index() const;                // of all others, as is what follows
+  const KeyQuery& keys() const;                    // views into this
+  Comparison comparison() const;                   // kCompare
+  bool upper_inclusive() const;                    // kKeys, of a range: Between
+
+ private:
+  struct Node;
+
+  Predicate(Kind kind, std::vector<Predicate> children);
+  explicit Predicate(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+
+  std::shared_ptr<const Node> node_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,183 @@
+// What a group of indexes refuses, and what it says of columns, rows and plans.
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "cairn/build.h"
+#include "cairn/columns/column_values.h"
+#include "cairn/secondary_index.h"
+#include "cairn/where/index_group.h"
+#include "index/keys/key_number.h"
+#include "test/engine/serve/built_index.h"
+#include "test/engine/test_database.h"
+#include "test/require_ok.h"
+
+namespace cairn {
+namespace {
+
+using Members = std::vector<IndexGroup::Member>;
+
+std::shared_ptr<SecondaryIndex> BuildAt(TestDatabase& db, std::string_view spec,
+                                        const std::string& name) {
+  return RequireOk(SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside(name)));
+}
+
+void Refused(const absl::Status& status, absl::StatusCode code, std::string_view message) {
+  BOOST_TEST(status.code() == code);
+  BOOST_TEST(absl::StrContains(std::string(status.message()), std::string(message)),
+             status.ToString());
+}
+
+struct TwoIndexes {
+  TwoIndexes() {
+    db.Put("a", "1|Lisbon|x");
+    db.Put("b", "2|Oslo");
+    db.Put("c", "3");
+    age = BuildAt(db, "age = value.field('|',0):u8", "age");
+    city =
+        BuildAt(db, "city = value.field('|',1):text,include(mark=value.field('|',2):text)", "city");
+    both =
+        BuildAt(db, "both = value.field('|',1):text,value.field('|',2):text,nulls=first", "both");
+    group = RequireOk(IndexGroup::Create({{age}, {city}, {both}}));
+  }
+
+  TestDatabase db;
+  std::shared_ptr<SecondaryIndex> age, city, both;
+  std::shared_ptr<const IndexGroup> group;
+};
+
+BOOST_AUTO_TEST_SUITE(index_group_refusals_test)
+
+BOOST_FIXTURE_TEST_CASE(predicates_that_an_index_cannot_answer, TwoIndexes) {
+  const auto refused = [&](std::string_view text, std::string_view message) {
+    BOOST_TEST_CONTEXT(text) {
+      const Predicate where = RequireOk(Predicate::Parse(text));
+      Refused(group->Count(where).status(), absl::StatusCode::kInvalidArgument, message);
+      WhereMatches matches;
+      Refused(group->Find(where, {}, &matches), absl::StatusCode::kInvalidArgument, message);
+      Refused(group->Explain(where).status(), absl::StatusCode::kInvalidArgument, message);
+    }
+  };
+  refused("town = 'Lisbon'", "the group has no index 'town', only age, city, both");
+  refused("age = 'x'", "index 'age', age = 'x': part 1 (u8)");
+  refused("age = 300", "index 'age', age = 300: part 1 (u8)");
+  refused("age STARTS WITH 'x'", "index 'age'");
+  refused("age = (1, 2)", "expected 1 to 1 values");
+  refused("city IS NULL", "city IS NULL: index 'city' does not keep rows without a key");
+  refused("age = 1 OR city IS NULL", "does not keep rows without a key");
+  refused("NOT both = ('Oslo', 'x')", "a negation over keys of several parts that may be null");
+  refused("both < ('Oslo', 'x')", "an order over keys of several parts that may be null");
+  refused("both IS NULL", "of keys of several parts it is not known which one is null");
+  Refused(group->Count(Predicate::All({})).status(), absl::StatusCode::kInvalidArgument,
+          "a predicate of no predicates");
+  Predicate deep("age", 1);
+  for (int i = 0; i < 600; ++i) deep = !deep;
+  Refused(group->Count(deep).status(), absl::StatusCode::kInvalidArgument, "nested deeper");
+}
+
+BOOST_FIXTURE_TEST_CASE(nulls_that_another_index_bounds, TwoIndexes) {
+  const auto found = [&](std::string_view text) {
+    WhereMatches matches;
+    RequireOk(group->Find(RequireOk(Predicate::Parse(text)), {}, &matches));
+    StringList keys;
+    RequireOk(group->PrimaryKeys(matches.rows, &keys));
+    return Strings(keys.begin(), keys.end());
+  };
+  BOOST_TEST(found("age >= 1 AND city IS NULL") == Strings{"c"});
+  BOOST_TEST(found("age >= 1 AND NOT city IS NULL") == (Strings{"a", "b"}));
+  BOOST_TEST(found("city IS NOT NULL") == (Strings{"a", "b"}));
+  BOOST_TEST(found("NOT city = 'Oslo'") == Strings{"a"});
+  BOOST_TEST(found("both = ('Lisbon')") == Strings{"a"});
+  BOOST_TEST(found("both IN (('Lisbon', 'x'), ('Oslo', 'x'))") == Strings{"a"});
+  BOOST_TEST(found("city = NULL OR city IN ('Oslo', NULL)") == Strings{"b"});
+  BOOST_TEST(found("city NOT IN ('Oslo', NULL)") == Strings{});
+}
+
+BOOST_FIXTURE_TEST_CASE(options_that_are_wrong, TwoIndexes) {
+  const Predicate where("age", KeyQuery::AtLeast(1));
+  const auto refused = [&](const WhereOptions& options, std::string_view message) {
+    WhereMatches matches;
+    Refused(group->Find(where, options, &matches), absl::StatusCode::kInvalidArgument, message);
+  };
+  WhereOptions options;
+  options.limit = 0;
+  refused(options, "limit is 0");
+  options = {};
+  options.order_by = "town";
+  refused(options, "the group has no index 'town'");
+  options = {};
+  options.after = "?";
+  refused(options, "not a cursor of this order");
+  options.order_by = "age";
+  refused(options, "not a cursor of this order");
+  options.after = "e";
+  refused(options, "not a cursor over keys of kind u32");
+  options = {};
+  options.strategy = WhereStrategy::kWalk;
+  refused(options, "strategy walk cannot answer this");
+  options = {};
+  options.columns = {"price"};
+  refused(options, "no index of the group includes a column 'price', of city.mark");
+}
+
+BOOST_FIXTURE_TEST_CASE(columns_and_rows_of_members, TwoIndexes) {
+  WhereMatches matches;
+  WhereOptions options;
+  options.columns = {"mark", "city.mark"};
+  options.order_by = "age";
+  options.order = Order::kDescending;
+  RequireOk(group->Find(Predicate("age", KeyQuery::Everything()), options, &matches));
+  Strings values;
+  for (size_t i = 0; i < matches.rows.size(); ++i) {
+    values.push_back(Described(matches.columns[0].value(i)) +
+                     Described(matches.columns[1].value(i)));
+  }
+  BOOST_TEST(values == (Strings{"nullnull", "nullnull", "'x''x'"}));
+  std::vector<RowId> rows(matches.rows.size());
+  RequireOk(group->RowsOf(1, matches.rows, absl::MakeSpan(rows)));
+  BOOST_TEST(rows == matches.rows);  // of one build's rows, or equal ones
+  const RowId beyond = group->end_row();
+  StringList keys;
+  Refused(group->PrimaryKeys({beyond}, &keys), absl::StatusCode::kOutOfRange, "there is no row");
+  Refused(group->RowsOf(3, matches.rows, absl::MakeSpan(rows)), absl::StatusCode::kInvalidArgument,
+          "member 3 of 3");
+}
+
+BOOST_FIXTURE_TEST_CASE(plans_say_what_is_done, TwoIndexes) {
+  const WherePlan plan =
+      RequireOk(group->Explain(RequireOk(Predicate::Parse("city = 'Oslo' AND age >= 2"))));
+  BOOST_REQUIRE(plan.comparisons.size() == 2u);
+  BOOST_TEST(plan.comparisons[0].rows == 1u);
+  BOOST_TEST(plan.comparisons[1].rows == 2u);
+  BOOST_TEST(plan.candidates.size() == 3u);
+  BOOST_TEST(absl::StrContains(plan.ToString(), "city = 'Oslo': 1 entries of 'city'"),
+             plan.ToString());
+}
+
+BOOST_FIXTURE_TEST_CASE(indexes_that_do_not_belong_together, TwoIndexes) {
+  using Code = absl::StatusCode;
+  Refused(IndexGroup::Create({}).status(), Code::kInvalidArgument, "a group of no indexes");
+  Refused(IndexGroup::Create({{nullptr}}).status(), Code::kInvalidArgument, "null index");
+  Refused(IndexGroup::Create({{age}, {city, "age"}}).status(), Code::kInvalidArgument,
+          "two indexes of a group are called 'age'");
+  const std::shared_ptr<SecondaryIndex> unnamed = BuildAt(db, "value:bytes", "unnamed");
+  Refused(IndexGroup::Create({{age}, {unnamed}}).status(), Code::kInvalidArgument, "has no name");
+  RequireOk(IndexGroup::Create({{age}, {unnamed, "whole"}}));
+
+  TestDatabase other;
+  other.Put("a", "1");
+  const auto elsewhere = BuildAt(other, "elsewhere = value:bytes", "elsewhere");
+  Refused(IndexGroup::Create({{age}, {elsewhere}}).status(), Code::kFailedPrecondition,
+          "indexes 'age' and 'elsewhere' are of different databases");
+  db.Put("d", "4");
+  const auto later = BuildAt(db, "later = value:bytes", "later");
+  Refused(IndexGroup::Create({{age}, {later}}).status(), Code::kFailedPrecondition,
+          "indexes 'age' and 'later' are of different states of the database: sequence number 3");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace cairn
