@@ -59,9 +59,13 @@ absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids,
   return absl::OkStatus();
 }
 
-absl::Status Delta::Included(absl::Span<const RowId> row_ids, absl::Span<const size_t> columns,
-                             absl::Span<ColumnValues> values) const {
-  const absl::Span<const ColumnSchema> schema = base_columns.columns();
+namespace {
+
+// Appends included columns of rows, of a delta's as they are below `end_tuple`.
+absl::Status AppendIncluded(const Delta& delta, uint32_t end_tuple,
+                            absl::Span<const RowId> row_ids, absl::Span<const size_t> columns,
+                            absl::Span<ColumnValues> values) {
+  const absl::Span<const ColumnSchema> schema = delta.base_columns.columns();
   std::vector<KeyType> types;
   for (const ColumnSchema& column : schema) types.push_back(column.type);
   for (const size_t column : columns) {
@@ -75,16 +79,16 @@ absl::Status Delta::Included(absl::Span<const RowId> row_ids, absl::Span<const s
   for (size_t begin = 0, i = 0; i <= row_ids.size(); ++i) {
     std::optional<std::string_view> tuple;
     if (i < row_ids.size()) {
-      if (row_ids[i] >= end_row) {
+      if (row_ids[i] >= delta.end_row) {
         return absl::OutOfRangeError(
-            absl::StrFormat("there is no row %d, only %d rows", row_ids[i], end_row));
+            absl::StrFormat("there is no row %d, only %d rows", row_ids[i], delta.end_row));
       }
-      tuple = Tuple(row_ids[i]);
+      if (end_tuple != 0) tuple = delta.tuples->Find(row_ids[i], end_tuple);
       if (!tuple.has_value()) continue;
     }
     for (size_t c = 0; c < columns.size() && begin < i; ++c) {
       RETURN_IF_ERROR(
-          base_columns.Gather(columns[c], row_ids.subspan(begin, i - begin), &values[c]));
+          delta.base_columns.Gather(columns[c], row_ids.subspan(begin, i - begin), &values[c]));
     }
     begin = i + 1;
     if (i == row_ids.size()) break;
@@ -98,6 +102,20 @@ absl::Status Delta::Included(absl::Span<const RowId> row_ids, absl::Span<const s
   return absl::OkStatus();
 }
 
+}  // namespace
+
+absl::Status Delta::Included(absl::Span<const RowId> row_ids, absl::Span<const size_t> columns,
+                             absl::Span<ColumnValues> values) const {
+  return AppendIncluded(*this, end_tuple, row_ids, columns, values);
+}
+
+absl::Status Delta::SegmentValues(const DeltaSegment& segment, size_t column,
+                                  ColumnValues* values) const {
+  if (column < base_columns.columns().size()) values->Clear(base_columns.columns()[column].type);
+  return AppendIncluded(*this, segment.end_tuple(), segment.rows(), {column},
+                        absl::MakeSpan(values, 1));
+}
+
 absl::StatusOr<std::shared_ptr<const DeltaSegment>> Delta::AddedEntries() const {
   if (added_entries() == 0) return nullptr;
   if (parts.size() == 1 && parts[0].removed.empty()) return parts[0].segment;
@@ -106,7 +124,7 @@ absl::StatusOr<std::shared_ptr<const DeltaSegment>> Delta::AddedEntries() const 
     return Guarded("merging the entries of a delta", [&] {
       std::vector<DeltaEntry<Key>> entries;
       for (size_t i = parts.size(); i-- > 0;) MergePart(parts[i], *rows, &entries);
-      return DeltaSegment::Build<Key>(entries, base_run.size());
+      return DeltaSegment::Build<Key>(entries, base_run.size(), end_tuple);
     });
   });
 }

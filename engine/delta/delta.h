@@ -83,6 +83,11 @@ struct Delta {
   absl::Status Included(absl::Span<const RowId> row_ids, absl::Span<const size_t> columns,
                         absl::Span<ColumnValues> values) const;
 
+  // Sets *values to included column `column` of a part's entries: those that its entries which are
+  // still there have in this version, and any that the others had. Errors as Included's.
+  absl::Status SegmentValues(const DeltaSegment& segment, size_t column,
+                             ColumnValues* values) const;
+
   // All entries that came, in one segment: what a merge into a new base adds. Null where there are
   // none. ResourceExhausted where memory does not suffice.
   absl::StatusOr<std::shared_ptr<const DeltaSegment>> AddedEntries() const;

@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeCheapIndex(SortedRun run) {
 
 template <typename Key>
 absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<Key>> entries, uint64_t base_entries) {
+    absl::Span<const DeltaEntry<Key>> entries, uint64_t base_entries, uint32_t end_tuple) {
   SlottedArray places(entries.size());
   for (size_t i = 0; i < entries.size(); ++i) places[i] = entries[i].place;
   places.Finish(static_cast<uint32_t>(base_entries));
@@ -72,7 +72,7 @@ absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
   }
   if (!has_slots) slots = KeySlots();
   return std::shared_ptr<const DeltaSegment>(
-      new DeltaSegment(CopyRun(entries), std::move(slots), has_slots, std::move(places)));
+      new DeltaSegment(CopyRun(entries), std::move(slots), has_slots, std::move(places), end_tuple));
 }
 
 absl::Span<const uint64_t> DeltaSegment::ByRow() const {
@@ -152,11 +152,11 @@ template absl::Status DeltaSegment::FindFirst(absl::Span<const std::string_view>
                                               absl::Span<const uint64_t>,
                                               absl::Span<Position>) const;
 template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<uint32_t>>, uint64_t);
+    absl::Span<const DeltaEntry<uint32_t>>, uint64_t, uint32_t);
 template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<uint64_t>>, uint64_t);
+    absl::Span<const DeltaEntry<uint64_t>>, uint64_t, uint32_t);
 template absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
-    absl::Span<const DeltaEntry<std::string_view>>, uint64_t);
+    absl::Span<const DeltaEntry<std::string_view>>, uint64_t, uint32_t);
 template void MergePart(const DeltaPart&, const DeltaRows&, std::vector<DeltaEntry<uint32_t>>*);
 template void MergePart(const DeltaPart&, const DeltaRows&, std::vector<DeltaEntry<uint64_t>>*);
 template void MergePart(const DeltaPart&, const DeltaRows&,

@@ -40,11 +40,11 @@ struct DeltaEntry {
 // arrival: the one thing in which a segment's run is none as others expect it.
 class DeltaSegment {
  public:
-  // Copies the entries, which must be in order, over a base of `base_entries`. Throws
-  // std::bad_alloc.
+  // Copies the entries, which must be in order, over a base of `base_entries`; their rows have the
+  // tuples (DeltaTuples) below `end_tuple`. Throws std::bad_alloc.
   template <typename Key>
   static absl::StatusOr<std::shared_ptr<const DeltaSegment>> Build(
-      absl::Span<const DeltaEntry<Key>> entries, uint64_t base_entries);
+      absl::Span<const DeltaEntry<Key>> entries, uint64_t base_entries, uint32_t end_tuple = 0);
 
   size_t size() const { return run().size(); }
   const SortedRun& run() const { return index_.run(); }
@@ -54,12 +54,15 @@ class DeltaSegment {
   // and its base together compares numbers instead of keys, and what has been found in the base is
   // found here without a search for its key.
   const SlottedArray& places() const { return places_; }
+  // Where its rows' tuples ended when it was built. An entry is there as long as its row has the
+  // tuple that it had then: what stands in a segment is of these values for good.
+  uint32_t end_tuple() const { return end_tuple_; }
   uint64_t memory_bytes() const {
     return run().memory_bytes() + slots_.memory_bytes() + places_.memory_bytes();
   }
 
-  // The entries by their rows: row in the high half, position in the low one, ascending. Made by the
-  // first call, and kept, 8 bytes an entry. Throws std::bad_alloc.
+  // The entries by their rows: row in the high half, position in the low one, ascending. Made by
+  // the first call, and kept, 8 bytes an entry. Throws std::bad_alloc.
   absl::Span<const uint64_t> ByRow() const;
   // Of ByRow, those of one row.
   static absl::Span<const uint64_t> OfRow(absl::Span<const uint64_t> by_row, RowId row) {
@@ -84,11 +87,13 @@ class DeltaSegment {
                          absl::Span<Position> first) const;
 
  private:
-  DeltaSegment(SortedRun run, KeySlots slots, bool has_slots, SlottedArray places)
+  DeltaSegment(SortedRun run, KeySlots slots, bool has_slots, SlottedArray places,
+               uint32_t end_tuple)
       : index_(std::move(run)),
         slots_(std::move(slots)),
         has_slots_(has_slots),
-        places_(std::move(places)) {}
+        places_(std::move(places)),
+        end_tuple_(end_tuple) {}
 
   SortedArray index_;
   KeySlots slots_;
@@ -96,6 +101,7 @@ class DeltaSegment {
   SlottedArray places_;
   mutable Mutex by_row_mutex_;
   mutable std::unique_ptr<const std::vector<uint64_t>> by_row_ ABSL_GUARDED_BY(by_row_mutex_);
+  uint32_t end_tuple_;
 };
 
 // A search structure over a run of any kind that costs little to build. For errors see MakeFastTree

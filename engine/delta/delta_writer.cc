@@ -284,7 +284,10 @@ absl::Status TypedDeltaWriter<Key>::AddEntries(const Entries& added, Delta* next
   for (size_t i = parts.size(); i-- > first;) MergePart(parts[i], *rows_, &entries);
 
   absl::StatusOr<std::shared_ptr<const DeltaSegment>> segment = nullptr;
-  if (!entries.empty()) segment = DeltaSegment::Build<Key>(entries, next->base_run.size());
+  if (!entries.empty()) {
+    segment = DeltaSegment::Build<Key>(entries, next->base_run.size(),
+                                       tuples_ == nullptr ? 0 : tuples_->end());
+  }
   if (!segment.ok()) return segment.status();
   if (first == parts.size() && entries.empty()) return absl::OkStatus();
   parts.resize(first);

@@ -62,6 +62,14 @@ class PositionSet {
   // call for one set takes time for all of it. Throws std::bad_alloc.
   PositionSet With(absl::Span<const Position> more, absl::Span<const Position> less) const;
 
+  // Members stand in pages of so many numbers each, but for the last one.
+  uint64_t page_size() const { return uint64_t{64} << log2_page_words(); }
+  size_t page_count() const { return (universe_ + page_size() - 1) / page_size(); }
+  // The number of members in page `i`.
+  uint64_t page_members(size_t i) const {
+    return state_ == nullptr ? 0 : state_->ranks[i + 1] - state_->ranks[i];
+  }
+
   // Bytes that this set and those that share pages with it take together.
   uint64_t memory_bytes() const;
 
@@ -93,6 +101,7 @@ class PositionSet {
   uint64_t Behind(uint64_t begin, uint64_t end) const;
 
   static std::shared_ptr<State> NewState(uint64_t universe);
+  int log2_page_words() const;
 
   uint64_t universe_ = 0;
   std::shared_ptr<const State> state_;  // null: empty

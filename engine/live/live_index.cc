@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "cairn/columns/aggregate.h"
 #include "cairn/fetched_rows.h"
 #include "cairn/index_stats.h"
 
@@ -60,6 +61,18 @@ class Live final : public SecondaryIndex {
     return ready.ok() ? (*ready)->Columns(row_ids, names, columns) : ready.status();
   }
   using SecondaryIndex::Columns;
+  absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
+                               std::vector<ColumnValues>* values) const override {
+    const auto now = Current();
+    return now.ok() ? (*now)->AggregateRanges(ranges, aggregates, values) : now.status();
+  }
+  absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
+                               absl::Span<const Aggregate> aggregates, const GroupOptions& options,
+                               Groups* groups) const override {
+    const auto now = Current();
+    return now.ok() ? (*now)->AggregateGroups(ranges, leading_parts, aggregates, options, groups)
+                    : now.status();
+  }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override {
     const auto now = Current();

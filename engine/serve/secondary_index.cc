@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "cairn/build.h"
 #include "cairn/catch_up.h"
+#include "cairn/columns/aggregate.h"
 #include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"
 #include "cairn/index_stats.h"
@@ -81,6 +82,20 @@ class OpenIndex final : public SecondaryIndex {
                    [&] { return version()->Columns(row_ids, names, columns); });
   }
   using SecondaryIndex::Columns;
+  absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
+                               std::vector<ColumnValues>* values) const override {
+    return Guarded("computing aggregates", [&] {
+      return version()->AggregateRanges(ranges, aggregates, options_.threads, values);
+    });
+  }
+  absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
+                               absl::Span<const Aggregate> aggregates, const GroupOptions& options,
+                               Groups* groups) const override {
+    return Guarded("computing aggregates of groups", [&] {
+      return version()->AggregateGroups(ranges, leading_parts, aggregates, options,
+                                        options_.threads, groups);
+    });
+  }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override;
   absl::Status Verify() const override;
@@ -199,6 +214,7 @@ IndexStats StatsOf(const IndexVersion& version) {
   stats.routes = base.router->router().Stats();
   stats.delta = {delta.new_rows, delta.added_entries, delta.removed_entries, delta.segments,
                  delta.bytes};
+  stats.aggregates = base.aggregates->Stats();
   for (const auto& [file, prefix] :
        {std::pair{&base.run_file.file, "base"}, std::pair{&base.rows_file.file, "rows"}}) {
     for (const Section& section : file->sections()) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/catch_up.h"
+#include "cairn/columns/aggregate.h"
 #include "cairn/fetched_rows.h"
 #include "cairn/index_stats.h"
 #include "cairn/query.h"
@@ -82,6 +83,20 @@ class ShardedIndex final : public SecondaryIndex {
     return Guarded("reading included columns",
                    [&] { return ShardedColumns(Versions(), shards, row_ids, names, columns); });
   }
+  absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
+                               std::vector<ColumnValues>* values) const override {
+    return Guarded("computing aggregates",
+                   [&] { return ShardedAggregates(ranges, aggregates, values); });
+  }
+  absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
+                               absl::Span<const Aggregate> aggregates, const GroupOptions& options,
+                               Groups* groups) const override {
+    if (shards_->size() > 1) return absl::UnimplementedError("an index in shards has no groups");
+    return Guarded("computing aggregates of groups", [&] {
+      return Versions()[0]->AggregateGroups(ranges, leading_parts, aggregates, options, threads_,
+                                            groups);
+    });
+  }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
                      const QueryOptions& options, FetchedRows* rows) const override;
   absl::Status Verify() const override;
@@ -115,6 +130,8 @@ class ShardedIndex final : public SecondaryIndex {
     return absl::FailedPreconditionError("a pinned version of an index stays what it is");
   }
   static absl::Status NamedAlone();
+  absl::Status ShardedAggregates(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
+                                 std::vector<ColumnValues>* values) const;
   absl::Status AnswerAt(const ShardVersions& versions, const Batch& batch) const;
   absl::Status AnswerEntries(const ShardVersions& versions, const Batch& batch) const;
   absl::Status CheckIsDatabase(const ShardVersions& versions, const SnapshotSource& source) const;
@@ -136,6 +153,31 @@ class ShardedIndex final : public SecondaryIndex {
 absl::Status ShardedIndex::NamedAlone() {
   return absl::InvalidArgumentError(
       "the rows of an index in shards are to be named with their shards");
+}
+
+// Of several shards, which may have a key in common, and whose values would have to be combined:
+// counts of entries alone.
+absl::Status ShardedIndex::ShardedAggregates(const RangeBatch& ranges,
+                                             absl::Span<const Aggregate> aggregates,
+                                             std::vector<ColumnValues>* values) const {
+  const ShardVersions versions = Versions();
+  if (versions.size() == 1) {
+    return versions[0]->AggregateRanges(ranges, aggregates, threads_, values);
+  }
+  for (const Aggregate& aggregate : aggregates) {
+    if (aggregate.function != AggregateFunction::kCount || !aggregate.column.empty()) {
+      return absl::UnimplementedError(
+          absl::StrFormat("an index in shards counts entries, but has no %s(%s)",
+                          AggregateFunctionName(aggregate.function), aggregate.column));
+    }
+  }
+  std::vector<uint64_t> counts(ranges.size());
+  RETURN_IF_ERROR(AnswerAt(versions, Batch::Count(ranges, absl::MakeSpan(counts))));
+  values->assign(aggregates.size(), ColumnValues(KeyType::kU64));
+  for (ColumnValues& column : *values) {
+    std::copy(counts.begin(), counts.end(), column.ExtendNumbers<uint64_t>(counts.size()));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& batch) const {

@@ -124,7 +124,7 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
   ASSIGN_OR_RETURN(ResidentIndexes resident, MakeResidentIndexes(options, run->run, leaves));
   const auto base = std::make_shared<Base>(
       Base{files, directory, manifest, *std::move(spec), std::move(codec), *std::move(run),
-           *std::move(rows), *std::move(columns), std::move(resident), nullptr, nullptr});
+           *std::move(rows), *std::move(columns), std::move(resident), nullptr, nullptr, nullptr});
   if (leaves.has_value() && options.verify == VerifyLevel::kMetadata) {
     base->unproven = std::make_unique<Base::Unproven>();
     base->unproven->leaves = leaves;
@@ -139,6 +139,12 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
       base->resident, base->run(), rows_per_key,
       IndexRouterOptions{options.calibration, Topology::Get().Threads(options.threads), directory,
                          BaseNumber(manifest), files.get()});
+  base->aggregates = std::make_unique<const BaseAggregates>(base->run(), base->columns());
+  if (!options.aggregates.empty()) {
+    const int threads = Topology::Get().Threads(options.threads);
+    RETURN_IF_ERROR(base->Prove(threads));
+    RETURN_IF_ERROR(base->aggregates->Make(options.aggregates, threads));
+  }
   return base;
 }
 

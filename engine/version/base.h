@@ -12,6 +12,7 @@
 #include "cairn/ordered_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/sorted_run.h"
+#include "engine/aggregates/base_aggregates.h"
 #include "engine/delta/row_positions.h"
 #include "engine/route/index_router.h"
 #include "engine/route/resident_indexes.h"
@@ -37,6 +38,7 @@ struct Base {
   std::optional<ColumnFile> columns_file;  // where the spec includes columns
   ResidentIndexes resident;
   std::unique_ptr<const IndexRouter> router;  // over these
+  std::unique_ptr<const BaseAggregates> aggregates;
 
   // What Open has left unread, and nobody has read since. Null: nothing was.
   struct Unproven {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "cairn/columns/aggregate.h"
 #include "cairn/columns/column_values.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
@@ -28,6 +29,12 @@ struct IndexVersion {
   absl::Status Answer(const Batch& batch, int threads) const;
   absl::Status Columns(absl::Span<const RowId> row_ids, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const;
+  // SecondaryIndex's methods of these names. Throw std::bad_alloc.
+  absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
+                               int threads, std::vector<ColumnValues>* values) const;
+  absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
+                               absl::Span<const Aggregate> aggregates, const GroupOptions& options,
+                               int threads, Groups* groups) const;
 
  private:
   absl::Status AnswerEntries(const Batch& batch, int threads) const;

@@ -342,6 +342,9 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
   ASSIGN_OR_RETURN(std::unique_ptr<DeltaWriter> writer,
                    DeltaWriter::Create(base->run(), base->rows(), threads(), base->columns()));
   RETURN_IF_ERROR(base->Prove(threads()));
+  // No query shall wait for what the old base had for it; without memory for that one may have to.
+  const absl::Status made = base->aggregates->MakeAs(*merged_.base->aggregates, threads());
+  if (!made.ok() && !absl::IsResourceExhausted(made)) return made;
   // What is linear in the base is made now, not at the first update.
   RETURN_IF_ERROR(writer->Apply(RowUpdates(kind)).status());
 

@@ -7,6 +7,7 @@
 #include "cairn/batcher.h"
 #include "cairn/build.h"
 #include "cairn/catch_up.h"
+#include "cairn/columns/aggregate.h"
 #include "cairn/columns/column_values.h"
 #include "cairn/device.h"
 #include "cairn/extractor.h"

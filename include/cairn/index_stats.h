@@ -36,6 +36,13 @@ struct IndexStats {
     uint64_t bytes = 0;            // of memory
   };
   Delta delta;
+  // What aggregates (AggregateRanges) of each column that was asked for take in memory; under an
+  // empty name, what counts of keys take and what changes since the base was built take for all.
+  struct Aggregates {
+    std::string column;
+    uint64_t bytes = 0;
+  };
+  std::vector<Aggregates> aggregates;
   struct Section {
     std::string file, name;
     uint64_t bytes;

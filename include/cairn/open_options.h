@@ -48,6 +48,11 @@ struct OpenOptions {
   // short ones hardly faster. ResourceExhausted where memory does not suffice.
   bool copy_entries = false;
   Calibration calibration = Calibration::kStored;
+  // Included columns (IndexSpec::include) whose aggregates shall be ready when Open returns; others
+  // are made when they are first asked for. Those that the index does not include are passed over.
+  // ResourceExhausted where memory does not suffice: 1 to 20 bytes an entry for each column
+  // (docs/aggregates.md).
+  std::vector<std::string> aggregates;
   int threads = 0;  // for opening and for large batches; 0: one per core that this process may use
   // The file system of the index's files. Null: the local one, whose files are mapped. Files of any
   // other are read into memory whole. It must be able to write at any offset (NewRandomRWFile), and

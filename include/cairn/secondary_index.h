@@ -12,7 +12,7 @@
 
 // This header is light: it declares the class and none of the types that its methods take and
 // return. Include those that you use: cairn/build.h, open_options.h, catch_up.h, query.h,
-// fetched_rows.h, string_list.h, index_stats.h, snapshot_source.h, or all with cairn/cairn.h.
+// fetched_rows.h, columns/aggregate.h, string_list.h, index_stats.h, snapshot_source.h, or all with cairn/cairn.h.
 
 namespace cairn {
 
@@ -20,12 +20,15 @@ class ColumnValues;
 class KeyCodec;
 class SnapshotSource;
 class StringList;
+struct Aggregate;
 struct BuildOptions;
 struct BuildReport;
 struct BuildTarget;
 struct CatchUpOptions;
 struct CatchUpReport;
 struct FetchedRows;
+struct GroupOptions;
+struct Groups;
 struct IndexSpec;
 struct IndexStats;
 struct Matches;
@@ -129,6 +132,27 @@ class SecondaryIndex : public BatchIndex {
                                std::vector<ColumnValues>* columns) const;
   absl::Status ColumnsOf(absl::Span<const WideRowId> rows, absl::Span<const std::string> names,
                          std::vector<ColumnValues>* columns) const;
+
+  // Sets *values to these aggregates of each range (RangeBatch::Equal for keys), one column an
+  // aggregate, one value a range (columns/aggregate.h), at a cost that does not depend on how many
+  // entries a range has, nor on how many of them came or went since the base was built. What that
+  // takes is made when a column is first asked for (OpenOptions::aggregates: before), in time for
+  // all entries; Merge makes it anew before its base is queried.
+  //
+  // InvalidArgument for a column that is not included, or is of a type that the function does not
+  // take, and for cursors; OutOfRange, naming the range and the column, for a sum of integers that
+  // does not fit its type; ResourceExhausted. Unimplemented for an index in several shards, but for
+  // counts of entries.
+  virtual absl::Status AggregateRanges(const RangeBatch& ranges,
+                                       absl::Span<const Aggregate> aggregates,
+                                       std::vector<ColumnValues>* values) const = 0;
+  // The same of each range's groups: of its entries with the same values in the leading parts of
+  // the key, 1 or more, in the order of keys. Null is a value here. A group costs a search for its
+  // end, however many entries it has. With a limit, a range's groups come in pages (Groups::cursors).
+  // Errors as above; Unimplemented for an index in several shards.
+  virtual absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
+                                       absl::Span<const Aggregate> aggregates,
+                                       const GroupOptions& options, Groups* groups) const = 0;
 
   // Answers the ranges (RangeBatch::Equal for points) with whole rows, read from `source` by sorted
   // MultiGet. Each row's keys are extracted again, and a row that no longer matches its range is

@@ -70,12 +70,11 @@ absl::StatusOr<EntryValues> FillAll(size_t entries, int threads, Fill fill) {
   return values;
 }
 
-// The rank of each row's text among the distinct ones; anything for a null.
-absl::StatusOr<std::vector<uint32_t>> RanksOfRows(const ColumnTable& table, ColumnValues* text,
-                                                  int threads) {
-  std::vector<std::string_view> views(text->strings().begin(), text->strings().end());
+// The rank of each text among the distinct ones; anything for a null.
+absl::StatusOr<std::vector<uint32_t>> RanksOf(const ColumnValues& text, int threads) {
+  std::vector<std::string_view> views(text.strings().begin(), text.strings().end());
   ASSIGN_OR_RETURN(const SortedRun run, SortedRun::FromUnsorted(views, {}, threads));
-  std::vector<uint32_t> ranks(table.rows());
+  std::vector<uint32_t> ranks(text.size());
   uint32_t rank = 0;
   for (size_t i = 0; i < run.size(); ++i) {
     if (i != 0 && run.bytes()[i] != run.bytes()[i - 1]) ++rank;
@@ -88,7 +87,7 @@ absl::StatusOr<EntryValues> GatherRanks(const ColumnTable& table, size_t column,
                                         absl::Span<const RowId> row_ids, int threads) {
   ColumnValues text(table.columns()[column].type);
   RETURN_IF_ERROR(table.Read(column, 0, table.rows(), &text));
-  ASSIGN_OR_RETURN(const std::vector<uint32_t> ranks, RanksOfRows(table, &text, threads));
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> ranks, RanksOf(text, threads));
   return FillAll(
       row_ids.size(), threads, [&](size_t first, size_t count, EntryValues* values, Found* found) {
         const auto row = [&](size_t i) { return row_ids[first + i]; };
@@ -105,7 +104,77 @@ absl::StatusOr<EntryValues> GatherRanks(const ColumnTable& table, size_t column,
       });
 }
 
+// Fills entries from `first` on with the numbers of `some`.
+void FillNumbers(const ColumnValues& some, size_t first, size_t from, size_t count,
+                 EntryValues* values, Found* found) {
+  VisitColumnType(some.type(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<T, std::string_view>) {
+      const absl::Span<const T> numbers = some.numbers<T>();
+      FillEntries(
+          first, count, [&](size_t i) { return InOrder(numbers[from + i]); },
+          [&](size_t i) { return some.is_null(from + i); }, values, found);
+    }
+  });
+}
+
+// What a column without nulls has.
+EntryValues AllPresent(size_t entries) {
+  EntryValues values;
+  values.numbers = AlignedBuffer<uint64_t>(entries);
+  std::fill(values.numbers.begin(), values.numbers.end(), uint64_t{0});
+  values.present.assign((entries + 63) / 64, UINT64_MAX);
+  if (entries != 0) values.least = 0;
+  return values;
+}
+
 }  // namespace
+
+absl::StatusOr<EntryValues> OrderEntries(const ColumnValues& values, int threads) {
+  std::vector<uint32_t> ranks;
+  if (IsTextOrBytes(values.type())) {
+    ASSIGN_OR_RETURN(ranks, RanksOf(values, threads));
+  }
+  return FillAll(values.size(), threads,
+                 [&](size_t first, size_t count, EntryValues* ordered, Found* found) {
+                   if (!IsTextOrBytes(values.type())) {
+                     FillNumbers(values, first, first, count, ordered, found);
+                     return;
+                   }
+                   FillEntries(
+                       first, count, [&](size_t i) { return uint64_t{ranks[first + i]}; },
+                       [&](size_t i) { return values.is_null(first + i); }, ordered, found);
+                 });
+}
+
+absl::StatusOr<EntryValues> GatherPresent(const ColumnTable& table, size_t column,
+                                          absl::Span<const RowId> row_ids, int threads) {
+  if (column < table.columns().size() && table.null_count(column) == 0) {
+    return AllPresent(row_ids.size());
+  }
+  ColumnValues text(column < table.columns().size() ? table.columns()[column].type : KeyType::kU8);
+  RETURN_IF_ERROR(table.Read(column, 0, table.rows(), &text));
+  return FillAll(
+      row_ids.size(), threads, [&](size_t first, size_t count, EntryValues* values, Found* found) {
+        FillEntries(
+            first, count, [](size_t) { return uint64_t{0}; },
+            [&](size_t i) {
+              const RowId row = row_ids[first + i];
+              return row >= text.size() || text.is_null(row);
+            },
+            values, found);
+      });
+}
+
+EntryValues PresentOf(const ColumnValues& values, int threads) {
+  if (values.null_count() == 0) return AllPresent(values.size());
+  return *FillAll(values.size(), threads,
+                  [&](size_t first, size_t count, EntryValues* present, Found* found) {
+                    FillEntries(
+                        first, count, [](size_t) { return uint64_t{0}; },
+                        [&](size_t i) { return values.is_null(first + i); }, present, found);
+                  });
+}
 
 absl::StatusOr<EntryValues> GatherEntries(const ColumnTable& table, size_t column,
                                           absl::Span<const RowId> row_ids, int threads) {
@@ -120,15 +189,7 @@ absl::StatusOr<EntryValues> GatherEntries(const ColumnTable& table, size_t colum
                    ColumnValues some(type);
                    found->status = table.Gather(column, row_ids.subspan(first, count), &some);
                    if (!found->status.ok()) return;
-                   VisitColumnType(type, [&](auto tag) {
-                     using T = typename decltype(tag)::type;
-                     if constexpr (!std::is_same_v<T, std::string_view>) {
-                       const absl::Span<const T> numbers = some.numbers<T>();
-                       FillEntries(
-                           first, count, [&](size_t i) { return InOrder(numbers[i]); },
-                           [&](size_t i) { return some.is_null(i); }, values, found);
-                     }
-                   });
+                   FillNumbers(some, first, 0, count, values, found);
                  });
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "cairn/columns/column_values.h"
 #include "cairn/types.h"
 #include "index/columns/column_table.h"
 #include "index/machine/aligned_buffer.h"
@@ -31,5 +32,13 @@ struct EntryValues {
 // SortedRun::FromUnsorted takes for the table's rows. Throws std::bad_alloc.
 absl::StatusOr<EntryValues> GatherEntries(const ColumnTable& table, size_t column,
                                           absl::Span<const RowId> row_ids, int threads);
+
+// The same of values that are in the order of the entries. Throws std::bad_alloc.
+absl::StatusOr<EntryValues> OrderEntries(const ColumnValues& values, int threads);
+
+// Which of the entries have a value: their numbers are all 0. Reads no text.
+absl::StatusOr<EntryValues> GatherPresent(const ColumnTable& table, size_t column,
+                                          absl::Span<const RowId> row_ids, int threads);
+EntryValues PresentOf(const ColumnValues& values, int threads);
 
 }  // namespace cairn

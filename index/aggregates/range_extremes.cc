@@ -182,6 +182,8 @@ class ExtremesOf final : public RangeExtremes {
     }
   }
 
+  uint64_t Code(Position position) const override { return codes_[position]; }
+
   uint64_t memory_bytes() const override {
     return codes_.size() * sizeof(T) + least_.memory_bytes() + greatest_.memory_bytes();
   }
@@ -311,11 +313,7 @@ void MakeRanks(EntryValues* values) {
   values->most = distinct.size() - 1;
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<const RangeExtremes>> RangeExtremes::Build(
-    const ColumnTable& table, size_t column, absl::Span<const RowId> row_ids, int threads) try {
-  ASSIGN_OR_RETURN(EntryValues values, GatherEntries(table, column, row_ids, threads));
+std::unique_ptr<const RangeExtremes> ExtremesOfEntries(EntryValues values, int threads) {
   if (values.least > values.most) values.least = values.most = 0;
   if (values.nulls != 0 && values.most - values.least == UINT64_MAX) MakeRanks(&values);
   const uint64_t range = values.most - values.least + (values.nulls == 0 ? 0 : 1);
@@ -323,6 +321,22 @@ absl::StatusOr<std::unique_ptr<const RangeExtremes>> RangeExtremes::Build(
   if (range <= UINT16_MAX) return MakeExtremes<uint16_t>(values, threads);
   if (range <= UINT32_MAX) return MakeExtremes<uint32_t>(values, threads);
   return MakeExtremes<uint64_t>(values, threads);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const RangeExtremes>> RangeExtremes::Build(
+    const ColumnTable& table, size_t column, absl::Span<const RowId> row_ids, int threads) try {
+  ASSIGN_OR_RETURN(EntryValues values, GatherEntries(table, column, row_ids, threads));
+  return ExtremesOfEntries(std::move(values), threads);
+} catch (...) {
+  return StatusOfException("finding extremes of a column");
+}
+
+absl::StatusOr<std::unique_ptr<const RangeExtremes>> RangeExtremes::Build(
+    const ColumnValues& values, int threads) try {
+  ASSIGN_OR_RETURN(EntryValues ordered, OrderEntries(values, threads));
+  return ExtremesOfEntries(std::move(ordered), threads);
 } catch (...) {
   return StatusOfException("finding extremes of a column");
 }

@@ -35,6 +35,9 @@ class RangeExtremes {
                                                                     size_t column,
                                                                     absl::Span<const RowId> row_ids,
                                                                     int threads);
+  // Of values that are in the order of the entries.
+  static absl::StatusOr<std::unique_ptr<const RangeExtremes>> Build(const ColumnValues& values,
+                                                                    int threads);
   virtual ~RangeExtremes() = default;
 
   // found[i] = where the extreme of positions [begin[i], end[i]) stands, or kNoPosition. The spans
@@ -48,6 +51,10 @@ class RangeExtremes {
          absl::MakeSpan(&found, 1));
     return found;
   }
+
+  // A number for the value at a position, which is not null: a < b exactly where the values are in
+  // that order. Of this object alone.
+  virtual uint64_t Code(Position position) const = 0;
 
   virtual uint64_t memory_bytes() const = 0;
 };

@@ -54,8 +54,9 @@ AlignedBuffer<T> Groups(size_t numbers) {
 template <typename T>
 class FloatSumsOf final : public RangeFloatSums {
  public:
-  absl::Status Fill(const ColumnTable& table, size_t column, absl::Span<const RowId> row_ids,
-                    int threads);
+  // gather(first, count, &some) appends the values of entries [first, first + count).
+  template <typename Gather>
+  absl::Status Fill(size_t entries, KeyType type, bool nullable, int threads, Gather gather);
 
   void Sum(absl::Span<const Position> begin, absl::Span<const Position> end,
            absl::Span<FloatSum> sums) const override {
@@ -149,11 +150,10 @@ class FloatSumsOf final : public RangeFloatSums {
 };
 
 template <typename T>
-absl::Status FloatSumsOf<T>::Fill(const ColumnTable& table, size_t column,
-                                  absl::Span<const RowId> row_ids, int threads) {
-  const size_t entries = row_ids.size();
+template <typename Gather>
+absl::Status FloatSumsOf<T>::Fill(size_t entries, KeyType type, bool nullable, int threads,
+                                  Gather gather) {
   values_ = Groups<T>(entries);
-  const bool nullable = table.null_count(column) != 0;
   if (nullable) present_ = RankedBits(entries);
   const size_t tasks = (entries + kEntriesPerTask - 1) / kEntriesPerTask;
   std::vector<absl::Status> statuses(tasks);
@@ -161,8 +161,8 @@ absl::Status FloatSumsOf<T>::Fill(const ColumnTable& table, size_t column,
   ParallelFor(threads, tasks, [&](size_t task) {
     const size_t first = task * kEntriesPerTask;
     const size_t count = std::min(kEntriesPerTask, entries - first);
-    ColumnValues some(table.columns()[column].type);
-    statuses[task] = table.Gather(column, row_ids.subspan(first, count), &some);
+    ColumnValues some(type);
+    statuses[task] = gather(first, count, &some);
     if (!statuses[task].ok()) return;
     const absl::Span<const T> numbers = some.numbers<T>();
     std::copy(numbers.begin(), numbers.end(), values_.begin() + first);
@@ -203,14 +203,22 @@ absl::Status FloatSumsOf<T>::Fill(const ColumnTable& table, size_t column,
   return absl::OkStatus();
 }
 
-template <typename T>
-absl::StatusOr<std::unique_ptr<const RangeFloatSums>> MakeFloatSums(const ColumnTable& table,
-                                                                    size_t column,
-                                                                    absl::Span<const RowId> row_ids,
-                                                                    int threads) {
-  auto sums = std::make_unique<FloatSumsOf<T>>();
-  RETURN_IF_ERROR(sums->Fill(table, column, row_ids, threads));
-  return sums;
+template <typename Gather>
+absl::StatusOr<std::unique_ptr<const RangeFloatSums>> MakeFloatSums(size_t entries, KeyType type,
+                                                                    bool nullable, int threads,
+                                                                    Gather gather) {
+  const auto make = [&](auto sums) -> absl::StatusOr<std::unique_ptr<const RangeFloatSums>> {
+    RETURN_IF_ERROR(sums->Fill(entries, type, nullable, threads, gather));
+    return sums;
+  };
+  if (type == KeyType::kF32) return make(std::make_unique<FloatSumsOf<float>>());
+  return make(std::make_unique<FloatSumsOf<double>>());
+}
+
+absl::Status CheckFloats(std::string_view name, KeyType type) {
+  if (IsFloat(type)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("column '%s' is of %s, expected floats", name, KeyTypeName(type)));
 }
 
 }  // namespace
@@ -221,11 +229,24 @@ absl::StatusOr<std::unique_ptr<const RangeFloatSums>> RangeFloatSums::Build(
     ColumnValues none;
     return table.Gather(column, {}, &none);  // says so
   }
-  const KeyType type = table.columns()[column].type;
-  if (type == KeyType::kF32) return MakeFloatSums<float>(table, column, row_ids, threads);
-  if (type == KeyType::kF64) return MakeFloatSums<double>(table, column, row_ids, threads);
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "column '%s' is of %s, expected floats", table.columns()[column].name, KeyTypeName(type)));
+  const auto& [name, type] = table.columns()[column];
+  RETURN_IF_ERROR(CheckFloats(name, type));
+  return MakeFloatSums(row_ids.size(), type, table.null_count(column) != 0, threads,
+                       [&](size_t first, size_t count, ColumnValues* some) {
+                         return table.Gather(column, row_ids.subspan(first, count), some);
+                       });
+} catch (...) {
+  return StatusOfException("summing a column");
+}
+
+absl::StatusOr<std::unique_ptr<const RangeFloatSums>> RangeFloatSums::Build(
+    const ColumnValues& values, int threads) try {
+  RETURN_IF_ERROR(CheckFloats("", values.type()));
+  return MakeFloatSums(values.size(), values.type(), values.null_count() != 0, threads,
+                       [&](size_t first, size_t count, ColumnValues* some) {
+                         some->AppendFrom(values, first, count);
+                         return absl::OkStatus();
+                       });
 } catch (...) {
   return StatusOfException("summing a column");
 }

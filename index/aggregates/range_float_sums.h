@@ -31,6 +31,9 @@ class RangeFloatSums {
   // column of another type than floats; else errors as ColumnTable::Gather's.
   static absl::StatusOr<std::unique_ptr<const RangeFloatSums>> Build(
       const ColumnTable& table, size_t column, absl::Span<const RowId> row_ids, int threads);
+  // Of values that are in the order of the entries.
+  static absl::StatusOr<std::unique_ptr<const RangeFloatSums>> Build(const ColumnValues& values,
+                                                                     int threads);
   virtual ~RangeFloatSums() = default;
 
   // sums[i] = that of positions [begin[i], end[i]), none where begin[i] >= end[i]. The spans are of

@@ -186,6 +186,29 @@ std::unique_ptr<const RangeSums> MakeSums(const EntryValues& values, SignedWide 
   return std::make_unique<SumsOf<T, true>>(values, base, threads);
 }
 
+// Sums of values of this type.
+std::unique_ptr<const RangeSums> SumsOfEntries(EntryValues values, KeyType type, int threads) {
+  const bool empty = values.least > values.most;
+  if (empty) values.least = 0;
+  const uint64_t range = empty ? 0 : values.most - values.least;
+  const SignedWide base =
+      empty ? 0
+      : IsSigned(type)
+          ? SignedWide{static_cast<int64_t>(values.least ^ uint64_t{1} << 63)}
+          : SignedWide{values.least};
+  if (range == 0 && values.nulls == 0) return std::make_unique<EqualSums>(base);
+  if (range <= UINT8_MAX) return MakeSums<uint8_t>(values, base, threads);
+  if (range <= UINT16_MAX) return MakeSums<uint16_t>(values, base, threads);
+  if (range <= UINT32_MAX) return MakeSums<uint32_t>(values, base, threads);
+  return MakeSums<uint64_t>(values, base, threads);
+}
+
+absl::Status CheckIntegers(std::string_view name, KeyType type) {
+  if (IsUnsigned(type) || IsSigned(type)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("column '%s' is of %s, expected integers", name, KeyTypeName(type)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const RangeSums>> RangeSums::Build(const ColumnTable& table,
@@ -193,28 +216,36 @@ absl::StatusOr<std::unique_ptr<const RangeSums>> RangeSums::Build(const ColumnTa
                                                                   absl::Span<const RowId> row_ids,
                                                                   int threads) try {
   if (column < table.columns().size()) {
-    const KeyType type = table.columns()[column].type;
-    if (!IsUnsigned(type) && !IsSigned(type)) {
-      return absl::InvalidArgumentError(absl::StrFormat("column '%s' is of %s, expected integers",
-                                                        table.columns()[column].name,
-                                                        KeyTypeName(type)));
-    }
+    RETURN_IF_ERROR(CheckIntegers(table.columns()[column].name, table.columns()[column].type));
   }
   ASSIGN_OR_RETURN(EntryValues values, GatherEntries(table, column, row_ids, threads));
-  const bool empty = values.least > values.most;
-  if (empty) values.least = 0;
-  const uint64_t range = empty ? 0 : values.most - values.least;
-  const SignedWide base = empty ? 0
-                          : IsSigned(table.columns()[column].type)
-                              ? SignedWide{static_cast<int64_t>(values.least ^ uint64_t{1} << 63)}
-                              : SignedWide{values.least};
-  if (range == 0 && values.nulls == 0) return std::make_unique<EqualSums>(base);
-  if (range <= UINT8_MAX) return MakeSums<uint8_t>(values, base, threads);
-  if (range <= UINT16_MAX) return MakeSums<uint16_t>(values, base, threads);
-  if (range <= UINT32_MAX) return MakeSums<uint32_t>(values, base, threads);
-  return MakeSums<uint64_t>(values, base, threads);
+  return SumsOfEntries(std::move(values), table.columns()[column].type, threads);
 } catch (...) {
   return StatusOfException("summing a column");
+}
+
+absl::StatusOr<std::unique_ptr<const RangeSums>> RangeSums::Build(const ColumnValues& values,
+                                                                  int threads) try {
+  RETURN_IF_ERROR(CheckIntegers("", values.type()));
+  ASSIGN_OR_RETURN(EntryValues ordered, OrderEntries(values, threads));
+  return SumsOfEntries(std::move(ordered), values.type(), threads);
+} catch (...) {
+  return StatusOfException("summing a column");
+}
+
+absl::StatusOr<std::unique_ptr<const RangeSums>> RangeSums::BuildCounts(
+    const ColumnTable& table, size_t column, absl::Span<const RowId> row_ids, int threads) try {
+  ASSIGN_OR_RETURN(EntryValues values, GatherPresent(table, column, row_ids, threads));
+  return SumsOfEntries(std::move(values), KeyType::kU8, threads);
+} catch (...) {
+  return StatusOfException("counting a column's values");
+}
+
+absl::StatusOr<std::unique_ptr<const RangeSums>> RangeSums::BuildCounts(const ColumnValues& values,
+                                                                        int threads) try {
+  return SumsOfEntries(PresentOf(values, threads), KeyType::kU8, threads);
+} catch (...) {
+  return StatusOfException("counting a column's values");
 }
 
 }  // namespace cairn

@@ -39,6 +39,14 @@ class RangeSums {
                                                                 size_t column,
                                                                 absl::Span<const RowId> row_ids,
                                                                 int threads);
+  // Of values that are in the order of the entries.
+  static absl::StatusOr<std::unique_ptr<const RangeSums>> Build(const ColumnValues& values,
+                                                                int threads);
+  // Counts of values alone, of any type: every sum is 0.
+  static absl::StatusOr<std::unique_ptr<const RangeSums>> BuildCounts(
+      const ColumnTable& table, size_t column, absl::Span<const RowId> row_ids, int threads);
+  static absl::StatusOr<std::unique_ptr<const RangeSums>> BuildCounts(const ColumnValues& values,
+                                                                      int threads);
   virtual ~RangeSums() = default;
 
   // sums[i] = that of positions [begin[i], end[i]), none where begin[i] >= end[i]. The spans are of

@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "cairn/cairn.h"
+#include "python/src/aggregates.h"
 #include "python/src/base/errors.h"
 #include "python/src/bindings.h"
 #include "python/src/in/ranges_in.h"
@@ -179,12 +180,13 @@ OpenOptions OpenOptionsOf(const OpenArguments& arguments) {
   options.host_memory_budget = arguments.host_memory_budget;
   options.device_memory_budget = arguments.device_memory_budget;
   options.threads = arguments.threads;
+  options.aggregates = arguments.aggregates;
   return options;
 }
 
 void BindIndex(nb::module_& module) {
   BindCatchUpReport(module);
-  nb::class_<Index, Queries>(
+  auto index = nb::class_<Index, Queries>(
       module, "Index",
       R"doc(A secondary index, opened by cairn.open: mapped files, and what catch_up added since.
 
@@ -325,6 +327,7 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
       .def_prop_ro(
           "sequence", [](const Index& self) { return self.OpenSecondary()->sequence(); },
           "The database's sequence number that the index is current to.");
+  BindAggregates(module, index);
   module.def(
       "open",
       [](nb::handle directory, CAIRN_OPEN_PARAMETERS) {
@@ -340,6 +343,7 @@ verify: "full" reads every section's checksum, "metadata" headers and the order 
 calibration: "stored" uses what was measured on such a machine, else measures for some tens of
 milliseconds, as "trials" always does; "none" has the first structure answer.
 Budgets are bytes, 0 half of what there is; threads, 0 one per core.
+aggregates: included columns whose aggregates are made now, not when they are first asked for.
 
 Errors: NotFound, DataLoss, InvalidArgument, Unavailable (no GPU), ResourceExhausted.)doc");
 }

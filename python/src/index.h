@@ -44,6 +44,7 @@ struct OpenArguments {
   std::string verify, calibration;
   uint64_t host_memory_budget, device_memory_budget;
   int threads;
+  std::vector<std::string> aggregates;
 };
 
 // Throws InvalidArgument for a name that stands for nothing.
@@ -54,22 +55,23 @@ OpenOptions OpenOptionsOf(const OpenArguments& arguments);
 #define CAIRN_OPEN_PARAMETERS                                                                 \
   const std::string &device, const std::vector<std::string>&ordered_indexes,                  \
       const std::string &verify, const std::string &calibration, uint64_t host_memory_budget, \
-      uint64_t device_memory_budget, int threads
+      uint64_t device_memory_budget, int threads, const std::vector<std::string>&aggregates
 #define CAIRN_OPEN_VALUES                                                                   \
   OpenArguments {                                                                           \
     device, ordered_indexes, verify, calibration, host_memory_budget, device_memory_budget, \
-        threads                                                                             \
+        threads, aggregates                                                                 \
   }
 #define CAIRN_OPEN_ARGS                                                                  \
   nb::kw_only(), nb::arg("device") = "cpu",                                              \
                  nb::arg("ordered_indexes") = std::vector<std::string>(),                \
                  nb::arg("verify") = "full", nb::arg("calibration") = "stored",          \
                  nb::arg("host_memory_budget") = 0, nb::arg("device_memory_budget") = 0, \
-                 nb::arg("threads") = 0
+                 nb::arg("threads") = 0,                                                 \
+                 nb::arg("aggregates") = std::vector<std::string>()
 #define CAIRN_OPEN_SIG                                                                        \
   "device: str = 'cpu', ordered_indexes: collections.abc.Sequence[str] = (), verify: str = "  \
   "'full', "                                                                                  \
   "calibration: str = 'stored', host_memory_budget: int = 0, device_memory_budget: int = 0, " \
-  "threads: int = 0"
+  "threads: int = 0, aggregates: collections.abc.Sequence[str] = ()"
 
 }  // namespace cairn::python

@@ -54,6 +54,14 @@ nb::dict StatsDict(const IndexStats& stats) {
   delta["segments"] = stats.delta.segments;
   delta["bytes"] = stats.delta.bytes;
   dict["delta"] = delta;
+  nb::list aggregates;
+  for (const IndexStats::Aggregates& of : stats.aggregates) {
+    nb::dict one;
+    one["column"] = of.column;
+    one["bytes"] = of.bytes;
+    aggregates.append(one);
+  }
+  dict["aggregates"] = aggregates;
   nb::list sections;
   for (const IndexStats::Section& section : stats.sections) {
     nb::dict one;

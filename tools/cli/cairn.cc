@@ -73,6 +73,7 @@ int Run(int argc, char** argv) {
   AddCountCommand(&app, &action);
   AddJoinCommand(&app, &action);
   AddWhereCommand(&app, &action);
+  AddAggregateCommand(&app, &action);
   AddInspectCommand(&app, &action);
   AddVerifyCommand(&app, &action);
   AddShardCommands(&app, &action);

@@ -33,6 +33,7 @@ void AddBuildCommand(CLI::App* app, Action* action);
 void AddCatchUpCommand(CLI::App* app, Action* action);
 void AddMergeCommand(CLI::App* app, Action* action);
 void AddQueryCommand(CLI::App* app, Action* action);
+void AddAggregateCommand(CLI::App* app, Action* action);
 void AddCountCommand(CLI::App* app, Action* action);
 void AddJoinCommand(CLI::App* app, Action* action);
 void AddWhereCommand(CLI::App* app, Action* action);

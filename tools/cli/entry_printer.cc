@@ -2,29 +2,13 @@
 #include "tools/text/readable.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "index/machine/status_macros.h"
+#include "tools/text/value_text.h"
 
 namespace cairn::tools {
 namespace {
-
-// The shortest decimal that reads back as the same double.
-std::string Shortest(double number) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, number).ptr};
-}
-
-// What is no text, as the codec writes it.
-std::string NullOrNumber(const KeyValue& value) {
-  if (const auto* const number = std::get_if<uint64_t>(&value)) return std::to_string(*number);
-  if (const auto* const integer = std::get_if<int64_t>(&value)) return std::to_string(*integer);
-  if (const auto* const real = std::get_if<double>(&value)) return Shortest(*real);
-  return "\\N";
-}
 
 // One entry a line: secondary key, primary key[, columns][, value], in the codec's notation.
 class TsvPrinter : public EntryPrinter {
@@ -37,11 +21,7 @@ class TsvPrinter : public EntryPrinter {
     AppendEscaped(entry.primary_key, &line);
     for (const KeyValue& value : entry.columns) {
       line.push_back('\t');
-      if (const auto* const text = std::get_if<std::string_view>(&value)) {
-        AppendEscaped(*text, &line);
-      } else {
-        line += NullOrNumber(value);
-      }
+      AppendTsvValue(value, &line);
     }
     if (entry.value.has_value()) {
       line.push_back('\t');
@@ -70,21 +50,21 @@ class JsonPrinter : public EntryPrinter {
     if (parts_.size() > 1) line_ += '[';
     for (size_t part = 0; part < parts_.size(); ++part) {
       if (part != 0) line_ += ',';
-      AppendValue(parts_[part]);
+      AppendJsonValue(parts_[part], &line_);
     }
     if (parts_.size() > 1) line_ += ']';
     line_ += ",\"primary_key\":";
-    AppendBytes(entry.primary_key);
+    AppendJsonValue(entry.primary_key, &line_);
     for (size_t c = 0; c < columns_.size(); ++c) {
       line_ += c == 0 ? ",\"columns\":{" : ",";
-      AppendBytes(columns_[c]);
+      AppendJsonValue(std::string_view(columns_[c]), &line_);
       line_ += ':';
-      AppendValue(entry.columns[c]);
+      AppendJsonValue(entry.columns[c], &line_);
     }
     if (!columns_.empty()) line_ += '}';
     if (entry.value.has_value()) {
       line_ += ",\"value\":";
-      AppendBytes(*entry.value);
+      AppendJsonValue(*entry.value, &line_);
     }
     line_ += "}\n";
     output_->Write(line_);
@@ -92,48 +72,6 @@ class JsonPrinter : public EntryPrinter {
   }
 
  private:
-  void AppendValue(const KeyValue& value) {
-    if (std::holds_alternative<std::monostate>(value)) {
-      line_ += "null";
-    } else if (const auto* number = std::get_if<uint64_t>(&value)) {
-      line_ += std::to_string(*number);
-    } else if (const auto* integer = std::get_if<int64_t>(&value)) {
-      line_ += std::to_string(*integer);
-    } else if (const auto* real = std::get_if<double>(&value)) {
-      line_ += std::isfinite(*real) ? Shortest(*real) : '"' + Shortest(*real) + '"';
-    } else {
-      AppendBytes(std::get<std::string_view>(value));
-    }
-  }
-
-  void AppendBytes(std::string_view bytes) {
-    const size_t start = line_.size();
-    line_ += '"';
-    for (std::string_view rest = bytes; !rest.empty();) {
-      const size_t length = Utf8Length(rest);
-      if (length == 0) {
-        line_.resize(start);
-        return AppendHex(bytes);
-      }
-      const char c = rest[0];
-      if (c == '"' || c == '\\') {
-        line_.append(1, '\\').append(1, c);
-      } else if (length == 1 && (c < ' ' || c == '\x7f')) {
-        line_ += absl::StrFormat("\\u%04x", static_cast<unsigned>(c));
-      } else {
-        line_.append(rest.substr(0, length));
-      }
-      rest.remove_prefix(length);
-    }
-    line_ += '"';
-  }
-
-  void AppendHex(std::string_view bytes) {
-    line_ += "{\"hex\":\"";
-    for (const char c : bytes) line_ += absl::StrFormat("%02x", static_cast<unsigned char>(c));
-    line_ += "\"}";
-  }
-
   const KeyCodec& codec_;
   const absl::Span<const std::string> columns_;
   Output* const output_;
@@ -160,10 +98,10 @@ class TextPrinter : public EntryPrinter {
     Line line(2);
     for (size_t part = 0; part < parts_.size(); ++part) {
       if (part != 0) line[0] += ',';
-      AppendValue(parts_[part], &line[0]);
+      AppendReadableValue(parts_[part], &line[0]);
     }
     AppendReadable(entry.primary_key, &line[1]);
-    for (const KeyValue& value : entry.columns) AppendValue(value, &line.emplace_back());
+    for (const KeyValue& value : entry.columns) AppendReadableValue(value, &line.emplace_back());
     if (entry.value.has_value()) AppendReadable(*entry.value, &line.emplace_back());
     lines_.push_back(std::move(line));
     if (aligned_ || lines_.size() > kLinesToAlign) WriteLines();
@@ -176,14 +114,6 @@ class TextPrinter : public EntryPrinter {
   static constexpr size_t kLinesToAlign = 200;
 
   using Line = std::vector<std::string>;  // cells
-
-  static void AppendValue(const KeyValue& value, std::string* text) {
-    if (const auto* const bytes = std::get_if<std::string_view>(&value)) {
-      AppendReadable(*bytes, text);
-    } else {
-      *text += NullOrNumber(value);
-    }
-  }
 
   // Characters of UTF-8, as far as a terminal gives each one column.
   static size_t Columns(const std::string& text) {

@@ -33,6 +33,13 @@ struct Entries {
   }
 };
 
+// The column's values in the order of the entries.
+inline ColumnValues ValuesOf(const Entries& entries) {
+  ColumnValues values(entries.table.columns()[0].type);
+  RequireOk(entries.table.Gather(0, entries.row_ids, &values));
+  return values;
+}
+
 // Ranges of positions, as batches take them.
 struct Ranges {
   std::vector<Position> begin, end;

@@ -53,6 +53,22 @@ void CheckExtremes(const Entries& entries, std::mt19937_64& random) {
       BOOST_REQUIRE(extremes->Find(extreme, ranges.begin[i], ranges.end[i]) == expected);
     }
   }
+
+  // The same of values that are in order already; and codes have the values' order.
+  const auto of_values = RequireOk(RangeExtremes::Build(ValuesOf(entries), 2));
+  std::vector<Position> again(ranges.size());
+  of_values->Find(Extreme::kGreatest, ranges.begin, ranges.end, absl::MakeSpan(again));
+  BOOST_REQUIRE((again == found));
+  Position last = kNoPosition;
+  for (size_t i = 0; i < entries.values.size() && i < 500; ++i) {
+    if (std::holds_alternative<std::monostate>(entries.values[i].view())) continue;
+    const auto at = static_cast<Position>(i);
+    if (last != kNoPosition) {
+      BOOST_REQUIRE((extremes->Code(last) < extremes->Code(at)) ==
+                    Less(entries.values[last].view(), entries.values[at].view()));
+    }
+    last = at;
+  }
 }
 
 BOOST_AUTO_TEST_SUITE(range_extremes_test)

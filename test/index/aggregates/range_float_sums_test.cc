@@ -45,6 +45,12 @@ void CheckSums(const Entries& entries, std::mt19937_64& random) {
     BOOST_REQUIRE(std::bit_cast<uint64_t>(again.sum) == std::bit_cast<uint64_t>(found[i].sum));
     BOOST_REQUIRE(again.count == found[i].count);
   }
+  const auto of_values = RequireOk(RangeFloatSums::Build(ValuesOf(entries), 2));
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const FloatSum same = of_values->Sum(ranges.begin[i], ranges.end[i]);
+    BOOST_REQUIRE(std::bit_cast<uint64_t>(same.sum) == std::bit_cast<uint64_t>(found[i].sum));
+    BOOST_REQUIRE(same.count == found[i].count);
+  }
 }
 
 std::vector<OwnedValue> Floats(size_t size, int null_percent, std::mt19937_64& random) {

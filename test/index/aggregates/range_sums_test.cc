@@ -45,6 +45,18 @@ void CheckSums(const Entries& entries, std::mt19937_64& random) {
     BOOST_REQUIRE((found[i] == oracle.Sum(ranges.begin[i], ranges.end[i])));
     BOOST_REQUIRE((found[i] == sums->Sum(ranges.begin[i], ranges.end[i])));
   }
+
+  // The same of values that are in order already, and of counts alone.
+  const ColumnValues values = ValuesOf(entries);
+  const auto of_values = RequireOk(RangeSums::Build(values, 2));
+  const auto counts = RequireOk(RangeSums::BuildCounts(entries.table, 0, entries.row_ids, 2));
+  const auto counts_of_values = RequireOk(RangeSums::BuildCounts(values, 2));
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const IntegerSum count = {0, found[i].count};
+    BOOST_REQUIRE((found[i] == of_values->Sum(ranges.begin[i], ranges.end[i])));
+    BOOST_REQUIRE((count == counts->Sum(ranges.begin[i], ranges.end[i])));
+    BOOST_REQUIRE((count == counts_of_values->Sum(ranges.begin[i], ranges.end[i])));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE(range_sums_test)

@@ -1,4 +1,4 @@
-#include "tools/cli/demo_data.h"
+#include "tools/demo/demo_data.h"
 
 #include <cinttypes>
 #include <cstdio>

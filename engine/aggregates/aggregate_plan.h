@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cairn/columns/aggregate.h"
+#include "cairn/columns/column_values.h"
+#include "engine/aggregates/measures.h"
+#include "index/columns/column_table.h"
+
+namespace cairn {
+
+// What a call's aggregates ask of each range: measures, each once, and how a value is made of them.
+struct AggregatePlan {
+  struct Input {
+    MeasureKind kind = MeasureKind::kSum;
+    size_t column = 0;
+  };
+  struct Output {
+    AggregateFunction function = AggregateFunction::kCount;
+    KeyType type = KeyType::kU64;  // of the result
+    bool of_column = false;        // else of entries or keys
+    size_t input = 0;              // of a column
+  };
+
+  // InvalidArgument, naming the aggregate, for a column that is not included, one that is missing
+  // or not wanted, or one whose type the function does not take.
+  static absl::StatusOr<AggregatePlan> Make(const ColumnTable& table,
+                                            absl::Span<const Aggregate> aggregates);
+
+  // One empty column an aggregate.
+  std::vector<ColumnValues> Columns() const;
+
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  bool counts_entries = false;
+  bool counts_keys = false;
+};
+
+}  // namespace cairn

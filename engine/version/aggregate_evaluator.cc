@@ -1,0 +1,329 @@
+#include "engine/version/aggregate_evaluator.h"
+
+#include <algorithm>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "index/columns/column_type.h"
+#include "index/keys/key_encoding.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+namespace {
+
+// A range of so many entries is searched for those removed.
+constexpr uint64_t kShortRange = 64;
+
+// Whether value i of `a` is before value j of `b`, in the order of keys.
+bool IsLess(const ColumnValues& a, size_t i, const ColumnValues& b, size_t j) {
+  return VisitColumnType(a.type(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, std::string_view>) {
+      return a.bytes(i) < b.bytes(j);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      return OrderedBits(a.numbers<T>()[i]) < OrderedBits(b.numbers<T>()[j]);
+    } else {
+      return a.numbers<T>()[i] < b.numbers<T>()[j];
+    }
+  });
+}
+
+uint64_t CountBetween(const std::vector<Position>& positions, Position begin, Position end) {
+  const auto from = std::lower_bound(positions.begin(), positions.end(), begin);
+  return static_cast<uint64_t>(std::lower_bound(from, positions.end(), end) - from);
+}
+
+// `value` as T, if that holds it.
+template <typename T>
+bool Fits(absl::int128 value) {
+  return value >= absl::int128(std::numeric_limits<T>::min()) &&
+         value <= absl::int128(std::numeric_limits<T>::max());
+}
+
+}  // namespace
+
+AggregateEvaluator::AggregateEvaluator(const IndexVersion& version, const AggregatePlan& plan,
+                                       int threads)
+    : version_(version),
+      plan_(plan),
+      threads_(threads),
+      runs_(RunsOf(*version.delta)),
+      results_(plan.inputs.size()),
+      masked_(plan.inputs.size() * runs_.size()) {}
+
+DeltaAggregates& AggregateEvaluator::delta_aggregates() {
+  if (delta_aggregates_ == nullptr) {
+    delta_aggregates_ = version_.base->aggregates->Of(version_.delta);
+  }
+  return *delta_aggregates_;
+}
+
+template <typename Measure>
+absl::StatusOr<const typename Measure::Structure*> AggregateEvaluator::StructureOf(size_t run,
+                                                                                   size_t column) {
+  using Structure = typename Measure::Structure;
+  if (run == 0) return version_.base->aggregates->Get<Structure>(column, threads_);
+  DeltaAggregates& delta = delta_aggregates();
+  return delta.part(run - 1).column(column).of<Structure>().Get(
+      [&]() -> absl::StatusOr<std::unique_ptr<const Structure>> {
+        ASSIGN_OR_RETURN(const ColumnValues* const values,
+                         delta.PartValues(*version_.delta, run - 1, column));
+        if constexpr (std::is_same_v<Structure, RangeSums>) {
+          if (IsTextOrBytes(values->type())) return RangeSums::BuildCounts(*values, 1);
+        }
+        return Structure::Build(*values, 1);
+      });
+}
+
+// Asks the cache for what the ends of ranges that are not short read.
+template <typename Masked>
+void PrefetchEnds(const Masked& masked, absl::Span<const Position> begin,
+                  absl::Span<const Position> end) {
+  const auto for_all = [&](auto prefetch) {
+    for (size_t i = 0; i < begin.size(); ++i) {
+      if (end[i] <= uint64_t{begin[i]} + kShortRange) continue;
+      prefetch(begin[i]);
+      prefetch(end[i] - 1);
+    }
+  };
+  for_all([&](uint64_t p) { masked.PrefetchPage(p); });
+  for_all([&](uint64_t p) { masked.PrefetchWord(p); });
+  for_all([&](uint64_t p) { masked.PrefetchStretch(p); });
+}
+
+// Adds what each range has in one run.
+template <typename Measure>
+absl::Status AggregateEvaluator::AddRun(const RunSpans& spans, size_t run, size_t column,
+                                        absl::Span<typename Measure::Value> values) {
+  const absl::Span<const Position> begin = spans.begin(run), end = spans.end(run);
+  bool any = false;
+  for (size_t i = 0; i < begin.size(); ++i) any |= begin[i] < end[i];
+  if (!any) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto* const structure, StructureOf<Measure>(run, column));
+  const PositionSet& removed = *runs_[run].removed;
+  if (removed.empty() && run == 0 && runs_.size() == 1) {  // as where nothing has changed
+    Measure::Of(*structure, begin, end, values);
+    return absl::OkStatus();
+  }
+
+  piece_begin_.clear();
+  piece_end_.clear();
+  piece_of_.clear();
+  auto& made = masked_[input_ * runs_.size() + run];
+  const auto* masked = static_cast<const MaskedRun<Measure>*>(made.get());
+  bool any_long = false;
+  for (size_t i = 0; i < begin.size(); ++i) any_long |= end[i] > uint64_t{begin[i]} + kShortRange;
+  if (any_long && !removed.empty()) {
+    if (masked == nullptr) {
+      auto mask = delta_aggregates().Masked<Measure>(*version_.delta, run, column, *structure);
+      masked = mask.get();
+      made = std::move(mask);
+    }
+    PrefetchEnds(*masked, begin, end);
+  }
+  for (size_t i = 0; i < begin.size(); ++i) {
+    if (begin[i] >= end[i]) continue;
+    const auto piece = [&](uint64_t from, uint64_t to) {
+      piece_begin_.push_back(static_cast<Position>(from));
+      piece_end_.push_back(static_cast<Position>(to));
+      piece_of_.push_back(static_cast<uint32_t>(i));
+    };
+    if (removed.empty()) {
+      piece(begin[i], end[i]);
+    } else if (end[i] - begin[i] <= kShortRange) {
+      for (uint64_t at = removed.FirstAbsent(begin[i], end[i]); at < end[i];) {
+        const uint64_t stop = removed.FirstMember(at, end[i]);
+        piece(at, stop);
+        at = removed.FirstAbsent(stop, end[i]);
+      }
+    } else {
+      masked->Add(begin[i], end[i], &values[i], piece);
+    }
+  }
+  std::vector<typename Measure::Value> of_pieces(piece_of_.size());
+  Measure::Of(*structure, piece_begin_, piece_end_, absl::MakeSpan(of_pieces));
+  for (size_t i = 0; i < of_pieces.size(); ++i) {
+    Measure::Add(of_pieces[i], &values[piece_of_[i]]);
+  }
+  return absl::OkStatus();
+}
+
+template <typename Measure>
+absl::Status AggregateEvaluator::AddRuns(const RunSpans& spans, size_t column,
+                                         std::vector<typename Measure::Value>* values) {
+  values->assign(spans.size(), {});
+  for (size_t run = 0; run < runs_.size(); ++run) {
+    RETURN_IF_ERROR(AddRun<Measure>(spans, run, column, absl::MakeSpan(*values)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AggregateEvaluator::ValuesAt(size_t run, size_t column,
+                                          absl::Span<const Position> positions,
+                                          ColumnValues* values) {
+  if (run == 0) {
+    std::vector<RowId> row_ids(positions.size());
+    for (size_t i = 0; i < row_ids.size(); ++i) row_ids[i] = runs_[0].rows[positions[i]];
+    return version_.delta->base_columns.Gather(column, row_ids, values);
+  }
+  ASSIGN_OR_RETURN(const ColumnValues* const all,
+                   delta_aggregates().PartValues(*version_.delta, run - 1, column));
+  for (const Position position : positions) values->AppendFrom(*all, position, 1);
+  return absl::OkStatus();
+}
+
+// Runs have numbers of their own for their values, so that these themselves are compared.
+template <typename Measure>
+absl::Status AggregateEvaluator::FindExtremes(const RunSpans& spans, size_t column,
+                                              ColumnValues* extremes) {
+  constexpr uint32_t kNone = UINT32_MAX;
+  const KeyType type = version_.delta->base_columns.columns()[column].type;
+  std::vector<ColumnValues> found(runs_.size(), ColumnValues(type));
+  std::vector<std::pair<uint32_t, uint32_t>> best(spans.size(), {kNone, 0});  // run, and which
+  std::vector<Position> positions;
+  std::vector<ExtremeAt> at;
+  for (size_t run = 0; run < runs_.size(); ++run) {
+    at.assign(spans.size(), {});
+    RETURN_IF_ERROR(AddRun<Measure>(spans, run, column, absl::MakeSpan(at)));
+    positions.clear();
+    for (const ExtremeAt& extreme : at) {
+      if (extreme.position != kNoPosition) positions.push_back(extreme.position);
+    }
+    RETURN_IF_ERROR(ValuesAt(run, column, positions, &found[run]));
+    uint32_t next = 0;
+    for (size_t i = 0; i < at.size(); ++i) {
+      if (at[i].position == kNoPosition) continue;
+      const uint32_t mine = next++;
+      const auto& [of, which] = best[i];
+      const bool better = of == kNone || (Measure::kKind == MeasureKind::kLeast
+                                              ? IsLess(found[run], mine, found[of], which)
+                                              : IsLess(found[of], which, found[run], mine));
+      if (better) best[i] = {static_cast<uint32_t>(run), mine};
+    }
+  }
+  extremes->Clear(type);
+  for (const auto& [run, which] : best) {
+    if (run == kNone) {
+      extremes->AppendNull();
+    } else {
+      extremes->AppendFrom(found[run], which, 1);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AggregateEvaluator::Evaluate(const AggregatePlan::Input& input, const RunSpans& spans,
+                                          Result* result) {
+  switch (input.kind) {
+    case MeasureKind::kSum:
+      return AddRuns<SumMeasure>(spans, input.column, &result->sums);
+    case MeasureKind::kFloatSum:
+      return AddRuns<FloatSumMeasure>(spans, input.column, &result->float_sums);
+    case MeasureKind::kLeast:
+      return FindExtremes<LeastMeasure>(spans, input.column, &result->extremes);
+    case MeasureKind::kGreatest:
+      break;
+  }
+  return FindExtremes<GreatestMeasure>(spans, input.column, &result->extremes);
+}
+
+void AggregateEvaluator::CountEntries(const RunSpans& spans) {
+  entries_.assign(spans.size(), 0);
+  for (size_t run = 0; run < runs_.size(); ++run) {
+    const absl::Span<const Position> begin = spans.begin(run), end = spans.end(run);
+    for (size_t i = 0; i < begin.size(); ++i) {
+      if (begin[i] >= end[i]) continue;
+      entries_[i] += end[i] - begin[i] - runs_[run].removed->Count(begin[i], end[i]);
+    }
+  }
+}
+
+absl::Status AggregateEvaluator::CountKeys(const RunSpans& spans) {
+  ASSIGN_OR_RETURN(const DistinctRanks* const ranks, version_.base->aggregates->Distinct(threads_));
+  keys_.resize(spans.size());
+  ranks->Count(spans.begin(0), spans.end(0), absl::MakeSpan(keys_));
+  if (version_.delta->empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const DistinctChanges* const changes,
+                   delta_aggregates().Distinct(*version_.delta));
+  const auto count = [&](const std::vector<Position>& positions, size_t run, size_t i) {
+    const Position begin = spans.begin(run)[i], end = spans.end(run)[i];
+    return begin < end ? CountBetween(positions, begin, end) : 0;
+  };
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    const Position begin = spans.begin(0)[i], end = spans.end(0)[i];
+    // A short range is looked at, where little is removed.
+    if (end > uint64_t{begin} + kShortRange ||
+        version_.delta->removed.FirstMember(begin, end) < end) {
+      keys_[i] -= count(changes->lost, 0, i);
+    }
+    for (size_t part = 0; part < changes->gained.size(); ++part) {
+      keys_[i] += count(changes->gained[part], part + 1, i);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AggregateEvaluator::Output(const AggregatePlan::Output& output, size_t size,
+                                        absl::FunctionRef<std::string(size_t)> described,
+                                        ColumnValues* column) const {
+  if (!output.of_column) {
+    const std::vector<uint64_t>& counts =
+        output.function == AggregateFunction::kCount ? entries_ : keys_;
+    std::copy_n(counts.begin(), size, column->ExtendNumbers<uint64_t>(size));
+    return absl::OkStatus();
+  }
+  const Result& result = results_[output.input];
+  const MeasureKind kind = plan_.inputs[output.input].kind;
+  if (kind == MeasureKind::kLeast || kind == MeasureKind::kGreatest) {
+    column->AppendFrom(result.extremes, 0, size);
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < size; ++i) {
+    const bool floats = kind == MeasureKind::kFloatSum;
+    const uint64_t count = floats ? result.float_sums[i].count : result.sums[i].count;
+    if (output.function == AggregateFunction::kCount) {
+      column->AppendNumber(count);
+    } else if (count == 0) {
+      column->AppendNull();
+    } else if (output.type == KeyType::kF64) {
+      const double sum =
+          floats ? result.float_sums[i].sum : static_cast<double>(result.sums[i].sum);
+      column->AppendNumber(
+          output.function == AggregateFunction::kSum ? sum : sum / static_cast<double>(count));
+    } else {
+      const absl::int128 sum = result.sums[i].sum;
+      const bool is_signed = output.type == KeyType::kI64;
+      if (is_signed ? !Fits<int64_t>(sum) : !Fits<uint64_t>(sum)) {
+        const AggregatePlan::Input& input = plan_.inputs[output.input];
+        return absl::OutOfRangeError(
+            absl::StrFormat("%s: the sum of column '%s' is %s, which %s does not hold",
+                            described(i), version_.delta->base_columns.columns()[input.column].name,
+                            absl::FormatStreamed(sum), KeyTypeName(output.type)));
+      }
+      if (is_signed) {
+        column->AppendNumber(static_cast<int64_t>(sum));
+      } else {
+        column->AppendNumber(static_cast<uint64_t>(sum));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AggregateEvaluator::Append(const RunSpans& spans,
+                                        absl::FunctionRef<std::string(size_t)> described,
+                                        absl::Span<ColumnValues> columns) {
+  if (plan_.counts_entries) CountEntries(spans);
+  if (plan_.counts_keys) RETURN_IF_ERROR(CountKeys(spans));
+  for (input_ = 0; input_ < plan_.inputs.size(); ++input_) {
+    RETURN_IF_ERROR(Evaluate(plan_.inputs[input_], spans, &results_[input_]));
+  }
+  for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+    RETURN_IF_ERROR(Output(plan_.outputs[i], spans.size(), described, &columns[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "cairn/columns/column_values.h"
+#include "cairn/types.h"
+#include "engine/aggregates/aggregate_plan.h"
+#include "engine/aggregates/base_aggregates.h"
+#include "engine/version/index_version.h"
+#include "engine/version/run_spans.h"
+#include "engine/version/version_ranges.h"
+
+namespace cairn {
+
+// Computes a plan's aggregates for ranges of a version, some at a time. One object serves one
+// thread; what is slow to make is shared by all (BaseAggregates).
+//
+// Of each run a range has the entries between two positions without those removed. Where few of
+// them can be removed, as the range is short, they are looked for; else a MaskedRun has what is
+// left. Runs are added up, and their extremes compared by value.
+class AggregateEvaluator {
+ public:
+  // Both must outlive it. `threads` is for what is still to be made.
+  AggregateEvaluator(const IndexVersion& version, const AggregatePlan& plan, int threads);
+
+  // Appends the values for `spans` to `columns`, which are the plan's. OutOfRange, naming the range
+  // by described(i), for a sum that does not fit; ResourceExhausted, DataLoss. Throws
+  // std::bad_alloc.
+  absl::Status Append(const RunSpans& spans, absl::FunctionRef<std::string(size_t)> described,
+                      absl::Span<ColumnValues> columns);
+
+ private:
+  // What one input comes to in each range: of its kind's.
+  struct Result {
+    std::vector<IntegerSum> sums;
+    std::vector<FloatSum> float_sums;
+    ColumnValues extremes;
+  };
+
+  DeltaAggregates& delta_aggregates();
+  template <typename Measure>
+  absl::StatusOr<const typename Measure::Structure*> StructureOf(size_t run, size_t column);
+  template <typename Measure>
+  absl::Status AddRun(const RunSpans& spans, size_t run, size_t column,
+                      absl::Span<typename Measure::Value> values);
+  template <typename Measure>
+  absl::Status AddRuns(const RunSpans& spans, size_t column,
+                       std::vector<typename Measure::Value>* values);
+  template <typename Measure>
+  absl::Status FindExtremes(const RunSpans& spans, size_t column, ColumnValues* extremes);
+  absl::Status ValuesAt(size_t run, size_t column, absl::Span<const Position> positions,
+                        ColumnValues* values);
+  absl::Status Evaluate(const AggregatePlan::Input& input, const RunSpans& spans, Result* result);
+  void CountEntries(const RunSpans& spans);
+  absl::Status CountKeys(const RunSpans& spans);
+  absl::Status Output(const AggregatePlan::Output& output, size_t size,
+                      absl::FunctionRef<std::string(size_t)> described, ColumnValues* column) const;
+
+  const IndexVersion& version_;
+  const AggregatePlan& plan_;
+  const int threads_;
+  const Runs runs_;
+  std::shared_ptr<DeltaAggregates> delta_aggregates_;
+  std::vector<Result> results_;                      // of each input
+  std::vector<std::shared_ptr<const void>> masked_;  // MaskedRuns, by input and run
+  size_t input_ = 0;                                 // that is being evaluated
+  std::vector<uint64_t> entries_, keys_;
+  std::vector<Position> piece_begin_, piece_end_;
+  std::vector<uint32_t> piece_of_;
+};
+
+}  // namespace cairn

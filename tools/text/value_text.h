@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cairn/columns/key_value.h"
+
+// Values as the command line prints them.
+
+namespace cairn::tools {
+
+// For people: text as it is, as far as that can be read; numbers in the shortest decimal that reads
+// back, null as \N.
+void AppendReadableValue(const KeyValue& value, std::string* text);
+// For scripts: of text every byte outside '!' to '~', and the backslash, as \xHH.
+void AppendTsvValue(const KeyValue& value, std::string* text);
+// As JSON: bytes that are not UTF-8 as {"hex":"…"}; nan, inf and -inf as strings.
+void AppendJsonValue(const KeyValue& value, std::string* text);
+
+}  // namespace cairn::tools
