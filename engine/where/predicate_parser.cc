@@ -165,7 +165,7 @@ class PredicateParser {
                                      : Predicate(index, KeyQuery(pattern)));
   }
 
-  static Predicate NegatedIf(bool negated, Predicate predicate) {
+  static Predicate NegatedIf(bool negated, const Predicate& predicate) {
     return negated ? !predicate : predicate;
   }
 

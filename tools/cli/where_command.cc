@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "cairn/index_spec.h"
 #include "cairn/secondary_index.h"
 #include "cairn/string_list.h"
 #include "cairn/where/index_group.h"
