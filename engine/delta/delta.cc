@@ -62,9 +62,8 @@ absl::Status Delta::PrimaryKeys(absl::Span<const RowId> row_ids,
 namespace {
 
 // Appends included columns of rows, of a delta's as they are below `end_tuple`.
-absl::Status AppendIncluded(const Delta& delta, uint32_t end_tuple,
-                            absl::Span<const RowId> row_ids, absl::Span<const size_t> columns,
-                            absl::Span<ColumnValues> values) {
+absl::Status AppendIncluded(const Delta& delta, uint32_t end_tuple, absl::Span<const RowId> row_ids,
+                            absl::Span<const size_t> columns, absl::Span<ColumnValues> values) {
   const absl::Span<const ColumnSchema> schema = delta.base_columns.columns();
   std::vector<KeyType> types;
   for (const ColumnSchema& column : schema) types.push_back(column.type);

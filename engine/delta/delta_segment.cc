@@ -71,8 +71,8 @@ absl::StatusOr<std::shared_ptr<const DeltaSegment>> DeltaSegment::Build(
     has_slots = slots.Add(KeyFilter::Hash(entries[i].key), static_cast<Position>(i));
   }
   if (!has_slots) slots = KeySlots();
-  return std::shared_ptr<const DeltaSegment>(
-      new DeltaSegment(CopyRun(entries), std::move(slots), has_slots, std::move(places), end_tuple));
+  return std::shared_ptr<const DeltaSegment>(new DeltaSegment(
+      CopyRun(entries), std::move(slots), has_slots, std::move(places), end_tuple));
 }
 
 absl::Span<const uint64_t> DeltaSegment::ByRow() const {

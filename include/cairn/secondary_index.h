@@ -12,7 +12,8 @@
 
 // This header is light: it declares the class and none of the types that its methods take and
 // return. Include those that you use: cairn/build.h, open_options.h, catch_up.h, query.h,
-// fetched_rows.h, columns/aggregate.h, string_list.h, index_stats.h, snapshot_source.h, or all with cairn/cairn.h.
+// fetched_rows.h, columns/aggregate.h, string_list.h, index_stats.h, snapshot_source.h, or all with
+// cairn/cairn.h.
 
 namespace cairn {
 
@@ -148,8 +149,8 @@ class SecondaryIndex : public BatchIndex {
                                        std::vector<ColumnValues>* values) const = 0;
   // The same of each range's groups: of its entries with the same values in the leading parts of
   // the key, 1 or more, in the order of keys. Null is a value here. A group costs a search for its
-  // end, however many entries it has. With a limit, a range's groups come in pages (Groups::cursors).
-  // Errors as above; Unimplemented for an index in several shards.
+  // end, however many entries it has. With a limit, a range's groups come in pages
+  // (Groups::cursors). Errors as above; Unimplemented for an index in several shards.
   virtual absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                        absl::Span<const Aggregate> aggregates,
                                        const GroupOptions& options, Groups* groups) const = 0;

@@ -154,16 +154,16 @@ absl::StatusOr<EntryValues> GatherPresent(const ColumnTable& table, size_t colum
   }
   ColumnValues text(column < table.columns().size() ? table.columns()[column].type : KeyType::kU8);
   RETURN_IF_ERROR(table.Read(column, 0, table.rows(), &text));
-  return FillAll(
-      row_ids.size(), threads, [&](size_t first, size_t count, EntryValues* values, Found* found) {
-        FillEntries(
-            first, count, [](size_t) { return uint64_t{0}; },
-            [&](size_t i) {
-              const RowId row = row_ids[first + i];
-              return row >= text.size() || text.is_null(row);
-            },
-            values, found);
-      });
+  return FillAll(row_ids.size(), threads,
+                 [&](size_t first, size_t count, EntryValues* values, Found* found) {
+                   FillEntries(
+                       first, count, [](size_t) { return uint64_t{0}; },
+                       [&](size_t i) {
+                         const RowId row = row_ids[first + i];
+                         return row >= text.size() || text.is_null(row);
+                       },
+                       values, found);
+                 });
 }
 
 EntryValues PresentOf(const ColumnValues& values, int threads) {

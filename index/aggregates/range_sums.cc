@@ -191,11 +191,10 @@ std::unique_ptr<const RangeSums> SumsOfEntries(EntryValues values, KeyType type,
   const bool empty = values.least > values.most;
   if (empty) values.least = 0;
   const uint64_t range = empty ? 0 : values.most - values.least;
-  const SignedWide base =
-      empty ? 0
-      : IsSigned(type)
-          ? SignedWide{static_cast<int64_t>(values.least ^ uint64_t{1} << 63)}
-          : SignedWide{values.least};
+  const SignedWide base = empty ? 0
+                          : IsSigned(type)
+                              ? SignedWide{static_cast<int64_t>(values.least ^ uint64_t{1} << 63)}
+                              : SignedWide{values.least};
   if (range == 0 && values.nulls == 0) return std::make_unique<EqualSums>(base);
   if (range <= UINT8_MAX) return MakeSums<uint8_t>(values, base, threads);
   if (range <= UINT16_MAX) return MakeSums<uint16_t>(values, base, threads);

@@ -32,8 +32,8 @@ AggregateFunction FunctionOf(const std::string& name, const std::string& where) 
   for (int f = 0; f <= static_cast<int>(AggregateFunction::kMax); ++f) {
     const auto function = static_cast<AggregateFunction>(f);
     if (name == AggregateFunctionName(function)) return function;
-    expected += (expected.empty() ? "'" : ", '") + std::string(AggregateFunctionName(function)) +
-                "'";
+    expected +=
+        (expected.empty() ? "'" : ", '") + std::string(AggregateFunctionName(function)) + "'";
   }
   ThrowInvalid(where + ": expected one of " + expected + ", found '" + name + "'");
 }
@@ -52,8 +52,9 @@ NamedAggregates AggregatesOf(nb::handle given) {
     if (alone) {
       words.push_back(nb::cast<std::string>(value));
     } else if (!nb::try_cast(value, words) || words.empty() || words.size() > 2) {
-      ThrowInvalid(where + ": expected a function, as 'count', or one and a column, as "
-                           "('sum', 'price'), found " +
+      ThrowInvalid(where +
+                   ": expected a function, as 'count', or one and a column, as "
+                   "('sum', 'price'), found " +
                    Described(value));
     }
     named.names.push_back(nb::cast<std::string>(name));

@@ -186,9 +186,10 @@ OpenOptions OpenOptionsOf(const OpenArguments& arguments) {
 
 void BindIndex(nb::module_& module) {
   BindCatchUpReport(module);
-  auto index = nb::class_<Index, Queries>(
-      module, "Index",
-      R"doc(A secondary index, opened by cairn.open: mapped files, and what catch_up added since.
+  auto index =
+      nb::class_<Index, Queries>(
+          module, "Index",
+          R"doc(A secondary index, opened by cairn.open: mapped files, and what catch_up added since.
 
 Thread-safe; queries of several threads run side by side, and none waits for catch_up or merge. A
 query sees one version, from its beginning to its end. After a fork, the child opens its own.
@@ -206,127 +207,133 @@ Anything else is a KeyTypeError, which says how to convert.
 
 Rows are uint32. Of an index in shards they are uint64, `shard << 32 | row`, as its shards may have
 2^32 rows each: `row_dtype` and `no_row` are what find_first gives.)doc")
-      .def("primary_keys", &PrimaryKeys, nb::arg("row_ids").none(),
-           nb::sig("def primary_keys(self, row_ids: typing.Any) -> Column"),
-           "The primary key of each row, given as `row_dtype`[rows]. OutOfRange for a number of no "
-           "row.")
-      .def(
-          "fetch",
-          [](const Index& self, nb::handle database, nb::handle keys, nb::handle lower,
-             nb::handle upper, nb::handle prefix, nb::handle leading, const char* bounds,
-             std::optional<uint64_t> limit, nb::handle after) {
-            return Fetch(self, database, {lower, upper, keys, prefix, leading, bounds, after},
-                         limit);
-          },
-          nb::arg("database").none(), nb::arg("keys") = nb::none(), nb::kw_only(),
-          nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(),
-          nb::arg("prefix") = nb::none(), nb::arg("leading") = nb::none(), nb::arg("bounds") = "[)",
-          nb::arg("limit") = nb::none(), nb::arg("after") = nb::none(),
-          nb::sig("def fetch(self, database: typing.Any, keys: typing.Any = None, *, lower: "
+          .def("primary_keys", &PrimaryKeys, nb::arg("row_ids").none(),
+               nb::sig("def primary_keys(self, row_ids: typing.Any) -> Column"),
+               "The primary key of each row, given as `row_dtype`[rows]. OutOfRange for a number "
+               "of no "
+               "row.")
+          .def(
+              "fetch",
+              [](const Index& self, nb::handle database, nb::handle keys, nb::handle lower,
+                 nb::handle upper, nb::handle prefix, nb::handle leading, const char* bounds,
+                 std::optional<uint64_t> limit, nb::handle after) {
+                return Fetch(self, database, {lower, upper, keys, prefix, leading, bounds, after},
+                             limit);
+              },
+              nb::arg("database").none(), nb::arg("keys") = nb::none(), nb::kw_only(),
+              nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(),
+              nb::arg("prefix") = nb::none(), nb::arg("leading") = nb::none(),
+              nb::arg("bounds") = "[)", nb::arg("limit") = nb::none(),
+              nb::arg("after") = nb::none(),
+              nb::sig(
+                  "def fetch(self, database: typing.Any, keys: typing.Any = None, *, lower: "
                   "typing.Any = None, "
                   "upper: typing.Any = None, prefix: typing.Any = None, leading: typing.Any = "
                   "None, bounds: str = '[)', "
                   "limit: int | None = None, after: collections.abc.Sequence[bytes] | None = None) "
                   "-> Matches"),
-          R"doc(Whole rows of keys or ranges (as count's), read from `database`: a directory or Snapshot.
+              R"doc(Whole rows of keys or ranges (as count's), read from `database`: a directory or Snapshot.
 
 Rows that have no such key any more are left out, and counted in `stale`. FailedPrecondition where it
 is not the index's database.)doc")
-      .def(
-          "catch_up", &CatchUp, nb::arg("database").none(), nb::kw_only(),
-          nb::arg("durable") = true, nb::arg("assume_continues") = false,
-          nb::arg("max_bytes_per_second") = 0,
-          nb::sig("def catch_up(self, database: typing.Any, *, durable: bool = True, "
-                  "assume_continues: bool = False, "
-                  "max_bytes_per_second: int = 0) -> CatchUpReport"),
-          R"doc(Brings the index up to the state of `database`, a directory or Snapshot, from its write-ahead log.
+          .def(
+              "catch_up", &CatchUp, nb::arg("database").none(), nb::kw_only(),
+              nb::arg("durable") = true, nb::arg("assume_continues") = false,
+              nb::arg("max_bytes_per_second") = 0,
+              nb::sig("def catch_up(self, database: typing.Any, *, durable: bool = True, "
+                      "assume_continues: bool = False, "
+                      "max_bytes_per_second: int = 0) -> CatchUpReport"),
+              R"doc(Brings the index up to the state of `database`, a directory or Snapshot, from its write-ahead log.
 
 FailedPrecondition where the log does not tell everything since `sequence`, or it is another database:
 build anew then. Ctrl-C ends it.)doc")
-      .def(
-          "merge", &Merge, nb::kw_only(), nb::arg("threads") = 0,
-          nb::arg("max_bytes_per_second") = 0, nb::arg("progress") = nb::none(),
-          nb::sig(
-              "def merge(self, *, threads: int = 0, max_bytes_per_second: int = 0, "
-              "progress: collections.abc.Callable[[str, int, int], object] | None = None) -> None"),
-          "Makes a new base of the base and all that was caught up. Row ids change. Ctrl-C ends "
-          "it.")
-      .def(
-          "merge_pays",
-          [](const Index& self) {
-            const auto index = self.OpenSecondary();
-            const nb::gil_scoped_release released;
-            return index->MergePays();
-          },
-          "Whether merge would make queries so much faster, or the index so much smaller, that it "
-          "pays.")
-      .def(
-          "verify", &Verify, nb::arg("database") = nb::none(), nb::kw_only(), nb::arg("most") = 100,
-          nb::sig("def verify(self, database: typing.Any = None, *, most: int = 100) -> list[str]"),
-          R"doc(Checks the index's files and structures, or, against a database, every row and entry both ways.
+          .def("merge", &Merge, nb::kw_only(), nb::arg("threads") = 0,
+               nb::arg("max_bytes_per_second") = 0, nb::arg("progress") = nb::none(),
+               nb::sig("def merge(self, *, threads: int = 0, max_bytes_per_second: int = 0, "
+                       "progress: collections.abc.Callable[[str, int, int], object] | None = None) "
+                       "-> None"),
+               "Makes a new base of the base and all that was caught up. Row ids change. Ctrl-C "
+               "ends "
+               "it.")
+          .def(
+              "merge_pays",
+              [](const Index& self) {
+                const auto index = self.OpenSecondary();
+                const nb::gil_scoped_release released;
+                return index->MergePays();
+              },
+              "Whether merge would make queries so much faster, or the index so much smaller, that "
+              "it "
+              "pays.")
+          .def(
+              "verify", &Verify, nb::arg("database") = nb::none(), nb::kw_only(),
+              nb::arg("most") = 100,
+              nb::sig(
+                  "def verify(self, database: typing.Any = None, *, most: int = 100) -> list[str]"),
+              R"doc(Checks the index's files and structures, or, against a database, every row and entry both ways.
 
 Differences from the database as lines, at most `most`; none means equal. DataLoss for a damaged file.)doc")
-      .def(
-          "stats",
-          [](const Index& self) {
-            const auto index = self.OpenSecondary();
-            absl::StatusOr<IndexStats> stats = absl::InternalError("");
-            {
-              const nb::gil_scoped_release released;
-              stats = index->Stats();
-            }
-            return StatsDict(ValueOf(std::move(stats)));
-          },
-          nb::sig("def stats(self) -> dict[str, typing.Any]"),
-          "Counts, bytes and routes of the open index, by name. Times are in seconds.")
-      .def(
-          "predicted_time",
-          [](const Index& self, const std::string& operation, size_t queries) {
-            return absl::ToDoubleSeconds(
-                self.Open()->PredictedTime(OperationOf(operation), queries));
-          },
-          nb::arg("operation"), nb::arg("queries"),
-          "The seconds that a batch of so many queries is predicted to take.")
-      .def(
-          "best_batch",
-          [](const Index& self, const std::string& operation) {
-            return self.Open()->BestBatch(OperationOf(operation));
-          },
-          nb::arg("operation"),
-          "The least batch whose predicted throughput is nine tenths of the highest.")
-      .def("__len__", &Entries, "The number of entries.")
-      .def("__bool__", [](const Index&) { return true; })
-      .def(
-          "__repr__",
-          [](const Index& self) {
-            return TextWithPath("<cairn.Index " + self.name() + ": " + self.spec() +
-                                (self.closed() ? ", closed>" : ">"));
-          },
-          nb::sig("def __repr__(self) -> str"))
-      .def_prop_ro(
-          "directory", [](const Index& self) { return TextWithPath(self.directory()); },
-          nb::sig("def directory(self) -> str"))
-      .def_prop_ro("spec", &Index::spec, "What is indexed, as text.")
-      .def_prop_ro("column_family", &Index::column_family)
-      .def_prop_ro("in_shards", &Index::in_shards,
-                   "Whether it is an index in shards, whose rows take 64 bits.")
-      .def_prop_ro(
-          "row_dtype",
-          [](const Index& self) {
-            return nb::module_::import_("numpy").attr("dtype")(self.in_shards() ? "uint64"
-                                                                                : "uint32");
-          },
-          nb::sig("def row_dtype(self) -> numpy.dtype[typing.Any]"),
-          "The NumPy dtype of rows: uint64 of an index in shards, else uint32.")
-      .def_prop_ro(
-          "no_row", [](const Index& self) { return self.in_shards() ? kNoWideRow : kNoRow; },
-          "What find_first gives where there is no row: the greatest number of `row_dtype`.")
-      .def_prop_ro(
-          "kind", [](const Index& self) { return KeyKindName(self.codec().kind()); },
-          "The physical form of keys: \"u32\", \"u64\" or \"bytes\".")
-      .def_prop_ro(
-          "sequence", [](const Index& self) { return self.OpenSecondary()->sequence(); },
-          "The database's sequence number that the index is current to.");
+          .def(
+              "stats",
+              [](const Index& self) {
+                const auto index = self.OpenSecondary();
+                absl::StatusOr<IndexStats> stats = absl::InternalError("");
+                {
+                  const nb::gil_scoped_release released;
+                  stats = index->Stats();
+                }
+                return StatsDict(ValueOf(std::move(stats)));
+              },
+              nb::sig("def stats(self) -> dict[str, typing.Any]"),
+              "Counts, bytes and routes of the open index, by name. Times are in seconds.")
+          .def(
+              "predicted_time",
+              [](const Index& self, const std::string& operation, size_t queries) {
+                return absl::ToDoubleSeconds(
+                    self.Open()->PredictedTime(OperationOf(operation), queries));
+              },
+              nb::arg("operation"), nb::arg("queries"),
+              "The seconds that a batch of so many queries is predicted to take.")
+          .def(
+              "best_batch",
+              [](const Index& self, const std::string& operation) {
+                return self.Open()->BestBatch(OperationOf(operation));
+              },
+              nb::arg("operation"),
+              "The least batch whose predicted throughput is nine tenths of the highest.")
+          .def("__len__", &Entries, "The number of entries.")
+          .def("__bool__", [](const Index&) { return true; })
+          .def(
+              "__repr__",
+              [](const Index& self) {
+                return TextWithPath("<cairn.Index " + self.name() + ": " + self.spec() +
+                                    (self.closed() ? ", closed>" : ">"));
+              },
+              nb::sig("def __repr__(self) -> str"))
+          .def_prop_ro(
+              "directory", [](const Index& self) { return TextWithPath(self.directory()); },
+              nb::sig("def directory(self) -> str"))
+          .def_prop_ro("spec", &Index::spec, "What is indexed, as text.")
+          .def_prop_ro("column_family", &Index::column_family)
+          .def_prop_ro("in_shards", &Index::in_shards,
+                       "Whether it is an index in shards, whose rows take 64 bits.")
+          .def_prop_ro(
+              "row_dtype",
+              [](const Index& self) {
+                return nb::module_::import_("numpy").attr("dtype")(self.in_shards() ? "uint64"
+                                                                                    : "uint32");
+              },
+              nb::sig("def row_dtype(self) -> numpy.dtype[typing.Any]"),
+              "The NumPy dtype of rows: uint64 of an index in shards, else uint32.")
+          .def_prop_ro(
+              "no_row", [](const Index& self) { return self.in_shards() ? kNoWideRow : kNoRow; },
+              "What find_first gives where there is no row: the greatest number of `row_dtype`.")
+          .def_prop_ro(
+              "kind", [](const Index& self) { return KeyKindName(self.codec().kind()); },
+              "The physical form of keys: \"u32\", \"u64\" or \"bytes\".")
+          .def_prop_ro(
+              "sequence", [](const Index& self) { return self.OpenSecondary()->sequence(); },
+              "The database's sequence number that the index is current to.");
   BindAggregates(module, index);
   module.def(
       "open",

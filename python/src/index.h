@@ -66,8 +66,7 @@ OpenOptions OpenOptionsOf(const OpenArguments& arguments);
                  nb::arg("ordered_indexes") = std::vector<std::string>(),                \
                  nb::arg("verify") = "full", nb::arg("calibration") = "stored",          \
                  nb::arg("host_memory_budget") = 0, nb::arg("device_memory_budget") = 0, \
-                 nb::arg("threads") = 0,                                                 \
-                 nb::arg("aggregates") = std::vector<std::string>()
+                 nb::arg("threads") = 0, nb::arg("aggregates") = std::vector<std::string>()
 #define CAIRN_OPEN_SIG                                                                        \
   "device: str = 'cpu', ordered_indexes: collections.abc.Sequence[str] = (), verify: str = "  \
   "'full', "                                                                                  \
