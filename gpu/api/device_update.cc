@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "gpu/api/stream_check.h"
+#include "gpu/runtime/stream_check.h"
 #include "gpu/runtime/devices.h"
 #include "gpu/runtime/stream.h"
 #include "gpu/runtime/stream_uses.h"

@@ -12,7 +12,7 @@
 #include "cairn/device.h"
 #include "gpu/api/bytes_factory.h"
 #include "gpu/api/packed_options.h"
-#include "gpu/api/stream_check.h"
+#include "gpu/runtime/stream_check.h"
 #include "gpu/btree/b_plus_tree.h"
 #include "gpu/host/gpu_index.h"
 #include "gpu/packed/packed_index.h"
