@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
-#include "cairn/device_group.h"
+#include "cairn/devices/device_group.h"
 #include "gpu/api/gpu_factory.h"
 
 namespace cairn {

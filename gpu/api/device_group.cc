@@ -1,4 +1,4 @@
-#include "cairn/device_group.h"
+#include "cairn/devices/device_group.h"
 
 #include <algorithm>
 #include <limits>

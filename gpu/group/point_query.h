@@ -11,7 +11,7 @@ namespace cairn::gpu {
 enum class Finish : uint8_t {
   kStore,     // it is written there
   kAtLeast,   // it, or what stands at the same place of `begin` if that is more
-  kSubtract,  // it less what stands there, at least 0: the number of entries between two positions
+  kSubtract,  // the same less what stands there: the number of entries between two positions
 };
 
 // Where answers go: an element a query.

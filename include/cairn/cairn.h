@@ -10,7 +10,7 @@
 #include "cairn/columns/aggregate.h"
 #include "cairn/columns/column_values.h"
 #include "cairn/device.h"
-#include "cairn/device_group.h"
+#include "cairn/devices/device_group.h"
 #include "cairn/extractor.h"
 #include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"

@@ -1,4 +1,4 @@
-#include "cairn/device_group.h"
+#include "cairn/devices/device_group.h"
 
 #include <algorithm>
 #include <atomic>
@@ -25,7 +25,7 @@ template <typename Key, typename Check>
 void ForEachSet(size_t most, Check check) {
   size_t set = 0;
   for (const OracleData<Key>& data : OracleCatalogue<Key>(most)) {
-    check(data, kMemberCounts[set % std::size(kMemberCounts)],
+    check(data, set, kMemberCounts[set % std::size(kMemberCounts)],
           kExchanges[set % std::size(kExchanges)]);
     ++set;
   }
@@ -33,35 +33,37 @@ void ForEachSet(size_t most, Check check) {
 
 template <typename Key>
 void CheckHostBatches() {
-  ForEachSet<Key>(5000, [](const OracleData<Key>& data, size_t members, PeerExchange exchange) {
+  ForEachSet<Key>(1500, [](const OracleData<Key>& data, size_t set, size_t members,
+                           PeerExchange exchange) {
     const SortedRun run = OracleRun(data);
     const auto options = SmallChunks(exchange, 1000);
-    CheckAgainstOracle(GroupIndex(run, RequireOk(DeviceGroup::Replicate(
-                                           "gpu:auto", run, SameDevice(members), options))),
-                       data);
-    CheckAgainstOracle(GroupIndex(run, RequireOk(DeviceGroup::Shard("gpu:auto", run,
+    CheckAgainstOracle(
+        GroupIndex(run, RequireOk(set % 2 == 0 ? DeviceGroup::Replicate(
+                                                     "gpu:auto", run, SameDevice(members), options)
+                                               : DeviceGroup::Shard("gpu:auto", run,
                                                                     SameDevice(members), options))),
-                       data);
+        data);
   });
 }
 
 template <typename Key>
 void CheckDeviceBatches() {
-  ForEachSet<Key>(70000, [](const OracleData<Key>& data, size_t members, PeerExchange exchange) {
-    const SortedRun run = OracleRun(data);
-    const auto options = SmallChunks(exchange);
-    CheckWide(*RequireOk(DeviceGroup::Replicate("gpu:auto", run, SameDevice(members), options)),
-              OracleOf(data), data.queries);
-    CheckWide(*RequireOk(DeviceGroup::Shard("gpu:auto", run, SameDevice(members), options)),
-              OracleOf(data), data.queries);
-  });
+  ForEachSet<Key>(
+      20000, [](const OracleData<Key>& data, size_t, size_t members, PeerExchange exchange) {
+        const SortedRun run = OracleRun(data);
+        const auto options = SmallChunks(exchange);
+        CheckWide(*RequireOk(DeviceGroup::Replicate("gpu:auto", run, SameDevice(members), options)),
+                  OracleOf(data), data.queries);
+        CheckWide(*RequireOk(DeviceGroup::Shard("gpu:auto", run, SameDevice(members), options)),
+                  OracleOf(data), data.queries);
+      });
 }
 
-// Half a million entries, a tenth of them of one key, which spans shards.
+// A tenth of the entries are of one key, which spans shards.
 template <typename Key>
 OracleData<Key> LargeSet() {
   auto random = TestRandom(sizeof(Key));
-  std::vector<Key> keys(500000);
+  std::vector<Key> keys(200000);
   for (size_t i = 0; i < keys.size(); ++i) {
     keys[i] = i % 10 == 0 ? Key{1} << 31 : static_cast<Key>(random());
   }
@@ -79,8 +81,8 @@ void CheckAroundChunks() {
     const auto replicas =
         RequireOk(DeviceGroup::Replicate("gpu:auto", run, SameDevice(3), options));
     auto random = TestRandom(7);
-    for (const size_t size : {size_t{1}, size_t{31}, size_t{4095}, size_t{4096}, size_t{4097},
-                              kChunk - 1, kChunk, kChunk + 1, 2 * kChunk, 3 * kChunk + 17}) {
+    for (const size_t size : {size_t{1}, size_t{31}, size_t{4096}, size_t{4097}, kChunk - 1, kChunk,
+                              kChunk + 1, 2 * kChunk, 3 * kChunk + 17}) {
       std::vector<Key> queries(size);
       for (Key& key : queries) {
         key =
@@ -105,14 +107,15 @@ BOOST_AUTO_TEST_CASE(batches_of_the_host_u64) {
 }
 
 BOOST_AUTO_TEST_CASE(batches_of_the_host_of_strings_by_replicas) {
-  ForEachSet<std::string>(
-      1000, [](const OracleData<std::string>& data, size_t members, PeerExchange exchange) {
-        const SortedRun run = OracleRun(data);
-        CheckAgainstOracle(
-            GroupIndex(run, RequireOk(DeviceGroup::Replicate("gpu:auto", run, SameDevice(members),
-                                                             SmallChunks(exchange)))),
-            data);
-      });
+  ForEachSet<std::string>(300, [](const OracleData<std::string>& data, size_t set, size_t members,
+                                  PeerExchange exchange) {
+    if (set % 3 != 0) return;
+    const SortedRun run = OracleRun(data);
+    CheckAgainstOracle(
+        GroupIndex(run, RequireOk(DeviceGroup::Replicate("gpu:auto", run, SameDevice(members),
+                                                         SmallChunks(exchange)))),
+        data);
+  });
 }
 
 BOOST_AUTO_TEST_CASE(batches_in_device_memory_u32) {
@@ -138,7 +141,7 @@ BOOST_AUTO_TEST_CASE(large_batches_of_the_host_are_split) {
         RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, SameDevice(3), options)
                           : DeviceGroup::Replicate("gpu:auto", run, SameDevice(3), options));
     auto random = TestRandom(3);
-    std::vector<uint64_t> keys(2000000);
+    std::vector<uint64_t> keys(600000);
     for (uint64_t& key : keys) key = data.keys[random() % data.keys.size()] + random() % 2;
     std::vector<RowId> rows(keys.size());
     RequireOk(group->Answer(Batch::FindFirst(keys, absl::MakeSpan(rows))));
@@ -264,21 +267,28 @@ BOOST_AUTO_TEST_CASE(a_group_is_an_index_of_each_of_its_devices) {
     RequireOk(index->Answer(DeviceBatch::Count(ranges, counts.data()), nullptr));
     const auto rows = values.ToHost();
     const auto counted = counts.ToHost();
+    size_t wrong = 0;
     for (size_t i = 0; i < size; ++i) {
-      BOOST_REQUIRE(rows[i] == static_cast<RowId>(oracle.First(data.queries[i])));
-      BOOST_REQUIRE(counted[i] == oracle.Upper(data.queries[i]) - oracle.Lower(data.queries[i]));
+      wrong += rows[i] != static_cast<RowId>(oracle.First(data.queries[i]));
+      wrong += counted[i] != oracle.Upper(data.queries[i]) - oracle.Lower(data.queries[i]);
     }
     RequireOk(
         index->PlanScan(ranges, 2, Order::kAscending, values.data(), offsets.data(), nullptr));
-    const uint64_t all = offsets.ToHost().back();
-    const DeviceArray<RowId> copied(all);
-    const absl::Status gathered = index->CopyRows(values.data(), offsets.data(), size, all,
-                                                  Order::kAscending, copied.data(), nullptr);
+    BOOST_TEST(wrong == 0u);
+    const std::vector<uint64_t> planned = offsets.ToHost();
+    const DeviceArray<RowId> copied(planned.back());
+    const absl::Status gathered =
+        index->CopyRows(values.data(), offsets.data(), size, planned.back(), Order::kAscending,
+                        copied.data(), nullptr);
     if (sharded) {
       BOOST_TEST(absl::IsUnimplemented(gathered), gathered);
     } else {
       RequireOk(gathered);
-      BOOST_TEST(copied.ToHost()[0] == static_cast<RowId>(oracle.First(data.queries[0])));
+      const std::vector<RowId> first_rows = copied.ToHost();
+      for (size_t i = 0; i < size; ++i) {
+        if (planned[i] < planned[i + 1]) wrong += first_rows[planned[i]] != rows[i];
+      }
+      BOOST_TEST(wrong == 0u);
     }
     BOOST_TEST(absl::IsInvalidArgument(group->On(1000).status()));
   }
@@ -339,77 +349,6 @@ BOOST_AUTO_TEST_CASE(eight_threads_ask_one_group) {
   }
   BOOST_TEST(failed == 0u);
   BOOST_TEST(wrong == 0u);
-}
-
-BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
-  const std::vector<uint32_t> keys = {1, 2, 3};
-  const std::vector<uint64_t> keys64 = {1, 2, 3};
-  const std::vector<RowId> rows = {0, 1, 2};
-  const SortedRun run = RequireOk(SortedRun::FromSorted(keys, rows));
-  const SortedRun run64 = RequireOk(SortedRun::FromSorted(keys64, rows));
-  const auto bad = [](const auto& made, std::string_view words) {
-    BOOST_TEST(absl::IsInvalidArgument(made.status()), made.status());
-    BOOST_TEST(made.status().ToString().find(words) != std::string::npos, made.status());
-  };
-  bad(DeviceGroup::Replicate("gpu:auto", run, {}), "0 members; it has 1 to 64");
-  bad(DeviceGroup::Shard("gpu:auto", run, SameDevice(65)), "65 members");
-  bad(DeviceGroup::Shard("cpu:auto", run, SameDevice(2)), "gpu:");
-  bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run, run}, SameDevice(2)),
-      "shard 1 begins at key 1, before key 3");
-  bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run, run64}, SameDevice(2)),
-      "shard 0 has u32 keys, shard 1 u64");
-  bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run}, SameDevice(2)),
-      "1 shards, but 2 devices");
-  DeviceGroupOptions no_chunk;
-  no_chunk.chunk_queries = 0;
-  bad(DeviceGroup::Replicate("gpu:auto", run, SameDevice(1), no_chunk), "chunks of 0 queries");
-  BOOST_TEST(absl::IsUnavailable(
-      DeviceGroup::Replicate("gpu:auto", run, std::vector<int>{1000}).status()));
-
-  const auto group = RequireOk(DeviceGroup::Shard("gpu:auto", run, SameDevice(2)));
-  BOOST_TEST(group->description().find("sharded 2 x gpu:packed") == 0u, group->description());
-  const DeviceArray<uint64_t> wrong_kind(keys64), values(3);
-  const DeviceArray<uint32_t> right_kind(keys);
-  BOOST_TEST(absl::IsInvalidArgument(group->Answer(
-      WideDeviceBatch::LowerBound(DeviceKeys(wrong_kind.data(), 3), values.data()), nullptr)));
-  DeviceRanges uneven{DeviceKeys(right_kind.data(), 3), DeviceKeys(right_kind.data(), 2)};
-  BOOST_TEST(absl::IsInvalidArgument(
-      group->Answer(WideDeviceBatch::Count(uneven, values.data()), nullptr)));
-  DeviceRanges prefix{DeviceKeys(right_kind.data(), 3), DeviceKeys(right_kind.data(), 3),
-                      Bound::kInclusive, Bound::kPrefix};
-  BOOST_TEST(absl::IsInvalidArgument(
-      group->Answer(WideDeviceBatch::Count(prefix, values.data()), nullptr)));
-  BOOST_TEST(
-      absl::IsUnimplemented(group->Answer(WideDeviceBatch{Operation::kScan, {}, uneven}, nullptr)));
-  std::vector<RowId> found(3);
-  BOOST_TEST(
-      absl::IsInvalidArgument(group->Answer(Batch::FindFirst(keys64, absl::MakeSpan(found)))));
-  // Empty batches, of any kind.
-  RequireOk(group->Answer(WideDeviceBatch::LowerBound({}, nullptr), nullptr));
-  RequireOk(group->Answer(WideDeviceBatch::Count({}, nullptr), nullptr));
-  RequireOk(group->Answer(Batch::FindFirst({}, {})));
-  Matches matches;
-  RequireOk(group->Answer(Batch::Find({}, &matches)));
-  BOOST_TEST(matches.size() == 0u);
-}
-
-BOOST_AUTO_TEST_CASE(a_stream_that_is_captured_is_refused) {
-  const std::vector<uint32_t> keys = {1, 2, 3};
-  const std::vector<RowId> rows = {0, 1, 2};
-  const auto group = RequireOk(
-      DeviceGroup::Shard("gpu:auto", RequireOk(SortedRun::FromSorted(keys, rows)), SameDevice(2)));
-  const DeviceArray<uint32_t> memory(keys);
-  const DeviceArray<uint64_t> values(3);
-  cudaStream_t stream = nullptr;
-  BOOST_REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
-  BOOST_REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  const absl::Status refused = group->Answer(
-      WideDeviceBatch::LowerBound(DeviceKeys(memory.data(), 3), values.data()), stream);
-  BOOST_TEST(absl::IsFailedPrecondition(refused), refused);
-  cudaGraph_t graph = nullptr;
-  BOOST_TEST(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
-  (void)cudaGraphDestroy(graph);
-  (void)cudaStreamDestroy(stream);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

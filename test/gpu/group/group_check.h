@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/device_group.h"
+#include "cairn/devices/device_group.h"
 #include "cairn/ordered_index.h"
 #include "test/gpu/device_array.h"
 #include "test/ordered_index_oracle.h"
@@ -82,54 +82,64 @@ template <typename Key>
 void CheckWide(const DeviceGroup& group, const GroupOracle<Key>& oracle,
                const std::vector<Key>& queries) {
   const size_t size = queries.size();
-  const DeviceArray<Key> memory(queries);
-  std::vector<Key> reversed(queries.rbegin(), queries.rend());
-  const DeviceArray<Key> reversed_memory(reversed);
-  const DeviceKeys keys(memory.data(), size), uppers(reversed_memory.data(), size);
+  const std::vector<Key> reversed(queries.rbegin(), queries.rend());
+  std::vector<uint64_t> rows(size), lowers(size), uppers(size);
+  for (size_t i = 0; i < size; ++i) {
+    rows[i] = oracle.First(queries[i]);
+    lowers[i] = oracle.Lower(queries[i]);
+    uppers[i] = oracle.Upper(queries[i]);
+  }
+  const DeviceArray<Key> memory(queries), reversed_memory(reversed);
+  const DeviceKeys keys(memory.data(), size), ends_of_ranges(reversed_memory.data(), size);
   const DeviceArray<uint64_t> values(size), ends(size);
   const DeviceArray<uint8_t> found(size);
-  const auto ask = [&](const WideDeviceBatch& batch) { RequireOk(group.Answer(batch, nullptr)); };
-  const auto check = [&](const DeviceArray<uint64_t>& given, const char* what, auto expected) {
-    const std::vector<uint64_t> answers = given.ToHost();
-    for (size_t i = 0; i < size; ++i) {
-      BOOST_REQUIRE_MESSAGE(answers[i] == expected(i),
-                            group.description() << ", " << what << " of query " << i << ": "
-                                                << answers[i] << ", not " << expected(i));
+  const auto ask = [&](const WideDeviceBatch& batch) {
+    for (const DeviceArray<uint64_t>* output : {&values, &ends}) {
+      BOOST_REQUIRE(cudaMemset(output->data(), 0x5A, size * sizeof(uint64_t)) == cudaSuccess);
     }
+    RequireOk(group.Answer(batch, nullptr));
+  };
+  const auto check = [&](const DeviceArray<uint64_t>& given, const char* what,
+                         const std::vector<uint64_t>& expected) {
+    const std::vector<uint64_t> answers = given.ToHost();
+    const auto wrong = std::mismatch(answers.begin(), answers.end(), expected.begin());
+    BOOST_REQUIRE_MESSAGE(wrong.first == answers.end(),
+                          group.description() << ", " << what << " of query "
+                                              << wrong.first - answers.begin() << " of " << size
+                                              << ": " << *wrong.first << ", not " << *wrong.second);
   };
   ask(WideDeviceBatch::FindFirst(keys, values.data()));
-  check(values, "row", [&](size_t i) { return oracle.First(queries[i]); });
+  check(values, "row", rows);
   ask(WideDeviceBatch::LowerBound(keys, values.data()));
-  check(values, "lower bound", [&](size_t i) { return oracle.Lower(queries[i]); });
+  check(values, "lower bound", lowers);
   ask(WideDeviceBatch::UpperBound(keys, values.data()));
-  check(values, "upper bound", [&](size_t i) { return oracle.Upper(queries[i]); });
+  check(values, "upper bound", uppers);
   ask(WideDeviceBatch::EqualRange(keys, values.data(), ends.data()));
-  check(values, "begin", [&](size_t i) { return oracle.Lower(queries[i]); });
-  check(ends, "end", [&](size_t i) { return oracle.Upper(queries[i]); });
+  check(values, "begin", lowers);
+  check(ends, "end", uppers);
   ask(WideDeviceBatch::Contains(keys, reinterpret_cast<bool*>(found.data())));
   const std::vector<uint8_t> there = found.ToHost();
   for (size_t i = 0; i < size; ++i) {
-    BOOST_REQUIRE(there[i] == (oracle.First(queries[i]) != kNoWideRow ? 1 : 0));
+    if ((there[i] == 1) != (rows[i] != kNoWideRow) || there[i] > 1) BOOST_FAIL("contains " << i);
   }
   for (const Bound lower : {Bound::kInclusive, Bound::kExclusive, Bound::kOpen}) {
     for (const Bound upper : {Bound::kInclusive, Bound::kExclusive, Bound::kOpen}) {
-      DeviceRanges ranges{keys, uppers, lower, upper};
-      const auto begin = [&](size_t i) {
-        return lower == Bound::kOpen        ? 0
-               : lower == Bound::kInclusive ? oracle.Lower(queries[i])
-                                            : oracle.Upper(queries[i]);
-      };
-      const auto end = [&](size_t i) {
-        const uint64_t to = upper == Bound::kOpen        ? oracle.keys.size()
-                            : upper == Bound::kInclusive ? oracle.Upper(reversed[i])
-                                                         : oracle.Lower(reversed[i]);
-        return std::max(begin(i), to);
-      };
+      std::vector<uint64_t> begin(size), end(size), counts(size);
+      for (size_t i = 0; i < size; ++i) {
+        const size_t other = size - 1 - i;
+        begin[i] = lower == Bound::kOpen ? 0 : lower == Bound::kInclusive ? lowers[i] : uppers[i];
+        end[i] = upper == Bound::kOpen        ? oracle.keys.size()
+                 : upper == Bound::kInclusive ? uppers[other]
+                                              : lowers[other];
+        end[i] = std::max(begin[i], end[i]);
+        counts[i] = end[i] - begin[i];
+      }
+      const DeviceRanges ranges{keys, ends_of_ranges, lower, upper};
       ask(WideDeviceBatch::Positions(ranges, values.data(), ends.data()));
       check(values, "begin of range", begin);
       check(ends, "end of range", end);
       ask(WideDeviceBatch::Count(ranges, values.data()));
-      check(values, "count", [&](size_t i) { return end(i) - begin(i); });
+      check(values, "count", counts);
     }
   }
 }

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "cairn/device_group.h"
+#include "cairn/devices/device_group.h"
 #include "gpu/runtime/injected_failure.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/fail_every_allocation.h"
@@ -19,7 +19,7 @@ namespace cairn::gpu {
 namespace {
 
 constexpr size_t kEntriesOfGroup = 40000;
-constexpr size_t kQueriesOfGroup = 30000;
+constexpr size_t kQueriesOfGroup = 12000;
 
 GroupOracle<uint32_t> Entries() {
   GroupOracle<uint32_t> entries;
@@ -65,13 +65,15 @@ absl::Status AskOnDevice(const DeviceGroup& group, const GroupOracle<uint32_t>& 
   absl::Status status = group.Answer(WideDeviceBatch::Count(ranges, values.data()), nullptr);
   if (!status.ok()) return status;
   const auto counts = values.ToHost();
+  size_t wrong = 0;
   for (size_t i = 0; i < size; ++i) {
-    BOOST_REQUIRE(counts[i] == entries.Upper(queries[i]) - entries.Lower(queries[i]));
+    wrong += counts[i] != entries.Upper(queries[i]) - entries.Lower(queries[i]);
   }
   status = group.Answer(WideDeviceBatch::FindFirst(keys, values.data()), nullptr);
   if (!status.ok()) return status;
   const auto rows = values.ToHost();
-  for (size_t i = 0; i < size; ++i) BOOST_REQUIRE(rows[i] == entries.First(queries[i]));
+  for (size_t i = 0; i < size; ++i) wrong += rows[i] != entries.First(queries[i]);
+  BOOST_TEST(wrong == 0u);
   return absl::OkStatus();
 }
 
@@ -80,14 +82,16 @@ absl::Status AskOnHost(const DeviceGroup& group, const GroupOracle<uint32_t>& en
   std::vector<RowId> rows(queries.size());
   absl::Status status = group.Answer(Batch::FindFirst(queries, absl::MakeSpan(rows)));
   if (!status.ok()) return status;
+  size_t wrong = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    BOOST_REQUIRE(rows[i] == static_cast<RowId>(entries.First(queries[i])));
+    wrong += rows[i] != static_cast<RowId>(entries.First(queries[i]));
   }
   const auto found = std::make_unique<bool[]>(queries.size());
   status = group.Answer(Batch::Contains(queries, absl::MakeSpan(found.get(), queries.size())));
   for (size_t i = 0; status.ok() && i < rows.size(); ++i) {
-    BOOST_REQUIRE(found[i] == (rows[i] != kNoRow));
+    wrong += found[i] != (rows[i] != kNoRow);
   }
+  BOOST_TEST(wrong == 0u);
   return status;
 }
 
@@ -98,7 +102,7 @@ BOOST_AUTO_TEST_CASE(others_answer_for_a_member_that_is_lost_at_any_call) {
   const std::vector<uint32_t> queries = QueriesOf(entries);
   for (const bool sharded : {false, true}) {
     for (const PeerExchange exchange : kExchanges) {
-      const auto options = WithFallback(SmallChunks(exchange, 9000));
+      const auto options = WithFallback(SmallChunks(exchange, 4500));
       bool lost = true;
       for (int64_t after = 0; lost; after += 1 + after / 4) {
         const FailsNoMore no_more;
@@ -190,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_member_is_lost_while_eight_threads_ask) {
   for (const bool sharded : {false, true}) {
     const FailsNoMore no_more;
     const auto group = MakeGroup(sharded, WithFallback(SmallChunks()));
-    FailGroupMemberAfter(3, 40);
+    FailGroupMemberAfter(3, 12);
     std::vector<std::thread> threads;
     std::vector<int> right(8, 0);
     for (int& one : right) {

@@ -1,7 +1,7 @@
 // DeviceGroup/<way>/<key>/n:<k>/devices:<ordinals>/<memory>: first rows of random keys that are
-// there, by a group over the devices of the list (cairn/device_group.h), of which several may be
-// one. A batch of 2^27 keys in the memory of each device that is named (device), all batches at
-// once; or one of 2^24 in pinned memory of the host (host). queries_per_s is of all together, by
+// there, by a group over the devices of the list (cairn/devices/device_group.h), of which several
+// may be one. A batch of 2^27 keys in the memory of each device that is named (device), all batches
+// at once; or one of 2^24 in pinned memory of the host (host). queries_per_s is of all together, by
 // the host's clock. Ways:
 //   alone       one index, without a group: what the others are to be compared with
 //   replicated  2^k entries, on every member
@@ -22,7 +22,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cairn/device_group.h"
+#include "cairn/devices/device_group.h"
 #include "gpu/group/query_partition.h"
 #include "gpu/group/shard_cuts.h"
 #include "gpu/runtime/cuda_status.h"
@@ -49,6 +49,7 @@ struct GroupCase {
   GroupWay way;
   int log2_n;
   std::vector<int> devices;
+  int log2_chunk = 0;  // the group's own where it is 0
 };
 
 // Entries [first, first + count) of a run in device 0's memory, as an index on another.
@@ -110,9 +111,11 @@ absl::StatusOr<std::unique_ptr<DeviceGroup>> MakeGroup(const GroupCase& group) {
     first_keys.push_back(first_key);
     last_keys.push_back(last_key);
   }
+  DeviceGroupOptions options;
+  if (group.log2_chunk > 0) options.chunk_queries = size_t{1} << group.log2_chunk;
   return group.way == GroupWay::kSharded
-             ? DeviceGroup::OfShards(std::move(indexes), first_keys, last_keys)
-             : DeviceGroup::OfReplicas(std::move(indexes));
+             ? DeviceGroup::OfShards(std::move(indexes), first_keys, last_keys, options)
+             : DeviceGroup::OfReplicas(std::move(indexes), options);
 }
 
 // What one device's batch works with.
@@ -256,37 +259,39 @@ absl::Status AskOnHost(benchmark::State& state, const GroupCase& parameters, cud
 enum class GroupPart : uint8_t { kPartition, kReturn, kReturnWide };
 
 template <typename Key>
-absl::Status TimePart(benchmark::State& state, int shards, GroupPart part, cudaStream_t stream) {
-  constexpr size_t kChunk = size_t{1} << 23;
-  constexpr uint32_t kTiles = gpu::TilesOf(kChunk);
+absl::Status TimePart(benchmark::State& state, int shards, int log2_chunk, GroupPart part,
+                      cudaStream_t stream) {
+  const size_t chunk_size = size_t{1} << log2_chunk;
+  const uint32_t tiles = gpu::TilesOf(static_cast<uint32_t>(chunk_size));
   ASSIGN_OR_RETURN(const auto queries, GetQueries<Key>(KeySet::kUniform, 26, QueryMix::kHits));
   gpu::ShardBounds<Key> bounds;
   for (int i = 1; i < shards; ++i) {
     bounds.bounds[bounds.size++] = static_cast<Key>(~Key{0} / static_cast<Key>(shards) * i);
   }
-  const size_t chunks = queries->size() / kChunk;
-  ASSIGN_OR_RETURN(const auto keys, DeviceBuffer<Key>::Allocate(kChunk * shards, stream));
-  ASSIGN_OR_RETURN(const auto answers, DeviceBuffer<uint32_t>::Allocate(kChunk * shards, stream));
+  const size_t chunks = queries->size() / chunk_size;
+  ASSIGN_OR_RETURN(const auto keys, DeviceBuffer<Key>::Allocate(chunk_size * shards, stream));
+  ASSIGN_OR_RETURN(const auto answers,
+                   DeviceBuffer<uint32_t>::Allocate(chunk_size * shards, stream));
   ASSIGN_OR_RETURN(const auto places, DeviceBuffer<uint16_t>::Allocate(queries->size(), stream));
   ASSIGN_OR_RETURN(const auto parts,
-                   DeviceBuffer<gpu::TilePart>::Allocate(chunks * kTiles * shards, stream));
+                   DeviceBuffer<gpu::TilePart>::Allocate(chunks * tiles * shards, stream));
   ASSIGN_OR_RETURN(const auto counts, DeviceBuffer<uint32_t>::Allocate(shards, stream));
   ASSIGN_OR_RETURN(const auto out, DeviceBuffer<uint64_t>::Allocate(queries->size(), stream));
   gpu::ShardArrays keys_of, answers_of;
   for (int s = 0; s < shards; ++s) {
-    keys_of.of[s] = keys.data() + kChunk * s;
-    answers_of.of[s] = answers.data() + kChunk * s;
+    keys_of.of[s] = keys.data() + chunk_size * s;
+    answers_of.of[s] = answers.data() + chunk_size * s;
   }
   const auto notes = [&](size_t chunk) {
-    return gpu::PartitionNotes{places.data() + chunk * kChunk,
-                               parts.data() + chunk * kTiles * shards, counts.data()};
+    return gpu::PartitionNotes{places.data() + chunk * chunk_size,
+                               parts.data() + chunk * tiles * shards, counts.data()};
   };
   const auto partition = [&]() -> absl::Status {
     for (size_t chunk = 0; chunk < chunks; ++chunk) {
       CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(counts.data(), 0, counts.bytes(), stream));
-      RETURN_IF_ERROR(gpu::EnqueuePartition(queries->keys.data() + chunk * kChunk,
-                                            static_cast<uint32_t>(kChunk), bounds, shards, keys_of,
-                                            notes(chunk), stream));
+      RETURN_IF_ERROR(gpu::EnqueuePartition(queries->keys.data() + chunk * chunk_size,
+                                            static_cast<uint32_t>(chunk_size), bounds, shards,
+                                            keys_of, notes(chunk), stream));
     }
     return absl::OkStatus();
   };
@@ -294,10 +299,10 @@ absl::Status TimePart(benchmark::State& state, int shards, GroupPart part, cudaS
     const bool wide = part == GroupPart::kReturnWide;
     for (size_t chunk = 0; chunk < chunks; ++chunk) {
       const gpu::AnswerColumn to =
-          gpu::From({out.data(), wide}, Operation::kFindFirst, chunk * kChunk);
+          gpu::From({out.data(), wide}, Operation::kFindFirst, chunk * chunk_size);
       RETURN_IF_ERROR(gpu::EnqueueReturn(Operation::kFindFirst, answers_of,
-                                         static_cast<uint32_t>(kChunk), shards, {}, notes(chunk),
-                                         to, stream));
+                                         static_cast<uint32_t>(chunk_size), shards, {},
+                                         notes(chunk), to, stream));
     }
     return absl::OkStatus();
   };
@@ -318,15 +323,18 @@ void RegisterGroup(const GroupCase& group) {
                           : group.way == GroupWay::kReplicated ? "replicated"
                                                                : "sharded";
   const auto named = [&](int log2_n, const char* memory) {
-    return absl::StrFormat("DeviceGroup/%s/u%d/n:%d/devices:%s/%s", way, 8 * sizeof(Key), log2_n,
-                           absl::StrJoin(group.devices, ","), memory);
+    std::string name =
+        absl::StrFormat("DeviceGroup/%s/u%d/n:%d/devices:%s/%s", way, 8 * sizeof(Key), log2_n,
+                        absl::StrJoin(group.devices, ","), memory);
+    if (group.log2_chunk > 0) absl::StrAppendFormat(&name, "/chunk:%d", group.log2_chunk);
+    return name;
   };
   RegisterDeviceBenchmark(
       named(group.log2_n, "device"), [group](benchmark::State& state, cudaStream_t stream) {
         return group.way == GroupWay::kAlone ? AskAlone<Key>(state, group.log2_n, stream)
                                              : AskInDeviceMemory<Key>(state, group);
       });
-  if (group.way == GroupWay::kAlone) return;
+  if (group.way == GroupWay::kAlone || group.log2_chunk > 0) return;
   RegisterDeviceBenchmark(named(kGroupHostLog2, "host"),
                           [group](benchmark::State& state, cudaStream_t stream) {
                             return AskOnHost<Key>(state, group, stream);
@@ -334,17 +342,15 @@ void RegisterGroup(const GroupCase& group) {
 }
 
 template <typename Key>
-void RegisterParts() {
-  for (const int shards : {2, 4, 8}) {
-    for (const auto& [part, name] :
-         {std::pair(GroupPart::kPartition, "partition"), std::pair(GroupPart::kReturn, "return"),
-          std::pair(GroupPart::kReturnWide, "return_wide")}) {
-      RegisterDeviceBenchmark(
-          absl::StrFormat("DeviceGroupParts/u%d/shards:%d/%s", 8 * sizeof(Key), shards, name),
-          [shards, part](benchmark::State& state, cudaStream_t stream) {
-            return TimePart<Key>(state, shards, part, stream);
-          });
-    }
+void RegisterParts(int shards, int log2_chunk) {
+  for (const auto& [part, name] :
+       {std::pair(GroupPart::kPartition, "partition"), std::pair(GroupPart::kReturn, "return"),
+        std::pair(GroupPart::kReturnWide, "return_wide")}) {
+    RegisterDeviceBenchmark(absl::StrFormat("DeviceGroupParts/u%d/shards:%d/chunk:%d/%s",
+                                            8 * sizeof(Key), shards, log2_chunk, name),
+                            [=, part = part](benchmark::State& state, cudaStream_t stream) {
+                              return TimePart<Key>(state, shards, log2_chunk, part, stream);
+                            });
   }
 }
 
@@ -360,14 +366,22 @@ const RegisterInMain registered([] {
     for (size_t i = 0; i < count; ++i) list.push_back((*devices)[i].ordinal);
     if (list != lists.back()) lists.push_back(std::move(list));
   }
-  RegisterParts<uint32_t>();
-  RegisterParts<uint64_t>();
+  for (const int log2_chunk : {23, 25, 27}) {
+    for (const int shards : {2, 4, 8}) {
+      RegisterParts<uint32_t>(shards, log2_chunk);
+      RegisterParts<uint64_t>(shards, log2_chunk);
+    }
+  }
   RegisterGroup<uint32_t>({GroupWay::kAlone, log2_n, {0}});
   RegisterGroup<uint64_t>({GroupWay::kAlone, log2_n, {0}});
   for (const auto& list : lists) {
     for (const GroupWay way : {GroupWay::kReplicated, GroupWay::kSharded}) {
       RegisterGroup<uint32_t>({way, log2_n, list});
       RegisterGroup<uint64_t>({way, log2_n, list});
+    }
+    for (const int log2_chunk : {21, 23, 25, 27}) {
+      RegisterGroup<uint32_t>({GroupWay::kSharded, log2_n, list, log2_chunk});
+      RegisterGroup<uint64_t>({GroupWay::kSharded, log2_n, list, log2_chunk});
     }
   }
 });
