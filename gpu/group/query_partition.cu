@@ -7,9 +7,10 @@ namespace cairn::gpu {
 namespace {
 
 // On an H100, 2^27 queries of 32 bits to four shards and back in chunks of 2^23: 512 threads 0.81
-// ms there, 256 0.94, 1,024 0.94; back 256 threads 0.67 ms, 512 0.77, 1,024 0.90.
+// ms there, 256 0.94, 1,024 0.94; back 512 threads 0.77 ms, 256 0.67, 1,024 0.90. But beside
+// searches 512 are better both ways: with those of 2^26 entries a shard 7.1 ms, by 256 threads
+// back 8.8.
 constexpr int kPartitionThreads = 512;
-constexpr int kReturnThreads = 256;
 constexpr int kTileItems = kTileQueries / kPartitionThreads;
 constexpr int kWarpLanes = 32;
 constexpr unsigned kAllLanes = 0xFFFFFFFF;
@@ -126,7 +127,7 @@ Places<Wide> PlacesIn(const AnswerColumn& column) {
 }
 
 template <typename Answer, typename Wide>
-__global__ void __launch_bounds__(kReturnThreads)
+__global__ void __launch_bounds__(kPartitionThreads)
     ReturnTile(ShardArrays answers, uint32_t size, int shards, ShardOffsets offsets,
                PartitionNotes notes, Places<Wide> to) {
   __shared__ Wide ordered[kTileQueries];
@@ -135,13 +136,13 @@ __global__ void __launch_bounds__(kReturnThreads)
   for (int s = 0; s < shards; ++s) {
     const TilePart part = notes.parts[size_t{blockIdx.x} * shards + s];
     const Answer* const from = static_cast<const Answer*>(answers.of[s]) + part.base;
-    for (uint32_t i = threadIdx.x; i < part.size; i += kReturnThreads) {
+    for (uint32_t i = threadIdx.x; i < part.size; i += kPartitionThreads) {
       ordered[part.offset + i] = WithOffset<Wide>(from[i], offsets.of[s]);
     }
   }
   __syncthreads();
 #pragma unroll 4
-  for (uint32_t i = threadIdx.x; i < queries; i += kReturnThreads) {
+  for (uint32_t i = threadIdx.x; i < queries; i += kPartitionThreads) {
     to.Put(first + i, ordered[notes.places[first + i]]);
   }
 }
@@ -154,8 +155,8 @@ __global__ void PutConstant(uint64_t value, size_t size, Places<uint64_t> to) {
   ForEachIndex(size, [=](size_t i) { to.Put(i, value); });
 }
 
-LaunchShape TileShape(uint32_t size, int threads) {
-  return {TilesOf(size), threads};
+LaunchShape TileShape(uint32_t size) {
+  return {TilesOf(size), kPartitionThreads};
 }
 
 int BitsOf(int shards) {
@@ -168,9 +169,8 @@ template <typename Answer, typename Wide>
 absl::Status ReturnAs(const ShardArrays& answers, uint32_t size, int shards,
                       const ShardOffsets& offsets, const PartitionNotes& notes,
                       const AnswerColumn& to, cudaStream_t stream) {
-  CAIRN_RETURN_IF_LAUNCH_FAILS("ReturnTile", TileShape(size, kReturnThreads), stream,
-                               ReturnTile<Answer, Wide>, answers, size, shards, offsets, notes,
-                               PlacesIn<Wide>(to));
+  CAIRN_RETURN_IF_LAUNCH_FAILS("ReturnTile", TileShape(size), stream, ReturnTile<Answer, Wide>,
+                               answers, size, shards, offsets, notes, PlacesIn<Wide>(to));
   return absl::OkStatus();
 }
 
@@ -180,9 +180,8 @@ template <typename Key>
 absl::Status EnqueuePartition(const Key* keys, uint32_t size, const ShardBounds<Key>& bounds,
                               int shards, const ShardArrays& to, const PartitionNotes& notes,
                               cudaStream_t stream) {
-  CAIRN_RETURN_IF_LAUNCH_FAILS("PartitionTile", TileShape(size, kPartitionThreads), stream,
-                               PartitionTile<Key>, keys, size, bounds, shards, BitsOf(shards), to,
-                               notes);
+  CAIRN_RETURN_IF_LAUNCH_FAILS("PartitionTile", TileShape(size), stream, PartitionTile<Key>, keys,
+                               size, bounds, shards, BitsOf(shards), to, notes);
   return absl::OkStatus();
 }
 template absl::Status EnqueuePartition(const uint32_t*, uint32_t, const ShardBounds<uint32_t>&, int,

@@ -4,7 +4,8 @@
 // at once; or one of 2^24 in pinned memory of the host (host). queries_per_s is of all together, by
 // the host's clock. Ways:
 //   alone       one index, without a group: what the others are to be compared with
-//   replicated  2^k entries, on every member
+//   replicated  2^k entries, on every member; each batch is split over all
+//   unsplit     the same, but each device's batch is answered by its own replica
 //   sharded     2^k entries a member; rows are (shard, row), of 64 bits
 // The lists are 0 and 0,0,0,0, and, where there are so many devices, 0,1 and 0,1,2,3 and all.
 // CAIRN_BENCH_LOG2_N is k, 26 where it is not set; of batches of the host k is 24.
@@ -43,7 +44,7 @@ using gpu::Stream;
 constexpr size_t kGroupHostQueries = size_t{1} << 24;
 constexpr int kGroupHostLog2 = 24;
 
-enum class GroupWay : uint8_t { kAlone, kReplicated, kSharded };
+enum class GroupWay : uint8_t { kAlone, kReplicated, kUnsplit, kSharded };
 
 struct GroupCase {
   GroupWay way;
@@ -112,6 +113,7 @@ absl::StatusOr<std::unique_ptr<DeviceGroup>> MakeGroup(const GroupCase& group) {
     last_keys.push_back(last_key);
   }
   DeviceGroupOptions options;
+  if (group.way == GroupWay::kUnsplit) options.least_split = SIZE_MAX;
   if (group.log2_chunk > 0) options.chunk_queries = size_t{1} << group.log2_chunk;
   return group.way == GroupWay::kSharded
              ? DeviceGroup::OfShards(std::move(indexes), first_keys, last_keys, options)
@@ -321,6 +323,7 @@ template <typename Key>
 void RegisterGroup(const GroupCase& group) {
   const char* const way = group.way == GroupWay::kAlone        ? "alone"
                           : group.way == GroupWay::kReplicated ? "replicated"
+                          : group.way == GroupWay::kUnsplit    ? "unsplit"
                                                                : "sharded";
   const auto named = [&](int log2_n, const char* memory) {
     std::string name =
@@ -334,7 +337,8 @@ void RegisterGroup(const GroupCase& group) {
         return group.way == GroupWay::kAlone ? AskAlone<Key>(state, group.log2_n, stream)
                                              : AskInDeviceMemory<Key>(state, group);
       });
-  if (group.way == GroupWay::kAlone || group.log2_chunk > 0) return;
+  const bool only_device = group.way == GroupWay::kAlone || group.way == GroupWay::kUnsplit;
+  if (only_device || group.log2_chunk > 0) return;
   RegisterDeviceBenchmark(named(kGroupHostLog2, "host"),
                           [group](benchmark::State& state, cudaStream_t stream) {
                             return AskOnHost<Key>(state, group, stream);
@@ -375,7 +379,7 @@ const RegisterInMain registered([] {
   RegisterGroup<uint32_t>({GroupWay::kAlone, log2_n, {0}});
   RegisterGroup<uint64_t>({GroupWay::kAlone, log2_n, {0}});
   for (const auto& list : lists) {
-    for (const GroupWay way : {GroupWay::kReplicated, GroupWay::kSharded}) {
+    for (const GroupWay way : {GroupWay::kReplicated, GroupWay::kUnsplit, GroupWay::kSharded}) {
       RegisterGroup<uint32_t>({way, log2_n, list});
       RegisterGroup<uint64_t>({way, log2_n, list});
     }
