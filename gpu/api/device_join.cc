@@ -5,7 +5,6 @@
 #include "absl/strings/str_format.h"
 #include "gpu/join/merge_join.h"
 #include "gpu/runtime/cuda_status.h"
-#include "gpu/runtime/devices.h"
 #include "gpu/runtime/stream.h"
 #include "gpu/runtime/stream_uses.h"
 #include "index/machine/guard.h"
@@ -47,8 +46,13 @@ absl::Status JoinSides(const DeviceEntries& left, const DeviceEntries& right, ui
   return Guarded("joining on a device", [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckJoinSides(left, right));
     const gpu::BesideCaptures beside;
-    ASSIGN_OR_RETURN(const int device, gpu::DeviceOfStream(stream));
-    const gpu::OnDevice on_device(device);
+    // A stream that is being captured does not say which device it is of.
+    cudaPointerAttributes memory = {};
+    CAIRN_RETURN_IF_CUDA_FAILS(cudaPointerGetAttributes(&memory, total));
+    if (memory.type != cudaMemoryTypeDevice && memory.type != cudaMemoryTypeManaged) {
+      return absl::InvalidArgumentError("a join on a device: the total goes to no device memory");
+    }
+    const gpu::OnDevice on_device(memory.device);
     if (left.keys.empty() || right.keys.empty()) {
       CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(total, 0, sizeof(*total), stream));
       return absl::OkStatus();

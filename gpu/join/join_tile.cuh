@@ -57,42 +57,63 @@ __device__ inline void CopyToShared(T* shared, const T* from, uint32_t count, ui
   }
 }
 
-// Lower bounds in keys[0, size), in shared memory, of the ascending keys of a warp: lane l has keys
-// 32 * g + l of `count`, at least one, from `own` on. First those of every 32nd key, then of all of
-// them in windows as long as the longest between these, so that all lanes do the same steps: an
-// addition, a read, a comparison.
+// Reads a key at an address of shared memory. The compiler does not know that a pointer to a
+// stretch that may be in either memory is to this one.
+__device__ inline uint32_t ReadShared(uint32_t address, uint32_t) {
+  uint32_t key;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(key) : "r"(address));
+  return key;
+}
+__device__ inline uint64_t ReadShared(uint32_t address, uint64_t) {
+  uint64_t key;
+  asm volatile("ld.shared.u64 %0, [%1];" : "=l"(key) : "r"(address));
+  return key;
+}
+
+// Lower bounds among the `size` keys from an address of shared memory on, as addresses, of the
+// ascending keys of a warp: lane l has keys 32 * g + l of `count`, at least one, from `own` on.
+// First those of every 32nd key, then of all of them in windows as long as the longest between
+// these, so that all lanes do the same steps: an addition, a read, a comparison.
 template <int kGroups, typename Key>
-__device__ inline void SearchTile(const Key* keys, uint32_t size, const Key* own, uint32_t count,
+__device__ inline void SearchTile(uint32_t keys, uint32_t size, const Key* own, uint32_t count,
                                   uint32_t lane, const Key (&wanted)[kGroups],
                                   uint32_t (&found)[kGroups]) {
+  constexpr uint32_t kStep = sizeof(Key);
   const auto first_step = [](uint32_t n) { return 1u << (31 - __clz(static_cast<int>(n))); };
-  uint32_t bound = 0;
+  const auto before = [](uint32_t address) { return ReadShared(address - kStep, Key{}); };
+  uint32_t bound = keys;
   if (size != 0) {
     const Key fence = own[min(lane * 32, count - 1)];
     uint32_t step = first_step(size);
-    if (keys[step - 1] < fence) bound = size - step + 1;
-    for (step /= 2; step != 0; step /= 2) {
-      if (keys[bound + step - 1] < fence) bound += step;
+    if (before(keys + step * kStep) < fence) bound += (size - step + 1) * kStep;
+    for (step = step / 2 * kStep; step >= kStep; step /= 2) {
+      if (before(bound + step) < fence) bound += step;
     }
   }
   uint32_t longest = 0;
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
     const uint32_t begin = __shfl_sync(kJoinAllLanes, bound, g);
-    longest = max(longest, __shfl_sync(kJoinAllLanes, bound, g + 1) - begin);
+    const uint32_t end = __shfl_sync(kJoinAllLanes, bound, g + 1);
+    if (end > begin)
+      longest = max(longest, end - begin);  // of keys that do not ascend it may not be
     found[g] = begin;
   }
   if (longest == 0) return;
-  uint32_t step = first_step(longest);
+  const uint32_t most = longest / kStep, last = keys + size * kStep - longest;
+  uint32_t step = first_step(most);
+  const uint32_t jump = (most - step + 1) * kStep;
+  step *= kStep;
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    found[g] = min(found[g], size - longest);
-    if (keys[found[g] + step - 1] < wanted[g]) found[g] += longest - step + 1;
+    found[g] = min(found[g], last);
+    if (before(found[g] + step) < wanted[g]) found[g] += jump;
   }
-  for (step /= 2; step != 0; step /= 2) {
+  for (step /= 2; step >= kStep; step /= 2) {
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
-      if (keys[found[g] + step - 1] < wanted[g]) found[g] += step;
+      const uint32_t next = found[g] + step;
+      if (before(next) < wanted[g]) found[g] = next;
     }
   }
 }
@@ -107,32 +128,45 @@ struct TileMatches {
   uint32_t count[kGroups];
 };
 
-// The stretch of the right side that a tile's matches begin in, and its keys in shared memory.
+// The stretch of the right side that a tile's matches begin in.
 template <typename Key>
 struct RightStretch {
   const Key* keys;
-  uint32_t begin, end;  // matches begin in [begin, end]
-  uint32_t size;        // of the side
-  const Key* staged;    // [begin, staged_end), or null
-  uint32_t staged_end;
+  uint32_t begin, end;   // matches begin in [begin, end]
+  uint32_t size;         // of the side
+  bool is_staged;        // whether all of [begin, end] are in shared memory
+  uint32_t staged;       // the address there
+  uint32_t staged_size;  // how many there are of them: all, or one less where `end` is `size`
 
-  __device__ Key KeyAt(uint32_t i) const {
-    return staged != nullptr && i < staged_end ? staged[i - begin] : keys[i];
-  }
-  // Behind the last entry with the key of entry `i`.
+  // Behind the last entry with the key, of which there is one at `i`.
   __device__ uint32_t EndOfEqual(uint32_t i, Key key) const {
-    uint32_t step = 1, last = i;
-    while (size - last > step && KeyAt(last + step) == key) {
+    return EndOfEqual(i, size, 1u, key, [&](uint32_t at) { return keys[at]; });
+  }
+  // The same, of one at an address of shared memory.
+  __device__ uint32_t EndOfStaged(uint32_t address, Key key) const {
+    constexpr uint32_t kStep = sizeof(Key);
+    const uint32_t staged_end = staged + staged_size * kStep;
+    const uint32_t end = EndOfEqual(address, staged_end, kStep, key,
+                                    [](uint32_t at) { return ReadShared(at, Key{}); });
+    if (end == staged_end) return EndOfEqual(begin + staged_size - 1, key);
+    return begin + (end - staged) / kStep;
+  }
+
+ private:
+  // In steps that double, and then between the last two.
+  template <typename Read>
+  __device__ static uint32_t EndOfEqual(uint32_t i, uint32_t end, uint32_t unit, Key key,
+                                        Read read) {
+    uint32_t step = unit, last = i;
+    while (end - last > step && read(last + step) == key) {
       last += step;
       step *= 2;
     }
-    // Entry `last` has the key; that of last + step, if it is there, is another.
-    uint32_t most = size - last > step ? last + step : size;
-    uint32_t least = last + 1;
+    uint32_t least = last + unit, most = end - last > step ? last + step : end;
     while (least < most) {
-      const uint32_t middle = least + (most - least) / 2;
-      if (KeyAt(middle) == key) {
-        least = middle + 1;
+      const uint32_t middle = least + (most - least) / unit / 2 * unit;
+      if (read(middle) == key) {
+        least = middle + unit;
       } else {
         most = middle;
       }
@@ -153,39 +187,48 @@ __device__ inline TileMatches<kGroups> MatchTile(const JoinSide<Key>& left, uint
     for (int g = 0; g < kGroups; ++g) matches.first[g] = matches.count[g] = 0;
     return matches;
   }
-  if (right.staged != nullptr) {
-    SearchTile(right.staged, right.end - right.begin, left.keys + tile + begin,
-               min(count - begin, 32u * kGroups), lane, wanted, matches.first);
-#pragma unroll
-    for (int g = 0; g < kGroups; ++g) matches.first[g] += right.begin;
-  } else {
+  if (!right.is_staged) {
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
-      matches.first[g] = LowerBoundIn(right.keys, right.begin, right.end, wanted[g]);
+      const Key key = wanted[g];
+      const uint32_t i = LowerBoundIn(right.keys, right.begin, right.end, key);
+      const bool there = begin + 32 * g + lane < count && i < right.size;
+      matches.first[g] = i;
+      matches.count[g] = there && right.keys[i] == key ? right.EndOfEqual(i, key) - i : 0;
     }
+    return matches;
   }
+  uint32_t found[kGroups];
+  SearchTile(right.staged, right.end - right.begin, left.keys + tile + begin,
+             min(count - begin, 32u * kGroups), lane, wanted, found);
+  const uint32_t staged_end = right.staged + right.staged_size * sizeof(Key);
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    const uint32_t i = matches.first[g];
-    const bool there = begin + 32 * g + lane < count && i < right.size;
-    const bool matched = there && right.KeyAt(i) == wanted[g];
+    const Key key = wanted[g];
+    const uint32_t at = found[g], next = at + sizeof(Key);
+    matches.first[g] = right.begin + (at - right.staged) / sizeof(Key);
+    const bool there = begin + 32 * g + lane < count && at < staged_end;
+    const bool matched = there && ReadShared(at, Key{}) == key;
     matches.count[g] = matched ? 1 : 0;
-    if (matched && i + 1 < right.size && right.KeyAt(i + 1) == wanted[g]) {
-      matches.count[g] = right.EndOfEqual(i + 1, wanted[g]) - i;
-    }
+    // The next one may be the last one's, which is not staged.
+    if (!matched || (next < staged_end && ReadShared(next, Key{}) != key)) continue;
+    matches.count[g] = right.EndOfStaged(at, key) - matches.first[g];
   }
   return matches;
 }
 
-// The sum of a value of each thread, to all of the block.
-__device__ inline uint64_t SumOfBlock(uint64_t value, uint64_t* shared) {
-  for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(kJoinAllLanes, value, apart);
+// The sum of a value of each warp, or of each thread, to all of the block.
+__device__ inline uint64_t SumOfWarps(uint64_t value, uint64_t* shared) {
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
   __syncthreads();
   uint64_t sum = 0;
 #pragma unroll
   for (int warp = 0; warp < kJoinWarps; ++warp) sum += shared[warp];
   return sum;
+}
+__device__ inline uint64_t SumOfBlock(uint64_t value, uint64_t* shared) {
+  for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(kJoinAllLanes, value, apart);
+  return SumOfWarps(value, shared);
 }
 
 // A tile's pairs, where some entries have several matches: pair j is of the last entry whose

@@ -1,9 +1,9 @@
 #include "gpu/join/merge_join.h"
 
-#include <algorithm>
-
+#include "gpu/join/join_marks.cuh"
 #include "gpu/join/join_tile.cuh"
 #include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/device_algorithms.cuh"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/launch.h"
 #include "index/machine/status_macros.h"
@@ -11,17 +11,9 @@
 namespace cairn::gpu {
 namespace {
 
-// Entries of a thread, of keys of 32 bits; half as many of 64.
+// Entries of a thread: 8, of 64 bits 4.
 template <typename Key>
-constexpr int kCountGroups = 32 / sizeof(Key);
-template <typename Key>
-constexpr int kPairGroups = 16 / sizeof(Key);
-
-// Keys of the right side that a block has room for in shared memory: a quarter more than of the
-// left one, and some for small tiles. Besides, up to three that are skipped in their first vector.
-constexpr uint32_t RightRoom(uint32_t tile) {
-  return (tile + tile / 4 + 128) / 4 * 4;
-}
+constexpr int kJoinGroups = 32 / sizeof(Key);
 
 // Where each tile's matches begin; bounds[tiles] is where those of the last key do.
 template <typename Key>
@@ -50,19 +42,19 @@ struct JoinTile {
     const uint32_t first = __ldg(bounds + number);
     // Keys that do not ascend may have theirs in any order.
     const uint32_t end = max(first, __ldg(bounds + number + 1));
-    right = {right_side.keys, first, end, right_side.size, nullptr, 0};
+    right = {right_side.keys, first, end, right_side.size, false, 0, 0};
   }
   // Begins to copy the right keys, where there is room for them.
-  __device__ bool Stage(Key* shared) {
+  __device__ void Stage(Key* shared) {
     const uint32_t end = min(right.end, right.size - 1) + 1;
     const uint32_t size = end > right.begin ? end - right.begin : 0;
     const Key* const from = right.keys + right.begin;
     const uint32_t phase = PhaseOf(from);
-    if (size > kRoom) return false;
+    if (size > kRoom) return;
     CopyToShared(shared, from, size, phase);
-    right.staged = shared + phase;
-    right.staged_end = end;
-    return true;
+    right.is_staged = true;
+    right.staged = static_cast<uint32_t>(__cvta_generic_to_shared(shared + phase));
+    right.staged_size = size;
   }
   __device__ void LoadKeys(const JoinSide<Key>& left, Key (&keys)[kGroups]) const {
     const uint32_t first = threadIdx.x / 32 * 32 * kGroups + threadIdx.x % 32;
@@ -74,82 +66,165 @@ struct JoinTile {
   }
 };
 
+// ---- Matches, and where they are. The pairs of a tile are written after those of all tiles have
+// been counted, from marks alone, without another look at the keys; unless an entry has several
+// matches, or the right keys of a tile had no room.
+
+// What the kernels of one join share, in device memory.
+template <int kGroups>
+struct JoinScratch {
+  const uint32_t* bounds;
+  uint64_t* pairs_up_to;  // of each tile, those of all before included; first its own
+  TileMarks<kGroups>* marks;
+  uint32_t* others;  // tiles whose marks do not suffice
+  uint32_t* others_count;
+};
+
+// Marks a tile's matches. `flags`, in shared memory, are zeros.
 template <int kGroups, typename Key>
+__device__ void MarkTile(const JoinSide<Key>& left, const JoinTile<kGroups, Key>& tile,
+                         const Key (&keys)[kGroups], const TileMatches<kGroups>& matches,
+                         uint8_t* flags, TileMarks<kGroups>* marks) {
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  uint32_t matched = 0, is_new = 0;  // lane g has those of group g
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    Key before = __shfl_up_sync(kJoinAllLanes, keys[g], 1);
+    if (g > 0) {
+      const Key last = __shfl_sync(kJoinAllLanes, keys[g > 0 ? g - 1 : 0], 31);
+      if (lane == 0) before = last;
+    } else if (lane == 0 && warp != 0 && matches.count[0] != 0) {
+      before = left.keys[tile.begin + warp * 32 * kGroups - 1];
+    }
+    const bool has_before = g > 0 || lane != 0 || warp != 0;
+    const bool hit = matches.count[g] != 0, first = hit && !(has_before && before == keys[g]);
+    const unsigned hits = __ballot_sync(kJoinAllLanes, hit);
+    const unsigned firsts = __ballot_sync(kJoinAllLanes, first);
+    if (lane == g) matched = hits, is_new = firsts;
+    if (first) flags[matches.first[g] - tile.right.begin] = 1;
+  }
+  if (lane < kGroups) {
+    marks->matched[warp * kGroups + lane] = matched;
+    marks->is_new[warp * kGroups + lane] = is_new;
+  }
+  __syncthreads();
+  for (uint32_t word = warp; word < TileMarks<kGroups>::kRightWords; word += kJoinWarps) {
+    const unsigned bits = __ballot_sync(kJoinAllLanes, flags[32 * word + lane] != 0);
+    if (lane == 0) marks->right[word] = bits;
+  }
+}
+
+template <int kGroups, bool kMark, typename Key>
 __global__ void __launch_bounds__(kJoinThreads)
-    CountTiles(JoinSide<Key> left, JoinSide<Key> right, const uint32_t* bounds,
+    MatchTiles(JoinSide<Key> left, JoinSide<Key> right, JoinScratch<kGroups> scratch,
                unsigned long long* total) {
   using Tile = JoinTile<kGroups, Key>;
   __shared__ alignas(16) Key staged[Tile::kRoom + 16 / sizeof(Key)];
+  __shared__ alignas(16) uint8_t flags[kMark ? Tile::kRoom : 16];
   __shared__ uint64_t sums[kJoinWarps];
-  Tile tile(left, right, bounds, blockIdx.x);
+  Tile tile(left, right, scratch.bounds, blockIdx.x);
   tile.Stage(staged);
   Key keys[kGroups];
   tile.LoadKeys(left, keys);
+  if constexpr (kMark) {
+    for (uint32_t i = threadIdx.x; i < Tile::kRoom / 16; i += kJoinThreads) {
+      reinterpret_cast<uint4*>(flags)[i] = uint4{0, 0, 0, 0};
+    }
+  }
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
   const auto matches = MatchTile(left, tile.begin, tile.count, keys, tile.right);
-  uint64_t count = 0;
+  bool suffice = tile.right.is_staged;
+  uint32_t matched = 0;
 #pragma unroll
-  for (int g = 0; g < kGroups; ++g) count += matches.count[g];
-  const uint64_t all = SumOfBlock(count, sums);
-  if (threadIdx.x == 0 && all != 0) atomicAdd(total, all);
-}
-
-// ---- Pairs: one pass, in which tiles learn of each other how many pairs come before theirs.
-
-// What a tile says: in the highest two bits how much it knows, below them how many pairs there are.
-constexpr uint64_t kOwnPairs = uint64_t{1} << 62;         // its own
-constexpr uint64_t kPairsUpTo = uint64_t{2} << 62;        // those of all tiles up to it
-constexpr uint64_t kMostPairs = (uint64_t{1} << 62) - 1;  // or more
-
-__device__ uint64_t AddPairs(uint64_t a, uint64_t b) {
-  return a + b < kMostPairs ? a + b : kMostPairs;
-}
-
-// Says how many pairs tile `tile` has, and returns how many come before them (Merrill and Garland,
-// Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016). By a warp.
-__device__ uint64_t PairsBefore(volatile uint64_t* said, uint32_t tile, uint64_t own, int lane) {
-  own = AddPairs(own, 0);
-  if (tile == 0) {
-    if (lane == 0) said[0] = kPairsUpTo | own;
-    return 0;
+  for (int g = 0; g < kGroups; ++g) {
+    suffice = suffice && matches.count[g] <= 1;
+    matched += matches.count[g] != 0 ? 1 : 0;
   }
-  if (lane == 0) said[tile] = kOwnPairs | own;
-  uint64_t before = 0;
-  for (int64_t last = int64_t{tile} - 1;; last -= 32) {
-    const int64_t at = last - lane;
-    uint64_t heard = kPairsUpTo;
-    do {
-      if (at >= 0) heard = said[at];
-    } while (__any_sync(kJoinAllLanes, heard >> 62 == 0));
-    const unsigned knows_all = __ballot_sync(kJoinAllLanes, heard >> 62 == 2);
-    const int stop = knows_all != 0 ? __ffs(static_cast<int>(knows_all)) - 1 : 31;
-    uint64_t pairs = lane <= stop ? heard & kMostPairs : 0;
-    for (int apart = 16; apart > 0; apart /= 2) {
-      pairs = AddPairs(pairs, __shfl_xor_sync(kJoinAllLanes, pairs, apart));
+  suffice = __syncthreads_and(suffice ? 1 : 0) != 0;
+  uint64_t all = 0;
+  if (suffice) {
+    all = SumOfWarps(__reduce_add_sync(kJoinAllLanes, matched), sums);
+  } else {
+    uint64_t own = 0;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) own += matches.count[g];
+    all = SumOfBlock(own, sums);
+  }
+  if constexpr (!kMark) {
+    if (threadIdx.x == 0 && all != 0) atomicAdd(total, all);
+  } else {
+    TileMarks<kGroups>* const marks = scratch.marks + blockIdx.x;
+    if (threadIdx.x == 0) {
+      scratch.pairs_up_to[blockIdx.x] = all;
+      marks->suffice = suffice ? 1 : 0;
+      if (!suffice && all != 0) scratch.others[atomicAdd(scratch.others_count, 1)] = blockIdx.x;
     }
-    before = AddPairs(before, pairs);
-    if (knows_all != 0) break;
+    if (suffice && all != 0) MarkTile(left, tile, keys, matches, flags, marks);
   }
-  if (lane == 0) said[tile] = kPairsUpTo | AddPairs(before, own);
-  return before;
 }
-
-// Pairs of a tile that its own block writes; others write the rest.
-constexpr uint64_t kChunkPairs = 16384;
-
-// What the blocks of one join share, in device memory.
-struct JoinScratch {
-  const uint32_t* bounds;
-  volatile uint64_t* said;
-  uint32_t* large;  // tiles of more pairs than a chunk
-  uint32_t* large_count;
-};
 
 template <typename Key>
 __device__ RowId RowOf(const JoinSide<Key>& side, uint32_t i) {
-  return side.row_ids != nullptr ? __ldg(side.row_ids + i) : i;
+  return side.row_ids != nullptr ? __ldcs(side.row_ids + i) : i;
 }
+
+// Writes the pairs of tiles whose marks suffice.
+template <int kGroups, typename Key>
+__global__ void __launch_bounds__(kJoinThreads)
+    WriteMarked(JoinSide<Key> left, JoinSide<Key> right, JoinScratch<kGroups> scratch,
+                DevicePairs out) {
+  using Marks = TileMarks<kGroups>;
+  __shared__ RankedMarks<Marks::kLeftWords> matched, is_new;
+  __shared__ RankedMarks<Marks::kRightWords> matches;
+  __shared__ RowId right_rows[Marks::kTile];
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, tile = blockIdx.x;
+  const Marks& marks = scratch.marks[tile];
+  const uint64_t base = tile == 0 ? 0 : scratch.pairs_up_to[tile - 1];
+  if (scratch.pairs_up_to[tile] == base || base >= out.capacity || marks.suffice == 0) return;
+  const uint32_t first_match = scratch.bounds[tile];
+  if (warp == 0) matched.Load(marks.matched, lane);
+  if (warp == 1) is_new.Load(marks.is_new, lane);
+  if (warp == 2) matches.Load(marks.right, lane);
+  __syncthreads();
+  RowId rows[kGroups];
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    const uint32_t word = warp * kGroups + g;
+    if (matched.Has(word, lane)) rows[g] = RowOf(left, tile * Marks::kTile + 32 * word + lane);
+  }
+  constexpr uint32_t kSteps = (Marks::kRightWords + kJoinWarps - 1) / kJoinWarps;
+  RowId found[kSteps];
+#pragma unroll
+  for (uint32_t i = 0; i < kSteps; ++i) {
+    const uint32_t word = i * kJoinWarps + warp;
+    if (word < Marks::kRightWords && matches.Has(word, lane)) {
+      found[i] = RowOf(right, first_match + 32 * word + lane);
+    }
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kSteps; ++i) {
+    const uint32_t word = i * kJoinWarps + warp;
+    if (word < Marks::kRightWords && matches.Has(word, lane)) {
+      right_rows[matches.Before(word, lane)] = found[i];
+    }
+  }
+  __syncthreads();
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    const uint32_t word = warp * kGroups + g;
+    const uint64_t j = base + matched.Before(word, lane);
+    if (!matched.Has(word, lane) || j >= out.capacity) continue;
+    const uint32_t match = is_new.Before(word, lane) + (is_new.Has(word, lane) ? 1 : 0) - 1;
+    __stcs(out.left + j, rows[g]);
+    // Where keys do not ascend there may be none.
+    __stcs(out.right + j, right_rows[min(match, Marks::kTile - 1)]);
+  }
+}
+
+// ---- The other tiles: chunk c of the l-th of them is block l + c's.
+
+constexpr uint64_t kChunkPairs = 16384;
 
 // Writes pairs [first, end) of a tile to where they go from `base` on. By the block.
 template <int kGroups, typename Key>
@@ -164,128 +239,55 @@ __device__ void WritePairs(const TilePairs<kGroups>& pairs, const JoinSide<Key>&
   }
 }
 
-// Shared memory of a block that writes pairs.
-template <int kGroups, typename Key>
-union PairMemory {
-  static constexpr uint32_t kRoom = JoinTile<kGroups, Key>::kRoom;
-  struct {
-    alignas(16) Key keys[kRoom + 16 / sizeof(Key)];
-    alignas(16) RowId right[kRoom + 4];
-    alignas(16) RowId left[TileMatches<kGroups>::kTile + 4];
-  } staged;
-  TilePairs<kGroups> pairs;  // once those are read
-};
-
 template <int kGroups, typename Key>
 __global__ void __launch_bounds__(kJoinThreads)
-    JoinTiles(JoinSide<Key> left, JoinSide<Key> right, JoinScratch scratch, DevicePairs out) {
+    WriteOthers(JoinSide<Key> left, JoinSide<Key> right, JoinScratch<kGroups> scratch,
+                DevicePairs out) {
   using Tile = JoinTile<kGroups, Key>;
-  __shared__ PairMemory<kGroups, Key> memory;
-  __shared__ uint64_t sums[kJoinWarps];
-  __shared__ uint64_t pairs_before;
-  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  Tile tile(left, right, scratch.bounds, blockIdx.x);
-  const bool staged = tile.Stage(memory.staged.keys);
-  asm volatile("cp.async.commit_group;" ::: "memory");
-  // Row ids are on their way while keys are searched.
-  const RowId* left_rows = left.row_ids == nullptr ? nullptr : left.row_ids + tile.begin;
-  const RowId* right_rows = right.row_ids == nullptr ? nullptr : right.row_ids + tile.right.begin;
-  if (staged && left_rows != nullptr) {
-    const uint32_t phase = PhaseOf(left_rows);
-    CopyToShared(memory.staged.left, left_rows, tile.count, phase);
-    left_rows = memory.staged.left + phase;
-  }
-  if (staged && right_rows != nullptr) {
-    const uint32_t phase = PhaseOf(right_rows);
-    CopyToShared(memory.staged.right, right_rows, tile.right.staged_end - tile.right.begin, phase);
-    right_rows = memory.staged.right + phase;
-  }
-  asm volatile("cp.async.commit_group;" ::: "memory");
-  Key keys[kGroups];
-  tile.LoadKeys(left, keys);
-  asm volatile("cp.async.wait_group 1;" ::: "memory");
-  __syncthreads();
-  const auto matches = MatchTile(left, tile.begin, tile.count, keys, tile.right);
-
-  uint64_t own = 0;
-  bool several = false;
-#pragma unroll
-  for (int g = 0; g < kGroups; ++g) {
-    own += matches.count[g];
-    several = several || matches.count[g] > 1;
-  }
-  several = __syncthreads_or(several ? 1 : 0) != 0;
-  const uint64_t all = SumOfBlock(own, sums);
-  if (warp == 0) {
-    const uint64_t before = PairsBefore(scratch.said, blockIdx.x, all, static_cast<int>(lane));
-    if (lane == 0) {
-      pairs_before = before;
-      if (blockIdx.x == gridDim.x - 1) *out.total = AddPairs(before, all);
-      if (several && all > kChunkPairs)
-        scratch.large[atomicAdd(scratch.large_count, 1)] = blockIdx.x;
-    }
-  }
-  asm volatile("cp.async.wait_all;" ::: "memory");
-  __syncthreads();
-  const uint64_t base = pairs_before;
-  if (base >= out.capacity) return;
-  if (several) {
-    memory.pairs.Fill(matches, sums);
-    WritePairs(memory.pairs, left, right, tile.begin, 0, min(all, kChunkPairs), base, out);
-    return;
-  }
-  uint64_t at = base;
-  for (uint32_t w = 0; w < warp; ++w) at += sums[w];
-#pragma unroll
-  for (int g = 0; g < kGroups; ++g) {
-    const unsigned matched = __ballot_sync(kJoinAllLanes, matches.count[g] != 0);
-    const uint64_t j = at + __popc(matched & ((1u << lane) - 1));
-    at += __popc(matched);
-    if (matches.count[g] == 0 || j >= out.capacity) continue;
-    const uint32_t i = warp * 32 * kGroups + 32 * g + lane;
-    const uint32_t match = matches.first[g] - tile.right.begin;
-    __stcs(out.left + j, left_rows != nullptr ? left_rows[i] : tile.begin + i);
-    __stcs(out.right + j, right_rows != nullptr ? right_rows[match] : matches.first[g]);
-  }
-}
-
-// What is left of large tiles: chunk c of the l-th of them is block l + c's.
-template <int kGroups, typename Key>
-__global__ void __launch_bounds__(kJoinThreads)
-    JoinLargeTiles(JoinSide<Key> left, JoinSide<Key> right, JoinScratch scratch, DevicePairs out) {
-  using Tile = JoinTile<kGroups, Key>;
-  __shared__ TilePairs<kGroups> pairs;
+  __shared__ union {
+    alignas(16) Key staged[Tile::kRoom + 16 / sizeof(Key)];
+    TilePairs<kGroups> pairs;  // once these are read
+  } memory;
   __shared__ uint64_t sums[kJoinWarps];
   __shared__ uint32_t mine[kJoinThreads];
   __shared__ uint32_t mine_count;
-  const uint32_t count = *scratch.large_count;
+  const uint32_t count = *scratch.others_count;
+  // The first chunk of the l-th tile that is this block's.
+  const auto first_chunk = [](uint32_t l) {
+    return (blockIdx.x + gridDim.x - l % gridDim.x) % gridDim.x;
+  };
+  const auto pairs_before = [&](uint32_t number) -> uint64_t {
+    return number == 0 ? 0 : scratch.pairs_up_to[number - 1];
+  };
   for (uint32_t first = 0; first < count; first += kJoinThreads) {
     __syncthreads();
     if (threadIdx.x == 0) mine_count = 0;
     __syncthreads();
-    const uint32_t l = first + threadIdx.x;
-    if (l < count) {
-      const uint32_t number = scratch.large[l];
-      const uint64_t before = number == 0 ? 0 : scratch.said[number - 1] & kMostPairs;
-      const uint64_t all = (scratch.said[number] & kMostPairs) - before;
-      const uint32_t chunk = (blockIdx.x + gridDim.x - l % gridDim.x) % gridDim.x;
-      if (before < out.capacity && (uint64_t{chunk} + 1) * kChunkPairs < all) {
+    if (const uint32_t l = first + threadIdx.x; l < count) {
+      const uint32_t number = scratch.others[l];
+      const uint64_t before = pairs_before(number);
+      const uint64_t all = scratch.pairs_up_to[number] - before;
+      const uint64_t from = first_chunk(l) * kChunkPairs;
+      if (from < all && before < out.capacity && from < out.capacity - before) {
         mine[atomicAdd(&mine_count, 1)] = l;
       }
     }
     __syncthreads();
     for (uint32_t m = 0; m < mine_count; ++m) {
-      const uint32_t number = scratch.large[mine[m]];
-      const uint64_t base = number == 0 ? 0 : scratch.said[number - 1] & kMostPairs;
+      const uint32_t number = scratch.others[mine[m]];
+      const uint64_t base = pairs_before(number);
       Tile tile(left, right, scratch.bounds, number);
+      tile.Stage(memory.staged);
       Key keys[kGroups];
       tile.LoadKeys(left, keys);
+      asm volatile("cp.async.wait_all;" ::: "memory");
+      __syncthreads();
       const auto matches = MatchTile(left, tile.begin, tile.count, keys, tile.right);
-      const uint64_t all = pairs.Fill(matches, sums);
-      uint64_t chunk = (blockIdx.x + gridDim.x - mine[m] % gridDim.x) % gridDim.x + 1;
-      for (; chunk * kChunkPairs < all && base + chunk * kChunkPairs < out.capacity;
-           chunk += gridDim.x) {
-        WritePairs(pairs, left, right, tile.begin, chunk * kChunkPairs,
+      __syncthreads();
+      const uint64_t all = memory.pairs.Fill(matches, sums);
+      for (uint64_t chunk = first_chunk(mine[m]); chunk * kChunkPairs < all; chunk += gridDim.x) {
+        if (chunk * kChunkPairs >= out.capacity - base) break;
+        WritePairs(memory.pairs, left, right, tile.begin, chunk * kChunkPairs,
                    min(all, (chunk + 1) * kChunkPairs), base, out);
       }
       __syncthreads();
@@ -314,12 +316,15 @@ absl::StatusOr<DeviceBuffer<uint32_t>> TileBounds(const JoinSide<Key>& left,
 template <typename Key>
 absl::Status EnqueueCountJoin(const JoinSide<Key>& left, const JoinSide<Key>& right,
                               uint64_t* total, cudaStream_t stream) {
-  constexpr int kGroups = kCountGroups<Key>;
+  if (right.size > left.size) return EnqueueCountJoin(right, left, total, stream);
+  constexpr int kGroups = kJoinGroups<Key>;
   constexpr uint32_t kTile = TileMatches<kGroups>::kTile;
   CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(total, 0, sizeof(*total), stream));
   ASSIGN_OR_RETURN(const DeviceBuffer<uint32_t> bounds, TileBounds(left, right, kTile, stream));
-  CAIRN_RETURN_IF_LAUNCH_FAILS("CountTiles", LaunchShape{TilesOf(left.size, kTile), kJoinThreads},
-                               stream, CountTiles<kGroups, Key>, left, right, bounds.data(),
+  JoinScratch<kGroups> scratch = {};
+  scratch.bounds = bounds.data();
+  CAIRN_RETURN_IF_LAUNCH_FAILS("MatchTiles", LaunchShape{TilesOf(left.size, kTile), kJoinThreads},
+                               stream, MatchTiles<kGroups, false, Key>, left, right, scratch,
                                reinterpret_cast<unsigned long long*>(total));
   return absl::OkStatus();
 }
@@ -327,25 +332,36 @@ absl::Status EnqueueCountJoin(const JoinSide<Key>& left, const JoinSide<Key>& ri
 template <typename Key>
 absl::Status EnqueueJoin(const JoinSide<Key>& left, const JoinSide<Key>& right,
                          const DevicePairs& pairs, cudaStream_t stream) {
-  constexpr int kGroups = kPairGroups<Key>;
+  // Tiles of the longer side have few on the other that may match.
+  if (right.size > left.size) {
+    return EnqueueJoin(right, left, {pairs.right, pairs.left, pairs.capacity, pairs.total}, stream);
+  }
+  constexpr int kGroups = kJoinGroups<Key>;
   constexpr uint32_t kTile = TileMatches<kGroups>::kTile;
   const uint32_t tiles = TilesOf(left.size, kTile);
   ASSIGN_OR_RETURN(const DeviceBuffer<uint32_t> bounds, TileBounds(left, right, kTile, stream));
-  DeviceBuffer<uint64_t> said;
-  DeviceBuffer<uint32_t> large;  // their count, and then they
-  RETURN_IF_ERROR(Resize(&said, tiles, stream));
-  RETURN_IF_ERROR(Resize(&large, size_t{tiles} + 1, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(said.data(), 0, said.bytes(), stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(large.data(), 0, sizeof(uint32_t), stream));
-  const JoinScratch scratch = {bounds.data(), said.data(), large.data() + 1, large.data()};
-  CAIRN_RETURN_IF_LAUNCH_FAILS("JoinTiles", LaunchShape{tiles, kJoinThreads}, stream,
-                               JoinTiles<kGroups, Key>, left, right, scratch, pairs);
-  constexpr uint64_t kMostBlocks = 1024;
-  const uint64_t blocks = std::min(kMostBlocks, pairs.capacity / kChunkPairs + 1);
-  if (pairs.capacity <= kChunkPairs) return absl::OkStatus();
-  CAIRN_RETURN_IF_LAUNCH_FAILS("JoinLargeTiles",
-                               LaunchShape{static_cast<unsigned>(blocks), kJoinThreads}, stream,
-                               JoinLargeTiles<kGroups, Key>, left, right, scratch, pairs);
+  DeviceBuffer<uint64_t> pairs_up_to;
+  DeviceBuffer<TileMarks<kGroups>> marks;
+  DeviceBuffer<uint32_t> others;  // their count, and then they
+  RETURN_IF_ERROR(Resize(&pairs_up_to, tiles, stream));
+  RETURN_IF_ERROR(Resize(&marks, tiles, stream));
+  RETURN_IF_ERROR(Resize(&others, size_t{tiles} + 1, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(others.data(), 0, sizeof(uint32_t), stream));
+  const JoinScratch<kGroups> scratch = {bounds.data(), pairs_up_to.data(), marks.data(),
+                                        others.data() + 1, others.data()};
+  const LaunchShape shape = {tiles, kJoinThreads};
+  CAIRN_RETURN_IF_LAUNCH_FAILS("MatchTiles", shape, stream, MatchTiles<kGroups, true, Key>, left,
+                               right, scratch, nullptr);
+  RETURN_IF_ERROR(InclusiveScan(pairs_up_to.data(), pairs_up_to.data(), tiles,
+                                ::cuda::std::plus<uint64_t>(), stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(pairs.total, pairs_up_to.data() + tiles - 1,
+                                             sizeof(uint64_t), cudaMemcpyDeviceToDevice, stream));
+  if (pairs.capacity == 0) return absl::OkStatus();
+  CAIRN_RETURN_IF_LAUNCH_FAILS("WriteMarked", shape, stream, WriteMarked<kGroups, Key>, left, right,
+                               scratch, pairs);
+  constexpr unsigned kOtherBlocks = 1024;
+  CAIRN_RETURN_IF_LAUNCH_FAILS("WriteOthers", LaunchShape{kOtherBlocks, kJoinThreads}, stream,
+                               WriteOthers<kGroups, Key>, left, right, scratch, pairs);
   return absl::OkStatus();
 }
 

@@ -233,9 +233,9 @@ class Checker {
       for (size_t j = begin + 1; j < end; ++j) {
         keys += entries_.keys[j] != entries_.keys[j - 1] ? 1 : 0;
       }
-      BOOST_TEST_REQUIRE(counts.values[i] == end - begin, Name(i));
-      BOOST_TEST_REQUIRE(distinct.values[i] == keys, Name(i));
-      BOOST_TEST_REQUIRE((counts.results[i] == DeviceResult::kValue));
+      Require(counts.values[i] == end - begin && counts.results[i] == DeviceResult::kValue, i,
+              "count");
+      Require(distinct.values[i] == keys && distinct.counts[i] == end - begin, i, "distinct");
     }
   }
 
@@ -249,23 +249,23 @@ class Checker {
       const auto [begin, end] = found_[i];
       const Expected<T> expected(column, entries_.values, begin, end);
       const auto result = begin == end ? DeviceResult::kNull : DeviceResult::kValue;
-      const std::string name = Name(i) + ", column " + std::to_string(number);
+      const std::string of = " of column " + std::to_string(number);
       for (const auto* counts : {&sums.counts, &means.counts, &least.counts, &greatest.counts}) {
-        BOOST_TEST_REQUIRE((*counts)[i] == end - begin, name);
+        Require((*counts)[i] == end - begin, i, "count" + of);
       }
       for (const auto* results : {&means.results, &least.results, &greatest.results}) {
-        BOOST_TEST_REQUIRE(((*results)[i] == result), name);
+        Require((*results)[i] == result, i, "result" + of);
       }
-      BOOST_TEST_REQUIRE((sums.results[i] == (expected.fits ? result : DeviceResult::kOutOfRange)),
-                         name);
-      BOOST_TEST_REQUIRE(IsSame(least.values[i], expected.least), name);
-      BOOST_TEST_REQUIRE(IsSame(greatest.values[i], expected.greatest), name);
+      Require(sums.results[i] == (expected.fits ? result : DeviceResult::kOutOfRange), i,
+              "result of the sum" + of);
+      Require(IsSame(least.values[i], expected.least), i, "min" + of);
+      Require(IsSame(greatest.values[i], expected.greatest), i, "max" + of);
       if constexpr (std::is_floating_point_v<T>) {
-        BOOST_TEST_REQUIRE(IsNear(expected.sum, sums.values[i], expected.tolerance), name);
-        BOOST_TEST_REQUIRE(IsNear(expected.mean, means.values[i], expected.tolerance), name);
+        Require(IsNear(expected.sum, sums.values[i], expected.tolerance), i, "sum" + of);
+        Require(IsNear(expected.mean, means.values[i], expected.tolerance), i, "avg" + of);
       } else {
-        BOOST_TEST_REQUIRE(sums.values[i] == (expected.fits ? expected.sum : 0), name);
-        BOOST_TEST_REQUIRE(means.values[i] == expected.mean, name);
+        Require(sums.values[i] == (expected.fits ? expected.sum : 0), i, "sum" + of);
+        Require(means.values[i] == expected.mean, i, "avg" + of);
       }
     }
   }
@@ -303,9 +303,10 @@ class Checker {
                                  stream.get()));
     return {values.ToHost(), counts.ToHost(), results.ToHost()};
   }
-  std::string Name(size_t i) const {
-    return "range " + std::to_string(i) + " of " + std::to_string(found_[i].first) + " to " +
-           std::to_string(found_[i].second);
+  void Require(bool right, size_t i, const std::string& what) const {
+    if (right) return;  // there are many
+    BOOST_REQUIRE_MESSAGE(right, what << " of range " << i << ", of entries " << found_[i].first
+                                      << " to " << found_[i].second);
   }
 
   const DeviceAggregates& aggregates_;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/runtime/stream.h"
 #include "test/gpu/aggregates/aggregate_check.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/fail_every_allocation.h"
@@ -73,7 +74,7 @@ std::vector<Key> DistinctOf(std::vector<Key> keys) {
 
 template <typename Key>
 void CheckSmall() {
-  for (const size_t size : {0, 1, 2, 3, 5, 8, 9, 15, 16, 17, 31, 33, 127, 128, 129, 2047, 2049}) {
+  for (const size_t size : {0, 1, 2, 3, 8, 9, 16, 17, 33, 127, 129, 2049}) {
     BOOST_TEST_CONTEXT(size << " entries") {
       CheckKeys(DistinctOf(RandomKeys<Key>(size, 0, size)), 60, size % 2 != 0);
       CheckKeys(RandomKeys<Key>(size, size / 3 + 1, size), 60, size % 2 == 0);
@@ -81,27 +82,27 @@ void CheckSmall() {
   }
   for (const Key key : {Key{0}, Key{77}, static_cast<Key>(~Key{0})}) {
     CheckKeys(std::vector<Key>(1, key), 50, false);
-    CheckKeys(std::vector<Key>(5000, key), 50, true);
+    CheckKeys(std::vector<Key>(3000, key), 50, true);
   }
   CheckKeys(std::vector<Key>{0, static_cast<Key>(~Key{0})}, 50, false);
 }
 
 template <typename Key>
 void CheckLarge() {
-  constexpr size_t kSize = 60000;
+  constexpr size_t kSize = 20000;
   BOOST_TEST_CONTEXT("uniform") {
-    CheckKeys(DistinctOf(RandomKeys<Key>(kSize, 0, 1)), 400, true);
+    CheckKeys(DistinctOf(RandomKeys<Key>(kSize, 0, 1)), 50, true);
   }
   BOOST_TEST_CONTEXT("dense") {
     std::vector<Key> keys(kSize);
     std::iota(keys.begin(), keys.end(), static_cast<Key>(Key{0} - kSize / 2));
-    CheckKeys(DistinctOf(std::move(keys)), 400, false);
+    CheckKeys(DistinctOf(std::move(keys)), 50, false);
   }
   BOOST_TEST_CONTEXT("every key several times") {
-    CheckKeys(RandomKeys<Key>(kSize, kSize / 8, 2), 400, true);
+    CheckKeys(RandomKeys<Key>(kSize, kSize / 8, 2), 50, true);
   }
   BOOST_TEST_CONTEXT("few keys repeat") {
-    CheckKeys(RandomKeys<Key>(kSize, 0x3FFFFFF, 3), 400, false);
+    CheckKeys(RandomKeys<Key>(kSize, 0x3FFFFFF, 3), 50, false);
   }
   BOOST_TEST_CONTEXT("ever farther apart, for which a bitmap does not do") {
     std::vector<Key> keys;
@@ -109,7 +110,7 @@ void CheckLarge() {
     for (size_t i = 0; i < kSize; ++i) {
       keys.push_back(static_cast<Key>(random()) >> random() % (8 * sizeof(Key)));
     }
-    CheckKeys(DistinctOf(std::move(keys)), 400, false);
+    CheckKeys(DistinctOf(std::move(keys)), 50, false);
   }
 }
 
@@ -215,6 +216,32 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_said) {
   RequireOk(made->Answer({DeviceKeys(), DeviceKeys()}, sum[0], {}, nullptr));
   RequireOk(made->Answer(good, sum[0], {}, nullptr));  // nothing is wanted
   BOOST_TEST((cudaDeviceSynchronize() == cudaSuccess));
+}
+
+// Aggregates may go while their work is enqueued, and a stream that is being captured builds none.
+BOOST_AUTO_TEST_CASE(streams_that_wait_and_streams_that_are_captured) {
+  std::vector<uint32_t> keys(300000);
+  std::iota(keys.begin(), keys.end(), 0U);
+  const DeviceArray<uint32_t> device_keys(keys), lower(std::vector<uint32_t>{0, 100, 7});
+  const DeviceArray<uint32_t> upper(std::vector<uint32_t>{300000, 200, 7});
+  const DeviceArray<uint64_t> sums(3), counts(3);
+  const DeviceKeys view(device_keys.data(), keys.size());
+  const std::vector<DeviceColumn> columns = {{device_keys.data(), keys.size()}};
+  const std::vector<DeviceAggregate> sum = {DeviceAggregate::Sum(0)};
+  const DeviceRanges ranges = {DeviceKeys(lower.data(), 3), DeviceKeys(upper.data(), 3)};
+  const Stream stream = RequireOk(Stream::Create());
+  auto made = RequireOk(MakeDeviceAggregates(view, nullptr, columns, sum, stream.get()));
+  cudaGraph_t graph = nullptr;
+  BOOST_REQUIRE(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal) == cudaSuccess);
+  RequireOk(made->Answer(ranges, sum[0], {counts.data(), sums.data(), nullptr}, stream.get()));
+  BOOST_TEST(absl::IsFailedPrecondition(
+      MakeDeviceAggregates(view, nullptr, columns, sum, stream.get()).status()));
+  BOOST_REQUIRE(cudaStreamEndCapture(stream.get(), &graph) == cudaSuccess);
+  BOOST_TEST(cudaGraphDestroy(graph) == cudaSuccess);
+  RequireOk(made->Answer(ranges, sum[0], {counts.data(), sums.data(), nullptr}, stream.get()));
+  made = nullptr;
+  const std::vector<uint64_t> expected = {uint64_t{300000} * 299999 / 2, 14950, 0};
+  BOOST_TEST(sums.ToHost() == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_build_that_runs_out_of_memory_leaves_nothing) {

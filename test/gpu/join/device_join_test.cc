@@ -62,9 +62,15 @@ class SideOnDevice {
 
 using Pairs = std::vector<std::pair<RowId, RowId>>;
 
+// By key, then by the entries of the longer side.
 template <typename Key>
 Pairs Expect(const Side<Key>& left, const Side<Key>& right) {
   Pairs pairs;
+  if (right.keys.size() > left.keys.size()) {
+    pairs = Expect(right, left);
+    for (auto& [a, b] : pairs) std::swap(a, b);
+    return pairs;
+  }
   size_t first = 0;
   for (size_t i = 0; i < left.keys.size(); ++i) {
     while (first < right.keys.size() && right.keys[first] < left.keys[i]) ++first;
@@ -96,13 +102,13 @@ void CheckJoin(const Side<Key>& left, const Side<Key>& right, size_t skipped = 0
                          stream.get()));
     BOOST_TEST_REQUIRE(again.ToHost()[0] == all, name);
     const auto found_left = left_rows.ToHost(), found_right = right_rows.ToHost();
-    for (size_t i = 0; i < all + 10; ++i) {
-      const bool is_pair = i < all && i < capacity;
-      BOOST_TEST_REQUIRE(found_left[i] == (is_pair ? expected[i].first : kUntouched),
-                         name << ", room for " << capacity << ", left of pair " << i);
-      BOOST_TEST_REQUIRE(found_right[i] == (is_pair ? expected[i].second : kUntouched),
-                         name << ", room for " << capacity << ", right of pair " << i);
+    // One check for all, as there are millions.
+    size_t i = 0;
+    for (; i < all + 10; ++i) {
+      const auto pair = i < all && i < capacity ? expected[i] : std::pair(kUntouched, kUntouched);
+      if (std::pair(found_left[i], found_right[i]) != pair) break;
     }
+    BOOST_TEST_REQUIRE(i == all + 10, name << ", room for " << capacity << ", at pair " << i);
   }
 }
 
@@ -132,7 +138,7 @@ void CheckSizes() {
 
 template <typename Key>
 void CheckShapes() {
-  constexpr size_t kSize = 30000;
+  constexpr size_t kSize = 20000;
   const Side<Key> some(Multiples<Key>(kSize, 2, 1000), true);
   CheckJoin<Key>(some, some);                                        // all match
   CheckJoin<Key>(some, {Multiples<Key>(kSize, 2, 1001), true});      // none
@@ -147,7 +153,7 @@ void CheckShapes() {
   // Keys that repeat: on one side, on both, over the borders of tiles.
   CheckJoin<Key>({RandomKeys<Key>(kSize, kSize / 4, 1), true}, {Multiples<Key>(kSize, 1, 0), true});
   CheckJoin<Key>({Multiples<Key>(kSize, 1, 0), true}, {RandomKeys<Key>(kSize, kSize / 4, 2), true});
-  CheckJoin<Key>({RandomKeys<Key>(kSize, 3000, 3), true}, {RandomKeys<Key>(kSize, 3000, 4), false});
+  CheckJoin<Key>({RandomKeys<Key>(kSize, 6000, 3), true}, {RandomKeys<Key>(kSize, 6000, 4), false});
   std::vector<Key> lumps;
   for (Key key = 0; key < 40; ++key) lumps.insert(lumps.end(), key * key, 3 * key);
   CheckJoin<Key>({lumps, true}, {lumps, true}, 2);
@@ -167,8 +173,8 @@ BOOST_AUTO_TEST_CASE(sides_of_all_shapes) {
 
 // Every entry with every one: more pairs of a tile than one block writes.
 BOOST_AUTO_TEST_CASE(one_key_everywhere) {
-  const Side<uint32_t> left(std::vector<uint32_t>(2100, 42), true);
-  const Side<uint32_t> right(std::vector<uint32_t>(1300, 42), true);
+  const Side<uint32_t> left(std::vector<uint32_t>(3000, 42), true);
+  const Side<uint32_t> right(std::vector<uint32_t>(300, 42), true);
   CheckJoin(left, right);
   std::vector<uint64_t> keys = Multiples<uint64_t>(2000, 7, 0);
   keys.insert(keys.end(), 700, 700);
@@ -221,6 +227,36 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_said) {
     BOOST_TEST(absl::IsInvalidArgument(
         JoinDevice(left, right, {nullptr, nullptr, 0, wide.data()}, nullptr)));
   }
+  uint64_t on_host = 0;
+  BOOST_TEST(absl::IsInvalidArgument(CountDeviceJoin(a, a, &on_host, nullptr)));
+}
+
+BOOST_AUTO_TEST_CASE(a_captured_join_is_done_again_and_again) {
+  const auto keys = Multiples<uint64_t>(5000, 3, 0);
+  const DeviceArray<uint64_t> left(keys), right(keys), totals(2);
+  const DeviceArray<RowId> rows(5000), others(5000);
+  const DeviceEntries a = {DeviceKeys(left.data(), 5000)}, b = {DeviceKeys(right.data(), 5000)};
+  const Stream stream = RequireOk(Stream::Create());
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t launchable = nullptr;
+  BOOST_REQUIRE(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal) == cudaSuccess);
+  RequireOk(JoinDevice(a, b, {rows.data(), others.data(), 5000, totals.data()}, stream.get()));
+  RequireOk(CountDeviceJoin(a, b, totals.data() + 1, stream.get()));
+  BOOST_REQUIRE(cudaStreamEndCapture(stream.get(), &graph) == cudaSuccess);
+  BOOST_REQUIRE(cudaGraphInstantiate(&launchable, graph, 0) == cudaSuccess);
+  for (const uint64_t first : {uint64_t{0}, uint64_t{3000}, uint64_t{1}}) {
+    const auto moved = Multiples<uint64_t>(5000, 3, first);
+    BOOST_REQUIRE(cudaMemcpy(right.data(), moved.data(), 40000, cudaMemcpyHostToDevice) ==
+                  cudaSuccess);
+    BOOST_REQUIRE(cudaGraphLaunch(launchable, stream.get()) == cudaSuccess);
+    const uint64_t expected = first % 3 == 0 ? 5000 - first / 3 : 0;
+    BOOST_TEST(totals.ToHost()[0] == expected);
+    BOOST_TEST(totals.ToHost()[1] == expected);
+    if (expected != 0) BOOST_TEST(rows.ToHost()[expected - 1] == 4999u);
+    if (expected != 0) BOOST_TEST(others.ToHost()[0] == 0u);
+  }
+  BOOST_TEST(cudaGraphExecDestroy(launchable) == cudaSuccess);
+  BOOST_TEST(cudaGraphDestroy(graph) == cudaSuccess);
 }
 
 BOOST_AUTO_TEST_CASE(a_join_that_runs_out_of_memory_leaves_nothing) {
@@ -232,7 +268,7 @@ BOOST_AUTO_TEST_CASE(a_join_that_runs_out_of_memory_leaves_nothing) {
   const int needed = FailEveryAllocation([&] {
     return JoinDevice(side, side, {rows.data(), others.data(), 5000, total.data()}, nullptr);
   });
-  BOOST_TEST(needed == 3);
+  BOOST_TEST(needed >= 4);
   BOOST_TEST((cudaDeviceSynchronize() == cudaSuccess));
 }
 
