@@ -44,13 +44,18 @@ __global__ void MarkMissing(const Position* positions, uint32_t rows, uint64_t p
   });
 }
 
+// A warp the codes of 32 rows.
 __global__ void PutCodes(const Position* positions, uint32_t rows, uint32_t bucket,
-                         uint64_t padded_rows, uchar4* codes) {
-  ForEachIndex(padded_rows / 4, [=](size_t i) {
-    const auto code = [&](size_t row) {
-      return static_cast<uint8_t>(row < rows ? positions[row] / bucket : 0);
-    };
-    codes[i] = make_uchar4(code(4 * i), code(4 * i + 1), code(4 * i + 2), code(4 * i + 3));
+                         uint64_t padded_rows, uint32_t* codes) {
+  ForEachIndex(padded_rows, [=](size_t row) {
+    const uint32_t code = row < rows ? positions[row] / bucket : 0;
+    uint32_t mine = 0;
+#pragma unroll
+    for (uint32_t bit = 0; bit < kCodeBits; ++bit) {
+      const uint32_t word = __ballot_sync(0xffffffffu, code >> bit & 1);
+      if (row % 32 == bit) mine = word;
+    }
+    if (row % 32 < kCodeBits) codes[row / 32 * kCodeBits + row % 32] = mine;
   });
 }
 
@@ -75,9 +80,11 @@ absl::Status AddMissingRows(uint64_t entries, uint64_t rows, size_t number, Wher
   if (missing > 0) {
     DeviceBuffer<RowId> all;
     RETURN_IF_ERROR(Resize(&all, rows, stream));
-    CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(all.data(), column->rows.data(),
-                                               entries * sizeof(RowId), cudaMemcpyDeviceToDevice,
-                                               stream));
+    if (entries > 0) {
+      CAIRN_RETURN_IF_CUDA_FAILS(cudaMemcpyAsync(all.data(), column->rows.data(),
+                                                 entries * sizeof(RowId), cudaMemcpyDeviceToDevice,
+                                                 stream));
+    }
     std::swap(all, column->rows);
   }
   RETURN_IF_ERROR(ListTiles(bitmap.data(), tiles, offsets.data(), column->rows.data() + entries,
@@ -142,7 +149,7 @@ absl::StatusOr<WhereColumn> MakeWhereColumn(DeviceRun<Key> run, uint64_t rows, s
   WhereColumn column;
   column.rows = std::move(run.row_ids);
   RETURN_IF_ERROR(Resize(&column.positions, rows, stream));
-  RETURN_IF_ERROR(Resize(&column.codes, padded_rows, stream));
+  RETURN_IF_ERROR(Resize(&column.codes, padded_rows / sizeof(uint4), stream));
   CAIRN_RETURN_IF_CUDA_FAILS(
       cudaMemsetAsync(column.positions.data(), 0xFF, column.positions.bytes(), stream));
   if (entries > 0) {
@@ -158,9 +165,9 @@ absl::StatusOr<WhereColumn> MakeWhereColumn(DeviceRun<Key> run, uint64_t rows, s
     }
   }
   RETURN_IF_ERROR(AddMissingRows(entries, rows, number, &column, stream));
-  CAIRN_RETURN_IF_LAUNCH_FAILS("PutCodes", SimpleShape(padded_rows / 4), stream, PutCodes,
+  CAIRN_RETURN_IF_LAUNCH_FAILS("PutCodes", SimpleShape(padded_rows), stream, PutCodes,
                                column.positions.data(), most, BucketOf(rows), padded_rows,
-                               reinterpret_cast<uchar4*>(column.codes.data()));
+                               reinterpret_cast<uint32_t*>(column.codes.data()));
   ASSIGN_OR_RETURN(column.sample, SampleKeys(run.keys.data(), entries, stream));
   if constexpr (std::is_same_v<Key, uint32_t>) {
     column.narrow_keys = std::move(run.keys);

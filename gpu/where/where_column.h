@@ -21,7 +21,7 @@ struct WhereColumn {
   DeviceBuffer<uint64_t> wide_keys;
   DeviceBuffer<RowId> rows;  // by position, those without a key behind the others
   DeviceBuffer<Position> positions;
-  DeviceBuffer<uint8_t> codes;
+  DeviceBuffer<uint4> codes;
   KeySample sample;
 
   WhereColumnView view() const { return {codes.data(), positions.data(), rows.data()}; }

@@ -1,6 +1,7 @@
 #include "gpu/where/where_planner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -49,50 +50,61 @@ namespace {
 
 // Microseconds of an H100, from the medians of Where/ over 2^28 rows
 // (docs/results/2026-11-24-gpu-where.md).
-constexpr double kStart = 12;            // ranges found, kernels launched
+constexpr double kStart = 20;            // ranges found, kernels launched
 constexpr double kListedRow = 2e-6;      // a row of a list read
-constexpr double kTestedRow = 30e-6;     // and tested for a set, wherever it is
-constexpr double kBitmapStart = 25;      // more kernels
-constexpr double kBitmapEntry = 16e-6;   // an entry sorted into its part, and its bit set
-constexpr double kBitmapRow = 0.05e-6;   // a row's bits
-constexpr double kScannedRow = 0.38e-6;  // a row's code of one column
-constexpr double kOpenRow = 40e-6;       // a row whose codes do not tell
+constexpr double kTestedRow = 34e-6;     // and tested for a set, wherever it is
+constexpr double kSearchStep = 2.5e-6;   // of either, where a set has several ranges
+constexpr double kBitmapStart = 55;      // more kernels
+constexpr double kBitmapEntry = 18e-6;   // an entry sorted into its part, and its bit set
+constexpr double kScannedRow = 0.34e-6;  // a row's code of one column
+constexpr double kListScanned = 0.3e-6;  // more, where the set has several ranges
+constexpr double kOpenRow = 30e-6;       // a row whose codes do not tell
 constexpr double kMarkedRow = 0.1e-6;    // a row's bit cleared and counted, for rows of kGather
 
 using TreeKind = WhereTree::Kind;
+
+// A share of the rows: of those that a predicate is true of, and what codes say of it.
+struct WhereShare {
+  double expected, possible, sure;
+};
 
 class WhereCosts {
  public:
   WhereCosts(const WhereGroupFacts& group, const WhereDecision& decision)
       : rows_(static_cast<double>(std::max<uint64_t>(1, group.rows))), decision_(decision) {}
 
-  // Of the rows that a tree, whose sets are numbered from *first on, is true of.
-  double Share(const WhereTree& tree, size_t* first) const {
+  // Of a tree whose sets are numbered from *first on, taken to be independent.
+  WhereShare Share(const WhereTree& tree, size_t* first) const {
     if (tree.kind == TreeKind::kSet) return SetShare((*first)++);
-    double share = 1;
+    const bool all = tree.kind == TreeKind::kAnd;
+    WhereShare share{1, 1, 1};
     for (const WhereTree& child : tree.children) {
-      const double of_child = Share(child, first);
-      share *= tree.kind == TreeKind::kAnd ? of_child : 1 - of_child;
+      const WhereShare of = Share(child, first);
+      share.expected *= all ? of.expected : 1 - of.expected;
+      share.possible *= all ? of.possible : 1 - of.possible;
+      share.sure *= all ? of.sure : 1 - of.sure;
     }
-    return tree.kind == TreeKind::kAnd ? share : 1 - share;
+    if (!all) share = {1 - share.expected, 1 - share.possible, 1 - share.sure};
+    return share;
   }
 
   double Gather(size_t driver, const WhereProgram& rest, bool only_count) const {
     double left = decision_.entries[driver].expected;
-    double cost = kStart + left * kListedRow + (only_count ? 0 : rows_ * kMarkedRow);
+    double cost =
+        kStart + left * (kListedRow + SearchCost(driver)) + (only_count ? 0 : rows_ * kMarkedRow);
     double value = 1;  // the share of the rows of which it is true
     for (const WhereOp& op : rest.ops) {
       switch (op.step) {
         case WhereStep::kLoad:
-          value = SetShare(op.set);
-          cost += left * kTestedRow;
+          value = SetShare(op.set).expected;
+          cost += left * (kTestedRow + SearchCost(op.set));
           break;
         case WhereStep::kAnd:
         case WhereStep::kOr:
-          cost += left * kTestedRow;
+          cost += left * (kTestedRow + SearchCost(op.set));
           // Taken to be a part of a longer test, of which the last one tells.
-          value = op.step == WhereStep::kAnd ? value * SetShare(op.set)
-                                             : std::min(1.0, value + SetShare(op.set));
+          value = op.step == WhereStep::kAnd ? value * SetShare(op.set).expected
+                                             : std::min(1.0, value + SetShare(op.set).expected);
           break;
         case WhereStep::kRequire:
           left *= value;
@@ -108,26 +120,32 @@ class WhereCosts {
 
   double Bitmap() const {
     double cost = kStart + kBitmapStart;
-    for (const EntryEstimate& entries : decision_.entries) {
-      cost += entries.expected * kBitmapEntry + rows_ * kBitmapRow;
+    for (size_t i = 0; i < decision_.sets.size(); ++i) {
+      cost += decision_.entries[i].expected * (kBitmapEntry + 2 * SearchCost(i));
     }
     return cost;
   }
 
-  double Scan() const {
-    double cost = kStart, open = 0;
+  double Scan(const WhereShare& share) const {
+    double cost = kStart + rows_ * (share.possible - share.sure) * kOpenRow;
     for (size_t i = 0; i < decision_.sets.size(); ++i) {
-      cost += rows_ * kScannedRow;
-      // Two of 256 codes for each range, but no more than all.
-      const double borders =
-          2 * static_cast<double>(std::max<size_t>(1, decision_.sets[i].ranges.size()));
-      open += std::min(1.0, borders / 256) * SetShare(i);
+      cost += rows_ * (kScannedRow + (Ranges(i) > 1 ? kListScanned : 0));
     }
-    return cost + rows_ * std::min(1.0, open) * kOpenRow;
+    return cost;
   }
 
  private:
-  double SetShare(size_t set) const { return decision_.entries[set].expected / rows_; }
+  double Ranges(size_t set) const {
+    return static_cast<double>(decision_.sets[set].ranges.size() + decision_.sets[set].null);
+  }
+  double SearchCost(size_t set) const {
+    return kSearchStep * std::log2(std::max(1.0, Ranges(set)));
+  }
+  // Of the codes at a range's two ends half the positions are taken to be in it.
+  WhereShare SetShare(size_t set) const {
+    const double share = decision_.entries[set].expected / rows_, borders = Ranges(set) / 256;
+    return {share, std::min(1.0, share + borders), std::max(0.0, share - borders)};
+  }
 
   const double rows_;
   const WhereDecision& decision_;
@@ -208,7 +226,8 @@ absl::StatusOr<WhereDecision> DecideWhere(const DevicePredicate& where,
 
   const WhereCosts costs(group, decision);
   size_t first = 0;
-  decision.plan.expected_rows = costs.Share(tree, &first) * static_cast<double>(group.rows);
+  const WhereShare share = costs.Share(tree, &first);
+  decision.plan.expected_rows = share.expected * static_cast<double>(group.rows);
   auto& candidates = decision.plan.candidates;
   decision.driver = DriverOf(tree, decision);
   if (decision.driver != kMostSets) {
@@ -222,7 +241,7 @@ absl::StatusOr<WhereDecision> DecideWhere(const DevicePredicate& where,
   if (decision.part_bits != 0 && most_entries <= kMaxEntries) {
     candidates.push_back({DeviceWhereStrategy::kBitmap, costs.Bitmap()});
   }
-  candidates.push_back({DeviceWhereStrategy::kScan, costs.Scan()});
+  candidates.push_back({DeviceWhereStrategy::kScan, costs.Scan(share)});
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
   decision.plan.strategy = wanted == DeviceWhereStrategy::kAuto ? candidates[0].strategy : wanted;

@@ -85,7 +85,7 @@ __device__ void SetCodes(uint32_t rows, uint32_t bucket, WhereSetState* state) {
   state->sure_last = sure_last;
 }
 
-constexpr int kPrepareThreads = 256;  // one for each code
+constexpr int kPrepareThreads = kCodes;
 
 // A block a set: how many positions its ranges have, each behind those before it, and what its
 // codes say.
@@ -93,7 +93,6 @@ __global__ void __launch_bounds__(kPrepareThreads)
     PrepareSets(const __grid_constant__ WhereView where, uint32_t* before, WhereSetState* states) {
   using Scan = cub::BlockScan<uint32_t, kPrepareThreads>;
   __shared__ typename Scan::TempStorage scratch;
-  __shared__ uint32_t classes[16];
   const WhereSetView& set = where.sets[blockIdx.x];
   const Position* const begins = where.begins + set.first_range;
   const Position* const ends = where.ends + set.first_range;
@@ -107,8 +106,6 @@ __global__ void __launch_bounds__(kPrepareThreads)
     counted += all;
     __syncthreads();
   }
-  if (threadIdx.x < 16) classes[threadIdx.x] = 0;
-  __syncthreads();
   // How many positions below one are in the set.
   const auto count_below = [&](Position position) -> uint32_t {
     const uint32_t range = RangeAt(begins, set.ranges, position);
@@ -116,17 +113,19 @@ __global__ void __launch_bounds__(kPrepareThreads)
                ? 0
                : before[range] + min(position - begins[range], ends[range] - begins[range]);
   };
-  const uint64_t from = uint64_t{threadIdx.x} * where.bucket;
-  if (from < where.rows) {
-    const uint64_t to = min(from + where.bucket, uint64_t{where.rows});
-    const uint32_t in =
-        count_below(static_cast<Position>(to)) - count_below(static_cast<Position>(from));
-    const uint32_t found = in == to - from ? 3 : in > 0 ? 1 : 0;
-    atomicOr(&classes[threadIdx.x / 16], found << threadIdx.x % 16 * 2);
-  }
-  __syncthreads();
   WhereSetState* const state = states + blockIdx.x;
-  if (threadIdx.x < 16) state->classes[threadIdx.x] = classes[threadIdx.x];
+  const uint64_t from = uint64_t{threadIdx.x} * where.bucket;
+  const uint64_t to = min(from + where.bucket, uint64_t{where.rows});
+  uint32_t in = 0;
+  if (from < where.rows) {
+    in = count_below(static_cast<Position>(to)) - count_below(static_cast<Position>(from));
+  }
+  const uint32_t possible = __ballot_sync(0xffffffffu, in > 0);
+  const uint32_t sure = __ballot_sync(0xffffffffu, in > 0 && in == to - from);
+  if (threadIdx.x % 32 == 0) {
+    state->possible[threadIdx.x / 32] = possible;
+    state->sure[threadIdx.x / 32] = sure;
+  }
   if (threadIdx.x == 0) {
     state->begin = set.ranges == 1 ? begins[0] : 0;
     state->end = set.ranges == 1 ? ends[0] : 0;

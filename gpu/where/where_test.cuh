@@ -35,9 +35,14 @@ __device__ inline bool HasPosition(const WhereView& where, uint32_t set, Positio
   return range < view.ranges && position < __ldg(where.ends + view.first_range + range);
 }
 
-// What a code says of a set: WhereSetState::classes.
-__device__ inline uint32_t ClassOf(const WhereView& where, uint32_t set, uint32_t code) {
-  return __ldg(&where.states[set].classes[code / 16]) >> code % 16 * 2 & 3;
+// A row's code.
+__device__ inline uint32_t CodeOf(const uint4* codes, RowId row) {
+  const uint4 low = __ldg(codes + row / 32 * 2), high = __ldg(codes + row / 32 * 2 + 1);
+  const uint32_t words[kCodeBits] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  uint32_t code = 0;
+#pragma unroll
+  for (uint32_t bit = 0; bit < kCodeBits; ++bit) code |= (words[bit] >> row % 32 & 1) << bit;
+  return code;
 }
 
 // Which of kRows rows of a thread satisfy a program: bit i is of rows[i]. Of `alive` alone; other
@@ -54,14 +59,16 @@ __device__ inline uint32_t RowsThatPass(const WhereView& where, const RowId (&ro
     uint32_t codes[kRows], in = 0;
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      codes[i] = asked >> i & 1 ? __ldg(column.codes + rows[i]) : 0;
+      codes[i] = asked >> i & 1 ? CodeOf(column.codes, rows[i]) : 0;
     }
+    const WhereSetState& state = where.states[set];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       if ((asked >> i & 1) == 0) continue;
-      const uint32_t found = ClassOf(where, set, codes[i]);
-      if (found == 3 ||
-          (found == 1 && HasPosition(where, set, __ldg(column.positions + rows[i])))) {
+      const uint32_t word = codes[i] / 32, bit = codes[i] % 32;
+      if ((__ldg(state.possible + word) >> bit & 1) == 0) continue;
+      if ((__ldg(state.sure + word) >> bit & 1) != 0 ||
+          HasPosition(where, set, __ldg(column.positions + rows[i]))) {
         in |= uint32_t{1} << i;
       }
     }

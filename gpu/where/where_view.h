@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
 #include "cairn/types.h"
@@ -15,9 +17,14 @@ namespace cairn::gpu {
 // positions are cut into up to 256 buckets of as many each, a row's code is its bucket's number:
 // codes tell of all rows but those of the buckets in which a range begins or ends.
 
+// Codes stand in bits: those of 32 rows are eight words, of which word b has bit b of each. So a
+// code is compared with another for 32 rows at once, in eight operations; and a row's code is in
+// one sector of memory, as any byte is.
+inline constexpr uint32_t kCodeBits = 8, kCodes = 1 << kCodeBits;
+
 // A column as the search for rows reads it.
 struct WhereColumnView {
-  const uint8_t* codes;       // [rows], up to a multiple of kTileRows
+  const uint4* codes;         // [rows / 32][2], up to a multiple of kTileRows
   const Position* positions;  // [rows]
   const RowId* rows;          // [rows], by position
 };
@@ -29,9 +36,8 @@ struct WhereSetState {
   // Codes of the only range: of which some or all positions are in it, of which all are. The first
   // is greater than the last where there is none.
   uint8_t possible_first, possible_last, sure_first, sure_last;
-  // Two bits for each code: in bit 0 whether some positions may be in the set, in bit 1 whether all
-  // are.
-  uint32_t classes[16];
+  // A bit for each code: whether some of its positions are in the set, and whether all are.
+  uint32_t possible[kCodes / 32], sure[kCodes / 32];
 };
 
 struct WhereSetView {
@@ -63,7 +69,7 @@ constexpr uint64_t TilesOf(uint64_t rows) {
 
 // Positions of a code.
 constexpr uint32_t BucketOf(uint64_t rows) {
-  return rows == 0 ? 1 : static_cast<uint32_t>((rows + 255) / 256);
+  return rows == 0 ? 1 : static_cast<uint32_t>((rows + kCodes - 1) / kCodes);
 }
 
 }  // namespace cairn::gpu
