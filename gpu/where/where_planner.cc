@@ -50,16 +50,16 @@ namespace {
 
 // Microseconds of an H100, from the medians of Where/ over 2^28 rows
 // (docs/results/2026-11-24-gpu-where.md).
-constexpr double kStart = 20;            // ranges found, kernels launched
-constexpr double kListedRow = 2e-6;      // a row of a list read
-constexpr double kTestedRow = 34e-6;     // and tested for a set, wherever it is
-constexpr double kSearchStep = 2.5e-6;   // of either, where a set has several ranges
-constexpr double kBitmapStart = 55;      // more kernels
-constexpr double kBitmapEntry = 18e-6;   // an entry sorted into its part, and its bit set
-constexpr double kScannedRow = 0.34e-6;  // a row's code of one column
-constexpr double kListScanned = 0.3e-6;  // more, where the set has several ranges
-constexpr double kOpenRow = 30e-6;       // a row whose codes do not tell
-constexpr double kMarkedRow = 0.1e-6;    // a row's bit cleared and counted, for rows of kGather
+constexpr double kStart = 25;             // ranges found, kernels launched
+constexpr double kListedRow = 2e-6;       // a row of a list read
+constexpr double kTestedRow = 34e-6;      // and tested for a set, wherever it is
+constexpr double kSearchStep = 2.5e-6;    // of either, where a set has several ranges
+constexpr double kBitmapStart = 73;       // more kernels
+constexpr double kBitmapEntry = 16e-6;    // an entry sorted into its part, and its bit set
+constexpr double kScannedRow = 0.34e-6;   // a row's code of one column
+constexpr double kListScanned = 0.04e-6;  // more, where the set has several ranges
+constexpr double kOpenRow = 30e-6;        // a row whose codes do not tell
+constexpr double kMarkedRow = 0.1e-6;     // a row's bit cleared and counted, for rows of kGather
 
 using TreeKind = WhereTree::Kind;
 
