@@ -131,11 +131,13 @@ void CheckFind(const DeviceIndexGroup& group, const DevicePredicate& where, Stra
   const DeviceArray<RowId> rows(std::vector<RowId>(expected.size() + 100, kUntouched));
   RequireOk(group.Find(where, rows.data(), capacity, total.data(), stream.get(), strategy));
   BOOST_TEST_REQUIRE(total.ToHost()[0] == expected.size());
+  const size_t there = std::min<uint64_t>(capacity, expected.size());
+  std::vector<RowId> should(expected.begin(), expected.begin() + static_cast<ptrdiff_t>(there));
+  should.resize(rows.size(), kUntouched);
   const std::vector<RowId> found = rows.ToHost();
-  for (size_t i = 0; i < found.size(); ++i) {
-    const bool is_row = i < capacity && i < expected.size();
-    BOOST_TEST_REQUIRE(found[i] == (is_row ? expected[i] : kUntouched), "row " << i);
-  }
+  const auto wrong = std::mismatch(found.begin(), found.end(), should.begin()).first;
+  BOOST_TEST_REQUIRE((wrong == found.end()),
+                     "row " << wrong - found.begin() << ", room for " << capacity);
 }
 
 // All strategies that can answer do so. Returns how many these are.
@@ -190,14 +192,14 @@ BOOST_AUTO_TEST_CASE(random_predicates_over_one_to_five_columns) {
 
 BOOST_AUTO_TEST_CASE(three_predicates_of_every_selectivity) {
   auto random = TestRandom();
-  constexpr size_t kRows = (1 << 20) + 12345;
+  constexpr size_t kRows = (1 << 18) + 12345;
   std::vector<KeysOfRows> columns;
   for (size_t i = 0; i < 3; ++i) {
     columns.push_back(MakeKeys(Keys::kDistinct, i == 1, kRows, i == 2 ? 5 : 0, &random));
     std::shuffle(columns[i].begin(), columns[i].end(), random);
   }
   const auto group = GroupOf(columns, kRows, &random);
-  for (const uint64_t share : {0, 1, 30, 500, 1000}) {  // of a thousand
+  for (const uint64_t share : {1, 30, 500, 1000}) {  // of a thousand
     const auto all = [&](size_t column) {
       const uint64_t greatest = column == 1 ? UINT64_MAX : UINT32_MAX;
       const uint64_t first = greatest / 1000 * (share == 1000 ? 0 : 200);
