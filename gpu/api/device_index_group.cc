@@ -45,8 +45,9 @@ struct DeviceIndexGroup::Impl {
                                                      cudaStream_t stream, Make make);
   absl::StatusOr<WhereDecision> Decide(const DevicePredicate& where, bool only_count,
                                        DeviceWhereStrategy strategy) const;
-  absl::Status Search(const WhereDecision& decision, const gpu::WhereOutput& output,
-                      cudaStream_t stream) const;
+  // Adds to *count, or sets bits in a bitmap and counts those of each tile.
+  absl::Status Search(const WhereDecision& decision, unsigned long long* count, uint32_t* bitmap,
+                      uint64_t* tile_counts, cudaStream_t stream) const;
 };
 
 namespace {
@@ -131,8 +132,8 @@ absl::StatusOr<WhereDecision> DeviceIndexGroup::Impl::Decide(const DevicePredica
 }
 
 absl::Status DeviceIndexGroup::Impl::Search(const WhereDecision& decision,
-                                            const gpu::WhereOutput& output,
-                                            cudaStream_t stream) const {
+                                            unsigned long long* count, uint32_t* bitmap,
+                                            uint64_t* tile_counts, cudaStream_t stream) const {
   gpu::WhereView where = {};
   for (size_t i = 0; i < decision.sets.size(); ++i) {
     where.sets[i].column = columns[decision.sets[i].column].view();
@@ -142,20 +143,29 @@ absl::Status DeviceIndexGroup::Impl::Search(const WhereDecision& decision,
   gpu::WhereRanges ranges;
   RETURN_IF_ERROR(
       gpu::FindWhereRanges(decision.sets, keys.data(), entries, &where, &ranges, stream));
-  const bool gathers = decision.plan.strategy == DeviceWhereStrategy::kGather;
-  gpu::SetProgram(gathers ? decision.rest : decision.program, &where);
+  const uint64_t tiles = gpu::TilesOf(rows);
   switch (decision.plan.strategy) {
-    case DeviceWhereStrategy::kGather:
-      return gpu::GatherWhere(where, static_cast<uint32_t>(decision.driver),
-                              decision.entries[decision.driver].most, output, stream);
-    case DeviceWhereStrategy::kBitmap:
-      return gpu::BitmapWhere(where, decision.program.stack, decision.entries, decision.part_bits,
-                              output, stream);
     case DeviceWhereStrategy::kAuto:
     case DeviceWhereStrategy::kScan:
+      gpu::SetProgram(decision.program, &where);
+      return gpu::ScanWhere(where, decision.program.stack, count, bitmap, tile_counts, stream);
+    case DeviceWhereStrategy::kGather:
+      gpu::SetProgram(decision.rest, &where);
+      if (bitmap != nullptr) {
+        CAIRN_RETURN_IF_CUDA_FAILS(
+            cudaMemsetAsync(bitmap, 0, tiles * (gpu::kTileRows / 8), stream));
+      }
+      RETURN_IF_ERROR(gpu::GatherWhere(where, static_cast<uint32_t>(decision.driver),
+                                       decision.entries[decision.driver].most, count, bitmap,
+                                       stream));
+      break;
+    case DeviceWhereStrategy::kBitmap:
+      gpu::SetProgram(decision.program, &where);
+      RETURN_IF_ERROR(gpu::BitmapWhere(where, decision.program.stack, decision.entries,
+                                       decision.part_bits, count, bitmap, stream));
       break;
   }
-  return gpu::ScanWhere(where, decision.program.stack, output, stream);
+  return bitmap == nullptr ? absl::OkStatus() : gpu::CountTiles(bitmap, tiles, tile_counts, stream);
 }
 
 DeviceIndexGroup::DeviceIndexGroup(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -263,9 +273,8 @@ absl::Status DeviceIndexGroup::Count(const DevicePredicate& where, uint64_t* cou
     const gpu::OnDevice on_device(impl_->device);
     CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(count, 0, sizeof(uint64_t), stream));
     if (impl_->rows == 0) return absl::OkStatus();
-    gpu::WhereOutput output;
-    output.count = reinterpret_cast<unsigned long long*>(count);
-    absl::Status searched = impl_->Search(decision, output, stream);
+    absl::Status searched = impl_->Search(decision, reinterpret_cast<unsigned long long*>(count),
+                                          nullptr, nullptr, stream);
     absl::Status noted = gpu::NoteUse(impl_->device, stream);
     return searched.ok() ? noted : searched;
   });
@@ -281,24 +290,16 @@ absl::Status DeviceIndexGroup::Find(const DevicePredicate& where, RowId* row_ids
       CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(total, 0, sizeof(uint64_t), stream));
       return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(const auto states, gpu::MakeListStates(impl_->rows, stream));
-    gpu::WhereOutput output;
-    output.list = {states.data(), row_ids, capacity, total};
-    DeviceBuffer<uint32_t> bitmap;
-    if (decision.plan.strategy != DeviceWhereStrategy::kScan) {
-      const uint64_t words = gpu::TilesOf(impl_->rows) * (gpu::kTileRows / 32);
-      RETURN_IF_ERROR(gpu::Resize(&bitmap, words, stream));
-      output.bitmap = bitmap.data();
-      if (decision.plan.strategy == DeviceWhereStrategy::kGather) {
-        CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(bitmap.data(), 0, bitmap.bytes(), stream));
-      }
-    }
-    absl::Status searched = impl_->Search(decision, output, stream);
+    const uint64_t tiles = gpu::TilesOf(impl_->rows);
+    ASSIGN_OR_RETURN(const auto bitmap,
+                     DeviceBuffer<uint32_t>::Allocate(tiles * (gpu::kTileRows / 32), stream));
+    ASSIGN_OR_RETURN(const auto offsets, DeviceBuffer<uint64_t>::Allocate(tiles + 1, stream));
+    absl::Status searched =
+        impl_->Search(decision, nullptr, bitmap.data(), offsets.data() + 1, stream);
     absl::Status noted = gpu::NoteUse(impl_->device, stream);
     RETURN_IF_ERROR(searched);
     RETURN_IF_ERROR(noted);
-    if (output.bitmap == nullptr) return absl::OkStatus();
-    return gpu::ListBitmap(output.bitmap, impl_->rows, output.list, stream);
+    return gpu::ListTiles(bitmap.data(), tiles, offsets.data(), row_ids, capacity, total, stream);
   });
 }
 

@@ -5,27 +5,22 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "cairn/types.h"
-#include "gpu/runtime/device_memory.h"
 
 namespace cairn::gpu {
 
-// Where a list of rows goes that is written in one pass, by blocks that each have the rows of a
-// tile and learn from those before how many rows come first (row_list.cuh).
-struct RowList {
-  uint64_t* states;  // a word for each tile of kTileRows, 0 at first
-  RowId* rows;       // in ascending order, but for those from rows[capacity] on
-  uint64_t capacity;
-  uint64_t* total;  // how many there are
-};
+// From a bitmap of rows, a bit each, to their list: in device memory, enqueued on `stream`. A
+// bitmap has whole tiles (kTileRows), TilesOf(rows) of them; bits behind the last row are 0.
 
-// Memory for the states of a list over so many rows, cleared. Enqueued on `stream`.
-absl::StatusOr<DeviceBuffer<uint64_t>> MakeListStates(uint64_t rows, cudaStream_t stream);
-
-// Lists the bits of a bitmap of whole tiles (TilesOf(rows) of them), in which bits behind the last
-// row are 0. Enqueued on `stream`.
-absl::Status ListBitmap(const uint32_t* bitmap, uint64_t rows, const RowList& list,
+// counts[i] = how many bits tile i has.
+absl::Status CountTiles(const uint32_t* bitmap, uint64_t tiles, uint64_t* counts,
                         cudaStream_t stream);
+
+// offsets[1 + i] is tile i's count, and becomes how many bits there are up to its end; offsets[0]
+// becomes 0. Rows go to rows[0 …] in ascending order, but for those from rows[capacity] on; *total,
+// unless it is null, becomes how many there are. Unavailable where an earlier error is left in the
+// thread.
+absl::Status ListTiles(const uint32_t* bitmap, uint64_t tiles, uint64_t* offsets, RowId* rows,
+                       uint64_t capacity, uint64_t* total, cudaStream_t stream);
 
 }  // namespace cairn::gpu

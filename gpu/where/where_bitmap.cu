@@ -196,7 +196,7 @@ SharedMemoryOfKernel sort_memory, combine_memory;
 
 absl::Status BitmapWhere(const WhereView& where, size_t stack,
                          absl::Span<const EntryEstimate> entries, int part_bits,
-                         const WhereOutput& output, cudaStream_t stream) {
+                         unsigned long long* count, uint32_t* bitmap, cudaStream_t stream) {
   const auto parts =
       static_cast<uint32_t>((uint64_t{where.rows} + (uint64_t{1} << part_bits) - 1) >> part_bits);
   const size_t lists = size_t{where.set_count} * parts;
@@ -226,7 +226,7 @@ absl::Status BitmapWhere(const WhereView& where, size_t stack,
   RETURN_IF_ERROR(combine_memory.AllowMost(reinterpret_cast<const void*>(CombineParts)));
   CAIRN_RETURN_IF_LAUNCH_FAILS(
       "CombineParts", {parts, kPartThreads, (stack + 2) << (part_bits - 3)}, stream, CombineParts,
-      where, part_bits, parts, ends.data(), sorted.data(), output.count, output.bitmap);
+      where, part_bits, parts, ends.data(), sorted.data(), count, bitmap);
   return absl::OkStatus();
 }
 

@@ -69,13 +69,13 @@ __global__ void TakeSample(const Key* keys, uint64_t entries, uint64_t* sample) 
 // as they must be.
 absl::Status AddMissingRows(uint64_t entries, uint64_t rows, size_t number, WhereColumn* column,
                             cudaStream_t stream) {
-  const uint64_t padded_rows = TilesOf(rows) * kTileRows;
+  const uint64_t tiles = TilesOf(rows), padded_rows = tiles * kTileRows;
   ASSIGN_OR_RETURN(const auto bitmap, DeviceBuffer<uint32_t>::Allocate(padded_rows / 32, stream));
-  ASSIGN_OR_RETURN(const auto states, MakeListStates(rows, stream));
-  ASSIGN_OR_RETURN(const auto total, DeviceBuffer<uint64_t>::Allocate(1, stream));
+  ASSIGN_OR_RETURN(const auto offsets, DeviceBuffer<uint64_t>::Allocate(tiles + 1, stream));
   CAIRN_RETURN_IF_LAUNCH_FAILS("MarkMissing", SimpleShape(padded_rows), stream, MarkMissing,
                                column->positions.data(), static_cast<uint32_t>(rows), padded_rows,
                                bitmap.data());
+  RETURN_IF_ERROR(CountTiles(bitmap.data(), tiles, offsets.data() + 1, stream));
   const uint64_t missing = rows - entries;
   if (missing > 0) {
     DeviceBuffer<RowId> all;
@@ -87,11 +87,9 @@ absl::Status AddMissingRows(uint64_t entries, uint64_t rows, size_t number, Wher
     }
     std::swap(all, column->rows);
   }
-  RETURN_IF_ERROR(ListBitmap(
-      bitmap.data(), rows,
-      {states.data(), missing > 0 ? column->rows.data() + entries : nullptr, missing, total.data()},
-      stream));
-  ASSIGN_OR_RETURN(const uint64_t found, ReadBack(total.data(), stream));
+  RETURN_IF_ERROR(ListTiles(bitmap.data(), tiles, offsets.data(), column->rows.data() + entries,
+                            missing, nullptr, stream));
+  ASSIGN_OR_RETURN(const uint64_t found, ReadBack(offsets.data() + tiles, stream));
   if (found != missing) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "column %d: %d entries of %d rows, but a row has at most one key in a column", number,

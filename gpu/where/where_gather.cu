@@ -63,16 +63,16 @@ __global__ void CountEntries(const WhereSetState* state, unsigned long long* cou
 }  // namespace
 
 absl::Status GatherWhere(const WhereView& where, uint32_t driver, uint64_t most,
-                         const WhereOutput& output, cudaStream_t stream) {
-  if (output.count != nullptr && where.op_count == 0) {
+                         unsigned long long* count, uint32_t* bitmap, cudaStream_t stream) {
+  if (count != nullptr && where.op_count == 0) {
     CAIRN_RETURN_IF_LAUNCH_FAILS("CountEntries", {1, 1}, stream, CountEntries,
-                                 where.states + driver, output.count);
+                                 where.states + driver, count);
     return absl::OkStatus();
   }
   constexpr uint64_t kStep = kGatherThreads * kGatheredRows, kMostBlocks = 1 << 16;
   const uint64_t blocks = std::clamp<uint64_t>((most + kStep - 1) / kStep, 1, kMostBlocks);
   CAIRN_RETURN_IF_LAUNCH_FAILS("GatherRows", {static_cast<unsigned>(blocks), kGatherThreads},
-                               stream, GatherRows, where, driver, output.count, output.bitmap);
+                               stream, GatherRows, where, driver, count, bitmap);
   return absl::OkStatus();
 }
 

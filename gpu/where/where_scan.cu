@@ -7,7 +7,6 @@
 
 #include "gpu/runtime/launch.h"
 #include "gpu/runtime/shared_memory.h"
-#include "gpu/where/row_list.cuh"
 #include "gpu/where/where_search.h"
 #include "gpu/where/where_test.cuh"
 #include "index/machine/status_macros.h"
@@ -15,7 +14,8 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr int kScanThreads = kListThreads;  // each has 32 of a tile's rows
+constexpr int kScanThreads = 256;
+static_assert(kScanThreads * 32 == kTileRows);
 
 // Which of 32 rows may be in a set, and which surely are.
 struct RowWords {
@@ -126,14 +126,24 @@ __device__ inline RowWords Classify(const ScannedSet& set, const CodeWords& code
           set.has_sure ? Chosen<kLevels>(codes, set.words + kCodes / 4, functions) : 0};
 }
 
-// Counts or lists the rows of a block's tile.
-__device__ inline void PutRows(uint32_t rows, const WhereOutput& output) {
+// Where a block's results go: the sum to *count, or bits and the sum to its tile's place.
+struct ScanOutput {
+  unsigned long long* count;
+  uint32_t* bitmap;
+  uint64_t* tile_counts;
+};
+
+__device__ inline void PutRows(uint32_t rows, const ScanOutput& output) {
   if (output.count != nullptr) {
     AddBlockCount(__popc(rows), output.count);
-  } else {
-    const uint32_t words[1] = {rows};
-    ListBlockRows(words, blockIdx.x * kTileRows, output.list);
+    return;
   }
+  output.bitmap[blockIdx.x * kScanThreads + threadIdx.x] = rows;
+  __shared__ unsigned long long tile_count;
+  if (threadIdx.x == 0) tile_count = 0;
+  __syncthreads();
+  AddBlockCount(__popc(rows), &tile_count);
+  if (threadIdx.x == 0) output.tile_counts[blockIdx.x] = tile_count;
 }
 
 // Those of a thread's 32 rows that there are.
@@ -147,8 +157,7 @@ __device__ inline uint32_t RowsThere(RowId first, uint32_t rows) {
 // together.
 template <int kSets>
 __global__ void __launch_bounds__(kScanThreads)
-    ScanSets(const __grid_constant__ WhereView where, bool all,
-             const __grid_constant__ WhereOutput output) {
+    ScanSets(const __grid_constant__ WhereView where, bool all, ScanOutput output) {
   extern __shared__ uint4 scan_memory[];  // functions
   __shared__ ScannedSet sets[kSets];
   const uint32_t group = blockIdx.x * kScanThreads + threadIdx.x;
@@ -193,7 +202,7 @@ __global__ void __launch_bounds__(kScanThreads)
 // sets, and the stack.
 __global__ void __launch_bounds__(kScanThreads)
     ScanProgram(const __grid_constant__ WhereView where, uint32_t function_words,
-                const __grid_constant__ WhereOutput output) {
+                ScanOutput output) {
   extern __shared__ uint4 scan_memory[];
   uint32_t* const functions = reinterpret_cast<uint32_t*>(scan_memory);
   ScannedSet* const sets = reinterpret_cast<ScannedSet*>(functions + function_words);
@@ -245,7 +254,7 @@ __global__ void __launch_bounds__(kScanThreads)
 
 SharedMemoryOfKernel program_memory;
 
-using SetsKernel = void (*)(WhereView, bool, WhereOutput);
+using SetsKernel = void (*)(WhereView, bool, ScanOutput);
 
 // The kernel for sets that must all be, or of which any must; null where a program says more.
 SetsKernel KernelForSets(const WhereView& where) {
@@ -264,13 +273,14 @@ void SetProgram(const WhereProgram& program, WhereView* where) {
   where->op_count = static_cast<uint32_t>(program.ops.size());
 }
 
-absl::Status ScanWhere(const WhereView& where, size_t stack, const WhereOutput& output,
-                       cudaStream_t stream) {
+absl::Status ScanWhere(const WhereView& where, size_t stack, unsigned long long* count,
+                       uint32_t* bitmap, uint64_t* tile_counts, cudaStream_t stream) {
   const bool has_lists = std::any_of(where.sets, where.sets + where.set_count,
                                      [](const WhereSetView& set) { return set.ranges != 1; });
   const uint32_t function_words = has_lists ? 16 * kScanThreads : 0;
   LaunchShape shape{static_cast<unsigned>(TilesOf(where.rows)), kScanThreads,
                     function_words * sizeof(uint32_t)};
+  const ScanOutput output{count, bitmap, tile_counts};
   if (const SetsKernel kernel = KernelForSets(where); kernel != nullptr) {
     const bool all = where.op_count == 1 || where.ops[1].step == WhereStep::kAnd;
     CAIRN_RETURN_IF_LAUNCH_FAILS("ScanSets", shape, stream, kernel, where, all, output);

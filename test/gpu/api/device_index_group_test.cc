@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(what_runs_out_of_memory_leaves_nothing) {
     BOOST_TEST(FailEveryAllocation([&] {
                  return group->Find(where, rows.data(), keys.size(), count.data(), stream.get(),
                                     strategy);
-               }) >= 5);
+               }) >= 6);
   }
   CheckPredicate(*group, {keys, keys}, where);
 }
