@@ -174,14 +174,16 @@ class DeviceIndexGroup {
   // stream is of the group's device, and may be being captured; the group must then outlive the
   // graph. The group may be destroyed while its work is enqueued.
   //
-  // Scratch: 24 bytes a range of keys; for kBitmap 4 bytes an entry of its comparisons. Errors as
-  // Explain's, and DeviceIndex's.
+  // Scratch: 12 bytes a range of keys and 80 a comparison; for kBitmap 4 bytes an entry of its
+  // comparisons, too. Errors as Explain's, and DeviceIndex's.
   absl::Status Count(const DevicePredicate& where, uint64_t* count, DeviceStream stream,
                      DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const;
 
   // Enqueues: the rows for which `where` is true, ascending, and in *total how many they are. Those
   // that would go to row_ids[capacity] or behind are left out. All memory is the device's;
-  // `row_ids` may be null where the capacity is 0. As Count, but for a bit a row more of scratch.
+  // `row_ids` may be null where the capacity is 0. Errors and scratch as Count's, with a bit a row
+  // of scratch more. Find, and Count by kBitmap, return Unavailable where an earlier CUDA call of
+  // the caller's has left an error behind in the thread, and name it.
   absl::Status Find(const DevicePredicate& where, RowId* row_ids, uint64_t capacity,
                     uint64_t* total, DeviceStream stream,
                     DeviceWhereStrategy strategy = DeviceWhereStrategy::kAuto) const;
