@@ -34,9 +34,9 @@ struct DeviceKeyRange {
 // ones, in their order), whatever the column's width. What makes one throws std::bad_alloc as
 // containers do.
 //
-//   const DevicePredicate where = DevicePredicate::In(0, {3, 5, 8}) &&
-//                                 DevicePredicate::Range(1, 18, 64) &&
-//                                 !DevicePredicate::Range(2, 7, 7);
+//   const DevicePredicate closed = DevicePredicate::Range(2, 7, 7);
+//   const DevicePredicate where =
+//       DevicePredicate::In(0, {3, 5, 8}) && DevicePredicate::Range(1, 18, 64) && !closed;
 //
 // The logic is SQL's, of three values: comparing the key of a row that has none in the column is
 // unknown, and so is its negation; rows for which the whole is true are found. So it is a Predicate
