@@ -92,23 +92,33 @@ __global__ void __launch_bounds__(kInOrderBlock)
     LineAnswer<kBits, kAnswer> answers[kQueries];
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);
+    // Values first, then writes, so that what the queries read of their leaves now is in flight
+    // together, too.
+    uint32_t values[kQueries], equal[kQueries];
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) {
       LineAnswer<kBits, kAnswer>& answer = answers[u];
       answer.Compare(keys[u]);
       if (view.links) answer.FollowLinks(view.leaves, keys[u]);
+      if constexpr (GivesPositions(kAnswer)) {
+        values[u] = answer.line.position() + answer.slots;
+      } else {
+        values[u] = answer.line.row_id(__ffs(static_cast<int>(answer.slots)) - 1);
+      }
+      if constexpr (kAnswer == PackedAnswer::kRange) {
+        equal[u] =
+            view.repeats ? answer.CountEqual(view, keys[u]) : answer.Found(keys[u], view.links);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < kQueries; ++u) {
       const size_t i = begin + u * 32;
       if (i >= batch.size) continue;
       if constexpr (GivesPositions(kAnswer)) {
-        uint32_t equal = 0;
-        if constexpr (kAnswer == PackedAnswer::kRange) {
-          equal =
-              view.repeats ? answer.CountEqual(view, keys[u]) : answer.Found(keys[u], view.links);
-        }
-        WritePosition<kAnswer>(view, batch, i, reader.IsPastAll({}, keys[u], lane),
-                               answer.line.position() + answer.slots, equal);
+        WritePosition<kAnswer>(view, batch, i, reader.IsPastAll({}, keys[u], lane), values[u],
+                               kAnswer == PackedAnswer::kRange ? equal[u] : 0);
       } else {
-        WriteRow<kAnswer>(batch, i, answer.line.row_id(__ffs(static_cast<int>(answer.slots)) - 1));
+        WriteRow<kAnswer>(batch, i, values[u]);
       }
     }
   }
