@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "gpu/packed/leaf_answer.cuh"
@@ -35,12 +36,13 @@ template <typename Key>
 inline constexpr bool kSearchesInOrder<NumberQueries<Key>> = true;
 
 inline constexpr int kInOrderBlock = 256;
-// Queries of a lane that are in flight together.
-inline constexpr int kInOrderQueries = 2;
 // Batches of so many queries are sampled, if there is a query for so many keys: fewer share no
 // leaves, and are done before a sample pays.
-inline constexpr size_t kSampledBatch = size_t{1} << 21;
+inline constexpr size_t kSampledBatch = size_t{1} << 22;
 inline constexpr size_t kMostKeysApart = 128;
+// A lane has two queries in flight where there is one for so many keys, so that most leaves are
+// read by several lanes; else one, for more warps.
+inline constexpr size_t kFewKeysApart = 4;
 
 // Whether a batch of at least 32 queries is in order, as 32 windows of 32 neighbours each tell; of
 // a batch in a few ordered pieces some windows may not be. The same for all threads; by a block.
@@ -68,7 +70,7 @@ __device__ bool IsInOrder(const QueryReader<Queries>& reader, size_t size) {
   return total >= kLeast;
 }
 
-template <int kBits, PackedAnswer kAnswer, typename Queries, typename Directory>
+template <int kBits, PackedAnswer kAnswer, int kQueries, typename Queries, typename Directory>
 __global__ void __launch_bounds__(kInOrderBlock)
     InOrderSearchKernel(PackedView view, Directory directory, PackedBatch<Queries> batch) {
   using Key = typename Queries::Key;
@@ -76,7 +78,6 @@ __global__ void __launch_bounds__(kInOrderBlock)
   if (!IsInOrder(reader, batch.size)) return;
   if (blockIdx.x == 0 && threadIdx.x == 0) *batch.is_done = 1;
 
-  constexpr int kQueries = kInOrderQueries;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const size_t warps = size_t{gridDim.x} * (kInOrderBlock / 32);
   for (size_t step = (size_t{blockIdx.x} * kInOrderBlock + threadIdx.x) / 32;
@@ -128,13 +129,19 @@ __global__ void __launch_bounds__(kInOrderBlock)
 template <int kBits, PackedAnswer kAnswer, typename Queries, typename Directory>
 absl::Status LaunchInOrderSearch(const PackedView& view, const Directory& directory,
                                  const PackedBatch<Queries>& batch, cudaStream_t stream) {
-  const auto kernel = InOrderSearchKernel<kBits, kAnswer, Queries, Directory>;
-  static ResidentBlocks resident_blocks;
-  ASSIGN_OR_RETURN(const unsigned blocks,
-                   resident_blocks.Count(reinterpret_cast<const void*>(kernel), kInOrderBlock, 0));
-  CAIRN_RETURN_IF_LAUNCH_FAILS("InOrderSearchKernel", LaunchShape{blocks, kInOrderBlock}, stream,
-                               kernel, view, directory, batch);
-  return absl::OkStatus();
+  const auto launch = [&](auto queries) -> absl::Status {
+    const auto kernel =
+        InOrderSearchKernel<kBits, kAnswer, decltype(queries)::value, Queries, Directory>;
+    static ResidentBlocks resident_blocks;
+    ASSIGN_OR_RETURN(
+        const unsigned blocks,
+        resident_blocks.Count(reinterpret_cast<const void*>(kernel), kInOrderBlock, 0));
+    CAIRN_RETURN_IF_LAUNCH_FAILS("InOrderSearchKernel", LaunchShape{blocks, kInOrderBlock}, stream,
+                                 kernel, view, directory, batch);
+    return absl::OkStatus();
+  };
+  if (batch.size >= view.distinct / kFewKeysApart) return launch(std::integral_constant<int, 2>());
+  return launch(std::integral_constant<int, 1>());
 }
 
 // Whether a batch is to be tried so.

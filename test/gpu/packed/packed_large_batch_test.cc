@@ -19,7 +19,7 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr size_t kQueries = (size_t{1} << 21) + 33;
+constexpr size_t kQueries = (size_t{1} << 22) + 33;
 
 // Keys that are there, and the two numbers above each.
 template <typename Key>
