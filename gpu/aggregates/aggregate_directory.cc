@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "gpu/packed/leaf_cut.h"
+#include "gpu/packed/leaf_packing.h"
 #include "gpu/packed/packed_size.h"
 #include "index/machine/status_macros.h"
 

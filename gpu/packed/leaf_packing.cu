@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "gpu/packed/leaf_cut.h"
 #include "gpu/packed/leaf_start.cuh"
 #include "gpu/packed/leaf_walk.cuh"
 #include "gpu/packed/packed_size.h"

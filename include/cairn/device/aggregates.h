@@ -124,9 +124,9 @@ class DeviceAggregates {
 // or at i where `row_ids` is null. All is left as it is, and may be freed afterwards. A sum serves
 // as a mean too. Waits for the stream.
 //
-// Takes, for 2^28 keys spread over their type, in bytes an entry for each column and each of sum,
-// least and greatest: 9 for a column whose values span less than 2^32 (18 by 64-bit keys), else 17
-// (34); sums of floats likewise 17 (34). 2 (10) where there are counts alone.
+// Takes, for 2^28 distinct keys spread over their type, in bytes an entry for each column and each
+// of sum, least and greatest: 9 to 10 for a column whose values span less than 2^32 (20 to 22 by
+// 64-bit keys), else, and for sums of floats, 23 (41). 2.5 (11) where there are counts alone.
 //
 // InvalidArgument for a column that is not there, and for a row id that is none of its values';
 // Unimplemented for keys of bytes; ResourceExhausted; FailedPrecondition where the stream is being
