@@ -72,6 +72,15 @@ std::vector<Key> DistinctOf(std::vector<Key> keys) {
   return keys;
 }
 
+// Ever farther apart, so that no bitmap does.
+template <typename Key>
+std::vector<Key> SkewedKeys(size_t size) {
+  auto random = TestRandom(4);
+  std::vector<Key> keys(size);
+  for (Key& key : keys) key = static_cast<Key>(random()) >> random() % (8 * sizeof(Key));
+  return DistinctOf(std::move(keys));
+}
+
 template <typename Key>
 void CheckSmall() {
   for (const size_t size : {0, 1, 2, 3, 8, 9, 16, 17, 33, 127, 129, 2049}) {
@@ -104,13 +113,8 @@ void CheckLarge() {
   BOOST_TEST_CONTEXT("few keys repeat") {
     CheckKeys(RandomKeys<Key>(kSize, 0x3FFFFFF, 3), 50, false);
   }
-  BOOST_TEST_CONTEXT("ever farther apart, for which a bitmap does not do") {
-    std::vector<Key> keys;
-    auto random = TestRandom(4);
-    for (size_t i = 0; i < kSize; ++i) {
-      keys.push_back(static_cast<Key>(random()) >> random() % (8 * sizeof(Key)));
-    }
-    CheckKeys(DistinctOf(std::move(keys)), 50, false);
+  BOOST_TEST_CONTEXT("skewed") {
+    CheckKeys(SkewedKeys<Key>(kSize), 50, false);
   }
 }
 
@@ -216,6 +220,43 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_said) {
   RequireOk(made->Answer({DeviceKeys(), DeviceKeys()}, sum[0], {}, nullptr));
   RequireOk(made->Answer(good, sum[0], {}, nullptr));  // nothing is wanted
   BOOST_TEST((cudaDeviceSynchronize() == cudaSuccess));
+}
+
+// Large batches have blocks of their own, which keep the directory's top: what they say is what the
+// same ranges are answered in pieces.
+template <typename Key>
+void CheckLargeBatch(const std::vector<Key>& keys) {
+  constexpr size_t kRanges = (size_t{1} << 18) + 77, kPiece = size_t{1} << 16;
+  const DeviceArray<Key> device_keys(keys);
+  const DeviceColumns columns{Columns(keys.size())};
+  const auto aggregates =
+      RequireOk(MakeDeviceAggregates(DeviceKeys(device_keys.data(), keys.size()), nullptr,
+                                     columns.views(), AllAggregates(8), nullptr));
+  const auto queries = MakeQueries(keys, kRanges, 12);
+  const DeviceArray<Key> lower(queries.lower), upper(queries.upper);
+  const DeviceArray<uint64_t> counts(kRanges), again(kRanges);
+  const DeviceArray<uint64_t> values(kRanges), pieces(kRanges);
+  for (const auto& aggregate : {DeviceAggregate::Sum(0), DeviceAggregate::Sum(3),
+                                DeviceAggregate::Sum(6), DeviceAggregate::Min(2)}) {
+    const auto ask = [&](size_t first, size_t size, uint64_t* to_counts, uint64_t* to_values) {
+      RequireOk(aggregates->Answer(
+          {DeviceKeys(lower.data() + first, size), DeviceKeys(upper.data() + first, size)},
+          aggregate, {to_counts, to_values, nullptr}, nullptr));
+    };
+    ask(0, kRanges, counts.data(), values.data());
+    for (size_t first = 0; first < kRanges; first += kPiece) {
+      ask(first, std::min(kPiece, kRanges - first), again.data() + first, pieces.data() + first);
+    }
+    BOOST_TEST((counts.ToHost() == again.ToHost()));
+    BOOST_TEST((values.ToHost() == pieces.ToHost()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(large_batches) {
+  CheckLargeBatch(DistinctOf(RandomKeys<uint32_t>(20000, 0, 13)));
+  CheckLargeBatch(RandomKeys<uint64_t>(20000, 5000, 14));
+  CheckLargeBatch(SkewedKeys<uint32_t>(20000));
+  CheckLargeBatch(SkewedKeys<uint64_t>(20000));  // under a tree
 }
 
 // Aggregates may go while their work is enqueued, and a stream that is being captured builds none.
