@@ -82,7 +82,7 @@ absl::StatusOr<AggregatePlan> AggregatePlan::Make(const ColumnTable& table,
             absl::StrFormat("%s: expected a column of numbers, found one of %s", NameOf(aggregate),
                             KeyTypeName(type)));
       }
-      const Input input = {MeasureOf(function, type), column};
+      const Input input = {MeasureOf(function, type), column, type, aggregate.column};
       const auto found = std::find_if(plan.inputs.begin(), plan.inputs.end(), [&](const Input& i) {
         return i.kind == input.kind && i.column == input.column;
       });
