@@ -10,10 +10,12 @@ namespace cairn::gpu {
 namespace {
 
 // Keys of a bitmap's cell, on average, as packed leaves have them: light while the bitmap stays
-// small. A cell that holds more keys than a leaf makes a chain, so leaves of few want fewer.
+// small. A cell that holds more keys than a leaf makes a chain, so leaves of few want fewer; leaves
+// of many are as full with more.
 constexpr double kLightCell = 1.25, kHeavyCell = 2.5;
 constexpr double kLightBytes = 12 << 20;
 constexpr double CellPart(int capacity) {
+  if (capacity >= 12) return capacity / 8.0;
   return capacity > 3 ? 1 : capacity > 2 ? 0.5 : 0.25;
 }
 

@@ -16,6 +16,13 @@ constexpr uint32_t RightRoom(uint32_t tile) {
   return (tile + tile / 4 + 128) / 32 * 32;
 }
 
+// What a tile's marks tell of its pairs.
+enum class MarksKnown : uint32_t {
+  kTooLittle,  // an entry has several matches, or not all that may match were looked at together
+  kOneToOne,   // all, and each entry has one: `is_new` is not set
+  kAll,
+};
+
 // Bits of a tile: which left entries have a match, which of them one that those before have not,
 // and which right entries, from the first that may match on, are one.
 template <int kGroups>
@@ -26,7 +33,7 @@ struct TileMarks {
   uint32_t matched[kLeftWords];
   uint32_t is_new[kLeftWords];
   uint32_t right[kRightWords];
-  uint32_t suffice;  // whether these tell all
+  MarksKnown known;
 };
 
 // Words of marks, and how many bits are set before each, in shared memory.

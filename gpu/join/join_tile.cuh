@@ -286,4 +286,36 @@ struct TilePairs {
   }
 };
 
+template <typename Key>
+__device__ inline RowId RowOf(const JoinSide<Key>& side, uint32_t i) {
+  return side.row_ids != nullptr ? __ldcs(side.row_ids + i) : i;
+}
+
+// Writes pairs [first, end) of a tile to where they go from `base` on. By the block.
+template <int kGroups, typename Key>
+__device__ void WritePairs(const TilePairs<kGroups>& pairs, const JoinSide<Key>& left,
+                           const JoinSide<Key>& right, uint32_t tile, uint64_t first, uint64_t end,
+                           uint64_t base, const DevicePairs& out) {
+  end = min(end, out.capacity - base);
+  constexpr int kTogether = 4;  // pairs of a thread that are in flight together
+  for (uint64_t j = first + threadIdx.x; j < end; j += kTogether * kJoinThreads) {
+    RowId rows[kTogether], others[kTogether];
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) {
+      const uint64_t pair = min(j + k * kJoinThreads, end - 1);
+      const uint32_t entry = pairs.EntryOf(pair);
+      rows[k] = RowOf(left, tile + entry);
+      others[k] =
+          RowOf(right, pairs.first[entry] + static_cast<uint32_t>(pair - pairs.before[entry]));
+    }
+#pragma unroll
+    for (int k = 0; k < kTogether; ++k) {
+      const uint64_t pair = j + k * kJoinThreads;
+      if (pair >= end) continue;
+      __stcs(out.left + base + pair, rows[k]);
+      __stcs(out.right + base + pair, others[k]);
+    }
+  }
+}
+
 }  // namespace cairn::gpu

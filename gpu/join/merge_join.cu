@@ -80,13 +80,32 @@ struct JoinScratch {
   uint32_t* others_count;
 };
 
-// Marks a tile's matches. `flags`, in shared memory, are zeros.
+// Marks a tile's matches, of which there are `all`. `flags`, in shared memory, are zeros.
 template <int kGroups, typename Key>
 __device__ void MarkTile(const JoinSide<Key>& left, const JoinTile<kGroups, Key>& tile,
                          const Key (&keys)[kGroups], const TileMatches<kGroups>& matches,
-                         uint8_t* flags, TileMarks<kGroups>* marks) {
+                         uint64_t all, uint8_t* flags, uint64_t* sums, TileMarks<kGroups>* marks) {
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  uint32_t matched = 0, is_new = 0;  // lane g has those of group g
+  uint32_t matched = 0;  // lane g has those of group g
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    const bool hit = matches.count[g] != 0;
+    const unsigned hits = __ballot_sync(kJoinAllLanes, hit);
+    if (lane == g) matched = hits;
+    if (hit) flags[matches.first[g] - tile.right.begin] = 1;
+  }
+  if (lane < kGroups) marks->matched[warp * kGroups + lane] = matched;
+  __syncthreads();
+  uint32_t distinct = 0;
+  for (uint32_t word = warp; word < TileMarks<kGroups>::kRightWords; word += kJoinWarps) {
+    const unsigned bits = __ballot_sync(kJoinAllLanes, flags[32 * word + lane] != 0);
+    distinct += __popc(bits);
+    if (lane == 0) marks->right[word] = bits;
+  }
+  const bool one_to_one = SumOfWarps(distinct, sums) == all;
+  if (threadIdx.x == 0) marks->known = one_to_one ? MarksKnown::kOneToOne : MarksKnown::kAll;
+  if (one_to_one) return;
+  uint32_t is_new = 0;
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
     Key before = __shfl_up_sync(kJoinAllLanes, keys[g], 1);
@@ -97,21 +116,11 @@ __device__ void MarkTile(const JoinSide<Key>& left, const JoinTile<kGroups, Key>
       before = left.keys[tile.begin + warp * 32 * kGroups - 1];
     }
     const bool has_before = g > 0 || lane != 0 || warp != 0;
-    const bool hit = matches.count[g] != 0, first = hit && !(has_before && before == keys[g]);
-    const unsigned hits = __ballot_sync(kJoinAllLanes, hit);
+    const bool first = matches.count[g] != 0 && !(has_before && before == keys[g]);
     const unsigned firsts = __ballot_sync(kJoinAllLanes, first);
-    if (lane == g) matched = hits, is_new = firsts;
-    if (first) flags[matches.first[g] - tile.right.begin] = 1;
+    if (lane == g) is_new = firsts;
   }
-  if (lane < kGroups) {
-    marks->matched[warp * kGroups + lane] = matched;
-    marks->is_new[warp * kGroups + lane] = is_new;
-  }
-  __syncthreads();
-  for (uint32_t word = warp; word < TileMarks<kGroups>::kRightWords; word += kJoinWarps) {
-    const unsigned bits = __ballot_sync(kJoinAllLanes, flags[32 * word + lane] != 0);
-    if (lane == 0) marks->right[word] = bits;
-  }
+  if (lane < kGroups) marks->is_new[warp * kGroups + lane] = is_new;
 }
 
 template <int kGroups, bool kMark, typename Key>
@@ -157,21 +166,16 @@ __global__ void __launch_bounds__(kJoinThreads)
     TileMarks<kGroups>* const marks = scratch.marks + blockIdx.x;
     if (threadIdx.x == 0) {
       scratch.pairs_up_to[blockIdx.x] = all;
-      marks->suffice = suffice ? 1 : 0;
+      if (!suffice) marks->known = MarksKnown::kTooLittle;
       if (!suffice && all != 0) scratch.others[atomicAdd(scratch.others_count, 1)] = blockIdx.x;
     }
-    if (suffice && all != 0) MarkTile(left, tile, keys, matches, flags, marks);
+    if (suffice && all != 0) MarkTile(left, tile, keys, matches, all, flags, sums, marks);
   }
-}
-
-template <typename Key>
-__device__ RowId RowOf(const JoinSide<Key>& side, uint32_t i) {
-  return side.row_ids != nullptr ? __ldcs(side.row_ids + i) : i;
 }
 
 // Writes the pairs of tiles whose marks suffice.
 template <int kGroups, typename Key>
-__global__ void __launch_bounds__(kJoinThreads)
+__global__ void __launch_bounds__(kJoinThreads, 8)
     WriteMarked(JoinSide<Key> left, JoinSide<Key> right, JoinScratch<kGroups> scratch,
                 DevicePairs out) {
   using Marks = TileMarks<kGroups>;
@@ -181,10 +185,12 @@ __global__ void __launch_bounds__(kJoinThreads)
   const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, tile = blockIdx.x;
   const Marks& marks = scratch.marks[tile];
   const uint64_t base = tile == 0 ? 0 : scratch.pairs_up_to[tile - 1];
-  if (scratch.pairs_up_to[tile] == base || base >= out.capacity || marks.suffice == 0) return;
+  if (scratch.pairs_up_to[tile] == base || base >= out.capacity) return;
+  const MarksKnown known = marks.known;
+  if (known == MarksKnown::kTooLittle) return;
   const uint32_t first_match = scratch.bounds[tile];
   if (warp == 0) matched.Load(marks.matched, lane);
-  if (warp == 1) is_new.Load(marks.is_new, lane);
+  if (warp == 1 && known == MarksKnown::kAll) is_new.Load(marks.is_new, lane);
   if (warp == 2) matches.Load(marks.right, lane);
   __syncthreads();
   RowId rows[kGroups];
@@ -215,7 +221,10 @@ __global__ void __launch_bounds__(kJoinThreads)
     const uint32_t word = warp * kGroups + g;
     const uint64_t j = base + matched.Before(word, lane);
     if (!matched.Has(word, lane) || j >= out.capacity) continue;
-    const uint32_t match = is_new.Before(word, lane) + (is_new.Has(word, lane) ? 1 : 0) - 1;
+    uint32_t match = matched.Before(word, lane);
+    if (known == MarksKnown::kAll) {
+      match = is_new.Before(word, lane) + (is_new.Has(word, lane) ? 1 : 0) - 1;
+    }
     __stcs(out.left + j, rows[g]);
     // Where keys do not ascend there may be none.
     __stcs(out.right + j, right_rows[min(match, Marks::kTile - 1)]);
@@ -225,19 +234,6 @@ __global__ void __launch_bounds__(kJoinThreads)
 // ---- The other tiles: chunk c of the l-th of them is block l + c's.
 
 constexpr uint64_t kChunkPairs = 16384;
-
-// Writes pairs [first, end) of a tile to where they go from `base` on. By the block.
-template <int kGroups, typename Key>
-__device__ void WritePairs(const TilePairs<kGroups>& pairs, const JoinSide<Key>& left,
-                           const JoinSide<Key>& right, uint32_t tile, uint64_t first, uint64_t end,
-                           uint64_t base, const DevicePairs& out) {
-  for (uint64_t j = first + threadIdx.x; j < end && base + j < out.capacity; j += kJoinThreads) {
-    const uint32_t entry = pairs.EntryOf(j);
-    const auto match = static_cast<uint32_t>(j - pairs.before[entry]);
-    __stcs(out.left + base + j, RowOf(left, tile + entry));
-    __stcs(out.right + base + j, RowOf(right, pairs.first[entry] + match));
-  }
-}
 
 template <int kGroups, typename Key>
 __global__ void __launch_bounds__(kJoinThreads)
