@@ -1,10 +1,9 @@
 // What stands in for this folder in a build without CUDA.
 
-#include <cstdlib>
-
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
-#include "cairn/devices/device_group.h"
+#include "cairn/device/aggregates.h"
+#include "cairn/device/join.h"
 #include "gpu/api/gpu_factory.h"
 
 namespace cairn {
@@ -87,70 +86,24 @@ absl::Status Answer(const DeviceIndex&, const DeviceBatch&, const DeviceStrategy
   return absl::UnavailableError(kNoCuda);
 }
 
-// Of groups none is ever made.
-class gpu::GroupState {};
-class DeviceGroup::Host {};
-DeviceGroup::~DeviceGroup() = default;
-absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::Replicate(std::string_view factory,
-                                                                    SortedRun,
-                                                                    absl::Span<const int>,
-                                                                    const DeviceGroupOptions&) {
-  return Unavailable(factory);
-}
-absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::Shard(std::string_view factory, SortedRun,
-                                                                absl::Span<const int>,
-                                                                const DeviceGroupOptions&) {
-  return Unavailable(factory);
-}
-absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::OfShards(std::string_view factory,
-                                                                   std::vector<SortedRun>,
-                                                                   absl::Span<const int>,
-                                                                   const DeviceGroupOptions&) {
-  return Unavailable(factory);
-}
-absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::OfReplicas(
-    std::vector<std::unique_ptr<const DeviceIndex>>, const DeviceGroupOptions&) {
+absl::Status DeviceAggregates::Answer(const DeviceRanges&, const DeviceAggregate&,
+                                      const DeviceAggregateResults&, DeviceStream) const {
   return absl::UnavailableError(kNoCuda);
 }
-absl::StatusOr<std::unique_ptr<DeviceGroup>> DeviceGroup::OfShards(
-    std::vector<std::unique_ptr<const DeviceIndex>>, absl::Span<const uint64_t>,
-    absl::Span<const uint64_t>, const DeviceGroupOptions&) {
+absl::StatusOr<std::unique_ptr<DeviceAggregates>> MakeDeviceAggregates(
+    DeviceKeys, const RowId*, absl::Span<const DeviceColumn>, absl::Span<const DeviceAggregate>,
+    DeviceStream) {
   return absl::UnavailableError(kNoCuda);
 }
-KeyKind DeviceGroup::kind() const {
-  return KeyKind::kU32;
-}
-uint64_t DeviceGroup::size() const {
-  return 0;
-}
-bool DeviceGroup::replicated() const {
-  return false;
-}
-bool DeviceGroup::has_wide_rows() const {
-  return false;
-}
-size_t DeviceGroup::members() const {
-  return 0;
-}
-const DeviceIndex& DeviceGroup::member(size_t) const {
-  std::abort();  // there is none
-}
-size_t DeviceGroup::lost_members() const {
-  return 0;
-}
-std::string DeviceGroup::description() const {
-  return kNoCuda;
-}
-uint64_t DeviceGroup::memory_bytes() const {
-  return 0;
-}
-absl::Status DeviceGroup::Answer(const WideDeviceBatch&, DeviceStream) const {
+absl::StatusOr<std::unique_ptr<DeviceAggregates>> MakeDeviceAggregates(
+    const SortedRun&, absl::Span<const DeviceColumn>, absl::Span<const DeviceAggregate>, int) {
   return absl::UnavailableError(kNoCuda);
 }
-absl::StatusOr<const DeviceIndex*> DeviceGroup::On(int) const {
+absl::Status CountDeviceJoin(const DeviceEntries&, const DeviceEntries&, uint64_t*, DeviceStream) {
   return absl::UnavailableError(kNoCuda);
 }
-absl::Status DeviceGroup::Answer(const Batch&) const {
+absl::Status JoinDevice(const DeviceEntries&, const DeviceEntries&, const DevicePairs&,
+                        DeviceStream) {
   return absl::UnavailableError(kNoCuda);
 }
 

@@ -1,4 +1,4 @@
-#include "cairn/devices/device_group.h"
+#include "cairn/device/group.h"
 
 #include <algorithm>
 #include <limits>

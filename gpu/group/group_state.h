@@ -12,7 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cairn/devices/device_group.h"
+#include "cairn/device/group.h"
 #include "gpu/group/group_context.h"
 #include "gpu/group/point_query.h"
 #include "gpu/group/query_partition.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "cairn/devices/device_group.h"
+#include "cairn/device/group.h"
 #include "gpu/group/point_query.h"
 
 // A chunk of queries on its way to the shards and back, on the batch's own device. Each block takes

@@ -3,7 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "absl/status/status.h"
-#include "cairn/devices/device_group.h"
+#include "cairn/device/group.h"
 #include "gpu/group/group_state.h"
 
 namespace cairn::gpu {

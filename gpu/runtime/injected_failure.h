@@ -24,7 +24,7 @@ void LimitDeviceBytes(uint64_t bytes);
 // and for each piece of its rows that the device copies.
 void FailDeviceCallsAfter(int64_t count);
 
-// The call by which a device group (cairn/devices/device_group.h) gives work to one of its members,
+// The call by which a device group (cairn/device/group.h) gives work to one of its members,
 // or waits for it, after `count` more, fails as if the member's device were lost, and so do all
 // after it; a negative count ends that. `member` is its number in any group, or negative for all
 // members.

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/devices/device_group.h"
+#include "cairn/device/group.h"
 #include "cairn/ordered_index.h"
 #include "test/gpu/device_array.h"
 #include "test/ordered_index_oracle.h"

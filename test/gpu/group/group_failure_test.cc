@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "cairn/devices/device_group.h"
+#include "cairn/device/group.h"
 #include "gpu/runtime/injected_failure.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/fail_every_allocation.h"

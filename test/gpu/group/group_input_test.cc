@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cairn/devices/device_group.h"
+#include "cairn/device/group.h"
 #include "test/gpu/device_array.h"
 #include "test/gpu/group/group_check.h"
 #include "test/gpu/needs_device.h"

@@ -1,5 +1,5 @@
 // DeviceGroup/<way>/<key>/n:<k>/devices:<ordinals>/<memory>: first rows of random keys that are
-// there, by a group over the devices of the list (cairn/devices/device_group.h), of which several
+// there, by a group over the devices of the list (cairn/device/group.h), of which several
 // may be one. A batch of 2^27 keys in the memory of each device that is named (device), all batches
 // at once; or one of 2^24 in pinned memory of the host (host). queries_per_s is of all together, by
 // the host's clock. Ways:
@@ -23,7 +23,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cairn/devices/device_group.h"
+#include "cairn/device/group.h"
 #include "gpu/group/query_partition.h"
 #include "gpu/group/shard_cuts.h"
 #include "gpu/runtime/cuda_status.h"
