@@ -32,7 +32,7 @@ SortedRun NoEntries(KeyKind kind) {
   return SortedRun::Wrap(BytesColumn("", absl::MakeConstSpan(kNoOffsets)), {}, nullptr);
 }
 
-HostColumn ColumnOf(const KeyBatch& keys) {
+HostColumn HostColumnOf(const KeyBatch& keys) {
   const void* const data = keys.kind() == KeyKind::kU32
                                ? static_cast<const void*>(keys.u32().data())
                                : static_cast<const void*>(keys.u64().data());
@@ -41,7 +41,7 @@ HostColumn ColumnOf(const KeyBatch& keys) {
 
 // Runs body(0) … body(parts - 1) at once. The first error.
 template <typename Body>
-absl::Status RunParts(size_t parts, Body body) {
+absl::Status AskParts(size_t parts, Body body) {
   std::vector<absl::Status> statuses(parts);
   std::vector<std::thread> threads;
   threads.reserve(parts);
@@ -126,7 +126,7 @@ absl::Status HostGroup::Answer(const Batch& batch) const {
   const size_t turn = turn_.fetch_add(1, std::memory_order_relaxed);
   if (batch.size() < group_.options().least_split || batch.gives_matches()) parts = 1;
   parts = std::max<size_t>(1, std::min(parts, batch.size()));
-  return RunParts(parts, [&](size_t i) {
+  return AskParts(parts, [&](size_t i) {
     constexpr size_t kMultiple = 64;
     const size_t first = CutOf(batch.size(), parts, i, kMultiple);
     const size_t count = CutOf(batch.size(), parts, i + 1, kMultiple) - first;
@@ -170,11 +170,11 @@ absl::Status HostGroup::AskWide(const Batch& part, int device) const {
   HostColumn inputs[2], output{};
   size_t columns = 1;
   if (part.takes_ranges()) {
-    inputs[0] = ColumnOf(part.ranges.lower);
-    inputs[columns++] = ColumnOf(part.ranges.upper);
+    inputs[0] = HostColumnOf(part.ranges.lower);
+    inputs[columns++] = HostColumnOf(part.ranges.upper);
     output = {part.counts.data(), sizeof(uint64_t)};
   } else {
-    inputs[0] = ColumnOf(part.keys);
+    inputs[0] = HostColumnOf(part.keys);
     output = part.operation == Operation::kContains ? HostColumn{part.found.data(), sizeof(bool)}
                                                     : HostColumn{rows.data(), sizeof(uint64_t)};
   }

@@ -40,9 +40,9 @@ absl::Status CheckWide(const GroupState& group, const WideDeviceBatch& batch) {
 }
 
 // The two ends of ranges, one after the other.
-class RangeEnds {
+class WideRangeEnds {
  public:
-  RangeEnds(GroupState& group, int device, cudaStream_t stream)
+  WideRangeEnds(GroupState& group, int device, cudaStream_t stream)
       : group_(group), device_(device), stream_(stream) {}
 
   absl::Status Lower(DeviceKeys keys, Bound bound, uint64_t* begin) const {
@@ -69,8 +69,8 @@ class RangeEnds {
   const cudaStream_t stream_;
 };
 
-absl::Status CountRanges(const GroupState& group, const RangeEnds& ends, const DeviceRanges& ranges,
-                         uint64_t* counts, cudaStream_t stream) {
+absl::Status CountRanges(const GroupState& group, const WideRangeEnds& ends,
+                         const DeviceRanges& ranges, uint64_t* counts, cudaStream_t stream) {
   constexpr size_t kChunks = 4;  // so that several are under way
   const size_t size = ranges.size();
   const size_t most = std::min(size, kChunks * group.options().chunk_queries);
@@ -95,7 +95,7 @@ absl::Status AnswerWide(GroupState& group, const WideDeviceBatch& batch, int dev
   RETURN_IF_ERROR(CheckWide(group, batch));
   if (batch.size() == 0) return absl::OkStatus();
   const OnDevice on_device(device);
-  const RangeEnds ends(group, device, stream);
+  const WideRangeEnds ends(group, device, stream);
   const DeviceRanges& ranges = batch.ranges;
   switch (batch.operation) {
     case Operation::kContains:
