@@ -9,12 +9,12 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/where/device_index_group.h"
-#include "gpu/api/stream_check.h"
 #include "gpu/run/device_run.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/devices.h"
 #include "gpu/runtime/shared_memory.h"
 #include "gpu/runtime/stream.h"
+#include "gpu/runtime/stream_check.h"
 #include "gpu/runtime/stream_uses.h"
 #include "gpu/where/row_list.h"
 #include "gpu/where/where_column.h"

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "gpu/api/stream_check.h"
 #include "gpu/runtime/devices.h"
 #include "gpu/runtime/stream.h"
+#include "gpu/runtime/stream_check.h"
 #include "gpu/runtime/stream_uses.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"

@@ -175,6 +175,32 @@ size_t AllocatedDeviceBytes() {
   return pool.ok() ? (*pool)->allocated.load() : 0;
 }
 
+absl::StatusOr<bool> AllowPeerAccess(int device, int peer) {
+  if (device == peer) return true;
+  int possible = 0;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaDeviceCanAccessPeer(&possible, peer, device));
+  if (possible == 0) return false;
+  {
+    // Copies of memory that is not the pool's go straight then.
+    const OnDevice on_peer(peer);
+    const cudaError_t error = cudaDeviceEnablePeerAccess(device, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled) {
+      (void)cudaGetLastError();
+    } else {
+      CAIRN_RETURN_IF_CUDA_FAILS(error);
+    }
+  }
+  const OnDevice on_device(device);
+  ASSIGN_OR_RETURN(auto* pool, CurrentPool());
+  if (pool->resource.load() != nullptr) return false;
+  cudaMemAccessDesc access = {};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = peer;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemPoolSetAccess(pool->pool, &access, 1));
+  return true;
+}
+
 size_t TakePeakDeviceBytes() {
   const absl::StatusOr<Pool*> pool = CurrentPool();
   if (!pool.ok()) return 0;

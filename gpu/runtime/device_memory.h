@@ -32,6 +32,11 @@ absl::StatusOr<size_t> ReservedDeviceBytes();
 // A sixteenth of the current device's memory, at most 1 GiB.
 absl::StatusOr<size_t> MostKeptBytes();
 
+// Lets kernels of the device `peer` read and write what is allocated here of the device `device`,
+// and copies between the two go straight. False where the hardware does not offer that, or where
+// the memory comes from a resource of the program's.
+absl::StatusOr<bool> AllowPeerAccess(int device, int peer);
+
 // The most bytes that were allocated at once on the current device since the last call.
 size_t TakePeakDeviceBytes();
 

@@ -26,6 +26,8 @@ class Countdown {
 
 Countdown allocations;
 Countdown calls;
+Countdown member_calls;
+std::atomic<int> failing_member{-1};
 std::atomic<uint64_t> device_limit{0};
 std::atomic<int> launch_error{0};
 
@@ -41,6 +43,11 @@ void LimitDeviceBytes(uint64_t bytes) {
 
 void FailDeviceCallsAfter(int64_t count) {
   calls.Set(count);
+}
+
+void FailGroupMemberAfter(int member, int64_t count) {
+  failing_member.store(member, std::memory_order_relaxed);
+  member_calls.Set(count);
 }
 
 void FailLaunchesWith(int cuda_error) {
@@ -60,6 +67,12 @@ size_t WithinDeviceLimit(size_t available, size_t allocated) {
 absl::Status MayCallDevice() {
   if (calls.Passes()) return absl::OkStatus();
   return absl::UnavailableError("the device is lost (FailDeviceCallsAfter)");
+}
+
+absl::Status MayCallMember(int member) {
+  const int failing = failing_member.load(std::memory_order_relaxed);
+  if ((failing >= 0 && failing != member) || member_calls.Passes()) return absl::OkStatus();
+  return absl::UnavailableError("the device is lost (FailGroupMemberAfter)");
 }
 
 int InjectedLaunchError() {

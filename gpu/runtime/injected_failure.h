@@ -24,6 +24,12 @@ void LimitDeviceBytes(uint64_t bytes);
 // and for each piece of its rows that the device copies.
 void FailDeviceCallsAfter(int64_t count);
 
+// The call by which a device group (cairn/device/group.h) gives work to one of its members,
+// or waits for it, after `count` more, fails as if the member's device were lost, and so do all
+// after it; a negative count ends that. `member` is its number in any group, or negative for all
+// members.
+void FailGroupMemberAfter(int member, int64_t count);
+
 // Every launch of a kernel fails with this error of CUDA's (cudaError_t), as it would for another
 // device; 0 ends that.
 void FailLaunchesWith(int cuda_error);
@@ -34,6 +40,8 @@ bool MayAllocate(size_t bytes, size_t allocated);
 size_t WithinDeviceLimit(size_t available, size_t allocated);
 // OK unless the call is to fail; counts it.
 absl::Status MayCallDevice();
+// The same of a call to a group's member.
+absl::Status MayCallMember(int member);
 // FailLaunchesWith's error, or 0.
 int InjectedLaunchError();
 

@@ -11,6 +11,7 @@
 #include "cairn/columns/column_values.h"
 #include "cairn/device.h"
 #include "cairn/device/aggregates.h"
+#include "cairn/device/group.h"
 #include "cairn/device/join.h"
 #include "cairn/extractor.h"
 #include "cairn/fetched_rows.h"

@@ -14,6 +14,7 @@
 #include "gpu/host/query_context.h"
 #include "gpu/runtime/device_memory.h"
 #include "gpu/runtime/stream.h"
+#include "test/gpu/group/group_check.h"
 #include "test/gpu/needs_device.h"
 #include "test/gpu/runtime/device_faults.h"
 #include "test/gpu/runtime/failing_device.h"
@@ -171,6 +172,30 @@ BOOST_FIXTURE_TEST_CASE(by_a_wild_write_while_threads_query, NeedsDevice) {
   CheckThatAllIsLost(std::move(index));
 }
 
+// A group has the CPU to go on with, where its only device is lost.
+BOOST_FIXTURE_TEST_CASE(by_a_trap_with_a_group, NeedsDevice) {
+  const auto options = WithFallback(SmallChunks());
+  std::vector<std::unique_ptr<OrderedIndex>> groups;
+  groups.push_back(std::make_unique<GroupIndex>(
+      Run(), RequireOk(DeviceGroup::Replicate("gpu:auto", Run(), SameDevice(3), options))));
+  groups.push_back(std::make_unique<GroupIndex>(
+      Run(), RequireOk(DeviceGroup::Shard("gpu:auto", Run(), SameDevice(3), options))));
+  const auto ask_all = [&] {
+    for (const auto& group : groups) {
+      for (size_t size : kSizes) {
+        for (Operation operation : kAskedOperations) {
+          RequireOk(Ask(*group, operation, Keys(size, size)));
+        }
+      }
+    }
+  };
+  ask_all();
+  BOOST_REQUIRE(RaiseOnDevice(DeviceFault::kTrap, milliseconds(0), nullptr) == cudaSuccess);
+  BOOST_TEST(cudaDeviceSynchronize() != cudaSuccess);
+  ask_all();
+  groups.clear();
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_FIXTURE_TEST_SUITE(device_lost_test, NeedsDevice)
@@ -181,6 +206,10 @@ BOOST_AUTO_TEST_CASE(every_call_says_that_the_device_was_lost_by_a_trap) {
 
 BOOST_AUTO_TEST_CASE(every_call_says_that_the_device_was_lost_by_a_wild_write) {
   RunInChild("by_a_wild_write_between_batches");
+}
+
+BOOST_AUTO_TEST_CASE(a_group_of_a_lost_device_answers_by_the_cpu) {
+  RunInChild("by_a_trap_with_a_group");
 }
 
 BOOST_AUTO_TEST_CASE(batches_that_wait_for_a_lost_device_end) {

@@ -1,4 +1,4 @@
-#include "gpu/api/stream_check.h"
+#include "gpu/runtime/stream_check.h"
 
 #include <cuda_runtime.h>
 

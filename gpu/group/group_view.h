@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cairn/device.h"
+#include "gpu/group/group_state.h"
+
+namespace cairn::gpu {
+
+// A group as an index of one of its devices. Its calls wait, but those of a replica alone.
+class GroupView : public DeviceIndex {
+ public:
+  // Who answers points: all members, or the one that the view is made for, a replica.
+  enum class Asks : uint8_t { kAll, kOne };
+
+  // `member` is on the view's device. Requires a group of at most kMaxEntries entries and with rows
+  // of 32 bits, or a view that is not asked for rows.
+  GroupView(GroupState& group, size_t member, Asks asks);
+
+  std::string description() const override;
+  uint64_t memory_bytes() const override;
+  bool writes_results_once() const override;
+  bool has_distinct_keys() const override;
+
+ private:
+  bool AsksOne() const { return asks_ == Asks::kOne || kind() == KeyKind::kBytes; }
+  // The member alone. Unavailable where its device is lost.
+  absl::StatusOr<const DeviceIndex*> Own() const;
+
+  absl::Status Search(Operation operation, DeviceKeys keys, void* results,
+                      DeviceStream stream) const override;
+  absl::Status FindPrefixEnds(DeviceKeys prefixes, Position* ends,
+                              DeviceStream stream) const override;
+  absl::Status GatherRows(const Position* begin, const uint64_t* offsets, size_t queries,
+                          uint64_t rows, Order order, RowId* row_ids,
+                          DeviceStream stream) const override;
+
+  GroupState& group_;
+  const size_t member_;
+  const Asks asks_;
+};
+
+}  // namespace cairn::gpu

@@ -1,0 +1,210 @@
+#include "gpu/group/host_group.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "gpu/group/wide_batch.h"
+#include "gpu/host/query_context.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+#include "index/query/batch_check.h"
+#include "index/query/match_rows.h"
+
+namespace cairn::gpu {
+namespace {
+
+// A run without entries, of a kind.
+SortedRun NoEntries(KeyKind kind) {
+  switch (kind) {
+    case KeyKind::kU32:
+      return SortedRun::Wrap(absl::Span<const uint32_t>(), {}, nullptr);
+    case KeyKind::kU64:
+      return SortedRun::Wrap(absl::Span<const uint64_t>(), {}, nullptr);
+    case KeyKind::kBytes:
+      break;
+  }
+  static constexpr uint32_t kNoOffsets[] = {0};
+  return SortedRun::Wrap(BytesColumn("", absl::MakeConstSpan(kNoOffsets)), {}, nullptr);
+}
+
+HostColumn HostColumnOf(const KeyBatch& keys) {
+  const void* const data = keys.kind() == KeyKind::kU32
+                               ? static_cast<const void*>(keys.u32().data())
+                               : static_cast<const void*>(keys.u64().data());
+  return {const_cast<void*>(data), KeyBytes(keys.kind())};
+}
+
+// Runs body(0) … body(parts - 1) at once. The first error.
+template <typename Body>
+absl::Status AskParts(size_t parts, Body body) {
+  std::vector<absl::Status> statuses(parts);
+  std::vector<std::thread> threads;
+  threads.reserve(parts);
+  for (size_t i = 1; i < parts; ++i) {
+    try {
+      threads.emplace_back([&, i] { statuses[i] = body(i); });
+    } catch (const std::system_error&) {  // no more threads
+      statuses[i] = body(i);
+    }
+  }
+  statuses[0] = body(0);
+  for (std::thread& thread : threads) thread.join();
+  for (absl::Status& status : statuses) {
+    if (!status.ok()) return std::move(status);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+HostGroup::HostGroup(GroupState& group, std::optional<SortedRun> run, bool wide_rows)
+    : group_(group), run_(std::move(run)), wide_rows_(wide_rows) {
+  if (group.size() > kMaxEntries) return;
+  HostBatchPolicy policy;
+  if (!group.replicated()) policy.most_rows_from_run = SIZE_MAX;
+  for (size_t i = 0; i < group.members().size(); ++i) {
+    indexes_.push_back(std::make_unique<GpuIndex>(
+        run_.has_value() ? *run_ : NoEntries(group.kind()),
+        std::make_unique<GroupView>(
+            group, i, group.replicated() ? GroupView::Asks::kOne : GroupView::Asks::kAll),
+        policy));
+  }
+}
+
+absl::Status HostGroup::Check(const Batch& batch) const {
+  RETURN_IF_ERROR(CheckBatch(group_.kind(), batch));
+  if (batch.gives_matches() && !run_.has_value()) {
+    return absl::UnimplementedError(
+        absl::StrFormat("device group: %s without all entries in one run on the host",
+                        OperationName(batch.operation)));
+  }
+  if (wide_rows_ && batch.operation == Operation::kFindFirst) {
+    return CheckOutput(batch.size(), batch.shards.size(), "shards");
+  }
+  if (!indexes_.empty()) return absl::OkStatus();
+  if (batch.operation == Operation::kCount) {
+    if (batch.ranges.lower_bounds.empty() && batch.ranges.upper_bounds.empty()) {
+      return absl::OkStatus();
+    }
+    return absl::UnimplementedError(
+        "device group: kCount of more than kMaxEntries entries with a bound for each range");
+  }
+  if (batch.operation == Operation::kFindFirst || batch.operation == Operation::kContains) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrFormat("device group: %s of %d entries, whose positions do not fit 32 bits",
+                      OperationName(batch.operation), group_.size()));
+}
+
+std::vector<size_t> HostGroup::Sources() const {
+  std::vector<size_t> sources;
+  const std::vector<GroupMember>& members = group_.members();
+  for (size_t i = 0; i < members.size(); ++i) {
+    const bool again = !group_.replicated() && std::ranges::any_of(sources, [&](size_t other) {
+      return members[other].device == members[i].device;
+    });
+    if (!group_.IsLost(i) && !again) sources.push_back(i);
+  }
+  return sources;
+}
+
+absl::Status HostGroup::Answer(const Batch& batch) const {
+  RETURN_IF_ERROR(Check(batch));
+  if (batch.empty()) {
+    return batch.gives_matches() ? BeginMatches(group_.kind(), 0, batch.matches) : absl::OkStatus();
+  }
+  if (!wide_rows_) std::fill(batch.shards.begin(), batch.shards.end(), 0);
+  const std::vector<size_t> sources = Sources();
+  // A part of shards waits for each of its chunks: a second one a device is copied meanwhile.
+  size_t parts = group_.replicated() ? sources.size() : 2 * sources.size();
+  const size_t turn = turn_.fetch_add(1, std::memory_order_relaxed);
+  if (batch.size() < group_.options().least_split || batch.gives_matches()) parts = 1;
+  parts = std::max<size_t>(1, std::min(parts, batch.size()));
+  return AskParts(parts, [&](size_t i) {
+    constexpr size_t kMultiple = 64;
+    const size_t first = CutOf(batch.size(), parts, i, kMultiple);
+    const size_t count = CutOf(batch.size(), parts, i + 1, kMultiple) - first;
+    if (count == 0) return absl::OkStatus();
+    const size_t source = sources.empty() ? 0 : sources[(i + turn) % sources.size()];
+    return Guarded("asking a device group", [&] {
+      return parts == 1 ? AnswerPart(batch, source) : AnswerPart(batch.Slice(first, count), source);
+    });
+  });
+}
+
+absl::Status HostGroup::AnswerPart(const Batch& part, size_t source) const {
+  for (;;) {
+    if (!group_.IsLost(source)) {
+      absl::Status status = Ask(part, source);
+      if (!absl::IsUnavailable(status)) return status;
+      // Where a shard is lost that has no fallback, no other source helps.
+      for (size_t i = 0; !group_.replicated() && i < group_.members().size(); ++i) {
+        if (group_.IsLost(i) && !group_.FallbackOf(i).ok()) return status;
+      }
+      group_.SetLost(source);
+    }
+    const std::optional<size_t> next = group_.LivingMember(std::nullopt);
+    if (!next.has_value()) break;
+    source = *next;
+  }
+  ASSIGN_OR_RETURN(const OrderedIndex* const fallback, group_.FallbackOfAll(run_));
+  return fallback->Answer(part);
+}
+
+absl::Status HostGroup::Ask(const Batch& part, size_t source) const {
+  if (indexes_.empty() || (wide_rows_ && part.operation == Operation::kFindFirst)) {
+    return AskWide(part, group_.members()[source].device);
+  }
+  return indexes_[source]->Answer(part);
+}
+
+absl::Status HostGroup::AskWide(const Batch& part, int device) const {
+  const size_t size = part.size();
+  std::vector<uint64_t> rows(part.operation == Operation::kFindFirst ? size : 0);
+  HostColumn inputs[2], output{};
+  size_t columns = 1;
+  if (part.takes_ranges()) {
+    inputs[0] = HostColumnOf(part.ranges.lower);
+    inputs[columns++] = HostColumnOf(part.ranges.upper);
+    output = {part.counts.data(), sizeof(uint64_t)};
+  } else {
+    inputs[0] = HostColumnOf(part.keys);
+    output = part.operation == Operation::kContains ? HostColumn{part.found.data(), sizeof(bool)}
+                                                    : HostColumn{rows.data(), sizeof(uint64_t)};
+  }
+  const auto search = [&](const void* const* in, void* const* out, size_t count,
+                          cudaStream_t stream) {
+    WideDeviceBatch batch;
+    batch.operation = part.operation;
+    batch.values = static_cast<uint64_t*>(out[0]);
+    batch.found = static_cast<bool*>(out[0]);
+    if (part.takes_ranges()) {
+      batch.ranges.lower = KeysIn(group_.kind(), in[0], count);
+      batch.ranges.upper = KeysIn(group_.kind(), in[1], count);
+      batch.ranges.lower_bound = part.ranges.lower_bound;
+      batch.ranges.upper_bound = part.ranges.upper_bound;
+    } else {
+      batch.keys = KeysIn(group_.kind(), in[0], count);
+    }
+    return AnswerWide(group_, batch, device, stream);
+  };
+  const auto nothing = [](size_t, size_t, size_t, void*) {};
+  ASSIGN_OR_RETURN(const QueryContextLease context, QueryContextLease::Acquire(device));
+  const HostColumn outputs[] = {output};
+  RETURN_IF_ERROR(RunHostBatch(
+      {size, absl::MakeConstSpan(inputs).first(columns), outputs, false, nothing, search}, {},
+      *context));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    part.values[i] = RowInShard(rows[i]);
+    part.shards[i] = rows[i] == kNoWideRow ? 0 : ShardOf(rows[i]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cairn::gpu

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "absl/status/status.h"
+#include "cairn/device/group.h"
+#include "gpu/group/group_state.h"
+
+namespace cairn::gpu {
+
+// Answers a batch in the memory of `device`, one of the group's, behind the work that `stream` has
+// now, a stream of that device. Waits. InvalidArgument and Unimplemented as DeviceGroup::Answer.
+// Ranges are two searches for points; for kCount the positions of the first take 8 bytes a query of
+// four chunks.
+absl::Status AnswerWide(GroupState& group, const WideDeviceBatch& batch, int device,
+                        cudaStream_t stream);
+
+}  // namespace cairn::gpu
