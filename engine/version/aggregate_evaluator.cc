@@ -231,7 +231,24 @@ absl::Status AggregateEvaluator::Evaluate(const AggregatePlan::Input& input, con
 
 void AggregateEvaluator::CountEntries(const RunSpans& spans) {
   entries_.assign(spans.size(), 0);
-  for (size_t run = 0; run < runs_.size(); ++run) {
+  size_t run = 0;
+  if (const SlottedArray* const removed = version_.delta->removed_positions.get()) {
+    // How many are removed before both ends.
+    std::vector<Position>& before_begin = piece_begin_;
+    std::vector<Position>& before_end = piece_end_;
+    before_begin.resize(spans.size());
+    before_end.resize(spans.size());
+    piece_of_.resize(spans.size());
+    const absl::Span<const Position> begin = spans.begin(0), end = spans.end(0);
+    removed->LowerBound(begin, absl::MakeSpan(before_begin), absl::MakeSpan(piece_of_));
+    removed->LowerBound(end, absl::MakeSpan(before_end), absl::MakeSpan(piece_of_));
+    for (size_t i = 0; i < begin.size(); ++i) {
+      if (begin[i] >= end[i]) continue;
+      entries_[i] = end[i] - begin[i] - (before_end[i] - before_begin[i]);
+    }
+    run = 1;
+  }
+  for (; run < runs_.size(); ++run) {
     const absl::Span<const Position> begin = spans.begin(run), end = spans.end(run);
     for (size_t i = 0; i < begin.size(); ++i) {
       if (begin[i] >= end[i]) continue;

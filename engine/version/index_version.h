@@ -37,6 +37,8 @@ struct IndexVersion {
                                int threads, Groups* groups) const;
 
  private:
+  // The same with its delta in the form that is best to ask for so many ranges (CompactDelta).
+  IndexVersion ToAsk(size_t ranges) const;
   absl::Status AnswerEntries(const Batch& batch, int threads) const;
 };
 

@@ -52,14 +52,15 @@ absl::Status IndexVersion::AggregateRanges(const RangeBatch& ranges,
   RETURN_IF_ERROR(positions.Find(*base, ranges));
   *values = plan.Columns();
   if (ranges.size() == 0) return absl::OkStatus();
+  const IndexVersion asked = ToAsk(ranges.size());
   Mutex mutex;
   std::vector<Slice> slices;
   RETURN_IF_ERROR(ForEachSlice(
       ranges.size(), Parallelism{all_threads}, [&](size_t first, size_t count) -> absl::Status {
-        AggregateEvaluator evaluator(*this, plan, all_threads);
+        AggregateEvaluator evaluator(asked, plan, all_threads);
         Slice slice = {first, plan.Columns()};
         RETURN_IF_ERROR(ForEachSpans(
-            *delta, ranges, positions, first, count, [&](const RunSpans& spans, size_t at) {
+            *asked.delta, ranges, positions, first, count, [&](const RunSpans& spans, size_t at) {
               return evaluator.Append(
                   spans, [&](size_t i) { return absl::StrFormat("range %d", at + i); },
                   absl::MakeSpan(slice.values));

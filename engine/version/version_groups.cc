@@ -207,11 +207,12 @@ absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t lead
   groups->keys.clear();
   for (size_t i = 0; i < leading_parts; ++i) groups->keys.emplace_back(parts[i]);
   groups->values = plan.Columns();
+  const IndexVersion asked = ToAsk(ranges.size());
   return WithPhysicalKey(delta->base_run.kind(), [&](auto type) -> absl::Status {
-    GroupWalk<typename decltype(type)::type> walk(*this, ranges, leading_parts, plan, options,
+    GroupWalk<typename decltype(type)::type> walk(asked, ranges, leading_parts, plan, options,
                                                   all_threads, groups);
     RETURN_IF_ERROR(
-        ForEachSpans(*delta, whole, positions, 0, ranges.size(),
+        ForEachSpans(*asked.delta, whole, positions, 0, ranges.size(),
                      [&](const RunSpans& spans, size_t at) { return walk.Take(spans, at); }));
     return walk.Finish();
   });

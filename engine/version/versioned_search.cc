@@ -10,6 +10,7 @@
 #include "absl/container/fixed_array.h"
 #include "absl/strings/str_format.h"
 #include "cairn/route.h"
+#include "engine/delta/compact_delta.h"
 #include "engine/version/version_ranges.h"
 #include "index/machine/mutex.h"
 #include "index/machine/prefetch.h"
@@ -326,13 +327,21 @@ absl::Status AnswerPoints(const Delta& delta, absl::FunctionRef<absl::Status(con
                                              : MergeFirst(delta, batch, parallelism);
 }
 
+// For CompactDelta. Who is in a hurry is spared its making.
+uint64_t WorkOf(const Batch& batch) {
+  if (batch.options.max_response_time != absl::InfiniteDuration()) return 0;
+  return batch.size() *
+         (batch.takes_ranges() ? CompactDelta::kRangeWork : CompactDelta::kPointWork);
+}
+
 }  // namespace
 
 absl::Status AnswerVersion(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
                            const Batch& batch, const Parallelism& parallelism) try {
   RETURN_IF_ERROR(CheckBatch(delta.base_run.kind(), batch));
-  absl::Status status = batch.takes_ranges() ? AnswerRanges(delta, base, batch, parallelism)
-                                             : AnswerPoints(delta, base, batch, parallelism);
+  const Delta& asked = CompactOf(delta, WorkOf(batch));
+  absl::Status status = batch.takes_ranges() ? AnswerRanges(asked, base, batch, parallelism)
+                                             : AnswerPoints(asked, base, batch, parallelism);
   if (batch.explain != nullptr) batch.explain->operation = batch.operation;
   return status;
 } catch (const std::bad_alloc&) {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/strings/str_format.h"
+#include "engine/delta/compact_delta.h"
 #include "engine/delta/delta_changes.h"
 #include "test/engine/delta/delta_model.h"
 #include "test/require_ok.h"
@@ -93,6 +94,20 @@ class Workload {
 constexpr size_t kQueries = FewerSanitized(300, 3, 10);
 constexpr size_t kPart = kUnderTsan ? 10 : 1;  // of what is large is tried there
 
+// Everything compared, in both forms of a version and in the one that it takes by itself.
+template <typename Key>
+void CheckForms(const Delta& version, const IndexSearch& base, const ModelRows<Key>& rows,
+                const std::vector<Key>& queries) {
+  Delta as_is = version;
+  as_is.compact = nullptr;
+  VersionCheck<Key>(as_is, base, rows).CheckAll(queries);
+  const std::shared_ptr<const Delta> compact = RequireOk(CompactDelta::Make(version));
+  BOOST_TEST(compact->parts.size() == (version.added_entries() == 0 ? 0 : 1));
+  BOOST_TEST(compact->removed_positions->size() == version.removed.size());
+  VersionCheck<Key>(*compact, base, rows).CheckAll(queries);
+  VersionCheck<Key>(version, base, rows).CheckPoints(queries, ResultOrder::kCaller);
+}
+
 // A run of updates, everything compared after each few.
 template <typename Key>
 void CheckModel(Workload<Key> workload, size_t base_rows, size_t batches, size_t rows_a_batch) {
@@ -107,7 +122,7 @@ void CheckModel(Workload<Key> workload, size_t base_rows, size_t batches, size_t
     const auto applied = RequireOk(writer->Apply(updates));
     BOOST_REQUIRE(applied == writer->delta());
     if (batch % 3 == 0 || batch + 1 == batches) {
-      VersionCheck<Key>(*applied, base, rows).CheckAll(workload.Queries(kQueries));
+      CheckForms<Key>(*applied, base, rows, workload.Queries(kQueries));
     }
   }
 }
@@ -160,7 +175,7 @@ void CheckAdded(const std::vector<Key>& keys) {
       AppendRow(primary_key, rows[primary_key], &updates);
     }
     const auto version = RequireOk(writer->Apply(updates));
-    VersionCheck<Key>(*version, base, rows).CheckAll(queries);
+    CheckForms<Key>(*version, base, rows, queries);
   }
 }
 
