@@ -44,8 +44,9 @@ double MostBytes(const Choice& choice, const SortedRun& run) {
   const double per_key = run.kind() == KeyKind::kU32   ? choice.bytes_per_u32
                          : run.kind() == KeyKind::kU64 ? choice.bytes_per_u64
                                                        : choice.bytes_per_string;
+  if (per_key < 0) return per_key;
   const double bytes = per_key * static_cast<double>(run.size());
-  if (bytes < 0 || !choice.copies_keys || run.empty()) return bytes;
+  if (!choice.copies_keys || run.empty()) return bytes;
   const BytesColumn& keys = run.bytes();
   return bytes + static_cast<double>(keys.offset(keys.size()) - keys.offset(0));
 }
