@@ -276,6 +276,38 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_the_index_is_refused) {
   BOOST_TEST(matches.size() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_version_becomes_compact_once_it_has_been_asked_enough) {
+  Workload<uint64_t> workload(15, 400, 900, 2);
+  ModelRows<uint64_t> rows = workload.Rows(500);
+  const auto writer = MakeWriter(rows);
+  const IndexSearch base(writer->delta()->base_run);
+  const auto version = *writer->Apply(workload.Updates(60, &rows));
+  const uint64_t bytes = version->Stats().bytes;
+  const std::vector<uint64_t> keys = workload.Queries(1 << 14);
+  std::vector<RowId> first(keys.size());
+  const auto ask = [&](const QueryOptions& options) {
+    RequireOk(
+        AnswerVersion(*version, base, Batch::FindFirst(keys, absl::MakeSpan(first), options)));
+  };
+  QueryOptions hurried;
+  hurried.max_response_time = absl::Seconds(100);
+  ask(hurried);
+  BOOST_TEST(version->compact->Get(*version, 0) == nullptr);
+  BOOST_TEST(version->Stats().bytes == bytes);
+  const std::vector<RowId> expected = first;
+  ask({});
+  BOOST_TEST(first == expected, boost::test_tools::per_element());
+  const auto* const compact = version->compact->Get(*version, 0);
+  BOOST_REQUIRE(compact != nullptr);
+  BOOST_TEST((*compact)->parts.size() == 1u);
+  BOOST_TEST(version->Stats().bytes > bytes);
+  ask(hurried);
+  BOOST_TEST(first == expected, boost::test_tools::per_element());
+
+  const auto next = *writer->Apply(workload.Updates(5, &rows));
+  BOOST_TEST(next->compact->Get(*next, 0) == nullptr);
+}
+
 // Readers keep asking the versions that they hold, while a writer makes new ones.
 BOOST_AUTO_TEST_CASE(readers_have_their_version_while_a_writer_goes_on) {
   Workload<uint64_t> workload(14, 300, 900, 2);
