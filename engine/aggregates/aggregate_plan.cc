@@ -82,7 +82,7 @@ absl::StatusOr<AggregatePlan> AggregatePlan::Make(const ColumnTable& table,
             absl::StrFormat("%s: expected a column of numbers, found one of %s", NameOf(aggregate),
                             KeyTypeName(type)));
       }
-      const Input input = {MeasureOf(function, type), column};
+      const Input input = {MeasureOf(function, type), column, type, aggregate.column};
       const auto found = std::find_if(plan.inputs.begin(), plan.inputs.end(), [&](const Input& i) {
         return i.kind == input.kind && i.column == input.column;
       });
@@ -100,24 +100,6 @@ std::vector<ColumnValues> AggregatePlan::Columns() const {
   columns.reserve(outputs.size());
   for (const Output& output : outputs) columns.emplace_back(output.type);
   return columns;
-}
-
-const char* AggregateFunctionName(AggregateFunction function) {
-  switch (function) {
-    case AggregateFunction::kCount:
-      return "count";
-    case AggregateFunction::kCountDistinct:
-      return "count_distinct";
-    case AggregateFunction::kSum:
-      return "sum";
-    case AggregateFunction::kAvg:
-      return "avg";
-    case AggregateFunction::kMin:
-      return "min";
-    case AggregateFunction::kMax:
-      return "max";
-  }
-  return "unknown";
 }
 
 }  // namespace cairn

@@ -53,7 +53,7 @@ void AppendColumn(const ColumnValues& column, size_t i, std::string* line) {
 
 absl::Status PrintRows(const IndexGroup& group, const WhereMatches& matches, Output* output) {
   StringList keys;
-  RETURN_IF_ERROR(group.PrimaryKeys(matches.rows, &keys));
+  RETURN_IF_ERROR(group.PrimaryKeys(matches.shards, matches.rows, &keys));
   for (size_t i = 0; i < keys.size(); ++i) {
     std::string line;
     AppendEscaped(keys[i], &line);
@@ -130,8 +130,11 @@ void AddWhereCommand(CLI::App* app, Action* action) {
   command->add_flag("--count", given->count, "Print how many rows there are, and nothing else");
   command->add_flag("--explain", given->explain, "Say on standard error how rows were found");
   command->footer(R"help(
-The indexes are of one column family and one state of the database. A predicate calls them by the
-names that their specs have, or else by the names of their directories.
+The indexes are of one column family and one state of the database, in shards or not. Indexes in
+shards by source are of the same sources, in one order; primary keys are then those of all sources.
+
+A predicate calls indexes by the names that their specs have, or else by the names of their
+directories.
 
 Rows are primary key[, columns], tab-separated; every byte outside '!' to '~', and the backslash, as
 \xHH; null as \N.
