@@ -88,10 +88,26 @@ HWY_INLINE void PlaceKeys(const CellScale<uint32_t>& scale, const uint32_t* HWY_
 #endif
   for (; i < count; ++i) words[i] = scale.WordOf(keys[i]);
 }
-// No vector instruction gives products of 128 bits.
+// The upper 64 of a product's 96 bits are those of the upper half's product, and what the lower
+// half's carries into them.
 HWY_INLINE void PlaceKeys(const CellScale<uint64_t>& scale, const uint64_t* HWY_RESTRICT keys,
                           size_t count, uint64_t* HWY_RESTRICT words) {
-  for (size_t i = 0; i < count; ++i) words[i] = scale.WordOf(keys[i]);
+  size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<uint64_t> d;
+  const hn::Repartition<uint32_t, decltype(d)> d32;
+  const auto low = hn::Set(d, scale.low), high = hn::Set(d, scale.high);
+  const auto multiplier = hn::Set(d32, scale.multiplier);
+  const auto times = [&](auto halves) { return hn::MulEven(hn::BitCast(d32, halves), multiplier); };
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
+    const auto clamped = hn::Min(hn::Max(hn::LoadU(d, keys + i), low), high);
+    const auto coordinate = hn::ShiftLeftSame(hn::Sub(clamped, low), static_cast<int>(scale.shift));
+    hn::StoreU(
+        hn::Add(times(hn::ShiftRight<32>(coordinate)), hn::ShiftRight<32>(times(coordinate))), d,
+        words + i);
+  }
+#endif
+  for (; i < count; ++i) words[i] = scale.WordOf(keys[i]);
 }
 
 // The separators of a cell that are on steps before the place's, and whether any is on its own.
@@ -184,15 +200,14 @@ class CellSearch {
     const Key* queries = queries_ + b * kBlock;
     if constexpr (kGroups) {
       FindGroups(view_, queries, Count(b), groups_);
-    } else if constexpr (sizeof(Key) == 4) {
+    } else {
       PlaceKeys(view_.groups[0], queries, Count(b), words_[b % 2]);
     }
   }
 
   HWY_INLINE void AskForCell(size_t b, size_t i) {
-    if constexpr (kGroups || sizeof(Key) == 8) {
-      const CellScale<Key>& scale = view_.groups[kGroups ? groups_[i] : 0];
-      words_[b % 2][i] = scale.WordOf(queries_[b * kBlock + i]);
+    if constexpr (kGroups) {
+      words_[b % 2][i] = view_.groups[groups_[i]].WordOf(queries_[b * kBlock + i]);
     }
     Prefetch(view_.cells + CellScale<Key>::PlaceOfWord(words_[b % 2][i]).cell);
   }

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "cpu_fast/simd/simd_level.h"
 #include "index/machine/aligned_buffer.h"
+#include "index/machine/prefetch.h"
 #include "xxhash.h"
 
 namespace cairn {
@@ -42,6 +43,8 @@ class KeyFilter {
     word.store(word.load(std::memory_order_relaxed) | Bits(hash), std::memory_order_relaxed);
     ++size_;
   }
+  // Asks the cache for what MayHold reads.
+  void Prefetch(uint64_t hash) const { cairn::Prefetch(words_.data() + (hash >> shift_)); }
   // False only for what was not added.
   bool MayHold(uint64_t hash) const {
     const uint64_t bits = Bits(hash);

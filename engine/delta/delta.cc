@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "engine/delta/compact_delta.h"
 #include "index/columns/tuple.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
@@ -33,6 +34,7 @@ DeltaStats Delta::Stats() const {
   if (positions != nullptr) stats.bytes += positions->memory_bytes();
   if (rows != nullptr) stats.bytes += rows->memory_bytes();
   if (tuples != nullptr) stats.bytes += tuples->memory_bytes();
+  if (compact != nullptr) stats.bytes += compact->memory_bytes(*this);
   if (place != nullptr) stats.bytes += place->memory_bytes();
   return stats;
 }

@@ -14,6 +14,7 @@
 #include "cairn/string_list.h"
 #include "cairn/types.h"
 #include "cpu_fast/simd/key_filter.h"
+#include "cpu_fast/simd/slotted_array.h"
 #include "engine/delta/change_log.h"
 #include "engine/delta/delta_rows.h"
 #include "engine/delta/delta_segment.h"
@@ -24,6 +25,8 @@
 #include "index/columns/column_table.h"
 
 namespace cairn {
+
+class CompactDelta;
 
 // Counts of a version, for IndexStats and for those who decide when to merge.
 struct DeltaStats {
@@ -50,8 +53,9 @@ struct Delta {
   RowTable base_rows;
   ColumnTable base_columns;  // what the index includes of these rows
 
-  PositionSet removed;           // positions of base_run whose entries are no longer there
-  std::vector<DeltaPart> parts;  // entries that came, the oldest segment first
+  PositionSet removed;  // positions of base_run whose entries are no longer there
+  std::shared_ptr<const SlottedArray> removed_positions;  // the same; of a compact delta, else null
+  std::vector<DeltaPart> parts;                   // entries that came, the oldest segment first
   std::shared_ptr<const KeyFilter> filter;        // of the keys of both; null while there are none
   std::shared_ptr<const RowPositions> positions;  // of the base's rows; null before a first change
   PositionSet dead_rows;  // the base's rows that an update left without entries
@@ -61,6 +65,7 @@ struct Delta {
   uint32_t end_tuple = 0;                         // the version's tuples are those below
   uint64_t live_new_rows = 0;                     // rows that the base lacks and that have entries
   std::shared_ptr<const ChangeLog::Place> place;  // where its changes end
+  std::shared_ptr<CompactDelta> compact;          // this in another form; null where that is none
 
   // Whether the base has the same entries.
   bool empty() const { return removed.empty() && added_entries() == 0; }

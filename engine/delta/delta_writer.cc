@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/delta/change_log.h"
+#include "engine/delta/compact_delta.h"
 #include "engine/delta/delta_parts.h"
 #include "engine/delta/row_keys.h"
 #include "engine/delta/update_rows.h"
@@ -108,6 +109,7 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
   const std::shared_ptr<const Delta> version = delta();
   RETURN_IF_ERROR(CheckIsOf(kKindOf<Key>, tuples_ != nullptr, updates));
   auto next = std::make_shared<Delta>(*version);
+  next->compact = std::make_shared<CompactDelta>();
   if (finder_ == nullptr) {
     ASSIGN_OR_RETURN(finder_, RowFinder::Build(next->base_rows, threads_));
   }

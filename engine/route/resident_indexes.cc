@@ -26,14 +26,16 @@ struct Choice {
   double bytes_per_u32;
   double bytes_per_u64;
   double bytes_per_string;
+  bool copies_keys;  // and a copy of all strings besides
 };
+
+constexpr char kWithHash[] = "cpu:partial_key,hash";
 
 // The fastest first, down to one that needs nothing but the run.
 constexpr Choice kOnCpu[] = {
-    {"cpu:auto", 12, 16, 10},
-    {"cpu:fast", 0.4, 1.3, -1},
-    {"cpu:strings", -1, -1, 1},
-    {"cpu:sorted_array", 0, 0, 0},
+    {kWithHash, -1, -1, 30, true},        {"cpu:auto", 12, 16, 10, false},
+    {"cpu:fast", 0.4, 1.3, -1, false},    {"cpu:strings", -1, -1, 1, false},
+    {"cpu:sorted_array", 0, 0, 0, false},
 };
 constexpr char kOnGpu[] = "gpu:auto";
 
@@ -42,7 +44,11 @@ double MostBytes(const Choice& choice, const SortedRun& run) {
   const double per_key = run.kind() == KeyKind::kU32   ? choice.bytes_per_u32
                          : run.kind() == KeyKind::kU64 ? choice.bytes_per_u64
                                                        : choice.bytes_per_string;
-  return per_key * static_cast<double>(run.size());
+  if (per_key < 0) return per_key;
+  const double bytes = per_key * static_cast<double>(run.size());
+  if (!choice.copies_keys || run.empty()) return bytes;
+  const BytesColumn& keys = run.bytes();
+  return bytes + static_cast<double>(keys.offset(keys.size()) - keys.offset(0));
 }
 
 // Whether a GPU could not take a structure for a reason that leaves it to the CPU.
@@ -115,11 +121,10 @@ class ResidentIndexMaker {
     const uint64_t budget = options_.host_memory_budget != 0 ? options_.host_memory_budget
                                                              : Topology::Get().memory_bytes() / 2;
     for (const Choice& choice : kOnCpu) {
+      const double bytes = MostBytes(choice, run_);
       // Stored leaves take no memory.
       const bool mapped = leaves_.has_value() && leaves_->memory == LeafMemory::kMapped;
-      if (mapped && &choice == kOnCpu) return MakeNamed(choice.factory);
-      const double bytes = MostBytes(choice, run_);
-      if (bytes < 0 || bytes > static_cast<double>(budget)) continue;
+      if (bytes < 0 || (bytes > static_cast<double>(budget) && !mapped)) continue;
       return MakeNamed(choice.factory);
     }
     return MakeNamed("cpu:sorted_array");

@@ -208,7 +208,21 @@ absl::Status AggregateEvaluator::EvaluateInput(const AggregatePlan::Input& input
 
 void AggregateEvaluator::CountEntries(const RunSpans& spans, std::vector<uint64_t>* entries) const {
   entries->assign(spans.size(), 0);
-  for (size_t run = 0; run < runs_.size(); ++run) {
+  size_t run = 0;
+  if (const SlottedArray* const removed = version_.delta->removed_positions.get()) {
+    // How many are removed before both ends.
+    std::vector<Position> before_begin(spans.size()), before_end(spans.size());
+    std::vector<uint32_t> equal(spans.size());
+    const absl::Span<const Position> begin = spans.begin(0), end = spans.end(0);
+    removed->LowerBound(begin, absl::MakeSpan(before_begin), absl::MakeSpan(equal));
+    removed->LowerBound(end, absl::MakeSpan(before_end), absl::MakeSpan(equal));
+    for (size_t i = 0; i < begin.size(); ++i) {
+      if (begin[i] >= end[i]) continue;
+      (*entries)[i] = end[i] - begin[i] - (before_end[i] - before_begin[i]);
+    }
+    run = 1;
+  }
+  for (; run < runs_.size(); ++run) {
     const absl::Span<const Position> begin = spans.begin(run), end = spans.end(run);
     for (size_t i = 0; i < begin.size(); ++i) {
       if (begin[i] >= end[i]) continue;

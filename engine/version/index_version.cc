@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cpu_fast/batch/parallel_batch.h"
+#include "engine/delta/compact_delta.h"
 #include "engine/version/versioned_search.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
@@ -56,6 +57,13 @@ absl::Status IndexVersion::Answer(const Batch& batch, int threads) const {
   RETURN_IF_ERROR(AnswerEntries(batch, threads));
   if (batch.options.columns.empty()) return absl::OkStatus();
   return Columns(batch.matches->row_ids, batch.options.columns, &batch.matches->columns);
+}
+
+IndexVersion IndexVersion::ToAsk(size_t ranges) const {
+  if (delta->compact == nullptr) return *this;
+  const std::shared_ptr<const Delta>* const compact =
+      delta->compact->Get(*delta, ranges * CompactDelta::kRangeWork);
+  return compact == nullptr ? *this : IndexVersion{base, *compact, sequence};
 }
 
 absl::Status IndexVersion::AnswerEntries(const Batch& batch, int threads) const {

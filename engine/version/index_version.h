@@ -44,6 +44,9 @@ struct IndexVersion {
   absl::Status AggregateRanges(const RangeBatch& ranges, const AggregatePlan& plan, int threads,
                                AggregateResults* results) const;
 
+  // The same with its delta in the form that is best to ask for so many ranges (CompactDelta).
+  IndexVersion ToAsk(size_t ranges) const;
+
  private:
   absl::Status AnswerEntries(const Batch& batch, int threads) const;
 };

@@ -73,9 +73,21 @@ void RangeChunk<Key>::Take(size_t first, absl::Span<const Position> begin,
   count_ = begin.size();
   std::copy(begin.begin(), begin.end(), this->begin(0));
   std::copy(end.begin(), end.end(), this->end(0));
-  for (size_t i = 0; i < count_; ++i) delta_.removed.Prefetch(begin[i]);
-  for (size_t i = 0; i < count_; ++i) delta_.removed.Prefetch(end[i]);
+  if (delta_.removed_positions == nullptr) {
+    for (size_t i = 0; i < count_; ++i) delta_.removed.Prefetch(begin[i]);
+    for (size_t i = 0; i < count_; ++i) delta_.removed.Prefetch(end[i]);
+  } else {
+    FindRemoved(0, count_);
+  }
   for (size_t run = 1; run < runs_.size(); ++run) FindInPart(run);
+}
+
+template <typename Key>
+void RangeChunk<Key>::FindRemoved(size_t i, size_t count) {
+  const absl::Span<uint32_t> equal = absl::MakeSpan(equal_);
+  const SlottedArray& removed = *delta_.removed_positions;
+  removed.LowerBound({begin(0) + i, count}, {removed_.data() + i, count}, equal);
+  removed.LowerBound({end(0) + i, count}, {removed_.data() + most_ + i, count}, equal);
 }
 
 template <typename Key>
@@ -147,6 +159,7 @@ void RangeChunk<Key>::GoOn(const RangeCursors& cursors, Order order) {
       }
       (order == Order::kAscending ? from : to) = first;
     }
+    if (delta_.removed_positions != nullptr) FindRemoved(*at - first_, 1);
   }
 }
 

@@ -45,6 +45,7 @@ class RangeChunk {
         runs_(RunsOf(delta)),
         most_(most),
         ends_(2 * runs_.size() * most),
+        removed_(delta.removed_positions == nullptr ? 0 : 2 * most),
         equal_(most) {}
 
   // Takes as many ranges from `first` on as `begin` has; in the base range i has
@@ -55,18 +56,28 @@ class RangeChunk {
 
   // The entries of the i-th range taken.
   uint64_t Count(size_t i) const {
-    uint64_t entries = 0;
-    for (size_t r = 0; r < runs_.size(); ++r) {
+    uint64_t entries = end(0)[i] - begin(0)[i] - Removed(i);
+    for (size_t r = 1; r < runs_.size(); ++r) {
       const uint64_t from = begin(r)[i], to = end(r)[i];
       entries += to - from - runs_[r].removed->Count(from, to);
     }
     return entries;
+  }
+  // The base's entries of the i-th range taken that are no longer there.
+  uint64_t Removed(size_t i) const {
+    if (delta_.removed_positions == nullptr) return runs_[0].removed->Count(begin(0)[i], end(0)[i]);
+    return removed_[most_ + i] - removed_[i];
   }
   // The runs with the positions of the i-th range taken.
   absl::Span<RunRange> Get(size_t i) {
     for (size_t r = 0; r < runs_.size(); ++r) {
       runs_[r].begin = begin(r)[i];
       runs_[r].end = end(r)[i];
+    }
+    if (delta_.removed_positions != nullptr) {
+      runs_[0].removed_positions = delta_.removed_positions.get();
+      runs_[0].removed_begin = removed_[i];
+      runs_[0].removed_end = removed_[most_ + i];
     }
     return absl::MakeSpan(runs_);
   }
@@ -76,6 +87,8 @@ class RangeChunk {
 
  private:
   void FindInPart(size_t run);
+  // Of `count` ranges taken, from the i-th on.
+  void FindRemoved(size_t i, size_t count);
   // Whether a key is below range i's lower end, or, where the range does not end there, below its
   // upper end.
   bool BelowLower(size_t i, const Key& key) const;
@@ -93,6 +106,9 @@ class RangeChunk {
   size_t first_ = 0;  // of the ranges taken
   size_t count_ = 0;
   absl::FixedArray<Position, 512> ends_;  // of each run, the ranges' begins and then their ends
+  // Of a compact delta, how many of the base's entries before ranges' begins, and then before their
+  // ends, are no longer there.
+  absl::FixedArray<Position, 512> removed_;
   absl::FixedArray<uint32_t, 64> equal_;  // scratch
 };
 

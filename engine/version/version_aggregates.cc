@@ -46,13 +46,14 @@ absl::Status EvaluateRanges(const IndexVersion& version, const RangeBatch& range
   RETURN_IF_ERROR(positions.Find(*version.base, ranges));
   *values = none;
   if (ranges.size() == 0) return absl::OkStatus();
+  const IndexVersion asked = version.ToAsk(ranges.size());
   Mutex mutex;
   std::vector<Slice<Values>> slices;
   RETURN_IF_ERROR(ForEachSlice(
       ranges.size(), Parallelism{threads}, [&](size_t first, size_t count) -> absl::Status {
-        AggregateEvaluator evaluator(version, plan, threads);
+        AggregateEvaluator evaluator(asked, plan, threads);
         Slice<Values> slice = {first, none};
-        RETURN_IF_ERROR(ForEachSpans(*version.delta, ranges, positions, first, count,
+        RETURN_IF_ERROR(ForEachSpans(*asked.delta, ranges, positions, first, count,
                                      [&](const RunSpans& spans, size_t at) {
                                        return take(spans, at, &evaluator, &slice.values);
                                      }));

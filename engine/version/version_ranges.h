@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
@@ -26,6 +27,11 @@ struct RunRange {
   const SlottedArray* places;  // null of the base
   uint64_t begin;
   uint64_t end;
+  // Of the base, where the delta is compact: the positions of those removed, of which numbers
+  // [removed_begin, removed_end) are in the range. Null: `removed` has to be read.
+  const SlottedArray* removed_positions = nullptr;
+  uint64_t removed_begin = 0;
+  uint64_t removed_end = 0;
 
   uint64_t entries() const { return end - begin - removed->Count(begin, end); }
 };
@@ -89,10 +95,49 @@ class RangeMerge {
     return rows_.Less(a.rows[i], b.rows[j]);
   }
 
+  // The next entries of the base that are there, up to `most` of those in [base_.begin, stop), or
+  // the last ones in [stop, base_.end): from where to where they stand. The base moves on to them.
+  std::pair<uint64_t, uint64_t> NextOfBase(uint64_t stop, uint64_t most);
+  std::pair<uint64_t, uint64_t> LastOfBase(uint64_t stop, uint64_t most);
+
   const DeltaRows& rows_;
   RunRange& base_;
   absl::Span<RunRange> parts_;
 };
+
+template <typename Key>
+std::pair<uint64_t, uint64_t> RangeMerge<Key>::NextOfBase(uint64_t stop, uint64_t most) {
+  if (base_.removed_positions == nullptr) {
+    const uint64_t from = base_.removed->FirstAbsent(base_.begin, stop);
+    return {from, base_.removed->FirstMember(from, std::min(stop, from + most))};
+  }
+  for (;; ++base_.removed_begin, ++base_.begin) {
+    const uint64_t next = base_.removed_begin < base_.removed_end
+                              ? (*base_.removed_positions)[base_.removed_begin]
+                              : stop;
+    if (next > base_.begin || base_.begin >= stop) {
+      return {base_.begin, std::min({stop, next, base_.begin + most})};
+    }
+  }
+}
+
+template <typename Key>
+std::pair<uint64_t, uint64_t> RangeMerge<Key>::LastOfBase(uint64_t stop, uint64_t most) {
+  if (base_.removed_positions == nullptr) {
+    const uint64_t to = base_.removed->BehindLastAbsent(stop, base_.end);
+    return {base_.removed->BehindLastMember(to - stop > most ? to - most : stop, to), to};
+  }
+  for (;; --base_.removed_end, --base_.end) {
+    const uint64_t behind_last =
+        base_.removed_begin < base_.removed_end
+            ? (*base_.removed_positions)[base_.removed_end - 1] + uint64_t{1}
+            : stop;
+    if (behind_last < base_.end || base_.end <= stop) {
+      const uint64_t from = std::max(stop, behind_last);
+      return {base_.end - from > most ? base_.end - most : from, base_.end};
+    }
+  }
+}
 
 template <typename Key>
 EntryPlace RangeMerge<Key>::Ascend(uint64_t limit, RowId* out, KeyColumn* keys) {
@@ -116,12 +161,11 @@ EntryPlace RangeMerge<Key>::Ascend(uint64_t limit, RowId* out, KeyColumn* keys) 
                               ? base_.end
                               : std::min<uint64_t>(base_.end, (*least->places)[least->begin]);
     while (base_.begin < stop && out < out_end) {
-      const uint64_t from = base_.removed->FirstAbsent(base_.begin, stop);
-      base_.begin = base_.removed->FirstMember(
-          from, std::min(stop, from + static_cast<uint64_t>(out_end - out)));
-      if (from == base_.begin) continue;
-      out = CopyRows(base_, from, base_.begin, out, out_end);
-      append_keys(base_, from, base_.begin);
+      const auto [from, to] = NextOfBase(stop, static_cast<uint64_t>(out_end - out));
+      base_.begin = to;
+      if (from == to) continue;
+      out = CopyRows(base_, from, to, out, out_end);
+      append_keys(base_, from, to);
     }
     if (least == nullptr || out == out_end) break;
     *out++ = least->rows[least->begin];
@@ -156,12 +200,11 @@ EntryPlace RangeMerge<Key>::Descend(uint64_t limit, RowId* out, KeyColumn* keys)
             ? base_.begin
             : std::max<uint64_t>(base_.begin, (*greatest->places)[greatest->end - 1]);
     while (base_.end > stop && out < out_end) {
-      const uint64_t to = base_.removed->BehindLastAbsent(stop, base_.end);
-      const auto left = static_cast<uint64_t>(out_end - out);
-      base_.end = base_.removed->BehindLastMember(to - stop > left ? to - left : stop, to);
-      if (to == base_.end) continue;
-      out = std::reverse_copy(base_.rows + base_.end, base_.rows + to, out);
-      append_keys(base_, base_.end, to);
+      const auto [from, to] = LastOfBase(stop, static_cast<uint64_t>(out_end - out));
+      base_.end = from;
+      if (from == to) continue;
+      out = std::reverse_copy(base_.rows + from, base_.rows + to, out);
+      append_keys(base_, from, to);
     }
     if (greatest == nullptr || out == out_end) break;
     *out++ = greatest->rows[greatest->end - 1];

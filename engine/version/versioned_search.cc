@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/container/fixed_array.h"
 #include "absl/strings/str_format.h"
 #include "cairn/route.h"
+#include "engine/delta/compact_delta.h"
 #include "engine/version/version_ranges.h"
 #include "index/machine/mutex.h"
 #include "index/machine/prefetch.h"
@@ -253,12 +256,13 @@ absl::Status MergeFirst(const Delta& delta, const Batch& batch, const Parallelis
     using Key = typename decltype(type)::type;
     const PointBatch<Key> points(batch);
     return ForEachSlice(batch.size(), parallelism, [&](size_t first, size_t count) {
-      PointMerge<Key> merge(delta, points, std::min(count, kQueryChunk));
+      std::optional<PointMerge<Key>> merge;  // most small batches need none
       return points.ForEachTouched(
           *delta.filter, first, count, [&](absl::Span<const uint32_t> answers) {
-            absl::Status s = merge.Take(answers, [&](uint32_t i) { return row_ids[i]; });
+            if (!merge.has_value()) merge.emplace(delta, points, std::min(count, kQueryChunk));
+            absl::Status s = merge->Take(answers, [&](uint32_t i) { return row_ids[i]; });
             for (size_t j = 0; s.ok() && j < answers.size(); ++j) {
-              row_ids[answers[j]] = merge.First(j);
+              row_ids[answers[j]] = merge->First(j);
             }
             return s;
           });
@@ -275,14 +279,15 @@ absl::Status MergeAll(const Delta& delta, const Batch& batch, const Parallelism&
     using Key = typename decltype(type)::type;
     const PointBatch<Key> points(batch);
     return ForEachSlice(batch.size(), parallelism, [&](size_t first, size_t count) {
-      PointMerge<Key> merge(delta, points, std::min(count, kQueryChunk));
+      std::optional<PointMerge<Key>> merge;
       ChangedRows changed;
       absl::Status s = points.ForEachTouched(
           *delta.filter, first, count, [&](absl::Span<const uint32_t> answers) {
-            absl::Status taken = merge.Take(
+            if (!merge.has_value()) merge.emplace(delta, points, std::min(count, kQueryChunk));
+            absl::Status taken = merge->Take(
                 answers, [&](uint32_t i) { return matches[i].empty() ? kNoRow : matches[i][0]; });
             for (size_t j = 0; taken.ok() && j < answers.size(); ++j) {
-              if (merge.All(j, matches[answers[j]].size(), &changed.rows)) {
+              if (merge->All(j, matches[answers[j]].size(), &changed.rows)) {
                 changed.queries.push_back({answers[j], changed.rows.size()});
               }
             }
@@ -310,6 +315,17 @@ absl::Status MergeAll(const Delta& delta, const Batch& batch, const Parallelism&
   return absl::OkStatus();
 }
 
+// Small batches wait for the filter as well as for the base: for both at a time. Of larger ones it
+// is no longer in the cache when it is read.
+void PrefetchFilter(const KeyFilter& filter, const KeyBatch& keys) {
+  WithPhysicalKey(keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    constexpr size_t kMostKeys = std::is_integral_v<Key> ? kQueryChunk : 16;
+    if (keys.size() > kMostKeys) return;
+    for (const Key& key : keys.as<Key>()) filter.Prefetch(KeyFilter::Hash(key));
+  });
+}
+
 absl::Status AnswerPoints(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
                           const Batch& batch, const Parallelism& parallelism) {
   if (batch.operation == Operation::kContains) {
@@ -321,9 +337,18 @@ absl::Status AnswerPoints(const Delta& delta, absl::FunctionRef<absl::Status(con
     for (size_t i = 0; s.ok() && i < row_ids.size(); ++i) batch.found[i] = row_ids[i] != kNoRow;
     return s;
   }
-  if (absl::Status s = base(batch); !s.ok() || delta.empty() || batch.empty()) return s;
+  const bool changed = !delta.empty();
+  if (changed) PrefetchFilter(*delta.filter, batch.keys);
+  if (absl::Status s = base(batch); !s.ok() || !changed || batch.empty()) return s;
   return batch.operation == Operation::kFind ? MergeAll(delta, batch, parallelism)
                                              : MergeFirst(delta, batch, parallelism);
+}
+
+// For CompactDelta. Who is in a hurry is spared its making.
+uint64_t WorkOf(const Batch& batch) {
+  if (batch.options.max_response_time != absl::InfiniteDuration()) return 0;
+  return batch.size() *
+         (batch.takes_ranges() ? CompactDelta::kRangeWork : CompactDelta::kPointWork);
 }
 
 }  // namespace
@@ -331,8 +356,9 @@ absl::Status AnswerPoints(const Delta& delta, absl::FunctionRef<absl::Status(con
 absl::Status AnswerVersion(const Delta& delta, absl::FunctionRef<absl::Status(const Batch&)> base,
                            const Batch& batch, const Parallelism& parallelism) try {
   RETURN_IF_ERROR(CheckBatch(delta.base_run.kind(), batch));
-  absl::Status status = batch.takes_ranges() ? AnswerRanges(delta, base, batch, parallelism)
-                                             : AnswerPoints(delta, base, batch, parallelism);
+  const Delta& asked = CompactOf(delta, WorkOf(batch));
+  absl::Status status = batch.takes_ranges() ? AnswerRanges(asked, base, batch, parallelism)
+                                             : AnswerPoints(asked, base, batch, parallelism);
   if (batch.explain != nullptr) batch.explain->operation = batch.operation;
   return status;
 } catch (const std::bad_alloc&) {

@@ -262,6 +262,38 @@ BOOST_AUTO_TEST_CASE(several_ordered_indexes_are_resident_and_budgets_leave_the_
   BOOST_TEST(RoutesOf(*middle)[0].route == "cpu:fast");
 }
 
+// Text has a hash table for whole keys, where memory allows.
+BOOST_AUTO_TEST_CASE(a_budget_decides_whether_text_is_hashed) {
+  TestDatabase db;
+  Fill(db);
+  OpenOptions options;
+  const auto with_hash = BuildAndOpen(db, "value:text", options);
+  const uint64_t entries = StatsOf(*with_hash).entries;
+  const auto structure = [](const SecondaryIndex& index) {
+    BOOST_TEST(RoutesOf(index).size() == 3u);
+    return StatsOf(index).ordered_indexes.at(0);
+  };
+  BOOST_TEST(absl::StartsWith(structure(*with_hash).description, "cpu:partial_key,hash,"));
+  BOOST_TEST(structure(*with_hash).bytes <= 30 * entries + 7 * entries);
+  BOOST_TEST(RoutesOf(*with_hash)[0].route == "cpu:partial_key");
+
+  // No key has more than 6 bytes, or less than one.
+  const auto expected = Ask(*with_hash, SomeKeys(*with_hash, 700).Batch(), {}, true);
+  for (const auto& [budget, description] :
+       {std::pair<uint64_t, const char*>{37 * entries, "cpu:partial_key,hash,"},
+        {30 * entries, "cpu:partial_key,simd"},
+        {9 * entries, "cpu:strings"},
+        {1, "cpu:sorted_array"}}) {
+    BOOST_TEST_CONTEXT(description) {
+      options.host_memory_budget = budget;
+      const auto index = RequireOk(SecondaryIndex::Open(db.Beside("index"), options));
+      BOOST_TEST(absl::StartsWith(structure(*index).description, description));
+      BOOST_TEST(structure(*index).bytes <= budget);
+      CheckEqual(Ask(*index, SomeKeys(*index, 700).Batch(), {}, true), expected);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(cost_models_are_stored_beside_the_index_and_damage_there_does_no_harm) {
   TestDatabase db;
   Fill(db);

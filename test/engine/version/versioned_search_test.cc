@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/strings/str_format.h"
+#include "engine/delta/compact_delta.h"
 #include "engine/delta/delta_changes.h"
 #include "test/engine/delta/delta_model.h"
 #include "test/require_ok.h"
@@ -93,6 +94,20 @@ class Workload {
 constexpr size_t kQueries = FewerSanitized(300, 3, 10);
 constexpr size_t kPart = kUnderTsan ? 10 : 1;  // of what is large is tried there
 
+// Everything compared, in both forms of a version and in the one that it takes by itself.
+template <typename Key>
+void CheckForms(const Delta& version, const IndexSearch& base, const ModelRows<Key>& rows,
+                const std::vector<Key>& queries) {
+  Delta as_is = version;
+  as_is.compact = nullptr;
+  VersionCheck<Key>(as_is, base, rows).CheckAll(queries);
+  const std::shared_ptr<const Delta> compact = RequireOk(CompactDelta::Make(version));
+  BOOST_TEST(compact->parts.size() == (version.added_entries() == 0 ? 0 : 1));
+  BOOST_TEST(compact->removed_positions->size() == version.removed.size());
+  VersionCheck<Key>(*compact, base, rows).CheckAll(queries);
+  VersionCheck<Key>(version, base, rows).CheckPoints(queries, ResultOrder::kCaller);
+}
+
 // A run of updates, everything compared after each few.
 template <typename Key>
 void CheckModel(Workload<Key> workload, size_t base_rows, size_t batches, size_t rows_a_batch) {
@@ -107,7 +122,7 @@ void CheckModel(Workload<Key> workload, size_t base_rows, size_t batches, size_t
     const auto applied = RequireOk(writer->Apply(updates));
     BOOST_REQUIRE(applied == writer->delta());
     if (batch % 3 == 0 || batch + 1 == batches) {
-      VersionCheck<Key>(*applied, base, rows).CheckAll(workload.Queries(kQueries));
+      CheckForms<Key>(*applied, base, rows, workload.Queries(kQueries));
     }
   }
 }
@@ -160,7 +175,7 @@ void CheckAdded(const std::vector<Key>& keys) {
       AppendRow(primary_key, rows[primary_key], &updates);
     }
     const auto version = RequireOk(writer->Apply(updates));
-    VersionCheck<Key>(*version, base, rows).CheckAll(queries);
+    CheckForms<Key>(*version, base, rows, queries);
   }
 }
 
@@ -259,6 +274,38 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_the_index_is_refused) {
   BOOST_TEST(matches.size() == 0u);
   BOOST_TEST(ask(Batch::Scan(RangeBatch(), &matches)).ok());
   BOOST_TEST(matches.size() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_version_becomes_compact_once_it_has_been_asked_enough) {
+  Workload<uint64_t> workload(15, 400, 900, 2);
+  ModelRows<uint64_t> rows = workload.Rows(500);
+  const auto writer = MakeWriter(rows);
+  const IndexSearch base(writer->delta()->base_run);
+  const auto version = *writer->Apply(workload.Updates(60, &rows));
+  const uint64_t bytes = version->Stats().bytes;
+  const std::vector<uint64_t> keys = workload.Queries(1 << 14);
+  std::vector<RowId> first(keys.size());
+  const auto ask = [&](const QueryOptions& options) {
+    RequireOk(
+        AnswerVersion(*version, base, Batch::FindFirst(keys, absl::MakeSpan(first), options)));
+  };
+  QueryOptions hurried;
+  hurried.max_response_time = absl::Seconds(100);
+  ask(hurried);
+  BOOST_TEST(version->compact->Get(*version, 0) == nullptr);
+  BOOST_TEST(version->Stats().bytes == bytes);
+  const std::vector<RowId> expected = first;
+  ask({});
+  BOOST_TEST(first == expected, boost::test_tools::per_element());
+  const auto* const compact = version->compact->Get(*version, 0);
+  BOOST_REQUIRE(compact != nullptr);
+  BOOST_TEST((*compact)->parts.size() == 1u);
+  BOOST_TEST(version->Stats().bytes > bytes);
+  ask(hurried);
+  BOOST_TEST(first == expected, boost::test_tools::per_element());
+
+  const auto next = *writer->Apply(workload.Updates(5, &rows));
+  BOOST_TEST(next->compact->Get(*next, 0) == nullptr);
 }
 
 // Readers keep asking the versions that they hold, while a writer makes new ones.

@@ -9,7 +9,9 @@
 //     median of the ratios of neighbours): `first`, `contains` and `find` for keys that are there,
 //     `count` and `scan` for ranges of about 100 entries. So many different keys are asked for by
 //     turns: 2^15 leave what they need in the caches, 2^21 do not.
-// Counters: ns_per_query (per row for apply); segments.
+//     The version soon has its compact form (engine/delta/compact_delta.h).
+//   Delta/compact/<key>/commit:<rows>: making that form of the same version, which takes `bytes`.
+// Counters: ns_per_query (per row for apply, per changed entry for compact); segments.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -21,6 +23,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/ordered_index.h"
+#include "engine/delta/compact_delta.h"
 #include "engine/delta/delta_writer.h"
 #include "engine/version/versioned_search.h"
 #include "index/query/physical_key.h"
@@ -290,6 +293,18 @@ void Query(benchmark::State& state, Operation operation, uint64_t commit) {
 }
 
 template <typename Key>
+void Compact(benchmark::State& state, uint64_t commit) {
+  const std::shared_ptr<const Delta> delta = GetChanged<Key>(commit).delta;
+  std::shared_ptr<const Delta> compact;
+  for (auto _ : state) compact = *CompactDelta::Make(*delta);
+  SetQueryCounters(state, delta->removed.size() + delta->added_entries());
+  uint64_t bytes = compact->removed_positions->memory_bytes() + compact->filter->memory_bytes();
+  for (const DeltaPart& part : compact->parts) bytes += part.segment->memory_bytes();
+  state.counters["bytes"] = static_cast<double>(bytes);
+  state.counters["segments"] = static_cast<double>(delta->parts.size());
+}
+
+template <typename Key>
 void Register(const char* key) {
   for (bool digits : {true, false}) {
     const auto add = [&](const char* variant, Change change, bool again,
@@ -322,6 +337,9 @@ void Register(const char* key) {
           ->ArgsProduct({{1 << 16}, {1 << 21}})
           ->UseManualTime();
     }
+    benchmark::RegisterBenchmark(absl::StrFormat("Delta/compact/%s/commit:%d", key, commit).c_str(),
+                                 [=](benchmark::State& state) { Compact<Key>(state, commit); })
+        ->Unit(benchmark::kMillisecond);
   }
 }
 
