@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "engine/aggregates/aggregate_values.h"
 #include "index/columns/column_type.h"
 #include "index/keys/key_encoding.h"
 #include "index/machine/status_macros.h"
@@ -33,13 +33,6 @@ bool IsLess(const ColumnValues& a, size_t i, const ColumnValues& b, size_t j) {
 uint64_t CountBetween(const std::vector<Position>& positions, Position begin, Position end) {
   const auto from = std::lower_bound(positions.begin(), positions.end(), begin);
   return static_cast<uint64_t>(std::lower_bound(from, positions.end(), end) - from);
-}
-
-// `value` as T, if that holds it.
-template <typename T>
-bool Fits(absl::int128 value) {
-  return value >= absl::int128(std::numeric_limits<T>::min()) &&
-         value <= absl::int128(std::numeric_limits<T>::max());
 }
 
 }  // namespace
@@ -285,28 +278,13 @@ absl::Status AggregateEvaluator::Output(const AggregatePlan::Output& output, siz
     const uint64_t count = floats ? result.float_sums[i].count : result.sums[i].count;
     if (output.function == AggregateFunction::kCount) {
       column->AppendNumber(count);
-    } else if (count == 0) {
-      column->AppendNull();
-    } else if (output.type == KeyType::kF64) {
-      const double sum =
-          floats ? result.float_sums[i].sum : static_cast<double>(result.sums[i].sum);
-      column->AppendNumber(
-          output.function == AggregateFunction::kSum ? sum : sum / static_cast<double>(count));
+    } else if (floats) {
+      AppendFloats(output.function, result.float_sums[i].sum, count, column);
     } else {
-      const absl::int128 sum = result.sums[i].sum;
-      const bool is_signed = output.type == KeyType::kI64;
-      if (is_signed ? !Fits<int64_t>(sum) : !Fits<uint64_t>(sum)) {
-        const AggregatePlan::Input& input = plan_.inputs[output.input];
-        return absl::OutOfRangeError(
-            absl::StrFormat("%s: the sum of column '%s' is %s, which %s does not hold",
-                            described(i), version_.delta->base_columns.columns()[input.column].name,
-                            absl::FormatStreamed(sum), KeyTypeName(output.type)));
-      }
-      if (is_signed) {
-        column->AppendNumber(static_cast<int64_t>(sum));
-      } else {
-        column->AppendNumber(static_cast<uint64_t>(sum));
-      }
+      const size_t number = plan_.inputs[output.input].column;
+      RETURN_IF_ERROR(AppendIntegers(
+          output.function, result.sums[i].sum, count, [&] { return described(i); },
+          version_.delta->base_columns.columns()[number].name, column));
     }
   }
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/index_spec.h"
 #include "engine/serve/open_index.h"
+#include "engine/where/group_columns.h"
 #include "engine/where/row_space.h"
 #include "engine/where/where_node.h"
 #include "engine/where/where_order.h"
@@ -30,7 +31,8 @@ class Group final : public IndexGroup {
       : members_(std::move(members)),
         group_(std::move(group)),
         space_(std::move(space)),
-        search_(&group_, space_) {}
+        search_(&group_, space_),
+        columns_(&group_, space_) {}
 
   const std::shared_ptr<const RowSpace>& space() const { return space_; }
 
@@ -62,10 +64,11 @@ class Group final : public IndexGroup {
   absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const override {
     return Guarded("reading included columns", [&] {
+      RETURN_IF_ERROR(CheckRows(rows));
       columns->clear();
       for (const std::string& name : names) {
-        columns->emplace_back();
-        RETURN_IF_ERROR(ReadColumn(rows, name, &columns->back()));
+        ASSIGN_OR_RETURN(const GroupColumns::Column column, columns_.Find(name));
+        RETURN_IF_ERROR(columns_.Read(rows, column, &columns->emplace_back()));
       }
       return absl::OkStatus();
     });
@@ -212,69 +215,11 @@ class Group final : public IndexGroup {
     return std::string(1, kByPrimaryKey).append(keys[0]);
   }
 
-  // The member and the number there of a column.
-  absl::Status FindColumn(const std::string& name, size_t* member, size_t* column) const {
-    std::string there;
-    size_t found = 0;
-    for (size_t i = 0; i < members_.size(); ++i) {
-      const ColumnTable& table = group_[i]->delta().base_columns;
-      for (size_t c = 0; c < table.columns().size(); ++c) {
-        const std::string& own = table.columns()[c].name;
-        const std::string full = absl::StrCat(members_[i].name, ".", own);
-        absl::StrAppend(&there, there.empty() ? "" : ", ", full);
-        if (name != own && name != full) continue;
-        if (name == full) {
-          *member = i, *column = c;
-          return absl::OkStatus();
-        }
-        if (found++ == 0) *member = i, *column = c;
-      }
-    }
-    if (found == 1) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s column %s, %s", found == 0 ? "no index of the group includes a" : "several include a",
-        Quoted(name), there.empty() ? "nor any other" : "of " + there));
-  }
-
-  absl::Status ReadColumn(absl::Span<const RowId> rows, const std::string& name,
-                          ColumnValues* values) const {
-    size_t m = 0, column = 0;
-    RETURN_IF_ERROR(FindColumn(name, &m, &column));
-    RETURN_IF_ERROR(CheckRows(rows));
-    const GroupMember& member = *group_[m];
-    RETURN_IF_ERROR(member.Prepare());
-    const Delta& delta = member.delta();
-    values->Clear(delta.base_columns.columns()[column].type);
-    // What a row has that has no key here any more is not kept up to date.
-    const EntrySet none(delta);
-    std::vector<RowId> known;
-    std::vector<bool> is_known;
-    for (const RowId row : rows) {
-      const RowId local = space_->ToMember(m, row);
-      is_known.push_back(local != kNoRow && member.Look(local, none).any);
-      if (is_known.back()) known.push_back(local);
-    }
-    ColumnValues of_known(values->type());
-    RETURN_IF_ERROR(
-        delta.Included(known, absl::MakeConstSpan(&column, 1), absl::MakeSpan(&of_known, 1)));
-    if (known.size() == rows.size()) {
-      *values = std::move(of_known);
-      return absl::OkStatus();
-    }
-    for (size_t i = 0, next = 0; i < rows.size(); ++i) {
-      if (is_known[i]) {
-        values->AppendFrom(of_known, next++, 1);
-      } else {
-        values->AppendNull();
-      }
-    }
-    return absl::OkStatus();
-  }
-
   const std::vector<Member> members_;
   const GroupMembers group_;
   const std::shared_ptr<const RowSpace> space_;
   const WhereSearch search_;
+  const GroupColumns columns_;
 };
 
 absl::Status CheckTogether(const IndexGroup::Member& a, const IndexVersion& x,

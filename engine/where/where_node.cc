@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cairn/index_spec.h"
 #include "engine/where/key_ranges_of.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
@@ -118,15 +119,16 @@ class Resolver {
       case Predicate::Kind::kCompare:
         return ResolveComparison(where, negated);
     }
+    const bool is_and = (where.kind() == Predicate::Kind::kAnd) != negated;
     if (where.children().empty()) {
-      return absl::InvalidArgumentError("a predicate of no predicates says nothing");
+      if (!is_and) return WhereNode();
+      return AllRows();
     }
     std::vector<WhereNode> children;
     for (const Predicate& child : where.children()) {
       ASSIGN_OR_RETURN(WhereNode node, Resolve(child, negated, level + 1));
       children.push_back(std::move(node));
     }
-    const bool is_and = (where.kind() == Predicate::Kind::kAnd) != negated;
     return Of(is_and ? Kind::kAnd : Kind::kOr, std::move(children), members_, rows_);
   }
 
@@ -139,6 +141,22 @@ class Resolver {
     }
     return absl::InvalidArgumentError(
         absl::StrFormat("the group has no index %s, only %s", Quoted(where.index()), names));
+  }
+
+  // Every row that has an entry in any index: in one that has all rows, if there is such a one.
+  absl::StatusOr<WhereNode> AllRows() const {
+    std::vector<WhereNode> either;
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const GroupMember& member = *members_[m];
+      RETURN_IF_ERROR(member.Prepare());
+      WhereNode node = MakeLeaf(members_, m, Mode::kNoneOf, EntrySet(member.delta()),
+                                member.name() + ": all", rows_);
+      const bool keeps_all = member.keeps_nulls() && member.is_single() &&
+                             member.version().spec().on_error == ErrorPolicy::kFail;
+      if (keeps_all || (member.is_single() && node.entries == rows_)) return node;
+      either.push_back(std::move(node));
+    }
+    return Of(Kind::kOr, std::move(either), members_, rows_);
   }
 
   absl::StatusOr<WhereNode> ResolveComparison(const Predicate& where, bool negated) {
