@@ -107,11 +107,21 @@ class Sums final : public GroupAccumulator {
   std::vector<Sum> sums_;
 };
 
-// The least or the greatest value of each group. Numbers are compared by their OrderedBits.
+// What numbers are compared by: floats as keys are.
+template <typename T>
+auto Comparable(T number) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return OrderedBits(number);
+  } else {
+    return number;
+  }
+}
+
+// The least or the greatest value of each group.
 template <typename T>
 class Extremes final : public GroupAccumulator {
  public:
-  Extremes(bool greatest, KeyType type) : greatest_(greatest), type_(type) {}
+  explicit Extremes(bool greatest) : greatest_(greatest) {}
 
   void Add(const ColumnValues& column, absl::Span<const uint32_t> groups, size_t end) override {
     extremes_.resize(end);
@@ -124,10 +134,9 @@ class Extremes final : public GroupAccumulator {
         best.value = text;
       } else {
         const T number = column.numbers<T>()[i];
-        const uint64_t ordered = OrderedBits(NumberToBits(number), type_);
-        if (best.any && (greatest_ ? ordered <= best.ordered : ordered >= best.ordered)) continue;
+        const auto is = Comparable(number), was = Comparable(best.value);
+        if (best.any && (greatest_ ? is <= was : is >= was)) continue;
         best.value = number;
-        best.ordered = ordered;
       }
       best.any = true;
     }
@@ -151,12 +160,10 @@ class Extremes final : public GroupAccumulator {
   static constexpr bool kIsText = std::is_same_v<T, std::string_view>;
   struct Best {
     bool any = false;
-    uint64_t ordered = 0;
     std::conditional_t<kIsText, std::string, T> value = {};
   };
 
   const bool greatest_;
-  const KeyType type_;
   std::vector<Best> extremes_;
 };
 
@@ -172,7 +179,7 @@ std::unique_ptr<GroupAccumulator> GroupAccumulator::Make(const Aggregate& aggreg
   return VisitColumnType(column, [&](auto tag) -> std::unique_ptr<GroupAccumulator> {
     using T = typename decltype(tag)::type;
     if (function == AggregateFunction::kMin || function == AggregateFunction::kMax) {
-      return std::make_unique<Extremes<T>>(function == AggregateFunction::kMax, column);
+      return std::make_unique<Extremes<T>>(function == AggregateFunction::kMax);
     }
     if constexpr (std::is_same_v<T, std::string_view>) {
       return nullptr;  // refused before
