@@ -6,10 +6,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cairn/where/index_group.h"
-#include "python/src/base/errors.h"
 #include "python/src/out/column.h"
 
 namespace cairn::python {

@@ -3,7 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "python/src/in/values.h"
+#include "python/src/base/errors.h"
+#include "python/src/in/buffer.h"
 
 namespace cairn::python {
 namespace {

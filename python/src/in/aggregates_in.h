@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "cairn/columns/aggregate.h"
-#include "python/src/base/errors.h"
 
 namespace cairn::python {
+
+namespace nb = nanobind;
 
 // Aggregates as a caller names them: {"rows": "count", "total": ("sum", "price")}.
 struct NamedAggregates {
