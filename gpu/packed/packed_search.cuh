@@ -9,7 +9,9 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
+#include "gpu/packed/in_order_search.cuh"
 #include "gpu/packed/leaf_answer.cuh"
+#include "gpu/packed/packed_answer.cuh"
 #include "gpu/packed/packed_leaf.cuh"
 #include "gpu/packed/packed_queries.cuh"
 #include "gpu/packed/packed_search.h"
@@ -20,9 +22,10 @@
 #include "index/layout/wide_key.h"
 #include "index/machine/status_macros.h"
 
-// One kernel searches packed leaves under any directory. A warp takes 32 queries at a time, twice:
-// each lane asks the directory for its own queries' leaves; then four lanes read each leaf, so that
-// eight leaves are read with one instruction, and sixty-four are in flight.
+// The common search of packed leaves under any directory; large batches in order are searched in
+// another way (in_order_search.cuh). A warp takes 32 queries at a time, twice: each lane asks the
+// directory for its own queries' leaves; then four lanes read each leaf, so that eight leaves are
+// read with one instruction, and sixty-four are in flight.
 //
 // A directory is a plain struct with
 //   size_t shared_bytes() const        what Load fills
@@ -65,42 +68,12 @@ __host__ __device__ inline size_t BehindDirectory(const Directory& directory) {
   return (directory.shared_bytes() + sizeof(uint4) - 1) / sizeof(uint4) * sizeof(uint4);
 }
 
-// Whether the leaves of a warp's queries ascend, and lie so near each other that lanes share what
-// they read: those of a batch in order do, those of others hardly ever. By a warp.
-__device__ inline bool AreInOrder(uint32_t leaf, int lane) {
-  constexpr uint32_t kMostApart = 32 * 64;
-  const uint32_t before = __shfl_up_sync(0xffffffffu, leaf, 1);
-  const uint32_t first = __shfl_sync(0xffffffffu, leaf, 0);
-  return __all_sync(0xffffffffu, (lane == 0 || before <= leaf) && leaf - first <= kMostApart);
-}
-
 // What four lanes found in a leaf.
 struct QuadAnswer {
   uint32_t value = 0;  // a position, or a row id
   uint32_t equal = 0;  // of kRange: entries
   bool past_all = false;
 };
-
-// Write the answer to query i: a position, or that behind all, and the one behind `equal` entries
-// from there on; or a row id.
-template <PackedAnswer kAnswer, typename Queries>
-__device__ void WritePosition(const PackedView& view, const PackedBatch<Queries>& batch, size_t i,
-                              bool past_all, Position found, uint32_t equal) {
-  const auto write = [&](Position* to, Position position) {
-    __stcs(to + i, view.first_entry != nullptr ? view.first_entry[position] : position);
-  };
-  const Position position = past_all ? view.distinct : found;
-  write(static_cast<Position*>(batch.results), position);
-  if constexpr (kAnswer == PackedAnswer::kRange) write(batch.ends, position + equal);
-}
-template <PackedAnswer kAnswer, typename Queries>
-__device__ void WriteRow(const PackedBatch<Queries>& batch, size_t i, RowId row_id) {
-  if constexpr (kAnswer == PackedAnswer::kRow) {
-    __stcs(static_cast<RowId*>(batch.results) + i, row_id);
-  } else {
-    static_cast<bool*>(batch.results)[i] = row_id != kNoRow;
-  }
-}
 
 // What leaves of kBits bits compare of a key: its low 64 bits, or all.
 template <int kBits, typename Key>
@@ -116,6 +89,9 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
   using Reader = QueryReader<Queries>;
   constexpr int kQueries = kPackedQueries<Queries>;
   const Reader reader(batch.queries);
+  if constexpr (kStaged) {
+    if (*batch.is_done != 0) return;
+  }
   extern __shared__ uint4 staged[];
   void* const staged_queries =
       kStaged ? reinterpret_cast<char*>(staged) + BehindDirectory(directory) : nullptr;
@@ -144,37 +120,6 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
       keys[u] = reader.template Read<kStaged>(starts[u], staged_queries, &notes[u]);
     }
     directory.FindLeaves(keys, leaves, kStaged ? staged : nullptr);
-
-    bool in_order = true;
-#pragma unroll
-    for (int u = 0; u < kQueries; ++u) in_order &= AreInOrder(leaves[u], lane);
-    if (in_order) {
-      LineAnswer<kBits, kAnswer> answers[kQueries];
-#pragma unroll
-      for (int u = 0; u < kQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);
-#pragma unroll
-      for (int u = 0; u < kQueries; ++u) {
-        LineAnswer<kBits, kAnswer>& answer = answers[u];
-        const Part key = static_cast<Part>(keys[u]);
-        answer.Compare(key);
-        if (view.links) answer.FollowLinks(view.leaves, key);
-        const size_t i = begin + u * 32 + lane;
-        if (i >= batch.size) continue;
-        const bool may_be_there = reader.MayBeThere(notes[u], lane);
-        if constexpr (GivesPositions(kAnswer)) {
-          uint32_t equal = 0;
-          if (kAnswer == PackedAnswer::kRange && may_be_there) {
-            equal = view.repeats ? answer.CountEqual(view, key) : answer.Found(key, view.links);
-          }
-          WritePosition<kAnswer>(view, batch, i, reader.IsPastAll(notes[u], key, lane),
-                                 answer.line.position() + answer.slots, equal);
-        } else {
-          const uint32_t slots = may_be_there ? answer.slots : 0;
-          WriteRow<kAnswer>(batch, i, answer.line.row_id(__ffs(static_cast<int>(slots)) - 1));
-        }
-      }
-      return;
-    }
 
     // Round r is for the queries of lanes 8 * (r % 4) … 8 * (r % 4) + 7 of group r / 4.
     constexpr int kRounds = 4 * kQueries;
@@ -256,10 +201,16 @@ absl::Status LaunchPackedSearch(const PackedView& view, const Directory& directo
                                  view, directory, batch);
     return absl::OkStatus();
   }
-  DeviceBuffer<unsigned> next_step;
-  RETURN_IF_ERROR(Resize(&next_step, 1, stream));
-  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(next_step.data(), 0, next_step.bytes(), stream));
-  batch.next_step = next_step.data();
+  DeviceBuffer<unsigned> words;
+  RETURN_IF_ERROR(Resize(&words, 2, stream));
+  CAIRN_RETURN_IF_CUDA_FAILS(cudaMemsetAsync(words.data(), 0, words.bytes(), stream));
+  batch.next_step = words.data();
+  batch.is_done = words.data() + 1;
+  if constexpr (kSearchesInOrder<Queries>) {
+    if (IsWorthSampling(view, batch)) {
+      RETURN_IF_ERROR((LaunchInOrderSearch<kBits, kAnswer>(view, directory, batch, stream)));
+    }
+  }
   const auto kernel = PackedSearchKernel<kBits, kAnswer, true, Queries, Directory>;
   static SharedMemoryOfKernel shared_memory;
   RETURN_IF_ERROR(shared_memory.AllowMost(reinterpret_cast<const void*>(kernel)));

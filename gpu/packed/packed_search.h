@@ -61,8 +61,10 @@ struct PackedBatch {
   Queries queries;
   size_t size;
   void* results;
-  Position* ends = nullptr;       // of kRange
-  unsigned* next_step = nullptr;  // set by the launch
+  Position* ends = nullptr;  // of kRange
+  // Set by the launch:
+  unsigned* next_step = nullptr;  // the next one that no warp has taken
+  unsigned* is_done = nullptr;    // whether the batch has been answered
 };
 
 // Enqueues the search of a batch that is not empty, in leaves that are not, under each directory.

@@ -119,8 +119,8 @@ struct DeviceBatch {
 // An index in device memory. Immutable: every method is safe from any number
 // of host threads and streams; scratch memory is the stream's own.
 //
-// Scratch memory: none for points, but a word for the largest batches; 12 bytes a query for bounds
-// of gpu:partial_key, 8 for kCount, what PlanScan and Scan say of theirs.
+// Scratch memory: none for points, but two words for the largest batches; 12 bytes a query for
+// bounds of gpu:partial_key, 8 for kCount, what PlanScan and Scan say of theirs.
 //
 // Pointers are to memory of the index's device, and valid until the stream has done the call's
 // work. Methods return InvalidArgument where a batch's kind is not the index's; ResourceExhausted

@@ -1,6 +1,7 @@
-// Batches in ascending order, which a warp searches in another way than others.
+// Batches in ascending order, which have a search of their own.
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <string>
@@ -100,11 +101,16 @@ void CheckAll(std::initializer_list<int> bits) {
     const auto data = oracle::FinishIntegers<Key>(sets[set], SomeKeys<Key>(set, 40000));
     for (const int leaf_bits : bits) {
       const std::string factory = "gpu:packed,directory=tree,bits=" + std::to_string(leaf_bits);
-      // A batch that blocks stay for, and one that they do not.
-      Check(factory, data, InOrder(data.keys, (size_t{1} << 20) + 77, set * 5));
+      // A batch that is sampled (kSampledBatch), and one that is too small for that.
+      Check(factory, data, InOrder(data.keys, (size_t{1} << 22) + 77, set * 5));
       Check(factory, data, InOrder(data.keys, 5001, 0));
     }
-    Check("gpu:auto", data, InOrder(data.keys, (size_t{1} << 20) + 77, 3));
+    Check("gpu:auto", data, InOrder(data.keys, (size_t{1} << 22) + 77, 3));
+    // In order but for the last eighth, which the samples may leave to the same search.
+    std::vector<Key> queries = InOrder(data.keys, (size_t{1} << 22) + 77, 0);
+    std::shuffle(queries.end() - static_cast<ptrdiff_t>(queries.size() / 8), queries.end(),
+                 TestRandom(8));
+    Check("gpu:auto", data, queries);
     Check("gpu:auto", data, InOrder(data.keys, 31, 0));
   }
 }

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "gpu/packed/leaf_answer.cuh"
+#include "gpu/packed/packed_answer.cuh"
+#include "gpu/packed/packed_queries.cuh"
+#include "gpu/packed/packed_search.h"
+#include "gpu/runtime/cuda_status.h"
+#include "gpu/runtime/launch.h"
+#include "gpu/runtime/shared_memory.h"
+#include "index/layout/packed_leaves.h"
+#include "index/machine/status_macros.h"
+
+// Batches in order. Queries side by side are of the same leaves or of ones next to each other, so
+// that each leaf comes from memory once, whoever reads it: a lane takes a query from its key to its
+// answer, with plain loads, whose lines the first-level cache keeps for the lanes beside it. More
+// warps than the common search (packed_search.cuh) has are what hides the waiting.
+//
+// Nobody says whether a batch is in order. The kernel samples it, and leaves it alone, within some
+// microseconds, where it is not; a word tells the common search, which comes behind it, what has
+// been done. Exact for any batch.
+
+namespace cairn::gpu {
+
+// Text is bound by what makes numbers of it, whatever its order.
+template <typename Queries>
+inline constexpr bool kSearchesInOrder = false;
+template <typename Key>
+inline constexpr bool kSearchesInOrder<NumberQueries<Key>> = true;
+
+inline constexpr int kInOrderBlock = 256;
+// Batches of so many queries are sampled, if there is a query for so many keys: fewer share no
+// leaves, and are done before a sample pays.
+inline constexpr size_t kSampledBatch = size_t{1} << 22;
+inline constexpr size_t kMostKeysApart = 128;
+// A lane has two queries in flight where there is one for so many keys, so that most leaves are
+// read by several lanes; else one, for more warps.
+inline constexpr size_t kFewKeysApart = 4;
+
+// Whether a batch of at least 32 queries is in order, as 32 windows of 32 neighbours each tell; of
+// a batch in a few ordered pieces some windows may not be. The same for all threads; by a block.
+template <typename Queries>
+__device__ bool IsInOrder(const QueryReader<Queries>& reader, size_t size) {
+  constexpr int kWarps = kInOrderBlock / 32, kWindows = 4, kLeast = 4 * kWarps * kWindows / 5;
+  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  typename Queries::Key keys[kWindows];
+#pragma unroll
+  for (int i = 0; i < kWindows; ++i) {
+    const int window = warp * kWindows + i;
+    keys[i] = reader.Begin((size - 32) * window / (kWarps * kWindows - 1) + lane, true);
+  }
+  int ordered = 0;
+#pragma unroll
+  for (int i = 0; i < kWindows; ++i) {
+    const typename Queries::Key before = __shfl_up_sync(0xffffffffu, keys[i], 1);
+    ordered += __all_sync(0xffffffffu, lane == 0 || before <= keys[i]) ? 1 : 0;
+  }
+  __shared__ int total;
+  if (threadIdx.x == 0) total = 0;
+  __syncthreads();
+  if (lane == 0) atomicAdd(&total, ordered);
+  __syncthreads();
+  return total >= kLeast;
+}
+
+template <int kBits, PackedAnswer kAnswer, int kQueries, typename Queries, typename Directory>
+__global__ void __launch_bounds__(kInOrderBlock)
+    InOrderSearchKernel(PackedView view, Directory directory, PackedBatch<Queries> batch) {
+  using Key = typename Queries::Key;
+  const QueryReader<Queries> reader(batch.queries);
+  if (!IsInOrder(reader, batch.size)) return;
+  if (blockIdx.x == 0 && threadIdx.x == 0) *batch.is_done = 1;
+
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const size_t warps = size_t{gridDim.x} * (kInOrderBlock / 32);
+  for (size_t step = (size_t{blockIdx.x} * kInOrderBlock + threadIdx.x) / 32;
+       step * 32 * kQueries < batch.size; step += warps) {
+    const size_t begin = step * 32 * kQueries + lane;
+    Key keys[kQueries];
+    uint32_t leaves[kQueries];
+#pragma unroll
+    for (int u = 0; u < kQueries; ++u) {
+      keys[u] = reader.Begin(begin + u * 32, begin + u * 32 < batch.size);
+    }
+    directory.FindLeaves(keys, leaves, nullptr);
+    LineAnswer<kBits, kAnswer> answers[kQueries];
+#pragma unroll
+    for (int u = 0; u < kQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);
+    // Values first, then writes, so that what the queries read of their leaves now is in flight
+    // together, too.
+    uint32_t values[kQueries], equal[kQueries];
+#pragma unroll
+    for (int u = 0; u < kQueries; ++u) {
+      LineAnswer<kBits, kAnswer>& answer = answers[u];
+      answer.Compare(keys[u]);
+      if (view.links) answer.FollowLinks(view.leaves, keys[u]);
+      if constexpr (GivesPositions(kAnswer)) {
+        values[u] = answer.line.position() + answer.slots;
+      } else {
+        values[u] = answer.line.row_id(__ffs(static_cast<int>(answer.slots)) - 1);
+      }
+      if constexpr (kAnswer == PackedAnswer::kRange) {
+        equal[u] =
+            view.repeats ? answer.CountEqual(view, keys[u]) : answer.Found(keys[u], view.links);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < kQueries; ++u) {
+      const size_t i = begin + u * 32;
+      if (i >= batch.size) continue;
+      if constexpr (GivesPositions(kAnswer)) {
+        WritePosition<kAnswer>(view, batch, i, reader.IsPastAll({}, keys[u], lane), values[u],
+                               kAnswer == PackedAnswer::kRange ? equal[u] : 0);
+      } else {
+        WriteRow<kAnswer>(batch, i, values[u]);
+      }
+    }
+  }
+}
+
+// Enqueues the search of a batch if it is in order: then *batch.is_done, which is 0, becomes 1.
+template <int kBits, PackedAnswer kAnswer, typename Queries, typename Directory>
+absl::Status LaunchInOrderSearch(const PackedView& view, const Directory& directory,
+                                 const PackedBatch<Queries>& batch, cudaStream_t stream) {
+  const auto launch = [&](auto queries) -> absl::Status {
+    const auto kernel =
+        InOrderSearchKernel<kBits, kAnswer, decltype(queries)::value, Queries, Directory>;
+    static ResidentBlocks resident_blocks;
+    ASSIGN_OR_RETURN(
+        const unsigned blocks,
+        resident_blocks.Count(reinterpret_cast<const void*>(kernel), kInOrderBlock, 0));
+    CAIRN_RETURN_IF_LAUNCH_FAILS("InOrderSearchKernel", LaunchShape{blocks, kInOrderBlock}, stream,
+                                 kernel, view, directory, batch);
+    return absl::OkStatus();
+  };
+  if (batch.size >= view.distinct / kFewKeysApart) return launch(std::integral_constant<int, 2>());
+  return launch(std::integral_constant<int, 1>());
+}
+
+// Whether a batch is to be tried so.
+template <typename Queries>
+bool IsWorthSampling(const PackedView& view, const PackedBatch<Queries>& batch) {
+  return batch.size >= std::max<size_t>(kSampledBatch, view.distinct / kMostKeysApart);
+}
+
+}  // namespace cairn::gpu

@@ -1,0 +1,256 @@
+#include "gpu/where/where_planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+
+const char* DeviceWhereStrategyName(DeviceWhereStrategy strategy) {
+  switch (strategy) {
+    case DeviceWhereStrategy::kAuto:
+      return "auto";
+    case DeviceWhereStrategy::kGather:
+      return "gather";
+    case DeviceWhereStrategy::kBitmap:
+      return "bitmap";
+    case DeviceWhereStrategy::kScan:
+      return "scan";
+  }
+  return "unknown";
+}
+
+std::string DeviceWherePlan::ToString() const {
+  std::string text = absl::StrFormat("strategy %s, about %.0f rows\n",
+                                     DeviceWhereStrategyName(strategy), expected_rows);
+  for (const Comparison& comparison : comparisons) {
+    absl::StrAppendFormat(&text, "  column %d: %d %s of keys%s, about %.0f rows\n",
+                          comparison.column, comparison.ranges,
+                          comparison.ranges == 1 ? "range" : "ranges",
+                          comparison.null ? " and NULL" : "", comparison.rows);
+  }
+  absl::StrAppend(&text, "  predicted:");
+  const char* separator = " ";
+  for (const Candidate& candidate : candidates) {
+    absl::StrAppendFormat(&text, "%s%s %.0f us", separator,
+                          DeviceWhereStrategyName(candidate.strategy), candidate.microseconds);
+    separator = ", ";
+  }
+  return text + "\n";
+}
+
+namespace gpu {
+namespace {
+
+// Microseconds of an H100, from the medians of Where/ over 2^28 rows
+// (docs/results/2026-11-24-gpu-where.md).
+constexpr double kStart = 25;             // ranges found, kernels launched
+constexpr double kListedRow = 2e-6;       // a row of a list read
+constexpr double kTestedRow = 34e-6;      // and tested for a set, wherever it is
+constexpr double kSearchStep = 2.5e-6;    // of either, where a set has several ranges
+constexpr double kBitmapStart = 73;       // more kernels
+constexpr double kBitmapEntry = 16e-6;    // an entry sorted into its part, and its bit set
+constexpr double kScannedRow = 0.34e-6;   // a row's code of one column
+constexpr double kListScanned = 0.04e-6;  // more, where the set has several ranges
+constexpr double kOpenRow = 30e-6;        // a row whose codes do not tell
+constexpr double kMarkedRow = 0.1e-6;     // a row's bit cleared and counted, for rows of kGather
+
+using TreeKind = WhereTree::Kind;
+
+// A share of the rows: of those that a predicate is true of, and what codes say of it.
+struct WhereShare {
+  double expected, possible, sure;
+};
+
+class WhereCosts {
+ public:
+  WhereCosts(const WhereGroupFacts& group, const WhereDecision& decision)
+      : rows_(static_cast<double>(std::max<uint64_t>(1, group.rows))), decision_(decision) {}
+
+  // Of a tree whose sets are numbered from *first on, taken to be independent.
+  WhereShare Share(const WhereTree& tree, size_t* first) const {
+    if (tree.kind == TreeKind::kSet) return SetShare((*first)++);
+    const bool all = tree.kind == TreeKind::kAnd;
+    WhereShare share{1, 1, 1};
+    for (const WhereTree& child : tree.children) {
+      const WhereShare of = Share(child, first);
+      share.expected *= all ? of.expected : 1 - of.expected;
+      share.possible *= all ? of.possible : 1 - of.possible;
+      share.sure *= all ? of.sure : 1 - of.sure;
+    }
+    if (!all) share = {1 - share.expected, 1 - share.possible, 1 - share.sure};
+    return share;
+  }
+
+  double Gather(size_t driver, const WhereProgram& rest, bool only_count) const {
+    double left = decision_.entries[driver].expected;
+    double cost =
+        kStart + left * (kListedRow + SearchCost(driver)) + (only_count ? 0 : rows_ * kMarkedRow);
+    double value = 1;  // the share of the rows of which it is true
+    for (const WhereOp& op : rest.ops) {
+      switch (op.step) {
+        case WhereStep::kLoad:
+          value = SetShare(op.set).expected;
+          cost += left * (kTestedRow + SearchCost(op.set));
+          break;
+        case WhereStep::kAnd:
+        case WhereStep::kOr:
+          cost += left * (kTestedRow + SearchCost(op.set));
+          // Taken to be a part of a longer test, of which the last one tells.
+          value = op.step == WhereStep::kAnd ? value * SetShare(op.set).expected
+                                             : std::min(1.0, value + SetShare(op.set).expected);
+          break;
+        case WhereStep::kRequire:
+          left *= value;
+          break;
+        case WhereStep::kPush:
+        case WhereStep::kPopAnd:
+        case WhereStep::kPopOr:
+          break;
+      }
+    }
+    return cost;
+  }
+
+  double Bitmap() const {
+    double cost = kStart + kBitmapStart;
+    for (size_t i = 0; i < decision_.sets.size(); ++i) {
+      cost += decision_.entries[i].expected * (kBitmapEntry + 2 * SearchCost(i));
+    }
+    return cost;
+  }
+
+  double Scan(const WhereShare& share) const {
+    double cost = kStart + rows_ * (share.possible - share.sure) * kOpenRow;
+    for (size_t i = 0; i < decision_.sets.size(); ++i) {
+      cost += rows_ * (kScannedRow + (Ranges(i) > 1 ? kListScanned : 0));
+    }
+    return cost;
+  }
+
+ private:
+  double Ranges(size_t set) const {
+    return static_cast<double>(decision_.sets[set].ranges.size() + decision_.sets[set].null);
+  }
+  double SearchCost(size_t set) const {
+    return kSearchStep * std::log2(std::max(1.0, Ranges(set)));
+  }
+  // Of the codes at a range's two ends half the positions are taken to be in it.
+  WhereShare SetShare(size_t set) const {
+    const double share = decision_.entries[set].expected / rows_, borders = Ranges(set) / 256;
+    return {share, std::min(1.0, share + borders), std::max(0.0, share - borders)};
+  }
+
+  const double rows_;
+  const WhereDecision& decision_;
+};
+
+// The smallest set that a row must be in, whatever else is asked; kMostSets where there is none.
+size_t DriverOf(const WhereTree& tree, const WhereDecision& decision) {
+  if (tree.kind == TreeKind::kSet) return 0;
+  size_t driver = kMostSets, set = 0;
+  for (const WhereTree& child : tree.children) {
+    if (tree.kind == TreeKind::kAnd && child.kind == TreeKind::kSet &&
+        (driver == kMostSets ||
+         decision.entries[set].expected < decision.entries[driver].expected)) {
+      driver = set;
+    }
+    set += SetsOf(child).size();
+  }
+  return driver;
+}
+
+// How many rows a part has, as bits; 0 where parts of no size do.
+int PartBits(const WhereGroupFacts& group, const WhereProgram& program) {
+  // The value, the stack, and room for one set.
+  const size_t bitmaps = program.stack + 2;
+  int bits = kLeastPartBits;
+  while (bits < kMostPartBits && (group.rows >> bits) > 512) ++bits;
+  while (bits > kLeastPartBits && bitmaps << (bits - 3) > group.shared_bytes) --bits;
+  const bool fits = bitmaps << (bits - 3) <= group.shared_bytes;
+  return fits && group.rows <= kMostParts << bits ? bits : 0;
+}
+
+EntryEstimate EstimateSet(const WhereSet& set, const WhereGroupFacts& group) {
+  const KeySample& sample = group.columns[set.column];
+  EntryEstimate all;
+  for (const DeviceKeyRange& range : set.ranges) {
+    const EntryEstimate of = sample.Estimate(range);
+    all.least += of.least;
+    all.most = std::min(all.most + of.most, sample.entries());
+    all.expected += of.expected;
+  }
+  all.expected =
+      std::clamp(all.expected, static_cast<double>(all.least), static_cast<double>(all.most));
+  if (!set.null) return all;
+  const uint64_t nulls = group.rows - sample.entries();
+  return {all.least + nulls, all.most + nulls, all.expected + static_cast<double>(nulls)};
+}
+
+absl::Status CannotAnswer(DeviceWhereStrategy strategy) {
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "strategy %s cannot answer this: %s", DeviceWhereStrategyName(strategy),
+      strategy == DeviceWhereStrategy::kGather
+          ? "there is no comparison that all rows must satisfy"
+          : "there are too many rows, or its comparisons have more than 2^32 entries together"));
+}
+
+}  // namespace
+
+absl::StatusOr<WhereDecision> DecideWhere(const DevicePredicate& where,
+                                          const WhereGroupFacts& group, bool only_count,
+                                          DeviceWhereStrategy wanted) {
+  ASSIGN_OR_RETURN(const WhereTree tree, MakeWhereTree(where, group.columns.size()));
+  WhereDecision decision;
+  for (const WhereSet* set : SetsOf(tree)) decision.sets.push_back(*set);
+  if (decision.sets.size() > kMostSets) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("a predicate of %d comparisons, more than the %d that are taken",
+                        decision.sets.size(), kMostSets));
+  }
+  std::vector<double> rows;
+  uint64_t most_entries = 0;
+  for (const WhereSet& set : decision.sets) {
+    decision.entries.push_back(EstimateSet(set, group));
+    rows.push_back(decision.entries.back().expected);
+    most_entries += decision.entries.back().most;
+    decision.plan.comparisons.push_back({set.column, set.ranges.size(), set.null, rows.back()});
+  }
+  decision.program = CompileWhere(tree);
+
+  const WhereCosts costs(group, decision);
+  size_t first = 0;
+  const WhereShare share = costs.Share(tree, &first);
+  decision.plan.expected_rows = share.expected * static_cast<double>(group.rows);
+  auto& candidates = decision.plan.candidates;
+  decision.driver = DriverOf(tree, decision);
+  if (decision.driver != kMostSets) {
+    decision.rest = CompileRest(tree, decision.driver, rows);
+    const bool counted = only_count && decision.rest.ops.empty();
+    candidates.push_back(
+        {DeviceWhereStrategy::kGather,
+         counted ? kStart : costs.Gather(decision.driver, decision.rest, only_count)});
+  }
+  decision.part_bits = PartBits(group, decision.program);
+  if (decision.part_bits != 0 && most_entries <= kMaxEntries) {
+    candidates.push_back({DeviceWhereStrategy::kBitmap, costs.Bitmap()});
+  }
+  candidates.push_back({DeviceWhereStrategy::kScan, costs.Scan(share)});
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
+  decision.plan.strategy = wanted == DeviceWhereStrategy::kAuto ? candidates[0].strategy : wanted;
+  const bool can = std::any_of(candidates.begin(), candidates.end(), [&](const auto& candidate) {
+    return candidate.strategy == decision.plan.strategy;
+  });
+  if (!can) return CannotAnswer(decision.plan.strategy);
+  return decision;
+}
+
+}  // namespace gpu
+}  // namespace cairn
