@@ -57,7 +57,7 @@ absl::StatusOr<AggregatePlan> AggregatePlan::Make(const ColumnTable& table,
       ASSIGN_OR_RETURN(const size_t column, ColumnOf(table, aggregate));
       const KeyType type = table.columns()[column].type;
       ASSIGN_OR_RETURN(const KeyType result, AggregateType(aggregate, type));
-      const Input input = {MeasureOf(function, type), column};
+      const Input input = {MeasureOf(function, type), column, type, aggregate.column};
       const auto found = std::find_if(plan.inputs.begin(), plan.inputs.end(), [&](const Input& i) {
         return i.kind == input.kind && i.column == input.column;
       });

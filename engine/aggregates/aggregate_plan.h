@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,6 +19,8 @@ struct AggregatePlan {
   struct Input {
     MeasureKind kind = MeasureKind::kSum;
     size_t column = 0;
+    KeyType type = KeyType::kU64;  // of the column
+    std::string name = {};         // of the column
   };
   struct Output {
     AggregateFunction function = AggregateFunction::kCount;

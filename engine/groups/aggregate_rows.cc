@@ -39,7 +39,7 @@ class RowAggregation {
       RETURN_IF_ERROR(group_.Find(where, find, &matches));
       groups->rows = matches.rows.size();
       groups->plan = std::move(matches.plan);
-      RETURN_IF_ERROR(Add(matches.rows));
+      RETURN_IF_ERROR(Add(matches.shards, matches.rows));
     }
     return Finish(groups);
   }
@@ -83,7 +83,7 @@ class RowAggregation {
       }
       outputs_.push_back(std::move(output));
     }
-    RETURN_IF_ERROR(group_.Columns({}, names_, &columns_));
+    RETURN_IF_ERROR(group_.Columns({}, {}, names_, &columns_));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (aggregates_[i].column.empty()) continue;
       const KeyType type = columns_[outputs_[i].column].type();
@@ -96,11 +96,13 @@ class RowAggregation {
     return absl::OkStatus();
   }
 
-  absl::Status Add(absl::Span<const RowId> rows) {
+  // `shards`: of the rows; empty where the group is in none.
+  absl::Status Add(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows) {
     std::vector<uint32_t> row_groups;
     for (size_t first = 0; first < rows.size(); first += kRowsTogether) {
       const absl::Span<const RowId> some = rows.subspan(first, kRowsTogether);
-      RETURN_IF_ERROR(group_.Columns(some, names_, &columns_));
+      const auto of_some = shards.empty() ? shards : shards.subspan(first, some.size());
+      RETURN_IF_ERROR(group_.Columns(of_some, some, names_, &columns_));
       row_groups.resize(some.size());
       grouper_->Add(absl::MakeConstSpan(columns_).first(options_.group_by.size()),
                     absl::MakeSpan(row_groups));

@@ -63,6 +63,16 @@ void AddDelta(const IndexStats::Delta& of_one, IndexStats::Delta* all) {
 
 }  // namespace
 
+void AddAggregates(const IndexStats::Aggregates& more, IndexStats* stats) {
+  const auto at = std::find_if(stats->aggregates.begin(), stats->aggregates.end(),
+                               [&](const auto& other) { return other.column == more.column; });
+  if (at == stats->aggregates.end()) {
+    stats->aggregates.push_back(more);
+  } else {
+    at->bytes += more.bytes;
+  }
+}
+
 std::string ShardBoundsText(const KeyCodec& codec, const ShardManifest& manifest, size_t shard) {
   const ShardRecord& record = manifest.shards[shard];
   if (manifest.mode == ShardMode::kSource) return absl::StrFormat("source %d", shard);
@@ -90,6 +100,7 @@ IndexStats ShardedStats(const ShardSet& shards, const ShardVersions& versions) {
     AddOrderedIndexes(one, &all);
     AddRoutes(one, &all);
     AddDelta(one.delta, &all.delta);
+    for (const IndexStats::Aggregates& more : one.aggregates) AddAggregates(more, &all);
     for (IndexStats::Section& section : one.sections) {
       section.file = manifest.shards[s].directory + "/" + section.file;
       all.sections.push_back(std::move(section));

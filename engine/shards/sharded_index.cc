@@ -12,6 +12,7 @@
 #include "cairn/query.h"
 #include "engine/serve/catch_up.h"
 #include "engine/serve/open_index.h"
+#include "engine/shards/shard_aggregates.h"
 #include "engine/shards/shard_batch.h"
 #include "engine/shards/shard_directory.h"
 #include "engine/shards/shard_fetch.h"
@@ -34,9 +35,11 @@ class ShardedIndex final : public SecondaryIndex {
  public:
   // `pinned`: the versions that it stays at; none: those of the moment.
   ShardedIndex(std::shared_ptr<const ShardSet> shards, std::shared_ptr<const ShardRouting> routing,
-               const OpenOptions& options, ShardVersions pinned = {})
+               std::shared_ptr<ShardAggregates> aggregates, const OpenOptions& options,
+               ShardVersions pinned = {})
       : shards_(std::move(shards)),
         routing_(std::move(routing)),
+        aggregates_(std::move(aggregates)),
         options_(options),
         threads_(Topology::Get().Threads(options.threads)),
         pinned_(std::move(pinned)) {}
@@ -50,6 +53,7 @@ class ShardedIndex final : public SecondaryIndex {
   }
 
   bool in_shards() const override { return true; }
+  OpenShards shards() const { return {routing_->asks_all(), Versions()}; }
   absl::Status Answer(const Batch& batch) const override {
     return Guarded("answering a batch", [&] { return AnswerAt(Versions(), batch); });
   }
@@ -59,7 +63,8 @@ class ShardedIndex final : public SecondaryIndex {
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin() const override {
     return Guarded("pinning an index",
                    [&]() -> absl::StatusOr<std::shared_ptr<const SecondaryIndex>> {
-                     return std::make_shared<ShardedIndex>(shards_, routing_, options_, Versions());
+                     return std::make_shared<ShardedIndex>(shards_, routing_, aggregates_, options_,
+                                                           Versions());
                    });
   }
   absl::Status PrimaryKeys(absl::Span<const RowId> row_ids,
@@ -85,16 +90,18 @@ class ShardedIndex final : public SecondaryIndex {
   }
   absl::Status AggregateRanges(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
                                std::vector<ColumnValues>* values) const override {
-    return Guarded("computing aggregates",
-                   [&] { return ShardedAggregates(ranges, aggregates, values); });
+    return Guarded("computing aggregates", [&] {
+      const ShardVersions versions = Versions();
+      return aggregates_->Ranges({*routing_, versions, threads_}, ranges, aggregates, values);
+    });
   }
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                absl::Span<const Aggregate> aggregates, const GroupOptions& options,
                                Groups* groups) const override {
-    if (shards_->size() > 1) return absl::UnimplementedError("an index in shards has no groups");
     return Guarded("computing aggregates of groups", [&] {
-      return Versions()[0]->AggregateGroups(ranges, leading_parts, aggregates, options, threads_,
-                                            groups);
+      const ShardVersions versions = Versions();
+      return aggregates_->Groups({*routing_, versions, threads_}, ranges, leading_parts, aggregates,
+                                 options, groups);
     });
   }
   absl::Status Fetch(const SnapshotSource& source, const RangeBatch& ranges,
@@ -104,7 +111,11 @@ class ShardedIndex final : public SecondaryIndex {
                              std::vector<std::string>* differences) const override;
   absl::StatusOr<IndexStats> Stats() const override {
     return Guarded("counting what an index holds", [&]() -> absl::StatusOr<IndexStats> {
-      return ShardedStats(*shards_, Versions());
+      IndexStats stats = ShardedStats(*shards_, Versions());
+      if (const uint64_t bytes = aggregates_->memory_bytes(); bytes != 0) {
+        AddAggregates({"", bytes}, &stats);
+      }
+      return stats;
     });
   }
 
@@ -130,8 +141,6 @@ class ShardedIndex final : public SecondaryIndex {
     return absl::FailedPreconditionError("a pinned version of an index stays what it is");
   }
   static absl::Status NamedAlone();
-  absl::Status ShardedAggregates(const RangeBatch& ranges, absl::Span<const Aggregate> aggregates,
-                                 std::vector<ColumnValues>* values) const;
   absl::Status AnswerAt(const ShardVersions& versions, const Batch& batch) const;
   absl::Status AnswerEntries(const ShardVersions& versions, const Batch& batch) const;
   absl::Status CheckIsDatabase(const ShardVersions& versions, const SnapshotSource& source) const;
@@ -145,6 +154,7 @@ class ShardedIndex final : public SecondaryIndex {
 
   const std::shared_ptr<const ShardSet> shards_;
   const std::shared_ptr<const ShardRouting> routing_;
+  const std::shared_ptr<ShardAggregates> aggregates_;  // of this and its pins
   const OpenOptions options_;
   const int threads_;
   const ShardVersions pinned_;
@@ -153,31 +163,6 @@ class ShardedIndex final : public SecondaryIndex {
 absl::Status ShardedIndex::NamedAlone() {
   return absl::InvalidArgumentError(
       "the rows of an index in shards are to be named with their shards");
-}
-
-// Of several shards, which may have a key in common, and whose values would have to be combined:
-// counts of entries alone.
-absl::Status ShardedIndex::ShardedAggregates(const RangeBatch& ranges,
-                                             absl::Span<const Aggregate> aggregates,
-                                             std::vector<ColumnValues>* values) const {
-  const ShardVersions versions = Versions();
-  if (versions.size() == 1) {
-    return versions[0]->AggregateRanges(ranges, aggregates, threads_, values);
-  }
-  for (const Aggregate& aggregate : aggregates) {
-    if (aggregate.function != AggregateFunction::kCount || !aggregate.column.empty()) {
-      return absl::UnimplementedError(
-          absl::StrFormat("an index in shards counts entries, but has no %s(%s)",
-                          AggregateFunctionName(aggregate.function), aggregate.column));
-    }
-  }
-  std::vector<uint64_t> counts(ranges.size());
-  RETURN_IF_ERROR(AnswerAt(versions, Batch::Count(ranges, absl::MakeSpan(counts))));
-  values->assign(aggregates.size(), ColumnValues(KeyType::kU64));
-  for (ColumnValues& column : *values) {
-    std::copy(counts.begin(), counts.end(), column.ExtendNumbers<uint64_t>(counts.size()));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status ShardedIndex::AnswerAt(const ShardVersions& versions, const Batch& batch) const {
@@ -363,7 +348,14 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> OpenSharded(const std::string& d
     return absl::DataLossError(
         absl::StrFormat("index '%s': a shard's bound is no key of the index's kind", directory));
   }
-  return std::make_unique<ShardedIndex>(std::move(shards), std::move(routing), options);
+  return std::make_unique<ShardedIndex>(std::move(shards), std::move(routing),
+                                        std::make_shared<ShardAggregates>(), options);
+}
+
+std::optional<OpenShards> ShardsOf(const SecondaryIndex& index) {
+  const auto* const sharded = dynamic_cast<const ShardedIndex*>(&index);
+  if (sharded == nullptr) return std::nullopt;
+  return sharded->shards();
 }
 
 absl::StatusOr<std::unique_ptr<SecondaryIndex>> SecondaryIndex::Open(

@@ -1,13 +1,10 @@
 #include "engine/version/aggregate_evaluator.h"
 
 #include <algorithm>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
-#include "engine/aggregates/aggregate_values.h"
 #include "index/columns/column_type.h"
-#include "index/keys/key_encoding.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -15,20 +12,6 @@ namespace {
 
 // A range of so many entries is searched for those removed.
 constexpr uint64_t kShortRange = 64;
-
-// Whether value i of `a` is before value j of `b`, in the order of keys.
-bool IsLess(const ColumnValues& a, size_t i, const ColumnValues& b, size_t j) {
-  return VisitColumnType(a.type(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, std::string_view>) {
-      return a.bytes(i) < b.bytes(j);
-    } else if constexpr (std::is_floating_point_v<T>) {
-      return OrderedBits(a.numbers<T>()[i]) < OrderedBits(b.numbers<T>()[j]);
-    } else {
-      return a.numbers<T>()[i] < b.numbers<T>()[j];
-    }
-  });
-}
 
 uint64_t CountBetween(const std::vector<Position>& positions, Position begin, Position end) {
   const auto from = std::lower_bound(positions.begin(), positions.end(), begin);
@@ -43,7 +26,7 @@ AggregateEvaluator::AggregateEvaluator(const IndexVersion& version, const Aggreg
       plan_(plan),
       threads_(threads),
       runs_(RunsOf(*version.delta)),
-      results_(plan.inputs.size()),
+      results_(plan),
       masked_(plan.inputs.size() * runs_.size()) {}
 
 DeltaAggregates& AggregateEvaluator::delta_aggregates() {
@@ -191,8 +174,8 @@ absl::Status AggregateEvaluator::FindExtremes(const RunSpans& spans, size_t colu
       const uint32_t mine = next++;
       const auto& [of, which] = best[i];
       const bool better = of == kNone || (Measure::kKind == MeasureKind::kLeast
-                                              ? IsLess(found[run], mine, found[of], which)
-                                              : IsLess(found[of], which, found[run], mine));
+                                              ? IsValueLess(found[run], mine, found[of], which)
+                                              : IsValueLess(found[of], which, found[run], mine));
       if (better) best[i] = {static_cast<uint32_t>(run), mine};
     }
   }
@@ -207,8 +190,9 @@ absl::Status AggregateEvaluator::FindExtremes(const RunSpans& spans, size_t colu
   return absl::OkStatus();
 }
 
-absl::Status AggregateEvaluator::Evaluate(const AggregatePlan::Input& input, const RunSpans& spans,
-                                          Result* result) {
+absl::Status AggregateEvaluator::EvaluateInput(const AggregatePlan::Input& input,
+                                               const RunSpans& spans,
+                                               AggregateResults::Input* result) {
   switch (input.kind) {
     case MeasureKind::kSum:
       return AddRuns<SumMeasure>(spans, input.column, &result->sums);
@@ -222,21 +206,21 @@ absl::Status AggregateEvaluator::Evaluate(const AggregatePlan::Input& input, con
   return FindExtremes<GreatestMeasure>(spans, input.column, &result->extremes);
 }
 
-void AggregateEvaluator::CountEntries(const RunSpans& spans) {
-  entries_.assign(spans.size(), 0);
+void AggregateEvaluator::CountEntries(const RunSpans& spans, std::vector<uint64_t>* entries) const {
+  entries->assign(spans.size(), 0);
   for (size_t run = 0; run < runs_.size(); ++run) {
     const absl::Span<const Position> begin = spans.begin(run), end = spans.end(run);
     for (size_t i = 0; i < begin.size(); ++i) {
       if (begin[i] >= end[i]) continue;
-      entries_[i] += end[i] - begin[i] - runs_[run].removed->Count(begin[i], end[i]);
+      (*entries)[i] += end[i] - begin[i] - runs_[run].removed->Count(begin[i], end[i]);
     }
   }
 }
 
-absl::Status AggregateEvaluator::CountKeys(const RunSpans& spans) {
+absl::Status AggregateEvaluator::CountKeys(const RunSpans& spans, std::vector<uint64_t>* keys) {
   ASSIGN_OR_RETURN(const DistinctRanks* const ranks, version_.base->aggregates->Distinct(threads_));
-  keys_.resize(spans.size());
-  ranks->Count(spans.begin(0), spans.end(0), absl::MakeSpan(keys_));
+  keys->resize(spans.size());
+  ranks->Count(spans.begin(0), spans.end(0), absl::MakeSpan(*keys));
   if (version_.delta->empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const DistinctChanges* const changes,
                    delta_aggregates().Distinct(*version_.delta));
@@ -244,48 +228,25 @@ absl::Status AggregateEvaluator::CountKeys(const RunSpans& spans) {
     const Position begin = spans.begin(run)[i], end = spans.end(run)[i];
     return begin < end ? CountBetween(positions, begin, end) : 0;
   };
-  for (size_t i = 0; i < keys_.size(); ++i) {
+  for (size_t i = 0; i < keys->size(); ++i) {
     const Position begin = spans.begin(0)[i], end = spans.end(0)[i];
     // A short range is looked at, where little is removed.
     if (end > uint64_t{begin} + kShortRange ||
         version_.delta->removed.FirstMember(begin, end) < end) {
-      keys_[i] -= count(changes->lost, 0, i);
+      (*keys)[i] -= count(changes->lost, 0, i);
     }
     for (size_t part = 0; part < changes->gained.size(); ++part) {
-      keys_[i] += count(changes->gained[part], part + 1, i);
+      (*keys)[i] += count(changes->gained[part], part + 1, i);
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status AggregateEvaluator::Output(const AggregatePlan::Output& output, size_t size,
-                                        absl::FunctionRef<std::string(size_t)> described,
-                                        ColumnValues* column) const {
-  if (!output.of_column) {
-    const std::vector<uint64_t>& counts =
-        output.function == AggregateFunction::kCount ? entries_ : keys_;
-    std::copy_n(counts.begin(), size, column->ExtendNumbers<uint64_t>(size));
-    return absl::OkStatus();
-  }
-  const Result& result = results_[output.input];
-  const MeasureKind kind = plan_.inputs[output.input].kind;
-  if (kind == MeasureKind::kLeast || kind == MeasureKind::kGreatest) {
-    column->AppendFrom(result.extremes, 0, size);
-    return absl::OkStatus();
-  }
-  for (size_t i = 0; i < size; ++i) {
-    const bool floats = kind == MeasureKind::kFloatSum;
-    const uint64_t count = floats ? result.float_sums[i].count : result.sums[i].count;
-    if (output.function == AggregateFunction::kCount) {
-      column->AppendNumber(count);
-    } else if (floats) {
-      AppendFloats(output.function, result.float_sums[i].sum, count, column);
-    } else {
-      const size_t number = plan_.inputs[output.input].column;
-      RETURN_IF_ERROR(AppendIntegers(
-          output.function, result.sums[i].sum, count, [&] { return described(i); },
-          version_.delta->base_columns.columns()[number].name, column));
-    }
+absl::Status AggregateEvaluator::Evaluate(const RunSpans& spans, AggregateResults* results) {
+  if (plan_.counts_entries) CountEntries(spans, &results->entries);
+  if (plan_.counts_keys) RETURN_IF_ERROR(CountKeys(spans, &results->keys));
+  for (input_ = 0; input_ < plan_.inputs.size(); ++input_) {
+    RETURN_IF_ERROR(EvaluateInput(plan_.inputs[input_], spans, &results->inputs[input_]));
   }
   return absl::OkStatus();
 }
@@ -293,15 +254,8 @@ absl::Status AggregateEvaluator::Output(const AggregatePlan::Output& output, siz
 absl::Status AggregateEvaluator::Append(const RunSpans& spans,
                                         absl::FunctionRef<std::string(size_t)> described,
                                         absl::Span<ColumnValues> columns) {
-  if (plan_.counts_entries) CountEntries(spans);
-  if (plan_.counts_keys) RETURN_IF_ERROR(CountKeys(spans));
-  for (input_ = 0; input_ < plan_.inputs.size(); ++input_) {
-    RETURN_IF_ERROR(Evaluate(plan_.inputs[input_], spans, &results_[input_]));
-  }
-  for (size_t i = 0; i < plan_.outputs.size(); ++i) {
-    RETURN_IF_ERROR(Output(plan_.outputs[i], spans.size(), described, &columns[i]));
-  }
-  return absl::OkStatus();
+  RETURN_IF_ERROR(Evaluate(spans, &results_));
+  return results_.Output(plan_, spans.size(), described, columns);
 }
 
 }  // namespace cairn

@@ -14,6 +14,7 @@
 #include "cairn/columns/column_values.h"
 #include "cairn/types.h"
 #include "engine/aggregates/aggregate_plan.h"
+#include "engine/aggregates/aggregate_results.h"
 #include "engine/aggregates/base_aggregates.h"
 #include "engine/version/index_version.h"
 #include "engine/version/run_spans.h"
@@ -32,20 +33,14 @@ class AggregateEvaluator {
   // Both must outlive it. `threads` is for what is still to be made.
   AggregateEvaluator(const IndexVersion& version, const AggregatePlan& plan, int threads);
 
+  // Sets *results to those of `spans`. ResourceExhausted, DataLoss. Throws std::bad_alloc.
+  absl::Status Evaluate(const RunSpans& spans, AggregateResults* results);
   // Appends the values for `spans` to `columns`, which are the plan's. OutOfRange, naming the range
-  // by described(i), for a sum that does not fit; ResourceExhausted, DataLoss. Throws
-  // std::bad_alloc.
+  // by described(i), for a sum that does not fit; else as above.
   absl::Status Append(const RunSpans& spans, absl::FunctionRef<std::string(size_t)> described,
                       absl::Span<ColumnValues> columns);
 
  private:
-  // What one input comes to in each range: of its kind's.
-  struct Result {
-    std::vector<IntegerSum> sums;
-    std::vector<FloatSum> float_sums;
-    ColumnValues extremes;
-  };
-
   DeltaAggregates& delta_aggregates();
   template <typename Measure>
   absl::StatusOr<const typename Measure::Structure*> StructureOf(size_t run, size_t column);
@@ -59,21 +54,19 @@ class AggregateEvaluator {
   absl::Status FindExtremes(const RunSpans& spans, size_t column, ColumnValues* extremes);
   absl::Status ValuesAt(size_t run, size_t column, absl::Span<const Position> positions,
                         ColumnValues* values);
-  absl::Status Evaluate(const AggregatePlan::Input& input, const RunSpans& spans, Result* result);
-  void CountEntries(const RunSpans& spans);
-  absl::Status CountKeys(const RunSpans& spans);
-  absl::Status Output(const AggregatePlan::Output& output, size_t size,
-                      absl::FunctionRef<std::string(size_t)> described, ColumnValues* column) const;
+  absl::Status EvaluateInput(const AggregatePlan::Input& input, const RunSpans& spans,
+                             AggregateResults::Input* result);
+  void CountEntries(const RunSpans& spans, std::vector<uint64_t>* entries) const;
+  absl::Status CountKeys(const RunSpans& spans, std::vector<uint64_t>* keys);
 
   const IndexVersion& version_;
   const AggregatePlan& plan_;
   const int threads_;
   const Runs runs_;
   std::shared_ptr<DeltaAggregates> delta_aggregates_;
-  std::vector<Result> results_;                      // of each input
+  AggregateResults results_;                         // of Append
   std::vector<std::shared_ptr<const void>> masked_;  // MaskedRuns, by input and run
   size_t input_ = 0;                                 // that is being evaluated
-  std::vector<uint64_t> entries_, keys_;
   std::vector<Position> piece_begin_, piece_end_;
   std::vector<uint32_t> piece_of_;
 };

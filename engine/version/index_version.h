@@ -15,6 +15,10 @@
 
 namespace cairn {
 
+class SharedKeys;
+struct AggregatePlan;
+struct AggregateResults;
+
 // The state of an index that one query sees: a base, what came to it since, and the state of the
 // database that both together answer for. Immutable; what is in it lives as long as any version
 // that has it.
@@ -35,10 +39,21 @@ struct IndexVersion {
   absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                absl::Span<const Aggregate> aggregates, const GroupOptions& options,
                                int threads, Groups* groups) const;
+  // The results of a plan that is of the index's columns, which several versions' are put together
+  // from.
+  absl::Status AggregateRanges(const RangeBatch& ranges, const AggregatePlan& plan, int threads,
+                               AggregateResults* results) const;
 
  private:
   absl::Status AnswerEntries(const Batch& batch, int threads) const;
 };
+
+// AggregateGroups of several versions of one spec as of one index. `shared`: the keys that several
+// of them have, wanted where different keys are counted; null: none.
+absl::Status AggregateGroupsOf(absl::Span<const IndexVersion* const> versions,
+                               const SharedKeys* shared, const RangeBatch& ranges,
+                               size_t leading_parts, absl::Span<const Aggregate> aggregates,
+                               const GroupOptions& options, int threads, Groups* groups);
 
 // Makes a batch ready for the columns that it asks for. InvalidArgument where its operation returns
 // none.

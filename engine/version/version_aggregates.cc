@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "cpu_fast/batch/parallel_batch.h"
 #include "engine/aggregates/aggregate_plan.h"
+#include "engine/aggregates/aggregate_results.h"
 #include "engine/version/aggregate_evaluator.h"
 #include "engine/version/index_version.h"
 #include "engine/version/range_spans.h"
@@ -17,24 +18,53 @@
 namespace cairn {
 namespace {
 
-// The values of consecutive ranges.
+// What consecutive ranges come to: values by column, or results.
+template <typename Values>
 struct Slice {
   size_t first = 0;
-  std::vector<ColumnValues> values;
+  Values values;
 };
 
-void Concatenate(std::vector<Slice> slices, std::vector<ColumnValues>* values) {
-  std::sort(slices.begin(), slices.end(),
-            [](const Slice& a, const Slice& b) { return a.first < b.first; });
-  for (size_t i = 0; i < slices.size(); ++i) {
-    if (i == 0) {
-      *values = std::move(slices[0].values);
-      continue;
-    }
-    for (size_t c = 0; c < values->size(); ++c) {
-      (*values)[c].AppendFrom(slices[i].values[c], 0, slices[i].values[c].size());
-    }
+void AppendTo(const std::vector<ColumnValues>& more, std::vector<ColumnValues>* values) {
+  for (size_t c = 0; c < values->size(); ++c) (*values)[c].AppendFrom(more[c], 0, more[c].size());
+}
+void AppendTo(const AggregateResults& more, AggregateResults* results) {
+  results->Append(more);
+}
+
+// Sets *values, which are `none` for no range, by take(spans, at, evaluator, values) for some
+// ranges from `at` on at a time, on several threads.
+template <typename Values, typename Take>
+absl::Status EvaluateRanges(const IndexVersion& version, const RangeBatch& ranges,
+                            const AggregatePlan& plan, int threads, const Values& none,
+                            Values* values, Take take) {
+  if (!ranges.after.empty()) {
+    return absl::InvalidArgumentError("a range's aggregates are of all of it: expected no cursors");
   }
+  RETURN_IF_ERROR(version.base->Prove(threads));
+  RangePositions positions;
+  RETURN_IF_ERROR(positions.Find(*version.base, ranges));
+  *values = none;
+  if (ranges.size() == 0) return absl::OkStatus();
+  Mutex mutex;
+  std::vector<Slice<Values>> slices;
+  RETURN_IF_ERROR(ForEachSlice(
+      ranges.size(), Parallelism{threads}, [&](size_t first, size_t count) -> absl::Status {
+        AggregateEvaluator evaluator(version, plan, threads);
+        Slice<Values> slice = {first, none};
+        RETURN_IF_ERROR(ForEachSpans(*version.delta, ranges, positions, first, count,
+                                     [&](const RunSpans& spans, size_t at) {
+                                       return take(spans, at, &evaluator, &slice.values);
+                                     }));
+        const MutexLock lock(&mutex);
+        slices.push_back(std::move(slice));
+        return absl::OkStatus();
+      }));
+  std::sort(slices.begin(), slices.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  *values = std::move(slices[0].values);
+  for (size_t i = 1; i < slices.size(); ++i) AppendTo(slices[i].values, values);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -42,34 +72,28 @@ void Concatenate(std::vector<Slice> slices, std::vector<ColumnValues>* values) {
 absl::Status IndexVersion::AggregateRanges(const RangeBatch& ranges,
                                            absl::Span<const Aggregate> aggregates, int threads,
                                            std::vector<ColumnValues>* values) const {
-  if (!ranges.after.empty()) {
-    return absl::InvalidArgumentError("a range's aggregates are of all of it: expected no cursors");
-  }
   ASSIGN_OR_RETURN(const AggregatePlan plan, AggregatePlan::Make(delta->base_columns, aggregates));
-  const int all_threads = Topology::Get().Threads(threads);
-  RETURN_IF_ERROR(base->Prove(all_threads));
-  RangePositions positions;
-  RETURN_IF_ERROR(positions.Find(*base, ranges));
-  *values = plan.Columns();
-  if (ranges.size() == 0) return absl::OkStatus();
-  Mutex mutex;
-  std::vector<Slice> slices;
-  RETURN_IF_ERROR(ForEachSlice(
-      ranges.size(), Parallelism{all_threads}, [&](size_t first, size_t count) -> absl::Status {
-        AggregateEvaluator evaluator(*this, plan, all_threads);
-        Slice slice = {first, plan.Columns()};
-        RETURN_IF_ERROR(ForEachSpans(
-            *delta, ranges, positions, first, count, [&](const RunSpans& spans, size_t at) {
-              return evaluator.Append(
-                  spans, [&](size_t i) { return absl::StrFormat("range %d", at + i); },
-                  absl::MakeSpan(slice.values));
-            }));
-        const MutexLock lock(&mutex);
-        slices.push_back(std::move(slice));
-        return absl::OkStatus();
-      }));
-  Concatenate(std::move(slices), values);
-  return absl::OkStatus();
+  return EvaluateRanges(*this, ranges, plan, Topology::Get().Threads(threads), plan.Columns(),
+                        values,
+                        [](const RunSpans& spans, size_t at, AggregateEvaluator* evaluator,
+                           std::vector<ColumnValues>* columns) {
+                          return evaluator->Append(
+                              spans, [&](size_t i) { return absl::StrFormat("range %d", at + i); },
+                              absl::MakeSpan(*columns));
+                        });
+}
+
+absl::Status IndexVersion::AggregateRanges(const RangeBatch& ranges, const AggregatePlan& plan,
+                                           int threads, AggregateResults* results) const {
+  return EvaluateRanges(*this, ranges, plan, Topology::Get().Threads(threads),
+                        AggregateResults(plan), results,
+                        [&](const RunSpans& spans, size_t, AggregateEvaluator* evaluator,
+                            AggregateResults* all) -> absl::Status {
+                          AggregateResults next(plan);
+                          RETURN_IF_ERROR(evaluator->Evaluate(spans, &next));
+                          all->Append(next);
+                          return absl::OkStatus();
+                        });
 }
 
 }  // namespace cairn

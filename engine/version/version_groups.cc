@@ -1,6 +1,7 @@
 // IndexVersion's aggregates of groups.
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -10,12 +11,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/aggregates/aggregate_plan.h"
+#include "engine/aggregates/aggregate_results.h"
 #include "engine/aggregates/key_prefix.h"
+#include "engine/aggregates/shared_keys.h"
 #include "engine/version/aggregate_evaluator.h"
 #include "engine/version/index_version.h"
+#include "engine/version/range_chunk.h"
 #include "engine/version/range_spans.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
+#include "index/query/batch_check.h"
 
 namespace cairn {
 namespace {
@@ -50,60 +55,139 @@ absl::StatusOr<Prefix> ReadCursor(std::string_view cursor, size_t parts, size_t 
   }
 }
 
-// Goes through the groups of ranges. Key is uint32_t, uint64_t or std::string_view.
+// Goes through the groups of ranges of several versions. Key is uint32_t, uint64_t or
+// std::string_view.
 //
 // A group's entries are side by side in each run, so that its end there is found by a search from
 // its beginning, and it is skipped whole.
 template <typename Key>
 class GroupWalk {
  public:
-  GroupWalk(const IndexVersion& version, const RangeBatch& ranges, size_t parts,
-            const AggregatePlan& plan, const GroupOptions& options, int threads, Groups* groups)
+  // `threads` is at least 1; all must outlive it.
+  GroupWalk(absl::Span<const IndexVersion* const> versions, const SharedKeys* shared,
+            const RangeBatch& ranges, size_t parts, const AggregatePlan& plan,
+            const GroupOptions& options, int threads, Groups* groups)
       : ranges_(ranges),
         parts_(parts),
+        plan_(plan),
         options_(options),
-        prefixes_(version.base->codec, parts),
-        evaluator_(version, plan, threads),
-        runs_(RunsOf(*version.delta)),
-        spans_(runs_.size(), kQueryChunk),
-        groups_(groups) {}
-
-  // Takes ranges from number `at` on, which lie at `spans`.
-  absl::Status Take(const RunSpans& spans, size_t at) {
-    for (size_t i = 0; i < spans.size(); ++i) {
-      for (size_t r = 0; r < runs_.size(); ++r) {
-        runs_[r].begin = spans.begin(r)[i];
-        runs_[r].end = std::max(spans.begin(r)[i], spans.end(r)[i]);
-      }
-      RETURN_IF_ERROR(TakeRange(at + i));
+        prefixes_(versions[0]->base->codec, parts),
+        shared_(shared),
+        repeats_(kQueryChunk),
+        groups_(groups) {
+    for (const IndexVersion* version : versions) {
+      versions_.push_back(
+          std::make_unique<OfVersion>(*version, versions_.size(), plan, ranges, threads));
     }
-    return absl::OkStatus();
+    partial_.resize(versions.size() > 1 ? versions.size() : 0, {AggregateResults(plan), {}});
   }
-  // To be called behind the last one.
-  absl::Status Finish() { return Evaluate(); }
+
+  // All ranges. `whole`: the same without cursors.
+  absl::Status Run(const RangeBatch& whole) {
+    for (const auto& version : versions_) {
+      RETURN_IF_ERROR(version->positions.Find(*version->version.base, whole));
+    }
+    const size_t size = whole.size();
+    for (size_t at = 0; at < size; at += kQueryChunk) {
+      const size_t some = std::min(kQueryChunk, size - at);
+      for (const auto& version : versions_) {
+        const RangePositions& found = version->positions;
+        version->chunk.Take(at, absl::MakeConstSpan(found.begin).subspan(at, some),
+                            absl::MakeConstSpan(found.end).subspan(at, some));
+      }
+      for (size_t i = 0; i < some; ++i) {
+        for (const auto& version : versions_) version->Begin(i);
+        RETURN_IF_ERROR(TakeRange(at + i));
+      }
+    }
+    return Evaluate();
+  }
 
  private:
   using Prefix = typename KeyPrefixes<Key>::Prefix;
+
+  // One version, and what is left of a range there.
+  struct OfVersion {
+    OfVersion(const IndexVersion& of, size_t at, const AggregatePlan& plan,
+              const RangeBatch& ranges, int threads)
+        : version(of),
+          number(at),
+          chunk(*of.delta, ranges, std::min(kQueryChunk, ranges.size())),
+          evaluator(of, plan, threads),
+          runs(RunsOf(*of.delta)),
+          spans(runs.size(), kQueryChunk) {}
+
+    // The i-th range of the chunk.
+    void Begin(size_t i) {
+      const absl::Span<RunRange> found = chunk.Get(i);
+      for (size_t r = 0; r < runs.size(); ++r) {
+        runs[r].begin = found[r].begin;
+        runs[r].end = std::max(found[r].begin, found[r].end);  // crossed ends hold nothing
+      }
+    }
+    // Finds the least key that is left. False where none is.
+    bool FindLeast() {
+      bool any = false;
+      for (RunRange& run : runs) {
+        run.begin = run.removed->FirstAbsent(run.begin, run.end);
+        if (run.begin == run.end) continue;
+        const Key key = ColumnOf<Key>(*run.run)[run.begin];
+        if (!any || key < least) least = key;
+        any = true;
+      }
+      return any;
+    }
+
+    const IndexVersion& version;
+    const size_t number;
+    RangePositions positions;
+    RangeChunk<Key> chunk;
+    AggregateEvaluator evaluator;
+    Runs runs;
+    Key least = {};
+    RunSpans spans;  // of groups that are not evaluated yet
+  };
+
+  static bool IsLater(const OfVersion* a, const OfVersion* b) { return b->least < a->least; }
+  // Puts a version to those that have something left, if it has.
+  void Push(OfVersion* version) {
+    if (!version->FindLeast()) return;
+    heap_.push_back(version);
+    std::push_heap(heap_.begin(), heap_.end(), IsLater);
+  }
+  OfVersion* Pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), IsLater);
+    OfVersion* const version = heap_.back();
+    heap_.pop_back();
+    return version;
+  }
 
   absl::Status TakeRange(size_t range) {
     if (!ranges_.after.empty() && !ranges_.after[range].empty()) {
       ASSIGN_OR_RETURN(const Prefix prefix,
                        ReadCursor<Prefix>(ranges_.after[range], parts_, range));
-      for (RunRange& run : runs_) {
-        run.begin =
-            FirstBehind(run, [&](const Key& key) { return prefixes_.HasOrIsBefore(prefix, key); });
+      for (const auto& version : versions_) {
+        for (RunRange& run : version->runs) {
+          const auto column = ColumnOf<Key>(*run.run);
+          run.begin = FirstBehind(run.begin, run.end, [&](uint64_t p) {
+            return prefixes_.HasOrIsBefore(prefix, column[p]);
+          });
+        }
       }
+    }
+    if (shared_ != nullptr) shared_left_ = shared_->Find(ranges_, range);
+    heap_.clear();
+    if (options_.limit != 0) {
+      for (const auto& version : versions_) Push(version.get());
     }
     std::string cursor;
     Prefix last = {};
-    for (uint64_t count = 0; options_.limit != 0; ++count) {
-      const RunRange* const least = Least();
-      if (least == nullptr) break;
+    for (uint64_t count = 0; !heap_.empty(); ++count) {
       if (count == options_.limit) {
         cursor = CursorOf(parts_, last);
         break;
       }
-      ASSIGN_OR_RETURN(last, prefixes_.Of(ColumnOf<Key>(*least->run)[least->begin]));
+      ASSIGN_OR_RETURN(last, prefixes_.Of(heap_.front()->least));
       RETURN_IF_ERROR(TakeGroup(last));
     }
     groups_->offsets.push_back(size_);
@@ -111,52 +195,81 @@ class GroupWalk {
     return absl::OkStatus();
   }
 
-  // The run that has the least key that is left, at its beginning; null where none has any.
-  const RunRange* Least() {
-    const RunRange* least = nullptr;
-    for (RunRange& run : runs_) {
-      run.begin = run.removed->FirstAbsent(run.begin, run.end);
-      if (run.begin == run.end) continue;
-      if (least == nullptr ||
-          ColumnOf<Key>(*run.run)[run.begin] < ColumnOf<Key>(*least->run)[least->begin]) {
-        least = &run;
-      }
-    }
-    return least;
-  }
-
   absl::Status TakeGroup(const Prefix& prefix) {
-    if (spans_.full()) RETURN_IF_ERROR(Evaluate());
+    if (pending_ == kQueryChunk) RETURN_IF_ERROR(Evaluate());
     RETURN_IF_ERROR(prefixes_.AppendValues(prefix, &groups_->keys));
-    Runs group = runs_;
-    for (size_t r = 0; r < runs_.size(); ++r) {
-      const auto column = ColumnOf<Key>(*runs_[r].run);
-      runs_[r].begin = group[r].end = Gallop(
-          runs_[r].begin, runs_[r].end, [&](size_t p) { return prefixes_.Has(prefix, column[p]); });
+    while (!heap_.empty() && prefixes_.Has(prefix, heap_.front()->least)) {
+      OfVersion* const version = Pop();
+      Runs group = version->runs;
+      for (size_t r = 0; r < group.size(); ++r) {
+        RunRange& run = version->runs[r];
+        const auto column = ColumnOf<Key>(*run.run);
+        run.begin = group[r].end =
+            Gallop(run.begin, run.end, [&](size_t p) { return prefixes_.Has(prefix, column[p]); });
+      }
+      version->spans.Append(group);
+      if (!partial_.empty()) {
+        partial_[version->number].ranges.push_back(static_cast<uint32_t>(pending_));
+      }
+      Push(version);
     }
-    spans_.Append(group);
+    repeats_[pending_] = shared_ == nullptr ? 0 : TakeShared(prefix);
+    ++pending_;
     ++size_;
     return absl::OkStatus();
   }
 
-  // The first position of a run whose key is not `before`.
+  // How many times too often keys of the group are counted.
+  uint64_t TakeShared(const Prefix& prefix) {
+    const KeyColumn& keys = shared_->keys();
+    SharedKeys::Stretch group = shared_left_;
+    group.begin = FirstBehind(group.begin, group.end, [&](uint64_t i) {
+      const Key key = KeyAt<Key>(keys, i);
+      return prefixes_.HasOrIsBefore(prefix, key) && !prefixes_.Has(prefix, key);
+    });
+    group.end = Gallop(group.begin, group.end,
+                       [&](size_t i) { return prefixes_.Has(prefix, KeyAt<Key>(keys, i)); });
+    shared_left_.begin = group.end;
+    return shared_->Repeats(group);
+  }
+
+  // The first of [first, last) that is not `before`.
   template <typename Before>
-  static uint64_t FirstBehind(const RunRange& run, Before before) {
-    const auto column = ColumnOf<Key>(*run.run);
-    uint64_t first = run.begin;
-    for (uint64_t last = run.end; first < last;) {
+  static uint64_t FirstBehind(uint64_t first, uint64_t last, Before before) {
+    while (first < last) {
       const uint64_t middle = first + (last - first) / 2;
-      (before(column[middle]) ? first : last) = before(column[middle]) ? middle + 1 : middle;
+      if (before(middle)) {
+        first = middle + 1;
+      } else {
+        last = middle;
+      }
     }
     return first;
   }
 
+  // Of the groups that are pending.
   absl::Status Evaluate() {
-    const size_t first = size_ - spans_.size();
-    const absl::Status status = evaluator_.Append(
-        spans_, [&](size_t i) { return Described(first + i); }, absl::MakeSpan(groups_->values));
-    spans_.Clear();
-    return status;
+    const size_t first = size_ - pending_;
+    const auto described = [&](size_t i) { return Described(first + i); };
+    const auto columns = absl::MakeSpan(groups_->values);
+    const size_t count = std::exchange(pending_, 0);
+    if (partial_.empty()) {
+      const absl::Status status =
+          versions_[0]->evaluator.Append(versions_[0]->spans, described, columns);
+      versions_[0]->spans.Clear();
+      return status;
+    }
+    for (size_t v = 0; v < versions_.size(); ++v) {
+      if (partial_[v].ranges.empty()) continue;
+      RETURN_IF_ERROR(versions_[v]->evaluator.Evaluate(versions_[v]->spans, &partial_[v].results));
+    }
+    AggregateResults results = CombineResults(plan_, partial_, count);
+    for (size_t i = 0; i < results.keys.size(); ++i) results.keys[i] -= repeats_[i];
+    for (size_t v = 0; v < versions_.size(); ++v) {
+      versions_[v]->spans.Clear();
+      partial_[v].ranges.clear();
+    }
+    return results.Output(plan_, count, described, columns);
   }
 
   std::string Described(size_t group) const {
@@ -170,22 +283,28 @@ class GroupWalk {
 
   const RangeBatch& ranges_;
   const size_t parts_;
+  const AggregatePlan& plan_;
   const GroupOptions& options_;
   const KeyPrefixes<Key> prefixes_;
-  AggregateEvaluator evaluator_;
-  Runs runs_;
-  RunSpans spans_;   // of groups that are not evaluated yet
-  size_t size_ = 0;  // groups so far
+  const SharedKeys* const shared_;
+  SharedKeys::Stretch shared_left_;  // of the range
+  std::vector<std::unique_ptr<OfVersion>> versions_;
+  std::vector<OfVersion*> heap_;         // versions with something left; the top has the least key
+  std::vector<PartialResults> partial_;  // of each version, where there are several
+  std::vector<uint64_t> repeats_;        // of the groups that are pending
+  size_t pending_ = 0;                   // groups that are not evaluated yet
+  size_t size_ = 0;                      // groups so far
   Groups* const groups_;
 };
 
 }  // namespace
 
-absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
-                                           absl::Span<const Aggregate> aggregates,
-                                           const GroupOptions& options, int threads,
-                                           Groups* groups) const {
-  const absl::Span<const KeyType> parts = base->codec.parts();
+absl::Status AggregateGroupsOf(absl::Span<const IndexVersion* const> versions,
+                               const SharedKeys* shared, const RangeBatch& ranges,
+                               size_t leading_parts, absl::Span<const Aggregate> aggregates,
+                               const GroupOptions& options, int threads, Groups* groups) {
+  const IndexVersion& first = *versions[0];
+  const absl::Span<const KeyType> parts = first.base->codec.parts();
   if (leading_parts < 1 || leading_parts > parts.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("expected groups by 1 to %d leading parts of the key, found %d",
@@ -195,26 +314,33 @@ absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t lead
     return absl::InvalidArgumentError(
         absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));
   }
-  ASSIGN_OR_RETURN(const AggregatePlan plan, AggregatePlan::Make(delta->base_columns, aggregates));
+  ASSIGN_OR_RETURN(const AggregatePlan plan,
+                   AggregatePlan::Make(first.delta->base_columns, aggregates));
   const int all_threads = Topology::Get().Threads(threads);
-  RETURN_IF_ERROR(base->Prove(all_threads));
+  for (const IndexVersion* version : versions) RETURN_IF_ERROR(version->base->Prove(all_threads));
   RangeBatch whole = ranges;
   whole.after = {};
-  RangePositions positions;
-  RETURN_IF_ERROR(positions.Find(*base, whole));
+  RETURN_IF_ERROR(CheckQueries(first.base->codec.kind(), Batch::Scan(whole, nullptr)));
   groups->offsets.assign(1, 0);
   groups->cursors.clear();
   groups->keys.clear();
   for (size_t i = 0; i < leading_parts; ++i) groups->keys.emplace_back(parts[i]);
   groups->values = plan.Columns();
-  return WithPhysicalKey(delta->base_run.kind(), [&](auto type) -> absl::Status {
-    GroupWalk<typename decltype(type)::type> walk(*this, ranges, leading_parts, plan, options,
-                                                  all_threads, groups);
-    RETURN_IF_ERROR(
-        ForEachSpans(*delta, whole, positions, 0, ranges.size(),
-                     [&](const RunSpans& spans, size_t at) { return walk.Take(spans, at); }));
-    return walk.Finish();
+  return WithPhysicalKey(first.delta->base_run.kind(), [&](auto type) -> absl::Status {
+    GroupWalk<typename decltype(type)::type> walk(versions, plan.counts_keys ? shared : nullptr,
+                                                  ranges, leading_parts, plan, options, all_threads,
+                                                  groups);
+    return walk.Run(whole);
   });
+}
+
+absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
+                                           absl::Span<const Aggregate> aggregates,
+                                           const GroupOptions& options, int threads,
+                                           Groups* groups) const {
+  const IndexVersion* const self = this;
+  return AggregateGroupsOf(absl::MakeConstSpan(&self, 1), nullptr, ranges, leading_parts,
+                           aggregates, options, threads, groups);
 }
 
 }  // namespace cairn

@@ -1,7 +1,7 @@
 #include "engine/where/group_columns.h"
 
-#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -83,7 +83,7 @@ absl::StatusOr<GroupColumns::Column> GroupColumns::Find(std::string_view name) c
   Column column;
   size_t found = 0;
   // First what is included, then keys.
-  for (size_t i = 0; i < members_.size(); ++i) {
+  for (size_t i = 0; i < members_.size(); i += members_[i]->shards()) {
     const absl::Span<const ColumnSchema> included = members_[i]->delta().base_columns.columns();
     for (size_t c = 0; c < included.size(); ++c) {
       const std::string full = absl::StrCat(members_[i]->name(), ".", included[c].name);
@@ -94,7 +94,7 @@ absl::StatusOr<GroupColumns::Column> GroupColumns::Find(std::string_view name) c
     }
   }
   if (found == 1) return column;
-  for (size_t i = 0; i < members_.size() && found == 0; ++i) {
+  for (size_t i = 0; i < members_.size() && found == 0; i += members_[i]->shards()) {
     const absl::Span<const KeyType> parts = members_[i]->codec().parts();
     for (size_t p = 0; p < parts.size(); ++p) {
       const std::string full = parts.size() == 1
@@ -114,66 +114,87 @@ absl::StatusOr<GroupColumns::Column> GroupColumns::Find(std::string_view name) c
 absl::Status GroupColumns::Read(absl::Span<const RowId> rows, const Column& column,
                                 ColumnValues* values) const {
   values->Clear(column.type);
-  RETURN_IF_ERROR(members_[column.member]->Prepare());
+  for (size_t s = 0; s < members_[column.member]->shards(); ++s) {
+    RETURN_IF_ERROR(members_[column.member + s]->Prepare());
+  }
   return column.is_key ? ReadKeys(rows, column, values) : ReadIncluded(rows, column, values);
 }
 
 absl::Status GroupColumns::ReadIncluded(absl::Span<const RowId> rows, const Column& column,
                                         ColumnValues* values) const {
-  const GroupMember& member = *members_[column.member];
-  const Delta& delta = member.delta();
+  const GroupMember& first = *members_[column.member];
+  const size_t shards = first.shards();
   const absl::Span<const size_t> number = absl::MakeConstSpan(&column.number, 1);
-  if (HasAllRows(member) && space_->IsIdentity(column.member) &&
-      space_->end_row() == delta.base_rows.rows()) {
-    return delta.Included(rows, number, absl::MakeSpan(values, 1));
+  if (shards == 1 && HasAllRows(first) && space_->IsIdentity(column.member) &&
+      space_->end_row() == first.delta().base_rows.rows()) {
+    return first.delta().Included(rows, number, absl::MakeSpan(values, 1));
   }
-  // What a row has that has no key here any more is not kept up to date.
-  const EntrySet none(delta);
-  std::vector<RowId> known;
-  std::vector<size_t> unknown;  // which of `rows`
-  known.reserve(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const RowId local = space_->ToMember(column.member, rows[i]);
-    if (local != kNoRow && member.Look(local, none).any) {
-      known.push_back(local);
-    } else {
-      unknown.push_back(i);
+  // What a row has that has no key here any more is not kept up to date. Shards that have keys of a
+  // row have the same values of it.
+  std::vector<std::vector<RowId>> known(shards);
+  std::vector<size_t> shard_of(rows.size(), shards);  // none
+  for (size_t s = 0; s < shards; ++s) {
+    const GroupMember& shard = *members_[column.member + s];
+    const EntrySet none(shard.delta());
+    known[s].reserve(rows.size() / shards);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (shard_of[i] != shards) continue;
+      const RowId local = space_->ToMember(column.member + s, rows[i]);
+      if (local == kNoRow || !shard.Look(local, none).any) continue;
+      shard_of[i] = s;
+      known[s].push_back(local);
     }
   }
-  if (unknown.empty()) return delta.Included(known, number, absl::MakeSpan(values, 1));
-  ColumnValues of_known(values->type());
-  RETURN_IF_ERROR(delta.Included(known, number, absl::MakeSpan(&of_known, 1)));
-  size_t next = 0;
-  for (const size_t i : unknown) {
-    const size_t before = i - values->size();
-    values->AppendFrom(of_known, next, before);
-    next += before;
-    values->AppendNull();
+  std::vector<ColumnValues> of_shards(shards, ColumnValues(values->type()));
+  for (size_t s = 0; s < shards; ++s) {
+    RETURN_IF_ERROR(members_[column.member + s]->delta().Included(
+        known[s], number, absl::MakeSpan(&of_shards[s], 1)));
+    if (known[s].size() != rows.size()) continue;
+    *values = std::move(of_shards[s]);
+    return absl::OkStatus();
   }
-  values->AppendFrom(of_known, next, of_known.size() - next);
+  std::vector<size_t> next(shards);
+  for (const size_t s : shard_of) {
+    if (s == shards) {
+      values->AppendNull();
+    } else {
+      values->AppendFrom(of_shards[s], next[s]++, 1);
+    }
+  }
   return absl::OkStatus();
 }
 
 absl::Status GroupColumns::ReadKeys(absl::Span<const RowId> rows, const Column& column,
                                     ColumnValues* values) const {
-  const GroupMember& member = *members_[column.member];
-  const Delta& delta = member.delta();
-  CodedKeys coded(member, column.number, column.type);
+  const size_t shards = members_[column.member]->shards();
+  std::vector<CodedKeys> coded;
+  for (size_t s = 0; s < shards; ++s) {
+    coded.emplace_back(*members_[column.member + s], column.number, column.type);
+  }
   std::string scratch;
   absl::InlinedVector<GroupMember::Place, 4> places;
   for (const RowId row : rows) {
-    const RowId local = space_->ToMember(column.member, row);
+    size_t shard = 0;  // that has the entry
+    RowId local = kNoRow;
     places.clear();
-    if (local != kNoRow) member.AppendPlaces(local, &places);
+    for (size_t s = 0; s < shards; ++s) {
+      const RowId there = space_->ToMember(column.member + s, row);
+      if (there == kNoRow) continue;
+      const size_t before = places.size();
+      members_[column.member + s]->AppendPlaces(there, &places);
+      if (places.size() > before) shard = s, local = there;
+    }
     if (places.empty()) {
       values->AppendNull();
       continue;
     }
     if (places.size() > 1) return SeveralKeys(column.member, row);
+    const GroupMember& member = *members_[column.member + shard];
     const auto [run, position] = places[0];
-    if (run == 0 && coded.any()) {
-      RETURN_IF_ERROR(coded.Append(local, position, &scratch, values));
+    if (run == 0 && coded[shard].any()) {
+      RETURN_IF_ERROR(coded[shard].Append(local, position, &scratch, values));
     } else {
+      const Delta& delta = member.delta();
       RETURN_IF_ERROR(AppendKeyPart(member.codec(),
                                     run == 0 ? delta.base_run : delta.parts[run - 1].segment->run(),
                                     position, column.number, &scratch, values));

@@ -20,7 +20,7 @@ namespace cairn {
 class GroupColumns {
  public:
   struct Column {
-    size_t member = 0;
+    size_t member = 0;  // the index's first shard
     bool is_key = false;
     size_t number = 0;  // of the included column, or of the key's part
     KeyType type = KeyType::kU64;

@@ -3,25 +3,25 @@
 #include <algorithm>
 #include <utility>
 
-#include "cairn/index_spec.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/topology.h"
 
 namespace cairn {
-namespace {
 
-// Whether a row may have several keys at all.
-bool MayHaveSeveral(const IndexSpec& spec) {
+bool MayHaveSeveralKeys(const IndexSpec& spec) {
   return std::any_of(spec.parts.begin(), spec.parts.end(), [](const KeyPart& part) {
     return part.source.kind == KeySource::Kind::kJson ||
            part.source.kind == KeySource::Kind::kCustom;
   });
 }
 
-}  // namespace
-
-GroupMember::GroupMember(std::string name, std::shared_ptr<const IndexVersion> version)
-    : name_(std::move(name)), version_(std::move(version)) {}
+GroupMember::GroupMember(std::string name, std::shared_ptr<const IndexVersion> version,
+                         size_t shard, size_t shards, bool shares_rows)
+    : name_(std::move(name)),
+      version_(std::move(version)),
+      shard_(shard),
+      shards_(shards),
+      shares_rows_(shares_rows) {}
 
 absl::Status GroupMember::Prepare() const {
   const MutexLock lock(&mutex_);
@@ -36,7 +36,7 @@ absl::Status GroupMember::Prepare() const {
   by_row_ = std::move(by_row);
   // What came since is not looked at for rows with several entries where rows may have them.
   const bool base_is_single = !positions_->single().empty() || delta().base_run.empty();
-  is_single_ = base_is_single && (delta().empty() || !MayHaveSeveral(version_->spec()));
+  is_single_ = base_is_single && (delta().empty() || !MayHaveSeveralKeys(version_->spec()));
   is_prepared_ = true;
   return absl::OkStatus();
 }

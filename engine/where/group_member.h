@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "cairn/index_spec.h"
 #include "cairn/types.h"
 #include "engine/version/index_version.h"
 #include "engine/where/entry_set.h"
@@ -17,12 +18,22 @@
 
 namespace cairn {
 
-// One index of a group, as it answers which entries a row has. Thread-safe.
+// Whether a row of an index may have several keys at all.
+bool MayHaveSeveralKeys(const IndexSpec& spec);
+
+// One index of a group, or one shard of an index by key range, as it answers which entries a row
+// has there. Thread-safe.
 class GroupMember {
  public:
-  GroupMember(std::string name, std::shared_ptr<const IndexVersion> version);
+  // `shards`: how many the index has, which stand side by side in the group, in the order of keys.
+  // `shard`: which of them this is. `shares_rows`: whether a row may have entries in several.
+  GroupMember(std::string name, std::shared_ptr<const IndexVersion> version, size_t shard = 0,
+              size_t shards = 1, bool shares_rows = false);
 
   const std::string& name() const { return name_; }
+  size_t shard() const { return shard_; }
+  size_t shards() const { return shards_; }
+  bool shares_rows() const { return shares_rows_; }
   const IndexVersion& version() const { return *version_; }
   const Delta& delta() const { return *version_->delta; }
   const KeyCodec& codec() const { return version_->base->codec; }
@@ -56,6 +67,9 @@ class GroupMember {
  private:
   const std::string name_;
   const std::shared_ptr<const IndexVersion> version_;
+  const size_t shard_;
+  const size_t shards_;
+  const bool shares_rows_;
   mutable Mutex mutex_;
   mutable bool is_prepared_ ABSL_GUARDED_BY(mutex_) = false;
   mutable std::unique_ptr<const std::vector<RowId>> changed_rows_ ABSL_GUARDED_BY(mutex_);

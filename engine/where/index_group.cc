@@ -6,8 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cairn/index_spec.h"
-#include "engine/serve/open_index.h"
 #include "engine/where/group_columns.h"
 #include "engine/where/row_space.h"
 #include "engine/where/where_node.h"
@@ -17,24 +15,30 @@
 #include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
-#include "index/machine/topology.h"
+#include "index/query/batch_check.h"
 
 namespace cairn {
 namespace {
 
-// What a cursor of rows by primary key begins with.
-constexpr char kByPrimaryKey = 'p';
+absl::Status NoShard(uint32_t shard) {
+  return absl::OutOfRangeError(
+      absl::StrFormat("a row of shard %d in a group that is not in shards", shard));
+}
 
-class Group final : public IndexGroup {
+class Group final : public WholeGroup {
  public:
   Group(std::vector<Member> members, GroupMembers group, std::shared_ptr<const RowSpace> space)
       : members_(std::move(members)),
         group_(std::move(group)),
         space_(std::move(space)),
         search_(&group_, space_),
-        columns_(&group_, space_) {}
+        columns_(&group_, space_) {
+    for (size_t m = 0; m < group_.size(); ++m) {
+      if (group_[m]->shard() == 0) first_of_.push_back(m);
+    }
+  }
 
-  const std::shared_ptr<const RowSpace>& space() const { return space_; }
+  const std::shared_ptr<const RowSpace>& space() const override { return space_; }
 
   const std::vector<Member>& members() const override { return members_; }
   RowId end_row() const override { return space_->end_row(); }
@@ -48,6 +52,10 @@ class Group final : public IndexGroup {
                     WhereMatches* matches) const override {
     return Guarded("finding rows", [&] { return DoFind(where, options, matches); });
   }
+  absl::Status FindOrdered(const Predicate& where, const WhereOptions& options, bool or_at,
+                           uint64_t most, OrderedRows* found) const override {
+    return DoFindOrdered(where, options, or_at, most, found);
+  }
   absl::StatusOr<WherePlan> Explain(const Predicate& where,
                                     const WhereOptions& options) const override {
     return Guarded("planning a search", [&]() -> absl::StatusOr<WherePlan> {
@@ -58,6 +66,8 @@ class Group final : public IndexGroup {
     });
   }
 
+  using IndexGroup::Columns;
+  using IndexGroup::PrimaryKeys;
   absl::Status PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys) const override {
     return Guarded("reading primary keys", [&] { return space_->PrimaryKeys(rows, primary_keys); });
   }
@@ -75,17 +85,45 @@ class Group final : public IndexGroup {
   }
   absl::Status RowsOf(size_t member, absl::Span<const RowId> rows,
                       absl::Span<RowId> member_rows) const override {
-    if (member >= members_.size() || rows.size() != member_rows.size()) {
-      return absl::InvalidArgumentError(absl::StrFormat("rows of member %d of %d, %d rows for %d",
-                                                        member, members_.size(), member_rows.size(),
-                                                        rows.size()));
+    RETURN_IF_ERROR(CheckRowsOf(member, rows.size(), member_rows.size()));
+    if (group_[first_of_[member]]->shards() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("the rows of index '%s', which is in shards, are to be named with these",
+                          members_[member].name));
     }
     RETURN_IF_ERROR(CheckRows(rows));
-    for (size_t i = 0; i < rows.size(); ++i) member_rows[i] = space_->ToMember(member, rows[i]);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      member_rows[i] = space_->ToMember(first_of_[member], rows[i]);
+    }
     return absl::OkStatus();
+  }
+  absl::Status RowsOf(size_t member, absl::Span<const WideRowId> rows,
+                      absl::Span<WideRowId> member_rows) const override {
+    return Guarded("naming rows of an index", [&]() -> absl::Status {
+      RETURN_IF_ERROR(CheckRowsOf(member, rows.size(), member_rows.size()));
+      const size_t first = first_of_[member];
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const RowId row = RowInShard(rows[i]);
+        RETURN_IF_ERROR(ShardOf(rows[i]) != 0 ? NoShard(ShardOf(rows[i]))
+                                              : CheckRows(absl::MakeConstSpan(&row, 1)));
+        member_rows[i] = kNoWideRow;
+        for (size_t m = first; m < first + group_[first]->shards(); ++m) {
+          const RowId local = space_->ToMember(m, row);
+          if (local == kNoRow) continue;
+          member_rows[i] = MakeWideRowId(static_cast<uint32_t>(m - first), local);
+          break;
+        }
+      }
+      return absl::OkStatus();
+    });
   }
 
  private:
+  absl::Status CheckRowsOf(size_t member, size_t rows, size_t places) const {
+    if (member < members_.size() && rows == places) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrFormat("rows of member %d of %d, %d rows for %d",
+                                                      member, members_.size(), places, rows));
+  }
   absl::Status CheckRows(absl::Span<const RowId> rows) const {
     for (const RowId row : rows) {
       if (row < end_row()) continue;
@@ -95,9 +133,10 @@ class Group final : public IndexGroup {
     return absl::OkStatus();
   }
 
+  // The number of its only shard, or its first.
   absl::StatusOr<size_t> MemberOf(const std::string& name) const {
     for (size_t i = 0; i < members_.size(); ++i) {
-      if (members_[i].name == name) return i;
+      if (members_[i].name == name) return first_of_[i];
     }
     return absl::InvalidArgumentError(
         absl::StrFormat("WhereOptions::order_by: the group has no index %s", Quoted(name)));
@@ -154,33 +193,48 @@ class Group final : public IndexGroup {
     return absl::OkStatus();
   }
 
-  absl::Status DoFind(const Predicate& where, const WhereOptions& options,
-                      WhereMatches* matches) const {
+  // The rows that FindOrdered finds, and their order, unless that is by primary key.
+  absl::Status FindInOrder(const Predicate& where, const WhereOptions& options, bool or_at,
+                           uint64_t most, std::vector<RowId>* rows, WherePlan* plan,
+                           std::optional<WhereOrder>* order) const {
     WhereGoal goal;
     ASSIGN_OR_RETURN(goal, GoalOf(options));
     ASSIGN_OR_RETURN(const WhereNode node, ResolvePredicate(where, group_, end_row()));
-    ASSIGN_OR_RETURN(matches->plan, PlanWhere(node, group_, search_, goal, options.strategy));
+    ASSIGN_OR_RETURN(*plan, PlanWhere(node, group_, search_, goal, options.strategy));
+    if (goal.order_by.has_value()) {
+      absl::StatusOr<WhereOrder> made =
+          WhereOrder::Create(group_, search_, *goal.order_by, options.order, options.after, or_at);
+      if (!made.ok()) return made.status();
+      order->emplace(*std::move(made));
+    }
+    if (plan->strategy == WhereStrategy::kWalk) return (*order)->Walk(node, most, rows);
+    RETURN_IF_ERROR(FindAll(node, plan->strategy, rows));
+    if (!order->has_value()) return SortByPrimaryKey(options, or_at, most, rows);
+    (*order)->Sort(most, rows);
+    return absl::OkStatus();
+  }
+
+  absl::Status DoFindOrdered(const Predicate& where, const WhereOptions& options, bool or_at,
+                             uint64_t most, OrderedRows* found) const {
+    std::optional<WhereOrder> order;
+    RETURN_IF_ERROR(FindInOrder(where, options, or_at, most, &found->rows, &found->plan, &order));
+    if (order.has_value()) {
+      found->keys.Clear(group_[*MemberOf(options.order_by)]->codec().kind());
+      order->AppendKeys(found->rows, &found->keys);
+    }
+    found->primary_keys.Clear();
+    return space_->PrimaryKeys(found->rows, &found->primary_keys);
+  }
+
+  absl::Status DoFind(const Predicate& where, const WhereOptions& options,
+                      WhereMatches* matches) const {
     matches->cursor.clear();
+    matches->shards.clear();
     std::vector<RowId>& rows = matches->rows;
     // One more than is wanted says whether there is one.
     const uint64_t most = options.limit == UINT64_MAX ? UINT64_MAX : options.limit + 1;
     std::optional<WhereOrder> order;
-    if (goal.order_by.has_value()) {
-      absl::StatusOr<WhereOrder> made =
-          WhereOrder::Create(group_, search_, *goal.order_by, options.order, options.after);
-      if (!made.ok()) return made.status();
-      order.emplace(*std::move(made));
-    }
-    if (matches->plan.strategy == WhereStrategy::kWalk) {
-      RETURN_IF_ERROR(order->Walk(node, most, &rows));
-    } else {
-      RETURN_IF_ERROR(FindAll(node, matches->plan.strategy, &rows));
-      if (order.has_value()) {
-        order->Sort(most, &rows);
-      } else {
-        RETURN_IF_ERROR(SortByPrimaryKey(options, most, &rows));
-      }
-    }
+    RETURN_IF_ERROR(FindInOrder(where, options, false, most, &rows, &matches->plan, &order));
     if (rows.size() > options.limit) {
       rows.pop_back();
       ASSIGN_OR_RETURN(matches->cursor, order.has_value() ? order->CursorBehind(rows.back())
@@ -189,7 +243,7 @@ class Group final : public IndexGroup {
     return Columns(rows, options.columns, &matches->columns);
   }
 
-  absl::Status SortByPrimaryKey(const WhereOptions& options, uint64_t most,
+  absl::Status SortByPrimaryKey(const WhereOptions& options, bool or_at, uint64_t most,
                                 std::vector<RowId>* rows) const {
     search_.Sort(rows);
     if (options.order == Order::kDescending) std::reverse(rows->begin(), rows->end());
@@ -201,7 +255,8 @@ class Group final : public IndexGroup {
                        space_->PlaceOf(std::string_view(options.after).substr(1)));
       const auto behind = std::find_if(rows->begin(), rows->end(), [&](RowId row) {
         const int compared = space_->Compare(row, place);
-        return options.order == Order::kDescending ? compared < 0 : compared > 0;
+        if (compared == 0) return or_at;
+        return (options.order == Order::kDescending) == (compared < 0);
       });
       rows->erase(rows->begin(), behind);
     }
@@ -216,83 +271,42 @@ class Group final : public IndexGroup {
   }
 
   const std::vector<Member> members_;
-  const GroupMembers group_;
+  const GroupMembers group_;      // of a member in shards, one a shard
+  std::vector<size_t> first_of_;  // of each member, where its shards begin there
   const std::shared_ptr<const RowSpace> space_;
   const WhereSearch search_;
   const GroupColumns columns_;
 };
 
-absl::Status CheckTogether(const IndexGroup::Member& a, const IndexVersion& x,
-                           const IndexGroup::Member& b, const IndexVersion& y) {
-  const auto differ = [&](const char* what, const std::string& of_a, const std::string& of_b) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("indexes '%s' and '%s' are of different %s: %s and %s", a.name, b.name,
-                        what, of_a.empty() ? "none" : of_a, of_b.empty() ? "none" : of_b));
-  };
-  const Manifest& m = x.base->manifest;
-  const Manifest& n = y.base->manifest;
-  if (m.column_family != n.column_family) {
-    return differ("column families", Quoted(m.column_family), Quoted(n.column_family));
-  }
-  if (!m.database_id.empty() && !n.database_id.empty() && m.database_id != n.database_id) {
-    return differ("databases", m.database_id, n.database_id);
-  }
-  if (x.sequence != y.sequence) {
-    return differ("states of the database", absl::StrCat("sequence number ", x.sequence),
-                  absl::StrCat(y.sequence, "; catch them up to one state"));
+// Whether rows of a group that is not in shards are all named as shard 0's.
+absl::Status CheckIsShard0(absl::Span<const uint32_t> shards, size_t rows) {
+  if (shards.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckOutput(rows, shards.size(), "shards"));
+  for (const uint32_t shard : shards) {
+    if (shard != 0) return NoShard(shard);
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const IndexGroup>> CreateIndexGroup(
-    std::vector<IndexGroup::Member> members, const std::shared_ptr<const IndexGroup>& after) {
-  if (members.empty()) return absl::InvalidArgumentError("a group of no indexes");
-  std::vector<std::shared_ptr<const IndexVersion>> versions;
-  GroupMembers group;
-  for (IndexGroup::Member& member : members) {
-    if (member.index == nullptr) return absl::InvalidArgumentError("a group with a null index");
-    if (member.name.empty()) member.name = member.index->spec().name;
-    if (member.name.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("an index of a group has no name, neither here nor in its spec: %s",
-                          member.index->spec().ToString()));
-    }
-    if (member.index->in_shards()) {
-      return absl::UnimplementedError(
-          absl::StrFormat("index '%s' is in shards, which no group takes", member.name));
-    }
-    auto version = VersionOf(*member.index);
-    if (version == nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrFormat("index '%s' changes with its database: IndexedDB::PinTogether gives a "
-                          "state of it",
-                          member.name));
-    }
-    for (size_t i = 0; i < versions.size(); ++i) {
-      if (members[i].name == member.name) {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("two indexes of a group are called '%s'", member.name));
-      }
-    }
-    if (!versions.empty()) {
-      RETURN_IF_ERROR(CheckTogether(members[0], *versions[0], member, *version));
-    }
-    RETURN_IF_ERROR(version->base->Prove(Topology::Get().Threads(0)));
-    group.push_back(std::make_unique<GroupMember>(member.name, version));
-    versions.push_back(std::move(version));
-  }
-  const auto* const before = dynamic_cast<const Group*>(after.get());
-  ASSIGN_OR_RETURN(
-      std::shared_ptr<const RowSpace> space,
-      RowSpace::Create(std::move(versions), before == nullptr ? nullptr : before->space()));
+std::shared_ptr<const WholeGroup> MakeWholeGroup(std::vector<IndexGroup::Member> members,
+                                                 GroupMembers group,
+                                                 std::shared_ptr<const RowSpace> space) {
   return std::make_shared<const Group>(std::move(members), std::move(group), std::move(space));
 }
 
-absl::StatusOr<std::shared_ptr<const IndexGroup>> IndexGroup::Create(std::vector<Member> members) {
-  return Guarded("making a group of indexes",
-                 [&] { return CreateIndexGroup(std::move(members), nullptr); });
+absl::Status IndexGroup::PrimaryKeys(absl::Span<const uint32_t> shards,
+                                     absl::Span<const RowId> rows, StringList* primary_keys) const {
+  RETURN_IF_ERROR(CheckIsShard0(shards, rows.size()));
+  return PrimaryKeys(rows, primary_keys);
+}
+
+absl::Status IndexGroup::Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
+                                 absl::Span<const std::string> names,
+                                 std::vector<ColumnValues>* columns) const {
+  RETURN_IF_ERROR(CheckIsShard0(shards, rows.size()));
+  return Columns(rows, names, columns);
 }
 
 }  // namespace cairn

@@ -5,10 +5,40 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cairn/query.h"
+#include "cairn/string_list.h"
 #include "cairn/where/index_group.h"
-#include "engine/version/index_version.h"
+#include "engine/where/row_space.h"
+#include "engine/where/where_node.h"
 
 namespace cairn {
+
+// Rows in an order, and what stands for each in it.
+struct OrderedRows {
+  std::vector<RowId> rows;
+  KeyColumn keys;  // in the order of an index: of the first rows, all those that have one
+  StringList primary_keys;
+  WherePlan plan;
+};
+
+// A group whose rows have one numbering: any but one in shards, which has such a group of each.
+class WholeGroup : public IndexGroup {
+ public:
+  virtual const std::shared_ptr<const RowSpace>& space() const = 0;
+  // The first `most` rows behind WhereOptions::after, or at it, too, if `or_at`; the options'
+  // columns and limit are not looked at. Errors as Find's. Throws std::bad_alloc.
+  virtual absl::Status FindOrdered(const Predicate& where, const WhereOptions& options, bool or_at,
+                                   uint64_t most, OrderedRows* found) const = 0;
+};
+
+// `group`: the members' versions, those of a member in shards side by side; `space` is of all.
+std::shared_ptr<const WholeGroup> MakeWholeGroup(std::vector<IndexGroup::Member> members,
+                                                 GroupMembers group,
+                                                 std::shared_ptr<const RowSpace> space);
+
+// The group in shards that has these, one a shard, which are of versions of the same members.
+std::shared_ptr<const IndexGroup> OverShards(std::vector<IndexGroup::Member> members,
+                                             std::vector<std::shared_ptr<const WholeGroup>> shards);
 
 // IndexGroup::Create, taking over from `after`, a group or null, what rows of the same indexes it
 // has found.

@@ -14,6 +14,9 @@ namespace {
 // Rows whose primary keys are read at a time.
 constexpr RowId kBatch = 4096;
 
+// A table with less than a row in so many is searched for the way back.
+constexpr uint64_t kFew = 4;
+
 // Walks the primary keys of a row table in their order.
 class TableCursor {
  public:
@@ -55,8 +58,10 @@ bool HaveOneTable(const Base& a, const Base& b) {
 }
 
 absl::Status TooManyRows() {
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("the indexes of a group have more than %d rows together", kMaxEntries));
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the indexes of a group have more than %d rows together: build them in shards "
+      "by source, of which each has as many",
+      kMaxEntries));
 }
 
 }  // namespace
@@ -79,48 +84,72 @@ absl::StatusOr<std::shared_ptr<const RowSpace::Bases>> RowSpace::MergeBases(
   const auto none = std::make_shared<const Ids>();
   if (tables.size() == 1) {
     merged->rows = static_cast<RowId>(tables[0]->rows().rows());
+    merged->have_own.assign(versions.size(), true);
     merged->from.assign(versions.size(), none);
     merged->to = merged->from;
     return merged;
   }
-  std::vector<std::shared_ptr<Ids>> from, to;
+  std::vector<std::shared_ptr<Ids>> from;
   std::vector<TableCursor> cursors;
   for (const Base* table : tables) {
     from.push_back(std::make_shared<Ids>(table->rows().rows()));
-    to.push_back(std::make_shared<Ids>());
     cursors.emplace_back(table->rows());
     RETURN_IF_ERROR(cursors.back().Start());
   }
-  for (uint64_t row = 0;; ++row) {
-    const TableCursor* least = nullptr;
-    for (const TableCursor& cursor : cursors) {
-      if (cursor.at_end()) continue;
-      if (least == nullptr || cursor.primary_key() < least->primary_key()) least = &cursor;
-    }
-    if (least == nullptr) {
-      merged->rows = static_cast<RowId>(row);
-      break;
-    }
+  // Tables with rows left; the heap's top has the least primary key.
+  std::vector<size_t> heap;
+  const auto later = [&](size_t a, size_t b) {
+    return cursors[b].primary_key() < cursors[a].primary_key();
+  };
+  for (size_t t = 0; t < tables.size(); ++t) {
+    if (!cursors[t].at_end()) heap.push_back(t);
+  }
+  std::make_heap(heap.begin(), heap.end(), later);
+  uint64_t row = 0;
+  std::string key;
+  for (; !heap.empty(); ++row) {
     if (row == kMaxEntries) return TooManyRows();
-    const std::string key(least->primary_key());
-    for (size_t t = 0; t < tables.size(); ++t) {
-      TableCursor& cursor = cursors[t];
-      if (cursor.at_end() || cursor.primary_key() != key) {
-        to[t]->push_back(kNoRow);
-        continue;
-      }
-      (*from[t])[cursor.row()] = static_cast<RowId>(row);
-      to[t]->push_back(cursor.row());
+    key.assign(cursors[heap.front()].primary_key());
+    while (!heap.empty() && cursors[heap.front()].primary_key() == key) {
+      std::pop_heap(heap.begin(), heap.end(), later);
+      TableCursor& cursor = cursors[heap.back()];
+      (*from[heap.back()])[cursor.row()] = static_cast<RowId>(row);
       RETURN_IF_ERROR(cursor.Next());
+      if (cursor.at_end()) {
+        heap.pop_back();
+      } else {
+        std::push_heap(heap.begin(), heap.end(), later);
+      }
     }
+  }
+  merged->rows = static_cast<RowId>(row);
+  std::vector<std::shared_ptr<Ids>> to;
+  for (const auto& rows : from) {
+    to.push_back(std::make_shared<Ids>());
+    if (rows->size() == row || rows->size() * kFew < row) continue;
+    to.back()->assign(row, kNoRow);
+    for (size_t i = 0; i < rows->size(); ++i) (*to.back())[(*rows)[i]] = static_cast<RowId>(i);
   }
   for (const size_t table : table_of) {
     // A table that has all rows has their numbers.
-    const bool has_all = from[table]->size() == merged->rows;
+    const bool has_all = from[table]->size() == row;
+    merged->have_own.push_back(has_all);
     merged->from.push_back(has_all ? none : from[table]);
     merged->to.push_back(has_all ? none : to[table]);
   }
   return merged;
+}
+
+bool RowSpace::HaveDisjointBases(size_t first, size_t end) const {
+  std::vector<bool> seen(base_rows());
+  for (size_t m = first; m < end; ++m) {
+    for (RowId row = 0; row < members_[m].base_rows; ++row) {
+      const RowId of_space = FromMember(m, row);
+      if (seen[of_space]) return false;
+      seen[of_space] = true;
+    }
+  }
+  return true;
 }
 
 absl::StatusOr<std::shared_ptr<const RowSpace>> RowSpace::Create(
@@ -140,8 +169,8 @@ absl::StatusOr<std::shared_ptr<const RowSpace>> RowSpace::Create(
     Member member;
     member.base_rows = static_cast<RowId>(versions[i]->base->rows().rows());
     member.end_row = versions[i]->delta->end_row;
+    member.has_own_numbers = space->bases_->have_own[i];
     member.from_base = space->bases_->from[i];
-    member.to_base = space->bases_->to[i];
     member.version = std::move(versions[i]);
     space->members_.push_back(std::move(member));
   }
@@ -212,9 +241,7 @@ absl::Status RowSpace::AddLater(size_t i, LaterRows* later) const {
        ++row) {
     const std::string_view key = delta.rows->primary_key(row);
     RowId rank = delta.rows->rank(row), in_base = kNoRow;
-    if (!bases_->from[i]->empty() || base_rows() != member.base_rows ||
-        std::any_of(bases_->from.begin(), bases_->from.end(),
-                    [](const auto& ids) { return !ids->empty(); })) {
+    if (base_rows() != member.base_rows || !bases_->AllHaveOwn()) {
       RETURN_IF_ERROR(Locate(key, &rank, &in_base));
     }
     if (in_base != kNoRow) {
@@ -278,9 +305,7 @@ absl::Status RowSpace::PrimaryKeys(absl::Span<const RowId> rows, StringList* pri
           absl::StrFormat("there is no row %d in the group, only %d", row, end_row_));
     }
   }
-  const bool of_one = std::all_of(bases_->to.begin(), bases_->to.end(),
-                                  [](const auto& ids) { return ids->empty(); });
-  if (of_one && later_.empty()) {
+  if (bases_->AllHaveOwn() && later_.empty()) {
     return members_[0].version->base->rows().PrimaryKeys(rows, primary_keys);
   }
   // Read by the first member that has them in its base, then put in order.
@@ -293,8 +318,9 @@ absl::Status RowSpace::PrimaryKeys(absl::Span<const RowId> rows, StringList* pri
     if (row >= base_rows()) {
       i = members_.size();
     } else {
-      while (!bases_->to[i]->empty() && (*bases_->to[i])[row] == kNoRow) ++i;
-      wanted[i].push_back(bases_->to[i]->empty() ? row : (*bases_->to[i])[row]);
+      RowId there = bases_->ToBase(0, row);
+      while (there == kNoRow) there = bases_->ToBase(++i, row);
+      wanted[i].push_back(there);
     }
     owner.push_back(i);
   }

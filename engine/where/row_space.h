@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,8 +22,9 @@ namespace cairn {
 // primary-key order, then those that came since. Immutable; safe from any number of threads.
 //
 // Where the bases have one row table, as those of one build do, its numbers are the bases' own and
-// nothing is stored for them. Else the tables are merged, once, and each base has two arrays of 4
-// bytes a row. Rows that came since take about 50 bytes and 4 an index; a space made `after`
+// nothing is stored for them. Else the tables are merged, once, and each base has an array of 4
+// bytes a row, and another for the way back, unless it has few of the rows, as a shard does: then
+// that is searched. Rows that came since take about 50 bytes and 4 an index; a space made `after`
 // another of the same bases takes over what that one has found of them.
 class RowSpace {
  public:
@@ -38,17 +40,19 @@ class RowSpace {
   // Whether the member's rows all have its own numbers.
   bool IsIdentity(size_t member) const {
     const Member& m = members_[member];
-    return m.from_base->empty() && m.from_later.empty();
+    return m.has_own_numbers && m.from_later.empty();
   }
 
   // Whether those of its base do.
-  bool HasOwnBaseNumbers(size_t member) const { return members_[member].from_base->empty(); }
+  bool HasOwnBaseNumbers(size_t member) const { return members_[member].has_own_numbers; }
+  // Whether no row of a base is in two of the bases of members [first, end). Throws std::bad_alloc.
+  bool HaveDisjointBases(size_t first, size_t end) const;
 
   // A member's row by the space's number, and back; requires a row of it. kNoRow where the member
   // does not know it.
   RowId FromMember(size_t member, RowId row) const {
     const Member& m = members_[member];
-    if (row < m.base_rows) return m.from_base->empty() ? row : (*m.from_base)[row];
+    if (row < m.base_rows) return m.has_own_numbers ? row : (*m.from_base)[row];
     return m.from_later.empty() ? row : m.from_later[row - m.base_rows];
   }
   RowId ToMember(size_t member, RowId row) const {
@@ -58,8 +62,8 @@ class RowSpace {
       const RowId later = row - base_rows();
       return later < m.to_later.size() ? m.to_later[later] : kNoRow;
     }
-    if (m.to_base->empty()) return row;
-    const RowId there = (*m.to_base)[row];
+    if (m.has_own_numbers) return row;
+    const RowId there = bases_->ToBase(member, row);
     if (there != kNoRow || m.came_to_base.empty()) return there;
     const auto found = m.came_to_base.find(row);
     return found == m.came_to_base.end() ? kNoRow : found->second;
@@ -87,8 +91,23 @@ class RowSpace {
   struct Bases {
     std::vector<std::shared_ptr<const Base>> bases;
     RowId rows = 0;
-    // Of each base; empty where the numbers are its own.
+    std::vector<bool> have_own;  // of each base: its numbers are these
+    // Of each of the others: the numbers of its rows, ascending, and its rows by number, kNoRow
+    // among them; that is empty where it has few.
     std::vector<std::shared_ptr<const std::vector<RowId>>> from, to;
+
+    bool AllHaveOwn() const {
+      return std::all_of(have_own.begin(), have_own.end(), [](bool own) { return own; });
+    }
+    // kNoRow where the base has no such row.
+    RowId ToBase(size_t base, RowId row) const {
+      if (have_own[base]) return row;
+      if (!to[base]->empty()) return (*to[base])[row];
+      const std::vector<RowId>& rows_of = *from[base];
+      const auto found = std::lower_bound(rows_of.begin(), rows_of.end(), row);
+      return found != rows_of.end() && *found == row ? static_cast<RowId>(found - rows_of.begin())
+                                                     : kNoRow;
+    }
   };
   struct LaterRow {
     std::string_view primary_key;  // the member's
@@ -107,7 +126,8 @@ class RowSpace {
     std::shared_ptr<const IndexVersion> version;
     RowId base_rows = 0;
     RowId end_row = 0;
-    std::shared_ptr<const std::vector<RowId>> from_base, to_base;
+    bool has_own_numbers = false;  // in its base
+    std::shared_ptr<const std::vector<RowId>> from_base;
     std::vector<RowId> from_later, to_later;
     absl::flat_hash_map<RowId, RowId> came_to_base;  // rows of another member's base
   };

@@ -20,7 +20,7 @@ using Mode = WhereNode::Mode;
 // A predicate of more levels is refused: each takes a call.
 constexpr int kMostLevels = 500;
 
-uint64_t EntriesOf(const Delta& delta) {
+uint64_t CountEntries(const Delta& delta) {
   return delta.base_run.size() - delta.removed.size() + delta.added_entries();
 }
 
@@ -38,7 +38,7 @@ WhereNode MakeLeaf(const GroupMembers& members, size_t member, Mode mode, EntryS
   node.text = std::move(text);
   node.entries = set.Count(delta);
   const double entries = static_cast<double>(node.entries), all = static_cast<double>(rows);
-  const auto total = static_cast<double>(EntriesOf(delta));
+  const auto total = static_cast<double>(CountEntries(delta));
   node.rows = mode == Mode::kSome     ? std::min(entries, all)
               : mode == Mode::kNoneOf ? std::clamp(total - entries, 0.0, all)
                                       : std::clamp(all - total, 0.0, all);
@@ -47,17 +47,44 @@ WhereNode MakeLeaf(const GroupMembers& members, size_t member, Mode mode, EntryS
   return node;
 }
 
-// Two leaves of one index as one, where that asks the same.
+WhereNode Of(WhereNode::Kind kind, std::vector<WhereNode> nodes, const GroupMembers& members,
+             uint64_t rows);
+
+// Two leaves of one member as one.
+WhereNode Combined(const GroupMembers& members, Kind kind, uint64_t rows, const WhereNode& a,
+                   const WhereNode& b) {
+  const bool all = kind == Kind::kAnd;
+  return MakeLeaf(members, a.member, Mode::kSome,
+                  all ? a.set.Intersection(b.set) : a.set.Union(b.set),
+                  absl::StrCat(a.text, all ? " AND " : " OR ", b.text), rows);
+}
+
+// What two nodes ask of one index as one, where that asks the same.
 bool Combine(const GroupMembers& members, Kind kind, uint64_t rows, WhereNode* a,
              const WhereNode& b) {
-  if (a->kind != Kind::kLeaf || b.kind != Kind::kLeaf || a->member != b.member ||
-      a->mode != Mode::kSome || b.mode != Mode::kSome) {
+  if (kind == Kind::kOr) {
+    if (a->kind != Kind::kLeaf || b.kind != Kind::kLeaf || a->member != b.member ||
+        a->mode != Mode::kSome || b.mode != Mode::kSome) {
+      return false;
+    }
+    *a = Combined(members, kind, rows, *a, b);
+    return true;
+  }
+  const WhereNode& leaf = a->kind == Kind::kOr ? a->children[0] : *a;
+  if (leaf.kind != Kind::kLeaf) return false;
+  const size_t first = leaf.member - members[leaf.member]->shard();
+  const size_t end = first + members[first]->shards();
+  if (EntriesOf(*a, first, end) != a || EntriesOf(b, first, end) != &b ||
+      !IsSingle(members, first)) {
     return false;
   }
-  if (kind == Kind::kAnd && !members[a->member]->is_single()) return false;
-  EntrySet set = kind == Kind::kAnd ? a->set.Intersection(b.set) : a->set.Union(b.set);
-  *a = MakeLeaf(members, a->member, Mode::kSome, std::move(set),
-                absl::StrCat(a->text, kind == Kind::kAnd ? " AND " : " OR ", b.text), rows);
+  std::vector<WhereNode> both;
+  for (size_t m = first; m < end; ++m) {
+    const WhereNode* const x = LeafOf(*a, m);
+    const WhereNode* const y = LeafOf(b, m);
+    if (x != nullptr && y != nullptr) both.push_back(Combined(members, kind, rows, *x, *y));
+  }
+  *a = Of(Kind::kOr, std::move(both), members, rows);
   return true;
 }
 
@@ -99,6 +126,31 @@ WhereNode Of(Kind kind, std::vector<WhereNode> nodes, const GroupMembers& member
   return whole;
 }
 
+// Rows with entries of which none is in sets[s], of shard s of the index that begins at member `m`.
+WhereNode NoneOf(const GroupMembers& members, size_t m, std::vector<EntrySet> sets,
+                 const std::string& text, uint64_t rows) {
+  const bool single = IsSingle(members, m);
+  std::vector<WhereNode> none, any;
+  for (size_t s = 0; s < sets.size(); ++s) {
+    none.push_back(MakeLeaf(members, m + s, Mode::kNoneOf, std::move(sets[s]), text, rows));
+  }
+  // A row that has all its entries in one shard.
+  if (single || none.size() == 1) return Of(Kind::kOr, std::move(none), members, rows);
+  std::vector<WhereNode> all;
+  for (size_t s = 0; s < none.size(); ++s) {
+    const GroupMember& member = *members[m + s];
+    const EntrySet nothing(member.delta());
+    all.push_back(
+        Of(Kind::kOr,
+           {std::move(none[s]), MakeLeaf(members, m + s, Mode::kAbsent, nothing, text, rows)},
+           members, rows));
+    any.push_back(MakeLeaf(members, m + s, Mode::kSome, nothing.Complement(member.delta()),
+                           member.name() + ": all", rows));
+  }
+  all.push_back(Of(Kind::kOr, std::move(any), members, rows));
+  return Of(Kind::kAnd, std::move(all), members, rows);
+}
+
 class Resolver {
  public:
   Resolver(const GroupMembers& members, uint64_t rows) : members_(members), rows_(rows) {}
@@ -137,6 +189,7 @@ class Resolver {
     std::string names;
     for (size_t i = 0; i < members_.size(); ++i) {
       if (members_[i]->name() == where.index()) return i;
+      if (members_[i]->shard() != 0) continue;
       absl::StrAppend(&names, i == 0 ? "" : ", ", members_[i]->name());
     }
     return absl::InvalidArgumentError(
@@ -146,15 +199,23 @@ class Resolver {
   // Every row that has an entry in any index: in one that has all rows, if there is such a one.
   absl::StatusOr<WhereNode> AllRows() const {
     std::vector<WhereNode> either;
-    for (size_t m = 0; m < members_.size(); ++m) {
-      const GroupMember& member = *members_[m];
-      RETURN_IF_ERROR(member.Prepare());
-      WhereNode node = MakeLeaf(members_, m, Mode::kNoneOf, EntrySet(member.delta()),
-                                member.name() + ": all", rows_);
-      const bool keeps_all = member.keeps_nulls() && member.is_single() &&
-                             member.version().spec().on_error == ErrorPolicy::kFail;
-      if (keeps_all || (member.is_single() && node.entries == rows_)) return node;
-      either.push_back(std::move(node));
+    for (size_t first = 0; first < members_.size(); first += members_[first]->shards()) {
+      const GroupMember& index = *members_[first];
+      std::vector<WhereNode> entries;
+      uint64_t count = 0;
+      for (size_t m = first; m < first + index.shards(); ++m) {
+        RETURN_IF_ERROR(members_[m]->Prepare());
+        const Delta& delta = members_[m]->delta();
+        entries.push_back(MakeLeaf(members_, m, Mode::kSome, EntrySet(delta).Complement(delta),
+                                   index.name() + ": all", rows_));
+        count += entries.back().entries;
+      }
+      const bool keeps_all =
+          index.keeps_nulls() && index.version().spec().on_error == ErrorPolicy::kFail;
+      if (IsSingle(members_, first) && (keeps_all || count == rows_)) {
+        return Of(Kind::kOr, std::move(entries), members_, rows_);
+      }
+      std::move(entries.begin(), entries.end(), std::back_inserter(either));
     }
     return Of(Kind::kOr, std::move(either), members_, rows_);
   }
@@ -162,7 +223,7 @@ class Resolver {
   absl::StatusOr<WhereNode> ResolveComparison(const Predicate& where, bool negated) {
     ASSIGN_OR_RETURN(const size_t m, MemberOf(where));
     const GroupMember& member = *members_[m];
-    RETURN_IF_ERROR(member.Prepare());
+    for (size_t s = 0; s < member.shards(); ++s) RETURN_IF_ERROR(members_[m + s]->Prepare());
     const bool composite = member.codec().parts().size() > 1;
     if (where.kind() == Predicate::Kind::kIsNull) return ResolveNull(where, m, negated);
     // What a part that is null makes of an order or of a negation is not in the order of keys.
@@ -176,20 +237,35 @@ class Resolver {
     }
     KeyRanges ranges(member.codec().kind());
     RETURN_IF_ERROR(ranges.Add(where, member));
-    ASSIGN_OR_RETURN(EntrySet set, EntrySet::Of(member.version(), ranges.batch()));
+    if (negated && ranges.has_null()) {
+      // Where one of the keys is NULL, nothing is known to be none of them.
+      if (!is_range) return WhereNode();
+      return NegatedRangeWithNull(where, m);
+    }
     const bool drop_nulls = member.keeps_nulls() && !composite && (is_range || negated);
-    EntrySet nulls(member.delta());
-    if (drop_nulls) {
-      ASSIGN_OR_RETURN(nulls, Nulls(member));
+    std::vector<EntrySet> sets;
+    for (size_t s = 0; s < member.shards(); ++s) {
+      const GroupMember& shard = *members_[m + s];
+      ASSIGN_OR_RETURN(EntrySet set, EntrySet::Of(shard.version(), ranges.batch()));
+      if (drop_nulls) {
+        ASSIGN_OR_RETURN(const EntrySet nulls, Nulls(shard));
+        set = negated ? set.Union(nulls) : set.Intersection(nulls.Complement(shard.delta()));
+      }
+      sets.push_back(std::move(set));
     }
-    if (!negated) {
-      if (drop_nulls) set = set.Intersection(nulls.Complement(member.delta()));
-      return MakeLeaf(members_, m, Mode::kSome, std::move(set), where.ToString(), rows_);
+    if (negated) {
+      return NoneOf(members_, m, std::move(sets), "NOT " + where.ToString(), rows_);
     }
-    // Where one of the keys is NULL, nothing is known to be none of them.
-    if (ranges.has_null() && !is_range) return WhereNode();
-    if (ranges.has_null()) return NegatedRangeWithNull(where, m);
-    return MakeLeaf(members_, m, Mode::kNoneOf, set.Union(nulls), "NOT " + where.ToString(), rows_);
+    return SomeOf(m, std::move(sets), where.ToString());
+  }
+
+  // Rows with an entry in one of sets[s], of shard s of the index that begins at member `m`.
+  WhereNode SomeOf(size_t m, std::vector<EntrySet> sets, const std::string& text) const {
+    std::vector<WhereNode> nodes;
+    for (size_t s = 0; s < sets.size(); ++s) {
+      nodes.push_back(MakeLeaf(members_, m + s, Mode::kSome, std::move(sets[s]), text, rows_));
+    }
+    return Of(Kind::kOr, std::move(nodes), members_, rows_);
   }
 
   // NOT x BETWEEN 5 AND NULL is true of what is less than 5.
@@ -225,16 +301,18 @@ class Resolver {
           "index '%s', %s: of keys of several parts it is not known which one is null",
           member.name(), where.ToString()));
     }
-    EntrySet nulls(member.delta());
-    if (member.keeps_nulls()) {
-      ASSIGN_OR_RETURN(nulls, Nulls(member));
+    if (!member.keeps_nulls() && !negated) return AbsentRows(members_, m, rows_);
+    std::vector<EntrySet> nulls;
+    for (size_t s = 0; s < member.shards(); ++s) {
+      const GroupMember& shard = *members_[m + s];
+      nulls.emplace_back(shard.delta());
+      if (!member.keeps_nulls()) continue;
+      ASSIGN_OR_RETURN(nulls.back(), Nulls(shard));
     }
     if (negated) {
-      return MakeLeaf(members_, m, Mode::kNoneOf, std::move(nulls), member.name() + " IS NOT NULL",
-                      rows_);
+      return NoneOf(members_, m, std::move(nulls), member.name() + " IS NOT NULL", rows_);
     }
-    if (!member.keeps_nulls()) return AbsentRows(members_, m, rows_);
-    return MakeLeaf(members_, m, Mode::kSome, std::move(nulls), where.ToString(), rows_);
+    return SomeOf(m, std::move(nulls), where.ToString());
   }
 
   // The entries of an index of one part whose key is null.
@@ -275,8 +353,12 @@ const WhereNode* FindUnbounded(const WhereNode& node) {
 }  // namespace
 
 WhereNode AbsentRows(const GroupMembers& members, size_t member, uint64_t rows) {
-  return MakeLeaf(members, member, Mode::kAbsent, EntrySet(members[member]->delta()),
-                  members[member]->name() + " IS NULL", rows);
+  std::vector<WhereNode> nodes;
+  for (size_t m = member; m < member + members[member]->shards(); ++m) {
+    nodes.push_back(MakeLeaf(members, m, Mode::kAbsent, EntrySet(members[m]->delta()),
+                             members[m]->name() + " IS NULL", rows));
+  }
+  return Of(Kind::kAnd, std::move(nodes), members, rows);
 }
 
 WhereNode AllOf(std::vector<WhereNode> nodes, const GroupMembers& members, uint64_t rows) {

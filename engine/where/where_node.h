@@ -40,8 +40,16 @@ using GroupMembers = std::vector<std::unique_ptr<const GroupMember>>;
 absl::StatusOr<WhereNode> ResolvePredicate(const Predicate& where, const GroupMembers& members,
                                            uint64_t rows);
 
-// A leaf of the rows that have no entry in a member, or of those that have any.
+// The rows that have no entry in an index, of which `member` is the only shard, or the first.
 WhereNode AbsentRows(const GroupMembers& members, size_t member, uint64_t rows);
+// What all rows of a node satisfy of one index, whose shards are members [first, end): a leaf of
+// entries in a set, or several, of different shards, of any of which each row has one. Null where
+// the node says no such thing.
+const WhereNode* EntriesOf(const WhereNode& node, size_t first, size_t end);
+// The leaf of a member in what EntriesOf returns; null where it has none.
+const WhereNode* LeafOf(const WhereNode& entries, size_t member);
+// Whether no row can have several entries in it. Requires Prepare of its shards.
+bool IsSingle(const GroupMembers& members, size_t member);
 // All of these, which are at least one; none that asks for nothing.
 WhereNode AllOf(std::vector<WhereNode> nodes, const GroupMembers& members, uint64_t rows);
 

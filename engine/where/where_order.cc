@@ -14,41 +14,26 @@ namespace cairn {
 namespace {
 
 using Kind = WhereNode::Kind;
-using Mode = WhereNode::Mode;
 
-// What a cursor begins with: of an entry, or of a row without any.
-constexpr char kOfEntry = 'e';
-constexpr char kOfAbsent = 'n';
 // Entries that are walked before the first are tested, and at most.
 constexpr uint64_t kFirstWalk = 256, kMostWalk = 16384;
-
-// A leaf of `member` that all rows satisfy, or null.
-const WhereNode* LeafOf(const WhereNode& node, size_t member) {
-  if (node.kind == Kind::kLeaf && node.member == member && node.mode == Mode::kSome) return &node;
-  if (node.kind != Kind::kAnd) return nullptr;
-  for (const WhereNode& child : node.children) {
-    if (child.kind == Kind::kLeaf && child.member == member && child.mode == Mode::kSome) {
-      return &child;
-    }
-  }
-  return nullptr;
-}
 
 }  // namespace
 
 absl::StatusOr<WhereOrder> WhereOrder::Create(const GroupMembers& members,
                                               const WhereSearch& search, size_t member, Order order,
-                                              std::string_view after) {
+                                              std::string_view after, bool or_at) {
   WhereOrder whole(members, search, member, order);
-  RETURN_IF_ERROR(whole.member_.Prepare());
+  for (size_t m = whole.first_; m < whole.end_; ++m) RETURN_IF_ERROR(members[m]->Prepare());
+  whole.is_single_ = IsSingle(members, member);
+  whole.or_at_ = or_at;
   if (after.empty()) return whole;
   whole.has_cursor_ = true;
   std::string_view primary_key = after.substr(1);
   if (after[0] == kOfAbsent) {
     whole.cursor_is_absent_ = true;
   } else if (after[0] == kOfEntry) {
-    ASSIGN_OR_RETURN(const ScanCursor cursor,
-                     ScanCursor::Decode(after.substr(1), whole.member_.codec().kind()));
+    ASSIGN_OR_RETURN(const ScanCursor cursor, ScanCursor::Decode(after.substr(1), whole.kind()));
     whole.cursor_number_ = cursor.number;
     whole.cursor_bytes_ = cursor.bytes;
     primary_key = cursor.primary_key;
@@ -59,42 +44,60 @@ absl::StatusOr<WhereOrder> WhereOrder::Create(const GroupMembers& members,
   return whole;
 }
 
-const SortedRun& WhereOrder::RunOf(uint32_t run) const {
-  const Delta& delta = member_.delta();
+const SortedRun& WhereOrder::RunOf(size_t member, uint32_t run) const {
+  const Delta& delta = members_[member]->delta();
   return run == 0 ? delta.base_run : delta.parts[run - 1].segment->run();
 }
 
 bool WhereOrder::Less(const Entry& a, const Entry& b) const {
+  if (a.member != b.member) return a.member < b.member;
   if (a.place != b.place) return a.place < b.place;
   if (a.run == b.run) return a.position < b.position;
-  return WithPhysicalKey(RunOf(0).kind(), [&](auto type) {
+  return WithPhysicalKey(kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
-    const Key x = ColumnOf<Key>(RunOf(a.run))[a.position];
-    const Key y = ColumnOf<Key>(RunOf(b.run))[b.position];
+    const Key x = ColumnOf<Key>(RunOf(a.member, a.run))[a.position];
+    const Key y = ColumnOf<Key>(RunOf(b.member, b.run))[b.position];
     return x != y ? x < y : search_.space().Less(a.row, b.row);
   });
 }
 
 bool WhereOrder::FirstEntry(RowId row, Entry* first) const {
-  const RowId local = search_.space().ToMember(number_, row);
-  if (local == kNoRow) return false;
-  absl::InlinedVector<GroupMember::Place, 4> places;
-  member_.AppendPlaces(local, &places);
-  for (size_t i = 0; i < places.size(); ++i) {
-    const auto [run, position] = places[i];
-    const uint64_t place =
-        run == 0 ? uint64_t{position} * 2 + 1
-                 : uint64_t{member_.delta().parts[run - 1].segment->places()[position]} * 2;
-    const Entry entry{place, run, position, row};
-    if (i == 0 || Before(entry, *first)) *first = entry;
+  // Of the shards, which stand in the order of keys, the first that has any has the first.
+  for (size_t i = first_; i < end_; ++i) {
+    const size_t m = descending_ ? end_ - 1 - (i - first_) : i;
+    const RowId local = search_.space().ToMember(m, row);
+    if (local == kNoRow) continue;
+    const GroupMember& member = *members_[m];
+    absl::InlinedVector<GroupMember::Place, 4> places;
+    member.AppendPlaces(local, &places);
+    for (size_t p = 0; p < places.size(); ++p) {
+      const auto [run, position] = places[p];
+      const uint64_t place =
+          run == 0 ? uint64_t{position} * 2 + 1
+                   : uint64_t{member.delta().parts[run - 1].segment->places()[position]} * 2;
+      const Entry entry{static_cast<uint32_t>(m), place, run, position, row};
+      if (p == 0 || Before(entry, *first)) *first = entry;
+    }
+    if (!places.empty()) return true;
   }
-  return !places.empty();
+  return false;
 }
 
-int WhereOrder::CompareWithCursor(uint32_t run, Position position, RowId row) const {
-  return WithPhysicalKey(RunOf(0).kind(), [&](auto type) {
+size_t WhereOrder::AppendKeys(absl::Span<const RowId> rows, KeyColumn* keys) const {
+  return WithPhysicalKey(kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
-    const Key key = ColumnOf<Key>(RunOf(run))[position];
+    size_t count = 0;
+    for (Entry entry; count < rows.size() && FirstEntry(rows[count], &entry); ++count) {
+      AppendKey<Key>(ColumnOf<Key>(RunOf(entry.member, entry.run))[entry.position], keys);
+    }
+    return count;
+  });
+}
+
+int WhereOrder::CompareWithCursor(size_t member, uint32_t run, Position position, RowId row) const {
+  return WithPhysicalKey(kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    const Key key = ColumnOf<Key>(RunOf(member, run))[position];
     Key of_cursor;
     if constexpr (std::is_same_v<Key, std::string_view>) {
       of_cursor = cursor_bytes_;
@@ -113,7 +116,8 @@ void WhereOrder::Sort(uint64_t limit, std::vector<RowId>* rows) const {
     Entry entry;
     if (FirstEntry(row, &entry)) {
       if (IsBehindCursor(entry)) entries.push_back(entry);
-    } else if (!cursor_is_absent_ || search_.space().Compare(row, cursor_place_) > 0) {
+    } else if (!cursor_is_absent_ ||
+               search_.space().Compare(row, cursor_place_) >= (or_at_ ? 0 : 1)) {
       absent.push_back(row);
     }
   }
@@ -133,12 +137,17 @@ void WhereOrder::Sort(uint64_t limit, std::vector<RowId>* rows) const {
 }
 
 template <typename Key>
-absl::Status WhereOrder::WalkEntries(const WhereNode& node, uint64_t limit,
+absl::Status WhereOrder::WalkEntries(size_t member, const WhereNode& node, uint64_t limit,
+                                     absl::flat_hash_set<RowId>* seen,
                                      std::vector<RowId>* rows) const {
-  const Delta& delta = member_.delta();
+  const Delta& delta = members_[member]->delta();
   const RowSpace& space = search_.space();
   Runs runs = RunsOf(delta);
-  const WhereNode* const leaf = member_.is_single() ? LeafOf(node, number_) : nullptr;
+  const WhereNode* leaf = nullptr;  // that all rows here satisfy
+  if (const WhereNode* entries = EntriesOf(node, first_, end_); entries != nullptr && is_single_) {
+    leaf = LeafOf(*entries, member);
+    if (leaf == nullptr) return absl::OkStatus();
+  }
   uint64_t left = 0;
   for (size_t r = 0; r < runs.size(); ++r) {
     RunRange& run = runs[r];
@@ -152,9 +161,9 @@ absl::Status WhereOrder::WalkEntries(const WhereNode& node, uint64_t limit,
       // How many entries of the run come before the cursor, or not behind it.
       const auto stays = [&](uint64_t position) {
         const int compared =
-            CompareWithCursor(static_cast<uint32_t>(r), static_cast<Position>(position),
-                              space.FromMember(number_, run.rows[position]));
-        return descending_ ? compared < 0 : compared <= 0;
+            CompareWithCursor(member, static_cast<uint32_t>(r), static_cast<Position>(position),
+                              space.FromMember(member, run.rows[position]));
+        return descending_ == or_at_ ? compared <= 0 : compared < 0;
       };
       uint64_t begin = run.begin, end = run.end;
       while (begin < end) {
@@ -170,7 +179,6 @@ absl::Status WhereOrder::WalkEntries(const WhereNode& node, uint64_t limit,
     left += run.entries();
   }
   RangeMerge<Key> merge(*delta.rows, absl::MakeSpan(runs));
-  absl::flat_hash_set<RowId> seen;
   std::vector<RowId> some;
   bool pass[256];
   for (uint64_t step = kFirstWalk; left > 0 && rows->size() < limit;
@@ -182,18 +190,18 @@ absl::Status WhereOrder::WalkEntries(const WhereNode& node, uint64_t limit,
       merge.Ascend(some.size(), some.data(), nullptr);
     }
     left -= some.size();
-    for (RowId& row : some) row = space.FromMember(number_, row);
+    for (RowId& row : some) row = space.FromMember(member, row);
     for (size_t first = 0; first < some.size() && rows->size() < limit; first += std::size(pass)) {
       const auto chunk = absl::MakeConstSpan(some).subspan(first, std::size(pass));
       search_.Test(node, chunk, pass);
       for (size_t i = 0; i < chunk.size() && rows->size() < limit; ++i) {
         if (!pass[i]) continue;
-        if (!member_.is_single()) {
+        if (!is_single_) {
           // Where it is not the row's first entry, the row is there already, or before the cursor.
           Entry entry;
           if (!FirstEntry(chunk[i], &entry) || !IsBehindCursor(entry)) continue;
-          MakeRoomForOne(&seen);
-          if (!seen.insert(chunk[i]).second) continue;
+          MakeRoomForOne(seen);
+          if (!seen->insert(chunk[i]).second) continue;
         }
         rows->push_back(chunk[i]);
       }
@@ -207,40 +215,46 @@ absl::Status WhereOrder::Walk(const WhereNode& node, uint64_t limit,
   rows->clear();
   if (node.kind == Kind::kNothing) return absl::OkStatus();
   RETURN_IF_ERROR(search_.Prepare(node));
-  if (!cursor_is_absent_) {
-    RETURN_IF_ERROR(WithPhysicalKey(RunOf(0).kind(), [&](auto type) {
-      return WalkEntries<typename decltype(type)::type>(node, limit, rows);
+  absl::flat_hash_set<RowId> seen;
+  for (size_t i = first_; i < end_ && rows->size() < limit && !cursor_is_absent_; ++i) {
+    const size_t m = descending_ ? end_ - 1 - (i - first_) : i;
+    RETURN_IF_ERROR(WithPhysicalKey(kind(), [&](auto type) {
+      return WalkEntries<typename decltype(type)::type>(m, node, limit, &seen, rows);
     }));
   }
-  if (rows->size() == limit || LeafOf(node, number_) != nullptr) return absl::OkStatus();
+  if (rows->size() == limit || EntriesOf(node, first_, end_) != nullptr) return absl::OkStatus();
   // Then those without entries here.
   const uint64_t all = search_.space().end_row();
   std::vector<RowId> absent;
   RETURN_IF_ERROR(
-      search_.Gather(AllOf({node, AbsentRows(members_, number_, all)}, members_, all), &absent));
+      search_.Gather(AllOf({node, AbsentRows(members_, first_, all)}, members_, all), &absent));
   Sort(limit - rows->size(), &absent);
   rows->insert(rows->end(), absent.begin(), absent.end());
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> WhereOrder::CursorBehind(RowId row) const {
-  StringList keys;
-  RETURN_IF_ERROR(search_.space().PrimaryKeys(absl::MakeConstSpan(&row, 1), &keys));
-  Entry entry;
-  if (!FirstEntry(row, &entry)) return std::string(1, kOfAbsent).append(keys[0]);
+  StringList primary_keys;
+  RETURN_IF_ERROR(search_.space().PrimaryKeys(absl::MakeConstSpan(&row, 1), &primary_keys));
+  KeyColumn keys(kind());
+  AppendKeys(absl::MakeConstSpan(&row, 1), &keys);
+  return WhereCursor(keys, 0, primary_keys[0]);
+}
+
+std::string WhereCursor(const KeyColumn& keys, size_t i, std::string_view primary_key) {
+  if (i >= keys.size()) return std::string(1, kOfAbsent).append(primary_key);
   ScanCursor cursor;
-  cursor.kind = RunOf(0).kind();
-  cursor.primary_key = keys[0];
-  const SortedRun& run = RunOf(entry.run);
+  cursor.kind = keys.kind();
+  cursor.primary_key = primary_key;
   switch (cursor.kind) {
     case KeyKind::kU32:
-      cursor.number = run.u32()[entry.position];
+      cursor.number = keys.u32(i);
       break;
     case KeyKind::kU64:
-      cursor.number = run.u64()[entry.position];
+      cursor.number = keys.u64(i);
       break;
     case KeyKind::kBytes:
-      cursor.bytes = run.bytes()[entry.position];
+      cursor.bytes = keys.bytes(i);
       break;
   }
   return std::string(1, kOfEntry).append(cursor.Encode());

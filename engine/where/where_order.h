@@ -6,8 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
 #include "engine/where/where_node.h"
@@ -15,25 +17,39 @@
 
 namespace cairn {
 
-// Rows in the order of a member's keys: by (key, primary key), or its reverse, of the first of a
+// What a cursor begins with: of rows in the order of primary keys; of an entry, or of a row without
+// any, in the order of an index.
+inline constexpr char kByPrimaryKey = 'p', kOfEntry = 'e', kOfAbsent = 'n';
+
+// The cursor behind the row that stands at key i in the order of an index, or, where there is no
+// such key, is among those without one. Throws std::bad_alloc.
+std::string WhereCursor(const KeyColumn& keys, size_t i, std::string_view primary_key);
+
+// Rows in the order of an index's keys: by (key, primary key), or its reverse, of the first of a
 // row's entries in that order; then those without entries, by primary key. Throws std::bad_alloc.
 class WhereOrder {
  public:
-  // Behind `after`, a cursor, unless that is empty: InvalidArgument unless it is one of this order.
-  // `after` and the others must outlive this.
+  // Of the index whose only shard, or whose first, is `member`. Behind `after`, a cursor, unless
+  // that is empty: InvalidArgument unless it is one of this order. `or_at`: or at it. `after` and
+  // the others must outlive this.
   static absl::StatusOr<WhereOrder> Create(const GroupMembers& members, const WhereSearch& search,
-                                           size_t member, Order order, std::string_view after);
+                                           size_t member, Order order, std::string_view after,
+                                           bool or_at = false);
 
   // Leaves the first `limit` rows behind the cursor, in order.
   void Sort(uint64_t limit, std::vector<RowId>* rows) const;
   // Finds the first `limit` rows of a predicate behind the cursor, by way of the entries.
   absl::Status Walk(const WhereNode& node, uint64_t limit, std::vector<RowId>* rows) const;
+  // Appends the keys that rows stand at, of those that have any, which come first, and returns how
+  // many these are.
+  size_t AppendKeys(absl::Span<const RowId> rows, KeyColumn* keys) const;
   // The cursor behind a row.
   absl::StatusOr<std::string> CursorBehind(RowId row) const;
 
  private:
   // One entry, with what it is compared by.
   struct Entry {
+    uint32_t member = 0;
     uint64_t place = 0;  // twice the base's entries before it, and for one of the base 1 more
     uint32_t run = 0;
     Position position = 0;
@@ -43,11 +59,12 @@ class WhereOrder {
   WhereOrder(const GroupMembers& members, const WhereSearch& search, size_t member, Order order)
       : members_(members),
         search_(search),
-        number_(member),
-        member_(*members[member]),
+        first_(member),
+        end_(member + members[member]->shards()),
         descending_(order == Order::kDescending) {}
 
-  const SortedRun& RunOf(uint32_t run) const;
+  KeyKind kind() const { return members_[first_]->codec().kind(); }
+  const SortedRun& RunOf(size_t member, uint32_t run) const;
   bool Less(const Entry& a, const Entry& b) const;
   // In the order asked for.
   bool Before(const Entry& a, const Entry& b) const {
@@ -56,21 +73,24 @@ class WhereOrder {
   // The first entry of a row; false where it has none.
   bool FirstEntry(RowId row, Entry* first) const;
   // Less than, equal to or greater than 0 as the entry stands to the cursor's place.
-  int CompareWithCursor(uint32_t run, Position position, RowId row) const;
+  int CompareWithCursor(size_t member, uint32_t run, Position position, RowId row) const;
   bool IsBehindCursor(const Entry& entry) const {
     if (!has_cursor_) return true;
     if (cursor_is_absent_) return false;
-    const int compared = CompareWithCursor(entry.run, entry.position, entry.row);
-    return descending_ ? compared < 0 : compared > 0;
+    const int compared = CompareWithCursor(entry.member, entry.run, entry.position, entry.row);
+    return compared == 0 ? or_at_ : descending_ == (compared < 0);
   }
+  // `seen`: rows with several entries that were found in a shard before.
   template <typename Key>
-  absl::Status WalkEntries(const WhereNode& node, uint64_t limit, std::vector<RowId>* rows) const;
+  absl::Status WalkEntries(size_t member, const WhereNode& node, uint64_t limit,
+                           absl::flat_hash_set<RowId>* seen, std::vector<RowId>* rows) const;
 
   const GroupMembers& members_;
   const WhereSearch& search_;
-  const size_t number_;
-  const GroupMember& member_;
+  const size_t first_, end_;  // the index's shards
   const bool descending_;
+  bool is_single_ = false;  // no row has several entries
+  bool or_at_ = false;
   bool has_cursor_ = false;
   bool cursor_is_absent_ = false;  // it is among the rows without entries
   uint64_t cursor_number_ = 0;     // its key

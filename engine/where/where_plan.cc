@@ -93,7 +93,10 @@ class Costs {
   }
 
   double Walk(const WhereNode& node, const WhereGoal& goal) const {
-    const double entries = static_cast<double>(members_[*goal.order_by]->delta().base_run.size());
+    double entries = 0;
+    for (size_t s = 0; s < members_[*goal.order_by]->shards(); ++s) {
+      entries += static_cast<double>(members_[*goal.order_by + s]->delta().base_run.size());
+    }
     const double share = std::max(node.rows, 0.5) / std::max(1.0, rows_);
     const double walked = std::min(entries, static_cast<double>(goal.limit) / share);
     return walked * (kWalkEntry + Test(node));
@@ -121,6 +124,19 @@ bool IsCountedAlone(const WhereNode& node, const GroupMembers& members) {
                                          members[node.member]->is_single());
 }
 
+// Of the shards of one index once.
+void AddComparison(WherePlan::Comparison comparison, WherePlan* plan) {
+  for (WherePlan::Comparison& other : plan->comparisons) {
+    if (other.text != comparison.text || other.index != comparison.index ||
+        other.how != comparison.how) {
+      continue;
+    }
+    other.rows += comparison.rows;
+    return;
+  }
+  plan->comparisons.push_back(std::move(comparison));
+}
+
 void Describe(const WhereNode& node, const GroupMembers& members, WhereStrategy strategy,
               bool listed, WherePlan* plan) {
   if (node.kind == Kind::kLeaf) {
@@ -129,8 +145,9 @@ void Describe(const WhereNode& node, const GroupMembers& members, WhereStrategy 
                       : listed                           ? "listed"
                                                          : "tested";
     const bool absent = node.mode == Mode::kAbsent;
-    plan->comparisons.push_back({node.text, members[node.member]->name(),
-                                 absent ? static_cast<uint64_t>(node.rows) : node.entries, how});
+    AddComparison({node.text, members[node.member]->name(),
+                   absent ? static_cast<uint64_t>(node.rows) : node.entries, how},
+                  plan);
   }
   for (size_t i = 0; i < node.children.size(); ++i) {
     Describe(node.children[i], members, strategy, listed && (node.kind == Kind::kOr || i == 0),

@@ -13,7 +13,7 @@ namespace cairn {
 // What a predicate's rows are wanted for.
 struct WhereGoal {
   bool only_count = false;
-  std::optional<size_t> order_by;  // a member's number
+  std::optional<size_t> order_by;  // a member's number: an index's only shard, or its first
   uint64_t limit = UINT64_MAX;
 };
 

@@ -142,15 +142,15 @@ class SecondaryIndex : public BatchIndex {
   //
   // InvalidArgument for a column that is not included, or is of a type that the function does not
   // take, and for cursors; OutOfRange, naming the range and the column, for a sum of integers that
-  // does not fit its type; ResourceExhausted. Unimplemented for an index in several shards, but for
-  // counts of entries.
+  // does not fit its type; ResourceExhausted. Of an index in shards, sums are exact over all of them,
+  // and a key that several have counts once.
   virtual absl::Status AggregateRanges(const RangeBatch& ranges,
                                        absl::Span<const Aggregate> aggregates,
                                        std::vector<ColumnValues>* values) const = 0;
   // The same of each range's groups: of its entries with the same values in the leading parts of
   // the key, 1 or more, in the order of keys. Null is a value here. A group costs a search for its
   // end, however many entries it has. With a limit, a range's groups come in pages
-  // (Groups::cursors). Errors as above; Unimplemented for an index in several shards.
+  // (Groups::cursors). Errors as above.
   virtual absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
                                        absl::Span<const Aggregate> aggregates,
                                        const GroupOptions& options, Groups* groups) const = 0;

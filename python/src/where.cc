@@ -26,6 +26,7 @@ namespace {
 struct FoundWhere {
   struct Contents {
     WhereMatches matches;
+    std::vector<WideRowId> wide;  // of a group in shards
     StringList primary_keys;
   };
 
@@ -41,14 +42,22 @@ struct FoundWhere {
   // A struct of each row: row_id, primary_key, included columns.
   Column Table() const {
     std::vector<std::pair<std::string, Column>> fields;
-    fields.emplace_back("row_id", Column::Numbers(KeyType::kU32, contents->matches.rows.data(),
+    const void* const rows =
+        in_shards ? static_cast<const void*>(contents->wide.data()) : contents->matches.rows.data();
+    fields.emplace_back("row_id", Column::Numbers(in_shards ? KeyType::kU64 : KeyType::kU32, rows,
                                                   size(), nullptr, contents));
     fields.emplace_back("primary_key", PrimaryKeys());
     for (auto& column : Columns()) fields.push_back(std::move(column));
     return Column::Structs(size(), std::move(fields));
   }
 
+  nb::object RowIds() const {
+    if (in_shards) return ArrayOver(contents->wide.data(), size(), "uint64", contents);
+    return ArrayOver(contents->matches.rows.data(), size(), "uint32", contents);
+  }
+
   std::shared_ptr<Contents> contents = std::make_shared<Contents>();
+  bool in_shards = false;
   std::vector<std::string> names;
 };
 
@@ -106,12 +115,19 @@ class Group {
     const WhereOptions options = Options(order_by, descending, limit, after, columns, strategy);
     FoundWhere found;
     found.names = columns;
+    found.in_shards = group_->in_shards();
     absl::Status status;
     {
       const nb::gil_scoped_release released;
       FoundWhere::Contents& contents = *found.contents;
+      const WhereMatches& matches = contents.matches;
       status = group_->Find(predicate, options, &contents.matches);
-      if (status.ok()) status = group_->PrimaryKeys(contents.matches.rows, &contents.primary_keys);
+      if (status.ok()) {
+        status = group_->PrimaryKeys(matches.shards, matches.rows, &contents.primary_keys);
+      }
+      for (size_t i = 0; found.in_shards && i < matches.shards.size(); ++i) {
+        contents.wide.push_back(matches.wide_row(i));
+      }
     }
     Check(status);
     return found;
@@ -149,6 +165,7 @@ class Group {
     return ValueOf(group_->Explain(predicate, options)).ToString();
   }
 
+  bool in_shards() const { return group_->in_shards(); }
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const IndexGroup::Member& member : group_->members()) names.push_back(member.name);
@@ -184,16 +201,14 @@ void BindFoundWhere(nb::module_& module) {
   nb::class_<FoundWhere>(module, "WhereMatches", R"doc(The rows that a predicate is true of.
 
 Arrow takes them as a table without a copy, with the columns row_id, primary_key and the included columns that were
-asked for: `pyarrow.table(matches)`. Row ids are the group's.)doc")
+asked for: `pyarrow.table(matches)`. Row ids are the group's; of a group in shards they are uint64,
+`shard << 32 | row`.)doc")
       .def("__len__", &FoundWhere::size, "The number of rows.")
       .def_prop_ro(
-          "row_ids",
-          [](const FoundWhere& found) {
-            return ArrayOver(found.contents->matches.rows.data(), found.size(), "uint32",
-                             found.contents);
-          },
-          nb::sig("def row_ids(self) -> numpy.typing.NDArray[numpy.uint32]"),
-          "uint32[rows], in the order that was asked for. Read-only, no copy.")
+          "row_ids", [](const FoundWhere& found) { return found.RowIds(); },
+          nb::sig("def row_ids(self) -> numpy.typing.NDArray[numpy.uint32 | numpy.uint64]"),
+          "uint32[rows], of a group in shards uint64[rows], in the order that was asked for. "
+          "Read-only, no copy.")
       .def_prop_ro("primary_keys", &FoundWhere::PrimaryKeys, "Each row's primary key.")
       .def_prop_ro(
           "columns",
@@ -239,13 +254,18 @@ void BindWhere(nb::module_& module) {
     page = group.where("NOT city = 'Oslo'", order_by="age", limit=100)
 
 Predicates name indexes as their specs do; a mapping from names to indexes gives them others. The logic is SQL's, with
-NULL for a row without a key. docs/where.md has the grammar. What is caught up later is not seen.)doc")
+NULL for a row without a key. docs/where.md has the grammar. What is caught up later is not seen.
+
+Indexes in shards are taken, too: by key range as any are; by source if all are of the same sources.)doc")
       .def(
           "__init__", [](Group* self, nb::handle indexes) { new (self) Group(Group::Of(indexes)); },
           nb::arg("indexes"),
           nb::sig("def __init__(self, indexes: collections.abc.Iterable[Index] | dict[str, Index]) "
                   "-> None"))
       .def_prop_ro("names", &Group::Names, "What predicates call the indexes.")
+      .def_prop_ro(
+          "in_shards", &Group::in_shards,
+          "Whether the indexes are of several sources, and rows are named with their shards.")
       .def("count", &Group::Count, nb::arg("where") = nb::none(), nb::kw_only(),
            nb::arg("strategy") = "auto",
            "How many rows the predicate is true of; without one, those that an index has.")

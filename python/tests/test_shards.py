@@ -10,6 +10,7 @@ import textwrap
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import cairn
 import numpy as np
@@ -307,3 +308,97 @@ def test_a_callback_that_raises_ends_a_step(pair: Pair, tmp_path: pathlib.Path) 
     # It may come when all is written.
     assert shards.ShardMap(pair.directory).generation in (before, before + 1)
     assert len(cairn.open(pair.directory)) == 2000
+
+
+def sales(count: int) -> dict[bytes, bytes]:
+    """Rows "shop|day|amount", of which the last field is missing now and then."""
+    rng = random.Random(count)
+    rows = {}
+    for n in range(count):
+        fields = [rng.choice("abc"), str(rng.randrange(9)), str(rng.randrange(-50, 50))]
+        rows[b"%05d" % n] = "|".join(fields[: 2 + (rng.random() < 0.9)]).encode()
+    return rows
+
+
+SHOP = "shop = value.field('|',0):text, value.field('|',1):u8, include(amount = value.field('|',2):i32)"
+DAY = "day = value.field('|',1):u8"
+ASKED: dict[str, Any] = {
+    "rows": "count", "keys": "count_distinct", "total": ("sum", "amount"), "mean": ("avg", "amount"),
+    "least": ("min", "amount"), "most": ("max", "amount"), "there": ("count", "amount"),
+}  # fmt: skip
+
+
+def check_answers(sharded: list[cairn.Index], plain: list[cairn.Index]) -> None:
+    """Aggregates, groups by pages, predicates and joins of indexes of shops and of days."""
+    assert sharded[0].aggregate(ASKED).to_list() == plain[0].aggregate(ASKED).to_list()
+    shops = ["a", "b", "x"]
+    assert sharded[0].aggregate(ASKED, leading=shops).to_list() == plain[0].aggregate(ASKED, leading=shops).to_list()
+    for parts in (1, 2):
+        found: list[dict[str, Any]] = []
+        after = None
+        while True:
+            page = sharded[0].group_by(parts, ASKED, limit=4, after=after)
+            found += pa.table(page).to_pylist()
+            after = page.cursors
+            if not after[0]:
+                break
+        assert found == pa.table(plain[0].group_by(parts, ASKED)).to_pylist()
+    groups = [cairn.IndexGroup(indexes) for indexes in (sharded, plain)]
+    for where in ("day >= 3", "day < 7 AND NOT shop = ('a')", "shop = ('b') OR day = 8"):
+        assert groups[0].count(where) == groups[1].count(where) > 0
+        for order_by in (None, "day", "shop"):
+            pages = []
+            for group in groups:
+                rows: list[tuple[bytes, int | None]] = []
+                cursor = b""
+                while True:
+                    matches = group.where(where, order_by=order_by, limit=37, after=cursor, columns=["amount"])
+                    table = pa.table(matches)
+                    rows += zip(table["primary_key"].to_pylist(), table["amount"].to_pylist(), strict=True)
+                    assert table["row_id"].to_pylist() == matches.row_ids.tolist()
+                    cursor = matches.cursor
+                    if not cursor:
+                        break
+                pages.append(rows)
+            assert pages[0] == pages[1]
+        assert groups[0].explain(where)
+    pairs = [cairn.join(of[1], of[1], primary_keys=True, limit=500) for of in (sharded, plain)]
+    assert len(pairs[0]) == len(pairs[1]) == 500
+    assert cairn.count_join(sharded[1], plain[1]) == cairn.count_join(plain[1], plain[1])
+
+
+def test_aggregates_and_predicates_by_key_range(make_table: MakeTable, tmp_path: pathlib.Path) -> None:
+    database = make_table(sales(600))
+    cairn.build(database, {tmp_path / "shop": SHOP, tmp_path / "day": DAY})
+    shards.build(database, SHOP, tmp_path / "shops", shards=4)
+    shards.build(database, DAY, tmp_path / "days", shards=3)
+    plain = [cairn.open(tmp_path / name) for name in ("shop", "day")]
+    sharded = [cairn.open(tmp_path / name, calibration="none") for name in ("shops", "days")]
+    check_answers(sharded, plain)
+    check_answers([sharded[0], plain[1]], plain)
+    group = cairn.IndexGroup(sharded)
+    assert not group.in_shards and group.where("day = 1").row_ids.dtype == np.uint32
+
+
+def test_aggregates_and_predicates_by_source(make_table: MakeTable, tmp_path: pathlib.Path) -> None:
+    rows = list(sales(600).items())
+    together = make_table(dict(rows))
+    cairn.build(together, {tmp_path / "shop": SHOP, tmp_path / "day": DAY})
+    for name in ("shops", "days"):
+        (tmp_path / name).mkdir()
+    names = ["shard-0.000000000000000a", "shard-1.000000000000000b"]
+    for n, name in enumerate(names):
+        database = tmp_path / f"source{n}"
+        load(database, dict(rows[n::2]))
+        cairn.build(database, {tmp_path / "shops" / name: SHOP, tmp_path / "days" / name: DAY})
+    for directory in ("shops", "days"):
+        shards.publish_sources(names, tmp_path / directory)
+    plain = [cairn.open(tmp_path / name) for name in ("shop", "day")]
+    sharded = [cairn.open(tmp_path / name, calibration="none") for name in ("shops", "days")]
+    check_answers(sharded, plain)
+    group = cairn.IndexGroup(sharded)
+    found = group.where("day = 1").row_ids
+    assert group.in_shards and found.dtype == np.uint64
+    assert sharded[1].primary_keys(found).to_list() == group.where("day = 1").primary_keys.to_list()
+    with pytest.raises(cairn.FailedPrecondition, match="sources"):
+        cairn.IndexGroup([sharded[0], plain[1]])

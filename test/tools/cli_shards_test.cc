@@ -120,6 +120,78 @@ BOOST_AUTO_TEST_CASE(databases_are_put_together_by_source) {
   CheckHas(MustRun({"inspect", index}).out, {"source 1"});
 }
 
+BOOST_AUTO_TEST_CASE(aggregates_joins_and_predicates_are_those_of_one_piece) {
+  const TemporaryDirectory directory;
+  const std::string db = directory / "db", cities = directory / "cities";
+  WriteDb(db, [](rocksdb::DB* open) {
+    for (int i = 0; i < 300; ++i) {
+      RequireOk(open->Put(
+          {}, "row" + std::to_string(i),
+          std::to_string(i % 7) + "|city" + std::to_string(i % 3) + "|" + std::to_string(i - 100)));
+    }
+  });
+  WriteDb(cities, [](rocksdb::DB* open) { RequireOk(open->Put({}, "home", "city1")); });
+  const std::string age = "--spec=age=value.field('|',0):u8,include(n=value.field('|',2):i64)";
+  const std::string city = "--spec=city=value.field('|',1):text,value.field('|',0):u8";
+  const std::string town = "--spec=town=value.field('|',1):text";
+  for (const std::string where : {"plain", "sharded"}) {
+    for (const auto& [name, spec] : {std::pair{"age", age}, {"city", city}, {"town", town}}) {
+      std::vector<std::string> build = {"build", "--db=" + db, spec,
+                                        "--out=" + (directory / (where + "-" + name))};
+      if (where == "sharded") build.push_back(std::string("--shards=") + (spec == age ? "3" : "4"));
+      MustRun(build);
+    }
+  }
+  MustRun({"build", "--db=" + cities, "--spec=value:text", "--out=" + (directory / "home")});
+  const auto at = [&](const char* how, const char* name) {
+    return directory / (std::string(how) + "-" + name);
+  };
+  const auto same = [&](auto arguments) {
+    const std::string found = MustRun(arguments("sharded")).out;
+    BOOST_TEST(found == MustRun(arguments("plain")).out);
+    BOOST_TEST(!found.empty());
+  };
+  using Arguments = std::vector<std::string>;
+  same([&](const char* how) {
+    return Arguments{"aggregate",        at(how, "age"), "--range=1..5", "--eq=3",  "--count",
+                     "--count-distinct", "--sum=n",      "--avg=n",      "--min=n", "--max=n"};
+  });
+  same([&](const char* how) {
+    return Arguments{"aggregate",    at(how, "city"), "--range=..",
+                     "--group-by=1", "--count",       "--count-distinct"};
+  });
+  for (const char* order : {"", "age", "town"}) {
+    same([&](const char* how) {
+      return Arguments{"query",         at(how, "age"),
+                       at(how, "town"), "--where=age >= 2 AND NOT town = 'city1'",
+                       "--select=n",    std::string("--order-by=") + order,
+                       "--limit=40"};
+    });
+  }
+  same([&](const char* how) {
+    return Arguments{"query",
+                     at(how, "age"),
+                     at(how, "town"),
+                     "--where=age >= 2",
+                     "--group-by=town,age",
+                     "--count",
+                     "--sum=n",
+                     "--count-distinct=age",
+                     "--order-by=sum(n) desc",
+                     "--limit=30"};
+  });
+  same([&](const char* how) {
+    return Arguments{"query", at(how, "age"), at("plain", "town"), "--count",
+                     "--where=age < 2 OR town LIKE 'city2%'"};
+  });
+  same([&](const char* how) {
+    return Arguments{"join", at(how, "town"), directory / "home", "--format=tsv"};
+  });
+  same([&](const char* how) {
+    return Arguments{"join", directory / "home", at(how, "town"), "--format=tsv"};
+  });
+}
+
 BOOST_AUTO_TEST_CASE(wrong_usage_of_the_steps_is_exit_status_2) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"shard-extract", "--spec=value:text", "--into=x"},

@@ -255,6 +255,8 @@ absl::StatusOr<int> RunQuery(QueryOptionsGiven* given) {
     }
     WhereQuery& where = given->where;
     where.indexes = given->indexes;
+    where.order_by.erase(std::remove(where.order_by.begin(), where.order_by.end(), ""),
+                         where.order_by.end());
     where.select = given->select;
     where.reverse = given->reverse;
     where.limit = given->limit;
@@ -308,8 +310,9 @@ Entries are asked for by selectors: --eq, --range, --prefix, --keys. Several tog
 entry once. Entries of one key are in primary-key order.
 
 Rows are asked for by --where, or all that one of several indexes has an entry of. The indexes are
-of one column family and one state of the database. A predicate calls them by the names that their
-specs have, or else by the names of their directories:
+of one column family and one state of the database, in shards or not; in shards by source, of the
+same sources, in one order. A predicate calls them by the names that their specs have, or else by
+the names of their directories:
 
   = <> < <= > >= IN (…) BETWEEN … AND … LIKE 'text%' STARTS WITH … IS [NOT] NULL
 

@@ -94,7 +94,7 @@ absl::Status PrintRows(const WhereQuery& query, const IndexGroup& group, const P
   WhereMatches matches;
   std::vector<ColumnValues> columns;
   // Before anything is printed: it also says what cannot be asked.
-  RETURN_IF_ERROR(group.Columns({}, query.select, &columns));
+  RETURN_IF_ERROR(group.Columns({}, {}, query.select, &columns));
   RETURN_IF_ERROR(group.Find(where, options, &matches));
   if (query.explain) std::fputs(matches.plan.ToString().c_str(), stderr);
   if (query.limit == 0) return absl::OkStatus();
@@ -107,8 +107,11 @@ absl::Status PrintRows(const WhereQuery& query, const IndexGroup& group, const P
     if (Interrupted()) return absl::CancelledError("interrupted");
     const auto some = rows.subspan(first, kRowsTogether);
     StringList keys;
-    RETURN_IF_ERROR(group.PrimaryKeys(some, &keys));
-    RETURN_IF_ERROR(group.Columns(some, query.select, &columns));
+    const auto shards = matches.shards.empty()
+                            ? absl::Span<const uint32_t>()
+                            : absl::MakeConstSpan(matches.shards).subspan(first, some.size());
+    RETURN_IF_ERROR(group.PrimaryKeys(shards, some, &keys));
+    RETURN_IF_ERROR(group.Columns(shards, some, query.select, &columns));
     std::vector<KeyValue> line(1 + columns.size());
     for (size_t i = 0; i < some.size(); ++i) {
       line[0] = keys[i];

@@ -71,9 +71,15 @@ struct WherePlan {
 // The rows that a predicate is true of.
 struct WhereMatches {
   std::vector<RowId> rows;            // of the group, in the order asked for
+  std::vector<uint32_t> shards;       // of a group in shards: each row's; empty for any other
   std::vector<ColumnValues> columns;  // one for each of WhereOptions::columns
   std::string cursor;                 // for WhereOptions::after; empty where there is no more
   WherePlan plan;
+
+  // Row j as one number, whatever the group.
+  WideRowId wide_row(size_t j) const {
+    return MakeWideRowId(shards.empty() ? 0 : shards[j], rows[j]);
+  }
 };
 
 // What groups are ordered by: column number `column` of the answer, first those that rows are
@@ -123,6 +129,11 @@ struct RowGroups {
 // primary keys, which takes 8 bytes a row for each. Rows that came since have ids behind all these.
 // Ids hold for this group and no other.
 //
+// Indexes in shards by key range are members as any are: the rows of all their shards are numbered
+// together. Indexes in several shards by source are members together, and make a group in shards:
+// shard s of each is of one database, which is asked as a group of its own, and rows are named with
+// their shards (WhereMatches::shards), by which rows of one place in an order are ordered.
+//
 // Immutable and thread-safe. What is needed beside the indexes is made at its first use: 4 bytes a
 // row for each index that rows are tested in. No exception leaves.
 class IndexGroup {
@@ -134,14 +145,17 @@ class IndexGroup {
 
   // Each index at its present version. InvalidArgument without an index, for a name that is missing
   // or there twice; FailedPrecondition, naming both, for indexes of different databases, column
-  // families or sequence numbers, and for one of IndexedDB::Index, of which IndexedDB::PinTogether
-  // gives the state; Unimplemented for one in shards. DataLoss.
+  // families or sequence numbers, or in shards by source with others that are not, or have other
+  // sources; and for one of IndexedDB::Index, of which IndexedDB::PinTogether gives the state.
+  // ResourceExhausted beyond 4,294,967,294 rows, in each shard of a group in shards. DataLoss.
   static absl::StatusOr<std::shared_ptr<const IndexGroup>> Create(std::vector<Member> members);
 
   virtual ~IndexGroup() = default;
 
   virtual const std::vector<Member>& members() const = 0;
-  // One more than the largest id of a row.
+  // Whether rows are named with their shards.
+  virtual bool in_shards() const { return false; }
+  // One more than the largest id of a row, in any shard.
   virtual RowId end_row() const = 0;
 
   // The rows of a predicate, counted or listed. InvalidArgument, naming the index and what was
@@ -165,17 +179,29 @@ class IndexGroup {
   virtual absl::StatusOr<WherePlan> Explain(const Predicate& where,
                                             const WhereOptions& options = {}) const = 0;
 
-  // Appends the primary key of each row. OutOfRange for an id that is no row's.
+  // Appends the primary key of each row. OutOfRange for an id that is no row's. Of a group in
+  // shards this is InvalidArgument: the method below takes their shards, of any group, where these
+  // may be empty.
   virtual absl::Status PrimaryKeys(absl::Span<const RowId> rows,
                                    StringList* primary_keys) const = 0;
+  virtual absl::Status PrimaryKeys(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
+                                   StringList* primary_keys) const;
   // Sets *columns to the values that these rows have in the columns of these names
-  // (WhereOptions::columns); null for a row that the index does not know. Without rows they are
-  // empty columns of the types.
+  // (WhereOptions::columns); null for a row that the index does not know. Rows are named as above.
+  // Without rows they are empty columns of the types.
   virtual absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const = 0;
-  // The rows' ids in a member, by its number; kNoRow for one that it does not know.
+  virtual absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
+                               absl::Span<const std::string> names,
+                               std::vector<ColumnValues>* columns) const;
+  // The rows' ids in a member, by its number; kNoRow for one that it does not know. InvalidArgument
+  // for a member in several shards, or of a group in shards: the method below names rows with their
+  // shards, in the group and in the member, whatever these are, and has kNoWideRow for kNoRow. A
+  // row that several shards of a member have is named in the first of these.
   virtual absl::Status RowsOf(size_t member, absl::Span<const RowId> rows,
                               absl::Span<RowId> member_rows) const = 0;
+  virtual absl::Status RowsOf(size_t member, absl::Span<const WideRowId> rows,
+                              absl::Span<WideRowId> member_rows) const = 0;
 
  protected:
   IndexGroup() = default;

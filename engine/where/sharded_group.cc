@@ -1,0 +1,340 @@
+// Groups in shards: indexes of several sources, each source asked as a group of its own.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/where/index_group.h"
+#include "engine/where/where_order.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+#include "index/query/batch_check.h"
+#include "index/query/physical_key.h"
+
+namespace cairn {
+namespace {
+
+absl::Status InShard(size_t shard, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrFormat("shard %d: %s", shard, std::string(status.message())));
+}
+
+// A cursor: the shard of the row that it is behind (4 bytes, little-endian), then that group's own.
+struct ShardCursor {
+  uint32_t shard = 0;
+  std::string_view of_shard;
+
+  static absl::StatusOr<ShardCursor> Decode(std::string_view text, size_t shards) {
+    ShardCursor cursor;
+    if (text.size() <= sizeof cursor.shard) {
+      return absl::InvalidArgumentError(
+          "WhereOptions::after: not a cursor of a group of indexes in shards");
+    }
+    for (size_t i = 0; i < sizeof cursor.shard; ++i) {
+      cursor.shard |= uint32_t{static_cast<uint8_t>(text[i])} << (8 * i);
+    }
+    if (cursor.shard >= shards) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "WhereOptions::after: a cursor in shard %d, of %d", cursor.shard, shards));
+    }
+    cursor.of_shard = text.substr(sizeof cursor.shard);
+    return cursor;
+  }
+  std::string Encode() const {
+    std::string text;
+    for (int shift = 0; shift < 32; shift += 8) text.push_back(static_cast<char>(shard >> shift));
+    return text.append(of_shard);
+  }
+};
+
+// The next row of a shard.
+struct Head {
+  uint32_t shard;
+  size_t at;
+};
+
+// Adds what another shard's plan says.
+void AddPlan(WherePlan more, double most_rows, WherePlan* plan) {
+  if (more.expected_rows > most_rows) plan->strategy = more.strategy;
+  plan->expected_rows += more.expected_rows;
+  for (WherePlan::Comparison& comparison : more.comparisons) {
+    const auto same = std::find_if(plan->comparisons.begin(), plan->comparisons.end(),
+                                   [&](const WherePlan::Comparison& other) {
+                                     return other.text == comparison.text &&
+                                            other.index == comparison.index &&
+                                            other.how == comparison.how;
+                                   });
+    if (same == plan->comparisons.end()) {
+      plan->comparisons.push_back(std::move(comparison));
+    } else {
+      same->rows += comparison.rows;
+    }
+  }
+  for (const WherePlan::Candidate& candidate : more.candidates) {
+    const auto same = std::find_if(
+        plan->candidates.begin(), plan->candidates.end(),
+        [&](const WherePlan::Candidate& other) { return other.strategy == candidate.strategy; });
+    if (same == plan->candidates.end()) {
+      plan->candidates.push_back(candidate);
+    } else {
+      same->nanoseconds += candidate.nanoseconds;
+    }
+  }
+}
+
+// The plans of all shards as one: the strategy is that of the shard with the most rows.
+WherePlan PlanOf(std::vector<WherePlan> plans) {
+  WherePlan all = plans[0];
+  double most_rows = all.expected_rows;
+  for (size_t s = 1; s < plans.size(); ++s) {
+    const double rows = plans[s].expected_rows;
+    AddPlan(std::move(plans[s]), most_rows, &all);
+    most_rows = std::max(most_rows, rows);
+  }
+  std::stable_sort(all.candidates.begin(), all.candidates.end(),
+                   [](const auto& a, const auto& b) { return a.nanoseconds < b.nanoseconds; });
+  return all;
+}
+
+class ShardedGroup final : public IndexGroup {
+ public:
+  ShardedGroup(std::vector<Member> members, std::vector<std::shared_ptr<const WholeGroup>> shards)
+      : members_(std::move(members)), shards_(std::move(shards)) {}
+
+  const std::vector<Member>& members() const override { return members_; }
+  bool in_shards() const override { return true; }
+  RowId end_row() const override {
+    RowId end = 0;
+    for (const auto& shard : shards_) end = std::max(end, shard->end_row());
+    return end;
+  }
+
+  absl::StatusOr<uint64_t> Count(const Predicate& where, const WhereOptions& options,
+                                 WherePlan* plan) const override {
+    return Guarded("counting rows", [&]() -> absl::StatusOr<uint64_t> {
+      uint64_t count = 0;
+      std::vector<WherePlan> plans(shards_.size());
+      for (size_t s = 0; s < shards_.size(); ++s) {
+        const absl::StatusOr<uint64_t> of_shard = shards_[s]->Count(where, options, &plans[s]);
+        if (!of_shard.ok()) return InShard(s, of_shard.status());
+        count += *of_shard;
+      }
+      if (plan != nullptr) *plan = PlanOf(std::move(plans));
+      return count;
+    });
+  }
+  absl::Status Find(const Predicate& where, const WhereOptions& options,
+                    WhereMatches* matches) const override {
+    return Guarded("finding rows", [&] { return DoFind(where, options, matches); });
+  }
+  absl::StatusOr<WherePlan> Explain(const Predicate& where,
+                                    const WhereOptions& options) const override {
+    return Guarded("planning a search", [&]() -> absl::StatusOr<WherePlan> {
+      std::vector<WherePlan> plans;
+      for (size_t s = 0; s < shards_.size(); ++s) {
+        absl::StatusOr<WherePlan> plan = shards_[s]->Explain(where, options);
+        if (!plan.ok()) return InShard(s, plan.status());
+        plans.push_back(*std::move(plan));
+      }
+      return PlanOf(std::move(plans));
+    });
+  }
+
+  absl::Status PrimaryKeys(absl::Span<const RowId> rows, StringList* primary_keys) const override {
+    return rows.empty() ? absl::OkStatus() : PrimaryKeys({}, rows, primary_keys);
+  }
+  absl::Status PrimaryKeys(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
+                           StringList* primary_keys) const override {
+    return Guarded("reading primary keys", [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const std::vector<std::vector<RowId>> of_shards, ByShard(shards, rows));
+      std::vector<StringList> keys(shards_.size());
+      for (size_t s = 0; s < shards_.size(); ++s) {
+        RETURN_IF_ERROR(InShard(s, shards_[s]->PrimaryKeys(of_shards[s], &keys[s])));
+      }
+      std::vector<size_t> next(shards_.size());
+      for (const uint32_t shard : shards) primary_keys->Append(keys[shard][next[shard]++]);
+      return absl::OkStatus();
+    });
+  }
+  absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
+                       std::vector<ColumnValues>* columns) const override {
+    return Columns({}, rows, names, columns);
+  }
+  absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,
+                       absl::Span<const std::string> names,
+                       std::vector<ColumnValues>* columns) const override {
+    return Guarded("reading included columns", [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(const std::vector<std::vector<RowId>> of_shards, ByShard(shards, rows));
+      std::vector<std::vector<ColumnValues>> values(shards_.size());
+      for (size_t s = 0; s < shards_.size(); ++s) {
+        RETURN_IF_ERROR(shards_[s]->Columns(of_shards[s], names, &values[s]));
+      }
+      columns->clear();
+      for (const ColumnValues& column : values[0]) columns->emplace_back(column.type());
+      std::vector<size_t> next(shards_.size());
+      for (const uint32_t shard : shards) {
+        for (size_t c = 0; c < columns->size(); ++c) {
+          (*columns)[c].AppendFrom(values[shard][c], next[shard], 1);
+        }
+        ++next[shard];
+      }
+      return absl::OkStatus();
+    });
+  }
+  absl::Status RowsOf(size_t, absl::Span<const RowId>, absl::Span<RowId>) const override {
+    return NamedAlone();
+  }
+  absl::Status RowsOf(size_t member, absl::Span<const WideRowId> rows,
+                      absl::Span<WideRowId> member_rows) const override {
+    return Guarded("naming rows of an index", [&]() -> absl::Status {
+      if (member >= members_.size() || rows.size() != member_rows.size()) {
+        return absl::InvalidArgumentError(absl::StrFormat("rows of member %d of %d, %d rows for %d",
+                                                          member, members_.size(),
+                                                          member_rows.size(), rows.size()));
+      }
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const uint32_t shard = ShardOf(rows[i]);
+        if (shard >= shards_.size()) return NoShard(shard);
+        const WideRowId row = MakeWideRowId(0, RowInShard(rows[i]));
+        RETURN_IF_ERROR(InShard(shard, shards_[shard]->RowsOf(member, absl::MakeConstSpan(&row, 1),
+                                                              member_rows.subspan(i, 1))));
+        if (member_rows[i] != kNoWideRow) {
+          member_rows[i] = MakeWideRowId(shard, RowInShard(member_rows[i]));
+        }
+      }
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  static absl::Status NamedAlone() {
+    return absl::InvalidArgumentError(
+        "the rows of a group in shards are to be named with their shards");
+  }
+  absl::Status NoShard(uint32_t shard) const {
+    return absl::OutOfRangeError(
+        absl::StrFormat("a row of shard %d of the group, of %d", shard, shards_.size()));
+  }
+
+  absl::StatusOr<std::vector<std::vector<RowId>>> ByShard(absl::Span<const uint32_t> shards,
+                                                          absl::Span<const RowId> rows) const {
+    if (shards.empty() && !rows.empty()) return NamedAlone();
+    RETURN_IF_ERROR(CheckOutput(rows.size(), shards.size(), "shards"));
+    std::vector<std::vector<RowId>> of_shards(shards_.size());
+    for (size_t i = 0; i < shards.size(); ++i) {
+      if (shards[i] >= shards_.size()) return NoShard(shards[i]);
+      of_shards[shards[i]].push_back(rows[i]);
+    }
+    return of_shards;
+  }
+
+  absl::Status DoFind(const Predicate& where, const WhereOptions& options,
+                      WhereMatches* matches) const {
+    const uint64_t most = options.limit == UINT64_MAX ? UINT64_MAX : options.limit + 1;
+    ShardCursor cursor;
+    if (!options.after.empty()) {
+      ASSIGN_OR_RETURN(cursor, ShardCursor::Decode(options.after, shards_.size()));
+    }
+    const bool reversed = IsReversed(options, cursor.of_shard);
+    std::vector<OrderedRows> found(shards_.size());
+    std::vector<WherePlan> plans(shards_.size());
+    for (uint32_t s = 0; s < shards_.size(); ++s) {
+      WhereOptions of_shard = options;
+      of_shard.after = std::string(cursor.of_shard);
+      // Of rows at the cursor's place, those of shards behind its own are still to come.
+      const bool or_at = reversed ? s < cursor.shard : s > cursor.shard;
+      RETURN_IF_ERROR(InShard(s, shards_[s]->FindOrdered(where, of_shard, or_at, most, &found[s])));
+      plans[s] = std::move(found[s].plan);
+    }
+    matches->plan = PlanOf(std::move(plans));
+    matches->rows.clear();
+    matches->shards.clear();
+    matches->cursor.clear();
+    const KeyKind kind = found[0].keys.kind();
+    WithPhysicalKey(kind, [&](auto type) {
+      Merge<typename decltype(type)::type>(found, options, most, matches);
+    });
+    if (matches->rows.size() > options.limit) {
+      matches->rows.pop_back();
+      matches->shards.pop_back();
+      const uint32_t shard = matches->shards.back();
+      const size_t at = static_cast<size_t>(
+          std::count(matches->shards.begin(), matches->shards.end(), shard) - 1);
+      const std::string behind = CursorBehind(found[shard], at, options);
+      matches->cursor = ShardCursor{shard, behind}.Encode();
+    }
+    return Columns(matches->shards, matches->rows, options.columns, &matches->columns);
+  }
+
+  // Whether rows at one place come in the reverse order of shards.
+  static bool IsReversed(const WhereOptions& options, std::string_view cursor) {
+    return options.order == Order::kDescending && (cursor.empty() || cursor[0] != kOfAbsent);
+  }
+
+  // The shard's own cursor behind a row that it has found.
+  static std::string CursorBehind(const OrderedRows& found, size_t at,
+                                  const WhereOptions& options) {
+    const std::string_view primary_key = found.primary_keys[at];
+    if (options.order_by.empty()) return std::string(1, kByPrimaryKey).append(primary_key);
+    return WhereCursor(found.keys, at, primary_key);
+  }
+
+  template <typename Key>
+  void Merge(const std::vector<OrderedRows>& found, const WhereOptions& options, uint64_t most,
+             WhereMatches* matches) const {
+    const bool descending = options.order == Order::kDescending;
+    const bool by_key = !options.order_by.empty();
+    // Whether b comes first: the heap's top is the first of all.
+    const auto later = [&](const Head& a, const Head& b) {
+      const OrderedRows& x = found[a.shard];
+      const OrderedRows& y = found[b.shard];
+      const bool x_has_key = a.at < x.keys.size(), y_has_key = b.at < y.keys.size();
+      bool reversed = descending;
+      if (by_key) {
+        if (x_has_key != y_has_key) return y_has_key;
+        if (x_has_key) {
+          const Key key_a = KeyAt<Key>(x.keys, a.at), key_b = KeyAt<Key>(y.keys, b.at);
+          if (key_a != key_b) return reversed == (key_a < key_b);
+        } else {
+          reversed = false;  // rows without a key are in the order of primary keys
+        }
+      }
+      const int compared = x.primary_keys[a.at].compare(y.primary_keys[b.at]);
+      if (compared != 0) return reversed == (compared < 0);
+      return reversed == (a.shard < b.shard);
+    };
+    std::vector<Head> heads;
+    for (uint32_t s = 0; s < found.size(); ++s) {
+      if (!found[s].rows.empty()) heads.push_back({s, 0});
+    }
+    std::make_heap(heads.begin(), heads.end(), later);
+    while (!heads.empty() && matches->rows.size() < most) {
+      std::pop_heap(heads.begin(), heads.end(), later);
+      Head& head = heads.back();
+      matches->rows.push_back(found[head.shard].rows[head.at]);
+      matches->shards.push_back(head.shard);
+      if (++head.at == found[head.shard].rows.size()) {
+        heads.pop_back();
+      } else {
+        std::push_heap(heads.begin(), heads.end(), later);
+      }
+    }
+  }
+
+  const std::vector<Member> members_;
+  const std::vector<std::shared_ptr<const WholeGroup>> shards_;
+};
+
+}  // namespace
+
+std::shared_ptr<const IndexGroup> OverShards(
+    std::vector<IndexGroup::Member> members,
+    std::vector<std::shared_ptr<const WholeGroup>> shards) {
+  return std::make_shared<const ShardedGroup>(std::move(members), std::move(shards));
+}
+
+}  // namespace cairn

@@ -1,0 +1,314 @@
+#pragma once
+
+// Databases, their indexes and a model of both, and what checks a group's answers against it.
+
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/build.h"
+#include "cairn/catch_up.h"
+#include "cairn/index_spec.h"
+#include "cairn/open_options.h"
+#include "cairn/secondary_index.h"
+#include "cairn/where/index_group.h"
+#include "test/engine/serve/built_index.h"
+#include "test/engine/test_database.h"
+#include "test/engine/where/where_model.h"
+#include "test/require_ok.h"
+
+namespace cairn {
+
+inline constexpr WhereStrategy kStrategies[] = {WhereStrategy::kAuto, WhereStrategy::kGather,
+                                                WhereStrategy::kBitmap, WhereStrategy::kScan,
+                                                WhereStrategy::kWalk};
+
+inline ModelKey Number(int64_t number) {
+  return {ModelPart(number)};
+}
+inline ModelKey Text(std::string text) {
+  return {ModelPart(std::move(text))};
+}
+
+// Databases, indexes over all of them and a model of both. Of several databases, rows of the model
+// are called by primary key and then source.
+class World {
+ public:
+  struct Row {
+    std::string value;
+    ModelRow keys;
+  };
+  using MakeRow = std::function<Row(std::mt19937_64&)>;
+
+  World(std::vector<std::string> specs, std::vector<ModelIndex> models, MakeRow make,
+        std::mt19937_64* random, size_t sources = 1)
+      : specs_(std::move(specs)),
+        models_(std::move(models)),
+        make_(std::move(make)),
+        random_(*random),
+        databases_(sources) {}
+
+  const std::vector<ModelIndex>& models() const { return models_; }
+  const ModelRows& rows() const { return rows_; }
+
+  void Change(size_t times, size_t keys) {
+    for (size_t i = 0; i < times; ++i) {
+      const std::string key = absl::StrFormat("k%05d", random_() % keys);
+      const size_t source = random_() % databases_.size();
+      const std::string name = NameOf(key, source);
+      if (random_() % 4 == 0) {
+        databases_[source].Delete(key);
+        rows_.erase(name);
+        continue;
+      }
+      const Row row = make_(random_);
+      databases_[source].Put(key, row.value);
+      rows_[name] = row.keys;
+    }
+  }
+  void BuildTogether() {
+    std::vector<BuildTarget> targets;
+    for (size_t i = 0; i < specs_.size(); ++i) targets.push_back({Spec(specs_[i]), Directory(i)});
+    RequireOk(SecondaryIndex::BuildAll(*db().Source(), targets));
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      indexes_.push_back(RequireOk(SecondaryIndex::Open(Directory(i))));
+    }
+  }
+  // In up to `most` shards by key range each.
+  void BuildInShards(uint32_t most) {
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      ShardedBuildOptions options;
+      options.shards = 1 + static_cast<uint32_t>(random_() % most);
+      options.build.threads = 1;
+      RequireOk(BuildSharded(*db().Source(), Spec(specs_[i]), Directory(i), options).status());
+      indexes_.push_back(RequireOk(SecondaryIndex::Open(Directory(i), Opening())));
+    }
+  }
+  // In shards by source.
+  void BuildBySource() {
+    Strings names;
+    for (size_t s = 0; s < databases_.size(); ++s) {
+      names.push_back(ShardDirectoryName(static_cast<uint32_t>(s)));
+      std::vector<BuildTarget> targets;
+      for (size_t i = 0; i < specs_.size(); ++i) {
+        std::filesystem::create_directories(Directory(i));
+        targets.push_back({Spec(specs_[i]), Directory(i) + "/" + names.back()});
+      }
+      RequireOk(SecondaryIndex::BuildAll(*databases_[s].Source(), targets));
+    }
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      RequireOk(PublishSources(names, Directory(i), {}));
+      indexes_.push_back(RequireOk(SecondaryIndex::Open(Directory(i), Opening())));
+    }
+  }
+  // Each at a state of its own, then caught up.
+  void BuildApart(size_t changes, size_t keys) {
+    for (size_t i = 0; i < specs_.size(); ++i) {
+      indexes_.push_back(
+          RequireOk(SecondaryIndex::Build(*db().Source(), Spec(specs_[i]), Directory(i))));
+      Change(changes, keys);
+    }
+    CatchUp();
+  }
+  void CatchUp() {
+    for (auto& index : indexes_) {
+      for (TestDatabase& of : databases_) RequireOk(index->CatchUp(*of.Source()));
+    }
+  }
+  void Merge(size_t i) { RequireOk(indexes_[i]->Merge()); }
+
+  std::shared_ptr<const IndexGroup> Group() {
+    std::vector<IndexGroup::Member> members;
+    for (auto& index : indexes_) members.push_back({index});
+    return RequireOk(IndexGroup::Create(std::move(members)));
+  }
+  SecondaryIndex& index(size_t i) { return *indexes_[i]; }
+  TestDatabase& db() { return databases_[0]; }
+  // What the model calls a row.
+  std::string NameOf(const std::string& key, size_t source) const {
+    return databases_.size() == 1 ? key : key + absl::StrFormat("/%d", source);
+  }
+  Strings NamesOf(const IndexGroup& group, const WhereMatches& matches) const {
+    StringList keys;
+    RequireOk(group.PrimaryKeys(matches.shards, matches.rows, &keys));
+    Strings names;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      names.push_back(NameOf(std::string(keys[i]), matches.shards.empty() ? 0 : matches.shards[i]));
+    }
+    return names;
+  }
+
+ private:
+  std::string Directory(size_t i) { return db().Beside(absl::StrFormat("index%d", i)); }
+  static OpenOptions Opening() {
+    OpenOptions options;
+    options.calibration = Calibration::kNone;
+    return options;
+  }
+
+  const std::vector<std::string> specs_;
+  const std::vector<ModelIndex> models_;
+  const MakeRow make_;
+  std::mt19937_64& random_;
+  std::vector<TestDatabase> databases_;
+  ModelRows rows_;
+  std::vector<std::shared_ptr<SecondaryIndex>> indexes_;
+};
+
+// False where the strategy cannot answer.
+inline bool Find(const IndexGroup& group, const Predicate& where, const WhereOptions& options,
+                 WhereMatches* matches) {
+  const absl::Status s = group.Find(where, options, matches);
+  if (options.strategy == WhereStrategy::kScan || options.strategy == WhereStrategy::kWalk) {
+    if (absl::IsInvalidArgument(s)) return false;
+  }
+  RequireOk(s);
+  return true;
+}
+
+// One predicate, by each strategy, counted and listed, and in the order of an index by pages.
+inline void CheckPredicate(const World& world, const IndexGroup& group, const ModelPredicate& where,
+                           std::mt19937_64& random, std::map<WhereStrategy, size_t>* answered) {
+  BOOST_TEST_CONTEXT("where " << where.predicate.ToString()) {
+    const Strings expected = ModelAnswer(world.rows(), where);
+    const Predicate reread = RequireOk(Predicate::Parse(where.predicate.ToString()));
+    BOOST_TEST(reread.ToString() == where.predicate.ToString());
+    const size_t by = random() % world.models().size();
+    for (const WhereStrategy strategy : kStrategies) {
+      BOOST_TEST_CONTEXT("strategy " << WhereStrategyName(strategy)) {
+        WhereOptions options;
+        options.strategy = strategy;
+        WhereMatches matches;
+        if (strategy != WhereStrategy::kWalk && Find(group, reread, options, &matches)) {
+          ++(*answered)[matches.plan.strategy];
+          BOOST_TEST(world.NamesOf(group, matches) == expected, boost::test_tools::per_element());
+          BOOST_TEST(matches.cursor.empty());
+          BOOST_TEST(RequireOk(group.Count(where.predicate, options)) == expected.size());
+        }
+        // In an order, by pages.
+        const bool descending = random() % 2 == 0;
+        const Strings ordered =
+            ModelOrder(world.rows(), expected, by, world.models()[by].nulls_last, descending);
+        options.order_by = world.models()[by].name;
+        options.order = descending ? Order::kDescending : Order::kAscending;
+        options.limit = random() % 3 == 0 ? 1 + random() % 3 : 1 + random() % (expected.size() + 2);
+        if (expected.size() > 40 * options.limit) options.limit = expected.size() / 10;
+        Strings found;
+        bool can = true;
+        do {
+          can = Find(group, where.predicate, options, &matches);
+          if (!can) break;
+          const Strings page = world.NamesOf(group, matches);
+          BOOST_REQUIRE(page.size() <= options.limit);
+          BOOST_TEST((page.size() == options.limit || matches.cursor.empty()));
+          found.insert(found.end(), page.begin(), page.end());
+          options.after = matches.cursor;
+        } while (!options.after.empty());
+        if (can) {
+          BOOST_TEST_CONTEXT("by " << options.order_by << " descending " << descending) {
+            BOOST_TEST(found == ordered, boost::test_tools::per_element());
+          }
+          ++(*answered)[matches.plan.strategy];
+        }
+      }
+    }
+  }
+}
+
+inline void CheckMany(World& world, size_t predicates, std::mt19937_64& random,
+                      std::map<WhereStrategy, size_t>* answered) {
+  const auto group = world.Group();
+  PredicateMaker maker(world.models(), &random);
+  for (size_t i = 0; i < predicates; ++i) {
+    CheckPredicate(world, *group, maker.Make(static_cast<int>(random() % 4)), random, answered);
+  }
+}
+
+// Fields of which the last ones may be missing: one key a row in each index.
+inline World FieldWorld(std::mt19937_64* random, size_t sources = 1) {
+  std::vector<ModelKey> ages, cities, places;
+  for (int i = 0; i < 30; ++i) ages.push_back(Number(i));
+  for (const char* city : {"", "Lis", "Lisbon", "Oslo", "Porto", "it''s", "x"}) {
+    cities.push_back(Text(city));
+    for (const char* status : {"open", "shut"}) {
+      places.push_back({ModelPart(std::string(city)), ModelPart(std::string(status))});
+    }
+  }
+  return World(
+      {"age = value.field('|',0):i32", "city = value.field('|',1):text, nulls=first",
+       "status = value.field('|',2):text", "late = value.field('|',2):text, nulls=last",
+       "place = value.field('|',1):text, value.field('|',2):text"},
+      {{"age", false, false, ages},
+       {"city", true, false, cities},
+       {"status", false, false, {Text("open"), Text("shut"), Text("closed")}},
+       {"late", true, true, {Text("open"), Text("shut"), Text("closed")}},
+       {"place", false, false, places, 2}},
+      [ages, cities](std::mt19937_64& rng) {
+        World::Row row;
+        const ModelKey& age = ages[rng() % (rng() % 2 == 0 ? ages.size() : 3)];
+        row.value = std::to_string(std::get<int64_t>(*age[0]));
+        row.keys = {{age}, {}, {}, {}, {}};
+        const uint64_t fields = rng() % 4;
+        if (fields == 0) {
+          row.keys[1] = {{std::nullopt}};
+          row.keys[3] = {{std::nullopt}};
+          return row;
+        }
+        const ModelKey& city = cities[rng() % cities.size()];
+        row.value += "|" + std::get<std::string>(*city[0]);
+        row.keys[1] = {city};
+        row.keys[3] = {{std::nullopt}};
+        if (fields == 1) return row;
+        const char* const status = std::vector<const char*>{"open", "shut", "closed"}[rng() % 3];
+        row.value += std::string("|") + status;
+        row.keys[2] = row.keys[3] = {Text(status)};
+        row.keys[4] = {{city[0], ModelPart(std::string(status))}};
+        return row;
+      },
+      random, sources);
+}
+
+// Arrays: several keys a row, nulls among them, or none.
+inline World ArrayWorld(std::mt19937_64* random, size_t sources = 1) {
+  std::vector<ModelKey> tags;
+  for (int i = 0; i < 12; ++i) tags.push_back(Number(i));
+  return World(
+      {"tags = value.json('/tags'):u32", "marks = value.json('/marks'):u32, nulls=first",
+       "n = value.json('/n'):u32"},
+      {{"tags", false, false, tags}, {"marks", true, false, tags}, {"n", false, false, tags}},
+      [tags](std::mt19937_64& rng) {
+        World::Row row;
+        row.keys.resize(3);
+        std::string json[2];
+        for (size_t i = 0; i < 2; ++i) {
+          for (uint64_t n = (i == 1) + rng() % 4; n > 0; --n) {
+            if (!json[i].empty()) json[i] += ",";
+            if (rng() % 8 == 0) {
+              json[i] += "null";
+              if (i == 1) row.keys[i].push_back({std::nullopt});
+            } else {
+              row.keys[i].push_back(tags[rng() % tags.size()]);
+              json[i] += std::to_string(std::get<int64_t>(*row.keys[i].back()[0]));
+            }
+          }
+        }
+        const uint64_t n = rng() % 15;
+        row.value = "{\"tags\": [" + json[0] + "], \"marks\": [" + json[1] + "]";
+        if (n < tags.size()) {
+          row.value += ", \"n\": " + std::to_string(n);
+          row.keys[2] = {Number(static_cast<int64_t>(n))};
+        }
+        row.value += "}";
+        return row;
+      },
+      random, sources);
+}
+
+}  // namespace cairn
