@@ -113,9 +113,8 @@ struct RowGroupOptions {
 // Groups of rows and what they come to. Plain data; a call that fails leaves it in an unspecified
 // valid state.
 struct RowGroups {
-  size_t size = 0;  // groups
-  std::vector<ColumnValues>
-      keys;  // one for each of RowGroupOptions::group_by: value j is group j's
+  size_t size = 0;                   // groups
+  std::vector<ColumnValues> keys;    // one a column to group by: value j is group j's
   std::vector<ColumnValues> values;  // one an aggregate, likewise
   std::string cursor;                // for RowGroupOptions::after; empty where there is no more
   uint64_t rows = 0;                 // that the predicate is true of
