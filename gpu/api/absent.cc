@@ -2,6 +2,8 @@
 
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
+#include "cairn/device/aggregates.h"
+#include "cairn/device/join.h"
 #include "gpu/api/gpu_factory.h"
 
 namespace cairn {
@@ -81,6 +83,27 @@ absl::Status SetDeviceMemoryResource(int, DeviceMemoryResource*) {
 }
 absl::Status Answer(const DeviceIndex&, const DeviceBatch&, const DeviceStrategyOptions&, uint32_t*,
                     DeviceStream) {
+  return absl::UnavailableError(kNoCuda);
+}
+
+absl::Status DeviceAggregates::Answer(const DeviceRanges&, const DeviceAggregate&,
+                                      const DeviceAggregateResults&, DeviceStream) const {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::StatusOr<std::unique_ptr<DeviceAggregates>> MakeDeviceAggregates(
+    DeviceKeys, const RowId*, absl::Span<const DeviceColumn>, absl::Span<const DeviceAggregate>,
+    DeviceStream) {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::StatusOr<std::unique_ptr<DeviceAggregates>> MakeDeviceAggregates(
+    const SortedRun&, absl::Span<const DeviceColumn>, absl::Span<const DeviceAggregate>, int) {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status CountDeviceJoin(const DeviceEntries&, const DeviceEntries&, uint64_t*, DeviceStream) {
+  return absl::UnavailableError(kNoCuda);
+}
+absl::Status JoinDevice(const DeviceEntries&, const DeviceEntries&, const DevicePairs&,
+                        DeviceStream) {
   return absl::UnavailableError(kNoCuda);
 }
 

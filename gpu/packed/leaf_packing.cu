@@ -86,6 +86,7 @@ struct CutInput {
   const uint32_t* cells;
   const uint32_t* blocks;
   int bits;
+  int capacity;
   bool repeat;
 
   __host__ __device__ size_t tiles() const {
@@ -103,7 +104,7 @@ struct CutInput {
                                 WalkBits(cells, MarkWords(size), first_tile, staged_cells),
                                 WalkBits(blocks, MarkWords(size), first_tile, staged_blocks),
                                 bits,
-                                LeafEntries(bits),
+                                capacity,
                                 repeat};
     __syncthreads();
     return walk;
@@ -239,11 +240,12 @@ absl::StatusOr<KeyMarks> MarkBlocks(const Key* keys, size_t size, int bits, cuda
 }
 
 template <typename Key>
-absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const KeyMarks& marks,
-                                  bool repeat, cudaStream_t stream) {
+absl::StatusOr<LeafCut> CutLeavesOf(int capacity, const Key* keys, size_t size, int bits,
+                                    const KeyMarks& marks, bool repeat, cudaStream_t stream) {
   LeafCut cut;
   cut.bits = bits;
-  const CutInput<Key> input = {keys, size, marks.cells.data(), marks.blocks.data(), bits, repeat};
+  const CutInput<Key> input = {keys,     size,  marks.cells.data(), marks.blocks.data(), bits,
+                               capacity, repeat};
   DeviceBuffer<TileLeaves> tiles;
   DeviceBuffer<CutSums> sums;
   RETURN_IF_ERROR(Resize(&tiles, input.tiles(), stream));
@@ -279,6 +281,12 @@ absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const 
 }
 
 template <typename Key>
+absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const KeyMarks& marks,
+                                  bool repeat, cudaStream_t stream) {
+  return CutLeavesOf(LeafEntries(bits), keys, size, bits, marks, repeat, stream);
+}
+
+template <typename Key>
 absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, const LeafCut& cut,
                                                  cudaStream_t stream) {
   DeviceBuffer<Key> separators;
@@ -295,6 +303,8 @@ absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key* keys, size_t size, c
   template absl::StatusOr<KeyMarks> MarkBlocks(const Key*, size_t, int, cudaStream_t);          \
   template absl::StatusOr<LeafCut> CutLeaves(const Key*, size_t, int, const KeyMarks&, bool,    \
                                              cudaStream_t);                                     \
+  template absl::StatusOr<LeafCut> CutLeavesOf(int, const Key*, size_t, int, const KeyMarks&,   \
+                                               bool, cudaStream_t);                             \
   template absl::StatusOr<DeviceBuffer<Key>> FindSeparators(const Key*, size_t, const LeafCut&, \
                                                             cudaStream_t)
 CAIRN_INSTANTIATE(uint32_t);

@@ -88,6 +88,12 @@ template <typename Key>
 absl::StatusOr<LeafCut> CutLeaves(const Key* keys, size_t size, int bits, const KeyMarks& marks,
                                   bool repeat, cudaStream_t stream);
 
+// The same for leaves of another layout, which hold up to `capacity` entries, at most 31, and one
+// less where they are continued.
+template <typename Key>
+absl::StatusOr<LeafCut> CutLeavesOf(int capacity, const Key* keys, size_t size, int bits,
+                                    const KeyMarks& marks, bool repeat, cudaStream_t stream);
+
 // Fills the leaves.
 //
 // In a leaf that is continued, the last slot's key is zero, and its row id is the number of the

@@ -10,6 +10,8 @@
 #include "cairn/columns/aggregate.h"
 #include "cairn/columns/column_values.h"
 #include "cairn/device.h"
+#include "cairn/device/aggregates.h"
+#include "cairn/device/join.h"
 #include "cairn/extractor.h"
 #include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"

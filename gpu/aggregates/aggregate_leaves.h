@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "absl/status/statusor.h"
+#include "cairn/types.h"
+#include "gpu/layout/aggregate_leaf.h"
+#include "gpu/packed/leaf_packing.h"
+#include "gpu/runtime/device_memory.h"
+#include "index/layout/packed_leaves.h"
+
+namespace cairn::gpu {
+
+// What leaves are filled with, in device memory. Of a kind's values, by distinct key; what the kind
+// has none of is null.
+template <typename Key>
+struct LeafContents {
+  const Key* keys = nullptr;
+  const void* values = nullptr;  // AggregateValue
+  const void* sums = nullptr;    // AggregateSum, of all before each key
+  const void* before = nullptr;  // AggregateValue, by primary leaf
+  const void* behind = nullptr;
+};
+
+// Fills the leaves of a cut (gpu/layout/aggregate_leaf.h).
+template <typename Key>
+absl::StatusOr<DeviceBuffer<Leaf>> FillAggregateLeaves(AggregateKind kind, const LeafCut& cut,
+                                                       const LeafContents<Key>& contents,
+                                                       cudaStream_t stream);
+
+}  // namespace cairn::gpu

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "gpu/join/join_tile.cuh"
+
+// What is known of a tile's matches once its keys have been looked at.
+
+namespace cairn::gpu {
+
+// Keys of the right side that a block has room for in shared memory: a quarter more than of the
+// left one, and some for small tiles. Besides, up to three that are skipped in their first vector.
+constexpr uint32_t RightRoom(uint32_t tile) {
+  return (tile + tile / 4 + 128) / 32 * 32;
+}
+
+// What a tile's marks tell of its pairs.
+enum class MarksKnown : uint32_t {
+  kTooLittle,  // an entry has several matches, or not all that may match were looked at together
+  kOneToOne,   // all, and each entry has one: `is_new` is not set
+  kAll,
+};
+
+// Bits of a tile: which left entries have a match, which of them one that those before have not,
+// and which right entries, from the first that may match on, are one.
+template <int kGroups>
+struct TileMarks {
+  static constexpr uint32_t kTile = TileMatches<kGroups>::kTile;
+  static constexpr uint32_t kLeftWords = kTile / 32, kRightWords = RightRoom(kTile) / 32;
+
+  uint32_t matched[kLeftWords];
+  uint32_t is_new[kLeftWords];
+  uint32_t right[kRightWords];
+  MarksKnown known;
+};
+
+// Words of marks, and how many bits are set before each, in shared memory.
+template <uint32_t kWords>
+struct RankedMarks {
+  uint32_t bits[kWords];
+  uint32_t before[kWords];
+
+  // By a warp.
+  __device__ void Load(const uint32_t* words, uint32_t lane) {
+    constexpr uint32_t kOfLane = (kWords + 31) / 32;
+    uint32_t loaded[kOfLane], count = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < kOfLane; ++i) {
+      const uint32_t word = lane * kOfLane + i;
+      loaded[i] = word < kWords ? __ldcs(words + word) : 0;
+      count += __popc(loaded[i]);
+    }
+    uint32_t at = count;
+    for (uint32_t apart = 1; apart < 32; apart *= 2) {
+      const uint32_t less = __shfl_up_sync(kJoinAllLanes, at, apart);
+      if (lane >= apart) at += less;
+    }
+    at -= count;
+#pragma unroll
+    for (uint32_t i = 0; i < kOfLane; ++i) {
+      const uint32_t word = lane * kOfLane + i;
+      if (word < kWords) {
+        bits[word] = loaded[i];
+        before[word] = at;
+      }
+      at += __popc(loaded[i]);
+    }
+  }
+  __device__ bool Has(uint32_t word, uint32_t lane) const {
+    return (bits[word] >> lane & 1) != 0;
+  }
+  // Bits before bit `lane` of a word, or up to it.
+  __device__ uint32_t Before(uint32_t word, uint32_t lane) const {
+    return before[word] + __popc(bits[word] & ((1u << lane) - 1));
+  }
+};
+
+}  // namespace cairn::gpu

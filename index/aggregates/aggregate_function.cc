@@ -1,0 +1,23 @@
+#include "cairn/columns/aggregate.h"
+
+namespace cairn {
+
+const char* AggregateFunctionName(AggregateFunction function) {
+  switch (function) {
+    case AggregateFunction::kCount:
+      return "count";
+    case AggregateFunction::kCountDistinct:
+      return "count_distinct";
+    case AggregateFunction::kSum:
+      return "sum";
+    case AggregateFunction::kAvg:
+      return "avg";
+    case AggregateFunction::kMin:
+      return "min";
+    case AggregateFunction::kMax:
+      return "max";
+  }
+  return "unknown";
+}
+
+}  // namespace cairn
