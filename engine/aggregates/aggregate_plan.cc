@@ -6,16 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "index/columns/column_type.h"
+#include "engine/aggregates/aggregate_values.h"
 #include "index/keys/key_number.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
-
-std::string NameOf(const Aggregate& aggregate) {
-  return absl::StrFormat("%s(%s)", AggregateFunctionName(aggregate.function), aggregate.column);
-}
 
 absl::StatusOr<size_t> ColumnOf(const ColumnTable& table, const Aggregate& aggregate) {
   const std::optional<size_t> column = table.Find(aggregate.column);
@@ -25,7 +21,7 @@ absl::StatusOr<size_t> ColumnOf(const ColumnTable& table, const Aggregate& aggre
     absl::StrAppend(&there, there.empty() ? "" : ", ", schema.name);
   }
   return absl::InvalidArgumentError(absl::StrFormat(
-      "%s: %s, %s", NameOf(aggregate),
+      "%s: %s, %s", AggregateText(aggregate),
       aggregate.column.empty() ? "it wants a column"
                                : "the index includes no column '" + aggregate.column + "'",
       there.empty() ? "and the index includes none" : "of " + there));
@@ -35,22 +31,6 @@ MeasureKind MeasureOf(AggregateFunction function, KeyType type) {
   if (function == AggregateFunction::kMin) return MeasureKind::kLeast;
   if (function == AggregateFunction::kMax) return MeasureKind::kGreatest;
   return IsFloat(type) ? MeasureKind::kFloatSum : MeasureKind::kSum;
-}
-
-KeyType ResultType(AggregateFunction function, KeyType type) {
-  switch (function) {
-    case AggregateFunction::kSum:
-      return IsFloat(type) ? KeyType::kF64 : IsSigned(type) ? KeyType::kI64 : KeyType::kU64;
-    case AggregateFunction::kAvg:
-      return KeyType::kF64;
-    case AggregateFunction::kMin:
-    case AggregateFunction::kMax:
-      return type;
-    case AggregateFunction::kCount:
-    case AggregateFunction::kCountDistinct:
-      break;
-  }
-  return KeyType::kU64;
 }
 
 }  // namespace
@@ -67,8 +47,8 @@ absl::StatusOr<AggregatePlan> AggregatePlan::Make(const ColumnTable& table,
     Output output = {function};
     if (function == AggregateFunction::kCountDistinct) {
       if (!aggregate.column.empty()) {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("%s: it counts the keys, not a column's values", NameOf(aggregate)));
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "%s: it counts the keys, not a column's values", AggregateText(aggregate)));
       }
       plan.counts_keys = true;
     } else if (function == AggregateFunction::kCount && aggregate.column.empty()) {
@@ -76,18 +56,12 @@ absl::StatusOr<AggregatePlan> AggregatePlan::Make(const ColumnTable& table,
     } else {
       ASSIGN_OR_RETURN(const size_t column, ColumnOf(table, aggregate));
       const KeyType type = table.columns()[column].type;
-      const bool adds = function == AggregateFunction::kSum || function == AggregateFunction::kAvg;
-      if (adds && IsTextOrBytes(type)) {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("%s: expected a column of numbers, found one of %s", NameOf(aggregate),
-                            KeyTypeName(type)));
-      }
+      ASSIGN_OR_RETURN(const KeyType result, AggregateType(aggregate, type));
       const Input input = {MeasureOf(function, type), column, type, aggregate.column};
       const auto found = std::find_if(plan.inputs.begin(), plan.inputs.end(), [&](const Input& i) {
         return i.kind == input.kind && i.column == input.column;
       });
-      output = {function, ResultType(function, type), true,
-                static_cast<size_t>(found - plan.inputs.begin())};
+      output = {function, result, true, static_cast<size_t>(found - plan.inputs.begin())};
       if (found == plan.inputs.end()) plan.inputs.push_back(input);
     }
     plan.outputs.push_back(output);

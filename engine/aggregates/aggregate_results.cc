@@ -7,23 +7,14 @@
 #include <type_traits>
 #include <utility>
 
-#include "absl/numeric/int128.h"
-#include "absl/strings/str_format.h"
+#include "engine/aggregates/aggregate_values.h"
 #include "engine/aggregates/measures.h"
 #include "index/columns/column_type.h"
 #include "index/keys/key_encoding.h"
-#include "index/keys/key_number.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
 namespace {
-
-// `value` as T, if that holds it.
-template <typename T>
-bool Fits(absl::int128 value) {
-  return value >= absl::int128(std::numeric_limits<T>::min()) &&
-         value <= absl::int128(std::numeric_limits<T>::max());
-}
 
 // The values of a sum, a mean or a count of one input's values, which are of integers or floats.
 template <typename Sum>
@@ -34,24 +25,11 @@ absl::Status OutputSums(const AggregatePlan::Input& input, const AggregatePlan::
     const auto& [sum, count] = sums[i];
     if (output.function == AggregateFunction::kCount) {
       column->AppendNumber(count);
-    } else if (count == 0) {
-      column->AppendNull();
-    } else if (output.type == KeyType::kF64) {
-      const auto total = static_cast<double>(sum);
-      column->AppendNumber(
-          output.function == AggregateFunction::kSum ? total : total / static_cast<double>(count));
     } else if constexpr (std::is_same_v<Sum, IntegerSum>) {
-      const bool is_signed = output.type == KeyType::kI64;
-      if (is_signed ? !Fits<int64_t>(sum) : !Fits<uint64_t>(sum)) {
-        return absl::OutOfRangeError(absl::StrFormat(
-            "%s: the sum of column '%s' is %s, which %s does not hold", described(i), input.name,
-            absl::FormatStreamed(sum), KeyTypeName(output.type)));
-      }
-      if (is_signed) {
-        column->AppendNumber(static_cast<int64_t>(sum));
-      } else {
-        column->AppendNumber(static_cast<uint64_t>(sum));
-      }
+      RETURN_IF_ERROR(AppendIntegers(
+          output.function, sum, count, [&] { return described(i); }, input.name, column));
+    } else {
+      AppendFloats(output.function, sum, count, column);
     }
   }
   return absl::OkStatus();

@@ -163,6 +163,7 @@ absl::StatusOr<RowExtractor> RowExtractor::Create(const IndexSpec& spec) {
     ASSIGN_OR_RETURN(
         RowPart part,
         RowPart::Compile(column.value, absl::StrFormat("column '%s'", column.name), layout));
+    extractor.plain_columns_ = extractor.plain_columns_ && part.single_valued();
     included.push_back(std::move(part));
     extractor.included_types_.push_back(column.value.type);
   }
@@ -314,6 +315,27 @@ absl::Status RowExtractor::ExtractTuple(const RowView& row, Scratch* scratch,
       absl::Status status = ReadSeveral(part, row, scratch, &sink);
       if (status.ok()) status = sink.Finish();
       if (!status.ok()) return part.Here(status);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowExtractor::ReadIncluded(const RowView& row, absl::Span<KeyValue> values) const {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const RowPart& part = (*included_)[i];
+    switch (part.ReadValue(row, &values[i])) {
+      case PartRead::kUnreadable:
+        return part.Unreadable(row);
+      case PartRead::kMissing:
+        values[i] = std::monostate();
+        continue;
+      case PartRead::kFound:
+        break;
+    }
+    const auto* const text = std::get_if<std::string_view>(&values[i]);
+    if (text != nullptr && text->size() > KeyCodec::kMaxKeyBytes) {
+      return part.Here(absl::InvalidArgumentError(absl::StrFormat(
+          "expected at most %d bytes, found %d", KeyCodec::kMaxKeyBytes, text->size())));
     }
   }
   return absl::OkStatus();

@@ -45,6 +45,8 @@ class RowExtractor {
 
   // Whether the spec includes columns.
   bool includes() const { return !included_->empty(); }
+  // Whether ReadIncluded may be called: no column's value is made of JSON or by custom code.
+  bool has_plain_columns() const { return plain_columns_; }
 
   // Appends the row's distinct keys in ascending order: none where it has no entry. Requires that
   // keys->kind() be codec().kind(). If `tuple` is not null, sets it to the tuple (tuple.h) of the
@@ -58,6 +60,10 @@ class RowExtractor {
   // was parsed then is not parsed again.
   absl::Status ExtractAgain(const RowView& row, Scratch* scratch, KeyColumn* keys,
                             std::string* tuple = nullptr) const;
+
+  // Sets values[i] to the row's value in included column i; text points into the row. Requires
+  // has_plain_columns() and one value a column. Errors as Extract's.
+  absl::Status ReadIncluded(const RowView& row, absl::Span<KeyValue> values) const;
 
  private:
   class PartSink;
@@ -82,6 +88,7 @@ class RowExtractor {
   std::shared_ptr<const std::vector<RowPart>> parts_;
   std::shared_ptr<const std::vector<RowPart>> included_;
   std::vector<KeyType> included_types_;
+  bool plain_columns_ = true;
   bool single_valued_ = true;  // every part has one value at most
   bool plain_ = false;         // and there is one part, without nulls: its value is the key
 };

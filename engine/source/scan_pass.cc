@@ -29,14 +29,19 @@ class EntryCollector {
     columns_ = target.columns->part(static_cast<int>(range));
     for (const ColumnSchema& column : target.columns->columns()) types_.push_back(column.type);
     values_.resize(types_.size());
+    plain_ = target.extractor.has_plain_columns();
   }
 
   // Takes the keys of the range's row `local_row`. `again`: another target's Extract was of it.
   absl::Status Take(const RowView& row, RowId local_row, bool again,
                     RowExtractor::Scratch* scratch) {
-    std::string* const tuple = columns_ == nullptr ? nullptr : &tuple_;
-    const absl::Status status = again ? target_.extractor.ExtractAgain(row, scratch, &keys_, tuple)
-                                      : target_.extractor.Extract(row, scratch, &keys_, tuple);
+    std::string* const tuple = columns_ == nullptr || plain_ ? nullptr : &tuple_;
+    absl::Status status = again ? target_.extractor.ExtractAgain(row, scratch, &keys_, tuple)
+                                : target_.extractor.Extract(row, scratch, &keys_, tuple);
+    if (plain_ && status.ok() && keys_.size() > rows_.size()) {
+      status = target_.extractor.ReadIncluded(row, absl::MakeSpan(values_));
+      if (!status.ok()) keys_.Truncate(rows_.size());
+    }
     if (!status.ok()) {
       RETURN_IF_ERROR(Unreadable(row, status));
     }
@@ -72,9 +77,10 @@ class EntryCollector {
     return absl::OkStatus();
   }
 
-  // Adds the values of tuple_, or nulls for a row without entries, of which nobody asks.
+  // Adds values_, those of tuple_ where it has them, or nulls for a row without entries, of which
+  // nobody asks.
   bool AddValues(bool has_entries) {
-    if (!has_entries || !ReadTuple(types_, tuple_, absl::MakeSpan(values_))) {
+    if (!has_entries || (!plain_ && !ReadTuple(types_, tuple_, absl::MakeSpan(values_)))) {
       std::fill(values_.begin(), values_.end(), KeyValue());
     }
     return columns_->Add(values_);
@@ -96,6 +102,7 @@ class EntryCollector {
 
   ColumnsBuilder::Part* columns_ = nullptr;  // null: the spec includes none; so are the others
   std::vector<KeyType> types_;
+  bool plain_ = false;  // values_ are read from the row; else from its tuple
   std::string tuple_;
   std::vector<KeyValue> values_;
 };

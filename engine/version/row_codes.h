@@ -29,6 +29,8 @@ class RowCodes {
   // One a row; the one that is not in use is empty.
   absl::Span<const uint8_t> codes8() const { return codes8_.span(); }
   absl::Span<const uint16_t> codes16() const { return codes16_.span(); }
+  // The number of different keys.
+  size_t keys() const { return begins_.size(); }
   // The number of different keys before a position at which a key begins.
   uint32_t CodeOf(Position position) const;
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/where/group_columns.h"
 #include "engine/where/row_space.h"
 #include "engine/where/where_node.h"
 #include "engine/where/where_order.h"
@@ -30,7 +31,8 @@ class Group final : public WholeGroup {
       : members_(std::move(members)),
         group_(std::move(group)),
         space_(std::move(space)),
-        search_(&group_, space_) {
+        search_(&group_, space_),
+        columns_(&group_, space_) {
     for (size_t m = 0; m < group_.size(); ++m) {
       if (group_[m]->shard() == 0) first_of_.push_back(m);
     }
@@ -72,10 +74,11 @@ class Group final : public WholeGroup {
   absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const override {
     return Guarded("reading included columns", [&] {
+      RETURN_IF_ERROR(CheckRows(rows));
       columns->clear();
       for (const std::string& name : names) {
-        columns->emplace_back();
-        RETURN_IF_ERROR(ReadColumn(rows, name, &columns->back()));
+        ASSIGN_OR_RETURN(const GroupColumns::Column column, columns_.Find(name));
+        RETURN_IF_ERROR(columns_.Read(rows, column, &columns->emplace_back()));
       }
       return absl::OkStatus();
     });
@@ -267,77 +270,12 @@ class Group final : public WholeGroup {
     return std::string(1, kByPrimaryKey).append(keys[0]);
   }
 
-  // The member and the number there of a column.
-  absl::Status FindColumn(const std::string& name, size_t* member, size_t* column) const {
-    std::string there;
-    size_t found = 0;
-    for (size_t i = 0; i < members_.size(); ++i) {
-      const ColumnTable& table = group_[first_of_[i]]->delta().base_columns;
-      for (size_t c = 0; c < table.columns().size(); ++c) {
-        const std::string& own = table.columns()[c].name;
-        const std::string full = absl::StrCat(members_[i].name, ".", own);
-        absl::StrAppend(&there, there.empty() ? "" : ", ", full);
-        if (name != own && name != full) continue;
-        if (name == full) {
-          *member = i, *column = c;
-          return absl::OkStatus();
-        }
-        if (found++ == 0) *member = i, *column = c;
-      }
-    }
-    if (found == 1) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s column %s, %s", found == 0 ? "no index of the group includes a" : "several include a",
-        Quoted(name), there.empty() ? "nor any other" : "of " + there));
-  }
-
-  absl::Status ReadColumn(absl::Span<const RowId> rows, const std::string& name,
-                          ColumnValues* values) const {
-    size_t m = 0, column = 0;
-    RETURN_IF_ERROR(FindColumn(name, &m, &column));
-    RETURN_IF_ERROR(CheckRows(rows));
-    const size_t first = first_of_[m], shards = group_[first]->shards();
-    values->Clear(group_[first]->delta().base_columns.columns()[column].type);
-    // What a row has that has no key here any more is not kept up to date. Shards that have keys of
-    // a row have the same values of it.
-    std::vector<std::vector<RowId>> known(shards);
-    std::vector<size_t> shard_of(rows.size(), shards);  // none
-    for (size_t s = 0; s < shards; ++s) {
-      const GroupMember& shard = *group_[first + s];
-      RETURN_IF_ERROR(shard.Prepare());
-      const EntrySet none(shard.delta());
-      for (size_t i = 0; i < rows.size(); ++i) {
-        if (shard_of[i] != shards) continue;
-        const RowId local = space_->ToMember(first + s, rows[i]);
-        if (local == kNoRow || !shard.Look(local, none).any) continue;
-        shard_of[i] = s;
-        known[s].push_back(local);
-      }
-    }
-    std::vector<ColumnValues> of_shards(shards, ColumnValues(values->type()));
-    for (size_t s = 0; s < shards; ++s) {
-      RETURN_IF_ERROR(group_[first + s]->delta().Included(known[s], absl::MakeConstSpan(&column, 1),
-                                                          absl::MakeSpan(&of_shards[s], 1)));
-      if (known[s].size() != rows.size()) continue;
-      *values = std::move(of_shards[s]);
-      return absl::OkStatus();
-    }
-    std::vector<size_t> next(shards);
-    for (const size_t s : shard_of) {
-      if (s == shards) {
-        values->AppendNull();
-      } else {
-        values->AppendFrom(of_shards[s], next[s]++, 1);
-      }
-    }
-    return absl::OkStatus();
-  }
-
   const std::vector<Member> members_;
   const GroupMembers group_;      // of a member in shards, one a shard
   std::vector<size_t> first_of_;  // of each member, where its shards begin there
   const std::shared_ptr<const RowSpace> space_;
   const WhereSearch search_;
+  const GroupColumns columns_;
 };
 
 // Whether rows of a group that is not in shards are all named as shard 0's.

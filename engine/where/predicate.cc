@@ -215,6 +215,7 @@ std::string Predicate::ToString() const {
     case Kind::kOr:
       break;
   }
+  if (children().empty()) return kind() == Kind::kAnd ? "TRUE" : "FALSE";
   std::string text;
   for (const Predicate& child : children()) {
     const bool nested = child.kind() == Kind::kAnd || child.kind() == Kind::kOr;

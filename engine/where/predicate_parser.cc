@@ -18,8 +18,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::string_view kKeywords[] = {"and", "or",   "not",    "in",   "between",
-                                          "is",  "null", "starts", "with", "like"};
+constexpr std::string_view kKeywords[] = {"and",  "or",     "not",  "in",   "between", "is",
+                                          "null", "starts", "with", "like", "true",    "false"};
 constexpr int kMostNesting = 200;
 
 // Whether `text` is this word, of lower-case letters, in either case.
@@ -79,6 +79,8 @@ class PredicateParser {
       if (!Take(')')) return Expected("')', AND or OR");
       return inner;
     }
+    if (TakeWord("true")) return Predicate::All({});
+    if (TakeWord("false")) return Predicate::Any({});
     return ComparisonOfIndex();
   }
 

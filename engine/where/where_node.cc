@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cairn/index_spec.h"
 #include "engine/where/key_ranges_of.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
@@ -170,15 +171,16 @@ class Resolver {
       case Predicate::Kind::kCompare:
         return ResolveComparison(where, negated);
     }
+    const bool is_and = (where.kind() == Predicate::Kind::kAnd) != negated;
     if (where.children().empty()) {
-      return absl::InvalidArgumentError("a predicate of no predicates says nothing");
+      if (!is_and) return WhereNode();
+      return AllRows();
     }
     std::vector<WhereNode> children;
     for (const Predicate& child : where.children()) {
       ASSIGN_OR_RETURN(WhereNode node, Resolve(child, negated, level + 1));
       children.push_back(std::move(node));
     }
-    const bool is_and = (where.kind() == Predicate::Kind::kAnd) != negated;
     return Of(is_and ? Kind::kAnd : Kind::kOr, std::move(children), members_, rows_);
   }
 
@@ -192,6 +194,30 @@ class Resolver {
     }
     return absl::InvalidArgumentError(
         absl::StrFormat("the group has no index %s, only %s", Quoted(where.index()), names));
+  }
+
+  // Every row that has an entry in any index: in one that has all rows, if there is such a one.
+  absl::StatusOr<WhereNode> AllRows() const {
+    std::vector<WhereNode> either;
+    for (size_t first = 0; first < members_.size(); first += members_[first]->shards()) {
+      const GroupMember& index = *members_[first];
+      std::vector<WhereNode> entries;
+      uint64_t count = 0;
+      for (size_t m = first; m < first + index.shards(); ++m) {
+        RETURN_IF_ERROR(members_[m]->Prepare());
+        const Delta& delta = members_[m]->delta();
+        entries.push_back(MakeLeaf(members_, m, Mode::kSome, EntrySet(delta).Complement(delta),
+                                   index.name() + ": all", rows_));
+        count += entries.back().entries;
+      }
+      const bool keeps_all =
+          index.keeps_nulls() && index.version().spec().on_error == ErrorPolicy::kFail;
+      if (IsSingle(members_, first) && (keeps_all || count == rows_)) {
+        return Of(Kind::kOr, std::move(entries), members_, rows_);
+      }
+      std::move(entries.begin(), entries.end(), std::back_inserter(either));
+    }
+    return Of(Kind::kOr, std::move(either), members_, rows_);
   }
 
   absl::StatusOr<WhereNode> ResolveComparison(const Predicate& where, bool negated) {
@@ -333,38 +359,6 @@ WhereNode AbsentRows(const GroupMembers& members, size_t member, uint64_t rows) 
                              members[m]->name() + " IS NULL", rows));
   }
   return Of(Kind::kAnd, std::move(nodes), members, rows);
-}
-
-const WhereNode* EntriesOf(const WhereNode& node, size_t first, size_t end) {
-  const auto is_leaf = [&](const WhereNode& of) {
-    return of.kind == Kind::kLeaf && of.mode == Mode::kSome && of.member >= first &&
-           of.member < end;
-  };
-  if (is_leaf(node)) return &node;
-  const auto& children = node.children;
-  if (node.kind == Kind::kOr) {
-    return std::all_of(children.begin(), children.end(), is_leaf) ? &node : nullptr;
-  }
-  for (const WhereNode& child : children) {
-    if (const WhereNode* const of_child = EntriesOf(child, first, end)) return of_child;
-  }
-  return nullptr;
-}
-
-const WhereNode* LeafOf(const WhereNode& entries, size_t member) {
-  if (entries.kind == Kind::kLeaf) return entries.member == member ? &entries : nullptr;
-  for (const WhereNode& child : entries.children) {
-    if (child.member == member) return &child;
-  }
-  return nullptr;
-}
-
-bool IsSingle(const GroupMembers& members, size_t member) {
-  if (members[member]->shares_rows()) return false;
-  for (size_t m = member; m < member + members[member]->shards(); ++m) {
-    if (!members[m]->is_single()) return false;
-  }
-  return true;
 }
 
 WhereNode AllOf(std::vector<WhereNode> nodes, const GroupMembers& members, uint64_t rows) {

@@ -13,9 +13,11 @@
 #include "cairn/where/index_group.h"
 #include "python/src/base/errors.h"
 #include "python/src/bindings.h"
+#include "python/src/in/aggregates_in.h"
 #include "python/src/index.h"
 #include "python/src/out/arrays_out.h"
 #include "python/src/out/column.h"
+#include "python/src/row_groups.h"
 
 namespace cairn::python {
 namespace {
@@ -93,8 +95,8 @@ class Group {
     return Group(ValueOf(std::move(group)));
   }
 
-  uint64_t Count(const std::string& where, const std::string& strategy) const {
-    const Predicate predicate = ValueOf(Predicate::Parse(where));
+  uint64_t Count(const std::optional<std::string>& where, const std::string& strategy) const {
+    const Predicate predicate = PredicateOf(where);
     WhereOptions options;
     options.strategy = StrategyOf(strategy);
     absl::StatusOr<uint64_t> count = 0;
@@ -105,10 +107,11 @@ class Group {
     return ValueOf(std::move(count));
   }
 
-  FoundWhere Where(const std::string& where, const std::optional<std::string>& order_by,
-                   bool descending, std::optional<uint64_t> limit, nb::bytes after,
+  FoundWhere Where(const std::optional<std::string>& where,
+                   const std::optional<std::string>& order_by, bool descending,
+                   std::optional<uint64_t> limit, nb::bytes after,
                    const std::vector<std::string>& columns, const std::string& strategy) const {
-    const Predicate predicate = ValueOf(Predicate::Parse(where));
+    const Predicate predicate = PredicateOf(where);
     const WhereOptions options = Options(order_by, descending, limit, after, columns, strategy);
     FoundWhere found;
     found.names = columns;
@@ -130,9 +133,34 @@ class Group {
     return found;
   }
 
-  std::string Explain(const std::string& where, const std::optional<std::string>& order_by,
-                      std::optional<uint64_t> limit, const std::string& strategy) const {
-    const Predicate predicate = ValueOf(Predicate::Parse(where));
+  FoundRowGroups Aggregate(nb::handle aggregates, const std::optional<std::string>& where,
+                           const std::vector<std::string>& group_by,
+                           const std::vector<std::string>& order_by, std::optional<uint64_t> limit,
+                           nb::bytes after, const std::string& strategy) const {
+    NamedAggregates named = AggregatesOf(aggregates);
+    const Predicate predicate = PredicateOf(where);
+    std::vector<std::string> names = group_by;
+    names.insert(names.end(), named.names.begin(), named.names.end());
+    RowGroupOptions options;
+    options.group_by = group_by;
+    options.order_by = ValueOf(ParseGroupOrder(order_by, names));
+    if (limit.has_value()) options.limit = *limit;
+    options.after.assign(after.c_str(), after.size());
+    options.strategy = StrategyOf(strategy);
+    auto groups = std::make_shared<RowGroups>();
+    absl::Status status;
+    {
+      const nb::gil_scoped_release released;
+      status = group_->AggregateRows(predicate, named.aggregates, options, groups.get());
+    }
+    Check(status);
+    return FoundRowGroups(std::move(groups), std::move(names));
+  }
+
+  std::string Explain(const std::optional<std::string>& where,
+                      const std::optional<std::string>& order_by, std::optional<uint64_t> limit,
+                      const std::string& strategy) const {
+    const Predicate predicate = PredicateOf(where);
     const WhereOptions options = Options(order_by, false, limit, nb::bytes("", 0), {}, strategy);
     return ValueOf(group_->Explain(predicate, options)).ToString();
   }
@@ -145,6 +173,11 @@ class Group {
   }
 
  private:
+  // None is true of all rows.
+  static Predicate PredicateOf(const std::optional<std::string>& where) {
+    return where.has_value() ? ValueOf(Predicate::Parse(*where)) : Predicate::All({});
+  }
+
   explicit Group(std::shared_ptr<const IndexGroup> group) : group_(std::move(group)) {}
 
   static WhereOptions Options(const std::optional<std::string>& order_by, bool descending,
@@ -212,6 +245,7 @@ asked for: `pyarrow.table(matches)`. Row ids are the group's; of a group in shar
 
 void BindWhere(nb::module_& module) {
   BindFoundWhere(module);
+  BindRowGroups(module);
   nb::class_<Group>(module, "IndexGroup",
                     R"doc(Several indexes of one column family and one state, asked together.
 
@@ -232,18 +266,40 @@ Indexes in shards are taken, too: by key range as any are; by source if all are 
       .def_prop_ro(
           "in_shards", &Group::in_shards,
           "Whether the indexes are of several sources, and rows are named with their shards.")
-      .def("count", &Group::Count, nb::arg("where"), nb::kw_only(), nb::arg("strategy") = "auto",
-           "How many rows the predicate is true of.")
-      .def("where", &Group::Where, nb::arg("where"), nb::kw_only(),
+      .def("count", &Group::Count, nb::arg("where") = nb::none(), nb::kw_only(),
+           nb::arg("strategy") = "auto",
+           "How many rows the predicate is true of; without one, those that an index has.")
+      .def("where", &Group::Where, nb::arg("where") = nb::none(), nb::kw_only(),
            nb::arg("order_by") = nb::none(), nb::arg("descending") = false,
            nb::arg("limit") = nb::none(), nb::arg("after") = nb::bytes("", 0),
            nb::arg("columns") = std::vector<std::string>(), nb::arg("strategy") = "auto",
-           nb::sig("def where(self, where: str, *, order_by: str | None = None, descending: bool = "
+           nb::sig("def where(self, where: str | None = None, *, order_by: str | None = None, "
+                   "descending: bool = "
                    "False, limit: int | None = None, after: bytes = b'', columns: "
                    "collections.abc.Sequence[str] = (), strategy: str = 'auto') -> WhereMatches"),
            "The rows the predicate is true of: by primary key, or in the order of an index, rows "
            "without a key there last.")
-      .def("explain", &Group::Explain, nb::arg("where"), nb::kw_only(),
+      .def(
+          "aggregate", &Group::Aggregate, nb::arg("aggregates").none(),
+          nb::arg("where") = nb::none(), nb::kw_only(),
+          nb::arg("group_by") = std::vector<std::string>(),
+          nb::arg("order_by") = std::vector<std::string>(), nb::arg("limit") = nb::none(),
+          nb::arg("after") = nb::bytes("", 0), nb::arg("strategy") = "auto",
+          nb::sig("def aggregate(self, aggregates: collections.abc.Mapping[str, str | "
+                  "collections.abc.Sequence[str]], where: str | None = None, *, group_by: "
+                  "collections.abc.Sequence[str] = (), order_by: collections.abc.Sequence[str] = "
+                  "(), limit: int | None = None, after: bytes = b'', strategy: str = 'auto') -> "
+                  "RowGroups"),
+          R"doc(Groups the rows the predicate is true of by columns, and computes aggregates of each group.
+
+    group.aggregate({"rows": "count", "total": ("sum", "price")}, "age >= 18", group_by=["city"],
+                    order_by=["total desc"], limit=10)
+
+Functions: "count" of rows or of a column's values, "count_distinct", "sum", "avg", "min", "max" of a column. Columns
+are what the indexes include, "price" or "age.price", and their keys, "age" or "place.part2". order_by names columns
+of the answer, with " desc" behind those whose greatest come first. Without group_by all rows are one group.
+OutOfRange for a sum of integers that does not fit 64 bits.)doc")
+      .def("explain", &Group::Explain, nb::arg("where") = nb::none(), nb::kw_only(),
            nb::arg("order_by") = nb::none(), nb::arg("limit") = nb::none(),
            nb::arg("strategy") = "auto", "How it would be answered, for people.");
 }

@@ -204,3 +204,33 @@ def test_pages_by_primary_key(world: World) -> None:
     group = cairn.IndexGroup(world.indexes)
     text = "city = 'Lisbon' OR score < 20"
     assert list(pages_of(group, text)) == group.where(text).primary_keys.to_list()
+
+
+def test_groups_of_rows(world: World) -> None:
+    group = cairn.IndexGroup(world.indexes)
+    asked = {"rows": "count", "total": ("sum", "score"), "cities": ("count_distinct", "city")}
+    groups = group.aggregate(asked, "age >= 10", group_by=["status"], order_by=["total desc"], limit=2)
+    expected = world.sql.execute(
+        "SELECT status, count(*), sum(score), count(DISTINCT city) FROM t WHERE age >= 10 GROUP BY status ORDER BY 3 DESC, 1 LIMIT 2"
+    ).fetchall()
+    table = pa.table(groups)
+    assert table.column_names == ["status", "rows", "total", "cities"]
+    assert [tuple(row.values()) for row in table.to_pylist()] == expected
+    assert len(groups) == 2 and groups.cursor and "strategy" in groups.plan
+    assert groups.keys["status"].to_list() == [row[0] for row in expected]
+    assert groups.values["total"].to_list() == [row[2] for row in expected]
+    assert groups.rows == group.count("age >= 10") and str(groups.rows) in repr(groups)
+    whole = group.aggregate({"rows": "count"})
+    assert pa.table(whole).to_pylist() == [{"rows": world.sql.execute("SELECT count(*) FROM t").fetchone()[0]}]
+    for arguments, message in [
+        ({"group_by": ["town"]}, "column 'town'"),
+        ({"order_by": ["score"]}, "no column 'score' to order by, only rows"),
+        ({"limit": 0}, "one group at least"),
+        ({"after": b"x"}, "not a cursor"),
+    ]:
+        with pytest.raises(cairn.InvalidArgument, match=message):
+            group.aggregate({"rows": "count"}, **arguments)  # type: ignore[arg-type]
+    with pytest.raises(cairn.InvalidArgument, match="expected a column of numbers"):
+        group.aggregate({"total": ("sum", "city")})
+    with pytest.raises(cairn.InvalidArgument, match="expected a dict of names"):
+        group.aggregate(["count"])  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ Words Commands() {
     at += 3;
     commands.push_back(help.substr(at, help.find(' ', at) - at));
   }
-  BOOST_REQUIRE(commands.size() == 17u);
+  BOOST_REQUIRE(commands.size() == 16u);
   return commands;
 }
 

@@ -162,14 +162,26 @@ BOOST_AUTO_TEST_CASE(aggregates_joins_and_predicates_are_those_of_one_piece) {
   });
   for (const char* order : {"", "age", "town"}) {
     same([&](const char* how) {
-      return Arguments{"where",         at(how, "age"),
+      return Arguments{"query",         at(how, "age"),
                        at(how, "town"), "--where=age >= 2 AND NOT town = 'city1'",
                        "--select=n",    std::string("--order-by=") + order,
                        "--limit=40"};
     });
   }
   same([&](const char* how) {
-    return Arguments{"where", at(how, "age"), at("plain", "town"), "--count",
+    return Arguments{"query",
+                     at(how, "age"),
+                     at(how, "town"),
+                     "--where=age >= 2",
+                     "--group-by=town,age",
+                     "--count",
+                     "--sum=n",
+                     "--count-distinct=age",
+                     "--order-by=sum(n) desc",
+                     "--limit=30"};
+  });
+  same([&](const char* how) {
+    return Arguments{"query", at(how, "age"), at("plain", "town"), "--count",
                      "--where=age < 2 OR town LIKE 'city2%'"};
   });
   same([&](const char* how) {

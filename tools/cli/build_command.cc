@@ -20,7 +20,7 @@
 #include "index/machine/status_macros.h"
 #include "tools/cli/build_progress.h"
 #include "tools/cli/command.h"
-#include "tools/cli/output.h"
+#include "tools/print/output.h"
 #include "tools/text/readable.h"
 
 namespace cairn::tools {

@@ -72,7 +72,6 @@ int Run(int argc, char** argv) {
   AddQueryCommand(&app, &action);
   AddCountCommand(&app, &action);
   AddJoinCommand(&app, &action);
-  AddWhereCommand(&app, &action);
   AddAggregateCommand(&app, &action);
   AddInspectCommand(&app, &action);
   AddVerifyCommand(&app, &action);

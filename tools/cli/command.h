@@ -36,7 +36,6 @@ void AddQueryCommand(CLI::App* app, Action* action);
 void AddAggregateCommand(CLI::App* app, Action* action);
 void AddCountCommand(CLI::App* app, Action* action);
 void AddJoinCommand(CLI::App* app, Action* action);
-void AddWhereCommand(CLI::App* app, Action* action);
 void AddInspectCommand(CLI::App* app, Action* action);
 void AddVerifyCommand(CLI::App* app, Action* action);
 // shard-cut, shard-extract, shard-split, shard-build and shard-publish.

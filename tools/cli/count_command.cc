@@ -8,9 +8,9 @@
 #include "cairn/secondary_index.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
-#include "tools/cli/output.h"
 #include "tools/cli/route_options.h"
 #include "tools/cli/selectors.h"
+#include "tools/print/output.h"
 
 namespace cairn::tools {
 namespace {

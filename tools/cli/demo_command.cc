@@ -15,8 +15,8 @@
 #include "rocksdb/db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "tools/cli/command.h"
-#include "tools/cli/output.h"
 #include "tools/demo/demo_data.h"
+#include "tools/print/output.h"
 #include "tools/text/readable.h"
 
 namespace cairn::tools {

@@ -6,8 +6,8 @@
 #include "cairn/version.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
-#include "tools/cli/output.h"
 #include "tools/documents/command_text.h"
+#include "tools/print/output.h"
 
 namespace cairn::tools {
 namespace {

@@ -10,7 +10,7 @@
 #include "cairn/secondary_index.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
-#include "tools/cli/output.h"
+#include "tools/print/output.h"
 #include "tools/text/readable.h"
 
 namespace cairn::tools {

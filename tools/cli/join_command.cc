@@ -13,8 +13,8 @@
 #include "cairn/string_list.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
-#include "tools/cli/entry_printer.h"
-#include "tools/cli/output.h"
+#include "tools/print/entry_printer.h"
+#include "tools/print/output.h"
 
 namespace cairn::tools {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "cairn/secondary_index.h"
-#include "tools/cli/output.h"
+#include "tools/print/output.h"
 
 namespace cairn::tools {
 

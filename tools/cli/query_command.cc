@@ -1,4 +1,5 @@
-// cairn query: prints the entries of an index that lie in some ranges, page by page.
+// cairn query: prints the entries of an index that lie in some ranges, page by page; or what a
+// predicate over several indexes finds (where_query.h).
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -19,10 +20,11 @@
 #include "cairn/string_list.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
-#include "tools/cli/entry_printer.h"
-#include "tools/cli/output.h"
 #include "tools/cli/route_options.h"
 #include "tools/cli/selectors.h"
+#include "tools/cli/where_query.h"
+#include "tools/print/entry_printer.h"
+#include "tools/print/output.h"
 #include "tools/text/readable.h"
 
 namespace cairn::tools {
@@ -36,7 +38,7 @@ constexpr uint64_t kPageRows = 1 << 12;
 constexpr size_t kMostRanges = 1 << 20;
 
 struct QueryOptionsGiven {
-  std::string index;
+  std::vector<std::string> indexes;
   std::string db;
   uint64_t limit = std::numeric_limits<uint64_t>::max();
   bool reverse = false;
@@ -44,9 +46,10 @@ struct QueryOptionsGiven {
   std::vector<std::string> select;
   SelectorOptions selectors;
   RouteOptions routes;
+  WhereQuery where;
 };
 
-// One run of the command.
+// One run of the command, of an index's entries.
 class Query {
  public:
   Query(QueryOptionsGiven* given, const SecondaryIndex& index, const SnapshotSource* source)
@@ -244,8 +247,26 @@ absl::Status Query::PrintWithValues(size_t begin, size_t end, const std::string&
 }
 
 absl::StatusOr<int> RunQuery(QueryOptionsGiven* given) {
+  if (given->where.any() || given->indexes.size() > 1) {
+    if (given->selectors.given() || !given->db.empty() || given->routes.chooses()) {
+      return UsageError(
+          "--eq, --range, --prefix, --keys, --db, --device and --route are for the entries of one "
+          "index: say which rows by --where");
+    }
+    WhereQuery& where = given->where;
+    where.indexes = given->indexes;
+    where.order_by.erase(std::remove(where.order_by.begin(), where.order_by.end(), ""),
+                         where.order_by.end());
+    where.select = given->select;
+    where.reverse = given->reverse;
+    where.limit = given->limit;
+    where.explain = given->routes.explains();
+    where.format = given->format;
+    RETURN_IF_ERROR(where.Run());
+    return kGood;
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<SecondaryIndex> index,
-                   SecondaryIndex::Open(given->index, given->routes.Open()));
+                   SecondaryIndex::Open(given->indexes[0], given->routes.Open()));
   ASSIGN_OR_RETURN(std::vector<KeyRange> ranges, given->selectors.Parse(index->codec()));
   std::unique_ptr<SnapshotSource> source;
   if (!given->db.empty()) {
@@ -262,20 +283,22 @@ absl::StatusOr<int> RunQuery(QueryOptionsGiven* given) {
 
 void AddQueryCommand(CLI::App* app, Action* action) {
   auto given = std::make_shared<QueryOptionsGiven>();
-  CLI::App* command = app->add_subcommand("query", "Prints entries of an index, in key order");
-  command->add_option("INDEX", given->index, "The index's directory")->required();
+  CLI::App* command = app->add_subcommand(
+      "query", "Prints entries of an index, or rows and aggregates of a predicate over several");
+  command->add_option("INDEX", given->indexes, "The indexes' directories")->required();
   given->selectors.AddTo(command);
+  given->where.AddTo(command);
   given->routes.AddTo(command);
   command
       ->add_option("--select", given->select,
-                   "Also print these columns, of those that the index includes")
+                   "Also print these columns, of those that the indexes include")
       ->type_name("COLUMN,…")
       ->delimiter(',');
   command
       ->add_option("--db", given->db,
                    "Also print rows' values, from this database; rows that changed are left out")
       ->type_name("DIR");
-  command->add_option("--limit", given->limit, "The most entries in all")
+  command->add_option("--limit", given->limit, "The most entries, rows or groups in all")
       ->type_name("N")
       ->check(Count());
   command->add_flag("--reverse", given->reverse, "The greatest key first");
@@ -283,21 +306,40 @@ void AddQueryCommand(CLI::App* app, Action* action) {
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "tsv", "json"}));
   command->footer(R"(
-Several selectors together give each entry once. Entries of one key are in primary-key order.
+Entries are asked for by selectors: --eq, --range, --prefix, --keys. Several together give each
+entry once. Entries of one key are in primary-key order.
+
+Rows are asked for by --where, or all that one of several indexes has an entry of. The indexes are
+of one column family and one state of the database, in shards or not; in shards by source, of the
+same sources, in one order. A predicate calls them by the names that their specs have, or else by
+the names of their directories:
+
+  = <> < <= > >= IN (…) BETWEEN … AND … LIKE 'text%' STARTS WITH … IS [NOT] NULL
+
+joined by AND, OR, NOT and parentheses. Text stands between single quotes, keys of several parts
+between parentheses: place = ('PT', 'Lisbon'). Columns are what an index includes, and the keys of
+indexes by their names; name.part1 … of an index of several parts.
+
+--count, --count-distinct, --sum, --avg, --min, --max and --group-by give a line a group: its
+columns, then these in this order, called count, sum(price) … in --order-by.
 
 Keys are written as cairn prints them: the parts of a composite key with commas between, numbers in
 decimal, any byte of text or bytes as \xHH, null as \N.
 
 tsv    secondary key, primary key[, columns][, value], tab-separated; every byte outside '!' to
-       '~', and the backslash, as \xHH; null as \N
+       '~', and the backslash, as \xHH; null as \N. Of rows without the key, of groups under a
+       headline
 json   {"key":…,"primary_key":…[,"columns":{…}][,"value":…]}, a composite key an array, bytes that
-       are not UTF-8 as {"hex":"…"}
+       are not UTF-8 as {"hex":"…"}. Of rows without the key; of groups {"city":…,"count":…}
 
 Examples:
   cairn query /tmp/phone --eq=25-989-741-2988
   cairn query /tmp/phone --prefix=25- --prefix=26- --limit=20 --db=/tmp/db
   cairn query /tmp/nation_balance --eq=7,100 --select=name,phone
-  cairn query /tmp/nation_balance --range=7,9990..8 --reverse --format=tsv)");
+  cairn query /tmp/nation_balance --range=7,9990..8 --reverse --format=tsv
+  cairn query /tmp/age /tmp/city --where="age >= 18 AND NOT city = 'Oslo'" --order-by=age --limit=10
+  cairn query /tmp/age /tmp/city --where="age >= 18" --group-by=city --count --avg=income
+              --order-by="avg(income) desc" --limit=10)");
   command->callback([given, action] { *action = [given] { return RunQuery(given.get()); }; });
 }
 

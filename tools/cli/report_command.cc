@@ -19,7 +19,7 @@
 #include "absl/strings/str_format.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
-#include "tools/cli/output.h"
+#include "tools/print/output.h"
 #include "tools/report/report.h"
 
 namespace cairn::tools {

@@ -21,6 +21,10 @@ class RouteOptions {
  public:
   void AddTo(CLI::App* app);
 
+  // Whether a device or a route was named, and whether --explain was given.
+  bool chooses() const { return !device_.empty() || !route_.empty(); }
+  bool explains() const { return explains_; }
+
   // How to open the index: with routes to choose from if anything was given, else for few queries.
   OpenOptions Open() const;
 
@@ -41,7 +45,7 @@ class RouteOptions {
   };
 
   static void PrintBatches(const Routed& routed);
-  bool given() const { return !device_.empty() || !route_.empty() || explains_; }
+  bool given() const { return chooses() || explains_; }
 
   std::string device_;
   std::string route_;

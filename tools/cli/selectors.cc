@@ -153,6 +153,10 @@ void SelectorOptions::AddTo(CLI::App* app) {
               ->group(kSelectors);
 }
 
+bool SelectorOptions::given() const {
+  return eq_->count() + range_->count() + prefix_->count() + keys_->count() > 0;
+}
+
 absl::StatusOr<std::vector<KeyRange>> SelectorOptions::Parse(const KeyCodec& codec) const {
   std::vector<KeyRange> ranges;
   std::map<const CLI::Option*, size_t> used;

@@ -27,6 +27,8 @@ class SelectorOptions {
  public:
   void AddTo(CLI::App* app);
 
+  // Whether there is one.
+  bool given() const;
   // The ranges in the order of the command line, each key of a --keys file one of them. A usage
   // error where there is none, or one that the codec cannot read; NotFound for a file.
   absl::StatusOr<std::vector<KeyRange>> Parse(const KeyCodec& codec) const;

@@ -12,8 +12,8 @@
 #include "cairn/snapshot_source.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
-#include "tools/cli/output.h"
 #include "tools/cli/route_options.h"
+#include "tools/print/output.h"
 #include "tools/text/readable.h"
 
 namespace cairn::tools {

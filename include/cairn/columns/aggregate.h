@@ -8,13 +8,14 @@
 
 #include "cairn/columns/column_values.h"
 
-// What SecondaryIndex::AggregateRanges and AggregateGroups are asked, and what groups they answer.
+// What SecondaryIndex::AggregateRanges and AggregateGroups and IndexGroup::AggregateRows are asked,
+// and what groups the first two answer.
 
 namespace cairn {
 
 enum class AggregateFunction : uint8_t {
   kCount,          // entries; of a column: those in which it is not null
-  kCountDistinct,  // different keys
+  kCountDistinct,  // different keys; of rows, a column's different values
   kSum,
   kAvg,
   kMin,
@@ -32,7 +33,7 @@ const char* AggregateFunctionName(AggregateFunction function);
 //
 //   function        column            type of the result
 //   count           none, or any      u64
-//   count_distinct  none              u64
+//   count_distinct  none; of rows any u64
 //   sum             unsigned          u64
 //                   signed            i64
 //                   f32, f64          f64
@@ -54,6 +55,9 @@ struct Aggregate {
     return {AggregateFunction::kCount, std::move(column)};
   }
   static Aggregate CountDistinct() { return {AggregateFunction::kCountDistinct}; }
+  static Aggregate CountDistinct(std::string column) {  // of IndexGroup::AggregateRows
+    return {AggregateFunction::kCountDistinct, std::move(column)};
+  }
   static Aggregate Sum(std::string column) { return {AggregateFunction::kSum, std::move(column)}; }
   static Aggregate Avg(std::string column) { return {AggregateFunction::kAvg, std::move(column)}; }
   static Aggregate Min(std::string column) { return {AggregateFunction::kMin, std::move(column)}; }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "cairn/columns/aggregate.h"
 #include "cairn/columns/column_values.h"
 #include "cairn/query.h"
 #include "cairn/secondary_index.h"
@@ -39,8 +40,9 @@ struct WhereOptions {
   // Goes on behind an earlier answer to the same predicate and order that reached its limit
   // (WhereMatches::cursor). It stays good while the database is written to. Empty: begins.
   std::string after;
-  // Columns that an index of the group includes, by name: "price", or "age.price" where several
-  // indexes include one of that name. InvalidArgument for another.
+  // Columns of the rows, by name: what an index of the group includes, "price", or "age.price"
+  // where several include one of that name; and keys, "age", or "place.part2" of an index of
+  // several parts. InvalidArgument for another, and for a row that has several keys there.
   std::vector<std::string> columns;
   // InvalidArgument where it cannot answer the predicate: kWalk without order_by.
   WhereStrategy strategy = WhereStrategy::kAuto;
@@ -78,6 +80,45 @@ struct WhereMatches {
   WideRowId wide_row(size_t j) const {
     return MakeWideRowId(shards.empty() ? 0 : shards[j], rows[j]);
   }
+};
+
+// What groups are ordered by: column number `column` of the answer, first those that rows are
+// grouped by, then the aggregates, from 0 on.
+struct GroupOrder {
+  size_t column = 0;
+  Order order = Order::kAscending;
+};
+
+// The order that texts say: each a name of one of the columns, then asc or desc, in either case,
+// behind a blank. InvalidArgument for another name.
+absl::StatusOr<std::vector<GroupOrder>> ParseGroupOrder(absl::Span<const std::string> texts,
+                                                        absl::Span<const std::string> columns);
+
+struct RowGroupOptions {
+  // Columns, as WhereOptions::columns: rows with equal values in all of them are a group. Null is a
+  // value here; floats are equal as keys are, every NaN, but -0 and 0 not. Empty: all rows are one
+  // group, even if there are none.
+  std::vector<std::string> group_by = {};
+  // Groups that are equal in all of these come in the order of the values that they are grouped by,
+  // which alone orders them if this is empty. Null is less than all other values, and else they are
+  // ordered as keys are.
+  std::vector<GroupOrder> order_by = {};
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // of groups; InvalidArgument for 0
+  // Goes on behind an earlier answer to the same question that reached its limit
+  // (RowGroups::cursor). Empty: begins.
+  std::string after = {};
+  WhereStrategy strategy = WhereStrategy::kAuto;  // how rows are found; not kWalk
+};
+
+// Groups of rows and what they come to. Plain data; a call that fails leaves it in an unspecified
+// valid state.
+struct RowGroups {
+  size_t size = 0;                   // groups
+  std::vector<ColumnValues> keys;    // one a column to group by: value j is group j's
+  std::vector<ColumnValues> values;  // one an aggregate, likewise
+  std::string cursor;                // for RowGroupOptions::after; empty where there is no more
+  uint64_t rows = 0;                 // that the predicate is true of
+  WherePlan plan;
 };
 
 // Several indexes of one column family, of one state, that are asked together.
@@ -124,6 +165,15 @@ class IndexGroup {
                                          WherePlan* plan = nullptr) const = 0;
   virtual absl::Status Find(const Predicate& where, const WhereOptions& options,
                             WhereMatches* matches) const = 0;
+  // Groups the rows of a predicate by their values in columns, and computes aggregates of each
+  // group: of rows, each of which counts once. Columns are named as in WhereOptions::columns;
+  // kCountDistinct takes one, and counts its different values without null; else Aggregate says
+  // what is computed of which types. The rows' columns are read a few at a time; groups are in
+  // memory, all of them, whatever the limit is. InvalidArgument as Count and Columns, and for a
+  // column whose type a function does not take; OutOfRange, naming the group, for a sum of integers
+  // that does not fit 64 bits, whether the group is within the limit or not.
+  virtual absl::Status AggregateRows(const Predicate& where, absl::Span<const Aggregate> aggregates,
+                                     const RowGroupOptions& options, RowGroups* groups) const;
   // How it would be answered.
   virtual absl::StatusOr<WherePlan> Explain(const Predicate& where,
                                             const WhereOptions& options = {}) const = 0;
@@ -137,6 +187,7 @@ class IndexGroup {
                                    StringList* primary_keys) const;
   // Sets *columns to the values that these rows have in the columns of these names
   // (WhereOptions::columns); null for a row that the index does not know. Rows are named as above.
+  // Without rows they are empty columns of the types.
   virtual absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
                                std::vector<ColumnValues>* columns) const = 0;
   virtual absl::Status Columns(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows,

@@ -23,7 +23,7 @@ namespace cairn {
 //       "city IN ('Lisbon', 'Oslo') AND age >= 18 AND age < 65 AND NOT status = 'closed'");
 //
 // As text (keywords in either case; AND binds closer than OR, NOT closest):
-//   predicate:  NOT, AND, OR and parentheses of comparisons
+//   predicate:  NOT, AND, OR and parentheses of comparisons, TRUE and FALSE
 //   comparison: INDEX '=' key | INDEX ('<>' | '!=' | '<' | '<=' | '>' | '>=') key
 //               | INDEX [NOT] IN '(' key {',' key} ')' | INDEX [NOT] BETWEEN key AND key
 //               | INDEX [NOT] LIKE 'text%' | INDEX [NOT] STARTS WITH key
@@ -68,7 +68,8 @@ class Predicate {
     return Predicate(Kind::kOr, {a, b});
   }
   Predicate operator!() const { return Predicate(Kind::kNot, {*this}); }
-  // Of any number of predicates; of none, InvalidArgument when it is asked.
+  // Of any number of predicates. All of none is true of every row that an index of the group has an
+  // entry of, any of none of no row.
   static Predicate All(std::vector<Predicate> predicates) {
     return Predicate(Kind::kAnd, std::move(predicates));
   }

@@ -161,6 +161,19 @@ BOOST_AUTO_TEST_CASE(columns_and_rows_of_members_in_shards) {
   std::vector<RowId> alone(matches.rows.size());
   Refused(group->RowsOf(0, matches.rows, absl::MakeSpan(alone)), absl::StatusCode::kInvalidArgument,
           "the rows of index 'a', which is in shards");
+  std::map<uint64_t, int64_t> sums;
+  for (int64_t i = 0; i < 50; ++i) {
+    if (i % 7 >= 2 && i % 5 != 3) sums[static_cast<uint64_t>(i % 5)] += i;
+  }
+  RowGroups groups;
+  RequireOk(group->AggregateRows(RequireOk(Predicate::Parse("a >= 2 AND b <> 3")),
+                                 {Aggregate::Sum("n")}, {.group_by = {"b"}}, &groups));
+  BOOST_REQUIRE_EQUAL(groups.size, sums.size());
+  for (size_t g = 0; g < groups.size; ++g) {
+    const uint64_t key = groups.keys[0].numbers<uint8_t>()[g];
+    BOOST_TEST(groups.values[0].numbers<int64_t>()[g] == sums[key]);
+  }
+  BOOST_TEST(RequireOk(group->Count(Predicate::All({}))) == 50u);
   const std::vector<uint32_t> shard_1(matches.rows.size(), 1);
   Refused(group->PrimaryKeys(shard_1, matches.rows, &keys), absl::StatusCode::kOutOfRange,
           "a row of shard 1 in a group that is not in shards");
@@ -203,6 +216,14 @@ BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
   StringList own;
   RequireOk(b->PrimaryKeysOf(of_member, &own));
   BOOST_TEST(Strings(own.begin(), own.end()) == Strings(keys.begin(), keys.end()));
+
+  RowGroups groups;
+  RequireOk(group->AggregateRows(Predicate("b", 1), {Aggregate::Sum("n"), Aggregate::Max("a")},
+                                 {.group_by = {"b"}}, &groups));
+  BOOST_REQUIRE_EQUAL(groups.size, 1u);
+  BOOST_TEST(groups.rows == 7u);
+  BOOST_TEST(groups.values[0].numbers<int64_t>()[0] == 70);
+  BOOST_TEST(groups.values[1].numbers<uint8_t>()[0] == 19);
 
   const WherePlan plan = RequireOk(group->Explain(RequireOk(Predicate::Parse("a < 10 AND b = 1"))));
   BOOST_REQUIRE_EQUAL(plan.comparisons.size(), 2u);

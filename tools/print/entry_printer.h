@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
-#include "tools/cli/output.h"
+#include "tools/print/output.h"
 
 namespace cairn::tools {
 

@@ -1,10 +1,11 @@
-#include "tools/cli/entry_printer.h"
-#include "tools/text/readable.h"
+#include "tools/print/entry_printer.h"
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "index/machine/status_macros.h"
+#include "tools/print/aligned_lines.h"
+#include "tools/text/readable.h"
 #include "tools/text/value_text.h"
 
 namespace cairn::tools {
@@ -80,22 +81,21 @@ class JsonPrinter : public EntryPrinter {
   std::string line_;
 };
 
-// Columns under a headline. Their widths are those of the first lines; a longer cell that comes
-// later moves its line's other cells to the right.
+// For people.
 class TextPrinter : public EntryPrinter {
  public:
   TextPrinter(const KeyCodec& codec, absl::Span<const std::string> columns, bool with_values,
               Output* output)
-      : codec_(codec), output_(output) {
-    Line headline = {"key", "primary key"};
+      : codec_(codec), output_(output), lines_(output) {
+    std::vector<std::string> headline = {"key", "primary key"};
     headline.insert(headline.end(), columns.begin(), columns.end());
     if (with_values) headline.push_back("value");
-    lines_.push_back(std::move(headline));
+    lines_.Add(std::move(headline));
   }
 
   absl::Status Print(const PrintedEntry& entry) override {
     RETURN_IF_ERROR(codec_.Decode(entry.keys, entry.i, &parts_, &scratch_));
-    Line line(2);
+    std::vector<std::string> line(2);
     for (size_t part = 0; part < parts_.size(); ++part) {
       if (part != 0) line[0] += ',';
       AppendReadableValue(parts_[part], &line[0]);
@@ -103,55 +103,16 @@ class TextPrinter : public EntryPrinter {
     AppendReadable(entry.primary_key, &line[1]);
     for (const KeyValue& value : entry.columns) AppendReadableValue(value, &line.emplace_back());
     if (entry.value.has_value()) AppendReadable(*entry.value, &line.emplace_back());
-    lines_.push_back(std::move(line));
-    if (aligned_ || lines_.size() > kLinesToAlign) WriteLines();
+    lines_.Add(std::move(line));
     return output_->status();
   }
 
-  void End() override { WriteLines(); }
+  void End() override { lines_.End(); }
 
  private:
-  static constexpr size_t kLinesToAlign = 200;
-
-  using Line = std::vector<std::string>;  // cells
-
-  // Characters of UTF-8, as far as a terminal gives each one column.
-  static size_t Columns(const std::string& text) {
-    return static_cast<size_t>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-  }
-
-  static void AppendCell(const std::string& cell, size_t width, std::string* line) {
-    line->append(cell);
-    line->append(width - std::min(width, Columns(cell)) + 2, ' ');
-  }
-
-  void WriteLines() {
-    if (!aligned_) {
-      widths_.assign(lines_.front().size(), 0);
-      for (const Line& line : lines_) {
-        for (size_t c = 0; c < line.size(); ++c) {
-          widths_[c] = std::max(widths_[c], Columns(line[c]));
-        }
-      }
-      aligned_ = true;
-    }
-    for (const Line& line : lines_) {
-      std::string text;
-      for (size_t c = 0; c + 1 < line.size(); ++c) AppendCell(line[c], widths_[c], &text);
-      text += line.back();
-      text.erase(text.find_last_not_of(' ') + 1);
-      text += '\n';
-      output_->Write(text);
-    }
-    lines_.clear();
-  }
-
   const KeyCodec& codec_;
   Output* const output_;
-  std::vector<Line> lines_;  // that wait for the widths
-  bool aligned_ = false;
-  std::vector<size_t> widths_;  // of the cells
+  AlignedLines lines_;
   std::vector<KeyValue> parts_;
   std::string scratch_;
 };

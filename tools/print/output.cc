@@ -1,4 +1,4 @@
-#include "tools/cli/output.h"
+#include "tools/print/output.h"
 
 #include <unistd.h>
 

@@ -1,0 +1,87 @@
+#include "python/src/row_groups.h"
+
+#include <nanobind/stl/string.h>
+
+#include <utility>
+
+#include "python/src/out/arrays_out.h"
+
+namespace cairn::python {
+
+Column FoundRowGroups::ColumnOf(const ColumnValues& values) const {
+  return ValuesColumnOf(std::shared_ptr<const ColumnValues>(groups_, &values));
+}
+
+nb::dict FoundRowGroups::Keys() const {
+  nb::dict keys;
+  for (size_t i = 0; i < groups_->keys.size(); ++i) {
+    keys[names_[i].c_str()] = nb::cast(ColumnOf(groups_->keys[i]));
+  }
+  return keys;
+}
+
+nb::dict FoundRowGroups::Values() const {
+  nb::dict values;
+  for (size_t i = 0; i < groups_->values.size(); ++i) {
+    values[names_[groups_->keys.size() + i].c_str()] = nb::cast(ColumnOf(groups_->values[i]));
+  }
+  return values;
+}
+
+Column FoundRowGroups::Table() const {
+  std::vector<std::pair<std::string, Column>> fields;
+  for (const ColumnValues& key : groups_->keys) {
+    fields.emplace_back(names_[fields.size()], ColumnOf(key));
+  }
+  for (const ColumnValues& value : groups_->values) {
+    fields.emplace_back(names_[fields.size()], ColumnOf(value));
+  }
+  return Column::Structs(groups_->size, std::move(fields));
+}
+
+void BindRowGroups(nb::module_& module) {
+  nb::class_<FoundRowGroups>(
+      module, "RowGroups",
+      R"doc(Groups of the rows that a predicate is true of, and their aggregates.
+
+Arrow takes them as a table without a copy, one row a group, with the columns to group by and the aggregates by
+their names: `pyarrow.table(groups)`.)doc")
+      .def(
+          "__len__", [](const FoundRowGroups& found) { return found.groups().size; },
+          "The number of groups.")
+      .def("__repr__",
+           [](const FoundRowGroups& found) {
+             return "<cairn.RowGroups: " + std::to_string(found.groups().size) + " groups of " +
+                    std::to_string(found.groups().rows) + " rows>";
+           })
+      .def_prop_ro("keys", &FoundRowGroups::Keys, nb::sig("def keys(self) -> dict[str, Column]"),
+                   "Each group's values in the columns to group by.")
+      .def_prop_ro("values", &FoundRowGroups::Values,
+                   nb::sig("def values(self) -> dict[str, Column]"),
+                   "Each group's aggregates, by their names.")
+      .def_prop_ro(
+          "rows", [](const FoundRowGroups& found) { return found.groups().rows; },
+          "How many rows the predicate is true of.")
+      .def_prop_ro(
+          "cursor",
+          [](const FoundRowGroups& found) {
+            const std::string& cursor = found.groups().cursor;
+            return nb::bytes(cursor.data(), cursor.size());
+          },
+          "For `after=`, where the next page begins; empty bytes where there is none.")
+      .def_prop_ro(
+          "plan", [](const FoundRowGroups& found) { return found.groups().plan.ToString(); },
+          "How the rows were found, for people.")
+      .def(
+          "__arrow_c_schema__",
+          [](const FoundRowGroups& found) { return found.Table().SchemaCapsule(); },
+          nb::sig("def __arrow_c_schema__(self) -> object"))
+      .def(
+          "__arrow_c_stream__",
+          [](const FoundRowGroups& found, nb::handle) { return found.Table().StreamCapsule(); },
+          nb::arg("requested_schema") = nb::none(),
+          nb::sig("def __arrow_c_stream__(self, requested_schema: object | None = None) -> "
+                  "object"));
+}
+
+}  // namespace cairn::python

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+#include "cairn/columns/aggregate.h"
+
+namespace cairn::tools {
+
+// Which aggregates a command line asks for: --count, --sum, --avg, --min and --max.
+struct AggregateOptions {
+  bool count = false;
+  std::vector<std::string> count_distinct;  // added by the command; "": of keys
+  std::vector<std::string> sum, avg, min, max;
+
+  void AddTo(CLI::App* app);
+  // In the order of these members.
+  std::vector<Aggregate> All() const;
+};
+
+// Adds an option that takes names of columns.
+CLI::Option* AddColumns(CLI::App* app, const std::string& name, std::vector<std::string>* columns,
+                        const std::string& description);
+
+// What an aggregate is called: "count", "sum(price)".
+std::string NameOf(const Aggregate& aggregate);
+
+}  // namespace cairn::tools

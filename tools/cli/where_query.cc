@@ -1,0 +1,195 @@
+#include "tools/cli/where_query.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "cairn/index_spec.h"
+#include "cairn/secondary_index.h"
+#include "cairn/string_list.h"
+#include "cairn/where/index_group.h"
+#include "index/machine/status_macros.h"
+#include "tools/cli/command.h"
+#include "tools/cli/route_options.h"
+#include "tools/print/table_printer.h"
+#include "tools/text/readable.h"
+
+namespace cairn::tools {
+namespace {
+
+// Rows whose columns are in memory at a time.
+constexpr size_t kRowsTogether = 1 << 14;
+
+// An index that has no name is called as its directory.
+absl::StatusOr<std::shared_ptr<const IndexGroup>> OpenGroup(
+    const std::vector<std::string>& directories) {
+  std::vector<IndexGroup::Member> members;
+  for (const std::string& directory : directories) {
+    ASSIGN_OR_RETURN(std::shared_ptr<SecondaryIndex> index,
+                     SecondaryIndex::Open(directory, ForFewQueries()));
+    std::string name = index->spec().name;
+    if (name.empty()) {
+      std::filesystem::path path(directory);
+      if (path.filename().empty()) path = path.parent_path();
+      name = path.filename().string();
+    }
+    members.push_back({std::move(index), std::move(name)});
+  }
+  return IndexGroup::Create(std::move(members));
+}
+
+// --order-by, of these columns; --reverse turns it round.
+absl::StatusOr<std::vector<GroupOrder>> OrderOf(const WhereQuery& query,
+                                                const std::vector<std::string>& columns) {
+  absl::StatusOr<std::vector<GroupOrder>> order = ParseGroupOrder(query.order_by, columns);
+  if (!order.ok()) {
+    return UsageError(absl::StrCat("--order-by: ", std::string(order.status().message())));
+  }
+  for (GroupOrder& by : *order) {
+    if (!query.reverse) continue;
+    by.order = by.order == Order::kAscending ? Order::kDescending : Order::kAscending;
+  }
+  return order;
+}
+
+absl::StatusOr<std::string> ReadCursor(const std::string& digits) {
+  const bool is_hexadecimal =
+      digits.size() % 2 == 0 && std::all_of(digits.begin(), digits.end(), [](char c) {
+        return absl::ascii_isxdigit(static_cast<unsigned char>(c));
+      });
+  if (!is_hexadecimal) {
+    return UsageError("--after: expected hexadecimal digits, as --cursor told them");
+  }
+  return absl::HexStringToBytes(digits);
+}
+
+void TellCursor(bool wanted, const std::string& cursor) {
+  if (!wanted || cursor.empty()) return;
+  std::fprintf(stderr, "cairn: more: --after=%s\n", absl::BytesToHexString(cursor).c_str());
+}
+
+absl::Status PrintRows(const WhereQuery& query, const IndexGroup& group, const Predicate& where,
+                       const std::string& after) {
+  if (query.order_by.size() > 1) {
+    return UsageError("--order-by: rows come in the order of one index, groups of any columns");
+  }
+  std::vector<std::string> indexes;
+  for (const IndexGroup::Member& member : group.members()) indexes.push_back(member.name);
+  ASSIGN_OR_RETURN(const std::vector<GroupOrder> order, OrderOf(query, indexes));
+  WhereOptions options;
+  options.order = query.reverse ? Order::kDescending : Order::kAscending;
+  for (const GroupOrder& by : order) {
+    options.order_by = indexes[by.column];
+    options.order = by.order;
+  }
+  options.limit = std::max<uint64_t>(query.limit, 1);
+  options.after = after;
+  WhereMatches matches;
+  std::vector<ColumnValues> columns;
+  // Before anything is printed: it also says what cannot be asked.
+  RETURN_IF_ERROR(group.Columns({}, {}, query.select, &columns));
+  RETURN_IF_ERROR(group.Find(where, options, &matches));
+  if (query.explain) std::fputs(matches.plan.ToString().c_str(), stderr);
+  if (query.limit == 0) return absl::OkStatus();
+  std::vector<std::string> names = {query.format == "json" ? "primary_key" : "primary key"};
+  names.insert(names.end(), query.select.begin(), query.select.end());
+  TablePrinter printer(query.format, std::move(names),
+                       {/*tsv_headline=*/false, /*before_columns=*/1});
+  const auto rows = absl::MakeConstSpan(matches.rows);
+  for (size_t first = 0; first < rows.size(); first += kRowsTogether) {
+    if (Interrupted()) return absl::CancelledError("interrupted");
+    const auto some = rows.subspan(first, kRowsTogether);
+    StringList keys;
+    const auto shards = matches.shards.empty()
+                            ? absl::Span<const uint32_t>()
+                            : absl::MakeConstSpan(matches.shards).subspan(first, some.size());
+    RETURN_IF_ERROR(group.PrimaryKeys(shards, some, &keys));
+    RETURN_IF_ERROR(group.Columns(shards, some, query.select, &columns));
+    std::vector<KeyValue> line(1 + columns.size());
+    for (size_t i = 0; i < some.size(); ++i) {
+      line[0] = keys[i];
+      for (size_t c = 0; c < columns.size(); ++c) line[1 + c] = columns[c].value(i);
+      RETURN_IF_ERROR(printer.Print(line));
+    }
+  }
+  RETURN_IF_ERROR(printer.End());
+  TellCursor(query.tell_cursor, matches.cursor);
+  return absl::OkStatus();
+}
+
+absl::Status PrintGroups(const WhereQuery& query, const IndexGroup& group, const Predicate& where,
+                         const std::string& after) {
+  if (!query.select.empty()) {
+    return UsageError("--select is for rows; groups have the columns of --group-by");
+  }
+  std::vector<Aggregate> aggregates = query.aggregates.All();
+  if (aggregates.empty()) aggregates.push_back(Aggregate::Count());
+  std::vector<std::string> names = query.group_by;
+  for (const Aggregate& aggregate : aggregates) names.push_back(NameOf(aggregate));
+  RowGroupOptions options;
+  options.group_by = query.group_by;
+  ASSIGN_OR_RETURN(options.order_by, OrderOf(query, names));
+  for (size_t c = 0; c < query.group_by.size() && query.reverse; ++c) {
+    options.order_by.push_back({c, Order::kDescending});
+  }
+  options.limit = std::max<uint64_t>(query.limit, 1);
+  options.after = after;
+  RowGroups groups;
+  RETURN_IF_ERROR(group.AggregateRows(where, aggregates, options, &groups));
+  if (query.explain) {
+    std::fputs(groups.plan.ToString().c_str(), stderr);
+    std::fprintf(stderr, "%s rows aggregated\n", WithCommas(groups.rows).c_str());
+  }
+  if (query.limit == 0) return absl::OkStatus();
+  TablePrinter printer(query.format, std::move(names), {});
+  std::vector<KeyValue> line;
+  for (size_t i = 0; i < groups.size; ++i) {
+    line.clear();
+    for (const ColumnValues& key : groups.keys) line.push_back(key.value(i));
+    for (const ColumnValues& value : groups.values) line.push_back(value.value(i));
+    RETURN_IF_ERROR(printer.Print(line));
+  }
+  RETURN_IF_ERROR(printer.End());
+  TellCursor(query.tell_cursor, groups.cursor);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void WhereQuery::AddTo(CLI::App* app) {
+  app->add_option("--where", where, "Rows that this is true of, by their keys in the indexes")
+      ->type_name("PREDICATE");
+  app->add_flag("--count", aggregates.count, "How many rows");
+  AddColumns(app, "--count-distinct", &aggregates.count_distinct,
+             "How many different values these columns have");
+  aggregates.AddTo(app);
+  AddColumns(app, "--group-by", &group_by,
+             "A line for each group of rows with equal values in these columns");
+  app->add_option("--order-by", order_by,
+                  "Rows in the order of this index's keys; groups in that of these columns")
+      ->type_name("NAME [desc],…")
+      ->delimiter(',');
+  app->add_option("--after", after, "Go on behind where --cursor said that --limit ended")
+      ->type_name("CURSOR");
+  app->add_flag("--cursor", tell_cursor, "Say on standard error what --after goes on with");
+}
+
+absl::Status WhereQuery::Run() const {
+  Predicate predicate = Predicate::All({});
+  if (!where.empty()) {
+    ASSIGN_OR_RETURN(predicate, Predicate::Parse(where));
+  }
+  ASSIGN_OR_RETURN(const std::string cursor, ReadCursor(after));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const IndexGroup> group, OpenGroup(indexes));
+  return groups() ? PrintGroups(*this, *group, predicate, cursor)
+                  : PrintRows(*this, *group, predicate, cursor);
+}
+
+}  // namespace cairn::tools
