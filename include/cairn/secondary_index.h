@@ -142,8 +142,8 @@ class SecondaryIndex : public BatchIndex {
   //
   // InvalidArgument for a column that is not included, or is of a type that the function does not
   // take, and for cursors; OutOfRange, naming the range and the column, for a sum of integers that
-  // does not fit its type; ResourceExhausted. Of an index in shards, sums are exact over all of them,
-  // and a key that several have counts once.
+  // does not fit its type; ResourceExhausted. Of an index in shards, sums are exact over all of
+  // them, and a key that several have counts once.
   virtual absl::Status AggregateRanges(const RangeBatch& ranges,
                                        absl::Span<const Aggregate> aggregates,
                                        std::vector<ColumnValues>* values) const = 0;
