@@ -71,22 +71,4 @@ void AppendFloats(AggregateFunction function, double sum, uint64_t count, Column
   }
 }
 
-const char* AggregateFunctionName(AggregateFunction function) {
-  switch (function) {
-    case AggregateFunction::kCount:
-      return "count";
-    case AggregateFunction::kCountDistinct:
-      return "count_distinct";
-    case AggregateFunction::kSum:
-      return "sum";
-    case AggregateFunction::kAvg:
-      return "avg";
-    case AggregateFunction::kMin:
-      return "min";
-    case AggregateFunction::kMax:
-      return "max";
-  }
-  return "unknown";
-}
-
 }  // namespace cairn

@@ -26,7 +26,9 @@ struct Choice {
   double bytes_per_u32;
   double bytes_per_u64;
   double bytes_per_string;
-  bool copies_keys;  // and a copy of all strings besides
+  // It takes a copy of all strings besides, and several times as long to make as what is next: only
+  // for those who have said how much memory there is for it.
+  bool is_lavish;
 };
 
 constexpr char kWithHash[] = "cpu:partial_key,hash";
@@ -46,7 +48,7 @@ double MostBytes(const Choice& choice, const SortedRun& run) {
                                                        : choice.bytes_per_string;
   if (per_key < 0) return per_key;
   const double bytes = per_key * static_cast<double>(run.size());
-  if (!choice.copies_keys || run.empty()) return bytes;
+  if (!choice.is_lavish || run.empty()) return bytes;
   const BytesColumn& keys = run.bytes();
   return bytes + static_cast<double>(keys.offset(keys.size()) - keys.offset(0));
 }
@@ -121,6 +123,7 @@ class ResidentIndexMaker {
     const uint64_t budget = options_.host_memory_budget != 0 ? options_.host_memory_budget
                                                              : Topology::Get().memory_bytes() / 2;
     for (const Choice& choice : kOnCpu) {
+      if (choice.is_lavish && options_.host_memory_budget == 0) continue;
       const double bytes = MostBytes(choice, run_);
       // Stored leaves take no memory.
       const bool mapped = leaves_.has_value() && leaves_->memory == LeafMemory::kMapped;

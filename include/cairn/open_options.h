@@ -39,7 +39,8 @@ struct OpenOptions {
   std::vector<std::string> ordered_indexes;
   SearchDevice device = SearchDevice::kCpu;
   // Bytes that `auto` may take for ordered indexes, in memory of the host and of a GPU; beyond them
-  // it takes smaller structures (docs/ordered-indexes.md), down to the mapped files. 0: half of it.
+  // it takes smaller structures (docs/ordered-indexes.md), down to the mapped files. 0: half of it,
+  // but no hash table of text, which takes several times as much as the tree.
   uint64_t host_memory_budget = 0;
   uint64_t device_memory_budget = 0;
   // Copies keys and row ids, and stored leaves (BuildOptions::store_leaves) that are searched, from
