@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <string_view>
@@ -57,28 +58,40 @@ void FindExtents() {
       nullptr);
 }
 
-// Functions of the C++ library that this executable holds are called by all libraries.
-bool IsOfStandardLibrary(const void* address) {
+// Who has a function that this executable holds. Those of the C++ library are called by all
+// libraries, and so are what compilers make of them (clones, parts), whose names none exports.
+enum class Owner : uint8_t { kExecutable, kStandardLibrary, kUnknown };
+
+Owner OwnerOf(const void* address) {
   Dl_info info;
-  if (dladdr(address, &info) == 0 || info.dli_sname == nullptr) return false;
+  if (dladdr(address, &info) == 0 || info.dli_sname == nullptr) return Owner::kUnknown;
   const std::string_view name = info.dli_sname;
-  return name.substr(0, 5) == "_ZNSt" || name.substr(0, 6) == "_ZNKSt";
+  for (const std::string_view prefix : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx"}) {
+    if (name.substr(0, prefix.size()) == prefix) return Owner::kStandardLibrary;
+  }
+  return Owner::kExecutable;
 }
 
 // Whether this executable's code asks for memory: it is met before RocksDB's and Abseil's on the
-// way up from `caller`, which called operator new.
+// way up from `caller`, which called operator new. What no name tells is the executable's own if
+// nobody else is met.
 bool AskedByExecutable(const void* caller) {
   void* frames[64];
   const int depth = backtrace(frames, 64);
   int i = 0;
   while (i < depth && frames[i] != caller) ++i;
+  bool unknown = false;
   for (; i < depth; ++i) {
-    if (IsOfStandardLibrary(frames[i])) continue;
-    if (executable.Holds(frames[i])) return true;
+    if (executable.Holds(frames[i])) {
+      const Owner owner = OwnerOf(frames[i]);
+      if (owner == Owner::kExecutable) return true;
+      unknown = unknown || owner == Owner::kUnknown;
+      continue;
+    }
     const auto holds = [&](const Extent& library) { return library.Holds(frames[i]); };
     if (std::any_of(not_to_fail.begin(), not_to_fail.end(), holds)) return false;
   }
-  return false;
+  return unknown;
 }
 
 // Whether an allocation is to fail.

@@ -20,6 +20,9 @@ class DeviceArray {
   explicit DeviceArray(const std::vector<T>& values) : DeviceArray(values.size()) {
     BOOST_REQUIRE(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice) ==
                   cudaSuccess);
+    // A copy of ordinary memory returns before it has arrived, and other streams do not wait for
+    // it.
+    BOOST_REQUIRE(cudaStreamSynchronize(nullptr) == cudaSuccess);
   }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
