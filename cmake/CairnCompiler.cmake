@@ -73,7 +73,7 @@ function(cairn_add_floor name)
 endfunction()
 
 # cairn_join_rooms(OUT SOURCES...): sources, in the build's folder, that include those of the current folder's SOURCES: one
-# for each room, in CUDA, and one for as many C++ rooms in a row as come to 100 KB. Where that is one source, it stays as it
+# for each room (what stands in the floor's folder itself is one, too), in CUDA, and one for as many C++ rooms in a row as come to 100 KB. Where that is one source, it stays as it
 # is. CMake's own UNITY_BUILD takes CUDA from 3.31 on, and names files by absolute paths, so that ccache could not share what
 # it compiles between checkouts.
 function(cairn_join_rooms out)
@@ -81,6 +81,9 @@ function(cairn_join_rooms out)
   set(rooms)
   foreach(source IN LISTS ARGN)
     cmake_path(GET source PARENT_PATH room)
+    if(NOT room)
+      cmake_path(GET floor FILENAME room)
+    endif()
     cmake_path(GET source EXTENSION LAST_ONLY extension)
     set(room ${room}${extension})
     if(NOT room IN_LIST rooms)

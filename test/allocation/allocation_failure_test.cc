@@ -77,9 +77,9 @@ void CheckEqual(TestDatabase& db, const SecondaryIndex& index) {
   BOOST_TEST(differences.empty());
 }
 
-class Fixture {
+class FailuresFixture {
  public:
-  Fixture() { PutRows(db, 0, kRows); }
+  FailuresFixture() { PutRows(db, 0, kRows); }
 
   std::string At(const std::string& name) { return db.Beside(name); }
   void Build(const std::string& spec, const std::string& name) {
@@ -98,11 +98,9 @@ class Fixture {
   TestDatabase db;
 };
 
-constexpr FailingNew::How kBoth[] = {FailingNew::How::kOnce, FailingNew::How::kOnward};
-
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(allocation_failure_test, Fixture)
+BOOST_FIXTURE_TEST_SUITE(allocation_failure_test, FailuresFixture)
 
 BOOST_AUTO_TEST_CASE(build_leaves_the_index_that_was_there) {
   for (const FailingNew::How how : kBoth) {

@@ -19,7 +19,6 @@
 namespace cairn {
 namespace {
 
-constexpr FailingNew::How kBoth[] = {FailingNew::How::kOnce, FailingNew::How::kOnward};
 constexpr size_t kKeys = 200;
 
 absl::Status StatusOf(cairn_error* error) {
@@ -33,9 +32,9 @@ absl::Status StatusOf(cairn_error* error) {
 }
 
 // Keys of two parts, of which some are null: encoded, not shown where they are.
-class Fixture {
+class CApiFixture {
  public:
-  Fixture() {
+  CApiFixture() {
     std::vector<KeyValue> names, numbers;
     for (size_t i = 0; i < kKeys; ++i) texts_.push_back("a name that is long " + std::to_string(i));
     for (size_t i = 0; i < kKeys; ++i) {
@@ -58,7 +57,7 @@ class Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(c_api_allocation_test, Fixture)
+BOOST_FIXTURE_TEST_SUITE(c_api_allocation_test, CApiFixture)
 
 BOOST_AUTO_TEST_CASE(indexes_over_columns_are_made_or_not) {
   for (const FailingNew::How how : kBoth) {

@@ -21,11 +21,9 @@
 namespace cairn {
 namespace {
 
-constexpr FailingNew::How kBoth[] = {FailingNew::How::kOnce, FailingNew::How::kOnward};
-
-class Fixture {
+class ColumnsFixture {
  public:
-  Fixture() {
+  ColumnsFixture() {
     auto random = TestRandom();
     columns.Add("number", KeyType::kI32, RandomValues(KeyType::kI32, kRows, 10, random));
     columns.Add("float", KeyType::kF64, RandomValues(KeyType::kF64, kRows, 10, random));
@@ -47,7 +45,7 @@ class Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(columns_allocation_test, Fixture)
+BOOST_FIXTURE_TEST_SUITE(columns_allocation_test, ColumnsFixture)
 
 BOOST_AUTO_TEST_CASE(building_and_writing_leaves_a_file_or_none) {
   for (const FailingNew::How how : kBoth) {

@@ -25,4 +25,6 @@ class FailingNew {
   static Result Disarm();
 };
 
+inline constexpr FailingNew::How kBoth[] = {FailingNew::How::kOnce, FailingNew::How::kOnward};
+
 }  // namespace cairn

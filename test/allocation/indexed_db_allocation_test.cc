@@ -23,9 +23,8 @@
 namespace cairn {
 namespace {
 
-constexpr int kRows = 200;
+constexpr int kRowsBefore = 200;
 constexpr absl::Duration kLongest = absl::Seconds(60);
-constexpr FailingNew::How kBoth[] = {FailingNew::How::kOnce, FailingNew::How::kOnward};
 
 // An index that lost its place for want of memory says so until it begins to find it again.
 absl::Status OfMemory(const absl::Status& status) {
@@ -46,7 +45,7 @@ class Live {
     options_.follow_interval = options_.store_interval = options_.merge_interval =
         absl::ZeroDuration();
     Open();
-    for (int i = 0; i < kRows; ++i) Put();
+    for (int i = 0; i < kRowsBefore; ++i) Put();
     for (const char* name : {"number", "text"}) {
       RequireOk(db->CreateIndex(Spec(name), nullptr));
       RequireOk(db->WaitUntilReady(name, kLongest));

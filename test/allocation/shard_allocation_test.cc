@@ -25,7 +25,7 @@
 namespace cairn {
 namespace {
 
-OpenOptions Opening() {
+OpenOptions OpeningShards() {
   OpenOptions options;
   options.calibration = Calibration::kNone;
   options.threads = 2;
@@ -34,7 +34,7 @@ OpenOptions Opening() {
 
 // Every row's primary key in the index's order, and how many shards there are.
 std::string Content(const std::string& directory) {
-  const auto index = RequireOk(SecondaryIndex::Open(directory, Opening()));
+  const auto index = RequireOk(SecondaryIndex::Open(directory, OpeningShards()));
   Matches matches;
   RequireOk(index->Scan(RangeBatch::Everything(KeyKind::kBytes), &matches));
   PrimaryKeyColumn primary_keys;
@@ -44,13 +44,13 @@ std::string Content(const std::string& directory) {
   return text;
 }
 
-struct Fixture {
+struct ShardsFixture {
   TestDatabase db;
   const IndexSpec spec = RequireOk(IndexSpec::Parse("value:text"));
   const std::string directory = db.Beside("index");
   std::unique_ptr<SnapshotSource> source;
 
-  Fixture() {
+  ShardsFixture() {
     for (int i = 0; i < 200; ++i) {
       db.Put("row" + std::to_string(i), "a text longer than fits inline " + std::to_string(i % 30));
     }
@@ -65,7 +65,7 @@ struct Fixture {
   }
 };
 
-BOOST_FIXTURE_TEST_SUITE(shard_allocation_test, Fixture)
+BOOST_FIXTURE_TEST_SUITE(shard_allocation_test, ShardsFixture)
 
 BOOST_AUTO_TEST_CASE(a_build_leaves_one_generation_or_the_other) {
   RequireOk(Build(2));
@@ -85,14 +85,14 @@ BOOST_AUTO_TEST_CASE(opening_changes_nothing) {
   const std::string expected = Content(directory);
   for (const auto how : {FailingNew::How::kOnce, FailingNew::How::kOnward}) {
     FailEachAllocation(
-        how, 100, [] {}, [&] { return SecondaryIndex::Open(directory, Opening()).status(); },
+        how, 100, [] {}, [&] { return SecondaryIndex::Open(directory, OpeningShards()).status(); },
         [&] { BOOST_TEST(Content(directory) == expected); });
   }
 }
 
 BOOST_AUTO_TEST_CASE(queries_answer_right_or_not_at_all) {
   RequireOk(Build(4));
-  const auto index = RequireOk(SecondaryIndex::Open(directory, Opening()));
+  const auto index = RequireOk(SecondaryIndex::Open(directory, OpeningShards()));
   const RangeBatch all = RangeBatch::Everything(KeyKind::kBytes);
   QueryOptions page;
   page.limit = 70;
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(aggregates_and_predicates_answer_right_or_not_at_all) {
     options.build.threads = 1;
     const IndexSpec in_shards = RequireOk(IndexSpec::Parse(name + " = value:text" + with));
     RequireOk(BuildSharded(*source, in_shards, db.Beside(name), options).status());
-    opened.push_back(RequireOk(SecondaryIndex::Open(db.Beside(name), Opening())));
+    opened.push_back(RequireOk(SecondaryIndex::Open(db.Beside(name), OpeningShards())));
   }
   TestDatabase other;
   for (int i = 0; i < 50; ++i) other.Put("row" + std::to_string(i), "a text of another source");
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(aggregates_and_predicates_answer_right_or_not_at_all) {
                     .status());
     }
     RequireOk(PublishSources(names, db.Beside(name), {}));
-    opened.push_back(RequireOk(SecondaryIndex::Open(db.Beside(name), Opening())));
+    opened.push_back(RequireOk(SecondaryIndex::Open(db.Beside(name), OpeningShards())));
   }
   const RangeBatch all = RangeBatch::Everything(KeyKind::kBytes);
   const std::vector<Aggregate> aggregates = {Aggregate::Count(), Aggregate::CountDistinct(),
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(aggregates_and_predicates_answer_right_or_not_at_all) {
       // What is kept between queries is of no use to one that opens anew.
       each(
           [&] {
-            const auto anew = SecondaryIndex::Open(path, Opening());
+            const auto anew = SecondaryIndex::Open(path, OpeningShards());
             return status = !anew.ok() ? anew.status()
                                        : (*anew)->AggregateRanges(all, aggregates, &values);
           },

@@ -2,7 +2,6 @@
 
 #include <boost/test/unit_test.hpp>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,13 +21,6 @@ namespace cairn {
 
 inline IndexSpec SpecOf(std::string_view text) {
   return RequireOk(IndexSpec::Parse(text));
-}
-
-// Ends the test unless `status`, of RocksDB or of Abseil, is OK.
-template <typename Status>
-void RequireOk(const Status& status,
-               const std::source_location& at = std::source_location::current()) {
-  if (!status.ok()) BOOST_FAIL(at.file_name() << ":" << at.line() << ": " << status.ToString());
 }
 
 // An IndexedDB with the column families "default" and "a", in a temporary directory of its own.

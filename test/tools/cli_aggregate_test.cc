@@ -8,6 +8,7 @@
 #include "test/tools/run_tool.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(cli_aggregate_test)
 namespace {
 
 // A database of a few rows with an index that includes columns of most kinds.
@@ -38,8 +39,6 @@ struct Shop {
 
   TemporaryDirectory directory;
 };
-
-BOOST_AUTO_TEST_SUITE(cli_aggregate_test)
 
 BOOST_AUTO_TEST_CASE(each_selector_has_a_line) {
   const Shop shop;
@@ -80,7 +79,6 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
   BOOST_TEST(absl::StrContains(error({"--range=..", "--group-by=0"}), "--group-by"));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -13,6 +13,7 @@
 #include "test/tools/run_tool.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(cli_catch_up_test)
 namespace {
 
 // A database of 500 rows, in the column family `family` or the default one, and an index of it.
@@ -87,8 +88,6 @@ void CheckFails(const std::vector<std::string>& arguments, const std::vector<std
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(cli_catch_up_test)
 
 BOOST_AUTO_TEST_CASE(an_index_that_catches_up_and_is_merged_has_what_was_written) {
   const Indexed indexed;
@@ -218,5 +217,4 @@ BOOST_AUTO_TEST_CASE(a_damaged_delta_file_is_found) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

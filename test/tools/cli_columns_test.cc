@@ -8,6 +8,7 @@
 #include "test/tools/run_tool.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(cli_columns_test)
 namespace {
 
 // A database of a few rows with an index that includes columns of most kinds.
@@ -35,8 +36,6 @@ struct Shop {
 
   TemporaryDirectory directory;
 };
-
-BOOST_AUTO_TEST_SUITE(cli_columns_test)
 
 BOOST_AUTO_TEST_CASE(every_format_has_the_columns) {
   const Shop shop;
@@ -83,7 +82,6 @@ BOOST_AUTO_TEST_CASE(an_index_in_shards_has_the_columns) {
              "1\tc\tpen\n3\tb\tink\\x09pot\n250\ta\tpen\n");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

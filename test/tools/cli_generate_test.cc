@@ -9,6 +9,7 @@
 #include "test/tools/run_tool.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(cli_generate_test)
 namespace {
 
 using Words = std::vector<std::string>;
@@ -60,8 +61,6 @@ std::string SectionOf(const std::string& page, const std::string& headline) {
   BOOST_REQUIRE_MESSAGE(begin != std::string::npos, headline);
   return page.substr(begin, page.find("\n.S", begin) - begin);
 }
-
-BOOST_AUTO_TEST_SUITE(cli_generate_test)
 
 BOOST_AUTO_TEST_CASE(the_manual_page_has_every_command_and_option) {
   std::string page = MustRun({"generate", "man"}).out;
@@ -181,7 +180,6 @@ BOOST_AUTO_TEST_CASE(zsh_and_fish_complete_every_command_and_option) {
   BOOST_TEST(offers("cairn build --uni").find("--unique\t") == 0u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

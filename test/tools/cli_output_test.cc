@@ -8,9 +8,8 @@
 #include "test/tools/run_tool.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(cli_output_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(json_is_one_object_a_line) {
   const Demo demo("1000");
@@ -107,7 +106,6 @@ BOOST_AUTO_TEST_CASE(keys_of_any_bytes_can_be_printed_and_asked_for) {
              "{\"key\":\"\\u000a|x\\u000a\",\"primary_key\":\"pk\\u000a\"}\n");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

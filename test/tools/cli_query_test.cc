@@ -12,9 +12,8 @@
 #include "test/tools/run_tool.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(cli_query_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(every_selector_gives_what_a_full_scan_gives) {
   const Demo demo("3000");
@@ -289,7 +288,6 @@ BOOST_AUTO_TEST_CASE(a_reader_that_goes_away_and_a_full_disk_end_a_query) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "test/tools/report_index.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(cli_report_test)
 namespace {
 
 // The names in a directory, in order.
@@ -22,8 +23,6 @@ std::vector<std::string> Names(const std::string& directory) {
   std::sort(names.begin(), names.end());
   return names;
 }
-
-BOOST_AUTO_TEST_SUITE(cli_report_test)
 
 BOOST_AUTO_TEST_CASE(a_page_is_written_whole_or_not_at_all) {
   const ReportIndex index({{"a", "x"}, {"b", "y"}}, "value:text");
@@ -123,7 +122,6 @@ BOOST_AUTO_TEST_CASE(wrong_usage_is_refused) {
   BOOST_TEST(Names(out.path()).empty());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

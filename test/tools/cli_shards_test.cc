@@ -8,6 +8,7 @@
 #include "test/tools/run_tool.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(cli_shards_test)
 namespace {
 
 void CheckHas(const std::string& text, const std::vector<std::string>& parts) {
@@ -51,8 +52,6 @@ struct Compared {
     CheckHas(MustRun({"verify", sharded, "--db=" + db}).out, {"good: 500 entries", "equal to"});
   }
 };
-
-BOOST_AUTO_TEST_SUITE(cli_shards_test)
 
 BOOST_AUTO_TEST_CASE(an_index_built_in_shards_is_read_as_any_is) {
   const Compared compared;
@@ -209,7 +208,6 @@ BOOST_AUTO_TEST_CASE(wrong_usage_of_the_steps_is_exit_status_2) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

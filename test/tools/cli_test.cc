@@ -15,6 +15,7 @@
 #include "test/tools/run_tool.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(cli_test)
 namespace {
 
 // One line, from the tool, that says all of `parts`.
@@ -28,8 +29,6 @@ void CheckComplaint(const ToolResult& result, int exit_status,
     BOOST_TEST(result.err.find(part) != std::string::npos, "'" << part << "' in: " << result.err);
   }
 }
-
-BOOST_AUTO_TEST_SUITE(cli_test)
 
 BOOST_AUTO_TEST_CASE(version_says_what_the_tool_is_made_of) {
   const std::vector<std::string> lines = MustRun({"--version"}).lines();
@@ -380,7 +379,6 @@ BOOST_AUTO_TEST_CASE(an_interrupted_build_leaves_the_directory_as_it_was) {
   BOOST_TEST(interrupted);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

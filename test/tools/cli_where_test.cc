@@ -9,6 +9,7 @@
 #include "test/tools/run_tool.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(cli_where_test)
 namespace {
 
 // A database of a few people with an index of their ages, which has no name, and one of cities.
@@ -37,8 +38,6 @@ struct People {
 
   TemporaryDirectory directory;
 };
-
-BOOST_AUTO_TEST_SUITE(cli_where_test)
 
 BOOST_AUTO_TEST_CASE(rows_counts_and_plans) {
   const People people;
@@ -141,7 +140,6 @@ BOOST_AUTO_TEST_CASE(what_does_not_go_together) {
   refused({"--after=zz"}, "expected hexadecimal digits");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

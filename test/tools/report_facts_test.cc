@@ -10,6 +10,7 @@
 #include "test/tools/report_index.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(report_facts_test)
 namespace {
 
 using tools::FreshnessFacts;
@@ -33,8 +34,6 @@ FreshnessFacts Freshness(const ReportIndex& index, const std::string& db) {
   Page(report);
   return report.freshness;
 }
-
-BOOST_AUTO_TEST_SUITE(report_facts_test)
 
 BOOST_AUTO_TEST_CASE(counts_are_those_of_the_database) {
   const ReportIndex index(Rows(1000), "digits = value:text");
@@ -269,7 +268,6 @@ BOOST_AUTO_TEST_CASE(a_damaged_index_and_an_interrupt_are_errors) {
   BOOST_TEST(absl::IsDataLoss(tools::GatherReport(index.index(), options).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

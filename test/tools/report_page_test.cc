@@ -9,9 +9,8 @@
 #include "tools/report/words.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(report_page_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(hostile_bytes_stay_text) {
   const std::string script = "<script>alert('1')</script>";
@@ -171,7 +170,6 @@ BOOST_AUTO_TEST_CASE(scales_have_round_ticks_inside) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

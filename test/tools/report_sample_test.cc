@@ -14,6 +14,7 @@
 #include "tools/report/key_sample.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(report_sample_test)
 namespace {
 
 using tools::Deadline;
@@ -60,8 +61,6 @@ void CheckRanks(const ReportIndex& index) {
     }
   }
 }
-
-BOOST_AUTO_TEST_SUITE(report_sample_test)
 
 BOOST_AUTO_TEST_CASE(numbers_are_found_by_rank) {
   auto random = TestRandom();
@@ -173,7 +172,6 @@ BOOST_AUTO_TEST_CASE(a_passed_deadline_ends_a_walk) {
   BOOST_TEST(visited < 5000u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -10,6 +10,7 @@
 #include "test/ordered_index_oracle.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(parallel_batch_test)
 namespace {
 
 constexpr Parallelism kFourThreads{4, 10};
@@ -32,8 +33,6 @@ class OnFourThreads : public OrderedIndex {
 std::unique_ptr<OrderedIndex> Make(SortedRun run) {
   return std::make_unique<OnFourThreads>(std::move(run));
 }
-
-BOOST_AUTO_TEST_SUITE(parallel_batch_test)
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_in_the_caller_s_order) {
   CheckCatalogue<uint32_t>(Make, 5000);
@@ -62,7 +61,6 @@ BOOST_AUTO_TEST_CASE(one_part_s_error_is_the_batch_s) {
   BOOST_TEST(absl::IsDataLoss(s));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -21,6 +21,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(strategy_test)
 namespace {
 
 constexpr Parallelism kOneThread{1};
@@ -188,8 +189,6 @@ class Failing : public OrderedIndex {
  private:
   const bool throws_;
 };
-
-BOOST_AUTO_TEST_SUITE(strategy_test)
 
 BOOST_AUTO_TEST_CASE(every_strategy_answers_like_the_oracle_for_32_bit_keys) {
   CheckEveryStrategy<uint32_t>([](uint64_t number) { return static_cast<uint32_t>(number); });
@@ -379,7 +378,6 @@ BOOST_AUTO_TEST_CASE(refuses_what_does_not_fit) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

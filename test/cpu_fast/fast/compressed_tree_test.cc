@@ -9,6 +9,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(compressed_tree_test)
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> simd = {}) {
@@ -64,8 +65,6 @@ uint64_t BytesPerKey(Key gap) {
   return Make(run)->memory_bytes() / keys.size();
 }
 
-BOOST_AUTO_TEST_SUITE(compressed_tree_test)
-
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_32_bit_keys_at_every_simd_level) {
   CheckEveryLevel<uint32_t>();
 }
@@ -98,7 +97,6 @@ BOOST_AUTO_TEST_CASE(refuses_keys_of_bytes) {
   BOOST_TEST(absl::IsUnimplemented(MakeCompressedTree(run).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -11,6 +11,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(fast_tree_test)
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, const FastTreeOptions& options) {
@@ -53,8 +54,6 @@ class ScopedEnvironment {
   const char* name_;
   std::optional<std::string> old_;
 };
-
-BOOST_AUTO_TEST_SUITE(fast_tree_test)
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_32_bit_keys_at_every_simd_level) {
   CheckEveryLevelAndLayout<uint32_t>();
@@ -138,7 +137,6 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   });
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -10,6 +10,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(cell_directory_test)
 namespace {
 
 // The separators that a search of the directory counts below `key`, but for those on its step.
@@ -38,8 +39,6 @@ void CheckAgainst(const std::vector<Key>& separators, const CellDirectory<Key>& 
 }
 
 using KeyTypes = boost::mpl::list<uint32_t, uint64_t>;
-
-BOOST_AUTO_TEST_SUITE(cell_directory_test)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(counts_the_separators_below_a_key, Key, KeyTypes) {
   auto random = TestRandom();
@@ -151,7 +150,6 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(separators_that_descend_are_refused, Key, KeyTypes
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -14,6 +14,7 @@
 #include "test/sanitizer.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(hostile_leaves_test)
 namespace {
 
 using KeyTypes = boost::mpl::list<uint32_t, uint64_t>;
@@ -110,8 +111,6 @@ void OpenAndAsk(std::string bytes, std::mt19937_64& random) {
     Ask<Key>(*opened, random);
   }
 }
-
-BOOST_AUTO_TEST_SUITE(hostile_leaves_test)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(a_full_check_finds_every_changed_byte, Key, KeyTypes) {
   for (const std::string& good : SmallFiles<Key>()) {
@@ -253,7 +252,6 @@ BOOST_AUTO_TEST_CASE(a_missing_section_is_refused) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -16,6 +16,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(packed_index_test)
 namespace {
 
 template <typename Key>
@@ -45,8 +46,6 @@ void CheckEveryForm(const std::vector<OracleData<Key>>& sets) {
 }
 
 using KeyTypes = boost::mpl::list<uint32_t, uint64_t>;
-
-BOOST_AUTO_TEST_SUITE(packed_index_test)
 
 BOOST_AUTO_TEST_CASE(every_form_answers_like_the_oracle_for_32_bit_keys) {
   CheckEveryForm(OracleCatalogue<uint32_t>());
@@ -153,7 +152,6 @@ BOOST_AUTO_TEST_CASE(refuses_what_it_cannot_do) {
       MakePackedIndex(SortedRun(), {LeafDirectory::kCells, 0, {}}).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "test/sanitizer.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(stored_leaves_test)
 namespace {
 
 using KeyTypes = boost::mpl::list<uint32_t, uint64_t>;
@@ -65,8 +66,6 @@ void CheckRoundTrips(const std::vector<OracleData<Key>>& sets) {
     }
   }
 }
-
-BOOST_AUTO_TEST_SUITE(stored_leaves_test)
 
 BOOST_AUTO_TEST_CASE_TEMPLATE(leaves_of_every_set_are_read_as_they_were_written, Key, KeyTypes) {
   CheckRoundTrips(OracleCatalogue<Key>(kUnderAsan || kUnderTsan ? 2000 : 20000));
@@ -167,7 +166,6 @@ BOOST_AUTO_TEST_CASE(entries_are_read_back_of_every_kind) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(key_filter_test)
 namespace {
 
 constexpr uint64_t kCapacity = 1 << 14;
@@ -42,8 +43,6 @@ auto AskedAs(const std::vector<Key>& keys) {
     return keys;
   }
 }
-
-BOOST_AUTO_TEST_SUITE(key_filter_test)
 
 using KeyTypes = boost::mpl::list<uint32_t, uint64_t, std::string>;
 
@@ -120,7 +119,6 @@ BOOST_AUTO_TEST_CASE(a_key_passes_for_who_is_told_that_it_was_added) {
   BOOST_TEST(lost == 0u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -8,6 +8,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(slotted_array_test)
 namespace {
 
 constexpr uint32_t kGreatest = UINT32_MAX - 2;  // of positions
@@ -51,8 +52,6 @@ std::vector<uint32_t> NumbersAround(const std::vector<uint32_t>& elements, uint3
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(slotted_array_test)
 
 BOOST_AUTO_TEST_CASE(sizes_and_limits) {
   auto random = TestRandom();
@@ -102,5 +101,4 @@ BOOST_AUTO_TEST_CASE(elements_that_do_not_ascend) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

@@ -16,13 +16,12 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(key_hash_test)
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run) {
   return RequireOk(PartialKeyTree::Build(std::move(run), {.simd = std::nullopt, .hash = true}));
 }
-
-BOOST_AUTO_TEST_SUITE(key_hash_test)
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_beside_the_tree) {
   CheckCatalogue<std::string>(Make, 30000);
@@ -103,7 +102,6 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   });
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

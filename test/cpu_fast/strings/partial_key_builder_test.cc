@@ -9,6 +9,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(partial_key_builder_test)
 namespace {
 
 // Keys of 16 bytes, in one heap.
@@ -40,8 +41,6 @@ void CheckLinks(const PartialKeyNodes& tree, size_t keys) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE(partial_key_builder_test)
-
 BOOST_AUTO_TEST_CASE(a_flipped_bit_in_a_key_ends_in_a_tree) {
   Heap heap(20000);
   CheckLinks(BuildPartialKeyNodes(heap.column(), 2), 20000);
@@ -62,7 +61,6 @@ BOOST_AUTO_TEST_CASE(keys_in_any_order_end_in_a_tree) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -9,6 +9,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(partial_key_test)
 namespace {
 
 bool BitOf(const std::string& key, uint64_t bit) {
@@ -24,8 +25,6 @@ struct Padded {
   }
   PaddedKey key() const { return {bytes.data(), bytes.size() - 8}; }
 };
-
-BOOST_AUTO_TEST_SUITE(partial_key_test)
 
 BOOST_AUTO_TEST_CASE(the_first_different_bit_is_that_of_a_scan_over_all_bits) {
   auto random = TestRandom();
@@ -105,7 +104,6 @@ BOOST_AUTO_TEST_CASE(the_least_of_a_range_is_that_of_a_scan) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

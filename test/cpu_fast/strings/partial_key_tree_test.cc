@@ -13,6 +13,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(partial_key_tree_test)
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run, std::optional<SimdLevel> level = std::nullopt) {
@@ -98,8 +99,6 @@ std::vector<OracleData<std::string>> HardData() {
   return all;
 }
 
-BOOST_AUTO_TEST_SUITE(partial_key_tree_test)
-
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle) {
   CheckCatalogue<std::string>([](const SortedRun& run) { return Make(run); });
 }
@@ -181,7 +180,6 @@ BOOST_AUTO_TEST_CASE(answers_like_the_oracle_where_bounds_are_between_ties) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -13,13 +13,12 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(string_search_test)
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run) {
   return RequireOk(StringSearch::Build(std::move(run)));
 }
-
-BOOST_AUTO_TEST_SUITE(string_search_test)
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle) {
   CheckCatalogue<std::string>(Make);
@@ -106,7 +105,6 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   });
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

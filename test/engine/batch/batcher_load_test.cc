@@ -15,6 +15,7 @@
 // A Batcher among many threads: every request that is accepted is answered once, and right.
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(batcher_load_test)
 namespace {
 
 using Callers = BatcherOptions::Callers;
@@ -116,8 +117,6 @@ struct Ledger {
     }
   }
 };
-
-BOOST_AUTO_TEST_SUITE(batcher_load_test)
 
 BOOST_AUTO_TEST_CASE(sixty_four_threads_get_their_answers_once_and_right) {
   FakeIndex index = FakeIndex::OfNumbers();
@@ -344,7 +343,6 @@ BOOST_AUTO_TEST_CASE(deadlines_are_met_under_load) {
   BOOST_TEST(in_time >= static_cast<int>(kThreads) * 9);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

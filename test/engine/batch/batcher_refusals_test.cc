@@ -10,12 +10,11 @@
 // What a Batcher does not take, and what becomes of requests for which it has no room.
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(batcher_refusals_test)
 namespace {
 
 using Callers = BatcherOptions::Callers;
 using WhenFull = BatcherOptions::WhenFull;
-
-BOOST_AUTO_TEST_SUITE(batcher_refusals_test)
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_asked_is_refused_and_poisons_no_batch) {
   FakeIndex index = FakeIndex::OfNumbers();
@@ -173,7 +172,6 @@ BOOST_AUTO_TEST_CASE(shutdown_answers_what_was_accepted_and_refuses_the_rest) {
   BOOST_TEST((batcher->Poll() == BatcherTime::max()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 // When a Batcher sends batches off, by a clock that the tests move.
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(batcher_schedule_test)
 namespace {
 
 using Callers = BatcherOptions::Callers;
@@ -33,8 +34,6 @@ bool IsReady(const std::future<T>& future) {
 const auto& OfOperation(const BatcherStats& stats, Operation operation) {
   return stats.operations[static_cast<size_t>(operation)];
 }
-
-BOOST_AUTO_TEST_SUITE(batcher_schedule_test)
 
 BOOST_AUTO_TEST_CASE(a_batch_goes_when_its_earliest_deadline_allows_no_more) {
   FakeClock clock;
@@ -257,7 +256,6 @@ BOOST_AUTO_TEST_CASE(an_estimate_is_what_nearly_all_measurements_stay_below) {
   BOOST_TEST(estimate.Get() < 14'000);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

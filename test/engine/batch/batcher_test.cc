@@ -18,6 +18,7 @@
 // batches go in batcher_schedule_test.cc, what becomes of many threads in batcher_load_test.cc.
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(batcher_test)
 namespace {
 
 // An index over 3,000 entries of one kind of keys, three rows each for most.
@@ -51,8 +52,6 @@ struct AnyKey {
   std::string text;
   Batcher::Key key;
 };
-
-BOOST_AUTO_TEST_SUITE(batcher_test)
 
 BOOST_AUTO_TEST_CASE(every_operation_answers_as_the_index_does_for_every_kind_of_keys) {
   for (const KeyKind kind : {KeyKind::kU32, KeyKind::kU64, KeyKind::kBytes}) {
@@ -273,7 +272,6 @@ BOOST_AUTO_TEST_CASE(a_real_index_is_asked_with_cursors_and_all) {
   BOOST_TEST(rows == matches.row_ids, boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -4,6 +4,7 @@
 #include <vector>
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(unique_filter_test)
 namespace {
 
 // Remembers how many entries came through.
@@ -41,8 +42,6 @@ UniqueFilter::Explain Into(Duplicate* duplicate) {
   };
 }
 
-BOOST_AUTO_TEST_SUITE(unique_filter_test)
-
 BOOST_AUTO_TEST_CASE(passes_distinct_keys_on) {
   CountingSink sink;
   Duplicate duplicate;
@@ -74,7 +73,6 @@ BOOST_AUTO_TEST_CASE(sees_a_key_that_comes_twice_across_batches) {
   BOOST_TEST(duplicate.second == 6u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

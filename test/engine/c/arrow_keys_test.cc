@@ -23,7 +23,7 @@ cairn_error* FindFirst(const IndexHandle& index, const ArrowSchema* schema,
   return cairn_find_first(index.get(), schema, array, nullptr, rows, 3);
 }
 
-class Fixture {
+class ArrowFixture {
  public:
   // What `change` made of an array of text in this format is refused with these words.
   void CheckText(const std::string& format, const std::function<void(TestArrow*)>& change,
@@ -61,7 +61,7 @@ class Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(arrow_keys_test, Fixture)
+BOOST_FIXTURE_TEST_SUITE(arrow_keys_test, ArrowFixture)
 
 BOOST_AUTO_TEST_CASE(pointers_and_released_structures) {
   TestArrow keys("I", kNumbers);

@@ -22,6 +22,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(column_index_test)
 namespace {
 
 constexpr KeyType kTypes[] = {KeyType::kU8,  KeyType::kU16, KeyType::kU32, KeyType::kU64,
@@ -264,8 +265,6 @@ void CheckRandom(std::vector<KeyType> parts, NullPolicy nulls, uint64_t salt) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(column_index_test)
-
 BOOST_AUTO_TEST_CASE(keys_of_one_part_of_each_type) {
   uint64_t salt = 0;
   for (const KeyType type : kTypes) {
@@ -376,5 +375,4 @@ BOOST_AUTO_TEST_CASE(numbers_that_are_not_aligned) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

@@ -38,9 +38,9 @@ std::string Take(char* text) {
   return copy;
 }
 
-class Fixture {
+class DatabaseFixture {
  public:
-  Fixture() {
+  DatabaseFixture() {
     for (int i = 0; i < kPeople; ++i) PutPerson(i);
   }
   void PutPerson(int i) {
@@ -86,7 +86,7 @@ cairn_ranges RangesOf(int32_t kind, const TestArrow& lower) {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(database_test, Fixture)
+BOOST_FIXTURE_TEST_SUITE(database_test, DatabaseFixture)
 
 BOOST_AUTO_TEST_CASE(build_reports_and_tells_how_far_it_is) {
   db.Put("nobody", "a value without fields");

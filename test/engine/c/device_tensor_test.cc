@@ -16,6 +16,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(device_tensor_test)
 namespace {
 
 // A tensor of 4 elements as DLPack's DLManagedTensor has it.
@@ -48,8 +49,6 @@ void CheckRefused(const std::function<void(Tensor*)>& change, const std::string&
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(device_tensor_test)
 
 BOOST_AUTO_TEST_CASE(tensors_that_do_not_fit) {
   CheckRefused([](Tensor* t) { t->tensor.device_type = kDlCpu; }, "memory of CUDA");
@@ -115,5 +114,4 @@ BOOST_AUTO_TEST_CASE(without_a_device_an_index_cannot_be_opened) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

@@ -12,9 +12,9 @@
 namespace cairn {
 namespace {
 
-class Fixture {
+class RangesFixture {
  public:
-  Fixture() {
+  RangesFixture() {
     ranges.lower_schema = &keys.schema;
     ranges.lower = &keys.array;
   }
@@ -34,7 +34,7 @@ class Fixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(ranges_test, Fixture)
+BOOST_FIXTURE_TEST_SUITE(ranges_test, RangesFixture)
 
 BOOST_AUTO_TEST_CASE(ranges_that_are_none) {
   RequireNone(Count());

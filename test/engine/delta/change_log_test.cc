@@ -15,6 +15,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(change_log_test)
 namespace {
 
 using Place = std::shared_ptr<const ChangeLog::Place>;
@@ -45,8 +46,6 @@ States Between(const Place& since, const Place& until) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(change_log_test)
 
 BOOST_AUTO_TEST_CASE(a_row_has_its_last_state_in_between) {
   const Place begin = ChangeLog::Begin();
@@ -191,5 +190,4 @@ BOOST_AUTO_TEST_CASE(places_come_and_go_on_other_threads) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

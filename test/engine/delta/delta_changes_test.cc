@@ -6,6 +6,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(delta_changes_test)
 namespace {
 
 // The states that changes give.
@@ -136,8 +137,6 @@ std::vector<std::string> Texts(const absl::StatusOr<DeltaChanges>& changes) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(delta_changes_test)
-
 BOOST_AUTO_TEST_CASE(changes_lead_to_the_version_u32) {
   CheckChanges<uint32_t>(1);
 }
@@ -196,5 +195,4 @@ BOOST_AUTO_TEST_CASE(an_update_that_fails_did_not_change_anything) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(delta_tuples_test)
 namespace {
 
 using Model = std::map<RowId, std::string>;
@@ -25,8 +26,6 @@ void Check(const DeltaTuples& tuples, uint32_t end, const Model& model, RowId ro
   }
   BOOST_TEST(wrong == 0u);
 }
-
-BOOST_AUTO_TEST_SUITE(delta_tuples_test)
 
 BOOST_AUTO_TEST_CASE(a_row_without_a_tuple_has_none) {
   DeltaTuples tuples;
@@ -116,7 +115,6 @@ BOOST_AUTO_TEST_CASE(readers_see_their_version_while_it_is_written_to) {
   BOOST_TEST(wrong == 0u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -6,6 +6,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(delta_writer_test)
 namespace {
 
 using Rows = ModelRows<uint64_t>;
@@ -41,8 +42,6 @@ RowId FirstRow(const Delta& version, uint64_t key) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(delta_writer_test)
 
 BOOST_AUTO_TEST_CASE(the_first_version_is_the_base) {
   const auto writer = MakeWriter(HundredRows());
@@ -186,5 +185,4 @@ BOOST_AUTO_TEST_CASE(segments_stay_few) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

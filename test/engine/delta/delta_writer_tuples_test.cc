@@ -16,6 +16,7 @@
 
 // Deltas of indexes that include columns.
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(delta_writer_tuples_test)
 namespace {
 
 using Rows = ModelRows<uint64_t>;
@@ -90,8 +91,6 @@ std::map<std::string, std::string> ValuesOf(const Delta& version) {
   }
   return values;
 }
-
-BOOST_AUTO_TEST_SUITE(delta_writer_tuples_test)
 
 BOOST_AUTO_TEST_CASE(a_row_that_changes_leaves_the_base) {
   const auto writer = MakeTupleWriter(SomeRows(3));
@@ -208,7 +207,6 @@ BOOST_AUTO_TEST_CASE(random_updates_give_every_version_its_own) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

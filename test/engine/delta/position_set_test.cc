@@ -8,6 +8,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(position_set_test)
 namespace {
 
 using Members = std::set<uint32_t>;
@@ -66,8 +67,6 @@ void Change(uint64_t universe, Members* members, std::vector<Position>* more,
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(position_set_test)
 
 BOOST_AUTO_TEST_CASE(versions_keep_their_members) {
   auto random = TestRandom();
@@ -151,5 +150,4 @@ BOOST_AUTO_TEST_CASE(a_small_change_copies_little) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

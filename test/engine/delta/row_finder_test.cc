@@ -7,6 +7,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(row_finder_test)
 namespace {
 
 using Keys = std::vector<std::string>;
@@ -57,8 +58,6 @@ void Check(std::set<std::string> set) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(row_finder_test)
-
 BOOST_AUTO_TEST_CASE(numbers_of_fixed_width) {
   for (size_t count : {0, 1, 15, 16, 17, 1024, 1025, 100000}) {
     std::set<std::string> keys;
@@ -99,5 +98,4 @@ BOOST_AUTO_TEST_CASE(many_blocks_begin_alike) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

@@ -7,6 +7,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(row_positions_test)
 namespace {
 
 // A run of keys 0, 1, 2, … with these row ids.
@@ -35,8 +36,6 @@ void Check(const std::vector<RowId>& row_ids, uint64_t rows) {
 }  // namespace
 
 constexpr size_t kRows = FewerUnderTsan(3000000);
-
-BOOST_AUTO_TEST_SUITE(row_positions_test)
 
 BOOST_AUTO_TEST_CASE(rows_with_one_entry_at_most) {
   auto random = TestRandom();
@@ -72,5 +71,4 @@ BOOST_AUTO_TEST_CASE(a_row_that_is_not_there_is_data_loss) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

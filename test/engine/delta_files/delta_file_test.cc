@@ -21,6 +21,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(delta_file_test)
 namespace {
 
 constexpr KeyKind kKinds[] = {KeyKind::kU32, KeyKind::kU64, KeyKind::kBytes};
@@ -136,8 +137,6 @@ struct Directory {
     return index->PathOf(written.name);
   }
 };
-
-BOOST_AUTO_TEST_SUITE(delta_file_test)
 
 BOOST_AUTO_TEST_CASE(updates_of_every_kind_round_trip) {
   Directory directory;
@@ -310,7 +309,6 @@ BOOST_AUTO_TEST_CASE(a_file_size_limit_is_a_status_and_leaves_no_file) {
   BOOST_CHECK(WriteDelta(directory.index.get(), updates, 1, 2).ok());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

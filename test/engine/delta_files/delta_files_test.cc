@@ -18,6 +18,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(delta_files_test)
 namespace {
 
 std::string Name(uint64_t row) {
@@ -100,8 +101,6 @@ std::vector<uint64_t> Some(uint64_t count, std::mt19937_64& random) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(delta_files_test)
 
 BOOST_AUTO_TEST_CASE(one_row_costs_little_whatever_there_is) {
   Deltas deltas;
@@ -216,5 +215,4 @@ BOOST_AUTO_TEST_CASE(a_damaged_file_is_not_written_again) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

@@ -13,6 +13,7 @@
 #include "test/temporary_directory.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(delta_restore_test)
 namespace {
 
 // An index whose base is in memory and whose delta files are on disk.
@@ -86,8 +87,6 @@ void CheckHistory(const HistoryShape& shape, size_t base_rows, int batches) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE(delta_restore_test)
-
 BOOST_AUTO_TEST_CASE(what_was_sealed_is_restored_for_keys_of_every_kind) {
   CheckHistory<uint32_t>({.salt = 1}, 500, 40);
   CheckHistory<uint64_t>({.salt = 2, .most_keys_a_row = 4}, 500, 40);
@@ -143,7 +142,6 @@ BOOST_AUTO_TEST_CASE(keys_of_another_kind_are_data_loss) {
   BOOST_TEST(status.message().find("has u64 keys, its base has u32 keys") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

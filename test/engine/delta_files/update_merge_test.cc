@@ -12,6 +12,7 @@
 #include "test/temporary_directory.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(update_merge_test)
 namespace {
 
 // Applies some histories' updates one by one to one writer, and what they come to to another.
@@ -66,8 +67,6 @@ void CheckMerges(const HistoryShape& shape, size_t base_rows) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(update_merge_test)
-
 BOOST_AUTO_TEST_CASE(updates_come_to_what_they_are_one_after_the_other) {
   CheckMerges<uint32_t>({.salt = 1}, FewerUnderTsan(300, 3));
   CheckMerges<uint64_t>({.salt = 2, .most_keys_a_row = 4}, FewerUnderTsan(300, 3));
@@ -113,5 +112,4 @@ BOOST_AUTO_TEST_CASE(ranges_alone_are_a_slice_without_rows) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

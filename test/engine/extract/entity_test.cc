@@ -14,6 +14,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(entity_test)
 namespace {
 
 // What RocksDB writes for an entity.
@@ -32,8 +33,6 @@ std::string Serialize(const rocksdb::WideColumns& columns) {
   RequireOk(batch.Iterate(&taker));
   return taker.taken;
 }
-
-BOOST_AUTO_TEST_SUITE(entity_test)
 
 BOOST_AUTO_TEST_CASE(reads_the_columns_that_rocksdb_wrote) {
   const std::string long_value(300, 'x');
@@ -109,7 +108,6 @@ BOOST_AUTO_TEST_CASE(survives_any_bytes) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

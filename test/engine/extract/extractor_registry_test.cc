@@ -9,14 +9,13 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(extractor_registry_test)
 namespace {
 
 class Nothing : public KeyExtractor {
  public:
   absl::Status Extract(const RowView&, KeySink*) const override { return absl::OkStatus(); }
 };
-
-BOOST_AUTO_TEST_SUITE(extractor_registry_test)
 
 BOOST_AUTO_TEST_CASE(finds_what_was_registered) {
   const auto extractor = std::make_shared<Nothing>();
@@ -63,7 +62,6 @@ BOOST_AUTO_TEST_CASE(of_threads_that_register_one_name_one_succeeds) {
   BOOST_TEST(found == 200);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

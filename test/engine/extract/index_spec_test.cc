@@ -10,6 +10,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(index_spec_test)
 namespace {
 
 bool Same(const KeyPart& a, const KeyPart& b) {
@@ -50,8 +51,6 @@ void Refuses(std::string_view text, size_t offset, std::string_view mention) {
   BOOST_CHECK_MESSAGE(message.find(mention) != std::string::npos,
                       "'" << mention << "' for " << text << ": " << message);
 }
-
-BOOST_AUTO_TEST_SUITE(index_spec_test)
 
 BOOST_AUTO_TEST_CASE(reads_every_source) {
   const IndexSpec spec = Parsed(
@@ -313,7 +312,6 @@ BOOST_AUTO_TEST_CASE(a_spec_without_parts_has_no_codec) {
               KeyKind::kU64);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

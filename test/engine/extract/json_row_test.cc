@@ -9,9 +9,8 @@
 #include "test/require_ok.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(json_row_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(reads_json_members_elements_and_the_whole_document) {
   const char* json = R"( {"a": {"b": [10, {"c": "deep"}], "": 1}, "x/y": 2, "m~n": 3,
@@ -101,7 +100,6 @@ BOOST_AUTO_TEST_CASE(what_is_not_json_cannot_be_read) {
              "expected JSON");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -14,6 +14,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(row_extractor_test)
 namespace {
 
 template <typename Number>
@@ -45,8 +46,6 @@ class Gives : public KeyExtractor {
  private:
   std::vector<KeyValue> values_;
 };
-
-BOOST_AUTO_TEST_SUITE(row_extractor_test)
 
 BOOST_AUTO_TEST_CASE(reads_numbers_of_every_type_and_byte_order_from_raw_bytes) {
   for (const bool big : {false, true}) {
@@ -336,7 +335,6 @@ BOOST_AUTO_TEST_CASE(random_arrays_give_the_keys_that_a_set_of_tuples_holds) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

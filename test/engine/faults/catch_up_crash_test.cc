@@ -32,6 +32,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(catch_up_crash_test)
 namespace {
 
 constexpr absl::Duration kLongestLife = absl::Milliseconds(300);
@@ -250,8 +251,6 @@ class Course {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(catch_up_crash_test)
-
 BOOST_AUTO_TEST_CASE(the_process_that_is_killed) {
   if (std::getenv(kDirectory) == nullptr) return;  // nobody is to kill it
   CatchUpUntilKilled(std::getenv(kDirectory), std::strtoull(std::getenv(kSeed), nullptr, 10));
@@ -276,5 +275,4 @@ BOOST_AUTO_TEST_CASE(each_index_is_what_its_database_once_was_and_has_what_was_s
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

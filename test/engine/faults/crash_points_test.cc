@@ -28,6 +28,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(crash_points_test)
 namespace {
 
 constexpr char kPath[] = "/db";
@@ -161,8 +162,6 @@ class Machine {
   SequenceNumber stored_ = 0;
 };
 
-BOOST_AUTO_TEST_SUITE(crash_points_test)
-
 BOOST_AUTO_TEST_CASE(builds_catching_up_and_merges_may_end_at_any_operation) {
   const char* given = std::getenv("CAIRN_TEST_STRIDE");
   const uint64_t stride = given != nullptr ? std::strtoull(given, nullptr, 10) : kStride;
@@ -197,7 +196,6 @@ BOOST_AUTO_TEST_CASE(builds_catching_up_and_merges_may_end_at_any_operation) {
   BOOST_TEST_MESSAGE(ends << " ends within " << operations << " operations");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

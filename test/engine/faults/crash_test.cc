@@ -27,6 +27,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(crash_test)
 namespace {
 
 constexpr int kKills = 200;
@@ -81,8 +82,6 @@ void BuildAndKill(const std::string& database, const std::string& directory,
   BOOST_TEST((WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 0)));
 }
 
-BOOST_AUTO_TEST_SUITE(crash_test)
-
 BOOST_AUTO_TEST_CASE(a_killed_build_leaves_the_index_of_before_or_after_or_none) {
   TemporaryDirectory directory;
   const std::string small = directory / "small", large = directory / "large";
@@ -133,7 +132,6 @@ BOOST_AUTO_TEST_CASE(a_killed_build_leaves_the_index_of_before_or_after_or_none)
   BOOST_TEST(files == 5u);  // run, rows, MANIFEST, LOCK, CALIBRATION
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

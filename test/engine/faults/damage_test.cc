@@ -18,6 +18,7 @@
 #include "test/temporary_directory.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(damage_test)
 namespace {
 
 // Everything that an index answers.
@@ -70,8 +71,6 @@ struct Damaged {
 };
 
 constexpr const char* kSpecs[] = {"value.field('|',0):u32", "value.field('|',0):u64", "value:text"};
-
-BOOST_AUTO_TEST_SUITE(damage_test)
 
 BOOST_AUTO_TEST_CASE(every_flipped_bit_is_data_loss_or_changes_no_answer) {
   for (const char* spec : kSpecs) {
@@ -126,7 +125,6 @@ BOOST_AUTO_TEST_CASE(a_missing_file_is_data_loss_and_a_missing_manifest_no_index
   BOOST_CHECK(absl::IsNotFound(SecondaryIndex::Open(damaged.directory + "/nowhere").status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -13,11 +13,10 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(disk_full_test)
 namespace {
 
 constexpr size_t kRounds = FewerUnderTsan(20, 4);
-
-BOOST_AUTO_TEST_SUITE(disk_full_test)
 
 BOOST_AUTO_TEST_CASE(a_full_disk_ends_writes_and_stores_and_nothing_else) {
   const auto files = std::make_shared<CrashFileSystem>("/db");
@@ -61,7 +60,6 @@ BOOST_AUTO_TEST_CASE(a_full_disk_ends_writes_and_stores_and_nothing_else) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

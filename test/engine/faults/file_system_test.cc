@@ -33,6 +33,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(file_system_test)
 namespace {
 
 constexpr char kSpec[] = "value.field('|',0):u32";
@@ -137,8 +138,6 @@ struct Fixture {
     BOOST_TEST(found == expected, boost::test_tools::per_element());
   }
 };
-
-BOOST_AUTO_TEST_SUITE(file_system_test)
 
 BOOST_AUTO_TEST_CASE(a_first_build_that_fails_leaves_nothing) {
   for (const Failure failure : kWriteFailures) {
@@ -302,7 +301,6 @@ BOOST_AUTO_TEST_CASE(a_merge_whose_base_cannot_be_read_is_taken_up_later) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

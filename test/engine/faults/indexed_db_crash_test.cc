@@ -27,6 +27,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(indexed_db_crash_test)
 namespace {
 
 // Kills of one database, which then begins anew, as a build's end is met only at its beginning.
@@ -297,8 +298,6 @@ class Course {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(indexed_db_crash_test)
-
 BOOST_AUTO_TEST_CASE(the_process_that_is_killed) {
   if (std::getenv(kPath) == nullptr) return;  // nobody is to kill it
   WriteUntilKilled(std::getenv(kPath), std::strtoull(std::getenv(kSeed), nullptr, 10));
@@ -327,5 +326,4 @@ BOOST_AUTO_TEST_CASE(nothing_that_was_committed_is_lost_and_every_index_agrees) 
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

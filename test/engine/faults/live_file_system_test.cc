@@ -19,6 +19,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(live_file_system_test)
 namespace {
 
 // An IndexedDB whose indexes are on a file system that fails, and that does nothing by itself.
@@ -46,8 +47,6 @@ struct LiveFixture {
 };
 
 constexpr char kLiveSpec[] = "by_number = value.field('|',0):u32";
-
-BOOST_AUTO_TEST_SUITE(live_file_system_test)
 
 BOOST_AUTO_TEST_CASE(storing_and_merging_a_live_index_that_fails_is_made_up_for) {
   for (const Failure failure : kWriteFailures) {
@@ -220,7 +219,6 @@ BOOST_AUTO_TEST_CASE(a_disk_that_is_full_for_a_time_costs_a_live_index_nothing_b
   CheckAgainstDatabase(f.db.get(), "by_number", nullptr);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

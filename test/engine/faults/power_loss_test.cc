@@ -35,6 +35,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(power_loss_test)
 namespace {
 
 // Stops of one database, which then begins anew.
@@ -314,8 +315,6 @@ class Course {
   std::mutex life_mutex_;  // guards a life that goes on
 };
 
-BOOST_AUTO_TEST_SUITE(power_loss_test)
-
 BOOST_AUTO_TEST_CASE(nothing_that_is_durable_is_lost_and_every_index_agrees) {
   const int stops = StopsToMake(40);
   std::mt19937_64 random = TestRandom();
@@ -335,7 +334,6 @@ BOOST_AUTO_TEST_CASE(nothing_that_is_durable_is_lost_and_every_index_agrees) {
   BOOST_TEST(hits["writing"] >= stops / 4);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

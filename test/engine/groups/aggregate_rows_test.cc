@@ -29,6 +29,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(aggregate_rows_test)
 namespace {
 
 using Value = std::variant<std::monostate, int64_t, double, std::string>;
@@ -296,8 +297,6 @@ void CheckOne(const World& world, const IndexGroup& group, std::mt19937_64& rand
   }
 }
 
-BOOST_AUTO_TEST_SUITE(aggregate_rows_test)
-
 BOOST_AUTO_TEST_CASE(random_questions_as_by_brute_force) {
   std::mt19937_64 random = TestRandom();
   for (const bool together : {true, false}) {
@@ -316,7 +315,6 @@ BOOST_AUTO_TEST_CASE(random_questions_as_by_brute_force) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -20,6 +20,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(row_groups_test)
 namespace {
 
 std::string TextOf(const KeyValue& value) {
@@ -69,8 +70,6 @@ struct Numbers {
   std::shared_ptr<SecondaryIndex> index;
   std::shared_ptr<const IndexGroup> group;
 };
-
-BOOST_AUTO_TEST_SUITE(row_groups_test)
 
 BOOST_AUTO_TEST_CASE(sums_that_do_not_fit_name_the_group) {
   const Numbers numbers({"a|9223372036854775807|18446744073709551615", "a|1|0", "b|-1|0",
@@ -194,7 +193,6 @@ BOOST_AUTO_TEST_CASE(an_order_is_read_from_text) {
   BOOST_TEST(absl::StrContains(std::string(s.message()), "'price' to order by, only city"));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -15,6 +15,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(join_test)
 namespace {
 
 // key, left primary key, right primary key
@@ -102,8 +103,6 @@ void CheckBothWays(const SecondaryIndex& left, const SecondaryIndex& right) {
   Check(right, left);
   Check(left, left);
 }
-
-BOOST_AUTO_TEST_SUITE(join_test)
 
 BOOST_AUTO_TEST_CASE(every_kind_of_key_and_every_number_of_rows) {
   std::mt19937_64 random = TestRandom();
@@ -308,7 +307,6 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_joined_is_refused) {
   BOOST_TEST(absl::IsInvalidArgument(Join(*number, *number, options, &rows)));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -16,6 +16,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(index_catalog_test)
 namespace {
 
 using Kind = IndexMark::Kind;
@@ -46,8 +47,6 @@ absl::Status PublishIndex(const std::string& path, FileSystem* files) {
   const auto directory = IndexDirectory::OpenForWrite(path, files);
   return directory.ok() ? (*directory)->Publish({}) : directory.status();
 }
-
-BOOST_AUTO_TEST_SUITE(index_catalog_test)
 
 BOOST_AUTO_TEST_CASE(a_mark_says_what_was_written) {
   const auto files = std::make_shared<ForgetfulFileSystem>();
@@ -222,7 +221,6 @@ BOOST_AUTO_TEST_CASE(the_directory_itself_is_there_after_a_loss_of_power) {
   BOOST_TEST(files->Exists(kRoot));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -18,6 +18,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(indexed_db_columns_test)
 namespace {
 
 // Rows are "key|number"; the number may be missing.
@@ -49,8 +50,6 @@ std::map<std::string, std::string> Values(const SecondaryIndex& index) {
 std::map<std::string, std::string> Values(IndexedDatabase& db) {
   return Values(*RequireOk(db->Pin("by")));  // as merges change row ids
 }
-
-BOOST_AUTO_TEST_SUITE(indexed_db_columns_test)
 
 BOOST_AUTO_TEST_CASE(a_query_sees_the_values_written_before_it) {
   IndexedDatabase db;
@@ -161,7 +160,6 @@ BOOST_AUTO_TEST_CASE(readers_see_whole_rows_while_they_change) {
   BOOST_TEST(Values(db).size() == 50u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -28,6 +28,7 @@
 #include "test/sanitizer.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(indexed_db_lifecycle_test)
 namespace {
 
 constexpr char kAll[] = "all = value:text";
@@ -58,8 +59,6 @@ void WaitUntilBuildHasBegun(IndexedDatabase* db, const std::string& name) {
     absl::SleepFor(absl::Microseconds(100));
   }
 }
-
-BOOST_AUTO_TEST_SUITE(indexed_db_lifecycle_test)
 
 BOOST_AUTO_TEST_CASE(a_build_that_is_disturbed_is_made_again) {
   for (const OnStale policy : kPolicies) {
@@ -333,7 +332,6 @@ BOOST_AUTO_TEST_CASE(writers_wait_for_indexes_that_are_far_behind) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

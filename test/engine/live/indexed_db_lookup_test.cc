@@ -16,6 +16,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(indexed_db_lookup_test)
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -44,8 +45,6 @@ void CheckRefused(const absl::Status& status, const Strings& parts) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(indexed_db_lookup_test)
 
 BOOST_AUTO_TEST_CASE(one_key_or_a_batch_is_looked_up_by_text) {
   IndexedDatabase db;
@@ -328,5 +327,4 @@ BOOST_AUTO_TEST_CASE(lookups_beside_close_or_the_end_of_a_handle_end_in_an_error
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

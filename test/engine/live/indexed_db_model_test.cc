@@ -22,6 +22,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(indexed_db_model_test)
 namespace {
 
 using Entries =
@@ -323,8 +324,6 @@ class Model {
   uint64_t singles_ = 0;
 };
 
-BOOST_AUTO_TEST_SUITE(indexed_db_model_test)
-
 BOOST_AUTO_TEST_CASE(random_operations_agree_with_the_model) {
   const absl::Time end = absl::Now() + TestTime();
   uint64_t steps = 0;
@@ -337,7 +336,6 @@ BOOST_AUTO_TEST_CASE(random_operations_agree_with_the_model) {
   BOOST_TEST(steps > 100u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

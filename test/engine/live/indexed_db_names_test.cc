@@ -6,6 +6,7 @@
 #include "test/engine/indexed_database.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(indexed_db_names_test)
 namespace {
 
 IndexSpec Named(const std::string& name) {
@@ -13,8 +14,6 @@ IndexSpec Named(const std::string& name) {
   spec.name = name;
   return spec;
 }
-
-BOOST_AUTO_TEST_SUITE(indexed_db_names_test)
 
 BOOST_AUTO_TEST_CASE(a_name_that_no_directory_or_spec_can_have_is_refused_and_nothing_written) {
   IndexedDatabase db;
@@ -68,7 +67,6 @@ BOOST_AUTO_TEST_CASE(directories_and_files_of_other_names_are_left_alone) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

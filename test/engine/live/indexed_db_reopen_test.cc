@@ -16,6 +16,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(indexed_db_reopen_test)
 namespace {
 
 constexpr char kChildPath[] = "CAIRN_TEST_INDEXED_DB_CHILD";
@@ -40,8 +41,6 @@ void WaitForBuilds(IndexedDatabase* db, const std::string& name, uint64_t builds
   BOOST_REQUIRE(db->Info(name).builds == builds);
   RequireOk((*db)->WaitUntilReady(name));
 }
-
-BOOST_AUTO_TEST_SUITE(indexed_db_reopen_test)
 
 BOOST_AUTO_TEST_CASE(indexes_follow_again_after_the_database_was_reopened) {
   IndexedDatabase db;
@@ -168,7 +167,6 @@ BOOST_AUTO_TEST_CASE(ingested_files_make_indexes_stale_also_across_a_reopen) {
   BOOST_TEST(db.Info("by_colour").builds == 0u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

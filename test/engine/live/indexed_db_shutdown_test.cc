@@ -16,6 +16,7 @@
 #include "test/temporary_directory.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(indexed_db_shutdown_test)
 namespace {
 
 // What the process that exits is told.
@@ -78,8 +79,6 @@ void CheckReopened(const std::string& path) {
   for (const IndexInfo& info : db->ListIndexes()) BOOST_TEST(info.builds == 0u);
   Destroy(db.get(), &handles);
 }
-
-BOOST_AUTO_TEST_SUITE(indexed_db_shutdown_test)
 
 BOOST_AUTO_TEST_CASE(an_attached_database_stays_open_when_its_indexes_are_closed) {
   TemporaryDirectory directory;
@@ -249,7 +248,6 @@ BOOST_AUTO_TEST_CASE(exits_while_indexes_are_built) {
   std::exit(kExitCode);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -22,9 +22,8 @@
 #include "test/require_ok.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(indexed_db_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(every_kind_of_write_is_seen_by_the_next_query) {
   IndexedDatabase db;
@@ -344,7 +343,6 @@ BOOST_AUTO_TEST_CASE(a_pinned_state_outlives_writes_and_the_database) {
   CheckFails((*live)->Find(keys, &matches), absl::StatusCode::kFailedPrecondition, "");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -20,6 +20,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(indexed_db_together_test)
 namespace {
 
 std::vector<std::string> Found(const IndexGroup& group, const Predicate& where) {
@@ -43,8 +44,6 @@ std::unique_ptr<IndexedDB> OpenPeople(const std::string& path) {
   return db;
 }
 
-BOOST_AUTO_TEST_SUITE(indexed_db_together_test)
-
 BOOST_AUTO_TEST_CASE(predicates_see_what_was_written) {
   std::mt19937_64 random = TestRandom();
   TemporaryDirectory directory;
@@ -55,7 +54,7 @@ BOOST_AUTO_TEST_CASE(predicates_see_what_was_written) {
     cities.push_back({ModelPart(std::string(city))});
   }
   PredicateMaker maker({{"age", false, false, ages}, {"city", false, false, cities}}, &random);
-  ModelRows rows;
+  ModelTable rows;
   const size_t rounds = FewerSanitized(1500, 4, 15);
   for (size_t round = 0; round < rounds; ++round) {
     for (uint64_t n = random() % 4; n > 0; --n) {
@@ -144,7 +143,6 @@ BOOST_AUTO_TEST_CASE(errors) {
   BOOST_TEST(Found(*group, Predicate("city", "Oslo")) == std::vector<std::string>{"a"});
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -10,9 +10,8 @@
 #include "test/require_ok.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(indexed_db_transactions_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(transactions_underneath_are_seen_once_they_commit) {
   TemporaryDirectory directory;
@@ -71,7 +70,6 @@ BOOST_AUTO_TEST_CASE(optimistic_transactions_underneath_are_seen_once_they_commi
   BOOST_TEST(RowsOf(db.get(), "by_colour", "blue") == "");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

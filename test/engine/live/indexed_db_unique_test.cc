@@ -11,9 +11,8 @@
 #include "test/engine/indexed_database.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(indexed_db_unique_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(what_a_unique_index_has_in_between_does_not_count) {
   IndexedDatabase db;
@@ -56,7 +55,6 @@ BOOST_AUTO_TEST_CASE(what_a_unique_index_has_in_between_does_not_count) {
   BOOST_TEST(absl::IsAlreadyExists(offline->CatchUp(**last).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

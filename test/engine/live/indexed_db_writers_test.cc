@@ -19,9 +19,8 @@
 #include "test/test_random.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(indexed_db_writers_test)
+namespace {
 
 // Each writer has rows of its own, of which it knows what they must be; others drop, merge, flush
 // and store meanwhile.
@@ -90,7 +89,6 @@ BOOST_AUTO_TEST_CASE(writers_and_readers_agree_while_indexes_come_and_go) {
   CheckAgainstDatabase(db.get(), "field", db.family(0));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

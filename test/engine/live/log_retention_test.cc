@@ -14,6 +14,7 @@
 #include "test/temporary_directory.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(log_retention_test)
 namespace {
 
 // A database whose log is in many files soon.
@@ -73,8 +74,6 @@ void CheckObsoleteFilesGo(rocksdb::DB* db, const std::string& path, absl::Durati
   while (BytesIn(path) > most && absl::Now() < end) absl::SleepFor(absl::Milliseconds(100));
   BOOST_TEST(BytesIn(path) <= most, live << " bytes are live");
 }
-
-BOOST_AUTO_TEST_SUITE(log_retention_test)
 
 BOOST_AUTO_TEST_CASE(the_log_is_kept_until_it_was_read) {
   Database db;
@@ -177,7 +176,6 @@ BOOST_AUTO_TEST_CASE(obsolete_files_go_though_there_is_no_index) {
   CheckObsoleteFilesGo(db->GetRootDB(), path, absl::Seconds(45));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

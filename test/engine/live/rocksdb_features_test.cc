@@ -18,6 +18,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(rocksdb_features_test)
 namespace {
 
 constexpr char kAll[] = "all = value:text, on_error=skip";
@@ -108,8 +109,6 @@ void Check(IndexedDatabase* database) {
     CheckAgainstDatabase(database->get(), name, database->family(family));
   }
 }
-
-BOOST_AUTO_TEST_SUITE(rocksdb_features_test)
 
 BOOST_AUTO_TEST_CASE(a_live_index_misses_no_change) {
   for (const bool past_the_object : {false, true}) {
@@ -203,7 +202,6 @@ BOOST_AUTO_TEST_CASE(an_index_that_is_caught_up_misses_no_change) {
   BOOST_TEST(followed > 0);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

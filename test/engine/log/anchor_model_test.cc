@@ -13,6 +13,7 @@
 #include "test/engine/log/database_history.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(anchor_model_test)
 namespace {
 
 // The histories that follow were found by a model of the protocol (test/model/log_following.pml).
@@ -31,8 +32,6 @@ void CheckCurrentOrRefused(DatabaseHistory* h) {
     BOOST_TEST(absl::IsFailedPrecondition(status), status);
   }
 }
-
-BOOST_AUTO_TEST_SUITE(anchor_model_test)
 
 BOOST_AUTO_TEST_CASE(rows_written_past_the_log_before_its_first_record_are_not_lost) {
   for (const bool reopened : {false, true}) {
@@ -183,7 +182,6 @@ BOOST_AUTO_TEST_CASE(where_nothing_proves_it_the_caller_may_vouch_for_it) {
   h.CheckCurrent();
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(anchor_reads_test)
 namespace {
 
 // RocksDB's local file system, which counts what is read of logs that are not archived.
@@ -55,8 +56,6 @@ class CountingFileSystem final : public rocksdb::FileSystemWrapper {
 
 constexpr uint64_t kLogBytes = 4 << 20;
 
-BOOST_AUTO_TEST_SUITE(anchor_reads_test)
-
 BOOST_AUTO_TEST_CASE(the_live_log_is_read_once) {
   enum class Before { kNothing, kInArchive, kGone };
   for (const Before before : {Before::kNothing, Before::kInArchive, Before::kGone}) {
@@ -91,7 +90,6 @@ BOOST_AUTO_TEST_CASE(the_live_log_is_read_once) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

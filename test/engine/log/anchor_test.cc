@@ -26,11 +26,10 @@
 #include "test/temporary_directory.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(anchor_test)
 namespace {
 
 constexpr char kRestored[] = "restored from an older copy, or has lost the end of its log";
-
-BOOST_AUTO_TEST_SUITE(anchor_test)
 
 BOOST_AUTO_TEST_CASE(is_a_line_of_text_and_nothing_else) {
   Anchor anchor;
@@ -350,7 +349,6 @@ BOOST_AUTO_TEST_CASE(where_logs_are_kept_an_index_follows_though_all_files_were_
   h.CheckCurrent();
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

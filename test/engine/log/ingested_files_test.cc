@@ -9,6 +9,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(ingested_files_test)
 namespace {
 
 class Ingesting : public TestDatabase {
@@ -26,8 +27,6 @@ class Ingesting : public TestDatabase {
   }
   SequenceNumber sequence() { return db()->GetLatestSequenceNumber(); }
 };
-
-BOOST_AUTO_TEST_SUITE(ingested_files_test)
 
 BOOST_AUTO_TEST_CASE(files_that_the_database_wrote_are_none) {
   Ingesting database;
@@ -64,7 +63,6 @@ BOOST_AUTO_TEST_CASE(a_file_that_came_after_the_snapshot_does_not_count_yet) {
   BOOST_TEST(database.Newest(database.sequence()) > 0u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -8,6 +8,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(row_changes_test)
 namespace {
 
 // Entities as RocksDB serialises them (entity_test.cc): (city: Ulm), and a value alone.
@@ -26,8 +27,6 @@ constexpr std::string_view kBoth{
     "\x03"
     "plainUlm",
     18};
-
-BOOST_AUTO_TEST_SUITE(row_changes_test)
 
 BOOST_AUTO_TEST_CASE(keeps_changes_in_order) {
   RowChanges changes;
@@ -108,7 +107,6 @@ BOOST_AUTO_TEST_CASE(refuses_what_is_not_an_entity_and_looks_up_one_that_it_cann
   BOOST_TEST((changes[0].kind == RowChangeKind::kLookUp));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

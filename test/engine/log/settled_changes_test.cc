@@ -10,6 +10,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(settled_changes_test)
 namespace {
 
 using Rows = std::map<std::string, std::string>;
@@ -62,8 +63,6 @@ void CheckForm(const SettledChanges& settled) {
     }
   }
 }
-
-BOOST_AUTO_TEST_SUITE(settled_changes_test)
 
 BOOST_AUTO_TEST_CASE(nothing_comes_to_nothing) {
   RowChanges changes;
@@ -160,7 +159,6 @@ BOOST_AUTO_TEST_CASE(settled_changes_have_the_effect_of_all_of_them_in_order) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

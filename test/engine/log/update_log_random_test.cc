@@ -13,6 +13,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(update_log_random_test)
 namespace {
 
 using Kind = LoggedDatabase::Kind;
@@ -147,8 +148,6 @@ void Run(const rocksdb::Options& options, Kind kind, uint64_t salt) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE(update_log_random_test)
-
 BOOST_AUTO_TEST_CASE(plain_databases) {
   for (uint64_t salt = 0; salt < 4; ++salt) {
     rocksdb::Options options = LoggedDatabase::DefaultOptions();
@@ -178,7 +177,6 @@ BOOST_AUTO_TEST_CASE(transactions_in_two_phases) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

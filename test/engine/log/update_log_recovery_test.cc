@@ -12,9 +12,8 @@
 #include "test/require_ok.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(update_log_recovery_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(follows_a_log_in_recycled_files_and_in_another_directory) {
   // With one column family: RocksDB 7.8 crashes where others are flushed and files recycled.
@@ -231,7 +230,6 @@ BOOST_AUTO_TEST_CASE(a_batch_whose_end_left_no_trace_is_read_whole_beside_its_wr
   db.Follow(read_only, after, position);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -17,6 +17,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(update_log_test)
 namespace {
 
 // Writes an SST file of these keys in order.
@@ -27,8 +28,6 @@ std::string WriteSst(const std::string& path, const std::vector<std::string>& ke
   RequireOk(writer.Finish());
   return path;
 }
-
-BOOST_AUTO_TEST_SUITE(update_log_test)
 
 BOOST_AUTO_TEST_CASE(an_empty_database_has_nothing_new) {
   LoggedDatabase database;
@@ -371,7 +370,6 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_written_out_by_hand_is_written_out) {
   database.Follow(before, database.Now());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

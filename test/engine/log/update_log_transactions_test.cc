@@ -15,6 +15,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(update_log_transactions_test)
 namespace {
 
 std::unique_ptr<rocksdb::Transaction> Begin(LoggedDatabase* database, const std::string& name) {
@@ -23,8 +24,6 @@ std::unique_ptr<rocksdb::Transaction> Begin(LoggedDatabase* database, const std:
   RequireOk(transaction->SetName(name));
   return transaction;
 }
-
-BOOST_AUTO_TEST_SUITE(update_log_transactions_test)
 
 BOOST_AUTO_TEST_CASE(follows_transactions_that_are_not_prepared) {
   LoggedDatabase database(LoggedDatabase::DefaultOptions(), Kind::kTransactions);
@@ -175,7 +174,6 @@ BOOST_AUTO_TEST_CASE(refuses_transactions_that_are_written_before_they_commit) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

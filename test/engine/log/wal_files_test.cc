@@ -9,6 +9,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(wal_files_test)
 namespace {
 
 std::vector<WalFile> List(LoggedDatabase* database) {
@@ -21,8 +22,6 @@ SequenceNumber StartFor(LoggedDatabase* database, SequenceNumber sequence) {
   const auto found = RequireOk(FindWalFile(database->db(), sequence, &files));
   return found == files.size() ? 0 : files[found].start;
 }
-
-BOOST_AUTO_TEST_SUITE(wal_files_test)
 
 BOOST_AUTO_TEST_CASE(lists_live_and_archived_files_in_order) {
   LoggedDatabase database;
@@ -92,7 +91,6 @@ BOOST_AUTO_TEST_CASE(knows_where_later_files_begin) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -20,6 +20,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(wal_reader_test)
 namespace {
 
 rocksdb::FileSystem* LocalFiles() {
@@ -114,8 +115,6 @@ std::string Record(uint8_t type, const std::string& bytes, std::optional<uint32_
   record += static_cast<char>(bytes.size() >> 8);
   return record + checked;
 }
-
-BOOST_AUTO_TEST_SUITE(wal_reader_test)
 
 BOOST_AUTO_TEST_CASE(reads_what_rocksdb_wrote) {
   for (const auto& [recycled_files, compression] :
@@ -287,7 +286,6 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_there_is_not_found) {
   BOOST_TEST(absl::IsNotFound(WalReader::Open(LocalFiles(), directory / "no.log", 1).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

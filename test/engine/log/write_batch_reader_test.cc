@@ -8,6 +8,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(write_batch_reader_test)
 namespace {
 
 // The bytes of a write batch, record by record, as RocksDB's db/write_batch.cc describes them: for
@@ -111,8 +112,6 @@ struct Reading {
   std::vector<RowChanges> changes;
   WriteBatchReader reader;
 };
-
-BOOST_AUTO_TEST_SUITE(write_batch_reader_test)
 
 BOOST_AUTO_TEST_CASE(reads_every_kind_of_record) {
   Reading reading({0});
@@ -264,7 +263,6 @@ BOOST_AUTO_TEST_CASE(needs_a_place_for_every_column_family) {
   BOOST_TEST(absl::IsInvalidArgument(reading.Error(BatchBytes())));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -20,6 +20,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(base_merge_errors_test)
 namespace {
 
 // 60,000 rows with one key each, and a few that came.
@@ -31,8 +32,6 @@ struct Medium {
 
   Medium() { Apply(writer.get(), history.Updates(1000, &rows)); }
 };
-
-BOOST_AUTO_TEST_SUITE(base_merge_errors_test)
 
 BOOST_AUTO_TEST_CASE(a_cancelled_merge_leaves_no_files) {
   Medium medium;
@@ -114,7 +113,6 @@ BOOST_AUTO_TEST_CASE(a_base_that_names_rows_it_does_not_have_is_data_loss) {
   BOOST_CHECK(directory.Files().empty());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

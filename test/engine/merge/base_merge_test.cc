@@ -23,6 +23,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(base_merge_test)
 namespace {
 
 // The writer over a merged base, mapped from its files.
@@ -61,8 +62,6 @@ void CheckHistory(const HistoryShape& shape, size_t base_rows, size_t rows_a_bat
   const MergedBase merged = Merge(*writer->delta(), directory.index.get(), 1);
   CheckIsFreshBuild(merged, directory, rows);
 }
-
-BOOST_AUTO_TEST_SUITE(base_merge_test)
 
 BOOST_AUTO_TEST_CASE(a_merge_writes_what_a_build_of_its_rows_writes_u32) {
   CheckHistory<uint32_t>({.salt = 1}, 500, 60);
@@ -272,7 +271,6 @@ BOOST_AUTO_TEST_CASE(the_next_manifest_names_the_merged_base_and_the_deltas_sinc
   BOOST_TEST(next.sequence == 77u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -19,6 +19,7 @@
 #include "test/temporary_directory.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(calibration_file_test)
 namespace {
 
 // Curves whose numbers are told apart by `seed`, and stand in a file as they are.
@@ -63,8 +64,6 @@ void PublishVersion(const std::string& path) {
   manifest.column_family = "default";
   RequireOk(directory->Publish(manifest));
 }
-
-BOOST_AUTO_TEST_SUITE(calibration_file_test)
 
 BOOST_AUTO_TEST_CASE(records_read_back_as_they_were_written) {
   for (const std::vector<CalibrationRecord>& records :
@@ -320,7 +319,6 @@ BOOST_AUTO_TEST_CASE(descriptions_tell_machines_and_structures_apart_and_stand_o
   BOOST_TEST(FormatCalibration({&record, 1}).ok());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

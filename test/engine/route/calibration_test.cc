@@ -15,6 +15,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(calibration_test)
 namespace {
 
 using Curve = CostCurves::Curve;
@@ -180,8 +181,6 @@ double MeasuredGpuCost(double q, bool pageable) {
   const auto& [b, b_us] = table[i + 1];
   return 1e3 * (a_us + (b_us - a_us) * (q - a) / (b - a));
 }
-
-BOOST_AUTO_TEST_SUITE(calibration_test)
 
 BOOST_AUTO_TEST_CASE(held_out_batches_are_predicted_with_a_median_error_below_15_percent) {
   const std::pair<const char*, Cost> functions[] = {
@@ -359,7 +358,6 @@ BOOST_AUTO_TEST_CASE(the_real_clock_is_the_default) {
   BOOST_TEST(one < 1e6);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

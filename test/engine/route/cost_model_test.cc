@@ -9,6 +9,7 @@
 #include <vector>
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(cost_model_test)
 namespace {
 
 using Curve = CostCurves::Curve;
@@ -33,8 +34,6 @@ void ObserveOften(CostModel* model, size_t queries, double factor, int times) {
     model->Observe(Points(queries), factor * model->curves().Time(Points(queries)));
   }
 }
-
-BOOST_AUTO_TEST_SUITE(cost_model_test)
 
 BOOST_AUTO_TEST_CASE(time_between_powers_of_two_and_behind_the_last_is_linear) {
   const CostCurves curves = PointCurves();
@@ -209,7 +208,6 @@ BOOST_AUTO_TEST_CASE(many_threads_observe_and_predict_at_a_time) {
   BOOST_TEST(other.drift(1000) == 1.3, boost::test_tools::tolerance(0.05));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -9,6 +9,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(curve_fit_test)
 namespace {
 
 const Parallelism kOneThread{1};
@@ -25,8 +26,6 @@ std::vector<CostTrial> Trials(const std::function<double(size_t)>& cost, size_t 
 double Linear(size_t q) {
   return 200 + 20.0 * static_cast<double>(q);
 }
-
-BOOST_AUTO_TEST_SUITE(curve_fit_test)
 
 BOOST_AUTO_TEST_CASE(a_fixed_cost_and_a_cost_a_query_are_predicted_exactly_at_every_size) {
   const CostCurves::Knots knots = FitCurve(Trials(Linear, 4096), kOneThread);
@@ -192,7 +191,6 @@ BOOST_AUTO_TEST_CASE(a_search_that_took_longer_than_the_whole_was_disturbed) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

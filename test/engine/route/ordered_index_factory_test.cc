@@ -8,6 +8,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(ordered_index_factory_test)
 namespace {
 
 SortedRun RunOf(KeyKind kind) {
@@ -24,8 +25,6 @@ std::string DescriptionOf(std::string_view factory, KeyKind kind) {
 absl::Status ErrorOf(std::string_view factory, KeyKind kind = KeyKind::kU32) {
   return MakeOrderedIndex(factory, RunOf(kind)).status();
 }
-
-BOOST_AUTO_TEST_SUITE(ordered_index_factory_test)
 
 BOOST_AUTO_TEST_CASE(makes_the_structure_that_is_named) {
   BOOST_TEST(DescriptionOf("cpu:sorted_array", KeyKind::kU32) == "cpu:sorted_array");
@@ -146,7 +145,6 @@ BOOST_AUTO_TEST_CASE(says_why_there_is_nothing_for_gpus) {
   BOOST_TEST(s.message().find(std::string(devices.status().message())) != std::string::npos);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(prometheus_test)
 namespace {
 
 // The samples of a page, by name and labels; checks the form of each line on the way.
@@ -30,8 +31,6 @@ std::map<std::string, double> Samples(const std::string& page) {
   }
   return samples;
 }
-
-BOOST_AUTO_TEST_SUITE(prometheus_test)
 
 BOOST_AUTO_TEST_CASE(counters_of_each_route_and_cumulative_buckets) {
   IndexStats stats;
@@ -84,7 +83,6 @@ BOOST_AUTO_TEST_CASE(labels_are_escaped_and_nothing_else) {
   BOOST_TEST(Samples(page).size() == 6u);  // no routes, no ordered indexes
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

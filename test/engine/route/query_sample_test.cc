@@ -9,6 +9,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(query_sample_test)
 namespace {
 
 int64_t NoTime() {
@@ -31,8 +32,6 @@ SortedRun RunOfU32(size_t n) {
 bool IsKey(uint32_t key, size_t n) {
   return key % 3 == 1 && key / 3 < n;
 }
-
-BOOST_AUTO_TEST_SUITE(query_sample_test)
 
 BOOST_AUTO_TEST_CASE(keys_are_the_runs_and_come_from_all_of_it) {
   constexpr size_t kEntries = 1 << 20;
@@ -193,7 +192,6 @@ BOOST_AUTO_TEST_CASE(empty_and_tiny_runs_have_queries_too) {
   BOOST_TEST(sample.NextAscending(3, 3).bytes()[2].empty());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

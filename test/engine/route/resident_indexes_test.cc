@@ -10,9 +10,8 @@
 #include "test/require_ok.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(resident_indexes_test)
+namespace {
 
 // What both processors can be asked to search: the CPU answers wherever a GPU cannot, and says why.
 BOOST_AUTO_TEST_CASE(an_index_is_served_by_the_cpu_where_a_gpu_cannot) {
@@ -64,7 +63,6 @@ BOOST_AUTO_TEST_CASE(a_gpu_that_is_insisted_on_and_is_not_there_is_an_error) {
   BOOST_TEST(absl::IsUnavailable(SecondaryIndex::Open(db.Beside("index"), options).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "index/query/sorted_array.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(router_test)
 namespace {
 
 // A clock that stands still but for what is done on it.
@@ -103,8 +104,6 @@ struct Fixture {
     return batch.explain->route;
   }
 };
-
-BOOST_AUTO_TEST_SUITE(router_test)
 
 BOOST_AUTO_TEST_CASE(each_batch_takes_the_route_that_is_predicted_to_be_fastest) {
   Fixture f;
@@ -273,7 +272,6 @@ BOOST_AUTO_TEST_CASE(many_threads_are_counted_without_loss) {
   BOOST_TEST(histogram == 4000u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -21,6 +21,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(routing_test)
 namespace {
 
 constexpr int kRows = 20000;
@@ -123,8 +124,6 @@ void CheckEqual(const Answers& a, const Answers& b) {
     BOOST_TEST((a.scanned.row_ids == b.scanned.row_ids));
   }
 }
-
-BOOST_AUTO_TEST_SUITE(routing_test)
 
 BOOST_AUTO_TEST_CASE(every_route_gives_the_answers_of_every_other) {
   TestDatabase db;
@@ -316,7 +315,6 @@ BOOST_AUTO_TEST_CASE(cost_models_are_stored_beside_the_index_and_damage_there_do
   BOOST_REQUIRE(BuildAndOpen(db, "value.field('|',0):u32", {}) != nullptr);  // the next version
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

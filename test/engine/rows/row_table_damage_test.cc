@@ -14,6 +14,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(row_table_damage_test)
 namespace {
 
 // Calls everything of a table that could be opened: nothing may fail, and every key is found.
@@ -32,8 +33,6 @@ void Exercise(const RowTable& table, const Keys& keys, std::mt19937_64& random) 
   found.resize(keys.size());
   RequireOk(table.LowerBound(Views(keys), absl::MakeSpan(found)));
 }
-
-BOOST_AUTO_TEST_SUITE(row_table_damage_test)
 
 BOOST_AUTO_TEST_CASE(damaged_bytes_are_refused_or_leave_a_table) {
   auto random = TestRandom();
@@ -104,7 +103,6 @@ BOOST_AUTO_TEST_CASE(blocks_that_were_swapped_are_refused) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -16,6 +16,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(row_table_test)
 namespace {
 
 // Keys near `keys`: equal, just before, just behind, and far off.
@@ -87,8 +88,6 @@ Keys BigEndian(size_t count, uint64_t stride) {
   }
   return keys;
 }
-
-BOOST_AUTO_TEST_SUITE(row_table_test)
 
 BOOST_AUTO_TEST_CASE(tables_of_every_small_size_and_around_powers_of_two_round_trip) {
   for (size_t count : {0,   1,   2,    3,    15,   16,   17,   31,   32,    33,    255,
@@ -241,7 +240,6 @@ BOOST_AUTO_TEST_CASE(threads_fill_their_parts_at_the_same_time) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

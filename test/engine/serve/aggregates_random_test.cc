@@ -12,9 +12,8 @@
 #include "test/test_random.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(aggregates_random_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(every_kind_of_key_under_every_kind_of_change) {
   auto random = TestRandom();
@@ -138,7 +137,6 @@ BOOST_AUTO_TEST_CASE(pinned_versions_keep_their_aggregates) {
   for (const auto& index : pinned) CheckRanges(*index, 3, random);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -16,9 +16,8 @@
 #include "test/engine/test_database.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(aggregates_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(a_range_has_the_aggregates_of_its_entries) {
   TestDatabase db;
@@ -203,7 +202,6 @@ BOOST_AUTO_TEST_CASE(what_is_made_is_counted_and_made_again_by_a_merge) {
   BOOST_TEST(bytes("float") >= 8000u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

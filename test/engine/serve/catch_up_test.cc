@@ -25,6 +25,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(catch_up_test)
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -49,11 +50,10 @@ Strings Entries(const SecondaryIndex& index, const Matches& matches) {
   return entries;
 }
 
-Strings All(const SecondaryIndex& index, Order order = Order::kAscending) {
+Strings AllEntries(const SecondaryIndex& index) {
   Matches matches;
   QueryOptions options;
   options.with_keys = true;
-  options.order = order;
   RequireOk(index.Scan(RangeBatch::Everything(index.codec().kind()), &matches, options));
   return Entries(index, matches);
 }
@@ -85,9 +85,9 @@ uint64_t CountAll(const SecondaryIndex& index) {
 
 void CheckCurrent(TestDatabase& db, const SecondaryIndex& index, std::string_view spec) {
   const auto fresh = Build(db, spec, "fresh");
-  const Strings expected = All(*fresh);
+  const Strings expected = AllEntries(*fresh);
   BOOST_TEST(index.sequence() == fresh->sequence());
-  BOOST_TEST(All(index) == expected, boost::test_tools::per_element());
+  BOOST_TEST(AllEntries(index) == expected, boost::test_tools::per_element());
   BOOST_TEST(AllInPages(index, Order::kAscending, 7) == expected, boost::test_tools::per_element());
   const Strings reversed(expected.rbegin(), expected.rend());
   BOOST_TEST(AllInPages(index, Order::kDescending, 5) == reversed,
@@ -105,8 +105,6 @@ void CatchUp(TestDatabase& db, SecondaryIndex* index) {
   const auto report = RequireOk(index->CatchUp(*db.Source()));
   BOOST_TEST(report.sequence == index->sequence());
 }
-
-BOOST_AUTO_TEST_SUITE(catch_up_test)
 
 BOOST_AUTO_TEST_CASE(an_index_that_caught_up_answers_like_one_built_anew) {
   for (const char* spec :
@@ -256,13 +254,13 @@ BOOST_AUTO_TEST_CASE(a_reader_of_the_version_before_is_not_disturbed_by_an_error
   db.Put("a", "1");
   db.Put("b", "2");
   const auto index = Build(db, "value.field('|',0):u32", "index");
-  const Strings before = All(*index);
+  const Strings before = AllEntries(*index);
   db.Put("c", "3");
   db.Put("d", "not a number");
   const auto failed = index->CatchUp(*db.Source());
   BOOST_TEST(absl::IsInvalidArgument(failed.status()), failed.status());
   BOOST_TEST(absl::StrContains(failed.status().message(), "'d'"));
-  BOOST_TEST(All(*index) == before);
+  BOOST_TEST(AllEntries(*index) == before);
   db.Put("d", "4");
   CatchUp(db, index.get());
   CheckCurrent(db, *index, "value.field('|',0):u32");
@@ -323,7 +321,6 @@ BOOST_AUTO_TEST_CASE(catching_up_can_be_cancelled) {
   BOOST_TEST(CountAll(*index) == 2u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -30,6 +30,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(db_bench_test)
 namespace {
 
 struct Workload {
@@ -213,8 +214,6 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE(db_bench_test)
-
 BOOST_DATA_TEST_CASE(answers_equal_a_full_scan_of_what_db_bench_wrote,
                      boost::unit_test::data::make(kWorkloads), workload) {
   TemporaryDirectory directory;
@@ -268,7 +267,6 @@ BOOST_DATA_TEST_CASE(answers_equal_a_full_scan_of_what_db_bench_wrote,
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -30,6 +30,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(history_model_test)
 namespace {
 
 namespace fs = std::filesystem;
@@ -371,8 +372,6 @@ void RunWorlds(bool live) {
   BOOST_TEST(followed > 0);
 }
 
-BOOST_AUTO_TEST_SUITE(history_model_test)
-
 BOOST_AUTO_TEST_CASE(an_index_that_is_caught_up_is_right_or_refuses) {
   RunWorlds(/*live=*/false);
 }
@@ -381,7 +380,6 @@ BOOST_AUTO_TEST_CASE(a_live_index_is_right_whatever_became_of_its_database) {
   RunWorlds(/*live=*/true);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

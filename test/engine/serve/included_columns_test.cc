@@ -22,6 +22,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(included_columns_test)
 namespace {
 
 // Rows are "key|signed|float|text|tiny"; what is missing at the end is null.
@@ -119,8 +120,6 @@ void Check(TestDatabase& db, const SecondaryIndex& index, const Model& model) {
   RequireOk(index.VerifyAgainst(*db.Source(), 10, &differences));
   BOOST_TEST(differences == Strings(), boost::test_tools::per_element());
 }
-
-BOOST_AUTO_TEST_SUITE(included_columns_test)
 
 BOOST_AUTO_TEST_CASE(queries_return_columns) {
   TestDatabase db;
@@ -337,7 +336,6 @@ BOOST_AUTO_TEST_CASE(no_rows_have_columns_too) {
   BOOST_TEST(EntriesWithColumns(*index).empty());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

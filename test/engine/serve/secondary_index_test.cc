@@ -24,6 +24,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(secondary_index_test)
 namespace {
 
 KeyColumn Keys(const SecondaryIndex& index, const Strings& texts) {
@@ -44,8 +45,6 @@ Strings Find(const SecondaryIndex& index, const std::string& key) {
 bool Mentions(const absl::Status& status, std::string_view text) {
   return std::string(status.message()).find(text) != std::string::npos;
 }
-
-BOOST_AUTO_TEST_SUITE(secondary_index_test)
 
 BOOST_AUTO_TEST_CASE(finds_the_rows_of_a_value) {
   TestDatabase db;
@@ -345,7 +344,6 @@ BOOST_AUTO_TEST_CASE(queries_from_many_threads_agree) {
   BOOST_TEST(wrong == 0);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -18,6 +18,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(store_leaves_test)
 namespace {
 
 constexpr char kU32[] = "value.field('|',0):u32";
@@ -66,8 +67,6 @@ bool HasLeaves(const std::string& directory) {
 IndexStats::OrderedIndex Searched(const SecondaryIndex& index) {
   return RequireOk(index.Stats()).ordered_indexes.at(0);
 }
-
-BOOST_AUTO_TEST_SUITE(store_leaves_test)
 
 BOOST_AUTO_TEST_CASE(stored_leaves_answer_as_built_ones_do) {
   TestDatabase db;
@@ -288,7 +287,6 @@ BOOST_AUTO_TEST_CASE(whatever_is_left_unread_is_survived_and_found_before_it_is_
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -14,11 +14,10 @@
 #include "test/engine/shard_build/shard_steps.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_build_test)
 namespace {
 
 namespace fs = std::filesystem;
-
-BOOST_AUTO_TEST_SUITE(shard_build_test)
 
 BOOST_AUTO_TEST_CASE(the_steps_make_what_one_build_makes) {
   Steps steps(500);
@@ -133,7 +132,6 @@ BOOST_AUTO_TEST_CASE(a_build_that_is_cancelled_or_fails_leaves_the_generation_be
   BOOST_TEST(RequireOk(steps.Open()->Stats()).version == 1u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -26,6 +26,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_crash_test)
 namespace {
 
 namespace fs = std::filesystem;
@@ -150,8 +151,6 @@ int Kills() {
   return given != nullptr ? std::atoi(given) : static_cast<int>(FewerSanitized(4, 2, 4));
 }
 
-BOOST_AUTO_TEST_SUITE(shard_crash_test)
-
 BOOST_AUTO_TEST_CASE(the_process_that_is_killed) {
   if (std::getenv(kStep) == nullptr) return;  // nobody is to kill it
   const auto step = static_cast<Step>(std::atoi(std::getenv(kStep)));
@@ -240,7 +239,6 @@ BOOST_AUTO_TEST_CASE(steps_that_are_killed_and_run_again_make_the_undisturbed_in
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -16,6 +16,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_points_test)
 namespace {
 
 constexpr char kIndex[] = "/index";
@@ -55,8 +56,6 @@ class Machine {
   TestDatabase& db_;
   const std::shared_ptr<CrashFileSystem> files_ = std::make_shared<CrashFileSystem>("/db");
 };
-
-BOOST_AUTO_TEST_SUITE(shard_points_test)
 
 BOOST_AUTO_TEST_CASE(builds_may_end_at_any_operation) {
   const char* given = std::getenv("CAIRN_TEST_STRIDE");
@@ -99,7 +98,6 @@ BOOST_AUTO_TEST_CASE(builds_may_end_at_any_operation) {
   BOOST_TEST_MESSAGE(ends << " ends within " << operations << " operations");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -15,11 +15,10 @@
 #include "test/engine/shard_build/shard_steps.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_refusals_test)
 namespace {
 
 namespace fs = std::filesystem;
-
-BOOST_AUTO_TEST_SUITE(shard_refusals_test)
 
 BOOST_AUTO_TEST_CASE(segments_that_do_not_belong_together_are_refused_by_name) {
   Steps steps(400);
@@ -222,7 +221,6 @@ BOOST_AUTO_TEST_CASE(a_directory_of_something_else_is_left_alone) {
   BOOST_TEST(absl::IsUnavailable(build(steps.index())));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -18,6 +18,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_aggregates_test)
 namespace {
 
 std::string SpecOf(std::string_view keys) {
@@ -65,8 +66,6 @@ void CheckSame(const SecondaryIndex& sharded, const SecondaryIndex& plain,
     CheckSameValues(aggregates[a], groups.values[a], groups_expected.values[a], scale);
   }
 }
-
-BOOST_AUTO_TEST_SUITE(shard_aggregates_test)
 
 BOOST_AUTO_TEST_CASE(by_key_range_of_every_kind_of_key) {
   auto random = TestRandom();
@@ -328,7 +327,6 @@ BOOST_AUTO_TEST_CASE(bad_questions_are_refused_and_empty_ones_answered) {
   BOOST_TEST(groups.offsets.back() == 0u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

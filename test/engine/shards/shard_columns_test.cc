@@ -13,6 +13,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_columns_test)
 namespace {
 
 // Rows are "key|number|float|text", of which all but the key may be missing.
@@ -77,8 +78,6 @@ Strings Everything(const SecondaryIndex& index) {
   }
   return rows;
 }
-
-BOOST_AUTO_TEST_SUITE(shard_columns_test)
 
 BOOST_AUTO_TEST_CASE(columns_are_those_of_one_index) {
   std::mt19937_64 random = TestRandom();
@@ -185,7 +184,6 @@ BOOST_AUTO_TEST_CASE(sources_are_caught_up_with_their_columns) {
   BOOST_TEST((found == expected));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

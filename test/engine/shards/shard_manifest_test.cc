@@ -10,6 +10,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_manifest_test)
 namespace {
 
 ShardManifest Example() {
@@ -38,8 +39,6 @@ std::string Resealed(std::string text, const std::string& from, const std::strin
   AppendChecksumLine(&text);
   return text;
 }
-
-BOOST_AUTO_TEST_SUITE(shard_manifest_test)
 
 BOOST_AUTO_TEST_CASE(a_manifest_is_read_as_it_was_written) {
   const ShardManifest manifest = Example();
@@ -123,7 +122,6 @@ BOOST_AUTO_TEST_CASE(shards_that_overlap_or_leave_room_are_refused_by_name) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -13,6 +13,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_map_test)
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,8 +56,6 @@ std::vector<WideRowId> FoundByShards(const ShardMap& map, const std::vector<std:
   for (const auto& rows : found) all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }
-
-BOOST_AUTO_TEST_SUITE(shard_map_test)
 
 BOOST_AUTO_TEST_CASE(shards_asked_one_by_one_have_the_answers_of_all) {
   for (const uint32_t shards : {1, 2, 5}) {
@@ -183,7 +182,6 @@ BOOST_AUTO_TEST_CASE(a_shards_file_that_is_damaged_is_data_loss) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

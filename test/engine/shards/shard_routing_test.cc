@@ -10,6 +10,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_routing_test)
 namespace {
 
 // Entries are (key, row), both one letter.
@@ -58,8 +59,6 @@ bool Within(const std::string& key, const RangeBatch& range) {
   }
   return true;
 }
-
-BOOST_AUTO_TEST_SUITE(shard_routing_test)
 
 BOOST_AUTO_TEST_CASE(every_entry_is_in_a_shard_that_its_key_and_ranges_are_sent_to) {
   std::mt19937_64 random = TestRandom();
@@ -127,7 +126,6 @@ BOOST_AUTO_TEST_CASE(queries_are_assigned_to_each_shard_of_their_interval) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

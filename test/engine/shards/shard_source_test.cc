@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_source_test)
 namespace {
 
 // key, source, primary key
@@ -57,8 +58,6 @@ std::vector<SourceEntry> FoundEntries(const SecondaryIndex& index, const Matches
   }
   return entries;
 }
-
-BOOST_AUTO_TEST_SUITE(shard_source_test)
 
 BOOST_AUTO_TEST_CASE(scans_merge_all_sources_by_key_page_by_page) {
   std::mt19937_64 random = TestRandom();
@@ -199,7 +198,6 @@ BOOST_AUTO_TEST_CASE(sources_of_different_specs_or_one_database_are_not_publishe
   RequireOk(SecondaryIndex::Open(path).status());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

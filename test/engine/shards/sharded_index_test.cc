@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(sharded_index_test)
 namespace {
 
 struct Data {
@@ -112,8 +113,6 @@ void CheckAll(const char* spec, const Data& data, uint32_t shards, uint32_t segm
     BOOST_TEST(shard.entries <= stats.entries / parts + 1);
   }
 }
-
-BOOST_AUTO_TEST_SUITE(sharded_index_test)
 
 BOOST_AUTO_TEST_CASE(text_is_answered_as_by_one_index) {
   std::mt19937_64 random = TestRandom();
@@ -256,7 +255,6 @@ BOOST_AUTO_TEST_CASE(verify_names_what_differs_from_the_database) {
              boost::test_tools::per_element());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

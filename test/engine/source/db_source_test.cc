@@ -14,6 +14,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(db_source_test)
 namespace {
 
 // Puts, overwrites, deletions and range deletions over a small key space, some of it flushed.
@@ -39,8 +40,6 @@ void Churn(rocksdb::DB* db, int operations, std::mt19937_64* random,
     if (dice == 999) CheckOk(db->Flush(rocksdb::FlushOptions()));
   }
 }
-
-BOOST_AUTO_TEST_SUITE(db_source_test)
 
 BOOST_AUTO_TEST_CASE(reads_what_was_written_from_memory_and_files) {
   std::mt19937_64 random = TestRandom();
@@ -340,7 +339,6 @@ BOOST_AUTO_TEST_CASE(a_corrupt_block_ends_a_scan_with_an_error_that_names_the_fi
   BOOST_TEST(!cursor->Next());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -15,6 +15,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(directory_source_test)
 namespace {
 
 void Checkpoint(rocksdb::DB* db, const std::string& path) {
@@ -33,8 +34,6 @@ class Backwards final : public rocksdb::Comparator {
   void FindShortestSeparator(std::string*, const rocksdb::Slice&) const override {}
   void FindShortSuccessor(std::string*) const override {}
 };
-
-BOOST_AUTO_TEST_SUITE(directory_source_test)
 
 BOOST_AUTO_TEST_CASE(checkpoints_of_every_compression_are_read_and_not_written_to) {
   std::mt19937_64 random = TestRandom();
@@ -290,7 +289,6 @@ BOOST_AUTO_TEST_CASE(a_column_family_in_byte_order_is_read_beside_others) {
                  "plain");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(key_ranges_test)
 namespace {
 
 // A sorted set of keys, which weighs by counting.
@@ -68,8 +69,6 @@ uint64_t KeysIn(const std::vector<std::string>& keys, const PrimaryKeyRange& ran
     return key >= range.lower && (range.open || key < range.upper);
   }));
 }
-
-BOOST_AUTO_TEST_SUITE(key_ranges_test)
 
 BOOST_AUTO_TEST_CASE(a_key_between_two_lies_between_them) {
   std::mt19937_64 random = TestRandom();
@@ -209,7 +208,6 @@ BOOST_AUTO_TEST_CASE(errors_and_impossible_wishes_are_told) {
   BOOST_TEST(CutKeyRanges({}, 1, &two)->size() == 1u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -13,9 +13,8 @@
 #include "test/test_random.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(sst_contents_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(merge_operands_need_an_operator_that_is_known) {
   std::mt19937_64 random = TestRandom();
@@ -195,7 +194,6 @@ BOOST_AUTO_TEST_CASE(damaged_files_give_errors_and_never_other_rows) {
   BOOST_TEST(failed > 100);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

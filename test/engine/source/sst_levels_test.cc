@@ -12,9 +12,8 @@
 #include "test/test_random.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(sst_levels_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(levels_are_few_and_newer_files_lie_above) {
   std::mt19937_64 random = TestRandom();
@@ -56,7 +55,6 @@ BOOST_AUTO_TEST_CASE(levels_are_few_and_newer_files_lie_above) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

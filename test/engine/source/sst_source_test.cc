@@ -14,9 +14,8 @@
 #include "test/test_random.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(sst_source_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(one_file_is_read) {
   std::mt19937_64 random = TestRandom();
@@ -317,7 +316,6 @@ BOOST_AUTO_TEST_CASE(ingested_files_keep_the_number_that_was_written_into_them) 
   CheckFiles(temp.path(), files, {{"a", "new", {}}, {"b", "ingested", {}}}, &random);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -13,6 +13,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(stored_options_test)
 namespace {
 
 // Sums the lengths of operands, which RocksDB has never heard of.
@@ -25,8 +26,6 @@ class Lengths final : public rocksdb::AssociativeMergeOperator {
   }
   const char* Name() const override { return "test.Lengths"; }
 };
-
-BOOST_AUTO_TEST_SUITE(stored_options_test)
 
 BOOST_AUTO_TEST_CASE(merge_operators_come_from_the_stored_options) {
   std::mt19937_64 random = TestRandom();
@@ -211,7 +210,6 @@ BOOST_AUTO_TEST_CASE(names_of_plug_ins_are_found_in_option_values) {
   BOOST_TEST(PlugInName("{") == "{");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -6,9 +6,8 @@
 #include "test/test_random.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(crc32c_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(gives_the_values_of_rfc_3720) {
   BOOST_TEST(Crc32c("") == 0u);
@@ -39,7 +38,6 @@ BOOST_AUTO_TEST_CASE(gives_the_same_bit_by_bit_and_in_parts) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "index/machine/parallel.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(ordered_pipeline_test)
 namespace {
 
 // A pipeline whose steps are given.
@@ -36,8 +37,6 @@ class Pipeline : public OrderedPipeline {
   std::function<bool(size_t)> claim_;
   std::function<void(size_t)> make_, take_;
 };
-
-BOOST_AUTO_TEST_SUITE(ordered_pipeline_test)
 
 BOOST_AUTO_TEST_CASE(items_are_taken_in_order_and_never_more_at_a_time_than_slots) {
   for (int threads : {1, 2, 5}) {
@@ -122,7 +121,6 @@ BOOST_AUTO_TEST_CASE(a_thread_that_comes_late_finds_nothing_left_or_helps) {
   BOOST_TEST(taken == 100u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(periodically_test)
 namespace {
 
 int CallsWithin(absl::Duration interval, absl::Duration time) {
@@ -18,8 +19,6 @@ int CallsWithin(absl::Duration interval, absl::Duration time) {
   return calls;
 }
 
-BOOST_AUTO_TEST_SUITE(periodically_test)
-
 BOOST_AUTO_TEST_CASE(a_function_is_called_once_an_interval_or_never) {
   BOOST_TEST(CallsWithin(absl::Milliseconds(1), absl::Milliseconds(200)) > 1);
   BOOST_TEST(CallsWithin(absl::ZeroDuration(), absl::Milliseconds(20)) == 0);
@@ -28,7 +27,6 @@ BOOST_AUTO_TEST_CASE(a_function_is_called_once_an_interval_or_never) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

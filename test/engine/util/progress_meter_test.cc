@@ -5,9 +5,8 @@
 #include <vector>
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(progress_meter_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(reports_the_end_of_every_phase) {
   std::vector<Progress> reports;
@@ -41,7 +40,6 @@ BOOST_AUTO_TEST_CASE(works_without_a_listener) {
   meter.Add(1);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -6,6 +6,7 @@
 #include <vector>
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(rate_limiter_test)
 namespace {
 
 double SecondsOf(const std::function<void()>& body) {
@@ -13,8 +14,6 @@ double SecondsOf(const std::function<void()>& body) {
   body();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
-
-BOOST_AUTO_TEST_SUITE(rate_limiter_test)
 
 BOOST_AUTO_TEST_CASE(many_threads_together_keep_to_the_rate) {
   // 400 kB at 1 MB/s, of which the bucket has a tenth of a second's and the last bytes are not
@@ -56,7 +55,6 @@ BOOST_AUTO_TEST_CASE(a_stop_ends_the_wait) {
   canceller.join();
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

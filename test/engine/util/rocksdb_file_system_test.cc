@@ -26,6 +26,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(rocksdb_file_system_test)
 namespace {
 
 // Keeps nobody out, but plain text.
@@ -87,8 +88,6 @@ bool Occurs(const std::string& directory, std::string_view text) {
   }
   return false;
 }
-
-BOOST_AUTO_TEST_SUITE(rocksdb_file_system_test)
 
 BOOST_AUTO_TEST_CASE(the_local_one_is_used_as_it_is) {
   BOOST_TEST(FileSystemOf(nullptr).get() == FileSystem::Posix());
@@ -296,7 +295,6 @@ BOOST_AUTO_TEST_CASE(a_database_in_memory_has_its_indexes_there) {
   BOOST_TEST(std::filesystem::is_empty(directory.path()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

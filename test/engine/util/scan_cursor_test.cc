@@ -7,11 +7,10 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(scan_cursor_test)
 namespace {
 
 using namespace std::string_view_literals;
-
-BOOST_AUTO_TEST_SUITE(scan_cursor_test)
 
 BOOST_AUTO_TEST_CASE(comes_back_as_it_was_encoded) {
   const std::string long_key(70000, 'k');
@@ -42,7 +41,6 @@ BOOST_AUTO_TEST_CASE(refuses_what_is_no_cursor) {
   BOOST_CHECK(!ScanCursor::Decode("\x01\x05\0\0\0abcde"sv, KeyKind::kU32).ok());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -9,6 +9,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(sorted_order_test)
 namespace {
 
 template <typename Key>
@@ -21,8 +22,6 @@ void Check(const std::vector<Key>& keys) {
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(sorted_order_test)
 
 BOOST_AUTO_TEST_CASE(equal_keys_keep_their_order) {
   auto random = TestRandom();
@@ -44,5 +43,4 @@ BOOST_AUTO_TEST_CASE(equal_keys_keep_their_order) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

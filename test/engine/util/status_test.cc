@@ -7,9 +7,8 @@
 #include "rocksdb/version.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(status_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(keeps_the_kind_of_error_and_says_what_failed) {
   BOOST_CHECK(FromRocksDb(rocksdb::Status::OK(), "cannot open 'x'").ok());
@@ -40,7 +39,6 @@ BOOST_AUTO_TEST_CASE(what_a_newer_version_wrote_comes_with_advice) {
   BOOST_TEST(!absl::StrContains(other.message(), "build"), other);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

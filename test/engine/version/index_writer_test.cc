@@ -21,6 +21,7 @@
 #include "test/sanitizer.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(index_writer_test)
 namespace {
 
 using Rows = ModelRows<uint64_t>;
@@ -171,8 +172,6 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(index_writer_test)
-
 BOOST_AUTO_TEST_CASE(random_histories_agree_with_a_model) {
   for (uint64_t salt = 1; salt <= FewerSanitized(4, 4, 4); ++salt) {
     CheckRandomHistory(salt, FewerSanitized(150, 2, 3));
@@ -308,5 +307,4 @@ BOOST_AUTO_TEST_CASE(an_update_that_is_given_up_takes_no_memory) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

@@ -9,9 +9,8 @@
 #include "test/require_ok.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(verify_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(verify_names_what_differs_from_the_database_both_ways) {
   TestDatabase db;
@@ -64,7 +63,6 @@ BOOST_AUTO_TEST_CASE(verify_misses_no_row_that_has_no_key) {
   check("merged and opened again");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "test/sanitizer.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(versioned_search_test)
 namespace {
 
 // Random rows and updates whose keys and primary keys meet again and again.
@@ -128,8 +129,6 @@ void CheckModel(Workload<Key> workload, size_t base_rows, size_t batches, size_t
 }
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(versioned_search_test)
 
 BOOST_AUTO_TEST_CASE(a_version_answers_like_an_index_over_its_rows_u32) {
   CheckModel<uint32_t>({1, 400, 900, 1}, 500, 60, 60);
@@ -379,5 +378,4 @@ BOOST_AUTO_TEST_CASE(readers_have_their_version_while_a_writer_goes_on) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

@@ -15,6 +15,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(index_group_refusals_test)
 namespace {
 
 using Members = std::vector<IndexGroup::Member>;
@@ -47,8 +48,6 @@ struct TwoIndexes {
   std::shared_ptr<SecondaryIndex> age, city, both;
   std::shared_ptr<const IndexGroup> group;
 };
-
-BOOST_AUTO_TEST_SUITE(index_group_refusals_test)
 
 BOOST_FIXTURE_TEST_CASE(predicates_that_an_index_cannot_answer, TwoIndexes) {
   const auto refused = [&](std::string_view text, std::string_view message) {
@@ -186,7 +185,6 @@ BOOST_FIXTURE_TEST_CASE(indexes_that_do_not_belong_together, TwoIndexes) {
           "indexes 'age' and 'later' are of different states of the database: sequence number 3");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

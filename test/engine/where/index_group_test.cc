@@ -11,9 +11,8 @@
 #include "test/test_random.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(index_group_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(one_key_a_row) {
   std::mt19937_64 random = TestRandom();
@@ -71,7 +70,6 @@ BOOST_AUTO_TEST_CASE(indexes_that_were_built_apart) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

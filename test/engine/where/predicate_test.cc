@@ -9,6 +9,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(predicate_test)
 namespace {
 
 std::string Reread(std::string_view text) {
@@ -17,8 +18,6 @@ std::string Reread(std::string_view text) {
   BOOST_TEST(RequireOk(Predicate::Parse(written)).ToString() == written);
   return written;
 }
-
-BOOST_AUTO_TEST_SUITE(predicate_test)
 
 BOOST_AUTO_TEST_CASE(text_is_read_and_written) {
   for (const auto& [text, written] : std::vector<std::pair<const char*, const char*>>{
@@ -109,7 +108,6 @@ BOOST_AUTO_TEST_CASE(errors_say_where_and_what_was_expected) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -20,6 +20,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(sharded_group_test)
 namespace {
 
 using Members = std::vector<IndexGroup::Member>;
@@ -36,8 +37,6 @@ Strings Found(const IndexGroup& group, std::string_view where, const WhereOption
   RequireOk(group.PrimaryKeys(matches.shards, matches.rows, &keys));
   return {keys.begin(), keys.end()};
 }
-
-BOOST_AUTO_TEST_SUITE(sharded_group_test)
 
 BOOST_AUTO_TEST_CASE(by_key_range_with_one_key_a_row) {
   std::mt19937_64 random = TestRandom();
@@ -273,7 +272,6 @@ BOOST_AUTO_TEST_CASE(indexes_that_do_not_belong_together_are_refused) {
                            ->Count(RequireOk(Predicate::Parse("x >= '1' AND b = '2'")))) == 1u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

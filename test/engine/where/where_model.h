@@ -22,8 +22,8 @@ inline bool IsNullKey(const ModelKey& key) {
   return std::any_of(key.begin(), key.end(), [](const ModelPart& part) { return !part; });
 }
 
-// An index of the model: what it is called, and which keys a row has.
-struct ModelIndex {
+// A member of the modelled group: what it is called, and which keys a row has.
+struct ModelMember {
   std::string name;
   bool keeps_nulls = false;
   bool nulls_last = false;
@@ -33,7 +33,7 @@ struct ModelIndex {
 
 // A row: its keys in each index, nulls among them where the index keeps these.
 using ModelRow = std::vector<std::vector<ModelKey>>;
-using ModelRows = std::map<std::string, ModelRow>;
+using ModelTable = std::map<std::string, ModelRow>;
 
 enum class Truth { kFalse, kUnknown, kTrue };
 
@@ -73,7 +73,7 @@ inline Truth OfKeys(const std::vector<ModelKey>& keys, bool literal_null,
 
 class PredicateMaker {
  public:
-  PredicateMaker(std::vector<ModelIndex> indexes, std::mt19937_64* random)
+  PredicateMaker(std::vector<ModelMember> indexes, std::mt19937_64* random)
       : indexes_(std::move(indexes)), random_(*random) {}
 
   ModelPredicate Make(int depth) {
@@ -109,7 +109,7 @@ class PredicateMaker {
  private:
   ModelPredicate Comparison() {
     const size_t i = random_() % indexes_.size();
-    const ModelIndex& index = indexes_[i];
+    const ModelMember& index = indexes_[i];
     const auto of = [i](bool null, auto is_true) {
       return [i, null, is_true](const ModelRow& row) { return OfKeys(row[i], null, is_true); };
     };
@@ -171,12 +171,12 @@ class PredicateMaker {
             of(IsNullKey(a), [a](const ModelKey& k) { return k == a; })};
   }
 
-  const std::vector<ModelIndex> indexes_;
+  const std::vector<ModelMember> indexes_;
   std::mt19937_64& random_;
 };
 
 // The primary keys of the rows that a predicate is true of.
-inline std::vector<std::string> ModelAnswer(const ModelRows& rows, const ModelPredicate& where) {
+inline std::vector<std::string> ModelAnswer(const ModelTable& rows, const ModelPredicate& where) {
   std::vector<std::string> found;
   for (const auto& [primary_key, row] : rows) {
     if (where.truth(row) == Truth::kTrue) found.push_back(primary_key);
@@ -185,7 +185,7 @@ inline std::vector<std::string> ModelAnswer(const ModelRows& rows, const ModelPr
 }
 
 // The same in the order of an index; those without a key there last, by primary key.
-inline std::vector<std::string> ModelOrder(const ModelRows& rows,
+inline std::vector<std::string> ModelOrder(const ModelTable& rows,
                                            const std::vector<std::string>& found, size_t index,
                                            bool nulls_last, bool descending) {
   // Nulls stand where the index has them.

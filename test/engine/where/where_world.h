@@ -47,7 +47,7 @@ class World {
   };
   using MakeRow = std::function<Row(std::mt19937_64&)>;
 
-  World(std::vector<std::string> specs, std::vector<ModelIndex> models, MakeRow make,
+  World(std::vector<std::string> specs, std::vector<ModelMember> models, MakeRow make,
         std::mt19937_64* random, size_t sources = 1)
       : specs_(std::move(specs)),
         models_(std::move(models)),
@@ -55,8 +55,8 @@ class World {
         random_(*random),
         databases_(sources) {}
 
-  const std::vector<ModelIndex>& models() const { return models_; }
-  const ModelRows& rows() const { return rows_; }
+  const std::vector<ModelMember>& models() const { return models_; }
+  const ModelTable& rows() const { return rows_; }
 
   void Change(size_t times, size_t keys) {
     for (size_t i = 0; i < times; ++i) {
@@ -154,11 +154,11 @@ class World {
   }
 
   const std::vector<std::string> specs_;
-  const std::vector<ModelIndex> models_;
+  const std::vector<ModelMember> models_;
   const MakeRow make_;
   std::mt19937_64& random_;
   std::vector<TestDatabase> databases_;
-  ModelRows rows_;
+  ModelTable rows_;
   std::vector<std::shared_ptr<SecondaryIndex>> indexes_;
 };
 

@@ -18,6 +18,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(device_aggregates_test, NeedsDevice)
 namespace {
 
 // Aggregates over keys, in any order, and what they must say.
@@ -117,8 +118,6 @@ void CheckLarge() {
     CheckKeys(SkewedKeys<Key>(kSize), 50, false);
   }
 }
-
-BOOST_FIXTURE_TEST_SUITE(device_aggregates_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(few_entries_of_32_bits) {
   CheckSmall<uint32_t>();
@@ -299,7 +298,6 @@ BOOST_AUTO_TEST_CASE(a_build_that_runs_out_of_memory_leaves_nothing) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

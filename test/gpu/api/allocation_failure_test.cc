@@ -8,6 +8,7 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(allocation_failure_test, NeedsDevice)
 namespace {
 
 constexpr size_t kEntries = 100000;
@@ -33,8 +34,6 @@ SortedRun Run(size_t rows_of_key = 1) {
   }
   return *SortedRun::FromSorted(keys, rows);
 }
-
-BOOST_FIXTURE_TEST_SUITE(allocation_failure_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(a_build_that_runs_out_of_memory_leaves_nothing) {
   for (const SortedRun& run : {Run(), Run(3)}) {
@@ -110,7 +109,6 @@ BOOST_AUTO_TEST_CASE(a_large_chunk_that_runs_out_of_memory_leaves_nothing) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -15,6 +15,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(batch_strategy_test, NeedsDevice)
 namespace {
 
 template <typename Key>
@@ -124,8 +125,6 @@ void CheckStrategies(size_t entries, size_t size) {
   }
 }
 
-BOOST_FIXTURE_TEST_SUITE(batch_strategy_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(every_strategy_and_order_gives_the_right_answers) {
   for (size_t size : {0, 1, 2, 255, 256, 257, 100000}) {
     CheckStrategies<uint32_t>(30000, size);
@@ -187,7 +186,6 @@ BOOST_AUTO_TEST_CASE(a_strategy_that_runs_out_of_memory_leaves_nothing) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -16,6 +16,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(c_device_test, NeedsDevice)
 namespace {
 
 struct CloseDeviceIndex {
@@ -109,8 +110,6 @@ void CheckSame(const IndexHandle& host, const TestArrow& keys, const cairn_devic
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(c_device_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(numbers_are_found_as_on_the_host) {
   std::mt19937_64 random = TestRandom();
   std::vector<KeyValue> entries, asked;
@@ -187,5 +186,4 @@ BOOST_AUTO_TEST_CASE(batches_that_do_not_fit_are_refused) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn::gpu

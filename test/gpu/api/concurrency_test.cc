@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(concurrency_test, NeedsDevice)
 namespace {
 
 // Every thread asks batches of other sizes, small and large, for points and ranges, and compares
@@ -59,8 +60,6 @@ void QueryWithEightThreads(const char* factory) {
   BOOST_TEST(wrong == 0u, factory);
 }
 
-BOOST_FIXTURE_TEST_SUITE(concurrency_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(eight_threads_query_one_index) {
   for (const char* factory :
        {"gpu:packed,directory=bitmap", "gpu:packed,directory=tree", "gpu:packed,rows", "gpu:btree",
@@ -90,7 +89,6 @@ BOOST_AUTO_TEST_CASE(a_context_keeps_its_memory) {
   BOOST_TEST(*context->Positions(10) == positions);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -16,6 +16,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(device_index_group_test, NeedsDevice)
 namespace {
 
 using Strategy = DeviceWhereStrategy;
@@ -170,8 +171,6 @@ int CheckPredicate(const DeviceIndexGroup& group, const std::vector<KeysOfRows>&
   }
   return answered;
 }
-
-BOOST_FIXTURE_TEST_SUITE(device_index_group_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(random_predicates_over_one_to_five_columns) {
   auto random = TestRandom();
@@ -389,7 +388,6 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_is_an_error) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -14,6 +14,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(device_scan_test, NeedsDevice)
 namespace {
 
 constexpr RowId kUntouched = 0xABABABAB;
@@ -153,8 +154,6 @@ void CheckFactories(size_t size, size_t most_of_a_key) {
     }
   }
 }
-
-BOOST_FIXTURE_TEST_SUITE(device_scan_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(keys_that_are_distinct) {
   CheckFactories<uint32_t>(20000, 1);
@@ -303,7 +302,6 @@ BOOST_AUTO_TEST_CASE(in_a_graph) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

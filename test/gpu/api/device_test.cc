@@ -6,9 +6,8 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
-namespace {
-
 BOOST_FIXTURE_TEST_SUITE(device_test, SkippedWithoutDevice)
+namespace {
 
 BOOST_AUTO_TEST_CASE(every_device_has_a_name_and_memory) {
   const auto devices = RequireOk(Devices());
@@ -19,7 +18,6 @@ BOOST_AUTO_TEST_CASE(every_device_has_a_name_and_memory) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -21,6 +21,7 @@
 
 // Insertions by the public API; what they do to pages is tested in b_plus_tree_update_test.
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(device_update_test, NeedsDevice)
 namespace {
 
 template <typename Key>
@@ -144,8 +145,6 @@ Entries<uint32_t> EvenKeys(uint32_t count) {
   return entries;
 }
 
-BOOST_FIXTURE_TEST_SUITE(device_update_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(entries_that_are_inserted_are_found) {
   for (const char* factory : {"gpu:btree", "gpu:btree,order=8,fill=0.5,method=binary"}) {
     for (const size_t before : {0, 1, 5000}) {
@@ -254,7 +253,6 @@ BOOST_AUTO_TEST_CASE(other_structures_take_none) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

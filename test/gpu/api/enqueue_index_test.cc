@@ -22,6 +22,7 @@
 
 // Builds that do not wait.
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(enqueue_index_test, NeedsDevice)
 namespace {
 
 using std::chrono::milliseconds;
@@ -103,8 +104,6 @@ SortedRun SomeRun(size_t n) {
   }
   return RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(keys), rows));
 }
-
-BOOST_FIXTURE_TEST_SUITE(enqueue_index_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(all_structures_answer_as_binary_search_does) {
   for (const char* factory : kFactories) {
@@ -219,7 +218,6 @@ BOOST_AUTO_TEST_CASE(builds_that_run_out_of_memory_leave_nothing) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -17,6 +17,7 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(fallback_test)
 namespace {
 
 constexpr size_t kEntries = size_t{1} << 18;
@@ -64,8 +65,6 @@ struct Fixture : NeedsDevice {
     return explain->route;
   }
 };
-
-BOOST_AUTO_TEST_SUITE(fallback_test)
 
 BOOST_FIXTURE_TEST_CASE(a_batch_that_fails_on_the_device_is_answered_by_the_cpu, Fixture) {
   Explain explain;
@@ -130,7 +129,6 @@ BOOST_FIXTURE_TEST_CASE(an_index_opens_on_the_cpu_where_no_kernel_runs, NeedsDev
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -17,6 +17,7 @@
 // Every call that enqueues may be captured: the graph then does it again and again, with what is in
 // the caller's memory at the time.
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(graph_capture_test, NeedsDevice)
 namespace {
 
 // What calls enqueue on a stream, as a graph.
@@ -164,8 +165,6 @@ void CheckNumbers() {
   }
 }
 
-BOOST_FIXTURE_TEST_SUITE(graph_capture_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(every_operation_on_numbers_may_be_captured) {
   CheckNumbers<uint32_t>();
   CheckNumbers<uint64_t>();
@@ -202,7 +201,6 @@ BOOST_AUTO_TEST_CASE(every_operation_on_bytes_may_be_captured) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -16,6 +16,7 @@
 
 // An index's memory, beside work that is enqueued and beside streams that are being captured.
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(index_lifetime_test, NeedsDevice)
 namespace {
 
 using std::chrono::milliseconds;
@@ -109,8 +110,6 @@ void OverwriteFreedMemory(size_t bytes) {
   }
   RequireOk(stream.Wait());
 }
-
-BOOST_FIXTURE_TEST_SUITE(index_lifetime_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(an_index_may_go_while_its_work_is_enqueued) {
   for (const char* factory : kFactories) {
@@ -280,7 +279,6 @@ BOOST_AUTO_TEST_CASE(memory_of_a_capture_that_was_spoilt_goes_with_it) {
   BOOST_TEST(AllocatedDeviceBytes() == before);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -23,6 +23,7 @@
 // streams at once, in device memory and from the host: nothing that one of them sets for itself
 // may be met by another.
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(mixed_indexes_test, NeedsDevice)
 namespace {
 
 constexpr const char* kFactories[] = {"gpu:packed",
@@ -261,8 +262,6 @@ std::vector<Subject<Key>> MakeSubjects() {
   return subjects;
 }
 
-BOOST_FIXTURE_TEST_SUITE(mixed_indexes_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(threads_ask_all_structures_on_streams_of_their_own) {
   const std::vector<Subject<uint32_t>> narrow = MakeSubjects<uint32_t>();
   const std::vector<Subject<uint64_t>> wide = MakeSubjects<uint64_t>();
@@ -315,7 +314,6 @@ BOOST_AUTO_TEST_CASE(launches_with_more_and_with_less_shared_memory_do_not_distu
                                                    << (log.errors.empty() ? "" : log.errors[0]));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

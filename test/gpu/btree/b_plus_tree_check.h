@@ -128,8 +128,8 @@ Entries<Key> RandomEntries(size_t count, uint64_t most, uint64_t salt) {
 
 // The same entries on the device.
 template <typename Key>
-struct DeviceEntries {
-  explicit DeviceEntries(const Entries<Key>& entries)
+struct EntriesOnDevice {
+  explicit EntriesOnDevice(const Entries<Key>& entries)
       : keys(Column(entries, [](const auto& e) { return e.first; })),
         row_ids(Column(entries, [](const auto& e) { return e.second; })) {}
 
@@ -150,7 +150,7 @@ struct DeviceEntries {
 template <typename Key>
 void InsertAndCheck(BPlusTree<Key>* tree, std::set<std::pair<Key, RowId>>* expected,
                     const Entries<Key>& added, uint64_t salt) {
-  const DeviceEntries<Key> device(added);
+  const EntriesOnDevice<Key> device(added);
   const auto inserted = RequireOk(tree->Insert(device.all_keys(), device.row_ids.data(), nullptr));
   size_t fresh = 0;
   for (const auto& entry : added) fresh += expected->insert(entry).second ? 1 : 0;

@@ -14,6 +14,7 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(b_plus_tree_test, NeedsDevice)
 namespace {
 
 template <typename Key>
@@ -23,8 +24,6 @@ void CheckCatalogueOf(int order, double fill, const char* method, size_t most) {
   CheckCatalogue<Key>(
       [&](SortedRun run) { return RequireOk(MakeOrderedIndex(factory, std::move(run))); }, most);
 }
-
-BOOST_FIXTURE_TEST_SUITE(b_plus_tree_test, NeedsDevice)
 
 // Every order with every fill is below, with fewer sets of entries.
 
@@ -121,7 +120,6 @@ BOOST_AUTO_TEST_CASE(traversals_visit_every_entry_once) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -12,6 +12,7 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(b_plus_tree_update_test, NeedsDevice)
 namespace {
 
 // Orders of inserts that trees have trouble with; `step` tells batches apart.
@@ -58,7 +59,7 @@ void CheckBulkInserts(BPlusTreeOptions options, size_t before, uint64_t most) {
   CheckTree(*tree, Sorted(entries), 1);
   for (size_t count : {0, 1, 100, 5000}) {
     const Entries<Key> added = RandomEntries<Key>(count, most, count + 7);
-    const DeviceEntries<Key> device(added);
+    const EntriesOnDevice<Key> device(added);
     RequireOk(
         tree->BulkInsert(device.all_keys(), device.row_ids.data(), EqualKeys::kKeepRows, nullptr));
     expected.insert(added.begin(), added.end());
@@ -67,8 +68,6 @@ void CheckBulkInserts(BPlusTreeOptions options, size_t before, uint64_t most) {
     InsertAndCheck(tree.get(), &expected, RandomEntries<Key>(20, most, count + 9), count);
   }
 }
-
-BOOST_FIXTURE_TEST_SUITE(b_plus_tree_update_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(inserts_one_by_one_keep_pages_sound) {
   for (const char* kind : {"random", "few keys", "ascending", "descending", "equal", "greatest",
@@ -104,7 +103,7 @@ BOOST_AUTO_TEST_CASE(bulk_inserts_may_replace_rows_of_keys) {
   const auto entries = RandomEntries<uint32_t>(5000, 3000, 1);
   const auto added = RandomEntries<uint32_t>(2000, 3000, 2);
   const auto tree = BuildTree(entries, {16, 0.8});
-  const DeviceEntries<uint32_t> device(added);
+  const EntriesOnDevice<uint32_t> device(added);
   RequireOk(
       tree->BulkInsert(device.all_keys(), device.row_ids.data(), EqualKeys::kReplaceRows, nullptr));
   std::map<uint32_t, RowId> expected;
@@ -116,7 +115,7 @@ BOOST_AUTO_TEST_CASE(bulk_inserts_may_replace_rows_of_keys) {
 BOOST_AUTO_TEST_CASE(updates_without_memory_change_nothing) {
   const auto entries = Sorted(RandomEntries<uint32_t>(5000, 0, 1));
   const auto added = RandomEntries<uint32_t>(300, 0, 2);
-  const DeviceEntries<uint32_t> device(added);
+  const EntriesOnDevice<uint32_t> device(added);
   auto tree = BuildTree(entries, {16, 1});
   const size_t allocated = AllocatedDeviceBytes();
   const auto bulk_insert = [&] {
@@ -145,7 +144,6 @@ BOOST_AUTO_TEST_CASE(updates_without_memory_change_nothing) {
   BOOST_TEST(tree->size() == entries.size() + added.size());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -18,6 +18,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(device_group_test, NeedsDevice)
 namespace {
 
 // Every data set of the catalogue, each by other numbers of members and ways of exchange.
@@ -98,8 +99,6 @@ void CheckAroundChunks() {
     }
   }
 }
-
-BOOST_FIXTURE_TEST_SUITE(device_group_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(batches_of_the_host_u32) {
   CheckHostBatches<uint32_t>();
@@ -353,7 +352,6 @@ BOOST_AUTO_TEST_CASE(eight_threads_ask_one_group) {
   BOOST_TEST(wrong == 0u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

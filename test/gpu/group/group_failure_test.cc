@@ -16,6 +16,7 @@
 
 // Members of a group are lost, as tests ask for it, before and in the middle of batches.
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(group_failure_test, NeedsDevice)
 namespace {
 
 constexpr size_t kEntriesOfGroup = 40000;
@@ -94,8 +95,6 @@ absl::Status AskOnHost(const DeviceGroup& group, const GroupOracle<uint32_t>& en
   BOOST_TEST(wrong == 0u);
   return status;
 }
-
-BOOST_FIXTURE_TEST_SUITE(group_failure_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(others_answer_for_a_member_that_is_lost_at_any_call) {
   const GroupOracle<uint32_t> entries = Entries();
@@ -215,7 +214,6 @@ BOOST_AUTO_TEST_CASE(a_member_is_lost_while_eight_threads_ask) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

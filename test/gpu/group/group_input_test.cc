@@ -11,9 +11,8 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
-namespace {
-
 BOOST_FIXTURE_TEST_SUITE(group_input_test, NeedsDevice)
+namespace {
 
 BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
   const std::vector<uint32_t> keys = {1, 2, 3};
@@ -86,7 +85,6 @@ BOOST_AUTO_TEST_CASE(a_stream_that_is_captured_is_refused) {
   (void)cudaStreamDestroy(stream);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

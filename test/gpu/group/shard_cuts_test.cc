@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(shard_cuts_test)
 namespace {
 
 constexpr uint64_t kGreatestKey = std::numeric_limits<uint32_t>::max();
@@ -56,8 +57,6 @@ void CheckRouting(const std::vector<std::vector<uint32_t>>& shards) {
     }
   }
 }
-
-BOOST_AUTO_TEST_SUITE(shard_cuts_test)
 
 BOOST_AUTO_TEST_CASE(parts_are_of_equal_sizes) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{1000},
@@ -150,7 +149,6 @@ BOOST_AUTO_TEST_CASE(shards_out_of_order_are_refused) {
   BOOST_TEST(absl::IsInvalidArgument(RouteShards(crossed, kGreatestKey).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

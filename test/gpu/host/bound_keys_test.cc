@@ -10,6 +10,7 @@
 
 // Needs no device.
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(bound_keys_test)
 namespace {
 
 // Every pair of bounds with every pair of keys, at the ends of the key range and beside entries,
@@ -68,14 +69,11 @@ void CheckEntries() {
   CheckAllBounds<Key>({0, 0, 1, 5, 5, 5, 7, kGreatest - 1, kGreatest, kGreatest});
 }
 
-BOOST_AUTO_TEST_SUITE(bound_keys_test)
-
 BOOST_AUTO_TEST_CASE(lower_bounds_give_the_positions_of_every_kind_of_range) {
   CheckEntries<uint32_t>();
   CheckEntries<uint64_t>();
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

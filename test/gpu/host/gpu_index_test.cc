@@ -15,6 +15,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(gpu_index_test, NeedsDevice)
 namespace {
 
 // Switch points so low that a catalogue of small data sets crosses them all many times.
@@ -113,8 +114,6 @@ std::vector<size_t> Around(std::initializer_list<size_t> sizes) {
   return around;
 }
 
-BOOST_FIXTURE_TEST_SUITE(gpu_index_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(every_operation_agrees_with_the_oracle) {
   const auto make = [](SortedRun run) {
     return RequireOk(MakeOrderedIndex("gpu:sorted_array", std::move(run)));
@@ -201,7 +200,6 @@ BOOST_AUTO_TEST_CASE(a_description_makes_the_same_index) {
   BOOST_TEST(again->memory_bytes() == index->memory_bytes());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

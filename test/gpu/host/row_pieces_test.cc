@@ -9,6 +9,7 @@
 
 // Needs no device.
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(row_pieces_test)
 namespace {
 
 // Cuts ranges into pieces, and puts together the positions that they name.
@@ -52,8 +53,6 @@ void CheckPieces(size_t ranges, uint64_t longest, uint64_t limit, Order order,
   BOOST_TEST(pieces.Next(block).rows == 0u);
 }
 
-BOOST_AUTO_TEST_SUITE(row_pieces_test)
-
 BOOST_AUTO_TEST_CASE(pieces_hold_all_rows_in_order_and_nothing_else) {
   for (Order order : {Order::kAscending, Order::kDescending}) {
     for (uint64_t limit : {uint64_t{0}, uint64_t{1}, uint64_t{7}, UINT64_MAX}) {
@@ -79,7 +78,6 @@ BOOST_AUTO_TEST_CASE(the_parts_of_a_block_do_not_overlap) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -11,6 +11,7 @@
 
 // Needs no device.
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(string_source_test)
 namespace {
 
 // What an index whose longest key has `longest_key` bytes is to see of a string.
@@ -44,8 +45,6 @@ void CheckStrings(const std::vector<StringKey>& keys, size_t longest_key, size_t
   }
 }
 
-BOOST_AUTO_TEST_SUITE(string_source_test)
-
 BOOST_AUTO_TEST_CASE(strings_of_every_length_are_copied) {
   std::string bytes(300, ' ');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7);  // zeros too
@@ -68,7 +67,6 @@ BOOST_AUTO_TEST_CASE(few_strings) {
   CheckStrings({{"abc", 0}, {"abc", StringKey::kNoByte}, {"", 1}}, 3, 16);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

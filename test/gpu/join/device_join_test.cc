@@ -16,6 +16,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(device_join_test, NeedsDevice)
 namespace {
 
 constexpr RowId kUntouched = 0xABABABAB;
@@ -159,8 +160,6 @@ void CheckShapes() {
   CheckJoin<Key>({lumps, true}, {lumps, true}, 2);
 }
 
-BOOST_FIXTURE_TEST_SUITE(device_join_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(sides_of_all_sizes) {
   CheckSizes<uint32_t>();
   CheckSizes<uint64_t>();
@@ -272,7 +271,6 @@ BOOST_AUTO_TEST_CASE(a_join_that_runs_out_of_memory_leaves_nothing) {
   BOOST_TEST((cudaDeviceSynchronize() == cudaSuccess));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -8,6 +8,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(aggregate_leaf_test)
 namespace {
 
 static_assert(AggregateLeafEntries(AggregateKind::kCounts, 2) == 28);
@@ -80,8 +81,6 @@ void CheckKind() {
   }
 }
 
-BOOST_AUTO_TEST_SUITE(aggregate_leaf_test)
-
 BOOST_AUTO_TEST_CASE(a_leaf_gives_back_what_it_was_filled_with) {
   CheckKind<AggregateKind::kCounts>();
   CheckKind<AggregateKind::kSums32>();
@@ -91,7 +90,6 @@ BOOST_AUTO_TEST_CASE(a_leaf_gives_back_what_it_was_filled_with) {
   CheckKind<AggregateKind::kFloatSums>();
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

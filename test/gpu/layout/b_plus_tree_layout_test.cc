@@ -8,6 +8,7 @@
 #include "cairn/types.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(b_plus_tree_layout_test)
 namespace {
 
 // BOOST_REQUIRE for inner loops: it costs nothing while it holds.
@@ -70,8 +71,6 @@ void CheckLevel(const BPlusTreeLevel& level, uint32_t fill, uint32_t least, uint
   }
   REQUIRE(from == 0 ? level.first(0) == 0 : level.first(from) == from * fill);
 }
-
-BOOST_AUTO_TEST_SUITE(b_plus_tree_layout_test)
 
 BOOST_AUTO_TEST_CASE(every_page_but_the_root_is_at_least_half_full) {
   ForEachLayout([](const BPlusTreeLayout& layout) {
@@ -193,7 +192,6 @@ BOOST_AUTO_TEST_CASE(the_largest_run_fits) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

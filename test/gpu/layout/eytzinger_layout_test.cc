@@ -9,6 +9,7 @@
 #include "cairn/types.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(eytzinger_layout_test)
 namespace {
 
 static_assert(EytzingerLayout<2>(7).levels() == 3);
@@ -94,8 +95,6 @@ void TheLargestRunFits() {
   }
 }
 
-BOOST_AUTO_TEST_SUITE(eytzinger_layout_test)
-
 BOOST_AUTO_TEST_CASE(formulas_give_the_tree_of_the_recursion) {
   FormulasGiveTheTreeOfTheRecursion<2>();
   FormulasGiveTheTreeOfTheRecursion<3>();
@@ -129,7 +128,6 @@ BOOST_AUTO_TEST_CASE(the_largest_run_fits) {
   TheLargestRunFits<33>();
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

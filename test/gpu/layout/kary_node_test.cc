@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(kary_node_test)
 namespace {
 
 // Nodes are arithmetic that the compiler can do.
@@ -95,8 +96,6 @@ void CheckAllSpreads() {
   }
 }
 
-BOOST_AUTO_TEST_SUITE(kary_node_test)
-
 BOOST_AUTO_TEST_CASE(nodes_hold_the_rank_of_every_key_however_separators_are_spread) {
   CheckAllSpreads<KaryNode<32, 4>, uint32_t>();
   CheckAllSpreads<KaryNode<32, 4>, uint64_t>();
@@ -180,7 +179,6 @@ BOOST_AUTO_TEST_CASE(tops_are_search_trees_in_eytzinger_order) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -9,6 +9,7 @@
 #include "cairn/types.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(pivot_layout_test)
 namespace {
 
 static_assert(PivotLayout<2>::FullLevels(1 << 28) == 28);
@@ -81,8 +82,6 @@ void DescentsEndInAPartitionThatIsThere() {
   });
 }
 
-BOOST_AUTO_TEST_SUITE(pivot_layout_test)
-
 BOOST_AUTO_TEST_CASE(levels_shrink_to_one_root) {
   LevelsShrinkToOneRoot<2>();
   LevelsShrinkToOneRoot<3>();
@@ -120,7 +119,6 @@ BOOST_AUTO_TEST_CASE(the_largest_run_fits) {
   BOOST_TEST(wide.slots() < kMaxEntries / 15);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

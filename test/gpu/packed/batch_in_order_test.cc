@@ -16,6 +16,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(batch_in_order_test, NeedsDevice)
 namespace {
 
 template <typename Key>
@@ -115,8 +116,6 @@ void CheckAll(std::initializer_list<int> bits) {
   }
 }
 
-BOOST_FIXTURE_TEST_SUITE(batch_in_order_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(answers_keys_of_32_bits) {
   CheckAll<uint32_t>({16, 32});
 }
@@ -125,7 +124,6 @@ BOOST_AUTO_TEST_CASE(answers_keys_of_64_bits) {
   CheckAll<uint64_t>({16, 32, 48, 64});
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

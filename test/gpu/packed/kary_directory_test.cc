@@ -13,6 +13,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(kary_directory_test, NeedsDevice)
 namespace {
 
 // Any key.
@@ -116,8 +117,6 @@ void CheckAllSpreads(size_t count) {
         }));
 }
 
-BOOST_FIXTURE_TEST_SUITE(kary_directory_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(finds_leaves_however_separators_are_spread) {
   // Around a node, and around a top and the first level of nodes under it.
   constexpr size_t kFanOut = KaryDirectoryNode::kFanOut;
@@ -172,7 +171,6 @@ BOOST_AUTO_TEST_CASE(finds_leaves_through_three_levels) {
   Check("squares", std::move(separators));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -9,6 +9,7 @@
 // How many packed leaves keys take, where that is more than can be numbered; needs no device, and
 // no memory for so many keys.
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(leaf_count_test)
 namespace {
 
 // `keys` scattered keys, each in a block of its own behind a block without keys.
@@ -27,8 +28,6 @@ PackedIndexOptions OfBits(int bits) {
   options.bits = bits;
   return options;
 }
-
-BOOST_AUTO_TEST_SUITE(leaf_count_test)
 
 BOOST_AUTO_TEST_CASE(leaves_are_counted_in_64_bits_and_refused_beyond_32) {
   constexpr uint64_t kHalf = uint64_t{1} << 31;
@@ -66,7 +65,6 @@ BOOST_AUTO_TEST_CASE(the_most_leaves_are_the_most_numbers) {
   BOOST_TEST(!CheckLeafCount(uint64_t{1} << 33, 16).ok());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

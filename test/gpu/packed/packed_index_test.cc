@@ -13,6 +13,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(packed_index_test, NeedsDevice)
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(const std::string& factory, SortedRun run) {
@@ -42,8 +43,6 @@ void CheckNearUnique(size_t size) {
     }
   }
 }
-
-BOOST_FIXTURE_TEST_SUITE(packed_index_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(agrees_with_the_oracle_where_few_keys_repeat) {
   for (const size_t size : {size_t{30}, size_t{3000}}) {
@@ -142,7 +141,6 @@ BOOST_AUTO_TEST_CASE(refuses_bits_that_keys_do_not_have) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

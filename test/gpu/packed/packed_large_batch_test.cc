@@ -17,6 +17,7 @@
 // Batches in device memory that are large enough for blocks that stay (kLargeBatch), and to be
 // sampled for their order (kSampledBatch).
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(packed_large_batch_test, NeedsDevice)
 namespace {
 
 constexpr size_t kQueries = (size_t{1} << 22) + 33;
@@ -146,8 +147,6 @@ void CheckSmallSharedMemory() {
   BOOST_TEST(SearchTakesACounter(*low, data.keys, 0));
 }
 
-BOOST_FIXTURE_TEST_SUITE(packed_large_batch_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(uneven_keys) {
   int under_bitmaps = 0;
   for (const auto& data : UnevenSets<uint32_t>(60000)) under_bitmaps += CheckSet(data) ? 1 : 0;
@@ -167,7 +166,6 @@ BOOST_AUTO_TEST_CASE(blocks_get_little_shared_memory) {
   CheckSmallSharedMemory<uint64_t>();
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -15,6 +15,7 @@
 
 // The rows of ranges, out of packed leaves: all shapes of batches, which have work divided evenly.
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(packed_rows_test, NeedsDevice)
 namespace {
 
 constexpr RowId kUntouched = 0xABCDEF01;
@@ -80,8 +81,6 @@ void ForEachSubject(size_t size, Check check) {
   }
 }
 
-BOOST_FIXTURE_TEST_SUITE(packed_rows_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(one_range_of_every_length_around_the_sizes_of_parts) {
   constexpr size_t kSize = 6000;
   ForEachSubject(kSize, [](const Subject& subject) {
@@ -131,7 +130,6 @@ BOOST_AUTO_TEST_CASE(millions_of_empty_ranges_and_a_few_rows) {
   CheckRows(subject, ranges);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -18,6 +18,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(packed_size_test, NeedsDevice)
 namespace {
 
 template <typename Key>
@@ -169,8 +170,6 @@ void CompareSurveys() {
   }
 }
 
-BOOST_FIXTURE_TEST_SUITE(packed_size_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(a_build_takes_no_more_than_predicted_and_not_much_less) {
   CheckAllBounds<uint32_t>();
   CheckAllBounds<uint64_t>();
@@ -193,7 +192,6 @@ BOOST_AUTO_TEST_CASE(what_is_not_packed_is_not_predicted) {
   BOOST_TEST(absl::IsInvalidArgument(predict("gpu:packed,k=2")));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -26,6 +26,7 @@
 
 // Packed leaves of the numbers that keys of bytes have.
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(text_index_test, NeedsDevice)
 namespace {
 
 using oracle::FinishStrings;
@@ -115,8 +116,6 @@ std::vector<std::string> Factories(const TextCode& code) {
   }
   return factories;
 }
-
-BOOST_FIXTURE_TEST_SUITE(text_index_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_in_device_memory) {
   for (size_t size : {size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{100}, size_t{5000}}) {
@@ -337,7 +336,6 @@ BOOST_AUTO_TEST_CASE(says_what_it_is_and_what_it_does_not_take) {
   BOOST_TEST(absl::IsInvalidArgument(MakeOrderedIndex("gpu:packed,hash", narrow).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -20,6 +20,7 @@
 
 // Runs that are not what they promise, on their way to a GPU: refused, or answered rightly.
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(hostile_run_test, NeedsDevice)
 namespace {
 
 constexpr const char* kFactories[] = {"gpu:packed",
@@ -175,8 +176,6 @@ void BuildOverDisorder() {
   }
 }
 
-BOOST_FIXTURE_TEST_SUITE(hostile_run_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(forged_files_are_refused_or_answered_rightly) {
   ForgeFiles<uint32_t>();
   ForgeFiles<uint64_t>();
@@ -197,7 +196,6 @@ BOOST_AUTO_TEST_CASE(entries_without_a_row_are_refused) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -12,6 +12,7 @@
 // Surveys on the host; needs no device. Those of a device are checked against them
 // (packed_size_test).
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(key_survey_test)
 namespace {
 
 template <typename Key>
@@ -72,14 +73,11 @@ void CheckAll() {
   Check("dense", std::move(dense));
 }
 
-BOOST_AUTO_TEST_SUITE(key_survey_test)
-
 BOOST_AUTO_TEST_CASE(counts_keys_blocks_and_gaps) {
   CheckAll<uint32_t>();
   CheckAll<uint64_t>();
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

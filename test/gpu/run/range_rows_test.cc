@@ -10,6 +10,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(range_rows_test, NeedsDevice)
 namespace {
 
 // Copies the ranges' rows of a column of `entries` with every stride and order, to outputs that
@@ -46,8 +47,6 @@ void CheckRows(const PositionRanges& ranges, size_t entries, uint64_t salt) {
     }
   }
 }
-
-BOOST_FIXTURE_TEST_SUITE(range_rows_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(one_range_of_every_length_around_the_sizes_of_units) {
   for (uint64_t rows : {1,   2,   3,   4,   5,    15,   31,   32,   33,   127,   511,   512,
@@ -92,7 +91,6 @@ BOOST_AUTO_TEST_CASE(millions_of_empty_ranges_and_a_few_rows) {
   CheckRows(ranges, 1010, 1);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

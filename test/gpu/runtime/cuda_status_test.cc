@@ -7,6 +7,7 @@
 
 // Needs no device.
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(cuda_status_test)
 namespace {
 
 absl::StatusCode CodeOf(cudaError_t error) {
@@ -17,8 +18,6 @@ absl::StatusOr<int> Refused() {
   CAIRN_RETURN_IF_CUDA_FAILS(cudaErrorInvalidValue);
   return 1;
 }
-
-BOOST_AUTO_TEST_SUITE(cuda_status_test)
 
 BOOST_AUTO_TEST_CASE(a_device_that_is_lost_is_unavailable) {
   for (cudaError_t error :
@@ -58,7 +57,6 @@ BOOST_AUTO_TEST_CASE(a_message_names_the_call_its_place_and_the_error) {
   BOOST_TEST(Refused().status().message().find("cudaErrorInvalidValue at ") == 0u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -16,9 +16,8 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
-namespace {
-
 BOOST_FIXTURE_TEST_SUITE(device_memory_test, NeedsDevice)
+namespace {
 
 BOOST_AUTO_TEST_CASE(what_is_allocated_is_counted_until_it_is_freed) {
   const size_t before = AllocatedDeviceBytes();
@@ -221,7 +220,6 @@ BOOST_AUTO_TEST_CASE(memory_comes_from_a_resource_of_the_programs) {
   BOOST_TEST(absl::IsUnavailable(SetDeviceMemoryResource(1000, nullptr)));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

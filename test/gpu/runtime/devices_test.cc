@@ -13,9 +13,8 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(devices_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(a_device_older_than_the_build_is_unavailable) {
   const int hopper[] = {900};
@@ -78,7 +77,6 @@ BOOST_FIXTURE_TEST_CASE(an_index_is_built_on_its_streams_device_whichever_is_cur
   BOOST_TEST((results->ToHost() == std::vector<uint32_t>{1, 2, 3}));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

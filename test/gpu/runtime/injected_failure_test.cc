@@ -14,6 +14,7 @@
 #include "test/gpu/runtime/failing_device.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(injected_failure_test, NeedsDevice)
 namespace {
 
 using namespace failing;
@@ -36,8 +37,6 @@ int FailEveryCall(const OrderedIndex& index, Operation operation,
     BOOST_REQUIRE(i < 1000);
   }
 }
-
-BOOST_FIXTURE_TEST_SUITE(injected_failure_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(a_batch_that_fails_at_any_call_leaves_an_index_that_answers) {
   for (const char* factory : {"gpu:packed", "gpu:packed,directory=tree", "gpu:btree"}) {
@@ -119,7 +118,6 @@ BOOST_AUTO_TEST_CASE(threads_get_right_answers_or_an_error_while_calls_fail_now_
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

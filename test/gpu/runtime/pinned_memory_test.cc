@@ -12,6 +12,7 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(pinned_memory_test, NeedsDevice)
 namespace {
 
 constexpr size_t kPage = 4096;
@@ -43,8 +44,6 @@ class Pages {
   char* data_ = nullptr;
   std::vector<char*> pinned_;
 };
-
-BOOST_FIXTURE_TEST_SUITE(pinned_memory_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(memory_is_pinned_if_all_of_it_is) {
   Pages pages(8);
@@ -114,7 +113,6 @@ BOOST_AUTO_TEST_CASE(batches_in_memory_that_is_pinned_in_part_are_answered) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

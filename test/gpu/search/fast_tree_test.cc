@@ -12,6 +12,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(fast_tree_test, NeedsDevice)
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run) {
@@ -38,8 +39,6 @@ void AgreesAroundFullLevels() {
   }
 }
 
-BOOST_FIXTURE_TEST_SUITE(fast_tree_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(agrees_with_the_oracle) {
   CheckCatalogue<uint32_t>(Make);
   CheckCatalogue<uint64_t>(Make);
@@ -56,7 +55,6 @@ BOOST_AUTO_TEST_CASE(says_what_it_is_made_with) {
   BOOST_TEST(absl::IsInvalidArgument(MakeOrderedIndex("gpu:fast,k=9", run).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

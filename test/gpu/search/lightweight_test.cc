@@ -18,6 +18,7 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(lightweight_test, NeedsDevice)
 namespace {
 
 constexpr size_t kParts = 5;
@@ -130,8 +131,6 @@ void AFewEntries() {
   }
 }
 
-BOOST_FIXTURE_TEST_SUITE(lightweight_test, NeedsDevice)
-
 BOOST_AUTO_TEST_CASE(a_few_entries_under_every_structure_and_policy) {
   AFewEntries<uint32_t>();
   AFewEntries<uint64_t>();
@@ -180,7 +179,6 @@ BOOST_AUTO_TEST_CASE(options_that_make_no_sense_are_refused) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

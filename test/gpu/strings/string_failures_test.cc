@@ -23,6 +23,7 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(string_failures_test, NeedsDevice)
 namespace {
 
 constexpr size_t kEntries = 100000;
@@ -56,8 +57,6 @@ std::vector<std::string> SomeQueries(size_t size) {
   }
   return queries;
 }
-
-BOOST_FIXTURE_TEST_SUITE(string_failures_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(a_build_that_runs_out_of_memory_leaves_nothing) {
   for (const Data& data : {Data(), Data(3), Data(1, false)}) {
@@ -172,7 +171,6 @@ BOOST_AUTO_TEST_CASE(text_beyond_the_budget_stays_on_the_cpu) {
   BOOST_TEST(resident.indexes.size() == 1u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

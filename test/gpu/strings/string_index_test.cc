@@ -22,11 +22,10 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(string_index_test, NeedsDevice)
 namespace {
 
 constexpr const char* kFactories[] = {"gpu:partial_key", "gpu:partial_key,hash"};
-
-BOOST_FIXTURE_TEST_SUITE(string_index_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle) {
   for (const char* factory : kFactories) {
@@ -211,7 +210,6 @@ BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   });
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

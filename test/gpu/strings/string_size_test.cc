@@ -11,6 +11,7 @@
 
 // What keeps keys of bytes from being indexed on a GPU is known before. Needs no device.
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(string_size_test)
 namespace {
 
 absl::Status Predict(const char* factory, const SortedRun& run) {
@@ -33,8 +34,6 @@ class Zeros {
   size_t bytes_;
   void* memory_ = nullptr;
 };
-
-BOOST_AUTO_TEST_SUITE(string_size_test)
 
 BOOST_AUTO_TEST_CASE(keys_that_are_too_long_are_refused) {
   constexpr uint32_t kTooLong = uint32_t{1} << 28;
@@ -64,7 +63,6 @@ BOOST_AUTO_TEST_CASE(entries_out_of_order_or_without_rows_are_refused) {
   BOOST_TEST(absl::IsDataLoss(predict("ab", {1, kNoRow})));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

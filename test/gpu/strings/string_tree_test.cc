@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(string_tree_test)
 namespace {
 
 bool BitOf(std::string_view key, uint32_t bit) {
@@ -89,8 +90,6 @@ bool CheckTree(const std::string& name, std::vector<std::string> keys, int threa
   return ties;
 }
 
-BOOST_AUTO_TEST_SUITE(string_tree_test)
-
 BOOST_AUTO_TEST_CASE(leads_every_key_to_itself) {
   for (const auto& data : OracleCatalogue<std::string>(30000)) {
     if (!data.keys.empty()) CheckTree(data.name, data.keys);
@@ -164,7 +163,6 @@ BOOST_AUTO_TEST_CASE(distinct_keys_know_where_their_entries_are) {
   BOOST_TEST((distinct[3] == "c"));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

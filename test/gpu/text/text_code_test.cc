@@ -16,6 +16,7 @@
 
 // Numbers of byte strings; needs no device, whose kernels make them by the same function.
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(text_code_test)
 namespace {
 
 using oracle::FinishStrings;
@@ -135,8 +136,6 @@ std::string Binary(uint64_t high, uint64_t low) {
 std::optional<TextCode> CodeOf(std::vector<std::string> keys) {
   return TextCode::Of(OracleRun(FinishStrings("", std::move(keys))).bytes(), 1);
 }
-
-BOOST_AUTO_TEST_SUITE(text_code_test)
 
 BOOST_AUTO_TEST_CASE(numbers_have_the_order_of_strings) {
   size_t codes = 0;
@@ -277,7 +276,6 @@ BOOST_AUTO_TEST_CASE(surveys_are_those_of_the_numbers) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -7,9 +7,8 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(key_sample_test)
+namespace {
 
 KeySample SampleOf(const std::vector<uint64_t>& keys) {
   std::vector<uint64_t> sample;
@@ -74,7 +73,6 @@ BOOST_AUTO_TEST_CASE(no_entries) {
   BOOST_TEST(of.expected == 0);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

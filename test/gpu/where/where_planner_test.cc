@@ -7,6 +7,7 @@
 #include "test/require_ok.h"
 
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(where_planner_test)
 namespace {
 
 using Strategy = DeviceWhereStrategy;
@@ -41,8 +42,6 @@ struct Group {
   std::vector<KeySample> columns;
   size_t shared_bytes = kSharedBytes;
 };
-
-BOOST_AUTO_TEST_SUITE(where_planner_test)
 
 BOOST_AUTO_TEST_CASE(small_sets_are_gathered_and_large_ones_scanned) {
   const Group group;
@@ -164,7 +163,6 @@ BOOST_AUTO_TEST_CASE(a_plan_is_explained) {
   BOOST_TEST(text.find("bitmap") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -12,11 +12,10 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_AUTO_TEST_SUITE(where_tree_test)
 namespace {
 
 using Ranges = std::vector<DeviceKeyRange>;
-
-BOOST_AUTO_TEST_SUITE(where_tree_test)
 
 bool IsIn(const WhereSet& set, const std::vector<KeysOfRows>& columns, size_t row) {
   const std::optional<uint64_t> key = columns[set.column][row];
@@ -205,7 +204,6 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked) {
   BOOST_TEST(error(!deep) == "a predicate nested 201 deep, more than the 200 that are taken");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

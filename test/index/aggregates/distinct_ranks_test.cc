@@ -10,6 +10,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(distinct_ranks_test)
 namespace {
 
 template <typename Key, typename KeyAt>
@@ -28,8 +29,6 @@ void CheckDistinct(const std::vector<Key>& keys, std::mt19937_64& random, KeyAt 
     BOOST_REQUIRE(ranks.Count(ranges.begin[i], ranges.end[i]) == expected);
   }
 }
-
-BOOST_AUTO_TEST_SUITE(distinct_ranks_test)
 
 BOOST_AUTO_TEST_CASE(counts_the_keys_of_ranges) {
   auto random = TestRandom();
@@ -54,7 +53,6 @@ BOOST_AUTO_TEST_CASE(counts_the_keys_of_ranges) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(range_extremes_test)
 namespace {
 
 // The order of values by definition: floats by total order, NaN last.
@@ -70,8 +71,6 @@ void CheckExtremes(const Entries& entries, std::mt19937_64& random) {
     last = at;
   }
 }
-
-BOOST_AUTO_TEST_SUITE(range_extremes_test)
 
 BOOST_AUTO_TEST_CASE(finds_extremes_of_every_type_and_size) {
   auto random = TestRandom();
@@ -156,7 +155,6 @@ BOOST_AUTO_TEST_CASE(says_what_is_wrong_with_a_column_or_a_row) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(range_float_sums_test)
 namespace {
 
 // The sum of a range in long double, and of the values' magnitudes, which bounds the error.
@@ -63,8 +64,6 @@ std::vector<OwnedValue> Floats(size_t size, int null_percent, std::mt19937_64& r
   }
   return values;
 }
-
-BOOST_AUTO_TEST_SUITE(range_float_sums_test)
 
 BOOST_AUTO_TEST_CASE(sums_ranges_of_every_size) {
   auto random = TestRandom();
@@ -123,7 +122,6 @@ BOOST_AUTO_TEST_CASE(a_sum_of_zeros_is_positive) {
                       "column 'column' is of u8, expected floats"));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

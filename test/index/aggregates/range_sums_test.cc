@@ -10,6 +10,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(range_sums_test)
 namespace {
 
 constexpr KeyType kIntegers[] = {KeyType::kU8, KeyType::kU16, KeyType::kU32, KeyType::kU64,
@@ -58,8 +59,6 @@ void CheckSums(const Entries& entries, std::mt19937_64& random) {
     BOOST_REQUIRE((count == counts_of_values->Sum(ranges.begin[i], ranges.end[i])));
   }
 }
-
-BOOST_AUTO_TEST_SUITE(range_sums_test)
 
 BOOST_AUTO_TEST_CASE(sums_ranges_of_every_type_and_size) {
   auto random = TestRandom();
@@ -134,7 +133,6 @@ BOOST_AUTO_TEST_CASE(says_what_is_wrong_with_a_column_or_a_row) {
   BOOST_TEST(Mentions(status, "there is no row 10"));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

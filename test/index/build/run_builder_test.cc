@@ -19,6 +19,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(run_builder_test)
 namespace {
 
 // Rows of one kind of keys, in parts, and what a builder must make of them.
@@ -145,8 +146,6 @@ const RowKeys kSomeKeys = [](std::mt19937_64& random, KeyColumn* keys) {
 constexpr size_t kPart = FewerUnderTsan(150'000, 2);  // of two
 
 constexpr KeyKind kKinds[] = {KeyKind::kU32, KeyKind::kU64, KeyKind::kBytes};
-
-BOOST_AUTO_TEST_SUITE(run_builder_test)
 
 BOOST_AUTO_TEST_CASE(yields_what_was_added_sorted_with_global_row_ids) {
   for (KeyKind kind : kKinds) {
@@ -374,7 +373,6 @@ BOOST_AUTO_TEST_CASE(refuses_misuse_and_says_what_was_wrong) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -15,6 +15,7 @@
 #include "test/temporary_directory.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(spill_file_test)
 namespace {
 
 // Adds a million entries to a builder of a megabyte; the status of finishing the part.
@@ -24,8 +25,6 @@ absl::Status Overfill(RunBuilder* builder) {
   for (RowId row = 0; row < 1'000'000 && builder->part(0)->Add(key, {row});) ++row;
   return builder->part(0)->Finish();
 }
-
-BOOST_AUTO_TEST_SUITE(spill_file_test)
 
 BOOST_AUTO_TEST_CASE(names_what_keeps_it_from_spilling) {
   RunBuilder::Options options;
@@ -104,7 +103,6 @@ BOOST_AUTO_TEST_CASE(a_damaged_spill_file_is_data_loss) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(unsorted_run_test)
 namespace {
 
 uint32_t KeyAt(const SortedRun& run, size_t i, uint32_t) {
@@ -41,8 +42,6 @@ void CheckSorted(const std::vector<Key>& keys, const std::vector<RowId>& row_ids
     }
   }
 }
-
-BOOST_AUTO_TEST_SUITE(unsorted_run_test)
 
 BOOST_AUTO_TEST_CASE(sorts_numbers_and_text) {
   std::mt19937_64 random = TestRandom();
@@ -81,7 +80,6 @@ BOOST_AUTO_TEST_CASE(refuses_what_is_no_set_of_entries) {
   refuses({7, 2, kNoRow}, "row id 2");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -15,6 +15,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(column_file_damage_test)
 namespace {
 
 // Few rows of columns of every encoding.
@@ -70,8 +71,6 @@ char* SectionOf(std::string* bytes, ColumnSection id) {
   const auto file = RequireOk(OpenBytes(*bytes, kColumnFileFormat, VerifyLevel::kMetadata));
   return bytes->data() + file.Find(static_cast<uint32_t>(id))->offset;
 }
-
-BOOST_AUTO_TEST_SUITE(column_file_damage_test)
 
 BOOST_AUTO_TEST_CASE(every_flipped_bit_is_found) {
   auto random = TestRandom();
@@ -201,7 +200,6 @@ BOOST_AUTO_TEST_CASE(a_wrong_number_of_nulls_is_refused) {
   BOOST_TEST(Mentions(OpenForged(bytes, VerifyLevel::kFull).status(), "column 'n': "));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

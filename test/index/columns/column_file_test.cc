@@ -17,6 +17,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(column_file_test)
 namespace {
 
 using Made = std::function<OwnedValue(size_t)>;
@@ -47,8 +48,6 @@ std::vector<uint64_t> RoundTrip(const Columns& columns, std::mt19937_64& random)
   }
   return bytes;
 }
-
-BOOST_AUTO_TEST_SUITE(column_file_test)
 
 BOOST_AUTO_TEST_CASE(gives_back_columns_of_every_type_and_size) {
   auto random = TestRandom();
@@ -278,7 +277,6 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_finished_is_removed) {
   BOOST_TEST(absl::IsNotFound(OpenColumnFile(path + "x", VerifyLevel::kFull).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

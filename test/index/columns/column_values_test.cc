@@ -12,9 +12,8 @@
 #include "test/test_random.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(column_values_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(gives_back_what_was_appended_in_every_type) {
   auto random = TestRandom();
@@ -151,7 +150,6 @@ BOOST_AUTO_TEST_CASE(its_layout_is_arrows) {
   BOOST_TEST(numbers.validity()[0] == 1);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -10,6 +10,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(tuple_test)
 namespace {
 
 const std::vector<KeyType> kAll = {KeyType::kU8,  KeyType::kU16, KeyType::kU32,  KeyType::kU64,
@@ -30,8 +31,6 @@ std::vector<KeyValue> Read(const std::vector<KeyType>& types, const std::string&
   BOOST_REQUIRE(ReadTuple(types, tuple, absl::MakeSpan(values)));
   return values;
 }
-
-BOOST_AUTO_TEST_SUITE(tuple_test)
 
 BOOST_AUTO_TEST_CASE(values_come_back) {
   const std::vector<KeyValue> least = {uint64_t{0},
@@ -113,7 +112,6 @@ BOOST_AUTO_TEST_CASE(bytes_that_are_no_tuple_are_told) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

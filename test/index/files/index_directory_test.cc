@@ -21,6 +21,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(index_directory_test)
 namespace {
 
 std::set<std::string> NamesIn(const std::string& path) {
@@ -81,8 +82,6 @@ absl::StatusOr<uint64_t> ReadVersion(const std::string& path) {
   if (!s.ok()) return s;
   return sequence;
 }
-
-BOOST_AUTO_TEST_SUITE(index_directory_test)
 
 BOOST_AUTO_TEST_CASE(publishes_versions_and_removes_the_one_before) {
   TemporaryDirectory temporary;
@@ -388,7 +387,6 @@ BOOST_AUTO_TEST_CASE(a_kill_during_the_first_build_leaves_no_index_or_all_of_it)
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

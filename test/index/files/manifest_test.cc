@@ -10,6 +10,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(manifest_test)
 namespace {
 
 Manifest Example() {
@@ -36,8 +37,6 @@ std::string Signed(const std::string& lines) {
 const char kMinimal[] =
     "cairn-manifest 2.0\nversion 1\nnext_file_number 2\nspec s\ndatabase_id d\n"
     "column_family c\nanchor a\nsequence 5\nrows 6\nentries 7\n";
-
-BOOST_AUTO_TEST_SUITE(manifest_test)
 
 BOOST_AUTO_TEST_CASE(is_lines_that_people_can_read) {
   const auto text = RequireOk(FormatManifest(Example()));
@@ -244,7 +243,6 @@ BOOST_AUTO_TEST_CASE(a_file_is_found_by_its_prefix) {
   BOOST_TEST(manifest.FindFile("row") == nullptr);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(run_file_damage_test)
 namespace {
 
 template <typename Key>
@@ -38,8 +39,6 @@ std::vector<std::string> SmallRuns() {
           BytesOfRun(kFewStrings),
           BytesOfRun(kFewStrings, {.wide_offsets = true})};
 }
-
-BOOST_AUTO_TEST_SUITE(run_file_damage_test)
 
 BOOST_AUTO_TEST_CASE(every_flipped_bit_is_found) {
   for (const std::string& good : SmallRuns()) {
@@ -217,7 +216,6 @@ BOOST_AUTO_TEST_CASE(metadata_alone_still_checks_the_properties) {
   BOOST_CHECK(absl::IsDataLoss(OpenRunBytes(bytes, VerifyLevel::kMetadata)));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

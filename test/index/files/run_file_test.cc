@@ -15,6 +15,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(run_file_test)
 namespace {
 
 template <typename Key>
@@ -57,8 +58,6 @@ void RoundTrip(const Entries<Key>& entries, RunFileOptions options = {}) {
     CheckHolds(file, entries);
   }
 }
-
-BOOST_AUTO_TEST_SUITE(run_file_test)
 
 BOOST_AUTO_TEST_CASE(gives_back_runs_of_every_kind_and_size) {
   std::mt19937_64 random = TestRandom();
@@ -208,7 +207,6 @@ BOOST_AUTO_TEST_CASE(other_sections_travel_with_the_run) {
   BOOST_TEST(std::string(bytes.begin(), bytes.end()) == "leaves");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -22,6 +22,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(section_file_test)
 namespace {
 
 constexpr std::string_view kNames[] = {"first", "second", "third"};
@@ -71,8 +72,6 @@ void CheckHolds(const SectionFile& file, const std::vector<std::string>& content
     for (size_t at = bytes.size(); at % 64 != 0; ++at) BOOST_TEST(bytes.data()[at] == 0);
   }
 }
-
-BOOST_AUTO_TEST_SUITE(section_file_test)
 
 BOOST_AUTO_TEST_CASE(gives_back_sections_of_every_size) {
   std::mt19937_64 random = TestRandom();
@@ -369,7 +368,6 @@ BOOST_AUTO_TEST_CASE(a_full_disk_is_a_status_and_leaves_no_file) {
   BOOST_TEST(status == 0);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -18,6 +18,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(arrow_values_test)
 namespace {
 
 // A value of a column of this format; numbers fit every type.
@@ -102,8 +103,6 @@ constexpr const char* kFormats[] = {"C", "S", "I", "L", "c", "s",  "i",  "l",  "
                                     "g", "u", "z", "U", "Z", "vu", "vz", "w:2"};
 
 }  // namespace
-
-BOOST_AUTO_TEST_SUITE(arrow_values_test)
 
 BOOST_AUTO_TEST_CASE(arrays_one_behind_the_other) {
   std::mt19937_64 rng = TestRandom(1);
@@ -197,5 +196,4 @@ BOOST_AUTO_TEST_CASE(types_and_children_that_there_are_not) {
 }
 
 BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace cairn

@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(key_codec_test)
 namespace {
 
 // Encodes all tuples and compares every pair's order, and what decodes, with the definition.
@@ -49,8 +50,6 @@ std::vector<std::vector<KeyValue>> Tuples(absl::Span<const KeyType> parts, NullP
   }
   return tuples;
 }
-
-BOOST_AUTO_TEST_SUITE(key_codec_test)
 
 BOOST_AUTO_TEST_CASE(the_kind_follows_from_the_widths) {
   using T = KeyType;
@@ -341,7 +340,6 @@ BOOST_AUTO_TEST_CASE(bytes_that_are_no_encoding_are_data_loss) {
   BOOST_CHECK(absl::IsInvalidArgument(Codec({T::kU64}).Format(keys, 0).status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -9,9 +9,8 @@
 #include "test/test_random.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(key_codec_text_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(every_type_reads_what_it_writes) {
   auto random = TestRandom(2);
@@ -127,7 +126,6 @@ BOOST_AUTO_TEST_CASE(a_written_prefix_is_open_at_its_last_text_unless_a_comma_cl
   BOOST_TEST(found("") == "0123456");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

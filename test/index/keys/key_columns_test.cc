@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(key_columns_test)
 namespace {
 
 // Columns that own their values: as many as `types`, of `size` values.
@@ -126,8 +127,6 @@ void CheckRandom(const std::vector<KeyType>& parts, NullPolicy nulls, size_t siz
   }
 }
 
-BOOST_AUTO_TEST_SUITE(key_columns_test)
-
 BOOST_AUTO_TEST_CASE(columns_are_encoded_as_their_values_one_by_one) {
   std::mt19937_64 random = TestRandom();
   for (const NullPolicy nulls : kAllNulls) {
@@ -176,7 +175,6 @@ BOOST_AUTO_TEST_CASE(refuses_what_is_no_column_of_the_part_and_appends_nothing) 
   BOOST_CHECK(Mentions(codec.AppendColumns({numbers, texts}, &other), "found one of u32"));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -13,6 +13,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(packed_leaves_test)
 namespace {
 
 // Leaves of 128-bit keys, which only a GPU has.
@@ -123,8 +124,6 @@ void CheckSets(const std::vector<OracleData<Key>>& sets) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE(packed_leaves_test)
-
 BOOST_AUTO_TEST_CASE(hold_every_32_bit_entry_and_answer_for_the_whole_key_space) {
   CheckSets(OracleCatalogue<uint32_t>());
   CheckSets(LargeSets<uint32_t>());
@@ -172,7 +171,6 @@ BOOST_AUTO_TEST_CASE(are_refused_where_their_numbers_would_not_fit) {
              "leaves that keep 16 bits of a key would be 4294967296 here, more than 4294967294");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

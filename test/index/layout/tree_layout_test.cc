@@ -7,6 +7,7 @@
 #include "cairn/types.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(tree_layout_test)
 namespace {
 
 constexpr PageBlocking kPages[] = {PageBlocking::kNone, PageBlocking::k4K, PageBlocking::k2M};
@@ -104,8 +105,6 @@ void BlocksDoNotStraddlePages() {
   }
 }
 
-BOOST_AUTO_TEST_SUITE(tree_layout_test)
-
 BOOST_AUTO_TEST_CASE(each_node_has_a_line_of_its_own) {
   EachNodeHasALineOfItsOwn<uint32_t>();
   EachNodeHasALineOfItsOwn<uint64_t>();
@@ -140,7 +139,6 @@ BOOST_AUTO_TEST_CASE(the_largest_run_fits_and_its_tree_is_small) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

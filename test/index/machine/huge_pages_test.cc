@@ -8,11 +8,10 @@
 #include "index/machine/aligned_buffer.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(huge_pages_test)
 namespace {
 
 constexpr size_t kHuge = size_t{2} << 20;
-
-BOOST_AUTO_TEST_SUITE(huge_pages_test)
 
 BOOST_AUTO_TEST_CASE(are_what_the_kernel_grants_of_a_large_buffer) {
   AlignedBuffer<char> buffer(8 * kHuge);
@@ -31,7 +30,6 @@ BOOST_AUTO_TEST_CASE(are_none_of_a_small_one) {
   BOOST_TEST(HugePageBytes(nullptr, 0) == 0u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -9,11 +9,10 @@
 #include "absl/status/statusor.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(status_macros_test)
 namespace {
 
 const absl::Status kLost = absl::DataLossError("lost");
-
-BOOST_AUTO_TEST_SUITE(status_macros_test)
 
 BOOST_AUTO_TEST_CASE(an_error_is_returned_and_ok_goes_on) {
   int evaluated = 0, reached = 0;
@@ -99,7 +98,6 @@ BOOST_AUTO_TEST_CASE(commas_and_macros_within_macros) {
   BOOST_TEST(run(1).value() == 2u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

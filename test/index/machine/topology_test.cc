@@ -5,9 +5,8 @@
 #include <boost/test/unit_test.hpp>
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(topology_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(counts_the_cores_that_this_process_may_use) {
   cpu_set_t bound;
@@ -28,7 +27,6 @@ BOOST_AUTO_TEST_CASE(the_callers_number_of_threads_wins) {
   BOOST_TEST(topology.Threads(-1) == topology.cores());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

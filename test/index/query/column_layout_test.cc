@@ -8,12 +8,12 @@
 #include "cairn/string_list.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(column_layout_test)
 namespace {
 
 using namespace std::string_view_literals;
 
 // What Arrow's columns of bytes are made of: one heap, and offsets of where strings begin and end.
-BOOST_AUTO_TEST_SUITE(column_layout_test)
 
 BOOST_AUTO_TEST_CASE(a_list_of_strings_is_a_heap_and_offsets) {
   StringList list;
@@ -44,7 +44,6 @@ BOOST_AUTO_TEST_CASE(a_column_of_keys_has_the_layout_of_its_kind) {
   BOOST_TEST(keys.heap().empty());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -12,6 +12,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(host_index_test)
 namespace {
 
 // What a structure gives if it gives nothing but LowerBound.
@@ -55,8 +56,6 @@ uint64_t CountPrefix(const OrderedIndex& index, std::string_view prefix) {
   RequireOk(index.Answer(Batch::Count(RangeBatch::Prefix(prefixes), absl::MakeSpan(&count, 1))));
   return count;
 }
-
-BOOST_AUTO_TEST_SUITE(host_index_test)
 
 BOOST_AUTO_TEST_CASE(all_operations_follow_from_lower_bound) {
   CheckDefaults<uint32_t>();
@@ -125,7 +124,6 @@ BOOST_AUTO_TEST_CASE(galloping_finds_the_first_that_does_not_hold) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -6,13 +6,12 @@
 #include "test/ordered_index_oracle.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(sorted_array_test)
 namespace {
 
 std::unique_ptr<OrderedIndex> Make(SortedRun run) {
   return std::make_unique<SortedArray>(std::move(run));
 }
-
-BOOST_AUTO_TEST_SUITE(sorted_array_test)
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_for_32_bit_keys) {
   CheckCatalogue<uint32_t>(Make);
@@ -31,7 +30,6 @@ BOOST_AUTO_TEST_CASE(takes_no_memory_of_its_own) {
   BOOST_TEST(SortedArray(SortedRun()).description() == "cpu:sorted_array");
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

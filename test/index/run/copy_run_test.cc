@@ -8,6 +8,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(copy_run_test)
 namespace {
 
 std::vector<RowId> Rows(size_t size) {
@@ -44,8 +45,6 @@ void CheckStrings(const std::string& heap, const std::vector<Offset>& offsets) {
   BOOST_TEST((copy.row_ids() == absl::MakeConstSpan(rows)));
 }
 
-BOOST_AUTO_TEST_SUITE(copy_run_test)
-
 BOOST_AUTO_TEST_CASE(numbers_are_copied) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{17}, kMany}) {
     CheckNumbers<uint32_t>(size);
@@ -62,7 +61,6 @@ BOOST_AUTO_TEST_CASE(strings_are_copied_with_offsets_of_their_width) {
   CheckStrings<uint64_t>("", {0, 0});
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -7,9 +7,8 @@
 #include "test/require_ok.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(sorted_run_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(holds_the_entries_it_was_given) {
   const std::vector<uint32_t> keys = {1, 1, 7, UINT32_MAX};
@@ -50,7 +49,6 @@ BOOST_AUTO_TEST_CASE(refuses_entries_out_of_order_and_names_the_position) {
   BOOST_CHECK(absl::IsInvalidArgument(ragged.status()));
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

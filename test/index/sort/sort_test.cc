@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(sort_test)
 namespace {
 
 using Pair = std::pair<uint64_t, RowId>;
@@ -48,8 +49,6 @@ std::vector<Pair> Make(size_t n, const std::function<uint64_t(size_t)>& key) {
 }
 
 constexpr size_t kLarge = 300'000;  // several buckets of either width
-
-BOOST_AUTO_TEST_SUITE(sort_test)
 
 BOOST_AUTO_TEST_CASE(sorts_random_entries_of_every_size_around_powers_of_two) {
   auto random = TestRandom();
@@ -165,7 +164,6 @@ BOOST_AUTO_TEST_CASE(a_map_without_a_sample_is_one_bucket) {
   BOOST_TEST(map.BucketOf(Entry32::Make(UINT32_MAX, 0)) == 0u);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

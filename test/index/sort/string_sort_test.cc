@@ -11,6 +11,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(string_sort_test)
 namespace {
 
 using Pair = std::pair<std::string, RowId>;
@@ -52,8 +53,6 @@ std::vector<Pair> Make(size_t n, const std::function<std::string(size_t)>& key) 
 const std::vector<int> kOneAndTwo = kUnderTsan ? std::vector{2} : std::vector{1, 2};  // threads
 
 constexpr size_t kLarge = 90'000;  // several buckets
-
-BOOST_AUTO_TEST_SUITE(string_sort_test)
 
 BOOST_AUTO_TEST_CASE(sorts_random_strings_over_small_alphabets_with_zero_bytes_and_empty_keys) {
   auto random = TestRandom();
@@ -136,7 +135,6 @@ BOOST_AUTO_TEST_CASE(sorts_what_looks_like_urls) {
   for (int threads : {1, 2, 3, 4}) CheckSort(pairs, threads);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -10,6 +10,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(pilot_table_test)
 namespace {
 
 uint32_t Look(const PilotTable& table, uint64_t hash) {
@@ -39,8 +40,6 @@ std::vector<uint64_t> RandomHashes(size_t count) {
   std::shuffle(shuffled.begin(), shuffled.end(), random);
   return shuffled;
 }
-
-BOOST_AUTO_TEST_SUITE(pilot_table_test)
 
 BOOST_AUTO_TEST_CASE(every_hash_leads_to_its_value) {
   for (size_t count = 0; count < 300; ++count) Check(RandomHashes(count));
@@ -114,7 +113,6 @@ BOOST_AUTO_TEST_CASE(hashes_that_are_none_end_with_or_without_a_table) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn
