@@ -16,7 +16,7 @@
 #include "cairn/ordered_index.h"
 #include "tools/bench/data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::compressed_lookup {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 20;
@@ -101,4 +101,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::compressed_lookup

@@ -10,7 +10,7 @@
 #include "cairn/ordered_index.h"
 #include "tools/bench/data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::index_build {
 namespace {
 
 template <typename Key>
@@ -50,4 +50,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::index_build

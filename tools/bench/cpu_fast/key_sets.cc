@@ -17,7 +17,7 @@
 #include "tools/bench/or_throw.h"
 #include "tools/bench/uneven_keys.h"
 
-namespace cairn::bench {
+namespace cairn::bench::key_sets {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 16;
@@ -145,4 +145,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::key_sets

@@ -22,7 +22,7 @@
 #include "tools/bench/or_throw.h"
 #include "tools/bench/string_sets.h"
 
-namespace cairn::bench {
+namespace cairn::bench::opened_strings {
 namespace {
 
 constexpr size_t kKeys = 10'000'000;
@@ -128,4 +128,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::opened_strings

@@ -26,7 +26,7 @@
 #include "tools/bench/limit.h"
 #include "tools/bench/zipf.h"
 
-namespace cairn::bench {
+namespace cairn::bench::point_lookup {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 22;
@@ -264,4 +264,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::point_lookup

@@ -14,7 +14,7 @@
 #include "tools/bench/data.h"
 #include "tools/bench/limit.h"
 
-namespace cairn::bench {
+namespace cairn::bench::range_scan {
 namespace {
 
 constexpr size_t kRows = size_t{1} << 22;  // a batch
@@ -132,4 +132,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::range_scan

@@ -25,7 +25,7 @@
 #include "tools/bench/registration.h"
 #include "tools/bench/string_sets.h"
 
-namespace cairn::bench {
+namespace cairn::bench::response {
 namespace {
 
 constexpr int kMostLog2Batch = 22;
@@ -232,4 +232,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::response

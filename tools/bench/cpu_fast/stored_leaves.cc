@@ -30,7 +30,7 @@
 #include "tools/bench/data.h"
 #include "tools/bench/or_throw.h"
 
-namespace cairn::bench {
+namespace cairn::bench::stored_leaves {
 namespace {
 
 constexpr size_t kFirstBatch = 1000;
@@ -206,4 +206,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::stored_leaves

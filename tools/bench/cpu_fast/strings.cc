@@ -20,7 +20,7 @@
 #include "tools/bench/limit.h"
 #include "tools/bench/string_sets.h"
 
-namespace cairn::bench {
+namespace cairn::bench::strings {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 18;
@@ -212,4 +212,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::strings

@@ -34,7 +34,7 @@
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::device_group {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -391,4 +391,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::device_group

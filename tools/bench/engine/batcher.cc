@@ -37,7 +37,7 @@
 #include "index/machine/topology.h"
 #include "tools/bench/data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::batcher {
 namespace {
 
 using Time = std::chrono::steady_clock::time_point;
@@ -383,4 +383,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::batcher

@@ -18,7 +18,7 @@
 #include "tools/bench/database.h"
 #include "tools/bench/or_throw.h"
 
-namespace cairn::bench {
+namespace cairn::bench::build {
 namespace {
 
 constexpr uint64_t kRows = 10'000'000;
@@ -108,4 +108,4 @@ BENCHMARK(BuildU64)->Name("Build/u64")->Apply(Threads);
 BENCHMARK(BuildText)->Name("Build/text")->Apply(Threads);
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::build

@@ -38,7 +38,7 @@
 #include "tools/bench/data.h"
 #include "tools/bench/string_sets.h"
 
-namespace cairn::bench {
+namespace cairn::bench::calibration {
 namespace {
 
 using Curve = CostCurves::Curve;
@@ -327,4 +327,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::calibration

@@ -33,7 +33,7 @@
 #include "tools/bench/engine/memory_row_table.h"
 #include "tools/bench/or_throw.h"
 
-namespace cairn::bench {
+namespace cairn::bench::delta {
 namespace {
 
 constexpr uint64_t kRows = 10'000'000;
@@ -350,4 +350,4 @@ const int registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::delta

@@ -12,7 +12,7 @@
 #include "engine/extract/row_extractor.h"
 #include "tools/bench/data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::extract {
 namespace {
 
 constexpr size_t kRows = size_t{1} << 12;
@@ -172,4 +172,4 @@ BENCHMARK_CAPTURE(Extract, "", "value.json('/address/city'):text,value.json('/ad
     ->Name("Extract/json/text,u32");
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::extract

@@ -35,7 +35,7 @@
 #include "tools/bench/registration.h"
 #include "tools/bench/temporary_directory.h"
 
-namespace cairn::bench {
+namespace cairn::bench::included_columns {
 namespace {
 
 constexpr uint64_t kRows = 2'000'000;
@@ -278,4 +278,4 @@ const RegisterInMain kRegister([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::included_columns

@@ -33,7 +33,7 @@
 #include "tools/bench/or_throw.h"
 #include "tools/bench/temporary_directory.h"
 
-namespace cairn::bench {
+namespace cairn::bench::indexed_db {
 namespace {
 
 constexpr uint64_t kRows = 1'000'000;
@@ -342,4 +342,4 @@ std::string Name(const std::string& what) {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::indexed_db

@@ -19,7 +19,7 @@
 #include "tools/bench/or_throw.h"
 #include "tools/bench/temporary_directory.h"
 
-namespace cairn::bench {
+namespace cairn::bench::ingested_files {
 namespace {
 
 constexpr int kKeepAll = -1, kKeepTen = 20;  // ten are for others than tables
@@ -98,4 +98,4 @@ BENCHMARK_CAPTURE(LookInto, "", kKeepTen)->Name("IngestedFiles/closed")->Apply(F
 BENCHMARK(ListFiles)->Name("IngestedFiles/baseline:metadata")->Apply(Files);
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::ingested_files

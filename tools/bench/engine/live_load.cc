@@ -34,7 +34,7 @@
 #include "tools/bench/or_throw.h"
 #include "tools/bench/temporary_directory.h"
 
-namespace cairn::bench {
+namespace cairn::bench::live_load {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -348,4 +348,4 @@ void FindDuringMerge(benchmark::State& state, uint64_t changed, Phase reported) 
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::live_load

@@ -36,7 +36,7 @@
 #include "tools/bench/or_throw.h"
 #include "tools/bench/temporary_directory.h"
 
-namespace cairn::bench {
+namespace cairn::bench::merge {
 namespace {
 
 constexpr size_t kBatch = 1 << 16;
@@ -257,4 +257,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::merge

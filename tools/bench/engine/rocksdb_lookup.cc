@@ -22,7 +22,7 @@
 #include "tools/bench/database.h"
 #include "tools/bench/or_throw.h"
 
-namespace cairn::bench {
+namespace cairn::bench::rocksdb_lookup {
 namespace {
 
 constexpr size_t kLookups = size_t{1} << 20;
@@ -173,4 +173,4 @@ BENCHMARK(CairnPrimaryKey)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::rocksdb_lookup

@@ -26,7 +26,7 @@
 #include "rocksdb/db.h"
 #include "tools/bench/data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::rocksdb_scan {
 namespace {
 
 constexpr size_t kKeyBytes = 16;
@@ -310,4 +310,4 @@ bool Register() {
 [[maybe_unused]] const bool registered = Register();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::rocksdb_scan

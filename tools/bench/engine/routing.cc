@@ -31,7 +31,7 @@
 #include "tools/bench/data.h"
 #include "tools/bench/string_sets.h"
 
-namespace cairn::bench {
+namespace cairn::bench::routing {
 namespace {
 
 constexpr size_t kQueries = size_t{1} << 22;
@@ -295,4 +295,4 @@ const bool registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::routing

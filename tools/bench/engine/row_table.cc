@@ -17,7 +17,7 @@
 #include "tools/bench/engine/memory_row_table.h"
 #include "tools/bench/or_throw.h"
 
-namespace cairn::bench {
+namespace cairn::bench::row_table {
 namespace {
 
 constexpr size_t kBatch = 4096;
@@ -153,4 +153,4 @@ const int registered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::row_table

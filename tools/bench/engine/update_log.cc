@@ -26,7 +26,7 @@
 #include "tools/bench/or_throw.h"
 #include "tools/bench/temporary_directory.h"
 
-namespace cairn::bench {
+namespace cairn::bench::update_log {
 namespace {
 
 constexpr uint64_t kRows = uint64_t{1} << 20;
@@ -201,4 +201,4 @@ BENCHMARK_CAPTURE(GetUpdatesSince, "", rocksdb::kZSTD)
     ->Apply(Batched);
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::update_log

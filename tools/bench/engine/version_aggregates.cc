@@ -30,7 +30,7 @@
 #include "tools/bench/or_throw.h"
 #include "tools/bench/temporary_directory.h"
 
-namespace cairn::bench {
+namespace cairn::bench::version_aggregates {
 namespace {
 
 constexpr uint64_t kRows = uint64_t{1} << 22;
@@ -211,4 +211,4 @@ const struct {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::version_aggregates

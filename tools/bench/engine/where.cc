@@ -21,7 +21,7 @@
 #include "tools/bench/database.h"
 #include "tools/bench/or_throw.h"
 
-namespace cairn::bench {
+namespace cairn::bench::where {
 namespace {
 
 constexpr uint64_t kRows = uint64_t{1} << 24;
@@ -156,4 +156,4 @@ const bool kRegistered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::where

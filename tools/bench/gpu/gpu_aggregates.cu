@@ -25,7 +25,7 @@
 #include "tools/bench/gpu/key_rule.cuh"
 #include "tools/bench/gpu/launch_check.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_aggregates {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -236,4 +236,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_aggregates

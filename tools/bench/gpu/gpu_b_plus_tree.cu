@@ -32,7 +32,7 @@
 #include "tools/bench/gpu/gpu_point_lookup.h"
 #include "tools/bench/gpu/launch_check.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_b_plus_tree {
 namespace {
 
 using gpu::BPlusTree;
@@ -312,4 +312,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_b_plus_tree

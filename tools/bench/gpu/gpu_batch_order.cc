@@ -10,7 +10,7 @@
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_batch_order {
 namespace {
 
 template <typename Key>
@@ -70,4 +70,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_batch_order

@@ -5,7 +5,7 @@
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/gpu_point_lookup.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_batch_strategy {
 namespace {
 
 template <typename Key>
@@ -31,4 +31,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_batch_strategy

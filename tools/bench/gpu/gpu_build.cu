@@ -13,7 +13,7 @@
 #include "tools/bench/gpu/device_data.h"
 #include "tools/bench/gpu/gpu_limit.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_build {
 namespace {
 
 // Fails if the index does not find rows that it holds.
@@ -85,4 +85,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_build

@@ -16,7 +16,7 @@
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_enqueue {
 namespace {
 
 // A stream takes about a thousand pieces of work before it makes its caller wait.
@@ -95,4 +95,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_enqueue

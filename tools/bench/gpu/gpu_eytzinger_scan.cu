@@ -21,7 +21,7 @@
 #include "tools/bench/gpu/device_data.h"
 #include "tools/bench/gpu/launch_check.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_eytzinger_scan {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -159,4 +159,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_eytzinger_scan

@@ -21,7 +21,7 @@
 #include "tools/bench/gpu/launch_check.h"
 #include "tools/bench/gpu/searcher_bench.cuh"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_fast_tree {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -201,4 +201,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_fast_tree

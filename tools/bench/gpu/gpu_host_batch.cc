@@ -22,7 +22,7 @@
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_host_batch {
 namespace {
 
 constexpr size_t kQueries = size_t{1} << 24;  // asked in turn, in batches
@@ -210,4 +210,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_host_batch

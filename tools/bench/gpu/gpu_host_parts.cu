@@ -31,7 +31,7 @@
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_host_parts {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -195,4 +195,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_host_parts

@@ -24,7 +24,7 @@
 #include "tools/bench/gpu/key_rule.cuh"
 #include "tools/bench/gpu/launch_check.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_join {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -153,4 +153,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_join

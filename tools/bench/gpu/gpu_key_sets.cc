@@ -21,7 +21,7 @@
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/uneven_keys.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_key_sets {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -179,4 +179,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_key_sets

@@ -131,7 +131,7 @@ void RegisterSort(int log2_n) {
                           });
 }
 
-const RegisterInMain registered([] {
+const RegisterInMain limits_registered([] {
   for (int mib : {64, 512, 4096}) {
     RegisterDeviceBenchmark(absl::StrFormat("Limit/gpu/random_write_4B/%d", mib),
                             [=](benchmark::State& state, cudaStream_t stream) {

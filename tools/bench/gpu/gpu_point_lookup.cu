@@ -279,7 +279,7 @@ void RegisterSize(int log2_n) {
   }
 }
 
-const RegisterInMain registered([] {
+const RegisterInMain lookups_registered([] {
   for (int log2_n : {16, 18, 20, 22, 24, 26, 28}) {
     RegisterSize<uint32_t>(log2_n);
     RegisterSize<uint64_t>(log2_n);

@@ -199,7 +199,7 @@ void RegisterReads(int mib, int directory_mib) {
                           });
 }
 
-const RegisterInMain registered([] {
+const RegisterInMain reads_registered([] {
   constexpr LineHint kPlain = LineHint::kNoAllocate, kEvictFirst = LineHint::kEvictFirst;
   for (int mib : {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192}) {
     RegisterReads<32, 8, kPlain>(mib, 0);

@@ -22,7 +22,7 @@
 #include "tools/bench/gpu/device_data.h"
 #include "tools/bench/gpu/launch_check.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_range_scan {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -222,4 +222,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_range_scan

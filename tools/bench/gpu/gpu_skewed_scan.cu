@@ -21,7 +21,7 @@
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/device_data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_skewed_scan {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -145,4 +145,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_skewed_scan

@@ -28,7 +28,7 @@
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/string_sets.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_strings {
 namespace {
 
 constexpr size_t kQueries = size_t{1} << 24;
@@ -222,4 +222,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_strings

@@ -27,7 +27,7 @@
 #include "tools/bench/gpu/gpu_limit.h"
 #include "tools/bench/gpu/launch_check.h"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_where {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -251,4 +251,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_where

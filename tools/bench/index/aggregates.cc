@@ -19,7 +19,7 @@
 #include "tools/bench/index/column_sets.h"
 #include "tools/bench/or_throw.h"
 
-namespace cairn::bench {
+namespace cairn::bench::aggregates {
 namespace {
 
 constexpr size_t kBatch = 4096;
@@ -130,4 +130,4 @@ const bool kRegistered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::aggregates

@@ -15,7 +15,7 @@
 #include "tools/bench/index/column_sets.h"
 #include "tools/bench/or_throw.h"
 
-namespace cairn::bench {
+namespace cairn::bench::columns {
 namespace {
 
 constexpr size_t kBatch = 4096;
@@ -102,4 +102,4 @@ const bool kRegistered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::columns

@@ -16,7 +16,7 @@
 #include "index/machine/status_macros.h"
 #include "tools/bench/data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::run_file {
 namespace {
 
 constexpr size_t kBatch = 1 << 16;
@@ -121,4 +121,4 @@ BENCHMARK(DiskWrite)->Name("Limit/disk_write")->Arg(12)->Arg(192)->UseRealTime()
 BENCHMARK(ChecksumLimit)->Name("Limit/checksum")->Arg(12)->Arg(192);
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::run_file

@@ -19,7 +19,7 @@
 #include "index/machine/aligned_buffer.h"
 #include "tools/bench/data.h"
 
-namespace cairn::bench {
+namespace cairn::bench::sort {
 namespace {
 
 enum class Method { kCairn, kStdSort, kTbb };
@@ -127,4 +127,4 @@ void Register(const std::string& key) {
 }();
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::sort

@@ -24,7 +24,7 @@
 #include "tools/bench/gpu/gpu_point_lookup.h"
 #include "tools/bench/gpu/searcher_bench.cuh"
 
-namespace cairn::bench {
+namespace cairn::bench::gpu_lightweight {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -188,4 +188,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::gpu_lightweight
