@@ -60,7 +60,7 @@ uint64_t BenchDatabase::Value(uint64_t i) {
 }
 
 std::string BenchDatabase::PrimaryKey(uint64_t i) {
-  char key[17];
+  char key[21];
   std::snprintf(key, sizeof(key), "%016llu", static_cast<unsigned long long>(i));
   return key;
 }
