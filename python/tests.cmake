@@ -12,6 +12,9 @@ if(CAIRN_PYTHON)
     WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   set_tests_properties(python/pytest python/ray PROPERTIES LABELS python TIMEOUT 900 FIXTURES_REQUIRED cairn_python
     ENVIRONMENT "CAIRN=$<TARGET_FILE:cairn_tool>;MPLBACKEND=Agg")
+  # Begun first, where nothing is known of an earlier run: others would wait for these at the end.
+  set_tests_properties(python/package PROPERTIES COST 1000)
+  set_tests_properties(python/pytest python/ray PROPERTIES COST 500)
   # pytest's status where all modules are skipped: no test was collected.
   set_tests_properties(python/ray PROPERTIES SKIP_RETURN_CODE 5)
   # 200 kills in each step of a build and of hosts under load: half an hour.

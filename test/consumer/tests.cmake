@@ -21,7 +21,7 @@ set(binary ${PROJECT_BINARY_DIR}/consumer/build)
 add_test(NAME consumer/build COMMAND ${CMAKE_COMMAND} ${build_outside}
   -DSOURCE=${CMAKE_CURRENT_LIST_DIR} -DBINARY=${binary} -P ${CMAKE_CURRENT_LIST_DIR}/build.cmake)
 set_tests_properties(consumer/build PROPERTIES
-  FIXTURES_REQUIRED installed FIXTURES_SETUP consumer_built TIMEOUT 900)
+  FIXTURES_REQUIRED installed FIXTURES_SETUP consumer_built TIMEOUT 900 COST 100)
 foreach(standard 17 20)
   set(scratch ${PROJECT_BINARY_DIR}/consumer/run${standard})
   add_test(NAME consumer/clean_${standard} COMMAND ${CMAKE_COMMAND} -E rm -rf ${scratch})
