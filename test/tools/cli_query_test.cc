@@ -22,14 +22,21 @@ BOOST_AUTO_TEST_CASE(every_selector_gives_what_a_full_scan_gives) {
   }
   const std::string with_db = "--db=" + demo.db();
   for (const bool values : {false, true}) {
+    size_t turn = values ? 1 : 0;
     const auto check = [&](const std::string& index, const Entries& expected,
                            std::vector<std::string> selectors) {
       selectors.push_back("--format=tsv");
       if (values) selectors.push_back(with_db);
-      CheckEqual(demo.Query(index, selectors).out, Tsv(expected, values));
+      // Under AddressSanitizer each one way without values, the other way with them.
+      const bool reversed = ++turn % 2 == 0;
+      if (!kUnderAsan || !reversed) {
+        CheckEqual(demo.Query(index, selectors).out, Tsv(expected, values));
+      }
       selectors.push_back("--reverse");
-      CheckEqual(demo.Query(index, selectors).out,
-                 Tsv(Entries(expected.rbegin(), expected.rend()), values));
+      if (!kUnderAsan || reversed) {
+        CheckEqual(demo.Query(index, selectors).out,
+                   Tsv(Entries(expected.rbegin(), expected.rend()), values));
+      }
     };
     const auto phones = [&](auto wanted) {
       return Where(demo.phone, [=](const Entry& e) { return wanted(e.order); });

@@ -78,7 +78,7 @@ std::vector<OracleData<Key>> DataOf(MakeKey make_key) {
 // above the keys, and repeated.
 template <typename Key>
 std::vector<OracleData<Key>> WithBatches(const OracleData<Key>& data) {
-  constexpr size_t kMost = FewerSanitized(400, 3, 20);
+  constexpr size_t kMost = FewerSanitized(400, 6, 20);
   auto random = TestRandom(1);
   std::vector<OracleData<Key>> all;
   const auto add = [&](const std::string& name, std::vector<Key> queries) {

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_build_that_is_disturbed_is_made_again) {
     for (const Disturbance disturbance :
          {Disturbance::kUnlogged, Disturbance::kIngestedElsewhere, Disturbance::kIngestedHere}) {
       IndexedDatabase db(WithPolicy(policy));
-      Fill(db.get(), FewerUnderTsan(100000), "v");
+      Fill(db.get(), FewerSanitized(100000, 4, 10), "v");
       RequireOk(db->CreateIndex(SpecOf(kAll)));
       WaitUntilBuildHasBegun(&db, "all");
       rocksdb::WriteOptions unlogged;
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_build_that_is_disturbed_is_made_again) {
 BOOST_AUTO_TEST_CASE(an_index_whose_build_was_closed_is_built_at_the_next_open) {
   for (const OnStale policy : kPolicies) {
     IndexedDatabase db(WithPolicy(policy));
-    Fill(db.get(), FewerUnderTsan(200000), "v");
+    Fill(db.get(), FewerSanitized(200000, 2, 10), "v");
     RequireOk(db->CreateIndex(SpecOf(kAll)));
     RequireOk(db->CreateIndex(SpecOf("of_a = key:bytes, cf=a"), db.family(1)));
     RequireOk(db->CreateIndex(SpecOf("dropped = value:text")));
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(indexes_that_are_created_beside_ingestions_have_what_was_in
 }
 
 BOOST_AUTO_TEST_CASE(writers_wait_for_indexes_that_are_far_behind) {
-  constexpr size_t kBatches = FewerUnderTsan(300, 5);
+  constexpr size_t kBatches = FewerSanitized(300, 3, 5);
   IndexedDBOptions options;
   options.max_backlog = absl::Milliseconds(20);
   options.merge_interval = absl::ZeroDuration();

@@ -171,7 +171,7 @@ void CheckAnswers(const Indexed& indexed, size_t key_bytes) {
   };
 
   std::vector<std::string> points, lower, upper;
-  for (int i = 0; i < (kUnderTsan ? 100 : 500); ++i) {
+  for (size_t i = 0; i < FewerSanitized(500, 5, 5); ++i) {
     points.push_back(random_key());
     lower.push_back(random_key());
     upper.push_back(random_key());

@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
   BOOST_REQUIRE(index.Deltas().size() == 1u);
   const ManifestFile large = index.Deltas().front();
   BOOST_TEST(large.size > 20'000u * 20);
-  for (uint64_t i = 0; i < FewerUnderTsan(500); ++i) {
+  for (uint64_t i = 0; i < FewerSanitized(500, 4, 10); ++i) {
     index.One("row" + std::to_string(i * 101 % 50'000), i);
     CheckOk(index.writer->Store());
     const std::vector<ManifestFile> deltas = index.Deltas();
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_m
 // Updates, and queries that wait for them, wait beside a merge for what came meanwhile alone. Told
 // by the processor time of the process, which a busy machine does not stretch as it does wall time.
 BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
-  constexpr uint64_t kChanged = FewerUnderTsan(400'000);
+  constexpr uint64_t kChanged = FewerSanitized(400'000, 4, 10);
   Index index(BaseRows(1000));
   // Of some attempts: the scheduler, too, may have the merge run for a slice of time meanwhile.
   double best = 1;

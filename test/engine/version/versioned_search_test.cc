@@ -93,7 +93,7 @@ class Workload {
 };
 
 constexpr size_t kQueries = FewerSanitized(300, 3, 10);
-constexpr size_t kPart = kUnderTsan ? 10 : 1;  // of what is large is tried there
+constexpr size_t kPart = kUnderTsan ? 10 : kUnderAsan ? 3 : 1;  // of what is large is tried there
 
 // Everything compared, in both forms of a version and in the one that it takes by itself.
 template <typename Key>
@@ -112,7 +112,7 @@ void CheckForms(const Delta& version, const IndexSearch& base, const ModelRows<K
 // A run of updates, everything compared after each few.
 template <typename Key>
 void CheckModel(Workload<Key> workload, size_t base_rows, size_t batches, size_t rows_a_batch) {
-  if (kUnderTsan) batches = std::min<size_t>(batches, 12);
+  batches = kUnderTsan ? std::min<size_t>(batches, 12) : FewerSanitized(batches, 3, 1);
   ModelRows<Key> rows = workload.Rows(base_rows);
   const std::unique_ptr<DeltaWriter> writer = MakeWriter(rows);
   const IndexSearch base(writer->delta()->base_run);
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(keys_may_be_made_to_collide) {
   CheckAdded(keys);
 }
 
-constexpr int kPages = kUnderTsan ? 40 : 200;
+constexpr int kPages = FewerSanitized(200, 2, 5);
 
 // A page on each of many versions: what the cursor leads to is what that version has behind it.
 template <typename Key>

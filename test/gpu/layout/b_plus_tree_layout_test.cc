@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cairn/types.h"
+#include "test/sanitizer.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(b_plus_tree_layout_test)
@@ -33,8 +34,9 @@ std::vector<int> Fills(int order) {
 // All sizes up to several levels' worth, and some around what fills whole trees.
 std::vector<uint64_t> Sizes(int order, int fill) {
   std::vector<uint64_t> sizes;
-  for (uint64_t size = 0; size < 3000; ++size) sizes.push_back(size);
-  for (uint64_t full = uint64_t(fill) * (fill + 1); full < 4000000; full *= fill + 1) {
+  for (uint64_t size = 0; size < FewerSanitized(3000, 4, 10); ++size) sizes.push_back(size);
+  for (uint64_t full = uint64_t(fill) * (fill + 1); full < FewerSanitized(4000000, 10, 10);
+       full *= fill + 1) {
     for (uint64_t size = full - order - 1; size <= full + order + 1; ++size) sizes.push_back(size);
   }
   return sizes;
