@@ -6,6 +6,7 @@
 
 #include "python/src/base/errors.h"
 #include "python/src/in/buffer.h"
+#include "python/src/in/values.h"
 
 namespace cairn::python {
 namespace {
@@ -21,10 +22,6 @@ constexpr NamedFormat kFormats[] = {
     {"u", "string"},  {"U", "large_string"}, {"vu", "string_view"}, {"+s", "struct"},
     {"+l", "list"},   {"+L", "large_list"},  {"tdD", "date32"},     {"tdm", "date64"},
 };
-
-bool IsText(KeyType type) {
-  return type == KeyType::kText || type == KeyType::kBytes;
-}
 
 // Moves a structure out of its capsule, so that nobody else takes or releases it.
 template <typename T>

@@ -9,10 +9,6 @@
 namespace cairn::python {
 namespace {
 
-bool IsText(KeyType type) {
-  return type == KeyType::kText || type == KeyType::kBytes;
-}
-
 bool HasNull(const PartColumn& part) {
   if (part.validity == nullptr) return false;
   for (size_t i = 0; i < part.size(); ++i) {

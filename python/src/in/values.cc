@@ -8,10 +8,6 @@
 namespace cairn::python {
 namespace {
 
-bool IsText(KeyType type) {
-  return type == KeyType::kText || type == KeyType::kBytes;
-}
-
 [[noreturn]] void WrongKind(nb::handle object, KeyType type, const std::string& where) {
   ThrowKeyType(where + ": expected " +
                (IsText(type) ? "str or bytes" : "a number, " + std::string(KeyTypeName(type))) +

@@ -13,6 +13,11 @@ namespace cairn::python {
 
 namespace nb = nanobind;
 
+// Whether parts of `type` are strings.
+inline bool IsText(KeyType type) {
+  return type == KeyType::kText || type == KeyType::kBytes;
+}
+
 // Whether an object is one value, rather than several: a number, str, bytes, None, or an array of
 // no dimensions.
 bool IsValue(nb::handle object);
