@@ -53,7 +53,7 @@ def open(
         of times, and are.
     poll: seconds between a host's looks for a new generation; 0: Cluster.refresh alone takes one up.
     threads: batches that a host answers at a time. cpus, gpus: of the cluster's resources, for each actor.
-    options: of each shard, as of cairn.open (device, ordered_indexes, verify, calibration, budgets, threads).
+    options: of each shard, as of cairn.open (device, ordered_indexes, verify, calibration, budgets, threads, aggregates).
 
     Errors: NotFound, DataLoss; FailedPrecondition where hosts have another version of cairn, or serve the
     index in another layout than is asked for; Unavailable.
