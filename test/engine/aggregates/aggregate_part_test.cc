@@ -19,6 +19,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(aggregate_part_test)
 namespace {
 
 // An index in shards as programs of many processes ask it.
@@ -126,8 +127,6 @@ std::vector<ColumnValues> CountsOf(Apart& apart, const RangeBatch& ranges) {
       apart.AggregateRanges(ranges, {Aggregate::CountDistinct(), Aggregate::Count()}, &values));
   return values;
 }
-
-BOOST_AUTO_TEST_SUITE(aggregate_part_test)
 
 BOOST_AUTO_TEST_CASE(by_key_range_of_every_kind_of_key) {
   auto random = TestRandom();
@@ -342,7 +341,6 @@ BOOST_AUTO_TEST_CASE(what_is_no_part_is_refused) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -21,6 +21,7 @@
 #include "test/test_random.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(spill_stretches_test)
 namespace {
 
 template <typename Key>
@@ -113,8 +114,6 @@ void CheckNumbers(const std::function<uint64_t(std::mt19937_64&, size_t)>& key_o
 std::string Digits(uint64_t number) {
   return std::to_string(number);
 }
-
-BOOST_AUTO_TEST_SUITE(spill_stretches_test)
 
 BOOST_AUTO_TEST_CASE(numbers_in_order_whatever_they_are) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
@@ -231,7 +230,6 @@ BOOST_AUTO_TEST_CASE(errors_of_the_sink_and_of_reading_and_cancelling_end_it) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

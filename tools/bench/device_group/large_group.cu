@@ -19,7 +19,7 @@
 #include "tools/bench/gpu/device_bench.h"
 #include "tools/bench/gpu/key_rule.cuh"
 
-namespace cairn::bench {
+namespace cairn::bench::large_group {
 namespace {
 
 using gpu::DeviceBuffer;
@@ -195,4 +195,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::large_group

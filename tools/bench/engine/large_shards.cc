@@ -41,7 +41,7 @@
 #include "tools/bench/registration.h"
 #include "tools/bench/temporary_directory.h"
 
-namespace cairn::bench {
+namespace cairn::bench::large_shards {
 namespace {
 
 constexpr uint32_t kParts = 8;  // segments, and shards
@@ -342,4 +342,4 @@ const RegisterInMain registered([] {
 });
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::large_shards
