@@ -1,7 +1,7 @@
 # cairn_join_rooms(OUT SOURCES...): sources, in the build's folder, that include those of the current folder's SOURCES: one
-# for each room (what stands in the floor's folder itself is one, too), in CUDA, and one for as many C++ rooms in a row as come to 100 KB. Where that is one source, it stays as it
-# is. CMake's own UNITY_BUILD takes CUDA from 3.31 on, and names files by absolute paths, so that ccache could not share what
-# it compiles between checkouts.
+# for each room (what stands in the floor's folder itself is one, too), in CUDA, and one for as many C++ rooms in a row as
+# come to 100 KB. Where that is one source, it stays as it is. CMake's own UNITY_BUILD takes CUDA from 3.31 on, and names
+# files by absolute paths, so that ccache could not share what it compiles between checkouts.
 function(cairn_join_rooms out)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/.. OUTPUT_VARIABLE floor)
   set(rooms)
