@@ -1,6 +1,8 @@
 #include "engine/shards/shard_batch.h"
 
 #include <algorithm>
+#include <exception>
+#include <thread>
 
 #include "absl/strings/str_format.h"
 #include "index/machine/batch_threads.h"
@@ -18,6 +20,35 @@ void GatherOf(absl::Span<const Key> keys, absl::Span<const uint32_t> queries,
               std::vector<Key>* gathered) {
   gathered->resize(queries.size());
   for (size_t i = 0; i < queries.size(); ++i) (*gathered)[i] = keys[queries[i]];
+}
+
+// Calls body(i) for every asked[i]: those of each lane one after the other, on a thread of their
+// own, and those of one lane on the calling thread. Not on the batch threads, as they are for
+// searches, and these wait for devices.
+void RunLanes(size_t lanes, absl::Span<const size_t> asked, absl::FunctionRef<void(size_t)> body) {
+  const auto run = [&](size_t lane) {
+    for (size_t i = 0; i < asked.size(); ++i) {
+      if (asked[i] % lanes == lane) body(i);
+    }
+  };
+  std::vector<uint8_t> is_asked(lanes);
+  for (const size_t shard : asked) is_asked[shard % lanes] = 1;
+  const size_t own = asked[0] % lanes;
+  std::vector<std::thread> threads;
+  threads.reserve(lanes);
+  std::vector<size_t> left;
+  left.reserve(lanes);
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    if (is_asked[lane] == 0 || lane == own) continue;
+    try {
+      threads.emplace_back(run, lane);
+    } catch (const std::exception&) {  // no more threads
+      left.push_back(lane);
+    }
+  }
+  run(own);
+  for (const size_t lane : left) run(lane);
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
@@ -81,7 +112,7 @@ RangeBatch GatheredRanges::Batch() const {
   return ranges;
 }
 
-absl::Status ForEachAskedShard(const ShardAssignment& assignment, int threads,
+absl::Status ForEachAskedShard(const ShardedState& state, const ShardAssignment& assignment,
                                absl::FunctionRef<absl::Status(size_t shard)> body) {
   std::vector<size_t> asked;
   bool spread = false;
@@ -90,17 +121,20 @@ absl::Status ForEachAskedShard(const ShardAssignment& assignment, int threads,
     if (queries != 0) asked.push_back(s);
     spread |= queries >= kSpreadQueries;
   }
-  const size_t parts = std::min(asked.size(), static_cast<size_t>(threads));
-  if (parts <= 1 || spread || assignment.query_of.size() < kWorthThreads) {
+  const size_t parts = std::min(asked.size(), static_cast<size_t>(state.threads));
+  const bool in_lanes = state.lanes > 1 && asked.size() > 1;
+  std::vector<absl::Status> statuses(asked.size());
+  if (assignment.query_of.size() < kWorthThreads || (!in_lanes && (parts <= 1 || spread))) {
     for (const size_t shard : asked) {
       if (absl::Status s = body(shard); !s.ok()) return s;
     }
-    return absl::OkStatus();
+  } else if (in_lanes) {
+    RunLanes(state.lanes, asked, [&](size_t i) { statuses[i] = body(asked[i]); });
+  } else {
+    RunOnBatchThreads(parts, [&](size_t part) {
+      for (size_t i = part; i < asked.size(); i += parts) statuses[i] = body(asked[i]);
+    });
   }
-  std::vector<absl::Status> statuses(asked.size());
-  RunOnBatchThreads(parts, [&](size_t part) {
-    for (size_t i = part; i < asked.size(); i += parts) statuses[i] = body(asked[i]);
-  });
   for (absl::Status& status : statuses) {
     if (!status.ok()) return std::move(status);
   }
@@ -108,11 +142,11 @@ absl::Status ForEachAskedShard(const ShardAssignment& assignment, int threads,
 }
 
 void CombineExplains(const Batch& batch, absl::Span<const Explain> explains,
-                     const ShardAssignment& assignment) {
+                     const ShardAssignment& assignment, size_t lanes) {
   Explain& all = *batch.explain;
   size_t most = 0, asked = 0;
   double expected_rows = 0;
-  absl::Duration predicted, measured;
+  std::vector<absl::Duration> predicted(lanes), measured(lanes);
   std::vector<std::string> failures;
   for (size_t s = 0; s < explains.size(); ++s) {
     const size_t queries = assignment.queries(s).size();
@@ -120,20 +154,22 @@ void CombineExplains(const Batch& batch, absl::Span<const Explain> explains,
     ++asked;
     if (queries > assignment.queries(most).size() || asked == 1) most = s;
     expected_rows += explains[s].expected_rows;
-    predicted += explains[s].predicted;
-    measured += explains[s].measured;
+    predicted[s % lanes] += explains[s].predicted;
+    measured[s % lanes] += explains[s].measured;
     failures.insert(failures.end(), explains[s].failures.begin(), explains[s].failures.end());
   }
   all = asked == 0 ? Explain() : explains[most];
   all.operation = batch.operation;
   all.queries = batch.size();
   all.expected_rows = expected_rows;
-  all.predicted = predicted;
-  all.measured = measured;
+  all.predicted = *std::max_element(predicted.begin(), predicted.end());
+  all.measured = *std::max_element(measured.begin(), measured.end());
   all.failures = std::move(failures);
   all.reason = absl::StrFormat(
-      "%d of %d shards asked, one after the other predicted and measured; shard %d, asked most: %s",
-      asked, explains.size(), most, all.reason);
+      "%d of %d shards asked, one after the other%s predicted and measured; shard %d, asked most: "
+      "%s",
+      asked, explains.size(), lanes == 1 ? "" : absl::StrFormat(" in %d lanes", lanes), most,
+      all.reason);
 }
 
 }  // namespace cairn

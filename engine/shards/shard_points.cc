@@ -101,14 +101,14 @@ absl::Status AnswerInCallerOrder(const ShardedState& state, const Batch& batch) 
   const ShardAssignment assignment = Assign(intervals, state.routing.shards());
   std::vector<PointPart> parts(state.routing.shards());
   std::vector<Explain> explains(batch.explain == nullptr ? 0 : parts.size());
-  RETURN_IF_ERROR(ForEachAskedShard(assignment, state.threads, [&](size_t s) {
+  RETURN_IF_ERROR(ForEachAskedShard(state, assignment, [&](size_t s) {
     return Guarded("answering a batch of a shard", [&] {
       Batch part = parts[s].Of(batch, assignment.queries(s));
       if (batch.explain != nullptr) part.explain = &explains[s];
       return state.versions[s]->Answer(part, state.threads);
     });
   }));
-  if (batch.explain != nullptr) CombineExplains(batch, explains, assignment);
+  if (batch.explain != nullptr) CombineExplains(batch, explains, assignment, state.lanes);
   if (batch.operation == Operation::kFind) return CombineMatches(assignment, parts, batch);
   Combine(assignment, parts, batch);
   return absl::OkStatus();
