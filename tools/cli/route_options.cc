@@ -48,8 +48,8 @@ void DeviceOptions::AddTo(CLI::App* app) {
                   "in turn, any other index on each (default: 0)")
       ->type_name("N,…")
       ->delimiter(',')
-      ->expected(1)
-      ->allow_extra_args(false)
+      ->expected(1, CLI::detail::expected_max_vector_size)
+      ->allow_extra_args(false)  // what follows is no device
       ->needs(device);
 }
 

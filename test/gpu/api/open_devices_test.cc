@@ -1,6 +1,6 @@
-// Indexes that are opened on a list of GPUs, which is one device several times: replicas of a plain
-// index, shards of one in shards. Their answers are those of the same directory on the CPU, to the
-// row and the shard.
+// Indexes that are opened on a list of GPUs (GroupDevices): replicas of a plain index, shards of
+// one in shards. Their answers are those of the same directory on the CPU, to the row and the
+// shard.
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
 #include <memory>
@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cairn/catch_up.h"
 #include "cairn/index_stats.h"
 #include "cairn/indexed_db.h"
@@ -19,6 +20,7 @@
 #include "gpu/runtime/injected_failure.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/engine/shards/sharded_sources.h"
+#include "test/gpu/group/group_check.h"
 #include "test/gpu/needs_device.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
@@ -65,6 +67,11 @@ KeyColumn KeysOf(const SecondaryIndex& index, size_t size, std::mt19937_64* rand
     }
   }
   return keys;
+}
+
+// How a description ends.
+std::string OnDevices(size_t count) {
+  return " on devices " + absl::StrJoin(GroupDevices(count), ", ");
 }
 
 struct Answers {
@@ -143,15 +150,15 @@ struct Kind {
   std::string (*value)(uint64_t);
 };
 const Kind kKinds[] = {
-    {"numbers", "value:u64", [](uint64_t i) { return std::to_string(i / 3 * 7919 % 1000003); }},
-    {"short numbers", "value:u32", [](uint64_t i) { return std::to_string(i % 700); }},
-    {"short text", "value:text", [](uint64_t i) { return absl::StrCat("k", i / 2); }},
+    {"numbers", "value.field(',', 0):u64", [](uint64_t i) { return std::to_string(i / 3 * 7919 % 1000003); }},
+    {"short numbers", "value.field(',', 0):u32", [](uint64_t i) { return std::to_string(i % 700); }},
+    {"short text", "value.field(',', 0):text", [](uint64_t i) { return absl::StrCat("k", i / 2); }},
     {"any bytes", "value:bytes",
      [](uint64_t i) {
        std::string value = absl::StrCat(i / 2, std::string(i % 40, static_cast<char>(i)));
        return value;
      }},
-    {"all equal", "value:u32", [](uint64_t) { return std::string("5"); }},
+    {"all equal", "value.field(',', 0):u32", [](uint64_t) { return std::string("5"); }},
 };
 constexpr uint64_t kRows = 2500;
 
@@ -180,10 +187,10 @@ BOOST_AUTO_TEST_CASE(a_plain_index_is_replicated) {
       Build(db, kind.spec);
       const auto on_cpu = RequireOk(SecondaryIndex::Open(db.Beside("index"), ForTests()));
       const auto one = OpenOn(db.Beside("index"), {0});
-      const auto three = OpenOn(db.Beside("index"), {0, 0, 0});
+      const auto three = OpenOn(db.Beside("index"), GroupDevices(3));
       CheckSameAnswers(*one, *on_cpu, "gpu:", " on device 0");
-      CheckSameAnswers(*three, *on_cpu, "gpu:", " on devices 0, 0, 0");
-      BOOST_TEST(absl::EndsWith(OnGpu(*three).description, " on devices 0, 0, 0"));
+      CheckSameAnswers(*three, *on_cpu, "gpu:", OnDevices(3));
+      BOOST_TEST(absl::EndsWith(OnGpu(*three).description, OnDevices(3)));
       BOOST_TEST(OnGpu(*three).bytes == 3 * OnGpu(*one).bytes);
       BOOST_TEST(RequireOk(three->Stats()).fallback == "");
       RequireOk(three->Verify());
@@ -197,20 +204,19 @@ BOOST_AUTO_TEST_CASE(shards_by_key_range_are_on_the_devices_in_turn) {
       TestDatabase db;
       Fill(kind, 0, kRows, &db);
       const auto on_cpu = BuildInShards(db, kind.spec, 5);
-      const auto on_gpu = OpenOn(db.Beside("sharded"), {0, 0, 0});
-      CheckSameAnswers(*on_gpu, *on_cpu, "gpu:", " on device 0");
+      const auto on_gpu = OpenOn(db.Beside("sharded"), GroupDevices(3));
+      CheckSameAnswers(*on_gpu, *on_cpu, "gpu:");
       const IndexStats stats = RequireOk(on_gpu->Stats());
       for (const auto& index : stats.ordered_indexes) {
         const bool on_cpu_too = index.description == "cpu:sorted_array";
-        BOOST_TEST((on_cpu_too || absl::EndsWith(index.description, " on device 0")),
+        BOOST_TEST((on_cpu_too || absl::StrContains(index.description, " on device ")),
                    index.description);
       }
       RequireOk(on_gpu->Verify());
       // A shard alone is a plain index, which has replicas.
       const auto map = RequireOk(ShardMap::Open(db.Beside("sharded")));
-      const auto shard = RequireOk(map->OpenShard(1, On({0, 0})));
-      CheckSameAnswers(*shard, *RequireOk(map->OpenShard(1, ForTests())),
-                       "gpu:", " on devices 0, 0");
+      const auto shard = RequireOk(map->OpenShard(1, On(GroupDevices(2))));
+      CheckSameAnswers(*shard, *RequireOk(map->OpenShard(1, ForTests())), "gpu:", OnDevices(2));
     }
   }
 }
@@ -220,10 +226,10 @@ BOOST_AUTO_TEST_CASE(what_comes_later_is_found_and_merged_onto_the_same_devices)
   TestDatabase db;
   Fill(kind, 0, kRows, &db);
   Build(db, kind.spec);
-  const auto index = OpenOn(db.Beside("index"), {0, 0, 0});
+  const auto index = OpenOn(db.Beside("index"), GroupDevices(3));
   const auto check = [&] {
     const auto on_cpu = RequireOk(SecondaryIndex::Open(db.Beside("index"), ForTests()));
-    CheckSameAnswers(*index, *on_cpu, "gpu:", " on devices 0, 0, 0");
+    CheckSameAnswers(*index, *on_cpu, "gpu:", OnDevices(3));
   };
   for (int round = 0; round < 2; ++round) {
     const uint64_t begin = kRows + 200 * static_cast<uint64_t>(round);
@@ -234,7 +240,7 @@ BOOST_AUTO_TEST_CASE(what_comes_later_is_found_and_merged_onto_the_same_devices)
     check();
     RequireOk(index->Merge());
     BOOST_TEST(RequireOk(index->Stats()).delta.added_entries == 0u);
-    BOOST_TEST(absl::EndsWith(OnGpu(*index).description, " on devices 0, 0, 0"));
+    BOOST_TEST(absl::EndsWith(OnGpu(*index).description, OnDevices(3)));
     check();
   }
 }
@@ -244,10 +250,10 @@ BOOST_AUTO_TEST_CASE(shards_by_source_catch_up_and_merge_on_their_devices) {
   ShardedSources sources(3);
   for (size_t s = 0; s < 3; ++s) Fill(kind, 900 * s, 900 * (s + 1), &sources[s]);
   sources.Build(kind.spec);
-  const auto index = OpenOn(sources.Path("sources"), {0, 0});
+  const auto index = OpenOn(sources.Path("sources"), GroupDevices(2));
   const auto check = [&] {
     const auto on_cpu = RequireOk(SecondaryIndex::Open(sources.Path("sources"), ForTests()));
-    CheckSameAnswers(*index, *on_cpu, "gpu:", " on device 0");
+    CheckSameAnswers(*index, *on_cpu, "gpu:");
   };
   check();
   for (size_t s = 0; s < 3; ++s) Fill(kind, 5000 + 50 * s, 5000 + 50 * (s + 1), &sources[s]);
@@ -259,16 +265,16 @@ BOOST_AUTO_TEST_CASE(shards_by_source_catch_up_and_merge_on_their_devices) {
 
 BOOST_AUTO_TEST_CASE(an_indexed_database_follows_on_several_devices) {
   IndexedDBOptions options;
-  options.open = On({0, 0});
+  options.open = On(GroupDevices(2));
   TestDatabase rows;  // of its directory alone
   auto db = RequireOk(
       IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(rows.db(), [](rocksdb::DB*) {}), {}, options));
-  RequireOk(db->CreateIndex("n = value:u32"));
+  RequireOk(db->CreateIndex("n = value.field(',', 0):u32"));
   RequireOk(db->WaitUntilReady("n"));
   for (int i = 0; i < 500; ++i) RequireOk(db->Put({}, absl::StrCat("row", i), absl::StrCat(i / 2)));
   BOOST_TEST(RequireOk(db->Lookup("n", 77)).size() == 2u);
   const auto pinned = RequireOk(db->Pin("n"));
-  BOOST_TEST(absl::EndsWith(OnGpu(*pinned).description, " on devices 0, 0"));
+  BOOST_TEST(absl::EndsWith(OnGpu(*pinned).description, OnDevices(2)));
 }
 
 BOOST_AUTO_TEST_CASE(others_answer_for_a_lost_device_and_the_cpu_for_all) {
@@ -280,10 +286,10 @@ BOOST_AUTO_TEST_CASE(others_answer_for_a_lost_device_and_the_cpu_for_all) {
   const auto on_cpu = RequireOk(SecondaryIndex::Open(db.Beside("index"), ForTests()));
   for (const int64_t after : {0, 1, 5, 30}) {
     const FailsNoMore no_more;
-    const auto index = OpenOn(db.Beside("index"), {0, 0, 0});
+    const auto index = OpenOn(db.Beside("index"), GroupDevices(3));
     FailGroupMemberAfter(1, after);
     CheckSameAnswers(*index, *on_cpu, "gpu:packed; ");
-    BOOST_TEST(absl::EndsWith(OnGpu(*index).description, " on devices 0, 0, 0 (1 lost)"));
+    BOOST_TEST(absl::EndsWith(OnGpu(*index).description, OnDevices(3) + " (1 lost)"));
     FailGroupMemberAfter(-1, after);
     CheckSameAnswers(*index, *on_cpu, "");
     BOOST_TEST(absl::EndsWith(OnGpu(*index).description, " (3 lost)"));
@@ -293,7 +299,7 @@ BOOST_AUTO_TEST_CASE(others_answer_for_a_lost_device_and_the_cpu_for_all) {
   }
   const auto sharded_on_cpu = RequireOk(SecondaryIndex::Open(db.Beside("sharded"), ForTests()));
   const FailsNoMore no_more;
-  const auto sharded = OpenOn(db.Beside("sharded"), {0, 0});
+  const auto sharded = OpenOn(db.Beside("sharded"), GroupDevices(2));
   FailDeviceCallsAfter(3);
   CheckSameAnswers(*sharded, *sharded_on_cpu, "");
   CheckSameAnswers(*sharded, *sharded_on_cpu, "cpu:");
@@ -316,7 +322,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_is_not_there_or_too_small_is_named) {
     const auto index = RequireOk(open(options));
     BOOST_TEST(absl::StrContains(RequireOk(index->Stats()).fallback, "CUDA device 1000"));
   }
-  // Enough for two copies, and not for three.
+  // Enough for one copy, and not for three.
   OpenOptions options = On({0, 0, 0});
   const uint64_t bytes = OnGpu(*RequireOk(open(On({0})))).bytes;
   options.device_memory_budget = bytes;
@@ -332,7 +338,7 @@ BOOST_AUTO_TEST_CASE(trials_are_made_of_all_devices_together_and_stored) {
   TestDatabase db;
   Fill(kind, 0, kRows, &db);
   Build(db, kind.spec);
-  OpenOptions options = On({0, 0});
+  OpenOptions options = On(GroupDevices(2));
   options.device = SearchDevice::kAuto;
   options.calibration = Calibration::kStored;
   for (int round = 0; round < 2; ++round) {
@@ -345,7 +351,7 @@ BOOST_AUTO_TEST_CASE(trials_are_made_of_all_devices_together_and_stored) {
     batch.explain = &explain;
     RequireOk(index->Answer(batch));
     BOOST_TEST(explain.route == "gpu:packed");
-    BOOST_TEST(absl::EndsWith(explain.index, " on devices 0, 0"), explain.index);
+    BOOST_TEST(absl::EndsWith(explain.index, OnDevices(2)), explain.index);
     BOOST_TEST((explain.predicted > absl::ZeroDuration()));
     BOOST_TEST((explain.predicted < absl::Seconds(1)));
   }

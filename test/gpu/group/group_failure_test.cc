@@ -46,8 +46,8 @@ std::vector<uint32_t> QueriesOf(const GroupOracle<uint32_t>& entries) {
 
 std::unique_ptr<DeviceGroup> MakeGroup(bool sharded, const DeviceGroupOptions& options) {
   const SortedRun run = RunOf(Entries());
-  return RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, SameDevice(4), options)
-                           : DeviceGroup::Replicate("gpu:auto", run, SameDevice(4), options));
+  return RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, GroupDevices(4), options)
+                           : DeviceGroup::Replicate("gpu:auto", run, GroupDevices(4), options));
 }
 
 struct FailsNoMore {
@@ -156,7 +156,8 @@ BOOST_AUTO_TEST_CASE(a_shard_without_device_and_fallback_is_named) {
     for (const absl::Status& lost :
          {AskOnDevice(*group, entries, queries), AskOnHost(*group, entries, queries)}) {
       BOOST_TEST(absl::IsUnavailable(lost), lost);
-      BOOST_TEST(lost.ToString().find("member 1, on device 0, is lost") != std::string::npos, lost);
+      const std::string name = absl::StrCat("member 1, on device ", GroupDevices(4)[1], ", is lost");
+      BOOST_TEST(lost.ToString().find(name) != std::string::npos, lost);
     }
   }
   BOOST_TEST(group->lost_members() == 1u);
