@@ -1,11 +1,10 @@
 #include "engine/shards/shard_batch.h"
 
 #include <algorithm>
-#include <exception>
-#include <thread>
 
 #include "absl/strings/str_format.h"
 #include "index/machine/batch_threads.h"
+#include "index/machine/guard.h"
 
 namespace cairn {
 namespace {
@@ -14,6 +13,8 @@ namespace {
 constexpr size_t kSpreadQueries = size_t{1} << 15;
 // Queries in all below which waking threads takes longer than they save.
 constexpr size_t kWorthThreads = size_t{1} << 12;
+// Queries of a slice of a large batch: what a slice takes stays in the caches of a core.
+constexpr size_t kSliceQueries = size_t{1} << 14;
 
 template <typename Key>
 void GatherOf(absl::Span<const Key> keys, absl::Span<const uint32_t> queries,
@@ -22,33 +23,13 @@ void GatherOf(absl::Span<const Key> keys, absl::Span<const uint32_t> queries,
   for (size_t i = 0; i < queries.size(); ++i) (*gathered)[i] = keys[queries[i]];
 }
 
-// Calls body(i) for every asked[i]: those of each lane one after the other, on a thread of their
-// own, and those of one lane on the calling thread. Not on the batch threads, as they are for
-// searches, and these wait for devices.
-void RunLanes(size_t lanes, absl::Span<const size_t> asked, absl::FunctionRef<void(size_t)> body) {
-  const auto run = [&](size_t lane) {
-    for (size_t i = 0; i < asked.size(); ++i) {
-      if (asked[i] % lanes == lane) body(i);
-    }
-  };
-  std::vector<uint8_t> is_asked(lanes);
-  for (const size_t shard : asked) is_asked[shard % lanes] = 1;
-  const size_t own = asked[0] % lanes;
-  std::vector<std::thread> threads;
-  threads.reserve(lanes);
-  std::vector<size_t> left;
-  left.reserve(lanes);
-  for (size_t lane = 0; lane < lanes; ++lane) {
-    if (is_asked[lane] == 0 || lane == own) continue;
-    try {
-      threads.emplace_back(run, lane);
-    } catch (const std::exception&) {  // no more threads
-      left.push_back(lane);
-    }
-  }
-  run(own);
-  for (const size_t lane : left) run(lane);
-  for (std::thread& thread : threads) thread.join();
+// Adds what a slice of a batch says of how it was answered.
+void AddExplain(const Explain& slice, Explain* all) {
+  all->queries += slice.queries;
+  all->expected_rows += slice.expected_rows;
+  all->predicted += slice.predicted;
+  all->measured += slice.measured;
+  all->failures.insert(all->failures.end(), slice.failures.begin(), slice.failures.end());
 }
 
 }  // namespace
@@ -122,22 +103,53 @@ absl::Status ForEachAskedShard(const ShardedState& state, const ShardAssignment&
     spread |= queries >= kSpreadQueries;
   }
   const size_t parts = std::min(asked.size(), static_cast<size_t>(state.threads));
-  const bool in_lanes = state.lanes > 1 && asked.size() > 1;
-  std::vector<absl::Status> statuses(asked.size());
-  if (assignment.query_of.size() < kWorthThreads || (!in_lanes && (parts <= 1 || spread))) {
+  // What is searched on different devices takes no threads from each other.
+  spread &= state.lanes == 1;
+  if (parts <= 1 || spread || assignment.query_of.size() < kWorthThreads) {
     for (const size_t shard : asked) {
       if (absl::Status s = body(shard); !s.ok()) return s;
     }
-  } else if (in_lanes) {
-    RunLanes(state.lanes, asked, [&](size_t i) { statuses[i] = body(asked[i]); });
-  } else {
-    RunOnBatchThreads(parts, [&](size_t part) {
-      for (size_t i = part; i < asked.size(); i += parts) statuses[i] = body(asked[i]);
-    });
+    return absl::OkStatus();
   }
+  std::vector<absl::Status> statuses(asked.size());
+  RunOnBatchThreads(parts, [&](size_t part) {
+    for (size_t i = part; i < asked.size(); i += parts) statuses[i] = body(asked[i]);
+  });
   for (absl::Status& status : statuses) {
     if (!status.ok()) return std::move(status);
   }
+  return absl::OkStatus();
+}
+
+absl::Status AnswerInSlices(
+    const ShardedState& state, const Batch& batch,
+    absl::FunctionRef<absl::Status(const ShardedState&, const Batch&)> answer) {
+  const size_t slices = batch.size() / kSliceQueries;
+  if (slices < 2 || state.routing.shards() == 1) return answer(state, batch);
+  const size_t parts = std::min(slices, static_cast<size_t>(state.threads));
+  ShardedState of_slice = state;
+  of_slice.threads = 1;
+  std::vector<absl::Status> statuses(slices);
+  std::vector<Explain> explains(batch.explain == nullptr ? 0 : slices);
+  RunOnBatchThreads(parts, [&](size_t part) {
+    for (size_t i = part; i < slices; i += parts) {
+      const size_t first = i * kSliceQueries;
+      Batch slice = batch.Slice(first, i + 1 < slices ? kSliceQueries : batch.size() - first);
+      if (batch.explain != nullptr) slice.explain = &explains[i];
+      statuses[i] =
+          Guarded("answering a slice of a batch", [&] { return answer(of_slice, slice); });
+    }
+  });
+  for (absl::Status& status : statuses) {
+    if (!status.ok()) return std::move(status);
+  }
+  if (batch.explain == nullptr) return absl::OkStatus();
+  Explain& all = *batch.explain = explains[0];
+  for (size_t i = 1; i < slices; ++i) AddExplain(explains[i], &all);
+  all.predicted /= static_cast<double>(parts);
+  all.measured /= static_cast<double>(parts);
+  all.reason =
+      absl::StrFormat("in %d slices, %d at a time; the first: %s", slices, parts, all.reason);
   return absl::OkStatus();
 }
 

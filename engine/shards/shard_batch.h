@@ -63,11 +63,18 @@ class GatheredRanges {
 };
 
 // Calls body(shard) for each shard that is asked something: on several threads where there is
-// little for each, one after the other where a shard's own search is spread over threads. With
-// several lanes, those of each lane by a thread of its own, unless there is little in all. Returns
-// the first shard's error. The body must not throw.
+// little for each or shards are on different devices, one after the other where a shard's own
+// search is spread over threads. Returns the first shard's error. The body must not throw.
 absl::Status ForEachAskedShard(const ShardedState& state, const ShardAssignment& assignment,
                                absl::FunctionRef<absl::Status(size_t shard)> body);
+
+// Calls answer(state, slice) for the slices that a batch is cut into, several at a time, where it
+// is large: sending queries to shards and putting answers back takes longer than searching. Of
+// operations with a result of one size for each query (Batch::Slice). Returns the first slice's
+// error.
+absl::Status AnswerInSlices(
+    const ShardedState& state, const Batch& batch,
+    absl::FunctionRef<absl::Status(const ShardedState&, const Batch&)> answer);
 
 // The parts of SecondaryIndex::Answer for checked batches. May throw std::bad_alloc.
 absl::Status AnswerShardedPoints(const ShardedState& state, const Batch& batch);

@@ -114,11 +114,17 @@ absl::Status AnswerInCallerOrder(const ShardedState& state, const Batch& batch) 
   return absl::OkStatus();
 }
 
+// The same, where the batch is large and what is found of each query takes one place, in slices.
+absl::Status AnswerInOrder(const ShardedState& state, const Batch& batch) {
+  if (batch.operation == Operation::kFind) return AnswerInCallerOrder(state, batch);
+  return AnswerInSlices(state, batch, AnswerInCallerOrder);
+}
+
 }  // namespace
 
 absl::Status AnswerShardedPoints(const ShardedState& state, const Batch& batch) {
   std::iota(batch.query_of.begin(), batch.query_of.end(), 0);
-  if (batch.options.result_order != ResultOrder::kKey) return AnswerInCallerOrder(state, batch);
+  if (batch.options.result_order != ResultOrder::kKey) return AnswerInOrder(state, batch);
   // The batch's keys in their order are a batch whose order is the caller's.
   WithPhysicalKey(batch.keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
@@ -131,7 +137,7 @@ absl::Status AnswerShardedPoints(const ShardedState& state, const Batch& batch) 
   Batch in_order = batch;
   in_order.keys = sorted.Batch();
   in_order.options.sorted_input = true;
-  return AnswerInCallerOrder(state, in_order);
+  return AnswerInOrder(state, in_order);
 }
 
 }  // namespace cairn

@@ -44,7 +44,7 @@ absl::Status AnswerShardedRanges(const ShardedState& state, const Batch& batch) 
     return absl::InvalidArgumentError(
         absl::StrFormat("%d cursors for %d ranges", batch.ranges.after.size(), batch.size()));
   }
-  if (batch.operation == Operation::kCount) return CountRanges(state, batch);
+  if (batch.operation == Operation::kCount) return AnswerInSlices(state, batch, CountRanges);
   return ShardScan(state, batch).Run();
 }
 

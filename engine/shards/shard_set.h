@@ -42,9 +42,8 @@ class ShardSet {
   size_t size() const { return writers_.size(); }
   // What a shard was opened with.
   OpenOptions OptionsOf(size_t shard) const;
-  // How many shards are searched at the same time however much there is for each: those of
-  // different places in OpenOptions::devices, shard s of place s % lanes(). 1 where none is on such
-  // a device.
+  // The places in OpenOptions::devices, of which shard s is on place s % lanes(): shards of
+  // different ones do not wait for each other. 1 where none is on such a device.
   size_t lanes() const { return lanes_; }
   IndexWriter* writer(size_t shard) const { return writers_[shard].get(); }
   // Shard i's, for messages: "shard 3 ('shard-3.1f00c0ffee15900d')".

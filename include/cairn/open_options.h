@@ -39,10 +39,9 @@ struct OpenOptions {
   std::vector<std::string> ordered_indexes;
   SearchDevice device = SearchDevice::kCpu;
   // The GPUs, by CUDA ordinal, of which one may be named several times; empty: the first one. Of an
-  // index in shards, shard i is on devices[i % n], and shards of different places in the list are
-  // searched at the same time, by a thread of the host for each. Of any other index, each device
-  // has all entries, and large batches are split over them (docs/multi-gpu.md); where a device is
-  // lost, the others answer.
+  // index in shards, shard i is on devices[i % n], and all are searched at the same time. Of any
+  // other index, each device has all entries, and large batches are split over them
+  // (docs/multi-gpu.md); where a device is lost, the others answer.
   // InvalidArgument where no ordered index is on a GPU, as with SearchDevice::kCpu, where a number
   // is negative, for more than kMostGroupMembers (device/group.h), and beside a factory string
   // with device=. A device that is not there is as no device: Unavailable, or the fallback.

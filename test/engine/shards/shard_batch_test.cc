@@ -1,15 +1,20 @@
-// Which shards of a batch are asked, on how many threads, and whose error comes back.
+// Which shards of a batch are asked, in which slices, and whose error comes back.
 #include <algorithm>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
-#include <mutex>
-#include <set>
-#include <string>
-#include <thread>
+#include <cstdint>
+#include <numeric>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "cairn/query.h"
+#include "cairn/route.h"
 #include "engine/shards/shard_batch.h"
+#include "engine/shards/shard_manifest.h"
+#include "index/machine/mutex.h"
+#include "index/machine/topology.h"
 #include "test/require_ok.h"
 
 namespace cairn {
@@ -28,7 +33,7 @@ ShardAssignment AssignmentOf(const std::vector<size_t>& queries) {
 
 BOOST_AUTO_TEST_SUITE(shard_batch_test)
 
-BOOST_AUTO_TEST_CASE(every_asked_shard_is_asked_once_and_each_lane_by_a_thread_of_its_own) {
+BOOST_AUTO_TEST_CASE(every_asked_shard_is_asked_once) {
   const ShardRouting routing;
   const ShardVersions versions;
   const std::vector<std::vector<size_t>> batches = {
@@ -42,34 +47,90 @@ BOOST_AUTO_TEST_CASE(every_asked_shard_is_asked_once_and_each_lane_by_a_thread_o
   };
   for (const std::vector<size_t>& queries : batches) {
     const ShardAssignment assignment = AssignmentOf(queries);
+    std::vector<size_t> expected;
+    for (size_t s = 0; s < queries.size(); ++s) {
+      if (queries[s] != 0) expected.push_back(s);
+    }
     for (const size_t lanes : {1, 2, 3, 64}) {
       for (const int threads : {1, 4}) {
         const ShardedState state{routing, versions, threads, lanes};
-        std::mutex mutex;
+        Mutex mutex;
         std::vector<size_t> asked;
-        std::vector<std::set<std::thread::id>> of_lane(lanes);
-        std::set<std::thread::id> all;
         RequireOk(ForEachAskedShard(state, assignment, [&](size_t shard) {
-          const std::lock_guard<std::mutex> lock(mutex);
+          const MutexLock lock(&mutex);
           asked.push_back(shard);
-          of_lane[shard % lanes].insert(std::this_thread::get_id());
-          all.insert(std::this_thread::get_id());
           return absl::OkStatus();
         }));
-        std::vector<size_t> expected;
-        std::set<size_t> lanes_asked;
-        for (size_t s = 0; s < queries.size(); ++s) {
-          if (queries[s] == 0) continue;
-          expected.push_back(s);
-          lanes_asked.insert(s % lanes);
-        }
         std::sort(asked.begin(), asked.end());
         BOOST_TEST(asked == expected, boost::test_tools::per_element());
-        if (lanes == 1 || expected.empty()) continue;
-        for (const auto& ids : of_lane) BOOST_TEST(ids.size() <= 1u);
-        const bool worth = assignment.query_of.size() >= 4096 && expected.size() > 1;
-        BOOST_TEST(all.size() == (worth ? lanes_asked.size() : 1u));
       }
+    }
+  }
+}
+
+// Shards of different devices are searched at the same time however large their parts are.
+BOOST_AUTO_TEST_CASE(shards_of_several_lanes_are_asked_at_the_same_time) {
+  if (Topology::Get().cores() < 2) return;
+  const ShardRouting routing;
+  const ShardVersions versions;
+  const ShardAssignment assignment = AssignmentOf({200000, 200000});
+  const ShardedState state{routing, versions, 2, 2};
+  absl::BlockingCounter both(2);
+  RequireOk(ForEachAskedShard(state, assignment, [&](size_t) {
+    both.DecrementCount();
+    both.Wait();  // for the other
+    return absl::OkStatus();
+  }));
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_is_answered_in_slices_that_are_all_of_it) {
+  ShardManifest manifest;
+  manifest.mode = ShardMode::kSource;
+  manifest.shards.resize(3);
+  ShardRouting routing;
+  BOOST_REQUIRE(ShardRouting::Create(manifest, KeyKind::kU32, &routing));
+  const ShardVersions versions;
+  const size_t slice = size_t{1} << 14;
+  for (const size_t size :
+       {size_t{0}, size_t{1}, slice, 2 * slice - 1, 2 * slice, 2 * slice + 1, 7 * slice + 13}) {
+    for (const int threads : {1, 3}) {
+      std::vector<uint32_t> keys(size);
+      std::iota(keys.begin(), keys.end(), 5);
+      std::vector<RowId> rows(size, kNoRow), shards(size, 77);
+      Explain explain;
+      Batch batch = Batch::FindFirst(keys, absl::MakeSpan(rows));
+      batch.shards = absl::MakeSpan(shards);
+      batch.explain = &explain;
+      std::atomic<size_t> calls = 0;
+      const ShardedState state{routing, versions, threads, 1};
+      const auto answer = [&](const ShardedState& of_slice, const Batch& part) {
+        ++calls;
+        BOOST_TEST((size < 2 * slice || of_slice.threads == 1));
+        for (size_t i = 0; i < part.size(); ++i) {
+          part.values[i] = part.keys.u32()[i] * 2;
+          part.shards[i] = 1;
+        }
+        part.explain->queries = part.size();
+        part.explain->reason = "it is a test";
+        return absl::OkStatus();
+      };
+      RequireOk(AnswerInSlices(state, batch, answer));
+      BOOST_TEST(calls == std::max<size_t>(1, size < 2 * slice ? 1 : size / slice));
+      size_t wrong = 0;
+      for (size_t i = 0; i < size; ++i) wrong += rows[i] != 2 * (i + 5) || shards[i] != 1;
+      BOOST_TEST(wrong == 0u);
+      BOOST_TEST(explain.queries == size);
+      BOOST_TEST(absl::EndsWith(explain.reason, "it is a test"));
+
+      const absl::Status failed =
+          AnswerInSlices(state, batch, [&](const ShardedState&, const Batch& part) {
+            return part.empty() || part.keys.u32()[0] < 5 + 2 * slice
+                       ? absl::OkStatus()
+                       : absl::ResourceExhaustedError(absl::StrCat(part.keys.u32()[0]));
+          });
+      const bool fails = size >= 3 * slice;
+      BOOST_TEST(failed == (fails ? absl::ResourceExhaustedError(absl::StrCat(5 + 2 * slice))
+                                  : absl::OkStatus()));
     }
   }
 }

@@ -150,8 +150,10 @@ struct Kind {
   std::string (*value)(uint64_t);
 };
 const Kind kKinds[] = {
-    {"numbers", "value.field(',', 0):u64", [](uint64_t i) { return std::to_string(i / 3 * 7919 % 1000003); }},
-    {"short numbers", "value.field(',', 0):u32", [](uint64_t i) { return std::to_string(i % 700); }},
+    {"numbers", "value.field(',', 0):u64",
+     [](uint64_t i) { return std::to_string(i / 3 * 7919 % 1000003); }},
+    {"short numbers", "value.field(',', 0):u32",
+     [](uint64_t i) { return std::to_string(i % 700); }},
     {"short text", "value.field(',', 0):text", [](uint64_t i) { return absl::StrCat("k", i / 2); }},
     {"any bytes", "value:bytes",
      [](uint64_t i) {

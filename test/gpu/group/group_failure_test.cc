@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cairn/device/group.h"
 #include "gpu/runtime/injected_failure.h"
 #include "test/gpu/device_array.h"
@@ -156,7 +157,8 @@ BOOST_AUTO_TEST_CASE(a_shard_without_device_and_fallback_is_named) {
     for (const absl::Status& lost :
          {AskOnDevice(*group, entries, queries), AskOnHost(*group, entries, queries)}) {
       BOOST_TEST(absl::IsUnavailable(lost), lost);
-      const std::string name = absl::StrCat("member 1, on device ", GroupDevices(4)[1], ", is lost");
+      const std::string name =
+          absl::StrCat("member 1, on device ", GroupDevices(4)[1], ", is lost");
       BOOST_TEST(lost.ToString().find(name) != std::string::npos, lost);
     }
   }
