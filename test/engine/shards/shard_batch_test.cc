@@ -8,13 +8,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/blocking_counter.h"
 #include "cairn/query.h"
 #include "cairn/route.h"
 #include "engine/shards/shard_batch.h"
 #include "engine/shards/shard_manifest.h"
 #include "index/machine/mutex.h"
-#include "index/machine/topology.h"
 #include "test/require_ok.h"
 
 namespace cairn {
@@ -66,21 +64,6 @@ BOOST_AUTO_TEST_CASE(every_asked_shard_is_asked_once) {
       }
     }
   }
-}
-
-// Shards of different devices are searched at the same time however large their parts are.
-BOOST_AUTO_TEST_CASE(shards_of_several_lanes_are_asked_at_the_same_time) {
-  if (Topology::Get().cores() < 2) return;
-  const ShardRouting routing;
-  const ShardVersions versions;
-  const ShardAssignment assignment = AssignmentOf({200000, 200000});
-  const ShardedState state{routing, versions, 2, 2};
-  absl::BlockingCounter both(2);
-  RequireOk(ForEachAskedShard(state, assignment, [&](size_t) {
-    both.DecrementCount();
-    both.Wait();  // for the other
-    return absl::OkStatus();
-  }));
 }
 
 BOOST_AUTO_TEST_CASE(a_batch_is_answered_in_slices_that_are_all_of_it) {

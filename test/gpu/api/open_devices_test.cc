@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(others_answer_for_a_lost_device_and_the_cpu_for_all) {
   Build(db, kind.spec);
   BuildInShards(db, kind.spec, 4);
   const auto on_cpu = RequireOk(SecondaryIndex::Open(db.Beside("index"), ForTests()));
-  for (const int64_t after : {0, 1, 5, 30}) {
+  for (const int64_t after : {0, 1, 5}) {
     const FailsNoMore no_more;
     const auto index = OpenOn(db.Beside("index"), GroupDevices(3));
     FailGroupMemberAfter(1, after);
