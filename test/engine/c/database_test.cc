@@ -153,30 +153,6 @@ BOOST_AUTO_TEST_CASE(build_refuses_and_can_be_cancelled) {
   BOOST_TEST(none == nullptr);
 }
 
-BOOST_AUTO_TEST_CASE(lists_of_devices_are_read) {
-  Build();
-  cairn_open_options options = cairn_open_options_init();
-  options.calibration = CAIRN_CALIBRATION_NONE;
-  options.device = CAIRN_ON_AUTO;
-  options.devices_count = 2;
-  cairn_index* index = nullptr;
-  CheckError(cairn_open(city_path.c_str(), &options, &index), CAIRN_INVALID_ARGUMENT, {"devices"});
-  const int32_t devices[] = {1000, -5};
-  options.devices = devices;
-  CheckError(cairn_open(city_path.c_str(), &options, &index), CAIRN_INVALID_ARGUMENT,
-             {"devices", "-5"});
-  options.devices_count = 1;  // no such device
-  RequireNone(cairn_open(city_path.c_str(), &options, &index));
-  const IndexHandle opened(index);
-  options.device = CAIRN_ON_GPU;
-  CheckError(cairn_open(city_path.c_str(), &options, &index), CAIRN_UNAVAILABLE, {});
-  // A caller of an earlier version, whose options end before.
-  options.device = CAIRN_ON_CPU;
-  options.size = offsetof(cairn_open_options, devices);
-  RequireNone(cairn_open(city_path.c_str(), &options, &index));
-  const IndexHandle as_before(index);
-}
-
 BOOST_AUTO_TEST_CASE(queries_answer_as_those_of_cpp) {
   Build();
   const IndexHandle index = Open(city_path);
