@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -44,8 +45,9 @@
 namespace cairn::bench {
 namespace {
 
-constexpr uint32_t kParts = 8;  // segments, and shards
-constexpr uint64_t kBudget = uint64_t{4} << 30;
+constexpr uint32_t kParts = 16;  // segments, and shards
+constexpr uint32_t kSegmentsAtOnce = 4;
+constexpr uint64_t kBudget = uint64_t{1} << 30;  // of each of these
 constexpr int kKeysOfRow = 64;
 constexpr size_t kQueries = size_t{1} << 20;
 
@@ -263,6 +265,21 @@ void CheckAnswers(const SecondaryIndex& index, uint64_t entries, uint64_t built)
   if (count != built) throw std::runtime_error("entries were lost");
 }
 
+// Calls step(i) for all i < steps, so many at a time; throws the first error.
+void AllAtOnce(uint32_t steps, uint32_t at_once,
+               const std::function<absl::Status(uint32_t)>& step) {
+  std::atomic<uint32_t> next = 0;
+  std::vector<absl::Status> errors(at_once);
+  std::vector<std::thread> workers;
+  for (absl::Status& error : errors) {
+    workers.emplace_back([&] {
+      for (uint32_t i; error.ok() && (i = next.fetch_add(1)) < steps;) error = step(i);
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  for (const absl::Status& error : errors) OrThrow(error);
+}
+
 void BuildLargeShards(benchmark::State& state, int log2_n) {
   const uint64_t entries = uint64_t{1} << log2_n;
   const RuleSource source(entries / kKeysOfRow);
@@ -282,41 +299,42 @@ void BuildLargeShards(benchmark::State& state, int log2_n) {
     };
     BuildOptions options;
     options.memory_budget = kBudget;
-    std::vector<std::string> segments;
-    uint64_t built = 0;
-    for (const PrimaryKeyRange& range : OrThrow(source.Split(kParts))) {
-      const size_t i = segments.size();
-      segments.push_back(segment_places[i] + "/" + SegmentDirectoryName(static_cast<uint32_t>(i)));
-      built += OrThrow(ExtractSegment(source, range, spec, segments.back(), options)).entries;
-    }
+    const auto threads_of_each = [](uint32_t at_once) {
+      return static_cast<int>(std::max(1u, std::thread::hardware_concurrency() / at_once));
+    };
+    const std::vector<PrimaryKeyRange> ranges = OrThrow(source.Split(kParts));
+    std::vector<std::string> segments(kParts);
+    std::atomic<uint64_t> built = 0;
+    options.threads = threads_of_each(kSegmentsAtOnce);
+    AllAtOnce(kParts, kSegmentsAtOnce, [&](uint32_t i) {
+      segments[i] = segment_places[i] + "/" + SegmentDirectoryName(i);
+      const auto report = ExtractSegment(source, ranges[i], spec, segments[i], options);
+      if (report.ok()) built += report->entries;
+      return report.status();
+    });
     note("extract");
     const std::string plan = segment_places[0] + "/plan";
+    options.threads = 0;
     OrThrow(SplitSegments(segments, kParts, plan, options));
     note("split");
-    std::vector<std::thread> builders;
-    std::vector<absl::Status> built_shards(kParts);
-    options.threads = std::max<int>(1, std::thread::hardware_concurrency() / kParts);
-    for (uint32_t i = 0; i < kParts; ++i) {
-      builders.emplace_back([&, i] {
-        const std::string name = ShardDirectoryName(i);
-        const std::string path = shard_places[i] + "/" + name;
-        built_shards[i] = BuildShard(plan, i, path, options).status();
-        // What an index's directory names may be links.
-        if (shard_places[i] != directory) {
-          std::filesystem::create_directory_symlink(path, directory + "/" + name);
-        }
-      });
-    }
-    for (std::thread& builder : builders) builder.join();
-    for (const absl::Status& status : built_shards) OrThrow(status);
+    options.threads = threads_of_each(kParts);
+    AllAtOnce(kParts, kParts, [&](uint32_t i) {
+      const std::string name = ShardDirectoryName(i);
+      const std::string path = shard_places[i] + "/" + name;
+      // What an index's directory names may be links.
+      if (shard_places[i] != directory) {
+        std::filesystem::create_directory_symlink(path, directory + "/" + name);
+      }
+      return BuildShard(plan, i, path, options).status();
+    });
     note("build");
     options.threads = 0;
     OrThrow(PublishShards(plan, directory, options));
     note("publish");
     state.SetIterationTime(all_seconds);
     state.counters["anonymous_bytes"] = static_cast<double>(memory.most());
-    state.counters["entries"] = static_cast<double>(built);
-    state.counters["entries_per_s"] = static_cast<double>(built) / all_seconds;
+    state.counters["entries"] = static_cast<double>(built.load());
+    state.counters["entries_per_s"] = static_cast<double>(built.load()) / all_seconds;
 
     OpenOptions open;
     open.verify = VerifyLevel::kMetadata;
