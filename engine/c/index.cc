@@ -38,6 +38,10 @@ absl::StatusOr<OpenOptions> ReadOpenOptions(const cairn_open_options* given) {
     RETURN_IF_ERROR(CheckNotNull(read.structures[i], "structures"));
     options.ordered_indexes.emplace_back(read.structures[i]);
   }
+  if (read.devices_count > 0) {
+    RETURN_IF_ERROR(CheckNotNull(read.devices, "devices"));
+    options.devices.assign(read.devices, read.devices + read.devices_count);
+  }
   return options;
 }
 

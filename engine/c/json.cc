@@ -157,6 +157,7 @@ std::string ToJson(const Explain& explain) {
   }
   json.End(']');
   json.Add("route", explain.route);
+  json.Add("index", explain.index);
   json.Add("reason", explain.reason);
   json.Add("predicted_ns", explain.predicted);
   json.Add("measured_ns", explain.measured);

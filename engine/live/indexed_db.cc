@@ -8,6 +8,7 @@
 #include "engine/live/index_catalog.h"
 #include "engine/live/index_set.h"
 #include "engine/live/ingestion_listener.h"
+#include "engine/route/open_devices.h"
 #include "engine/util/rocksdb_compat.h"
 #include "engine/util/rocksdb_file_system.h"
 #include "engine/util/status.h"
@@ -287,6 +288,7 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
     const IndexedDBOptions& options) {
   if (db == nullptr) return absl::InvalidArgumentError("Attach needs a database, not null");
+  RETURN_IF_ERROR(CheckDevices(options.open));
   IndexedDBOptions resolved = options;
   if (resolved.open.file_system == nullptr) {
     resolved.open.file_system = db->GetEnv()->GetFileSystem();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "cairn/ordered_index.h"
 #include "cpu_fast/fast/compressed_tree.h"
 #include "cpu_fast/fast/fast_tree.h"
@@ -113,9 +114,12 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOnCpu(FactoryString factory, S
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, SortedRun run,
-                                                   const UsableLeaves* leaves) {
+                                                   const UsableLeaves* leaves,
+                                                   absl::Span<const int> devices) {
   ASSIGN_OR_RETURN(FactoryString factory, FactoryString::Parse(text));
-  if (factory.device == "gpu") return gpu::MakeGpuIndex(std::move(factory), std::move(run));
+  if (factory.device == "gpu") {
+    return gpu::MakeGpuIndex(std::move(factory), std::move(run), devices);
+  }
   if (factory.device == "cpu") return MakeOnCpu(std::move(factory), std::move(run), leaves);
   return factory.Bad(
       absl::StrFormat("there is no device '%s'; there are cpu and gpu", factory.device));
@@ -125,13 +129,15 @@ absl::StatusOr<std::unique_ptr<OrderedIndex>> Make(std::string_view text, Sorted
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
                                                                SortedRun run) {
-  return MakeOrderedIndex(factory, std::move(run), nullptr);
+  return MakeOrderedIndex(factory, std::move(run), nullptr, {});
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
                                                                SortedRun run,
-                                                               const UsableLeaves* leaves) {
-  return Guarded("making an ordered index", [&] { return Make(factory, std::move(run), leaves); });
+                                                               const UsableLeaves* leaves,
+                                                               absl::Span<const int> devices) {
+  return Guarded("making an ordered index",
+                 [&] { return Make(factory, std::move(run), leaves, devices); });
 }
 
 }  // namespace cairn

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cairn/ordered_index.h"
 #include "cpu_fast/packed/stored_packed_index.h"
 
@@ -21,9 +22,11 @@ struct UsableLeaves {
 };
 
 // MakeOrderedIndex over a run beside which `leaves` are stored: they are used where the structure
-// would make the same. Null: there are none.
+// would make the same. Null: there are none. One of a GPU is made on each of `devices` (CUDA
+// ordinals), if any.
 absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeOrderedIndex(std::string_view factory,
                                                                SortedRun run,
-                                                               const UsableLeaves* leaves);
+                                                               const UsableLeaves* leaves,
+                                                               absl::Span<const int> devices);
 
 }  // namespace cairn

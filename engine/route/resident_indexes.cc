@@ -63,9 +63,10 @@ bool IsOnGpu(std::string_view factory) {
   return absl::StartsWith(absl::string_view(factory.data(), factory.size()), "gpu:");
 }
 
-// The device and structure of a factory string: what stands before its first option.
+// The device and structure of a factory string, or of a description: what stands before its first
+// option, and before the devices that it is on.
 std::string RouteName(std::string_view factory) {
-  return std::string(factory.substr(0, factory.find(',')));
+  return std::string(factory.substr(0, factory.find_first_of(", ")));
 }
 
 class ResidentIndexMaker {
@@ -138,7 +139,8 @@ class ResidentIndexMaker {
       RETURN_IF_ERROR(CheckDeviceBudget());
     }
     ASSIGN_OR_RETURN(std::unique_ptr<OrderedIndex> index,
-                     MakeOrderedIndex(factory, run_, leaves_.has_value() ? &*leaves_ : nullptr));
+                     MakeOrderedIndex(factory, run_, leaves_.has_value() ? &*leaves_ : nullptr,
+                                      options_.devices));
     std::string name = RouteName(absl::EndsWith(factory, ":auto") ? index->description() : factory);
     // Variants of one structure are told apart by all that was said of them.
     for (const ResidentIndex& other : made_.indexes) {
@@ -159,12 +161,20 @@ class ResidentIndexMaker {
     ASSIGN_OR_RETURN(const FactoryString factory, FactoryString::Parse(kOnGpu));
     ASSIGN_OR_RETURN(const gpu::DeviceBytes bytes,
                      gpu::PredictDeviceBytes(factory, run_, options_.threads));
-    const uint64_t budget = options_.device_memory_budget != 0 ? options_.device_memory_budget
-                                                               : devices.front().memory_bytes / 2;
-    if (bytes.resident <= budget) return absl::OkStatus();
-    return absl::ResourceExhaustedError(
-        absl::StrFormat("%s may take %d bytes for %d entries, beyond the budget of %d bytes of %s",
-                        kOnGpu, bytes.resident, run_.size(), budget, devices.front().name));
+    for (const Device& device : devices) {
+      const auto copies = static_cast<uint64_t>(
+          options_.devices.empty()
+              ? device.ordinal == devices.front().ordinal
+              : std::count(options_.devices.begin(), options_.devices.end(), device.ordinal));
+      const uint64_t budget = options_.device_memory_budget != 0 ? options_.device_memory_budget
+                                                                 : device.memory_bytes / 2;
+      if (copies == 0 || bytes.resident <= budget / copies) continue;
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "%s may take %d bytes for %d entries%s, beyond the budget of %d bytes of %s", kOnGpu,
+          copies * bytes.resident, run_.size(),
+          copies == 1 ? "" : absl::StrFormat(" in %d copies", copies), budget, device.name));
+    }
+    return absl::OkStatus();
   }
 
   const OpenOptions& options_;

@@ -28,9 +28,10 @@ struct ResidentIndexes {
 };
 
 // Makes the ordered indexes that `options` name, or leave to choose within the memory budgets, over
-// `run`. Where leaves of cpu:packed are stored beside it, they are taken, which costs no memory but
-// with OpenOptions::copy_entries. Errors as MakeOrderedIndex's; InvalidArgument for one that is
-// named twice.
+// `run`; those of a GPU on each of the devices that are listed (engine/route/open_devices.h
+// checks the list), as one. Where leaves of cpu:packed are stored beside it, they are taken, which
+// costs no memory but with OpenOptions::copy_entries. Errors as MakeOrderedIndex's; InvalidArgument
+// for one that is named twice.
 absl::StatusOr<ResidentIndexes> MakeResidentIndexes(
     const OpenOptions& options, const SortedRun& run,
     const std::optional<StoredLeaves>& leaves = std::nullopt);

@@ -192,6 +192,7 @@ absl::Status Router::Answer(const Batch& batch, double rows) const {
       if (route.on_gpu()) gpu_out_for_.store(0, std::memory_order_relaxed);
       if (explain != nullptr) {
         explain->route = route.name();
+        explain->index = route.index().description();
         explain->measured = absl::Nanoseconds(end - start);
       }
       return status;
@@ -235,6 +236,7 @@ void Router::FillExplain(const Batch& batch, const BatchShape& shape, size_t cho
                    [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
   explain.predicted = Nanoseconds(Predict(chosen, shape));
   explain.route = routes_[chosen].name();
+  explain.index = routes_[chosen].index().description();
   if (explain.route == options.route) {
     explain.reason = "it was asked for";
   } else if (!options.route.empty()) {

@@ -29,7 +29,7 @@ absl::Status AppendValues(const ShardedState& state, const RangeBatch& ranges, s
   state.routing.RouteRanges(ranges, absl::MakeSpan(intervals));
   const ShardAssignment assignment = Assign(intervals, state.routing.shards());
   std::vector<PartialResults> parts(state.routing.shards(), {AggregateResults(plan), {}});
-  RETURN_IF_ERROR(ForEachAskedShard(assignment, state.threads, [&](size_t s) {
+  RETURN_IF_ERROR(ForEachAskedShard(state, assignment, [&](size_t s) {
     return Guarded("computing aggregates of a shard", [&] {
       const absl::Span<const uint32_t> queries = assignment.queries(s);
       GatheredRanges of_shard;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/machine/batch_threads.h"
+#include "index/machine/guard.h"
 
 namespace cairn {
 namespace {
@@ -12,12 +13,23 @@ namespace {
 constexpr size_t kSpreadQueries = size_t{1} << 15;
 // Queries in all below which waking threads takes longer than they save.
 constexpr size_t kWorthThreads = size_t{1} << 12;
+// Queries of a slice of a large batch: what a slice takes stays in the caches of a core.
+constexpr size_t kSliceQueries = size_t{1} << 14;
 
 template <typename Key>
 void GatherOf(absl::Span<const Key> keys, absl::Span<const uint32_t> queries,
               std::vector<Key>* gathered) {
   gathered->resize(queries.size());
   for (size_t i = 0; i < queries.size(); ++i) (*gathered)[i] = keys[queries[i]];
+}
+
+// Adds what a slice of a batch says of how it was answered.
+void AddExplain(const Explain& slice, Explain* all) {
+  all->queries += slice.queries;
+  all->expected_rows += slice.expected_rows;
+  all->predicted += slice.predicted;
+  all->measured += slice.measured;
+  all->failures.insert(all->failures.end(), slice.failures.begin(), slice.failures.end());
 }
 
 }  // namespace
@@ -81,7 +93,7 @@ RangeBatch GatheredRanges::Batch() const {
   return ranges;
 }
 
-absl::Status ForEachAskedShard(const ShardAssignment& assignment, int threads,
+absl::Status ForEachAskedShard(const ShardedState& state, const ShardAssignment& assignment,
                                absl::FunctionRef<absl::Status(size_t shard)> body) {
   std::vector<size_t> asked;
   bool spread = false;
@@ -90,7 +102,9 @@ absl::Status ForEachAskedShard(const ShardAssignment& assignment, int threads,
     if (queries != 0) asked.push_back(s);
     spread |= queries >= kSpreadQueries;
   }
-  const size_t parts = std::min(asked.size(), static_cast<size_t>(threads));
+  const size_t parts = std::min(asked.size(), static_cast<size_t>(state.threads));
+  // What is searched on different devices takes no threads from each other.
+  spread &= state.lanes == 1;
   if (parts <= 1 || spread || assignment.query_of.size() < kWorthThreads) {
     for (const size_t shard : asked) {
       if (absl::Status s = body(shard); !s.ok()) return s;
@@ -107,12 +121,44 @@ absl::Status ForEachAskedShard(const ShardAssignment& assignment, int threads,
   return absl::OkStatus();
 }
 
+absl::Status AnswerInSlices(
+    const ShardedState& state, const Batch& batch,
+    absl::FunctionRef<absl::Status(const ShardedState&, const Batch&)> answer) {
+  const size_t slices = batch.size() / kSliceQueries;
+  if (slices < 2 || state.routing.shards() == 1) return answer(state, batch);
+  const size_t parts = std::min(slices, static_cast<size_t>(state.threads));
+  ShardedState of_slice = state;
+  of_slice.threads = 1;
+  std::vector<absl::Status> statuses(slices);
+  std::vector<Explain> explains(batch.explain == nullptr ? 0 : slices);
+  RunOnBatchThreads(parts, [&](size_t part) {
+    for (size_t i = part; i < slices; i += parts) {
+      const size_t first = i * kSliceQueries;
+      Batch slice = batch.Slice(first, i + 1 < slices ? kSliceQueries : batch.size() - first);
+      if (batch.explain != nullptr) slice.explain = &explains[i];
+      statuses[i] =
+          Guarded("answering a slice of a batch", [&] { return answer(of_slice, slice); });
+    }
+  });
+  for (absl::Status& status : statuses) {
+    if (!status.ok()) return std::move(status);
+  }
+  if (batch.explain == nullptr) return absl::OkStatus();
+  Explain& all = *batch.explain = explains[0];
+  for (size_t i = 1; i < slices; ++i) AddExplain(explains[i], &all);
+  all.predicted /= static_cast<double>(parts);
+  all.measured /= static_cast<double>(parts);
+  all.reason =
+      absl::StrFormat("in %d slices, %d at a time; the first: %s", slices, parts, all.reason);
+  return absl::OkStatus();
+}
+
 void CombineExplains(const Batch& batch, absl::Span<const Explain> explains,
-                     const ShardAssignment& assignment) {
+                     const ShardAssignment& assignment, size_t lanes) {
   Explain& all = *batch.explain;
   size_t most = 0, asked = 0;
   double expected_rows = 0;
-  absl::Duration predicted, measured;
+  std::vector<absl::Duration> predicted(lanes), measured(lanes);
   std::vector<std::string> failures;
   for (size_t s = 0; s < explains.size(); ++s) {
     const size_t queries = assignment.queries(s).size();
@@ -120,20 +166,22 @@ void CombineExplains(const Batch& batch, absl::Span<const Explain> explains,
     ++asked;
     if (queries > assignment.queries(most).size() || asked == 1) most = s;
     expected_rows += explains[s].expected_rows;
-    predicted += explains[s].predicted;
-    measured += explains[s].measured;
+    predicted[s % lanes] += explains[s].predicted;
+    measured[s % lanes] += explains[s].measured;
     failures.insert(failures.end(), explains[s].failures.begin(), explains[s].failures.end());
   }
   all = asked == 0 ? Explain() : explains[most];
   all.operation = batch.operation;
   all.queries = batch.size();
   all.expected_rows = expected_rows;
-  all.predicted = predicted;
-  all.measured = measured;
+  all.predicted = *std::max_element(predicted.begin(), predicted.end());
+  all.measured = *std::max_element(measured.begin(), measured.end());
   all.failures = std::move(failures);
   all.reason = absl::StrFormat(
-      "%d of %d shards asked, one after the other predicted and measured; shard %d, asked most: %s",
-      asked, explains.size(), most, all.reason);
+      "%d of %d shards asked, one after the other%s predicted and measured; shard %d, asked most: "
+      "%s",
+      asked, explains.size(), lanes == 1 ? "" : absl::StrFormat(" in %d lanes", lanes), most,
+      all.reason);
 }
 
 }  // namespace cairn

@@ -20,7 +20,8 @@ namespace cairn {
 struct ShardedState {
   const ShardRouting& routing;
   const ShardVersions& versions;
-  int threads;  // at least 1
+  int threads;       // at least 1
+  size_t lanes = 1;  // ShardSet::lanes
 };
 
 // Some keys of a batch, one behind the other. Reusable; not thread-safe.
@@ -62,10 +63,18 @@ class GatheredRanges {
 };
 
 // Calls body(shard) for each shard that is asked something: on several threads where there is
-// little for each, one after the other where a shard's own search is spread over threads. Returns
-// the first shard's error.
-absl::Status ForEachAskedShard(const ShardAssignment& assignment, int threads,
+// little for each or shards are on different devices, one after the other where a shard's own
+// search is spread over threads. Returns the first shard's error. The body must not throw.
+absl::Status ForEachAskedShard(const ShardedState& state, const ShardAssignment& assignment,
                                absl::FunctionRef<absl::Status(size_t shard)> body);
+
+// Calls answer(state, slice) for the slices that a batch is cut into, several at a time, where it
+// is large: sending queries to shards and putting answers back takes longer than searching. Of
+// operations with a result of one size for each query (Batch::Slice). Returns the first slice's
+// error.
+absl::Status AnswerInSlices(
+    const ShardedState& state, const Batch& batch,
+    absl::FunctionRef<absl::Status(const ShardedState&, const Batch&)> answer);
 
 // The parts of SecondaryIndex::Answer for checked batches. May throw std::bad_alloc.
 absl::Status AnswerShardedPoints(const ShardedState& state, const Batch& batch);
@@ -73,6 +82,6 @@ absl::Status AnswerShardedRanges(const ShardedState& state, const Batch& batch);
 
 // What the shards say of how they answered their parts of a batch, as one.
 void CombineExplains(const Batch& batch, absl::Span<const Explain> explains,
-                     const ShardAssignment& assignment);
+                     const ShardAssignment& assignment, size_t lanes);
 
 }  // namespace cairn

@@ -101,24 +101,30 @@ absl::Status AnswerInCallerOrder(const ShardedState& state, const Batch& batch) 
   const ShardAssignment assignment = Assign(intervals, state.routing.shards());
   std::vector<PointPart> parts(state.routing.shards());
   std::vector<Explain> explains(batch.explain == nullptr ? 0 : parts.size());
-  RETURN_IF_ERROR(ForEachAskedShard(assignment, state.threads, [&](size_t s) {
+  RETURN_IF_ERROR(ForEachAskedShard(state, assignment, [&](size_t s) {
     return Guarded("answering a batch of a shard", [&] {
       Batch part = parts[s].Of(batch, assignment.queries(s));
       if (batch.explain != nullptr) part.explain = &explains[s];
       return state.versions[s]->Answer(part, state.threads);
     });
   }));
-  if (batch.explain != nullptr) CombineExplains(batch, explains, assignment);
+  if (batch.explain != nullptr) CombineExplains(batch, explains, assignment, state.lanes);
   if (batch.operation == Operation::kFind) return CombineMatches(assignment, parts, batch);
   Combine(assignment, parts, batch);
   return absl::OkStatus();
+}
+
+// The same, where the batch is large and what is found of each query takes one place, in slices.
+absl::Status AnswerInOrder(const ShardedState& state, const Batch& batch) {
+  if (batch.operation == Operation::kFind) return AnswerInCallerOrder(state, batch);
+  return AnswerInSlices(state, batch, AnswerInCallerOrder);
 }
 
 }  // namespace
 
 absl::Status AnswerShardedPoints(const ShardedState& state, const Batch& batch) {
   std::iota(batch.query_of.begin(), batch.query_of.end(), 0);
-  if (batch.options.result_order != ResultOrder::kKey) return AnswerInCallerOrder(state, batch);
+  if (batch.options.result_order != ResultOrder::kKey) return AnswerInOrder(state, batch);
   // The batch's keys in their order are a batch whose order is the caller's.
   WithPhysicalKey(batch.keys.kind(), [&](auto type) {
     using Key = typename decltype(type)::type;
@@ -131,7 +137,7 @@ absl::Status AnswerShardedPoints(const ShardedState& state, const Batch& batch) 
   Batch in_order = batch;
   in_order.keys = sorted.Batch();
   in_order.options.sorted_input = true;
-  return AnswerInCallerOrder(state, in_order);
+  return AnswerInOrder(state, in_order);
 }
 
 }  // namespace cairn

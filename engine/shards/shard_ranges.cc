@@ -18,7 +18,7 @@ absl::Status CountRanges(const ShardedState& state, const Batch& batch) {
   const ShardAssignment assignment = Assign(intervals, shards);
   std::vector<std::vector<uint64_t>> counts(shards);
   std::vector<Explain> explains(batch.explain == nullptr ? 0 : shards);
-  RETURN_IF_ERROR(ForEachAskedShard(assignment, state.threads, [&](size_t s) {
+  RETURN_IF_ERROR(ForEachAskedShard(state, assignment, [&](size_t s) {
     return Guarded("counting entries of a shard", [&] {
       GatheredRanges ranges;
       ranges.Gather(batch.ranges, assignment.queries(s));
@@ -33,7 +33,7 @@ absl::Status CountRanges(const ShardedState& state, const Batch& batch) {
     const absl::Span<const uint32_t> queries = assignment.queries(s);
     for (size_t i = 0; i < queries.size(); ++i) batch.counts[queries[i]] += counts[s][i];
   }
-  if (batch.explain != nullptr) CombineExplains(batch, explains, assignment);
+  if (batch.explain != nullptr) CombineExplains(batch, explains, assignment, state.lanes);
   return absl::OkStatus();
 }
 
@@ -44,7 +44,7 @@ absl::Status AnswerShardedRanges(const ShardedState& state, const Batch& batch) 
     return absl::InvalidArgumentError(
         absl::StrFormat("%d cursors for %d ranges", batch.ranges.after.size(), batch.size()));
   }
-  if (batch.operation == Operation::kCount) return CountRanges(state, batch);
+  if (batch.operation == Operation::kCount) return AnswerInSlices(state, batch, CountRanges);
   return ShardScan(state, batch).Run();
 }
 

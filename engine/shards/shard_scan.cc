@@ -115,7 +115,7 @@ absl::Status ShardScan::AskRound() {
   const size_t first_part = parts_.size();
   for (size_t s = 0; s < shards; ++s) parts_.push_back(std::make_unique<Part>());
   std::vector<Explain> explains(batch_.explain == nullptr || asked_ ? 0 : shards);
-  RETURN_IF_ERROR(ForEachAskedShard(assignment, state_.threads, [&](size_t s) {
+  RETURN_IF_ERROR(ForEachAskedShard(state_, assignment, [&](size_t s) {
     return Guarded("scanning a shard", [&]() -> absl::Status {
       Part& part = *parts_[first_part + s];
       const absl::Span<const uint32_t> queries = assignment.queries(s);
@@ -130,7 +130,7 @@ absl::Status ShardScan::AskRound() {
       return state_.versions[s]->Answer(scan, state_.threads);
     });
   }));
-  if (!explains.empty()) CombineExplains(batch_, explains, assignment);
+  if (!explains.empty()) CombineExplains(batch_, explains, assignment, state_.lanes);
   asked_ = true;
   for (size_t n = 0; n < shards; ++n) {
     const size_t s = ascending() || by_source() ? n : shards - 1 - n;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/build/run_keys.h"
+#include "engine/route/open_devices.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/shards/shard_directory.h"
 #include "engine/util/rocksdb_file_system.h"
@@ -12,7 +13,6 @@
 #include "index/files/index_directory.h"
 #include "index/files/run_file.h"
 #include "index/machine/status_macros.h"
-#include "index/machine/topology.h"
 
 namespace cairn {
 namespace {
@@ -28,18 +28,6 @@ absl::StatusOr<ShardBound> PlaceOf(const ShardContents& contents, size_t entry) 
 
 std::string NameOfShard(const ShardManifest& shards, size_t shard) {
   return absl::StrFormat("shard %d ('%s')", shard, shards.shards[shard].directory);
-}
-
-// A share of what all shards together may take.
-OpenOptions OptionsOfOne(OpenOptions options, size_t shards) {
-  if (options.host_memory_budget == 0) {
-    options.host_memory_budget = Topology::Get().memory_bytes() / 2;
-  }
-  options.host_memory_budget = options.host_memory_budget / shards + 1;
-  if (options.device_memory_budget != 0) {
-    options.device_memory_budget = options.device_memory_budget / shards + 1;
-  }
-  return options;
 }
 
 }  // namespace
@@ -146,13 +134,15 @@ absl::StatusOr<std::unique_ptr<IndexWriter>> OpenPublishedShard(const std::strin
 
 absl::StatusOr<std::unique_ptr<ShardSet>> ShardSet::Open(const std::string& directory,
                                                          const OpenOptions& options) {
+  RETURN_IF_ERROR(CheckDevices(options));
   const std::shared_ptr<FileSystem> files = FileSystemOf(options.file_system);
   uint64_t generation_before = 0;
   while (true) {
     auto set = std::make_unique<ShardSet>();
     set->directory_ = directory;
+    set->options_ = options;
     ASSIGN_OR_RETURN(set->manifest_, ReadShardManifest(directory, files.get()));
-    absl::Status opened = set->OpenAll(options);
+    absl::Status opened = set->OpenAll();
     if (opened.ok()) return set;
     // The next generation may have been published meanwhile, and this one's shards removed.
     const bool same = set->manifest_.generation == generation_before;
@@ -161,14 +151,20 @@ absl::StatusOr<std::unique_ptr<ShardSet>> ShardSet::Open(const std::string& dire
   }
 }
 
-absl::Status ShardSet::OpenAll(const OpenOptions& options) {
-  const OpenOptions of_one = OptionsOfOne(options, manifest_.shards.size());
+absl::Status ShardSet::OpenAll() {
   for (size_t i = 0; i < manifest_.shards.size(); ++i) {
     ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> writer,
-                     OpenPublishedShard(directory_, manifest_, i, of_one));
+                     OpenPublishedShard(directory_, manifest_, i, OptionsOf(i)));
+    for (const ResidentIndex& index : writer->version()->base->resident.indexes) {
+      if (index.on_gpu && !options_.devices.empty()) lanes_ = options_.devices.size();
+    }
     writers_.push_back(std::move(writer));
   }
   return absl::OkStatus();
+}
+
+OpenOptions ShardSet::OptionsOf(size_t shard) const {
+  return OptionsOfShard(options_, shard, manifest_.shards.size());
 }
 
 std::string ShardSet::NameOf(size_t shard) const {

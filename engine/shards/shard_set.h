@@ -40,6 +40,11 @@ class ShardSet {
   const KeyCodec& codec() const { return writers_[0]->version()->base->codec; }
 
   size_t size() const { return writers_.size(); }
+  // What a shard was opened with.
+  OpenOptions OptionsOf(size_t shard) const;
+  // The places in OpenOptions::devices, of which shard s is on place s % lanes(): shards of
+  // different ones do not wait for each other. 1 where none is on such a device.
+  size_t lanes() const { return lanes_; }
   IndexWriter* writer(size_t shard) const { return writers_[shard].get(); }
   // Shard i's, for messages: "shard 3 ('shard-3.1f00c0ffee15900d')".
   std::string NameOf(size_t shard) const;
@@ -48,11 +53,13 @@ class ShardSet {
   ShardVersions Versions() const;
 
  private:
-  absl::Status OpenAll(const OpenOptions& options);
+  absl::Status OpenAll();
 
   std::string directory_;
+  OpenOptions options_;  // of all
   ShardManifest manifest_;
   std::vector<std::unique_ptr<IndexWriter>> writers_;
+  size_t lanes_ = 1;
 };
 
 // Opens one shard of the index in `directory`. Errors as ShardSet::Open's, but NotFound.

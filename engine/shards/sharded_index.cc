@@ -187,7 +187,7 @@ absl::Status ShardedIndex::AnswerEntries(const ShardVersions& versions, const Ba
     return absl::InvalidArgumentError(
         absl::StrFormat("a batch of %d queries, of at most %d", batch.size(), UINT32_MAX));
   }
-  const ShardedState state{*routing_, versions, threads_};
+  const ShardedState state{*routing_, versions, threads_, shards_->lanes()};
   if (batch.takes_ranges()) return AnswerShardedRanges(state, batch);
   const bool by_key = batch.options.result_order == ResultOrder::kKey;
   if (by_key || !batch.query_of.empty()) {
@@ -203,14 +203,14 @@ absl::Status ShardedIndex::AnswerEntries(const ShardVersions& versions, const Ba
 }
 
 absl::Duration ShardedIndex::PredictedTime(Operation operation, size_t queries) const {
-  // All shards in turn, each with its share; by source each with all.
+  // All shards of a lane in turn, each with its share; by source each with all.
   const size_t share =
       routing_->asks_all() ? queries : (queries + shards_->size() - 1) / shards_->size();
-  absl::Duration sum;
+  std::vector<absl::Duration> sums(shards_->lanes());
   for (size_t s = 0; s < shards_->size(); ++s) {
-    sum += version(s)->base->router->router().PredictedTime(operation, share);
+    sums[s % sums.size()] += version(s)->base->router->router().PredictedTime(operation, share);
   }
-  return sum;
+  return *std::max_element(sums.begin(), sums.end());
 }
 
 size_t ShardedIndex::BestBatch(Operation operation) const {
@@ -247,9 +247,9 @@ absl::Status ShardedIndex::Fetch(const SnapshotSource& source, const RangeBatch&
 
 absl::Status ShardedIndex::Verify() const try {
   // Once more from the disk: what is mapped was perhaps opened without looking at the checksums.
-  OpenOptions options = options_;
-  options.verify = VerifyLevel::kFull;
   for (size_t s = 0; s < shards_->size(); ++s) {
+    OpenOptions options = shards_->OptionsOf(s);
+    options.verify = VerifyLevel::kFull;
     const absl::StatusOr<std::unique_ptr<IndexWriter>> opened =
         IndexWriter::Open(shards_->PathOf(s), options);
     if (!opened.ok()) return Named(s, opened.status());

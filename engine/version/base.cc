@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "engine/route/open_devices.h"
 #include "engine/route/ordered_index_factory.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/util/rocksdb_file_system.h"
@@ -152,6 +153,7 @@ absl::StatusOr<std::shared_ptr<const Base>> OpenVersion(const std::shared_ptr<Fi
 
 absl::StatusOr<std::shared_ptr<const Base>> Base::Open(const std::string& directory,
                                                        const OpenOptions& options) {
+  RETURN_IF_ERROR(CheckDevices(options));
   const std::shared_ptr<FileSystem> files = FileSystemOf(options.file_system);
   std::shared_ptr<const Base> base;
   bool manifest_read = false;

@@ -107,7 +107,8 @@ absl::Status JoinDevice(const DeviceEntries&, const DeviceEntries&, const Device
   return absl::UnavailableError(kNoCuda);
 }
 
-absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString factory, SortedRun) {
+absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString factory, SortedRun,
+                                                                absl::Span<const int>) {
   return Unavailable(factory.text);
 }
 absl::StatusOr<gpu::DeviceBytes> gpu::PredictDeviceBytes(FactoryString factory, const SortedRun&,

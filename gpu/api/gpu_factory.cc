@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "cairn/device.h"
 #include "gpu/api/bytes_factory.h"
+#include "gpu/api/index_on_devices.h"
 #include "gpu/api/packed_options.h"
 #include "gpu/btree/b_plus_tree.h"
 #include "gpu/host/gpu_index.h"
@@ -308,7 +309,9 @@ absl::StatusOr<std::unique_ptr<DeviceIndex>> EnqueueDeviceIndex(std::string_view
 }
 
 absl::StatusOr<std::unique_ptr<OrderedIndex>> gpu::MakeGpuIndex(FactoryString factory,
-                                                                SortedRun run) {
+                                                                SortedRun run,
+                                                                absl::Span<const int> devices) {
+  if (!devices.empty()) return MakeOnDevices(factory.text, std::move(run), devices);
   ASSIGN_OR_RETURN(const int device, factory.TakeNumber("device", 0, 1023, 0));
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceIndex> index,
                    MakeOnDevice(std::move(factory), run, device));

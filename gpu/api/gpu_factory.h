@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cairn/ordered_index.h"
 #include "cairn/sorted_run.h"
 #include "index/query/factory_string.h"
@@ -11,8 +12,12 @@
 namespace cairn::gpu {
 
 // Builds the structure of a factory string whose device is "gpu" over `run`, on the device that its
-// option device= names, 0 unless told. Errors as MakeOrderedIndex's.
-absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeGpuIndex(FactoryString factory, SortedRun run);
+// option device= names, 0 unless told; or on each of a list of devices, as one index that splits
+// batches over them (cairn/device/group.h), and is not to be given device=. Its description ends in
+// the devices then, and in how many of several are lost. Errors as MakeOrderedIndex's, and
+// DeviceGroup::Replicate's.
+absl::StatusOr<std::unique_ptr<OrderedIndex>> MakeGpuIndex(FactoryString factory, SortedRun run,
+                                                           absl::Span<const int> devices = {});
 
 // What an index takes of its device's memory, in bytes.
 struct DeviceBytes {

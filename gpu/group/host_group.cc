@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "gpu/group/wide_batch.h"
 #include "gpu/host/query_context.h"
+#include "index/machine/batch_threads.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
@@ -42,18 +41,9 @@ HostColumn HostColumnOf(const KeyBatch& keys) {
 // Runs body(0) … body(parts - 1) at once. The first error.
 template <typename Body>
 absl::Status AskParts(size_t parts, Body body) {
+  if (parts == 1) return body(0);
   std::vector<absl::Status> statuses(parts);
-  std::vector<std::thread> threads;
-  threads.reserve(parts);
-  for (size_t i = 1; i < parts; ++i) {
-    try {
-      threads.emplace_back([&, i] { statuses[i] = body(i); });
-    } catch (const std::system_error&) {  // no more threads
-      statuses[i] = body(i);
-    }
-  }
-  statuses[0] = body(0);
-  for (std::thread& thread : threads) thread.join();
+  RunOnBatchThreads(parts, [&](size_t i) { statuses[i] = body(i); });
   for (absl::Status& status : statuses) {
     if (!status.ok()) return std::move(status);
   }

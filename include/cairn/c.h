@@ -113,6 +113,8 @@ typedef struct cairn_open_options {
   uint64_t device_memory_budget;  // likewise
   const char* const* structures;  // factory strings, as "cpu:packed"; NULL: as `device` says
   size_t structures_count;
+  const int32_t* devices;  // the GPUs, by CUDA ordinal: OpenOptions::devices; NULL: the first
+  size_t devices_count;
 } cairn_open_options;
 CAIRN_C_INIT(cairn_open_options)
 

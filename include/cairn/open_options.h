@@ -38,9 +38,17 @@ struct OpenOptions {
   // its kind; if it was the only one, cpu:auto takes its place.
   std::vector<std::string> ordered_indexes;
   SearchDevice device = SearchDevice::kCpu;
-  // Bytes that `auto` may take for ordered indexes, in memory of the host and of a GPU; beyond them
-  // it takes smaller structures (docs/ordered-indexes.md), down to the mapped files. 0: half of it,
-  // but no hash table of text, which takes several times as much as the tree.
+  // The GPUs, by CUDA ordinal, of which one may be named several times; empty: the first one. Of an
+  // index in shards, shard i is on devices[i % n], and all are searched at the same time. Of any
+  // other index, each device has all entries, and large batches are split over them
+  // (docs/multi-gpu.md); where a device is lost, the others answer.
+  // InvalidArgument where no ordered index is on a GPU, as with SearchDevice::kCpu, where a number
+  // is negative, for more than kMostGroupMembers (device/group.h), and beside a factory string
+  // with device=. A device that is not there is as no device: Unavailable, or the fallback.
+  std::vector<int> devices;
+  // Bytes that `auto` may take for ordered indexes, in memory of the host and of each GPU; beyond
+  // them it takes smaller structures (docs/ordered-indexes.md), down to the mapped files. 0: half
+  // of it, but no hash table of text, which takes several times as much as the tree.
   uint64_t host_memory_budget = 0;
   uint64_t device_memory_budget = 0;
   // Copies keys and row ids, and stored leaves (BuildOptions::store_leaves) that are searched, from

@@ -32,6 +32,7 @@ struct Explain {
   double expected_rows = 0;           // of the whole batch; Find and Scan
   std::vector<Candidate> candidates;  // all routes, the fastest prediction first
   std::string route;                  // that answered
+  std::string index;                  // its ordered index, as IndexStats describes it
   std::string reason;                 // why it was taken
   absl::Duration predicted;
   absl::Duration measured;            // from the call to its answers, failed tries included

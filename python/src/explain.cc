@@ -25,7 +25,7 @@ std::string Represent(const Explain& explain) {
   std::string text(OperationName(explain.operation));
   text += " of " + std::to_string(explain.queries) + " queries by " + explain.route + ": " +
           explain.reason + "\n  predicted " + Microseconds(explain.predicted) + ", measured " +
-          Microseconds(explain.measured);
+          Microseconds(explain.measured) + "\n  searched with " + explain.index;
   for (const Explain::Candidate& candidate : explain.candidates) {
     text += "\n  " + candidate.route + ": " + Microseconds(candidate.predicted);
     if (!candidate.note.empty()) text += " (" + candidate.note + ")";
@@ -54,6 +54,7 @@ Pass one as `explain=` to a query, which fills it. Times are in seconds.)doc")
       .def_ro("queries", &Explain::queries)
       .def_ro("expected_rows", &Explain::expected_rows, "Of the whole batch; find and scan.")
       .def_ro("route", &Explain::route, "The route that answered.")
+      .def_ro("index", &Explain::index, "Its ordered index, as stats() describes it.")
       .def_ro("reason", &Explain::reason, "Why it was taken.")
       .def_prop_ro("predicted", [](const Explain& e) { return absl::ToDoubleSeconds(e.predicted); })
       .def_prop_ro(

@@ -176,6 +176,7 @@ OpenOptions OpenOptionsOf(const OpenArguments& arguments) {
                                            {{"stored", Calibration::kStored},
                                             {"trials", Calibration::kTrials},
                                             {"none", Calibration::kNone}});
+  options.devices = arguments.devices;
   options.ordered_indexes = arguments.ordered_indexes;
   options.host_memory_budget = arguments.host_memory_budget;
   options.device_memory_budget = arguments.device_memory_budget;
@@ -345,6 +346,8 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
       R"doc(Opens the index in a directory, which may be one in shards (cairn.shards).
 
 device: "cpu"; "gpu", which fails where no GPU can take the index; "auto", both where that can be.
+devices: the GPUs, by CUDA ordinal; none: the first. Shards are opened on them in turn, any other index on
+each, where large batches are split over them and the others answer for one that is lost.
 ordered_indexes: the search structures to keep, by factory string, as "cpu:fast"; none: as `device` says.
 verify: "full" reads every section's checksum, "metadata" headers and the order of keys.
 calibration: "stored" uses what was measured on such a machine, else measures for some tens of

@@ -40,6 +40,7 @@ class Index : public Queries {
 // OpenOptions as a caller writes them.
 struct OpenArguments {
   std::string device;
+  std::vector<int> devices;
   std::vector<std::string> ordered_indexes;
   std::string verify, calibration;
   uint64_t host_memory_budget, device_memory_budget;
@@ -52,23 +53,25 @@ OpenOptions OpenOptionsOf(const OpenArguments& arguments);
 
 // The keywords of what opens an index, for its binding: parameters of a lambda, the OpenArguments
 // that they are, nanobind's arguments, and their signature.
-#define CAIRN_OPEN_PARAMETERS                                                                 \
-  const std::string &device, const std::vector<std::string>&ordered_indexes,                  \
-      const std::string &verify, const std::string &calibration, uint64_t host_memory_budget, \
-      uint64_t device_memory_budget, int threads, const std::vector<std::string>&aggregates
-#define CAIRN_OPEN_VALUES                                                                   \
-  OpenArguments {                                                                           \
-    device, ordered_indexes, verify, calibration, host_memory_budget, device_memory_budget, \
-        threads, aggregates                                                                 \
+#define CAIRN_OPEN_PARAMETERS                                                                     \
+  const std::string &device, const std::vector<int>&devices,                                      \
+      const std::vector<std::string>&ordered_indexes, const std::string &verify,                  \
+      const std::string &calibration, uint64_t host_memory_budget, uint64_t device_memory_budget, \
+      int threads, const std::vector<std::string>&aggregates
+#define CAIRN_OPEN_VALUES                                                      \
+  OpenArguments {                                                              \
+    device, devices, ordered_indexes, verify, calibration, host_memory_budget, \
+        device_memory_budget, threads, aggregates                              \
   }
 #define CAIRN_OPEN_ARGS                                                                  \
-  nb::kw_only(), nb::arg("device") = "cpu",                                              \
+  nb::kw_only(), nb::arg("device") = "cpu", nb::arg("devices") = std::vector<int>(),     \
                  nb::arg("ordered_indexes") = std::vector<std::string>(),                \
                  nb::arg("verify") = "full", nb::arg("calibration") = "stored",          \
                  nb::arg("host_memory_budget") = 0, nb::arg("device_memory_budget") = 0, \
                  nb::arg("threads") = 0, nb::arg("aggregates") = std::vector<std::string>()
 #define CAIRN_OPEN_SIG                                                                        \
-  "device: str = 'cpu', ordered_indexes: collections.abc.Sequence[str] = (), verify: str = "  \
+  "device: str = 'cpu', devices: collections.abc.Sequence[int] = (), ordered_indexes: "       \
+  "collections.abc.Sequence[str] = (), verify: str = "                                        \
   "'full', "                                                                                  \
   "calibration: str = 'stored', host_memory_budget: int = 0, device_memory_budget: int = 0, " \
   "threads: int = 0, aggregates: collections.abc.Sequence[str] = ()"

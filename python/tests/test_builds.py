@@ -162,6 +162,16 @@ def test_opening(table: Table, tmp_path: pathlib.Path) -> None:
     if auto.stats()["fallback"]:
         with pytest.raises(cairn.Unavailable):
             table.open("u64", device="gpu")
+    for devices, message in (([0, -1], "found -1"), ([0] * 65, "at most 64, found 65")):
+        with pytest.raises(cairn.InvalidArgument, match=message):
+            table.open("u64", device="auto", devices=devices)
+    with pytest.raises(cairn.InvalidArgument, match="no ordered index is to be on a GPU"):
+        table.open("u64", devices=[0])
+    with pytest.raises(cairn.Unavailable):
+        table.open("u64", device="gpu", devices=[0, 1000])
+    elsewhere = table.open("u64", device="auto", devices=[0, 1000], calibration="none")
+    assert elsewhere.stats()["fallback"]
+    assert elsewhere.explain("count").index == elsewhere.stats()["ordered_indexes"][0]["description"]
     assert os.fspath(index.directory) in repr(index)
 
 

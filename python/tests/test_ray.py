@@ -28,7 +28,7 @@ from ray_cluster import (  # noqa: F401
 
 import cairn.ray
 from cairn import shards
-from cairn.ray import _common
+from cairn.ray import _common, _host
 
 Open = Callable[..., cairn.ray.Cluster]
 
@@ -304,3 +304,14 @@ def test_without_ray_it_says_what_to_install() -> None:
     program = "import sys; sys.modules['ray'] = None; import cairn\ntry:\n  import cairn.ray\nexcept ImportError as e: print(e)"
     done = subprocess.run([sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True)
     assert "cairn-rocksdb[ray]" in done.stdout and "'ray'" in done.stdout
+
+
+def test_a_hosts_shards_go_to_its_devices_in_turn(database: Database) -> None:
+    database.build()
+    layout = _host.Layout(2, 1)
+    mine = [shard for shard in range(5) if 0 in layout.hosts_of(shard, 5)]
+    assert len(mine) > 1
+    # Of two devices one is none, which is refused by name.
+    host = _host.Host(str(database.out), 0, layout, 0, {"device": "auto", "devices": [0, -1], "calibration": "none"})
+    assert sorted(host.describe()["failures"]) == mine[1::2]
+    assert all("found -1" in text for text in host.describe()["failures"].values())

@@ -213,6 +213,25 @@ BOOST_AUTO_TEST_CASE(explain_adds_up_the_batches_of_a_route) {
              std::count(pages.begin(), pages.end(), '\n'));
   const std::string one = explain(demo.phone[0].key + "\n", "--limit=1000000");
   BOOST_TEST(one.find("scan of 1: cpu:partial_key") == 0u, one);
+  BOOST_TEST(one.find("\n  searched with cpu:partial_key") != std::string::npos, one);
+}
+
+BOOST_AUTO_TEST_CASE(lists_of_devices_are_checked) {
+  const Demo demo("10");
+  const std::string index = demo.index("phone");
+  const auto fails = [&](std::vector<std::string> options, const std::string& message) {
+    options.insert(options.begin(), {"query", index, "--range=..", "--limit=1"});
+    const ToolResult result = RunTool(options);
+    BOOST_TEST(result.exit_status != 0);
+    BOOST_TEST(result.err.find(message) != std::string::npos, result.err);
+  };
+  fails({"--devices=0,1"}, "--devices requires --device");
+  fails({"--device=cpu", "--devices=0,1"}, "no ordered index is to be on a GPU");
+  fails({"--device=gpu", "--devices=0,-1"}, "found -1");
+  fails({"--device=gpu", "--devices=0,a"}, "--devices");
+  const ToolResult nowhere = MustRun({"query", index, "--range=..", "--limit=1", "--device=auto",
+                                      "--devices=1000,1000", "--explain"});
+  BOOST_TEST(nowhere.err.find("\n  searched with cpu:") != std::string::npos, nowhere.err);
 }
 
 BOOST_AUTO_TEST_CASE(many_long_ranges_are_each_read_once) {

@@ -12,13 +12,16 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cairn/open_options.h"
 #include "index/machine/status_macros.h"
 #include "tools/cli/command.h"
+#include "tools/cli/route_options.h"
 #include "tools/print/output.h"
 #include "tools/report/report.h"
 
@@ -28,7 +31,7 @@ namespace {
 struct ReportOptionsGiven {
   std::string index;
   std::string out;
-  std::string device;
+  DeviceOptions device;
   bool no_trials = false;
   ReportOptions options;
 };
@@ -110,11 +113,10 @@ absl::StatusOr<int> RunReport(ReportOptionsGiven given) {
   if (!to_output) RETURN_IF_ERROR(RefuseDirectory(given.out));
   // A range of numbers does not keep out what is none.
   if (std::isnan(given.options.seconds)) return UsageError("--seconds wants a number");
-  if (given.device == "gpu") {
-    given.options.device = SearchDevice::kGpu;
-  } else if (given.device == "auto") {
-    given.options.device = SearchDevice::kAuto;
-  }
+  OpenOptions open;
+  given.device.SetIn(&open);
+  given.options.device = open.device;
+  given.options.devices = std::move(open.devices);
   given.options.trials = !given.no_trials;
   given.options.cancelled = &Interrupted();
   ASSIGN_OR_RETURN(const Report report, GatherReport(given.index, given.options));
@@ -147,11 +149,7 @@ void AddReportCommand(CLI::App* app, Action* action) {
       ->add_option("--title", given->options.title,
                    "The page's headline (default: the index's name)")
       ->type_name("TEXT");
-  command
-      ->add_option("--device", given->device,
-                   "Where ordered indexes are made: cpu, gpu or auto (both)")
-      ->type_name("DEVICE")
-      ->check(CLI::IsMember({"cpu", "gpu", "auto"}));
+  given->device.AddTo(command);
   command
       ->add_option("--seconds", given->options.seconds,
                    "About how long batches are timed; 0: not at all (default: 2)")

@@ -37,10 +37,33 @@ OpenOptions ForFewQueries() {
   return options;
 }
 
+void DeviceOptions::AddTo(CLI::App* app) {
+  CLI::Option* const device =
+      app->add_option("--device", device_,
+                      "Where ordered indexes are made: cpu, gpu or auto (both)")
+          ->type_name("DEVICE")
+          ->check(CLI::IsMember({"cpu", "gpu", "auto"}));
+  app->add_option("--devices", devices_,
+                  "With --device=gpu or auto, the GPUs, by CUDA ordinal: shards are opened on them "
+                  "in turn, any other index on each (default: 0)")
+      ->type_name("N,…")
+      ->delimiter(',')
+      ->expected(1, CLI::detail::expected_max_vector_size)
+      ->allow_extra_args(false)  // what follows is no device
+      ->needs(device);
+}
+
+void DeviceOptions::SetIn(OpenOptions* options) const {
+  if (device_ == "gpu") {
+    options->device = SearchDevice::kGpu;
+  } else if (device_ == "auto") {
+    options->device = SearchDevice::kAuto;
+  }
+  options->devices = devices_;
+}
+
 void RouteOptions::AddTo(CLI::App* app) {
-  app->add_option("--device", device_, "Where ordered indexes are made: cpu, gpu or auto (both)")
-      ->type_name("DEVICE")
-      ->check(CLI::IsMember({"cpu", "gpu", "auto"}));
+  device_.AddTo(app);
   app->add_option("--route", route_, "The route that answers, by name; see --explain")
       ->type_name("ROUTE");
   app->add_flag("--explain", explains_,
@@ -50,11 +73,7 @@ void RouteOptions::AddTo(CLI::App* app) {
 OpenOptions RouteOptions::Open() const {
   if (!given()) return ForFewQueries();
   OpenOptions options;
-  if (device_ == "gpu") {
-    options.device = SearchDevice::kGpu;
-  } else if (device_ == "auto") {
-    options.device = SearchDevice::kAuto;
-  }
+  device_.SetIn(&options);
   return options;
 }
 
@@ -88,6 +107,7 @@ void RouteOptions::PrintBatches(const Routed& routed) {
   if (routed.batches > 1) absl::StrAppendFormat(&text, " in %d batches", routed.batches);
   absl::StrAppendFormat(&text, ": %s, since %s; predicted %s, measured %s\n", sum.route, sum.reason,
                         Time(sum.predicted), Time(sum.measured));
+  if (!sum.index.empty()) absl::StrAppend(&text, "  searched with ", sum.index, "\n");
   for (const Explain::Candidate& candidate : sum.candidates) {
     absl::StrAppendFormat(&text, "  %-32s %14s  %s\n", candidate.route, Time(candidate.predicted),
                           candidate.note);

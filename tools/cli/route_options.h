@@ -16,13 +16,26 @@ namespace cairn::tools {
 // they are, since making anything faster would take longer than the answers.
 OpenOptions ForFewQueries();
 
-// How a command's batches are to be answered, and told about: --device, --route and --explain.
+// Where a command's ordered indexes are made: --device and --devices.
+class DeviceOptions {
+ public:
+  void AddTo(CLI::App* app);
+  bool given() const { return !device_.empty(); }
+  void SetIn(OpenOptions* options) const;
+
+ private:
+  std::string device_;
+  std::vector<int> devices_;
+};
+
+// How a command's batches are to be answered, and told about: --device, --devices, --route and
+// --explain.
 class RouteOptions {
  public:
   void AddTo(CLI::App* app);
 
   // Whether a device or a route was named, and whether --explain was given.
-  bool chooses() const { return !device_.empty() || !route_.empty(); }
+  bool chooses() const { return device_.given() || !route_.empty(); }
   bool explains() const { return explains_; }
 
   // How to open the index: with routes to choose from if anything was given, else for few queries.
@@ -47,7 +60,7 @@ class RouteOptions {
   static void PrintBatches(const Routed& routed);
   bool given() const { return chooses() || explains_; }
 
-  std::string device_;
+  DeviceOptions device_;
   std::string route_;
   bool explains_ = false;
   Explain explain_;             // of the last batch

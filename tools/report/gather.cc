@@ -172,7 +172,9 @@ std::string NameOf(const std::string& directory) {
 absl::StatusOr<Report> GatherReport(const std::string& directory, const ReportOptions& options) {
   OpenOptions open;
   open.device = options.device;
+  open.devices = options.devices;
   if (!options.trials) {
+    open.devices.clear();
     open.ordered_indexes = {"cpu:sorted_array"};
     open.calibration = Calibration::kNone;
   }

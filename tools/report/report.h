@@ -151,8 +151,9 @@ struct ReportOptions {
   std::string title;     // empty: the index's name, or its directory's
   std::string database;  // empty: nothing is said of freshness
   SearchDevice device = SearchDevice::kCpu;
-  bool trials = true;  // false: nothing is timed, no structures are made, files are searched
-  double seconds = 2;  // about how long batches are timed
+  std::vector<int> devices;  // OpenOptions::devices
+  bool trials = true;        // false: nothing is timed, no structures are made, files are searched
+  double seconds = 2;        // about how long batches are timed
   uint64_t scan_most = uint64_t{1} << 22;  // entries that are all read; of more a sample is
   const std::atomic<bool>* cancelled = nullptr;
 };

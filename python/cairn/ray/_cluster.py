@@ -53,7 +53,8 @@ def open(
         of times, and are.
     poll: seconds between a host's looks for a new generation; 0: Cluster.refresh alone takes one up.
     threads: batches that a host answers at a time. cpus, gpus: of the cluster's resources, for each actor.
-    options: of each shard, as of cairn.open (device, ordered_indexes, verify, calibration, budgets, threads, aggregates).
+    options: of each shard, as of cairn.open (device, devices, ordered_indexes, verify, calibration, budgets,
+        threads, aggregates). A host's shards go to its `devices` in turn: devices=[0, 1] with gpus=2.
 
     Errors: NotFound, DataLoss; FailedPrecondition where hosts have another version of cairn, or serve the
     index in another layout than is asked for; Unavailable.

@@ -113,14 +113,19 @@ class Host:
 
     def _open(self, shard_map: ShardMap) -> Generation:
         made = Generation(shard_map)
-        mine = [s for s in range(len(shard_map)) if self._number in self._layout.hosts_of(s, len(shard_map))]
-        options = {"host_memory_budget": _common.memory() // 2 // max(1, len(mine))} | self._options
-        for shard in mine:
+        for shard, options in self._mine(shard_map).items():
             try:
                 made.shards[shard] = shard_map.open(shard, **options)
             except Error as error:
                 made.failures[shard] = error
         return made
+
+    def _mine(self, shard_map: ShardMap) -> dict[int, dict[str, Any]]:
+        """What each of this host's shards is opened with: they go to the devices in turn."""
+        mine = [s for s in range(len(shard_map)) if self._number in self._layout.hosts_of(s, len(shard_map))]
+        common = {"host_memory_budget": _common.memory() // 2 // max(1, len(mine))} | self._options
+        devices = common.pop("devices", ())
+        return {shard: common | {"devices": devices[i % len(devices) :][:1] if devices else ()} for i, shard in enumerate(mine)}
 
     def _poll(self, seconds: float) -> None:
         while True:
@@ -189,7 +194,7 @@ class Host:
         _common.check_version(version)
         with self._loading:
             of = self._generation(generation)
-            of.shards[shard] = of.shard_map.open(shard, **self._options)
+            of.shards[shard] = of.shard_map.open(shard, **self._mine(of.shard_map)[shard])
             return of.shards[shard].sequence
 
     def metrics(self) -> list[dict[str, Any]]:

@@ -177,6 +177,7 @@ BOOST_AUTO_TEST_CASE(queries_answer_as_those_of_cpp) {
   const std::string explained = Take(text);
   BOOST_TEST(explained.find("{\"operation\":\"find\",\"queries\":3,") == 0u, explained);
   BOOST_TEST(explained.find("\"route\":\"cpu:sorted_array\"") != std::string::npos, explained);
+  BOOST_TEST(explained.find("\"index\":\"cpu:sorted_array\"") != std::string::npos, explained);
   BOOST_TEST(explained.back() == '}');
   options.route = "no_route";
   CheckError(cairn_find(index.get(), &cities.schema, &cities.array, &options, found.get()),

@@ -41,25 +41,26 @@ void CheckHostBatches() {
     const SortedRun run = OracleRun(data);
     const auto options = SmallChunks(exchange, 1000);
     CheckAgainstOracle(
-        GroupIndex(run, RequireOk(set % 2 == 0 ? DeviceGroup::Replicate(
-                                                     "gpu:auto", run, SameDevice(members), options)
-                                               : DeviceGroup::Shard("gpu:auto", run,
-                                                                    SameDevice(members), options))),
+        GroupIndex(
+            run,
+            RequireOk(set % 2 == 0
+                          ? DeviceGroup::Replicate("gpu:auto", run, GroupDevices(members), options)
+                          : DeviceGroup::Shard("gpu:auto", run, GroupDevices(members), options))),
         data);
   });
 }
 
 template <typename Key>
 void CheckDeviceBatches() {
-  ForEachSet<Key>(
-      20000, [](const OracleData<Key>& data, size_t, size_t members, PeerExchange exchange) {
-        const SortedRun run = OracleRun(data);
-        const auto options = SmallChunks(exchange);
-        CheckWide(*RequireOk(DeviceGroup::Replicate("gpu:auto", run, SameDevice(members), options)),
-                  OracleOf(data), data.queries);
-        CheckWide(*RequireOk(DeviceGroup::Shard("gpu:auto", run, SameDevice(members), options)),
-                  OracleOf(data), data.queries);
-      });
+  ForEachSet<Key>(20000, [](const OracleData<Key>& data, size_t, size_t members,
+                            PeerExchange exchange) {
+    const SortedRun run = OracleRun(data);
+    const auto options = SmallChunks(exchange);
+    CheckWide(*RequireOk(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(members), options)),
+              OracleOf(data), data.queries);
+    CheckWide(*RequireOk(DeviceGroup::Shard("gpu:auto", run, GroupDevices(members), options)),
+              OracleOf(data), data.queries);
+  });
 }
 
 // A tenth of the entries are of one key, which spans shards.
@@ -80,9 +81,9 @@ void CheckAroundChunks() {
   constexpr size_t kChunk = 10000;
   for (const PeerExchange exchange : kExchanges) {
     const auto options = SmallChunks(exchange, kChunk);
-    const auto shards = RequireOk(DeviceGroup::Shard("gpu:auto", run, SameDevice(4), options));
+    const auto shards = RequireOk(DeviceGroup::Shard("gpu:auto", run, GroupDevices(4), options));
     const auto replicas =
-        RequireOk(DeviceGroup::Replicate("gpu:auto", run, SameDevice(3), options));
+        RequireOk(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(3), options));
     auto random = TestRandom(7);
     for (const size_t size : {size_t{1}, size_t{31}, size_t{4096}, size_t{4097}, kChunk - 1, kChunk,
                               kChunk + 1, 2 * kChunk, 3 * kChunk + 17}) {
@@ -113,7 +114,7 @@ BOOST_AUTO_TEST_CASE(batches_of_the_host_of_strings_by_replicas) {
     if (set % 7 != 0) return;
     const SortedRun run = OracleRun(data);
     CheckAgainstOracle(
-        GroupIndex(run, RequireOk(DeviceGroup::Replicate("gpu:auto", run, SameDevice(members),
+        GroupIndex(run, RequireOk(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(members),
                                                          SmallChunks(exchange)))),
         data);
   });
@@ -139,8 +140,8 @@ BOOST_AUTO_TEST_CASE(large_batches_of_the_host_are_split) {
   options.chunk_queries = size_t{1} << 17;
   for (const bool sharded : {false, true}) {
     const auto group =
-        RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, SameDevice(3), options)
-                          : DeviceGroup::Replicate("gpu:auto", run, SameDevice(3), options));
+        RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, GroupDevices(3), options)
+                          : DeviceGroup::Replicate("gpu:auto", run, GroupDevices(3), options));
     auto random = TestRandom(3);
     std::vector<uint64_t> keys(600000);
     for (uint64_t& key : keys) key = data.keys[random() % data.keys.size()] + random() % 2;
@@ -177,8 +178,8 @@ void CheckOwnShards() {
   }
   const std::vector<Key> queries = {0, 1, 3, 4, 5, 6, 8, 9, 10, 99, 100, 101, kMost - 1, kMost};
   for (const PeerExchange exchange : kExchanges) {
-    const auto group = RequireOk(
-        DeviceGroup::OfShards("gpu:auto", runs, SameDevice(runs.size()), SmallChunks(exchange, 5)));
+    const auto group = RequireOk(DeviceGroup::OfShards("gpu:auto", runs, GroupDevices(runs.size()),
+                                                       SmallChunks(exchange, 5)));
     BOOST_TEST(group->has_wide_rows());
     BOOST_TEST(group->size() == oracle.keys.size());
     CheckWide(*group, oracle, queries);
@@ -257,9 +258,9 @@ BOOST_AUTO_TEST_CASE(a_group_is_an_index_of_each_of_its_devices) {
   const DeviceKeys batch(keys.data(), size);
   DeviceRanges ranges{batch, batch, Bound::kInclusive, Bound::kInclusive};
   for (const bool sharded : {false, true}) {
-    const auto group =
-        RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, SameDevice(4), SmallChunks())
-                          : DeviceGroup::Replicate("gpu:auto", run, SameDevice(4), SmallChunks()));
+    const auto group = RequireOk(
+        sharded ? DeviceGroup::Shard("gpu:auto", run, GroupDevices(4), SmallChunks())
+                : DeviceGroup::Replicate("gpu:auto", run, GroupDevices(4), SmallChunks()));
     const DeviceIndex* const index = RequireOk(group->On(0));
     BOOST_TEST(index->size() == data.keys.size());
     const DeviceArray<uint32_t> values(size);
@@ -300,7 +301,7 @@ BOOST_AUTO_TEST_CASE(strings_in_device_memory_are_asked_of_a_replica) {
   const std::vector<RowId> rows = {5, 4, 3, 2, 1, 0};
   const SortedRun run = RequireOk(SortedRun::FromSorted(keys, rows));
   const auto group =
-      RequireOk(DeviceGroup::Replicate("gpu:auto", run, SameDevice(2), SmallChunks()));
+      RequireOk(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(2), SmallChunks()));
   const DeviceStrings batch({"lisbon", "", "oslo", "a"});
   const DeviceArray<RowId> found(4);
   const DeviceArray<Position> begin(4), end(4);
@@ -313,16 +314,17 @@ BOOST_AUTO_TEST_CASE(strings_in_device_memory_are_asked_of_a_replica) {
   const DeviceArray<WideRowId> wide(4);
   BOOST_TEST(absl::IsUnimplemented(
       group->Answer(WideDeviceBatch::FindFirst(batch.keys(), wide.data()), nullptr)));
-  BOOST_TEST(absl::IsUnimplemented(DeviceGroup::Shard("gpu:auto", run, SameDevice(2)).status()));
+  BOOST_TEST(absl::IsUnimplemented(DeviceGroup::Shard("gpu:auto", run, GroupDevices(2)).status()));
 }
 
 BOOST_AUTO_TEST_CASE(eight_threads_ask_one_group) {
   const OracleData<uint32_t> data = LargeSet<uint32_t>();
   const GroupOracle<uint32_t> oracle = OracleOf(data);
   const SortedRun run = OracleRun(data);
-  const auto shards = RequireOk(DeviceGroup::Shard("gpu:auto", run, SameDevice(4), SmallChunks()));
+  const auto shards =
+      RequireOk(DeviceGroup::Shard("gpu:auto", run, GroupDevices(4), SmallChunks()));
   const auto replicas =
-      RequireOk(DeviceGroup::Replicate("gpu:auto", run, SameDevice(3), SmallChunks()));
+      RequireOk(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(3), SmallChunks()));
   const DeviceArray<uint32_t> keys(data.queries);
   const size_t size = data.queries.size();
   std::vector<std::unique_ptr<DeviceArray<uint64_t>>> outputs;

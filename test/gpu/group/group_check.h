@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,15 +17,21 @@
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
 
-// What tests of device groups have in common: groups of one device that is named several times.
+// What tests of device groups have in common.
 namespace cairn::gpu {
 
 inline constexpr size_t kMemberCounts[] = {1, 2, 3, 4, 7};
 inline constexpr PeerExchange kExchanges[] = {PeerExchange::kAuto, PeerExchange::kKernels,
                                               PeerExchange::kCopies};
 
-inline std::vector<int> SameDevice(size_t members) {
-  return std::vector<int>(members, 0);
+// The first device, several times; or the first CAIRN_TEST_GPUS ones in turn, on machines that have
+// so many.
+inline std::vector<int> GroupDevices(size_t members) {
+  const char* const given = std::getenv("CAIRN_TEST_GPUS");
+  const size_t count = given == nullptr ? 1 : std::max<size_t>(1, std::strtoull(given, nullptr, 0));
+  std::vector<int> devices(members);
+  for (size_t i = 0; i < members; ++i) devices[i] = static_cast<int>(i % count);
+  return devices;
 }
 
 // Small enough for every batch to have several chunks and parts.

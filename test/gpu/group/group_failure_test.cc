@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "cairn/device/group.h"
 #include "gpu/runtime/injected_failure.h"
 #include "test/gpu/device_array.h"
@@ -47,8 +48,8 @@ std::vector<uint32_t> QueriesOf(const GroupOracle<uint32_t>& entries) {
 
 std::unique_ptr<DeviceGroup> MakeGroup(bool sharded, const DeviceGroupOptions& options) {
   const SortedRun run = RunOf(Entries());
-  return RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, SameDevice(4), options)
-                           : DeviceGroup::Replicate("gpu:auto", run, SameDevice(4), options));
+  return RequireOk(sharded ? DeviceGroup::Shard("gpu:auto", run, GroupDevices(4), options)
+                           : DeviceGroup::Replicate("gpu:auto", run, GroupDevices(4), options));
 }
 
 struct FailsNoMore {
@@ -155,7 +156,9 @@ BOOST_AUTO_TEST_CASE(a_shard_without_device_and_fallback_is_named) {
     for (const absl::Status& lost :
          {AskOnDevice(*group, entries, queries), AskOnHost(*group, entries, queries)}) {
       BOOST_TEST(absl::IsUnavailable(lost), lost);
-      BOOST_TEST(lost.ToString().find("member 1, on device 0, is lost") != std::string::npos, lost);
+      const std::string name =
+          absl::StrCat("member 1, on device ", GroupDevices(4)[1], ", is lost");
+      BOOST_TEST(lost.ToString().find(name) != std::string::npos, lost);
     }
   }
   BOOST_TEST(group->lost_members() == 1u);

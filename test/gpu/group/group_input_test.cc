@@ -25,21 +25,21 @@ BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
     BOOST_TEST(made.status().ToString().find(words) != std::string::npos, made.status());
   };
   bad(DeviceGroup::Replicate("gpu:auto", run, {}), "0 members; it has 1 to 64");
-  bad(DeviceGroup::Shard("gpu:auto", run, SameDevice(65)), "65 members");
-  bad(DeviceGroup::Shard("cpu:auto", run, SameDevice(2)), "gpu:");
-  bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run, run}, SameDevice(2)),
+  bad(DeviceGroup::Shard("gpu:auto", run, GroupDevices(65)), "65 members");
+  bad(DeviceGroup::Shard("cpu:auto", run, GroupDevices(2)), "gpu:");
+  bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run, run}, GroupDevices(2)),
       "shard 1 begins at key 1, before key 3");
-  bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run, run64}, SameDevice(2)),
+  bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run, run64}, GroupDevices(2)),
       "shard 0 has u32 keys, shard 1 u64");
-  bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run}, SameDevice(2)),
+  bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run}, GroupDevices(2)),
       "1 shards, but 2 devices");
   DeviceGroupOptions no_chunk;
   no_chunk.chunk_queries = 0;
-  bad(DeviceGroup::Replicate("gpu:auto", run, SameDevice(1), no_chunk), "chunks of 0 queries");
+  bad(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(1), no_chunk), "chunks of 0 queries");
   BOOST_TEST(absl::IsUnavailable(
       DeviceGroup::Replicate("gpu:auto", run, std::vector<int>{1000}).status()));
 
-  const auto group = RequireOk(DeviceGroup::Shard("gpu:auto", run, SameDevice(2)));
+  const auto group = RequireOk(DeviceGroup::Shard("gpu:auto", run, GroupDevices(2)));
   BOOST_TEST(group->description().find("sharded 2 x gpu:packed") == 0u, group->description());
   const DeviceArray<uint64_t> wrong_kind(keys64), values(3);
   const DeviceArray<uint32_t> right_kind(keys);
@@ -69,8 +69,8 @@ BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
 BOOST_AUTO_TEST_CASE(a_stream_that_is_captured_is_refused) {
   const std::vector<uint32_t> keys = {1, 2, 3};
   const std::vector<RowId> rows = {0, 1, 2};
-  const auto group = RequireOk(
-      DeviceGroup::Shard("gpu:auto", RequireOk(SortedRun::FromSorted(keys, rows)), SameDevice(2)));
+  const auto group = RequireOk(DeviceGroup::Shard(
+      "gpu:auto", RequireOk(SortedRun::FromSorted(keys, rows)), GroupDevices(2)));
   const DeviceArray<uint32_t> memory(keys);
   const DeviceArray<uint64_t> values(3);
   cudaStream_t stream = nullptr;

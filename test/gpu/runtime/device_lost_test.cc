@@ -177,9 +177,9 @@ BOOST_FIXTURE_TEST_CASE(by_a_trap_with_a_group, NeedsDevice) {
   const auto options = WithFallback(SmallChunks());
   std::vector<std::unique_ptr<OrderedIndex>> groups;
   groups.push_back(std::make_unique<GroupIndex>(
-      Run(), RequireOk(DeviceGroup::Replicate("gpu:auto", Run(), SameDevice(3), options))));
+      Run(), RequireOk(DeviceGroup::Replicate("gpu:auto", Run(), GroupDevices(3), options))));
   groups.push_back(std::make_unique<GroupIndex>(
-      Run(), RequireOk(DeviceGroup::Shard("gpu:auto", Run(), SameDevice(3), options))));
+      Run(), RequireOk(DeviceGroup::Shard("gpu:auto", Run(), GroupDevices(3), options))));
   const auto ask_all = [&] {
     for (const auto& group : groups) {
       for (size_t size : kSizes) {
