@@ -10,9 +10,8 @@
 #include "test/engine/test_database.h"
 
 namespace cairn {
-namespace {
-
 BOOST_AUTO_TEST_SUITE(open_options_test)
+namespace {
 
 BOOST_AUTO_TEST_CASE(lists_of_devices_are_read) {
   TestDatabase db;
@@ -40,7 +39,6 @@ BOOST_AUTO_TEST_CASE(lists_of_devices_are_read) {
   const IndexHandle as_before(index);
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

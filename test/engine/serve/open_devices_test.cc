@@ -21,6 +21,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(open_devices_test)
 namespace {
 
 // Beyond any that a machine has.
@@ -52,8 +53,6 @@ struct Indexes {
   }
   std::string Path(bool sharded) const { return db.Beside(sharded ? "sharded" : "index"); }
 };
-
-BOOST_AUTO_TEST_SUITE(open_devices_test)
 
 BOOST_AUTO_TEST_CASE(a_list_that_no_index_is_opened_on_is_refused_by_name) {
   struct Case {
@@ -154,7 +153,6 @@ BOOST_AUTO_TEST_CASE(shards_go_to_the_devices_in_turn_and_share_their_memory) {
   BOOST_TEST(OptionsOfShard(options, 3, 4).devices.empty());
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

@@ -16,6 +16,7 @@
 #include "test/require_ok.h"
 
 namespace cairn {
+BOOST_AUTO_TEST_SUITE(shard_batch_test)
 namespace {
 
 // Shard s is asked `queries[s]` queries.
@@ -28,8 +29,6 @@ ShardAssignment AssignmentOf(const std::vector<size_t>& queries) {
   }
   return assignment;
 }
-
-BOOST_AUTO_TEST_SUITE(shard_batch_test)
 
 BOOST_AUTO_TEST_CASE(every_asked_shard_is_asked_once) {
   const ShardRouting routing;
@@ -136,7 +135,6 @@ BOOST_AUTO_TEST_CASE(the_first_shards_error_comes_back) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

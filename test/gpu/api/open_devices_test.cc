@@ -26,6 +26,7 @@
 #include "test/test_random.h"
 
 namespace cairn::gpu {
+BOOST_FIXTURE_TEST_SUITE(open_devices_test, NeedsDevice)
 namespace {
 
 // More queries than a group's least split.
@@ -178,8 +179,6 @@ struct FailsNoMore {
     FailDeviceCallsAfter(-1);
   }
 };
-
-BOOST_FIXTURE_TEST_SUITE(open_devices_test, NeedsDevice)
 
 BOOST_AUTO_TEST_CASE(a_plain_index_is_replicated) {
   for (const Kind& kind : kKinds) {
@@ -359,7 +358,6 @@ BOOST_AUTO_TEST_CASE(trials_are_made_of_all_devices_together_and_stored) {
   }
 }
 
-BOOST_AUTO_TEST_SUITE_END()
-
 }  // namespace
+BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn::gpu

@@ -33,7 +33,7 @@
 #include "tools/bench/registration.h"
 #include "tools/bench/temporary_directory.h"
 
-namespace cairn::bench {
+namespace cairn::bench::open_devices {
 namespace {
 
 constexpr uint64_t kRows = 4'000'000;
@@ -168,4 +168,4 @@ void RegisterOpenDevices() {
 const RegisterInMain kRegister(&RegisterOpenDevices);
 
 }  // namespace
-}  // namespace cairn::bench
+}  // namespace cairn::bench::open_devices
