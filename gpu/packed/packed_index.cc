@@ -35,6 +35,14 @@ constexpr double LoadPart(int bits) {
 bool HasShortChains(const LeafCut& cut, size_t keys) {
   return cut.longest_chain <= kLongestChain && cut.chained_keys <= MostChainedKeys(keys);
 }
+// Whether chains are what suits keys in short runs: a run that does not fit a leaf has a chain to
+// itself. A tree would have separators in the midst of runs, which hardly differ from the keys
+// beside them, so that nearly every query reads some in full besides its leaf.
+bool HasChainsOfRuns(const LeafCut& cut, size_t keys) {
+  const size_t full = keys / static_cast<size_t>(LeafEntries(cut.bits));
+  return cut.longest_chain <= kLongestChain && cut.links_followed <= keys &&
+         cut.leaves() <= full + full / 4;
+}
 
 // Bits of a key in leaves of so many.
 template <typename Key>
@@ -170,7 +178,7 @@ absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderBitmap(const DistinctKey
   ASSIGN_OR_RETURN(const KeyMarks marks, bitmap.Mark(keys.keys.data(), size, stream));
   ASSIGN_OR_RETURN(LeafCut leaves,
                    CutLeaves(keys.keys.data(), size, bits, marks, view_.repeats, stream));
-  if (!HasShortChains(leaves, size)) return false;
+  if (!HasShortChains(leaves, size) && !HasChainsOfRuns(leaves, size)) return false;
   RETURN_IF_ERROR(bitmap.SetLeaves(keys.keys.data(), size, leaves, stream));
   bitmap_ = std::move(bitmap);
   *cut = std::move(leaves);

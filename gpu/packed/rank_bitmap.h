@@ -23,8 +23,9 @@ struct alignas(16) RankNode {
 // What a kernel needs of a rank bitmap.
 template <typename Key>
 struct RankBitmapView {
-  static constexpr int kRegionBits = 14;
-  static constexpr uint32_t kRegions = uint32_t{1} << kRegionBits;
+  // Regions: a power of two of them, for kKeysOfRegion keys each, but no more.
+  static constexpr uint32_t kLeastRegions = 64, kMostRegions = uint32_t{1} << 14;
+  static constexpr size_t kKeysOfRegion = 256;
   // A region's word: its first node, and above that its shift.
   static constexpr int kNodeBits = sizeof(Key) == 16 ? 25 : 26;
 
@@ -32,7 +33,8 @@ struct RankBitmapView {
   Key limit;         // the last key that has a cell is base + limit
   int region_shift;  // a region is of 2^region_shift keys
   uint32_t last_leaf;
-  const uint32_t* regions;  // [kRegions]
+  uint32_t region_count, node_count;
+  const uint32_t* regions;
   const RankNode* nodes;
 
   // The word of region `r`.
@@ -48,8 +50,8 @@ struct RankBitmapView {
 //
 // Suits keys that are spread evenly between the first and the last of a region, however much
 // regions differ: elsewhere many keys share cells, and their leaves are chained (LeafCut). Takes 16
-// bytes for 96 cells, so 0.07 to 0.14 bytes a key, and the region table, which a block of threads
-// keeps in shared memory.
+// bytes for 96 cells, so 0.07 to 0.14 bytes a key, and the region table. A block of threads keeps
+// the table in shared memory, and the bitmap beside it where both are small enough.
 template <typename Key>
 class RankBitmap {
  public:
