@@ -6,9 +6,9 @@ if(CAIRN_PYTHON)
   set(pytest ${PROJECT_BINARY_DIR}/python/venv/bin/pytest -c ${PROJECT_SOURCE_DIR}/python/pyproject.toml -p no:cacheprovider)
   set(tests ${PROJECT_SOURCE_DIR}/python/tests)
   add_test(NAME python/pytest
-    COMMAND ${pytest} ${tests} --ignore=${tests}/test_ray.py --ignore=${tests}/test_ray_faults.py
+    COMMAND ${pytest} ${tests} --ignore-glob=${tests}/test_ray*.py
     WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
-  add_test(NAME python/ray COMMAND ${pytest} -rs ${tests}/test_ray.py ${tests}/test_ray_faults.py
+  add_test(NAME python/ray COMMAND ${pytest} -rs ${tests}/test_ray.py ${tests}/test_ray_aggregates.py ${tests}/test_ray_faults.py
     WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   set_tests_properties(python/pytest python/ray PROPERTIES LABELS python TIMEOUT 900 FIXTURES_REQUIRED cairn_python
     ENVIRONMENT "CAIRN=$<TARGET_FILE:cairn_tool>;MPLBACKEND=Agg")

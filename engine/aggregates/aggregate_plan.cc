@@ -1,7 +1,6 @@
 #include "engine/aggregates/aggregate_plan.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -13,11 +12,11 @@
 namespace cairn {
 namespace {
 
-absl::StatusOr<size_t> ColumnOf(const ColumnTable& table, const Aggregate& aggregate) {
-  const std::optional<size_t> column = table.Find(aggregate.column);
-  if (column.has_value()) return *column;
+absl::StatusOr<size_t> ColumnOf(absl::Span<const ColumnSchema> columns,
+                                const Aggregate& aggregate) {
   std::string there;
-  for (const ColumnSchema& schema : table.columns()) {
+  for (const ColumnSchema& schema : columns) {
+    if (schema.name == aggregate.column) return static_cast<size_t>(&schema - columns.data());
     absl::StrAppend(&there, there.empty() ? "" : ", ", schema.name);
   }
   return absl::InvalidArgumentError(absl::StrFormat(
@@ -35,7 +34,7 @@ MeasureKind MeasureOf(AggregateFunction function, KeyType type) {
 
 }  // namespace
 
-absl::StatusOr<AggregatePlan> AggregatePlan::Make(const ColumnTable& table,
+absl::StatusOr<AggregatePlan> AggregatePlan::Make(absl::Span<const ColumnSchema> columns,
                                                   absl::Span<const Aggregate> aggregates) {
   AggregatePlan plan;
   for (const Aggregate& aggregate : aggregates) {
@@ -54,8 +53,8 @@ absl::StatusOr<AggregatePlan> AggregatePlan::Make(const ColumnTable& table,
     } else if (function == AggregateFunction::kCount && aggregate.column.empty()) {
       plan.counts_entries = true;
     } else {
-      ASSIGN_OR_RETURN(const size_t column, ColumnOf(table, aggregate));
-      const KeyType type = table.columns()[column].type;
+      ASSIGN_OR_RETURN(const size_t column, ColumnOf(columns, aggregate));
+      const KeyType type = columns[column].type;
       ASSIGN_OR_RETURN(const KeyType result, AggregateType(aggregate, type));
       const Input input = {MeasureOf(function, type), column, type, aggregate.column};
       const auto found = std::find_if(plan.inputs.begin(), plan.inputs.end(), [&](const Input& i) {

@@ -14,6 +14,13 @@
 
 namespace cairn {
 
+// Which keys results list of each range, beside how many there are (ListedKeys).
+enum class KeyList : uint8_t {
+  kNone,
+  kEnds,  // the index's first and last: all that others by key range can have, too
+  kAll,
+};
+
 // What a call's aggregates ask of each range: measures, each once, and how a value is made of them.
 struct AggregatePlan {
   struct Input {
@@ -29,9 +36,10 @@ struct AggregatePlan {
     size_t input = 0;              // of a column
   };
 
-  // InvalidArgument, naming the aggregate, for a column that is not included, one that is missing
-  // or not wanted, or one whose type the function does not take.
-  static absl::StatusOr<AggregatePlan> Make(const ColumnTable& table,
+  // Of an index that includes these columns. InvalidArgument, naming the aggregate, for a column
+  // that is not included, one that is missing or not wanted, or one whose type the function does
+  // not take.
+  static absl::StatusOr<AggregatePlan> Make(absl::Span<const ColumnSchema> columns,
                                             absl::Span<const Aggregate> aggregates);
 
   // One empty column an aggregate.
@@ -41,6 +49,7 @@ struct AggregatePlan {
   std::vector<Output> outputs;
   bool counts_entries = false;
   bool counts_keys = false;
+  KeyList lists_keys = KeyList::kNone;
 };
 
 }  // namespace cairn

@@ -66,6 +66,18 @@ void AddCounts(absl::Span<const PartialResults> parts,
   }
 }
 
+// Takes from how many keys each range has in all parts those that several list, but for once.
+void SubtractRepeats(absl::Span<const PartialResults> parts, std::vector<uint64_t>* keys) {
+  std::vector<KeyListOf> lists;
+  for (const PartialResults& part : parts) {
+    for (size_t i = 0; i < part.ranges.size(); ++i) {
+      const ListedKeys& listed = part.results.listed;
+      if (listed.size(i) != 0) lists.push_back({part.ranges[i], &listed, i});
+    }
+  }
+  ForEachRepeated(&lists, [&](size_t range, uint64_t repeats) { (*keys)[range] -= repeats; });
+}
+
 ColumnValues ExtremesOf(const AggregatePlan::Input& plan, absl::Span<const PartialResults> parts,
                         size_t input, size_t size) {
   constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
@@ -144,13 +156,12 @@ absl::Status AggregateResults::Output(const AggregatePlan& plan, size_t size,
 void AggregateResults::Append(const AggregateResults& more) {
   AppendAll(more.entries, &entries);
   AppendAll(more.keys, &keys);
+  listed.Append(more.listed);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Input& from = more.inputs[i];
     AppendAll(from.sums, &inputs[i].sums);
     AppendAll(from.float_sums, &inputs[i].float_sums);
-    ColumnValues& extremes = inputs[i].extremes;
-    if (extremes.empty()) extremes.Clear(from.extremes.type());
-    extremes.AppendFrom(from.extremes, 0, from.extremes.size());
+    inputs[i].extremes.AppendFrom(from.extremes, 0, from.extremes.size());
   }
 }
 
@@ -159,6 +170,7 @@ AggregateResults CombineResults(const AggregatePlan& plan, absl::Span<const Part
   AggregateResults all(plan);
   if (plan.counts_entries) AddCounts(parts, &AggregateResults::entries, size, &all);
   if (plan.counts_keys) AddCounts(parts, &AggregateResults::keys, size, &all);
+  if (plan.counts_keys && plan.lists_keys != KeyList::kNone) SubtractRepeats(parts, &all.keys);
   using Input = AggregateResults::Input;
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     switch (plan.inputs[i].kind) {

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "cairn/columns/column_values.h"
 #include "engine/aggregates/aggregate_plan.h"
+#include "engine/aggregates/listed_keys.h"
 #include "index/aggregates/range_float_sums.h"
 #include "index/aggregates/range_sums.h"
 
@@ -25,7 +26,9 @@ struct AggregateResults {
     ColumnValues extremes;
   };
 
-  explicit AggregateResults(const AggregatePlan& plan) : inputs(plan.inputs.size()) {}
+  explicit AggregateResults(const AggregatePlan& plan) : inputs(plan.inputs.size()) {
+    for (size_t i = 0; i < inputs.size(); ++i) inputs[i].extremes.Clear(plan.inputs[i].type);
+  }
 
   // Appends the values of the first `size` to `columns`, which are the plan's. OutOfRange, naming
   // the range by described(i), for a sum that does not fit. Throws std::bad_alloc.
@@ -36,6 +39,7 @@ struct AggregateResults {
   void Append(const AggregateResults& more);
 
   std::vector<uint64_t> entries, keys;  // where the plan counts them
+  ListedKeys listed;                    // where it lists keys
   std::vector<Input> inputs;            // as the plan's
 };
 
@@ -46,7 +50,7 @@ struct PartialResults {
 };
 
 // The results of `size` ranges, to each of which several parts may have come: keys that several
-// have are counted in each. Throws std::bad_alloc.
+// have are counted in each, unless the parts list them. Throws std::bad_alloc.
 AggregateResults CombineResults(const AggregatePlan& plan, absl::Span<const PartialResults> parts,
                                 size_t size);
 

@@ -20,6 +20,8 @@ std::unique_ptr<SecondaryIndex> OverVersion(std::shared_ptr<const IndexVersion> 
 
 // The version that answers now, of an index of one of these; null of any other.
 std::shared_ptr<const IndexVersion> VersionOf(const SecondaryIndex& index);
+// OpenOptions::threads of such an index; 0 of any other.
+int ThreadsOf(const SecondaryIndex& index);
 
 // SecondaryIndex::Stats of one version. Throws std::bad_alloc.
 IndexStats StatsOf(const IndexVersion& version);

@@ -114,6 +114,7 @@ class OpenIndex final : public SecondaryIndex {
   }
   bool MergePays() const override { return writer_ != nullptr && writer_->MergePays(); }
 
+  int threads() const { return options_.threads; }
   std::shared_ptr<const IndexVersion> version() const {
     return pinned_ != nullptr ? pinned_ : writer_->version();
   }
@@ -240,6 +241,11 @@ IndexStats StatsOf(const IndexVersion& version) {
 std::shared_ptr<const IndexVersion> VersionOf(const SecondaryIndex& index) {
   const auto* const open = dynamic_cast<const OpenIndex*>(&index);
   return open == nullptr ? nullptr : open->version();
+}
+
+int ThreadsOf(const SecondaryIndex& index) {
+  const auto* const open = dynamic_cast<const OpenIndex*>(&index);
+  return open == nullptr ? 0 : open->threads();
 }
 
 std::unique_ptr<SecondaryIndex> OverWriter(std::shared_ptr<IndexWriter> writer,

@@ -83,7 +83,7 @@ absl::Status ShardAggregates::Ranges(const ShardedState& state, const RangeBatch
     return absl::InvalidArgumentError("a range's aggregates are of all of it: expected no cursors");
   }
   ASSIGN_OR_RETURN(const AggregatePlan plan,
-                   AggregatePlan::Make(first.delta->base_columns, aggregates));
+                   AggregatePlan::Make(first.delta->base_columns.columns(), aggregates));
   RETURN_IF_ERROR(CheckQueries(first.base->codec.kind(), Batch::Count(ranges, {})));
   *values = plan.Columns();
   const auto shared = plan.counts_keys ? SharedOf(state) : nullptr;

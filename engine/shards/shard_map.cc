@@ -5,12 +5,19 @@
 #include "absl/strings/str_format.h"
 #include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
+#include "engine/aggregates/aggregate_part.h"
+#include "engine/aggregates/aggregate_plan.h"
+#include "engine/aggregates/aggregate_results.h"
+#include "engine/aggregates/combined_parts.h"
+#include "engine/aggregates/group_results.h"
+#include "engine/extract/included_columns.h"
 #include "engine/serve/open_index.h"
 #include "engine/shards/shard_directory.h"
 #include "engine/shards/shard_routing.h"
 #include "engine/shards/shard_set.h"
 #include "engine/shards/shard_stats.h"
 #include "engine/util/rocksdb_file_system.h"
+#include "engine/version/index_version.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/query/batch_check.h"
@@ -45,8 +52,35 @@ class PublishedShards final : public ShardMap {
   absl::Status RouteRanges(const RangeBatch& ranges, ShardQueries* queries) const override;
   absl::StatusOr<std::unique_ptr<SecondaryIndex>> OpenShard(
       uint32_t shard, const OpenOptions& options) const override;
+  absl::StatusOr<std::string> AggregateRangesPart(
+      const SecondaryIndex& shard, const RangeBatch& ranges,
+      absl::Span<const Aggregate> aggregates) const override;
+  absl::StatusOr<std::string> AggregateGroupsPart(const SecondaryIndex& shard,
+                                                  const RangeBatch& ranges, size_t leading_parts,
+                                                  absl::Span<const Aggregate> aggregates,
+                                                  const GroupOptions& options) const override;
+  absl::Status CombineRanges(size_t ranges, absl::Span<const Aggregate> aggregates,
+                             absl::Span<const AggregatePart> parts,
+                             std::vector<ColumnValues>* values) const override;
+  absl::Status CombineGroups(size_t ranges, size_t leading_parts,
+                             absl::Span<const Aggregate> aggregates, const GroupOptions& options,
+                             absl::Span<const AggregatePart> parts, Groups* groups) const override;
 
  private:
+  // What each shard is asked. Keys are listed as far as others may have them, too.
+  absl::StatusOr<AggregatePlan> PlanOf(absl::Span<const Aggregate> aggregates) const {
+    ASSIGN_OR_RETURN(AggregatePlan plan, AggregatePlan::Make(IncludedColumns(spec_), aggregates));
+    if (plan.counts_keys && shards_.size() > 1) {
+      plan.lists_keys = mode() == ShardMode::kSource ? KeyList::kAll : KeyList::kEnds;
+    }
+    return plan;
+  }
+  static absl::StatusOr<std::shared_ptr<const IndexVersion>> VersionOfShard(
+      const SecondaryIndex& shard) {
+    std::shared_ptr<const IndexVersion> version = VersionOf(shard);
+    if (version != nullptr) return version;
+    return absl::InvalidArgumentError("expected an index that ShardMap::OpenShard opened");
+  }
   absl::Status Spread(const std::vector<ShardInterval>& intervals, ShardQueries* queries) const {
     ShardAssignment assignment = Assign(intervals, shards_.size());
     queries->begin.assign(assignment.begin.begin(), assignment.begin.end());
@@ -105,6 +139,55 @@ absl::StatusOr<std::unique_ptr<SecondaryIndex>> PublishedShards::OpenShard(
                       manifest_.generation, directory_, now->generation));
 } catch (...) {
   return StatusOfException("opening a shard");
+}
+
+absl::StatusOr<std::string> PublishedShards::AggregateRangesPart(
+    const SecondaryIndex& shard, const RangeBatch& ranges,
+    absl::Span<const Aggregate> aggregates) const try {
+  ASSIGN_OR_RETURN(const AggregatePlan plan, PlanOf(aggregates));
+  ASSIGN_OR_RETURN(const auto version, VersionOfShard(shard));
+  RETURN_IF_ERROR(CheckQueries(codec_.kind(), Batch::Count(ranges, {})));
+  AggregateResults results(plan);
+  RETURN_IF_ERROR(version->AggregateRanges(ranges, plan, ThreadsOf(shard), &results));
+  return EncodePart(plan, codec_.kind(), ranges.size(), results);
+} catch (...) {
+  return StatusOfException("computing aggregates of a shard");
+}
+
+absl::StatusOr<std::string> PublishedShards::AggregateGroupsPart(
+    const SecondaryIndex& shard, const RangeBatch& ranges, size_t leading_parts,
+    absl::Span<const Aggregate> aggregates, const GroupOptions& options) const try {
+  ASSIGN_OR_RETURN(const AggregatePlan plan, PlanOf(aggregates));
+  ASSIGN_OR_RETURN(const auto version, VersionOfShard(shard));
+  GroupResults results(plan);
+  RETURN_IF_ERROR(
+      version->AggregateGroups(ranges, leading_parts, plan, options, ThreadsOf(shard), &results));
+  return EncodePart(plan, codec_.kind(), results);
+} catch (...) {
+  return StatusOfException("computing aggregates of a shard's groups");
+}
+
+absl::Status PublishedShards::CombineRanges(size_t ranges, absl::Span<const Aggregate> aggregates,
+                                            absl::Span<const AggregatePart> parts,
+                                            std::vector<ColumnValues>* values) const try {
+  RETURN_IF_ERROR(CheckSize(ranges));
+  ASSIGN_OR_RETURN(const AggregatePlan plan, PlanOf(aggregates));
+  return CombineRangeParts(plan, codec_, ranges, parts, values);
+} catch (...) {
+  return StatusOfException("putting aggregates of shards together");
+}
+
+absl::Status PublishedShards::CombineGroups(size_t ranges, size_t leading_parts,
+                                            absl::Span<const Aggregate> aggregates,
+                                            const GroupOptions& options,
+                                            absl::Span<const AggregatePart> parts,
+                                            Groups* groups) const try {
+  RETURN_IF_ERROR(CheckSize(ranges));
+  RETURN_IF_ERROR(CheckLeadingParts(codec_, leading_parts));
+  ASSIGN_OR_RETURN(const AggregatePlan plan, PlanOf(aggregates));
+  return CombineGroupParts(plan, codec_, ranges, leading_parts, options, parts, groups);
+} catch (...) {
+  return StatusOfException("putting groups of shards together");
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include "index/columns/column_type.h"
 #include "index/machine/status_macros.h"
+#include "index/query/physical_key.h"
+#include "index/run/gallop.h"
 
 namespace cairn {
 namespace {
@@ -16,6 +18,40 @@ constexpr uint64_t kShortRange = 64;
 uint64_t CountBetween(const std::vector<Position>& positions, Position begin, Position end) {
   const auto from = std::lower_bound(positions.begin(), positions.end(), begin);
   return static_cast<uint64_t>(std::lower_bound(from, positions.end(), end) - from);
+}
+
+// Appends the first and the last key of a run where these are in the range.
+template <typename Key>
+void ListEnds(const RunRange& range, KeyColumn* keys) {
+  if (range.begin == range.end) return;
+  const auto column = ColumnOf<Key>(*range.run);
+  const Key first = column[0], last = column[range.run->size() - 1];
+  if (range.begin == 0) AppendKey<Key>(first, keys);
+  if (range.end == range.run->size() && (range.begin != 0 || first != last)) {
+    AppendKey<Key>(last, keys);
+  }
+}
+
+// Appends the different keys of a range, in order. The runs' positions move on.
+template <typename Key>
+void ListAll(Runs* runs, KeyColumn* keys) {
+  while (true) {
+    bool any = false;
+    Key least = {};
+    for (RunRange& run : *runs) {
+      run.begin = run.removed->FirstAbsent(run.begin, run.end);
+      if (run.begin == run.end) continue;
+      const Key key = ColumnOf<Key>(*run.run)[run.begin];
+      if (!any || key < least) least = key;
+      any = true;
+    }
+    if (!any) return;
+    AppendKey<Key>(least, keys);
+    for (RunRange& run : *runs) {
+      const auto column = ColumnOf<Key>(*run.run);
+      run.begin = Gallop(run.begin, run.end, [&](size_t p) { return column[p] == least; });
+    }
+  }
 }
 
 }  // namespace
@@ -256,9 +292,32 @@ absl::Status AggregateEvaluator::CountKeys(const RunSpans& spans, std::vector<ui
   return absl::OkStatus();
 }
 
+void AggregateEvaluator::ListKeys(const RunSpans& spans, ListedKeys* listed) const {
+  WithPhysicalKey(version_.delta->base_run.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    listed->offsets.assign(1, 0);
+    listed->keys.Clear(kKindOf<Key>);
+    const bool ends = plan_.lists_keys == KeyList::kEnds && version_.delta->empty();
+    Runs runs = runs_;
+    for (size_t i = 0; i < spans.size(); ++i) {
+      for (size_t r = 0; r < runs.size(); ++r) {
+        runs[r].begin = spans.begin(r)[i];
+        runs[r].end = std::max(spans.begin(r)[i], spans.end(r)[i]);  // crossed ends hold nothing
+      }
+      if (ends) {
+        ListEnds<Key>(runs[0], &listed->keys);
+      } else {
+        ListAll<Key>(&runs, &listed->keys);
+      }
+      listed->offsets.push_back(listed->keys.size());
+    }
+  });
+}
+
 absl::Status AggregateEvaluator::Evaluate(const RunSpans& spans, AggregateResults* results) {
   if (plan_.counts_entries) CountEntries(spans, &results->entries);
   if (plan_.counts_keys) RETURN_IF_ERROR(CountKeys(spans, &results->keys));
+  if (plan_.lists_keys != KeyList::kNone) ListKeys(spans, &results->listed);
   for (input_ = 0; input_ < plan_.inputs.size(); ++input_) {
     RETURN_IF_ERROR(EvaluateInput(plan_.inputs[input_], spans, &results->inputs[input_]));
   }

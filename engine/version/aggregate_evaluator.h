@@ -16,6 +16,7 @@
 #include "engine/aggregates/aggregate_plan.h"
 #include "engine/aggregates/aggregate_results.h"
 #include "engine/aggregates/base_aggregates.h"
+#include "engine/aggregates/listed_keys.h"
 #include "engine/version/index_version.h"
 #include "engine/version/run_spans.h"
 #include "engine/version/version_ranges.h"
@@ -58,6 +59,7 @@ class AggregateEvaluator {
                              AggregateResults::Input* result);
   void CountEntries(const RunSpans& spans, std::vector<uint64_t>* entries) const;
   absl::Status CountKeys(const RunSpans& spans, std::vector<uint64_t>* keys);
+  void ListKeys(const RunSpans& spans, ListedKeys* listed) const;
 
   const IndexVersion& version_;
   const AggregatePlan& plan_;

@@ -18,6 +18,7 @@ namespace cairn {
 class SharedKeys;
 struct AggregatePlan;
 struct AggregateResults;
+struct GroupResults;
 
 // The state of an index that one query sees: a base, what came to it since, and the state of the
 // database that both together answer for. Immutable; what is in it lives as long as any version
@@ -43,6 +44,9 @@ struct IndexVersion {
   // from.
   absl::Status AggregateRanges(const RangeBatch& ranges, const AggregatePlan& plan, int threads,
                                AggregateResults* results) const;
+  absl::Status AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
+                               const AggregatePlan& plan, const GroupOptions& options, int threads,
+                               GroupResults* results) const;
 
   // The same with its delta in the form that is best to ask for so many ranges (CompactDelta).
   IndexVersion ToAsk(size_t ranges) const;

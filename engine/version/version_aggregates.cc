@@ -73,7 +73,8 @@ absl::Status EvaluateRanges(const IndexVersion& version, const RangeBatch& range
 absl::Status IndexVersion::AggregateRanges(const RangeBatch& ranges,
                                            absl::Span<const Aggregate> aggregates, int threads,
                                            std::vector<ColumnValues>* values) const {
-  ASSIGN_OR_RETURN(const AggregatePlan plan, AggregatePlan::Make(delta->base_columns, aggregates));
+  ASSIGN_OR_RETURN(const AggregatePlan plan,
+                   AggregatePlan::Make(delta->base_columns.columns(), aggregates));
   return EvaluateRanges(*this, ranges, plan, Topology::Get().Threads(threads), plan.Columns(),
                         values,
                         [](const RunSpans& spans, size_t at, AggregateEvaluator* evaluator,

@@ -4,14 +4,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/aggregates/aggregate_plan.h"
 #include "engine/aggregates/aggregate_results.h"
+#include "engine/aggregates/group_results.h"
 #include "engine/aggregates/key_prefix.h"
 #include "engine/aggregates/shared_keys.h"
 #include "engine/version/aggregate_evaluator.h"
@@ -25,48 +24,28 @@
 namespace cairn {
 namespace {
 
-// A group's cursor: 'g', the number of leading parts, and their prefix: of keys that are numbers in
-// 8 bytes, big-endian.
-constexpr char kGroupCursor = 'g';
-
-std::string CursorOf(size_t parts, uint64_t prefix) {
-  std::string cursor = {kGroupCursor, static_cast<char>(parts)};
-  AppendBigEndian(prefix, sizeof prefix, &cursor);
-  return cursor;
-}
-std::string CursorOf(size_t parts, std::string_view prefix) {
-  std::string cursor = {kGroupCursor, static_cast<char>(parts)};
-  return cursor.append(prefix);
-}
-
 template <typename Prefix>
 absl::StatusOr<Prefix> ReadCursor(std::string_view cursor, size_t parts, size_t range) {
-  constexpr bool kIsNumber = std::is_same_v<Prefix, uint64_t>;
-  if (cursor.size() < 2 || cursor[0] != kGroupCursor || cursor[1] != static_cast<char>(parts) ||
-      (kIsNumber && cursor.size() != 2 + sizeof(uint64_t))) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "range %d: expected the cursor of a group of %d leading parts, found something else", range,
-        parts));
-  }
-  if constexpr (kIsNumber) {
-    return ReadBigEndian(cursor.substr(2));
-  } else {
-    return cursor.substr(2);
-  }
+  ASSIGN_OR_RETURN(const std::string_view bytes, ReadGroupCursor(cursor, parts, range));
+  absl::StatusOr<Prefix> prefix = PrefixOf<Prefix>(bytes);
+  if (prefix.ok()) return prefix;
+  return absl::InvalidArgumentError(
+      absl::StrFormat("range %d: not a cursor of this index's groups: %s", range,
+                      std::string(prefix.status().message())));
 }
 
-// Goes through the groups of ranges of several versions. Key is uint32_t, uint64_t or
-// std::string_view.
+// Goes through the groups of ranges of several versions, and makes values of their results, or
+// keeps these, which are of one version then. Key is uint32_t, uint64_t or std::string_view.
 //
 // A group's entries are side by side in each run, so that its end there is found by a search from
 // its beginning, and it is skipped whole.
 template <typename Key>
 class GroupWalk {
  public:
-  // `threads` is at least 1; all must outlive it.
+  // `threads` is at least 1; all must outlive it. One of `groups` and `results` is null.
   GroupWalk(absl::Span<const IndexVersion* const> versions, const SharedKeys* shared,
             const RangeBatch& ranges, size_t parts, const AggregatePlan& plan,
-            const GroupOptions& options, int threads, Groups* groups)
+            const GroupOptions& options, int threads, Groups* groups, GroupResults* results)
       : ranges_(ranges),
         parts_(parts),
         plan_(plan),
@@ -74,7 +53,8 @@ class GroupWalk {
         prefixes_(versions[0]->base->codec, parts),
         shared_(shared),
         repeats_(kQueryChunk),
-        groups_(groups) {
+        groups_(groups),
+        results_(results) {
     for (const IndexVersion* version : versions) {
       versions_.push_back(
           std::make_unique<OfVersion>(*version, versions_.size(), plan, ranges, threads));
@@ -180,24 +160,29 @@ class GroupWalk {
     if (options_.limit != 0) {
       for (const auto& version : versions_) Push(version.get());
     }
-    std::string cursor;
     Prefix last = {};
-    for (uint64_t count = 0; !heap_.empty(); ++count) {
-      if (count == options_.limit) {
-        cursor = CursorOf(parts_, last);
-        break;
-      }
+    for (uint64_t count = 0; !heap_.empty() && count < options_.limit; ++count) {
       ASSIGN_OR_RETURN(last, prefixes_.Of(heap_.front()->least));
       RETURN_IF_ERROR(TakeGroup(last));
     }
+    if (results_ != nullptr) {
+      results_->offsets.push_back(size_);
+      results_->more.push_back(heap_.empty() ? 0 : 1);
+      return absl::OkStatus();
+    }
     groups_->offsets.push_back(size_);
-    groups_->cursors.push_back(std::move(cursor));
+    groups_->cursors.push_back(heap_.empty() ? std::string()
+                                             : GroupCursor(parts_, PrefixBytes(last)));
     return absl::OkStatus();
   }
 
   absl::Status TakeGroup(const Prefix& prefix) {
     if (pending_ == kQueryChunk) RETURN_IF_ERROR(Evaluate());
-    RETURN_IF_ERROR(prefixes_.AppendValues(prefix, &groups_->keys));
+    if (results_ != nullptr) {
+      results_->prefixes.Append(PrefixBytes(prefix));
+    } else {
+      RETURN_IF_ERROR(prefixes_.AppendValues(prefix, &groups_->keys));
+    }
     while (!heap_.empty() && prefixes_.Has(prefix, heap_.front()->least)) {
       OfVersion* const version = Pop();
       Runs group = version->runs;
@@ -249,8 +234,16 @@ class GroupWalk {
 
   // Of the groups that are pending.
   absl::Status Evaluate() {
+    if (results_ != nullptr) {
+      AggregateResults next(plan_);
+      RETURN_IF_ERROR(versions_[0]->evaluator.Evaluate(versions_[0]->spans, &next));
+      versions_[0]->spans.Clear();
+      pending_ = 0;
+      results_->results.Append(next);
+      return absl::OkStatus();
+    }
     const size_t first = size_ - pending_;
-    const auto described = [&](size_t i) { return Described(first + i); };
+    const auto described = [&](size_t i) { return GroupText(groups_->keys, first + i); };
     const auto columns = absl::MakeSpan(groups_->values);
     const size_t count = std::exchange(pending_, 0);
     if (partial_.empty()) {
@@ -272,15 +265,6 @@ class GroupWalk {
     return results.Output(plan_, count, described, columns);
   }
 
-  std::string Described(size_t group) const {
-    std::string text = "group ";
-    for (const ColumnValues& part : groups_->keys) {
-      absl::StrAppend(&text, &part == groups_->keys.data() ? "" : ",",
-                      cairn::Described(part.value(group)));
-    }
-    return text;
-  }
-
   const RangeBatch& ranges_;
   const size_t parts_;
   const AggregatePlan& plan_;
@@ -295,7 +279,36 @@ class GroupWalk {
   size_t pending_ = 0;                   // groups that are not evaluated yet
   size_t size_ = 0;                      // groups so far
   Groups* const groups_;
+  GroupResults* const results_;
 };
+
+// What is wrong with a question about groups, if anything is.
+absl::Status CheckGroups(const IndexVersion& version, const RangeBatch& ranges,
+                         size_t leading_parts) {
+  RETURN_IF_ERROR(CheckLeadingParts(version.base->codec, leading_parts));
+  if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));
+  }
+  return absl::OkStatus();
+}
+
+// Runs a walk, whose question has been checked.
+absl::Status Walk(absl::Span<const IndexVersion* const> versions, const SharedKeys* shared,
+                  const RangeBatch& ranges, size_t leading_parts, const AggregatePlan& plan,
+                  const GroupOptions& options, int threads, Groups* groups, GroupResults* results) {
+  const int all_threads = Topology::Get().Threads(threads);
+  for (const IndexVersion* version : versions) RETURN_IF_ERROR(version->base->Prove(all_threads));
+  RangeBatch whole = ranges;
+  whole.after = {};
+  RETURN_IF_ERROR(CheckQueries(versions[0]->base->codec.kind(), Batch::Scan(whole, nullptr)));
+  return WithPhysicalKey(versions[0]->delta->base_run.kind(), [&](auto type) -> absl::Status {
+    GroupWalk<typename decltype(type)::type> walk(versions, plan.counts_keys ? shared : nullptr,
+                                                  ranges, leading_parts, plan, options, all_threads,
+                                                  groups, results);
+    return walk.Run(whole);
+  });
+}
 
 }  // namespace
 
@@ -304,34 +317,17 @@ absl::Status AggregateGroupsOf(absl::Span<const IndexVersion* const> versions,
                                size_t leading_parts, absl::Span<const Aggregate> aggregates,
                                const GroupOptions& options, int threads, Groups* groups) {
   const IndexVersion& first = *versions[0];
-  const absl::Span<const KeyType> parts = first.base->codec.parts();
-  if (leading_parts < 1 || leading_parts > parts.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("expected groups by 1 to %d leading parts of the key, found %d",
-                        parts.size(), leading_parts));
-  }
-  if (!ranges.after.empty() && ranges.after.size() != ranges.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%d cursors for %d ranges", ranges.after.size(), ranges.size()));
-  }
+  RETURN_IF_ERROR(CheckGroups(first, ranges, leading_parts));
   ASSIGN_OR_RETURN(const AggregatePlan plan,
-                   AggregatePlan::Make(first.delta->base_columns, aggregates));
-  const int all_threads = Topology::Get().Threads(threads);
-  for (const IndexVersion* version : versions) RETURN_IF_ERROR(version->base->Prove(all_threads));
-  RangeBatch whole = ranges;
-  whole.after = {};
-  RETURN_IF_ERROR(CheckQueries(first.base->codec.kind(), Batch::Scan(whole, nullptr)));
+                   AggregatePlan::Make(first.delta->base_columns.columns(), aggregates));
   groups->offsets.assign(1, 0);
   groups->cursors.clear();
   groups->keys.clear();
-  for (size_t i = 0; i < leading_parts; ++i) groups->keys.emplace_back(parts[i]);
+  for (size_t i = 0; i < leading_parts; ++i) {
+    groups->keys.emplace_back(first.base->codec.parts()[i]);
+  }
   groups->values = plan.Columns();
-  return WithPhysicalKey(first.delta->base_run.kind(), [&](auto type) -> absl::Status {
-    GroupWalk<typename decltype(type)::type> walk(versions, plan.counts_keys ? shared : nullptr,
-                                                  ranges, leading_parts, plan, options, all_threads,
-                                                  groups);
-    return walk.Run(whole);
-  });
+  return Walk(versions, shared, ranges, leading_parts, plan, options, threads, groups, nullptr);
 }
 
 absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
@@ -341,6 +337,16 @@ absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t lead
   const IndexVersion* const self = this;
   return AggregateGroupsOf(absl::MakeConstSpan(&self, 1), nullptr, ranges, leading_parts,
                            aggregates, options, threads, groups);
+}
+
+absl::Status IndexVersion::AggregateGroups(const RangeBatch& ranges, size_t leading_parts,
+                                           const AggregatePlan& plan, const GroupOptions& options,
+                                           int threads, GroupResults* results) const {
+  RETURN_IF_ERROR(CheckGroups(*this, ranges, leading_parts));
+  const IndexVersion* const self = this;
+  *results = GroupResults(plan);
+  return Walk(absl::MakeConstSpan(&self, 1), nullptr, ranges, leading_parts, plan, options, threads,
+              nullptr, results);
 }
 
 }  // namespace cairn

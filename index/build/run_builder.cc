@@ -8,7 +8,9 @@
 #include "absl/base/optimization.h"
 #include "absl/strings/str_format.h"
 #include "cairn/key_codec.h"
+#include "index/build/run_merge.h"
 #include "index/build/sorted_yield.h"
+#include "index/build/spill_stretches.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "index/machine/stop_flag.h"
@@ -304,6 +306,9 @@ absl::Status RunBuilder::SortUnspilled(absl::Span<Part* const> parts, absl::Span
 template <typename Key>
 absl::Status RunBuilder::MergeSpilled(std::vector<RunOf> runs, EntryBatch<Key>* batch,
                                       StopFlag* stop) {
+  const auto stretches =
+      SpillStretches<Key>::Cut(*spill_file_, runs, options_.memory_budget / 2, options_.threads);
+  if (stretches) return stretches->Yield(batch, stop);
   // A cursor has a block twice: as read, and as keys. So many at a time stay in half the budget.
   const size_t fan_in = static_cast<size_t>(
       std::clamp<uint64_t>(options_.memory_budget / (4 * SpillWriter::kBlockBytes), 16, 1024));

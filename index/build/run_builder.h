@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "cairn/query.h"
 #include "cairn/types.h"
-#include "index/build/run_merge.h"
+#include "index/build/sorted_yield.h"
 #include "index/build/spill_file.h"
 #include "index/machine/mutex.h"
 #include "index/run/entry_sink.h"
@@ -35,7 +35,8 @@ namespace cairn {
 //
 // Memory: at most 16 bytes a u32 entry, 28 a u64 entry, and for keys of bytes the keys and 26 a key
 // (8 in the record, 18 in the sort). What would exceed the budget is sorted and spilled to a
-// temporary file, and merged at the end.
+// temporary file, and merged at the end, by as many threads as half of the budget suffices for
+// (spill_stretches.h).
 //
 // Thread safety: each part is used by one thread at a time, different parts by different threads.
 // Finish must not run at the same time as any of their methods. No exception leaves: want of memory

@@ -15,14 +15,9 @@
 #include "index/build/sorted_yield.h"
 #include "index/build/spill_file.h"
 #include "index/machine/status_macros.h"
+#include "index/sort/sort_entry.h"
 
 namespace cairn {
-
-// A run to merge, and what is added to its row ids.
-struct RunOf {
-  SpillRun run;
-  RowId base = 0;
-};
 
 // Walks a run in a spill file, one block in memory at a time.
 template <typename Key>
@@ -58,14 +53,11 @@ class RunCursor {
     row_ids_.resize(n);
     i_ = 0;
     if constexpr (std::is_same_v<Key, std::string_view>) {
-      const char* const lengths = block_.data() + n * sizeof(RowId);
-      const char* at = lengths + n * sizeof(uint32_t);
-      std::memcpy(row_ids_.data(), block_.data(), n * sizeof(RowId));
+      const char* at = block_.data();
       for (size_t i = 0; i < n; ++i) {
-        uint32_t length;
-        std::memcpy(&length, lengths + i * sizeof length, sizeof length);
-        keys_[i] = std::string_view(at, length);
-        at += length;
+        keys_[i] = KeyRecord::GetKey(at);
+        row_ids_[i] = KeyRecord::GetRowId(at);
+        at += KeyRecord::Bytes(keys_[i].size());
       }
     } else {
       std::memcpy(keys_.data(), block_.data(), n * sizeof(Key));

@@ -14,8 +14,21 @@ void OrderedYield::Sorted(size_t bucket) {
     lock.Unlock();
     yield_(next);
     lock.Lock();
+    moved_.NotifyAll();
   }
   yielding_ = false;
+}
+
+bool OrderedYield::MayBegin(size_t bucket, size_t ahead) {
+  MutexLock lock(&mutex_);
+  while (!given_up_ && bucket >= next_ + ahead) moved_.Wait(&lock);
+  return !given_up_;
+}
+
+void OrderedYield::GiveUp() {
+  const MutexLock lock(&mutex_);
+  given_up_ = true;
+  moved_.NotifyAll();
 }
 
 absl::Status SortAndYield(RecordSplit* split, int threads, EntryBatch<std::string_view>* batch,

@@ -79,9 +79,18 @@ class OrderedYield {
 
   void Sorted(size_t bucket);
 
+  // For buckets that take memory while they wait: returns once fewer than `ahead` buckets before
+  // this one, at least one, are still to be yielded; false where a bucket was given up. Buckets are
+  // to be begun in their order.
+  bool MayBegin(size_t bucket, size_t ahead);
+  // Instead of Sorted: neither this bucket nor any behind it will be yielded.
+  void GiveUp();
+
  private:
   const std::function<void(size_t)> yield_;
   Mutex mutex_;
+  CondVar moved_;  // next_, or given_up_
+  bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<bool> sorted_ ABSL_GUARDED_BY(mutex_);
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;        // the bucket to yield next
   bool yielding_ ABSL_GUARDED_BY(mutex_) = false;  // whether a thread is at it, without the lock

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "index/machine/status_macros.h"
+#include "index/sort/sort_entry.h"
 
 namespace cairn {
 
@@ -51,11 +52,12 @@ void SpillWriter::PutColumn(const void* data, size_t bytes) {
   block_.insert(block_.end(), begin, begin + bytes);
 }
 
-absl::Status SpillWriter::WriteBlock(size_t entries) {
+absl::Status SpillWriter::WriteBlock(size_t entries, SpillFirst first) {
   absl::StatusOr<SpillBlock> block = file_->Write(block_, entries);
   block_.clear();
   if (!block.ok()) return block.status();
-  run_.blocks.push_back(*block);
+  block->first = std::move(first);
+  run_.blocks.push_back(*std::move(block));
   run_.entries += entries;
   return absl::OkStatus();
 }
@@ -69,7 +71,7 @@ absl::Status SpillWriter::AppendColumns(absl::Span<const Key> keys,
     const size_t n = std::min(kEntries, keys.size() - begin);
     PutColumn(&keys[begin], n * sizeof(Key));
     PutColumn(&row_ids[begin], n * sizeof(RowId));
-    RETURN_IF_ERROR(WriteBlock(n));
+    RETURN_IF_ERROR(WriteBlock(n, {keys[begin], {}, row_ids[begin]}));
   }
   return absl::OkStatus();
 }
@@ -84,20 +86,16 @@ absl::Status SpillWriter::Append(absl::Span<const uint64_t> keys, absl::Span<con
 
 absl::Status SpillWriter::Append(absl::Span<const std::string_view> keys,
                                  absl::Span<const RowId> row_ids) {
-  size_t end = 0;
-  for (size_t begin = 0; begin < keys.size(); begin = end) {
-    lengths_.clear();
-    size_t bytes = 0;
-    for (end = begin; end < keys.size(); ++end) {
-      const size_t more = sizeof(RowId) + sizeof(uint32_t) + keys[end].size();
-      if (end > begin && bytes + more > kBlockBytes) break;
-      bytes += more;
-      lengths_.push_back(static_cast<uint32_t>(keys[end].size()));
-    }
-    PutColumn(&row_ids[begin], (end - begin) * sizeof(RowId));
-    PutColumn(lengths_.data(), lengths_.size() * sizeof(uint32_t));
-    for (size_t i = begin; i < end; ++i) PutColumn(keys[i].data(), keys[i].size());
-    RETURN_IF_ERROR(WriteBlock(end - begin));
+  for (size_t i = 0; i < keys.size();) {
+    SpillFirst first{0, std::string(keys[i].substr(0, SpillFirst::kMaxBytes)), row_ids[i]};
+    const size_t begin = i;
+    do {
+      const size_t at = block_.size();
+      block_.resize(at + KeyRecord::Bytes(keys[i].size()));
+      KeyRecord::Write(keys[i], row_ids[i], block_.data() + at);
+      ++i;
+    } while (i < keys.size() && block_.size() + KeyRecord::Bytes(keys[i].size()) <= kBlockBytes);
+    RETURN_IF_ERROR(WriteBlock(i - begin, std::move(first)));
   }
   return absl::OkStatus();
 }

@@ -26,6 +26,12 @@ from ray.cluster_utils import Cluster
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 SPEC = "value.field('|',1):u64,cf=orders"
+ASKED = {"rows": "count", "keys": "count_distinct"}
+QUESTIONS: dict[str, Callable[[Any, Any], object]] = {
+    "find_first": lambda index, keys: index.find_first(keys),
+    "find": lambda index, keys: index.find(keys),
+    "aggregate": lambda index, keys: index.aggregate(ASKED, keys, keys + np.uint64(1000)),
+}
 
 
 def median_time(call: Callable[[], object], seconds: float) -> float:
@@ -47,11 +53,11 @@ def serve(out: pathlib.Path, hosts: int, seconds: float) -> None:
     rng = np.random.default_rng(1)
     most = int(index.scan(order="desc", limit=1, with_keys=True).keys[0])
     print(f"{len(index):,} entries in {len(cluster.shards)} shards, {hosts} hosts")
-    for name in ("find_first", "find"):
+    for name, ask in QUESTIONS.items():
         print(f"{name}: batch, us in process, us on the cluster, Mq/s in process, Mq/s on the cluster, ratio")
         for power in range(0, 21, 2):
             keys = rng.integers(0, most, 1 << power).astype(np.uint64)
-            calls = [lambda: getattr(index, name)(keys), lambda: getattr(cluster, name)(keys)]
+            calls = [lambda: ask(index, keys), lambda: ask(cluster, keys)]
             # Turn by turn, so that what else the machine does meets both.
             rounds = [[median_time(call, seconds / 3) for call in calls] for _ in range(3)]
             inside, outside = (statistics.median(r[i] for r in rounds) for i in (0, 1))

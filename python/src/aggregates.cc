@@ -13,15 +13,13 @@
 #include "cairn/columns/aggregate.h"
 #include "cairn/secondary_index.h"
 #include "python/src/base/errors.h"
+#include "python/src/groups.h"
 #include "python/src/in/aggregates_in.h"
 #include "python/src/in/ranges_in.h"
-#include "python/src/out/arrays_out.h"
 #include "python/src/out/column.h"
 
 namespace cairn::python {
 namespace {
-
-using Fields = std::vector<std::pair<std::string, Column>>;
 
 Column AggregateRanges(const Index& self, nb::handle aggregates, const RangeArguments& arguments) {
   const auto index = self.OpenSecondary();
@@ -34,70 +32,8 @@ Column AggregateRanges(const Index& self, nb::handle aggregates, const RangeArgu
     status = index->AggregateRanges(in.batch(), named.aggregates, values.get());
   }
   Check(status);
-  Fields fields;
-  for (size_t i = 0; i < named.names.size(); ++i) {
-    fields.emplace_back(named.names[i],
-                        ValuesColumnOf(std::shared_ptr<const ColumnValues>(values, &(*values)[i])));
-  }
-  return Column::Structs(in.batch().size(), std::move(fields));
+  return ValuesTable(in.batch().size(), named.names, std::move(values));
 }
-
-// The groups of each range of a batch. Immutable once it is in Python.
-class FoundGroups {
- public:
-  FoundGroups(std::shared_ptr<const Groups> groups, std::vector<std::string> names)
-      : groups_(std::move(groups)), names_(std::move(names)) {}
-
-  size_t size() const { return groups_->size(); }
-  nb::object Offsets() const {
-    return ArrayOver(groups_->offsets.data(), groups_->offsets.size(), "uint64", groups_);
-  }
-  Fields Keys() const {
-    Fields fields;
-    for (size_t i = 0; i < groups_->keys.size(); ++i) {
-      fields.emplace_back("part" + std::to_string(i + 1), ColumnOf(groups_->keys[i]));
-    }
-    return fields;
-  }
-  Fields Values() const {
-    Fields fields;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      fields.emplace_back(names_[i], ColumnOf(groups_->values[i]));
-    }
-    return fields;
-  }
-  nb::object Cursors() const {
-    nb::list cursors;
-    for (const std::string& cursor : groups_->cursors) {
-      cursors.append(nb::bytes(cursor.data(), cursor.size()));
-    }
-    return cursors;
-  }
-  // A struct of each group: query, part1 …, and the aggregates.
-  Column Table() const {
-    const size_t groups = groups_->offsets.back();
-    auto queries = std::make_shared<std::vector<uint32_t>>();
-    queries->reserve(groups);
-    for (size_t i = 0; i < size(); ++i) {
-      queries->insert(queries->end(), groups_->offsets[i + 1] - groups_->offsets[i],
-                      static_cast<uint32_t>(i));
-    }
-    Fields fields;
-    fields.emplace_back("query",
-                        Column::Numbers(KeyType::kU32, queries->data(), groups, nullptr, queries));
-    for (auto& field : Keys()) fields.push_back(std::move(field));
-    for (auto& field : Values()) fields.push_back(std::move(field));
-    return Column::Structs(groups, std::move(fields));
-  }
-
- private:
-  Column ColumnOf(const ColumnValues& values) const {
-    return ValuesColumnOf(std::shared_ptr<const ColumnValues>(groups_, &values));
-  }
-
-  const std::shared_ptr<const Groups> groups_;
-  const std::vector<std::string> names_;
-};
 
 FoundGroups GroupBy(const Index& self, size_t parts, nb::handle aggregates,
                     const RangeArguments& arguments, std::optional<uint64_t> limit) {
@@ -116,67 +52,7 @@ FoundGroups GroupBy(const Index& self, size_t parts, nb::handle aggregates,
   return FoundGroups(std::move(groups), std::move(named.names));
 }
 
-nb::dict DictOf(const Fields& fields) {
-  nb::dict dict;
-  for (const auto& [name, column] : fields) dict[name.c_str()] = nb::cast(column);
-  return dict;
-}
-
-void BindGroups(nb::module_& module) {
-  nb::class_<FoundGroups>(module, "Groups",
-                          R"doc(The groups of each range of a batch, in the order of keys.
-
-Range i's are `offsets[i]` … `offsets[i + 1] - 1`. Arrow takes all as a table without a copy, one row a
-group, with the columns query, part1, part2 … and the aggregates by their names: `pyarrow.table(groups)`.)doc")
-      .def("__len__", &FoundGroups::size, "The number of ranges.")
-      .def("__repr__",
-           [](const FoundGroups& groups) {
-             return "<cairn.Groups of " + std::to_string(groups.size()) + " ranges>";
-           })
-      .def_prop_ro("offsets", &FoundGroups::Offsets,
-                   nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.uint64]"),
-                   "uint64[ranges + 1]: where each range's groups begin. Read-only, no copy.")
-      .def_prop_ro(
-          "keys", [](const FoundGroups& groups) { return DictOf(groups.Keys()); },
-          nb::sig("def keys(self) -> dict[str, Column]"),
-          "Each group's values of the leading parts: part1, part2 …")
-      .def_prop_ro(
-          "values", [](const FoundGroups& groups) { return DictOf(groups.Values()); },
-          nb::sig("def values(self) -> dict[str, Column]"),
-          "Each group's aggregates, by their names.")
-      .def_prop_ro("cursors", &FoundGroups::Cursors, nb::sig("def cursors(self) -> list[bytes]"),
-                   "With a limit: for `after=`, where each range goes on; empty bytes where it has "
-                   "ended.")
-      .def(
-          "__arrow_c_schema__",
-          [](const FoundGroups& groups) { return groups.Table().SchemaCapsule(); },
-          nb::sig("def __arrow_c_schema__(self) -> object"))
-      .def(
-          "__arrow_c_stream__",
-          [](const FoundGroups& groups, nb::handle) { return groups.Table().StreamCapsule(); },
-          nb::arg("requested_schema") = nb::none(),
-          nb::sig("def __arrow_c_stream__(self, requested_schema: object | None = None) -> object"))
-      .def(
-          "__arrow_c_array__",
-          [](const FoundGroups& groups, nb::handle) {
-            const Column table = groups.Table();
-            return nb::make_tuple(table.SchemaCapsule(), table.ArrayCapsule());
-          },
-          nb::arg("requested_schema") = nb::none(),
-          nb::sig("def __arrow_c_array__(self, requested_schema: object | None = None) -> "
-                  "tuple[object, object]"));
-}
-
 }  // namespace
-
-#define CAIRN_AGGREGATE_RANGES                                                                   \
-  nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(), nb::kw_only(),                   \
-  nb::arg("keys") = nb::none(), nb::arg("prefix") = nb::none(), nb::arg("leading") = nb::none(), \
-  nb::arg("bounds") = "[)"
-#define CAIRN_AGGREGATE_RANGES_SIG                                                               \
-  "aggregates: collections.abc.Mapping[str, str | collections.abc.Sequence[str]], lower: "       \
-  "typing.Any = None, upper: typing.Any = None, *, keys: typing.Any = None, prefix: typing.Any " \
-  "= None, leading: typing.Any = None, bounds: str = '[)'"
 
 void BindAggregates(nb::module_& module, nb::class_<Index, Queries>& index) {
   BindGroups(module);

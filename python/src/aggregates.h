@@ -8,6 +8,17 @@
 
 namespace cairn::python {
 
+// The arguments of what takes ranges but no cursors, for its binding, and the signature of
+// aggregates and these.
+#define CAIRN_AGGREGATE_RANGES                                                                   \
+  nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(), nb::kw_only(),                   \
+  nb::arg("keys") = nb::none(), nb::arg("prefix") = nb::none(), nb::arg("leading") = nb::none(), \
+  nb::arg("bounds") = "[)"
+#define CAIRN_AGGREGATE_RANGES_SIG                                                               \
+  "aggregates: collections.abc.Mapping[str, str | collections.abc.Sequence[str]], lower: "       \
+  "typing.Any = None, upper: typing.Any = None, *, keys: typing.Any = None, prefix: typing.Any " \
+  "= None, leading: typing.Any = None, bounds: str = '[)'"
+
 // Adds the methods aggregate and group_by to the class, and cairn.Groups to the module.
 void BindAggregates(nb::module_& module, nb::class_<Index, Queries>& index);
 

@@ -18,18 +18,13 @@
 #include "python/src/index.h"
 #include "python/src/out/arrays_out.h"
 #include "python/src/out/column.h"
+#include "python/src/shard_aggregates.h"
 #include "python/src/source.h"
 
 namespace cairn::python {
 namespace {
 
-// A ShardMap, and where it is. Immutable; thread-safe.
-struct Map {
-  std::string directory;
-  std::unique_ptr<const ShardMap> map;
-};
-
-Map OpenMap(nb::handle directory) {
+PublishedMap OpenMap(nb::handle directory) {
   const std::string path = PathOf(directory);
   LeaveForksAtOnce();
   absl::StatusOr<std::unique_ptr<ShardMap>> map = nullptr;
@@ -47,7 +42,7 @@ nb::object Pair(ShardQueries queries) {
                         ArrayOver(held->query_of.data(), held->query_of.size(), "uint32", held));
 }
 
-nb::object RouteKeys(const Map& self, nb::handle keys) {
+nb::object RouteKeys(const PublishedMap& self, nb::handle keys) {
   const KeysIn in(keys, self.map->codec(), "keys");
   ShardQueries queries;
   absl::Status status;
@@ -59,7 +54,7 @@ nb::object RouteKeys(const Map& self, nb::handle keys) {
   return Pair(std::move(queries));
 }
 
-nb::object RouteRanges(const Map& self, const RangeArguments& arguments) {
+nb::object RouteRanges(const PublishedMap& self, const RangeArguments& arguments) {
   const RangesIn in(arguments, self.map->codec());
   ShardQueries queries;
   absl::Status status;
@@ -72,7 +67,7 @@ nb::object RouteRanges(const Map& self, const RangeArguments& arguments) {
 }
 
 // A column of the same physical keys.
-Column PhysicalKeys(const Map& self, nb::handle keys) {
+Column PhysicalKeys(const PublishedMap& self, nb::handle keys) {
   const KeysIn in(keys, self.map->codec(), "keys");
   const KeyBatch batch = in.batch();
   switch (self.map->codec().kind()) {
@@ -94,7 +89,7 @@ Column PhysicalKeys(const Map& self, nb::handle keys) {
   return BinaryColumnOf(std::move(held));
 }
 
-Index* OpenShard(const Map& self, uint32_t shard, const OpenArguments& arguments) {
+Index* OpenShard(const PublishedMap& self, uint32_t shard, const OpenArguments& arguments) {
   const OpenOptions options = OpenOptionsOf(arguments);
   absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = nullptr;
   {
@@ -105,7 +100,7 @@ Index* OpenShard(const Map& self, uint32_t shard, const OpenArguments& arguments
   return new Index(std::move(opened), self.directory + "/" + self.map->shards()[shard].directory);
 }
 
-nb::list Shards(const Map& self) {
+nb::list Shards(const PublishedMap& self) {
   nb::list shards;
   for (const IndexStats::Shard& shard : self.map->shards()) {
     nb::dict one;
@@ -124,33 +119,39 @@ nb::list Shards(const Map& self) {
 }  // namespace
 
 void BindShardMap(nb::module_& module) {
-  nb::class_<Map>(module, "ShardMap",
-                  R"doc(One generation of an index in shards, with no shard open.
+  nb::class_<PublishedMap> map(module, "ShardMap",
+                               R"doc(One generation of an index in shards, with no shard open.
 
 For programs whose processes serve some of the shards each, as cairn.ray: it says which shards the
-queries of a batch are to be sent to, and opens one shard alone. Immutable and thread-safe.)doc")
-      .def(
-          "__init__", [](Map* self, nb::handle directory) { new (self) Map(OpenMap(directory)); },
-          nb::arg("directory"),
-          nb::sig("def __init__(self, directory: str | os.PathLike[str]) -> None"),
-          "Reads what is published now. NotFound where the directory has no index in shards; "
-          "DataLoss.")
+queries of a batch are to be sent to, opens one shard alone, and puts aggregates of all together. Immutable
+and thread-safe.)doc");
+  map.def(
+         "__init__",
+         [](PublishedMap* self, nb::handle directory) {
+           new (self) PublishedMap(OpenMap(directory));
+         },
+         nb::arg("directory"),
+         nb::sig("def __init__(self, directory: str | os.PathLike[str]) -> None"),
+         "Reads what is published now. NotFound where the directory has no index in shards; "
+         "DataLoss.")
       .def_prop_ro(
-          "directory", [](const Map& self) { return TextWithPath(self.directory); },
+          "directory", [](const PublishedMap& self) { return TextWithPath(self.directory); },
           nb::sig("def directory(self) -> str"))
       .def_prop_ro(
-          "generation", [](const Map& self) { return self.map->generation(); },
+          "generation", [](const PublishedMap& self) { return self.map->generation(); },
           "How often the index has been published: 1 for the first time.")
       .def_prop_ro(
-          "mode", [](const Map& self) { return std::string(ShardModeName(self.map->mode())); },
+          "mode",
+          [](const PublishedMap& self) { return std::string(ShardModeName(self.map->mode())); },
           "How entries are spread: \"key_range\" or \"source\".")
       .def_prop_ro(
-          "spec", [](const Map& self) { return self.map->spec().ToString(); },
+          "spec", [](const PublishedMap& self) { return self.map->spec().ToString(); },
           "What is indexed, as text.")
-      .def_prop_ro("column_family", [](const Map& self) { return self.map->spec().column_family; })
+      .def_prop_ro("column_family",
+                   [](const PublishedMap& self) { return self.map->spec().column_family; })
       .def_prop_ro(
           "key_types",
-          [](const Map& self) {
+          [](const PublishedMap& self) {
             nb::list types;
             for (const KeyType type : self.map->codec().parts()) {
               types.append(std::string(KeyTypeName(type)));
@@ -159,10 +160,21 @@ queries of a batch are to be sent to, and opens one shard alone. Immutable and t
           },
           nb::sig("def key_types(self) -> list[str]"), "As Index.key_types.")
       .def_prop_ro(
+          "included",
+          [](const PublishedMap& self) {
+            nb::dict included;
+            for (const IncludedColumn& column : self.map->spec().include) {
+              included[column.name.c_str()] = std::string(KeyTypeName(column.value.type));
+            }
+            return included;
+          },
+          nb::sig("def included(self) -> dict[str, str]"),
+          "Name and type of each column that the index includes.")
+      .def_prop_ro(
           "shards", &Shards, nb::sig("def shards(self) -> list[dict[str, typing.Any]]"),
           "Of each shard: directory (within the index's), bounds (for people), rows, entries, "
           "sequence, database_id.")
-      .def("__len__", [](const Map& self) { return self.map->shards().size(); })
+      .def("__len__", [](const PublishedMap& self) { return self.map->shards().size(); })
       .def(
           "route_keys", &RouteKeys, nb::arg("keys").none(),
           nb::sig("def route_keys(self, keys: typing.Any) -> "
@@ -174,7 +186,7 @@ uint64[shards + 1] and uint32. Keys as Index takes them; one may have rows in se
 source every shard is asked for all.)doc")
       .def(
           "route_ranges",
-          [](const Map& self, nb::handle lower, nb::handle upper, nb::handle keys,
+          [](const PublishedMap& self, nb::handle lower, nb::handle upper, nb::handle keys,
              nb::handle prefix, nb::handle leading, const char* bounds) {
             return RouteRanges(self, {lower, upper, keys, prefix, leading, bounds, nb::none()});
           },
@@ -191,7 +203,7 @@ source every shard is asked for all.)doc")
            "Keys as what compares as they do: uint32, uint64 or bytes. A copy.")
       .def(
           "open",
-          [](const Map& self, uint32_t shard, CAIRN_OPEN_PARAMETERS) {
+          [](const PublishedMap& self, uint32_t shard, CAIRN_OPEN_PARAMETERS) {
             return OpenShard(self, shard, CAIRN_OPEN_VALUES);
           },
           nb::arg("shard"), CAIRN_OPEN_ARGS,
@@ -203,12 +215,13 @@ it, where it is missing, damaged or not what was published; FailedPrecondition w
 has been published, so that this one's files may be gone.)doc")
       .def(
           "__repr__",
-          [](const Map& self) {
+          [](const PublishedMap& self) {
             return TextWithPath("<cairn.shards.ShardMap of '" + self.directory + "', generation " +
                                 std::to_string(self.map->generation()) + ", " +
                                 std::to_string(self.map->shards().size()) + " shards>");
           },
           nb::sig("def __repr__(self) -> str"));
+  BindShardAggregates(map);
 }
 
 }  // namespace cairn::python

@@ -130,6 +130,9 @@ def test_killed_actors_under_load(replicas: int, database: Database, opened: Cal
     cluster = opened(database.out, replicas=replicas, timeout=60)
     expected = [database.in_one_process().find_first(KEYS).tolist(), database.plain.count(keys=KEYS).tolist()]
     rows = database.in_one_process().find(KEYS).row_ids.tolist()
+    asked = {"rows": "count", "keys": "count_distinct"}
+    values = database.in_one_process().aggregate(asked, KEYS, bounds="[]").to_list()
+    groups = database.in_one_process().group_by(1, asked).values["rows"].to_list()
     batches, slowest, failures = [0], [0.0], []
 
     def load(seed: int, until: Callable[[], bool]) -> None:
@@ -137,11 +140,15 @@ def test_killed_actors_under_load(replicas: int, database: Database, opened: Cal
         try:
             while not until():
                 start = time.monotonic()
-                kind = rng.randrange(3)
+                kind = rng.randrange(5)
                 if kind == 0:
                     assert cluster.find_first(KEYS).tolist() == expected[0]
                 elif kind == 1:
                     assert cluster.count(keys=KEYS).tolist() == expected[1]
+                elif kind == 2:
+                    assert cluster.aggregate(asked, KEYS, bounds="[]").to_list() == values
+                elif kind == 3:
+                    assert cluster.group_by(1, asked).values["rows"].to_list() == groups
                 else:
                     assert cluster.find(KEYS).row_ids.tolist() == rows
                 batches[0] += 1

@@ -71,7 +71,7 @@ std::string BenchDatabase::BigEndian(uint64_t value) {
   return bytes;
 }
 
-BenchDatabase::BenchDatabase(uint64_t rows) {
+BenchDatabase::BenchDatabase(uint64_t rows) : rows_(rows) {
   const std::shared_ptr<rocksdb::Cache> cache = rocksdb::NewLRUCache(kBlockCacheBytes);
   rocksdb::ColumnFamilyOptions by_value = FamilyOptions(cache, false);
   by_value.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(8));
@@ -87,15 +87,27 @@ BenchDatabase::BenchDatabase(uint64_t rows) {
                              {"value_to_key", FamilyOptions(cache, true)}},
                             &families_, Into(&db)));
   db_ = std::move(db);
-  LoadRows(rows);
-  LoadIndexes(rows);
+  LoadRows();
+  Settle();
+}
+
+void BenchDatabase::Settle() {
   for (rocksdb::ColumnFamilyHandle* family : families_) {
     OrThrow(db_->Flush({}, family));
     OrThrow(db_->CompactRange({}, family, nullptr, nullptr));
   }
-  // What is measured from here on has the machine to itself: no compaction, no writing back.
   OrThrow(db_->PauseBackgroundWork());
   sync();
+}
+
+rocksdb::ColumnFamilyHandle* BenchDatabase::Index(size_t family) {
+  if (!has_indexes_) {
+    OrThrow(db_->ContinueBackgroundWork());
+    LoadIndexes();
+    Settle();
+    has_indexes_ = true;
+  }
+  return families_[family];
 }
 
 BenchDatabase::~BenchDatabase() {
@@ -104,26 +116,26 @@ BenchDatabase::~BenchDatabase() {
   db_.reset();
 }
 
-void BenchDatabase::LoadRows(uint64_t rows) {
+void BenchDatabase::LoadRows() {
   rocksdb::WriteOptions write;
   write.disableWAL = true;
   rocksdb::WriteBatch batch;
   std::string value(kValueBytes, 'v');
   Random random(kSeed);
-  for (uint64_t i = 0; i < rows; ++i) {
+  for (uint64_t i = 0; i < rows_; ++i) {
     value.replace(0, 8, BigEndian(Value(i)));
     for (size_t j = 8; j + 8 <= kValueBytes / 2; j += 8) value.replace(j, 8, BigEndian(random()));
     OrThrow(batch.Put(families_[0], PrimaryKey(i), value));
-    if (batch.Count() == 1000 || i + 1 == rows) {
+    if (batch.Count() == 1000 || i + 1 == rows_) {
       OrThrow(db_->Write(write, &batch));
       batch.Clear();
     }
   }
 }
 
-void BenchDatabase::LoadIndexes(uint64_t rows) {
+void BenchDatabase::LoadIndexes() {
   std::vector<std::pair<uint64_t, uint64_t>> entries;
-  for (uint64_t i = 0; i < rows; ++i) entries.emplace_back(Value(i), i);
+  for (uint64_t i = 0; i < rows_; ++i) entries.emplace_back(Value(i), i);
   std::sort(entries.begin(), entries.end());
   rocksdb::WriteOptions write;
   write.disableWAL = true;

@@ -15,7 +15,8 @@ namespace cairn::bench {
 // rank as 16 decimal digits), values of 100 bytes whose first 8 are a random big-endian u64, all
 // distinct. Two more column families hold what people make by hand today: `by_value` with keys
 // value||primary key and empty values, and `value_to_key` with the value as key and the primary key
-// as value. All compacted and uncompressed, with a block cache that holds everything.
+// as value; they are loaded when first asked for. All compacted and uncompressed, with a block
+// cache of 8 GB. Not thread-safe.
 class BenchDatabase {
  public:
   // The database of this process with so many rows; made at the first call.
@@ -28,8 +29,8 @@ class BenchDatabase {
 
   rocksdb::DB* db() { return db_.get(); }
   rocksdb::ColumnFamilyHandle* rows_family() { return families_[0]; }
-  rocksdb::ColumnFamilyHandle* by_value() { return families_[1]; }
-  rocksdb::ColumnFamilyHandle* value_to_key() { return families_[2]; }
+  rocksdb::ColumnFamilyHandle* by_value() { return Index(1); }
+  rocksdb::ColumnFamilyHandle* value_to_key() { return Index(2); }
   const std::string& directory() const { return directory_.path(); }
 
   // Row i's indexed value and primary key.
@@ -41,9 +42,14 @@ class BenchDatabase {
  private:
   static std::map<uint64_t, std::unique_ptr<BenchDatabase>>& Databases();
   explicit BenchDatabase(uint64_t rows);
-  void LoadRows(uint64_t rows);
-  void LoadIndexes(uint64_t rows);
+  void LoadRows();
+  void LoadIndexes();
+  rocksdb::ColumnFamilyHandle* Index(size_t family);
+  // Leaves the machine to what is measured: no compaction, no writing back.
+  void Settle();
 
+  const uint64_t rows_;
+  bool has_indexes_ = false;
   const TemporaryDirectory directory_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> families_;

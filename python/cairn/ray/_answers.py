@@ -1,6 +1,7 @@
 """Answers of several shards as one."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -9,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from cairn.errors import OutOfRange
+from cairn.errors import InvalidArgument, OutOfRange
+from cairn.shards import ShardMap
 
 Rows = npt.NDArray[np.uint64]
 Answer = TypeVar("Answer")
@@ -38,6 +40,7 @@ class Matches:
     keys: pa.Array | None = None  # of a scan with_keys
     primary_keys: pa.Array | None = None  # large_binary, where they were asked for
     cursors: list[bytes] = field(default_factory=list)  # of a scan with a limit, by key range: for `after`
+    columns: dict[str, pa.Array] = field(default_factory=dict)  # included ones that were asked for, by their names
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -51,13 +54,21 @@ class Matches:
     def __repr__(self) -> str:
         return f"<cairn.ray.Matches of {len(self)} queries, {len(self.row_ids)} rows>"
 
-    def with_columns(self, keys: pa.Array | None, primary_keys: bool) -> "Matches":
-        """The same with these keys, and with primary keys if these were asked for, even of no rows."""
+    def as_asked(self, shard_map: ShardMap, with_keys: bool, primary_keys: bool, columns: Sequence[str]) -> "Matches":
+        """The same with what was asked for alone, of its own types, even of no rows."""
+        for name in columns:
+            if name not in shard_map.included:
+                raise InvalidArgument(f"the index includes no column '{name}'")
         there = self.primary_keys if self.primary_keys is not None else pa.array([], pa.large_binary())
-        return dataclasses.replace(self, keys=keys, primary_keys=there if primary_keys else None)
+        return dataclasses.replace(
+            self,
+            keys=_typed(self.keys, shard_map.key_types) if with_keys else None,
+            primary_keys=there if primary_keys else None,
+            columns={name: _typed(self.columns.get(name), [shard_map.included[name]]) for name in columns},
+        )
 
     def to_arrow(self) -> pa.Table:
-        """A table with the columns query, row_id and, where there are, key and primary_key."""
+        """A table with the columns query, row_id and, where there are, key, primary_key and included ones."""
         columns: dict[str, Any] = {
             "query": np.repeat(np.arange(len(self), dtype=np.uint32), np.diff(self.offsets).astype(np.int64)),
             "row_id": self.row_ids,
@@ -66,10 +77,36 @@ class Matches:
             columns["key"] = self.keys
         if self.primary_keys is not None:
             columns["primary_key"] = self.primary_keys
-        return pa.table(columns)
+        return pa.table(columns | self.columns)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+_ARROW_TYPES = {
+    "u8": pa.uint8(), "u16": pa.uint16(), "u32": pa.uint32(), "u64": pa.uint64(),
+    "i8": pa.int8(), "i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(),
+    "f32": pa.float32(), "f64": pa.float64(), "text": pa.large_string(), "bytes": pa.large_binary(),
+}  # fmt: skip
+
+
+def names_of(columns: Sequence[str] | None) -> list[str]:
+    """Names of included columns, as a list."""
+    if isinstance(columns, str):
+        raise TypeError("columns: expected a sequence of names, found a str")
+    return [] if columns is None else list(columns)
+
+
+def _typed(values: pa.Array | None, types: list[str]) -> pa.Array:
+    """Values as they are sent, whose text is binary, as Arrow's types of them; text that is no UTF-8 stays binary."""
+    arrow = [_ARROW_TYPES[name] for name in types]
+    of = arrow[0] if len(arrow) == 1 else pa.struct([(f"part{i + 1}", t) for i, t in enumerate(arrow)])
+    if values is None:
+        return pa.array([], of)
+    try:
+        return values.cast(of)
+    except pa.ArrowInvalid:
+        return values
 
 
 @dataclass
@@ -115,6 +152,11 @@ def sums(size: int, pieces: list[Piece]) -> npt.NDArray[np.uint64]:
     return counts
 
 
+def parts_of(pieces: list[Piece]) -> list[tuple[npt.NDArray[np.uint32], bytes]]:
+    """What ShardMap puts aggregates together from: in the order of the shards, in which floats are added."""
+    return [(np.ascontiguousarray(piece.queries, np.uint32), piece.answer) for piece in sorted(pieces, key=lambda p: p.shard)]
+
+
 def concatenated(size: int, pieces: list[Piece], generation: int, descending: bool = False) -> Matches:
     """The rows of each query, those of a shard behind those of the shard before (descending: the shard behind).
 
@@ -142,7 +184,9 @@ def concatenated(size: int, pieces: list[Piece], generation: int, descending: bo
     order[place] = np.arange(len(rows))
     keys = _gathered([piece.answer[2] for piece in pieces], order)
     primary_keys = _gathered([piece.answer[3] for piece in pieces], order)
-    return Matches(offsets, rows, generation, keys, primary_keys)
+    names = pieces[0].answer[5] if pieces else {}
+    columns = {name: _gathered([piece.answer[5][name] for piece in pieces], order) for name in names}
+    return Matches(offsets, rows, generation, keys, primary_keys, columns=columns)
 
 
 def _gathered(columns: list[pa.Array | None], order: npt.NDArray[np.int64]) -> pa.Array | None:
@@ -174,4 +218,5 @@ def merged_by_key(matches: Matches, physical: Any, descending: bool, limit: int 
         matches.generation,
         None if matches.keys is None else matches.keys.take(at),
         None if matches.primary_keys is None else matches.primary_keys.take(at),
+        columns={name: column.take(at) for name, column in matches.columns.items()},
     )

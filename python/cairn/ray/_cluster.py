@@ -5,7 +5,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import cairn
@@ -22,6 +22,7 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 
 Path = str | os.PathLike[str]
 OnMissing = Literal["error", "partial"]
+Aggregates = Mapping[str, str | Sequence[str]]
 Result = TypeVar("Result")
 
 
@@ -52,7 +53,7 @@ def open(
         of times, and are.
     poll: seconds between a host's looks for a new generation; 0: Cluster.refresh alone takes one up.
     threads: batches that a host answers at a time. cpus, gpus: of the cluster's resources, for each actor.
-    options: of each shard, as of cairn.open (device, ordered_indexes, verify, calibration, budgets, threads).
+    options: of each shard, as of cairn.open (device, ordered_indexes, verify, calibration, budgets, threads, aggregates).
 
     Errors: NotFound, DataLoss; FailedPrecondition where hosts have another version of cairn, or serve the
     index in another layout than is asked for; Unavailable.
@@ -247,13 +248,17 @@ class Cluster:
         """bool[keys]: whether any row has each key."""
         return self._answer(on_missing, "contains", self._route_keys(keys), {}, lambda _, size, pieces: _answers.any_found(size, pieces))
 
-    def find(self, keys: Any, *, primary_keys: bool = False, on_missing: OnMissing | None = None) -> Any:
-        """All rows of each key, as Matches, and their primary keys if these are asked for."""
+    def find(
+        self, keys: Any, *, primary_keys: bool = False, columns: Sequence[str] | None = None, on_missing: OnMissing | None = None
+    ) -> Any:
+        """All rows of each key, as Matches; primary keys and columns that the index includes if they are asked for."""
+        names = _answers.names_of(columns)
 
         def gather(view: View, size: int, pieces: list[Piece]) -> Matches:
-            return _answers.concatenated(size, pieces, view.generation).with_columns(None, primary_keys)
+            return _answers.concatenated(size, pieces, view.generation).as_asked(view.shard_map, False, primary_keys, names)
 
-        return self._answer(on_missing, "find", self._route_keys(keys), {"primary_keys": primary_keys}, gather)
+        options = {"primary_keys": primary_keys, "columns": names}
+        return self._answer(on_missing, "find", self._route_keys(keys), options, gather)
 
     def count(
         self,
@@ -276,6 +281,72 @@ class Cluster:
             lambda _, size, pieces: _answers.sums(size, pieces),
         )
 
+    def aggregate(
+        self,
+        aggregates: Aggregates,
+        lower: Any = None,
+        upper: Any = None,
+        *,
+        keys: Any = None,
+        prefix: Any = None,
+        leading: Any = None,
+        bounds: str = "[)",
+        on_missing: OnMissing | None = None,
+    ) -> Any:
+        """Aggregates of each range, as cairn.Index.aggregate gives them: a Column of structs, one row a range.
+
+        Exact over all shards, whose results are put together before values are made of them. By source,
+        a "count_distinct" has each shard send all keys of the ranges, once each.
+        """
+        ranges = self._ranges(lower, upper, keys, prefix, leading)
+
+        def route(view: View) -> Routed:
+            view.shard_map.combine_aggregates(0, aggregates, [])  # or what is wrong with them
+            return Routed.of_ranges(view, ranges, bounds)
+
+        return self._answer(
+            on_missing,
+            "aggregate",
+            route,
+            {"aggregates": aggregates, "bounds": bounds},
+            lambda view, size, pieces: view.shard_map.combine_aggregates(size, aggregates, _answers.parts_of(pieces)),
+        )
+
+    def group_by(
+        self,
+        parts: int,
+        aggregates: Aggregates,
+        lower: Any = None,
+        upper: Any = None,
+        *,
+        keys: Any = None,
+        prefix: Any = None,
+        leading: Any = None,
+        bounds: str = "[)",
+        limit: int | None = None,
+        after: Sequence[bytes] | None = None,
+        on_missing: OnMissing | None = None,
+    ) -> Any:
+        """The same of each range's groups, as cairn.Index.group_by gives them: Groups.
+
+        With a `limit`, at most so many groups a range, of so many from each shard; `after` takes the `cursors`
+        of the call before, of whichever generation.
+        """
+        ranges = self._ranges(lower, upper, keys, prefix, leading)
+        cursors = None if after is None else list(after)
+
+        def route(view: View) -> Routed:
+            view.shard_map.combine_groups(0, parts, aggregates, [], limit)  # or what is wrong with them
+            return Routed.of_ranges(view, ranges, bounds).with_cursors(cursors)
+
+        return self._answer(
+            on_missing,
+            "group_by",
+            route,
+            {"parts": parts, "aggregates": aggregates, "bounds": bounds, "limit": limit},
+            lambda view, size, pieces: view.shard_map.combine_groups(size, parts, aggregates, _answers.parts_of(pieces), limit),
+        )
+
     def scan(
         self,
         lower: Any = None,
@@ -289,6 +360,7 @@ class Cluster:
         order: str = "asc",
         with_keys: bool = False,
         primary_keys: bool = False,
+        columns: Sequence[str] | None = None,
         after: Sequence[bytes] | None = None,
     ) -> Matches:
         """The rows of each range, by (key, source, primary key), ascending or descending ("desc").
@@ -302,7 +374,8 @@ class Cluster:
         if limit is not None and limit < 0:
             raise InvalidArgument(f"limit: expected a number from 0, found {limit}")
         ranges = self._ranges(lower, upper, keys, prefix, leading)
-        scan = _scan.Scan(ranges, bounds, limit, order == "desc", with_keys, primary_keys, None if after is None else list(after))
+        cursors = None if after is None else list(after)
+        scan = _scan.Scan(ranges, bounds, limit, order == "desc", with_keys, primary_keys, _answers.names_of(columns), cursors)
 
         def body(view: View) -> Matches:
             if view.shard_map.mode == "source":

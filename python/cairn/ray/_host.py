@@ -158,7 +158,7 @@ class Host:
             try:
                 if shard not in of.shards:
                     raise of.failures.get(shard) or NotFound(f"host {self._number} does not have shard {shard}")
-                answers[shard] = _OPERATIONS[operation](of.shards[shard], cut, options)
+                answers[shard] = _OPERATIONS[operation](of.shards[shard], of.shard_map, cut, options)
             except (DataLoss, NotFound) as error:
                 failures[shard] = error
             with self._lock:
@@ -220,43 +220,58 @@ class Host:
         return records
 
 
-def _find_first(index: cairn.Index, columns: dict[str, Any], options: dict[str, Any]) -> Any:
+def _find_first(index: cairn.Index, _: ShardMap, columns: dict[str, Any], options: dict[str, Any]) -> Any:
     return index.find_first(columns["keys"], **options)
 
 
-def _contains(index: cairn.Index, columns: dict[str, Any], options: dict[str, Any]) -> Any:
+def _contains(index: cairn.Index, _: ShardMap, columns: dict[str, Any], options: dict[str, Any]) -> Any:
     return index.contains(columns["keys"], **options)
 
 
-def _count(index: cairn.Index, columns: dict[str, Any], options: dict[str, Any]) -> Any:
+def _count(index: cairn.Index, _: ShardMap, columns: dict[str, Any], options: dict[str, Any]) -> Any:
     return index.count(**columns, **options)
 
 
-def _find(index: cairn.Index, columns: dict[str, Any], options: dict[str, Any]) -> Any:
+def _find(index: cairn.Index, _: ShardMap, columns: dict[str, Any], options: dict[str, Any]) -> Any:
     found = index.find(columns["keys"], **options)
-    return found.offsets, found.row_ids, None, _arrow(found.primary_keys), []
+    return found.offsets, found.row_ids, None, _arrow(found.primary_keys), [], _included(found)
 
 
-def _scan(index: cairn.Index, columns: dict[str, Any], options: dict[str, Any]) -> Any:
+def _scan(index: cairn.Index, _: ShardMap, columns: dict[str, Any], options: dict[str, Any]) -> Any:
     after = columns.get("after")
     ranges = {name: column for name, column in columns.items() if name != "after"}
     found = index.scan(**ranges, **options, after=after)
-    return found.offsets, found.row_ids, _arrow(found.keys), _arrow(found.primary_keys), found.cursors
+    return found.offsets, found.row_ids, _arrow(found.keys), _arrow(found.primary_keys), found.cursors, _included(found)
 
 
-def _primary_keys(index: cairn.Index, columns: dict[str, Any], options: dict[str, Any]) -> Any:
+def _primary_keys(index: cairn.Index, _: ShardMap, columns: dict[str, Any], options: dict[str, Any]) -> Any:
     return _arrow(index.primary_keys(columns["rows"]))
+
+
+def _aggregate(index: cairn.Index, shard_map: ShardMap, columns: dict[str, Any], options: dict[str, Any]) -> Any:
+    return shard_map.aggregate_part(index, **columns, **options)
+
+
+def _group_by(index: cairn.Index, shard_map: ShardMap, columns: dict[str, Any], options: dict[str, Any]) -> Any:
+    return shard_map.group_part(index, **columns, **options)
+
+
+def _included(found: cairn.Matches) -> dict[str, pa.Array]:
+    return {name: pa.array(column.as_bytes()) for name, column in found.columns.items()}
 
 
 def _arrow(column: cairn.Column | None) -> pa.Array | None:
     return None if column is None else pa.array(column.as_bytes())
 
 
-_OPERATIONS: dict[str, Callable[[cairn.Index, dict[str, Any], dict[str, Any]], Any]] = {
+# What a shard of a generation answers.
+_OPERATIONS: dict[str, Callable[[cairn.Index, ShardMap, dict[str, Any], dict[str, Any]], Any]] = {
     "find_first": _find_first,
     "contains": _contains,
     "count": _count,
     "find": _find,
     "scan": _scan,
     "primary_keys": _primary_keys,
+    "aggregate": _aggregate,
+    "group_by": _group_by,
 }

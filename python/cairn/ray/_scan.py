@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,6 @@ def generation_of(after: Sequence[bytes]) -> int | None:
     return generations.pop() if generations else None
 
 
-_ARROW_TYPES = {
-    "u8": pa.uint8(), "u16": pa.uint16(), "u32": pa.uint32(), "u64": pa.uint64(),
-    "i8": pa.int8(), "i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(),
-    "f32": pa.float32(), "f64": pa.float64(), "text": pa.large_string(), "bytes": pa.large_binary(),
-}  # fmt: skip
-
-
 class Scan:
     """The arguments of one call."""
 
@@ -49,10 +43,11 @@ class Scan:
         descending: bool,
         with_keys: bool,
         primary_keys: bool,
+        columns: list[str],
         after: list[bytes] | None,
     ) -> None:
         self._ranges, self._bounds, self._limit, self._descending = ranges, bounds, limit, descending
-        self._with_keys, self._primary_keys, self._after = with_keys, primary_keys, after
+        self._with_keys, self._primary_keys, self._columns, self._after = with_keys, primary_keys, columns, after
 
     def _options(self, limit: int | None) -> dict[str, Any]:
         return {
@@ -61,6 +56,7 @@ class Scan:
             "order": "desc" if self._descending else "asc",
             "with_keys": self._with_keys,
             "primary_keys": self._primary_keys,
+            "columns": self._columns,
         }
 
     def by_source(self, view: View, ask: Ask) -> Matches:
@@ -80,9 +76,7 @@ class Scan:
         return self._finished(view, _Pages(self, view, routed, ask).run())
 
     def _finished(self, view: View, found: Matches) -> Matches:
-        """With the columns that were asked for, even of no rows, and keys of their own type."""
-        keys = _typed(found.keys, view.shard_map.key_types) if self._with_keys else None
-        return found.with_columns(keys, self._primary_keys)
+        return found.as_asked(view.shard_map, self._with_keys, self._primary_keys, self._columns)
 
 
 class _Pages:
@@ -128,7 +122,7 @@ class _Pages:
             self._round()
         found = _answers.concatenated(self._routed.size, self._pieces, self._view.generation, self._scan._descending)
         cursors = [] if self._scan._limit is None else self._cursors
-        return Matches(found.offsets, found.row_ids, found.generation, found.keys, found.primary_keys, cursors)
+        return replace(found, cursors=cursors)
 
     def _round(self) -> None:
         """Asks the next shard of each range that goes on. A full range asks if there is more."""
@@ -179,26 +173,11 @@ class _Pages:
         self._cursors[query] = cursor
 
 
-def _typed(keys: pa.Array | None, key_types: list[str]) -> pa.Array:
-    """Keys as they are sent, whose text is binary, as Arrow's types of them; text that is no UTF-8 stays binary."""
-    types = [_ARROW_TYPES[name] for name in key_types]
-    if len(types) == 1:
-        of = types[0]
-    else:
-        of = pa.struct([(f"part{i + 1}", t) for i, t in enumerate(types)])
-    if keys is None:
-        return pa.array([], of)
-    try:
-        return keys.cast(of)
-    except pa.ArrowInvalid:
-        return keys
-
-
 def _part(piece: Piece, chosen: npt.NDArray[np.bool_]) -> Piece:
     """Some of a piece's queries, with their rows."""
     if chosen.all():
         return piece
-    offsets, rows, keys, primary_keys, cursors = piece.answer
+    offsets, rows, keys, primary_keys, cursors, columns = piece.answer
     lengths = np.diff(offsets).astype(np.int64)
     entries = np.flatnonzero(np.repeat(chosen, lengths))
     kept = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.uint64)
@@ -208,5 +187,6 @@ def _part(piece: Piece, chosen: npt.NDArray[np.bool_]) -> Piece:
         _columns.take(keys, entries),
         _columns.take(primary_keys, entries),
         [cursor for cursor, keep in zip(cursors, chosen, strict=False) if keep],
+        {name: _columns.take(column, entries) for name, column in columns.items()},
     )
     return Piece(piece.shard, piece.queries[chosen], answer)

@@ -3,14 +3,14 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import ray
-from cairn.errors import Error, OutOfRange, Unavailable
+from cairn.errors import Error, InvalidArgument, OutOfRange, Unavailable
 from cairn.ray import _columns, _common
 from cairn.ray._answers import Partial, Piece, Rows
 from cairn.ray._host import Layout
@@ -71,6 +71,14 @@ class Routed:
         begin, query_of = view.shard_map.route_ranges(**ranges, bounds=bounds)
         size = max((_columns.size(column) for column in ranges.values()), default=1)
         return cls(size, begin, query_of, ranges, view.shard_map.mode == "source")
+
+    def with_cursors(self, after: list[bytes] | None) -> "Routed":
+        """The same ranges, which go on behind their cursors."""
+        if after is None:
+            return self
+        if len(after) != self.size:
+            raise InvalidArgument(f"after: expected {self.size} cursors, one a range, found {len(after)}")
+        return replace(self, columns=self.columns | {"after": after})
 
     @classmethod
     def of_rows(cls, view: View, rows: Rows) -> "Routed":

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "cairn/columns/aggregate.h"
+#include "cairn/columns/column_values.h"
+#include "cairn/key_codec.h"
+#include "cairn/shards/shard_map.h"
+#include "engine/aggregates/aggregate_plan.h"
+
+namespace cairn {
+
+// ShardMap::CombineRanges and CombineGroups, of a plan and its index's keys. Throw std::bad_alloc.
+absl::Status CombineRangeParts(const AggregatePlan& plan, const KeyCodec& codec, size_t ranges,
+                               absl::Span<const AggregatePart> parts,
+                               std::vector<ColumnValues>* values);
+absl::Status CombineGroupParts(const AggregatePlan& plan, const KeyCodec& codec, size_t ranges,
+                               size_t leading_parts, const GroupOptions& options,
+                               absl::Span<const AggregatePart> parts, Groups* groups);
+
+}  // namespace cairn

@@ -1,0 +1,50 @@
+#pragma once
+
+// The answers of cairn.Index's aggregate and group_by.
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cairn/columns/aggregate.h"
+#include "cairn/columns/column_values.h"
+#include "python/src/out/column.h"
+
+namespace cairn::python {
+
+// A struct of each range: its aggregates by their names.
+Column ValuesTable(size_t ranges, const std::vector<std::string>& names,
+                   std::shared_ptr<const std::vector<ColumnValues>> values);
+
+// The groups of each range of a batch. Immutable once it is in Python.
+class FoundGroups {
+ public:
+  using Fields = std::vector<std::pair<std::string, Column>>;
+
+  // `names`: of the aggregates.
+  FoundGroups(std::shared_ptr<const Groups> groups, std::vector<std::string> names)
+      : groups_(std::move(groups)), names_(std::move(names)) {}
+
+  size_t size() const { return groups_->size(); }
+  nb::object Offsets() const;
+  Fields Keys() const;
+  Fields Values() const;
+  nb::object Cursors() const;
+  // A struct of each group: query, part1 …, and the aggregates.
+  Column Table() const;
+
+ private:
+  Column ColumnOf(const ColumnValues& values) const;
+
+  const std::shared_ptr<const Groups> groups_;
+  const std::vector<std::string> names_;
+};
+
+// Adds cairn.Groups to the module.
+void BindGroups(nb::module_& module);
+
+}  // namespace cairn::python

@@ -1,0 +1,180 @@
+#include "python/src/shard_aggregates.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cairn/columns/aggregate.h"
+#include "python/src/aggregates.h"
+#include "python/src/base/errors.h"
+#include "python/src/groups.h"
+#include "python/src/in/aggregates_in.h"
+#include "python/src/in/buffer.h"
+#include "python/src/in/ranges_in.h"
+#include "python/src/index.h"
+
+namespace cairn::python {
+namespace {
+
+GroupOptions OptionsOf(std::optional<uint64_t> limit) {
+  GroupOptions options;
+  if (limit.has_value()) options.limit = *limit;
+  return options;
+}
+
+nb::bytes Bytes(const std::string& bytes) {
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+nb::bytes RangesPart(const PublishedMap& self, const Index& shard, nb::handle aggregates,
+                     const RangeArguments& arguments) {
+  const auto index = shard.OpenSecondary();
+  const NamedAggregates named = AggregatesOf(aggregates);
+  const RangesIn in(arguments, self.map->codec());
+  absl::StatusOr<std::string> part = std::string();
+  {
+    const nb::gil_scoped_release released;
+    part = self.map->AggregateRangesPart(*index, in.batch(), named.aggregates);
+  }
+  return Bytes(ValueOf(std::move(part)));
+}
+
+nb::bytes GroupsPart(const PublishedMap& self, const Index& shard, size_t parts,
+                     nb::handle aggregates, const RangeArguments& arguments,
+                     std::optional<uint64_t> limit) {
+  const auto index = shard.OpenSecondary();
+  const NamedAggregates named = AggregatesOf(aggregates);
+  const RangesIn in(arguments, self.map->codec());
+  absl::StatusOr<std::string> part = std::string();
+  {
+    const nb::gil_scoped_release released;
+    part = self.map->AggregateGroupsPart(*index, in.batch(), parts, named.aggregates,
+                                         OptionsOf(limit));
+  }
+  return Bytes(ValueOf(std::move(part)));
+}
+
+// What shards answered: pairs of the ranges' numbers, an array of uint32, and bytes. Holds these.
+class PartsIn {
+ public:
+  explicit PartsIn(nb::handle parts) {
+    for (nb::handle part : parts) {
+      nb::object queries;
+      nb::bytes results;
+      if (!nb::isinstance<nb::tuple>(part) || nb::len(part) != 2 ||
+          !nb::try_cast(part[1], results)) {
+        ThrowInvalid("parts: expected pairs of ranges' numbers and bytes, found " +
+                     Described(part));
+      }
+      queries = part[0];
+      Buffer& held = buffers_.emplace_back();
+      if (!held.Hold(queries)) {
+        ThrowKeyType("parts: expected an array of uint32, found " + Described(queries));
+      }
+      if (const auto fault = held.WhyNot(KeyType::kU32, queries)) ThrowKeyType("parts: " + *fault);
+      parts_.push_back({{static_cast<const uint32_t*>(held.data()), held.size()},
+                        {results.c_str(), results.size()}});
+      results_.push_back(std::move(results));
+    }
+  }
+  PartsIn(const PartsIn&) = delete;
+  PartsIn& operator=(const PartsIn&) = delete;
+
+  const std::vector<AggregatePart>& parts() const { return parts_; }
+
+ private:
+  std::deque<Buffer> buffers_;
+  std::vector<nb::bytes> results_;
+  std::vector<AggregatePart> parts_;
+};
+
+Column CombineAggregates(const PublishedMap& self, size_t ranges, nb::handle aggregates,
+                         nb::handle parts) {
+  const NamedAggregates named = AggregatesOf(aggregates);
+  const PartsIn in(parts);
+  auto values = std::make_shared<std::vector<ColumnValues>>();
+  absl::Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = self.map->CombineRanges(ranges, named.aggregates, in.parts(), values.get());
+  }
+  Check(status);
+  return ValuesTable(ranges, named.names, std::move(values));
+}
+
+FoundGroups CombineGroups(const PublishedMap& self, size_t ranges, size_t leading_parts,
+                          nb::handle aggregates, nb::handle parts, std::optional<uint64_t> limit) {
+  NamedAggregates named = AggregatesOf(aggregates);
+  const PartsIn in(parts);
+  auto groups = std::make_shared<Groups>();
+  absl::Status status;
+  {
+    const nb::gil_scoped_release released;
+    status = self.map->CombineGroups(ranges, leading_parts, named.aggregates, OptionsOf(limit),
+                                     in.parts(), groups.get());
+  }
+  Check(status);
+  return FoundGroups(std::move(groups), std::move(named.names));
+}
+
+#define CAIRN_COMBINE_SIG                                                                  \
+  "aggregates: collections.abc.Mapping[str, str | collections.abc.Sequence[str]], parts: " \
+  "collections.abc.Iterable[tuple[numpy.typing.NDArray[numpy.uint32], bytes]]"
+
+}  // namespace
+
+void BindShardAggregates(nb::class_<PublishedMap>& map) {
+  map.def(
+         "aggregate_part",
+         [](const PublishedMap& self, const Index& shard, nb::handle aggregates, nb::handle lower,
+            nb::handle upper, nb::handle keys, nb::handle prefix, nb::handle leading,
+            const char* bounds) {
+           return RangesPart(self, shard, aggregates,
+                             {lower, upper, keys, prefix, leading, bounds, nb::none()});
+         },
+         nb::arg("shard"), nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
+         nb::sig("def aggregate_part(self, shard: Index, " CAIRN_AGGREGATE_RANGES_SIG ") -> bytes"),
+         R"doc(What one shard, opened by `open`, has for Index.aggregate of the ranges that it is asked.
+
+Exact, as bytes for combine_aggregates of the same version of Cairn. By source, where different keys are
+counted, they have all of each range's. Errors as Index.aggregate's, but for sums that do not fit.)doc")
+      .def(
+          "group_part",
+          [](const PublishedMap& self, const Index& shard, size_t parts, nb::handle aggregates,
+             nb::handle lower, nb::handle upper, nb::handle keys, nb::handle prefix,
+             nb::handle leading, const char* bounds, std::optional<uint64_t> limit,
+             nb::handle after) {
+            return GroupsPart(self, shard, parts, aggregates,
+                              {lower, upper, keys, prefix, leading, bounds, after}, limit);
+          },
+          nb::arg("shard"), nb::arg("parts"), nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
+          nb::arg("limit") = nb::none(), nb::arg("after") = nb::none(),
+          nb::sig("def group_part(self, shard: Index, parts: int, " CAIRN_AGGREGATE_RANGES_SIG
+                  ", limit: int | None = None, after: collections.abc.Sequence[bytes] | None = "
+                  "None) -> bytes"),
+          "The same for Index.group_by and combine_groups.")
+      .def("combine_aggregates", &CombineAggregates, nb::arg("ranges"),
+           nb::arg("aggregates").none(), nb::arg("parts").none(),
+           nb::sig("def combine_aggregates(self, ranges: int, " CAIRN_COMBINE_SIG ") -> Column"),
+           R"doc(What Index.aggregate of all shards gives for a batch of so many ranges.
+
+parts: of each shard that was asked, in their order: the numbers of its ranges, uint32, and what its
+aggregate_part gave for them. A key that several shards have counts once. OutOfRange for a sum that does
+not fit 64 bits in all.)doc")
+      .def("combine_groups", &CombineGroups, nb::arg("ranges"), nb::arg("leading_parts"),
+           nb::arg("aggregates").none(), nb::arg("parts").none(), nb::arg("limit") = nb::none(),
+           nb::sig("def combine_groups(self, ranges: int, leading_parts: int, " CAIRN_COMBINE_SIG
+                   ", limit: int | None = None) -> Groups"),
+           "The same of Index.group_by and group_part, with the limit that the shards had. Cursors "
+           "are for `after` of every shard.");
+}
+
+}  // namespace cairn::python

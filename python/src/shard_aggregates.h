@@ -1,0 +1,23 @@
+#pragma once
+
+// Aggregates of shards in many processes: ShardMap's methods for them.
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+
+#include "cairn/shards/shard_map.h"
+
+namespace cairn::python {
+
+// A ShardMap, and where it is. Immutable; thread-safe.
+struct PublishedMap {
+  std::string directory;
+  std::unique_ptr<const ShardMap> map;
+};
+
+// Adds the methods aggregate_part, group_part, combine_aggregates and combine_groups to the class.
+void BindShardAggregates(nanobind::class_<PublishedMap>& map);
+
+}  // namespace cairn::python

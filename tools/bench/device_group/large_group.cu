@@ -1,0 +1,198 @@
+// DeviceGroup/large/<key>/n:33/members:<m>/<question>: one index of 2^33 entries, in shards over
+// all devices of the host; with one device, which wants 120 GB of memory, all shards are there.
+// Batches of 2^27 queries in device 0's memory, keys that are there and keys one above them by
+// halves; queries_per_s by the host's clock. Every answer is checked against arithmetic: entries
+// are made by a rule that can be inverted. Questions: find_first, lower_bound, count (of ranges
+// with up to 2^32 entries).
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "cairn/device/group.h"
+#include "cairn/query.h"
+#include "gpu/runtime/device_memory.h"
+#include "gpu/runtime/stream.h"
+#include "index/machine/status_macros.h"
+#include "tools/bench/gpu/check_each.cuh"
+#include "tools/bench/gpu/device_bench.h"
+#include "tools/bench/gpu/key_rule.cuh"
+
+namespace cairn::bench {
+namespace {
+
+using gpu::DeviceBuffer;
+using gpu::OnDevice;
+using gpu::Stream;
+
+constexpr uint64_t kLargeEntries = uint64_t{1} << 33;
+constexpr uint64_t kLargeSeed = 33;
+constexpr int kNoiseBits = 31;  // of a key of 64 bits, whose others count
+
+// Entry i of 2^33, in order of keys. 64-bit keys are distinct: i and noise below it. 32-bit keys
+// are of 0 to 3 entries each, two in the mean.
+template <typename Key>
+struct LargeRule {
+  uint64_t entries_per_member;
+
+  static constexpr bool kWide = sizeof(Key) == 8;
+
+  __host__ __device__ Key KeyOf(uint64_t i) const {
+    const uint64_t noise = DrawRandom(kLargeSeed, i);
+    if constexpr (kWide) return i << kNoiseBits | noise >> (64 - kNoiseBits);
+    const uint64_t key = (2 * i + (noise & 3)) / 4;
+    return static_cast<Key>(key <= UINT32_MAX ? key : UINT32_MAX);
+  }
+  // The least i whose key is at least `key`; 2^33 if there is none.
+  __host__ __device__ uint64_t RankOf(Key key) const {
+    if constexpr (kWide) {
+      const uint64_t i = key >> kNoiseBits;
+      return KeyOf(i) >= key ? i : i + 1;
+    }
+    // 2 i + {0 … 3} reaches 4 key at the last odd i before 2 key, or there.
+    const uint64_t i = 2 * uint64_t{key};
+    return i > 0 && KeyOf(i - 1) == key ? i - 1 : i;
+  }
+  // Rows of equal keys ascend; those of distinct ones are in no order.
+  __host__ __device__ RowId RowOf(uint64_t i) const {
+    const uint64_t within = i % entries_per_member;
+    if constexpr (!kWide) return static_cast<RowId>(within);
+    return static_cast<RowId>(within * 0x9E3779B1u % entries_per_member);
+  }
+  __host__ __device__ WideRowId FirstRow(Key key) const {
+    const uint64_t i = RankOf(key);
+    if (i >= kLargeEntries || KeyOf(i) != key) return kNoWideRow;
+    return MakeWideRowId(static_cast<uint32_t>(i / entries_per_member), RowOf(i));
+  }
+  // Query q: an entry's key, or one more.
+  __host__ __device__ Key Query(uint64_t q) const {
+    const Key key = KeyOf(DrawRandom(kLargeSeed + 1, q) % kLargeEntries);
+    return q % 2 == 1 && key != static_cast<Key>(~Key{0}) ? key + 1 : key;
+  }
+  // Where range q ends: up to 2^32 entries behind where it begins.
+  __host__ __device__ Key UpperOf(uint64_t q) const {
+    const uint64_t i = RankOf(Query(q)) + (DrawRandom(kLargeSeed + 2, q) >> 32);
+    return KeyOf(i < kLargeEntries ? i : kLargeEntries - 1);
+  }
+};
+
+template <typename Key>
+__global__ void FillEntries(LargeRule<Key> rule, uint64_t first, uint64_t count, Key* keys,
+                            RowId* rows) {
+  gpu::ForEachIndex(count, [=](size_t i) {
+    keys[i] = rule.KeyOf(first + i);
+    rows[i] = rule.RowOf(first + i);
+  });
+}
+
+template <typename Key>
+__global__ void FillQueries(LargeRule<Key> rule, uint64_t count, Key* lower, Key* upper) {
+  gpu::ForEachIndex(count, [=](size_t i) {
+    lower[i] = rule.Query(i);
+    upper[i] = rule.UpperOf(i);
+  });
+}
+
+template <typename Key>
+absl::StatusOr<std::unique_ptr<const DeviceIndex>> MakeMember(const LargeRule<Key>& rule,
+                                                              size_t member, int device) {
+  const OnDevice on_device(device);
+  ASSIGN_OR_RETURN(const Stream stream, Stream::Create());
+  const uint64_t count = rule.entries_per_member;
+  ASSIGN_OR_RETURN(const auto keys, DeviceBuffer<Key>::Allocate(count, stream.get()));
+  ASSIGN_OR_RETURN(const auto rows, DeviceBuffer<RowId>::Allocate(count, stream.get()));
+  FillEntries<<<gpu::SimpleBlocks(count), gpu::kSimpleThreads, 0, stream.get()>>>(
+      rule, member * count, count, keys.data(), rows.data());
+  CAIRN_RETURN_IF_LAUNCH_FAILED("FillEntries");
+  ASSIGN_OR_RETURN(auto index, MakeDeviceIndex("gpu:auto", DeviceKeys(keys.data(), count),
+                                               rows.data(), stream.get()));
+  return std::unique_ptr<const DeviceIndex>(std::move(index));
+}
+
+std::shared_ptr<const DeviceGroup>& LastLargeGroup() {
+  static std::shared_ptr<const DeviceGroup> last;
+  return last;
+}
+
+// The group of so many members, in blocks over the devices. The one that was made last is kept, of
+// whichever keys, as there is no room for two.
+template <typename Key>
+absl::StatusOr<std::shared_ptr<const DeviceGroup>> GetLargeGroup(const LargeRule<Key>& rule,
+                                                                 size_t members) {
+  std::shared_ptr<const DeviceGroup>& last = LastLargeGroup();
+  if (last != nullptr && last->kind() == KeyKindOf<Key>::value && last->members() == members) {
+    return last;
+  }
+  last = nullptr;
+  ASSIGN_OR_RETURN(const auto devices, Devices());
+  std::vector<std::unique_ptr<const DeviceIndex>> indexes;
+  std::vector<uint64_t> first_keys, last_keys;
+  for (size_t i = 0; i < members; ++i) {
+    const int device = devices[i * devices.size() / members].ordinal;
+    ASSIGN_OR_RETURN(auto index, MakeMember(rule, i, device));
+    indexes.push_back(std::move(index));
+    first_keys.push_back(rule.KeyOf(i * rule.entries_per_member));
+    last_keys.push_back(rule.KeyOf((i + 1) * rule.entries_per_member - 1));
+  }
+  ASSIGN_OR_RETURN(auto group, DeviceGroup::OfShards(std::move(indexes), first_keys, last_keys));
+  last = std::move(group);
+  return last;
+}
+
+template <typename Key>
+absl::Status AskLargeGroup(benchmark::State& state, size_t members, Operation operation,
+                           cudaStream_t stream) {
+  const LargeRule<Key> rule{kLargeEntries / members};
+  ASSIGN_OR_RETURN(const auto group, GetLargeGroup(rule, members));
+  ASSIGN_OR_RETURN(const auto lower, DeviceBuffer<Key>::Allocate(kDeviceQueries, stream));
+  ASSIGN_OR_RETURN(const auto upper, DeviceBuffer<Key>::Allocate(kDeviceQueries, stream));
+  ASSIGN_OR_RETURN(const auto answers, DeviceBuffer<uint64_t>::Allocate(kDeviceQueries, stream));
+  FillQueries<<<gpu::SimpleBlocks(kDeviceQueries), gpu::kSimpleThreads, 0, stream>>>(
+      rule, kDeviceQueries, lower.data(), upper.data());
+  CAIRN_RETURN_IF_LAUNCH_FAILED("FillQueries");
+  const DeviceKeys keys(lower.data(), kDeviceQueries);
+  const DeviceRanges ranges{keys, DeviceKeys(upper.data(), kDeviceQueries)};
+  const WideDeviceBatch batch =
+      operation == Operation::kFindFirst    ? WideDeviceBatch::FindFirst(keys, answers.data())
+      : operation == Operation::kLowerBound ? WideDeviceBatch::LowerBound(keys, answers.data())
+                                            : WideDeviceBatch::Count(ranges, answers.data());
+  ASSIGN_OR_RETURN(const double seconds,
+                   MedianWallSeconds(stream, [&] { return group->Answer(batch, stream); }));
+  RETURN_IF_ERROR(CheckEach(kDeviceQueries, stream,
+                            [rule, operation, lower = lower.data(), upper = upper.data(),
+                             answers = answers.data()] __device__(size_t i) {
+                              if (operation == Operation::kFindFirst)
+                                return answers[i] != rule.FirstRow(lower[i]);
+                              const uint64_t begin = rule.RankOf(lower[i]);
+                              if (operation == Operation::kLowerBound) return answers[i] != begin;
+                              const uint64_t end = rule.RankOf(upper[i]);
+                              return answers[i] != (end > begin ? end - begin : 0);
+                            }));
+  Report(state, seconds,
+         {.queries = kDeviceQueries, .bytes = group->memory_bytes(), .entries = group->size()});
+  return absl::OkStatus();
+}
+
+template <typename Key>
+void RegisterLargeGroup(size_t members) {
+  for (const auto& [operation, question] :
+       {std::pair(Operation::kFindFirst, "find_first"),
+        std::pair(Operation::kLowerBound, "lower_bound"), std::pair(Operation::kCount, "count")}) {
+    RegisterDeviceBenchmark(
+        absl::StrFormat("DeviceGroup/large/u%d/n:33/members:%d/%s", 8 * sizeof(Key), members,
+                        question),
+        [members, operation = operation](benchmark::State& state, cudaStream_t stream) {
+          return AskLargeGroup<Key>(state, members, operation, stream);
+        });
+  }
+}
+
+// As many members as a build of one of them, beside the others, leaves memory for.
+const RegisterInMain registered([] {
+  RegisterLargeGroup<uint32_t>(4);
+  RegisterLargeGroup<uint64_t>(16);
+});
+
+}  // namespace
+}  // namespace cairn::bench
