@@ -222,7 +222,6 @@ RankBitmapView<Key> RankBitmap<Key>::view() const {
           region_shift_,
           last_leaf_,
           static_cast<uint32_t>(regions_.size()),
-          static_cast<uint32_t>(nodes_.size()),
           regions_.data(),
           nodes_.data()};
 }

@@ -37,21 +37,14 @@ __device__ inline uint32_t LeavesUpTo(const uint4& node, const RankCell& cell) {
 template <typename Key>
 struct RankBitmapDirectory {
   RankBitmapView<Key> view;
-  // Whether shared memory has the nodes too, behind the region table.
-  bool stages_nodes = false;
 
-  __host__ __device__ size_t region_bytes() const { return view.region_count * sizeof(uint32_t); }
-  __host__ __device__ size_t shared_bytes() const {
-    return region_bytes() + (stages_nodes ? view.node_count * sizeof(RankNode) : 0);
-  }
+  // The region table.
+  __host__ __device__ size_t shared_bytes() const { return view.region_count * sizeof(uint32_t); }
   __device__ void Load(void* shared) const {
-    uint4* const to = static_cast<uint4*>(shared);
-    const auto* const regions = reinterpret_cast<const uint4*>(view.regions);
-    const auto* const nodes = reinterpret_cast<const uint4*>(view.nodes);
-    const unsigned of_regions = static_cast<unsigned>(region_bytes() / sizeof(uint4));
-    const unsigned all = static_cast<unsigned>(shared_bytes() / sizeof(uint4));
-    for (unsigned i = threadIdx.x; i < all; i += blockDim.x) {
-      to[i] = i < of_regions ? regions[i] : nodes[i - of_regions];
+    uint4* to = static_cast<uint4*>(shared);
+    const uint4* from = reinterpret_cast<const uint4*>(view.regions);
+    for (unsigned i = threadIdx.x; i < shared_bytes() / sizeof(uint4); i += blockDim.x) {
+      to[i] = from[i];
     }
   }
 
@@ -65,17 +58,7 @@ struct RankBitmapDirectory {
     for (int i = 0; i < kQueries; ++i) {
       const Key offset = keys[i] - view.base;
       cells[i] = CellOf(view, regions, offset <= view.limit ? offset : Key{0});
-    }
-    if (kStaged && stages_nodes) {
-      const auto* const staged =
-          reinterpret_cast<const uint4*>(static_cast<const char*>(shared) + region_bytes());
-#pragma unroll
-      for (int i = 0; i < kQueries; ++i) nodes[i] = staged[cells[i].node];
-    } else {
-#pragma unroll
-      for (int i = 0; i < kQueries; ++i) {
-        nodes[i] = __ldg(reinterpret_cast<const uint4*>(view.nodes) + cells[i].node);
-      }
+      nodes[i] = __ldg(reinterpret_cast<const uint4*>(view.nodes) + cells[i].node);
     }
 #pragma unroll
     for (int i = 0; i < kQueries; ++i) {

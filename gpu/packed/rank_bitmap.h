@@ -33,7 +33,7 @@ struct RankBitmapView {
   Key limit;         // the last key that has a cell is base + limit
   int region_shift;  // a region is of 2^region_shift keys
   uint32_t last_leaf;
-  uint32_t region_count, node_count;
+  uint32_t region_count;
   const uint32_t* regions;
   const RankNode* nodes;
 
@@ -50,8 +50,8 @@ struct RankBitmapView {
 //
 // Suits keys that are spread evenly between the first and the last of a region, however much
 // regions differ: elsewhere many keys share cells, and their leaves are chained (LeafCut). Takes 16
-// bytes for 96 cells, so 0.07 to 0.14 bytes a key, and the region table. A block of threads keeps
-// the table in shared memory, and the bitmap beside it where both are small enough.
+// bytes for 96 cells, so 0.07 to 0.14 bytes a key, and the region table, which a block of threads
+// keeps in shared memory.
 template <typename Key>
 class RankBitmap {
  public:
