@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kInOrderBlock)
     for (int u = 0; u < kQueries; ++u) {
       keys[u] = reader.Begin(begin + u * 32, begin + u * 32 < batch.size);
     }
-    directory.template FindLeaves<false>(keys, leaves, nullptr);
+    directory.FindLeaves(keys, leaves, nullptr);
     LineAnswer<kBits, kAnswer> answers[kQueries];
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);

@@ -39,11 +39,15 @@ struct KaryDirectoryView {
   }
 
   // The leaves of kQueries keys, whose reads are in flight together. `shared` was filled by Load,
-  // if kStaged.
-  template <bool kStaged, int kQueries>
+  // or is null.
+  template <int kQueries>
   __device__ void FindLeaves(const Key (&keys)[kQueries], uint32_t (&leaves)[kQueries],
                              const void* shared) const {
-    SearchTop(keys, leaves, kStaged ? static_cast<const Key*>(shared) : levels.top);
+    if (shared != nullptr) {
+      SearchTop(keys, leaves, static_cast<const Key*>(shared));
+    } else {
+      SearchTop(keys, leaves, levels.top);
+    }
     for (int level = levels.layout.levels() - 1; level >= 0; --level) {
       Node nodes[kQueries];
 #pragma unroll
