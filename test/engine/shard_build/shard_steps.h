@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cairn/build.h"
+#include "cairn/snapshot_source.h"
 #include "index/files/file_system.h"
 #include "test/engine/shards/sharded_pair.h"
 #include "test/test_random.h"
@@ -47,11 +48,13 @@ class Steps {
   std::string plan() const { return work() + "/plan"; }
   const Strings& segments() const { return segments_; }
 
-  // Segments of `parts` ranges.
+  // Segments of up to `parts` ranges, as the source estimates them.
   void Extract(int parts, const char* spec = kShardSpec) {
+    Extract(RequireOk(db_.Source()->Split(parts)), spec);
+  }
+  void Extract(const std::vector<PrimaryKeyRange>& ranges, const char* spec = kShardSpec) {
     segments_.clear();
     const auto source = db_.Source();
-    const std::vector<PrimaryKeyRange> ranges = RequireOk(source->Split(parts));
     for (size_t i = 0; i < ranges.size(); ++i) {
       segments_.push_back(work() + "/" + SegmentDirectoryName(static_cast<uint32_t>(i)));
       RequireOk(ExtractSegment(*source, ranges[i], Spec(spec), segments_.back(), {}).status());
