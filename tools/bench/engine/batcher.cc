@@ -51,7 +51,7 @@ constexpr auto kDuration = std::chrono::milliseconds(1000);
 // An index over a run that no database is needed for.
 class RoutedIndex final : public BatchIndex {
  public:
-  explicit RoutedIndex(SortedRun run)
+  explicit RoutedIndex(const SortedRun& run)
       : kind_(run.kind()),
         resident_(*MakeResidentIndexes(OpenOptions(), run)),
         router_(resident_, run, 1, {Calibration::kTrials, Topology::Get().Threads(0)}) {}
