@@ -124,7 +124,11 @@ bool TakeSums(PartReader* from, size_t size, std::vector<IntegerSum>* sums) {
   if (size > SIZE_MAX / 3 || !from->TakeNumbers(3 * size, &numbers)) return false;
   for (size_t i = 0; i < numbers.size(); i += 3) {
     const auto sum = static_cast<absl::int128>(absl::MakeUint128(numbers[i + 1], numbers[i]));
-    sums->push_back({sum, numbers[i + 2]});
+    const uint64_t count = numbers[i + 2];
+    // No sum of so many numbers of 64 bits is further from 0, so that no shards' sums overflow.
+    const absl::int128 most = absl::MakeInt128(static_cast<int64_t>(count), 0);
+    if (count > kMaxEntries || sum > most || sum < -most) return false;
+    sums->push_back({sum, count});
   }
   return true;
 }
