@@ -7,11 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "cairn/catch_up.h"
 #include "cairn/columns/aggregate.h"
 #include "cairn/shards/shard_map.h"
+#include "engine/aggregates/aggregate_part.h"
+#include "engine/aggregates/aggregate_plan.h"
+#include "engine/aggregates/aggregate_results.h"
 #include "engine/shards/shard_batch.h"
 #include "test/engine/serve/aggregate_rows.h"
 #include "test/engine/shards/sharded_pair.h"
@@ -257,6 +261,27 @@ BOOST_AUTO_TEST_CASE(sums_fit_or_do_not_in_all_shards_together) {
   const absl::Status group = apart.AggregateGroups(ranges, 2, {Aggregate::Sum("big")}, {}, &groups);
   BOOST_TEST(absl::IsOutOfRange(group), group);
   BOOST_TEST(absl::StrContains(group.message(), "group 1,2: the sum of column 'big'"), group);
+}
+
+BOOST_AUTO_TEST_CASE(a_sum_that_so_many_numbers_cannot_come_to_is_refused) {
+  const std::vector<ColumnSchema> columns = {{"price", KeyType::kI64}};
+  const std::vector<Aggregate> aggregates = {Aggregate::Sum("price")};
+  const AggregatePlan plan = RequireOk(AggregatePlan::Make(columns, aggregates));
+  const auto decoded = [&](absl::int128 sum, uint64_t count) {
+    AggregateResults results(plan);
+    results.inputs[0].sums = {{sum, count}};
+    return DecodeRanges(plan, KeyKind::kU32, 1, EncodePart(plan, KeyKind::kU32, 1, results))
+        .status();
+  };
+  const absl::int128 greatest = absl::MakeInt128(0, UINT64_MAX);
+  RequireOk(decoded(3 * greatest, 3));
+  RequireOk(decoded(-3 * greatest, 3));
+  RequireOk(decoded(0, 0));
+  BOOST_TEST(absl::IsInvalidArgument(decoded(3 * greatest, 2)));
+  BOOST_TEST(absl::IsInvalidArgument(decoded(1, 0)));
+  BOOST_TEST(absl::IsInvalidArgument(decoded(absl::Int128Max(), kMaxEntries)));
+  BOOST_TEST(absl::IsInvalidArgument(decoded(absl::Int128Min(), kMaxEntries)));
+  BOOST_TEST(absl::IsInvalidArgument(decoded(5, kMaxEntries + 1)));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_part_is_refused) {
