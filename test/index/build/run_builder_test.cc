@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(spills_past_the_budget_and_merges_however_many_runs) {
     const Rows rows = MakeRows(
         kind, {FewerUnderTsan(60'000), 1, FewerUnderTsan(50'000), 0, FewerUnderTsan(10'000)},
         kOneRandomKey);
-    // From 1 << 22 on there is memory to sort stretches of the runs in, by one thread or more.
+    // With the larger ones there is memory to sort stretches of the runs in.
     for (uint64_t budget : {0, 1 << 18, 1 << 20, 1 << 22, 3 << 20}) {
       for (int threads : {1, 2, 4}) {
         RunBuilder::Options options;
