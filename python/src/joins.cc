@@ -55,6 +55,7 @@ struct FoundPairs {
   }
   Column Table() const {
     std::vector<std::pair<std::string, Column>> fields;
+    fields.reserve(5 + left_columns.size() + right_columns.size());
     const auto rows = [&](const std::vector<WideRowId>& of) {
       return Column::Numbers(KeyType::kU64, of.data(), of.size(), nullptr, contents);
     };
