@@ -14,8 +14,8 @@
 namespace cairn {
 namespace {
 
-// Queries at the same step of their lookup.
-constexpr size_t kBlock = 16;
+// Queries between two steps of one.
+constexpr size_t kAhead = 16;
 
 // Of a table of 10^9 keys one seed in some forty is none.
 constexpr uint64_t kMostSeeds = 4;
@@ -23,10 +23,16 @@ constexpr uint64_t kMostSeeds = 4;
 // Entries that one task reads.
 constexpr size_t kEntriesATask = size_t{1} << 16;
 
+// Slots that one task fills.
+constexpr size_t kSlotsATask = size_t{1} << 16;
+
 // A record, in words of 4 bytes: the first row; the key's length, and whether it has several rows;
 // if so, the position of the first; the key, padded.
 constexpr size_t kMostWords = UINT32_MAX;
 constexpr uint32_t kSeveral = uint32_t{1} << 31;
+
+// Words that records in slots may take more than others, a key.
+constexpr size_t kMostPadding = 2;
 
 constexpr size_t KeyWords(size_t bytes) {
   return (bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t);
@@ -36,8 +42,22 @@ constexpr size_t RecordWords(std::string_view key, bool several) {
   return key.size() >= kSeveral ? kMostWords + 1 : (several ? 3 : 2) + KeyWords(key.size());
 }
 
+// Writes RecordWords(key, several) words.
+void WriteRecord(std::string_view key, RowId row, size_t first, bool several, uint32_t* record) {
+  *record++ = row;
+  *record++ = static_cast<uint32_t>(key.size()) | (several ? kSeveral : 0);
+  if (several) *record++ = static_cast<uint32_t>(first);
+  if (key.empty()) return;
+  record[KeyWords(key.size()) - 1] = 0;
+  std::memcpy(record, key.data(), key.size());
+}
+
 uint64_t HashOf(std::string_view key, uint64_t seed) {
   return XXH3_64bits_withSeed(key.data(), key.size(), seed);
+}
+
+bool HasSeveral(const KeyReader& keys, size_t entries, size_t first) {
+  return first + 1 < entries && keys[first + 1] == keys[first];
 }
 
 // Calls take(position, key, several) for each distinct key of some entries.
@@ -47,28 +67,39 @@ void ForEachKey(const KeyReader& keys, size_t entries, size_t task, Take take) {
   for (size_t i = task * kEntriesATask; i < last; ++i) {
     const std::string_view key = keys[i];
     if (i > 0 && keys[i - 1] == key) continue;
-    take(i, key, i + 1 < entries && keys[i + 1] == key);
+    take(i, key, HasSeveral(keys, entries, i));
   }
 }
 
 // Where the keys and the records of each task begin, and where the last ones end.
 struct Plan {
   std::vector<size_t> keys, words;
+  size_t most_words = 0;  // of a record
 
   Plan(const KeyReader& reader, size_t entries, int threads)
       : keys((entries + kEntriesATask - 1) / kEntriesATask + 1), words(keys.size()) {
+    std::vector<size_t> most(tasks());
     ParallelFor(threads, tasks(), [&](size_t task) {
       ForEachKey(reader, entries, task, [&](size_t, std::string_view key, bool several) {
+        const size_t of_key = RecordWords(key, several);
         ++keys[task + 1];
-        words[task + 1] += RecordWords(key, several);
+        words[task + 1] += of_key;
+        most[task] = std::max(most[task], of_key);
       });
     });
     for (size_t task = 0; task < tasks(); ++task) {
       keys[task + 1] += keys[task];
       words[task + 1] += words[task];
+      most_words = std::max(most_words, most[task]);
     }
   }
   size_t tasks() const { return keys.size() - 1; }
+  bool is_possible() const { return most_words <= kMostWords; }
+  // Words of a slot that holds any record, or 0 where records had better follow one another.
+  size_t words_a_slot() const {
+    const size_t slots = PilotTable::SlotsFor(keys.back());
+    return slots * most_words <= words.back() + slots + keys.back() * kMostPadding ? most_words : 0;
+  }
 };
 
 }  // namespace
@@ -76,80 +107,100 @@ struct Plan {
 std::optional<KeyHash> KeyHash::Build(const SortedRun& run, const KeyReader& keys, int threads) {
   if (run.empty()) return std::nullopt;
   const Plan plan(keys, run.size(), threads);
-  if (plan.words.back() > kMostWords) return std::nullopt;
-  AlignedBuffer<uint32_t> records(plan.words.back());
-  AlignedBuffer<uint32_t> begins(plan.keys.back());
+  const size_t words_a_slot = plan.words_a_slot();
+  const bool in_slots = words_a_slot != 0;
+  if (!plan.is_possible() || (!in_slots && plan.words.back() > kMostWords)) return std::nullopt;
+
+  AlignedBuffer<uint32_t> records(in_slots ? 0 : plan.words.back());
+  AlignedBuffer<uint32_t> values(plan.keys.back());
   AlignedBuffer<uint64_t> hashes(plan.keys.back());
-  for (uint64_t seed = 1; seed <= kMostSeeds; ++seed) {
+  std::optional<PilotTable> table;
+  uint64_t seed = 0;
+  while (!table.has_value()) {
+    if (seed == kMostSeeds) return std::nullopt;
+    ++seed;
     ParallelFor(threads, plan.tasks(), [&](size_t task) {
       size_t n = plan.keys[task], at = plan.words[task];
       ForEachKey(keys, run.size(), task, [&](size_t i, std::string_view key, bool several) {
         hashes[n] = HashOf(key, seed);
-        begins[n++] = static_cast<uint32_t>(at);
-        records[at++] = run.row_ids()[i];
-        records[at++] = static_cast<uint32_t>(key.size()) | (several ? kSeveral : 0);
-        if (several) records[at++] = static_cast<uint32_t>(i);
-        if (key.empty()) return;
-        const size_t end = at + KeyWords(key.size());
-        records[end - 1] = 0;
-        std::memcpy(&records[at], key.data(), key.size());
-        at = end;
+        values[n++] = static_cast<uint32_t>(in_slots ? i : at);
+        if (in_slots) return;
+        WriteRecord(key, run.row_ids()[i], i, several, &records[at]);
+        at += RecordWords(key, several);
       });
     });
-    auto table = PilotTable::Build(hashes.span(), begins.span(), threads);
-    if (table.has_value()) return KeyHash(std::move(records), seed, *std::move(table));
+    table = PilotTable::Build(hashes.span(), values.span(), threads);
   }
-  return std::nullopt;
+  if (!in_slots) return KeyHash(std::move(records), 0, seed, *std::move(table));
+
+  const AlignedBuffer<uint32_t> firsts = table->TakeSlots();
+  records = AlignedBuffer<uint32_t>(firsts.size() * words_a_slot);
+  ParallelFor(threads, (firsts.size() + kSlotsATask - 1) / kSlotsATask, [&](size_t task) {
+    const size_t last = std::min((task + 1) * kSlotsATask, firsts.size());
+    for (size_t slot = task * kSlotsATask; slot < last; ++slot) {
+      const size_t i = firsts[slot];
+      WriteRecord(keys[i], run.row_ids()[i], i, HasSeveral(keys, run.size(), i),
+                  &records[slot * words_a_slot]);
+    }
+  });
+  return KeyHash(std::move(records), words_a_slot, seed, *std::move(table));
 }
 
-// Calls emit(i, record) for each query, with null where it is not there. Steps of blocks of queries
-// alternate, so that one computes while others wait for memory.
+// Calls emit(i, record) for each query, with null where it is not there. A query takes a step of
+// its lookup each time that kAhead others have taken one, while what the step reads comes from
+// memory.
+template <bool kInSlots, typename Emit>
+void KeyHash::ForEachIn(absl::Span<const std::string_view> queries, Emit emit) const {
+  struct InFlight {
+    uint64_t hash;
+    size_t at;  // the number of a bucket, of a slot, of a word
+  };
+  InFlight ring[4 * kAhead];
+  const auto in_flight = [&](size_t i) -> InFlight& { return ring[i % (4 * kAhead)]; };
+  const auto prefetch_record = [&](size_t i) {
+    PrefetchBytes(records_.data() + in_flight(i).at, 3 * sizeof(uint32_t) + queries[i].size());
+  };
+  const auto hash = [&](size_t i) {
+    InFlight& query = in_flight(i);
+    query.hash = HashOf(queries[i], seed_);
+    query.at = table_.Bucket(query.hash);
+    table_.PrefetchPilot(static_cast<uint32_t>(query.at));
+  };
+  const auto choose_slot = [&](size_t i) {
+    InFlight& query = in_flight(i);
+    query.at = table_.Slot(query.hash, static_cast<uint32_t>(query.at));
+    if (kInSlots) {
+      query.at *= words_a_slot_;
+      prefetch_record(i);
+    } else {
+      table_.PrefetchSlot(query.at);
+    }
+  };
+  const auto read_slot = [&](size_t i) {
+    in_flight(i).at = table_.Value(in_flight(i).at);
+    prefetch_record(i);
+  };
+  const auto compare = [&](size_t i) {
+    const uint32_t* const record = records_.data() + in_flight(i).at;
+    const auto* const key = reinterpret_cast<const char*>(record + (record[1] & kSeveral ? 3 : 2));
+    emit(i, Equal({key, record[1] & ~kSeveral}, queries[i]) ? record : nullptr);
+  };
+  constexpr size_t kSteps = kInSlots ? 3 : 4;
+  for (size_t turn = 0; turn < queries.size() + (kSteps - 1) * kAhead; ++turn) {
+    // Of the queries that take each step, those before the first one wrap around.
+    if (const size_t i = turn; i < queries.size()) hash(i);
+    if (const size_t i = turn - kAhead; i < queries.size()) choose_slot(i);
+    if (const size_t i = turn - 2 * kAhead; !kInSlots && i < queries.size()) read_slot(i);
+    if (const size_t i = turn - (kSteps - 1) * kAhead; i < queries.size()) compare(i);
+  }
+}
+
 template <typename Emit>
 void KeyHash::ForEach(absl::Span<const std::string_view> queries, Emit emit) const {
-  constexpr size_t kSteps = 4;
-  struct Block {
-    uint64_t hashes[kBlock];
-    size_t at[kBlock];  // the number of a bucket, of a slot, of a word
-  };
-  Block in_flight[kSteps];
-  const size_t blocks = (queries.size() + kBlock - 1) / kBlock;
-  for (size_t turn = 0; turn < blocks + kSteps - 1; ++turn) {
-    for (size_t step = 0; step < kSteps; ++step) {
-      if (turn < step || turn - step >= blocks) continue;
-      Block& block = in_flight[(turn - step) % kSteps];
-      const size_t first = (turn - step) * kBlock;
-      const auto some = queries.subspan(first, kBlock);
-      switch (step) {
-        case 0:
-          for (size_t i = 0; i < some.size(); ++i) {
-            block.hashes[i] = HashOf(some[i], seed_);
-            const uint32_t bucket = table_.Bucket(block.hashes[i]);
-            table_.PrefetchPilot(bucket);
-            block.at[i] = bucket;
-          }
-          break;
-        case 1:
-          for (size_t i = 0; i < some.size(); ++i) {
-            block.at[i] = table_.Slot(block.hashes[i], static_cast<uint32_t>(block.at[i]));
-            table_.PrefetchSlot(block.at[i]);
-          }
-          break;
-        case 2:
-          for (size_t i = 0; i < some.size(); ++i) {
-            block.at[i] = table_.Value(block.at[i]);
-            PrefetchBytes(records_.data() + block.at[i], 3 * sizeof(uint32_t) + some[i].size());
-          }
-          break;
-        default:
-          for (size_t i = 0; i < some.size(); ++i) {
-            const uint32_t* const record = records_.data() + block.at[i];
-            const auto* const key =
-                reinterpret_cast<const char*>(record + (record[1] & kSeveral ? 3 : 2));
-            const bool found = Equal({key, record[1] & ~kSeveral}, some[i]);
-            emit(first + i, found ? record : nullptr);
-          }
-      }
-    }
+  if (words_a_slot_ != 0) {
+    ForEachIn<true>(queries, emit);
+  } else {
+    ForEachIn<false>(queries, emit);
   }
 }
 

@@ -15,9 +15,11 @@
 namespace cairn {
 
 // A hash table over the keys of a run of byte strings, for lookups of whole keys: a lookup reads a
-// pilot, a slot, and a record of the key and its row. It stands beside a structure that answers all
-// else. Takes 5 bytes a distinct key, and its record: 8 bytes, 12 if it has several rows, and the
-// key, rounded up to 4.
+// pilot and a record of the key and its row, which stands in a slot of the table where keys are
+// about as long as one another; else a slot says where it begins. It stands beside a structure that
+// answers all else. A record takes 8 bytes, 12 if its key has several rows, and the key, rounded up
+// to 4; a slot and its share of pilots 5 bytes; records in slots take at most 8 bytes more a key
+// than that.
 //
 // Immutable, safe from any number of threads.
 class KeyHash {
@@ -29,8 +31,8 @@ class KeyHash {
   };
 
   // Reads all keys, on `threads`. Takes another 28 bytes a key meanwhile. None where there is no
-  // entry, where a key has 2 GB or records would come to 16 GB, and where no seed that is tried
-  // gives a table, which takes keys that were made so. Throws std::bad_alloc.
+  // entry, where a key has 2 GB or records out of slots would come to 16 GB, and where no seed that
+  // is tried gives a table, which takes keys that were made so. Throws std::bad_alloc.
   static std::optional<KeyHash> Build(const SortedRun& run, const KeyReader& keys, int threads);
 
   // entries[i] = what there is of queries[i]; its row is kNoRow where that is nothing.
@@ -46,15 +48,21 @@ class KeyHash {
   uint64_t huge_page_bytes() const { return table_.huge_page_bytes() + records_.huge_page_bytes(); }
 
  private:
-  KeyHash(AlignedBuffer<uint32_t> records, uint64_t seed, PilotTable table)
-      : records_(std::move(records)), seed_(seed), table_(std::move(table)) {}
+  KeyHash(AlignedBuffer<uint32_t> records, size_t words_a_slot, uint64_t seed, PilotTable table)
+      : records_(std::move(records)),
+        words_a_slot_(words_a_slot),
+        seed_(seed),
+        table_(std::move(table)) {}
 
   template <typename Emit>
   void ForEach(absl::Span<const std::string_view> queries, Emit emit) const;
+  template <bool kInSlots, typename Emit>
+  void ForEachIn(absl::Span<const std::string_view> queries, Emit emit) const;
 
   AlignedBuffer<uint32_t> records_;
+  size_t words_a_slot_;  // of records in slots, else 0
   uint64_t seed_;
-  PilotTable table_;  // from a key's hash to where its record begins
+  PilotTable table_;  // from a key's hash to its slot, or to where its record begins
 };
 
 }  // namespace cairn

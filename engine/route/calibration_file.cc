@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kFileName = "CALIBRATION";
 constexpr std::string_view kFirstKey = "cairn-calibration";
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 // By CostCurves::Curve.
 constexpr std::string_view kCurveNames[CostCurves::kCurves] = {"point", "sorted_point", "find",
                                                                "count"};

@@ -129,6 +129,10 @@ bool PilotTable::Part::Place(uint32_t slots, uint8_t* pilots) {
   return true;
 }
 
+size_t PilotTable::SlotsFor(size_t hashes) {
+  return static_cast<size_t>(static_cast<double>(hashes) / kLoad) + 1;
+}
+
 uint64_t PilotTable::MostBytesFor(size_t hashes) {
   // All parts have as many slots as the average or the fullest one needs.
   const double most = std::max(kHashesAPart / kLoad, kMostInPart / kMostLoad);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "absl/types/span.h"
 #include "index/machine/aligned_buffer.h"
@@ -30,7 +31,8 @@ class PilotTable {
   static std::optional<PilotTable> Build(absl::Span<const uint64_t> hashes,
                                          absl::Span<const uint32_t> values, int threads);
 
-  // At most this much memory for a table of so many hashes.
+  // About so many slots has a table of so many hashes, and at most this much memory.
+  static size_t SlotsFor(size_t hashes);
   static uint64_t MostBytesFor(size_t hashes);
 
   // A lookup in three steps, so that many may wait for memory together: prefetch the pilot, then
@@ -45,6 +47,10 @@ class PilotTable {
   }
   void PrefetchSlot(size_t slot) const { Prefetch(slots_.data() + slot); }
   uint32_t Value(size_t slot) const { return slots_[slot]; }
+
+  // Gives the values of all slots away: for those who put others in their place, whose lookups end
+  // with Slot.
+  AlignedBuffer<uint32_t> TakeSlots() { return std::exchange(slots_, {}); }
 
   // What lookups on a device need, which do as Bucket, Slot and Value.
   absl::Span<const uint8_t> pilots() const { return pilots_.span(); }

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
 #include "cpu_fast/strings/partial_key_tree.h"
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
@@ -83,6 +85,52 @@ BOOST_AUTO_TEST_CASE(is_in_the_description_and_in_the_memory) {
   BOOST_TEST(!absl::StrContains(without->description(), "hash"));
   const size_t distinct = std::set<std::string>(data.keys.begin(), data.keys.end()).size();
   BOOST_TEST(with->memory_bytes() > without->memory_bytes() + 4 * distinct);
+}
+
+// Distinct keys in order: numbers, padded by zeros to the length that is said for each.
+template <typename LengthOf>
+SortedRun Numbers(size_t count, LengthOf length_of) {
+  std::vector<std::string> keys(count);
+  for (size_t i = 0; i < count; ++i) {
+    keys[i] = absl::StrFormat("%08d", i);
+    keys[i].resize(length_of(i), '0');
+  }
+  std::vector<RowId> row_ids(count);
+  std::iota(row_ids.begin(), row_ids.end(), 0);
+  const auto views = oracle::Views(keys);
+  return RequireOk(SortedRun::FromSorted(absl::MakeConstSpan(views), row_ids));
+}
+
+// Bytes a key that are neither the key, rounded up, nor the row and the length before it.
+double BytesAbove(const SortedRun& run, size_t record_bytes) {
+  const auto hash = KeyHash::Build(run, KeyReader(run.bytes()), 2);
+  BOOST_REQUIRE(hash.has_value());
+  std::vector<std::string_view> queries(run.size());
+  for (size_t i = 0; i < run.size(); ++i) queries[i] = run.bytes()[i];
+  std::vector<RowId> rows(run.size());
+  hash->FindFirst(queries, rows.data());
+  for (size_t i = 0; i < run.size(); ++i) BOOST_REQUIRE(rows[i] == run.row_ids()[i]);
+  return static_cast<double>(hash->memory_bytes() - record_bytes) / static_cast<double>(run.size());
+}
+
+BOOST_AUTO_TEST_CASE(keys_of_about_one_length_stand_in_slots_without_others_to_say_where) {
+  constexpr size_t kCount = 100'000;
+  const SortedRun run = Numbers(kCount, [](size_t i) { return 13 + i % 4; });
+  // Records of 24 bytes, in slots of which 87% are taken.
+  const double above = BytesAbove(run, kCount * 24);
+  BOOST_TEST(above > 2.0);
+  BOOST_TEST(above < 4.5);
+}
+
+BOOST_AUTO_TEST_CASE(records_of_other_lengths_follow_one_another) {
+  constexpr size_t kCount = 100'000;
+  const SortedRun run = Numbers(kCount, [](size_t i) { return i % 2 == 0 ? 8 : 100; });
+  const double above = BytesAbove(run, kCount / 2 * (16 + 108));
+  BOOST_TEST(above > 4.0);
+  BOOST_TEST(above < 5.2);
+  // One among many is enough.
+  const SortedRun one = Numbers(kCount, [](size_t i) { return i == 5000 ? 1'000'000 : 16; });
+  BOOST_TEST(BytesAbove(one, kCount * 24 + 1'000'000) < 5.2);
 }
 
 BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {

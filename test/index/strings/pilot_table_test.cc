@@ -73,6 +73,22 @@ BOOST_AUTO_TEST_CASE(a_hash_that_is_not_there_leads_to_some_value_and_not_always
   BOOST_TEST(*std::max_element(met.begin(), met.end()) < 100u);
 }
 
+BOOST_AUTO_TEST_CASE(a_table_that_gave_its_values_away_leads_to_where_they_were) {
+  const std::vector<uint64_t> hashes = RandomHashes(50'000);
+  const std::vector<uint32_t> values = Values(hashes.size());
+  auto table = PilotTable::Build(hashes, values, 2);
+  BOOST_REQUIRE(table.has_value());
+  const uint64_t before = table->memory_bytes();
+  const AlignedBuffer<uint32_t> taken = table->TakeSlots();
+  BOOST_TEST(table->memory_bytes() == before - taken.size() * sizeof(uint32_t));
+  // Within a hundredth of what is said beforehand.
+  BOOST_TEST(taken.size() <= PilotTable::SlotsFor(hashes.size()) * 101 / 100);
+  BOOST_TEST(taken.size() >= PilotTable::SlotsFor(hashes.size()));
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    BOOST_REQUIRE(taken[table->Slot(hashes[i], table->Bucket(hashes[i]))] == values[i]);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(equal_hashes_have_no_table) {
   for (size_t count : {2, 1000, 30'000}) {
     std::vector<uint64_t> hashes = RandomHashes(count);
