@@ -215,7 +215,7 @@ def test_a_missing_or_damaged_shard_is_an_error_or_marked(database: Database, op
     data[len(data) // 2] ^= 1
     damaged.write_bytes(data)
     strict = cairn.ray.open(database.out, on_missing="partial")
-    strict._on_missing = "error"
+    strict._serving._needs_all = True
     with pytest.raises(cairn.DataLoss, match=damaged.parent.name):
         strict.refresh()
     assert cluster.generation == 1 and cluster.count(keys=KEYS, on_missing="error").tolist() == expected.tolist()

@@ -197,7 +197,7 @@ def test_a_host_that_hangs_is_answered_for_by_a_replica(database: Database, open
 def test_hosts_that_do_not_come_back_are_named(database: Database, opened: Callable[..., cairn.ray.Cluster], monkeypatch: pytest.MonkeyPatch) -> None:
     database.build()
     cluster = opened(database.out)
-    monkeypatch.setattr(cluster._scatter, "_timeout", 3)
+    monkeypatch.setattr(cluster._serving._scatter, "_timeout", 3)
     monkeypatch.setattr(cluster._hosts, "_start", lambda number: cluster._hosts.actors[number])
     ray.kill(cluster._hosts.actors[1], no_restart=True)
     with pytest.raises(cairn.Unavailable, match="shard 2 .*host 1"):

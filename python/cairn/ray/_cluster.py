@@ -1,29 +1,25 @@
 """cairn.ray.open: a client of the hosts that serve an index in shards."""
 
-import contextlib
-import itertools
 import os
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import cairn
 import numpy as np
 import ray
-from cairn.errors import DataLoss, Error, FailedPrecondition, InvalidArgument, Unavailable, Unimplemented
+from cairn.errors import Error, FailedPrecondition, InvalidArgument, Unavailable, Unimplemented
 from cairn.ray import _answers, _columns, _common, _metrics, _scan
 from cairn.ray._answers import Matches, Piece, Rows
-from cairn.ray._host import GenerationGone, Layout
+from cairn.ray._host import Layout
 from cairn.ray._hosts import Hosts, layout_of
-from cairn.ray._scatter import Counters, Routed, Scatter, View
+from cairn.ray._scatter import Routed, View
+from cairn.ray._serving import Serving
 from cairn.shards import ShardMap
-from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.exceptions import RayActorError, RayTaskError
 
 Path = str | os.PathLike[str]
 OnMissing = Literal["error", "partial"]
 Aggregates = Mapping[str, str | Sequence[str]]
-Result = TypeVar("Result")
 
 
 def open(
@@ -94,16 +90,10 @@ class Cluster:
     def __init__(
         self, directory: str, layout: Layout, on_missing: OnMissing, timeout: float, poll: float, actor_options: dict[str, Any], options: dict[str, Any]
     ) -> None:
-        self._directory, self._layout, self._timeout, self._poll = directory, layout, timeout, poll
+        self._directory, self._layout = directory, layout
         self._on_missing: OnMissing = on_missing
-        self._lock = threading.Lock()  # of _view, _noticed and _tried
-        self._view: View | None = None
-        self._noticed = 0  # the newest generation that a host told of
-        self._tried = 0.0  # when it was tried to take one up
-        self._counters = Counters()
         self._hosts = Hosts(directory, layout, timeout, poll, actor_options, options)
-        self._scatter = Scatter(layout, self._hosts.actor, self._hosts.restart, timeout, self._counters)
-        self._turns = itertools.count()
+        self._serving = Serving(directory, self._hosts, layout, timeout, poll, needs_all=on_missing == "error")
         self._hosts.check_versions()
         self.refresh()
 
@@ -116,25 +106,25 @@ class Cluster:
     @property
     def generation(self) -> int:
         """Of the batches that begin now."""
-        return self._current().generation
+        return self._serving.current().generation
 
     @property
     def spec(self) -> str:
-        return self._current().shard_map.spec
+        return self._serving.current().shard_map.spec
 
     @property
     def key_types(self) -> list[str]:
-        return self._current().shard_map.key_types
+        return self._serving.current().shard_map.key_types
 
     @property
     def mode(self) -> str:
         """How entries are spread: "key_range" or "source"."""
-        return self._current().shard_map.mode
+        return self._serving.current().shard_map.mode
 
     @property
     def shards(self) -> list[dict[str, Any]]:
         """As ShardMap.shards."""
-        return self._current().shard_map.shards
+        return self._serving.current().shard_map.shards
 
     def __len__(self) -> int:
         """The entries that were published."""
@@ -144,14 +134,15 @@ class Cluster:
         return True
 
     def __repr__(self) -> str:
-        view = self._view
-        served = "" if view is None else f", generation {view.generation}, {len(view.shard_map)} shards"
-        return f"<cairn.ray.Cluster of '{self._directory}'{served}, {self._layout.hosts} hosts>"
+        view = self._serving.current()
+        return (
+            f"<cairn.ray.Cluster of '{self._directory}', generation {view.generation}, {len(view.shard_map)} shards, {self._layout.hosts} hosts>"
+        )
 
     @property
     def counters(self) -> dict[str, int]:
         """What this client did: batches, parts that were asked again, batches that were repeated for a generation."""
-        return self._counters.as_dict()
+        return self._serving.counters.as_dict()
 
     def refresh(self) -> int:
         """Takes up the newest generation where all hosts can open it, and returns what is answered from now.
@@ -159,69 +150,10 @@ class Cluster:
         DataLoss, naming the shard, where one is missing or damaged (unless on_missing="partial"), and
         Unavailable where hosts do not answer: then what was answered before goes on.
         """
-        deadline = time.monotonic() + self._timeout
-        while True:
-            described = self._hosts.ask_all("load", _common.VERSION)
-            there = [d for d in described if d is not None]
-            shard_map = ShardMap(self._directory)
-            if there and all(d["generation"] == shard_map.generation for d in there):
-                break
-            if time.monotonic() > deadline:
-                raise Unavailable(f"the hosts of '{self._directory}' did not open generation {shard_map.generation} in {self._timeout} s")
-            time.sleep(0.05)
-        failures: dict[int, Error] = {}
-        for shard in range(len(shard_map)):
-            of_shard = [described[h] for h in self._layout.hosts_of(shard, len(shard_map))]
-            reasons = ["its host does not answer" if d is None else d["failures"].get(shard) for d in of_shard]
-            if all(reason is not None for reason in reasons):
-                lost = any(d is not None for d in of_shard)
-                failures[shard] = (DataLoss if lost else Unavailable)(f"shard {shard} of '{self._directory}': {reasons[0]}")
-        if failures and self._on_missing == "error":
-            raise next(iter(failures.values()))
-        with self._lock:
-            if self._view is None or self._view.generation < shard_map.generation:
-                self._view = View(shard_map)
-            self._noticed = max(self._noticed, self._view.generation)
-            return self._view.generation
-
-    def _current(self) -> View:
-        """The generation for a batch that begins now."""
-        with self._lock:
-            assert self._view is not None
-            due = self._noticed > self._view.generation and time.monotonic() - self._tried > max(self._poll, 0.5)
-            if due:
-                self._tried = time.monotonic()
-            view = self._view
-        if due:
-            # Meanwhile, and where it cannot be taken up, the one before answers.
-            threading.Thread(target=self._take_up, daemon=True).start()
-        return view
-
-    def _take_up(self) -> None:
-        with contextlib.suppress(Error, RayError):
-            self.refresh()
-
-    def _batch(self, body: Callable[[View], Result]) -> Result:
-        """Runs a batch on one generation, and again on a newer one where hosts have lost it."""
-        self._counters.add("batches")
-        deadline = time.monotonic() + self._timeout
-        while True:
-            try:
-                return body(self._current())
-            except GenerationGone as error:
-                if time.monotonic() > deadline:
-                    raise Unavailable(f"no generation stayed for the length of a batch: {error}") from error
-                self._counters.add("repeated")
-                self.refresh()
-
-    def _ask(self, view: View, operation: str, routed: Routed, options: dict[str, Any], missing: dict[int, Error] | None) -> list[Piece]:
-        pieces, newest = self._scatter.ask(view, operation, routed, options, next(self._turns), missing)
-        with self._lock:
-            self._noticed = max(self._noticed, newest)
-        return pieces
+        return self._serving.refresh()
 
     def _answer(
-        self, on_missing: OnMissing | None, operation: str, route: Callable[[View], Routed], options: dict[str, Any], gather: Callable[[View, int, list[Piece]], Result]
+        self, on_missing: OnMissing | None, operation: str, route: Callable[[View], Routed], options: dict[str, Any], gather: Callable[[View, int, list[Piece]], Any]
     ) -> Any:
         partial = (on_missing or self._on_missing) == "partial"
         if on_missing not in (None, "error", "partial"):
@@ -230,10 +162,10 @@ class Cluster:
         def body(view: View) -> Any:
             missing: dict[int, Error] | None = {} if partial else None
             routed = route(view)
-            answer = gather(view, routed.size, self._ask(view, operation, routed, options, missing))
+            answer = gather(view, routed.size, self._serving.ask(view, operation, routed, options, missing))
             return answer if missing is None else routed.partial(answer, missing)
 
-        return self._batch(body)
+        return self._serving.batch(body)
 
     # Queries.
 
@@ -382,14 +314,14 @@ class Cluster:
             if view.shard_map.mode == "source":
                 if after is not None:
                     raise Unimplemented("an index by source has no cursors on a cluster: scan a narrower range")
-                return scan.by_source(view, self._ask)
-            return scan.by_key_range(view, self._ask)
+                return scan.by_source(view, self._serving.ask)
+            return scan.by_key_range(view, self._serving.ask)
 
         if after is not None:
-            view, generation = self._current(), _scan.generation_of(after)
+            view, generation = self._serving.current(), _scan.generation_of(after)
             if generation not in (None, view.generation):
                 raise FailedPrecondition(f"the cursors are of generation {generation}, and {view.generation} is answered: begin again")
-        return self._batch(body)
+        return self._serving.batch(body)
 
     def primary_keys(self, rows: Rows, *, generation: int | None = None) -> Any:
         """The primary key of each of uint64[rows] rows, as Arrow's large_binary.
@@ -405,9 +337,9 @@ class Cluster:
             if generation not in (None, view.generation):
                 raise FailedPrecondition(f"the rows are of generation {generation}, and {view.generation} is answered: ask again")
             routed = Routed.of_rows(view, rows)
-            return routed.in_order(self._ask(view, "primary_keys", routed, {}, None))
+            return routed.in_order(self._serving.ask(view, "primary_keys", routed, {}, None))
 
-        return self._batch(body)
+        return self._serving.batch(body)
 
     def _ranges(self, lower: Any, upper: Any, keys: Any, prefix: Any, leading: Any) -> dict[str, Any]:
         parts = len(self.key_types)
@@ -422,7 +354,7 @@ class Cluster:
         options: as of cairn.Index.catch_up. Returns what was done, by name. FailedPrecondition of an index by
         key range, of which the next generation is to be built, and where no shard is of that database.
         """
-        view = self._current()
+        view = self._serving.current()
         if view.shard_map.mode != "source":
             raise FailedPrecondition("an index in shards by key range is not caught up: build its next generation")
         path = os.path.realpath(os.fsdecode(database))
@@ -443,7 +375,7 @@ class Cluster:
 
     def metrics(self) -> str:
         """What every shard was asked and how long it took, in the text format that Prometheus scrapes."""
-        return _metrics.text(self._directory, self._hosts.ask_all("metrics"), self._counters.as_dict())
+        return _metrics.text(self._directory, self._hosts.ask_all("metrics"), self._serving.counters.as_dict())
 
     def shutdown(self) -> None:
         """Ends the hosts' actors, for all clients."""
