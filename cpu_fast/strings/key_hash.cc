@@ -14,7 +14,7 @@
 namespace cairn {
 namespace {
 
-// Queries between two steps of one.
+// Queries that take a step of their lookup between two steps of any one.
 constexpr size_t kAhead = 16;
 
 // Of a table of 10^9 keys one seed in some forty is none.
@@ -31,8 +31,9 @@ constexpr size_t kSlotsATask = size_t{1} << 16;
 constexpr size_t kMostWords = UINT32_MAX;
 constexpr uint32_t kSeveral = uint32_t{1} << 31;
 
-// Words that records in slots may take more than others, a key.
-constexpr size_t kMostPadding = 2;
+// Words a key that records in slots, padded and with slots that are empty, may take more than
+// records that slots tell of.
+constexpr size_t kMostMoreWords = 2;
 
 constexpr size_t KeyWords(size_t bytes) {
   return (bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t);
@@ -71,10 +72,10 @@ void ForEachKey(const KeyReader& keys, size_t entries, size_t task, Take take) {
   }
 }
 
-// Where the keys and the records of each task begin, and where the last ones end.
+// How records are laid out.
 struct Plan {
-  std::vector<size_t> keys, words;
-  size_t most_words = 0;  // of a record
+  std::vector<size_t> keys, words;  // where those of each task begin, and where the last ones end
+  size_t most_words = 0;            // of a record
 
   Plan(const KeyReader& reader, size_t entries, int threads)
       : keys((entries + kEntriesATask - 1) / kEntriesATask + 1), words(keys.size()) {
@@ -98,7 +99,8 @@ struct Plan {
   // Words of a slot that holds any record, or 0 where records had better follow one another.
   size_t words_a_slot() const {
     const size_t slots = PilotTable::SlotsFor(keys.back());
-    return slots * most_words <= words.back() + slots + keys.back() * kMostPadding ? most_words : 0;
+    return slots * most_words <= words.back() + slots + keys.back() * kMostMoreWords ? most_words
+                                                                                     : 0;
   }
 };
 
@@ -158,7 +160,9 @@ void KeyHash::ForEachIn(absl::Span<const std::string_view> queries, Emit emit) c
   InFlight ring[4 * kAhead];
   const auto in_flight = [&](size_t i) -> InFlight& { return ring[i % (4 * kAhead)]; };
   const auto prefetch_record = [&](size_t i) {
-    PrefetchBytes(records_.data() + in_flight(i).at, 3 * sizeof(uint32_t) + queries[i].size());
+    const size_t bytes = 3 * sizeof(uint32_t) + queries[i].size();
+    PrefetchBytes(records_.data() + in_flight(i).at,
+                  kInSlots ? std::min(bytes, words_a_slot_ * sizeof(uint32_t)) : bytes);
   };
   const auto hash = [&](size_t i) {
     InFlight& query = in_flight(i);
@@ -187,7 +191,7 @@ void KeyHash::ForEachIn(absl::Span<const std::string_view> queries, Emit emit) c
   };
   constexpr size_t kSteps = kInSlots ? 3 : 4;
   for (size_t turn = 0; turn < queries.size() + (kSteps - 1) * kAhead; ++turn) {
-    // Of the queries that take each step, those before the first one wrap around.
+    // A number before the first query's wraps around, beyond the last one's.
     if (const size_t i = turn; i < queries.size()) hash(i);
     if (const size_t i = turn - kAhead; i < queries.size()) choose_slot(i);
     if (const size_t i = turn - 2 * kAhead; !kInSlots && i < queries.size()) read_slot(i);

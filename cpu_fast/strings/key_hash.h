@@ -14,12 +14,15 @@
 
 namespace cairn {
 
-// A hash table over the keys of a run of byte strings, for lookups of whole keys: a lookup reads a
-// pilot and a record of the key and its row, which stands in a slot of the table where keys are
-// about as long as one another; else a slot says where it begins. It stands beside a structure that
-// answers all else. A record takes 8 bytes, 12 if its key has several rows, and the key, rounded up
-// to 4; a slot and its share of pilots 5 bytes; records in slots take at most 8 bytes more a key
-// than that.
+// A hash table over the keys of a run of byte strings, for lookups of whole keys. It stands beside
+// a structure that answers all else.
+//
+// A lookup reads a pilot and a record of the key and its row. The record stands in a slot of the
+// table where keys are about as long as one another, and no longer than some 76 bytes; else a slot
+// says where it begins.
+//
+// A record takes 8 bytes, 12 if its key has several rows, and the key, rounded up to 4; a slot and
+// its share of pilots 5 bytes. Records in slots take at most some 8 bytes a key more than that.
 //
 // Immutable, safe from any number of threads.
 class KeyHash {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <random>
 #include <utility>
 #include <vector>
@@ -14,8 +15,9 @@ namespace {
 
 constexpr size_t kPilots = 256;
 constexpr size_t kHashesAPart = 10240;  // on average: 2.5 a bucket
-// Chance does not come this far: by 17 standard deviations.
-constexpr size_t kMostInPart = 12000;
+// By so many standard deviations chance does not depart from the average.
+constexpr double kDeviations = 17;
+constexpr size_t kMostInPart = 12000;  // as of parts of kHashesAPart on average
 // Of the slots: the fuller, the more often buckets take others' slots.
 constexpr double kLoad = 0.87;
 constexpr double kMostLoad = 0.95;  // of the fullest part
@@ -150,7 +152,8 @@ std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
   std::vector<size_t> begins(parts + 1);
   for (const uint64_t hash : hashes) ++begins[part_of(hash) + 1];
   const size_t most = *std::max_element(begins.begin(), begins.end());
-  if (most > kMostInPart) return std::nullopt;
+  const double average = static_cast<double>(hashes.size()) / static_cast<double>(parts);
+  if (static_cast<double>(most) > average + kDeviations * std::sqrt(average)) return std::nullopt;
   for (size_t p = 0; p < parts; ++p) begins[p + 1] += begins[p];
   AlignedBuffer<Entry> entries(hashes.size());
   {
@@ -160,7 +163,6 @@ std::optional<PilotTable> PilotTable::Build(absl::Span<const uint64_t> hashes,
     }
   }
 
-  const double average = static_cast<double>(hashes.size()) / static_cast<double>(parts);
   const double slots = std::max(average / kLoad, static_cast<double>(most) / kMostLoad);
   table.part_slots_ = static_cast<uint32_t>(slots) + 1;
   table.slots_ = AlignedBuffer<uint32_t>(parts * table.part_slots_);

@@ -22,7 +22,7 @@ namespace cairn {
 // least. A hash that is not in the table leads to a value too, some other's: whoever asks compares.
 // Empty slots have values of slots nearby, not one value for all, which all misses would then read.
 //
-// Immutable, safe from any number of threads.
+// Immutable but for TakeSlots; its const methods are safe from any number of threads.
 class PilotTable {
  public:
   // values[i] is that of hashes[i]. None where two hashes are equal, as of 10^9 in one table of
@@ -31,8 +31,10 @@ class PilotTable {
   static std::optional<PilotTable> Build(absl::Span<const uint64_t> hashes,
                                          absl::Span<const uint32_t> values, int threads);
 
-  // About so many slots has a table of so many hashes, and at most this much memory.
+  // About so many slots has a table of so many hashes: a few in a hundred more where chance spreads
+  // them worse over parts.
   static size_t SlotsFor(size_t hashes);
+  // At most this much memory takes a table of so many hashes.
   static uint64_t MostBytesFor(size_t hashes);
 
   // A lookup in three steps, so that many may wait for memory together: prefetch the pilot, then
@@ -48,8 +50,8 @@ class PilotTable {
   void PrefetchSlot(size_t slot) const { Prefetch(slots_.data() + slot); }
   uint32_t Value(size_t slot) const { return slots_[slot]; }
 
-  // Gives the values of all slots away: for those who put others in their place, whose lookups end
-  // with Slot.
+  // Gives the values of all slots away, for those who put something else in their place: lookups
+  // end with Slot from here on, as PrefetchSlot and Value have nothing to read.
   AlignedBuffer<uint32_t> TakeSlots() { return std::exchange(slots_, {}); }
 
   // What lookups on a device need, which do as Bucket, Slot and Value.

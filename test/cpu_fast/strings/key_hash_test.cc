@@ -133,6 +133,25 @@ BOOST_AUTO_TEST_CASE(records_of_other_lengths_follow_one_another) {
   BOOST_TEST(BytesAbove(one, kCount * 24 + 1'000'000) < 5.2);
 }
 
+BOOST_AUTO_TEST_CASE(batches_of_any_size_are_answered_whole) {
+  const SortedRun in_slots = Numbers(1000, [](size_t) { return 16; });
+  const SortedRun behind_slots = Numbers(1000, [](size_t i) { return i % 2 == 0 ? 8 : 100; });
+  for (const SortedRun& run : {in_slots, behind_slots}) {
+    const auto hash = KeyHash::Build(run, KeyReader(run.bytes()), 1);
+    BOOST_REQUIRE(hash.has_value());
+    for (size_t size = 0; size < 150; ++size) {
+      std::vector<std::string_view> queries(size, "none");
+      for (size_t i = 0; i < size; i += 2) queries[i] = run.bytes()[i];
+      std::vector<RowId> rows(size + 1, 12345);
+      hash->FindFirst(queries, rows.data());
+      for (size_t i = 0; i < size; ++i) {
+        BOOST_REQUIRE(rows[i] == (i % 2 == 0 ? run.row_ids()[i] : kNoRow));
+      }
+      BOOST_REQUIRE(rows[size] == 12345u);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(many_threads_ask_at_once) {
   const auto data = OracleCatalogue<std::string>(30000).back();
   const auto index = Make(OracleRun(data));

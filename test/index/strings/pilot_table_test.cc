@@ -104,6 +104,13 @@ BOOST_AUTO_TEST_CASE(hashes_of_one_part_among_many_have_no_table) {
   BOOST_TEST(!PilotTable::Build(equal, Values(equal.size()), 2).has_value());
 }
 
+// Nor are slots taken in two parts for hashes that are all in one.
+BOOST_AUTO_TEST_CASE(hashes_of_one_part_of_two_have_no_table) {
+  std::vector<uint64_t> hashes = RandomHashes(10'300);
+  for (uint64_t& hash : hashes) hash >>= 1;
+  BOOST_TEST(!PilotTable::Build(hashes, Values(hashes.size()), 2).has_value());
+}
+
 // Of these, a table that looked at halves of hashes would take each pair for one.
 BOOST_AUTO_TEST_CASE(hashes_of_one_bucket_with_equal_lower_halves_are_told_apart) {
   std::vector<uint64_t> hashes = RandomHashes(20'000);
