@@ -163,7 +163,7 @@ void CheckCatalogueUnderStrategies() {
   Way sorted_input;
   sorted_input.sorted_input = true;
   sorted_input.order = ResultOrder::kKey;
-  for (const OracleData<Key>& data : OracleCatalogue<Key>(10000)) {
+  for (const OracleData<Key>& data : OracleCatalogue<Key>(FewerSanitized(10000, 3, 5))) {
     BOOST_TEST_MESSAGE(data.name);
     const auto index = std::move(IndexesOf(OracleRun(data)).back());
     for (const Way& options :

@@ -15,6 +15,7 @@
 #include "cpu_fast/strings/partial_key_tree.h"
 #include "test/ordered_index_oracle.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/test_random.h"
 
 namespace cairn {
@@ -26,7 +27,7 @@ std::unique_ptr<OrderedIndex> Make(SortedRun run) {
 }
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_beside_the_tree) {
-  CheckCatalogue<std::string>(Make, 30000);
+  CheckCatalogue<std::string>(Make, FewerUnderTsan(30000, 4));
 }
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_with_offsets_of_four_bytes) {

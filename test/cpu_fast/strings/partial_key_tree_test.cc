@@ -100,16 +100,18 @@ std::vector<OracleData<std::string>> HardData() {
 }
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle) {
-  CheckCatalogue<std::string>([](const SortedRun& run) { return Make(run); });
+  CheckCatalogue<std::string>([](const SortedRun& run) { return Make(run); },
+                              FewerUnderTsan(70000));
 }
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_with_offsets_of_four_bytes) {
   CheckCatalogue<std::string>([](const SortedRun& run) { return Make(WithShortOffsets(run)); },
-                              20000);
+                              FewerUnderTsan(20000, 4));
 }
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_at_every_simd_level) {
-  for (const OracleData<std::string>& data : OracleCatalogue<std::string>()) CheckEveryLevel(data);
+  for (const OracleData<std::string>& data : OracleCatalogue<std::string>(FewerUnderTsan(70000)))
+    CheckEveryLevel(data);
 }
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_on_hard_keys_at_every_simd_level) {

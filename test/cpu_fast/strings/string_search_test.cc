@@ -21,12 +21,12 @@ std::unique_ptr<OrderedIndex> Make(SortedRun run) {
 }
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle) {
-  CheckCatalogue<std::string>(Make);
+  CheckCatalogue<std::string>(Make, FewerUnderTsan(70000));
 }
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_with_offsets_of_four_bytes) {
   CheckCatalogue<std::string>([](const SortedRun& run) { return Make(WithShortOffsets(run)); },
-                              20000);
+                              FewerUnderTsan(20000, 4));
 }
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_at_every_simd_level) {
