@@ -20,11 +20,8 @@ constexpr size_t kAhead = 16;
 // Of a table of 10^9 keys one seed in some forty is none.
 constexpr uint64_t kMostSeeds = 4;
 
-// Entries that one task reads.
-constexpr size_t kEntriesATask = size_t{1} << 16;
-
-// Slots that one task fills.
-constexpr size_t kSlotsATask = size_t{1} << 16;
+// Entries that one task reads, or slots that it fills.
+constexpr size_t kATask = size_t{1} << 16;
 
 // A record, in words of 4 bytes: the first row; the key's length, and whether it has several rows;
 // if so, the position of the first; the key, padded.
@@ -64,8 +61,8 @@ bool HasSeveral(const KeyReader& keys, size_t entries, size_t first) {
 // Calls take(position, key, several) for each distinct key of some entries.
 template <typename Take>
 void ForEachKey(const KeyReader& keys, size_t entries, size_t task, Take take) {
-  const size_t last = std::min((task + 1) * kEntriesATask, entries);
-  for (size_t i = task * kEntriesATask; i < last; ++i) {
+  const size_t last = std::min((task + 1) * kATask, entries);
+  for (size_t i = task * kATask; i < last; ++i) {
     const std::string_view key = keys[i];
     if (i > 0 && keys[i - 1] == key) continue;
     take(i, key, HasSeveral(keys, entries, i));
@@ -78,7 +75,7 @@ struct Plan {
   size_t most_words = 0;            // of a record
 
   Plan(const KeyReader& reader, size_t entries, int threads)
-      : keys((entries + kEntriesATask - 1) / kEntriesATask + 1), words(keys.size()) {
+      : keys((entries + kATask - 1) / kATask + 1), words(keys.size()) {
     std::vector<size_t> most(tasks());
     ParallelFor(threads, tasks(), [&](size_t task) {
       ForEachKey(reader, entries, task, [&](size_t, std::string_view key, bool several) {
@@ -137,9 +134,9 @@ std::optional<KeyHash> KeyHash::Build(const SortedRun& run, const KeyReader& key
 
   const AlignedBuffer<uint32_t> firsts = table->TakeSlots();
   records = AlignedBuffer<uint32_t>(firsts.size() * words_a_slot);
-  ParallelFor(threads, (firsts.size() + kSlotsATask - 1) / kSlotsATask, [&](size_t task) {
-    const size_t last = std::min((task + 1) * kSlotsATask, firsts.size());
-    for (size_t slot = task * kSlotsATask; slot < last; ++slot) {
+  ParallelFor(threads, (firsts.size() + kATask - 1) / kATask, [&](size_t task) {
+    const size_t last = std::min((task + 1) * kATask, firsts.size());
+    for (size_t slot = task * kATask; slot < last; ++slot) {
       const size_t i = firsts[slot];
       WriteRecord(keys[i], run.row_ids()[i], i, HasSeveral(keys, run.size(), i),
                   &records[slot * words_a_slot]);

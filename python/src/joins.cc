@@ -55,7 +55,8 @@ struct FoundPairs {
   }
   Column Table() const {
     std::vector<std::pair<std::string, Column>> fields;
-    fields.reserve(5 + left_columns.size() + right_columns.size());
+    // Rows, the key, primary keys, and columns.
+    fields.reserve(2 + 1 + 2 + left_columns.size() + right_columns.size());
     const auto rows = [&](const std::vector<WideRowId>& of) {
       return Column::Numbers(KeyType::kU64, of.data(), of.size(), nullptr, contents);
     };
