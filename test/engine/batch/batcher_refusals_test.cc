@@ -102,7 +102,8 @@ BOOST_AUTO_TEST_CASE(where_there_is_no_room_a_request_is_rejected) {
 
 BOOST_AUTO_TEST_CASE(a_caller_that_finds_no_room_helps) {
   FakeIndex index = FakeIndex::OfNumbers();
-  BatcherOptions options = Polled();
+  const FakeClock clock;  // stands still: nothing falls due, however slow this thread is
+  BatcherOptions options = Polled(&clock);
   options.callers = Callers::kHelp;
   options.max_waiting = 4;
   const auto batcher = Make(index, options);
@@ -117,7 +118,8 @@ BOOST_AUTO_TEST_CASE(a_caller_that_finds_no_room_helps) {
 
 BOOST_AUTO_TEST_CASE(what_a_receiver_submits_neither_nests_nor_waits) {
   FakeIndex index = FakeIndex::OfNumbers();
-  BatcherOptions options = Polled();
+  const FakeClock clock;
+  BatcherOptions options = Polled(&clock);
   options.callers = Callers::kHelp;
   options.best_batch = 2;
   options.max_waiting = 3;
