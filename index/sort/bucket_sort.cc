@@ -3,15 +3,27 @@
 #include <hwy/contrib/sort/vqsort.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
-#include <functional>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/fixed_array.h"
 
 namespace cairn {
 namespace {
 
-// Below it, the preparations of a vectorized sort cost more than it saves: with entries of 8 and of
-// 16 bytes it is on a par with std::sort at 32 of them.
-constexpr size_t kFewEntries = 32;
+// Below it, the preparations of a vectorized sort of words cost more than it saves.
+constexpr size_t kFewWords = 32;
+
+// Pairs of words, ordered by the leading one, then by the other. So few are sorted by insertion.
+constexpr size_t kFewPairs = 24;
+// Pairs that meet at a digit, on average, if the digits are evenly drawn: about half of it to all.
+constexpr size_t kPairsADigit = 8;
+// So many, and their copies, fit a core's own cache. For more, digits are slower than vectors, and
+// copies are memory that nobody has counted.
+constexpr size_t kMostPairsByDigits = size_t{1} << 15;
 
 // Both are a little-endian 128-bit number, the order's leading half last.
 static_assert(sizeof(hwy::uint128_t) == sizeof(Entry64) &&
@@ -25,10 +37,135 @@ void VectorizedSort(Word* words, size_t size) {
   sorter(words, size, hwy::SortAscending());
 }
 
+template <typename Pair>
+void VectorizedSort(absl::Span<Pair> pairs) {
+  VectorizedSort(reinterpret_cast<hwy::uint128_t*>(pairs.data()), pairs.size());
+}
+
+uint64_t Other(const Entry64& pair) {
+  return pair.low;
+}
+uint64_t Other(const BytesEntry& pair) {
+  return reinterpret_cast<uintptr_t>(pair.record);
+}
+
+template <typename Pair>
+bool Less(const Pair& a, const Pair& b) {
+  return a.leading() < b.leading() || (a.leading() == b.leading() && Other(a) < Other(b));
+}
+
+template <typename Pair>
+void InsertionSort(absl::Span<Pair> pairs) {
+  for (size_t i = 1; i < pairs.size(); ++i) {
+    const Pair pair = pairs[i];
+    size_t to = i;
+    for (; to > 0 && Less(pair, pairs[to - 1]); --to) pairs[to] = pairs[to - 1];
+    pairs[to] = pair;
+  }
+}
+
+// Consecutive bits of a word, as a number.
+struct Bits {
+  int from = 0;
+  uint64_t mask = 0;
+
+  size_t operator()(uint64_t word) const { return word >> from & mask; }
+};
+
+// The leading `count` of the bits that words differ in, or somewhat fewer, as a number of the same
+// order: the words' digit. Text differs in a few bits of each byte, so that they may lie apart.
+struct ScatteredBits {
+  ScatteredBits(uint64_t differing, int count) {
+    for (Bits& some : stretches) {
+      if (differing == 0 || width == count) break;
+      const int end = static_cast<int>(std::bit_width(differing));
+      const int ones = std::min(std::countl_one(differing << (64 - end)), count - width);
+      some = {end - ones, (uint64_t{1} << ones) - 1};
+      width += ones;
+      differing &= ~(some.mask << some.from);
+    }
+    int below = width;
+    for (size_t i = 0; i < kStretches; ++i) shifts[i] = below -= std::popcount(stretches[i].mask);
+  }
+
+  bool adjacent() const { return stretches[1].mask == 0; }
+  size_t operator()(uint64_t word) const {
+    size_t number = 0;
+    for (size_t i = 0; i < kStretches; ++i) number |= stretches[i](word) << shifts[i];
+    return number;
+  }
+
+  static constexpr size_t kStretches = 4;
+  Bits stretches[kStretches];
+  int shifts[kStretches];
+  int width = 0;
+};
+
+template <typename Pair>
+void SortByDigits(absl::Span<Pair> pairs, Pair* scratch);
+
+// One pass of a radix sort, by a digit that has `values`, then each value's pairs.
+template <typename Pair, typename Digit>
+void SortByDigit(absl::Span<Pair> pairs, Pair* scratch, size_t values, Digit digit) {
+  absl::FixedArray<uint32_t, 256> ends(values, 0);
+  for (const Pair& pair : pairs) ++ends[digit(pair.leading())];
+  uint32_t begin = 0;
+  for (uint32_t& end : ends) begin += std::exchange(end, begin);
+  std::copy(pairs.begin(), pairs.end(), scratch);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    pairs[ends[digit(scratch[i].leading())]++] = scratch[i];
+  }
+  begin = 0;
+  for (const uint32_t end : ends) {
+    const absl::Span<Pair> equal = pairs.subspan(begin, end - begin);
+    if (equal.size() > pairs.size() / 2) {
+      VectorizedSort(equal);
+    } else if (equal.size() > 1) {
+      SortByDigits(equal, scratch);
+    }
+    begin = end;
+  }
+}
+
+// A radix sort from the leading digit on, each as wide as to leave a few pairs, then insertion: a
+// third of the time of a vectorized quicksort of 128-bit numbers. Where most pairs share a digit,
+// as clustered keys do, they are sorted by vectors, so that no keys take much longer than by these
+// alone. `scratch` has room for as many pairs.
+template <typename Pair>
+void SortByDigits(absl::Span<Pair> pairs, Pair* scratch) {
+  if (pairs.size() <= kFewPairs) return InsertionSort(pairs);
+  uint64_t all = UINT64_MAX, any = 0;
+  for (const Pair& pair : pairs) {
+    all &= pair.leading();
+    any |= pair.leading();
+  }
+  if (all == any) {  // as a rule in order: rows come in theirs
+    if (!std::is_sorted(pairs.begin(), pairs.end(), Less<Pair>)) VectorizedSort(pairs);
+    return;
+  }
+  const ScatteredBits digit(all ^ any,
+                            static_cast<int>(std::bit_width(pairs.size() / kPairsADigit)));
+  const size_t values = size_t{1} << digit.width;
+  if (digit.adjacent()) {
+    SortByDigit(pairs, scratch, values, digit.stretches[0]);
+  } else {
+    SortByDigit(pairs, scratch, values, digit);
+  }
+}
+
+template <typename Pair>
+void SortPairs(absl::Span<Pair> pairs) {
+  if (pairs.size() <= kFewPairs) return InsertionSort(pairs);
+  if (pairs.size() > kMostPairsByDigits) return VectorizedSort(pairs);
+  thread_local std::vector<Pair> scratch;
+  if (scratch.size() < pairs.size()) scratch.resize(pairs.size());
+  SortByDigits(pairs, scratch.data());
+}
+
 }  // namespace
 
 void SortBucket(absl::Span<Entry32> entries) {
-  if (entries.size() < kFewEntries) {
+  if (entries.size() < kFewWords) {
     std::sort(entries.begin(), entries.end());
   } else {
     VectorizedSort(&entries[0].word, entries.size());
@@ -36,22 +173,11 @@ void SortBucket(absl::Span<Entry32> entries) {
 }
 
 void SortBucket(absl::Span<Entry64> entries) {
-  if (entries.size() < kFewEntries) {
-    std::sort(entries.begin(), entries.end());
-  } else {
-    VectorizedSort(reinterpret_cast<hwy::uint128_t*>(entries.data()), entries.size());
-  }
+  SortPairs(entries);
 }
 
 void SortByPartialKey(absl::Span<BytesEntry> entries) {
-  if (entries.size() < kFewEntries) {
-    std::sort(entries.begin(), entries.end(), [](const BytesEntry& a, const BytesEntry& b) {
-      if (a.partial_key != b.partial_key) return a.partial_key < b.partial_key;
-      return std::less<const char*>()(a.record, b.record);
-    });
-  } else {
-    VectorizedSort(reinterpret_cast<hwy::uint128_t*>(entries.data()), entries.size());
-  }
+  SortPairs(entries);
 }
 
 }  // namespace cairn

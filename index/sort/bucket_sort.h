@@ -3,8 +3,9 @@
 #include "absl/types/span.h"
 #include "index/sort/sort_entry.h"
 
-// Sorts on the caller's thread and in place, without allocating: Highway's vectorized quicksort,
-// best where the entries fit the core's cache.
+// Sorts on the caller's thread, best where the entries fit the core's cache: entries of a word by
+// Highway's vectorized quicksort, of two words by digits. Both keep some memory for the next call
+// of their thread, 512 KiB at most.
 
 namespace cairn {
 

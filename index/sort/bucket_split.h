@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "index/machine/aligned_buffer.h"
 #include "index/machine/parallel.h"
 #include "index/sort/bucket_map.h"
+#include "index/sort/sort_entry.h"
 
 namespace cairn {
 
@@ -26,10 +28,13 @@ struct Buckets {
   }
 };
 
-// Entries of a bucket that is then sorted by one thread: half a megabyte of them, so that it is
-// sorted in a core's own cache (Sort/u32, Sort/u64).
+// Entries of a bucket that is then sorted by one thread, in a core's own cache: half a megabyte of
+// them, and half of that where a sort needs as much again (Sort/u32, Sort/u64). Entries of bytes
+// are found their bucket by comparing keys, so that theirs are larger.
 template <typename Entry>
-inline constexpr size_t kBucketEntries = (size_t{512} << 10) / sizeof(Entry);
+inline constexpr size_t kBucketEntries = (std::is_same_v<Entry, Entry64> ? size_t{256} << 10
+                                                                         : size_t{512} << 10) /
+                                         sizeof(Entry);
 
 // Whether so many entries gain from being split at all.
 template <typename Entry>

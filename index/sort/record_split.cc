@@ -14,7 +14,7 @@ namespace cairn {
 namespace {
 
 // A bucket's records, with their entries, should fit a core's own cache.
-constexpr size_t kBucketBytes = size_t{1} << 20;
+constexpr size_t kBucketBytes = size_t{1} << 19;
 
 // So few entries are not made a bucket of, however long they are.
 constexpr size_t kLeastBucketEntries = 256;

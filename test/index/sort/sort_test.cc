@@ -90,6 +90,22 @@ BOOST_AUTO_TEST_CASE(sorts_skewed_and_clustered_keys) {
       Make(kLarge, [&](size_t) { return (random() % 16) * 0x1000'0000 + random() % 100; }), 2);
 }
 
+// At each of a radix sort's digits, whatever its width, nearly half of the keys share one.
+BOOST_AUTO_TEST_CASE(sorts_clusters_within_clusters) {
+  auto random = TestRandom();
+  for (const uint64_t width : {1, 2, 5, 9, 13}) {
+    for (const size_t n : {25, 100, 3000, 30'000}) {
+      CheckBothWidths(Make(n,
+                           [&](size_t) {
+                             uint64_t inside = 0;  // so many clusters
+                             while (inside * width < 63 && random() % 100 < 48) ++inside;
+                             return random() >> std::min<uint64_t>(inside * width, 63);
+                           }),
+                      1);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(sorts_what_is_sorted_already_or_reversed) {
   CheckBothWidths(Make(kLarge, [](size_t i) { return i; }), 2);
   CheckBothWidths(Make(kLarge, [](size_t i) { return kLarge - i; }), 2);
