@@ -38,7 +38,6 @@ struct RowExtractor::Scratch::State {
   }
 
   JsonRow json;
-  bool json_is_parsed = false;  // of the row at hand
   std::string heap;
   std::vector<Slice> slices;        // of all parts, one behind the other
   std::vector<size_t> part_begins;  // in `slices`, of each part and behind the last one
@@ -171,14 +170,8 @@ absl::StatusOr<RowExtractor> RowExtractor::Create(const IndexSpec& spec) {
   return extractor;
 }
 
-absl::Status RowExtractor::Extract(const RowView& row, Scratch* scratch, KeyColumn* keys,
-                                   std::string* tuple) const {
-  scratch->state_->json_is_parsed = false;
-  return ExtractAgain(row, scratch, keys, tuple);
-}
-
-absl::Status RowExtractor::ExtractAgain(const RowView& row, Scratch* scratch, KeyColumn* keys,
-                                        std::string* tuple) const {
+absl::Status RowExtractor::ExtractAny(const RowView& row, Scratch* scratch, KeyColumn* keys,
+                                      std::string* tuple) const {
   if (tuple == nullptr) return ExtractKeys(row, scratch, keys);
   tuple->clear();
   const size_t before = keys->size();
@@ -295,9 +288,9 @@ absl::Status RowExtractor::ReadSeveral(const RowPart& part, const RowView& row, 
                                        KeySink* sink) {
   if (part.source.kind == KeySource::Kind::kCustom) return part.custom->Extract(row, sink);
   Scratch::State& state = *scratch->state_;
-  if (!state.json_is_parsed) {
+  if (!scratch->json_is_parsed_) {
     RETURN_IF_ERROR(state.json.Parse(row.value));
-    state.json_is_parsed = true;
+    scratch->json_is_parsed_ = true;
   }
   return state.json.Values(*part.pointer, part.layout.type, sink);
 }

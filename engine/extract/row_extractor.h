@@ -71,6 +71,8 @@ class RowExtractor {
 
   explicit RowExtractor(KeyCodec codec) : codec_(std::move(codec)) {}
 
+  absl::Status ExtractAny(const RowView& row, Scratch* scratch, KeyColumn* keys,
+                          std::string* tuple) const;
   absl::Status ExtractKeys(const RowView& row, Scratch* scratch, KeyColumn* keys) const;
   absl::Status ExtractTuple(const RowView& row, Scratch* scratch, std::string* tuple) const;
   // One for each way that a spec's keys come about, the cheapest first.
@@ -104,6 +106,21 @@ class RowExtractor::Scratch {
   friend class RowExtractor;
   struct State;
   std::unique_ptr<State> state_;
+  bool json_is_parsed_ = false;  // of the row at hand
 };
+
+// Inline, so that a plain key costs no more calls than one.
+
+inline absl::Status RowExtractor::Extract(const RowView& row, Scratch* scratch, KeyColumn* keys,
+                                          std::string* tuple) const {
+  scratch->json_is_parsed_ = false;
+  return ExtractAgain(row, scratch, keys, tuple);
+}
+
+inline absl::Status RowExtractor::ExtractAgain(const RowView& row, Scratch* scratch,
+                                               KeyColumn* keys, std::string* tuple) const {
+  if (plain_ && tuple == nullptr) return ExtractPlain(row, keys);
+  return ExtractAny(row, scratch, keys, tuple);
+}
 
 }  // namespace cairn

@@ -1,12 +1,14 @@
 #include "engine/rows/row_block.h"
 
+#include "index/machine/byte_copy.h"
+#include "index/strings/string_compare.h"
+
 namespace cairn {
 namespace {
 
-void AppendNumber(uint64_t n, uint32_t width, std::string* out) {
-  char bytes[sizeof n];
-  std::memcpy(bytes, &n, sizeof n);
-  out->append(bytes, width);
+// Writes the lower `width` bytes of `n`, and returns where they end.
+char* PutNumber(uint64_t n, uint32_t width, char* to) {
+  return CopyBytes({reinterpret_cast<const char*>(&n), width}, to);
 }
 
 // Compares the leading prefix.size() bytes of `key` with `prefix`: negative where the key sorts
@@ -23,9 +25,7 @@ int CompareWithPrefix(std::string_view key, std::string_view prefix) {
 void RowBlock::Encode(absl::Span<const std::string_view> keys, std::string* out) {
   // Of ascending keys, the first and the last have in common what all of them have.
   const std::string_view first = keys.front();
-  const std::string_view last = keys.back();
-  const auto prefix_bytes = static_cast<size_t>(
-      std::mismatch(first.begin(), first.end(), last.begin(), last.end()).first - first.begin());
+  const size_t prefix_bytes = CommonPrefix(first, keys.back(), 0);
   uint64_t total = 0;
   bool one_length = true;
   for (std::string_view key : keys) {
@@ -37,18 +37,19 @@ void RowBlock::Encode(absl::Span<const std::string_view> keys, std::string* out)
   const uint32_t log2_width = largest < 1 << 8 ? 0 : largest < 1 << 16 ? 1 : 2;
   const uint32_t width = 1 << log2_width;
 
-  out->push_back(static_cast<char>(log2_width | (one_length ? kOneLength : 0)));
-  AppendNumber(prefix_bytes, width, out);
+  const size_t begin = out->size();
+  out->resize(begin + 1 + width * (one_length ? 2 : 1 + keys.size()) + prefix_bytes + total);
+  char* at = out->data() + begin;
+  *at++ = static_cast<char>(log2_width | (one_length ? kOneLength : 0));
+  at = PutNumber(prefix_bytes, width, at);
   if (one_length) {
-    AppendNumber(first.size() - prefix_bytes, width, out);
+    at = PutNumber(first.size() - prefix_bytes, width, at);
   } else {
     uint64_t end = 0;
-    for (std::string_view key : keys) {
-      AppendNumber(end += key.size() - prefix_bytes, width, out);
-    }
+    for (std::string_view key : keys) at = PutNumber(end += key.size() - prefix_bytes, width, at);
   }
-  out->append(first.data(), prefix_bytes);
-  for (std::string_view key : keys) out->append(key.substr(prefix_bytes));
+  at = CopyBytes(first.substr(0, prefix_bytes), at);
+  for (std::string_view key : keys) at = CopyBytes(key.substr(prefix_bytes), at);
 }
 
 bool RowBlock::LowerBound(std::string_view key, uint32_t* i, bool* found) const {

@@ -1,6 +1,6 @@
 #include "engine/rows/row_table_writer.h"
 
-#include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_format.h"
 #include "index/keys/escaped_text.h"
@@ -19,26 +19,24 @@ std::string_view AsBytes(const std::vector<T>& values) {
 void RowTableWriter::Part::EncodeBlock() {
   std::string_view keys[kRowsPerBlock];
   for (uint32_t i = 0; i < pending_rows_; ++i) {
-    keys[i] = std::string_view(pending_).substr(begins_[i], begins_[i + 1] - begins_[i]);
+    keys[i] = {pending_.data() + begins_[i], begins_[i + 1] - begins_[i]};
   }
   if (offsets_.empty()) first_key_ = keys[0];
   if (offsets_.size() % kBlocksPerSeparator == 0) {
     std::string_view separator = keys[0];
     if (!offsets_.empty()) {
       // One byte more than it shares with the key before is enough to tell them apart.
-      const std::string_view before = std::string_view(pending_).substr(0, begins_[0]);
-      const auto shared =
-          std::mismatch(before.begin(), before.end(), separator.begin(), separator.end()).second -
-          separator.begin();
-      separator = separator.substr(0, static_cast<size_t>(shared) + 1);
+      const std::string_view before(pending_.data(), begins_[0]);
+      separator = separator.substr(0, CommonPrefix(before, separator, 0) + 1);
     }
     separators_.append(separator);
     separator_ends_.push_back(separators_.size());
   }
   offsets_.push_back(encoded_.size());
   RowBlock::Encode(absl::MakeConstSpan(keys, pending_rows_), &encoded_);
-  pending_.erase(0, begins_[pending_rows_ - 1]);
-  begins_[0] = pending_.size();
+  const std::string_view last = keys[pending_rows_ - 1];
+  std::memmove(pending_.data(), last.data(), last.size());
+  begins_[0] = last.size();
   pending_rows_ = 0;
 }
 

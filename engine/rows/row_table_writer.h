@@ -10,8 +10,10 @@
 #include "absl/types/span.h"
 #include "cairn/types.h"
 #include "engine/rows/row_table_format.h"
+#include "index/machine/byte_copy.h"
 #include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
+#include "index/strings/string_compare.h"
 
 namespace cairn {
 
@@ -38,7 +40,7 @@ class RowTableWriter {
     // before, or where it is longer than kMaxPrimaryKeyBytes; an error of the sink's. After an
     // error the table cannot be finished.
     absl::Status Add(std::string_view primary_key) {
-      if (rows_ != 0 && primary_key <= last()) return OutOfOrder(primary_key);
+      if (rows_ != 0 && !Less(last(), primary_key)) return OutOfOrder(primary_key);
       if (primary_key.size() > kMaxPrimaryKeyBytes) return TooLong(primary_key);
       if (pending_rows_ == kRowsPerBlock) {
         EncodeBlock();
@@ -46,8 +48,11 @@ class RowTableWriter {
           RETURN_IF_ERROR(Flush());
         }
       }
-      pending_.append(primary_key);
-      begins_[++pending_rows_] = pending_.size();
+      const size_t begin = begins_[pending_rows_];
+      const size_t end = begin + primary_key.size();
+      if (pending_.size() < end) pending_.resize(2 * end);
+      CopyBytes(primary_key, pending_.data() + begin);
+      begins_[++pending_rows_] = end;
       ++rows_;
       return absl::OkStatus();
     }
@@ -63,7 +68,8 @@ class RowTableWriter {
 
     // The last key added; requires that there be one.
     std::string_view last() const {
-      return std::string_view(pending_).substr(pending_rows_ == 0 ? 0 : begins_[pending_rows_ - 1]);
+      const size_t begin = pending_rows_ == 0 ? 0 : begins_[pending_rows_ - 1];
+      return {pending_.data() + begin, begins_[pending_rows_] - begin};
     }
     void EncodeBlock();
     absl::Status Flush();
@@ -74,7 +80,7 @@ class RowTableWriter {
     uint64_t rows_ = 0;
     bool closed_ = false;
     // The last key of the block before, if there is one, and the keys of the block to come: key i
-    // in [begins_[i], begins_[i + 1]).
+    // in [begins_[i], begins_[i + 1]), and room for more.
     std::string pending_;
     size_t begins_[kRowsPerBlock + 1] = {0};
     uint32_t pending_rows_ = 0;

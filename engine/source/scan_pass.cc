@@ -48,7 +48,11 @@ class EntryCollector {
     const size_t found = keys_.size() - rows_.size();
     if (found == 0 && status.ok()) ++report_->rows_without_key;
     if (columns_ != nullptr && !AddValues(found != 0)) return columns_->Finish();  // says why
-    rows_.resize(rows_.size() + found, local_row);
+    if (found == 1) [[likely]] {
+      rows_.push_back(local_row);
+    } else {
+      rows_.resize(rows_.size() + found, local_row);
+    }
     if (rows_.size() < kEntriesAtATime && keys_.heap().size() < kKeyBytesAtATime) {
       return absl::OkStatus();
     }

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "index/files/file_system.h"
 #include "index/files/section_file.h"
 #include "index/machine/aligned_buffer.h"
+#include "index/machine/byte_copy.h"
 
 namespace cairn {
 
@@ -33,7 +33,7 @@ class SectionWriter {
   // full.
   absl::Status Append(const void* data, size_t size) {
     if (size <= buffer_.size() - used_ && size <= room_) {
-      if (size > 0) std::memcpy(buffer_.data() + used_, data, size);
+      CopyBytes({static_cast<const char*>(data), size}, buffer_.data() + used_);
       used_ += size;
       room_ -= size;
       return absl::OkStatus();

@@ -64,41 +64,49 @@ void InsertionSort(absl::Span<Pair> pairs) {
   }
 }
 
-// Consecutive bits of a word, as a number.
-struct Bits {
-  int from = 0;
-  uint64_t mask = 0;
+// A digit of words that fill the range from `least` on.
+struct RangeDigit {
+  uint64_t least;
+  int shift;
 
-  size_t operator()(uint64_t word) const { return word >> from & mask; }
+  size_t operator()(uint64_t word) const { return (word - least) >> shift; }
 };
 
-// The leading `count` of the bits that words differ in, or somewhat fewer, as a number of the same
-// order: the words' digit. Text differs in a few bits of each byte, so that they may lie apart.
-struct ScatteredBits {
-  ScatteredBits(uint64_t differing, int count) {
-    for (Bits& some : stretches) {
-      if (differing == 0 || width == count) break;
+// A digit of words that differ in some bits only, as text does in a few of each byte: the leading
+// ones of these bits, moved together.
+class ScatteredDigit {
+ public:
+  // Of at most `bits` of the bits set in `differing`.
+  ScatteredDigit(uint64_t differing, int bits) {
+    for (Stretch& stretch : stretches_) {
+      if (differing == 0 || bits_ == bits) break;
       const int end = static_cast<int>(std::bit_width(differing));
-      const int ones = std::min(std::countl_one(differing << (64 - end)), count - width);
-      some = {end - ones, (uint64_t{1} << ones) - 1};
-      width += ones;
-      differing &= ~(some.mask << some.from);
+      const int ones = std::min(std::countl_one(differing << (64 - end)), bits - bits_);
+      stretch = {end - ones, 0, (uint64_t{1} << ones) - 1};
+      bits_ += ones;
+      differing &= ~(stretch.mask << stretch.from);
     }
-    int below = width;
-    for (size_t i = 0; i < kStretches; ++i) shifts[i] = below -= std::popcount(stretches[i].mask);
+    int to = bits_;
+    for (Stretch& stretch : stretches_) stretch.to = to -= std::popcount(stretch.mask);
   }
 
-  bool adjacent() const { return stretches[1].mask == 0; }
+  // Whether the bits are one stretch.
+  bool adjacent() const { return stretches_[1].mask == 0; }
+  size_t values() const { return size_t{1} << bits_; }
   size_t operator()(uint64_t word) const {
-    size_t number = 0;
-    for (size_t i = 0; i < kStretches; ++i) number |= stretches[i](word) << shifts[i];
-    return number;
+    size_t digit = 0;
+    for (const Stretch& s : stretches_) digit |= (word >> s.from & s.mask) << s.to;
+    return digit;
   }
 
-  static constexpr size_t kStretches = 4;
-  Bits stretches[kStretches];
-  int shifts[kStretches];
-  int width = 0;
+ private:
+  struct Stretch {
+    int from = 0;  // of words
+    int to = 0;    // of digits
+    uint64_t mask = 0;
+  };
+  Stretch stretches_[4];
+  int bits_ = 0;
 };
 
 template <typename Pair>
@@ -134,23 +142,25 @@ void SortByDigit(absl::Span<Pair> pairs, Pair* scratch, size_t values, Digit dig
 template <typename Pair>
 void SortByDigits(absl::Span<Pair> pairs, Pair* scratch) {
   if (pairs.size() <= kFewPairs) return InsertionSort(pairs);
-  uint64_t all = UINT64_MAX, any = 0;
+  uint64_t least = UINT64_MAX, most = 0, all = UINT64_MAX, any = 0;
   for (const Pair& pair : pairs) {
+    least = std::min(least, pair.leading());
+    most = std::max(most, pair.leading());
     all &= pair.leading();
     any |= pair.leading();
   }
-  if (all == any) {  // as a rule in order: rows come in theirs
+  if (least == most) {  // as a rule in order: rows come in theirs
     if (!std::is_sorted(pairs.begin(), pairs.end(), Less<Pair>)) VectorizedSort(pairs);
     return;
   }
-  const ScatteredBits digit(all ^ any,
-                            static_cast<int>(std::bit_width(pairs.size() / kPairsADigit)));
-  const size_t values = size_t{1} << digit.width;
-  if (digit.adjacent()) {
-    SortByDigit(pairs, scratch, values, digit.stretches[0]);
-  } else {
-    SortByDigit(pairs, scratch, values, digit);
+  const int bits = static_cast<int>(std::bit_width(pairs.size() / kPairsADigit));
+  if (const ScatteredDigit digit(all ^ any, bits); !digit.adjacent()) {
+    SortByDigit(pairs, scratch, digit.values(), digit);
+    return;
   }
+  const uint64_t range = most - least;
+  const RangeDigit digit{least, std::max(0, static_cast<int>(std::bit_width(range)) - bits)};
+  SortByDigit(pairs, scratch, digit(most) + 1, digit);
 }
 
 template <typename Pair>

@@ -3,10 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 
+#include "index/machine/byte_copy.h"
 #include "index/machine/parallel.h"
 #include "index/sort/record_sort.h"
 
@@ -98,7 +98,7 @@ RecordSplit::RecordSplit(std::vector<ChunkOf<Chunk>> chunks, int threads, StopFl
     uint64_t* const to = slices[s].ends.data();
     for (size_t c = s == 0 ? 0 : ends[s - 1]; c < ends[s] && !stop->stopped(); ++c) {
       ForEachRecord(c, [&](const char* record, size_t size) {
-        std::memcpy(heap_.get() + to[*bucket], record, size);
+        CopyBytes({record, size}, heap_.get() + to[*bucket]);
         to[*bucket++] += size;
       });
       chunks_[c].chunk->memory.Free();

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cairn/types.h"
+#include "index/machine/byte_copy.h"
 
 // Entries in the forms that they are sorted in. Each is ordered by (key, row id) with operator<.
 
@@ -57,7 +58,7 @@ class KeyRecord {
     const uint32_t size = static_cast<uint32_t>(key.size());
     std::memcpy(to, &row_id, sizeof row_id);
     std::memcpy(to + sizeof row_id, &size, sizeof size);
-    if (!key.empty()) std::memcpy(to + kHeaderBytes, key.data(), key.size());
+    CopyBytes(key, to + kHeaderBytes);
   }
   static void SetRowId(char* record, RowId row_id) { std::memcpy(record, &row_id, sizeof row_id); }
 

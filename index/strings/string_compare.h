@@ -64,4 +64,16 @@ inline int CompareBehind(std::string_view a, std::string_view b, size_t common_p
   return byte_a - byte_b;
 }
 
+// Whether a < b, without a call.
+inline bool Less(std::string_view a, std::string_view b) {
+  const size_t shorter = std::min(a.size(), b.size());
+  if (shorter < 8) return CompareBehind(a, b, CommonPrefix(a, b, 0)) < 0;
+  for (size_t i = 0; i < shorter; i += 8) {
+    const size_t at = std::min(i, shorter - 8);  // the last word may overlap bytes that are equal
+    const uint64_t x = LoadBigEndian(a.data() + at), y = LoadBigEndian(b.data() + at);
+    if (x != y) return x < y;
+  }
+  return a.size() < b.size();
+}
+
 }  // namespace cairn

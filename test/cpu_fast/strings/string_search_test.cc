@@ -53,6 +53,7 @@ BOOST_AUTO_TEST_CASE(comparisons_agree_with_those_of_the_standard_library) {
     const int order = CompareBehind(a, b, shared);
     BOOST_REQUIRE((order < 0) == (a < b));
     BOOST_REQUIRE((order == 0) == (a == b));
+    BOOST_REQUIRE(Less(a, b) == (a < b));
     if (SliceOf(a) < SliceOf(b)) BOOST_REQUIRE(a < b);
     if (a < b) BOOST_REQUIRE(SliceOf(a) <= SliceOf(b));
   }
