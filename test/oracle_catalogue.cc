@@ -10,7 +10,7 @@
 namespace cairn {
 namespace oracle {
 
-constexpr size_t kMostKeys = kUnderTsan ? 1000 : SIZE_MAX;
+constexpr size_t kMostKeys = kUnderTsan ? 500 : SIZE_MAX;
 constexpr size_t kKeysAskedFor = FewerSanitized(700, 3, 30);  // with those beside them
 
 // Sorts entries, drops what is there twice, and makes queries.

@@ -8,7 +8,8 @@ namespace {
 
 // Writes the lower `width` bytes of `n`, and returns where they end.
 char* PutNumber(uint64_t n, uint32_t width, char* to) {
-  return CopyBytes({reinterpret_cast<const char*>(&n), width}, to);
+  for (uint32_t i = 0; i < width; ++i, n >>= 8) *to++ = static_cast<char>(n);
+  return to;
 }
 
 // Compares the leading prefix.size() bytes of `key` with `prefix`: negative where the key sorts

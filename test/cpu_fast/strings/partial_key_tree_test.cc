@@ -48,7 +48,7 @@ std::vector<OracleData<std::string>> HardData() {
   auto random = TestRandom(4);
   std::vector<OracleData<std::string>> all;
   const auto add = [&](const std::string& name, size_t size, auto key) {
-    if (kUnderTsan) size = std::min<size_t>(size, 3000);
+    if (kUnderTsan) size = std::min<size_t>(size, 1000);
     all.push_back(Data(name, size, key));
   };
   add("a shared 1 KB, then one byte", 20000,
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(answers_like_the_oracle) {
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_with_offsets_of_four_bytes) {
   CheckCatalogue<std::string>([](const SortedRun& run) { return Make(WithShortOffsets(run)); },
-                              FewerUnderTsan(20000, 4));
+                              FewerUnderTsan(20000, 100));
 }
 
 BOOST_AUTO_TEST_CASE(answers_like_the_oracle_at_every_simd_level) {

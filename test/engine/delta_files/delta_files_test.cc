@@ -14,6 +14,7 @@
 
 #include "engine/delta_files/update_merge.h"
 #include "test/require_ok.h"
+#include "test/sanitizer.h"
 #include "test/temporary_directory.h"
 #include "test/test_random.h"
 
@@ -108,13 +109,14 @@ BOOST_AUTO_TEST_CASE(one_row_costs_little_whatever_there_is) {
   BOOST_TEST(large > 2'000'000u);
   const std::string first = deltas.manifest.files[0].name;
   uint64_t most = 0, all = 0;
-  for (uint64_t i = 0; i < 3000; ++i) {
+  const size_t stores = FewerUnderTsan(3000);
+  for (uint64_t i = 0; i < stores; ++i) {
     const uint64_t bytes = deltas.Add({i % 2 == 0 ? 200'000 + i : 7 * i});
     most = std::max(most, bytes);
     all += bytes;
   }
   BOOST_TEST(most < 40'000u);
-  BOOST_TEST(all < 3000u * 12'000);
+  BOOST_TEST(all < stores * 12'000);
   BOOST_TEST(deltas.manifest.files[0].name == first);
   BOOST_TEST(deltas.files() < 16u);
   deltas.Check();
@@ -140,7 +142,7 @@ BOOST_AUTO_TEST_CASE(files_stay_few_and_rows_are_written_a_few_times) {
   Deltas deltas;
   uint64_t written = 0, rows = 0;
   size_t most = 0;
-  for (int i = 0; i < 1500; ++i) {
+  for (size_t i = 0; i < FewerUnderTsan(1500); ++i) {
     const uint64_t count = 1 + random() % 100;
     rows += count;
     written += deltas.Add(Some(count, random));
@@ -159,7 +161,7 @@ BOOST_AUTO_TEST_CASE(files_stay_few_and_rows_are_written_a_few_times) {
 
 BOOST_AUTO_TEST_CASE(hot_rows_take_room_once) {
   Deltas deltas;
-  for (int i = 0; i < 400; ++i) {
+  for (size_t i = 0; i < FewerUnderTsan(400); ++i) {
     deltas.Add(From(0, 2000));
     if (deltas.files() >= 16) deltas.Merge();
   }

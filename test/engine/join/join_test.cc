@@ -106,7 +106,9 @@ void CheckBothWays(const SecondaryIndex& left, const SecondaryIndex& right) {
 
 BOOST_AUTO_TEST_CASE(every_kind_of_key_and_every_number_of_rows) {
   std::mt19937_64 random = TestRandom();
-  for (const char* type : {"u32", "u64", "text", "f64", "u16"}) {
+  std::vector<const char*> types = {"u32", "u64", "text", "f64", "u16"};
+  if (kUnderTsan) types = {"u32", "text"};
+  for (const char* type : types) {
     const std::string spec = absl::StrCat("value.field('|',0):", type);
     for (const int some : {0, 1, 2, 63, 65, kUnderAsan || kUnderTsan ? 100 : 1000}) {
       BOOST_TEST_CONTEXT(type << ", " << some << " rows") {

@@ -1,6 +1,7 @@
 // An index in shards gives the answers of one that is not, whatever the data and the cuts.
 #include <boost/test/unit_test.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cairn/batcher.h"
@@ -117,10 +118,11 @@ void CheckAll(const char* spec, const Data& data, uint32_t shards, uint32_t segm
 BOOST_AUTO_TEST_CASE(text_is_answered_as_by_one_index) {
   std::mt19937_64 random = TestRandom();
   for (const Data& data : TextData(&random)) {
-    for (const auto& [shards, segments] : {std::pair{1, 1}, {2, 3}, {7, 1}, {16, 4}}) {
+    std::vector<std::pair<uint32_t, uint32_t>> cuts = {{1, 1}, {2, 3}, {7, 1}, {16, 4}};
+    if (kUnderTsan) cuts = {{5, 3}};
+    for (const auto& [shards, segments] : cuts) {
       BOOST_TEST_CONTEXT(data.name << ", " << shards << " shards of " << segments) {
-        CheckAll("value:text", data, static_cast<uint32_t>(shards), static_cast<uint32_t>(segments),
-                 &random);
+        CheckAll("value:text", data, shards, segments, &random);
       }
     }
   }

@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(a_store_writes_what_is_new) {
 }
 
 BOOST_AUTO_TEST_CASE(stores_beside_a_merge_are_kept_and_may_take_files_that_it_merges) {
-  Index index(BaseRows(20'000));
+  Index index(BaseRows(FewerUnderTsan(20'000, 4)));
   for (size_t round = 0; round < FewerUnderTsan(6, 3); ++round) {
     for (int i = 0; i < 5; ++i) {
       index.Update(30);
