@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/base/attributes.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/extractor.h"
@@ -59,9 +60,10 @@ struct RowPart {
   uint64_t LoadNumber(const char* bytes) const;
 };
 
-// Inline, as a byte range is read in about the time of a call.
+// Inline, as a byte range is read in about the time of a call; GCC finds them too large for it.
 
-inline PartRead RowPart::ReadRange(std::string_view row, std::string_view* bytes) const {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline PartRead RowPart::ReadRange(std::string_view row,
+                                                                std::string_view* bytes) const {
   // What starts at the end is there, and empty, where it has no length of its own.
   if (source.offset > row.size()) return PartRead::kMissing;
   row.remove_prefix(source.offset);
@@ -74,7 +76,8 @@ inline PartRead RowPart::ReadRange(std::string_view row, std::string_view* bytes
   return PartRead::kFound;
 }
 
-inline PartRead RowPart::ReadBytes(const RowView& row, std::string_view* bytes) const {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline PartRead RowPart::ReadBytes(const RowView& row,
+                                                                std::string_view* bytes) const {
   if (source.kind == KeySource::Kind::kValue) return ReadRange(row.value, bytes);
   if (source.kind == KeySource::Kind::kKey) return ReadRange(row.primary_key, bytes);
   return ReadElsewhere(row, bytes);
@@ -102,7 +105,8 @@ inline uint64_t RowPart::LoadNumber(const char* bytes) const {
   }
 }
 
-inline PartRead RowPart::ReadNumber(const RowView& row, uint64_t* ordered) const {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline PartRead RowPart::ReadNumber(const RowView& row,
+                                                                 uint64_t* ordered) const {
   std::string_view bytes;
   if (const PartRead read = ReadBytes(row, &bytes); read != PartRead::kFound) return read;
   if (source.kind == KeySource::Kind::kField) return ReadDecimal(bytes, ordered);
