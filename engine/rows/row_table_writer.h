@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -50,7 +51,7 @@ class RowTableWriter {
       }
       const size_t begin = begins_[pending_rows_];
       const size_t end = begin + primary_key.size();
-      if (pending_.size() < end) pending_.resize(2 * end);
+      if (pending_.size() < end) pending_.resize(std::max(end, 2 * pending_.size()));
       CopyBytes(primary_key, pending_.data() + begin);
       begins_[++pending_rows_] = end;
       ++rows_;
