@@ -21,8 +21,8 @@ constexpr size_t kFewWords = 32;
 constexpr size_t kFewPairs = 24;
 // Pairs that meet at a digit, on average, if the digits are evenly drawn: about half of it to all.
 constexpr size_t kPairsADigit = 8;
-// So many, and their copies, fit a core's own cache. For more, digits are slower than vectors, and
-// copies are memory that nobody has counted.
+// So many, and their copies, fit a core's own cache. Copies of more are memory that nobody has
+// counted.
 constexpr size_t kMostPairsByDigits = size_t{1} << 15;
 
 // Both are a little-endian 128-bit number, the order's leading half last.
@@ -135,10 +135,11 @@ void SortByDigit(absl::Span<Pair> pairs, Pair* scratch, size_t values, Digit dig
   }
 }
 
-// A radix sort from the leading digit on, each as wide as to leave a few pairs, then insertion: a
-// third of the time of a vectorized quicksort of 128-bit numbers. Where most pairs share a digit,
-// as clustered keys do, they are sorted by vectors, so that no keys take much longer than by these
-// alone. `scratch` has room for as many pairs.
+// A radix sort from the leading digit on. A digit is wide enough to leave a few pairs for each of
+// its values, which are sorted by insertion: a third of the time of a vectorized quicksort of
+// 128-bit numbers. Where most pairs share a value, as clustered keys do, these are sorted by
+// vectors, so that no keys take much longer than by vectors alone. `scratch` has room for all
+// pairs.
 template <typename Pair>
 void SortByDigits(absl::Span<Pair> pairs, Pair* scratch) {
   if (pairs.size() <= kFewPairs) return InsertionSort(pairs);

@@ -337,7 +337,7 @@ BOOST_AUTO_TEST_CASE(deadlines_are_met_under_load) {
       const auto begin = std::chrono::steady_clock::now();
       const auto key = static_cast<uint32_t>(i * kThreads + t) % kKeys;
       if (!batcher->FindFirst(key).get().ok()) continue;
-      in_time += std::chrono::steady_clock::now() - begin < std::chrono::seconds(10);
+      in_time += std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(500);
     }
   });
   BOOST_TEST(in_time >= static_cast<int>(kThreads) * 9);
