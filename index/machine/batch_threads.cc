@@ -2,10 +2,14 @@
 // library guarantees is declared below instead, and the bodies are checked as usual.
 #include "index/machine/batch_threads.h"
 
+#include <pthread.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_scheduler_observer.h>
 
+#include <atomic>
+
+#include "index/machine/parallel.h"
 #include "index/machine/topology.h"
 
 #ifdef CAIRN_TSAN
@@ -26,6 +30,13 @@ void HappensAfter([[maybe_unused]] void* event) {
   __tsan_acquire(event);
 #endif
 }
+
+// A child that is forked has no workers, but oneTBB's state as it was: with locks that they held,
+// and in the arena's slots those that were at work. Nothing ever changes that.
+std::atomic<bool> has_workers{false};   // or is about to
+std::atomic<bool> lost_workers{false};  // had some in a process that this one was forked from
+[[maybe_unused]] const int registered =
+    pthread_atfork(nullptr, nullptr, [] { lost_workers.store(has_workers.load()); });
 
 // Binds workers while they are in the arena.
 class Placement final : public tbb::task_scheduler_observer {
@@ -50,6 +61,8 @@ struct Arena {
 }  // namespace
 
 void RunOnBatchThreads(size_t parts, absl::FunctionRef<void(size_t)> body) {
+  if (lost_workers.load()) return ParallelFor(Topology::Get().cores(), parts, body);
+  if (!has_workers.load(std::memory_order_relaxed)) has_workers.store(true);
   static Arena& arena = *new Arena;  // oneTBB may be gone before static objects are
   char started = 0, done = 0;
   HappensBefore(&started);

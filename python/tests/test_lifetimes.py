@@ -186,15 +186,16 @@ def test_closing_while_others_query(table: Table) -> None:
 
 
 PROGRAM = """
-import os, sys
+import os, sys, threading, traceback
 import cairn, numpy as np
 directory, database = sys.argv[1:]
 index = cairn.open(directory)
 keys = np.arange(200_000, dtype=np.uint64)
 columns = cairn.from_columns(keys)
 index.find(keys)
-child = os.fork()
-if child == 0:
+
+def run_child():
+    global index, columns
     for use in (lambda: index.find(keys), lambda: len(index), lambda: columns.find(keys), lambda: index.catch_up(database)):
         try:
             use()
@@ -208,9 +209,28 @@ if child == 0:
         assert len(again) > 0
     assert len(cairn.from_columns(keys)) == len(keys)
     os._exit(0)
-status = os.waitpid(child, 0)[1]
+
+def search():  # as the process is forked, so that the children miss threads that were at work
+    while not done.is_set():
+        index.find(keys)
+
+done = threading.Event()
+thread = threading.Thread(target=search)
+thread.start()
+statuses = []
+for _ in range(8):
+    child = os.fork()
+    if child == 0:
+        try:
+            run_child()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(2)
+    statuses.append(os.waitpid(child, 0)[1])
+done.set()
+thread.join()
 assert len(index.find(keys)) == len(keys)
-sys.exit(os.waitstatus_to_exitcode(status))
+assert statuses == [0] * 8, statuses
 """
 
 
