@@ -199,7 +199,11 @@ def test_hosts_that_do_not_come_back_are_named(database: Database, opened: Calla
     cluster = opened(database.out)
     monkeypatch.setattr(cluster._serving._scatter, "_timeout", 3)
     monkeypatch.setattr(cluster._hosts, "_start", lambda number: cluster._hosts.actors[number])
-    ray.kill(cluster._hosts.actors[1], no_restart=True)
+    ray.kill(cluster._hosts.actors[1], no_restart=True)  # which takes its time
+    deadline = time.monotonic() + 60
+    with pytest.raises(ray.exceptions.RayActorError):
+        while time.monotonic() < deadline:
+            ray.get(cluster._hosts.actors[1].describe.remote())
     with pytest.raises(cairn.Unavailable, match="shard 2 .*host 1"):
         cluster.count()
     partial = cluster.count(keys=KEYS, on_missing="partial")
