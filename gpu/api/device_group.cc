@@ -38,8 +38,8 @@ absl::Status CheckGroup(size_t members, const DeviceGroupOptions& options) {
     return GroupError(absl::StrFormat("%d members; it has 1 to %d", members, kMostGroupMembers));
   }
   constexpr size_t kMostChunk = size_t{1} << 30;
-  if (options.chunk_queries < 1 || options.chunk_queries > kMostChunk) {
-    return GroupError(absl::StrFormat("chunks of %d queries; they have 1 to %d",
+  if (options.chunk_queries > kMostChunk) {
+    return GroupError(absl::StrFormat("chunks of %d queries; they have at most %d",
                                       options.chunk_queries, kMostChunk));
   }
   return absl::OkStatus();

@@ -11,6 +11,16 @@
 #include "index/machine/status_macros.h"
 
 namespace cairn::gpu {
+namespace {
+
+// Queries of a chunk. On two H100s, 2^27 queries in the memory of each (of one) to shards of 2^28
+// entries of 32 bits: chunks of 2^23 32 G/s (25.5), 2^25 34.5 (27.4), 2^27 34.9 (27.9), as a search
+// of more queries is the faster, and what is hidden behind searches is little. To replicas, which
+// have copies to hide: 2^23 43 G/s (39.6), 2^25 41.5 (35).
+constexpr size_t kShardChunk = size_t{1} << 25;
+constexpr size_t kReplicaChunk = size_t{1} << 23;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<GroupState>> GroupState::Create(std::vector<GroupMember> members,
                                                                std::optional<ShardRouting> routing,
@@ -19,6 +29,9 @@ absl::StatusOr<std::unique_ptr<GroupState>> GroupState::Create(std::vector<Group
   state->members_ = std::move(members);
   state->routing_ = std::move(routing);
   state->options_ = options;
+  if (options.chunk_queries == 0) {
+    state->options_.chunk_queries = state->replicated() ? kReplicaChunk : kShardChunk;
+  }
   state->kind_ = state->members_.front().index->kind();
   for (GroupMember& member : state->members_) {
     member.first_position = state->replicated() ? 0 : state->size_;

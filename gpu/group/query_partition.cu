@@ -6,10 +6,9 @@
 namespace cairn::gpu {
 namespace {
 
-// On an H100, 2^27 queries of 32 bits to four shards and back in chunks of 2^23: 512 threads 0.81
-// ms there, 256 0.94, 1,024 0.94; back 512 threads 0.77 ms, 256 0.67, 1,024 0.90. But beside
-// searches 512 are better both ways: with those of 2^26 entries a shard 7.1 ms, by 256 threads
-// back 8.8.
+// On an H100, 2^27 queries of 32 bits to four shards in chunks of 2^23 take 0.81 ms by 512 threads,
+// 0.94 by 256 and 1,024. Back, beside searches, blocks of 512 get their turn sooner than smaller
+// ones: 7.1 ms in all with 2^26 entries a shard, by 256 threads back 8.8.
 constexpr int kPartitionThreads = 512;
 constexpr int kTileItems = kTileQueries / kPartitionThreads;
 constexpr int kWarpLanes = 32;
@@ -74,8 +73,7 @@ __global__ void __launch_bounds__(kPartitionThreads)
     const uint32_t base = count > 0 ? atomicAdd(&notes.counts[thread], count) : 0;
     offsets[thread] = offset;
     bases[thread] = base;
-    notes.parts[size_t{blockIdx.x} * shards + thread] = {base, static_cast<uint16_t>(offset),
-                                                         static_cast<uint16_t>(count)};
+    notes.parts[size_t{blockIdx.x} * shards + thread] = {base, static_cast<uint16_t>(offset)};
   }
   __syncthreads();
 #pragma unroll
@@ -131,18 +129,33 @@ __global__ void __launch_bounds__(kPartitionThreads)
     ReturnTile(ShardArrays answers, uint32_t size, int shards, ShardOffsets offsets,
                PartitionNotes notes, Places<Wide> to) {
   __shared__ Wide ordered[kTileQueries];
+  __shared__ TilePart parts[kMostGroupMembers];
+  const unsigned thread = threadIdx.x;
   const uint32_t first = blockIdx.x * kTileQueries;
   const uint32_t queries = min(kTileQueries, size - first);
-  for (int s = 0; s < shards; ++s) {
-    const TilePart part = notes.parts[size_t{blockIdx.x} * shards + s];
-    const Answer* const from = static_cast<const Answer*>(answers.of[s]) + part.base;
-    for (uint32_t i = threadIdx.x; i < part.size; i += kPartitionThreads) {
-      ordered[part.offset + i] = WithOffset<Wide>(from[i], offsets.of[s]);
+  if (thread < shards) parts[thread] = notes.parts[size_t{blockIdx.x} * shards + thread];
+  __syncthreads();
+  // All of a thread's answers are on their way together, as a peer's take a microsecond.
+  Answer answer[kTileItems];
+  int shard[kTileItems];
+#pragma unroll
+  for (int j = 0; j < kTileItems; ++j) {
+    const uint32_t i = j * kPartitionThreads + thread;
+    shard[j] = 0;
+    for (int s = 1; s < shards; ++s) shard[j] += parts[s].offset <= i ? 1 : 0;
+    const TilePart part = parts[shard[j]];
+    if (i < queries) {
+      answer[j] = static_cast<const Answer*>(answers.of[shard[j]])[part.base + (i - part.offset)];
     }
+  }
+#pragma unroll
+  for (int j = 0; j < kTileItems; ++j) {
+    const uint32_t i = j * kPartitionThreads + thread;
+    if (i < queries) ordered[i] = WithOffset<Wide>(answer[j], offsets.of[shard[j]]);
   }
   __syncthreads();
 #pragma unroll 4
-  for (uint32_t i = threadIdx.x; i < queries; i += kPartitionThreads) {
+  for (uint32_t i = thread; i < queries; i += kPartitionThreads) {
     to.Put(first + i, ordered[notes.places[first + i]]);
   }
 }

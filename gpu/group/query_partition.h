@@ -39,11 +39,11 @@ struct ShardOffsets {
   uint64_t of[kMostGroupMembers] = {};
 };
 
-// A tile's part of a shard: `base` is where it begins in the shard's array, `offset` in the tile.
+// A tile's part of a shard: where it begins in the shard's array, and in the tile, where it ends
+// with the next shard's.
 struct TilePart {
   uint32_t base;
   uint16_t offset;
-  uint16_t size;
 };
 
 // What stays on the batch's device between both ways of a chunk.

@@ -71,9 +71,9 @@ class WideRangeEnds {
 
 absl::Status CountRanges(const GroupState& group, const WideRangeEnds& ends,
                          const DeviceRanges& ranges, uint64_t* counts, cudaStream_t stream) {
-  constexpr size_t kChunks = 4;  // so that several are under way
+  constexpr size_t kLeast = size_t{1} << 25;  // so that several small chunks are under way
   const size_t size = ranges.size();
-  const size_t most = std::min(size, kChunks * group.options().chunk_queries);
+  const size_t most = std::min(size, std::max(kLeast, group.options().chunk_queries));
   ASSIGN_OR_RETURN(const DeviceBuffer<uint64_t> begin,
                    DeviceBuffer<uint64_t>::Allocate(most, stream));
   for (size_t first = 0; first < size; first += most) {

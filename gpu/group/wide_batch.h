@@ -11,7 +11,7 @@ namespace cairn::gpu {
 // Answers a batch in the memory of `device`, one of the group's, behind the work that `stream` has
 // now, a stream of that device. Waits. InvalidArgument and Unimplemented as DeviceGroup::Answer.
 // Ranges are two searches for points; for kCount the positions of the first take 8 bytes a query of
-// four chunks.
+// 2^25, or of a chunk where that has more.
 absl::Status AnswerWide(GroupState& group, const WideDeviceBatch& batch, int device,
                         cudaStream_t stream);
 

@@ -39,9 +39,10 @@ enum class PeerExchange : uint8_t {
 
 struct DeviceGroupOptions {
   PeerExchange exchange = PeerExchange::kAuto;
-  // A batch goes in chunks of so many queries, two under way at a time: 1 to 2^30. What a call
-  // takes of each device's memory follows from it (docs/multi-gpu.md).
-  size_t chunk_queries = size_t{1} << 23;
+  // A batch goes in chunks of so many queries, two under way at a time: up to 2^30; 0 is 2^25 for
+  // shards and 2^23 for replicas. What a call takes of each device's memory follows from it
+  // (docs/multi-gpu.md).
+  size_t chunk_queries = 0;
   // Replicas: smaller batches are not split, but answered by one device. Batches of the host: the
   // same.
   size_t least_split = size_t{1} << 18;

@@ -33,9 +33,10 @@ BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
       "shard 0 has u32 keys, shard 1 u64");
   bad(DeviceGroup::OfShards("gpu:auto", std::vector<SortedRun>{run}, GroupDevices(2)),
       "1 shards, but 2 devices");
-  DeviceGroupOptions no_chunk;
-  no_chunk.chunk_queries = 0;
-  bad(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(1), no_chunk), "chunks of 0 queries");
+  DeviceGroupOptions large_chunk;
+  large_chunk.chunk_queries = (size_t{1} << 30) + 1;
+  bad(DeviceGroup::Replicate("gpu:auto", run, GroupDevices(1), large_chunk),
+      "chunks of 1073741825 queries");
   BOOST_TEST(absl::IsUnavailable(
       DeviceGroup::Replicate("gpu:auto", run, std::vector<int>{1000}).status()));
 

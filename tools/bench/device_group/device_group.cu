@@ -1,8 +1,8 @@
 // DeviceGroup/<way>/<key>/n:<k>/devices:<ordinals>/<memory>: first rows of random keys that are
-// there, by a group over the devices of the list (cairn/device/group.h), of which several
-// may be one. A batch of 2^27 keys in the memory of each device that is named (device), all batches
-// at once; or one of 2^24 in pinned memory of the host (host). queries_per_s is of all together, by
-// the host's clock. Ways:
+// there, by a group over the devices of the list (cairn/device/group.h), of which several may be
+// one. A batch of 2^27 keys in the memory of each device that is named (device), all batches at
+// once, or in that of the first alone (first); or one of 2^24 in pinned memory of the host (host).
+// queries_per_s is of all together, by the host's clock. Ways:
 //   alone       one index, without a group: what the others are to be compared with
 //   replicated  2^k entries, on every member; each batch is split over all
 //   unsplit     the same, but each device's batch is answered by its own replica
@@ -50,7 +50,8 @@ struct GroupCase {
   GroupWay way;
   int log2_n;
   std::vector<int> devices;
-  int log2_chunk = 0;  // the group's own where it is 0
+  int log2_chunk = 0;       // the group's own where it is 0
+  bool only_first = false;  // of the devices has a batch
 };
 
 // Entries [first, first + count) of a run in device 0's memory, as an index on another.
@@ -178,6 +179,7 @@ absl::Status AskInDeviceMemory(benchmark::State& state, const GroupCase& paramet
   std::vector<int> devices = parameters.devices;
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  if (parameters.only_first) devices.resize(1);
   std::vector<OneBatch<Key>> batches(devices.size());
   for (size_t i = 0; i < devices.size(); ++i) {
     RETURN_IF_ERROR(Prepare(devices[i], *queries, wide, &batches[i]));
@@ -332,13 +334,14 @@ void RegisterGroup(const GroupCase& group) {
     if (group.log2_chunk > 0) absl::StrAppendFormat(&name, "/chunk:%d", group.log2_chunk);
     return name;
   };
-  RegisterDeviceBenchmark(
-      named(group.log2_n, "device"), [group](benchmark::State& state, cudaStream_t stream) {
-        return group.way == GroupWay::kAlone ? AskAlone<Key>(state, group.log2_n, stream)
-                                             : AskInDeviceMemory<Key>(state, group);
-      });
+  RegisterDeviceBenchmark(named(group.log2_n, group.only_first ? "first" : "device"),
+                          [group](benchmark::State& state, cudaStream_t stream) {
+                            return group.way == GroupWay::kAlone
+                                       ? AskAlone<Key>(state, group.log2_n, stream)
+                                       : AskInDeviceMemory<Key>(state, group);
+                          });
   const bool only_device = group.way == GroupWay::kAlone || group.way == GroupWay::kUnsplit;
-  if (only_device || group.log2_chunk > 0) return;
+  if (only_device || group.log2_chunk > 0 || group.only_first) return;
   RegisterDeviceBenchmark(named(kGroupHostLog2, "host"),
                           [group](benchmark::State& state, cudaStream_t stream) {
                             return AskOnHost<Key>(state, group, stream);
@@ -376,16 +379,17 @@ const RegisterInMain registered([] {
       RegisterParts<uint64_t>(shards, log2_chunk);
     }
   }
-  RegisterGroup<uint32_t>({GroupWay::kAlone, log2_n, {0}});
-  RegisterGroup<uint64_t>({GroupWay::kAlone, log2_n, {0}});
+  const auto add = [](const GroupCase& group) {
+    RegisterGroup<uint32_t>(group);
+    RegisterGroup<uint64_t>(group);
+  };
+  add({GroupWay::kAlone, log2_n, {0}});
   for (const auto& list : lists) {
-    for (const GroupWay way : {GroupWay::kReplicated, GroupWay::kUnsplit, GroupWay::kSharded}) {
-      RegisterGroup<uint32_t>({way, log2_n, list});
-      RegisterGroup<uint64_t>({way, log2_n, list});
-    }
-    for (const int log2_chunk : {21, 23, 25, 27}) {
-      RegisterGroup<uint32_t>({GroupWay::kSharded, log2_n, list, log2_chunk});
-      RegisterGroup<uint64_t>({GroupWay::kSharded, log2_n, list, log2_chunk});
+    add({GroupWay::kUnsplit, log2_n, list});
+    for (const GroupWay way : {GroupWay::kReplicated, GroupWay::kSharded}) {
+      for (const int chunk : {0, 21, 23, 25, 27}) add({way, log2_n, list, chunk});
+      if (list.front() == list.back()) continue;
+      for (const int chunk : {0, 23, 25}) add({way, log2_n, list, chunk, true});
     }
   }
 });
