@@ -272,7 +272,11 @@ struct LaneRange {
       ends[1] = EndOf(ranges.upper, i, ranges.upper_add, true);
     }
     const Key keys[2] = {ends[0].key, ends[1].key};
-    directory.FindLeaves(keys, leaves, top);
+    if (top != nullptr) {
+      directory.template FindLeaves<true>(keys, leaves, top);
+    } else {
+      directory.template FindLeaves<false>(keys, leaves, nullptr);
+    }
   }
 };
 

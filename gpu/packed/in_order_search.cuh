@@ -89,18 +89,23 @@ __global__ void __launch_bounds__(kInOrderBlock)
     for (int u = 0; u < kQueries; ++u) {
       keys[u] = reader.Begin(begin + u * 32, begin + u * 32 < batch.size);
     }
-    directory.FindLeaves(keys, leaves, nullptr);
+    directory.template FindLeaves<false>(keys, leaves, nullptr);
     LineAnswer<kBits, kAnswer> answers[kQueries];
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) answers[u].line.Load(view.leaves + leaves[u]);
+      // All are compared before anything branches, so that their leaves are on their way together.
+#pragma unroll
+    for (int u = 0; u < kQueries; ++u) answers[u].Compare(keys[u]);
+    if (view.links) {
+#pragma unroll
+      for (int u = 0; u < kQueries; ++u) answers[u].FollowLinks(view.leaves, keys[u]);
+    }
     // Values first, then writes, so that what the queries read of their leaves now is in flight
     // together, too.
     uint32_t values[kQueries], equal[kQueries];
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) {
-      LineAnswer<kBits, kAnswer>& answer = answers[u];
-      answer.Compare(keys[u]);
-      if (view.links) answer.FollowLinks(view.leaves, keys[u]);
+      const LineAnswer<kBits, kAnswer>& answer = answers[u];
       if constexpr (GivesPositions(kAnswer)) {
         values[u] = answer.line.position() + answer.slots;
       } else {

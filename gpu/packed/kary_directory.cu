@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kFindThreads)
   ForEachIndex((size + 31) / 32 * 32, [&](size_t i) {
     const Key key[] = {i < size ? keys[i] : Key{0}};
     uint32_t leaf[1];
-    directory.FindLeaves(key, leaf, shared);
+    directory.template FindLeaves<true>(key, leaf, shared);
     if (i < size) leaves[i] = leaf[0];
   });
 }

@@ -39,15 +39,11 @@ struct KaryDirectoryView {
   }
 
   // The leaves of kQueries keys, whose reads are in flight together. `shared` was filled by Load,
-  // or is null.
-  template <int kQueries>
+  // if kStaged.
+  template <bool kStaged, int kQueries>
   __device__ void FindLeaves(const Key (&keys)[kQueries], uint32_t (&leaves)[kQueries],
                              const void* shared) const {
-    if (shared != nullptr) {
-      SearchTop(keys, leaves, static_cast<const Key*>(shared));
-    } else {
-      SearchTop(keys, leaves, levels.top);
-    }
+    SearchTop(keys, leaves, kStaged ? static_cast<const Key*>(shared) : levels.top);
     for (int level = levels.layout.levels() - 1; level >= 0; --level) {
       Node nodes[kQueries];
 #pragma unroll

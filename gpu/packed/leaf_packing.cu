@@ -75,6 +75,7 @@ struct AddTileLeaves {
 // Sums over all tiles, beside the leaves themselves.
 struct CutSums {
   unsigned long long chained_keys;
+  unsigned long long links_followed;
   unsigned long long longest_chain;
 };
 
@@ -119,18 +120,20 @@ __global__ void __launch_bounds__(WalkBits::kThreads)
   const size_t tile = size_t{blockIdx.x} * WalkBits::kThreads + threadIdx.x;
   if (tile >= input.tiles()) return;
   TileLeaves count = {0, 0};
-  unsigned long long chained = 0, chain = 0, longest = 0;
+  unsigned long long chained = 0, followed = 0, chain = 0, longest = 0;
   walk.ForEachLeaf(
       tile, [&](size_t) { ++count.primary; },
       [&](size_t first, size_t end, bool is_first) {
         ++count.linked;
         chain = is_first ? 1 : chain + 1;
         chained += is_first ? end - first : 0;
+        followed += end - first;
         longest = max(longest, chain);
       });
   counts[tile] = count;
   if (chained != 0) {
     atomicAdd(&sums->chained_keys, chained);
+    atomicAdd(&sums->links_followed, followed);
     atomicMax(&sums->longest_chain, longest);
   }
 }
@@ -262,6 +265,7 @@ absl::StatusOr<LeafCut> CutLeavesOf(int capacity, const Key* keys, size_t size, 
   ASSIGN_OR_RETURN(const CutSums all, ReadBack(sums.data(), stream));
   ASSIGN_OR_RETURN(const TileLeaves leaves, ReadBack(tiles.data() + input.tiles() - 1, stream));
   cut.chained_keys = all.chained_keys;
+  cut.links_followed = all.links_followed;
   cut.longest_chain = all.longest_chain;
   // One leaf more for the blocks behind the greatest key's.
   const bool trailing = BlockOf(greatest, bits) != BlockOf(static_cast<Key>(~Key{0}), bits);

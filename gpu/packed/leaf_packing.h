@@ -78,6 +78,7 @@ struct LeafCut {
   DeviceBuffer<Position> first;     // [primary + 1]
   DeviceBuffer<LinkedLeaf> linked;  // a chain's are neighbours
   size_t chained_keys = 0;          // keys in linked leaves
+  size_t links_followed = 0;        // were each key asked for once
   size_t longest_chain = 0;         // in linked leaves
 
   size_t leaves() const { return primary + linked.size(); }

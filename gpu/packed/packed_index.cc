@@ -35,6 +35,16 @@ constexpr double LoadPart(int bits) {
 bool HasShortChains(const LeafCut& cut, size_t keys) {
   return cut.longest_chain <= kLongestChain && cut.chained_keys <= MostChainedKeys(keys);
 }
+// Whether chains hold keys in short runs: a run that does not fit a leaf has a chain to itself.
+bool HasChainsOfRuns(const LeafCut& cut, size_t keys) {
+  const size_t full = keys / static_cast<size_t>(LeafEntries(cut.bits));
+  return cut.longest_chain <= kLongestChain && cut.links_followed <= keys &&
+         cut.leaves() <= full + full / 4;
+}
+// From so many leaves on such chains are better than a tree, which has separators in the midst of
+// runs: they hardly differ from the keys beside them, so that nearly every query reads some in full
+// besides its leaf, past caches that are too small for them.
+constexpr size_t kLeastLeavesOfRuns = size_t{1} << 24;
 
 // Bits of a key in leaves of so many.
 template <typename Key>
@@ -115,9 +125,11 @@ class PackedIndex : public DeviceIndex {
   }
 
  private:
-  // Cuts leaves under a bitmap, into *cut; false where the keys do not suit one.
+  // Cuts leaves under a bitmap, into *cut; false where the keys do not suit one. Chains of runs are
+  // for `least_of_runs` leaves and more.
   absl::StatusOr<bool> CutUnderBitmap(const DistinctKeys<Key>& keys, const KeySurvey<Key>& survey,
-                                      int bits, LeafCut* cut, cudaStream_t stream);
+                                      int bits, size_t least_of_runs, LeafCut* cut,
+                                      cudaStream_t stream);
   // Cuts leaves under a tree, into *cut; false where keys repeat too often for leaves of entries.
   absl::StatusOr<bool> CutUnderTree(const DistinctKeys<Key>& keys, int bits, LeafCut* cut,
                                     cudaStream_t stream);
@@ -156,8 +168,8 @@ class PackedIndex : public DeviceIndex {
 template <typename Key, typename Numbers>
 absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderBitmap(const DistinctKeys<Key>& keys,
                                                                const KeySurvey<Key>& survey,
-                                                               int bits, LeafCut* cut,
-                                                               cudaStream_t stream) {
+                                                               int bits, size_t least_of_runs,
+                                                               LeafCut* cut, cudaStream_t stream) {
   const size_t size = keys.size();
   // A node for every 96 cells, were all regions alike, and one a region.
   const double light = kLightLoad * LoadPart(bits), heavy = kHeavyLoad * LoadPart(bits);
@@ -170,7 +182,10 @@ absl::StatusOr<bool> PackedIndex<Key, Numbers>::CutUnderBitmap(const DistinctKey
   ASSIGN_OR_RETURN(const KeyMarks marks, bitmap.Mark(keys.keys.data(), size, stream));
   ASSIGN_OR_RETURN(LeafCut leaves,
                    CutLeaves(keys.keys.data(), size, bits, marks, view_.repeats, stream));
-  if (!HasShortChains(leaves, size)) return false;
+  if (!HasShortChains(leaves, size) &&
+      !(leaves.leaves() >= least_of_runs && HasChainsOfRuns(leaves, size))) {
+    return false;
+  }
   RETURN_IF_ERROR(bitmap.SetLeaves(keys.keys.data(), size, leaves, stream));
   bitmap_ = std::move(bitmap);
   *cut = std::move(leaves);
@@ -199,7 +214,10 @@ absl::StatusOr<bool> PackedIndex<Key, Numbers>::Cut(const DistinctKeys<Key>& key
                                                     LeafDirectory directory, LeafCut* cut,
                                                     cudaStream_t stream) {
   if (directory != LeafDirectory::kTree) {
-    ASSIGN_OR_RETURN(const bool suits, CutUnderBitmap(keys, survey, view_.bits, cut, stream));
+    ASSIGN_OR_RETURN(
+        const bool suits,
+        CutUnderBitmap(keys, survey, view_.bits,
+                       directory == LeafDirectory::kBitmap ? 0 : kLeastLeavesOfRuns, cut, stream));
     if (suits || directory == LeafDirectory::kBitmap) return suits;
   }
   return CutUnderTree(keys, view_.bits, cut, stream);

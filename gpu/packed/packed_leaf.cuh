@@ -22,33 +22,38 @@ class LeafQuad {
   static constexpr int kRowWord = static_cast<int>(Layout::kRowsOffset) / 4;
 
   // Leaves are read once each, so they must not push what is read often out of the first cache.
-  __device__ void Load(const Leaf* leaf, int part) {
-    const uint4* from = reinterpret_cast<const uint4*>(leaf) + part;
-    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+  __device__ void Load(const Leaf* leaves, uint32_t leaf, int part) {
+    // One multiplication, where the compiler would add the part to each leaf's address.
+    asm("{ .reg .u64 from;\n"
+        "mad.wide.u32 from, %4, 64, %5;\n"
+        "ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [from]; }"
         : "=r"(words_.x), "=r"(words_.y), "=r"(words_.z), "=r"(words_.w)
-        : "l"(from));
+        : "r"(leaf), "l"(reinterpret_cast<const uint4*>(leaves) + part));
   }
 
-  // The same in all four lanes: one bit a slot, the lowest of which that is set is the first slot
-  // whose key equals the low bits of `key`. A slot without an entry has the greatest key.
-  __device__ uint32_t Equal(Key key, int part) const {
-    return EqualOf(OrOfQuad(EqualIn(words_, key, part)));
+  // What a lane's words say of the leaf; the four lanes' sum is EqualOf's, LessOf's, or, of a leaf
+  // with a link, 3.
+  __device__ uint32_t EqualPart(Key key, int part) const { return EqualIn(words_, key, part); }
+  __device__ uint32_t LessPart(Key key, int part) const { return LessIn(words_, key, part); }
+  __device__ uint32_t LinkPart(int part) const { return LinkIn(words_, part); }
+  // One bit a slot, the lowest of which that is set is the first slot whose key equals the low bits
+  // of the key. A slot without an entry has the greatest key.
+  static __device__ uint32_t EqualOf(uint32_t sum) {
+    if constexpr (kBits == 48) return sum & sum >> 8 & ((1u << kEntries) - 1);
+    return sum;
   }
-  // The same in all four lanes: how many slots' keys are less than the low bits of `key`.
-  __device__ uint32_t CountLess(Key key, int part) const {
+  // How many slots' keys are less than the low bits of the key.
+  static __device__ uint32_t LessOf(uint32_t sum) {
     if constexpr (kBits == 48) {
-      return LessOf48(OrOfQuad(Less48In(words_, key, part)));
-    } else {
-      uint32_t count = CountLessIn(words_, key, part);
-      count += __shfl_xor_sync(0xffffffffu, count, 1);
-      return count + __shfl_xor_sync(0xffffffffu, count, 2);
+      return __popc((sum >> 8 | (sum >> 16 & sum)) & ((1u << kEntries) - 1));
     }
+    return sum;
   }
 
   // The same in all four lanes: a bit for each slot that has an entry, or a link, and whose key
   // equals the low bits of `key`.
   __device__ uint32_t AllEqual(Key key, int part) const {
-    return EqualOf(OrOfQuad(ExactlyEqualIn(words_, key, part))) & OrOfQuad(FilledIn(words_, part));
+    return EqualOf(OrOfQuad(EqualIn(words_, key, part))) & OrOfQuad(FilledIn(words_, part));
   }
 
   // Whether the leaf is continued in another (FillLeaves).
@@ -72,16 +77,14 @@ class LeafQuad {
     }
   }
 
-  // The row id of a slot, or kNoRow of slot -1; the same in all four lanes.
-  __device__ RowId RowInAll(int slot) const {
-    const RowId row = __shfl_sync(0xffffffffu, row_id(slot), (kRowWord + slot) / 4, kLanes);
-    return slot < 0 ? kNoRow : row;
+  // The word of the row id of the lowest of `slots`, a bit each; any where there is none.
+  static __device__ uint32_t RowWord(uint32_t slots) {
+    return kRowWord + static_cast<uint32_t>(__clz(static_cast<int>(__brev(slots))));
   }
-  // The row id of a slot, in lane (kRowWord + slot) / 4.
-  __device__ RowId row_id(int slot) const {
-    const int word = (kRowWord + slot) % 4;
-    const uint32_t even = word == 0 ? words_.x : words_.z, odd = word == 1 ? words_.y : words_.w;
-    return word % 2 == 0 ? even : odd;
+  // Word `i` of the sixteen, in all four lanes.
+  __device__ uint32_t WordInAll(uint32_t i) const {
+    const uint32_t low = i & 1 ? words_.y : words_.x, high = i & 1 ? words_.w : words_.z;
+    return __shfl_sync(0xffffffffu, i & 2 ? high : low, static_cast<int>(i / 4), kLanes);
   }
 
  private:
@@ -101,25 +104,6 @@ class LeafQuad {
 
   friend class LeafLine<kBits>;
 
-  // What the bits of all parts together say.
-  static __device__ uint32_t EqualOf(uint32_t bits) {
-    if constexpr (kBits == 48) return bits & bits >> 8 & ((1u << kEntries) - 1);
-    return bits;
-  }
-  static __device__ uint32_t LessOf48(uint32_t bits) {
-    return __popc((bits >> 8 | (bits >> 16 & bits)) & ((1u << kEntries) - 1));
-  }
-  // As EqualIn, but each bit tells.
-  static __device__ uint32_t ExactlyEqualIn(const uint4& words, Key key, int part) {
-    if constexpr (kBits == 16) {
-      const auto half = static_cast<uint32_t>(key) & 0xffff;
-      const uint32_t bits = ExactHalves(words.x, half) | ExactHalves(words.y, half) << 2 |
-                            ExactHalves(words.z, half) << 4 | ExactHalves(words.w, half) << 6;
-      return Select(part, bits, (bits & 3) << 8, 0u);
-    } else {
-      return EqualIn(words, key, part);
-    }
-  }
   static __device__ uint32_t FilledIn(const uint4& words, int part) {
     const uint32_t four[4] = {words.x, words.y, words.z, words.w};
     uint32_t bits = 0;
@@ -154,30 +138,29 @@ class LeafQuad {
     return part == 0 ? in_first : part == 1 ? in_second : part == 2 ? in_third : T{0};
   }
 
-  // Bits 15 and 31, for the low and the high half of a word that equal those of `key`; the high
-  // half may be told to be equal where the low one is.
-  static __device__ uint32_t EqualHalves(uint32_t word, uint32_t key) {
-    const uint32_t zero = word ^ key;
-    return (zero - 0x00010001u) & ~zero & 0x80008000u;
+  // Bits 0 and 16, for the low and the high half of a word that differ from those of `key`.
+  static __device__ uint32_t OtherHalves(uint32_t word, uint32_t key) {
+    const uint32_t other = word ^ key;
+#if __CUDA_ARCH__ >= 900
+    return __vminu2(other, 0x00010001u);
+#else
+    return (((other & 0x7fff7fffu) + 0x7fff7fffu) | other) >> 15 & 0x00010001u;
+#endif
   }
-  // Bits 0 and 1, exactly.
-  static __device__ uint32_t ExactHalves(uint32_t word, uint32_t half) {
+  // Bits 0 and 1.
+  static __device__ uint32_t EqualHalves(uint32_t word, uint32_t half) {
     return ((word & 0xffff) == half ? 1 : 0) | (word >> 16 == half ? 2 : 0);
   }
-  static __device__ uint32_t LessHalves(uint32_t word, uint32_t half) {
-    return ((word & 0xffff) < half ? 1 : 0) | (word >> 16 < half ? 2 : 0);
-  }
-
   // The bits of Equal that a lane's words give. For keys of 48 bits those of the low parts, and
   // eight bits above them those of the high parts.
   static __device__ uint32_t EqualIn(const uint4& words, Key key, int part) {
     const auto low = static_cast<uint32_t>(key);
     if constexpr (kBits == 16) {
-      const uint32_t both = (low & 0xffff) * 0x00010001u;
+      const uint32_t both = __byte_perm(low, 0, 0x1010);
       // The low halves' bits at 0, 2, 4, 6, the high ones' at 16, 18, 20, 22.
-      const uint32_t apart = EqualHalves(words.x, both) >> 15 | EqualHalves(words.y, both) >> 13 |
-                             EqualHalves(words.z, both) >> 11 | EqualHalves(words.w, both) >> 9;
-      const uint32_t bits = (apart | apart >> 15) & 0xff;
+      const uint32_t apart = OtherHalves(words.x, both) + (OtherHalves(words.y, both) << 2) +
+                             (OtherHalves(words.z, both) << 4) + (OtherHalves(words.w, both) << 6);
+      const uint32_t bits = ~(apart | apart >> 15) & 0xff;
       return Select(part, bits, (bits & 3) << 8, 0u);
     } else if constexpr (kBits == 64) {
       const uint32_t two =
@@ -189,17 +172,20 @@ class LeafQuad {
       const uint32_t two = (words.x == low ? 1 : 0) | (words.y == low ? 2 : 0);
       const uint32_t four = two | (words.z == low ? 4 : 0) | (words.w == low ? 8 : 0);
       if constexpr (kBits == 32) return Select(part, four, (four & 7) << 4, 0u);
-      const auto half = static_cast<uint32_t>(key >> 32) & 0xffff;
-      const uint32_t high =
-          Select(part, 0u, ExactHalves(words.z, half) | ExactHalves(words.w, half) << 2,
-                 ExactHalves(words.x, half) << 4);
+      const uint32_t both = __byte_perm(static_cast<uint32_t>(key >> 32), 0, 0x1010);
+      const uint32_t apart = part == 1
+                                 ? OtherHalves(words.z, both) + (OtherHalves(words.w, both) << 2)
+                                 : OtherHalves(words.x, both) << 4;
+      const uint32_t high = ~(apart | apart >> 15) & Select(part, 0u, 0x0fu, 0x30u);
       return Select(part, four, two << 4, 0u) | high << 8;
     }
   }
 
-  static __device__ uint32_t CountLessIn(const uint4& words, Key key, int part) {
+  static __device__ uint32_t LessIn(const uint4& words, Key key, int part) {
     const auto low = static_cast<uint32_t>(key);
-    if constexpr (kBits == 16) {
+    if constexpr (kBits == 48) {
+      return Less48In(words, key, part);
+    } else if constexpr (kBits == 16) {
       // A word is less than the key above sixteen zeros just if its high half is less.
       const uint32_t top = low << 16;
       const auto count = [top](uint32_t word) {
@@ -222,17 +208,19 @@ class LeafQuad {
   // For keys of 48 bits, a bit a slot: from bit 0 on whether the low part is less, from bit 8 on
   // whether the high part is, from bit 16 on whether that is equal.
   static __device__ uint32_t Less48In(const uint4& words, Key key, int part) {
-    const auto low = static_cast<uint32_t>(key);
-    const auto half = static_cast<uint32_t>(key >> 32) & 0xffff;
+    const auto low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
     const uint32_t two = (words.x < low ? 1 : 0) | (words.y < low ? 2 : 0);
     const uint32_t four = two | (words.z < low ? 4 : 0) | (words.w < low ? 8 : 0);
-    const uint32_t less =
-        Select(part, 0u, LessHalves(words.z, half) | LessHalves(words.w, half) << 2,
-               LessHalves(words.x, half) << 4);
-    const uint32_t equal =
-        Select(part, 0u, ExactHalves(words.z, half) | ExactHalves(words.w, half) << 2,
-               ExactHalves(words.x, half) << 4);
-    return Select(part, four, two << 4, 0u) | less << 8 | equal << 16;
+    // The high parts, in the second part's last words and the third's first.
+    const uint32_t first = part == 1 ? words.z : words.x, second = words.w;
+    const uint32_t top = high << 16;
+    const uint32_t less = (first << 16 < top ? 1 : 0) | (first < top ? 2 : 0) |
+                          (second << 16 < top ? 4 : 0) | (second < top ? 8 : 0);
+    const uint32_t both = __byte_perm(high, 0, 0x1010);
+    const uint32_t apart = OtherHalves(first, both) + (OtherHalves(second, both) << 2);
+    const uint32_t equal = ~(apart | apart >> 15) & 0xf;
+    const uint32_t highs = less << 8 | equal << 16;
+    return Select(part, four, two << 4 | highs, (highs & 0x030300u) << 4);
   }
 
   uint4 words_;
@@ -260,22 +248,16 @@ class LeafLine {
     return Quad::EqualOf(bits);
   }
   __device__ uint32_t CountLess(Key key) const {
-    uint32_t bits = 0, count = 0;
+    uint32_t sum = 0;
 #pragma unroll
-    for (int part = 0; part < kKeyParts; ++part) {
-      if constexpr (kBits == 48) {
-        bits |= Quad::Less48In(parts_[part], key, part);
-      } else {
-        count += Quad::CountLessIn(parts_[part], key, part);
-      }
-    }
-    return kBits == 48 ? Quad::LessOf48(bits) : count;
+    for (int part = 0; part < kKeyParts; ++part) sum += Quad::LessIn(parts_[part], key, part);
+    return Quad::LessOf(sum);
   }
   __device__ uint32_t AllEqual(Key key) const {
     uint32_t bits = 0, filled = 0;
 #pragma unroll
     for (int part = 0; part < kKeyParts; ++part) {
-      bits |= Quad::ExactlyEqualIn(parts_[part], key, part);
+      bits |= Quad::EqualIn(parts_[part], key, part);
     }
 #pragma unroll
     for (int part = Quad::kRowWord / 4; part < Quad::kLanes; ++part) {

@@ -10,15 +10,15 @@
 
 namespace cairn::gpu {
 
-// A key of another lane; by the whole warp.
+// The key of lane `part` of the four that a lane is one of; by the whole warp.
 template <typename Key>
-__device__ inline Key ShuffleKey(Key key, int lane) {
-  return __shfl_sync(0xffffffffu, key, lane);
+__device__ inline Key KeyOfQuad(Key key, int part) {
+  return __shfl_sync(0xffffffffu, key, part, 4);
 }
 template <>
-__device__ inline WideKey ShuffleKey(WideKey key, int lane) {
-  const uint64_t low = __shfl_sync(0xffffffffu, static_cast<uint64_t>(key), lane);
-  const uint64_t high = __shfl_sync(0xffffffffu, static_cast<uint64_t>(key >> 64), lane);
+__device__ inline WideKey KeyOfQuad(WideKey key, int part) {
+  const uint64_t low = __shfl_sync(0xffffffffu, static_cast<uint64_t>(key), part, 4);
+  const uint64_t high = __shfl_sync(0xffffffffu, static_cast<uint64_t>(key >> 64), part, 4);
   return WideKey{high} << 64 | low;
 }
 

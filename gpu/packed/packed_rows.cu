@@ -106,7 +106,7 @@ __device__ void CopyByWarp(const RowCopy& copy, const RowPiece& piece, int lane)
   const uint32_t last = copy.samples[(end - 1) / kLeafSample + 1];
   for (uint32_t leaf = LeafOf<kBits>(copy, first, lane) + quad;; leaf += 8) {
     Quad words;
-    words.Load(copy.leaves + min(leaf, last), part);
+    words.Load(copy.leaves, min(leaf, last), part);
     bool linked = words.HasLink(part);
     Position begin = words.PositionInAll();
     const bool there = leaf <= last && begin < end;
@@ -114,7 +114,7 @@ __device__ void CopyByWarp(const RowCopy& copy, const RowPiece& piece, int lane)
     bool follow = there && linked;
     while (__any_sync(kAllLanes, follow)) {
       const uint32_t next = words.Link();
-      if (follow) words.Load(copy.leaves + next, part);
+      if (follow) words.Load(copy.leaves, next, part);
       linked = words.HasLink(part);
       begin = words.PositionInAll();
       if (follow) put(words, begin, linked);
@@ -155,7 +155,7 @@ __device__ void CopyByQuad(const RowCopy& copy, const RowPiece& piece, int lane)
   uint32_t next = leaf;
   while (__any_sync(kAllLanes, copied < rows)) {
     Quad words;
-    words.Load(copy.leaves + next, part);
+    words.Load(copy.leaves, next, part);
     const bool linked = words.HasLink(part);
     const uint32_t link = words.Link();
     const Position begin = words.PositionInAll();

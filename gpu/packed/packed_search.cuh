@@ -24,15 +24,16 @@
 
 // The common search of packed leaves under any directory; large batches in order are searched in
 // another way (in_order_search.cuh). A warp takes 32 queries at a time, twice: each lane asks the
-// directory for its own queries' leaves; then four lanes read each leaf, so that eight leaves are
-// read with one instruction, and sixty-four are in flight.
+// directory for its own queries' leaves; then the four lanes of a quad read the leaf of one of them
+// after the other, so that eight leaves are read with one instruction, and sixty-four are in
+// flight.
 //
 // A directory is a plain struct with
 //   size_t shared_bytes() const        what Load fills
 //   void Load(void* shared) const      by the whole block
-//   void FindLeaves(keys, leaves, shared) const
-//     the leaves of each lane's keys, for the whole warp together; `shared` is null where there was
-//     no Load.
+//   void FindLeaves<bool kStaged>(keys, leaves, shared) const
+//     the leaves of each lane's keys, for the whole warp together; `shared` was filled by Load if
+//     kStaged.
 
 namespace cairn::gpu {
 
@@ -68,13 +69,6 @@ __host__ __device__ inline size_t BehindDirectory(const Directory& directory) {
   return (directory.shared_bytes() + sizeof(uint4) - 1) / sizeof(uint4) * sizeof(uint4);
 }
 
-// What four lanes found in a leaf.
-struct QuadAnswer {
-  uint32_t value = 0;  // a position, or a row id
-  uint32_t equal = 0;  // of kRange: entries
-  bool past_all = false;
-};
-
 // What leaves of kBits bits compare of a key: its low 64 bits, or all.
 template <int kBits, typename Key>
 using ComparedPart =
@@ -100,7 +94,7 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
     reader.Load(staged_queries);
     __syncthreads();
   }
-  const int lane = static_cast<int>(threadIdx.x % 32), part = lane % 4, quad = lane / 4;
+  const int lane = static_cast<int>(threadIdx.x % 32), part = lane % 4;
   constexpr size_t kStep = 32 * kQueries;
   const size_t steps = (batch.size + kStep - 1) / kStep;
 
@@ -119,50 +113,66 @@ __global__ void __launch_bounds__(kStaged ? kLargeBlock<Queries> : kSmallBlock,
     for (int u = 0; u < kQueries; ++u) {
       keys[u] = reader.template Read<kStaged>(starts[u], staged_queries, &notes[u]);
     }
-    directory.FindLeaves(keys, leaves, kStaged ? staged : nullptr);
+    directory.template FindLeaves<kStaged>(keys, leaves, staged);
 
-    // Round r is for the queries of lanes 8 * (r % 4) … 8 * (r % 4) + 7 of group r / 4.
-    constexpr int kRounds = 4 * kQueries;
-    LeafAnswer<kBits, kAnswer> answers[kRounds];
+    QuadAnswer<kBits, kAnswer> answers[kQueries];
 #pragma unroll
-    for (int r = 0; r < kRounds; ++r) {
-      const uint32_t leaf = __shfl_sync(0xffffffffu, leaves[r / 4], r % 4 * 8 + quad);
-      answers[r].quad.Load(view.leaves + leaf, part);
+    for (int u = 0; u < kQueries; ++u) answers[u].Load(view.leaves, leaves[u], part);
+    // First of all what needs all leaves, so that no read of one is put off until others are used.
+    bool linked[kQueries] = {};
+    if (view.links) {
+#pragma unroll
+      for (int u = 0; u < kQueries; ++u) linked[u] = answers[u].HasLink(part);
+    }
+    bool go_on[kQueries], any = false;
+#pragma unroll
+    for (int u = 0; u < kQueries; ++u) {
+      go_on[u] = answers[u].Compare(static_cast<Part>(keys[u]), linked[u], part);
+      any = any || go_on[u];
+    }
+    if constexpr (!GivesPositions(kAnswer)) {
+      while (view.links && __any_sync(0xffffffffu, any)) {
+        any = false;
+#pragma unroll
+        for (int u = 0; u < kQueries; ++u) {
+          if (!__any_sync(0xffffffffu, go_on[u])) continue;
+          go_on[u] = answers[u].Follow(view.leaves, static_cast<Part>(keys[u]), go_on[u], part);
+          any = any || go_on[u];
+        }
+      }
     }
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) {
-      QuadAnswer mine;  // of round 4 * u + part
-#pragma unroll
-      for (int r = 4 * u; r < 4 * u + 4; ++r) {
-        const int asking = r % 4 * 8 + quad;
-        const Part key = ShuffleKey(static_cast<Part>(keys[u]), asking);
-        const bool may_be_there = reader.MayBeThere(notes[u], asking);
-        LeafAnswer<kBits, kAnswer>& answer = answers[r];
-        answer.Compare(key, part);
-        if (view.links) answer.FollowLinks(view.leaves, key, part);
-        QuadAnswer given;
-        if constexpr (kAnswer == PackedAnswer::kRange) {
-          given.equal = view.repeats ? answer.CountEqual(view, key, part)
-                                     : answer.Found(key, view.links, part, lane);
-          if (!may_be_there) given.equal = 0;
-        }
-        if constexpr (GivesPositions(kAnswer)) {
-          given.past_all = reader.IsPastAll(notes[u], key, asking);
-          given.value = answer.quad.PositionInAll() + answer.slots;
-        } else {
-          const int slot = __ffs(static_cast<int>(may_be_there ? answer.slots : 0)) - 1;
-          given.value = answer.quad.RowInAll(slot);
-        }
-        if (r % 4 == part) mine = given;
-      }
-      // So the warp's answers, a lane each, go to memory together: in whole lines, which counts
-      // most where it is the host's.
-      const size_t i = begin + u * 32 + part * 8 + quad;
-      if (i >= batch.size) continue;
+      const size_t i = begin + u * 32 + lane;
+      const Part key = static_cast<Part>(keys[u]);
+      const bool may_be_there = reader.MayBeThere(notes[u], lane);
       if constexpr (GivesPositions(kAnswer)) {
-        WritePosition<kAnswer>(view, batch, i, mine.past_all, mine.value, mine.equal);
+        Position position = answers[u].position(part) + answers[u].slots;
+        uint32_t equal = 0;
+        if constexpr (kAnswer == PackedAnswer::kRange) {
+          equal = view.repeats ? answers[u].CountEqual(view, key, part)
+                               : answers[u].Found(key, linked[u], part);
+        }
+        if (view.links && __any_sync(0xffffffffu, go_on[u])) {
+          // Each lane by itself: the leaves' registers are free for it.
+          const uint32_t link = answers[u].Link(part);
+          if (go_on[u]) {
+            LineAnswer<kBits, kAnswer> answer;
+            answer.line.Load(view.leaves + link);
+            answer.Compare(key);
+            answer.FollowLinks(view.leaves, key);
+            position = answer.line.position() + answer.slots;
+            if constexpr (kAnswer == PackedAnswer::kRange) {
+              equal = view.repeats ? answer.CountEqual(view, key) : answer.Found(key, true);
+            }
+          }
+        }
+        if (i >= batch.size) continue;
+        WritePosition<kAnswer>(view, batch, i, reader.IsPastAll(notes[u], key, lane), position,
+                               may_be_there ? equal : 0);
       } else {
-        WriteRow<kAnswer>(batch, i, mine.value);
+        const RowId row = answers[u].Row(answers[u].slots, part);
+        if (i < batch.size) WriteRow<kAnswer>(batch, i, may_be_there ? row : kNoRow);
       }
     }
   };

@@ -128,15 +128,16 @@ class Sizes {
             MostChainedKeys(keys_) / 2 + chained()};
   }
   uint64_t bitmap_bytes() const {
-    return RankBitmapView<Key>::kRegions * sizeof(uint32_t) +
+    return RankBitmapView<Key>::kMostRegions * sizeof(uint32_t) +
            MostBitmapNodes(keys_) * sizeof(RankNode);
   }
   uint64_t CutUnderBitmap() const {
     // That keys do not suit a bitmap shows when they are cut: any number may be linked to.
     MostLeaves leaves = leaves_under_bitmap();
     leaves.linked = keys_ / (capacity_ - 1) + chained();
-    const uint64_t planning = RankBitmapView<Key>::kRegions * (sizeof(uint8_t) + sizeof(uint64_t)) +
-                              ScanBytes(RankBitmapView<Key>::kRegions);
+    const uint64_t planning =
+        RankBitmapView<Key>::kMostRegions * (sizeof(uint8_t) + sizeof(uint64_t)) +
+        ScanBytes(RankBitmapView<Key>::kMostRegions);
     const uint64_t ranking =
         MostBitmapNodes(keys_) * sizeof(uint32_t) + ScanBytes(MostBitmapNodes(keys_));
     return base() + bitmap_bytes() + leaves.cut_bytes() + planning + cutting() + ranking;

@@ -2,6 +2,7 @@
 #include <thrust/iterator/transform_iterator.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "gpu/packed/leaf_start.cuh"
 #include "gpu/packed/rank_bitmap.cuh"
@@ -27,6 +28,7 @@ struct RegionPlan {
   size_t size;
   Key base, limit;
   int region_shift;
+  uint32_t regions;
   int bits;
   double load;
 
@@ -50,7 +52,7 @@ struct RegionPlan {
 // The shift of each region and the nodes that its cells take.
 template <typename Key>
 __global__ void PlanRegions(RegionPlan<Key> plan, uint8_t* shifts, uint64_t* nodes) {
-  ForEachIndex(RankBitmapView<Key>::kRegions, [=](size_t i) {
+  ForEachIndex(plan.regions, [=](size_t i) {
     const auto region = static_cast<uint32_t>(i);
     const size_t first = plan.KeysBefore(region), end = plan.KeysBefore(region + 1);
     int shift = plan.region_shift;
@@ -71,9 +73,9 @@ __global__ void PlanRegions(RegionPlan<Key> plan, uint8_t* shifts, uint64_t* nod
 }
 
 template <typename Key>
-__global__ void WriteRegions(const uint8_t* shifts, const uint64_t* nodes_up_to,
+__global__ void WriteRegions(const uint8_t* shifts, const uint64_t* nodes_up_to, size_t count,
                              uint32_t* regions) {
-  ForEachIndex(RankBitmapView<Key>::kRegions, [=](size_t i) {
+  ForEachIndex(count, [=](size_t i) {
     const uint64_t first = i == 0 ? 0 : nodes_up_to[i - 1];
     regions[i] = RankBitmapView<Key>::Region(static_cast<uint32_t>(first), shifts[i]);
   });
@@ -156,25 +158,29 @@ absl::StatusOr<RankBitmap<Key>> RankBitmap<Key>::Plan(const Key* keys, size_t si
   const Key in_block = bits == KeyBits<Key>() ? Key{0} : static_cast<Key>((Key{1} << bits) - 1);
   bitmap.base_ = survey.least & static_cast<Key>(~in_block);
   bitmap.limit_ = static_cast<Key>((survey.greatest | in_block) - bitmap.base_);
-  while ((bitmap.limit_ >> bitmap.region_shift_) >= View::kRegions) ++bitmap.region_shift_;
+  const uint32_t regions =
+      std::clamp(static_cast<uint32_t>(std::bit_ceil(size / View::kKeysOfRegion)),
+                 View::kLeastRegions, View::kMostRegions);
+  while ((bitmap.limit_ >> bitmap.region_shift_) >= regions) ++bitmap.region_shift_;
 
-  const RegionPlan<Key> plan = {keys, size, bitmap.base_, bitmap.limit_, bitmap.region_shift_,
-                                bits, load};
+  const RegionPlan<Key> plan = {keys,    size, bitmap.base_, bitmap.limit_, bitmap.region_shift_,
+                                regions, bits, load};
   DeviceBuffer<uint8_t> shifts;
   DeviceBuffer<uint64_t> nodes;
-  RETURN_IF_ERROR(Resize(&shifts, View::kRegions, stream));
-  RETURN_IF_ERROR(Resize(&nodes, View::kRegions, stream));
+  RETURN_IF_ERROR(Resize(&shifts, regions, stream));
+  RETURN_IF_ERROR(Resize(&nodes, regions, stream));
   constexpr int kThreads = 64;  // little work, and each thread waits for memory
-  CAIRN_RETURN_IF_LAUNCH_FAILS("PlanRegions", LaunchShape{View::kRegions / kThreads, kThreads},
-                               stream, PlanRegions<Key>, plan, shifts.data(), nodes.data());
-  RETURN_IF_ERROR(InclusiveScan(nodes.data(), nodes.data(), View::kRegions,
-                                ::cuda::std::plus<uint64_t>(), stream));
-  ASSIGN_OR_RETURN(const uint64_t total, ReadBack(nodes.data() + View::kRegions - 1, stream));
+  static_assert(View::kLeastRegions % kThreads == 0);
+  CAIRN_RETURN_IF_LAUNCH_FAILS("PlanRegions", LaunchShape{regions / kThreads, kThreads}, stream,
+                               PlanRegions<Key>, plan, shifts.data(), nodes.data());
+  RETURN_IF_ERROR(
+      InclusiveScan(nodes.data(), nodes.data(), regions, ::cuda::std::plus<uint64_t>(), stream));
+  ASSIGN_OR_RETURN(const uint64_t total, ReadBack(nodes.data() + regions - 1, stream));
   if (total > std::min(most_nodes, size_t{1} << View::kNodeBits)) return bitmap;
-  RETURN_IF_ERROR(Resize(&bitmap.regions_, View::kRegions, stream));
+  RETURN_IF_ERROR(Resize(&bitmap.regions_, regions, stream));
   RETURN_IF_ERROR(Resize(&bitmap.nodes_, total, stream));
-  CAIRN_RETURN_IF_LAUNCH_FAILS("WriteRegions", SimpleShape(View::kRegions), stream,
-                               WriteRegions<Key>, shifts.data(), nodes.data(),
+  CAIRN_RETURN_IF_LAUNCH_FAILS("WriteRegions", SimpleShape(regions), stream, WriteRegions<Key>,
+                               shifts.data(), nodes.data(), size_t{regions},
                                bitmap.regions_.data());
   return bitmap;
 }
@@ -211,7 +217,13 @@ absl::Status RankBitmap<Key>::SetLeaves(const Key* keys, size_t size, const Leaf
 
 template <typename Key>
 RankBitmapView<Key> RankBitmap<Key>::view() const {
-  return {base_, limit_, region_shift_, last_leaf_, regions_.data(), nodes_.data()};
+  return {base_,
+          limit_,
+          region_shift_,
+          last_leaf_,
+          static_cast<uint32_t>(regions_.size()),
+          regions_.data(),
+          nodes_.data()};
 }
 
 template class RankBitmap<uint32_t>;

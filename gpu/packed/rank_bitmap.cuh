@@ -39,21 +39,19 @@ struct RankBitmapDirectory {
   RankBitmapView<Key> view;
 
   // The region table.
-  static constexpr size_t kSharedBytes = RankBitmapView<Key>::kRegions * sizeof(uint32_t);
-  __host__ __device__ size_t shared_bytes() const { return kSharedBytes; }
+  __host__ __device__ size_t shared_bytes() const { return view.region_count * sizeof(uint32_t); }
   __device__ void Load(void* shared) const {
     uint4* to = static_cast<uint4*>(shared);
     const uint4* from = reinterpret_cast<const uint4*>(view.regions);
-    for (unsigned i = threadIdx.x; i < kSharedBytes / sizeof(uint4); i += blockDim.x) {
+    for (unsigned i = threadIdx.x; i < shared_bytes() / sizeof(uint4); i += blockDim.x) {
       to[i] = from[i];
     }
   }
 
-  template <int kQueries>
+  template <bool kStaged, int kQueries>
   __device__ void FindLeaves(const Key (&keys)[kQueries], uint32_t (&leaves)[kQueries],
                              const void* shared) const {
-    const uint32_t* regions =
-        shared == nullptr ? view.regions : static_cast<const uint32_t*>(shared);
+    const uint32_t* regions = kStaged ? static_cast<const uint32_t*>(shared) : view.regions;
     RankCell cells[kQueries];
     uint4 nodes[kQueries];
 #pragma unroll

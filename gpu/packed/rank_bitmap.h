@@ -23,8 +23,9 @@ struct alignas(16) RankNode {
 // What a kernel needs of a rank bitmap.
 template <typename Key>
 struct RankBitmapView {
-  static constexpr int kRegionBits = 14;
-  static constexpr uint32_t kRegions = uint32_t{1} << kRegionBits;
+  // Regions: a power of two of them, for kKeysOfRegion keys each, but no more.
+  static constexpr uint32_t kLeastRegions = 64, kMostRegions = uint32_t{1} << 14;
+  static constexpr size_t kKeysOfRegion = 256;
   // A region's word: its first node, and above that its shift.
   static constexpr int kNodeBits = sizeof(Key) == 16 ? 25 : 26;
 
@@ -32,7 +33,8 @@ struct RankBitmapView {
   Key limit;         // the last key that has a cell is base + limit
   int region_shift;  // a region is of 2^region_shift keys
   uint32_t last_leaf;
-  const uint32_t* regions;  // [kRegions]
+  uint32_t region_count;
+  const uint32_t* regions;
   const RankNode* nodes;
 
   // The word of region `r`.

@@ -125,6 +125,19 @@ BOOST_AUTO_TEST_CASE(takes_a_bitmap_for_even_keys_and_a_tree_for_others) {
   const auto even = Distinct<uint32_t>("even", 200000, [&] { return random(); });
   BOOST_TEST(Make("gpu:packed", OracleRun(even))->description() ==
              "gpu:packed,directory=bitmap,bits=32");
+  // A run of ten is a chain of two leaves of six.
+  const auto runs =
+      Distinct<uint64_t>("runs of ten", 200000, [&, start = uint64_t{0}, i = 0]() mutable {
+        if (i++ % 10 == 0) start = random() >> 12;
+        return start + static_cast<uint64_t>(i % 10);
+      });
+  BOOST_TEST(Make("gpu:packed,directory=bitmap,bits=48", OracleRun(runs))->description() ==
+             "gpu:packed,directory=bitmap,bits=48");
+  // So few are better under a tree, and leaves of five would be half empty.
+  BOOST_TEST(Make("gpu:packed,bits=48", OracleRun(runs))->description() ==
+             "gpu:packed,directory=tree,bits=48");
+  BOOST_TEST(absl::IsFailedPrecondition(
+      MakeOrderedIndex("gpu:packed,directory=bitmap,bits=64", OracleRun(runs)).status()));
   const auto uneven = Distinct<uint64_t>(
       "uneven", 200000, [&] { return random() % 2 == 0 ? random() : random() % 1000000 << 20; });
   BOOST_TEST(Make("gpu:packed", OracleRun(uneven))->description().find("directory=tree") !=
