@@ -1,10 +1,9 @@
-// ShardedBuild/n:<k>: one index in shards of 2^k entries, built out of core by its steps: 8
-// segments extracted one after the other within a memory budget of 4 GiB each, a plan, 8 shards at
-// the same time, publishing; then opened from its mapped files and asked. 2^(k-6) rows of 64 keys
-// of 32 bits each, which are made by a rule, so that no database takes room beside the index; the
-// rule can be inverted, so that every answer is checked. Counters: seconds of each step,
-// entries_per_s of all steps, anonymous_bytes, the most memory that the process had besides mapped
-// files.
+// ShardedBuild/n:<k>: one index in shards of 2^k entries, built out of core by its steps, each
+// within a memory budget of 1 GiB: 16 segments extracted, four at a time, a plan, 16 shards at the
+// same time, publishing; then opened from its mapped files and asked. 2^(k-6) rows of 64 keys of 32
+// bits each, which are made by a rule, so that no database takes room beside the index; the rule
+// can be inverted, so that every answer is checked. Counters: seconds of each step, entries_per_s
+// of all steps, anonymous_bytes, the most memory that the process had besides mapped files.
 //
 // CAIRN_BENCH_LOG2_N is k (26 where it is not set), at most 33. CAIRN_BENCH_SEGMENTS and
 // CAIRN_BENCH_SHARDS list directories, with commas between them, over which segments and shards are
