@@ -99,9 +99,13 @@ inline uint64_t PartialKey(std::string_view key, size_t depth) {
 inline bool GoesOn(uint64_t partial_key) {
   return (partial_key & 0xFF) == kGoesOn;
 }
+// Whether keys that have this partial key are equal: those without a marker may be any others.
+inline bool TellsAll(uint64_t partial_key) {
+  return ((partial_key - 1) & 0xFF) <= kPartialKeyBytes;
+}
 
-// A KeyRecord with a part of its key at hand. Ordered by the partial key, then by what is behind
-// it: entries that are compared must share what is before that depth.
+// A KeyRecord with a part of its key at hand. Ordered by the partial key, then by the whole: of
+// entries that are compared, those that do not share what is before that depth must be marked.
 struct alignas(16) BytesEntry {
   using Key = std::string_view;
 
@@ -114,7 +118,7 @@ struct alignas(16) BytesEntry {
 };
 inline bool operator<(const BytesEntry& a, const BytesEntry& b) {
   if (a.partial_key != b.partial_key) return a.partial_key < b.partial_key;
-  const int order = GoesOn(a.partial_key) ? a.key().compare(b.key()) : 0;
+  const int order = TellsAll(a.partial_key) ? 0 : a.key().compare(b.key());
   return order != 0 ? order < 0 : a.row_id() < b.row_id();
 }
 

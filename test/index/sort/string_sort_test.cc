@@ -18,9 +18,12 @@ using Pair = std::pair<std::string, RowId>;
 
 // Sorts the pairs as entries, whose records lie in memory in a shuffled order, and compares with
 // std::sort of the pairs.
-void CheckSort(std::vector<Pair> pairs, int threads, uint64_t salt = 0) {
+enum class Order : uint8_t { kShuffled, kAsGiven };
+
+void CheckSort(std::vector<Pair> pairs, int threads, uint64_t salt = 0,
+               Order order = Order::kShuffled) {
   auto random = TestRandom(salt);
-  std::shuffle(pairs.begin(), pairs.end(), random);
+  if (order == Order::kShuffled) std::shuffle(pairs.begin(), pairs.end(), random);
   size_t bytes = KeyRecord::kSlack;
   for (const Pair& pair : pairs) bytes += KeyRecord::Bytes(pair.first.size());
   std::vector<char> heap(bytes);
@@ -31,7 +34,7 @@ void CheckSort(std::vector<Pair> pairs, int threads, uint64_t salt = 0) {
     entries.push_back({end, random()});
     end += KeyRecord::Bytes(key.size());
   }
-  std::shuffle(entries.begin(), entries.end(), random);
+  if (order == Order::kShuffled) std::shuffle(entries.begin(), entries.end(), random);
   SortEntries(absl::MakeSpan(entries), threads);
   std::sort(pairs.begin(), pairs.end());
   size_t equal = 0;
@@ -109,6 +112,20 @@ BOOST_AUTO_TEST_CASE(sorts_behind_long_common_prefixes) {
   for (size_t i = 10; i < 60; ++i) pairs[i].first = "below" + std::to_string(i % 9);
   for (size_t i = 60; i < 90; ++i) pairs[i].first = "zenith" + std::to_string(i % 9);
   for (int threads : kOneAndTwo) CheckSort(pairs, threads);
+}
+
+BOOST_AUTO_TEST_CASE(sorts_many_keys_outside_of_a_prefix_that_a_few_looks_took_for_all_keys) {
+  auto random = TestRandom();
+  // Where SortEntries does not look, every fourth key is another.
+  std::vector<bool> looked_at(kLarge);
+  for (size_t i = 0; i < 64; ++i) looked_at[kLarge * i / 64] = true;
+  for (const char* other : {"zip/", "a/"}) {
+    const auto pairs = Make(kLarge, [&](size_t i) {
+      const bool inside = looked_at[i] || i % 4 != 0;
+      return (inside ? "user/" : other) + std::to_string(random() % 1'000'000);
+    });
+    for (int threads : kOneAndTwo) CheckSort(pairs, threads, 0, Order::kAsGiven);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(sorts_64_KiB_prefixes_and_keys_that_are_prefixes_of_one_another) {
