@@ -1,10 +1,13 @@
 #include "index/machine/topology.h"
 
 #include <hwloc.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -31,11 +34,22 @@ uint64_t MemoryBytes() {
   return machine;
 }
 
+// Not destroyed: threads may go on behind static objects.
+std::atomic<const Topology*> read_topology{nullptr};
+// Reading it takes milliseconds. A thread that forks holds this, too, so that no child waits for a
+// thread which it does not have.
+constinit std::mutex reading;
+[[maybe_unused]] const int registered =
+    pthread_atfork([] { reading.lock(); }, [] { reading.unlock(); }, [] { reading.unlock(); });
+
 }  // namespace
 
 const Topology& Topology::Get() {
-  static const Topology& topology = *new Topology;  // threads may go on behind static objects
-  return topology;
+  const Topology* topology = read_topology.load(std::memory_order_acquire);
+  if (topology != nullptr) return *topology;
+  const std::lock_guard lock(reading);
+  if (read_topology.load() == nullptr) read_topology.store(new Topology);
+  return *read_topology.load();
 }
 
 Topology::Topology() : memory_bytes_(MemoryBytes()) {

@@ -1,12 +1,49 @@
 #include "index/machine/topology.h"
 
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <thread>
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(topology_test)
 namespace {
+
+#ifndef CAIRN_TSAN  // which lets no thread start in the child of a process with threads
+// Forks while another thread may be reading the topology, and has the child ask for it, too: its
+// exit status.
+int ForkWhileReading() {
+  std::atomic<bool> begun{false};
+  std::thread reader([&] {
+    begun.store(true);
+    (void)Topology::Get();
+  });
+  while (!begun.load()) {
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(Topology::Get().cores() >= 1 ? 0 : 1);
+  }
+  reader.join();
+  int status = -1;
+  return waitpid(child, &status, 0) == child ? status : -1;
+}
+
+// First, while this process has not read it: so each child reads it anew.
+BOOST_AUTO_TEST_CASE(a_child_forked_while_it_is_read_can_read_it) {
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(ForkWhileReading() == 0 ? 0 : 1);
+    int status = -1;
+    BOOST_TEST(waitpid(child, &status, 0) == child);
+    BOOST_TEST(status == 0);
+  }
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(counts_the_cores_that_this_process_may_use) {
   cpu_set_t bound;
