@@ -94,6 +94,7 @@ absl::Status RowTable::CheckDirectory() const {
 }
 
 absl::Status RowTable::CheckKeys(int threads) const {
+  if (sections_.parts.empty()) return absl::OkStatus();
   const uint64_t blocks = sections_.parts.back().first_block;
   std::vector<absl::Status> results(CeilDivide(blocks, kBlocksPerTask));
   ParallelFor(threads, results.size(), [&](size_t task) {

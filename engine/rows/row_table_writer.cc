@@ -17,6 +17,7 @@ std::string_view AsBytes(const std::vector<T>& values) {
 }  // namespace
 
 void RowTableWriter::Part::EncodeBlock() {
+  encoding_ = true;
   std::string_view keys[kRowsPerBlock];
   for (uint32_t i = 0; i < pending_rows_; ++i) {
     keys[i] = {pending_.data() + begins_[i], begins_[i + 1] - begins_[i]};
@@ -38,6 +39,7 @@ void RowTableWriter::Part::EncodeBlock() {
   std::memmove(pending_.data(), last.data(), last.size());
   begins_[0] = last.size();
   pending_rows_ = 0;
+  encoding_ = false;
 }
 
 absl::Status RowTableWriter::Part::Flush() {
@@ -51,6 +53,9 @@ absl::Status RowTableWriter::Part::Flush() {
 absl::Status RowTableWriter::Part::Close() {
   if (closed_) return absl::OkStatus();
   closed_ = true;
+  if (encoding_) {
+    return writer_->Fail(absl::ResourceExhaustedError("no memory for a block of primary keys"));
+  }
   if (pending_rows_ != 0) EncodeBlock();
   if (encoded_.empty()) return absl::OkStatus();
   absl::Status status = Flush();

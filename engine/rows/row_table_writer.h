@@ -31,15 +31,16 @@ class RowTableSink {
 // parts, ascending ranges that one thread each fills; a part hands over about 1 MB of encoded keys
 // at a time, in whatever order parts get there, so that nothing is written twice.
 //
-// Memory: 1 MB a part that is open, half a byte a row, and about a thousandth of the keys' bytes.
+// Memory: 1 MB a part that is open and twice the longest 17 keys, half a byte a row, and about a
+// thousandth of the keys' bytes.
 class RowTableWriter {
  public:
   // The keys of one part. Used by one thread at a time; different parts by different threads.
   class alignas(64) Part {
    public:
     // Adds the part's next row. InvalidArgument, naming the key, unless it is greater than the one
-    // before, or where it is longer than kMaxPrimaryKeyBytes; an error of the sink's. After an
-    // error the table cannot be finished.
+    // before, or where it is longer than kMaxPrimaryKeyBytes; an error of the sink's. Throws
+    // std::bad_alloc. After either the table cannot be finished.
     absl::Status Add(std::string_view primary_key) {
       if (rows_ != 0 && !Less(last(), primary_key)) return OutOfOrder(primary_key);
       if (primary_key.size() > kMaxPrimaryKeyBytes) return TooLong(primary_key);
@@ -80,6 +81,7 @@ class RowTableWriter {
     RowTableWriter* writer_ = nullptr;
     uint64_t rows_ = 0;
     bool closed_ = false;
+    bool encoding_ = false;  // stays so where that throws
     // The last key of the block before, if there is one, and the keys of the block to come: key i
     // in [begins_[i], begins_[i + 1]), and room for more.
     std::string pending_;
