@@ -110,6 +110,8 @@ class _Steps:
             for reference in pending:
                 with contextlib.suppress(RayError):
                     ray.cancel(reference, force=True)
+            if pending:  # what they write is about to be removed
+                ray.wait(pending, num_returns=len(pending), timeout=60)
         self.seconds[step] = time.monotonic() - start
         return results
 
