@@ -51,7 +51,9 @@ Queries::Queries(std::shared_ptr<BatchIndex> index, const KeyCodec& codec, std::
     : index_(std::move(index)),
       codec_(codec),
       name_(std::move(name)),
-      generation_(ForkGeneration()) {}
+      generation_(ForkGeneration()) {
+  LeaveForksAtOnce();
+}
 
 Queries::~Queries() {
   // In a child its threads are gone, which the destructor would wait for: the memory is the
