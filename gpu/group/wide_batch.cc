@@ -71,7 +71,7 @@ class WideRangeEnds {
 
 absl::Status CountRanges(const GroupState& group, const WideRangeEnds& ends,
                          const DeviceRanges& ranges, uint64_t* counts, cudaStream_t stream) {
-  constexpr size_t kLeast = size_t{1} << 25;  // so that several small chunks are under way
+  constexpr size_t kLeast = size_t{1} << 25;  // where chunks are smaller, several are under way
   const size_t size = ranges.size();
   const size_t most = std::min(size, std::max(kLeast, group.options().chunk_queries));
   ASSIGN_OR_RETURN(const DeviceBuffer<uint64_t> begin,
