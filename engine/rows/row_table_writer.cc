@@ -16,7 +16,10 @@ std::string_view AsBytes(const std::vector<T>& values) {
 
 }  // namespace
 
-void RowTableWriter::Part::EncodeBlock() {
+absl::Status RowTableWriter::Part::EncodeBlock() {
+  if (encoding_) {
+    return writer_->Fail(absl::ResourceExhaustedError("no memory for a block of primary keys"));
+  }
   encoding_ = true;
   std::string_view keys[kRowsPerBlock];
   for (uint32_t i = 0; i < pending_rows_; ++i) {
@@ -40,6 +43,7 @@ void RowTableWriter::Part::EncodeBlock() {
   begins_[0] = last.size();
   pending_rows_ = 0;
   encoding_ = false;
+  return absl::OkStatus();
 }
 
 absl::Status RowTableWriter::Part::Flush() {
@@ -53,10 +57,9 @@ absl::Status RowTableWriter::Part::Flush() {
 absl::Status RowTableWriter::Part::Close() {
   if (closed_) return absl::OkStatus();
   closed_ = true;
-  if (encoding_) {
-    return writer_->Fail(absl::ResourceExhaustedError("no memory for a block of primary keys"));
+  if (pending_rows_ != 0) {
+    RETURN_IF_ERROR(EncodeBlock());
   }
-  if (pending_rows_ != 0) EncodeBlock();
   if (encoded_.empty()) return absl::OkStatus();
   absl::Status status = Flush();
   encoded_.shrink_to_fit();

@@ -45,7 +45,7 @@ class RowTableWriter {
       if (rows_ != 0 && !Less(last(), primary_key)) return OutOfOrder(primary_key);
       if (primary_key.size() > kMaxPrimaryKeyBytes) return TooLong(primary_key);
       if (pending_rows_ == kRowsPerBlock) {
-        EncodeBlock();
+        RETURN_IF_ERROR(EncodeBlock());
         if (encoded_.size() >= kExtentBytes) {
           RETURN_IF_ERROR(Flush());
         }
@@ -73,7 +73,7 @@ class RowTableWriter {
       const size_t begin = pending_rows_ == 0 ? 0 : begins_[pending_rows_ - 1];
       return {pending_.data() + begin, begins_[pending_rows_] - begin};
     }
-    void EncodeBlock();
+    absl::Status EncodeBlock();
     absl::Status Flush();
     absl::Status OutOfOrder(std::string_view primary_key);
     absl::Status TooLong(std::string_view primary_key);

@@ -107,6 +107,7 @@ BOOST_AUTO_TEST_CASE(a_table_without_parts_is_empty) {
   BOOST_CHECK(absl::IsOutOfRange(none.PrimaryKeys({0}, &column)));
   BOOST_TEST(*none.Find("a") == kNoRow);
   BOOST_TEST(*none.LowerBound("a") == 0u);
+  BOOST_TEST(none.CheckKeys(1).ok());
 }
 
 BOOST_AUTO_TEST_CASE(keys_of_any_length_and_content_round_trip) {
