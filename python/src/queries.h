@@ -51,9 +51,9 @@ class Queries {
 // How many forks lie between the process that loaded the module and this one.
 int ForkGeneration();
 
-// Called before RocksDB or oneTBB start threads. Children that are forked later leave exit() without
-// the handlers of libraries, which may wait for these threads for ever. What Python does at its end
-// is done.
+// Called before RocksDB or oneTBB start threads. Children that are forked later leave exit()
+// without the handlers of libraries, which may wait for these threads for ever. What Python does at
+// its end is done.
 void LeaveForksAtOnce();
 
 // An operation's name as a method, "find_first"; InvalidArgument for another name.

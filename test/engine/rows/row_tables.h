@@ -87,7 +87,7 @@ inline std::vector<std::string_view> Views(const Keys& keys) {
   return {keys.begin(), keys.end()};
 }
 
-inline Keys Sorted(std::set<std::string> keys) {
+inline Keys Sorted(const std::set<std::string>& keys) {
   return {keys.begin(), keys.end()};
 }
 
@@ -98,7 +98,7 @@ inline Keys RandomKeys(size_t count, size_t max_bytes, int alphabet, std::mt1993
     for (char& c : key) c = static_cast<char>(random() % alphabet);
     keys.insert(key);
   }
-  return Sorted(std::move(keys));
+  return Sorted(keys);
 }
 
 // Cuts keys into `parts` ranges at random, some of them empty.

@@ -8,11 +8,12 @@
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
+#include "test/sanitizer.h"
+
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(topology_test)
 namespace {
 
-#ifndef CAIRN_TSAN  // which lets no thread start in the child of a process with threads
 // Forks while another thread may be reading the topology, and has the child ask for it, too: its
 // exit status.
 int ForkWhileReading() {
@@ -35,6 +36,7 @@ int ForkWhileReading() {
 
 // First, while this process has not read it: so each child reads it anew.
 BOOST_AUTO_TEST_CASE(a_child_forked_while_it_is_read_can_read_it) {
+  if (kUnderTsan) return;  // which misses the reader in a child of one
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
     if (child == 0) _exit(ForkWhileReading() == 0 ? 0 : 1);
@@ -43,7 +45,6 @@ BOOST_AUTO_TEST_CASE(a_child_forked_while_it_is_read_can_read_it) {
     BOOST_TEST(status == 0);
   }
 }
-#endif
 
 BOOST_AUTO_TEST_CASE(counts_the_cores_that_this_process_may_use) {
   cpu_set_t bound;
