@@ -147,10 +147,7 @@ class LeafQuad {
     return (((other & 0x7fff7fffu) + 0x7fff7fffu) | other) >> 15 & 0x00010001u;
 #endif
   }
-  // Bits 0 and 1.
-  static __device__ uint32_t EqualHalves(uint32_t word, uint32_t half) {
-    return ((word & 0xffff) == half ? 1 : 0) | (word >> 16 == half ? 2 : 0);
-  }
+
   // The bits of Equal that a lane's words give. For keys of 48 bits those of the low parts, and
   // eight bits above them those of the high parts.
   static __device__ uint32_t EqualIn(const uint4& words, Key key, int part) {

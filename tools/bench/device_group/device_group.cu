@@ -387,9 +387,9 @@ const RegisterInMain registered([] {
   for (const auto& list : lists) {
     add({GroupWay::kUnsplit, log2_n, list});
     for (const GroupWay way : {GroupWay::kReplicated, GroupWay::kSharded}) {
-      for (const int chunk : {0, 21, 23, 25, 27}) add({way, log2_n, list, chunk});
+      for (const int chunk : {0, 21, 22, 23, 24, 25, 26, 27}) add({way, log2_n, list, chunk});
       if (list.front() == list.back()) continue;
-      for (const int chunk : {0, 23, 25}) add({way, log2_n, list, chunk, true});
+      for (const int chunk : {0, 23, 24, 25, 26}) add({way, log2_n, list, chunk, true});
     }
   }
 });
