@@ -1,6 +1,7 @@
 #include "cairn/where/predicate.h"
 
 #include <charconv>
+#include <cmath>
 #include <deque>
 #include <string>
 #include <utility>
@@ -59,6 +60,7 @@ struct ValueText {
   std::string operator()(uint64_t number) const { return absl::StrCat(number); }
   std::string operator()(int64_t number) const { return absl::StrCat(number); }
   std::string operator()(double number) const {
+    if (std::isnan(number)) return "nan";  // as a key it has no sign
     char text[32];
     std::string digits(text, std::to_chars(text, text + sizeof(text), number).ptr);
     // Read back as an integer, -0 would lose its sign.

@@ -2,16 +2,21 @@
 #include <algorithm>
 #include <charconv>
 #include <deque>
+#include <functional>
+#include <limits>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cairn/where/predicate.h"
 #include "engine/where/predicate_names.h"
 #include "index/keys/escaped_text.h"
+#include "index/keys/key_number.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
@@ -20,6 +25,12 @@ namespace {
 
 constexpr std::string_view kKeywords[] = {"and",  "or",     "not",  "in",   "between", "is",
                                           "null", "starts", "with", "like", "true",    "false"};
+// Numbers that have no digits, after a sign or none. They are keywords only where a value is
+// expected.
+constexpr std::pair<std::string_view, double> kNamedNumbers[] = {
+    {"nan", std::numeric_limits<double>::quiet_NaN()},
+    {"inf", std::numeric_limits<double>::infinity()},
+    {"infinity", std::numeric_limits<double>::infinity()}};
 constexpr int kMostNesting = 200;
 
 // Whether `text` is this word, of lower-case letters, in either case.
@@ -30,9 +41,14 @@ bool IsWord(std::string_view text, std::string_view word) {
          });
 }
 
+// The value of the next '?', which stands in the comparison of `index`, in this part of its key.
+using NextParameter =
+    std::function<absl::StatusOr<KeyValue>(const std::string& index, size_t part)>;
+
 class PredicateParser {
  public:
-  explicit PredicateParser(std::string_view text) : text_(text) {}
+  PredicateParser(std::string_view text, NextParameter next_parameter)
+      : text_(text), next_parameter_(std::move(next_parameter)) {}
 
   absl::StatusOr<Predicate> Whole() {
     ASSIGN_OR_RETURN(Predicate predicate, Either());
@@ -85,8 +101,9 @@ class PredicateParser {
   }
 
   absl::StatusOr<Predicate> ComparisonOfIndex() {
-    std::string index;
-    RETURN_IF_ERROR(TakeIndex(&index));
+    index_.clear();
+    RETURN_IF_ERROR(TakeIndex(&index_));
+    const std::string& index = index_;
     bytes_.clear();
     if (TakeWord("is")) {
       const bool negated = TakeWord("not");
@@ -156,8 +173,16 @@ class PredicateParser {
   absl::StatusOr<Predicate> Like(const std::string& index, bool negated) {
     SkipBlanks();
     const size_t begin = at_;
-    std::string pattern;
-    RETURN_IF_ERROR(TakeText(&pattern));
+    std::vector<KeyValue> value;
+    RETURN_IF_ERROR(TakeValue(&value));
+    if (std::holds_alternative<std::monostate>(value[0])) {
+      return NegatedIf(negated, Predicate(index, KeyQuery(nullptr)));
+    }
+    const auto* const text = std::get_if<std::string_view>(&value[0]);
+    if (text == nullptr) {
+      return Error(begin, absl::StrCat("LIKE: expected 'text', found ", Described(value[0])));
+    }
+    std::string pattern(*text);
     const bool prefix = !pattern.empty() && pattern.back() == '%';
     if (prefix) pattern.pop_back();
     if (pattern.find_first_of("%_") != std::string::npos) {
@@ -187,7 +212,12 @@ class PredicateParser {
 
   absl::Status TakeValue(std::vector<KeyValue>* parts) {
     if (TakeWord("null")) return parts->emplace_back(), absl::OkStatus();
-    SkipBlanks();
+    const size_t begin = at_;
+    if (Take('?')) {
+      absl::StatusOr<KeyValue> value = next_parameter_(index_, parts->size());
+      if (!value.ok()) return Error(begin, std::string(value.status().message()));
+      return parts->push_back(*value), absl::OkStatus();
+    }
     if (at_ < text_.size() && text_[at_] == '\'') {
       std::string text;
       RETURN_IF_ERROR(TakeText(&text));
@@ -199,6 +229,12 @@ class PredicateParser {
 
   absl::Status TakeNumber(std::vector<KeyValue>* parts) {
     SkipBlanks();
+    const bool negative = at_ < text_.size() && text_[at_] == '-';
+    for (const auto& [name, number] : kNamedNumbers) {
+      if (!IsWord(Word(at_ + negative), name)) continue;
+      at_ += negative + name.size();
+      return parts->emplace_back(negative ? -number : number), absl::OkStatus();
+    }
     size_t end = at_;
     const auto is_number_byte = [&](size_t i) {
       const char c = text_[i];
@@ -209,25 +245,27 @@ class PredicateParser {
     while (end < text_.size() && is_number_byte(end)) ++end;
     const char* const first = text_.data() + at_;
     const char* const last = text_.data() + end;
-    uint64_t natural = 0;
-    int64_t integer = 0;
-    double real = 0;
-    const auto whole = [&](std::from_chars_result result) {
-      return first < last && result.ec == std::errc() && result.ptr == last;
-    };
     const std::string_view digits = text_.substr(at_, end - at_);
+    bool out_of_range = false;
+    const auto read = [&](auto number) {
+      const std::from_chars_result result = std::from_chars(first, last, number);
+      if (first == last || result.ptr != last) return false;
+      if (result.ec == std::errc()) return parts->emplace_back(number), true;
+      out_of_range = out_of_range || result.ec == std::errc::result_out_of_range;
+      return false;
+    };
     const bool is_real = digits.find_first_of(".eE") != std::string_view::npos;
-    if (whole(std::from_chars(first, last, natural))) {
-      parts->emplace_back(natural);
-    } else if (whole(std::from_chars(first, last, integer))) {
-      parts->emplace_back(integer);
-    } else if (is_real && whole(std::from_chars(first, last, real))) {
-      parts->emplace_back(real);
-    } else {
-      return Expected("a number, 'text', NULL or (a, b)");
+    if (is_real ? read(double{}) : read(uint64_t{}) || read(int64_t{})) {
+      // An integer has no -0, which is another key than 0 in an index of floats.
+      const auto* const integer = std::get_if<int64_t>(&parts->back());
+      if (integer != nullptr && *integer == 0) parts->back() = -0.0;
+      at_ = end;
+      return absl::OkStatus();
     }
-    at_ = end;
-    return absl::OkStatus();
+    if (!out_of_range) return Expected("a number, 'text', NULL, ? or (a, b)");
+    return Expected(is_real ? "a number that a float of 64 bits holds"
+                            : "an integer from -9223372036854775808 to 18446744073709551615, or a "
+                              "float, which has a '.'");
   }
 
   absl::Status TakeText(std::string* text) {
@@ -278,10 +316,11 @@ class PredicateParser {
   }
 
   // The word that begins here; takes nothing.
-  std::string_view Word() const {
-    size_t end = at_;
+  std::string_view Word() const { return Word(at_); }
+  std::string_view Word(size_t begin) const {
+    size_t end = begin;
     while (end < text_.size() && IsIndexNameByte(text_[end])) ++end;
-    return text_.substr(at_, end - at_);
+    return text_.substr(begin, end - begin);
   }
   bool TakeWord(std::string_view word) {
     SkipBlanks();
@@ -313,8 +352,10 @@ class PredicateParser {
   }
 
   const std::string_view text_;
+  const NextParameter next_parameter_;
   size_t at_ = 0;
   int nesting_ = 0;
+  std::string index_;              // of the comparison at hand
   std::deque<std::string> bytes_;  // of the comparison at hand
 };
 
@@ -327,8 +368,38 @@ bool IsPredicateKeyword(std::string_view word) {
   return false;
 }
 
-absl::StatusOr<Predicate> Predicate::Parse(std::string_view text) {
-  return Guarded("reading a predicate", [&] { return PredicateParser(text).Whole(); });
+absl::StatusOr<Predicate> Predicate::Parse(std::string_view text,
+                                           absl::Span<const PartValue> parameters) {
+  return Guarded("reading a predicate", [&]() -> absl::StatusOr<Predicate> {
+    size_t used = 0;
+    const auto next = [&](const std::string&, size_t) -> absl::StatusOr<KeyValue> {
+      if (used == parameters.size()) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("expected a value of parameter %d, found %d value%s", used + 1,
+                            parameters.size(), parameters.size() == 1 ? "" : "s"));
+      }
+      return parameters[used++].value();
+    };
+    ASSIGN_OR_RETURN(Predicate predicate, PredicateParser(text, next).Whole());
+    if (used != parameters.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("predicate: expected %d parameter%s, one for each ?, found %d values",
+                          used, used == 1 ? "" : "s", parameters.size()));
+    }
+    return predicate;
+  });
+}
+
+absl::StatusOr<std::vector<Predicate::Parameter>> Predicate::ParametersOf(std::string_view text) {
+  return Guarded("reading a predicate", [&]() -> absl::StatusOr<std::vector<Parameter>> {
+    std::vector<Parameter> parameters;
+    const auto next = [&](const std::string& index, size_t part) -> absl::StatusOr<KeyValue> {
+      parameters.push_back({index, part});
+      return KeyValue();
+    };
+    RETURN_IF_ERROR(PredicateParser(text, next).Whole().status());
+    return parameters;
+  });
 }
 
 }  // namespace cairn
