@@ -30,6 +30,7 @@ LogTail::LogTail(rocksdb::DB* db, std::vector<rocksdb::ColumnFamilyHandle*> colu
       ids_(Ids(column_families_)),
       manual_flush_(db->GetDBOptions().manual_wal_flush),
       directory_(LogDirectory(db)),
+      live_(LiveLog::Of(db)),
       sequence_(after),
       position_(position) {}
 
@@ -80,6 +81,8 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
     bytes = 0;
     for (const RowChanges& c : changes) bytes += c.bytes();
   }
+  // Two writes with one number: UpdateLog says so.
+  if ((*reader)->Next() && (*reader)->sequence() < next) return false;
   sequence_ = next - 1;
   position_.place = end;
   return true;
@@ -88,7 +91,8 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
 absl::Status LogTail::ReadLog(SequenceNumber until, size_t max_bytes,
                               absl::Span<RowChanges> changes) {
   if (log_ == nullptr || log_until_ != until) {
-    ASSIGN_OR_RETURN(log_, UpdateLog::Open(db_, column_families_, sequence_, until, position_));
+    ASSIGN_OR_RETURN(log_,
+                     UpdateLog::Open(db_, column_families_, sequence_, until, position_, live_));
     log_until_ = until;
   }
   RETURN_IF_ERROR(log_->Read(max_bytes, changes));

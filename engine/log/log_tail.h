@@ -47,6 +47,7 @@ class LogTail {
   const std::vector<uint32_t> ids_;  // of these
   const bool manual_flush_;          // DBOptions::manual_wal_flush
   const std::string directory_;      // of the log
+  const LiveLog live_;
   SequenceNumber sequence_;
   LogPosition position_;
   std::unique_ptr<WriteBatchReader> batches_;  // knows what ReadOn has seen prepared

@@ -1,11 +1,13 @@
 #include "engine/log/update_log.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/log/table_files.h"
 #include "engine/source/db_source.h"
 #include "engine/util/status.h"
 #include "index/keys/escaped_text.h"
@@ -35,11 +37,41 @@ absl::Status CheckDatabase(rocksdb::DB* db, const rocksdb::DBOptions& options) {
   return absl::OkStatus();
 }
 
+// How many sequence numbers a batch took, whichever transactions it commits: those count as one.
+absl::StatusOr<uint64_t> NumbersOf(std::string_view record) {
+  const auto any = [](std::string_view) {
+    PreparedTransaction transaction;
+    transaction.count = 1;
+    return transaction;
+  };
+  WriteBatchReader reader({}, any);
+  return reader.Read(rocksdb::WriteBatch{std::string(record)}, {});
+}
+
+// Whether a live table file begins or ends with a row that has one of these sequence numbers.
+bool AnyFileHas(rocksdb::DB* db, SequenceNumber first, SequenceNumber end) {
+  const std::vector<rocksdb::LiveFileMetaData> files = LiveFiles(db);
+  const auto has = [&](SequenceNumber number) { return first <= number && number < end; };
+  return std::any_of(files.begin(), files.end(), [&](const rocksdb::LiveFileMetaData& file) {
+    return has(file.smallest_seqno) || has(file.largest_seqno);
+  });
+}
+
 }  // namespace
+
+LiveLog LiveLog::Of(rocksdb::DB* db) {
+  LiveLog live;
+  std::unique_ptr<rocksdb::LogFile> current;
+  // The file first: what is written afterwards is in this one or in a newer one.
+  if (!db->GetCurrentWalFile(&current).ok()) return live;
+  live.log_number = current->LogNumber();
+  live.sequence = db->GetLatestSequenceNumber();
+  return live;
+}
 
 absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
     rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-    SequenceNumber after, SequenceNumber until, LogPosition position) try {
+    SequenceNumber after, SequenceNumber until, LogPosition position, LiveLog live) try {
   const std::string where = absl::StrFormat("database '%s'", db->GetName());
   std::vector<uint32_t> ids;
   for (rocksdb::ColumnFamilyHandle* family : column_families) {
@@ -53,7 +85,7 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
         where, until, after));
   }
   RETURN_IF_ERROR(CheckDatabase(db, db->GetDBOptions()));
-  std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until));
+  std::unique_ptr<UpdateLog> log(new UpdateLog(db, std::move(ids), after, until, live));
   log->position_ = position;
   // Where nothing seems to be new, numbers may have been given twice.
   if (!log->done() || position.log_number != 0) RETURN_IF_ERROR(log->OpenFiles(position));
@@ -63,11 +95,12 @@ absl::StatusOr<std::unique_ptr<UpdateLog>> UpdateLog::Open(
 }
 
 UpdateLog::UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
-                     SequenceNumber until)
+                     SequenceNumber until, LiveLog live)
     : db_(db),
       column_families_(std::move(column_families)),
       after_(after),
       until_(until),
+      live_(live),
       // There, writers whose records are logged together are published one by one.
       batches_(column_families_, [this](std::string_view name) { return FindPrepared(name); }),
       next_(after + 1) {}
@@ -88,7 +121,8 @@ absl::Status UpdateLog::OpenFiles(const LogPosition& position) {
                                          : absl::StrFormat("which begins at %d", begin->start));
   }
   start_file_ = file_ = first;
-  if (StartsAt(position)) {
+  ASSIGN_OR_RETURN(const bool starts, StartsAt(position));
+  if (starts) {
     start_ = position.place;
   } else if (files_[file_].start != next_) {
     RETURN_IF_ERROR(FindStart());
@@ -118,15 +152,19 @@ absl::Status UpdateLog::CheckNumbers(const LogPosition& position) const {
   return absl::OkStatus();
 }
 
-bool UpdateLog::StartsAt(const LogPosition& position) const {
-  if (files_[file_].number != position.log_number) return false;
-  const auto reader = OpenWalFile(db_, files_[file_], position.place);
-  return reader.ok() && (*reader)->Next() && (*reader)->sequence() == next_;
+absl::StatusOr<bool> UpdateLog::StartsAt(const LogPosition& position) const {
+  if (files_[file_].number != position.log_number || position.place.offset == 0) return false;
+  ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> reader, OpenFile(file_, position.place));
+  if (!reader->Next() || reader->sequence() > next_) return false;
+  if (reader->sequence() == next_) return true;
+  ASSIGN_OR_RETURN(const uint64_t count, NumbersOf(reader->record()));
+  const bool new_numbers = count == 0 || reader->sequence() + count > next_;
+  if (!new_numbers) return GivenTwice(reader->path(), reader->sequence());
+  return false;
 }
 
 absl::Status UpdateLog::FindStart() {
-  ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> opened, OpenFile(file_, {}));
-  WalReader* const reader = opened.get();
+  ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> reader, OpenFile(file_, {}));
   // Where no record starts at the wanted one, the last before it may hold that, or nothing does:
   // reading on from there tells.
   SequenceNumber start = files_[file_].start;
@@ -188,32 +226,60 @@ absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChange
                         reader.path(), reader.start().offset));
   }
   next_ += *count;
-  // For a RocksDB that recovered the log up to it the record may end here or at any number behind:
-  // an empty range takes none there, unless its column family had been flushed.
-  const SequenceNumber least = next_ - batches_.empty_ranges();
-  const auto recovered_at = [&](SequenceNumber end) { return least <= end && end < next_; };
-  if (recovered_at(file.limit)) {
-    next_ = file.limit;
-  } else if (recovered_at(until_ + 1)) {
-    next_ = until_ + 1;
+  if (const uint64_t empty = batches_.empty_ranges(); empty > 0) {
+    ASSIGN_OR_RETURN(next_, EndOfEmptyRanges(first, next_ - empty, reader));
   }
   if (next_ <= until_ + 1) position_ = {file.number, reader.end()};
-  return absl::OkStatus();
+  return done() ? CheckFollowing(reader) : absl::OkStatus();
+}
+
+absl::StatusOr<SequenceNumber> UpdateLog::EndOfEmptyRanges(SequenceNumber first,
+                                                           SequenceNumber least,
+                                                           const WalReader& reader) const {
+  // For a RocksDB that recovered the log up to it the record may end at any of these numbers: an
+  // empty range takes none there, unless its column family had been flushed.
+  const WalFile& file = files_[file_];
+  const auto may_end = [&](SequenceNumber end) { return least <= end && end <= next_; };
+  SequenceNumber end = next_;
+  if (may_end(file.limit)) {
+    end = file.limit;
+  } else if (may_end(until_ + 1)) {
+    end = until_ + 1;
+  }
+  // Only the last record of a file can have been recovered so, and not in the newest file.
+  const bool newest = file_ + 1 == files_.size() || file.number >= live_.log_number;
+  if (newest || (end != file.limit && end != until_ + 1)) return end;
+  ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> following, OpenFile(file_, reader.end()));
+  if (following->Next() && following->sequence() == next_) return end;
+
+  if (live_.sequence < end) end = live_.sequence + 1;
+  // The index was at a state within the record: one that was recovered.
+  if (first <= after_ && least <= after_ + 1) end = std::min(end, after_ + 1);
+  end = std::max(end, least);
+  return end > least && AnyFileHas(db_, least, end) ? least : end;
+}
+
+absl::Status UpdateLog::CheckFollowing(const WalReader& reader) const {
+  ASSIGN_OR_RETURN(const std::unique_ptr<WalReader> following, OpenFile(file_, reader.end()));
+  if (!following->Next() || following->sequence() >= next_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const uint64_t count, NumbersOf(following->record()));
+  return count == 0 ? absl::OkStatus() : GivenTwice(following->path(), following->sequence());
 }
 
 absl::Status UpdateLog::ReadSuperseded(const rocksdb::WriteBatch& batch,
                                        absl::Span<RowChanges> changes) {
   // What takes no sequence number may stand at a file's end, with the first one of the next. That a
   // batch commits something is enough to know that it takes some.
-  const auto any = [](std::string_view) {
-    PreparedTransaction transaction;
-    transaction.count = 1;
-    return transaction;
-  };
-  WriteBatchReader trial(column_families_, any);
-  const absl::StatusOr<uint64_t> count = trial.Read(batch, 1, 0, 0, changes);
+  const absl::StatusOr<uint64_t> count = NumbersOf(batch.Data());
   if (!count.ok() || *count > 0) return count.status();
   return batches_.Read(batch, 1, 0, 0, changes).status();
+}
+
+absl::Status UpdateLog::GivenTwice(std::string_view path, SequenceNumber sequence) const {
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "log file '%s' of database '%s' has two writes with sequence number %d, of which the first "
+      "failed; rebuild the index",
+      path, db_->GetName(), sequence));
 }
 
 absl::Status UpdateLog::Missing(std::string_view found) const {

@@ -19,6 +19,17 @@
 
 namespace cairn {
 
+// What the process that writes a database knows of its log: everything above `sequence` is in files
+// from `log_number` on, which have never been recovered. The default is a process that knows
+// nothing.
+struct LiveLog {
+  uint64_t log_number = UINT64_MAX;
+  SequenceNumber sequence = UINT64_MAX;
+
+  // Of now, in the process that has the database open for writing.
+  static LiveLog Of(rocksdb::DB* db);
+};
+
 // What was committed to some column families of a database after one sequence number, up to and
 // with another, as its write-ahead log has it: all of it, or an error.
 //
@@ -48,10 +59,20 @@ namespace cairn {
 // numbers where these left no trace there, as those of an empty range, and of a row that was put
 // and taken away again by SingleDelete before it was flushed.
 //
-// What that cannot show: files ingested where no key of theirs was, without a snapshot held, which
-// RocksDB gives no sequence number (ingested_files.h). And writes that took the place of others,
-// lost with the log's unsynced end when the machine failed: so have the log synced (FlushWAL(true))
-// before an index is made durable.
+// An empty range takes a number when it is written and none when its record is recovered, so that
+// the number is given again. A record that was the last one of its file before a newer file began
+// may have been recovered or not; if its empty ranges would take numbers that LiveLog, `after` or a
+// table file shows to be others', they take none, and those numbers are missing.
+//
+// Two records of one file with one number are of a write that failed and of the next one, which
+// RocksDB did not separate (DBOptions::paranoid_checks off). They are refused, as a missing number
+// is.
+//
+// What that cannot show: a write past the log that took the number of a recovered empty range, in a
+// session without the index, and whose table file was compacted since. Files ingested where no key
+// of theirs was, without a snapshot held, which RocksDB gives no sequence number
+// (ingested_files.h). And writes that took the place of others, lost with the log's unsynced end
+// when the machine failed: so have the log synced (FlushWAL(true)) before an index is made durable.
 //
 // The log's files are read directly, not by DB::GetUpdatesSince. That goes by the counts in
 // batches' headers, which are not how many sequence numbers were taken where transactions are
@@ -76,7 +97,7 @@ class UpdateLog {
   // not bytewise, and for logs compressed by other methods than zstd. DataLoss for a damaged log.
   static absl::StatusOr<std::unique_ptr<UpdateLog>> Open(
       rocksdb::DB* db, absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-      SequenceNumber after, SequenceNumber until, LogPosition position = {});
+      SequenceNumber after, SequenceNumber until, LogPosition position = {}, LiveLog live = {});
 
   // Appends the next slice to changes[i] for the i-th column family: whole records of the log,
   // until the changes take `max_bytes` of memory (RowChanges::bytes(), more by one record at most),
@@ -95,7 +116,7 @@ class UpdateLog {
 
  private:
   UpdateLog(rocksdb::DB* db, std::vector<uint32_t> column_families, SequenceNumber after,
-            SequenceNumber until);
+            SequenceNumber until, LiveLog live);
 
   absl::Status OpenFiles(const LogPosition& position);
   // Whether what is behind `position` has numbers that are behind after_. RocksDB counts an empty
@@ -103,15 +124,24 @@ class UpdateLog {
   // on with a number that it has given before.
   absl::Status CheckNumbers(const LogPosition& position) const;
   absl::StatusOr<std::unique_ptr<WalReader>> OpenFile(size_t file, WalPlace from) const;
-  // Whether the record at `position` is the first one that is wanted.
-  bool StartsAt(const LogPosition& position) const;
+  // Whether the record at `position` is the first one that is wanted. GivenTwice if it takes
+  // numbers that have been read.
+  absl::StatusOr<bool> StartsAt(const LogPosition& position) const;
   // Finds that record, or the one that may hold it, in the file that reading begins with.
   absl::Status FindStart();
 
   // Moves to the next record, of the next file where one has ended.
   absl::StatusOr<const WalReader*> Next();
   absl::Status ReadRecord(const WalReader& reader, absl::Span<RowChanges> changes);
+  // The number behind those that only empty ranges of the record just read took, from `least` on,
+  // as far as they did: up to next_, or less.
+  absl::StatusOr<SequenceNumber> EndOfEmptyRanges(SequenceNumber first, SequenceNumber least,
+                                                  const WalReader& reader) const;
+  // GivenTwice if the record that follows in the file takes numbers below next_.
+  absl::Status CheckFollowing(const WalReader& reader) const;
   absl::Status ReadSuperseded(const rocksdb::WriteBatch& batch, absl::Span<RowChanges> changes);
+  // The error for a record whose number another one before it in its file has.
+  absl::Status GivenTwice(std::string_view path, SequenceNumber sequence) const;
   // The error for sequence numbers from next_ on that no record has; `found` says what there is.
   absl::Status Missing(std::string_view found) const;
   absl::StatusOr<PreparedTransaction> FindPrepared(std::string_view name) const;
@@ -120,6 +150,7 @@ class UpdateLog {
   const std::vector<uint32_t> column_families_;
   const SequenceNumber after_;
   const SequenceNumber until_;
+  const LiveLog live_;
   WriteBatchReader batches_;
   std::vector<WalFile> files_;
   std::vector<std::unique_ptr<WalReader>> readers_;  // of files_, null before the first

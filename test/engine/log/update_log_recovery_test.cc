@@ -230,6 +230,117 @@ BOOST_AUTO_TEST_CASE(a_batch_whose_end_left_no_trace_is_read_whole_beside_its_wr
   db.Follow(read_only, after, position);
 }
 
+rocksdb::WriteOptions PastLog() {
+  rocksdb::WriteOptions options;
+  options.disableWAL = true;
+  return options;
+}
+
+// Recovery gives the number of an empty range again. A write past the log that gets it is not told
+// by the log, which seems to have all numbers.
+BOOST_AUTO_TEST_CASE(the_number_of_a_recovered_empty_range_does_not_hide_a_write_past_the_log) {
+  for (const bool in_one_batch : {true, false}) {
+    rocksdb::Options options = LoggedDatabase::DefaultOptions();
+    options.avoid_flush_during_shutdown = true;
+    LoggedDatabase db(options);
+    db.Put("a", "1");
+    const LoggedDatabase::Point before = db.Now();
+    rocksdb::WriteBatch batch;
+    RequireOk(batch.Put("b", "2"));
+    if (!in_one_batch) {
+      RequireOk(db.db()->Write({}, &batch));
+      batch.Clear();
+    }
+    RequireOk(batch.DeleteRange("q", "q"));
+    RequireOk(db.db()->Write({}, &batch));
+    db.Reopen();
+    const LoggedDatabase::Point recovered = db.Now();
+    BOOST_REQUIRE_EQUAL(recovered.sequence, before.sequence + 1);
+    const LogPosition position = db.Follow(before, recovered);
+    // Of a process that has the database open: what it writes is not in older files.
+    const LiveLog live = LiveLog::Of(db.db());
+    BOOST_TEST(live.sequence == recovered.sequence);
+    RequireOk(db.db()->Put(PastLog(), "bulk", "load"));
+    const LoggedDatabase::Point now = db.Now();
+    BOOST_REQUIRE_EQUAL(now.sequence, before.sequence + 2);
+    const auto error = [&](SequenceNumber after, LogPosition from, const LiveLog& knows) {
+      absl::StatusOr<std::unique_ptr<UpdateLog>> log =
+          UpdateLog::Open(db.db(), db.families(), after, now.sequence, from, knows);
+      if (!log.ok()) return log.status();
+      std::vector<RowChanges> changes(db.families().size());
+      return (*log)->Read(SIZE_MAX, absl::MakeSpan(changes));
+    };
+    BOOST_TEST(IsMissing(error(recovered.sequence, position, live)));
+    BOOST_TEST(IsMissing(error(recovered.sequence, {}, live)));
+    BOOST_TEST(IsMissing(error(before.sequence, {}, live)));
+    // The index was at a state that is none but a recovered one.
+    if (in_one_batch) BOOST_TEST(IsMissing(error(recovered.sequence, position, {})));
+    if (in_one_batch) BOOST_TEST(IsMissing(error(recovered.sequence, {}, {})));
+    // Once the row is in a file, that has the number.
+    RequireOk(db.db()->Flush({}));
+    db.Reopen();
+    BOOST_TEST(IsMissing(db.Error(before.sequence, now.sequence)));
+    BOOST_TEST(IsMissing(db.Error(recovered.sequence, now.sequence, position)));
+    db.Put("c", "3");
+    BOOST_TEST(IsMissing(db.Error(before.sequence, db.sequence())));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_range_at_the_end_of_a_file_that_was_not_recovered_keeps_its_number) {
+  LoggedDatabase db;
+  db.Put("a", "1");
+  const LiveLog live = LiveLog::Of(db.db());
+  LoggedDatabase::Point before = db.Now();
+  for (int i = 0; i < 3; ++i) {
+    rocksdb::WriteBatch batch;
+    if (i != 1) RequireOk(batch.Put("b", "2"));
+    RequireOk(batch.DeleteRange("q", "q"));
+    RequireOk(db.db()->Write({}, &batch));
+    RequireOk(db.db()->Flush({}));
+    const LoggedDatabase::Point now = db.Now();
+    const LogPosition position = db.Follow(before, now);
+    BOOST_TEST(db.Error(before.sequence, now.sequence).ok());
+    auto log =
+        RequireOk(UpdateLog::Open(db.db(), db.families(), before.sequence, now.sequence, {}, live));
+    std::vector<RowChanges> changes(db.families().size());
+    RequireOk(log->Read(SIZE_MAX, absl::MakeSpan(changes)));
+    db.Put("c", "3");
+    const LoggedDatabase::Point more = db.Now();
+    db.Follow(now, more, position);
+    db.Follow(before, more);
+    before = more;
+  }
+}
+
+// RocksDB without paranoid_checks goes on in the same file after a write whose sync failed, with
+// the same number.
+BOOST_AUTO_TEST_CASE(two_writes_with_one_number_in_one_file_are_an_error) {
+  rocksdb::Options options = LoggedDatabase::DefaultOptions();
+  options.avoid_flush_during_shutdown = true;
+  LoggedDatabase db(options);
+  db.Put("a", "1");
+  const LoggedDatabase::Point before = db.Now();
+  db.Put("x", "Ghost");
+  const LoggedDatabase::Point failed = db.Now();
+  const LogPosition position = db.Follow(before, failed);
+  // The record again, as the good one's.
+  const auto files = RequireOk(ListWalFiles(db.db()));
+  const std::string path = files.back().path;
+  const std::string bytes = ReadFile(path);
+  const auto first = RequireOk(OpenWalFile(db.db(), files.back()));
+  BOOST_REQUIRE(first->Next());
+  const std::string again = bytes.substr(first->end().offset);
+  db.Put("z", "3");
+  const std::string last = ReadFile(path).substr(bytes.size());
+  WriteFile(path, bytes + again);
+  const auto given_twice = {std::string("two writes with sequence number 2")};
+  BOOST_TEST(IsMissing(db.Error(before.sequence, failed.sequence), given_twice));
+  WriteFile(path, bytes + again + last);
+  const SequenceNumber now = db.sequence();
+  BOOST_TEST(IsMissing(db.Error(before.sequence, now)));
+  BOOST_TEST(IsMissing(db.Error(failed.sequence, now, position), given_twice));
+}
+
 }  // namespace
 BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn

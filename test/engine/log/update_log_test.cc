@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_position_that_is_none_does_no_harm) {
   for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), "new");
   const Point now = database.Now();
   const auto files = RequireOk(ListWalFiles(database.db()));
-  for (uint64_t offset : {0, 1, 40, 1000, 1 << 20}) {
+  for (uint64_t offset : {0, 1, 41, 1001, 1 << 20}) {
     database.Follow(middle, now, {files.back().number, offset});
     database.Follow(middle, now, {files.back().number + 100, offset});
   }
