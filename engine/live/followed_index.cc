@@ -91,10 +91,14 @@ absl::Status FollowedIndex::MarkBuild(const std::string& why) {
   return Mark(IndexMark::Kind::kBuild, why);
 }
 
-absl::Status FollowedIndex::MarkStale(const std::string& why) {
+absl::Status FollowedIndex::MarkStale(const std::string& why, bool* marked) {
   const MutexLock lock(&mark_mutex_);
-  if (mark_.kind == IndexMark::Kind::kNone) return Mark(IndexMark::Kind::kStale, why);
-  return mark_in_doubt_ ? Mark(mark_.kind, mark_.why) : absl::OkStatus();
+  if (mark_.kind != IndexMark::Kind::kNone) {
+    return mark_in_doubt_ ? Mark(mark_.kind, mark_.why) : absl::OkStatus();
+  }
+  absl::Status s = Mark(IndexMark::Kind::kStale, why);
+  if (marked != nullptr) *marked = s.ok();
+  return s;
 }
 
 absl::Status FollowedIndex::MarkRemoved() {

@@ -17,6 +17,7 @@
 #include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
 #include "engine/live/index_catalog.h"
+#include "engine/live/past_log_changes.h"
 #include "engine/version/index_writer.h"
 #include "index/machine/mutex.h"
 
@@ -42,10 +43,11 @@ class FollowedIndex {
   // Null where there is none; gone once it is cancelled, perhaps.
   rocksdb::ColumnFamilyHandle* column_family() const { return definition().column_family; }
   uint32_t column_family_id() const { return definition().column_family_id; }
-  // Whether its rows are, or may be, in this column family, by whatever handle.
-  bool MayBeOf(rocksdb::ColumnFamilyHandle* column_family) const {
+  // Whether a change of this scope changes rows of the index, or may: its column family is not
+  // known before its spec has been read.
+  bool MayBeIn(const PastLogChanges::Scope& scope) const {
     const Definition& defined = definition();
-    return !defined.is_read || defined.spec.column_family == column_family->GetName();
+    return !defined.is_read || scope.Has(defined.spec.column_family);
   }
 
   // What is wanted of it, as it is on the disk, too. Nothing but RemoveMark changes what a dropped
@@ -56,7 +58,8 @@ class FollowedIndex {
   // It is to be built; its rows have changed past the log, where it is not to be built anyway; it
   // is to be removed.
   absl::Status MarkBuild(const std::string& why);
-  absl::Status MarkStale(const std::string& why);
+  // Sets `*marked`, if given, to whether this call has made the mark.
+  absl::Status MarkStale(const std::string& why, bool* marked = nullptr);
   absl::Status MarkRemoved();
   // It follows. Aborted where another thing than `wanted` is wanted by now, or `is_disturbed`,
   // which is asked while no mark can be made, says that it would be wrong.

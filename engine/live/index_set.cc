@@ -320,12 +320,11 @@ absl::Status IndexSet::StoreIndexes() {
 }
 
 rocksdb::Status IndexSet::Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) {
-  rocksdb::Status written = guard_.Write(options, batch);
-  if (options.disableWAL && written.ok()) {
-    follower_->Fail(nullptr, absl::FailedPreconditionError(
-                                 "the database was written to with WriteOptions::disableWAL"));
-  }
-  return written;
+  if (!options.disableWAL) return guard_.Write(options, batch);
+  // If it fails, some of its rows may be there all the same.
+  return ChangePastLog({{}, /*all=*/true},
+                       "the database was written to with WriteOptions::disableWAL",
+                       /*is_atomic=*/false, [&] { return guard_.Write(options, batch); });
 }
 
 }  // namespace cairn

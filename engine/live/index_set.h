@@ -62,22 +62,23 @@ class IndexSet {
 
   // Whether writes need not come through Write.
   bool checks_nothing() const { return guard_.idle(); }
-  // To be called before each write: waits while the indexes are far behind.
-  void LimitBacklog() {
-    if (options_.max_backlog > absl::ZeroDuration()) follower_->LimitBacklog(options_.max_backlog);
+  // To be called before each write: waits while the indexes are far behind. False if the write
+  // must not wait (WriteOptions::no_slowdown) and would.
+  bool LimitBacklog(const rocksdb::WriteOptions& options) {
+    return options_.max_backlog <= absl::ZeroDuration() ||
+           follower_->LimitBacklog(options_.max_backlog, /*may_wait=*/!options.no_slowdown);
   }
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
 
-  // Calls `change`, which changes rows of column families in a way that the log does not tell; if
-  // it does, `why` says how, and their indexes are stale.
-  rocksdb::Status ChangePastLog(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-                                const std::string& why,
-                                absl::FunctionRef<rocksdb::Status()> change);
+  // Calls `change`, which changes rows of the scope in a way that the log does not contain. Their
+  // indexes are then stale, for the reason `why`; on disk they are marked before the call. If
+  // `is_atomic`, and the change has failed before it changed anything, they stay as they were.
+  rocksdb::Status ChangePastLog(const PastLogChanges::Scope& scope, const std::string& why,
+                                bool is_atomic, absl::FunctionRef<rocksdb::Status()> change);
   // Such a change was made past this object.
   void NoteChangePastLog(const std::string& column_family, const std::string& why);
-  // The indexes of these have failed for good, as the column families have gone.
-  void DetachFamilies(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-                      const std::string& why);
+  // The indexes of this column family have failed for good, as it has been dropped.
+  void DetachFamily(const std::string& column_family, const std::string& why);
   // Likewise those that use this handle, which is about to go.
   void DetachHandle(rocksdb::ColumnFamilyHandle* handle);
 
@@ -89,9 +90,12 @@ class IndexSet {
   void WatchUnique();
   absl::Status CheckOpen() const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const FollowedIndex& index) const;
-  IndexList::Indexes Of(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) const;
-  absl::Status MarkStale(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-                         const std::string& why) const;
+  IndexList::Indexes In(const PastLogChanges::Scope& scope) const;
+  // Appends to `*marked`, if given, the indexes that this call has marked.
+  absl::Status MarkStale(const PastLogChanges::Scope& scope, const std::string& why,
+                         IndexList::Indexes* marked = nullptr) const;
+  // Whether a change that returned this error has changed nothing, on disk and in memory.
+  bool HasChangedNothing(const rocksdb::Status& error);
   void Detach(const std::shared_ptr<FollowedIndex>& index, const std::string& why);
 
   rocksdb::DB* const db_;

@@ -13,78 +13,95 @@
 
 namespace cairn {
 
-IndexList::Indexes IndexSet::Of(
-    absl::Span<rocksdb::ColumnFamilyHandle* const> column_families) const {
-  IndexList::Indexes found;
-  for (const auto& index : indexes_.All()) {
-    if (std::any_of(column_families.begin(), column_families.end(),
-                    [&](auto* family) { return index->MayBeOf(family); })) {
-      found.push_back(index);
-    }
-  }
+IndexList::Indexes IndexSet::In(const PastLogChanges::Scope& scope) const {
+  IndexList::Indexes found = indexes_.All();
+  std::erase_if(found, [&](const auto& index) { return !index->MayBeIn(scope); });
   return found;
 }
 
-absl::Status IndexSet::MarkStale(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-                                 const std::string& why) const {
-  for (const auto& index : Of(column_families)) {
-    RETURN_IF_ERROR(index->MarkStale(why));
+absl::Status IndexSet::MarkStale(const PastLogChanges::Scope& scope, const std::string& why,
+                                 IndexList::Indexes* marked) const {
+  const IndexList::Indexes indexes = In(scope);
+  if (marked != nullptr) marked->reserve(indexes.size());
+  for (const auto& index : indexes) {
+    bool is_new = false;
+    RETURN_IF_ERROR(index->MarkStale(why, &is_new));
+    if (is_new && marked != nullptr) marked->push_back(index);
   }
   return absl::OkStatus();
 }
 
-rocksdb::Status IndexSet::ChangePastLog(
-    absl::Span<rocksdb::ColumnFamilyHandle* const> column_families, const std::string& why,
-    absl::FunctionRef<rocksdb::Status()> change) {
+bool IndexSet::HasChangedNothing(const rocksdb::Status& error) {
+  // RocksDB checks arguments, and reads and links the files that it ingests, before it writes to
+  // its MANIFEST. An I/O error may be of the MANIFEST, of which some may be on the disk.
+  if (error.IsIOError() && !error.IsPathNotFound()) return false;
+  // After such an error the database takes no writes until its MANIFEST is written again.
+  rocksdb::WriteOptions options;
+  options.no_slowdown = true;
+  rocksdb::WriteBatch nothing;
+  return db_->GetRootDB()->Write(options, &nothing).ok();
+}
+
+rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, const std::string& why,
+                                        bool is_atomic,
+                                        absl::FunctionRef<rocksdb::Status()> change) {
   if (absl::Status s = CheckOpen(); !s.ok()) return ToRocksDb(s);
-  std::vector<std::string> names;  // as a handle may go with its column family
-  for (rocksdb::ColumnFamilyHandle* family : column_families) names.push_back(family->GetName());
   const absl::Status stale = absl::FailedPreconditionError(why);
-  // Whoever is building such an index by now, or begins to before the end, builds it again.
-  size_t begun = 0;
+  const auto is_in_scope = [&](const FollowedIndex& index) { return index.MayBeIn(scope); };
+  IndexList::Indexes marked;
+  std::vector<uint64_t> counts;  // of `scope.families`, after the end of this change
+  counts.reserve(scope.families.size());
+  for (const std::string& family : scope.families) counts.push_back(past_log_.Count(family) + 2);
+  // A build that is in progress, or begins before the end, is repeated.
+  past_log_.Begin(scope);
+  bool open = true;
   const auto end = [&] {
-    while (begun > 0) past_log_.End(names[--begun]);
+    if (open) past_log_.End(scope);
+    open = false;
   };
-  absl::Cleanup end_in_any_case = end;
-  for (; begun < names.size(); ++begun) past_log_.Begin(names[begun]);
-  // Before, so that a crash in between leaves no index that is taken for current. That a change
-  // fails is rare enough to build anew for it.
-  absl::Status marked = MarkStale(column_families, why);
-  const rocksdb::Status changed = marked.ok() ? change() : ToRocksDb(marked);
+  const absl::Cleanup end_in_any_case = end;
+  // The mark comes first, so that no crash leaves an index that is taken for current.
+  absl::Status ready = MarkStale(scope, why, &marked);
+  const rocksdb::Status changed = ready.ok() ? change() : ToRocksDb(ready);
   end();
-  // From here on all is done, whatever fails. First those that have come meanwhile and were ready
-  // at once.
-  marked.Update(
-      Guarded("marking indexes as stale", [&] { return MarkStale(column_families, why); }));
-  for (rocksdb::ColumnFamilyHandle* family : column_families) follower_->Fail(family, stale);
-  // What took sequence numbers leaves a gap in the log for all others, who are to know it now.
+  if (!changed.ok() && is_atomic && (!ready.ok() || HasChangedNothing(changed))) {
+    const auto is_disturbed = [&] {
+      for (size_t i = 0; i < counts.size(); ++i) {
+        if (past_log_.AnySince(scope.families[i], counts[i])) return true;
+      }
+      return false;
+    };
+    absl::Status restored;
+    for (const auto& index : marked) {
+      restored.Update(index->MarkFollowing(IndexMark::Kind::kStale, is_disturbed));
+    }
+    if (restored.ok()) return changed;
+  }
+  // From here on all of this is done, whatever fails. The first mark may have missed indexes that
+  // were created and ready since.
+  ready.Update(Guarded("marking indexes as stale", [&] { return MarkStale(scope, why); }));
+  follower_->Fail(is_in_scope, stale);
+  // Sequence numbers that the change has taken are a gap in the log for all other indexes, which
+  // are to find it now.
   follower_->Follow().IgnoreError();
-  return changed.ok() ? ToRocksDb(marked) : changed;
+  return changed.ok() ? ToRocksDb(ready) : changed;
 }
 
 void IndexSet::NoteChangePastLog(const std::string& column_family, const std::string& why) {
-  // Who makes one here says so when it is made.
-  if (past_log_.IsOpen(column_family)) return;
-  rocksdb::ColumnFamilyHandle* handle = nullptr;
-  {
-    const MutexLock lock(&handles_mutex_);
-    const auto found = handles_.find(column_family);
-    if (found == handles_.end()) return;  // and so no index of it follows
-    handle = found->second;
-  }
-  ChangePastLog(absl::MakeConstSpan(&handle, 1), why, [] {
+  // A change through this object is handled by its own call.
+  if (past_log_.NoteWithin(column_family)) return;
+  ChangePastLog({{column_family}}, why, /*is_atomic=*/false, [] {
     return rocksdb::Status::OK();
   }).PermitUncheckedError();
 }
 
-void IndexSet::DetachFamilies(absl::Span<rocksdb::ColumnFamilyHandle* const> column_families,
-                              const std::string& why) {
+void IndexSet::DetachFamily(const std::string& column_family, const std::string& why) {
   {  // An index that is not defined yet finds none of these then.
     const MutexLock lock(&handles_mutex_);
-    for (rocksdb::ColumnFamilyHandle* family : column_families) handles_.erase(family->GetName());
+    handles_.erase(column_family);
   }
-  for (const auto& index : Of(column_families)) {
-    if (index->is_defined()) Detach(index, why);
+  for (const auto& index : indexes_.All()) {
+    if (index->is_defined() && index->spec().column_family == column_family) Detach(index, why);
   }
 }
 

@@ -1,7 +1,10 @@
 #include "cairn/indexed_db.h"
 
+#include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
@@ -107,72 +110,81 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   using StackableDB::Put;
   Status Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
              const Slice& value) override {
-    if (BeginWrite(options)) return db_->Put(options, family, key, value);
-    return WriteOne(options, [&](WriteBatch* batch) { return batch->Put(family, key, value); });
+    return WriteOne(
+        options, [&] { return db_->Put(options, family, key, value); },
+        [&](WriteBatch* batch) { return batch->Put(family, key, value); });
   }
   using WatchedDb::PutEntity;
   Status PutEntity(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
                    const rocksdb::WideColumns& columns) override {
-    if (BeginWrite(options)) return db_->PutEntity(options, family, key, columns);
-    return WriteOne(options,
-                    [&](WriteBatch* batch) { return batch->PutEntity(family, key, columns); });
+    return WriteOne(
+        options, [&] { return db_->PutEntity(options, family, key, columns); },
+        [&](WriteBatch* batch) { return batch->PutEntity(family, key, columns); });
   }
   using StackableDB::Delete;
   Status Delete(const WriteOptions& options, ColumnFamilyHandle* family,
                 const Slice& key) override {
-    if (BeginWrite(options)) return db_->Delete(options, family, key);
-    return WriteOne(options, [&](WriteBatch* batch) { return batch->Delete(family, key); });
+    return WriteOne(
+        options, [&] { return db_->Delete(options, family, key); },
+        [&](WriteBatch* batch) { return batch->Delete(family, key); });
   }
   using StackableDB::SingleDelete;
   Status SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family,
                       const Slice& key) override {
-    if (BeginWrite(options)) return db_->SingleDelete(options, family, key);
-    return WriteOne(options, [&](WriteBatch* batch) { return batch->SingleDelete(family, key); });
+    return WriteOne(
+        options, [&] { return db_->SingleDelete(options, family, key); },
+        [&](WriteBatch* batch) { return batch->SingleDelete(family, key); });
   }
   using StackableDB::DeleteRange;
   Status DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& lower,
                      const Slice& upper) override {
-    if (BeginWrite(options)) return db_->DeleteRange(options, family, lower, upper);
-    return WriteOne(options,
-                    [&](WriteBatch* batch) { return batch->DeleteRange(family, lower, upper); });
+    return WriteOne(
+        options, [&] { return db_->DeleteRange(options, family, lower, upper); },
+        [&](WriteBatch* batch) { return batch->DeleteRange(family, lower, upper); });
   }
   using StackableDB::Merge;
   Status Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
                const Slice& operand) override {
-    if (BeginWrite(options)) return db_->Merge(options, family, key, operand);
-    return WriteOne(options, [&](WriteBatch* batch) { return batch->Merge(family, key, operand); });
+    return WriteOne(
+        options, [&] { return db_->Merge(options, family, key, operand); },
+        [&](WriteBatch* batch) { return batch->Merge(family, key, operand); });
   }
   Status Write(const WriteOptions& options, WriteBatch* batch) override {
-    return BeginWrite(options)
-               ? db_->Write(options, batch)
-               : GuardedWrite("writing", [&] { return indexes_.Write(options, batch); });
+    return BeginWrite(
+        options, [&] { return db_->Write(options, batch); },
+        [&] { return indexes_.Write(options, batch); });
   }
 
   using StackableDB::IngestExternalFile;
   Status IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
                             const rocksdb::IngestExternalFileOptions& options) override {
-    return ChangePastLog(absl::MakeConstSpan(&family, 1), kIngested,
+    return ChangePastLog({family->GetName()}, kIngested, /*is_atomic=*/true,
                          [&] { return db_->IngestExternalFile(family, files, options); });
   }
   Status IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& args) override {
     return GuardedWrite("ingesting files", [&] {
-      std::vector<ColumnFamilyHandle*> families;
-      for (const rocksdb::IngestExternalFileArg& arg : args) families.push_back(arg.column_family);
-      return ChangePastLog(families, kIngested, [&] { return db_->IngestExternalFiles(args); });
+      std::vector<std::string> families;
+      for (const auto& arg : args) families.push_back(arg.column_family->GetName());
+      return ChangePastLog(std::move(families), kIngested, /*is_atomic=*/true,
+                           [&] { return db_->IngestExternalFiles(args); });
     });
   }
 
   Status DropColumnFamily(ColumnFamilyHandle* family) override {
-    return DropColumnFamilies({family});
-  }
-  Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override {
-    const Status dropped =
-        ChangePastLog(families, kDropped, [&] { return db_->DropColumnFamilies(families); });
+    const Status dropped = ChangePastLog({family->GetName()}, kDropped, /*is_atomic=*/true,
+                                         [&] { return db_->DropColumnFamily(family); });
     if (!dropped.ok()) return dropped;
-    return GuardedWrite("dropping column families", [&] {
-      indexes_.DetachFamilies(families, kDropped);
+    return GuardedWrite("dropping a column family", [&] {
+      indexes_.DetachFamily(family->GetName(), kDropped);
       return dropped;
     });
+  }
+  // RocksDB, too, drops one after the other, up to the first that fails.
+  Status DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) override {
+    for (ColumnFamilyHandle* family : families) {
+      if (const Status dropped = DropColumnFamily(family); !dropped.ok()) return dropped;
+    }
+    return Status::OK();
   }
   using StackableDB::CreateColumnFamily;
   Status CreateColumnFamily(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
@@ -236,23 +248,32 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
     return enabled;
   }
 
-  // True where nothing is looked at, so that such a write costs what it costs without indexes.
-  bool BeginWrite(const WriteOptions& options) {
-    indexes_.LimitBacklog();
-    return !options.disableWAL && indexes_.checks_nothing();
+  // Writes by `direct` if there is nothing to check, so that such a write costs what it costs
+  // without indexes, otherwise by `checked`.
+  template <typename Direct, typename Checked>
+  Status BeginWrite(const WriteOptions& options, const Direct& direct, const Checked& checked) {
+    if (!indexes_.LimitBacklog(options)) {
+      return Status::Incomplete(
+          "the indexes are behind, and the write must not wait (no_slowdown)");
+    }
+    if (!options.disableWAL && indexes_.checks_nothing()) return direct();
+    return GuardedWrite("writing", checked);
   }
-  template <typename Fill>
-  Status WriteOne(const WriteOptions& options, const Fill& fill) {
-    return GuardedWrite("writing", [&] {
+  template <typename Direct, typename Fill>
+  Status WriteOne(const WriteOptions& options, const Direct& direct, const Fill& fill) {
+    return BeginWrite(options, direct, [&] {
       WriteBatch batch;
       const Status filled = fill(&batch);
       return filled.ok() ? indexes_.Write(options, &batch) : filled;
     });
   }
-  Status ChangePastLog(absl::Span<ColumnFamilyHandle* const> families, const char* why,
+  Status ChangePastLog(std::vector<std::string> families, const char* why, bool is_atomic,
                        absl::FunctionRef<Status()> change) override {
-    return GuardedWrite("changing rows past the log",
-                        [&] { return indexes_.ChangePastLog(families, why, change); });
+    return GuardedWrite("changing rows past the log", [&] {
+      std::sort(families.begin(), families.end());
+      families.erase(std::unique(families.begin(), families.end()), families.end());
+      return indexes_.ChangePastLog({std::move(families)}, why, is_atomic, change);
+    });
   }
 
   void AddHandle(ColumnFamilyHandle* handle) override {

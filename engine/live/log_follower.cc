@@ -121,15 +121,16 @@ absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> LogFollower::Cu
   return absl::FailedPreconditionError("the indexes are not at one sequence number");
 }
 
-void LogFollower::LimitBacklog(absl::Duration longest) {
+bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait) {
   const SequenceNumber followed = followed_.load(std::memory_order_relaxed);
-  if (followed == kNothingFollows) return;
+  if (followed == kNothingFollows) return true;
   const SequenceNumber latest = db_->GetLatestSequenceNumber();
-  if (latest <= followed + kLeastBacklog) return;
+  if (latest <= followed + kLeastBacklog) return true;
   const double per_second = per_second_.load(std::memory_order_relaxed);
   const auto most = std::max<SequenceNumber>(
       kLeastBacklog, static_cast<SequenceNumber>(per_second * absl::ToDoubleSeconds(longest)));
-  if (latest <= followed + most) return;
+  if (latest <= followed + most) return true;
+  if (!may_wait) return false;
   const SequenceNumber wanted = latest - most;
   while (true) {
     {
@@ -138,10 +139,10 @@ void LogFollower::LimitBacklog(absl::Duration longest) {
       const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kPatience);
       while (followed_ < wanted && progressed_.WaitUntil(&lock, end)) {
       }
-      if (followed_ >= wanted) return;
+      if (followed_ >= wanted) return true;
       if (following_) continue;
     }
-    if (!Follow(wanted).ok()) return;
+    if (!Follow(wanted).ok()) return true;
   }
 }
 
@@ -299,13 +300,14 @@ void LogFollower::Leave(const FollowedIndex& index) {
   RestartTail(tail_->sequence(), tail_->position());
 }
 
-void LogFollower::Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::Status& why) {
+void LogFollower::Fail(absl::FunctionRef<bool(const FollowedIndex&)> is_failing,
+                       const absl::Status& why) {
   const MutexLock lock(&mutex_);
   if (tail_ == nullptr) return;
   const size_t before = members_.size();
   for (size_t i = 0; i < members_.size();) {
     const std::shared_ptr<FollowedIndex> index = members_[i].index;
-    if (column_family != nullptr && index->column_family_id() != column_family->GetID()) {
+    if (!is_failing(*index)) {
       ++i;
       continue;
     }

@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -50,16 +51,16 @@ class LogFollower {
   // the call. Errors as Current's; FailedPrecondition where one does not follow.
   absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> CurrentTogether(
       absl::Span<const std::shared_ptr<FollowedIndex>> indexes);
-  // Waits while the indexes are so far behind that they take longer than this to be current. Where
-  // they are not that costs some nanoseconds.
-  void LimitBacklog(absl::Duration longest);
+  // Waits while the indexes are so far behind that they take longer than this to be current; if
+  // not `may_wait`, returns false instead. Otherwise this costs some nanoseconds.
+  bool LimitBacklog(absl::Duration longest, bool may_wait);
 
   // Takes in an index with a writer, once it has caught up from wherever it is: others wait
   // meanwhile, so it should be near the end. Errors as CatchUp's.
   absl::Status Join(const std::shared_ptr<FollowedIndex>& index);
   void Leave(const FollowedIndex& index);
-  // Has those of one column family, or, where that is null, all leave, for this reason.
-  void Fail(rocksdb::ColumnFamilyHandle* column_family, const absl::Status& why);
+  // Has those that `is_failing` returns true for leave, for this reason.
+  void Fail(absl::FunctionRef<bool(const FollowedIndex&)> is_failing, const absl::Status& why);
 
   // When the indexes were last known to have everything. Now, where there is none.
   absl::Time current_at() const;

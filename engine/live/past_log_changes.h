@@ -3,54 +3,83 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "index/machine/mutex.h"
 
 namespace cairn {
 
-// Changes of column families' rows that the log does not tell (ingested files, say): which are
-// going on, and how many there were. So whoever builds an index can tell whether there was one
-// meanwhile. Column families go by their names. Thread-safe.
+// Counts changes of rows that the log does not contain (ingested files, for example), per column
+// family: how many are in progress and how many there were. A build uses this to detect a change
+// that overlapped it. Column families are identified by name. Thread-safe.
 class PastLogChanges {
  public:
-  void Begin(const std::string& column_family) {
+  // A change of some column families' rows, or of any rows of the database.
+  struct Scope {
+    std::vector<std::string> families;  // distinct
+    bool all = false;                   // `families` is then not used
+
+    bool Has(const std::string& family) const {
+      if (all) return true;
+      for (const std::string& f : families) {
+        if (f == family) return true;
+      }
+      return false;
+    }
+  };
+
+  // Each Begin has one End. Throws std::bad_alloc; nothing has begun then.
+  void Begin(const Scope& scope) {
     const MutexLock lock(&mutex_);
-    Changes& changes = of_[column_family];
-    ++changes.count;
-    ++changes.open;
+    for (const std::string& family : scope.families) of_.try_emplace(family);
+    for (const std::string& family : scope.families) Begin(&of_[family]);
+    if (scope.all) Begin(&of_any_);
   }
-  void End(const std::string& column_family) {
+  void End(const Scope& scope) {
     const MutexLock lock(&mutex_);
-    Changes& changes = of_[column_family];
-    ++changes.count;
-    --changes.open;
+    for (const std::string& family : scope.families) End(&of_[family]);
+    if (scope.all) End(&of_any_);
   }
 
-  // Whether one is going on.
-  bool IsOpen(const std::string& column_family) {
+  // Counts a change that was observed by other means, if one of this column family, by name, is in
+  // progress; returns whether one is.
+  bool NoteWithin(const std::string& family) {
     const MutexLock lock(&mutex_);
-    return of_[column_family].open > 0;
+    Changes& changes = of_[family];
+    if (changes.open == 0) return false;
+    changes.count += 2;
+    return true;
   }
 
-  // To be given to AnySince.
-  uint64_t Count(const std::string& column_family) {
+  // A state to pass to AnySince.
+  uint64_t Count(const std::string& family) {
     const MutexLock lock(&mutex_);
-    return of_[column_family].count;
+    return of_[family].count + of_any_.count;
   }
-  // Whether a change has begun or ended since then, or is going on.
-  bool AnySince(const std::string& column_family, uint64_t count) {
+  // Whether a change of the column family has begun or ended since that state, or is in progress.
+  bool AnySince(const std::string& family, uint64_t count) {
     const MutexLock lock(&mutex_);
-    const Changes& changes = of_[column_family];
-    return changes.count != count || changes.open > 0;
+    const Changes& changes = of_[family];
+    return changes.count + of_any_.count != count || changes.open + of_any_.open > 0;
   }
 
  private:
   struct Changes {
-    uint64_t count = 0;  // that have begun, and that have ended
-    uint64_t open = 0;   // that have begun and not ended
+    uint64_t count = 0;  // begins and ends
+    uint64_t open = 0;   // begins without an end
   };
+  static void Begin(Changes* changes) {
+    ++changes->count;
+    ++changes->open;
+  }
+  static void End(Changes* changes) {
+    ++changes->count;
+    --changes->open;
+  }
+
   Mutex mutex_;
   std::map<std::string, Changes> of_ ABSL_GUARDED_BY(mutex_);
+  Changes of_any_ ABSL_GUARDED_BY(mutex_);  // changes of any rows
 };
 
 }  // namespace cairn

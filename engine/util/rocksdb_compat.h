@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/types/span.h"
+#include "absl/strings/match.h"
 #include "engine/util/status.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
@@ -145,8 +145,14 @@ class WatchedDb : public Base {
   using Base::ClipColumnFamily;
   Status ClipColumnFamily(rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& begin,
                           const rocksdb::Slice& end) override {
-    return ChangePastLog(absl::MakeConstSpan(&family, 1), "its column family was clipped",
+    return ChangePastLog({family->GetName()}, "its column family was clipped", /*is_atomic=*/false,
                          [&] { return this->db_->ClipColumnFamily(family, begin, end); });
+  }
+#endif
+
+#if !CAIRN_ROCKSDB_FROM(10, 0)
+  Status DeleteFile(std::string name) override {
+    return GuardedWrite("deleting a file", [&] { return DeleteTableFile(name); });
   }
 #endif
 
@@ -156,7 +162,7 @@ class WatchedDb : public Base {
                               std::unique_ptr<rocksdb::FileIngestionHandle>* handle) override {
     return GuardedWrite("preparing an ingestion", [&] {
       auto ingestion = std::make_unique<Ingestion>();
-      for (const auto& arg : args) ingestion->families.push_back(arg.column_family);
+      for (const auto& arg : args) ingestion->families.push_back(arg.column_family->GetName());
       const Status status = this->db_->PrepareFileIngestion(args, &ingestion->prepared);
       if (status.ok()) *handle = std::move(ingestion);
       return status;
@@ -166,7 +172,7 @@ class WatchedDb : public Base {
   Status CommitFileIngestionHandles(
       std::vector<std::unique_ptr<rocksdb::FileIngestionHandle>> handles) override {
     return GuardedWrite("ingesting files", [&] {
-      std::vector<rocksdb::ColumnFamilyHandle*> families;
+      std::vector<std::string> families;
       for (auto& handle : handles) {
         auto* const ingestion = dynamic_cast<Ingestion*>(handle.get());
         if (ingestion == nullptr) {
@@ -175,7 +181,7 @@ class WatchedDb : public Base {
         families.insert(families.end(), ingestion->families.begin(), ingestion->families.end());
         handle = std::move(ingestion->prepared);
       }
-      return ChangePastLog(families, kIngested, [&] {
+      return ChangePastLog(families, kIngested, /*is_atomic=*/true, [&] {
         return this->db_->CommitFileIngestionHandles(std::move(handles));
       });
     });
@@ -195,21 +201,37 @@ class WatchedDb : public Base {
  protected:
   static constexpr char kIngested[] = "files were ingested into its column family";
 
-  // Makes a change of the families' rows that the log does not tell; `why` says which.
-  virtual Status ChangePastLog(absl::Span<rocksdb::ColumnFamilyHandle* const> families,
-                               const char* why, absl::FunctionRef<Status()> change) = 0;
+  // Makes a change of the rows of column families, by name, that the log does not contain; `why`
+  // describes it. If it `is_atomic`, a change that fails has either changed nothing or everything.
+  virtual Status ChangePastLog(std::vector<std::string> families, const char* why, bool is_atomic,
+                               absl::FunctionRef<Status()> change) = 0;
   // There is a handle more.
   virtual void AddHandle(rocksdb::ColumnFamilyHandle* handle) = 0;
   // Ends one DisableFileDeletions of the callers', or all.
   virtual Status EnableCallersFileDeletions(bool all) = 0;
 
-#if CAIRN_ROCKSDB_FROM(11, 5)
  private:
+#if !CAIRN_ROCKSDB_FROM(10, 0)
+  // A table file takes rows with it, an archived log file does not.
+  Status DeleteTableFile(const std::string& name) {
+    std::vector<rocksdb::LiveFileMetaData> files;
+    this->db_->GetLiveFilesMetaData(&files);
+    for (const rocksdb::LiveFileMetaData& file : files) {
+      if (file.name != name && file.name != "/" + name) continue;
+      return ChangePastLog({file.column_family_name}, "a table file was deleted",
+                           /*is_atomic=*/true, [&] { return this->db_->DeleteFile(name); });
+    }
+    if (absl::EndsWith(name, ".log")) return this->db_->DeleteFile(name);
+    return Status::InvalidArgument("no live file has this name", name);
+  }
+#endif
+
+#if CAIRN_ROCKSDB_FROM(11, 5)
   struct Ingestion final : rocksdb::FileIngestionHandle {
     Status Abort() override { return prepared->Abort(); }
 
     std::unique_ptr<rocksdb::FileIngestionHandle> prepared;
-    std::vector<rocksdb::ColumnFamilyHandle*> families;
+    std::vector<std::string> families;
   };
 #endif
 };

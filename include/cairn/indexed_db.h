@@ -49,7 +49,8 @@ struct IndexedDBOptions {
   absl::Duration follow_interval = absl::Milliseconds(10);
   // Writes through this object wait while the indexes would need longer than this, at their recent
   // speed, to catch up with the database. So this bounds how long a query waits, and how much
-  // memory a burst of writes takes. Zero: writes never wait.
+  // memory a burst of writes takes. A write with WriteOptions::no_slowdown returns
+  // Status::Incomplete instead of waiting, and writes nothing. Zero: writes never wait.
   absl::Duration max_backlog = absl::Milliseconds(200);
   // How often changes are written to the indexes' directories. The next Open reads the rest from
   // the log. Zero: at Close only.
@@ -123,10 +124,12 @@ struct IndexInfo {
 // checked one at a time before they commit; and, briefly, those that cannot be followed.
 //
 // What cannot be followed:
-// - Writes with WriteOptions::disableWAL, to any column family, make every index stale.
+// - Writes with WriteOptions::disableWAL, to any column family, make every index stale. Such a
+//   write through this object first marks the indexes on disk, so that a crash cannot lose that.
 // - Ingested files make the column family's indexes stale, and all indexes if RocksDB assigns
 //   the files sequence numbers (it does if their keys overlap existing ones, or a snapshot is
-//   held).
+//   held). So do ClipColumnFamily and DeleteFile. An ingestion, a DeleteFile or a
+//   DropColumnFamily that fails before it changes anything leaves the indexes as they are.
 // - A log that expired before it was read makes indexes stale. If only Attach could keep it, the
 //   removal of obsolete files is delayed until they have been read: about a second longer, and half
 //   a minute at most.

@@ -1,0 +1,195 @@
+// Changes of rows that the database's log does not contain, through an IndexedDB and past it.
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cairn/extractor.h"
+#include "cairn/indexed_db.h"
+#include "engine/util/rocksdb_compat.h"
+#include "rocksdb/env.h"
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/write_batch.h"
+#include "test/engine/indexed_database.h"
+#include "test/require_ok.h"
+
+namespace cairn {
+BOOST_AUTO_TEST_SUITE(changes_past_log_test)
+namespace {
+
+constexpr char kCity[] = "city = value:text";
+
+std::string WriteTable(const IndexedDatabase& db, const std::string& name, const std::string& key,
+                       const std::string& value) {
+  const std::string file = db.Beside(name);
+  rocksdb::SstFileWriter writer{rocksdb::EnvOptions(), rocksdb::Options()};
+  RequireOk(writer.Open(file));
+  RequireOk(writer.Put(key, value));
+  RequireOk(writer.Finish());
+  return file;
+}
+
+// The database and its indexes as a process that is killed now leaves them.
+void CopyAsKilled(const IndexedDatabase& db, const std::string& to) {
+  for (const char* what : {"", ".indexes"}) {
+    std::filesystem::copy(db.path() + what, to + what, std::filesystem::copy_options::recursive);
+  }
+}
+
+struct Opened {
+  std::unique_ptr<IndexedDB> db;
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+
+  Opened(IndexedDatabase& like, const std::string& path, OnStale on_stale) {
+    IndexedDBOptions options = like.options();
+    options.on_stale = on_stale;
+    const rocksdb::Options& rocksdb = like.rocksdb_options();
+    db = RequireOk(
+        IndexedDB::Open(rocksdb, path, {{"default", rocksdb}, {"a", rocksdb}}, &families, options));
+  }
+  ~Opened() {
+    for (auto* family : families) db->DestroyColumnFamilyHandle(family).PermitUncheckedError();
+  }
+};
+
+rocksdb::WriteOptions WithoutLog() {
+  rocksdb::WriteOptions options;
+  options.disableWAL = true;
+  return options;
+}
+
+BOOST_AUTO_TEST_CASE(files_ingested_past_the_object_into_a_family_made_after_open) {
+  IndexedDatabase db;
+  rocksdb::ColumnFamilyHandle* people = nullptr;
+  RequireOk(db->CreateColumnFamily(db.rocksdb_options(), "people", &people));
+  RequireOk(db->CreateIndex(kCity, people));
+  RequireOk(db->WaitUntilReady("city"));
+  RequireOk(db->Put({}, people, "a", "Lisbon"));
+  BOOST_TEST(RowsOf(db.get(), "city", "Lisbon") == "a");
+  RequireOk(
+      db->GetBaseDB()->IngestExternalFile(people, {WriteTable(db, "x.sst", "x", "Oslo")}, {}));
+  RequireOk(db->WaitUntilReady("city"));
+  BOOST_TEST(RowsOf(db.get(), "city", "Oslo") == "x");
+  CheckAgainstDatabase(db.get(), "city", people);
+  RequireOk(db->DestroyColumnFamilyHandle(people));
+}
+
+// The number of an empty range at the end of a log that was recovered is given to the next write.
+BOOST_AUTO_TEST_CASE(writes_without_a_log_after_a_recovery) {
+  IndexedDatabase db;
+  db.Create(kCity);
+  db.Put("a", "Rome");
+  RequireOk(db->StoreIndexes());
+  db.Put("b", "Oslo");
+  RequireOk(db->DeleteRange({}, db.family(0), "q", "q"));
+  const std::string first = db.Beside("first"), second = db.Beside("second");
+  CopyAsKilled(db, first);
+  {
+    Opened killed(db, first, OnStale::kRebuild);
+    RequireOk(killed.db->WaitUntilReady("city"));
+    RequireOk(killed.db->Put(WithoutLog(), "bulk", "Ghost"));
+    RequireOk(killed.db->WaitUntilReady("city"));
+    BOOST_TEST(RowsOf(killed.db.get(), "city", "Ghost") == "bulk");
+    CheckAgainstDatabase(killed.db.get(), "city", killed.families[0]);
+  }
+  // Killed before the index is built again.
+  CopyAsKilled(db, second);
+  const std::string third = db.Beside("third");
+  {
+    Opened killed(db, second, OnStale::kReport);
+    RequireOk(killed.db->WaitUntilReady("city"));
+    RequireOk(killed.db->Put(WithoutLog(), "bulk", "Ghost"));
+    BOOST_TEST(absl::IsFailedPrecondition(killed.db->Pin("city").status()));
+    RequireOk(killed.db->Flush({}));
+    for (const char* what : {"", ".indexes"}) {
+      std::filesystem::copy(second + what, third + what, std::filesystem::copy_options::recursive);
+    }
+  }
+  Opened again(db, third, OnStale::kRebuild);
+  RequireOk(again.db->WaitUntilReady("city"));
+  BOOST_TEST(RowsOf(again.db.get(), "city", "Ghost") == "bulk");
+  CheckAgainstDatabase(again.db.get(), "city", again.families[0]);
+}
+
+#if !CAIRN_ROCKSDB_FROM(10, 0)
+BOOST_AUTO_TEST_CASE(a_table_file_that_is_deleted) {
+  IndexedDatabase db;
+  db.Create(kCity);
+  db.Put("a", "Lisbon");
+  db.Put("b", "Lisbon");
+  RequireOk(db->Flush({}));
+  std::vector<rocksdb::LiveFileMetaData> files;
+  db->GetLiveFilesMetaData(&files);
+  BOOST_REQUIRE(files.size() == 1);
+  BOOST_TEST(db->DeleteFile("/999999.sst").IsInvalidArgument());
+  BOOST_TEST(db.Info("city").builds == 1u);
+  RequireOk(db->DeleteFile(files[0].name));
+  RequireOk(db->WaitUntilReady("city"));
+  BOOST_TEST(RowsOf(db.get(), "city", "Lisbon").empty());
+  BOOST_TEST(db.Info("city").builds == 2u);
+  CheckAgainstDatabase(db.get(), "city", db.family(0));
+}
+#endif
+
+BOOST_AUTO_TEST_CASE(changes_that_fail_before_anything_has_changed) {
+  IndexedDatabase db;
+  db.Create(kCity);
+  db.Put("a", "Lisbon");
+  const auto check = [&](const rocksdb::Status& failed) {
+    BOOST_TEST(!failed.ok());
+
+    BOOST_TEST(RowsOf(db.get(), "city", "Lisbon") == "a");
+    BOOST_TEST(db.Info("city").builds == 1u);
+  };
+  check(db->IngestExternalFile({"/nonexistent.sst"}, {}));
+  check(db->DropColumnFamily(db->DefaultColumnFamily()));
+  rocksdb::IngestExternalFileOptions unnumbered;
+  unnumbered.allow_global_seqno = false;
+  check(db->IngestExternalFile({WriteTable(db, "a.sst", "a", "Oslo")}, unnumbered));
+  const std::string text = db.Beside("text.sst");
+  RequireOk(rocksdb::WriteStringToFile(rocksdb::Env::Default(), std::string(1000, 'x'), text));
+  check(db->IngestExternalFile({text}, {}));
+  // No mark is left.
+  db.Reopen();
+  BOOST_TEST(RowsOf(db.get(), "city", "Lisbon") == "a");
+  BOOST_TEST(db.Info("city").builds == 0u);
+}
+
+// 20 us a row.
+class SlowExtractor final : public KeyExtractor {
+ public:
+  absl::Status Extract(const RowView& row, KeySink* keys) const override {
+    const absl::Time end = absl::Now() + absl::Microseconds(20);
+    while (absl::Now() < end) {
+    }
+    keys->Add(row.value);
+    return absl::OkStatus();
+  }
+};
+
+BOOST_AUTO_TEST_CASE(a_write_that_must_not_wait_for_indexes) {
+  RequireOk(RegisterExtractor("slow_key", std::make_shared<SlowExtractor>()));
+  IndexedDBOptions options;
+  options.follow_interval = absl::ZeroDuration();
+  options.max_backlog = absl::Milliseconds(1);
+  IndexedDatabase db(options);
+  db.Create("slow = custom('slow_key'):text");
+  rocksdb::WriteBatch batch;
+  for (int i = 0; i < 30000; ++i) RequireOk(batch.Put(absl::StrCat(i), "x"));
+  RequireOk(db->GetBaseDB()->Write({}, &batch));
+  rocksdb::WriteOptions at_once;
+  at_once.no_slowdown = true;
+  const rocksdb::Status refused = db->Put(at_once, "z", "z");
+  BOOST_TEST(refused.IsIncomplete(), refused.ToString());
+  std::string value;
+  BOOST_TEST(db->Get({}, "z", &value).IsNotFound());
+  RequireOk(db->Put({}, "z", "z"));  // waits
+  RequireOk(db->Put(at_once, "z", "y"));
+}
+
+}  // namespace
+BOOST_AUTO_TEST_SUITE_END()
+}  // namespace cairn
