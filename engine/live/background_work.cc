@@ -46,6 +46,9 @@ void BackgroundWork::Follow() {
 }
 
 void BackgroundWork::KeepLogShort() {
+  for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
+    index->RetryMark();
+  }
   // Also where nothing else would follow for long.
   if (retention_->IsOverdue()) Follow();
 }

@@ -91,6 +91,12 @@ absl::Status FollowedIndex::MarkBuild(const std::string& why) {
   return Mark(IndexMark::Kind::kBuild, why);
 }
 
+absl::Status FollowedIndex::MarkRebuild(const std::string& why) {
+  const MutexLock lock(&mark_mutex_);
+  const bool is_first = mark_.kind == IndexMark::Kind::kBuild;
+  return Mark(is_first ? IndexMark::Kind::kBuild : IndexMark::Kind::kRebuild, why);
+}
+
 absl::Status FollowedIndex::MarkStale(const std::string& why, bool* marked) {
   const MutexLock lock(&mark_mutex_);
   if (mark_.kind != IndexMark::Kind::kNone) {
@@ -106,6 +112,29 @@ absl::Status FollowedIndex::MarkRemoved() {
   absl::Status marked = Mark(IndexMark::Kind::kRemoved, "");
   if (!marked.ok()) mark_in_doubt_ = !catalog_.Mark(name(), mark_).ok();  // as the index stays
   return marked;
+}
+
+void FollowedIndex::Distrust(const std::string& why) {
+  const MutexLock lock(&mark_mutex_);
+  if (mark_.kind == IndexMark::Kind::kNone) {
+    IndexMark mark{IndexMark::Kind::kStale, why, is_defined() ? spec().ToString() : mark_.spec};
+    mark_ = std::move(mark);
+    mark_in_doubt_ = true;
+  }
+  WriteMarkInDoubt();
+}
+
+void FollowedIndex::RetryMark() {
+  const MutexLock lock(&mark_mutex_);
+  WriteMarkInDoubt();
+}
+
+void FollowedIndex::WriteMarkInDoubt() {
+  if (!mark_in_doubt_) return;
+  mark_in_doubt_ = !catalog_.Mark(name(), mark_).ok();
+  if (mark_in_doubt_ && mark_.kind != IndexMark::Kind::kNone) {
+    catalog_.MarkDamaged(name()).IgnoreError();  // or the next time
+  }
 }
 
 absl::Status FollowedIndex::MarkFollowing(IndexMark::Kind wanted,
@@ -146,14 +175,16 @@ void FollowedIndex::EndRepair() {
   changed_.NotifyAll();
 }
 
+void FollowedIndex::GiveUp(absl::Status why) {
+  const MutexLock lock(&mutex_);
+  ended_ = true;
+  state_ = IndexState::kFailed;
+  why_ = std::move(why);
+  changed_.NotifyAll();
+}
+
 void FollowedIndex::End(absl::Status why) {
-  {
-    const MutexLock lock(&mutex_);
-    ended_ = true;
-    state_ = IndexState::kFailed;
-    why_ = std::move(why);
-    changed_.NotifyAll();
-  }
+  GiveUp(std::move(why));
   const std::lock_guard<std::shared_mutex> nobody_holds_it(column_family_mutex_);
 }
 

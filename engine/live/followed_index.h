@@ -55,12 +55,24 @@ class FollowedIndex {
   IndexMark::Kind wanted() const;
   std::string why_marked() const;
   std::string marked_spec() const;
-  // It is to be built; its rows have changed past the log, where it is not to be built anyway; it
-  // is to be removed.
+  bool is_to_be_built() const {
+    const IndexMark::Kind kind = wanted();
+    return kind == IndexMark::Kind::kBuild || kind == IndexMark::Kind::kRebuild;
+  }
+  // Whether it has been ready since it was created, in this process or before.
+  bool has_been_ready() const { return wanted() != IndexMark::Kind::kBuild; }
+  // It has been created and is to be built; it is to be built again; its rows have changed past the
+  // log, where it is not to be built anyway; it is to be removed.
   absl::Status MarkBuild(const std::string& why);
+  absl::Status MarkRebuild(const std::string& why);
   // Sets `*marked`, if given, to whether this call has made the mark.
   absl::Status MarkStale(const std::string& why, bool* marked = nullptr);
   absl::Status MarkRemoved();
+  // What is on disk may be wrong: as MarkStale, but the index is stale even if the mark cannot be
+  // written, and what is on disk is made unusable by other means (IndexCatalog::MarkDamaged).
+  void Distrust(const std::string& why);
+  // Tries again to write a mark that could not be written.
+  void RetryMark();
   // It follows. Aborted where another thing than `wanted` is wanted by now, or `is_disturbed`,
   // which is asked while no mark can be made, says that it would be wrong.
   absl::Status MarkFollowing(IndexMark::Kind wanted, const std::function<bool()>& is_disturbed);
@@ -76,6 +88,8 @@ class FollowedIndex {
   // It has failed for good: it was dropped (NotFound), say, or the database was closed. Returns
   // once nobody holds the column family.
   void End(absl::Status why);
+  // The same, but returns at once: what the holders hold is not about to go.
+  void GiveUp(absl::Status why);
   // While this lives, the column family's handle and the database may be used, if the index is
   // ready by then.
   std::shared_lock<std::shared_mutex> HoldColumnFamily() const {
@@ -131,6 +145,7 @@ class FollowedIndex {
   absl::Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Mark(IndexMark::Kind kind, const std::string& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mark_mutex_);
+  void WriteMarkInDoubt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mark_mutex_);
 
   mutable std::shared_mutex column_family_mutex_;  // before all others
 

@@ -26,7 +26,7 @@ constexpr size_t kMostReasonBytes = 4096;
 // A mark's text: three lines, then the spec, then a line with the checksum of all before.
 constexpr std::string_view kFirstLine = "cairn-mark 1";
 constexpr size_t kChecksumBytes = 16 + 1;  // digits, line end
-constexpr std::string_view kKinds[] = {"none", "build", "stale", "removed"};
+constexpr std::string_view kKinds[] = {"none", "build", "stale", "removed", "rebuild"};
 
 std::string FormatMark(const IndexMark& mark) {
   const std::string why = absl::StrReplaceAll(mark.why.substr(0, kMostReasonBytes), {{"\n", " "}});
@@ -187,6 +187,16 @@ absl::Status IndexCatalog::Mark(std::string_view name, const IndexMark& mark) co
     }
   }
   return files_->SyncDirectory(directory_);
+}
+
+absl::Status IndexCatalog::MarkDamaged(std::string_view name) const {
+  absl::Status s = files_->Create(MarkOf(name), IfExists::kTruncate).status();
+  if (s.ok()) s = files_->SyncDirectory(directory_);
+  if (s.ok()) return s;
+  const std::string path = DirectoryOf(name);
+  s = files_->Remove(path + "/MANIFEST");
+  if (!s.ok() && !absl::IsNotFound(s)) return s;
+  return files_->SyncDirectory(path);
 }
 
 absl::Status IndexCatalog::RemoveFiles(std::string_view name) const {

@@ -17,9 +17,10 @@ namespace cairn {
 struct IndexMark {
   enum class Kind : uint8_t {
     kNone,     // to follow the database from where its files are
-    kBuild,    // to be built, whatever its files are
+    kBuild,    // to be built for the first time, whatever its files are
     kStale,    // its rows changed in a way that the log does not tell
     kRemoved,  // to be removed
+    kRebuild,  // as kBuild, of an index that has been ready before
   };
   Kind kind = Kind::kNone;
   std::string why;   // it is so; for people
@@ -53,6 +54,9 @@ class IndexCatalog {
   // Replaces the index's mark, or, for kNone, removes it. It is on the disk when this returns;
   // after an error it is the one or the other.
   absl::Status Mark(std::string_view name, const IndexMark& mark) const;
+  // Makes a stored index unusable without taking space, which Mark needs: by an empty mark, which
+  // counts as a damaged one, so that the index is stale, or by removing the index's manifest.
+  absl::Status MarkDamaged(std::string_view name) const;
   // Removes the index's directory, and leaves its mark; OK where there is nothing, or what is no
   // index. Unavailable where somebody holds its lock.
   absl::Status RemoveFiles(std::string_view name) const;

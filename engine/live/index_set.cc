@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "engine/live/live_index.h"
 #include "engine/live/lookup.h"
+#include "engine/live/refused_options.h"
 #include "engine/log/update_log.h"
 #include "engine/serve/change_extractor.h"
 #include "engine/serve/open_index.h"
@@ -64,8 +65,12 @@ IndexSet::IndexSet(rocksdb::DB* db, IndexedDBOptions options, IndexCatalog catal
           db, [this](const std::shared_ptr<FollowedIndex>& index,
                      const absl::Status& why) { upkeep_.Lost(index, why); })),
       retention_(db, options_.log_retention_megabytes << 20),
-      upkeep_(db, options_, &catalog_, follower_.get(), &retention_, &past_log_,
-              [this](FollowedIndex* index) { return Define(index); }),
+      upkeep_(
+          db, options_, &catalog_, follower_.get(), &retention_, &past_log_,
+          [this](FollowedIndex* index) { return Define(index); },
+          [this](FollowedIndex* index, absl::FunctionRef<absl::Status()> make_ready) {
+            return guard_.Admit(index, make_ready);
+          }),
       guard_(db, follower_.get()),
       work_(options_, &indexes_, follower_.get(), &retention_) {}
 
@@ -73,7 +78,11 @@ IndexSet::~IndexSet() {
   Close();
 }
 
-absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles) {
+absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles,
+                             bool reports_failed_writes) {
+  refused_ = CheckDatabaseOptions(db_, reports_failed_writes);
+  // Only an attached database has other objects that the application uses.
+  if (!reports_failed_writes) follower_->WatchFamilies();
   ASSIGN_OR_RETURN(const std::vector<IndexCatalog::Entry> entries, catalog_.List());
   {
     const MutexLock lock(&handles_mutex_);
@@ -83,7 +92,14 @@ absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> hand
   for (const IndexCatalog::Entry& entry : entries) {
     const auto index = std::make_shared<FollowedIndex>(entry.name, &catalog_, entry.mark);
     Add(index);
-    upkeep_.Start(index);
+    if (refused_.ok()) {
+      upkeep_.Start(index);
+      continue;
+    }
+    // Nor can a later opening go on from what is stored.
+    Define(index.get()).IgnoreError();
+    index->Distrust(std::string(refused_.message()));
+    index->Set(IndexState::kFailed, refused_);
   }
   work_.Start();
   return absl::OkStatus();
@@ -138,6 +154,11 @@ absl::Status IndexSet::CheckOpen() const {
   return closed_ ? absl::FailedPreconditionError("the database has been closed") : absl::OkStatus();
 }
 
+absl::Status IndexSet::CheckMayBuild() const {
+  RETURN_IF_ERROR(CheckOpen());
+  return refused_;
+}
+
 void IndexSet::Add(const std::shared_ptr<FollowedIndex>& index) {
   IndexList::Indexes all = indexes_.All();
   all.push_back(index);
@@ -176,7 +197,7 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
   RETURN_IF_ERROR(CheckCanFollow(db_, column_family, resolved));
 
   const MutexLock lock(&names_mutex_);
-  RETURN_IF_ERROR(CheckOpen());
+  RETURN_IF_ERROR(CheckMayBuild());
   if (indexes_.Find(spec.name).ok()) {
     return absl::AlreadyExistsError(absl::StrFormat("database '%s' has an index %s already",
                                                     db_->GetName(), Quoted(spec.name)));
@@ -200,10 +221,10 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
 
 absl::Status IndexSet::RebuildIndex(const std::string& name) {
   const MutexLock lock(&names_mutex_);
-  RETURN_IF_ERROR(CheckOpen());
+  RETURN_IF_ERROR(CheckMayBuild());
   ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   if (index->column_family() == nullptr || index->cancelled()) return index->Ready().status();
-  RETURN_IF_ERROR(index->MarkBuild("it was to be rebuilt"));
+  RETURN_IF_ERROR(index->MarkRebuild("it was to be rebuilt"));
   follower_->Leave(*index);
   index->Set(IndexState::kStale, absl::UnavailableError("it is to be built anew"));
   upkeep_.Work(index);

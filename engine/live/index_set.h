@@ -37,7 +37,9 @@ class IndexSet {
   ~IndexSet();
 
   // Has the catalog's indexes follow, and starts what is done in the background.
-  absl::Status Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles);
+  // `reports_failed_writes`: NoteFailedWrite is called for those.
+  absl::Status Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles,
+                     bool reports_failed_writes);
   // Ends all of it, and stores what is there. The database is not used by anything afterwards.
   void Close();
   bool closed() const { return closed_; }
@@ -77,6 +79,10 @@ class IndexSet {
                                 bool is_atomic, absl::FunctionRef<rocksdb::Status()> change);
   // Such a change was made past this object.
   void NoteChangePastLog(const std::string& column_family, const std::string& why);
+  // A write to the database has failed, through whichever object, and its record may be in the log:
+  // every index is stale, on disk as well. May be called from within a call into the database, also
+  // after Close.
+  void NoteFailedWrite();
   // The indexes of this column family have failed for good, as it has been dropped.
   void DetachFamily(const std::string& column_family, const std::string& why);
   // Likewise those that use this handle, which is about to go.
@@ -89,6 +95,8 @@ class IndexSet {
   void Add(const std::shared_ptr<FollowedIndex>& index);
   void WatchUnique();
   absl::Status CheckOpen() const;
+  // The same, and that an index may be built.
+  absl::Status CheckMayBuild() const;
   absl::StatusOr<std::shared_ptr<const SecondaryIndex>> Pin(const FollowedIndex& index) const;
   IndexList::Indexes In(const PastLogChanges::Scope& scope) const;
   // Appends to `*marked`, if given, the indexes that this call has marked.
@@ -113,6 +121,7 @@ class IndexSet {
   Mutex watch_mutex_;  // held by WatchUnique
   UniqueGuard guard_;
   BackgroundWork work_;
+  absl::Status refused_;             // the options that the database is open with; set by Start
   std::atomic<bool> closed_{false};  // set under names_mutex_
   Mutex names_mutex_;                // held while an index comes or goes
   Mutex threads_mutex_;              // held while they end

@@ -10,6 +10,7 @@
 #include "engine/util/status.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "rocksdb/transaction_log.h"
 
 namespace cairn {
 
@@ -93,6 +94,22 @@ void IndexSet::NoteChangePastLog(const std::string& column_family, const std::st
   ChangePastLog({{column_family}}, why, /*is_atomic=*/false, [] {
     return rocksdb::Status::OK();
   }).PermitUncheckedError();
+}
+
+void IndexSet::NoteFailedWrite() {
+  Guarded("noting a failed write", [&] {
+    std::unique_ptr<rocksdb::LogFile> current;
+    const bool found = db_->GetCurrentWalFile(&current).ok();
+    past_log_.NoteFailedWrite(found ? current->LogNumber() : 1);
+    return absl::OkStatus();
+  }).IgnoreError();
+  follower_->Doubt();
+  for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
+    Guarded("marking an index as stale", [&] {
+      index->Distrust("a write to the database failed, and its record may be in the log");
+      return absl::OkStatus();
+    }).IgnoreError();
+  }
 }
 
 void IndexSet::DetachFamily(const std::string& column_family, const std::string& why) {

@@ -13,9 +13,13 @@
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
+#include "engine/log/wal_files.h"
 #include "engine/serve/catch_up.h"
+#include "engine/util/status.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "rocksdb/options.h"
+#include "rocksdb/transaction_log.h"
 
 namespace cairn {
 namespace {
@@ -66,14 +70,15 @@ bool MayPass(const absl::Status& status) {
 IndexUpkeep::IndexUpkeep(rocksdb::DB* db, const IndexedDBOptions& options,
                          const IndexCatalog* catalog, LogFollower* follower,
                          LogRetention* retention, PastLogChanges* changes,
-                         std::function<absl::Status(FollowedIndex*)> define)
+                         std::function<absl::Status(FollowedIndex*)> define, Admit admit)
     : db_(db),
       options_(options),
       catalog_(*catalog),
       follower_(follower),
       retention_(retention),
       changes_(changes),
-      define_(std::move(define)) {
+      define_(std::move(define)),
+      admit_(std::move(admit)) {
   thread_ = std::thread([this] { RunJobs(); });
 }
 
@@ -99,7 +104,7 @@ void IndexUpkeep::MakeRoomFor(size_t indexes) {
 void IndexUpkeep::Start(const std::shared_ptr<FollowedIndex>& index) {
   absl::Status s = index->is_defined() ? absl::OkStatus() : define_(index.get());
   if (!s.ok()) return MayPass(s) ? Lost(index, s) : index->Set(IndexState::kFailed, s);
-  if (index->wanted() == IndexMark::Kind::kBuild) return Work(index);
+  if (index->is_to_be_built()) return Work(index);
   {
     const MutexLock lock(index->work_mutex());
     s = TryCatchUp(index);
@@ -192,7 +197,7 @@ absl::Status IndexUpkeep::Attempt(const std::shared_ptr<FollowedIndex>& index, i
       return s;
     }
   }
-  if (index->wanted() != IndexMark::Kind::kBuild) {
+  if (!index->is_to_be_built()) {
     absl::Status s = TryCatchUp(index);
     const bool may_pass = MayPass(s);
     *then = IsOfRows(s) ? Then::kFailed : may_pass ? Then::kAgain : Then::kStale;
@@ -240,9 +245,10 @@ absl::Status IndexUpkeep::TryBuild(const std::shared_ptr<FollowedIndex>& index, 
 
 absl::Status IndexUpkeep::BuildFiles(const std::shared_ptr<FollowedIndex>& index) {
   // What an earlier build left is of no use, even where it is whole: nobody knows what came since.
-  if (index->writer() == nullptr && index->wanted() == IndexMark::Kind::kBuild) {
+  if (index->writer() == nullptr && index->is_to_be_built()) {
     RETURN_IF_ERROR(catalog_.RemoveFiles(index->name()));
   }
+  RETURN_IF_ERROR(PassFailedWrites(*index));
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
                    SnapshotSource::FromDb(db_, index->column_family()));
   BuildOptions build;
@@ -255,6 +261,27 @@ absl::Status IndexUpkeep::BuildFiles(const std::shared_ptr<FollowedIndex>& index
   const BuildTarget target{index->spec(), index->directory()};
   index->LetGoOfDirectory();  // as the build takes it
   return SecondaryIndex::BuildAll(*source, absl::MakeConstSpan(&target, 1), build).status();
+}
+
+absl::Status IndexUpkeep::PassFailedWrites(const FollowedIndex& index) {
+  const uint64_t failed = changes_->failed_log();
+  if (failed == 0) return absl::OkStatus();
+  // A write that succeeds publishes all numbers that were given before it.
+  RETURN_IF_ERROR(SyncLog(db_, /*read_only=*/false));
+  for (rocksdb::ColumnFamilyHandle* family : {static_cast<rocksdb::ColumnFamilyHandle*>(nullptr),
+                                              index.column_family(), db_->DefaultColumnFamily()}) {
+    if (family != nullptr) {
+      RETURN_IF_ERROR(
+          FromRocksDb(db_->Flush(rocksdb::FlushOptions(), family), "cannot flush the database"));
+    }
+    std::unique_ptr<rocksdb::LogFile> current;
+    RETURN_IF_ERROR(FromRocksDb(db_->GetCurrentWalFile(&current), "cannot find the log's file"));
+    if (current->LogNumber() > failed) return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrFormat(
+      "log file %d of database '%s' may have the record of a write that failed: the index is built "
+      "once a flush begins another file",
+      failed, db_->GetName()));
 }
 
 absl::Status IndexUpkeep::CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& index) {
@@ -276,13 +303,13 @@ absl::Status IndexUpkeep::CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& i
 absl::Status IndexUpkeep::Finish(const std::shared_ptr<FollowedIndex>& index,
                                  IndexMark::Kind wanted, uint64_t changes, bool built) {
   // The mark goes before anybody is told that the index is ready.
-  absl::Status s = index->MarkFollowing(
-      wanted, [&] { return changes_->AnySince(index->spec().column_family, changes); });
-  if (s.ok()) {
+  absl::Status s = admit_(index.get(), [&]() -> absl::Status {
+    RETURN_IF_ERROR(index->MarkFollowing(
+        wanted, [&] { return changes_->AnySince(index->spec().column_family, changes); }));
     index->SetReady(built);
-  } else {
-    follower_->Leave(*index);
-  }
+    return absl::OkStatus();
+  });
+  if (!s.ok()) follower_->Leave(*index);
   return s;
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cairn/indexed_db.h"
@@ -31,10 +32,13 @@ namespace cairn {
 // until so little is left that the others can wait for it in LogFollower::Join.
 class IndexUpkeep {
  public:
+  // Makes an index that has everything ready by calling the function, whose error it returns.
+  using Admit = std::function<absl::Status(FollowedIndex*, absl::FunctionRef<absl::Status()>)>;
+
   // All must outlive this. `define` reads what an index is that is not defined yet.
   IndexUpkeep(rocksdb::DB* db, const IndexedDBOptions& options, const IndexCatalog* catalog,
               LogFollower* follower, LogRetention* retention, PastLogChanges* changes,
-              std::function<absl::Status(FollowedIndex*)> define);
+              std::function<absl::Status(FollowedIndex*)> define, Admit admit);
   ~IndexUpkeep();
 
   // There may be so many indexes soon: what is called for these below throws nothing.
@@ -71,6 +75,9 @@ class IndexUpkeep {
   // between, another attempt may do better.
   absl::Status TryBuild(const std::shared_ptr<FollowedIndex>& index, bool* fits);
   absl::Status BuildFiles(const std::shared_ptr<FollowedIndex>& index);
+  // Gets the database past the records of writes that have failed, so that a snapshot has all
+  // sequence numbers that they may have taken, and the log goes on in another file.
+  absl::Status PassFailedWrites(const FollowedIndex& index);
   absl::Status CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& index);
   // Makes an index that has joined ready, if `wanted` and `changes`, as they were when the attempt
   // began, are so still: else Aborted.
@@ -84,6 +91,7 @@ class IndexUpkeep {
   LogRetention* const retention_;
   PastLogChanges* const changes_;
   const std::function<absl::Status(FollowedIndex*)> define_;
+  const Admit admit_;
 
   Mutex mutex_;
   CondVar changed_;

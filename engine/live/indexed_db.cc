@@ -8,9 +8,9 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
+#include "engine/live/database_listener.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/index_set.h"
-#include "engine/live/ingestion_listener.h"
 #include "engine/route/open_devices.h"
 #include "engine/util/rocksdb_compat.h"
 #include "engine/util/rocksdb_file_system.h"
@@ -36,24 +36,29 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
       : WatchedDb(std::move(db)), indexes_(db_, options, std::move(catalog)) {}
 
   absl::Status Start(absl::Span<ColumnFamilyHandle* const> handles) {
-    return indexes_.Start(handles);
+    return indexes_.Start(handles, /*reports_failed_writes=*/listener_ != nullptr);
   }
   ~IndexedDatabase() override {
     if (listener_ != nullptr) listener_->Tell(nullptr);
   }
-  // The database is this object's alone, with these handles: Close closes it. It has the listener.
-  void Own(absl::Span<ColumnFamilyHandle* const> handles,
-           std::shared_ptr<IngestionListener> listener) {
-    const MutexLock lock(&handles_mutex_);
-    owns_database_ = true;
-    handles_.insert(handles.begin(), handles.end());
-    listener->Tell([this](const std::string& column_family) {
+  // The database has this listener. To be called before Start.
+  void Hear(std::shared_ptr<DatabaseListener> listener) {
+    auto observer = std::make_shared<DatabaseListener::Observer>();
+    observer->on_ingested = [this](const std::string& column_family) {
       GuardedWrite("noting ingested files", [&] {
         indexes_.NoteChangePastLog(column_family, kIngested);
         return Status::OK();
       }).PermitUncheckedError();
-    });
+    };
+    observer->on_failed_write = [this] { indexes_.NoteFailedWrite(); };
+    listener->Tell(std::move(observer));
     listener_ = std::move(listener);
+  }
+  // The database is this object's alone, with these handles: Close closes it.
+  void Own(absl::Span<ColumnFamilyHandle* const> handles) {
+    const MutexLock lock(&handles_mutex_);
+    owns_database_ = true;
+    handles_.insert(handles.begin(), handles.end());
   }
 
   absl::Status CreateIndex(const IndexSpec& spec, ColumnFamilyHandle* column_family) override {
@@ -291,7 +296,7 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
 
   Mutex handles_mutex_;
   bool owns_database_ ABSL_GUARDED_BY(handles_mutex_) = false;
-  std::shared_ptr<IngestionListener> listener_;  // null where the database was opened by others
+  std::shared_ptr<DatabaseListener> listener_;  // null where the database was opened by others
   // That are not destroyed.
   std::set<ColumnFamilyHandle*> handles_ ABSL_GUARDED_BY(handles_mutex_);
   Mutex file_deletions_mutex_;
@@ -307,7 +312,7 @@ std::string WithoutTrailingSlashes(std::string path) {
 
 absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
-    const IndexedDBOptions& options) {
+    const IndexedDBOptions& options, std::shared_ptr<DatabaseListener> listener) {
   if (db == nullptr) return absl::InvalidArgumentError("Attach needs a database, not null");
   RETURN_IF_ERROR(CheckDevices(options.open));
   IndexedDBOptions resolved = options;
@@ -320,6 +325,7 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
                                           : options.index_directory,
                                       FileSystemOf(resolved.open.file_system)));
   auto indexed = std::make_unique<IndexedDatabase>(std::move(db), resolved, std::move(catalog));
+  if (listener != nullptr) indexed->Hear(std::move(listener));
   RETURN_IF_ERROR(indexed->Start(handles));
   return indexed;
 }
@@ -332,7 +338,7 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
   if (archiving.WAL_ttl_seconds == 0 && archiving.WAL_size_limit_MB == 0) {
     archiving.WAL_size_limit_MB = options.log_retention_megabytes;
   }
-  auto listener = std::make_shared<IngestionListener>();
+  auto listener = std::make_shared<DatabaseListener>();
   archiving.listeners.push_back(listener);
   std::unique_ptr<rocksdb::DB> opened;
   handles->clear();
@@ -347,8 +353,9 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
     handles->clear();
   };
   db = std::move(opened);
-  ASSIGN_OR_RETURN(std::unique_ptr<IndexedDatabase> indexed, AttachTo(db, *handles, options));
-  indexed->Own(*handles, std::move(listener));
+  ASSIGN_OR_RETURN(std::unique_ptr<IndexedDatabase> indexed,
+                   AttachTo(db, *handles, options, listener));
+  indexed->Own(*handles);
   std::move(let_go).Cancel();
   return indexed;
 }
@@ -364,7 +371,7 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> IndexedDB::Attach(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
     const IndexedDBOptions& options) {
   return Guarded("attaching to a database", [&]() -> absl::StatusOr<std::unique_ptr<IndexedDB>> {
-    return AttachTo(std::move(db), handles, options);
+    return AttachTo(std::move(db), handles, options, /*listener=*/nullptr);
   });
 }
 

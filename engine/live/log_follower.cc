@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -10,7 +13,10 @@
 #include "absl/time/clock.h"
 #include "engine/log/update_log.h"
 #include "engine/serve/catch_up.h"
+#include "engine/serve/existing_rows.h"
 #include "engine/source/db_source.h"
+#include "engine/source/manifest_families.h"
+#include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
@@ -34,6 +40,23 @@ constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::
 
 // How often versions of one sequence number are looked for while more are published.
 constexpr int kTries = 16;
+
+absl::Status Doubted() {
+  return absl::FailedPreconditionError(
+      "a write to the database failed, and its record may be in the log all the same");
+}
+
+// Gives up an index whose column family was dropped past the object; returns why.
+absl::Status FamilyIsGone(FollowedIndex* index) {
+  absl::Status why = absl::FailedPreconditionError(
+      absl::StrFormat("its column family %s was dropped past the IndexedDB; attach again with the "
+                      "handle of the new one",
+                      Quoted(index->spec().column_family)));
+  index->Distrust(std::string(why.message()));
+  index->Cancel();
+  index->GiveUp(why);
+  return why;
+}
 
 absl::Status Closed() {
   return absl::FailedPreconditionError("the database has been closed");
@@ -59,7 +82,14 @@ absl::StatusOr<SequenceNumber> LogFollower::Latest() const {
   return db_->GetLatestSequenceNumber();
 }
 
+void LogFollower::HeedDoubt() {
+  if (!doubted_) return;
+  const MutexLock lock(&mutex_);
+  if (doubted_.exchange(false)) FailAll(Doubted());
+}
+
 absl::Status LogFollower::Follow() {
+  HeedDoubt();
   ASSIGN_OR_RETURN(const SequenceNumber latest, Latest());
   absl::Status s = Follow(latest);
   const MutexLock lock(&progress_mutex_);
@@ -88,6 +118,7 @@ absl::Status LogFollower::Follow(SequenceNumber sequence) {
 }
 
 absl::StatusOr<std::shared_ptr<SecondaryIndex>> LogFollower::Current(const FollowedIndex& index) {
+  HeedDoubt();
   absl::StatusOr<std::shared_ptr<SecondaryIndex>> ready = index.Ready();
   if (!ready.ok()) return ready;
   ASSIGN_OR_RETURN(const SequenceNumber latest, Latest());
@@ -178,7 +209,9 @@ absl::Status LogFollower::Step(SequenceNumber until,
   updates.status.resize(members_.size());
   absl::Status status = Advance(until, snapshot, &updates);
   for (Family& family : families_) family.source = nullptr;
+  if (status.ok()) status = CheckFamilies(&updates);
   if (!status.ok()) return status;
+  if (doubted_.exchange(false)) return Doubted();  // of which the caller fails all
   Publish(&updates);
   updates.of_member.clear();
   size_t kept = 0;
@@ -197,13 +230,35 @@ absl::Status LogFollower::Step(SequenceNumber until,
   return absl::OkStatus();
 }
 
+absl::Status LogFollower::CheckFamilies(Updates* updates) {
+  if (!watches_families_ || tail_->newest_family() <= newest_family_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::set<uint32_t> live, LiveColumnFamilyIds(db_));
+  newest_family_ = tail_->newest_family();
+  for (size_t i = 0; i < members_.size(); ++i) {
+    FollowedIndex& index = *members_[i].index;
+    if (updates->of_member[i] == nullptr || live.contains(index.column_family_id())) continue;
+    updates->of_member[i] = nullptr;
+    updates->status[i] = FamilyIsGone(&index);
+  }
+  return absl::OkStatus();
+}
+
 void LogFollower::Publish(Updates* updates) {
   for (size_t i = 0; i < members_.size(); ++i) {
     std::unique_ptr<IndexWriter::Update>& update = updates->of_member[i];
     if (update == nullptr) continue;
     Anchor anchor = update->anchor();
     anchor.MoveTo(tail_->position());
-    updates->status[i] = update->Publish(tail_->sequence(), std::move(anchor));
+    const FollowedIndex& index = *members_[i].index;
+    std::unique_ptr<SnapshotSource> source;  // only if a row may have a unique key already
+    const auto row_has_key = [&](std::string_view primary_key, const KeyColumn& keys,
+                                 size_t k) -> absl::StatusOr<bool> {
+      if (source == nullptr) {
+        ASSIGN_OR_RETURN(source, SnapshotSource::FromDb(db_, index.column_family()));
+      }
+      return ExistingRowHasKey(*source, index.spec(), primary_key, keys, k);
+    };
+    updates->status[i] = update->Publish(tail_->sequence(), std::move(anchor), row_has_key);
   }
 }
 
@@ -269,6 +324,10 @@ absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
 
   const MutexLock lock(&mutex_);
   if (closed_) return absl::CancelledError("the database has been closed");
+  if (watches_families_) {
+    ASSIGN_OR_RETURN(const std::set<uint32_t> live, LiveColumnFamilyIds(db_));
+    if (!live.contains(index->column_family_id())) return FamilyIsGone(index.get());
+  }
   const std::shared_ptr<IndexWriter> writer = index->writer();
   const auto snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,

@@ -41,6 +41,11 @@ class LogFollower {
       std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost);
   ~LogFollower();
 
+  // Watches for column families that are dropped and made again past the object. That shows in the
+  // log with the first record of the new one, whose id is larger than all before. To be called
+  // before the first Join.
+  void WatchFamilies() { watches_families_ = true; }
+
   // Brings the indexes up to all that has been committed. That they have got there says each of
   // them. FailedPrecondition once this is closed.
   absl::Status Follow();
@@ -61,6 +66,10 @@ class LogFollower {
   void Leave(const FollowedIndex& index);
   // Has those that `is_failing` returns true for leave, for this reason.
   void Fail(absl::FunctionRef<bool(const FollowedIndex&)> is_failing, const absl::Status& why);
+
+  // The log may have a record that the database has not: all leave, before any of them has more of
+  // the log. Waits for nothing, so that it may be called from within a call into the database.
+  void Doubt() { doubted_ = true; }
 
   // When the indexes were last known to have everything. Now, where there is none.
   absl::Time current_at() const;
@@ -104,7 +113,11 @@ class LogFollower {
   static absl::Status ApplyTo(const Member& member, const Family& family,
                               IndexWriter::Update* update);
   void Publish(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives up the indexes whose column families have gone, if the log may show that.
+  absl::Status CheckFamilies(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailAll(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // If this has been doubted, has all leave.
+  void HeedDoubt();
   // Reads for the members' column families from `sequence` on. Where there is no memory for that,
   // none follows.
   void RestartTail(SequenceNumber sequence, LogPosition position)
@@ -120,6 +133,7 @@ class LogFollower {
   // Held, shared, while the database is used without mutex_.
   mutable std::shared_mutex use_mutex_;
   std::atomic<bool> closed_{false};  // set under both
+  std::atomic<bool> doubted_{false};
 
   // Up to where the indexes are; the largest number where there is none.
   std::atomic<SequenceNumber> followed_;
@@ -131,6 +145,9 @@ class LogFollower {
   std::vector<Family> families_ ABSL_GUARDED_BY(mutex_);     // of the members
   std::vector<RowChanges> changes_ ABSL_GUARDED_BY(mutex_);  // of families_, of the slice at hand
   std::unique_ptr<LogTail> tail_ ABSL_GUARDED_BY(mutex_);    // null without members
+  bool watches_families_ = false;
+  // The largest id in the log when the column families were checked last.
+  uint32_t newest_family_ ABSL_GUARDED_BY(mutex_) = 0;
 
   mutable Mutex progress_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
   bool following_ ABSL_GUARDED_BY(progress_mutex_) = false;  // somebody is in FollowTo

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -51,6 +52,19 @@ class PastLogChanges {
     return true;
   }
 
+  // A write has failed whose record may be in the log file `log_number`, which changes no row and
+  // counts as a change of any.
+  void NoteFailedWrite(uint64_t log_number) {
+    const MutexLock lock(&mutex_);
+    of_any_.count += 2;
+    failed_log_ = std::max(failed_log_, log_number);
+  }
+  // The newest such log file; 0 for none.
+  uint64_t failed_log() {
+    const MutexLock lock(&mutex_);
+    return failed_log_;
+  }
+
   // A state to pass to AnySince.
   uint64_t Count(const std::string& family) {
     const MutexLock lock(&mutex_);
@@ -80,6 +94,7 @@ class PastLogChanges {
   Mutex mutex_;
   std::map<std::string, Changes> of_ ABSL_GUARDED_BY(mutex_);
   Changes of_any_ ABSL_GUARDED_BY(mutex_);  // changes of any rows
+  uint64_t failed_log_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace cairn

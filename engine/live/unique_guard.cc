@@ -1,20 +1,70 @@
 #include "engine/live/unique_guard.h"
 
 #include <algorithm>
-#include <optional>
+#include <chrono>
+#include <cstring>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
+#include "cairn/snapshot_source.h"
 #include "engine/log/settled_changes.h"
 #include "engine/log/write_batch_reader.h"
 #include "engine/serve/change_extractor.h"
+#include "engine/serve/existing_rows.h"
 #include "engine/util/status.h"
 #include "engine/version/unique_check.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
+namespace {
+
+// How often an index that waits to be ready looks whether it has been cancelled.
+constexpr std::chrono::milliseconds kCancelledInterval(10);
+
+// A key of an index, as one text.
+std::string ReservedKey(const FollowedIndex& index, const KeyColumn& keys, size_t i) {
+  std::string text = index.name();
+  text += '\0';
+  const auto append = [&](auto number) {
+    text.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  switch (keys.kind()) {
+    case KeyKind::kU32:
+      append(keys.u32(i));
+      break;
+    case KeyKind::kU64:
+      append(keys.u64(i));
+      break;
+    case KeyKind::kBytes:
+      text.append(keys.bytes(i));
+      break;
+  }
+  return text;
+}
+
+absl::Status OfIndex(const FollowedIndex& index, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrFormat("index %s: %s", Quoted(index.name()), status.message()));
+}
+
+// The rows that the changes put, with their keys.
+absl::Status ExtractRows(const FollowedIndex& index, const SettledChanges& settled,
+                         RowUpdates* updates) {
+  for (const RowChange& row : settled.rows()) {
+    if (row.kind != RowChangeKind::kLookUp) continue;
+    return absl::UnimplementedError(absl::StrFormat(
+        "it is unique, and the result of a merge operand of row %s is unknown before the write: "
+        "write the value",
+        Quoted(row.key)));
+  }
+  ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index.spec()));
+  return extractor.Extract(settled, nullptr, updates);
+}
+
+}  // namespace
 
 void UniqueGuard::Watch(const std::vector<std::shared_ptr<FollowedIndex>>& indexes) {
   auto unique = std::make_shared<Indexes>();
@@ -30,53 +80,151 @@ rocksdb::Status UniqueGuard::Write(const rocksdb::WriteOptions& options,
                                    rocksdb::WriteBatch* batch) {
   if (idle() || batch == nullptr) return db_->Write(options, batch);
   const std::shared_ptr<const Indexes> indexes = watched();
-  std::optional<MutexLock> lock;
-  std::vector<uint32_t> families;
-  for (const auto& index : *indexes) families.push_back(index->column_family_id());
-  std::sort(families.begin(), families.end());
-  families.erase(std::unique(families.begin(), families.end()), families.end());
-  std::vector<RowChanges> changes(families.size());
-  WriteBatchReader reader(families);
-  if (absl::Status s = reader.Read(*batch, absl::MakeSpan(changes)).status(); !s.ok()) {
-    return ToRocksDb(s);
+  std::vector<Rows> rows;
+  if (absl::Status s = ReadRows(*indexes, *batch, &rows); !s.ok()) return ToRocksDb(s);
+  if (rows.empty()) return db_->Write(options, batch);
+
+  Hold hold;
+  if (!Reserve(rows, !options.no_slowdown, &hold)) {
+    return rocksdb::Status::Incomplete(
+        "another write of the same key of a unique index is in progress (no_slowdown)");
   }
-  if (std::any_of(changes.begin(), changes.end(), [](const auto& c) { return !c.empty(); })) {
-    lock.emplace(&write_mutex_);
-    if (absl::Status s = Check(*indexes, families, changes); !s.ok()) return ToRocksDb(s);
+  const absl::Cleanup release = [&] { Release(hold); };
+  for (const Rows& of_index : rows) {
+    const bool unchecked = std::find(hold.unchecked.begin(), hold.unchecked.end(),
+                                     of_index.index) != hold.unchecked.end();
+    if (unchecked) continue;
+    if (rocksdb::Status s = Check(of_index); !s.ok()) return s;
   }
   return db_->Write(options, batch);
 }
 
-absl::Status UniqueGuard::Check(const Indexes& indexes, const std::vector<uint32_t>& families,
-                                const std::vector<RowChanges>& changes) {
+absl::Status UniqueGuard::ReadRows(const Indexes& indexes, const rocksdb::WriteBatch& batch,
+                                   std::vector<Rows>* rows) {
+  std::vector<uint32_t> families;
+  for (const auto& index : indexes) families.push_back(index->column_family_id());
+  std::sort(families.begin(), families.end());
+  families.erase(std::unique(families.begin(), families.end()), families.end());
+  std::vector<RowChanges> changes(families.size());
+  WriteBatchReader reader(families);
+  RETURN_IF_ERROR(reader.Read(batch, absl::MakeSpan(changes)).status());
   for (const auto& index : indexes) {
     const auto family = std::find(families.begin(), families.end(), index->column_family_id());
     const RowChanges& its_changes = changes[static_cast<size_t>(family - families.begin())];
     if (its_changes.empty()) continue;
-    if (absl::Status s = CheckIndex(*index, its_changes); !s.ok()) {
-      return absl::Status(s.code(),
-                          absl::StrFormat("index %s: %s", Quoted(index->name()), s.message()));
+    SettledChanges settled;
+    settled.Settle(its_changes);
+    if (std::all_of(settled.rows().begin(), settled.rows().end(),
+                    [](const RowChange& row) { return row.kind == RowChangeKind::kDelete; })) {
+      continue;
     }
+    Rows of_index{index.get(), RowUpdates(index->codec().kind()), absl::OkStatus()};
+    of_index.status = ExtractRows(*index, settled, &of_index.updates);
+    rows->push_back(std::move(of_index));
   }
   return absl::OkStatus();
 }
 
-absl::Status UniqueGuard::CheckIndex(const FollowedIndex& index, const RowChanges& changes) {
-  if (!follower_->Current(index).ok()) return absl::OkStatus();  // not ready
-  SettledChanges settled;
-  settled.Settle(changes);
-  for (const RowChange& row : settled.rows()) {
-    if (row.kind != RowChangeKind::kLookUp) continue;
-    return absl::UnimplementedError(absl::StrFormat(
-        "it is unique, and what a merge operand makes of row %s cannot be told before it is "
-        "written: write the value",
-        Quoted(row.key)));
+bool UniqueGuard::Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* hold) {
+  std::vector<std::string> keys;
+  for (const Rows& of_index : rows) {
+    if (!of_index.status.ok()) continue;
+    const KeyColumn& column = of_index.updates.keys;
+    for (size_t i = 0; i < column.size(); ++i) {
+      keys.push_back(ReservedKey(*of_index.index, column, i));
+    }
   }
-  ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index.spec()));
-  RowUpdates updates(index.codec().kind());
-  RETURN_IF_ERROR(extractor.Extract(settled, nullptr, &updates));
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  std::vector<const FollowedIndex*> unchecked;
+  unchecked.reserve(rows.size());
+
+  MutexLock lock(&mutex_);
+  const auto must_wait = [&] {
+    mutex_.AssertHeld();
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](const std::string& key) { return reserved_.contains(key); }) ||
+           std::any_of(rows.begin(), rows.end(), [&](const Rows& of_index) {
+             return std::find(admitting_.begin(), admitting_.end(), of_index.index) !=
+                    admitting_.end();
+           });
+  };
+  while (must_wait()) {
+    if (!may_wait) return false;
+    released_.Wait(&lock);
+  }
+  for (const Rows& of_index : rows) {
+    if (of_index.index->has_been_ready()) continue;
+    unchecked_.try_emplace(of_index.index, 0);
+    unchecked.push_back(of_index.index);
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    try {
+      reserved_.insert(keys[i]);
+    } catch (...) {
+      while (i > 0) reserved_.erase(keys[--i]);
+      throw;
+    }
+  }
+  for (const FollowedIndex* index : unchecked) ++unchecked_[index];
+  hold->keys = std::move(keys);
+  hold->unchecked = std::move(unchecked);
+  return true;
+}
+
+void UniqueGuard::Release(const Hold& hold) {
+  const MutexLock lock(&mutex_);
+  for (const std::string& key : hold.keys) reserved_.erase(key);
+  for (const FollowedIndex* index : hold.unchecked) {
+    const auto count = unchecked_.find(index);
+    if (--count->second == 0) unchecked_.erase(count);
+  }
+  released_.NotifyAll();
+}
+
+absl::Status UniqueGuard::Admit(FollowedIndex* index,
+                                absl::FunctionRef<absl::Status()> make_ready) {
+  if (!index->spec().unique) return make_ready();
+  {
+    MutexLock lock(&mutex_);
+    admitting_.push_back(index);
+    while (unchecked_.contains(index) && !index->cancelled()) {
+      released_.WaitUntil(&lock, std::chrono::steady_clock::now() + kCancelledInterval);
+    }
+  }
+  const absl::Cleanup admitted = [&] {
+    const MutexLock lock(&mutex_);
+    admitting_.erase(std::find(admitting_.begin(), admitting_.end(), index));
+    released_.NotifyAll();
+  };
+  RETURN_IF_ERROR(follower_->Follow());
+  if (index->state() != IndexState::kCatchingUp) {
+    return absl::AbortedError("the index was lost as it became ready");
+  }
+  return make_ready();
+}
+
+rocksdb::Status UniqueGuard::Check(const Rows& rows) {
+  const FollowedIndex& index = *rows.index;
+  if (absl::Status s = follower_->Current(index).status(); !s.ok()) {
+    return rocksdb::Status::TryAgain(
+        absl::StrFormat("rows cannot be put, as unique index %s cannot check them: %s",
+                        Quoted(index.name()), s.message()));
+  }
+  if (!rows.status.ok()) return ToRocksDb(OfIndex(index, rows.status));
+  // The row that has the key already is read before it is blamed: a compaction filter may have
+  // removed or changed it since.
+  std::unique_ptr<SnapshotSource> source;
+  const auto row_has_key = [&](std::string_view primary_key, const KeyColumn& keys,
+                               size_t i) -> absl::StatusOr<bool> {
+    if (source == nullptr) {
+      ASSIGN_OR_RETURN(source, SnapshotSource::FromDb(db_, index.column_family()));
+    }
+    return ExistingRowHasKey(*source, index.spec(), primary_key, keys, i);
+  };
   const std::shared_ptr<const IndexVersion> version = index.writer()->version();
-  return CheckUnique(*version, *version->delta, updates);
+  absl::Status s = CheckUnique(*version, *version->delta, rows.updates, row_has_key);
+  return s.ok() ? rocksdb::Status::OK() : ToRocksDb(OfIndex(index, s));
 }
 
 }  // namespace cairn

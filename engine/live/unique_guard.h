@@ -1,10 +1,16 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
+#include <unordered_set>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "engine/delta/row_updates.h"
 #include "engine/live/followed_index.h"
 #include "engine/live/log_follower.h"
 #include "engine/log/row_changes.h"
@@ -14,39 +20,77 @@
 
 namespace cairn {
 
-// Writes batches of which no unique index gets a key twice. Those that touch a column family with
-// such an index are written one at a time, each after the index has all that was written before.
-// An index that is not ready refuses nothing. Thread-safe.
+// Writes batches of which no unique index gets a key twice.
+//
+// A write reserves the keys that its rows will have, in a set in memory, until it has ended. A
+// write of one of these keys waits for that; all others go on, whatever the first one waits for in
+// the database. With its keys reserved a write is checked against the index, which has every write
+// of these keys that has ended by then, and no other can be in progress. All of a write's keys are
+// reserved in one step, so that writes do not wait for each other in a circle.
+//
+// An index that is being built for the first time checks nothing, and its build fails if rows have
+// one key. From the moment that it is ready, until it is dropped, a write is refused if it puts
+// rows and the index cannot check them, as it is rebuilt, catches up, is stale or has failed.
+// Deletions need no check. Thread-safe.
 class UniqueGuard {
  public:
   UniqueGuard(rocksdb::DB* db, LogFollower* follower) : db_(db), follower_(follower) {}
 
-  // Those of `indexes` that are unique are looked after from now on.
+  // The unique ones of `indexes` are watched from now on.
   void Watch(const std::vector<std::shared_ptr<FollowedIndex>>& indexes);
   bool idle() const { return idle_.load(std::memory_order_acquire); }
 
-  // InvalidArgument, naming the index, the key and both rows, and nothing is written, where a key
-  // would be there twice, or where a row cannot be read under ErrorPolicy::kFail. NotSupported for
-  // merge operands, of which nobody can tell what they will make of a row.
+  // On an error nothing is written. Errors, besides the database's own:
+  // - InvalidArgument, naming the index, the key and both rows, if an index would have a key twice;
+  //   or if a row cannot be read under ErrorPolicy::kFail;
+  // - NotSupported for merge operands, whose result is unknown before the write;
+  // - TryAgain, naming the index, if it cannot check the rows now;
+  // - Incomplete if another write holds a key, and this one must not wait (no_slowdown).
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+
+  // Lets an index that has caught up become ready, by `make_ready`, so that no write that it has
+  // not checked ends afterwards: waits for those in progress, has the index apply them, and holds
+  // up new ones meanwhile. Errors: those of `make_ready`, and Aborted if the index is lost.
+  absl::Status Admit(FollowedIndex* index, absl::FunctionRef<absl::Status()> make_ready);
 
  private:
   using Indexes = std::vector<std::shared_ptr<FollowedIndex>>;
+  // A write's rows as one index sees them.
+  struct Rows {
+    const FollowedIndex* index;
+    RowUpdates updates;
+    absl::Status status;  // why they cannot be checked, whatever the index has
+  };
+  // What a write holds while it is in progress.
+  struct Hold {
+    std::vector<std::string> keys;
+    std::vector<const FollowedIndex*> unchecked;  // indexes that are built for the first time
+  };
 
   std::shared_ptr<const Indexes> watched() const {
     const MutexLock lock(&watched_mutex_);
     return watched_;
   }
-  absl::Status Check(const Indexes& indexes, const std::vector<uint32_t>& families,
-                     const std::vector<RowChanges>& changes);
-  absl::Status CheckIndex(const FollowedIndex& index, const RowChanges& changes);
+  // Appends the rows that the batch puts, for each index that has such.
+  static absl::Status ReadRows(const Indexes& indexes, const rocksdb::WriteBatch& batch,
+                               std::vector<Rows>* rows);
+  // False if it would have to wait and must not. Throws std::bad_alloc, and holds nothing then.
+  bool Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* hold);
+  void Release(const Hold& hold);
+  rocksdb::Status Check(const Rows& rows);
 
   rocksdb::DB* const db_;
   LogFollower* const follower_;
   mutable Mutex watched_mutex_;
   std::shared_ptr<const Indexes> watched_ ABSL_GUARDED_BY(watched_mutex_);  // null at first
   std::atomic<bool> idle_{true};                                            // nothing is watched
-  Mutex write_mutex_;  // held from a check to the end of its write
+
+  Mutex mutex_;
+  CondVar released_;
+  std::unordered_set<std::string> reserved_ ABSL_GUARDED_BY(mutex_);
+  // Writes in progress that indexes have not checked, and indexes that are about to be ready.
+  std::map<const FollowedIndex*, uint64_t> unchecked_ ABSL_GUARDED_BY(mutex_);
+  std::vector<const FollowedIndex*> admitting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace cairn

@@ -1,5 +1,6 @@
 #include "engine/log/log_tail.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -85,6 +86,7 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
   if ((*reader)->Next() && (*reader)->sequence() < next) return false;
   sequence_ = next - 1;
   position_.place = end;
+  newest_family_ = std::max(newest_family_, batches_->newest_family());
   return true;
 }
 
@@ -98,6 +100,7 @@ absl::Status LogTail::ReadLog(SequenceNumber until, size_t max_bytes,
   RETURN_IF_ERROR(log_->Read(max_bytes, changes));
   sequence_ = log_->sequence();
   position_ = log_->position();
+  newest_family_ = std::max(newest_family_, log_->newest_family());
   if (log_->done()) log_ = nullptr;
   return absl::OkStatus();
 }

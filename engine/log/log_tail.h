@@ -36,6 +36,8 @@ class LogTail {
   // All up to and with this has been read, and the log goes on there.
   SequenceNumber sequence() const { return sequence_; }
   LogPosition position() const { return position_; }
+  // WriteBatchReader::newest_family of all that has been read.
+  uint32_t newest_family() const { return newest_family_; }
 
  private:
   // False, and nothing read, where UpdateLog must be asked.
@@ -53,6 +55,7 @@ class LogTail {
   std::unique_ptr<WriteBatchReader> batches_;  // knows what ReadOn has seen prepared
   std::unique_ptr<UpdateLog> log_;             // that has not been read to its end, log_until_
   SequenceNumber log_until_ = 0;
+  uint32_t newest_family_ = 0;
 };
 
 }  // namespace cairn

@@ -107,6 +107,8 @@ class UpdateLog {
   absl::Status Read(size_t max_bytes, absl::Span<RowChanges> changes);
 
   bool done() const { return sequence() == until_; }
+  // WriteBatchReader::newest_family of what was read.
+  uint32_t newest_family() const { return batches_.newest_family(); }
   // All up to and with this has been read.
   SequenceNumber sequence() const { return std::clamp(next_ - 1, after_, until_); }
   // Where the next record will be. Once done(), where to go on from `until`.

@@ -69,6 +69,7 @@ RowChanges* WriteBatchReader::NextRecord(uint32_t id) {
   if (id != last_id_) [[unlikely]] {
     last_id_ = id;
     last_index_ = IndexOf(id);
+    newest_family_ = std::max(newest_family_, id);
   }
   const bool followed = last_index_ < column_families_.size();
   if (preparing_) [[unlikely]] {

@@ -64,6 +64,10 @@ class WriteBatchReader final : private WriteBatchHandler {
   // How many deletions of empty ranges were among what the last batch took sequence numbers for.
   uint64_t empty_ranges() const { return empty_ranges_; }
 
+  // The largest id of a column family in all records that were read, followed or not. RocksDB
+  // gives ascending ids, and none twice.
+  uint32_t newest_family() const { return newest_family_; }
+
   // Takes a transaction that is prepared and not yet committed.
   std::optional<PreparedTransaction> TakePrepared(std::string_view name);
 
@@ -106,6 +110,7 @@ class WriteBatchReader final : private WriteBatchHandler {
   // The last column family asked for.
   uint32_t last_id_ = 0;
   size_t last_index_;
+  uint32_t newest_family_ = 0;
 
   // Of the batch that is being read.
   SequenceNumber next_ = 0;  // of the next record that is not being prepared

@@ -13,6 +13,7 @@
 #include "engine/log/update_log.h"
 #include "engine/log/wal_files.h"
 #include "engine/serve/change_extractor.h"
+#include "engine/serve/existing_rows.h"
 #include "engine/source/db_source.h"
 #include "engine/util/rate_limiter.h"
 #include "index/machine/guard.h"
@@ -107,7 +108,11 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
     RETURN_IF_ERROR(SyncLog(database->db(), database->snapshot() == nullptr));
   }
   next.MoveTo(log->position());
-  RETURN_IF_ERROR(update.Publish(source.sequence(), std::move(next)));
+  RETURN_IF_ERROR(update.Publish(
+      source.sequence(), std::move(next),
+      [&](std::string_view primary_key, const KeyColumn& keys, size_t i) {
+        return ExistingRowHasKey(source, update.version().spec(), primary_key, keys, i);
+      }));
   report.sequence = source.sequence();
   return report;
 }

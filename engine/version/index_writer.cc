@@ -144,10 +144,11 @@ absl::Status IndexWriter::Update::Apply(const RowUpdates& updates) {
   return writer_->deltas_->Apply(updates).status();
 }
 
-absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor) {
+absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor,
+                                          const RowHasKey& row_has_key) {
   writer_->update_mutex_.AssertHeld();
   if (applied_ && version_->spec().unique) {
-    RETURN_IF_ERROR(CheckUniqueSince(*version_, writer_->deltas_->delta()));
+    RETURN_IF_ERROR(CheckUniqueSince(*version_, writer_->deltas_->delta(), row_has_key));
   }
   writer_->Publish(NewVersion(version_->base, writer_->deltas_->delta(), sequence));
   writer_->anchor_ = std::move(anchor);

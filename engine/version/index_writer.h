@@ -15,6 +15,7 @@
 #include "engine/log/anchor.h"
 #include "engine/version/base.h"
 #include "engine/version/index_version.h"
+#include "engine/version/unique_check.h"
 #include "index/files/index_directory.h"
 #include "index/machine/mutex.h"
 
@@ -67,9 +68,10 @@ class IndexWriter {
     absl::Status Apply(const RowUpdates& updates);
     // Makes what was applied the latest version, which is current to `sequence`. AlreadyExists,
     // naming the key and both rows, and nothing is published, where a unique index would have a key
-    // twice: what it has in between does not count. May
-    // throw std::bad_alloc, and has not published then.
-    absl::Status Publish(SequenceNumber sequence, Anchor anchor);
+    // twice: what it has in between does not count, nor rows for which `row_has_key`, unless it is
+    // null, returns false. May throw std::bad_alloc, and has not published then.
+    absl::Status Publish(SequenceNumber sequence, Anchor anchor,
+                         const RowHasKey& row_has_key = nullptr);
 
    private:
     IndexWriter* const writer_;

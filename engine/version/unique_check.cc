@@ -84,8 +84,8 @@ absl::Status CheckAmongUpdates(const IndexVersion& version, const RowUpdates& up
 
 }  // namespace
 
-absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
-                         const RowUpdates& updates) {
+absl::Status CheckUnique(const IndexVersion& version, const Delta& delta, const RowUpdates& updates,
+                         const RowHasKey& row_has_key) {
   if (updates.keys.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckAmongUpdates(version, updates));
   Matches matches;
@@ -102,6 +102,10 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
     for (; key < updates.row_ends[row]; ++key) {
       for (uint64_t m = matches.offsets[key]; m < matches.offsets[key + 1]; ++m) {
         if (touched.Has(primary_keys[m])) continue;
+        if (row_has_key != nullptr) {
+          ASSIGN_OR_RETURN(const bool has, row_has_key(primary_keys[m], keys, key));
+          if (!has) continue;
+        }
         return Duplicate(version, keys, key, primary_keys[m], updates.primary_keys[row]);
       }
     }
@@ -110,14 +114,15 @@ absl::Status CheckUnique(const IndexVersion& version, const Delta& delta,
 }
 
 absl::Status CheckUniqueSince(const IndexVersion& version,
-                              const std::shared_ptr<const Delta>& delta) {
+                              const std::shared_ptr<const Delta>& delta,
+                              const RowHasKey& row_has_key) {
   ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*version.delta, delta));
   for (size_t first = 0; first < changes.rows().size(); first += kChangesAtATime) {
     RowUpdates updates(version.base->run().kind());
     const size_t count = std::min(kChangesAtATime, changes.rows().size() - first);
     RETURN_IF_ERROR(changes.Append(first, count, &updates));
     // What it finds of these rows is what they have now.
-    RETURN_IF_ERROR(CheckUnique(version, *delta, updates));
+    RETURN_IF_ERROR(CheckUnique(version, *delta, updates, row_has_key));
   }
   return absl::OkStatus();
 }

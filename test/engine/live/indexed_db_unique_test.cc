@@ -1,14 +1,23 @@
-// Unique indexes, live and caught up, of rows that merge operands make.
+// Unique indexes, live and caught up.
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "cairn/catch_up.h"
+#include "cairn/extractor.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
+#include "rocksdb/compaction_filter.h"
+#include "rocksdb/utilities/transaction_db.h"
 #include "test/engine/indexed_database.h"
+#include "test/temporary_directory.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(indexed_db_unique_test)
@@ -53,6 +62,208 @@ BOOST_AUTO_TEST_CASE(what_a_unique_index_has_in_between_does_not_count) {
   const auto last = SnapshotSource::FromDb(base);
   RequireOk(last.status());
   BOOST_TEST(absl::IsAlreadyExists(offline->CatchUp(**last).status()));
+}
+
+// Extracts a row's value, and waits while the test says so.
+class WaitingExtractor final : public KeyExtractor {
+ public:
+  absl::Status Extract(const RowView& row, KeySink* keys) const override {
+    while (waits) absl::SleepFor(absl::Milliseconds(1));
+    keys->Add(row.value);
+    return absl::OkStatus();
+  }
+  static inline std::atomic<bool> waits{false};
+};
+
+BOOST_AUTO_TEST_CASE(an_index_that_has_been_ready_refuses_rows_that_it_cannot_check) {
+  RequireOk(RegisterExtractor("waiting_key", std::make_shared<WaitingExtractor>()));
+  IndexedDBOptions options;
+  options.on_stale = OnStale::kReport;
+  IndexedDatabase db(options);
+  db.Put("u7", "mail7");
+  db.Create("email = value:text, unique=true");
+  BOOST_TEST(db->Put({}, "x", "mail7").IsInvalidArgument());
+  RequireOk(db->DropIndex("email"));
+  WaitingExtractor::waits = true;
+  RequireOk(db->CreateIndex("email = custom('waiting_key'):text, unique=true"));
+  // The first build: nothing is checked.
+  std::thread writer([&] { RequireOk(db->GetBaseDB()->Put({}, "u8", "mail8")); });
+  writer.join();
+  WaitingExtractor::waits = false;
+  RequireOk(db->WaitUntilReady("email"));
+  BOOST_TEST(db->Put({}, "x", "mail8").IsInvalidArgument());
+
+  const auto check_refused = [&] {
+    const rocksdb::Status refused = db->Put({}, "y", "mail9");
+    BOOST_TEST(refused.IsTryAgain(), refused.ToString());
+    BOOST_TEST(absl::StrContains(refused.ToString(), "'email'"), refused.ToString());
+    RequireOk(db->Delete({}, "y"));
+    RequireOk(db->Put({}, db.family(1), "y", "mail9"));
+  };
+  // Stale, and so it stays after a reopening, and while it is built again.
+  rocksdb::WriteOptions past_log;
+  past_log.disableWAL = true;
+  RequireOk(db->Delete(past_log, "u8"));
+  check_refused();
+  db.Reopen();
+  check_refused();
+  RequireOk(db->RebuildIndex("email"));
+  RequireOk(db->WaitUntilReady("email"));
+  db.Put("x", "mail8");
+  // A build that was asked for, and whose process ends.
+  rocksdb::WriteBatch twice;
+  RequireOk(twice.Put("z1", "mail10"));
+  RequireOk(twice.Put("z2", "mail10"));
+  RequireOk(db->GetBaseDB()->Write({}, &twice));
+  RequireOk(db->RebuildIndex("email"));
+  BOOST_TEST(absl::IsAlreadyExists(db->WaitUntilReady("email")));
+  check_refused();
+  db.Reopen();
+  check_refused();
+  RequireOk(db->Delete({}, "z2"));
+  RequireOk(db->RebuildIndex("email"));
+  RequireOk(db->WaitUntilReady("email"));
+  BOOST_TEST(db->Put({}, "y", "mail10").IsInvalidArgument());
+  // Dropping it ends the constraint.
+  RequireOk(db->RebuildIndex("email"));
+  RequireOk(db->DropIndex("email"));
+  db.Put("y", "mail10");
+}
+
+// Removes rows whose keys begin with "old", and gives those that begin with "moved" another value.
+class ExpiringFilter final : public rocksdb::CompactionFilter {
+ public:
+  Decision FilterV2(int /*level*/, const rocksdb::Slice& key, ValueType /*type*/,
+                    const rocksdb::Slice& /*value*/, std::string* new_value,
+                    std::string* /*skip_until*/) const override {
+    if (key.starts_with("old")) return Decision::kRemove;
+    if (!key.starts_with("moved")) return Decision::kKeep;
+    *new_value = "elsewhere";
+    return Decision::kChangeValue;
+  }
+  const char* Name() const override { return "ExpiringFilter"; }
+};
+
+BOOST_AUTO_TEST_CASE(a_row_that_a_filter_has_removed_holds_no_key) {
+  ExpiringFilter filter;
+  IndexedDatabase db;
+  db.Create("email = value:text, unique=true");
+  db.Put("old1", "ana@x");
+  db.Put("moved1", "eva@x");
+  db.Put("kept1", "leo@x");
+  db.Close();
+  db.rocksdb_options().compaction_filter = &filter;
+  db.Open();
+  RequireOk(db->WaitUntilReady("email"));
+  RequireOk(db->Flush({}));
+  RequireOk(db->CompactRange({}, nullptr, nullptr));
+  std::string value;
+  BOOST_TEST(db->Get({}, "old1", &value).IsNotFound());
+  db.Put("new1", "ana@x");
+  db.Put("new2", "eva@x");
+  BOOST_TEST(db->Put({}, "new3", "leo@x").IsInvalidArgument());
+  BOOST_TEST(db->Put({}, "new3", "ana@x").IsInvalidArgument());
+  const std::string rows = RowsOf(db.get(), "email", "ana@x");
+  BOOST_TEST(absl::StrContains(rows, "new1"), rows);
+  db.Reopen();
+  RequireOk(db->WaitUntilReady("email"));
+  BOOST_TEST(db->Put({}, "new3", "eva@x").IsInvalidArgument());
+  db.Close();
+  db.rocksdb_options().compaction_filter = nullptr;
+}
+
+BOOST_AUTO_TEST_CASE(a_lock_of_a_transaction_delays_writes_of_the_same_key_only) {
+  TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  rocksdb::TransactionDBOptions locks;
+  locks.default_lock_timeout = 60'000;
+  rocksdb::TransactionDB* opened = nullptr;
+  RequireOk(rocksdb::TransactionDB::Open(options, locks, directory / "db", &opened));
+  auto db = RequireOk(IndexedDB::Attach(std::shared_ptr<rocksdb::DB>(opened)));
+  RequireOk(db->CreateIndex("email = value:text, unique=true"));
+  RequireOk(db->WaitUntilReady("email"));
+  RequireOk(db->Put({}, "first", "taken"));
+
+  const std::unique_ptr<rocksdb::Transaction> transaction(opened->BeginTransaction({}));
+  RequireOk(transaction->Put("locked", "m1"));
+  std::thread waiting([&] { RequireOk(db->Put({}, "locked", "m2")); });
+  // Until that has reserved its key.
+  rocksdb::WriteOptions at_once;
+  at_once.no_slowdown = true;
+  rocksdb::Status same;
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (!same.IsIncomplete() && absl::Now() < end) {
+    rocksdb::WriteBatch probe;  // which is refused if it need not wait
+    RequireOk(probe.Put("other", "m2"));
+    RequireOk(probe.Put("another", "taken"));
+    same = db->Write(at_once, &probe);
+  }
+  BOOST_TEST(same.IsIncomplete(), same.ToString());
+  const absl::Time begin = absl::Now();
+  RequireOk(db->Put({}, "unrelated", "m4"));
+  BOOST_TEST((absl::Now() - begin < absl::Seconds(10)));
+  rocksdb::Status later;
+  std::thread same_key([&] { later = db->Put({}, "late", "m2"); });
+  RequireOk(transaction->Rollback());
+  waiting.join();
+  same_key.join();
+  BOOST_TEST(later.IsInvalidArgument(), later.ToString());
+  BOOST_TEST(RowsOf(db.get(), "email", "m2") == "locked");
+  db->Close().PermitUncheckedError();
+}
+
+// Each key is put by several writers at once, by rows that come and go.
+BOOST_AUTO_TEST_CASE(writers_of_few_keys_never_give_one_to_two_rows) {
+  IndexedDatabase db;
+  db.Create("u = value:text, unique=true");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        const std::string row = absl::StrCat("row", (i * 7 + t * 3) % 5);
+        rocksdb::WriteBatch batch;
+        if (i % 3 == 0) batch.Delete(absl::StrCat("row", i % 5)).PermitUncheckedError();
+        batch.Put(row, absl::StrCat("key", (i + t) % 3)).PermitUncheckedError();
+        const rocksdb::Status s = db->Write({}, &batch);
+        if (!s.ok() && !s.IsInvalidArgument()) BOOST_ERROR(s.ToString());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  BOOST_TEST((db.Info("u").state == IndexState::kReady), db.Info("u").status);
+  CheckAgainstDatabase(db.get(), "u", db.family(0));
+}
+
+// Duplicates that writers make while the index is built fail the build; afterwards there are none.
+BOOST_AUTO_TEST_CASE(an_index_that_becomes_ready_beside_writers_has_no_duplicates) {
+  IndexedDatabase db;
+  for (int round = 0; round < 5; ++round) {
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; !stop; ++i) {
+          const std::string key = absl::StrCat(round, "_", i % 50);
+          db->Put({}, absl::StrCat("r", t, "_", i % 50), key).PermitUncheckedError();
+          db->Delete({}, absl::StrCat("r", t, "_", i % 50)).PermitUncheckedError();
+        }
+      });
+    }
+    RequireOk(db->CreateIndex("u = value:text, unique=true"));
+    const absl::Status ready = db->WaitUntilReady("u");
+    if (ready.ok()) {
+      absl::SleepFor(absl::Milliseconds(20));
+      const IndexInfo info = db.Info("u");
+      BOOST_TEST((info.state == IndexState::kReady), info.status);
+    } else {
+      BOOST_TEST(absl::IsAlreadyExists(ready), ready);
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    if (ready.ok()) CheckAgainstDatabase(db.get(), "u", db.family(0));
+    RequireOk(db->DropIndex("u"));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "index/machine/mutex.h"
+#include "rocksdb/listener.h"
+
+namespace cairn {
+
+// Reports what happens to a database through whichever of its objects: files that are ingested, and
+// writes that may be in the log although they failed. RocksDB calls it before the ingestion or the
+// write returns. Thread-safe.
+class DatabaseListener final : public rocksdb::EventListener {
+ public:
+  struct Observer {
+    std::function<void(const std::string& column_family)> on_ingested;
+    // May be called by a call into the database that the observer makes itself.
+    std::function<void()> on_failed_write;
+  };
+
+  // Replaces the observer; null for none. Returns once the one before is not called any more, so it
+  // must not be called by an observer.
+  void Tell(std::shared_ptr<const Observer> observer) {
+    MutexLock lock(&mutex_);
+    observer_ = std::move(observer);
+    while (calls_ > 0) ended_.Wait(&lock);
+  }
+
+  void OnExternalFileIngested(rocksdb::DB* /*db*/,
+                              const rocksdb::ExternalFileIngestionInfo& info) override {
+    Call([&](const Observer& observer) { observer.on_ingested(info.cf_name); });
+  }
+
+  // Another listener may have cleared the status by now, so the reason decides.
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status*) override {
+    // A record of the log whose write failed, or that could not be applied to the memtable.
+    if (reason == rocksdb::BackgroundErrorReason::kWriteCallback ||
+        reason == rocksdb::BackgroundErrorReason::kMemTable) {
+      Call([](const Observer& observer) { observer.on_failed_write(); });
+    }
+  }
+
+ private:
+  template <typename Function>
+  void Call(const Function& function) {
+    std::shared_ptr<const Observer> observer;
+    {
+      const MutexLock lock(&mutex_);
+      if (observer_ == nullptr) return;
+      observer = observer_;
+      ++calls_;
+    }
+    function(*observer);
+    const MutexLock lock(&mutex_);
+    --calls_;
+    ended_.NotifyAll();
+  }
+
+  Mutex mutex_;
+  CondVar ended_;
+  std::shared_ptr<const Observer> observer_ ABSL_GUARDED_BY(mutex_);
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;  // of observers, in progress
+};
+
+}  // namespace cairn

@@ -1,0 +1,42 @@
+#include "engine/serve/existing_rows.h"
+
+#include "engine/delta/row_updates.h"
+#include "engine/log/row_changes.h"
+#include "engine/log/settled_changes.h"
+#include "engine/serve/change_extractor.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+namespace {
+
+bool SameKey(const KeyColumn& a, size_t i, const KeyColumn& b, size_t j) {
+  switch (a.kind()) {
+    case KeyKind::kU32:
+      return a.u32(i) == b.u32(j);
+    case KeyKind::kU64:
+      return a.u64(i) == b.u64(j);
+    case KeyKind::kBytes:
+      return a.bytes(i) == b.bytes(j);
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ExistingRowHasKey(const SnapshotSource& source, const IndexSpec& spec,
+                                       std::string_view primary_key, const KeyColumn& keys,
+                                       size_t i) {
+  ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(spec));
+  RowChanges look_up;
+  look_up.LookUp(primary_key);
+  SettledChanges settled;
+  settled.Settle(look_up);
+  RowUpdates row(keys.kind());
+  RETURN_IF_ERROR(extractor.Extract(settled, &source, &row));
+  for (size_t k = 0; k < row.keys.size(); ++k) {
+    if (SameKey(row.keys, k, keys, i)) return true;
+  }
+  return false;
+}
+
+}  // namespace cairn

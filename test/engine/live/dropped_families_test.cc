@@ -1,0 +1,140 @@
+// Column families that are dropped and made again past an attached IndexedDB.
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "cairn/indexed_db.h"
+#include "engine/source/manifest_families.h"
+#include "engine/util/rocksdb_compat.h"
+#include "rocksdb/db.h"
+#include "test/engine/indexed_database.h"
+#include "test/engine/live/indexed_db_checks.h"
+#include "test/require_ok.h"
+#include "test/temporary_directory.h"
+
+namespace cairn {
+BOOST_AUTO_TEST_SUITE(dropped_families_test)
+namespace {
+
+struct Attached {
+  TemporaryDirectory directory;
+  rocksdb::Options options;
+  std::shared_ptr<rocksdb::DB> base;
+  std::vector<rocksdb::ColumnFamilyHandle*> families;
+  std::unique_ptr<IndexedDB> db;
+
+  Attached() {
+    options.create_if_missing = true;
+    options.create_missing_column_families = true;
+    options.WAL_size_limit_MB = 100;
+    Open();
+  }
+  ~Attached() { Close(); }
+  void Open() {
+    std::unique_ptr<rocksdb::DB> opened;
+    RequireOk(rocksdb::DB::Open(options, directory / "db",
+                                {{"default", options}, {"people", options}}, &families,
+                                Into(&opened)));
+    base = std::move(opened);
+    IndexedDBOptions indexed;
+    indexed.open.calibration = Calibration::kNone;
+    indexed.build_threads = 1;
+    db = RequireOk(IndexedDB::Attach(base, families, indexed));
+  }
+  void Close() {
+    if (db == nullptr) return;
+    RequireOk(db->Close());
+    for (auto* family : families) RequireOk(base->DestroyColumnFamilyHandle(family));
+    families.clear();
+    db.reset();
+    base.reset();
+  }
+  rocksdb::ColumnFamilyHandle* Make(const std::string& name) {
+    rocksdb::ColumnFamilyHandle* family = nullptr;
+    RequireOk(base->CreateColumnFamily(options, name, &family));
+    families.push_back(family);
+    return family;
+  }
+};
+
+BOOST_AUTO_TEST_CASE(an_index_of_a_family_that_was_made_again_fails) {
+  Attached attached;
+  IndexedDB* const db = attached.db.get();
+  RequireOk(db->CreateIndex("city = value:text", attached.families[1]));
+  RequireOk(db->CreateIndex("other = value:text", attached.families[0]));
+  RequireOk(db->WaitUntilReady("city"));
+  RequireOk(db->WaitUntilReady("other"));
+  RequireOk(attached.base->Put({}, attached.families[1], "a", "Lisbon"));
+  BOOST_TEST(RowsOf(db, "city", "Lisbon") == "a");
+  // Another family does no harm.
+  rocksdb::ColumnFamilyHandle* const unrelated = attached.Make("unrelated");
+  RequireOk(attached.base->Put({}, unrelated, "u", "Rome"));
+  BOOST_TEST(RowsOf(db, "city", "Lisbon") == "a");
+
+  RequireOk(attached.base->DropColumnFamily(attached.families[1]));
+  rocksdb::ColumnFamilyHandle* const again = attached.Make("people");
+  RequireOk(attached.base->Put({}, again, "b", "Oslo"));
+  CheckFails(db->Pin("city").status(), absl::StatusCode::kFailedPrecondition,
+             "'people' was dropped");
+  CheckFails(db->Lookup("city", "Lisbon").status(), absl::StatusCode::kFailedPrecondition,
+             "'people' was dropped");
+  CheckFails(db->WaitUntilReady("city"), absl::StatusCode::kFailedPrecondition, "was dropped");
+  CheckFails(db->RebuildIndex("city"), absl::StatusCode::kFailedPrecondition, "was dropped");
+  RequireOk(attached.base->Put({}, "x", "Paris"));
+  BOOST_TEST(RowsOf(db, "other", "Paris") == "x");
+  RequireOk(attached.base->DropColumnFamily(unrelated));
+
+  attached.Close();
+  attached.Open();
+  RequireOk(attached.db->WaitUntilReady("city"));
+  RequireOk(attached.db->WaitUntilReady("other"));
+  BOOST_TEST(RowsOf(attached.db.get(), "city", "Oslo") == "b");
+  CheckAgainstDatabase(attached.db.get(), "city", attached.families[1]);
+}
+
+BOOST_AUTO_TEST_CASE(an_index_of_a_handle_that_is_of_a_dropped_family_is_not_built) {
+  Attached attached;
+  rocksdb::ColumnFamilyHandle* const dropped = attached.families[1];
+  RequireOk(attached.base->Put({}, dropped, "a", "Lisbon"));
+  RequireOk(attached.base->DropColumnFamily(dropped));
+  attached.Make("people");
+  RequireOk(attached.db->CreateIndex("city = value:text", dropped));
+  CheckFails(attached.db->WaitUntilReady("city"), absl::StatusCode::kFailedPrecondition,
+             "'people' was dropped");
+}
+
+BOOST_AUTO_TEST_CASE(the_manifest_lists_the_families) {
+  Attached attached;
+  rocksdb::DB* const db = attached.base.get();
+  BOOST_TEST((RequireOk(LiveColumnFamilyIds(db)) == std::set<uint32_t>{0, 1}));
+  std::set<uint32_t> expected = {0, 1};
+  for (int i = 0; i < 40; ++i) {
+    rocksdb::ColumnFamilyHandle* const family = attached.Make(absl::StrCat("family", i));
+    expected.insert(family->GetID());
+    RequireOk(db->Put({}, family, "k", std::string(100, 'v')));
+    RequireOk(db->Flush({}, family));
+    if (i % 3 != 0) continue;
+    RequireOk(db->DropColumnFamily(family));
+    expected.erase(family->GetID());
+  }
+  BOOST_TEST((RequireOk(LiveColumnFamilyIds(db)) == expected));
+  // The same from a MANIFEST that lists the state that it begins with.
+  attached.Close();
+  std::vector<std::string> names;
+  RequireOk(rocksdb::DB::ListColumnFamilies(attached.options, attached.directory / "db", &names));
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  for (const std::string& name : names) descriptors.emplace_back(name, attached.options);
+  std::unique_ptr<rocksdb::DB> opened;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  RequireOk(rocksdb::DB::Open(attached.options, attached.directory / "db", descriptors, &handles,
+                              Into(&opened)));
+  BOOST_TEST((RequireOk(LiveColumnFamilyIds(opened.get())) == expected));
+  for (auto* handle : handles) RequireOk(opened->DestroyColumnFamilyHandle(handle));
+}
+
+}  // namespace
+BOOST_AUTO_TEST_SUITE_END()
+}  // namespace cairn

@@ -1,0 +1,269 @@
+// Writes that fail, and options under which the log does not show which rows a database has: no
+// index ever has what the database has not.
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
+#include "cairn/indexed_db.h"
+#include "engine/util/rocksdb_compat.h"
+#include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "rocksdb/wal_filter.h"
+#include "test/engine/indexed_database.h"
+#include "test/engine/live/indexed_db_checks.h"
+#include "test/require_ok.h"
+
+namespace cairn {
+BOOST_AUTO_TEST_SUITE(failed_writes_test)
+namespace {
+
+constexpr char kCity[] = "city = value:text";
+
+// The local file system; syncs of the log, and what changes the indexes, can be made to fail.
+class FullDisk final : public rocksdb::FileSystemWrapper {
+ public:
+  FullDisk() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "FullDisk"; }
+
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* d) override {
+    if (IsMark(path) && marks_fail) return NoSpace();
+    rocksdb::IOStatus s = target()->NewWritableFile(path, options, file, d);
+    if (s.ok() && absl::EndsWith(path, ".log")) {
+      *file = std::make_unique<Log>(this, std::move(*file));
+    }
+    return s;
+  }
+  rocksdb::IOStatus NewRandomRWFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSRandomRWFile>* file,
+                                    rocksdb::IODebugContext* d) override {
+    if (IsMark(path) && marks_fail) return NoSpace();
+    return target()->NewRandomRWFile(path, options, file, d);
+  }
+
+  std::atomic<bool> syncs_fail{false};
+  std::atomic<bool> marks_fail{false};
+
+ private:
+  class Log final : public rocksdb::FSWritableFileOwnerWrapper {
+   public:
+    Log(FullDisk* disk, std::unique_ptr<rocksdb::FSWritableFile> file)
+        : FSWritableFileOwnerWrapper(std::move(file)), disk_(disk) {}
+    rocksdb::IOStatus Sync(const rocksdb::IOOptions& options, rocksdb::IODebugContext* d) override {
+      return disk_->syncs_fail ? NoSpace() : FSWritableFileOwnerWrapper::Sync(options, d);
+    }
+    rocksdb::IOStatus Fsync(const rocksdb::IOOptions& options,
+                            rocksdb::IODebugContext* d) override {
+      return disk_->syncs_fail ? NoSpace() : FSWritableFileOwnerWrapper::Fsync(options, d);
+    }
+
+   private:
+    FullDisk* const disk_;
+  };
+
+  static bool IsMark(const std::string& path) {
+    return absl::EndsWith(path, "~") || absl::EndsWith(path, "/.city.tmp");
+  }
+  static rocksdb::IOStatus NoSpace() {
+    rocksdb::IOStatus s = rocksdb::IOStatus::NoSpace("made to be full");
+    s.SetRetryable(true);
+    return s;
+  }
+};
+
+struct OnFullDisk {
+  std::shared_ptr<FullDisk> disk = std::make_shared<FullDisk>();
+  std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(disk);
+  IndexedDatabase db;
+
+  explicit OnFullDisk(const std::function<void(rocksdb::Options*)>& set,
+                      OnStale on_stale = OnStale::kRebuild) {
+    db.Close();
+    db.rocksdb_options().env = env.get();
+    db.rocksdb_options().bgerror_resume_retry_interval = 20000;
+    set(&db.rocksdb_options());
+    db.options().on_stale = on_stale;
+    db.Open();
+    db.Create(kCity);
+    RequireOk(db->Put(Synced(), "a", "Lisbon"));
+    BOOST_TEST(RowsOf(db.get(), "city", "Lisbon") == "a");
+    RequireOk(db->StoreIndexes());
+  }
+  ~OnFullDisk() { db.Close(); }
+
+  static rocksdb::WriteOptions Synced() {
+    rocksdb::WriteOptions options;
+    options.sync = true;
+    return options;
+  }
+  void FailToWrite(const std::string& key, const std::string& value) {
+    disk->syncs_fail = true;
+    BOOST_TEST(db->Put(Synced(), key, value).IsIOError());
+    disk->syncs_fail = false;
+  }
+  // Once the database takes writes again.
+  void Write(const std::string& key, const std::string& value) {
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    rocksdb::Status s = db->Put(Synced(), key, value);
+    while (!s.ok() && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(5));
+      s = db->Put(Synced(), key, value);
+    }
+    RequireOk(s);
+  }
+};
+
+void CheckFailedWrite(const std::function<void(rocksdb::Options*)>& set) {
+  OnFullDisk full(set);
+  full.FailToWrite("x", "Ghost");
+  full.Write("y", "Paris");
+  RequireOk(full.db->WaitUntilReady("city", absl::Seconds(20)));
+  // With two queues RocksDB has the row, although it says that the write failed.
+  std::string value;
+  const bool has_row = full.db->Get({}, "x", &value).ok();
+  BOOST_TEST(RowsOf(full.db.get(), "city", "Ghost") == (has_row ? "x" : ""));
+  BOOST_TEST(RowsOf(full.db.get(), "city", "Paris") == "y");
+  full.Write("z", "Rome");
+  BOOST_TEST(RowsOf(full.db.get(), "city", "Rome") == "z");
+  CheckAgainstDatabase(full.db.get(), "city", full.db.family(0));
+  full.db.Reopen();
+  RequireOk(full.db->WaitUntilReady("city", absl::Seconds(20)));
+  BOOST_TEST(full.db.Info("city").builds == 0u);
+  CheckAgainstDatabase(full.db.get(), "city", full.db.family(0));
+}
+
+BOOST_AUTO_TEST_CASE(a_write_that_fails_by_the_default_path) {
+  CheckFailedWrite([](rocksdb::Options*) {});
+}
+
+BOOST_AUTO_TEST_CASE(a_write_that_fails_in_the_pipeline) {
+  CheckFailedWrite([](rocksdb::Options* options) { options->enable_pipelined_write = true; });
+}
+
+BOOST_AUTO_TEST_CASE(a_write_that_fails_with_two_queues) {
+  CheckFailedWrite([](rocksdb::Options* options) { options->two_write_queues = true; });
+}
+
+// The process ends before the index is built again, and nothing that takes space can be written.
+BOOST_AUTO_TEST_CASE(a_failed_write_whose_mark_cannot_be_written) {
+  OnFullDisk full([](rocksdb::Options* options) { options->enable_pipelined_write = true; },
+                  OnStale::kReport);
+  full.disk->marks_fail = true;
+  full.FailToWrite("x", "Ghost");
+  BOOST_TEST(absl::IsFailedPrecondition(full.db->Pin("city").status()));
+  full.Write("y", "Paris");
+  const std::string copy = full.db.Beside("copy");
+  for (const char* what : {"", ".indexes"}) {
+    std::filesystem::copy(full.db.path() + what, copy + what,
+                          std::filesystem::copy_options::recursive);
+  }
+  rocksdb::Options options = full.db.rocksdb_options();
+  options.env = rocksdb::Env::Default();
+  {
+    std::vector<rocksdb::ColumnFamilyHandle*> families;
+    auto killed = RequireOk(IndexedDB::Open(options, copy, {{"default", options}, {"a", options}},
+                                            &families, full.db.options()));
+    const absl::Status stored = killed->Pin("city").status();
+    BOOST_TEST((absl::IsNotFound(stored) || absl::IsFailedPrecondition(stored)), stored);
+    for (auto* family : families) RequireOk(killed->DestroyColumnFamilyHandle(family));
+  }
+  // The mark comes once there is space.
+  full.disk->marks_fail = false;
+  const std::string mark = full.db.path() + ".indexes/city~";
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (!std::filesystem::exists(mark) && absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  BOOST_TEST(std::filesystem::exists(mark));
+  RequireOk(full.db->RebuildIndex("city"));
+  RequireOk(full.db->WaitUntilReady("city", absl::Seconds(20)));
+  CheckAgainstDatabase(full.db.get(), "city", full.db.family(0));
+}
+
+// Drops the records with a "Ghost".
+class DroppingFilter final : public rocksdb::WalFilter {
+ public:
+  WalProcessingOption LogRecordFound(unsigned long long /*log_number*/, const std::string& /*name*/,
+                                     const rocksdb::WriteBatch& batch,
+                                     rocksdb::WriteBatch* /*new_batch*/,
+                                     bool* /*changed*/) override {
+    return absl::StrContains(batch.Data(), "Ghost") ? WalProcessingOption::kIgnoreCurrentRecord
+                                                    : WalProcessingOption::kContinueProcessing;
+  }
+  const char* Name() const override { return "DroppingFilter"; }
+};
+
+BOOST_AUTO_TEST_CASE(options_that_are_refused) {
+  DroppingFilter filter;
+  struct Case {
+    const char* option;
+    bool only_attached;
+    std::function<void(rocksdb::Options*)> set;
+  };
+  const Case cases[] = {
+      {"paranoid_checks=false", false, [](auto* options) { options->paranoid_checks = false; }},
+      {"wal_filter", false, [&](auto* options) { options->wal_filter = &filter; }},
+      {"best_efforts_recovery", false,
+       [](auto* options) { options->best_efforts_recovery = true; }},
+      {"enable_pipelined_write", true,
+       [](auto* options) { options->enable_pipelined_write = true; }},
+      {"two_write_queues", true, [](auto* options) { options->two_write_queues = true; }},
+  };
+  for (const Case& c : cases) {
+    BOOST_TEST_CONTEXT(c.option) {
+      IndexedDatabase db;
+      db.Create(kCity);
+      db.Put("a", "Lisbon");
+      RequireOk(db->StoreIndexes());
+      db.Put("x", "Ghost");
+      db.Close();
+      const rocksdb::Options plain = db.rocksdb_options();
+      const auto check = [&](IndexedDB* opened) {
+        CheckFails(opened->WaitUntilReady("city"), absl::StatusCode::kFailedPrecondition, c.option);
+        CheckFails(opened->Pin("city").status(), absl::StatusCode::kFailedPrecondition, c.option);
+        CheckFails(opened->RebuildIndex("city"), absl::StatusCode::kFailedPrecondition, c.option);
+        CheckFails(opened->CreateIndex("other = value:text"), absl::StatusCode::kFailedPrecondition,
+                   c.option);
+        RequireOk(opened->Put({}, "b", "Oslo"));
+      };
+      if (!c.only_attached) {
+        c.set(&db.rocksdb_options());
+        db.Open();
+        check(db.get());
+        db.Close();
+      } else {
+        rocksdb::Options options = plain;
+        c.set(&options);
+        std::unique_ptr<rocksdb::DB> opened;
+        std::vector<rocksdb::ColumnFamilyHandle*> families;
+        RequireOk(rocksdb::DB::Open(options, db.path(), {{"default", options}, {"a", options}},
+                                    &families, Into(&opened)));
+        const std::shared_ptr<rocksdb::DB> shared = std::move(opened);
+        {
+          auto attached = RequireOk(IndexedDB::Attach(shared, families, db.options()));
+          check(attached.get());
+        }
+        for (auto* family : families) RequireOk(shared->DestroyColumnFamilyHandle(family));
+      }
+      // The next opening does not go on from what is stored.
+      db.rocksdb_options() = plain;
+      db.Open();
+      RequireOk(db->WaitUntilReady("city"));
+      BOOST_TEST(db.Info("city").builds == 1u);
+      CheckAgainstDatabase(db.get(), "city", db.family(0));
+    }
+  }
+}
+
+}  // namespace
+BOOST_AUTO_TEST_SUITE_END()
+}  // namespace cairn
