@@ -60,7 +60,11 @@ class FollowedIndex {
     return kind == IndexMark::Kind::kBuild || kind == IndexMark::Kind::kRebuild;
   }
   // Whether it has been ready since it was created, in this process or before.
-  bool has_been_ready() const { return wanted() != IndexMark::Kind::kBuild; }
+  // A dropped index counts as none.
+  bool has_been_ready() const {
+    const IndexMark::Kind kind = wanted();
+    return kind != IndexMark::Kind::kBuild && kind != IndexMark::Kind::kRemoved;
+  }
   // It has been created and is to be built; it is to be built again; its rows have changed past the
   // log, where it is not to be built anyway; it is to be removed.
   absl::Status MarkBuild(const std::string& why);

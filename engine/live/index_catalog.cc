@@ -124,6 +124,58 @@ absl::Status IndexCatalog::EndInterrupted(const std::vector<std::string>& names)
   return absl::OkStatus();
 }
 
+absl::Status IndexCatalog::Destroy(const std::string& directory,
+                                   std::shared_ptr<FileSystem> files) {
+  const absl::StatusOr<std::vector<std::string>> listed = files->List(directory);
+  if (absl::IsNotFound(listed.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(listed.status());
+  const IndexCatalog catalog(directory, std::move(files));
+  const auto foreign = [&](const std::string& file) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "directory '%s' holds '%s', which is no index: nothing was removed", directory, file));
+  };
+  const std::string kTemporary = ".tmp";
+  std::vector<std::string> indexes, temporary;
+  std::vector<std::unique_ptr<IndexDirectory>> held;  // until all have been checked
+  for (const std::string& file : *listed) {
+    if (file[0] == '.' && absl::EndsWith(file, kTemporary)) {
+      if (!CheckIndexName(file.substr(1, file.size() - 1 - kTemporary.size())).ok()) {
+        return foreign(file);
+      }
+      temporary.push_back(file);
+      continue;
+    }
+    const bool is_mark = absl::EndsWith(file, "~");
+    const std::string name = is_mark ? file.substr(0, file.size() - 1) : file;
+    if (!CheckIndexName(name).ok()) return foreign(file);
+    indexes.push_back(name);
+    if (is_mark) {
+      const absl::StatusOr<IndexMark> mark = catalog.ReadMark(name);
+      if (!mark.ok() && !absl::IsDataLoss(mark.status())) return foreign(file);
+      const bool has_index = std::find(listed->begin(), listed->end(), name) != listed->end();
+      if (!mark.ok() && !has_index) return foreign(file);
+      continue;
+    }
+    const std::string path = catalog.DirectoryOf(name);
+    if (!catalog.files_->List(path).ok()) return foreign(file);
+    absl::StatusOr<std::unique_ptr<IndexDirectory>> taken =
+        IndexDirectory::OpenForWrite(path, catalog.files());
+    if (absl::IsUnavailable(taken.status())) return taken.status();
+    const bool damaged = absl::IsDataLoss(taken.status());
+    if (!taken.ok() && !damaged) return foreign(file);
+    if (taken.ok()) held.push_back(*std::move(taken));
+  }
+  held.clear();
+  for (const std::string& file : temporary) {
+    RETURN_IF_ERROR(catalog.files_->Remove(catalog.DirectoryOf(file)));
+  }
+  for (const std::string& name : indexes) {
+    RETURN_IF_ERROR(catalog.Remove(name));  // of one that has a mark as well, twice
+  }
+  RETURN_IF_ERROR(catalog.files_->RemoveDirectory(directory));
+  return catalog.files_->SyncDirectory(ParentOf(directory));
+}
+
 absl::StatusOr<IndexMark> IndexCatalog::ReadMark(std::string_view name) const {
   const absl::StatusOr<std::string> text = ReadSmallFile(files(), MarkOf(name), kMostMarkBytes);
   if (absl::IsNotFound(text.status())) return IndexMark();

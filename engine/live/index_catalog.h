@@ -45,6 +45,11 @@ class IndexCatalog {
   static absl::StatusOr<IndexCatalog> Open(const std::string& directory,
                                            std::shared_ptr<FileSystem> files);
 
+  // Removes the directory and all indexes in it. OK if there is no directory. FailedPrecondition,
+  // and nothing is removed, if it holds anything else; Unavailable likewise if the lock of one of
+  // the indexes is held. After another error the call may be repeated.
+  static absl::Status Destroy(const std::string& directory, std::shared_ptr<FileSystem> files);
+
   // The indexes that are there or are to be built, by name.
   absl::StatusOr<std::vector<Entry>> List() const;
   std::string DirectoryOf(std::string_view name) const;

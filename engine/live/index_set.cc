@@ -80,6 +80,7 @@ IndexSet::~IndexSet() {
 
 absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> handles,
                              bool reports_failed_writes) {
+  failed_writes_show_ = !FailedWritesKeepNumbers(db_->GetDBOptions());
   refused_ = CheckDatabaseOptions(db_, reports_failed_writes);
   // Only an attached database has other objects that the application uses.
   if (!reports_failed_writes) follower_->WatchFamilies();

@@ -79,9 +79,9 @@ class IndexSet {
                                 bool is_atomic, absl::FunctionRef<rocksdb::Status()> change);
   // Such a change was made past this object.
   void NoteChangePastLog(const std::string& column_family, const std::string& why);
-  // A write to the database has failed, through whichever object, and its record may be in the log:
-  // every index is stale, on disk as well. May be called from within a call into the database, also
-  // after Close.
+  // A write to the database has failed, through whichever object. If its record may be in the log,
+  // and that does not show there, every index is stale, on disk as well. May be called from within
+  // a call into the database, also after Close.
   void NoteFailedWrite();
   // The indexes of this column family have failed for good, as it has been dropped.
   void DetachFamily(const std::string& column_family, const std::string& why);
@@ -121,6 +121,7 @@ class IndexSet {
   Mutex watch_mutex_;  // held by WatchUnique
   UniqueGuard guard_;
   BackgroundWork work_;
+  std::atomic<bool> failed_writes_show_{false};  // in the log; set by Start
   absl::Status refused_;             // the options that the database is open with; set by Start
   std::atomic<bool> closed_{false};  // set under names_mutex_
   Mutex names_mutex_;                // held while an index comes or goes

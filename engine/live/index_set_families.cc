@@ -97,6 +97,7 @@ void IndexSet::NoteChangePastLog(const std::string& column_family, const std::st
 }
 
 void IndexSet::NoteFailedWrite() {
+  if (failed_writes_show_) return;
   Guarded("noting a failed write", [&] {
     std::unique_ptr<rocksdb::LogFile> current;
     const bool found = db_->GetCurrentWalFile(&current).ok();

@@ -19,6 +19,7 @@
 #include "index/machine/mutex.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/env.h"
+#include "rocksdb/file_system.h"
 #include "rocksdb/write_batch.h"
 
 namespace cairn {
@@ -310,6 +311,23 @@ std::string WithoutTrailingSlashes(std::string path) {
   return path;
 }
 
+std::string IndexDirectoryOf(const std::string& path, const IndexedDBOptions& options) {
+  return options.index_directory.empty() ? WithoutTrailingSlashes(path) + ".indexes"
+                                         : options.index_directory;
+}
+
+// Unavailable if the database at `path` is open.
+absl::Status CheckNotOpen(const std::string& path, rocksdb::FileSystem* files) {
+  const std::string lock_path = path + "/LOCK";
+  if (!files->FileExists(lock_path, rocksdb::IOOptions(), nullptr).ok()) return absl::OkStatus();
+  rocksdb::FileLock* lock = nullptr;
+  if (const auto s = files->LockFile(lock_path, rocksdb::IOOptions(), &lock, nullptr); !s.ok()) {
+    return absl::UnavailableError(absl::StrFormat("database '%s' is open: %s", path, s.ToString()));
+  }
+  files->UnlockFile(lock, rocksdb::IOOptions(), nullptr).PermitUncheckedError();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
     std::shared_ptr<rocksdb::DB> db, absl::Span<ColumnFamilyHandle* const> handles,
     const IndexedDBOptions& options, std::shared_ptr<DatabaseListener> listener) {
@@ -320,9 +338,7 @@ absl::StatusOr<std::unique_ptr<IndexedDatabase>> AttachTo(
     resolved.open.file_system = db->GetEnv()->GetFileSystem();
   }
   ASSIGN_OR_RETURN(IndexCatalog catalog,
-                   IndexCatalog::Open(options.index_directory.empty()
-                                          ? WithoutTrailingSlashes(db->GetName()) + ".indexes"
-                                          : options.index_directory,
+                   IndexCatalog::Open(IndexDirectoryOf(db->GetName(), options),
                                       FileSystemOf(resolved.open.file_system)));
   auto indexed = std::make_unique<IndexedDatabase>(std::move(db), resolved, std::move(catalog));
   if (listener != nullptr) indexed->Hear(std::move(listener));
@@ -361,6 +377,16 @@ absl::StatusOr<std::unique_ptr<IndexedDB>> OpenWithIndexes(
 }
 
 }  // namespace
+
+absl::Status DestroyIndexes(const std::string& path, const IndexedDBOptions& options) {
+  return Guarded("destroying indexes", [&] {
+    std::shared_ptr<rocksdb::FileSystem> files = options.open.file_system;
+    if (files == nullptr) files = rocksdb::FileSystem::Default();
+    RETURN_IF_ERROR(CheckNotOpen(path, files.get()));
+    return IndexCatalog::Destroy(IndexDirectoryOf(path, options),
+                                 FileSystemOf(options.open.file_system));
+  });
+}
 
 absl::Status IndexedDB::CreateIndex(std::string_view spec, ColumnFamilyHandle* column_family) {
   absl::StatusOr<IndexSpec> parsed = IndexSpec::Parse(spec);

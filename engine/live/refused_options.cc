@@ -49,6 +49,10 @@ constexpr RefusedOption kRefusedOptions[] = {
 
 }  // namespace
 
+bool FailedWritesKeepNumbers(const rocksdb::DBOptions& options) {
+  return options.enable_pipelined_write || options.two_write_queues;
+}
+
 absl::Status CheckDatabaseOptions(rocksdb::DB* db, bool reports_failed_writes) {
   const rocksdb::DBOptions options = db->GetDBOptions();
   for (const RefusedOption& option : kRefusedOptions) {

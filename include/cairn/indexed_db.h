@@ -121,7 +121,20 @@ struct IndexInfo {
 // applies it itself. That is little, as a background thread does so all the time.
 //
 // Two kinds of writes wait for indexes: those to a column family with a unique index, which are
-// checked one at a time before they commit; and, briefly, those that cannot be followed.
+// checked before they commit; and, briefly, those that cannot be followed.
+//
+// Unique indexes (IndexSpec::unique):
+// - The constraint holds from the first moment that the index is ready until it is dropped, also
+//   after a reopening. A write that would give a key to two rows is InvalidArgument.
+// - During the first build after CreateIndex nothing is checked: rows with one key fail the build.
+//   So do those of writes that began before CreateIndex returned.
+// - While the index is rebuilt, catches up, is stale or has failed, a write that puts rows into its
+//   column family is TryAgain, as they cannot be checked. Deletions are accepted. DropIndex ends
+//   the constraint.
+// - Writes of one key wait for each other, also while one waits for a lock of a TransactionDB
+//   underneath. All others run side by side. With WriteOptions::no_slowdown they are Incomplete
+//   instead of waiting.
+// - A row that a compaction filter has removed or changed no longer holds its key.
 //
 // What cannot be followed:
 // - Writes with WriteOptions::disableWAL, to any column family, make every index stale. Such a
@@ -133,14 +146,21 @@ struct IndexInfo {
 // - A log that expired before it was read makes indexes stale. If only Attach could keep it, the
 //   removal of obsolete files is delayed until they have been read: about a second longer, and half
 //   a minute at most.
+// - With enable_pipelined_write or two_write_queues, a write that fails with an I/O error makes
+//   every index stale, as the log may have its record. Open adds a listener to the database for
+//   that; a database with these options cannot be attached.
 // - A unique index fails if a write that bypasses this object gives it a key twice.
 // - An index fails if a row is written that cannot be read as its spec says, unless that has
 //   on_error=skip: the write succeeds, queries are FailedPrecondition. Mend or delete the row, then
 //   RebuildIndex. With on_error=skip the row has no entry.
+// - A column family that is dropped and created again past this object: its indexes fail with the
+//   first write to the new one, and are rebuilt when the database is attached or opened again.
 // Not seen at all: rows that compaction filters, FIFO compaction or DeleteFilesInRange remove, and
 // files ingested past this object into an attached database. Column families with user-defined
 // timestamps or their own comparators cannot be indexed, nor can databases with unordered_write,
-// WritePrepared or WriteUnprepared transactions.
+// WritePrepared or WriteUnprepared transactions. Indexes of a database that is open with
+// paranoid_checks=false, a wal_filter or best_efforts_recovery have failed (FailedPrecondition,
+// naming the option), and the next opening without it rebuilds them.
 //
 // An index that cannot be built or followed for a reason that may pass (a full disk, an I/O error)
 // is retried, at first after half a second, later every minute. While the database is open, each
@@ -176,7 +196,8 @@ class IndexedDB : public rocksdb::StackableDB {
   // the database: if this process ends before it is built, the next Open builds it. `column_family`
   // (null: the default one) must be the spec's. AlreadyExists for a name that is taken;
   // InvalidArgument for a spec of another column family, or whose name is not 1 to 128 letters,
-  // digits, '_', '-' and '.', not starting with '.'.
+  // digits, '_', '-' and '.', not starting with '.'; FailedPrecondition, naming it, for an option
+  // of the database under which no index can be trusted (see above).
   virtual absl::Status CreateIndex(const IndexSpec& spec,
                                    rocksdb::ColumnFamilyHandle* column_family = nullptr) = 0;
   // The same by the spec's text (IndexSpec): CreateIndex("city = value.field('|', 2):text").
@@ -247,5 +268,14 @@ class IndexedDB : public rocksdb::StackableDB {
  protected:
   explicit IndexedDB(std::shared_ptr<rocksdb::DB> db) : StackableDB(std::move(db)) {}
 };
+
+// Removes all indexes of the database at `path` and the directory that holds them, as
+// rocksdb::DestroyDB, which leaves them, removes the database: the two may be called in either
+// order. `options` are those of IndexedDB::Open; only index_directory and open.file_system are
+// used. OK if there are no indexes.
+// Errors: Unavailable if the database or one of the indexes is open; FailedPrecondition if the
+// directory holds anything other than indexes. Nothing is removed then. After an I/O error the call
+// may be repeated.
+absl::Status DestroyIndexes(const std::string& path, const IndexedDBOptions& options = {});
 
 }  // namespace cairn
