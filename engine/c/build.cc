@@ -56,7 +56,7 @@ absl::Status DoBuild(const cairn_source* source, const cairn_build_target* targe
   ASSIGN_OR_RETURN(const std::vector<BuildTarget> read, ReadTargets(targets, count));
   ASSIGN_OR_RETURN(const cairn_build_options given_options, ReadOptions(given, "options"));
   BuildOptions options;
-  options.threads = given_options.threads;
+  RETURN_IF_ERROR(ReadThreads(given_options.threads, &options.threads));
   options.memory_budget = given_options.memory_budget;
   options.store_leaves = given_options.store_leaves != 0;
   options.on_progress = OnProgress(given_options.on_progress, given_options.context);

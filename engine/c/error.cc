@@ -75,6 +75,16 @@ absl::Status CheckOptionsSize(const void* options, size_t given, size_t known,
   return absl::OkStatus();
 }
 
+absl::Status ReadThreads(int32_t given, int* threads) {
+  constexpr int32_t kMost = 4096;
+  if (given < 0 || given > kMost) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("threads: expected 0 to %d, found %d", kMost, given));
+  }
+  *threads = given;
+  return absl::OkStatus();
+}
+
 }  // namespace cairn
 
 int32_t cairn_error_code(const cairn_error* error) {

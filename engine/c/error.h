@@ -68,4 +68,7 @@ absl::Status ReadEnum(int32_t value, Enum last, std::string_view name, Enum* res
   return absl::OkStatus();
 }
 
+// A number of threads: 0, one per core, to 4096.
+absl::Status ReadThreads(int32_t given, int* threads);
+
 }  // namespace cairn

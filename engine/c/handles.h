@@ -26,12 +26,12 @@ struct cairn_source {
 
 // Of a database or over columns; the other is null.
 struct cairn_index {
-  cairn_index(std::unique_ptr<cairn::SecondaryIndex> opened, cairn::KeyCodec key_codec)
+  cairn_index(std::shared_ptr<cairn::SecondaryIndex> opened, cairn::KeyCodec key_codec)
       : secondary(std::move(opened)), codec(std::move(key_codec)) {}
   cairn_index(std::unique_ptr<cairn::OrderedIndex> made, cairn::KeyCodec key_codec)
       : ordered(std::move(made)), codec(std::move(key_codec)) {}
 
-  const std::unique_ptr<cairn::SecondaryIndex> secondary;
+  const std::shared_ptr<cairn::SecondaryIndex> secondary;
   const std::unique_ptr<cairn::OrderedIndex> ordered;
   const cairn::KeyCodec codec;
 

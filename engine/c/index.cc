@@ -30,7 +30,7 @@ absl::StatusOr<OpenOptions> ReadOpenOptions(const cairn_open_options* given) {
   RETURN_IF_ERROR(ReadEnum(read.device, SearchDevice::kAuto, "device", &options.device));
   RETURN_IF_ERROR(
       ReadEnum(read.calibration, Calibration::kNone, "calibration", &options.calibration));
-  options.threads = read.threads;
+  RETURN_IF_ERROR(ReadThreads(read.threads, &options.threads));
   options.host_memory_budget = read.host_memory_budget;
   options.device_memory_budget = read.device_memory_budget;
   if (read.structures_count > 0) RETURN_IF_ERROR(CheckNotNull(read.structures, "structures"));
@@ -52,6 +52,16 @@ absl::Status DoOpen(const char* directory, const cairn_open_options* given, cair
                    SecondaryIndex::Open(directory, options));
   KeyCodec codec = opened->codec();
   *index = new cairn_index(std::move(opened), std::move(codec));
+  return absl::OkStatus();
+}
+
+absl::Status DoPin(const cairn_index* index, cairn_index** pinned) {
+  RETURN_IF_ERROR(CheckOfDatabase(index));
+  RETURN_IF_ERROR(CheckNotNull(pinned, "pinned"));
+  ASSIGN_OR_RETURN(std::shared_ptr<const SecondaryIndex> version, index->secondary->Pin());
+  // Its own CatchUp and Merge are refused.
+  *pinned =
+      new cairn_index(std::const_pointer_cast<SecondaryIndex>(std::move(version)), index->codec);
   return absl::OkStatus();
 }
 
@@ -114,6 +124,8 @@ absl::Status DoMakeOfColumns(const ArrowSchema* schema, const ArrowArray* array,
                              const cairn_columns_options* given, cairn_index** index) {
   RETURN_IF_ERROR(CheckNotNull(index, "index"));
   ASSIGN_OR_RETURN(const cairn_columns_options options, ReadOptions(given, "options"));
+  int threads = 0;
+  RETURN_IF_ERROR(ReadThreads(options.threads, &threads));
   NullPolicy nulls = NullPolicy::kSkip;
   RETURN_IF_ERROR(ReadEnum(options.nulls, NullPolicy::kLast, "nulls", &nulls));
   ASSIGN_OR_RETURN(const std::vector<ArrowColumn> columns, ReadArrowColumns(schema, array));
@@ -124,7 +136,7 @@ absl::Status DoMakeOfColumns(const ArrowSchema* schema, const ArrowArray* array,
   ASSIGN_OR_RETURN(KeyCodec codec, CodecOf(columns, nulls));
   ColumnEntries entries;
   RETURN_IF_ERROR(entries.Read(codec, columns, options.row_ids));
-  ASSIGN_OR_RETURN(SortedRun run, entries.Sort(options.threads));
+  ASSIGN_OR_RETURN(SortedRun run, entries.Sort(threads));
   ASSIGN_OR_RETURN(std::unique_ptr<OrderedIndex> made,
                    MakeOrderedIndex(options.structure == nullptr ? "cpu:auto" : options.structure,
                                     std::move(run)));
@@ -161,6 +173,10 @@ cairn_error* cairn_index_from_columns(const ArrowSchema* schema, const ArrowArra
                                       const cairn_columns_options* options, cairn_index** index) {
   return cairn::CFunction("making an index",
                           [&] { return cairn::DoMakeOfColumns(schema, keys, options, index); });
+}
+
+cairn_error* cairn_pin(const cairn_index* index, cairn_index** pinned) {
+  return cairn::CFunction("pinning an index", [&] { return cairn::DoPin(index, pinned); });
 }
 
 void cairn_close(cairn_index* index) {

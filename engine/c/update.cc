@@ -37,7 +37,7 @@ absl::Status DoMerge(cairn_index* index, const cairn_merge_options* given) {
   RETURN_IF_ERROR(CheckOfDatabase(index));
   ASSIGN_OR_RETURN(const cairn_merge_options read, ReadOptions(given, "options"));
   MergeOptions options;
-  options.threads = read.threads;
+  RETURN_IF_ERROR(ReadThreads(read.threads, &options.threads));
   options.max_bytes_per_second = read.max_bytes_per_second;
   options.on_progress = OnProgress(read.on_progress, read.context);
   if (read.cancel != nullptr) options.cancelled = &read.cancel->set;

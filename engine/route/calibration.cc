@@ -9,6 +9,7 @@
 #include "engine/route/calibration_trials.h"
 #include "engine/route/curve_fit.h"
 #include "index/machine/guard.h"
+#include "index/machine/topology.h"
 
 namespace cairn {
 namespace {
@@ -38,6 +39,8 @@ constexpr double kFirstShare = 2.0 / 3;
 constexpr double kMostBudgets = 8;
 // A batch that tells what a query takes beside others.
 constexpr size_t kFewQueries = 256;
+// What waking threads takes is tried with this many, or with as many as the machine has.
+constexpr int kMostThreadsTried = 64;
 
 class Calibrator {
  public:
@@ -145,9 +148,11 @@ void Calibrator::TryFanOut() {
            CalibrationTrials::Takes(*route, Operation::kFindFirst);
   };
   const auto route = std::find_if(routes_.begin(), routes_.end(), wakes);
-  if (route == routes_.end() || options_.threads <= 1) return;
-  const Parallelism parallelism{options_.threads};
-  const size_t most = 2 * parallelism.min_slice * static_cast<size_t>(options_.threads);
+  const int threads =
+      std::min(options_.threads, std::max(kMostThreadsTried, Topology::Get().hardware_threads()));
+  if (route == routes_.end() || threads <= 1) return;
+  const Parallelism parallelism{threads};
+  const size_t most = 2 * parallelism.min_slice * static_cast<size_t>(threads);
   const auto i = static_cast<size_t>(route - routes_.begin());
   double spent = 0;
   // Where queries take so long that a thread's part of a batch is beyond all budgets, what waking

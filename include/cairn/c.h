@@ -64,7 +64,8 @@ typedef struct cairn_build_target {
 
 typedef struct cairn_build_options {
   size_t size;
-  int32_t threads;         // 0: one per core that this process may use
+  // From 0, one per core that this process may use, to 4096; so in every structure that has it.
+  int32_t threads;
   uint64_t memory_budget;  // bytes for entries that wait to be sorted; 0: half of the machine's
   cairn_on_progress on_progress;
   void* context;  // of on_progress
@@ -122,6 +123,12 @@ typedef struct cairn_index cairn_index;
 
 CAIRN_C_MUST_USE cairn_error* cairn_open(const char* directory, const cairn_open_options* options,
                                          cairn_index** index);
+// The index as it is now, as an index of its own: neither cairn_catch_up nor cairn_merge of `index`
+// changes it, row ids included. Use one for calls that belong together, as cairn_find and
+// cairn_primary_keys, if another thread may merge between them. Takes no time. It may outlive
+// `index`, keeps the files of its version until it is closed, and refuses cairn_catch_up and
+// cairn_merge with CAIRN_FAILED_PRECONDITION.
+CAIRN_C_MUST_USE cairn_error* cairn_pin(const cairn_index* index, cairn_index** pinned);
 CAIRN_C_API void cairn_close(cairn_index* index);
 // Whether it is an index in shards (cairn/build.h), which cairn_open opens as any. Its rows take 64
 // bits: a shard's number above, the row id in that shard below.
@@ -285,7 +292,7 @@ CAIRN_C_MUST_USE cairn_error* cairn_scan(const cairn_index* index, const cairn_r
                                          cairn_matches* matches);
 
 // The primary key of each row, as large_binary without a copy. CAIRN_OUT_OF_RANGE for an id that is
-// no row's.
+// no row's. A merge gives rows other ids: see cairn_pin.
 CAIRN_C_MUST_USE cairn_error* cairn_primary_keys(const cairn_index* index, const uint32_t* row_ids,
                                                  size_t size, struct ArrowSchema* schema,
                                                  struct ArrowArray* array);

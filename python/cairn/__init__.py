@@ -36,6 +36,7 @@ from cairn._columns import from_arrow
 from cairn._cairn import version as _version
 from cairn.errors import (
     AlreadyExists,
+    ArgumentTypeError,
     Cancelled,
     Closed,
     DataLoss,
@@ -59,6 +60,7 @@ __all__ = [
     "NO_ROW",
     "NO_WIDE_ROW",
     "AlreadyExists",
+    "ArgumentTypeError",
     "BuildReport",
     "Cancelled",
     "CatchUpReport",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cairn import _cairn
+from cairn.errors import ArgumentTypeError
 
 Path = str | os.PathLike[str]
 ProgressCallback = Callable[[str, int, int], object]
@@ -42,6 +43,19 @@ class _Bar:
         self._bar = None
 
 
+def _targets(specs: Any) -> list[tuple[str, Any]]:
+    """Pairs of a directory and a spec."""
+    if not isinstance(specs, Mapping) and not (isinstance(specs, list | tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in specs)):
+        raise ArgumentTypeError(f"specs: expected a dict from directories to specs, or a list of such pairs, found {type(specs).__name__}")
+    pairs = specs.items() if isinstance(specs, Mapping) else specs
+    for directory, spec in pairs:
+        if not isinstance(directory, str | bytes | os.PathLike):
+            raise ArgumentTypeError(f"specs: expected a path as a directory, found {type(directory).__name__}")
+        if not isinstance(spec, str):
+            raise ArgumentTypeError(f"specs[{os.fsdecode(directory)!r}]: expected a spec, a str, found {type(spec).__name__}")
+    return [(os.fsdecode(directory), spec) for directory, spec in pairs]
+
+
 def build(
     source: Path | Sequence[Path] | _cairn.Snapshot,
     specs: Mapping[Path, str] | Sequence[tuple[Path, str]],
@@ -58,7 +72,7 @@ def build(
     specs: output directory -> what to index, as "value.json('/city'):text" (docs/specs.md). An index
         that is there is replaced by its next version.
     column_family: of the rows; None: what the specs say with cf=, else "default".
-    threads: 0, one per core. memory_budget: bytes of memory for entries that wait to be sorted, 0 half
+    threads: 0, one per core, to 4096. memory_budget: bytes of memory for entries that wait to be sorted, 0 half
         of the machine's; beyond that they are spilled into the output directories.
     store_leaves: stores the search structure of keys that are numbers, which opening the index then
         maps in place of building it; the index's file is nearly twice as large.
@@ -70,8 +84,7 @@ def build(
     held before; where progress raises or Ctrl-C comes once all is written, what was built. Errors: InvalidArgument (a spec, with the offset), NotFound, FailedPrecondition,
     Unimplemented, AlreadyExists (unique=true), ResourceExhausted.
     """
-    pairs = list(specs.items()) if isinstance(specs, Mapping) else list(specs)
-    targets = [(os.fsdecode(directory), spec) for directory, spec in pairs]
+    targets = _targets(specs)
     bar = _Bar() if progress is True else None
     call = bar if bar is not None else None if progress is False else progress
     try:

@@ -9,11 +9,15 @@ class InvalidArgument(Error, ValueError):
     """An argument that no index would take, or that this one does not."""
 
 
-class KeyTypeError(InvalidArgument, TypeError):
+class ArgumentTypeError(InvalidArgument, TypeError):
+    """An argument of another type than its function takes; says which, what was expected and found."""
+
+
+class KeyTypeError(ArgumentTypeError):
     """Keys of another type, shape, stride or byte order than the index has; says what was expected and found."""
 
 
-class OutputTypeError(InvalidArgument, TypeError):
+class OutputTypeError(ArgumentTypeError):
     """An `out` array that cannot take the answers; says what was expected and found."""
 
 
@@ -38,7 +42,7 @@ class Forked(FailedPrecondition):
 
 
 class OutOfRange(Error, IndexError):
-    """A number of no row."""
+    """A row id that does not exist."""
 
 
 class DataLoss(Error):

@@ -16,17 +16,18 @@ run twice at a time: give each attempt a directory that no other has (shard_dire
 segment_directory_name), and hand on the one that ended well. Nothing is seen before publish_shards.
 docs/sharding.md tells more; cairn.ray runs the steps on a Ray cluster.
 
-All take these keywords. threads: 0, one per core. memory_budget: bytes for entries that wait to be
+All take these keywords. threads: 0, one per core, to 4096. memory_budget: bytes for entries that wait to be
 sorted, 0 half of the machine's. progress: called as progress(phase, done, total), about ten times a
 second. Ctrl-C and an exception of progress end a step. Other threads run meanwhile.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cairn import _cairn
 from cairn._cairn import ShardMap, segment_directory_name, shard_directory_name, shards_of_plan
+from cairn.errors import ArgumentTypeError
 
 __all__ = [
     "ShardMap",
@@ -43,6 +44,17 @@ __all__ = [
 
 Path = str | os.PathLike[str]
 ProgressCallback = Callable[[str, int, int], object]
+
+
+def _paths(paths: Any, argument: str) -> list[str]:
+    """Several paths, as a list."""
+    if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):
+        raise ArgumentTypeError(f"{argument}: expected a sequence of paths, found {type(paths).__name__}")
+    made = list(paths)
+    for path in made:
+        if not isinstance(path, str | bytes | os.PathLike):
+            raise ArgumentTypeError(f"{argument}: expected paths, found {type(path).__name__}")
+    return [os.fsdecode(path) for path in made]
 
 
 def build(
@@ -102,7 +114,7 @@ def split_segments(
     FailedPrecondition, naming the segment, where one is of another spec, database or state, or they do
     not fit together; AlreadyExists where a unique index would have a key twice; DataLoss.
     """
-    return _cairn.split_segments([os.fsdecode(s) for s in segments], shards, plan, threads, memory_budget, progress)
+    return _cairn.split_segments(_paths(segments, "segments"), shards, plan, threads, memory_budget, progress)
 
 
 def build_shard(
@@ -154,4 +166,4 @@ def publish_sources(
     names: of shard_directory_name. FailedPrecondition, and nothing is published, where one is missing or
     damaged, or two differ in their spec or are of one database.
     """
-    _cairn.publish_sources(list(names), directory, threads, memory_budget, progress)
+    _cairn.publish_sources(_paths(names, "names"), directory, threads, memory_budget, progress)

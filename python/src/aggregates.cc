@@ -13,8 +13,10 @@
 #include "cairn/columns/aggregate.h"
 #include "cairn/secondary_index.h"
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
 #include "python/src/groups.h"
 #include "python/src/in/aggregates_in.h"
+#include "python/src/in/arguments.h"
 #include "python/src/in/ranges_in.h"
 #include "python/src/out/column.h"
 
@@ -28,7 +30,7 @@ Column AggregateRanges(const Index& self, nb::handle aggregates, const RangeArgu
   auto values = std::make_shared<std::vector<ColumnValues>>();
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = index->AggregateRanges(in.batch(), named.aggregates, values.get());
   }
   Check(status);
@@ -36,16 +38,16 @@ Column AggregateRanges(const Index& self, nb::handle aggregates, const RangeArgu
 }
 
 FoundGroups GroupBy(const Index& self, size_t parts, nb::handle aggregates,
-                    const RangeArguments& arguments, std::optional<uint64_t> limit) {
+                    const RangeArguments& arguments, std::optional<Limit> limit) {
   const auto index = self.OpenSecondary();
   NamedAggregates named = AggregatesOf(aggregates);
   const RangesIn in(arguments, self.codec());
   GroupOptions options;
-  if (limit.has_value()) options.limit = *limit;
+  if (limit.has_value()) options.limit = limit->most;
   auto groups = std::make_shared<Groups>();
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = index->AggregateGroups(in.batch(), parts, named.aggregates, options, groups.get());
   }
   Check(status);
@@ -60,9 +62,9 @@ void BindAggregates(nb::module_& module, nb::class_<Index, Queries>& index) {
       .def(
           "aggregate",
           [](const Index& self, nb::handle aggregates, nb::handle lower, nb::handle upper,
-             nb::handle keys, nb::handle prefix, nb::handle leading, const char* bounds) {
+             nb::handle keys, nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds) {
             return AggregateRanges(self, aggregates,
-                                   {lower, upper, keys, prefix, leading, bounds, nb::none()});
+                                   {lower, upper, keys, prefix, leading, *bounds, nb::none()});
           },
           nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
           nb::sig("def aggregate(self, " CAIRN_AGGREGATE_RANGES_SIG ") -> Column"),
@@ -77,11 +79,12 @@ has there. Nulls are passed over; the sum, mean, least and greatest of none are 
 of integers that does not fit 64 bits.)doc")
       .def(
           "group_by",
-          [](const Index& self, size_t parts, nb::handle aggregates, nb::handle lower,
-             nb::handle upper, nb::handle keys, nb::handle prefix, nb::handle leading,
-             const char* bounds, std::optional<uint64_t> limit, nb::handle after) {
-            return GroupBy(self, parts, aggregates,
-                           {lower, upper, keys, prefix, leading, bounds, after}, limit);
+          [](const Index& self, Argument<size_t, "parts"> parts, nb::handle aggregates,
+             nb::handle lower, nb::handle upper, nb::handle keys, nb::handle prefix,
+             nb::handle leading, TextArg<"bounds"> bounds, LimitArg<"limit"> limit,
+             nb::handle after) {
+            return GroupBy(self, *parts, aggregates,
+                           {lower, upper, keys, prefix, leading, *bounds, after}, *limit);
           },
           nb::arg("parts"), nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
           nb::arg("limit") = nb::none(), nb::arg("after") = nb::none(),

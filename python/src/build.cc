@@ -14,6 +14,7 @@
 #include "cairn/build.h"
 #include "cairn/secondary_index.h"
 #include "python/src/base/errors.h"
+#include "python/src/in/arguments.h"
 #include "python/src/source.h"
 #include "python/src/watched.h"
 
@@ -22,27 +23,30 @@ namespace {
 
 std::vector<BuildReport> Build(nb::handle source,
                                const std::vector<std::pair<nb::object, std::string>>& specs,
-                               std::optional<std::string> column_family, int threads,
-                               uint64_t memory_budget, bool store_leaves, nb::handle progress) {
+                               Argument<std::optional<std::string>, "column_family"> family_given,
+                               ThreadsArg<"threads"> threads,
+                               NaturalArg<"memory_budget"> memory_budget,
+                               BoolArg<"store_leaves"> store_leaves, nb::handle progress) {
+  std::optional<std::string> column_family = *family_given;
   std::vector<BuildTarget> targets;
   for (const auto& [directory, spec] : specs) {
-    targets.push_back({ValueOf(IndexSpec::Parse(spec)), PathOf(directory)});
+    targets.push_back({ValueOf(IndexSpec::Parse(spec)), PathOf(directory, "specs")});
     const std::string& family = targets.back().spec.column_family;
     if (!column_family.has_value() || *column_family == "default") column_family = family;
     if (family != "default" && family != *column_family) {
-      ThrowInvalid("expected specs of one column family, found '" + *column_family + "' and '" +
-                   family + "'");
+      ThrowInvalid("specs: expected those of one column family, found '" + *column_family +
+                   "' and '" + family + "'");
     }
   }
   if (targets.empty()) ThrowInvalid("specs: expected at least one index to build, found none");
   for (BuildTarget& target : targets) target.spec.column_family = *column_family;
-  const auto from = SourceOf(source, *column_family);
+  const auto from = SourceOf(source, "source", *column_family);
   std::vector<BuildReport> reports;
+  BuildOptions options;
+  options.threads = *threads;
+  options.memory_budget = *memory_budget;
+  options.store_leaves = *store_leaves;
   RunWatched(progress, [&](const Watch& watch) {
-    BuildOptions options;
-    options.threads = threads;
-    options.memory_budget = memory_budget;
-    options.store_leaves = store_leaves;
     options.on_progress = watch.on_progress;
     options.cancelled = watch.cancelled;
     auto built = SecondaryIndex::BuildAll(*from, targets, options);
@@ -67,13 +71,13 @@ void BindBuild(nb::module_& module) {
                std::to_string(report.entries) + " entries>";
       });
   module.def(
-      "build", &Build, nb::arg("source"), nb::arg("specs"), nb::arg("column_family").none(),
+      "build", &Build, nb::arg("source").none(), nb::arg("specs"), nb::arg("column_family").none(),
       nb::arg("threads"), nb::arg("memory_budget"), nb::arg("store_leaves"),
       nb::arg("progress").none(),
-      nb::sig(
-          "def build(source: typing.Any, specs: list[tuple[str, str]], column_family: str | None, "
-          "threads: int, memory_budget: int, store_leaves: bool, progress: typing.Any) -> "
-          "list[BuildReport]"));
+      nb::sig("def build(source: typing.Any, specs: list[tuple[str, str]], "
+              "column_family: str | None, "
+              "threads: int, memory_budget: int, store_leaves: bool, progress: typing.Any) -> "
+              "list[BuildReport]"));
 }
 
 }  // namespace cairn::python

@@ -13,7 +13,9 @@
 #include "absl/time/time.h"
 #include "cairn/ordered_index.h"
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
 #include "python/src/bindings.h"
+#include "python/src/in/arguments.h"
 #include "python/src/in/keys_in.h"
 #include "python/src/in/values.h"
 #include "python/src/queries.h"
@@ -57,6 +59,7 @@ std::optional<KeyType> TypeNamed(const std::string& name) {
 
 // The type of one column of keys, by what it holds. `read` takes the Arrow data that this reads.
 KeyType TypeOfColumn(nb::handle column, std::unique_ptr<ArrowIn>* read) {
+  if (PyRange_Check(column.ptr())) return KeyType::kI64;
   if (PyList_Check(column.ptr())) {
     for (nb::handle value : column) {
       if (value.is_none()) continue;
@@ -108,9 +111,12 @@ std::vector<KeyType> TypesOf(nb::handle keys, std::vector<std::unique_ptr<ArrowI
   return {TypeOfColumn(keys, &arrow)};
 }
 
-ColumnIndex* FromColumns(nb::handle keys, nb::handle row_ids, const std::string& structure,
-                         const std::optional<std::vector<std::string>>& types,
-                         const std::string& nulls, int threads) {
+ColumnIndex* FromColumns(nb::handle keys, nb::handle row_ids, TextArg<"structure"> structure_given,
+                         Argument<std::optional<std::vector<std::string>>, "types"> types_given,
+                         TextArg<"nulls"> nulls_given, ThreadsArg<"threads"> threads_given) {
+  const std::string structure = *structure_given, nulls = *nulls_given;
+  const std::optional<std::vector<std::string>> types = *types_given;
+  const int threads = *threads_given;
   std::vector<KeyType> parts;
   std::vector<std::unique_ptr<ArrowIn>> read;
   if (types.has_value()) {
@@ -140,7 +146,7 @@ ColumnIndex* FromColumns(nb::handle keys, nb::handle row_ids, const std::string&
   }
   absl::StatusOr<std::unique_ptr<OrderedIndex>> made = nullptr;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const absl::Span<const RowId> ids =
         rows.has_value() ? rows->batch().u32() : absl::Span<const RowId>();
     absl::StatusOr<SortedRun> run;

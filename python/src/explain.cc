@@ -40,7 +40,8 @@ Operation OperationOf(const std::string& name) {
   for (size_t i = 0; i < kOperations; ++i) {
     if (OperationName(static_cast<Operation>(i)) == name) return static_cast<Operation>(i);
   }
-  ThrowInvalid("expected one of find_first, contains, find, count, scan, found '" + name + "'");
+  ThrowInvalid("operation: expected one of find_first, contains, find, count, scan, found '" +
+               name + "'");
 }
 
 void BindExplain(nb::module_& module) {

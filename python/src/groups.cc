@@ -70,7 +70,9 @@ namespace {
 
 nb::dict DictOf(const FoundGroups::Fields& fields) {
   nb::dict dict;
-  for (const auto& [name, column] : fields) dict[name.c_str()] = nb::cast(column);
+  for (const auto& [name, column] : fields) {
+    dict[nb::str(name.data(), name.size())] = nb::cast(column);
+  }
   return dict;
 }
 

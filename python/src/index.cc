@@ -13,6 +13,7 @@
 #include "cairn/cairn.h"
 #include "python/src/aggregates.h"
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
 #include "python/src/bindings.h"
 #include "python/src/in/ranges_in.h"
 #include "python/src/index.h"
@@ -39,25 +40,33 @@ T OneOf(const char* argument, const std::string& name,
 
 Index* OpenIndex(nb::handle directory, const OpenArguments& arguments) {
   const OpenOptions options = OpenOptionsOf(arguments);
-  const std::string path = PathOf(directory);
+  const std::string path = PathOf(directory, "directory");
   LeaveForksAtOnce();
   absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = nullptr;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     index = SecondaryIndex::Open(path, options);
   }
   return new Index(ValueOf(std::move(index)), path);
+}
+
+// The version of this moment, which neither catch_up nor merge changes.
+Index* Pinned(const Index& self) {
+  const auto index = self.OpenSecondary();
+  auto pinned = ValueOf(index->Pin());
+  // Its own catch_up and merge are refused.
+  return new Index(std::const_pointer_cast<SecondaryIndex>(std::move(pinned)), self.directory());
 }
 
 Column PrimaryKeys(const Index& self, nb::handle row_ids) {
   const auto index = self.OpenSecondary();
   static const KeyCodec narrow = ValueOf(KeyCodec::Create({KeyType::kU32}));
   static const KeyCodec wide = ValueOf(KeyCodec::Create({KeyType::kU64}));
-  const KeysIn in(row_ids, self.in_shards() ? wide : narrow, "row_ids");
+  const KeysIn in = KeysIn::OfRows(row_ids, self.in_shards() ? wide : narrow, "row_ids");
   auto keys = std::make_shared<StringList>();
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = self.in_shards() ? index->PrimaryKeysOf(in.batch().u64(), keys.get())
                               : index->PrimaryKeys(in.batch().u32(), keys.get());
   }
@@ -66,16 +75,16 @@ Column PrimaryKeys(const Index& self, nb::handle row_ids) {
 }
 
 FoundRows Fetch(const Index& self, nb::handle database, const RangeArguments& arguments,
-                std::optional<uint64_t> limit) {
+                std::optional<Limit> limit) {
   const auto index = self.OpenSecondary();
   const RangesIn in(arguments, self.codec());
-  const auto source = SourceOf(database, self.column_family());
+  const auto source = SourceOf(database, "database", self.column_family());
   QueryOptions options;
-  if (limit.has_value()) options.limit = *limit;
+  if (limit.has_value()) options.limit = limit->most;
   FetchedRows rows;
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = index->Fetch(*source, in.batch(), options, &rows);
   }
   Check(status);
@@ -93,16 +102,17 @@ FoundRows Fetch(const Index& self, nb::handle database, const RangeArguments& ar
   return found;
 }
 
-CatchUpReport CatchUp(const Index& self, nb::handle database, bool durable, bool assume_continues,
-                      uint64_t max_bytes_per_second) {
+CatchUpReport CatchUp(const Index& self, nb::handle database, BoolArg<"durable"> durable,
+                      BoolArg<"assume_continues"> assume_continues,
+                      NaturalArg<"max_bytes_per_second"> max_bytes_per_second) {
   const auto index = self.OpenSecondary();
-  const auto source = SourceOf(database, self.column_family());
+  const auto source = SourceOf(database, "database", self.column_family());
   CatchUpReport report;
+  CatchUpOptions options;
+  options.durable = *durable;
+  options.assume_continues = *assume_continues;
+  options.max_bytes_per_second = *max_bytes_per_second;
   RunWatched(nb::none(), [&](const Watch& watch) {
-    CatchUpOptions options;
-    options.durable = durable;
-    options.assume_continues = assume_continues;
-    options.max_bytes_per_second = max_bytes_per_second;
     options.cancelled = watch.cancelled;
     auto made = index->CatchUp(*source, options);
     if (made.ok()) report = *made;
@@ -111,28 +121,30 @@ CatchUpReport CatchUp(const Index& self, nb::handle database, bool durable, bool
   return report;
 }
 
-void Merge(const Index& self, int threads, uint64_t max_bytes_per_second, nb::handle progress) {
+void Merge(const Index& self, ThreadsArg<"threads"> threads,
+           NaturalArg<"max_bytes_per_second"> max_bytes_per_second, nb::handle progress) {
   const auto index = self.OpenSecondary();
+  MergeOptions options;
+  options.threads = *threads;
+  options.max_bytes_per_second = *max_bytes_per_second;
   RunWatched(progress, [&](const Watch& watch) {
-    MergeOptions options;
-    options.threads = threads;
-    options.max_bytes_per_second = max_bytes_per_second;
     options.on_progress = watch.on_progress;
     options.cancelled = watch.cancelled;
     return index->Merge(options);
   });
 }
 
-std::vector<std::string> Verify(const Index& self, nb::handle database, size_t most) {
+std::vector<std::string> Verify(const Index& self, nb::handle database, NaturalArg<"most"> given) {
   const auto index = self.OpenSecondary();
+  const size_t most = *given;
   std::vector<std::string> differences;
   absl::Status status;
   if (database.is_none()) {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = index->Verify();
   } else {
-    const auto source = SourceOf(database, self.column_family());
-    const nb::gil_scoped_release released;
+    const auto source = SourceOf(database, "database", self.column_family());
+    const GilReleased released;
     status = index->VerifyAgainst(*source, most, &differences);
   }
   Check(status);
@@ -144,7 +156,7 @@ uint64_t Entries(const Index& self) {
   const auto index = self.OpenSecondary();
   absl::StatusOr<IndexStats> stats = absl::InternalError("");
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     stats = index->Stats();
   }
   return ValueOf(std::move(stats)).entries;
@@ -163,6 +175,15 @@ void BindCatchUpReport(nb::module_& module) {
 }
 
 }  // namespace
+
+const Index& IndexOf(nb::handle object, const std::string& argument) {
+  const Index* index = nullptr;
+  if (nb::try_cast(object, index) && index != nullptr) return *index;
+  const bool is_path = PyUnicode_Check(object.ptr()) || nb::hasattr(object, "__fspath__");
+  throw PythonError("ArgumentTypeError",
+                    argument + ": expected a cairn.Index, found " + Described(object) +
+                        (is_path ? "; open the directory by cairn.open()" : ""));
+}
 
 OpenOptions OpenOptionsOf(const OpenArguments& arguments) {
   OpenOptions options;
@@ -193,16 +214,17 @@ void BindIndex(nb::module_& module) {
           R"doc(A secondary index, opened by cairn.open: mapped files, and what catch_up added since.
 
 Thread-safe; queries of several threads run side by side, and none waits for catch_up or merge. A
-query sees one version, from its beginning to its end. After a fork, the child opens its own.
+query sees one version, from its beginning to its end; pin() keeps one for several. After a fork, the child opens its own.
 
 Keys are logical, of `key_types`, and given in batches:
 - one part that is a number: a one-dimensional, contiguous NumPy array of exactly that type, or an
   Arrow array of it. uint32 and uint64 are searched where they are; other types are encoded, which
-  takes a copy.
+  takes a copy. Integers of another type, as NumPy's default int64, are converted: InvalidArgument
+  for a value that the key's type does not have.
 - text or bytes: an Arrow array of strings or binary (also large ones, views, and chunked ones), whose
   bytes are searched where they are. NumPy has no type for that.
 - several parts: a tuple of columns, one a part; or an Arrow struct array or table.
-- few keys: a list of Python values (of tuples, for several parts), or one value alone, which is a
+- few keys: a range, a list of Python values (of tuples, for several parts), or one value alone, which is a
   batch of one. None is null.
 Anything else is a KeyTypeError, which says how to convert.
 
@@ -210,16 +232,23 @@ Rows are uint32. Of an index in shards they are uint64, `shard << 32 | row`, as 
 2^32 rows each: `row_dtype` and `no_row` are what find_first gives.)doc")
           .def("primary_keys", &PrimaryKeys, nb::arg("row_ids").none(),
                nb::sig("def primary_keys(self, row_ids: typing.Any) -> Column"),
-               "The primary key of each row, given as `row_dtype`[rows]. OutOfRange for a number "
-               "of no "
-               "row.")
+               R"doc(The primary key of each row, given as `row_dtype`[rows].
+
+A merge gives rows other ids: find(primary_keys=True) and scan(primary_keys=True) take both from one
+version, and pin() keeps one for several calls. Errors: OutOfRange for an id that no row has.)doc")
+          .def(
+              "pin", &Pinned,
+              R"doc(The index as it is now, as an Index that neither catch_up nor merge changes, row ids included.
+
+It answers every query, may outlive this index, and takes no time to make. Its own catch_up and merge
+raise FailedPrecondition. Close it when it is no longer needed: it keeps the files of its version.)doc")
           .def(
               "fetch",
               [](const Index& self, nb::handle database, nb::handle keys, nb::handle lower,
-                 nb::handle upper, nb::handle prefix, nb::handle leading, const char* bounds,
-                 std::optional<uint64_t> limit, nb::handle after) {
-                return Fetch(self, database, {lower, upper, keys, prefix, leading, bounds, after},
-                             limit);
+                 nb::handle upper, nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds,
+                 LimitArg<"limit"> limit, nb::handle after) {
+                return Fetch(self, database, {lower, upper, keys, prefix, leading, *bounds, after},
+                             *limit);
               },
               nb::arg("database").none(), nb::arg("keys") = nb::none(), nb::kw_only(),
               nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(),
@@ -260,7 +289,7 @@ build anew then. Ctrl-C ends it.)doc")
               "merge_pays",
               [](const Index& self) {
                 const auto index = self.OpenSecondary();
-                const nb::gil_scoped_release released;
+                const GilReleased released;
                 return index->MergePays();
               },
               "Whether merge would make queries so much faster, or the index so much smaller, that "
@@ -280,7 +309,7 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
                 const auto index = self.OpenSecondary();
                 absl::StatusOr<IndexStats> stats = absl::InternalError("");
                 {
-                  const nb::gil_scoped_release released;
+                  const GilReleased released;
                   stats = index->Stats();
                 }
                 return StatsDict(ValueOf(std::move(stats)));
@@ -289,18 +318,19 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
               "Counts, bytes and routes of the open index, by name. Times are in seconds.")
           .def(
               "predicted_time",
-              [](const Index& self, const std::string& operation, size_t queries) {
+              [](const Index& self, TextArg<"operation"> operation, NaturalArg<"queries"> queries) {
                 return absl::ToDoubleSeconds(
-                    self.Open()->PredictedTime(OperationOf(operation), queries));
+                    self.Open()->PredictedTime(OperationOf(*operation), *queries));
               },
               nb::arg("operation"), nb::arg("queries"),
+              nb::sig("def predicted_time(self, operation: str, queries: int) -> float"),
               "The seconds that a batch of so many queries is predicted to take.")
           .def(
               "best_batch",
-              [](const Index& self, const std::string& operation) {
-                return self.Open()->BestBatch(OperationOf(operation));
+              [](const Index& self, TextArg<"operation"> operation) {
+                return self.Open()->BestBatch(OperationOf(*operation));
               },
-              nb::arg("operation"),
+              nb::arg("operation"), nb::sig("def best_batch(self, operation: str) -> int"),
               "The least batch whose predicted throughput is nine tenths of the highest.")
           .def("__len__", &Entries, "The number of entries.")
           .def("__bool__", [](const Index&) { return true; })
@@ -341,7 +371,7 @@ Differences from the database as lines, at most `most`; none means equal. DataLo
       [](nb::handle directory, CAIRN_OPEN_PARAMETERS) {
         return OpenIndex(directory, CAIRN_OPEN_VALUES);
       },
-      nb::arg("directory"), CAIRN_OPEN_ARGS,
+      nb::arg("directory").none(), CAIRN_OPEN_ARGS,
       nb::sig("def open(directory: str | os.PathLike[str], *, " CAIRN_OPEN_SIG ") -> Index"),
       R"doc(Opens the index in a directory, which may be one in shards (cairn.shards).
 
@@ -352,7 +382,7 @@ ordered_indexes: the search structures to keep, by factory string, as "cpu:fast"
 verify: "full" reads every section's checksum, "metadata" headers and the order of keys.
 calibration: "stored" uses what was measured on such a machine, else measures for some tens of
 milliseconds, as "trials" always does; "none" has the first structure answer.
-Budgets are bytes, 0 half of what there is; threads, 0 one per core.
+Budgets are bytes, 0 half of what there is; threads, 0 one per core, to 4096.
 aggregates: included columns whose aggregates are made now, not when they are first asked for.
 
 Errors: NotFound, DataLoss, InvalidArgument, Unavailable (no GPU), ResourceExhausted.)doc");

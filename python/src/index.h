@@ -10,6 +10,7 @@
 #include "cairn/index_spec.h"
 #include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
+#include "python/src/in/arguments.h"
 #include "python/src/queries.h"
 
 namespace cairn::python {
@@ -37,6 +38,9 @@ class Index : public Queries {
   const bool in_shards_;
 };
 
+// The index that a caller gave as `argument`. Throws ArgumentTypeError.
+const Index& IndexOf(nb::handle object, const std::string& argument);
+
 // OpenOptions as a caller writes them.
 struct OpenArguments {
   std::string device;
@@ -53,15 +57,16 @@ OpenOptions OpenOptionsOf(const OpenArguments& arguments);
 
 // The keywords of what opens an index, for its binding: parameters of a lambda, the OpenArguments
 // that they are, nanobind's arguments, and their signature.
-#define CAIRN_OPEN_PARAMETERS                                                                     \
-  const std::string &device, const std::vector<int>&devices,                                      \
-      const std::vector<std::string>&ordered_indexes, const std::string &verify,                  \
-      const std::string &calibration, uint64_t host_memory_budget, uint64_t device_memory_budget, \
-      int threads, const std::vector<std::string>&aggregates
-#define CAIRN_OPEN_VALUES                                                      \
-  OpenArguments {                                                              \
-    device, devices, ordered_indexes, verify, calibration, host_memory_budget, \
-        device_memory_budget, threads, aggregates                              \
+#define CAIRN_OPEN_PARAMETERS                                                                  \
+  TextArg<"device"> device, Argument<std::vector<int>, "devices"> devices,                     \
+      NamesArg<"ordered_indexes"> ordered_indexes, TextArg<"verify"> verify,                   \
+      TextArg<"calibration"> calibration, NaturalArg<"host_memory_budget"> host_memory_budget, \
+      NaturalArg<"device_memory_budget"> device_memory_budget, ThreadsArg<"threads"> threads,  \
+      NamesArg<"aggregates"> aggregates
+#define CAIRN_OPEN_VALUES                                                            \
+  OpenArguments {                                                                    \
+    *device, *devices, *ordered_indexes, *verify, *calibration, *host_memory_budget, \
+        *device_memory_budget, *threads, *aggregates                                 \
   }
 #define CAIRN_OPEN_ARGS                                                                  \
   nb::kw_only(), nb::arg("device") = "cpu", nb::arg("devices") = std::vector<int>(),     \

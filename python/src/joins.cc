@@ -13,7 +13,9 @@
 #include "cairn/join/join.h"
 #include "cairn/string_list.h"
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
 #include "python/src/bindings.h"
+#include "python/src/in/arguments.h"
 #include "python/src/in/buffer.h"
 #include "python/src/index.h"
 #include "python/src/out/arrays_out.h"
@@ -72,24 +74,30 @@ struct FoundPairs {
   }
 };
 
-FoundPairs JoinIndexes(const Index& left, const Index& right, bool with_keys, bool primary_keys,
-                       std::vector<std::string> left_columns,
-                       std::vector<std::string> right_columns, std::optional<uint64_t> limit,
-                       nb::bytes after) {
-  const auto of_left = left.OpenSecondary(), of_right = right.OpenSecondary();
+FoundPairs JoinIndexes(nb::handle left, nb::handle right, BoolArg<"with_keys"> with_keys,
+                       BoolArg<"primary_keys"> with_primary_keys,
+                       NamesArg<"left_columns"> left_columns,
+                       NamesArg<"right_columns"> right_columns, LimitArg<"limit"> given_limit,
+                       nb::handle after) {
+  const auto of_left = IndexOf(left, "left").OpenSecondary();
+  const auto of_right = IndexOf(right, "right").OpenSecondary();
+  const bool primary_keys = *with_primary_keys;
   FoundPairs found;
   found.contents = std::make_shared<FoundPairs::Contents>();
-  if (with_keys) found.codec = of_left->codec();
+  if (*with_keys) found.codec = of_left->codec();
   found.with_primary_keys = primary_keys;
   JoinOptions options;
-  options.with_keys = with_keys;
-  options.left_columns = std::move(left_columns);
-  options.right_columns = std::move(right_columns);
-  options.after = std::string(after.c_str(), after.size());
-  if (limit.has_value()) options.limit = *limit;
+  options.with_keys = *with_keys;
+  options.left_columns = *left_columns;
+  options.right_columns = *right_columns;
+  RequireDistinct(options.left_columns, "left_columns");
+  RequireDistinct(options.right_columns, "right_columns");
+  options.after = ReadBytes(after, "after");
+  const std::optional<Limit> limit = *given_limit;
+  if (limit.has_value()) options.limit = limit->most;
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     FoundPairs::Contents& contents = *found.contents;
     // Pinned, so that the rows keep their names between the calls.
     const auto pinned_left = of_left->Pin(), pinned_right = of_right->Pin();
@@ -107,11 +115,12 @@ FoundPairs JoinIndexes(const Index& left, const Index& right, bool with_keys, bo
   return found;
 }
 
-uint64_t CountPairs(const Index& left, const Index& right) {
-  const auto of_left = left.OpenSecondary(), of_right = right.OpenSecondary();
+uint64_t CountPairs(nb::handle left, nb::handle right) {
+  const auto of_left = IndexOf(left, "left").OpenSecondary();
+  const auto of_right = IndexOf(right, "right").OpenSecondary();
   absl::StatusOr<uint64_t> pairs = absl::InternalError("");
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     pairs = CountJoin(*of_left, *of_right);
   }
   return ValueOf(std::move(pairs));
@@ -158,11 +167,11 @@ left.NAME and right.NAME: `pyarrow.table(pairs)`.)doc")
               "def __arrow_c_stream__(self, requested_schema: object | None = None) -> object"));
 
   module.def(
-      "join", &JoinIndexes, nb::arg("left"), nb::arg("right"), nb::kw_only(),
+      "join", &JoinIndexes, nb::arg("left").none(), nb::arg("right").none(), nb::kw_only(),
       nb::arg("with_keys") = false, nb::arg("primary_keys") = false,
       nb::arg("left_columns") = std::vector<std::string>(),
       nb::arg("right_columns") = std::vector<std::string>(), nb::arg("limit") = nb::none(),
-      nb::arg("after") = nb::bytes("", 0),
+      nb::arg("after").none() = nb::bytes("", 0),
       nb::sig(
           "def join(left: Index, right: Index, *, with_keys: bool = False, primary_keys: bool = "
           "False, left_columns: collections.abc.Sequence[str] = (), right_columns: "
@@ -174,7 +183,8 @@ By key, then by the rows in the order that either index has them in. A null equa
 `right_columns` are names of included columns of either index. With a `limit`, at most so many pairs; `after` takes the
 cursor of an earlier join and goes on there. InvalidArgument where the types of their keys differ. Other threads run
 meanwhile.)doc");
-  module.def("count_join", &CountPairs, nb::arg("left"), nb::arg("right"),
+  module.def("count_join", &CountPairs, nb::arg("left").none(), nb::arg("right").none(),
+             nb::sig("def count_join(left: Index, right: Index) -> int"),
              "The number of pairs of rows of two indexes that have the same key.");
 }
 

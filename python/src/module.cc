@@ -4,6 +4,7 @@
 #include "cairn/types.h"
 #include "cairn/version.h"
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
 #include "python/src/bindings.h"
 #include "python/src/out/column.h"
 #include "python/src/out/matches.h"
@@ -14,6 +15,7 @@ NB_MODULE(_cairn, module) {
   using namespace cairn::python;
   module.doc() = "Cairn's C++ library for Python; use the package cairn.";
   RegisterErrors();
+  BindExit();
   module.attr("NO_ROW") = cairn::kNoRow;
   module.attr("NO_WIDE_ROW") = cairn::kNoWideRow;
   module.def("version", &cairn::Version, "The version of the library, as \"0.1.0\".");

@@ -15,6 +15,8 @@
 #include "absl/time/time.h"
 #include "cairn/secondary_index.h"
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
+#include "python/src/in/arguments.h"
 #include "python/src/in/keys_in.h"
 #include "python/src/in/ranges_in.h"
 #include "python/src/out/arrays_out.h"
@@ -85,7 +87,7 @@ void Queries::Close() {
     const std::lock_guard lock(mutex_);
     index.swap(index_);
   }
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   index.reset();
 }
 
@@ -94,7 +96,7 @@ namespace {
 // What every query method takes besides its keys.
 struct Options {
   std::optional<double> max_response_time;
-  const char* route;
+  std::string route;
   bool sorted_input;
   Explain* explain;
 
@@ -107,10 +109,10 @@ struct Options {
       }
       options.max_response_time = absl::Seconds(*max_response_time);
     }
-    if (!index.is_secondary() && (explain != nullptr || route[0] != '\0')) {
+    if (!index.is_secondary() && (explain != nullptr || !route.empty())) {
       throw PythonError("Unimplemented",
-                        "an index of columns has one ordered index, so that there is no route to "
-                        "name or explain");
+                        "route, explain: an index of columns has one ordered index, so that there "
+                        "is no route to name or explain");
     }
     options.route = route;
     options.sorted_input = sorted_input;
@@ -124,7 +126,7 @@ void WithoutGil(Explain* explain, Ask ask) {
   Explain explained;
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = ask(explain == nullptr ? nullptr : &explained);
   }
   Check(status);
@@ -173,17 +175,30 @@ nb::object Contains(const Queries& self, nb::handle keys, nb::handle out, const 
   return std::move(found).object();
 }
 
-// Adds the rows' primary keys to what was found.
-void AddPrimaryKeys(const BatchIndex& index, FoundRows* found) {
-  const auto& secondary = static_cast<const SecondaryIndex&>(index);
+// Answers a batch whose rows go to `found`, and adds their primary keys if these are asked for. The
+// rows and their keys are of one version: another may have other rows under these ids.
+void AnswerRows(const BatchIndex& index, Batch batch, bool primary_keys, Explain* explain,
+                FoundRows* found) {
+  if (!primary_keys) return Answer(index, batch, explain);
   FoundRows::Contents* contents = found->contents();
-  absl::Status status;
-  {
-    const nb::gil_scoped_release released;
-    status = secondary.PrimaryKeysOf(contents->matches, &contents->primary_keys);
-  }
-  Check(status);
+  WithoutGil(explain, [&](Explain* explained) {
+    batch.explain = explained;
+    const auto pinned = static_cast<const SecondaryIndex&>(index).Pin();
+    absl::Status status = pinned.ok() ? (*pinned)->Answer(batch) : pinned.status();
+    if (!status.ok()) return status;
+    return (*pinned)->PrimaryKeysOf(contents->matches, &contents->primary_keys);
+  });
   found->set_with_primary_keys();
+}
+
+// The Explain that a caller gave, or null for None.
+Explain* ExplainOf(nb::handle object) {
+  Explain* explain = nullptr;
+  if (object.is_none()) return explain;
+  if (nb::try_cast(object, explain) && explain != nullptr) return explain;
+  throw PythonError(
+      "ArgumentTypeError",
+      "explain: expected a cairn.Explain, which the call fills, found " + Described(object));
 }
 
 void RequireSecondary(const Queries& self, const char* what) {
@@ -199,6 +214,7 @@ void AddColumns(const Queries& self, const ColumnNames& columns, QueryOptions* q
                 FoundRows* found) {
   if (!columns.has_value()) return;
   RequireSecondary(self, "included columns");
+  RequireDistinct(*columns, "columns");
   query->columns = *columns;
   found->set_columns(*columns);
 }
@@ -211,8 +227,8 @@ FoundRows Find(const Queries& self, nb::handle keys, bool primary_keys, const Co
   FoundRows found(self.codec(), self.in_shards());
   QueryOptions query = options.Make(self);
   AddColumns(self, columns, &query, &found);
-  Answer(*index, Batch::Find(in.batch(), &found.contents()->matches, query), options.explain);
-  if (primary_keys) AddPrimaryKeys(*index, &found);
+  AnswerRows(*index, Batch::Find(in.batch(), &found.contents()->matches, query), primary_keys,
+             options.explain, &found);
   return found;
 }
 
@@ -227,7 +243,7 @@ nb::object Count(const Queries& self, const RangeArguments& arguments, nb::handl
   return std::move(counts).object();
 }
 
-FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::optional<uint64_t> limit,
+FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::optional<Limit> limit,
                const std::string& order, bool with_keys, bool primary_keys,
                const ColumnNames& columns, const Options& options) {
   const auto index = self.Open();
@@ -238,14 +254,14 @@ FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::option
   }
   const RangesIn in(arguments, self.codec());
   QueryOptions query = options.Make(self);
-  if (limit.has_value()) query.limit = *limit;
+  if (limit.has_value()) query.limit = limit->most;
   query.order = order == "asc" ? Order::kAscending : Order::kDescending;
   query.with_keys = with_keys;
   FoundRows found(self.codec(), self.in_shards());
   AddColumns(self, columns, &query, &found);
-  Answer(*index, Batch::Scan(in.batch(), &found.contents()->matches, query), options.explain);
+  AnswerRows(*index, Batch::Scan(in.batch(), &found.contents()->matches, query), primary_keys,
+             options.explain, &found);
   if (with_keys) found.set_with_keys();
-  if (primary_keys) AddPrimaryKeys(*index, &found);
   return found;
 }
 
@@ -267,14 +283,17 @@ FoundRows Scan(const Queries& self, const RangeArguments& arguments, std::option
 
 void BindQueries(nb::module_& module) {
   pthread_atfork(nullptr, nullptr, &InChild);
-  using Seconds = std::optional<double>;
+  using Seconds = Argument<std::optional<double>, "max_response_time">;
+  using Route = TextArg<"route">;
+  using Sorted = BoolArg<"sorted_input">;
+  using Columns = Argument<ColumnNames, "columns">;
 
   nb::class_<Queries>(module, "Queries", "What cairn.Index and cairn.ColumnIndex have in common.")
       .def(
           "find_first",
-          [](const Queries& self, nb::handle keys, nb::handle out, Seconds time, const char* route,
-             bool sorted, Explain* explain) {
-            return FindFirst(self, keys, out, {time, route, sorted, explain});
+          [](const Queries& self, nb::handle keys, nb::handle out, Seconds time, Route route,
+             Sorted sorted, nb::handle explain) {
+            return FindFirst(self, keys, out, {*time, *route, *sorted, ExplainOf(explain)});
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
           nb::sig("def find_first(self, keys: typing.Any, *, out: "
@@ -287,9 +306,9 @@ uint64[keys] and cairn.NO_WIDE_ROW.
 another `out`. Other threads run meanwhile.)doc")
       .def(
           "contains",
-          [](const Queries& self, nb::handle keys, nb::handle out, Seconds time, const char* route,
-             bool sorted, Explain* explain) {
-            return Contains(self, keys, out, {time, route, sorted, explain});
+          [](const Queries& self, nb::handle keys, nb::handle out, Seconds time, Route route,
+             Sorted sorted, nb::handle explain) {
+            return Contains(self, keys, out, {*time, *route, *sorted, ExplainOf(explain)});
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
           nb::sig("def contains(self, keys: typing.Any, *, out: numpy.typing.NDArray[numpy.bool_] "
@@ -297,9 +316,10 @@ another `out`. Other threads run meanwhile.)doc")
           "bool[keys]: whether any row has each key. As find_first otherwise.")
       .def(
           "find",
-          [](const Queries& self, nb::handle keys, bool primary_keys, const ColumnNames& columns,
-             Seconds time, const char* route, bool sorted, Explain* explain) {
-            return Find(self, keys, primary_keys, columns, {time, route, sorted, explain});
+          [](const Queries& self, nb::handle keys, BoolArg<"primary_keys"> primary_keys,
+             Columns columns, Seconds time, Route route, Sorted sorted, nb::handle explain) {
+            return Find(self, keys, *primary_keys, *columns,
+                        {*time, *route, *sorted, ExplainOf(explain)});
           },
           nb::arg("keys").none(), nb::kw_only(), nb::arg("primary_keys") = false,
           nb::arg("columns") = nb::none(), CAIRN_OPTION_ARGS,
@@ -312,10 +332,10 @@ these come with them, `matches.columns`, without a look at the database.)doc")
       .def(
           "count",
           [](const Queries& self, nb::handle lower, nb::handle upper, nb::handle keys,
-             nb::handle prefix, nb::handle leading, const char* bounds, nb::handle out,
-             Seconds time, const char* route, bool sorted, Explain* explain) {
-            return Count(self, {lower, upper, keys, prefix, leading, bounds, nb::none()}, out,
-                         {time, route, sorted, explain});
+             nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds, nb::handle out,
+             Seconds time, Route route, Sorted sorted, nb::handle explain) {
+            return Count(self, {lower, upper, keys, prefix, leading, *bounds, nb::none()}, out,
+                         {*time, *route, *sorted, ExplainOf(explain)});
           },
           CAIRN_RANGE_ARGS, nb::arg("out") = nb::none(), CAIRN_OPTION_ARGS,
           nb::sig("def count(" CAIRN_RANGE_SIG
@@ -330,12 +350,13 @@ bytes; of a composite the last given part); or those whose first parts are `lead
       .def(
           "scan",
           [](const Queries& self, nb::handle lower, nb::handle upper, nb::handle keys,
-             nb::handle prefix, nb::handle leading, const char* bounds,
-             std::optional<uint64_t> limit, const std::string& order, bool with_keys,
-             bool primary_keys, const ColumnNames& columns, nb::handle after, Seconds time,
-             const char* route, bool sorted, Explain* explain) {
-            return Scan(self, {lower, upper, keys, prefix, leading, bounds, after}, limit, order,
-                        with_keys, primary_keys, columns, {time, route, sorted, explain});
+             nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds,
+             LimitArg<"limit"> limit, TextArg<"order"> order, BoolArg<"with_keys"> with_keys,
+             BoolArg<"primary_keys"> primary_keys, Columns columns, nb::handle after, Seconds time,
+             Route route, Sorted sorted, nb::handle explain) {
+            return Scan(self, {lower, upper, keys, prefix, leading, *bounds, after}, *limit, *order,
+                        *with_keys, *primary_keys, *columns,
+                        {*time, *route, *sorted, ExplainOf(explain)});
           },
           CAIRN_RANGE_ARGS, nb::arg("limit") = nb::none(), nb::arg("order") = "asc",
           nb::arg("with_keys") = false, nb::arg("primary_keys") = false,
@@ -351,11 +372,12 @@ Ranges are given as to count, and `columns` as to find. With a `limit`, at most 
 `cursors` of the call before, and goes on.)doc")
       .def(
           "explain",
-          [](nb::handle self, const std::string& operation, nb::args args, nb::kwargs kwargs) {
-            OperationOf(operation);
+          [](nb::handle self, TextArg<"operation"> operation, nb::args args, nb::kwargs kwargs) {
+            const std::string method = *operation;
+            OperationOf(method);
             nb::object explain = nb::cast(Explain());
             kwargs["explain"] = explain;
-            self.attr(operation.c_str())(*args, **kwargs);
+            self.attr(method.c_str())(*args, **kwargs);
             return explain;
           },
           nb::sig("def explain(self, operation: str, *args: typing.Any, **kwargs: typing.Any) -> "
@@ -364,10 +386,10 @@ Ranges are given as to count, and `columns` as to find. With a `limit`, at most 
           "answered.")
       .def(
           "on_device",
-          [](nb::handle self, int device, const std::string& structure) {
+          [](nb::handle self, nb::handle device, nb::handle structure) {
             return nb::module_::import_("cairn._cairn").attr("on_device")(self, device, structure);
           },
-          nb::arg("device") = 0, nb::kw_only(), nb::arg("structure") = "gpu:auto",
+          nb::arg("device").none() = 0, nb::kw_only(), nb::arg("structure").none() = "gpu:auto",
           nb::sig("def on_device(self, device: int = 0, *, structure: str = 'gpu:auto') -> "
                   "DeviceIndex"),
           "A copy of all entries as they are now in the memory of a GPU. Unavailable without one.")

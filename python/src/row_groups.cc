@@ -15,7 +15,8 @@ Column FoundRowGroups::ColumnOf(const ColumnValues& values) const {
 nb::dict FoundRowGroups::Keys() const {
   nb::dict keys;
   for (size_t i = 0; i < groups_->keys.size(); ++i) {
-    keys[names_[i].c_str()] = nb::cast(ColumnOf(groups_->keys[i]));
+    const std::string& name = names_[i];
+    keys[nb::str(name.data(), name.size())] = nb::cast(ColumnOf(groups_->keys[i]));
   }
   return keys;
 }
@@ -23,7 +24,8 @@ nb::dict FoundRowGroups::Keys() const {
 nb::dict FoundRowGroups::Values() const {
   nb::dict values;
   for (size_t i = 0; i < groups_->values.size(); ++i) {
-    values[names_[groups_->keys.size() + i].c_str()] = nb::cast(ColumnOf(groups_->values[i]));
+    const std::string& name = names_[groups_->keys.size() + i];
+    values[nb::str(name.data(), name.size())] = nb::cast(ColumnOf(groups_->values[i]));
   }
   return values;
 }

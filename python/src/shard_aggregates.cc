@@ -15,8 +15,10 @@
 #include "cairn/columns/aggregate.h"
 #include "python/src/aggregates.h"
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
 #include "python/src/groups.h"
 #include "python/src/in/aggregates_in.h"
+#include "python/src/in/arguments.h"
 #include "python/src/in/buffer.h"
 #include "python/src/in/ranges_in.h"
 #include "python/src/index.h"
@@ -24,9 +26,9 @@
 namespace cairn::python {
 namespace {
 
-GroupOptions OptionsOf(std::optional<uint64_t> limit) {
+GroupOptions OptionsOf(std::optional<Limit> limit) {
   GroupOptions options;
-  if (limit.has_value()) options.limit = *limit;
+  if (limit.has_value()) options.limit = limit->most;
   return options;
 }
 
@@ -41,7 +43,7 @@ nb::bytes RangesPart(const PublishedMap& self, const Index& shard, nb::handle ag
   const RangesIn in(arguments, self.map->codec());
   absl::StatusOr<std::string> part = std::string();
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     part = self.map->AggregateRangesPart(*index, in.batch(), named.aggregates);
   }
   return Bytes(ValueOf(std::move(part)));
@@ -49,13 +51,13 @@ nb::bytes RangesPart(const PublishedMap& self, const Index& shard, nb::handle ag
 
 nb::bytes GroupsPart(const PublishedMap& self, const Index& shard, size_t parts,
                      nb::handle aggregates, const RangeArguments& arguments,
-                     std::optional<uint64_t> limit) {
+                     std::optional<Limit> limit) {
   const auto index = shard.OpenSecondary();
   const NamedAggregates named = AggregatesOf(aggregates);
   const RangesIn in(arguments, self.map->codec());
   absl::StatusOr<std::string> part = std::string();
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     part = self.map->AggregateGroupsPart(*index, in.batch(), parts, named.aggregates,
                                          OptionsOf(limit));
   }
@@ -96,30 +98,34 @@ class PartsIn {
   std::vector<AggregatePart> parts_;
 };
 
-Column CombineAggregates(const PublishedMap& self, size_t ranges, nb::handle aggregates,
-                         nb::handle parts) {
+Column CombineAggregates(const PublishedMap& self, Argument<size_t, "ranges"> given,
+                         nb::handle aggregates, nb::handle parts) {
+  const size_t ranges = *given;
   const NamedAggregates named = AggregatesOf(aggregates);
   const PartsIn in(parts);
   auto values = std::make_shared<std::vector<ColumnValues>>();
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = self.map->CombineRanges(ranges, named.aggregates, in.parts(), values.get());
   }
   Check(status);
   return ValuesTable(ranges, named.names, std::move(values));
 }
 
-FoundGroups CombineGroups(const PublishedMap& self, size_t ranges, size_t leading_parts,
-                          nb::handle aggregates, nb::handle parts, std::optional<uint64_t> limit) {
+FoundGroups CombineGroups(const PublishedMap& self, Argument<size_t, "ranges"> ranges,
+                          Argument<size_t, "leading_parts"> leading_parts, nb::handle aggregates,
+                          nb::handle parts, LimitArg<"limit"> limit) {
   NamedAggregates named = AggregatesOf(aggregates);
   const PartsIn in(parts);
+  const GroupOptions options = OptionsOf(*limit);
+  const size_t of = *ranges, leading = *leading_parts;
   auto groups = std::make_shared<Groups>();
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
-    status = self.map->CombineGroups(ranges, leading_parts, named.aggregates, OptionsOf(limit),
-                                     in.parts(), groups.get());
+    const GilReleased released;
+    status =
+        self.map->CombineGroups(of, leading, named.aggregates, options, in.parts(), groups.get());
   }
   Check(status);
   return FoundGroups(std::move(groups), std::move(named.names));
@@ -134,13 +140,13 @@ FoundGroups CombineGroups(const PublishedMap& self, size_t ranges, size_t leadin
 void BindShardAggregates(nb::class_<PublishedMap>& map) {
   map.def(
          "aggregate_part",
-         [](const PublishedMap& self, const Index& shard, nb::handle aggregates, nb::handle lower,
+         [](const PublishedMap& self, nb::handle shard, nb::handle aggregates, nb::handle lower,
             nb::handle upper, nb::handle keys, nb::handle prefix, nb::handle leading,
-            const char* bounds) {
-           return RangesPart(self, shard, aggregates,
-                             {lower, upper, keys, prefix, leading, bounds, nb::none()});
+            TextArg<"bounds"> bounds) {
+           return RangesPart(self, IndexOf(shard, "shard"), aggregates,
+                             {lower, upper, keys, prefix, leading, *bounds, nb::none()});
          },
-         nb::arg("shard"), nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
+         nb::arg("shard").none(), nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
          nb::sig("def aggregate_part(self, shard: Index, " CAIRN_AGGREGATE_RANGES_SIG ") -> bytes"),
          R"doc(What one shard, opened by `open`, has for Index.aggregate of the ranges that it is asked.
 
@@ -148,15 +154,15 @@ Exact, as bytes for combine_aggregates of the same version of Cairn. By source, 
 counted, they have all of each range's. Errors as Index.aggregate's, but for sums that do not fit.)doc")
       .def(
           "group_part",
-          [](const PublishedMap& self, const Index& shard, size_t parts, nb::handle aggregates,
-             nb::handle lower, nb::handle upper, nb::handle keys, nb::handle prefix,
-             nb::handle leading, const char* bounds, std::optional<uint64_t> limit,
-             nb::handle after) {
-            return GroupsPart(self, shard, parts, aggregates,
-                              {lower, upper, keys, prefix, leading, bounds, after}, limit);
+          [](const PublishedMap& self, nb::handle shard, Argument<size_t, "parts"> parts,
+             nb::handle aggregates, nb::handle lower, nb::handle upper, nb::handle keys,
+             nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds,
+             LimitArg<"limit"> limit, nb::handle after) {
+            return GroupsPart(self, IndexOf(shard, "shard"), *parts, aggregates,
+                              {lower, upper, keys, prefix, leading, *bounds, after}, *limit);
           },
-          nb::arg("shard"), nb::arg("parts"), nb::arg("aggregates").none(), CAIRN_AGGREGATE_RANGES,
-          nb::arg("limit") = nb::none(), nb::arg("after") = nb::none(),
+          nb::arg("shard").none(), nb::arg("parts"), nb::arg("aggregates").none(),
+          CAIRN_AGGREGATE_RANGES, nb::arg("limit") = nb::none(), nb::arg("after") = nb::none(),
           nb::sig("def group_part(self, shard: Index, parts: int, " CAIRN_AGGREGATE_RANGES_SIG
                   ", limit: int | None = None, after: collections.abc.Sequence[bytes] | None = "
                   "None) -> bytes"),

@@ -13,6 +13,8 @@
 
 #include "cairn/string_list.h"
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
+#include "python/src/in/arguments.h"
 #include "python/src/in/keys_in.h"
 #include "python/src/in/ranges_in.h"
 #include "python/src/index.h"
@@ -25,11 +27,11 @@ namespace cairn::python {
 namespace {
 
 PublishedMap OpenMap(nb::handle directory) {
-  const std::string path = PathOf(directory);
+  const std::string path = PathOf(directory, "directory");
   LeaveForksAtOnce();
   absl::StatusOr<std::unique_ptr<ShardMap>> map = nullptr;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     map = ShardMap::Open(path);
   }
   return {path, ValueOf(std::move(map))};
@@ -47,7 +49,7 @@ nb::object RouteKeys(const PublishedMap& self, nb::handle keys) {
   ShardQueries queries;
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = self.map->RouteKeys(in.batch(), &queries);
   }
   Check(status);
@@ -59,7 +61,7 @@ nb::object RouteRanges(const PublishedMap& self, const RangeArguments& arguments
   ShardQueries queries;
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = self.map->RouteRanges(in.batch(), &queries);
   }
   Check(status);
@@ -93,7 +95,7 @@ Index* OpenShard(const PublishedMap& self, uint32_t shard, const OpenArguments& 
   const OpenOptions options = OpenOptionsOf(arguments);
   absl::StatusOr<std::unique_ptr<SecondaryIndex>> index = nullptr;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     index = self.map->OpenShard(shard, options);
   }
   auto opened = ValueOf(std::move(index));
@@ -130,7 +132,7 @@ and thread-safe.)doc");
          [](PublishedMap* self, nb::handle directory) {
            new (self) PublishedMap(OpenMap(directory));
          },
-         nb::arg("directory"),
+         nb::arg("directory").none(),
          nb::sig("def __init__(self, directory: str | os.PathLike[str]) -> None"),
          "Reads what is published now. NotFound where the directory has no index in shards; "
          "DataLoss.")
@@ -164,7 +166,8 @@ and thread-safe.)doc");
           [](const PublishedMap& self) {
             nb::dict included;
             for (const IncludedColumn& column : self.map->spec().include) {
-              included[column.name.c_str()] = std::string(KeyTypeName(column.value.type));
+              included[nb::str(column.name.data(), column.name.size())] =
+                  std::string(KeyTypeName(column.value.type));
             }
             return included;
           },
@@ -187,8 +190,8 @@ source every shard is asked for all.)doc")
       .def(
           "route_ranges",
           [](const PublishedMap& self, nb::handle lower, nb::handle upper, nb::handle keys,
-             nb::handle prefix, nb::handle leading, const char* bounds) {
-            return RouteRanges(self, {lower, upper, keys, prefix, leading, bounds, nb::none()});
+             nb::handle prefix, nb::handle leading, TextArg<"bounds"> bounds) {
+            return RouteRanges(self, {lower, upper, keys, prefix, leading, *bounds, nb::none()});
           },
           nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(), nb::kw_only(),
           nb::arg("keys") = nb::none(), nb::arg("prefix") = nb::none(),
@@ -203,8 +206,8 @@ source every shard is asked for all.)doc")
            "Keys as what compares as they do: uint32, uint64 or bytes. A copy.")
       .def(
           "open",
-          [](const PublishedMap& self, uint32_t shard, CAIRN_OPEN_PARAMETERS) {
-            return OpenShard(self, shard, CAIRN_OPEN_VALUES);
+          [](const PublishedMap& self, Argument<uint32_t, "shard"> shard, CAIRN_OPEN_PARAMETERS) {
+            return OpenShard(self, *shard, CAIRN_OPEN_VALUES);
           },
           nb::arg("shard"), CAIRN_OPEN_ARGS,
           nb::sig("def open(self, shard: int, *, " CAIRN_OPEN_SIG ") -> Index"),

@@ -14,7 +14,9 @@
 #include "cairn/build.h"
 #include "cairn/snapshot_source.h"
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
 #include "python/src/bindings.h"
+#include "python/src/in/arguments.h"
 #include "python/src/shard_map.h"
 #include "python/src/source.h"
 #include "python/src/watched.h"
@@ -24,11 +26,15 @@ namespace {
 
 // What all steps are given besides their inputs.
 struct StepArguments {
-  int threads;
+  Threads threads;
   uint64_t memory_budget;
   nb::handle progress;
   bool store_leaves = false;
 };
+using StepThreads = ThreadsArg<"threads">;
+using StepBudget = NaturalArg<"memory_budget">;
+using StoreLeaves = BoolArg<"store_leaves">;
+using SpecArg = TextArg<"spec">;
 
 // Runs a step so that Ctrl-C ends it.
 void RunStep(const StepArguments& arguments,
@@ -77,18 +83,16 @@ PrimaryKeyRange RangeOf(nb::handle object) {
   return range;
 }
 
-uint32_t NumberOf(int64_t number, const char* argument) {
-  if (number < 0 || number > INT64_C(0xffffffff)) {
-    ThrowInvalid(std::string(argument) + ": expected a number from 0 to 2^32 - 1, found " +
-                 std::to_string(number));
-  }
-  return static_cast<uint32_t>(number);
-}
+template <Name kName>
+using ShardNumber = Argument<uint32_t, kName>;
 
-std::vector<std::string> PathsOf(const std::vector<nb::object>& objects) {
+std::vector<std::string> PathsOf(const std::vector<nb::object>& objects,
+                                 const std::string& argument) {
   std::vector<std::string> paths;
   paths.reserve(objects.size());
-  for (const nb::object& object : objects) paths.push_back(PathOf(object));
+  for (const nb::object& object : objects) {
+    paths.push_back(PathOf(object, argument + "[" + std::to_string(paths.size()) + "]"));
+  }
   return paths;
 }
 
@@ -96,21 +100,21 @@ BuildReport Extract(nb::handle source, nb::handle range, const std::string& spec
                     nb::handle directory, const StepArguments& arguments) {
   const IndexSpec parsed = ValueOf(IndexSpec::Parse(spec));
   const PrimaryKeyRange of = RangeOf(range);
-  const std::string to = PathOf(directory);
-  const auto from = SourceOf(source, parsed.column_family);
+  const std::string to = PathOf(directory, "directory");
+  const auto from = SourceOf(source, "source", parsed.column_family);
   return RunBuild(arguments, [&](const BuildOptions& options) {
     return ExtractSegment(*from, of, parsed, to, options);
   });
 }
 
 BuildReport BuildAllShards(nb::handle source, const std::string& spec, nb::handle directory,
-                           int64_t shards, int64_t segments, const StepArguments& arguments) {
+                           uint32_t shards, uint32_t segments, const StepArguments& arguments) {
   const IndexSpec parsed = ValueOf(IndexSpec::Parse(spec));
-  const std::string to = PathOf(directory);
-  const auto from = SourceOf(source, parsed.column_family);
+  const std::string to = PathOf(directory, "directory");
+  const auto from = SourceOf(source, "source", parsed.column_family);
   ShardedBuildOptions sharded;
-  sharded.shards = NumberOf(shards, "shards");
-  sharded.segments = NumberOf(segments, "segments");
+  sharded.shards = shards;
+  sharded.segments = segments;
   return RunBuild(arguments, [&](const BuildOptions& options) {
     sharded.build = options;
     return BuildSharded(*from, parsed, to, sharded);
@@ -120,7 +124,7 @@ BuildReport BuildAllShards(nb::handle source, const std::string& spec, nb::handl
 uint32_t PlannedShards(const std::string& plan) {
   absl::StatusOr<uint32_t> shards = uint32_t{0};
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     shards = ShardsOfPlan(plan, {});
   }
   return ValueOf(std::move(shards));
@@ -135,93 +139,97 @@ void BindShards(nb::module_& module) {
   using Paths = std::vector<nb::object>;
   module.def(
       "extract_segment",
-      [](nb::handle source, nb::handle range, const std::string& spec, nb::handle directory,
-         int threads, uint64_t budget, nb::handle progress) {
-        return Extract(source, range, spec, directory, {threads, budget, progress});
+      [](nb::handle source, nb::handle range, SpecArg spec, nb::handle directory,
+         StepThreads threads, StepBudget budget, nb::handle progress) {
+        return Extract(source, range, *spec, directory, {*threads, *budget, progress});
       },
-      nb::arg("source"), nb::arg("range"), nb::arg("spec"), nb::arg("directory"), CAIRN_STEP_ARGS,
+      nb::arg("source").none(), nb::arg("range").none(), nb::arg("spec"),
+      nb::arg("directory").none(), CAIRN_STEP_ARGS,
       nb::sig("def extract_segment(source: typing.Any, range: tuple[bytes, bytes | None], spec: "
               "str, directory: str | os.PathLike[str], " CAIRN_STEP_SIG "BuildReport"));
   module.def(
       "split_segments",
-      [](const Paths& segments, int64_t shards, nb::handle plan, int threads, uint64_t budget,
-         nb::handle progress) {
-        const std::vector<std::string> paths = PathsOf(segments);
-        const uint32_t number = NumberOf(shards, "shards");
-        const std::string to = PathOf(plan);
-        RunStep({threads, budget, progress}, [&](const BuildOptions& options) {
+      [](const Paths& segments, ShardNumber<"shards"> shards, nb::handle plan, StepThreads threads,
+         StepBudget budget, nb::handle progress) {
+        const std::vector<std::string> paths = PathsOf(segments, "segments");
+        const uint32_t number = *shards;
+        const std::string to = PathOf(plan, "plan");
+        RunStep({*threads, *budget, progress}, [&](const BuildOptions& options) {
           return SplitSegments(paths, number, to, options);
         });
         return PlannedShards(to);
       },
-      nb::arg("segments"), nb::arg("shards"), nb::arg("plan"), CAIRN_STEP_ARGS,
+      nb::arg("segments").none(), nb::arg("shards"), nb::arg("plan").none(), CAIRN_STEP_ARGS,
       nb::sig("def split_segments(segments: list[str], shards: int, plan: str | "
               "os.PathLike[str], " CAIRN_STEP_SIG "int"));
   module.def(
-      "shards_of_plan", [](nb::handle plan) { return PlannedShards(PathOf(plan)); },
-      nb::arg("plan"), nb::sig("def shards_of_plan(plan: str | os.PathLike[str]) -> int"));
+      "shards_of_plan", [](nb::handle plan) { return PlannedShards(PathOf(plan, "plan")); },
+      nb::arg("plan").none(), nb::sig("def shards_of_plan(plan: str | os.PathLike[str]) -> int"));
   module.def(
       "build_shard",
-      [](nb::handle plan, int64_t shard, nb::handle directory, bool store_leaves, int threads,
-         uint64_t budget, nb::handle progress) {
-        const std::string from = PathOf(plan), to = PathOf(directory);
-        const uint32_t number = NumberOf(shard, "shard");
+      [](nb::handle plan, ShardNumber<"shard"> shard, nb::handle directory,
+         StoreLeaves store_leaves, StepThreads threads, StepBudget budget, nb::handle progress) {
+        const std::string from = PathOf(plan, "plan"), to = PathOf(directory, "directory");
+        const uint32_t number = *shard;
         return RunBuild(
-            {threads, budget, progress, store_leaves},
+            {*threads, *budget, progress, *store_leaves},
             [&](const BuildOptions& options) { return BuildShard(from, number, to, options); });
       },
-      nb::arg("plan"), nb::arg("shard"), nb::arg("directory"), nb::arg("store_leaves"),
-      CAIRN_STEP_ARGS,
+      nb::arg("plan").none(), nb::arg("shard"), nb::arg("directory").none(),
+      nb::arg("store_leaves"), CAIRN_STEP_ARGS,
       nb::sig("def build_shard(plan: str | os.PathLike[str], shard: int, directory: str | "
               "os.PathLike[str], store_leaves: bool, " CAIRN_STEP_SIG "BuildReport"));
   module.def(
       "publish_shards",
-      [](nb::handle plan, nb::handle directory, int threads, uint64_t budget, nb::handle progress) {
-        const std::string from = PathOf(plan), to = PathOf(directory);
-        RunStep({threads, budget, progress},
+      [](nb::handle plan, nb::handle directory, StepThreads threads, StepBudget budget,
+         nb::handle progress) {
+        const std::string from = PathOf(plan, "plan"), to = PathOf(directory, "directory");
+        RunStep({*threads, *budget, progress},
                 [&](const BuildOptions& options) { return PublishShards(from, to, options); });
       },
-      nb::arg("plan"), nb::arg("directory"), CAIRN_STEP_ARGS,
+      nb::arg("plan").none(), nb::arg("directory").none(), CAIRN_STEP_ARGS,
       nb::sig("def publish_shards(plan: str | os.PathLike[str], directory: str | "
               "os.PathLike[str], " CAIRN_STEP_SIG "None"));
   module.def(
       "publish_sources",
-      [](const Paths& names, nb::handle directory, int threads, uint64_t budget,
+      [](const Paths& names, nb::handle directory, StepThreads threads, StepBudget budget,
          nb::handle progress) {
-        const std::vector<std::string> shards = PathsOf(names);
-        const std::string to = PathOf(directory);
-        RunStep({threads, budget, progress},
+        const std::vector<std::string> shards = PathsOf(names, "names");
+        const std::string to = PathOf(directory, "directory");
+        RunStep({*threads, *budget, progress},
                 [&](const BuildOptions& options) { return PublishSources(shards, to, options); });
       },
-      nb::arg("names"), nb::arg("directory"), CAIRN_STEP_ARGS,
+      nb::arg("names").none(), nb::arg("directory").none(), CAIRN_STEP_ARGS,
       nb::sig(
           "def publish_sources(names: list[str], directory: str | os.PathLike[str], " CAIRN_STEP_SIG
           "None"));
   module.def(
       "build_sharded",
-      [](nb::handle source, const std::string& spec, nb::handle directory, int64_t shards,
-         int64_t segments, bool store_leaves, int threads, uint64_t budget, nb::handle progress) {
-        return BuildAllShards(source, spec, directory, shards, segments,
-                              {threads, budget, progress, store_leaves});
+      [](nb::handle source, SpecArg spec, nb::handle directory, ShardNumber<"shards"> shards,
+         ShardNumber<"segments"> segments, StoreLeaves store_leaves, StepThreads threads,
+         StepBudget budget, nb::handle progress) {
+        return BuildAllShards(source, *spec, directory, *shards, *segments,
+                              {*threads, *budget, progress, *store_leaves});
       },
-      nb::arg("source"), nb::arg("spec"), nb::arg("directory"), nb::arg("shards"),
-      nb::arg("segments"), nb::arg("store_leaves"), CAIRN_STEP_ARGS,
+      nb::arg("source").none(), nb::arg("spec"), nb::arg("directory").none(), nb::arg("shards"),
+      nb::arg("segments").none(), nb::arg("store_leaves"), CAIRN_STEP_ARGS,
       nb::sig("def build_sharded(source: typing.Any, spec: str, directory: str | "
               "os.PathLike[str], shards: int, segments: int, store_leaves: bool, " CAIRN_STEP_SIG
               "BuildReport"));
   module.def(
-      "shard_directory_name",
-      [](int64_t shard) { return ShardDirectoryName(NumberOf(shard, "shard")); }, nb::arg("shard"),
+      "shard_directory_name", [](ShardNumber<"shard"> shard) { return ShardDirectoryName(*shard); },
+      nb::arg("shard"), nb::sig("def shard_directory_name(shard: int) -> str"),
       "What an attempt at a shard is to be called within its index's directory, different at each "
       "call.");
   module.def(
       "segment_directory_name",
-      [](int64_t segment) { return SegmentDirectoryName(NumberOf(segment, "segment")); },
-      nb::arg("segment"), "Likewise, of a segment.");
+      [](ShardNumber<"segment"> segment) { return SegmentDirectoryName(*segment); },
+      nb::arg("segment"), nb::sig("def segment_directory_name(segment: int) -> str"),
+      "The same for a segment.");
   module.def(
       "column_family_of",
-      [](const std::string& spec) { return ValueOf(IndexSpec::Parse(spec)).column_family; },
-      nb::arg("spec"), "The column family that a spec names.");
+      [](SpecArg spec) { return ValueOf(IndexSpec::Parse(*spec)).column_family; }, nb::arg("spec"),
+      nb::sig("def column_family_of(spec: str) -> str"), "The column family that a spec names.");
   BindShardMap(module);
 }
 

@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
+#include "python/src/in/arguments.h"
+#include "python/src/in/buffer.h"
 
 namespace cairn::python {
 
@@ -29,13 +32,21 @@ void Snapshot::Close() {
   if (generation_ != ForkGeneration()) return;
   std::shared_ptr<SnapshotSource> source = std::move(source_);
   source_ = nullptr;
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   source.reset();
 }
 
-std::string PathOf(nb::handle object) {
+std::string PathOf(nb::handle object, const std::string& argument) {
   PyObject* bytes = nullptr;
-  if (PyUnicode_FSConverter(object.ptr(), &bytes) == 0) throw nb::python_error();
+  if (PyUnicode_FSConverter(object.ptr(), &bytes) == 0) {
+    const bool type = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
+    if (!type && PyErr_ExceptionMatches(PyExc_ValueError) == 0) throw nb::python_error();
+    PyErr_Clear();
+    if (!type) ThrowInvalid(argument + ": expected a path without zero bytes, found one with such");
+    throw PythonError(
+        "ArgumentTypeError",
+        argument + ": expected a path, as str, bytes or os.PathLike, found " + Described(object));
+  }
   const nb::bytes path = nb::steal<nb::bytes>(bytes);
   return {path.c_str(), path.size()};
 }
@@ -47,19 +58,23 @@ nb::object TextWithPath(const std::string& text) {
   return nb::steal(made);
 }
 
-std::shared_ptr<SnapshotSource> SourceOf(nb::handle object, const std::string& column_family) {
+std::shared_ptr<SnapshotSource> SourceOf(nb::handle object, const char* argument,
+                                         const std::string& column_family) {
   Snapshot* snapshot = nullptr;
   if (nb::try_cast(object, snapshot) && snapshot != nullptr) return snapshot->Open();
   LeaveForksAtOnce();
   absl::StatusOr<std::unique_ptr<SnapshotSource>> source = nullptr;
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
     std::vector<std::string> files;
-    for (nb::handle file : object) files.push_back(PathOf(file));
-    const nb::gil_scoped_release released;
+    for (nb::handle file : object) {
+      files.push_back(
+          PathOf(file, std::string(argument) + "[" + std::to_string(files.size()) + "]"));
+    }
+    const GilReleased released;
     source = SnapshotSource::FromSstFiles(files);
   } else {
-    const std::string directory = PathOf(object);
-    const nb::gil_scoped_release released;
+    const std::string directory = PathOf(object, argument);
+    const GilReleased released;
     source = SnapshotSource::FromDirectory(directory, column_family);
   }
   return ValueOf(std::move(source));
@@ -75,22 +90,23 @@ Unimplemented (another comparator than RocksDB's bytewise one, user-defined time
 operators).)doc")
       .def(
           "__init__",
-          [](Snapshot* self, nb::handle source, const std::string& column_family) {
-            new (self) Snapshot(SourceOf(source, column_family));
+          [](Snapshot* self, nb::handle source, TextArg<"column_family"> column_family) {
+            new (self) Snapshot(SourceOf(source, "source", *column_family));
           },
-          nb::arg("source"), nb::arg("column_family") = "default",
+          nb::arg("source").none(), nb::arg("column_family") = "default",
           nb::sig("def __init__(self, source: typing.Any, column_family: str = 'default') -> None"),
           "The directory of a checkpoint, backup or database, or a list of SST files.")
       .def("close", &Snapshot::Close)
       .def(
           "split",
-          [](const Snapshot& self, int parts) {
+          [](const Snapshot& self, Argument<int, "parts"> given) {
+            const int parts = *given;
             if (parts < 1)
               ThrowInvalid("parts: expected at least 1, found " + std::to_string(parts));
             const auto source = self.Open();
             absl::StatusOr<std::vector<PrimaryKeyRange>> ranges = std::vector<PrimaryKeyRange>();
             {
-              const nb::gil_scoped_release released;
+              const GilReleased released;
               ranges = source->Split(parts);
             }
             nb::list made;

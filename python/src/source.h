@@ -39,10 +39,13 @@ class Snapshot {
 
 // The source that a caller names: a Snapshot, the directory of a database, or a list of SST files.
 // Throws NotFound and the other errors of SnapshotSource.
-std::shared_ptr<SnapshotSource> SourceOf(nb::handle object, const std::string& column_family);
+// `argument` begins the message of an ArgumentTypeError.
+std::shared_ptr<SnapshotSource> SourceOf(nb::handle object, const char* argument,
+                                         const std::string& column_family);
 
-// The path of a str, bytes or os.PathLike.
-std::string PathOf(nb::handle object);
+// The path of a str, bytes or os.PathLike. Throws ArgumentTypeError; InvalidArgument for one with
+// a zero byte.
+std::string PathOf(nb::handle object, const std::string& argument);
 // Text with a path in it as a str, by the file system's encoding, as os.fsdecode() has it.
 nb::object TextWithPath(const std::string& text);
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
 
 namespace cairn::python {
 namespace {
@@ -43,8 +44,10 @@ void RunWatched(nb::handle progress, const std::function<absl::Status(const Watc
   };
   std::optional<nb::python_error> raised;
   {
-    const nb::gil_scoped_release released;
+    GilReleased released;
     std::thread thread([&] {
+      const InFlight working;
+      const CancelledAtExit at_exit(&cancelled);
       absl::Status result = work(watch);
       const std::lock_guard lock(mutex);
       status = std::move(result);
@@ -59,16 +62,19 @@ void RunWatched(nb::handle progress, const std::function<absl::Status(const Watc
       reported.reset();
       lock.unlock();
       if (!raised.has_value()) {
-        const nb::gil_scoped_acquire acquired;
+        released.Take();
         try {
           if (PyErr_CheckSignals() != 0) throw nb::python_error();
           if (news.has_value() && !progress.is_none()) {
-            progress(PhaseName(news->phase), news->done, news->total);
+            CallPython(progress, "(sKK)", PhaseName(news->phase),
+                       static_cast<unsigned long long>(news->done),
+                       static_cast<unsigned long long>(news->total));
           }
         } catch (nb::python_error& error) {
           raised.emplace(std::move(error));
           cancelled.store(true);
         }
+        released.Release();
       }
       lock.lock();
       if (last) break;

@@ -12,8 +12,12 @@
 
 #include "cairn/where/index_group.h"
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
 #include "python/src/bindings.h"
 #include "python/src/in/aggregates_in.h"
+#include "python/src/in/arguments.h"
+#include "python/src/in/buffer.h"
+#include "python/src/in/predicate_in.h"
 #include "python/src/index.h"
 #include "python/src/out/arrays_out.h"
 #include "python/src/out/column.h"
@@ -74,51 +78,70 @@ WhereStrategy StrategyOf(const std::string& name) {
 
 class Group {
  public:
+  using Where = Argument<std::optional<std::string>, "where">;
+  using OrderBy = Argument<std::optional<std::string>, "order_by">;
+  using Strategy = TextArg<"strategy">;
+
   // Of indexes, or of a mapping from names to indexes.
   static Group Of(nb::handle indexes) {
     std::vector<IndexGroup::Member> members;
     if (nb::isinstance<nb::dict>(indexes)) {
       for (const auto& [name, index] : nb::cast<nb::dict>(indexes)) {
-        members.push_back(
-            {nb::cast<const Index&>(index).OpenSecondary(), nb::cast<std::string>(name)});
+        const std::string text = ReadText(name, "indexes: a name");
+        members.push_back({IndexOf(index, "indexes['" + text + "']").OpenSecondary(), text});
       }
     } else {
-      for (nb::handle index : indexes) {
-        members.push_back({nb::cast<const Index&>(index).OpenSecondary()});
+      const nb::object elements = nb::steal(PySequence_Tuple(indexes.ptr()));
+      if (PyUnicode_Check(indexes.ptr()) || !elements.is_valid()) {
+        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0) {
+          throw nb::python_error();
+        }
+        PyErr_Clear();
+        throw PythonError("ArgumentTypeError",
+                          "indexes: expected a sequence of cairn.Index, or a dict from names to "
+                          "these, found " +
+                              Described(indexes));
+      }
+      for (nb::handle index : elements) {
+        const std::string argument = "indexes[" + std::to_string(members.size()) + "]";
+        members.push_back({IndexOf(index, argument).OpenSecondary()});
       }
     }
     absl::StatusOr<std::shared_ptr<const IndexGroup>> group = nullptr;
     {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       group = IndexGroup::Create(std::move(members));
     }
     return Group(ValueOf(std::move(group)));
   }
 
-  uint64_t Count(const std::optional<std::string>& where, const std::string& strategy) const {
-    const Predicate predicate = PredicateOf(where);
+  uint64_t Count(Where where, nb::handle parameters, Strategy strategy) const {
+    const Predicate predicate = PredicateOf(where, parameters);
     WhereOptions options;
-    options.strategy = StrategyOf(strategy);
+    options.strategy = StrategyOf(*strategy);
     absl::StatusOr<uint64_t> count = 0;
     {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       count = group_->Count(predicate, options);
     }
     return ValueOf(std::move(count));
   }
 
-  FoundWhere Where(const std::optional<std::string>& where,
-                   const std::optional<std::string>& order_by, bool descending,
-                   std::optional<uint64_t> limit, nb::bytes after,
-                   const std::vector<std::string>& columns, const std::string& strategy) const {
-    const Predicate predicate = PredicateOf(where);
-    const WhereOptions options = Options(order_by, descending, limit, after, columns, strategy);
+  FoundWhere Find(Where where, nb::handle parameters, OrderBy order_by,
+                  BoolArg<"descending"> descending, LimitArg<"limit"> limit, nb::handle after,
+                  NamesArg<"columns"> columns, Strategy strategy) const {
+    const Predicate predicate = PredicateOf(where, parameters);
+    WhereOptions options = Options(order_by, limit, strategy);
+    options.order = *descending ? Order::kDescending : Order::kAscending;
+    options.after = ReadBytes(after, "after");
+    options.columns = *columns;
+    RequireDistinct(options.columns, "columns");
     FoundWhere found;
-    found.names = columns;
+    found.names = options.columns;
     found.in_shards = group_->in_shards();
     absl::Status status;
     {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       FoundWhere::Contents& contents = *found.contents;
       const WhereMatches& matches = contents.matches;
       status = group_->Find(predicate, options, &contents.matches);
@@ -133,35 +156,37 @@ class Group {
     return found;
   }
 
-  FoundRowGroups Aggregate(nb::handle aggregates, const std::optional<std::string>& where,
-                           const std::vector<std::string>& group_by,
-                           const std::vector<std::string>& order_by, std::optional<uint64_t> limit,
-                           nb::bytes after, const std::string& strategy) const {
+  FoundRowGroups Aggregate(nb::handle aggregates, Where where, nb::handle parameters,
+                           NamesArg<"group_by"> group_by, NamesArg<"order_by"> order_by,
+                           LimitArg<"limit"> given_limit, nb::handle after,
+                           Strategy strategy) const {
     NamedAggregates named = AggregatesOf(aggregates);
-    const Predicate predicate = PredicateOf(where);
-    std::vector<std::string> names = group_by;
-    names.insert(names.end(), named.names.begin(), named.names.end());
+    const Predicate predicate = PredicateOf(where, parameters);
     RowGroupOptions options;
-    options.group_by = group_by;
-    options.order_by = ValueOf(ParseGroupOrder(order_by, names));
-    if (limit.has_value()) options.limit = *limit;
-    options.after.assign(after.c_str(), after.size());
-    options.strategy = StrategyOf(strategy);
+    options.group_by = *group_by;
+    RequireDistinct(options.group_by, "group_by");
+    std::vector<std::string> names = options.group_by;
+    names.insert(names.end(), named.names.begin(), named.names.end());
+    RequireDistinct(names, "group_by and the names of aggregates");
+    options.order_by = ValueOf(ParseGroupOrder(*order_by, names));
+    const std::optional<Limit> limit = *given_limit;
+    if (limit.has_value()) options.limit = limit->most;
+    options.after = ReadBytes(after, "after");
+    options.strategy = StrategyOf(*strategy);
     auto groups = std::make_shared<RowGroups>();
     absl::Status status;
     {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       status = group_->AggregateRows(predicate, named.aggregates, options, groups.get());
     }
     Check(status);
     return FoundRowGroups(std::move(groups), std::move(names));
   }
 
-  std::string Explain(const std::optional<std::string>& where,
-                      const std::optional<std::string>& order_by, std::optional<uint64_t> limit,
-                      const std::string& strategy) const {
-    const Predicate predicate = PredicateOf(where);
-    const WhereOptions options = Options(order_by, false, limit, nb::bytes("", 0), {}, strategy);
+  std::string Explain(Where where, nb::handle parameters, OrderBy order_by, LimitArg<"limit"> limit,
+                      Strategy strategy) const {
+    const Predicate predicate = PredicateOf(where, parameters);
+    const WhereOptions options = Options(order_by, limit, strategy);
     return ValueOf(group_->Explain(predicate, options)).ToString();
   }
 
@@ -173,24 +198,14 @@ class Group {
   }
 
  private:
-  // None is true of all rows.
-  static Predicate PredicateOf(const std::optional<std::string>& where) {
-    return where.has_value() ? ValueOf(Predicate::Parse(*where)) : Predicate::All({});
-  }
-
   explicit Group(std::shared_ptr<const IndexGroup> group) : group_(std::move(group)) {}
 
-  static WhereOptions Options(const std::optional<std::string>& order_by, bool descending,
-                              std::optional<uint64_t> limit, const nb::bytes& after,
-                              const std::vector<std::string>& columns,
-                              const std::string& strategy) {
+  static WhereOptions Options(OrderBy order_by, LimitArg<"limit"> given_limit, Strategy strategy) {
     WhereOptions options;
-    options.order_by = order_by.value_or("");
-    options.order = descending ? Order::kDescending : Order::kAscending;
-    if (limit.has_value()) options.limit = *limit;
-    options.after.assign(after.c_str(), after.size());
-    options.columns = columns;
-    options.strategy = StrategyOf(strategy);
+    options.order_by = (*order_by).value_or("");
+    const std::optional<Limit> limit = *given_limit;
+    if (limit.has_value()) options.limit = limit->most;
+    options.strategy = StrategyOf(*strategy);
     return options;
   }
 
@@ -214,7 +229,9 @@ asked for: `pyarrow.table(matches)`. Row ids are the group's; of a group in shar
           "columns",
           [](const FoundWhere& found) {
             nb::dict columns;
-            for (auto& [name, column] : found.Columns()) columns[name.c_str()] = nb::cast(column);
+            for (auto& [name, column] : found.Columns()) {
+              columns[nb::str(name.data(), name.size())] = nb::cast(column);
+            }
             return columns;
           },
           nb::sig("def columns(self) -> dict[str, Column]"),
@@ -243,6 +260,8 @@ asked for: `pyarrow.table(matches)`. Row ids are the group's; of a group in shar
 
 }  // namespace
 
+#define CAIRN_PARAMETERS_SIG "collections.abc.Sequence[typing.Any] | None = None"
+
 void BindWhere(nb::module_& module) {
   BindFoundWhere(module);
   BindRowGroups(module);
@@ -251,6 +270,7 @@ void BindWhere(nb::module_& module) {
 
     group = cairn.IndexGroup([cairn.open("/data/age"), cairn.open("/data/city")])
     group.count("age >= 18 AND city IN ('Lisbon', 'Oslo')")
+    group.count("city = ? AND age >= ?", [name, 18])
     page = group.where("NOT city = 'Oslo'", order_by="age", limit=100)
 
 Predicates name indexes as their specs do; a mapping from names to indexes gives them others. The logic is SQL's, with
@@ -259,49 +279,63 @@ NULL for a row without a key. docs/where.md has the grammar. What is caught up l
 Indexes in shards are taken, too: by key range as any are; by source if all are of the same sources.)doc")
       .def(
           "__init__", [](Group* self, nb::handle indexes) { new (self) Group(Group::Of(indexes)); },
-          nb::arg("indexes"),
+          nb::arg("indexes").none(),
           nb::sig("def __init__(self, indexes: collections.abc.Iterable[Index] | dict[str, Index]) "
                   "-> None"))
-      .def_prop_ro("names", &Group::Names, "What predicates call the indexes.")
+      .def_prop_ro("names", &Group::Names, "The names of the indexes in predicates.")
       .def_prop_ro(
           "in_shards", &Group::in_shards,
           "Whether the indexes are of several sources, and rows are named with their shards.")
-      .def("count", &Group::Count, nb::arg("where") = nb::none(), nb::kw_only(),
-           nb::arg("strategy") = "auto",
-           "How many rows the predicate is true of; without one, those that an index has.")
-      .def("where", &Group::Where, nb::arg("where") = nb::none(), nb::kw_only(),
-           nb::arg("order_by") = nb::none(), nb::arg("descending") = false,
-           nb::arg("limit") = nb::none(), nb::arg("after") = nb::bytes("", 0),
-           nb::arg("columns") = std::vector<std::string>(), nb::arg("strategy") = "auto",
-           nb::sig("def where(self, where: str | None = None, *, order_by: str | None = None, "
-                   "descending: bool = "
-                   "False, limit: int | None = None, after: bytes = b'', columns: "
-                   "collections.abc.Sequence[str] = (), strategy: str = 'auto') -> WhereMatches"),
-           "The rows the predicate is true of: by primary key, or in the order of an index, rows "
-           "without a key there last.")
+      .def("count", &Group::Count, nb::arg("where") = nb::none(),
+           nb::arg("parameters") = nb::none(), nb::kw_only(), nb::arg("strategy") = "auto",
+           nb::sig("def count(self, where: str | None = None, parameters: " CAIRN_PARAMETERS_SIG
+                   ", *, strategy: str = 'auto') -> int"),
+           "The number of rows the predicate is true of; without one, those that an index has.")
+      .def(
+          "where", &Group::Find, nb::arg("where") = nb::none(), nb::arg("parameters") = nb::none(),
+          nb::kw_only(), nb::arg("order_by") = nb::none(), nb::arg("descending") = false,
+          nb::arg("limit") = nb::none(), nb::arg("after").none() = nb::bytes("", 0),
+          nb::arg("columns") = nb::tuple(), nb::arg("strategy") = "auto",
+          nb::sig("def where(self, where: str | None = None, parameters: " CAIRN_PARAMETERS_SIG
+                  ", *, order_by: str | None = None, descending: bool = "
+                  "False, limit: int | None = None, after: bytes = b'', columns: "
+                  "collections.abc.Sequence[str] = (), strategy: str = 'auto') -> WhereMatches"),
+          R"doc(The rows the predicate is true of: by primary key, or in the order of an index, rows without a key there last.
+
+    group.where("city = ? AND age >= ?", ["Lisbon", 18])
+
+`parameters` are the values of the predicate's `?`, in their order: str, bytes, int, float, None, or NumPy's
+scalars, and tuples of these for keys of several parts. They are not parsed: pass what comes from outside this
+way, never in the text.)doc")
       .def(
           "aggregate", &Group::Aggregate, nb::arg("aggregates").none(),
-          nb::arg("where") = nb::none(), nb::kw_only(),
-          nb::arg("group_by") = std::vector<std::string>(),
-          nb::arg("order_by") = std::vector<std::string>(), nb::arg("limit") = nb::none(),
-          nb::arg("after") = nb::bytes("", 0), nb::arg("strategy") = "auto",
+          nb::arg("where") = nb::none(), nb::arg("parameters") = nb::none(), nb::kw_only(),
+          nb::arg("group_by") = nb::tuple(), nb::arg("order_by") = nb::tuple(),
+          nb::arg("limit") = nb::none(), nb::arg("after").none() = nb::bytes("", 0),
+          nb::arg("strategy") = "auto",
           nb::sig("def aggregate(self, aggregates: collections.abc.Mapping[str, str | "
-                  "collections.abc.Sequence[str]], where: str | None = None, *, group_by: "
-                  "collections.abc.Sequence[str] = (), order_by: collections.abc.Sequence[str] = "
-                  "(), limit: int | None = None, after: bytes = b'', strategy: str = 'auto') -> "
-                  "RowGroups"),
+                  "collections.abc.Sequence[str]], where: str | None = None, "
+                  "parameters: " CAIRN_PARAMETERS_SIG
+                  ", *, group_by: collections.abc.Sequence[str] = (), order_by: "
+                  "collections.abc.Sequence[str] = (), limit: int | None = None, after: bytes = "
+                  "b'', strategy: str = 'auto') -> RowGroups"),
           R"doc(Groups the rows the predicate is true of by columns, and computes aggregates of each group.
 
-    group.aggregate({"rows": "count", "total": ("sum", "price")}, "age >= 18", group_by=["city"],
+    group.aggregate({"rows": "count", "total": ("sum", "price")}, "age >= ?", [18], group_by=["city"],
                     order_by=["total desc"], limit=10)
 
 Functions: "count" of rows or of a column's values, "count_distinct", "sum", "avg", "min", "max" of a column. Columns
 are what the indexes include, "price" or "age.price", and their keys, "age" or "place.part2". order_by names columns
-of the answer, with " desc" behind those whose greatest come first. Without group_by all rows are one group.
-OutOfRange for a sum of integers that does not fit 64 bits.)doc")
-      .def("explain", &Group::Explain, nb::arg("where") = nb::none(), nb::kw_only(),
-           nb::arg("order_by") = nb::none(), nb::arg("limit") = nb::none(),
-           nb::arg("strategy") = "auto", "How it would be answered, for people.");
+of the answer, with " desc" after the names of those whose max comes first. Without group_by all rows are one group.
+`parameters` are as of where(). Names of the answer's columns must differ. OutOfRange for a sum of integers that does
+not fit 64 bits.)doc")
+      .def("explain", &Group::Explain, nb::arg("where") = nb::none(),
+           nb::arg("parameters") = nb::none(), nb::kw_only(), nb::arg("order_by") = nb::none(),
+           nb::arg("limit") = nb::none(), nb::arg("strategy") = "auto",
+           nb::sig("def explain(self, where: str | None = None, parameters: " CAIRN_PARAMETERS_SIG
+                   ", *, order_by: str | None = None, limit: int | None = None, strategy: str = "
+                   "'auto') -> str"),
+           "How it would be answered, as human-readable text.");
 }
 
 }  // namespace cairn::python

@@ -2,6 +2,7 @@
 
 import array
 import ctypes
+import math
 import re
 from typing import Any
 
@@ -26,13 +27,14 @@ class Duck:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        (K.astype(np.int64), "expected an array of uint64, found an array of int64; convert by .astype"),
-        (K.astype(np.uint32), "found an array of uint32"),
-        (K.astype(np.float64), "found an array of float64"),
+        (K.astype(np.int64) - 1, "keys: value 0: expected an integer that uint64 has, found -1"),
+        (K.astype(np.int64)[::2], "expected a contiguous array of int64"),
+        (K.astype(np.float64), "expected an array of uint64, found an array of float64; convert by .astype"),
         (K.astype(bool), "found an array of bool"),
         (K.astype(complex), "found an array of complex128"),
         (K.astype(np.longdouble), "found an array of "),
         (K.astype(">u8"), "this machine's byte order, found an array of >u8"),
+        (K.astype(">i8"), "found an array of >i8"),
         (K[::2], "expected a contiguous array of uint64, found one with a stride of 16 bytes"),
         (K[::-1], "stride of -8 bytes"),
         (K.reshape(2, 3), "one of 2 dimensions"),
@@ -62,7 +64,9 @@ class Duck:
         ([2**64], "at most 64 bits"),
         ([-(2**64)], "at most 64 bits"),
         ([1j], "expected a number"),
-        (pa.array([1, 2]), "expected an Arrow array of uint64, found one of int64"),
+        (pa.array([1, None, -2]), "keys: value 2: expected an integer that uint64 has, found -2"),
+        (pa.array([1, None]), "value 1: expected a value, found null"),
+        (pa.array([1.5]), "expected an Arrow array of uint64, found one of float64"),
         (pa.array(["a"]), "found one of string"),
         (pa.array([1, None], pa.uint64()), "value 1: expected a value, found null"),
         (pa.array([K[:2].tolist()]), "found one of list"),
@@ -71,7 +75,7 @@ class Duck:
         (pa.array([0], pa.timestamp("s")), "the format 'ts"),
         ({1, 2}, "found set"),
         ({"a": K}, "found dict"),
-        (range(3), "found range"),
+        (range(-1, 1), r"keys\[0\].*expected a whole number from 0"),
         (iter([1]), "found list_iterator"),
         (object(), "found object"),
         (np.ndarray, "found type"),
@@ -91,6 +95,39 @@ def test_what_is_no_batch_of_u64(table: Table, keys: Any, message: str) -> None:
         assert isinstance(raised.value, ValueError)
 
 
+def test_integers_of_other_types_are_converted_if_that_is_exact(table: Table) -> None:
+    limits = {name: np.iinfo(dtype) for name, dtype in DTYPES.items() if name[0] in "ui"}
+    for name in DTYPES:
+        index = table.open(name, calibration="none", verify="metadata")
+        values = sorted({int(v) for v in table.columns[name] if math.isfinite(v) and v == int(v) and not (v == 0 and math.copysign(1, v) < 0)})
+        for given, of in limits.items():
+            fitting = [v for v in values if of.min <= v <= of.max]
+            expected = index.find_first(fitting).tolist()
+            array = np.array(fitting, DTYPES[given])
+            assert index.find_first(array).tolist() == expected
+            assert index.find_first(pa.array(array)).tolist() == expected
+            assert index.count(keys=pa.chunked_array([array[:3], array[3:]])).tolist() == index.count(keys=fitting).tolist()
+            if name[0] == "f":
+                continue
+            # The ends of the type, and what lies beyond.
+            for beyond in (limits[name].min - 1, limits[name].max + 1):
+                if of.min <= beyond <= of.max:
+                    with pytest.raises(cairn.InvalidArgument, match=f"value 1: expected an integer that {DTYPES[name]} has, found {beyond}"):
+                        index.contains(np.array([0, beyond], DTYPES[given]))
+    for dtype, exact, inexact in (("f32", 2**24, 2**24 + 1), ("f64", 2**53, 2**53 + 1), ("f64", -(2**63), 2**63 - 1), ("f32", 2**63, 2**64 - 1)):
+        index = table.open(dtype, calibration="none", verify="metadata")
+        integers = np.uint64 if exact == 2**63 else np.int64
+        index.contains(np.array([exact], integers))
+        with pytest.raises(cairn.InvalidArgument, match=f"found {inexact}"):
+            index.contains(np.array([inexact], integers))
+    nullable = pa.array([None, 3, 2**16 - 1])
+    assert table.open("u16_nulls").contains(nullable[1:]).tolist() == table.open("u16_nulls").contains([3, 2**16 - 1]).tolist()
+    assert table.open("u16_nulls").find_first(nullable).tolist() == table.open("u16_nulls").find_first([None, 3, 2**16 - 1]).tolist()
+    assert table.open("u8").count(keys=range(256)).sum() == len(table.keys)
+    assert table.open("u8").count(range(9), range(1, 10)).tolist() == table.open("u8").count(keys=list(range(9))).tolist()
+    assert table.open("u8_text").count(leading=range(256)).sum() == sum(t is not None for t in table.columns["text"])
+
+
 def test_kinds_of_keys_are_not_mixed_up(table: Table) -> None:
     everything: dict[str, Any] = {name: np.array([1], dtype=dtype) for name, dtype in DTYPES.items()}
     everything["text"] = pa.array(["a"])
@@ -98,7 +135,8 @@ def test_kinds_of_keys_are_not_mixed_up(table: Table) -> None:
     for index_type in everything:
         index = table.open(index_type)
         for key_type, keys in everything.items():
-            if key_type == index_type or {key_type, index_type} == {"text", "bytes"}:
+            integers = key_type[0] in "ui" and index_type not in ("text", "bytes")
+            if key_type == index_type or {key_type, index_type} == {"text", "bytes"} or integers:
                 index.find(keys)
             else:
                 with pytest.raises(cairn.KeyTypeError, match="expected .* found") as raised:
@@ -137,7 +175,9 @@ def test_what_is_no_batch_of_text(table: Table, keys: Any, message: str) -> None
         ((K,), "found a tuple of 1"),
         ((np.zeros(2, np.uint8), np.zeros(2, np.float32), K), "found a tuple of 3"),
         ((np.zeros(2, np.uint8), ["a", "b"]), "part 2: expected an Arrow array of strings or binary, found list"),
-        ((np.zeros(2, np.int8), pa.array(["a", "b"])), "part 1: expected an array of uint8, found an array of int8"),
+        ((np.zeros(2, np.float32), pa.array(["a", "b"])), "part 1: expected an array of uint8, found an array of float32"),
+        ((np.full(2, -1, np.int8), pa.array(["a", "b"])), "part 1: value 0: expected an integer that uint8 has, found -1"),
+        (pa.table({"a": [7, 300], "b": ["a", "b"]}), "part 1: value 1: expected an integer that uint8 has, found 300"),
         ((np.zeros(3, np.uint8), pa.array(["a", "b"])), "expected 3 values, as part 1 has, found 2"),
         (pa.table({"a": np.zeros(1, np.uint8)}), "Arrow data of 1 columns"),
         (pa.array([None, {"a": 1, "b": "x"}], pa.struct([("a", pa.uint8()), ("b", pa.string())])), "element 0: expected a struct, .* found null"),
@@ -158,7 +198,7 @@ def test_ranges_that_are_none(table: Table) -> None:
     index = table.open("u64")
     two, three = np.zeros(2, np.uint64), np.zeros(3, np.uint64)
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"lower": two, "upper": three}, "2 lower and 3 upper"),
+        ({"lower": two, "upper": three}, "upper: expected as many ends as lower has, 2, found 3"),
         ({"lower": two, "keys": two}, "found several"),
         ({"prefix": ["a"]}, "expected a number"),
         ({"lower": two, "bounds": "<>"}, "found '<>'"),
@@ -173,7 +213,8 @@ def test_ranges_that_are_none(table: Table) -> None:
     for options, message in (
         ({"order": "up"}, "'asc' or 'desc'"),
         ({"after": [b""]}, "expected 2 cursors"),
-        ({"after": [1, 2]}, "cursors of an earlier call"),
+        ({"after": [b"", 2]}, r"after\[1\]: expected bytes, found int"),
+        ({"after": b"ab"}, "after: expected a list, the cursors of an earlier call, found bytes"),
         ({"after": [b"garbage", b""], "limit": 3}, "cursor"),
     ):
         with pytest.raises(cairn.InvalidArgument, match=message):
@@ -275,4 +316,6 @@ def test_any_array_is_a_batch_or_an_exception(table: Table, dtype: str, dimensio
             assert "expected" in str(error)
         else:
             assert rows.shape == (values.size,)
-            assert values.ndim == 0 or (values.dtype == np.dtype(DTYPES[name]) and values.flags.c_contiguous)
+            number = name not in ("text", "u8_text")
+            integers = number and values.dtype.kind in "iu" and values.dtype.isnative
+            assert values.ndim == 0 or (integers or (number and values.dtype == np.dtype(DTYPES[name]))) and values.flags.c_contiguous

@@ -26,7 +26,7 @@ def test_calls_do_not_leak(table: Table) -> None:
     u64, i32, text, both = table.open("u64"), table.open("i32"), table.open("text"), table.open("u8_text")
     columns = cairn.from_columns(np.arange(100, dtype=np.uint64))
     keys = np.array(table.columns["u64"][:8], np.uint64)
-    small = keys.astype(np.int32)
+    small, floats = keys.astype(np.int32), keys.astype(np.float64)
     words = pa.array(["Lisbon", "Oslo", "a"])
     out = np.empty(8, np.uint32)
     explain = cairn.Explain()
@@ -42,13 +42,13 @@ def test_calls_do_not_leak(table: Table) -> None:
         text.scan(prefix=["Lis"], limit=2, with_keys=True)
         both.count([(1, "a")], [(2,)])
         columns.find(keys)
-        for index, bad in ((u64, small), (u64, [1, "a"]), (text, [1]), (both, keys)):
+        for index, bad in ((u64, small), (u64, floats), (u64, [1, "a"]), (text, [1]), (both, keys)):
             try:
                 index.find(bad)
-            except cairn.KeyTypeError:
+            except cairn.InvalidArgument:
                 pass
 
-    objects = (keys, small, words, out, explain)
+    objects = (keys, small, floats, words, out, explain)
     for _ in range(200):
         once()
     gc.collect()

@@ -258,7 +258,7 @@ def test_a_map_routes_batches_and_opens_shards(pair: Pair) -> None:
     begin, query_of = shard_map.route_ranges(keys, bounds="[]")
     assert begin[-1] >= len(keys)
     with pytest.raises(cairn.KeyTypeError):
-        shard_map.route_keys(np.array([1], np.int32))
+        shard_map.route_keys(np.array([1], np.float32))
     with pytest.raises(cairn.OutOfRange):
         shard_map.open(5)
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from cairn.errors import InvalidArgument, OutOfRange
+from cairn.errors import ArgumentTypeError, InvalidArgument, OutOfRange
 from cairn.shards import ShardMap
 
 Rows = npt.NDArray[np.uint64]
@@ -93,8 +93,12 @@ _ARROW_TYPES = {
 def names_of(columns: Sequence[str] | None) -> list[str]:
     """Names of included columns, as a list."""
     if isinstance(columns, str):
-        raise TypeError("columns: expected a sequence of names, found a str")
-    return [] if columns is None else list(columns)
+        raise ArgumentTypeError("columns: expected a sequence of names, found str; write ['name'] for one name")
+    names = [] if columns is None else list(columns)
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidArgument(f"columns: expected each name once, found '{name}' twice")
+    return names
 
 
 def _typed(values: pa.Array | None, types: list[str]) -> pa.Array:

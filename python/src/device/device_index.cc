@@ -14,8 +14,10 @@
 #include <utility>
 
 #include "python/src/base/errors.h"
+#include "python/src/base/gil.h"
 #include "python/src/bindings.h"
 #include "python/src/device/device_array.h"
+#include "python/src/in/arguments.h"
 #include "python/src/in/buffer.h"
 #include "python/src/queries.h"
 
@@ -100,6 +102,13 @@ class DeviceKeysIn {
   DeviceKeys keys_;
 };
 
+using Bounds = TextArg<"bounds">;
+using OrderArg = TextArg<"order">;
+
+uint64_t MostOf(std::optional<Limit> limit) {
+  return limit.has_value() ? limit->most : std::numeric_limits<uint64_t>::max();
+}
+
 // An output of so many elements: the caller's, or a new array as the keys are.
 class DeviceOut {
  public:
@@ -127,7 +136,7 @@ class DeviceOut {
 void Enqueue(const DeviceIndex& index, const DeviceBatch& batch, DeviceStream stream) {
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = index.Answer(batch, stream);
   }
   Check(status);
@@ -185,11 +194,11 @@ class DeviceRangesIn {
   DeviceRanges ranges_;
 };
 
-nb::object Count(const OnDevice& self, nb::handle lower, nb::handle upper,
-                 const std::string& bounds, nb::handle out, nb::handle stream) {
+nb::object Count(const OnDevice& self, nb::handle lower, nb::handle upper, Bounds bounds,
+                 nb::handle out, nb::handle stream) {
   const auto index = self.Open();
   const DeviceStream on = StreamOf(stream);
-  const DeviceRangesIn in(lower, upper, bounds, *index, on);
+  const DeviceRangesIn in(lower, upper, *bounds, *index, on);
   DeviceOut counts(out, in.like(), in.ranges().size(), DeviceType::kU64, *index, on, "out");
   Enqueue(*index, DeviceBatch::Count(in.ranges(), counts.as<uint64_t>()), on);
   return std::move(counts).object();
@@ -201,49 +210,53 @@ Order OrderOf(const std::string& order) {
   return order == "asc" ? Order::kAscending : Order::kDescending;
 }
 
-nb::object PlanScan(const OnDevice& self, nb::handle lower, nb::handle upper,
-                    const std::string& bounds, std::optional<uint64_t> limit,
-                    const std::string& order, nb::handle begin, nb::handle offsets,
+nb::object PlanScan(const OnDevice& self, nb::handle lower, nb::handle upper, Bounds bounds,
+                    LimitArg<"limit"> limit, OrderArg order, nb::handle begin, nb::handle offsets,
                     nb::handle stream) {
   const auto index = self.Open();
   const DeviceStream on = StreamOf(stream);
-  const DeviceRangesIn in(lower, upper, bounds, *index, on);
+  const DeviceRangesIn in(lower, upper, *bounds, *index, on);
   const size_t size = in.ranges().size();
   DeviceOut first(begin, in.like(), size, DeviceType::kU32, *index, on, "begin");
   DeviceOut where(offsets, in.like(), size + 1, DeviceType::kU64, *index, on, "offsets");
-  const Order direction = OrderOf(order);
+  const Order direction = OrderOf(*order);
+  const uint64_t most = MostOf(*limit);
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
-    status = index->PlanScan(in.ranges(), limit.value_or(std::numeric_limits<uint64_t>::max()),
-                             direction, first.as<Position>(), where.as<uint64_t>(), on);
+    const GilReleased released;
+    status = index->PlanScan(in.ranges(), most, direction, first.as<Position>(),
+                             where.as<uint64_t>(), on);
   }
   Check(status);
   return nb::make_tuple(std::move(first).object(), std::move(where).object());
 }
 
-nb::object Scan(const OnDevice& self, nb::handle lower, nb::handle upper, uint64_t capacity,
-                const std::string& bounds, std::optional<uint64_t> limit, const std::string& order,
-                nb::handle offsets, nb::handle row_ids, nb::handle stream) {
+nb::object Scan(const OnDevice& self, nb::handle lower, nb::handle upper,
+                NaturalArg<"capacity"> capacity_given, Bounds bounds, LimitArg<"limit"> limit,
+                OrderArg order, nb::handle offsets, nb::handle row_ids, nb::handle stream) {
+  const uint64_t capacity = *capacity_given;
   const auto index = self.Open();
   const DeviceStream on = StreamOf(stream);
-  const DeviceRangesIn in(lower, upper, bounds, *index, on);
+  const DeviceRangesIn in(lower, upper, *bounds, *index, on);
   DeviceOut where(offsets, in.like(), in.ranges().size() + 1, DeviceType::kU64, *index, on,
                   "offsets");
   DeviceOut rows(row_ids, in.like(), capacity, DeviceType::kU32, *index, on, "row_ids");
-  const Order direction = OrderOf(order);
+  const Order direction = OrderOf(*order);
+  const uint64_t most = MostOf(*limit);
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
-    status = index->Scan(in.ranges(), limit.value_or(std::numeric_limits<uint64_t>::max()),
-                         direction, where.as<uint64_t>(), rows.as<RowId>(), capacity, on);
+    const GilReleased released;
+    status = index->Scan(in.ranges(), most, direction, where.as<uint64_t>(), rows.as<RowId>(),
+                         capacity, on);
   }
   Check(status);
   return nb::make_tuple(std::move(where).object(), std::move(rows).object());
 }
 
-nb::object CopyRows(const OnDevice& self, nb::handle begin, nb::handle offsets, uint64_t rows,
-                    const std::string& order, nb::handle out, nb::handle stream) {
+nb::object CopyRows(const OnDevice& self, nb::handle begin, nb::handle offsets,
+                    NaturalArg<"rows"> rows_given, OrderArg order, nb::handle out,
+                    nb::handle stream) {
+  const uint64_t rows = *rows_given;
   const auto index = self.Open();
   const DeviceStream on = StreamOf(stream);
   const DeviceArray first(begin, DeviceType::kU32, index->device(), on, false, "begin");
@@ -253,10 +266,10 @@ nb::object CopyRows(const OnDevice& self, nb::handle begin, nb::handle offsets, 
                  ", found " + std::to_string(where.size()));
   }
   DeviceOut found(out, begin, rows, DeviceType::kU32, *index, on, "out");
-  const Order direction = OrderOf(order);
+  const Order direction = OrderOf(*order);
   absl::Status status;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     status = index->CopyRows(static_cast<const Position*>(first.data()),
                              static_cast<const uint64_t*>(where.data()), first.size(), rows,
                              direction, found.as<RowId>(), on);
@@ -285,8 +298,11 @@ absl::StatusOr<SortedRun> EntriesOf(const BatchIndex& index) {
   return SortedRun::FromUnsorted(keys.bytes(), all.row_ids);
 }
 
-OnDevice* MakeOnDevice(const Queries& self, int device, const std::string& structure) {
+OnDevice* MakeOnDevice(const Queries& self, Argument<int, "device"> device_given,
+                       TextArg<"structure"> structure_given) {
   const auto index = self.Open();
+  const int device = *device_given;
+  const std::string structure = *structure_given;
   if (self.in_shards()) {
     throw PythonError("Unimplemented",
                       "an index in shards has rows of 64 bits, which a device's index does not "
@@ -294,7 +310,7 @@ OnDevice* MakeOnDevice(const Queries& self, int device, const std::string& struc
   }
   absl::StatusOr<std::unique_ptr<DeviceIndex>> made = nullptr;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     // Before the entries are read for nothing.
     if (const auto devices = Devices(); !devices.ok()) {
       made = devices.status();
@@ -380,6 +396,7 @@ are unspecified.)doc")
       .def_prop_ro("memory_bytes",
                    [](const OnDevice& self) { return self.Open()->memory_bytes(); });
   module.def("on_device", &MakeOnDevice, nb::arg("index"), nb::arg("device"), nb::arg("structure"),
+             nb::sig("def on_device(index: Queries, device: int, structure: str) -> DeviceIndex"),
              "What Index.on_device does.");
 }
 

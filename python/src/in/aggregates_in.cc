@@ -24,13 +24,17 @@ AggregateFunction FunctionOf(const std::string& name, const std::string& where) 
 
 NamedAggregates AggregatesOf(nb::handle given) {
   if (!PyDict_Check(given.ptr())) {
-    ThrowInvalid("aggregates: expected a dict of names, as {'total': ('sum', 'price')}, found " +
-                 Described(given));
+    throw PythonError(
+        "ArgumentTypeError",
+        "aggregates: expected a dict of names, as {'total': ('sum', 'price')}, found " +
+            Described(given));
   }
   NamedAggregates named;
   for (const auto& [name, value] : nb::borrow<nb::dict>(given)) {
     const std::string where = "aggregates[" + std::string(nb::repr(name).c_str()) + "]";
-    if (!PyUnicode_Check(name.ptr())) ThrowInvalid(where + ": expected a name that is a str");
+    if (!PyUnicode_Check(name.ptr())) {
+      throw PythonError("ArgumentTypeError", where + ": expected a name that is a str");
+    }
     std::vector<std::string> words;
     const bool alone = PyUnicode_Check(value.ptr());
     if (alone) {

@@ -101,6 +101,13 @@ bool Buffer::IsOf(KeyType type) const {
   return native && IsOfType(code, view_.itemsize, type);
 }
 
+std::optional<KeyType> Buffer::IntegerType() const {
+  for (int type = 0; type <= static_cast<int>(KeyType::kI64); ++type) {
+    if (IsOf(static_cast<KeyType>(type))) return static_cast<KeyType>(type);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> Buffer::WhyNot(KeyType type, nb::handle object) const {
   const char* dtype = DtypeName(type);
   const auto [code, native] = SplitFormat(view_);

@@ -35,6 +35,8 @@ class Buffer {
 
   // Whether elements are of `type`, in this machine's byte order.
   bool IsOf(KeyType type) const;
+  // The type of elements that are integers, in this machine's byte order; nothing for others.
+  std::optional<KeyType> IntegerType() const;
   // Why this is no one-dimensional, contiguous, aligned array of `type` in this machine's byte
   // order, as "expected …, found …"; nothing where it is. `bool` stands for one byte of truth.
   std::optional<std::string> WhyNot(KeyType type, nb::handle object) const;

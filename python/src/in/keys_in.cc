@@ -54,11 +54,11 @@ PartColumn PartOf(const Buffer& buffer, KeyType type) {
 }
 
 KeysIn::KeysIn(nb::handle object, const KeyCodec& codec, const char* argument,
-               std::vector<std::unique_ptr<ArrowIn>> read)
-    : read_(std::move(read)), encoded_(codec.kind()) {
+               std::vector<std::unique_ptr<ArrowIn>> read, bool convert)
+    : convert_(convert), read_(std::move(read)), encoded_(codec.kind()) {
   const bool composite = codec.parts().size() > 1;
   PyObject* o = object.ptr();
-  if (PyList_Check(o) || (PyTuple_Check(o) && !composite)) {
+  if (PyList_Check(o) || PyRange_Check(o) || (PyTuple_Check(o) && !composite)) {
     ReadList(object, codec, argument);
     return;
   }
@@ -166,6 +166,14 @@ PartColumn KeysIn::ReadColumn(nb::handle object, size_t part, KeyType type,
           Described(object) + "; convert by pyarrow.array() or .tolist()");
     }
     if (buffers_.emplace_back().Hold(object)) {
+      const std::optional<KeyType> integers = buffers_.back().IntegerType();
+      // Bytes are no integers: a dtype says what an array's are.
+      if (convert_ && integers.has_value() && *integers != type && nb::hasattr(object, "dtype")) {
+        if (const auto why = buffers_.back().WhyNot(*integers, object)) {
+          ThrowKeyType(where + ": " + *why);
+        }
+        return integers_.emplace_back(PartOf(buffers_.back(), *integers), type, where).part();
+      }
       if (const auto why = buffers_.back().WhyNot(type, object)) ThrowKeyType(where + ": " + *why);
       return PartOf(buffers_.back(), type);
     }
@@ -174,9 +182,8 @@ PartColumn KeysIn::ReadColumn(nb::handle object, size_t part, KeyType type,
       ThrowKeyType(where + ": expected one Arrow column, found " +
                    std::to_string(arrow->columns()));
     }
-    columns_.push_back(arrow->Column(0, type, where));
     arrows_.push_back(std::move(arrow));
-    return columns_.back().part();
+    return ReadArrowColumn(*arrows_.back(), 0, type, where);
   }
   std::string hint;
   if (nb::hasattr(object, "to_numpy"))
@@ -185,6 +192,16 @@ PartColumn KeysIn::ReadColumn(nb::handle object, size_t part, KeyType type,
                (IsText(type) ? "an Arrow array of strings or binary"
                              : "an array of " + std::string(DtypeName(type))) +
                ", found " + Described(object) + hint);
+}
+
+PartColumn KeysIn::ReadArrowColumn(const ArrowIn& arrow, size_t i, KeyType type,
+                                   const std::string& where) {
+  const std::optional<KeyType> found = arrow.TypeOf(i);
+  const bool convert =
+      convert_ && found.has_value() && IsInteger(*found) && !IsText(type) && *found != type;
+  columns_.push_back(arrow.Column(i, convert ? *found : type, where));
+  if (!convert) return columns_.back().part();
+  return integers_.emplace_back(columns_.back().part(), type, where).part();
 }
 
 void KeysIn::ReadColumns(nb::handle tuple, const KeyCodec& codec, const char* argument) {
@@ -212,8 +229,7 @@ void KeysIn::ReadArrow(std::unique_ptr<ArrowIn> arrow, const KeyCodec& codec,
   for (size_t part = 0; part < parts; ++part) {
     const std::string where =
         parts == 1 ? argument : std::string(argument) + ", part " + std::to_string(part + 1);
-    columns_.push_back(arrow->Column(part, codec.parts()[part], where));
-    columns.push_back(columns_.back().part());
+    columns.push_back(ReadArrowColumn(*arrow, part, codec.parts()[part], where));
   }
   arrows_.push_back(std::move(arrow));
   Encode(codec, columns, argument);

@@ -8,12 +8,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "python/src/in/arrow_in.h"
 #include "python/src/in/buffer.h"
+#include "python/src/in/exact_integers.h"
 
 namespace cairn::python {
 
@@ -21,14 +23,20 @@ namespace nb = nanobind;
 
 // The keys of a batch, and what keeps them alive until it is destroyed, which takes the GIL. Arrays
 // of u32 and u64 keys are used where they are, text from Arrow, str and bytes, too; other types are
-// encoded into a column.
+// encoded into a column. Integers of another type than the key's are converted if that is exact.
 class KeysIn {
  public:
   // Throws KeyTypeError where `object` does not hold keys of `codec`'s; `argument` begins the
   // message. `read` holds what was read of it before: of each of a tuple's columns, or of `object`,
   // Arrow's data, or null. That is moved from.
   KeysIn(nb::handle object, const KeyCodec& codec, const char* argument,
-         std::vector<std::unique_ptr<ArrowIn>> read = {});
+         std::vector<std::unique_ptr<ArrowIn>> read = {})
+      : KeysIn(object, codec, argument, std::move(read), /*convert=*/true) {}
+  // Row ids: keys of one part whose arrays must have exactly its type, as the width of a row says
+  // of which kind of index it is.
+  static KeysIn OfRows(nb::handle object, const KeyCodec& codec, const char* argument) {
+    return {object, codec, argument, {}, /*convert=*/false};
+  }
   KeysIn(const KeysIn&) = delete;
   KeysIn& operator=(const KeysIn&) = delete;
 
@@ -38,19 +46,25 @@ class KeysIn {
   bool overlaps(const void* data, size_t bytes) const;
 
  private:
+  KeysIn(nb::handle object, const KeyCodec& codec, const char* argument,
+         std::vector<std::unique_ptr<ArrowIn>> read, bool convert);
   void ReadList(nb::handle list, const KeyCodec& codec, const char* argument);
   void ReadColumns(nb::handle tuple, const KeyCodec& codec, const char* argument);
   void ReadArrow(std::unique_ptr<ArrowIn> arrow, const KeyCodec& codec, const char* argument);
   PartColumn ReadColumn(nb::handle object, size_t part, KeyType type, const std::string& where);
   std::unique_ptr<ArrowIn> ArrowOf(nb::handle object, size_t part);
+  PartColumn ReadArrowColumn(const ArrowIn& arrow, size_t i, KeyType type,
+                             const std::string& where);
   void Encode(const KeyCodec& codec, absl::Span<const PartColumn> parts, const char* argument);
   void Append(const KeyCodec& codec, nb::handle key, const std::string& where);
 
+  const bool convert_;  // integers of other types
   KeyBatch batch_;
   std::vector<std::unique_ptr<ArrowIn>> read_;
   std::deque<Buffer> buffers_;
   std::vector<std::unique_ptr<ArrowIn>> arrows_;
   std::deque<ArrowValues> columns_;
+  std::deque<ExactIntegers> integers_;
   nb::object items_;  // of a list whose text is searched where it is
   std::vector<std::string_view> views_;
   std::vector<KeyValue> values_;

@@ -3,14 +3,20 @@
 #include <string_view>
 
 #include "python/src/base/errors.h"
+#include "python/src/in/arguments.h"
 #include "python/src/in/values.h"
 
 namespace cairn::python {
 namespace {
 
+// Whether `object` is a list of keys, or a range of integers.
+bool IsSequence(nb::handle object) {
+  return PyList_Check(object.ptr()) || PyRange_Check(object.ptr());
+}
+
 // The keys of a list, or the one key that `object` is.
 nb::object KeysOf(nb::handle object) {
-  if (PyList_Check(object.ptr())) return nb::borrow(object);
+  if (IsSequence(object)) return nb::borrow(object);
   nb::list one;
   one.append(object);
   return one;
@@ -20,7 +26,7 @@ nb::object KeysOf(nb::handle object) {
 // one of them. Columns hold whole keys.
 bool MayBePartial(nb::handle object, const KeyCodec& codec) {
   if (codec.parts().size() == 1) return false;
-  if (PyList_Check(object.ptr())) return true;
+  if (IsSequence(object)) return true;
   if (!PyTuple_Check(object.ptr())) return IsValue(object);
   for (nb::handle value : object) {
     if (!IsValue(value)) return false;
@@ -40,7 +46,7 @@ RangesIn::RangesIn(const RangeArguments& arguments, const KeyCodec& codec)
   const int ways = (ends ? 1 : 0) + (arguments.keys.is_none() ? 0 : 1) +
                    (arguments.prefix.is_none() ? 0 : 1) + (arguments.leading.is_none() ? 0 : 1);
   if (ways > 1)
-    ThrowInvalid("expected one of lower and upper, keys, prefix, leading, found several");
+    ThrowInvalid("lower and upper, keys, prefix, leading: expected one of these, found several");
   if (ends) {
     ReadEnds(arguments, codec);
   } else if (!arguments.keys.is_none()) {
@@ -54,12 +60,13 @@ RangesIn::RangesIn(const RangeArguments& arguments, const KeyCodec& codec)
     batch_ = RangeBatch::Everything(codec.kind());
   }
   if (arguments.after.is_none()) return;
+  if (!PyList_Check(arguments.after.ptr()) && !PyTuple_Check(arguments.after.ptr())) {
+    throw PythonError("ArgumentTypeError",
+                      "after: expected a list, the cursors of an earlier call, found " +
+                          Described(arguments.after));
+  }
   for (nb::handle cursor : arguments.after) {
-    if (!PyBytes_Check(cursor.ptr())) {
-      ThrowInvalid("after: expected the cursors of an earlier call, found " + Described(cursor));
-    }
-    const nb::bytes bytes = nb::borrow<nb::bytes>(cursor);
-    after_.emplace_back(bytes.c_str(), bytes.size());
+    after_.push_back(ReadBytes(cursor, ("after[" + std::to_string(after_.size()) + "]").c_str()));
   }
   if (after_.size() != batch_.size()) {
     ThrowInvalid("after: expected " + std::to_string(batch_.size()) +
@@ -113,9 +120,9 @@ void RangesIn::ReadEnds(const RangeArguments& arguments, const KeyCodec& codec) 
   if (!lower) batch_.lower = batch_.upper;
   if (!upper) batch_.upper = batch_.lower;
   if (batch_.lower.size() != batch_.upper.size()) {
-    ThrowInvalid("expected as many upper ends as lower ones, found " +
-                 std::to_string(batch_.lower.size()) + " lower and " +
-                 std::to_string(batch_.upper.size()) + " upper");
+    ThrowInvalid("upper: expected as many ends as lower has, " +
+                 std::to_string(batch_.lower.size()) + ", found " +
+                 std::to_string(batch_.upper.size()));
   }
   batch_.lower_bound = !lower             ? Bound::kOpen
                        : bounds[0] == '[' ? Bound::kInclusive
@@ -134,7 +141,7 @@ void RangesIn::ReadPrefixes(nb::handle object, bool last_is_prefix, const KeyCod
     batch_ = RangeBatch::Prefix(lower_->batch());
     return;
   }
-  if (!MayBePartial(object, codec) && PyList_Check(object.ptr()) == 0 && !IsValue(object) &&
+  if (!MayBePartial(object, codec) && !IsSequence(object) && !IsValue(object) &&
       PyTuple_Check(object.ptr()) == 0) {
     ThrowKeyType(std::string(argument) + ": expected a list of tuples of leading values, found " +
                  Described(object));

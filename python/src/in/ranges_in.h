@@ -19,7 +19,7 @@ struct RangeArguments {
   nb::handle keys;          // or: entries of exactly these
   nb::handle prefix;        // or: text that starts so, behind equal parts
   nb::handle leading;       // or: keys whose first parts are these
-  const char* bounds;       // of the ends: "[)", "[]", "(]", "()"
+  std::string bounds;       // of the ends: "[)", "[]", "(]", "()"
   nb::handle after;         // cursors
 };
 

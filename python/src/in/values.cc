@@ -1,5 +1,6 @@
 #include "python/src/in/values.h"
 
+#include <optional>
 #include <string_view>
 
 #include "python/src/base/errors.h"
@@ -62,6 +63,17 @@ bool ItemIsValue(nb::handle object) {
   return !kind.equal(nb::str("M")) && !kind.equal(nb::str("m"));
 }
 
+// A number of Python or NumPy; nothing for another object, also a bool.
+std::optional<KeyValue> Number(nb::handle object, const std::string& where) {
+  PyObject* o = object.ptr();
+  if (PyBool_Check(o)) return std::nullopt;
+  if (PyLong_Check(o)) return IntegerOf(object, where);
+  if (PyFloat_Check(o)) return PyFloat_AsDouble(o);
+  if (!IsZeroDimensional(object) || !ItemIsValue(object)) return std::nullopt;
+  const nb::object item = object.attr("item")();
+  return PyLong_Check(item.ptr()) || PyFloat_Check(item.ptr()) ? Number(item, where) : std::nullopt;
+}
+
 }  // namespace
 
 bool IsValue(nb::handle object) {
@@ -77,16 +89,18 @@ KeyValue ValueOfPart(nb::handle object, KeyType type, const std::string& where) 
     if (!IsText(type)) WrongKind(object, type, where);
     return TextOf(object, where);
   }
-  if (IsText(type) || PyBool_Check(o)) WrongKind(object, type, where);
-  if (PyLong_Check(o)) return IntegerOf(object, where);
-  if (PyFloat_Check(o)) return PyFloat_AsDouble(o);
-  if (IsZeroDimensional(object) && ItemIsValue(object)) {
-    const nb::object item = object.attr("item")();
-    if (!PyBool_Check(item.ptr()) && (PyLong_Check(item.ptr()) || PyFloat_Check(item.ptr()))) {
-      return ValueOfPart(item, type, where);
-    }
-  }
+  if (IsText(type)) WrongKind(object, type, where);
+  if (const auto number = Number(object, where)) return *number;
   WrongKind(object, type, where);
+}
+
+KeyValue ValueOfAnyType(nb::handle object, const std::string& where) {
+  if (object.is_none()) return std::monostate();
+  if (PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr())) return TextOf(object, where);
+  if (const auto number = Number(object, where)) return *number;
+  throw PythonError("ArgumentTypeError",
+                    where + ": expected str, bytes, int, float, None or a tuple of these, found " +
+                        Described(object));
 }
 
 nb::object ValuesOfKey(nb::handle object, const KeyCodec& codec, bool partial,

@@ -26,6 +26,9 @@ bool IsValue(nb::handle object);
 // Throws KeyTypeError where it is no value or of another kind; `where` begins the message.
 KeyValue ValueOfPart(nb::handle object, KeyType type, const std::string& where);
 
+// `object` as a value of its own type. As above otherwise; ArgumentTypeError for what is no value.
+KeyValue ValueOfAnyType(nb::handle object, const std::string& where);
+
 // The values of one key: a tuple or list of one value a part, or of fewer where `partial`; or one
 // value, for its first part. Returns what keeps their text alive. Throws KeyTypeError.
 [[nodiscard]] nb::object ValuesOfKey(nb::handle object, const KeyCodec& codec, bool partial,

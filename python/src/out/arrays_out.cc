@@ -78,8 +78,9 @@ OutArray::OutArray(size_t size, OutType type, nb::handle out) : size_(size) {
 nb::object ArrayOver(const void* data, size_t size, const char* dtype,
                      std::shared_ptr<const void> owner) {
   using Owner = std::shared_ptr<const void>;
-  // NumPy wants an address even of no values.
-  if (data == nullptr) data = "";
+  // NumPy requires an address even of no values, aligned to the type.
+  static constexpr uint64_t kNone = 0;
+  if (data == nullptr) data = &kNone;
   const nb::capsule capsule(new Owner(std::move(owner)),
                             [](void* p) noexcept { delete static_cast<Owner*>(p); });
   const std::string_view name = dtype;

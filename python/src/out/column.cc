@@ -1,6 +1,8 @@
 #include "python/src/out/column.h"
 
 #include <cstring>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "python/src/base/errors.h"
@@ -84,6 +86,12 @@ Column Column::Strings(bool text, std::string_view heap, const std::vector<uint6
 }
 
 Column Column::Structs(size_t size, std::vector<std::pair<std::string, Column>> fields) {
+  std::set<std::string_view> names;
+  for (const auto& [name, field] : fields) {
+    if (names.insert(name).second) continue;
+    ThrowInvalid("expected columns of different names, found '" + name +
+                 "' twice; read them one by one, or give the aggregate another name");
+  }
   Column column;
   column.kind_ = Kind::kStruct;
   column.size_ = size;
@@ -184,6 +192,17 @@ std::string Column::TypeName() const {
     name += field.first + ": " + field.second.TypeName();
   }
   return name + ">";
+}
+
+void Column::CheckNames() const {
+  for (const auto& [name, field] : fields_) {
+    field.CheckNames();
+    if (name.find('\0') == std::string::npos) continue;
+    const nb::object quoted = nb::repr(nb::str(name.data(), name.size()));
+    ThrowInvalid("expected a name without zero bytes, found " +
+                 std::string(nb::str(quoted).c_str()) +
+                 ": Arrow's interface would end it there; read the columns one by one");
+  }
 }
 
 void Column::CheckText() const {

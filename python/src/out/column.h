@@ -31,7 +31,7 @@ class Column {
   // Strings, one behind the other, and their size + 1 offsets.
   static Column Strings(bool text, std::string_view heap, const std::vector<uint64_t>& offsets,
                         const uint8_t* validity, std::shared_ptr<const void> owner);
-  // Structs of columns, which have one size.
+  // Structs of columns, which have one size. Throws InvalidArgument for a name that is there twice.
   static Column Structs(size_t size, std::vector<std::pair<std::string, Column>> fields);
 
   Kind kind() const { return kind_; }
@@ -55,6 +55,8 @@ class Column {
   nb::object ArrayCapsule() const;
   nb::object StreamCapsule() const;
 
+  // Throws InvalidArgument for a field whose name has a zero byte, at which Arrow's names end.
+  void CheckNames() const;
   // Throws InvalidArgument, naming the value, where text is no UTF-8.
   void CheckText() const;
 

@@ -156,6 +156,7 @@ struct ColumnExport {
 };
 
 nb::object Column::SchemaCapsule() const {
+  CheckNames();
   auto schema = std::make_unique<ArrowSchema>();
   ColumnExport::Fill(*this, "", schema.get());
   return ColumnExport::Capsule(std::move(schema), "arrow_schema");
@@ -169,6 +170,7 @@ nb::object Column::ArrayCapsule() const {
 }
 
 nb::object Column::StreamCapsule() const {
+  CheckNames();
   CheckText();
   auto stream = std::make_unique<ArrowArrayStream>();
   *stream = {};

@@ -140,7 +140,9 @@ they were asked for, key, primary_key, the included columns and value: `pyarrow.
           "columns",
           [](const FoundRows& rows) {
             nb::dict columns;
-            for (auto& [name, column] : rows.Columns()) columns[name.c_str()] = nb::cast(column);
+            for (auto& [name, column] : rows.Columns()) {
+              columns[nb::str(name.data(), name.size())] = nb::cast(column);
+            }
             return columns;
           },
           nb::sig("def columns(self) -> dict[str, Column]"),

@@ -344,6 +344,63 @@ BOOST_AUTO_TEST_CASE(an_index_is_brought_up_to_date_and_checked) {
   BOOST_TEST(differences == nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(a_pinned_index_keeps_its_rows) {
+  Build();
+  IndexHandle index = Open(city_path);
+  cairn_index* pinned_index = nullptr;
+  RequireNone(cairn_pin(index.get(), &pinned_index));
+  const IndexHandle pinned(pinned_index);
+  const TestArrow city("u", {"Lisbon"});
+  uint32_t row = CAIRN_NO_ROW;
+  RequireNone(cairn_find_first(pinned.get(), &city.schema, &city.array, nullptr, &row, 1));
+  const auto key_of_row = [row](const IndexHandle& of) {
+    ArrowResult key;
+    RequireNone(cairn_primary_keys(of.get(), &row, 1, &key.schema, &key.array));
+    return std::string(ArrowResult::String(key.array, 0));
+  };
+  const std::string key = key_of_row(pinned);
+  // A row before all others: a merge gives each of these another id.
+  db.Put("a", "name,1,Lisbon");
+  RequireNone(cairn_catch_up(index.get(), Source().get(), nullptr, nullptr));
+  RequireNone(cairn_merge(index.get(), nullptr));
+  BOOST_TEST(key_of_row(index) != key);
+  BOOST_TEST(key_of_row(pinned) == key);
+  BOOST_TEST(cairn_sequence(pinned.get()) < cairn_sequence(index.get()));
+  CheckError(cairn_catch_up(pinned_index, Source().get(), nullptr, nullptr),
+             CAIRN_FAILED_PRECONDITION, {"pinned"});
+  CheckError(cairn_merge(pinned_index, nullptr), CAIRN_FAILED_PRECONDITION, {"pinned"});
+  index.reset();
+  BOOST_TEST(key_of_row(pinned) == key);
+  CheckError(cairn_pin(nullptr, &pinned_index), CAIRN_INVALID_ARGUMENT, {"index"});
+  CheckError(cairn_pin(pinned.get(), nullptr), CAIRN_INVALID_ARGUMENT, {"pinned"});
+  const IndexHandle over_columns = IndexOver(city);
+  CheckError(cairn_pin(over_columns.get(), &pinned_index), CAIRN_FAILED_PRECONDITION, {"columns"});
+}
+
+BOOST_AUTO_TEST_CASE(threads_are_0_to_4096) {
+  Build();
+  for (const int32_t threads : {-1, 4097}) {
+    cairn_index* index = nullptr;
+    cairn_open_options open = cairn_open_options_init();
+    open.threads = threads;
+    CheckError(cairn_open(city_path.c_str(), &open, &index), CAIRN_INVALID_ARGUMENT,
+               {"threads: expected 0 to 4096"});
+    cairn_columns_options columns = cairn_columns_options_init();
+    columns.threads = threads;
+    const TestArrow city("u", {"Lisbon"});
+    CheckError(cairn_index_from_columns(&city.schema, &city.array, &columns, &index),
+               CAIRN_INVALID_ARGUMENT, {"threads"});
+    cairn_build_options build = cairn_build_options_init();
+    build.threads = threads;
+    const cairn_build_target target = {"value:text", city_path.c_str()};
+    CheckError(cairn_build(Source().get(), &target, 1, &build, nullptr), CAIRN_INVALID_ARGUMENT,
+               {"threads"});
+    cairn_merge_options merge = cairn_merge_options_init();
+    merge.threads = threads;
+    CheckError(cairn_merge(Open(city_path).get(), &merge), CAIRN_INVALID_ARGUMENT, {"threads"});
+  }
+}
+
 BOOST_AUTO_TEST_CASE(arrays_live_on_in_any_order) {
   Build();
   IndexHandle index = Open(age_path);

@@ -1,0 +1,21 @@
+#pragma once
+
+// Predicates from Python: text, and the values of its parameters.
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+
+#include "cairn/where/predicate.h"
+
+namespace cairn::python {
+
+namespace nb = nanobind;
+
+// The predicate of `where`, in which `parameters`, a sequence or None, are the values of '?', in
+// their order; without text, one that is true of all rows. A tuple is a key of several parts.
+// Throws InvalidArgument, ArgumentTypeError.
+Predicate PredicateOf(const std::optional<std::string>& where, nb::handle parameters);
+
+}  // namespace cairn::python
