@@ -125,6 +125,18 @@ absl::Status UniqueGuard::ReadRows(const Indexes& indexes, const rocksdb::WriteB
   return absl::OkStatus();
 }
 
+bool UniqueGuard::MustWait(const std::vector<Rows>& rows,
+                           const std::vector<std::string>& keys) const {
+  for (const std::string& key : keys) {
+    if (reserved_.contains(key)) return true;
+  }
+  for (const Rows& of_index : rows) {
+    const auto found = std::find(admitting_.begin(), admitting_.end(), of_index.index);
+    if (found != admitting_.end()) return true;
+  }
+  return false;
+}
+
 bool UniqueGuard::Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* hold) {
   std::vector<std::string> keys;
   for (const Rows& of_index : rows) {
@@ -140,16 +152,7 @@ bool UniqueGuard::Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* ho
   unchecked.reserve(rows.size());
 
   MutexLock lock(&mutex_);
-  const auto must_wait = [&] {
-    mutex_.AssertHeld();
-    return std::any_of(keys.begin(), keys.end(),
-                       [&](const std::string& key) { return reserved_.contains(key); }) ||
-           std::any_of(rows.begin(), rows.end(), [&](const Rows& of_index) {
-             return std::find(admitting_.begin(), admitting_.end(), of_index.index) !=
-                    admitting_.end();
-           });
-  };
-  while (must_wait()) {
+  while (MustWait(rows, keys)) {
     if (!may_wait) return false;
     released_.Wait(&lock);
   }

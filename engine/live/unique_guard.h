@@ -74,6 +74,8 @@ class UniqueGuard {
   // Appends the rows that the batch puts, for each index that has such.
   static absl::Status ReadRows(const Indexes& indexes, const rocksdb::WriteBatch& batch,
                                std::vector<Rows>* rows);
+  bool MustWait(const std::vector<Rows>& rows, const std::vector<std::string>& keys) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False if it would have to wait and must not. Throws std::bad_alloc, and holds nothing then.
   bool Reserve(const std::vector<Rows>& rows, bool may_wait, Hold* hold);
   void Release(const Hold& hold);
