@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,7 +17,8 @@ namespace cairn {
 class DatabaseListener final : public rocksdb::EventListener {
  public:
   struct Observer {
-    std::function<void(const std::string& column_family)> on_ingested;
+    // With the sequence number that the file has taken; 0 for none.
+    std::function<void(const std::string& column_family, uint64_t sequence)> on_ingested;
     // May be called by a call into the database that the observer makes itself.
     std::function<void()> on_failed_write;
   };
@@ -31,7 +33,7 @@ class DatabaseListener final : public rocksdb::EventListener {
 
   void OnExternalFileIngested(rocksdb::DB* /*db*/,
                               const rocksdb::ExternalFileIngestionInfo& info) override {
-    Call([&](const Observer& observer) { observer.on_ingested(info.cf_name); });
+    Call([&](const Observer& observer) { observer.on_ingested(info.cf_name, info.global_seqno); });
   }
 
   // Another listener may have cleared the status by now, so the reason decides.

@@ -77,6 +77,8 @@ class IndexSet {
   // `is_atomic`, and the change has failed before it changed anything, they stay as they were.
   rocksdb::Status ChangePastLog(const PastLogChanges::Scope& scope, const std::string& why,
                                 bool is_atomic, absl::FunctionRef<rocksdb::Status()> change);
+  // A file that was ingested, through whichever object, has taken this sequence number.
+  void NoteIngested(SequenceNumber sequence) { follower_->NoteIngested(sequence); }
   // Such a change was made past this object.
   void NoteChangePastLog(const std::string& column_family, const std::string& why);
   // A write to the database has failed, through whichever object. If its record may be in the log,

@@ -56,9 +56,12 @@ rocksdb::Status IndexSet::ChangePastLog(const PastLogChanges::Scope& scope, cons
   // A build that is in progress, or begins before the end, is repeated.
   past_log_.Begin(scope);
   bool open = true;
+  if (is_atomic) follower_->BeginIngestion();
   const auto end = [&] {
-    if (open) past_log_.End(scope);
+    if (!open) return;
     open = false;
+    past_log_.End(scope);
+    if (is_atomic) follower_->EndIngestion();
   };
   const absl::Cleanup end_in_any_case = end;
   // The mark comes first, so that no crash leaves an index that is taken for current.

@@ -45,8 +45,9 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   // The database has this listener. To be called before Start.
   void Hear(std::shared_ptr<DatabaseListener> listener) {
     auto observer = std::make_shared<DatabaseListener::Observer>();
-    observer->on_ingested = [this](const std::string& column_family) {
+    observer->on_ingested = [this](const std::string& column_family, SequenceNumber sequence) {
       GuardedWrite("noting ingested files", [&] {
+        if (sequence > 0) indexes_.NoteIngested(sequence);
         indexes_.NoteChangePastLog(column_family, kIngested);
         return Status::OK();
       }).PermitUncheckedError();

@@ -35,6 +35,9 @@ constexpr double kNewestShare = 0.25;
 // How long a writer waits for somebody to follow before it does.
 constexpr absl::Duration kPatience = absl::Milliseconds(20);
 
+// How long to wait for the end of an ingestion that may have taken a missing number.
+constexpr std::chrono::milliseconds kIngestionPatience(1000);
+
 // Of followed_, where there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
 
@@ -182,10 +185,15 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
   while (tail_ != nullptr && tail_->sequence() < until) {
     const SequenceNumber before = tail_->sequence();
     const absl::Time begin = absl::Now();
-    const absl::Status status = Guarded("following the database's log", [&] {
+    const uint64_t ingested = CountIngested(/*wait=*/false);
+    const absl::Status status = Guarded("following the database's log", [&]() -> absl::Status {
       mutex_.AssertHeld();
-      return Step(until, &snapshot);
+      RETURN_IF_ERROR(PassIngested());
+      if (tail_ == nullptr || tail_->sequence() >= until) return absl::OkStatus();
+      return Step(std::min(until, NextIngested(tail_->sequence()) - 1), &snapshot);
     });
+    // The number that is missing may be an ingested file's that has not been noted yet.
+    if (absl::IsFailedPrecondition(status) && CountIngested(/*wait=*/true) > ingested) continue;
     if (!status.ok()) {
       FailAll(status);
       return status;
@@ -196,6 +204,52 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
                               std::max(1e-6, absl::ToDoubleSeconds(absl::Now() - begin));
     per_second_ = (1 - kNewestShare) * per_second_ + kNewestShare * per_second;
   }
+  return absl::OkStatus();
+}
+
+void LogFollower::NoteIngested(SequenceNumber sequence) {
+  const MutexLock lock(&ingested_mutex_);
+  // While nothing follows, `followed_` is the largest number.
+  ingested_.erase(ingested_.begin(), ingested_.upper_bound(followed_));
+  if (sequence > followed_) ingested_.insert(sequence);
+  ++ingested_count_;
+}
+
+void LogFollower::BeginIngestion() {
+  const MutexLock lock(&ingested_mutex_);
+  ++ingestions_;
+}
+
+void LogFollower::EndIngestion() {
+  const MutexLock lock(&ingested_mutex_);
+  --ingestions_;
+  ingestion_ended_.NotifyAll();
+}
+
+uint64_t LogFollower::CountIngested(bool wait) {
+  MutexLock lock(&ingested_mutex_);
+  const auto end = std::chrono::steady_clock::now() + kIngestionPatience;
+  while (wait && ingestions_ > 0 && ingestion_ended_.WaitUntil(&lock, end)) {
+  }
+  return ingested_count_;
+}
+
+SequenceNumber LogFollower::NextIngested(SequenceNumber sequence) const {
+  const MutexLock lock(&ingested_mutex_);
+  const auto next = ingested_.upper_bound(sequence);
+  return next == ingested_.end() ? std::numeric_limits<SequenceNumber>::max() : *next;
+}
+
+absl::Status LogFollower::PassIngested() {
+  SequenceNumber last = tail_->sequence();
+  while (NextIngested(last) == last + 1) ++last;
+  if (last == tail_->sequence()) return absl::OkStatus();
+  for (const Member& member : members_) {
+    IndexWriter::Update update(member.index->writer().get());
+    Anchor anchor = update.anchor();
+    RETURN_IF_ERROR(update.Publish(last, std::move(anchor)));
+  }
+  RestartTail(last, tail_->position());
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <shared_mutex>
 #include <vector>
 
@@ -71,6 +72,14 @@ class LogFollower {
   // the log. Waits for nothing, so that it may be called from within a call into the database.
   void Doubt() { doubted_ = true; }
 
+  // A file that was ingested has taken this sequence number, which is therefore not in the log: all
+  // indexes but its column family's go on behind it. Waits for nothing.
+  void NoteIngested(SequenceNumber sequence);
+  // Between these two, files are ingested: if a number is missing in the log by then, the follower
+  // waits a moment for NoteIngested. What is done between them must not use the follower.
+  void BeginIngestion();
+  void EndIngestion();
+
   // When the indexes were last known to have everything. Now, where there is none.
   absl::Time current_at() const;
   // The number of the log's file that reading has come to; 0 for none.
@@ -116,6 +125,12 @@ class LogFollower {
   // Gives up the indexes whose column families have gone, if the log may show that.
   absl::Status CheckFamilies(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailAll(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Goes on to the last of the ingested numbers that come next.
+  absl::Status PassIngested() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The first ingested number behind `sequence`; the largest number if there is none.
+  SequenceNumber NextIngested(SequenceNumber sequence) const;
+  // How many numbers have been noted. Waits a moment for ingestions that are in progress to end.
+  uint64_t CountIngested(bool wait);
   // If this has been doubted, has all leave.
   void HeedDoubt();
   // Reads for the members' column families from `sequence` on. Where there is no memory for that,
@@ -148,6 +163,12 @@ class LogFollower {
   bool watches_families_ = false;
   // The largest id in the log when the column families were checked last.
   uint32_t newest_family_ ABSL_GUARDED_BY(mutex_) = 0;
+
+  mutable Mutex ingested_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
+  CondVar ingestion_ended_;
+  std::set<SequenceNumber> ingested_ ABSL_GUARDED_BY(ingested_mutex_);
+  uint64_t ingested_count_ ABSL_GUARDED_BY(ingested_mutex_) = 0;  // noted so far
+  int ingestions_ ABSL_GUARDED_BY(ingested_mutex_) = 0;           // in progress
 
   mutable Mutex progress_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
   bool following_ ABSL_GUARDED_BY(progress_mutex_) = false;  // somebody is in FollowTo

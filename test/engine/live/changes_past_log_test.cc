@@ -1,8 +1,10 @@
 // Changes of rows that the database's log does not contain, through an IndexedDB and past it.
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -112,6 +114,33 @@ BOOST_AUTO_TEST_CASE(writes_without_a_log_after_a_recovery) {
   RequireOk(again.db->WaitUntilReady("city"));
   BOOST_TEST(RowsOf(again.db.get(), "city", "Ghost") == "bulk");
   CheckAgainstDatabase(again.db.get(), "city", again.families[0]);
+}
+
+// They take sequence numbers, which the log does not have.
+BOOST_AUTO_TEST_CASE(files_ingested_into_a_family_without_indexes) {
+  IndexedDatabase db;
+  db.Create(kCity);
+  db.Put("k", "v", 1);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int i = 0; !stop; ++i) db.Put(absl::StrCat("w", i % 100), absl::StrCat("c", i % 7));
+  });
+  for (int i = 0; i < 20; ++i) {
+    const std::string file = WriteTable(db, absl::StrCat(i, ".sst"), "k", absl::StrCat(i));
+    RequireOk(db->IngestExternalFile(db.family(1), {file}, {}));
+    RequireOk(db->Pin("city").status());
+  }
+  stop = true;
+  writer.join();
+  db.Put("a", "Lisbon");
+  BOOST_TEST(RowsOf(db.get(), "city", "Lisbon") == "a");
+  BOOST_TEST(db.Info("city").builds == 1u);
+  CheckAgainstDatabase(db.get(), "city", db.family(0));
+  // What is stored by then is gone on from.
+  db.Reopen();
+  RequireOk(db->WaitUntilReady("city"));
+  BOOST_TEST(db.Info("city").builds == 0u);
+  CheckAgainstDatabase(db.get(), "city", db.family(0));
 }
 
 #if !CAIRN_ROCKSDB_FROM(10, 0)
