@@ -42,6 +42,7 @@ std::string IndexSpec::ToString() const {
   if (nulls != NullPolicy::kSkip)
     text += nulls == NullPolicy::kFirst ? ",nulls=first" : ",nulls=last";
   if (on_error == ErrorPolicy::kSkip) text += ",on_error=skip";
+  if (dropped_rows == DroppedRows::kIgnore) text += ",dropped_rows=ignore";
   return text;
 }
 

@@ -17,13 +17,14 @@
 namespace cairn {
 namespace {
 
-constexpr std::string_view kOptions[] = {"cf", "unique", "nulls", "on_error", "include"};
+constexpr std::string_view kOptions[] = {"cf",       "unique",       "nulls",
+                                         "on_error", "dropped_rows", "include"};
 
-// Whether an option begins with the word and '='. `include` has a parenthesis there, so that an
-// index may have that name.
+// Whether the word and '=' begin an option, so that no index has that name. `include` has a
+// parenthesis there. An index may have the name dropped_rows, as specs are older than that option.
 bool IsAssignedOption(std::string_view word) {
   for (const std::string_view option : kOptions) {
-    if (word == option) return option != "include";
+    if (word == option) return option != "include" && option != "dropped_rows";
   }
   return false;
 }
@@ -165,10 +166,11 @@ bool Parser::Source(KeySource* source) {
     return TakeNamed(&source->name, "an extractor's name between single quotes");
   }
   return Expected(
-      start,
-      absl::StrCat(
-          "a source (key, value, value.field, value.json, column, custom)",
-          has_parts_ ? " or an option (cf=, unique=true, nulls=, on_error=, include(…))" : ""));
+      start, absl::StrCat(
+                 "a source (key, value, value.field, value.json, column, custom)",
+                 has_parts_ ? " or an option (cf=, unique=true, nulls=, on_error=, dropped_rows=, "
+                              "include(…))"
+                            : ""));
 }
 
 bool Parser::Type(KeyPart* part) {
@@ -275,8 +277,11 @@ bool Parser::Option(IndexSpec* spec) {
   } else if (option == "on_error") {
     if (value != "fail" && value != "skip") return Expected(value_start, "fail or skip");
     spec->on_error = value == "skip" ? ErrorPolicy::kSkip : ErrorPolicy::kFail;
+  } else if (option == "dropped_rows") {
+    if (value != "refuse" && value != "ignore") return Expected(value_start, "refuse or ignore");
+    spec->dropped_rows = value == "ignore" ? DroppedRows::kIgnore : DroppedRows::kRefuse;
   } else {
-    return Expected(start, "an option (cf, unique, nulls, on_error, include)");
+    return Expected(start, "an option (cf, unique, nulls, on_error, dropped_rows, include)");
   }
   return true;
 }

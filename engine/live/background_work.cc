@@ -14,10 +14,6 @@ namespace {
 constexpr absl::Duration kLongestMergeWait = absl::Minutes(1);
 // How often it is looked whether the log has grown too much.
 constexpr absl::Duration kLogInterval = absl::Seconds(1);
-// What is written while the log is read, and flushed before that has ended, would be lost with the
-// log's obsolete files. A flush takes longer than this.
-constexpr absl::Duration kQuickRead = absl::Milliseconds(2);
-constexpr int kMostReads = 10;  // to get there
 
 }  // namespace
 
@@ -38,11 +34,7 @@ void BackgroundWork::Stop() {
 }
 
 void BackgroundWork::Follow() {
-  for (int i = 0; i < kMostReads; ++i) {
-    const absl::Time begin = absl::Now();
-    if (!follower_->Follow().ok()) return;
-    if (absl::Now() - begin < kQuickRead) return retention_->Release(follower_->log_number());
-  }
+  if (follower_->Follow().ok()) retention_->Release(follower_->log_number());
 }
 
 void BackgroundWork::KeepLogShort() {
@@ -50,7 +42,7 @@ void BackgroundWork::KeepLogShort() {
     index->RetryMark();
   }
   // Also where nothing else would follow for long.
-  if (retention_->IsOverdue()) Follow();
+  if (retention_->CheckBounds()) Follow();
 }
 
 absl::Status BackgroundWork::StoreAll() {

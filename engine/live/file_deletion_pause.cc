@@ -26,7 +26,7 @@ void FileDeletionPause::End() {
   EndDisabledFileDeletions(db_).PermitUncheckedError();
 }
 
-void FileDeletionPause::LetPass() {
+void FileDeletionPause::LetPass(const std::function<void()>& before) {
   if (!paused_) return;
   // The pause ends when RocksDB has listed what is obsolete; then it removes that, which takes much
   // longer, and here the next pause begins meanwhile.
@@ -35,11 +35,13 @@ void FileDeletionPause::LetPass() {
   std::optional<std::thread> ending;
   try {
     ending.emplace([&] {
+      before();
       End();
       ended = true;
     });
     while (!ended && DeletionState(db_) == disabled) std::this_thread::yield();
   } catch (const std::system_error&) {
+    before();
     End();
   }
   paused_ = db_->DisableFileDeletions().ok();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "rocksdb/db.h"
 
 namespace cairn {
@@ -13,15 +15,18 @@ class FileDeletionPause {
   FileDeletionPause(const FileDeletionPause&) = delete;
   FileDeletionPause& operator=(const FileDeletionPause&) = delete;
 
+  // False where the database is open for reading only, and removes nothing.
+  bool pauses() const { return paused_; }
   // Has what is obsolete now removed, where nobody else keeps it, but as little as can be of what
-  // becomes so meanwhile.
-  void LetPass();
+  // becomes so meanwhile. Calls `before`, which throws nothing, right before that, perhaps on
+  // another thread.
+  void LetPass(const std::function<void()>& before);
 
  private:
   void End();
 
   rocksdb::DB* const db_;
-  bool paused_;  // not where the database is open for reading only, and removes nothing
+  bool paused_;
 };
 
 }  // namespace cairn

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <new>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/log/table_files.h"
 #include "engine/log/wal_files.h"
 #include "engine/serve/open_index.h"
 #include "index/keys/escaped_text.h"
+#include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -31,17 +33,21 @@ const char* IndexStateName(IndexState state) {
 }
 
 FollowedIndex::FollowedIndex(IndexSpec spec, KeyCodec codec, const IndexCatalog* catalog,
-                             IndexMark mark, rocksdb::ColumnFamilyHandle* column_family)
+                             IndexMark mark, rocksdb::ColumnFamilyHandle* column_family,
+                             const EventLog* log)
     : name_(spec.name),
       catalog_(*catalog),
+      log_(*log),
       directory_(catalog->DirectoryOf(name_)),
       mark_(std::move(mark)) {
   Define(std::move(spec), std::move(codec), column_family);
 }
 
-FollowedIndex::FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark)
+FollowedIndex::FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark,
+                             const EventLog* log)
     : name_(name),
       catalog_(*catalog),
+      log_(*log),
       directory_(catalog->DirectoryOf(name_)),
       mark_(std::move(mark)) {
   IndexSpec unknown;
@@ -148,21 +154,47 @@ absl::Status FollowedIndex::MarkFollowing(IndexMark::Kind wanted,
 }
 
 void FollowedIndex::Set(IndexState state, absl::Status why, Repair repair) {
-  const MutexLock lock(&mutex_);
-  if (repair == Repair::kBegins) ++repairs_;
-  if (ended_) return;
-  state_ = state;
-  why_ = std::move(why);
-  changed_.NotifyAll();
+  absl::Status logged = why;
+  {
+    const MutexLock lock(&mutex_);
+    if (repair == Repair::kBegins) ++repairs_;
+    if (ended_) return;
+    if (state_ == state && why_ == why) return;
+    state_ = state;
+    why_ = std::move(why);
+    changed_.NotifyAll();
+  }
+  Log(state, logged);
+}
+
+void FollowedIndex::Log(IndexState state, const absl::Status& why) const {
+  const bool bad = state == IndexState::kStale || state == IndexState::kFailed;
+  Guarded("writing the info log", [&] {
+    log_.Write(bad ? rocksdb::InfoLogLevel::WARN_LEVEL : rocksdb::InfoLogLevel::INFO_LEVEL,
+               absl::StrCat("index ", Quoted(name_), ": ", IndexStateName(state),
+                            why.ok() ? "" : ": ", why.message()));
+    return absl::OkStatus();
+  }).IgnoreError();
+}
+
+void FollowedIndex::LogFailure(const char* what, const absl::Status& status) const {
+  Guarded("writing the info log", [&] {
+    log_.Write(rocksdb::InfoLogLevel::WARN_LEVEL,
+               absl::StrCat("index ", Quoted(name_), ": ", what, ": ", status.message()));
+    return absl::OkStatus();
+  }).IgnoreError();
 }
 
 void FollowedIndex::SetReady(bool built) {
-  const MutexLock lock(&mutex_);
-  if (built) ++builds_;
-  if (ended_ || state_ != IndexState::kCatchingUp) return;
-  state_ = IndexState::kReady;
-  why_ = absl::OkStatus();
-  changed_.NotifyAll();
+  {
+    const MutexLock lock(&mutex_);
+    if (built) ++builds_;
+    if (ended_ || state_ != IndexState::kCatchingUp) return;
+    state_ = IndexState::kReady;
+    why_ = absl::OkStatus();
+    changed_.NotifyAll();
+  }
+  Log(IndexState::kReady, absl::OkStatus());
 }
 
 void FollowedIndex::BeginRepair() {
@@ -192,6 +224,11 @@ void FollowedIndex::End(absl::Status why) {
 IndexState FollowedIndex::state() const {
   const MutexLock lock(&mutex_);
   return state_;
+}
+
+absl::Status FollowedIndex::why() const {
+  const MutexLock lock(&mutex_);
+  return why_;
 }
 
 absl::Status FollowedIndex::Wait(absl::Time deadline) const {
@@ -278,15 +315,25 @@ absl::Duration FollowedIndex::NoteLoss(absl::Time now, absl::Duration first,
 }
 
 void FollowedIndex::NoteStore(const absl::Status& status) {
-  const MutexLock lock(&mutex_);
-  if (status.ok()) ++stores_;
-  store_status_ = status;
+  bool again = false;
+  {
+    const MutexLock lock(&mutex_);
+    if (status.ok()) ++stores_;
+    again = store_status_ == status;
+    store_status_ = status;
+  }
+  if (!status.ok() && !again) LogFailure("its changes could not be stored", status);
 }
 
 void FollowedIndex::NoteMerge(const absl::Status& status) {
-  const MutexLock lock(&mutex_);
-  if (status.ok()) ++merges_;
-  merge_status_ = status;
+  bool again = false;
+  {
+    const MutexLock lock(&mutex_);
+    if (status.ok()) ++merges_;
+    again = merge_status_ == status;
+    merge_status_ = status;
+  }
+  if (!status.ok() && !again) LogFailure("it could not be merged", status);
 }
 
 IndexInfo FollowedIndex::Info() const {

@@ -16,6 +16,7 @@
 #include "cairn/key_codec.h"
 #include "cairn/open_options.h"
 #include "cairn/secondary_index.h"
+#include "engine/live/event_log.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/past_log_changes.h"
 #include "engine/version/index_writer.h"
@@ -27,11 +28,12 @@ namespace cairn {
 // one, what makes its versions. Thread-safe, but for what says otherwise.
 class FollowedIndex {
  public:
-  // `mark` is what the catalog, which must outlive this, has of it.
+  // `mark` is what the catalog has of it. That and the log must outlive this.
   FollowedIndex(IndexSpec spec, KeyCodec codec, const IndexCatalog* catalog, IndexMark mark,
-                rocksdb::ColumnFamilyHandle* column_family);
+                rocksdb::ColumnFamilyHandle* column_family, const EventLog* log);
   // Of one whose spec has not been read yet: it has a name and nothing else.
-  FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark);
+  FollowedIndex(const std::string& name, const IndexCatalog* catalog, IndexMark mark,
+                const EventLog* log);
   // Of an unread one, once: that is what it is.
   void Define(IndexSpec spec, KeyCodec codec, rocksdb::ColumnFamilyHandle* column_family);
   bool is_defined() const { return definition().is_read; }
@@ -100,6 +102,8 @@ class FollowedIndex {
     return std::shared_lock<std::shared_mutex>(column_family_mutex_);
   }
   IndexState state() const;
+  // Why it is in that state, if there is a reason.
+  absl::Status why() const;
   // Waits as IndexedDB::WaitUntilReady.
   absl::Status Wait(absl::Time deadline) const;
 
@@ -146,6 +150,9 @@ class FollowedIndex {
   MergeRetry merge_retry;
 
  private:
+  // Writes to the log that it is in this state by now.
+  void Log(IndexState state, const absl::Status& why) const;
+  void LogFailure(const char* what, const absl::Status& status) const;
   absl::Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Mark(IndexMark::Kind kind, const std::string& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mark_mutex_);
@@ -165,6 +172,7 @@ class FollowedIndex {
 
   const std::string name_;
   const IndexCatalog& catalog_;
+  const EventLog& log_;
   const std::string directory_;
   // What it is taken for until its spec has been read, which others may look at still, and what it
   // is.

@@ -5,11 +5,10 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "engine/live/can_follow.h"
 #include "engine/live/live_index.h"
 #include "engine/live/lookup.h"
 #include "engine/live/refused_options.h"
-#include "engine/log/update_log.h"
-#include "engine/serve/change_extractor.h"
 #include "engine/serve/open_index.h"
 #include "engine/source/db_source.h"
 #include "engine/util/status.h"
@@ -37,36 +36,27 @@ absl::StatusOr<IndexSpec> ReadSpec(const IndexCatalog& catalog, const FollowedIn
   return spec;
 }
 
-// Whether an index with this spec can be built and followed, as far as can be told beforehand.
-absl::Status CheckCanFollow(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
-                            const IndexSpec& spec) {
-  RETURN_IF_ERROR(ChangeExtractor::Create(spec).status());
-  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
-                   SnapshotSource::FromDb(db, column_family));
-  const auto* const database = dynamic_cast<const DbSource*>(source.get());
-  if (database != nullptr && database->changes_values()) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "%s is read through a layer that changes values (DBWithTTL, say), which the log does not: "
-        "an index of it cannot follow",
-        database->description()));
-  }
-  const SequenceNumber now = db->GetLatestSequenceNumber();
-  return UpdateLog::Open(db, absl::MakeConstSpan(&column_family, 1), now, now).status();
+// The database that is indexed: below layers that keep values, what they pass on is not looked at.
+rocksdb::DB* IndexedDatabaseOf(rocksdb::DB* db, const IndexedDBOptions& options) {
+  return options.layers_keep_values ? db->GetRootDB() : db;
 }
 
 }  // namespace
 
 IndexSet::IndexSet(rocksdb::DB* db, IndexedDBOptions options, IndexCatalog catalog)
-    : db_(db),
+    : db_(IndexedDatabaseOf(db, options)),
       options_(std::move(options)),
       catalog_(std::move(catalog)),
+      event_log_(db->GetDBOptions().info_log),
       indexes_(db->GetName()),
       follower_(std::make_shared<LogFollower>(
-          db, [this](const std::shared_ptr<FollowedIndex>& index,
-                     const absl::Status& why) { upkeep_.Lost(index, why); })),
-      retention_(db, options_.log_retention_megabytes << 20),
+          db_, LiveLog::Of(db_),
+          [this](const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
+            upkeep_.Lost(index, why);
+          })),
+      retention_(db_, options_.log_retention_megabytes << 20),
       upkeep_(
-          db, options_, &catalog_, follower_.get(), &retention_, &past_log_,
+          db_, options_, &catalog_, follower_.get(), &retention_, &past_log_,
           [this](FollowedIndex* index) { return Define(index); },
           [this](FollowedIndex* index, absl::FunctionRef<absl::Status()> make_ready) {
             return guard_.Admit(index, make_ready);
@@ -90,11 +80,13 @@ absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> hand
     for (rocksdb::ColumnFamilyHandle* handle : handles) handles_.emplace(handle->GetName(), handle);
     handles_["default"] = db_->DefaultColumnFamily();  // which goes with the database
   }
+  IndexList::Indexes indexes;
   for (const IndexCatalog::Entry& entry : entries) {
-    const auto index = std::make_shared<FollowedIndex>(entry.name, &catalog_, entry.mark);
+    const auto index =
+        std::make_shared<FollowedIndex>(entry.name, &catalog_, entry.mark, &event_log_);
     Add(index);
     if (refused_.ok()) {
-      upkeep_.Start(index);
+      indexes.push_back(index);
       continue;
     }
     // Nor can a later opening go on from what is stored.
@@ -102,6 +94,7 @@ absl::Status IndexSet::Start(absl::Span<rocksdb::ColumnFamilyHandle* const> hand
     index->Distrust(std::string(refused_.message()));
     index->Set(IndexState::kFailed, refused_);
   }
+  upkeep_.Start(indexes);
   work_.Start();
   return absl::OkStatus();
 }
@@ -166,6 +159,16 @@ void IndexSet::EndThreads() {
   upkeep_.Stop();
 }
 
+bool IndexSet::LimitBacklog(const rocksdb::WriteOptions& options) {
+  if (options_.max_backlog <= absl::ZeroDuration()) return true;
+  absl::Duration waited;
+  if (!follower_->LimitBacklog(options_.max_backlog, /*may_wait=*/!options.no_slowdown, &waited)) {
+    return false;
+  }
+  if (waited > absl::ZeroDuration()) event_log_.NoteWait(waited);
+  return true;
+}
+
 absl::Status IndexSet::CheckOpen() const {
   return closed_ ? absl::FailedPreconditionError("the database has been closed") : absl::OkStatus();
 }
@@ -189,12 +192,9 @@ void IndexSet::WatchUnique() {
   guard_.Watch(indexes_.All());
 }
 
-absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
-                                   rocksdb::ColumnFamilyHandle* column_family) {
+absl::StatusOr<std::shared_ptr<FollowedIndex>> IndexSet::MakeIndex(
+    const IndexSpec& spec, rocksdb::ColumnFamilyHandle* column_family) {
   RETURN_IF_ERROR(CheckIndexName(spec.name));
-  if (column_family == nullptr || column_family->GetID() == 0) {
-    column_family = db_->DefaultColumnFamily();  // which goes with the database
-  }
   IndexSpec resolved = spec;
   if (spec.column_family == "default") resolved.column_family = column_family->GetName();
   if (resolved.column_family != column_family->GetName()) {
@@ -211,27 +211,54 @@ absl::Status IndexSet::CreateIndex(const IndexSpec& spec,
                         parsed.ok() ? resolved.ToString() : parsed.status().message()));
   }
   RETURN_IF_ERROR(CheckCanFollow(db_, column_family, resolved));
+  return std::make_shared<FollowedIndex>(std::move(resolved), std::move(codec), &catalog_,
+                                         IndexMark(), column_family, &event_log_);
+}
+
+absl::Status IndexSet::CreateIndexes(absl::Span<const IndexSpec> specs,
+                                     rocksdb::ColumnFamilyHandle* column_family) {
+  if (column_family == nullptr || column_family->GetID() == 0) {
+    column_family = db_->DefaultColumnFamily();  // which goes with the database
+  }
+  IndexList::Indexes indexes;
+  for (const IndexSpec& spec : specs) {
+    ASSIGN_OR_RETURN(std::shared_ptr<FollowedIndex> index, MakeIndex(spec, column_family));
+    indexes.push_back(std::move(index));
+  }
+  if (indexes.empty()) return absl::OkStatus();
+  // Some databases, such as secondary instances, give snapshots that they cannot read under.
+  RETURN_IF_ERROR(SnapshotSource::FromDb(db_, column_family).status());
 
   const MutexLock lock(&names_mutex_);
   RETURN_IF_ERROR(CheckMayBuild());
-  if (indexes_.Find(spec.name).ok()) {
-    return absl::AlreadyExistsError(absl::StrFormat("database '%s' has an index %s already",
-                                                    db_->GetName(), Quoted(spec.name)));
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    const std::string& name = indexes[i]->name();
+    if (indexes_.Find(name).ok()) {
+      return absl::AlreadyExistsError(
+          absl::StrFormat("database '%s' has an index %s already", db_->GetName(), Quoted(name)));
+    }
+    for (size_t k = 0; k < i; ++k) {
+      if (indexes[k]->name() != name) continue;
+      return absl::AlreadyExistsError(
+          absl::StrFormat("index %s is to be created twice", Quoted(name)));
+    }
   }
-  const auto index = std::make_shared<FollowedIndex>(std::move(resolved), std::move(codec),
-                                                     &catalog_, IndexMark(), column_family);
   absl::Status s = Guarded("creating an index", [&] {
-    absl::Status marked = index->MarkBuild("it was created");
-    if (marked.ok()) Add(index);
-    return marked;
+    for (const auto& index : indexes) RETURN_IF_ERROR(index->MarkBuild("it was created"));
+    upkeep_.MakeRoomFor(indexes_.All().size() + indexes.size());
+    for (const auto& index : indexes) Add(index);
+    return absl::OkStatus();
   });
   if (!s.ok()) {
-    Guarded("creating an index", [&] {
-      return catalog_.Mark(spec.name, IndexMark());
-    }).IgnoreError();
+    for (const auto& index : indexes) {
+      indexes_.Remove(index->name());
+      Guarded("creating an index", [&] {
+        return catalog_.Mark(index->name(), IndexMark());
+      }).IgnoreError();
+    }
     return s;
   }
-  upkeep_.Work(index);
+  upkeep_.Work(indexes);
   return absl::OkStatus();
 }
 
@@ -243,7 +270,7 @@ absl::Status IndexSet::RebuildIndex(const std::string& name) {
   RETURN_IF_ERROR(index->MarkRebuild("it was to be rebuilt"));
   follower_->Leave(*index);
   index->Set(IndexState::kStale, absl::UnavailableError("it is to be built anew"));
-  upkeep_.Work(index);
+  upkeep_.Work(absl::MakeConstSpan(&index, 1));
   return absl::OkStatus();
 }
 
@@ -322,9 +349,11 @@ absl::StatusOr<FoundRows> IndexSet::LookupRows(const std::string& name, const Ke
   ASSIGN_OR_RETURN(const std::shared_ptr<FollowedIndex> index, indexes_.Find(name));
   RETURN_IF_ERROR(index->Ready().status());
   const auto column_family = index->HoldColumnFamily();
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SecondaryIndex> version, Pin(*index));
+  ASSIGN_OR_RETURN(LogFollower::State state, follower_->CurrentState(*index));
+  const std::unique_ptr<SecondaryIndex> version =
+      OverVersion(std::move(state.version), options_.open);
   const absl::StatusOr<std::unique_ptr<SnapshotSource>> rows =
-      SnapshotSource::FromDb(db_, index->column_family());
+      SourceAt(db_, index->column_family(), state.snapshot, Trial::kNone);
   return rows.ok() ? LookUpRows(*version, **rows, keys, options) : rows.status();
 }
 

@@ -14,6 +14,7 @@
 #include "cairn/indexed_db.h"
 #include "engine/live/background_work.h"
 #include "engine/live/end_at_exit.h"
+#include "engine/live/event_log.h"
 #include "engine/live/followed_index.h"
 #include "engine/live/index_catalog.h"
 #include "engine/live/index_list.h"
@@ -44,7 +45,8 @@ class IndexSet {
   void Close();
   bool closed() const { return closed_; }
 
-  absl::Status CreateIndex(const IndexSpec& spec, rocksdb::ColumnFamilyHandle* column_family);
+  absl::Status CreateIndexes(absl::Span<const IndexSpec> specs,
+                             rocksdb::ColumnFamilyHandle* column_family);
   absl::Status RebuildIndex(const std::string& name);
   absl::Status DropIndex(const std::string& name);
   absl::Status MergeIndex(const std::string& name);
@@ -66,10 +68,7 @@ class IndexSet {
   bool checks_nothing() const { return guard_.idle(); }
   // To be called before each write: waits while the indexes are far behind. False if the write
   // must not wait (WriteOptions::no_slowdown) and would.
-  bool LimitBacklog(const rocksdb::WriteOptions& options) {
-    return options_.max_backlog <= absl::ZeroDuration() ||
-           follower_->LimitBacklog(options_.max_backlog, /*may_wait=*/!options.no_slowdown);
-  }
+  bool LimitBacklog(const rocksdb::WriteOptions& options);
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
 
   // Calls `change`, which changes rows of the scope in a way that the log does not contain. Their
@@ -94,6 +93,9 @@ class IndexSet {
   // Has what the indexes are of in table files: the next opening finds no log that proves it.
   void FlushIfNoLogIsKept();
   void EndThreads();
+  // Checks a spec of the column family, and makes the index that is to be built.
+  absl::StatusOr<std::shared_ptr<FollowedIndex>> MakeIndex(
+      const IndexSpec& spec, rocksdb::ColumnFamilyHandle* column_family);
   // Reads what an index is from the catalog.
   absl::Status Define(FollowedIndex* index);
   void Add(const std::shared_ptr<FollowedIndex>& index);
@@ -116,6 +118,7 @@ class IndexSet {
   Mutex handles_mutex_;
   // By the names of their column families: those that came with the database and are there still.
   std::map<std::string, rocksdb::ColumnFamilyHandle*> handles_ ABSL_GUARDED_BY(handles_mutex_);
+  EventLog event_log_;
   IndexList indexes_;
   PastLogChanges past_log_;
   const std::shared_ptr<LogFollower> follower_;

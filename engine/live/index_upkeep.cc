@@ -1,21 +1,24 @@
 #include "engine/live/index_upkeep.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "cairn/build.h"
-#include "cairn/catch_up.h"
 #include "cairn/open_options.h"
 #include "cairn/progress.h"
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "cairn/types.h"
+#include "engine/live/can_follow.h"
+#include "engine/live/row_errors.h"
 #include "engine/log/wal_files.h"
-#include "engine/serve/catch_up.h"
+#include "engine/util/periodically.h"
 #include "engine/util/status.h"
+#include "index/keys/escaped_text.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/options.h"
@@ -24,6 +27,10 @@
 namespace cairn {
 namespace {
 
+// How long a stale index waits for others that are about to be, to be built with them.
+constexpr absl::Duration kGatherTime = absl::Milliseconds(5);
+// How often it is looked whether a build is to end.
+constexpr absl::Duration kWatchInterval = absl::Milliseconds(20);
 // Sequence numbers that an index may be behind when it joins the others: some milliseconds' work.
 constexpr SequenceNumber kJoinLag = 10000;
 // Rounds of catching up to get there; a database that writes faster than that is made to wait.
@@ -65,6 +72,20 @@ bool MayPass(const absl::Status& status) {
          absl::IsInternal(status) || absl::IsCancelled(status) || absl::IsUnknown(status);
 }
 
+// Locks the work on indexes that are in the order of their names.
+class WorkLocks {
+ public:
+  // The analysis does not follow locks in a vector.
+  explicit WorkLocks(const IndexUpkeep::Indexes& indexes) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    for (const auto& index : indexes) {
+      locks_.push_back(std::make_unique<MutexLock>(index->work_mutex()));
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<MutexLock>> locks_;
+};
+
 }  // namespace
 
 IndexUpkeep::IndexUpkeep(rocksdb::DB* db, const IndexedDBOptions& options,
@@ -90,7 +111,9 @@ void IndexUpkeep::Stop() {
   {
     const MutexLock lock(&mutex_);
     stopped_ = true;
-    if (at_work_ != nullptr) at_work_->Cancel();
+    if (at_work_ != nullptr) {
+      for (const Job& job : *at_work_) job.index->Cancel();
+    }
     changed_.NotifyAll();
   }
   if (thread_.joinable()) thread_.join();
@@ -101,35 +124,50 @@ void IndexUpkeep::MakeRoomFor(size_t indexes) {
   jobs_.reserve(jobs_.size() + indexes);
 }
 
-void IndexUpkeep::Start(const std::shared_ptr<FollowedIndex>& index) {
-  absl::Status s = index->is_defined() ? absl::OkStatus() : define_(index.get());
-  if (!s.ok()) return MayPass(s) ? Lost(index, s) : index->Set(IndexState::kFailed, s);
-  if (index->is_to_be_built()) return Work(index);
-  {
-    const MutexLock lock(index->work_mutex());
-    s = TryCatchUp(index);
+void IndexUpkeep::Start(const Indexes& indexes) {
+  Indexes follow, build;
+  for (const auto& index : indexes) {
+    absl::Status s = Prepare(index);
+    if (!s.ok()) {
+      MayPass(s) ? Lost(index, s) : index->Set(IndexState::kFailed, s);
+    } else {
+      (index->is_to_be_built() ? build : follow).push_back(index);
+    }
   }
-  if (!s.ok()) Lost(index, s);
+  Work(build);
+  if (follow.empty()) return;
+  std::vector<absl::Status> status;
+  {
+    const WorkLocks locks(follow);
+    status = TryCatchUp(follow);
+  }
+  for (size_t i = 0; i < follow.size(); ++i) {
+    if (!status[i].ok()) Lost(follow[i], status[i]);
+  }
 }
 
-void IndexUpkeep::Work(const std::shared_ptr<FollowedIndex>& index) {
-  index->BeginRepair();
-  Schedule({index, absl::Now(), kFirstWait});
+void IndexUpkeep::Work(absl::Span<const std::shared_ptr<FollowedIndex>> indexes) {
+  const MutexLock lock(&mutex_);
+  for (const auto& index : indexes) {
+    index->BeginRepair();
+    Schedule({index, absl::Now(), kFirstWait});
+  }
 }
 
 void IndexUpkeep::Lost(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
-  if (IsOfRows(why)) return index->Set(IndexState::kFailed, why);
+  if (IsOfRows(why)) return index->Set(IndexState::kFailed, ShownError(db_, why));
   if (!MayPass(why) && options_.on_stale == OnStale::kReport) {
     return index->Set(IndexState::kStale, why);
   }
   index->Set(IndexState::kStale, why, FollowedIndex::Repair::kBegins);
-  Job job{index, absl::Now(), kFirstWait};
+  // Others of the column family are lost now, too, as a rule: they are built together.
+  Job job{index, absl::Now() + kGatherTime, kFirstWait};
   if (MayPass(why)) job.due += index->NoteLoss(job.due, kFirstWait, kLongestWait);
+  const MutexLock lock(&mutex_);
   Schedule(std::move(job));
 }
 
 void IndexUpkeep::Schedule(Job job) {
-  const MutexLock lock(&mutex_);
   const auto same = std::find_if(jobs_.begin(), jobs_.end(),
                                  [&](const Job& other) { return other.index == job.index; });
   if (same != jobs_.end()) {  // both are one
@@ -143,6 +181,7 @@ void IndexUpkeep::Schedule(Job job) {
 
 void IndexUpkeep::RunJobs() {
   MutexLock lock(&mutex_);
+  std::vector<Job> due;
   while (!stopped_) {
     const auto next = std::min_element(jobs_.begin(), jobs_.end(),
                                        [](const Job& a, const Job& b) { return a.due < b.due; });
@@ -154,122 +193,269 @@ void IndexUpkeep::RunJobs() {
       changed_.WaitUntil(&lock, absl::ToChronoTime(next->due));
       continue;
     }
-    const Job job = std::move(*next);
-    jobs_.erase(next);
-    at_work_ = job.index;
+    std::iter_swap(next, jobs_.begin());
+    if (!TakeDue(&due)) {
+      changed_.WaitUntil(&lock, absl::ToChronoTime(absl::Now() + kFirstWait));
+      continue;
+    }
+    at_work_ = &due;
     lock.Unlock();
-    Run(job);
+    Run(&due);
     lock.Lock();
     at_work_ = nullptr;
+    due.clear();
   }
 }
 
-void IndexUpkeep::Run(const Job& job) {
+bool IndexUpkeep::TakeDue(std::vector<Job>* due) {
+  const absl::Status room = Guarded("building indexes", [&] {
+    mutex_.AssertHeld();
+    due->reserve(jobs_.size());
+    return absl::OkStatus();
+  });
+  if (!room.ok()) return false;
+  const absl::Time now = absl::Now();
+  due->push_back(std::move(jobs_[0]));
+  const Job& first = due->front();
+  const auto goes_along = [&](const Job& job) {
+    return !first.alone && !job.alone && job.due <= now && first.index->is_defined() &&
+           job.index->is_defined() && job.index->column_family() != nullptr &&
+           job.index->column_family_id() == first.index->column_family_id();
+  };
+  size_t kept = 0;
+  for (size_t i = 1; i < jobs_.size(); ++i) {
+    if (goes_along(jobs_[i])) {
+      due->push_back(std::move(jobs_[i]));
+    } else {
+      std::swap(jobs_[kept++], jobs_[i]);
+    }
+  }
+  jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(kept), jobs_.end());
+  // Work is locked in this order.
+  std::sort(due->begin(), due->end(),
+            [](const Job& a, const Job& b) { return a.index->name() < b.index->name(); });
+  return true;
+}
+
+void IndexUpkeep::Run(std::vector<Job>* jobs) {
+  std::vector<Outcome> outcomes;
+  const absl::Status attempted = Guarded("building indexes", [&] {
+    Indexes indexes;
+    for (const Job& job : *jobs) indexes.push_back(job.index);
+    const WorkLocks locks(indexes);
+    outcomes = Attempt(*jobs);
+    return absl::OkStatus();
+  });
+  for (size_t i = 0; i < jobs->size(); ++i) {
+    Conclude((*jobs)[i], attempted.ok() ? outcomes[i] : Outcome{attempted, Then::kAgain});
+  }
+}
+
+void IndexUpkeep::Conclude(const Job& job, const Outcome& outcome) {
   const std::shared_ptr<FollowedIndex>& index = job.index;
-  absl::Status s;
-  Then then = Then::kFailed;
-  {
-    const MutexLock lock(index->work_mutex());
-    if (index->cancelled() || index->state() == IndexState::kReady) return index->EndRepair();
-    try {
-      s = Attempt(index, job.failures, &then);
-    } catch (...) {
-      s = StatusOfException("building an index");
-      then = Then::kAgain;
-    }
+  if (outcome.status.ok() || index->cancelled() || index->state() == IndexState::kReady) {
+    return index->EndRepair();
   }
-  if (s.ok() || index->cancelled()) return index->EndRepair();
   follower_->Leave(*index);  // where it had joined already
-  if (then == Then::kAgain) {
-    index->Set(IndexState::kStale, s);
-    return Schedule(
-        {index, absl::Now() + job.wait, std::min(2 * job.wait, kLongestWait), job.failures + 1});
+  if (outcome.then == Then::kStale || outcome.then == Then::kFailed) {
+    index->Set(outcome.then == Then::kStale ? IndexState::kStale : IndexState::kFailed,
+               outcome.status);
+    return index->EndRepair();
   }
-  index->Set(then == Then::kStale ? IndexState::kStale : IndexState::kFailed, s);
-  index->EndRepair();
+  index->Set(IndexState::kStale, outcome.status);
+  Job next{index, absl::Now(), job.wait, job.failures, /*alone=*/true};
+  if (outcome.then == Then::kAgain) {
+    next.due += job.wait;
+    next.wait = std::min(2 * job.wait, kLongestWait);
+    next.failures = job.failures + 1;
+    next.alone = job.alone;
+  }
+  const MutexLock lock(&mutex_);
+  Schedule(std::move(next));
 }
 
-absl::Status IndexUpkeep::Attempt(const std::shared_ptr<FollowedIndex>& index, int failures,
-                                  Then* then) {
-  if (!index->is_defined()) {
-    if (absl::Status s = define_(index.get()); !s.ok()) {
-      *then = MayPass(s) ? Then::kAgain : Then::kFailed;
-      return s;
+std::vector<IndexUpkeep::Outcome> IndexUpkeep::Attempt(const std::vector<Job>& jobs) {
+  std::vector<Outcome> outcomes(jobs.size());
+  Indexes catch_up, build;
+  std::vector<size_t> to_catch_up, to_build;  // their places among the jobs
+  const auto add = [&](size_t i, Indexes* indexes, std::vector<size_t>* places) {
+    indexes->push_back(jobs[i].index);
+    places->push_back(i);
+  };
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const std::shared_ptr<FollowedIndex>& index = jobs[i].index;
+    if (index->cancelled() || index->state() == IndexState::kReady) continue;
+    if (absl::Status s = Prepare(index); !s.ok()) {
+      outcomes[i] = {s, MayPass(s) ? Then::kAgain : Then::kFailed};
+    } else if (index->is_to_be_built()) {
+      add(i, &build, &to_build);
+    } else {
+      add(i, &catch_up, &to_catch_up);
     }
   }
-  if (!index->is_to_be_built()) {
-    absl::Status s = TryCatchUp(index);
+  const std::vector<absl::Status> caught_up = TryCatchUp(catch_up);
+  for (size_t k = 0; k < caught_up.size(); ++k) {
+    const size_t i = to_catch_up[k];
+    const absl::Status& s = caught_up[k];
     const bool may_pass = MayPass(s);
-    *then = IsOfRows(s) ? Then::kFailed : may_pass ? Then::kAgain : Then::kStale;
-    if (s.ok() || IsOfRows(s) || options_.on_stale == OnStale::kReport) return s;
-    if (may_pass && failures < kMostAttempts) return s;
+    outcomes[i] = {ShownError(db_, s), IsOfRows(s) ? Then::kFailed
+                                       : may_pass  ? Then::kAgain
+                                                   : Then::kStale};
+    if (s.ok() || IsOfRows(s) || options_.on_stale == OnStale::kReport) continue;
+    if (may_pass && jobs[i].failures < kMostAttempts) continue;
+    jobs[i].index->Set(IndexState::kStale, s);  // and that is why it is built
+    add(i, &build, &to_build);
   }
-  bool fits = false;
-  absl::Status s = TryBuild(index, &fits);
-  // A file that is not found may have been one of the log.
-  const bool again = fits || MayPass(s) || (absl::IsNotFound(s) && failures < kMostAttempts);
-  *then = again ? Then::kAgain : Then::kFailed;
-  return s;
+  const std::vector<Outcome> built = TryBuild(build);
+  for (size_t k = 0; k < built.size(); ++k) {
+    const size_t i = to_build[k];
+    outcomes[i] = built[k];
+    // A file that is not found may have been one of the log.
+    if (absl::IsNotFound(built[k].status) && jobs[i].failures < kMostAttempts) {
+      outcomes[i].then = Then::kAgain;
+    }
+  }
+  return outcomes;
 }
 
-absl::Status IndexUpkeep::TryCatchUp(const std::shared_ptr<FollowedIndex>& index) {
-  const uint64_t changes = changes_->Count(index->spec().column_family);
-  const LogRetention::Hold hold(retention_);
-  if (!index->holds_directory()) {  // else others may have written there since it was opened
-    RETURN_IF_ERROR(index->OpenWriter(db_, options_.open));
+absl::Status IndexUpkeep::Prepare(const std::shared_ptr<FollowedIndex>& index) {
+  if (!index->is_defined()) RETURN_IF_ERROR(define_(index.get()));
+  rocksdb::ColumnFamilyHandle* const column_family = index->column_family();
+  if (column_family == nullptr) {
+    return absl::FailedPreconditionError("there is no handle of its column family");
   }
-  if (index->wanted() != IndexMark::Kind::kNone) {
-    return absl::FailedPreconditionError(index->why_marked());
+  absl::Status can_follow = CheckCanFollow(db_, column_family, index->spec());
+  if (can_follow.ok()) return can_follow;
+  // While the database is open so, rows may go that no later opening misses.
+  if (absl::Status s = CheckKeepsRows(db_, column_family, index->spec()); !s.ok()) {
+    index->Distrust(std::string(s.message()));
   }
-  index->Set(IndexState::kCatchingUp);
-  RETURN_IF_ERROR(CatchUpAndJoin(index));
-  return Finish(index, IndexMark::Kind::kNone, changes, /*built=*/false);
+  return can_follow;
 }
 
-absl::Status IndexUpkeep::TryBuild(const std::shared_ptr<FollowedIndex>& index, bool* fits) {
-  const uint64_t changes = changes_->Count(index->spec().column_family);
-  const IndexMark::Kind wanted = index->wanted();
-  index->set_progress(0);
-  index->Set(IndexState::kBuilding);
-  const LogRetention::Hold hold(retention_);
-  RETURN_IF_ERROR(BuildFiles(index));
-  index->Set(IndexState::kCatchingUp);
+std::vector<absl::Status> IndexUpkeep::TryCatchUp(const Indexes& indexes) {
+  std::vector<absl::Status> status(indexes.size());
+  if (indexes.empty()) return status;
+  std::vector<uint64_t> changes;
+  for (const auto& index : indexes) changes.push_back(changes_->Count(index->spec().column_family));
+  const LogRetention::Hold hold(retention_, LogRetention::kNoBound);
+  Indexes open;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    const auto& index = indexes[i];
+    // If it holds none, others may have written there since it was opened.
+    if (!index->holds_directory()) status[i] = index->OpenWriter(db_, options_.open);
+    if (status[i].ok() && index->wanted() != IndexMark::Kind::kNone) {
+      status[i] = absl::FailedPreconditionError(index->why_marked());
+    }
+    if (!status[i].ok()) continue;
+    index->Set(IndexState::kCatchingUp);
+    open.push_back(index);
+    places.push_back(i);
+  }
+  const std::vector<absl::Status> joined = CatchUpAndJoin(open);
+  for (size_t k = 0; k < open.size(); ++k) {
+    const size_t i = places[k];
+    status[i] = joined[k].ok()
+                    ? Finish(open[k], IndexMark::Kind::kNone, changes[i], /*built=*/false)
+                    : joined[k];
+  }
+  return status;
+}
+
+std::vector<IndexUpkeep::Outcome> IndexUpkeep::TryBuild(const Indexes& indexes) {
+  std::vector<Outcome> outcomes(indexes.size());
+  if (indexes.empty()) return outcomes;
+  const uint64_t changes = changes_->Count(indexes[0]->spec().column_family);
+  std::vector<IndexMark::Kind> wanted;
+  for (const auto& index : indexes) {
+    wanted.push_back(index->wanted());
+    index->set_progress(0);
+    index->Set(IndexState::kBuilding, index->why());
+  }
+  const LogRetention::Hold hold(retention_, options_.build_log_megabytes << 20);
+  absl::Status built = BuildFiles(indexes, hold);
+  if (!built.ok()) {
+    // With several it is not known whose rows or spec it is.
+    const Then then = IsOfRows(built) && indexes.size() > 1 ? Then::kAlone
+                      : MayPass(built)                      ? Then::kAgain
+                                                            : Then::kFailed;
+    if (absl::IsCancelled(built)) {
+      built = absl::UnavailableError("it was built with an index that was dropped meanwhile");
+    }
+    for (Outcome& outcome : outcomes) outcome = {ShownError(db_, built), then};
+  }
   OpenOptions open = options_.open;
   open.verify = VerifyLevel::kMetadata;  // just written
-  absl::Status s = index->OpenWriter(db_, open);
-  if (s.ok()) s = CatchUpAndJoin(index);
-  if (s.ok()) s = Finish(index, wanted, changes, /*built=*/true);
-  *fits = !IsOfRows(s);
-  return s;
+  Indexes opened;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < indexes.size() && built.ok(); ++i) {
+    indexes[i]->Set(IndexState::kCatchingUp, indexes[i]->why());
+    outcomes[i] = {indexes[i]->OpenWriter(db_, open), Then::kAgain};
+    if (!outcomes[i].status.ok()) continue;
+    opened.push_back(indexes[i]);
+    places.push_back(i);
+  }
+  const std::vector<absl::Status> joined = CatchUpAndJoin(opened);
+  for (size_t k = 0; k < opened.size(); ++k) {
+    const size_t i = places[k];
+    absl::Status s = joined[k];
+    if (s.ok()) s = Finish(opened[k], wanted[i], changes, /*built=*/true);
+    // The rows and the spec can make an index: what came between may not come again.
+    outcomes[i] = {ShownError(db_, s), IsOfRows(s) ? Then::kFailed : Then::kAgain};
+  }
+  if (hold.exceeded()) {
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      if (outcomes[i].status.ok() || IsOfRows(outcomes[i].status)) continue;
+      outcomes[i] = {absl::ResourceExhaustedError(absl::StrFormat(
+                         "more than %d MB of log were written while index %s was built: raise "
+                         "IndexedDBOptions::build_log_megabytes, and open the database again",
+                         options_.build_log_megabytes, Quoted(indexes[i]->name()))),
+                     Then::kFailed};
+    }
+  }
+  return outcomes;
 }
 
-absl::Status IndexUpkeep::BuildFiles(const std::shared_ptr<FollowedIndex>& index) {
-  // What an earlier build left is of no use, even where it is whole: nobody knows what came since.
-  if (index->writer() == nullptr && index->is_to_be_built()) {
-    RETURN_IF_ERROR(catalog_.RemoveFiles(index->name()));
+absl::Status IndexUpkeep::BuildFiles(const Indexes& indexes, const LogRetention::Hold& hold) {
+  std::vector<BuildTarget> targets;
+  for (const auto& index : indexes) {
+    // What an earlier build left is of no use, even where it is whole: nobody knows what came
+    // since.
+    if (index->writer() == nullptr && index->is_to_be_built()) {
+      RETURN_IF_ERROR(catalog_.RemoveFiles(index->name()));
+    }
+    index->LetGoOfDirectory();  // as the build takes it
+    targets.push_back({index->spec(), index->directory()});
   }
-  RETURN_IF_ERROR(PassFailedWrites(*index));
+  RETURN_IF_ERROR(PassFailedWrites(indexes[0]->column_family()));
   ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
-                   SnapshotSource::FromDb(db_, index->column_family()));
+                   SnapshotSource::FromDb(db_, indexes[0]->column_family()));
+  std::atomic<bool> cancelled{false};
   BuildOptions build;
   build.threads = options_.build_threads;
   build.memory_budget = options_.build_memory_budget;
   build.store_leaves = options_.build_store_leaves;
-  build.cancelled = &index->cancelled();
+  build.cancelled = &cancelled;
   build.file_system = options_.open.file_system;
-  build.on_progress = [&index](const Progress& p) { index->set_progress(ShareDone(p)); };
-  const BuildTarget target{index->spec(), index->directory()};
-  index->LetGoOfDirectory();  // as the build takes it
-  return SecondaryIndex::BuildAll(*source, absl::MakeConstSpan(&target, 1), build).status();
+  build.on_progress = [&](const Progress& progress) {
+    for (const auto& index : indexes) index->set_progress(ShareDone(progress));
+  };
+  // Ends the build when an index of it is dropped, or its log is kept no more.
+  const Periodically watch(kWatchInterval, [&] {
+    cancelled = hold.exceeded() || std::any_of(indexes.begin(), indexes.end(),
+                                               [](const auto& i) { return i->cancelled().load(); });
+  });
+  return SecondaryIndex::BuildAll(*source, targets, build).status();
 }
 
-absl::Status IndexUpkeep::PassFailedWrites(const FollowedIndex& index) {
+absl::Status IndexUpkeep::PassFailedWrites(rocksdb::ColumnFamilyHandle* column_family) {
   const uint64_t failed = changes_->failed_log();
   if (failed == 0) return absl::OkStatus();
   // A write that succeeds publishes all numbers that were given before it.
   RETURN_IF_ERROR(SyncLog(db_, /*read_only=*/false));
   for (rocksdb::ColumnFamilyHandle* family : {static_cast<rocksdb::ColumnFamilyHandle*>(nullptr),
-                                              index.column_family(), db_->DefaultColumnFamily()}) {
+                                              column_family, db_->DefaultColumnFamily()}) {
     if (family != nullptr) {
       RETURN_IF_ERROR(
           FromRocksDb(db_->Flush(rocksdb::FlushOptions(), family), "cannot flush the database"));
@@ -284,20 +470,35 @@ absl::Status IndexUpkeep::PassFailedWrites(const FollowedIndex& index) {
       failed, db_->GetName()));
 }
 
-absl::Status IndexUpkeep::CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& index) {
-  const std::shared_ptr<IndexWriter> writer = index->writer();
-  for (int round = 0; round < kRounds; ++round) {
-    const SequenceNumber latest = db_->GetLatestSequenceNumber();
-    const SequenceNumber sequence = writer->version()->sequence;
-    if (sequence <= latest && latest - sequence <= kJoinLag) break;
-    ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
-                     SnapshotSource::FromDb(db_, index->column_family()));
-    CatchUpOptions options;
-    options.durable = false;
-    options.cancelled = &index->cancelled();
-    RETURN_IF_ERROR(cairn::CatchUp(*source, options, writer.get(), follower_->live_log()).status());
+std::vector<absl::Status> IndexUpkeep::CatchUpAndJoin(const Indexes& indexes) {
+  std::vector<absl::Status> status(indexes.size());
+  if (indexes.empty()) return status;
+  {
+    // While these are far behind, nobody else waits for them.
+    LogFollower apart(
+        db_, follower_->live_log(),
+        [&](const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
+          status[static_cast<size_t>(std::find(indexes.begin(), indexes.end(), index) -
+                                     indexes.begin())] = why;
+        },
+        LogFollower::Publishing::kOnce);
+    status = apart.Join(indexes, LogFollower::Ingested::kUnchecked);
+    for (int round = 1; round < kRounds && apart.Behind() > kJoinLag; ++round) {
+      apart.Follow().IgnoreError();  // each index says what became of it
+    }
+    apart.Close();
   }
-  return follower_->Join(index);
+  Indexes near;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    if (indexes[i]->cancelled()) status[i] = absl::CancelledError("catching up was cancelled");
+    if (!status[i].ok()) continue;
+    near.push_back(indexes[i]);
+    places.push_back(i);
+  }
+  const std::vector<absl::Status> joined = follower_->Join(near);
+  for (size_t k = 0; k < near.size(); ++k) status[places[k]] = joined[k];
+  return status;
 }
 
 absl::Status IndexUpkeep::Finish(const std::shared_ptr<FollowedIndex>& index,

@@ -8,6 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "cairn/indexed_db.h"
 #include "engine/live/followed_index.h"
 #include "engine/live/index_catalog.h"
@@ -19,19 +20,20 @@
 
 namespace cairn {
 
-// Builds indexes of a database that is written to, and lets them follow it: one after the other, on
-// a thread of its own. Thread-safe.
+// Builds indexes of a database that is written to, and lets them follow it, on a thread of its own.
+// Those of one column family that are due together are built by one scan of its rows. Thread-safe.
 //
 // What is done to an index is what is wanted of it, as its mark says: to catch up and follow; to be
 // built, by CreateIndex or RebuildIndex; or, where it is stale, to be built if OnStale says so. An
-// attempt that fails is made again, after a wait that doubles, unless only other rows, another spec
-// or somebody's help would do.
+// attempt that fails is made again, after a wait that doubles, unless only other rows, another
+// spec, other options of the database or somebody's help would do.
 //
 // While an index is built from a snapshot, the log goes on. It is kept from that snapshot on
 // (LogRetention); what is in it is then caught up with, which is the faster the less there is,
 // until so little is left that the others can wait for it in LogFollower::Join.
 class IndexUpkeep {
  public:
+  using Indexes = std::vector<std::shared_ptr<FollowedIndex>>;
   // Makes an index that has everything ready by calling the function, whose error it returns.
   using Admit = std::function<absl::Status(FollowedIndex*, absl::FunctionRef<absl::Status()>)>;
 
@@ -41,14 +43,14 @@ class IndexUpkeep {
               std::function<absl::Status(FollowedIndex*)> define, Admit admit);
   ~IndexUpkeep();
 
-  // There may be so many indexes soon: what is called for these below throws nothing.
+  // There may be so many indexes soon: what is called for these below throws nothing, except Start.
   void MakeRoomFor(size_t indexes);
-  // Has an index that the catalog has do what is wanted of it: catches it up, so that it follows
-  // before this returns, or has it built soon.
-  void Start(const std::shared_ptr<FollowedIndex>& index);
-  // Has what is wanted of an index done, soon. What it was until then stays pinned by those who
+  // Has indexes that the catalog has do what is wanted of them: catches them up together, so that
+  // they follow before this returns, or has them built soon.
+  void Start(const Indexes& indexes);
+  // Has what is wanted of indexes done, soon. What they were until then stays pinned by those who
   // have it.
-  void Work(const std::shared_ptr<FollowedIndex>& index);
+  void Work(absl::Span<const std::shared_ptr<FollowedIndex>> indexes);
   // An index that followed cannot, for this reason: sets its state, and has it repaired if that is
   // to be.
   void Lost(const std::shared_ptr<FollowedIndex>& index, const absl::Status& why);
@@ -62,23 +64,39 @@ class IndexUpkeep {
     absl::Time due;
     absl::Duration wait;  // of the next attempt, where this one fails
     int failures = 0;     // before this one
+    bool alone = false;   // not to be built with others, of which one could not be
   };
-  enum class Then { kStale, kFailed, kAgain };  // what an index is after an error
+  enum class Then : uint8_t {
+    kStale,
+    kFailed,
+    kAgain,  // after a wait
+    kAlone,  // at once
+  };
+  struct Outcome {
+    absl::Status status;
+    Then then = Then::kFailed;  // what the index is after an error
+  };
 
-  void Schedule(Job job);  // one repair of the index has begun
+  // One repair of the job's index has begun.
+  void Schedule(Job job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunJobs();
-  void Run(const Job& job);
-  // Does what is wanted of the index, once.
-  absl::Status Attempt(const std::shared_ptr<FollowedIndex>& index, int failures, Then* then);
-  absl::Status TryCatchUp(const std::shared_ptr<FollowedIndex>& index);
-  // `fits` is set where the rows and the spec can make an index: where then something comes
-  // between, another attempt may do better.
-  absl::Status TryBuild(const std::shared_ptr<FollowedIndex>& index, bool* fits);
-  absl::Status BuildFiles(const std::shared_ptr<FollowedIndex>& index);
+  // Takes the first out of jobs_, and all that are due and may be built with it, in the order of
+  // their names. False if there is no memory for that.
+  bool TakeDue(std::vector<Job>* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Run(std::vector<Job>* jobs);
+  void Conclude(const Job& job, const Outcome& outcome);
+  // Does what is wanted of the indexes, once. They are in the order of their names.
+  std::vector<Outcome> Attempt(const std::vector<Job>& jobs);
+  // Defines the index if need be, and checks that the database, as it is open, lets it follow.
+  absl::Status Prepare(const std::shared_ptr<FollowedIndex>& index);
+  std::vector<absl::Status> TryCatchUp(const Indexes& indexes);
+  // These are of one column family.
+  std::vector<Outcome> TryBuild(const Indexes& indexes);
+  absl::Status BuildFiles(const Indexes& indexes, const LogRetention::Hold& hold);
   // Gets the database past the records of writes that have failed, so that a snapshot has all
   // sequence numbers that they may have taken, and the log goes on in another file.
-  absl::Status PassFailedWrites(const FollowedIndex& index);
-  absl::Status CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& index);
+  absl::Status PassFailedWrites(rocksdb::ColumnFamilyHandle* column_family);
+  std::vector<absl::Status> CatchUpAndJoin(const Indexes& indexes);
   // Makes an index that has joined ready, if `wanted` and `changes`, as they were when the attempt
   // began, are so still: else Aborted.
   absl::Status Finish(const std::shared_ptr<FollowedIndex>& index, IndexMark::Kind wanted,
@@ -96,7 +114,7 @@ class IndexUpkeep {
   Mutex mutex_;
   CondVar changed_;
   std::vector<Job> jobs_ ABSL_GUARDED_BY(mutex_);  // one an index, with room for all that there are
-  std::shared_ptr<FollowedIndex> at_work_ ABSL_GUARDED_BY(mutex_);
+  const std::vector<Job>* at_work_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -64,7 +64,12 @@ class IndexedDatabase final : public WatchedDb<IndexedDB> {
   }
 
   absl::Status CreateIndex(const IndexSpec& spec, ColumnFamilyHandle* column_family) override {
-    return Guarded("creating an index", [&] { return indexes_.CreateIndex(spec, column_family); });
+    return CreateIndexes(absl::MakeConstSpan(&spec, 1), column_family);
+  }
+  absl::Status CreateIndexes(absl::Span<const IndexSpec> specs,
+                             ColumnFamilyHandle* column_family) override {
+    return Guarded("creating indexes",
+                   [&] { return indexes_.CreateIndexes(specs, column_family); });
   }
   absl::Status RebuildIndex(const std::string& name) override {
     return Guarded("rebuilding an index", [&] { return indexes_.RebuildIndex(name); });

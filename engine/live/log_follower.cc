@@ -12,7 +12,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "engine/log/update_log.h"
-#include "engine/serve/catch_up.h"
 #include "engine/serve/existing_rows.h"
 #include "engine/source/db_source.h"
 #include "engine/source/manifest_families.h"
@@ -40,6 +39,10 @@ constexpr std::chrono::milliseconds kIngestionPatience(1000);
 
 // Of followed_, where there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
+
+// Changes that are held at a time by those that publish once: enough for batches that find
+// neighboring rows in passing, little next to an index.
+constexpr size_t kLargeSliceBytes = size_t{64} << 20;
 
 // How often versions of one sequence number are looked for while more are published.
 constexpr int kTries = 16;
@@ -72,12 +75,11 @@ struct LogFollower::Updates {
   std::vector<absl::Status> status;                             // why
 };
 
-LogFollower::LogFollower(
-    rocksdb::DB* db,
-    std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost)
+LogFollower::LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost, Publishing publishing)
     : db_(db),
-      live_(LiveLog::Of(db)),
+      live_(live),
       on_lost_(std::move(on_lost)),
+      publishing_(publishing),
       followed_(kNothingFollows),
       current_at_(absl::Now()) {}
 
@@ -119,8 +121,7 @@ absl::Status LogFollower::Follow(SequenceNumber sequence) {
   const MutexLock lock(&mutex_);
   if (closed_) return Closed();
   if (tail_ == nullptr || tail_->sequence() >= sequence) return absl::OkStatus();
-  // Each index says what became of it.
-  FollowTo(db_->GetLatestSequenceNumber(), nullptr).IgnoreError();
+  FollowTo(db_->GetLatestSequenceNumber(), nullptr);
   return absl::OkStatus();
 }
 
@@ -159,7 +160,38 @@ absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> LogFollower::Cu
   return absl::FailedPreconditionError("the indexes are not at one sequence number");
 }
 
-bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait) {
+absl::StatusOr<LogFollower::State> LogFollower::CurrentState(const FollowedIndex& index) {
+  RETURN_IF_ERROR(Current(index).status());
+  State state;
+  const auto take_snapshot = [&] {
+    state.snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
+    return state.snapshot->snapshot() == nullptr
+               ? absl::FailedPreconditionError(absl::StrFormat(
+                     "database '%s' does not support snapshots (inplace_update_support)",
+                     db_->GetName()))
+               : absl::OkStatus();
+  };
+  const auto is_at_snapshot = [&] {
+    state.version = index.writer()->version();
+    return state.version->sequence == state.snapshot->snapshot()->GetSequenceNumber();
+  };
+  {  // As a rule nothing was written since.
+    const std::shared_lock<std::shared_mutex> use(use_mutex_);
+    if (closed_) return Closed();
+    RETURN_IF_ERROR(take_snapshot());
+    if (is_at_snapshot() && index.Ready().ok()) return state;
+  }
+  const MutexLock lock(&mutex_);
+  if (closed_) return Closed();
+  RETURN_IF_ERROR(take_snapshot());
+  FollowTo(state.snapshot->snapshot()->GetSequenceNumber(), state.snapshot);
+  RETURN_IF_ERROR(index.Ready().status());
+  if (is_at_snapshot()) return state;
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "index %s is not at the state of a snapshot that was just taken", Quoted(index.name())));
+}
+
+bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait, absl::Duration* waited) {
   const SequenceNumber followed = followed_.load(std::memory_order_relaxed);
   if (followed == kNothingFollows) return true;
   const SequenceNumber latest = db_->GetLatestSequenceNumber();
@@ -170,6 +202,7 @@ bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait) {
   if (latest <= followed + most) return true;
   if (!may_wait) return false;
   const SequenceNumber wanted = latest - most;
+  const absl::Time begin = absl::Now();
   while (true) {
     {
       // Others follow beside this thread, and more at a time, so that it is the faster to wait.
@@ -177,30 +210,32 @@ bool LogFollower::LimitBacklog(absl::Duration longest, bool may_wait) {
       const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kPatience);
       while (followed_ < wanted && progressed_.WaitUntil(&lock, end)) {
       }
-      if (followed_ >= wanted) return true;
+      if (followed_ >= wanted) break;
       if (following_) continue;
     }
-    if (!Follow(wanted).ok()) return true;
+    if (!Follow(wanted).ok()) break;
   }
+  *waited = absl::Now() - begin;
+  return true;
 }
 
-absl::Status LogFollower::FollowTo(SequenceNumber until,
-                                   std::shared_ptr<rocksdb::ManagedSnapshot> snapshot) {
+void LogFollower::FollowTo(SequenceNumber until,
+                           std::shared_ptr<rocksdb::ManagedSnapshot> snapshot) {
   while (tail_ != nullptr && tail_->sequence() < until) {
     const SequenceNumber before = tail_->sequence();
     const absl::Time begin = absl::Now();
     const uint64_t ingested = CountIngested(/*wait=*/false);
     const absl::Status status = Guarded("following the database's log", [&]() -> absl::Status {
       mutex_.AssertHeld();
-      RETURN_IF_ERROR(PassIngested());
+      RETURN_IF_ERROR(PassIngested(until));
       if (tail_ == nullptr || tail_->sequence() >= until) return absl::OkStatus();
       return Step(std::min(until, NextIngested(tail_->sequence()) - 1), &snapshot);
     });
     // The number that is missing may be an ingested file's that has not been noted yet.
     if (absl::IsFailedPrecondition(status) && CountIngested(/*wait=*/true) > ingested) continue;
     if (!status.ok()) {
-      FailAll(status);
-      return status;
+      doubted_.exchange(false) ? FailAll(status) : FailReaders(status);
+      continue;
     }
     // Not of little, of which most time is not for the rows.
     if (tail_ == nullptr || tail_->sequence() < before + kLeastBacklog / 2) continue;
@@ -208,7 +243,6 @@ absl::Status LogFollower::FollowTo(SequenceNumber until,
                               std::max(1e-6, absl::ToDoubleSeconds(absl::Now() - begin));
     per_second_ = (1 - kNewestShare) * per_second_ + kNewestShare * per_second;
   }
-  return absl::OkStatus();
 }
 
 void LogFollower::NoteIngested(SequenceNumber sequence) {
@@ -244,22 +278,30 @@ SequenceNumber LogFollower::NextIngested(SequenceNumber sequence) const {
   return next == ingested_.end() ? std::numeric_limits<SequenceNumber>::max() : *next;
 }
 
-absl::Status LogFollower::PassIngested() {
+absl::Status LogFollower::PassIngested(SequenceNumber until) {
   SequenceNumber last = tail_->sequence();
-  while (NextIngested(last) == last + 1) ++last;
+  while (last < until && NextIngested(last) == last + 1) ++last;
   if (last == tail_->sequence()) return absl::OkStatus();
-  for (const Member& member : members_) {
+  for (Member& member : members_) {
+    if (!TakesPart(member)) continue;
     IndexWriter::Update update(member.index->writer().get());
     Anchor anchor = update.anchor();
     RETURN_IF_ERROR(update.Publish(last, std::move(anchor)));
   }
-  RestartTail(last, tail_->position());
+  for (Member& member : members_) {
+    if (!TakesPart(member)) continue;
+    member.from = last;
+    member.position = tail_->position();
+  }
+  tail_ = nullptr;  // the members are not where it is any more
+  RestartTail();
   return absl::OkStatus();
 }
 
 absl::Status LogFollower::Step(SequenceNumber until,
                                std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot) {
   Updates updates;
+  // Also of those that do not take part yet, as all updates begin in one order.
   for (const auto& member : members_) {
     updates.of_member.push_back(
         std::make_unique<IndexWriter::Update>(member.index->writer().get()));
@@ -269,7 +311,7 @@ absl::Status LogFollower::Step(SequenceNumber until,
   for (Family& family : families_) family.source = nullptr;
   if (status.ok()) status = CheckFamilies(&updates);
   if (!status.ok()) return status;
-  if (doubted_.exchange(false)) return Doubted();  // of which the caller fails all
+  if (doubted_) return Doubted();  // the caller has all leave
   Publish(&updates);
   updates.of_member.clear();
   size_t kept = 0;
@@ -277,14 +319,15 @@ absl::Status LogFollower::Step(SequenceNumber until,
     if (updates.status[i].ok()) {
       std::swap(members_[kept++], members_[i]);
     } else {
-      on_lost_(members_[i].index, updates.status[i]);
+      Lose(members_[i], updates.status[i]);
     }
   }
   if (kept < members_.size()) {
     members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(kept), members_.end());
-    RestartTail(tail_->sequence(), tail_->position());
+    RestartTail();
+  } else {
+    NoteProgress();
   }
-  NoteProgress();
   return absl::OkStatus();
 }
 
@@ -304,7 +347,7 @@ absl::Status LogFollower::CheckFamilies(Updates* updates) {
 void LogFollower::Publish(Updates* updates) {
   for (size_t i = 0; i < members_.size(); ++i) {
     std::unique_ptr<IndexWriter::Update>& update = updates->of_member[i];
-    if (update == nullptr) continue;
+    if (update == nullptr || !TakesPart(members_[i])) continue;
     Anchor anchor = update->anchor();
     anchor.MoveTo(tail_->position());
     const FollowedIndex& index = *members_[i].index;
@@ -323,9 +366,16 @@ void LogFollower::Publish(Updates* updates) {
 absl::Status LogFollower::Advance(SequenceNumber until,
                                   std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot,
                                   Updates* updates) {
+  const bool once = publishing_ == Publishing::kOnce;
+  const size_t slice = once ? kLargeSliceBytes : UpdateLog::kSliceBytes;
   bool has_looked_up = false;
   do {
-    RETURN_IF_ERROR(tail_->Read(until, UpdateLog::kSliceBytes, absl::MakeSpan(changes_)));
+    SequenceNumber stop = until;
+    for (const Member& member : members_) {
+      if (!TakesPart(member)) stop = std::min(stop, member.from);
+    }
+    const SequenceNumber start = tail_->sequence();
+    RETURN_IF_ERROR(tail_->Read(stop, slice, absl::MakeSpan(changes_)));
     for (size_t i = 0; i < families_.size(); ++i) {
       families_[i].settled.Settle(changes_[i]);
       has_looked_up |= HasLookUp(families_[i].settled);
@@ -340,28 +390,40 @@ absl::Status LogFollower::Advance(SequenceNumber until,
       }
     }
     if (has_looked_up) until = (*snapshot)->snapshot()->GetSequenceNumber();
-    RETURN_IF_ERROR(ApplySlice(*snapshot, updates));
-  } while (has_looked_up && tail_->sequence() < until);
+    RETURN_IF_ERROR(ApplySlice(start, *snapshot, updates));
+    // None is left to go on for, as all have failed.
+    if (std::all_of(updates->of_member.begin(), updates->of_member.end(),
+                    [](const auto& update) { return update == nullptr; })) {
+      break;
+    }
+  } while ((has_looked_up || once) && tail_->sequence() < until);
   return absl::OkStatus();
 }
 
-absl::Status LogFollower::ApplySlice(const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot,
+absl::Status LogFollower::ApplySlice(SequenceNumber start,
+                                     const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot,
                                      Updates* updates) {
+  const auto fail = [&](size_t member, absl::Status why) {
+    updates->of_member[member] = nullptr;
+    updates->status[member] = std::move(why);
+  };
+  for (size_t m = 0; m < members_.size(); ++m) {
+    if (members_[m].joining == nullptr || !members_[m].index->cancelled()) continue;
+    fail(m, absl::CancelledError("catching up was cancelled"));
+  }
   for (size_t i = 0; i < families_.size(); ++i) {
     Family& family = families_[i];
     if (changes_[i].empty()) continue;
     if (family.source == nullptr && HasLookUp(family.settled)) {
       ASSIGN_OR_RETURN(std::unique_ptr<SnapshotSource> source,
-                       SourceAt(db_, family.handle, snapshot));
+                       SourceAt(db_, family.handle, snapshot, Trial::kNone));
       family.source = std::move(source);
     }
     for (size_t m = 0; m < members_.size(); ++m) {
       if (members_[m].index->column_family_id() != family.handle->GetID()) continue;
-      if (updates->of_member[m] == nullptr) continue;
+      if (updates->of_member[m] == nullptr || members_[m].from > start) continue;
       absl::Status s = ApplyTo(members_[m], family, updates->of_member[m].get());
-      if (s.ok()) continue;
-      updates->of_member[m] = nullptr;
-      updates->status[m] = std::move(s);
+      if (!s.ok()) fail(m, std::move(s));
     }
   }
   return absl::OkStatus();
@@ -377,34 +439,14 @@ absl::Status LogFollower::ApplyTo(const Member& member, const Family& family,
   });
 }
 
-absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
-  ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index->spec()));
-
-  const MutexLock lock(&mutex_);
-  if (closed_) return absl::CancelledError("the database has been closed");
-  if (watches_families_) {
-    ASSIGN_OR_RETURN(const std::set<uint32_t> live, LiveColumnFamilyIds(db_));
-    if (!live.contains(index->column_family_id())) return FamilyIsGone(index.get());
-  }
-  const std::shared_ptr<IndexWriter> writer = index->writer();
-  const auto snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
-  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
-                   SourceAt(db_, index->column_family(), snapshot));
-  CatchUpOptions options;
-  options.durable = false;
-  options.cancelled = &index->cancelled();
-  RETURN_IF_ERROR(CatchUp(*source, options, writer.get(), live_).status());
-  FollowTo(source->sequence(), snapshot).IgnoreError();
-  Member joined{index, std::make_unique<ChangeExtractor>(std::move(extractor)),
-                std::make_unique<RowUpdates>(index->codec().kind())};
-  const LogPosition position = IndexWriter::Update(writer.get()).anchor().log;
-  // By their names, so that updates of several begin in one order, whoever joined first.
-  members_.insert(std::upper_bound(members_.begin(), members_.end(), joined,
-                                   [](const auto& a, const auto& b) {
-                                     return a.index->name() < b.index->name();
-                                   }),
-                  std::move(joined));
-  RestartTail(source->sequence(), position);
+absl::Status LogFollower::LoseThoseOfGoneFamilies(std::vector<Member>* admitted) {
+  if (!watches_families_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::set<uint32_t> live, LiveColumnFamilyIds(db_));
+  std::erase_if(*admitted, [&](const Member& member) {
+    if (live.contains(member.index->column_family_id())) return false;
+    *member.joining = FamilyIsGone(member.index.get());
+    return true;
+  });
   return absl::OkStatus();
 }
 
@@ -414,7 +456,7 @@ void LogFollower::Leave(const FollowedIndex& index) {
                                    [&](const auto& m) { return m.index.get() == &index; });
   if (member == members_.end()) return;
   members_.erase(member);
-  RestartTail(tail_->sequence(), tail_->position());
+  RestartTail();
 }
 
 void LogFollower::Fail(absl::FunctionRef<bool(const FollowedIndex&)> is_failing,
@@ -423,37 +465,64 @@ void LogFollower::Fail(absl::FunctionRef<bool(const FollowedIndex&)> is_failing,
   if (tail_ == nullptr) return;
   const size_t before = members_.size();
   for (size_t i = 0; i < members_.size();) {
-    const std::shared_ptr<FollowedIndex> index = members_[i].index;
-    if (!is_failing(*index)) {
+    if (!is_failing(*members_[i].index)) {
       ++i;
       continue;
     }
+    const Member member = std::move(members_[i]);
     members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
-    on_lost_(index, why);
+    Lose(member, why);
   }
-  if (members_.size() < before) RestartTail(tail_->sequence(), tail_->position());
+  if (members_.size() < before) RestartTail();
+}
+
+void LogFollower::Lose(const Member& member, const absl::Status& why) {
+  if (member.joining != nullptr) {
+    *member.joining = why;
+  } else {
+    on_lost_(member.index, why);
+  }
 }
 
 void LogFollower::FailAll(const absl::Status& why) {
-  for (const auto& member : members_) on_lost_(member.index, why);
+  for (const Member& member : members_) Lose(member, why);
   members_.clear();
-  RestartTail(0, {});
+  RestartTail();
 }
 
-void LogFollower::RestartTail(SequenceNumber sequence, LogPosition position) {
+void LogFollower::FailReaders(const absl::Status& why) {
+  for (size_t i = 0; i < members_.size();) {
+    if (!TakesPart(members_[i])) {
+      ++i;
+      continue;
+    }
+    const Member member = std::move(members_[i]);
+    members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
+    Lose(member, why);
+  }
+  RestartTail();
+}
+
+void LogFollower::RestartTail() {
   const absl::Status made = Guarded("following the database's log", [&] {
     mutex_.AssertHeld();
-    MakeTail(sequence, position);
+    MakeTail();
     return absl::OkStatus();
   });
   if (!made.ok()) return FailAll(made);
   NoteProgress();
 }
 
-void LogFollower::MakeTail(SequenceNumber sequence, LogPosition position) {
+void LogFollower::MakeTail() {
+  for (Member& member : members_) {
+    if (tail_ == nullptr || !TakesPart(member)) continue;
+    member.from = tail_->sequence();
+    member.position = tail_->position();
+  }
   tail_ = nullptr;
   families_.clear();
   changes_.clear();
+  if (members_.empty()) return;
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   for (const auto& member : members_) {
     rocksdb::ColumnFamilyHandle* const handle = member.index->column_family();
@@ -462,10 +531,12 @@ void LogFollower::MakeTail(SequenceNumber sequence, LogPosition position) {
       handles.push_back(handle);
     }
   }
-  if (handles.empty()) return;
   for (rocksdb::ColumnFamilyHandle* handle : handles) families_.push_back({handle, {}, nullptr});
   changes_.resize(handles.size());
-  tail_ = std::make_unique<LogTail>(db_, std::move(handles), sequence, position, live_);
+  const auto lowest =
+      std::min_element(members_.begin(), members_.end(),
+                       [](const Member& a, const Member& b) { return a.from < b.from; });
+  tail_ = std::make_unique<LogTail>(db_, std::move(handles), lowest->from, lowest->position, live_);
 }
 
 void LogFollower::NoteProgress() {
@@ -475,6 +546,12 @@ void LogFollower::NoteProgress() {
   progressed_.NotifyAll();
 }
 
+SequenceNumber LogFollower::Behind() const {
+  const absl::StatusOr<SequenceNumber> latest = Latest();
+  const SequenceNumber followed = followed_.load();
+  return latest.ok() && *latest > followed ? *latest - followed : 0;
+}
+
 absl::Time LogFollower::current_at() const {
   const MutexLock lock(&progress_mutex_);
   return followed_ == kNothingFollows ? absl::Now() : current_at_;
@@ -482,7 +559,7 @@ absl::Time LogFollower::current_at() const {
 
 uint64_t LogFollower::log_number() const {
   const MutexLock lock(&mutex_);
-  return tail_ == nullptr ? 0 : tail_->position().log_number;
+  return tail_ == nullptr ? 0 : std::max<uint64_t>(1, tail_->position().log_number);
 }
 
 void LogFollower::Close() {
@@ -490,7 +567,7 @@ void LogFollower::Close() {
   const std::unique_lock<std::shared_mutex> use(use_mutex_);
   closed_ = true;
   members_.clear();
-  RestartTail(0, {});
+  RestartTail();
 }
 
 }  // namespace cairn

@@ -31,15 +31,23 @@ namespace cairn {
 // number. They come to the end by steps of some milliseconds, each of which is published: who needs
 // no more than that waits no longer.
 //
-// One that cannot go on leaves. Where the log does not go on, that is all of them. Thread-safe,
-// also beside Close.
+// Indexes join at the state that each has, behind the others perhaps: reading then begins at the
+// lowest, and each index takes part from its own sequence number on.
+//
+// One that cannot go on leaves. If the log does not go on, all leave that have come to that place.
+// Thread-safe, also beside Close.
 class LogFollower {
  public:
-  // `on_lost` is called for each index that has left so, and why, in the middle of a call of this
+  using OnLost = std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)>;
+  // kSteps: a step is published every few milliseconds. kOnce: each call publishes once, at its
+  // end, so that what a unique index has in between does not count, and reads larger pieces.
+  enum class Publishing : uint8_t { kSteps, kOnce };
+
+  // `live`: what was known of the log before any write that an index can miss. `on_lost` is called
+  // for each index that has left so, and why, in the middle of a call of this
   // object, which it may not use. It is to set the index's state, and throws nothing.
-  LogFollower(
-      rocksdb::DB* db,
-      std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost);
+  LogFollower(rocksdb::DB* db, LiveLog live, OnLost on_lost,
+              Publishing publishing = Publishing::kSteps);
   ~LogFollower();
 
   // Watches for column families that are dropped and made again past the object. That shows in the
@@ -57,13 +65,29 @@ class LogFollower {
   // the call. Errors as Current's; FailedPrecondition where one does not follow.
   absl::StatusOr<std::vector<std::shared_ptr<const IndexVersion>>> CurrentTogether(
       absl::Span<const std::shared_ptr<FollowedIndex>> indexes);
-  // Waits while the indexes are so far behind that they take longer than this to be current; if
-  // not `may_wait`, returns false instead. Otherwise this costs some nanoseconds.
-  bool LimitBacklog(absl::Duration longest, bool may_wait);
+  // An index at one state, which has all that had committed before the call, and a snapshot of the
+  // database at the same sequence number. Errors as Current's; FailedPrecondition if the database
+  // does not support snapshots.
+  struct State {
+    std::shared_ptr<const IndexVersion> version;
+    std::shared_ptr<rocksdb::ManagedSnapshot> snapshot;
+  };
+  absl::StatusOr<State> CurrentState(const FollowedIndex& index);
+  // Waits while the indexes are so far behind that they take longer than this to be current, and
+  // sets how long; if not `may_wait`, returns false instead. Otherwise this costs some nanoseconds.
+  bool LimitBacklog(absl::Duration longest, bool may_wait, absl::Duration* waited);
 
-  // Takes in an index with a writer, once it has caught up from wherever it is: others wait
-  // meanwhile, so it should be near the end. Errors as CatchUp's.
-  absl::Status Join(const std::shared_ptr<FollowedIndex>& index);
+  // Takes in indexes with writers, distinct ones that are no members, and returns how that ended
+  // for each. It returns when they have caught up. The log is read once for all. Other members wait
+  // as long, so that these should be near the end; but they do not wait for the checks before and
+  // after, whose time grows with the database's files. The database must be open until it returns.
+  //
+  // Errors: FailedPrecondition if the database does not continue an index's state, or if files were
+  // ingested since (not looked for if kUnchecked); Cancelled if the index or this is; errors of the
+  // index's rows. An index that cannot join does no harm to the others.
+  enum class Ingested : uint8_t { kChecked, kUnchecked };
+  std::vector<absl::Status> Join(absl::Span<const std::shared_ptr<FollowedIndex>> indexes,
+                                 Ingested ingested = Ingested::kChecked);
   void Leave(const FollowedIndex& index);
   // Has those that `is_failing` returns true for leave, for this reason.
   void Fail(absl::FunctionRef<bool(const FollowedIndex&)> is_failing, const absl::Status& why);
@@ -80,13 +104,13 @@ class LogFollower {
   void BeginIngestion();
   void EndIngestion();
 
+  // Sequence numbers that the members have still to come to; 0 without members.
+  SequenceNumber Behind() const;
   // When the indexes were last known to have everything. Now, where there is none.
   absl::Time current_at() const;
-  // The number of the log's file that reading has come to; 0 for none.
+  // The number of the log's file that reading has come to, or a lower one; 0 without members.
   uint64_t log_number() const;
 
-  // What was known of the log when this object was made: what recovery left, before any write that
-  // an index can miss.
   const LiveLog& live_log() const { return live_; }
 
   // The database's sequence number. FailedPrecondition once this is closed.
@@ -101,11 +125,22 @@ class LogFollower {
     SettledChanges settled;
     std::unique_ptr<SnapshotSource> source;  // for rows to be looked up
   };
+  // What an index knows of ingested files (Anchor), at its state.
+  struct KnownFiles {
+    SequenceNumber from = 0;
+    uint64_t ingested_file = 0;  // the newest
+    std::shared_ptr<const TableFiles> tables;
+  };
   // An index that follows, and how its rows' keys are taken.
   struct Member {
     std::shared_ptr<FollowedIndex> index;
     std::unique_ptr<ChangeExtractor> extractor;
     std::unique_ptr<RowUpdates> updates;
+    // It takes part once reading has come to `from`, which was at `position` of the log.
+    SequenceNumber from = 0;
+    LogPosition position;
+    KnownFiles known;
+    absl::Status* joining = nullptr;  // of an index in Join: what becomes of it
   };
   // Indexes that are brought from one state to another, while nobody else may.
   struct Updates;
@@ -114,41 +149,65 @@ class LogFollower {
   // others have brought them there.
   absl::Status Follow(SequenceNumber sequence);
 
-  absl::Status FollowTo(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot> snapshot)
+  // Makes sure that the database continues the index's state, and has the index's anchor say so.
+  absl::StatusOr<Member> Admit(const std::shared_ptr<FollowedIndex>& index);
+  // Brings one index, which nothing else writes to, to the database's state of now.
+  absl::Status CatchUpAlone(const FollowedIndex& index) const;
+  // Removes from those that were admitted the ones whose column families have gone, and says so.
+  absl::Status LoseThoseOfGoneFamilies(std::vector<Member>* admitted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes in those that were admitted, and brings all to one state. Returns a snapshot of that, or
+  // null and has said why.
+  std::shared_ptr<rocksdb::ManagedSnapshot> TakeIn(std::vector<Member>* admitted);
+  // Has those leave that lack rows of files that are newer than the ones that they know.
+  void CheckIngested(absl::Span<const std::shared_ptr<FollowedIndex>> indexes,
+                     absl::Span<const KnownFiles> known, SequenceNumber until,
+                     absl::Span<absl::Status> status);
+
+  // Whether reading has come to where the member is.
+  bool TakesPart(const Member& member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return member.from <= tail_->sequence();
+  }
+  // Brings the indexes to a state: each says what became of it.
+  void FollowTo(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot> snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Follows up to some place where the indexes can be published, and publishes them.
   absl::Status Step(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Advance(SequenceNumber until, std::shared_ptr<rocksdb::ManagedSnapshot>* snapshot,
                        Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status ApplySlice(const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot,
+  // Applies changes_, which begin behind `start`, to those that take part there.
+  absl::Status ApplySlice(SequenceNumber start,
+                          const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot,
                           Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static absl::Status ApplyTo(const Member& member, const Family& family,
                               IndexWriter::Update* update);
   void Publish(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives up the indexes whose column families have gone, if the log may show that.
   absl::Status CheckFamilies(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FailAll(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Goes on to the last of the ingested numbers that come next.
-  absl::Status PassIngested() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Goes on to the last of the ingested numbers that come next, up to `until`.
+  absl::Status PassIngested(SequenceNumber until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The first ingested number behind `sequence`; the largest number if there is none.
   SequenceNumber NextIngested(SequenceNumber sequence) const;
   // How many numbers have been noted. Waits a moment for ingestions that are in progress to end.
   uint64_t CountIngested(bool wait);
   // If this has been doubted, has all leave.
   void HeedDoubt();
-  // Reads for the members' column families from `sequence` on. Where there is no memory for that,
-  // none follows.
-  void RestartTail(SequenceNumber sequence, LogPosition position)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MakeTail(SequenceNumber sequence, LogPosition position)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Lose(const Member& member, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailAll(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has those leave that take part where reading stands.
+  void FailReaders(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Reads for the members' column families from where the lowest of them is. If there is no memory
+  // for that, none follows.
+  void RestartTail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeTail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells those who wait how far reading has come.
   void NoteProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   rocksdb::DB* const db_;
   const LiveLog live_;
-  const std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost_;
+  const OnLost on_lost_;
+  const Publishing publishing_;
 
   // Held, shared, while the database is used without mutex_.
   mutable std::shared_mutex use_mutex_;

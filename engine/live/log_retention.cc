@@ -1,6 +1,10 @@
 #include "engine/live/log_retention.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/time/clock.h"
+#include "engine/log/wal_links.h"
 #include "rocksdb/transaction_log.h"
 
 namespace cairn {
@@ -18,25 +22,27 @@ bool Archives(const rocksdb::DBOptions& options) {
 }  // namespace
 
 LogRetention::LogRetention(rocksdb::DB* db, uint64_t most_kept)
-    : db_(db),
-      most_kept_(most_kept),
-      needed_(!Archives(db->GetDBOptions())),
-      released_at_(absl::Now()) {
-  if (!needed_) return;
-  pause_ = std::make_unique<FileDeletionPause>(db);
+    : db_(db), most_kept_(most_kept), released_at_(absl::Now()) {
+  if (!Archives(db->GetDBOptions())) pause_ = std::make_unique<FileDeletionPause>(db);
+  // Of processes that were killed.
+  if (HasWalLinks(db) && FileDeletionPause(db).pauses()) RemoveAllWalLinks(db);
+  if (pause_ == nullptr) return;
   released_bytes_ = LogBytes();
 }
 
-LogRetention::Hold::Hold(LogRetention* retention) : retention_(retention) {
+LogRetention::Hold::Hold(LogRetention* retention, uint64_t most_kept)
+    : retention_(retention), most_kept_(most_kept) {
   const MutexLock lock(&retention_->mutex_);
-  if (!retention_->needed_ || retention_->holds_++ > 0) return;
-  retention_->build_pause_ = std::make_unique<FileDeletionPause>(retention_->db_);
-  retention_->held_bytes_ = retention_->LogBytes();
+  if (retention_->closed_) return;
+  retention_->holds_.push_back(this);
+  pause_ = std::make_unique<FileDeletionPause>(retention_->db_);
+  first_bytes_ = retention_->LogBytes();
 }
 
 LogRetention::Hold::~Hold() {
   const MutexLock lock(&retention_->mutex_);
-  if (retention_->needed_ && --retention_->holds_ == 0) retention_->build_pause_ = nullptr;
+  std::erase(retention_->holds_, this);
+  pause_ = nullptr;
 }
 
 uint64_t LogRetention::LogBytes() const {
@@ -49,28 +55,38 @@ uint64_t LogRetention::LogBytes() const {
 
 void LogRetention::Release(uint64_t log_number) {
   const MutexLock lock(&mutex_);
-  if (!needed_) return;
+  if (pause_ == nullptr) return;
   const absl::Duration held = absl::Now() - released_at_;
   if (held < (log_number == log_number_ ? kLongestHold : kShortestHold)) return;
-  pause_->LetPass();
+  const bool reads = log_number != 0;
+  pause_->LetPass([&] {
+    if (reads) LinkWalFiles(db_, log_number);
+  });
+  RemoveWalLinks(db_, reads ? log_number : UINT64_MAX);
   log_number_ = log_number;
   released_at_ = absl::Now();
   released_bytes_ = LogBytes();
 }
 
-bool LogRetention::IsOverdue() {
+bool LogRetention::CheckBounds() {
   const MutexLock lock(&mutex_);
-  if (!needed_) return false;
+  if (closed_ || (pause_ == nullptr && holds_.empty())) return false;
   const uint64_t bytes = LogBytes();
-  if (build_pause_ != nullptr && bytes > held_bytes_ + most_kept_) build_pause_ = nullptr;
+  for (Hold* hold : holds_) {
+    if (hold->most_kept_ == kNoBound || bytes <= hold->first_bytes_ + hold->most_kept_) continue;
+    hold->exceeded_ = true;
+    hold->pause_ = nullptr;
+  }
+  if (pause_ == nullptr) return false;
   return absl::Now() - released_at_ >= kLongestHold || bytes > released_bytes_ + most_kept_;
 }
 
 void LogRetention::Close() {
   const MutexLock lock(&mutex_);
-  needed_ = false;
+  closed_ = true;
+  if (pause_ != nullptr) RemoveWalLinks(db_, UINT64_MAX);
   pause_ = nullptr;
-  build_pause_ = nullptr;
+  for (Hold* hold : holds_) hold->pause_ = nullptr;
 }
 
 }  // namespace cairn

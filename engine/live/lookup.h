@@ -12,7 +12,7 @@ namespace cairn {
 // the key, for a key that its codec refuses.
 absl::StatusOr<FoundKeys> LookUpKeys(const SecondaryIndex& version, const KeyQuery& query,
                                      const LookupOptions& options);
-// `rows` is the index's database at the version's state or later.
+// `rows` is the index's database at the version's state.
 absl::StatusOr<FoundRows> LookUpRows(const SecondaryIndex& version, const SnapshotSource& rows,
                                      const KeyQuery& query, const LookupOptions& options);
 

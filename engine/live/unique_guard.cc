@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "cairn/snapshot_source.h"
+#include "engine/live/row_errors.h"
 #include "engine/log/settled_changes.h"
 #include "engine/log/write_batch_reader.h"
 #include "engine/serve/change_extractor.h"
@@ -55,10 +56,9 @@ absl::Status ExtractRows(const FollowedIndex& index, const SettledChanges& settl
                          RowUpdates* updates) {
   for (const RowChange& row : settled.rows()) {
     if (row.kind != RowChangeKind::kLookUp) continue;
-    return absl::UnimplementedError(absl::StrFormat(
-        "it is unique, and the result of a merge operand of row %s is unknown before the write: "
-        "write the value",
-        Quoted(row.key)));
+    return absl::UnimplementedError(
+        "it is unique, and the result of a merge operand is unknown before the write: write the "
+        "value");
   }
   ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index.spec()));
   return extractor.Extract(settled, nullptr, updates);
@@ -214,7 +214,7 @@ rocksdb::Status UniqueGuard::Check(const Rows& rows) {
         absl::StrFormat("rows cannot be put, as unique index %s cannot check them: %s",
                         Quoted(index.name()), s.message()));
   }
-  if (!rows.status.ok()) return ToRocksDb(OfIndex(index, rows.status));
+  if (!rows.status.ok()) return ToRocksDb(OfIndex(index, ShownError(db_, rows.status)));
   // The row that has the key already is read before it is blamed: a compaction filter may have
   // removed or changed it since.
   std::unique_ptr<SnapshotSource> source;
@@ -227,7 +227,7 @@ rocksdb::Status UniqueGuard::Check(const Rows& rows) {
   };
   const std::shared_ptr<const IndexVersion> version = index.writer()->version();
   absl::Status s = CheckUnique(*version, *version->delta, rows.updates, row_has_key);
-  return s.ok() ? rocksdb::Status::OK() : ToRocksDb(OfIndex(index, s));
+  return s.ok() ? rocksdb::Status::OK() : ToRocksDb(OfIndex(index, ShownError(db_, s)));
 }
 
 }  // namespace cairn

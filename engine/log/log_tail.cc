@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/log/wal_files.h"
 #include "engine/log/wal_reader.h"
 #include "index/machine/status_macros.h"
 
@@ -14,12 +15,6 @@ std::vector<uint32_t> Ids(const std::vector<rocksdb::ColumnFamilyHandle*>& colum
   std::vector<uint32_t> ids;
   for (rocksdb::ColumnFamilyHandle* family : column_families) ids.push_back(family->GetID());
   return ids;
-}
-
-std::string LogDirectory(rocksdb::DB* db) {
-  const rocksdb::DBOptions options = db->GetDBOptions();
-  if (!options.wal_dir.empty()) return options.wal_dir;
-  return options.db_paths.empty() ? db->GetName() : options.db_paths[0].path;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "engine/log/wal_links.h"
 #include "engine/util/status.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/write_batch.h"
@@ -29,12 +30,8 @@ absl::StatusOr<std::vector<uint64_t>> ListNumbers(rocksdb::DB* db, const std::st
       FromRocksDb(listed, absl::StrFormat("cannot list log files in '%s'", directory));
   if (!s.ok() && !absl::IsNotFound(s)) return s;
   std::vector<uint64_t> numbers;
-  for (std::string_view name : names) {
-    if (name.size() <= kSuffix.size() || !name.ends_with(kSuffix)) continue;
-    name.remove_suffix(kSuffix.size());
-    const bool digits = name.find_first_not_of("0123456789") == name.npos;
-    uint64_t number;
-    if (digits && absl::SimpleAtoi(std::string(name), &number)) numbers.push_back(number);
+  for (const std::string& name : names) {
+    if (const auto number = WalNumber(name); number.has_value()) numbers.push_back(*number);
   }
   return numbers;
 }
@@ -54,21 +51,38 @@ absl::Status SyncPath(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db) {
+std::string LogDirectory(rocksdb::DB* db) {
   const rocksdb::DBOptions options = db->GetDBOptions();
-  const std::string& directory = !options.wal_dir.empty()    ? options.wal_dir
-                                 : !options.db_paths.empty() ? options.db_paths[0].path
-                                                             : db->GetName();
+  if (!options.wal_dir.empty()) return options.wal_dir;
+  return options.db_paths.empty() ? db->GetName() : options.db_paths[0].path;
+}
+
+std::optional<uint64_t> WalNumber(std::string_view name) {
+  if (name.size() <= kSuffix.size() || !name.ends_with(kSuffix)) return std::nullopt;
+  name.remove_suffix(kSuffix.size());
+  uint64_t number;
+  const bool digits = name.find_first_not_of("0123456789") == name.npos;
+  if (!digits || !absl::SimpleAtoi(std::string(name), &number)) return std::nullopt;
+  return number;
+}
+
+absl::StatusOr<std::vector<WalFile>> ListWalFiles(rocksdb::DB* db) {
+  const std::string directory = LogDirectory(db);
   const std::string archive = directory + "/archive";
-  // The archive last: files are moved there, and one that is in both is the same.
+  std::string session;
+  RETURN_IF_ERROR(FromRocksDb(db->GetDbSessionId(session), "cannot tell the database's session"));
+  const std::string links = WalLinkDirectory(directory, session);
+  // The archive behind the directory: files are moved there, and one that is in both is the same.
+  // A database with an archive has no links.
   std::map<uint64_t, WalFile> by_number;
-  for (const std::string& place : {directory, archive}) {
+  for (const std::string& place : {directory, archive, links}) {
     ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, ListNumbers(db, place));
     for (const uint64_t number : numbers) {
+      const std::string name = absl::StrFormat("/%06d%s", number, kSuffix);
       WalFile& file = by_number[number];
       file.number = number;
-      file.path = absl::StrFormat("%s/%06d%s", place, number, kSuffix);
-      file.archived_path = absl::StrFormat("%s/%06d%s", archive, number, kSuffix);
+      if (place != links || file.path.empty()) file.path = place + name;
+      file.archived_path = (place == directory ? archive : place) + name;
     }
   }
   std::vector<WalFile> files;

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,7 +27,7 @@ struct LogPosition {
 struct WalFile {
   uint64_t number = 0;
   std::string path;
-  std::string archived_path;  // where it may have been moved
+  std::string archived_path;  // where it may have been moved, or is linked (wal_links.h)
   // The sequence number of its first record; 0 where that was not looked at or cannot be read.
   SequenceNumber start = 0;
   // The lowest known start of the files behind it. A record that reaches it is of a write that
@@ -33,7 +35,13 @@ struct WalFile {
   SequenceNumber limit = UINT64_MAX;
 };
 
-// The files of the database's log that are still there, archived ones included, oldest first.
+// The directory of the database's log.
+std::string LogDirectory(rocksdb::DB* db);
+// The number of a log file of this name: 12 of "000012.log".
+std::optional<uint64_t> WalNumber(std::string_view name);
+
+// The files of the database's log that are still there, archived and linked ones included, oldest
+// first.
 //
 // Not by DB::GetSortedWalFiles, which leaves out files that are older than an archived one and not
 // archived themselves: those that are kept for a prepared transaction.

@@ -72,8 +72,9 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
   rocksdb::ColumnFamilyHandle* const column_family = database.column_family_handle();
   if (database.changes_values()) {
     return absl::FailedPreconditionError(absl::StrFormat(
-        "%s is read through a layer that changes values (DBWithTTL, say), which the log does not: "
-        "an index of it cannot be caught up; build the index anew, or from the database below",
+        "%s is read through a layer that makes its own iterators and may change values (DBWithTTL, "
+        "for example), which the log does not record: an index of it cannot catch up; rebuild the "
+        "index, or build it from the database below (DB::GetRootDB)",
         database.description()));
   }
   RETURN_IF_ERROR(CheckRowReading(update.version().base->manifest.reading, update.version().spec(),

@@ -14,19 +14,6 @@
 namespace cairn {
 namespace {
 
-// Whether what `db` returns is what is stored. Layers such as DBWithTTL change values and cannot
-// return columns; layers that only pass calls on return the iterators of the database below.
-RowForm FormOf(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
-  rocksdb::DB* root = db->GetRootDB();
-  if (root == db) return RowForm::kStored;
-  const rocksdb::ReadOptions options;
-  const std::unique_ptr<rocksdb::Iterator> above(db->NewIterator(options, column_family));
-  const std::unique_ptr<rocksdb::Iterator> below(root->NewIterator(options, column_family));
-  const rocksdb::Iterator& a = *above;
-  const rocksdb::Iterator& b = *below;
-  return typeid(a) == typeid(b) ? RowForm::kStored : RowForm::kValuesOnly;
-}
-
 rocksdb::Slice ToSlice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
 }
@@ -84,6 +71,19 @@ class DbKeySpace final : public KeySpace {
 
 }  // namespace
 
+bool MayChangeValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
+  rocksdb::DB* root = db->GetRootDB();
+  if (root == db) return false;
+  // Layers such as DBWithTTL change values and cannot return columns. Layers that only pass calls
+  // on return the iterators of the database below.
+  const rocksdb::ReadOptions options;
+  const std::unique_ptr<rocksdb::Iterator> above(db->NewIterator(options, column_family));
+  const std::unique_ptr<rocksdb::Iterator> below(root->NewIterator(options, column_family));
+  const rocksdb::Iterator& a = *above;
+  const rocksdb::Iterator& b = *below;
+  return typeid(a) != typeid(b);
+}
+
 absl::Status CheckComparator(const rocksdb::Comparator* comparator, std::string_view column_family,
                              std::string_view where) {
   const std::string_view name = comparator->Name();
@@ -107,7 +107,7 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SnapshotSource::FromDb(
 
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
-    const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot) {
+    const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot, Trial trial) {
   DbView view;
   view.db = db;
   view.column_family = column_family != nullptr ? column_family : db->DefaultColumnFamily();
@@ -116,7 +116,7 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
   RETURN_IF_ERROR(CheckComparator(view.column_family->GetComparator(),
                                   view.column_family->GetName(),
                                   absl::StrFormat("database '%s'", db->GetName())));
-  view.form = FormOf(db, view.column_family);
+  if (MayChangeValues(db, view.column_family)) view.form = RowForm::kValuesOnly;
   RETURN_IF_ERROR(FromRocksDb(db->GetDbIdentity(view.database_id),
                               absl::StrFormat("cannot identify %s", view.description)));
   view.snapshot = snapshot->snapshot();
@@ -128,9 +128,10 @@ absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
   }
   view.sequence = view.snapshot->GetSequenceNumber();
   auto source = std::make_unique<DbSource>(std::move(view), snapshot);
+  if (trial == Trial::kNone) return source;
   // Some databases, such as secondary instances, give snapshots that they cannot read under.
-  ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> trial, source->Scan(PrimaryKeyRange()));
-  RETURN_IF_ERROR(trial->status());
+  ASSIGN_OR_RETURN(std::unique_ptr<RowCursor> cursor, source->Scan(PrimaryKeyRange()));
+  RETURN_IF_ERROR(cursor->status());
   return source;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,16 +34,24 @@ struct DbView {
   std::string description;
 };
 
+// Whether rows that are read through `db` may have other values than those that are stored: a layer
+// above the stored database, such as DBWithTTL, makes its own iterators.
+bool MayChangeValues(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
+
 // Unimplemented, naming the comparator and the column family, where keys are not ordered by byte or
 // carry timestamps.
 absl::Status CheckComparator(const rocksdb::Comparator* comparator, std::string_view column_family,
                              std::string_view where);
 
+// Whether a row is read first, of all table files, to see whether that can be done: not needed for
+// a database that an index follows.
+enum class Trial : uint8_t { kNone, kRead };
+
 // As SnapshotSource::FromDb, but of the state that `snapshot` holds, so that sources of several
 // column families can be of one state.
 absl::StatusOr<std::unique_ptr<SnapshotSource>> SourceAt(
     rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
-    const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot);
+    const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot, Trial trial = Trial::kRead);
 
 // The snapshot source over an open database.
 class DbSource final : public SnapshotSource {
@@ -68,7 +77,7 @@ class DbSource final : public SnapshotSource {
 
   rocksdb::DB* db() const { return view_.db; }
   bool has_log() const { return view_.has_log; }
-  // Whether rows are read through a layer that changes values, such as DBWithTTL.
+  // MayChangeValues, of the database.
   bool changes_values() const { return view_.form == RowForm::kValuesOnly; }
   rocksdb::ColumnFamilyHandle* column_family_handle() const { return view_.column_family; }
   // Null where the database cannot change.

@@ -53,13 +53,23 @@ enum class ErrorPolicy : uint8_t {
   kSkip,  // the row gives no entry; a build counts it in BuildReport
 };
 
+// Rows that compactions of the database drop or change: by a compaction filter, or by FIFO
+// compaction. The log does not record them.
+enum class DroppedRows : uint8_t {
+  kRefuse,  // an IndexedDB refuses the index if the column family has such compactions
+  // The entries of such rows stay, as they were, until the rows are written again or the index is
+  // rebuilt. Lookup returns them. IndexedDB::LookupRows leaves them out, as it reads the rows; it
+  // does not find a row by a key that a compaction filter gave it. A unique key stays taken.
+  kIgnore,
+};
+
 // What to index: which rows' which bytes, as which type.
 //
 // As text:  [name '='] part {',' part} {',' option}
 //   part:   source ':' type, the sources as above; types u8 … u64, i8 … i64, f32, f64, text, bytes.
 //           A number of more than one byte from raw bytes says its byte order: u32le, f64be.
 //   option: cf=NAME | unique=true | nulls=skip|first|last | on_error=fail|skip
-//           | include '(' column {',' column} ')'
+//           | dropped_rows=refuse|ignore | include '(' column {',' column} ')'
 //   column: name '=' part: include(price = value.field('|', 5):f64, quantity = value[8:4]:u32le)
 //   Strings stand between single quotes; \' \\ and \xHH escape. Blanks around tokens are ignored.
 // A part that is missing in a row (no such field, column or JSON member, a JSON null, a byte range
@@ -74,6 +84,7 @@ struct IndexSpec {
   bool unique = false;
   NullPolicy nulls = NullPolicy::kSkip;
   ErrorPolicy on_error = ErrorPolicy::kFail;
+  DroppedRows dropped_rows = DroppedRows::kRefuse;
   std::vector<IncludedColumn> include;  // up to 64
 
   // InvalidArgument, with the offset in `text` and what was expected there.

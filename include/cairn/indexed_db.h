@@ -42,6 +42,11 @@ struct IndexedDBOptions {
   uint64_t build_memory_budget = 0;
   bool build_store_leaves = false;  // as BuildOptions::store_leaves
   OnStale on_stale = OnStale::kRebuild;
+  // Attach: the caller vouches that all layers between the database that Attach is given and the
+  // stored one (DB::GetRootDB) return values as they are stored. Rows are then read from the stored
+  // database. Without it, a layer that makes its own iterators, to count reads for example, is
+  // refused: such layers, as DBWithTTL, may change values. Writes go through all layers either way.
+  bool layers_keep_values = false;
 
   // How often the log is read in the background. Zero: never, or every half a minute if the
   // database does not archive its log. A query reads what is missing itself. So this bounds how
@@ -65,10 +70,13 @@ struct IndexedDBOptions {
   // Megabytes of log to keep. Open sets DBOptions::WAL_size_limit_MB to this if neither that nor
   // WAL_ttl_seconds is set. After a crash, or a time when nothing followed, an index catches up
   // from this log, and is rebuilt if it does not reach back far enough. The log takes this much
-  // disk, plus what is written in ten minutes, as RocksDB checks no more often. For a database that
-  // does not archive its log (Attach), this much is kept while an index is built, by keeping
-  // obsolete files; a build during which more is written starts over.
+  // disk, plus what is written in ten minutes, as RocksDB checks no more often.
   uint64_t log_retention_megabytes = 1024;
+  // Megabytes of log that may be written while an index is built; 0: no limit. The log from the
+  // start of a build on is kept until the build ends, by delaying the removal of all obsolete files
+  // of the database, table files among them. A build during which more is written ends: the index
+  // has failed with ResourceExhausted, and is built when the database is opened again.
+  uint64_t build_log_megabytes = 0;
 };
 
 enum class IndexState : uint8_t {
@@ -85,7 +93,8 @@ struct IndexInfo {
   IndexSpec spec;
   std::string directory;
   IndexState state = IndexState::kBuilding;
-  absl::Status status;          // why it is stale or failed
+  // Why it is stale or failed. While it is built or catches up: why it is built again.
+  absl::Status status;
   double progress = 0;          // kBuilding: the share that is done, from 0 to 1
   SequenceNumber sequence = 0;  // the last one that the index has applied
   SequenceNumber lag = 0;       // the database's sequence number minus that
@@ -156,16 +165,22 @@ struct IndexInfo {
 //   RebuildIndex. With on_error=skip the row has no entry.
 // - A column family that is dropped and created again past this object: its indexes fail with the
 //   first write to the new one, and are rebuilt when the database is attached or opened again.
-// Not seen at all: rows that compaction filters, FIFO compaction or DeleteFilesInRange remove, and
-// files ingested past this object into an attached database. Column families with user-defined
+// - Column families whose compactions drop or change rows (compaction filters, FIFO compaction)
+//   are refused, unless the spec says dropped_rows=ignore: DroppedRows in index_spec.h.
+// Not seen at all: rows that DeleteFilesInRange removes, and files ingested past this object into
+// an attached database. Column families with user-defined
 // timestamps or their own comparators cannot be indexed, nor can databases with unordered_write,
 // WritePrepared or WriteUnprepared transactions. Indexes of a database that is open with
 // paranoid_checks=false, a wal_filter or best_efforts_recovery have failed (FailedPrecondition,
 // naming the option), and the next opening without it rebuilds them.
 //
 // An index that cannot be built or followed for a reason that may pass (a full disk, an I/O error)
-// is retried, at first after half a second, later every minute. While the database is open, each
-// index's directory is locked: others that would write there get Unavailable.
+// is retried, at first after half a second, later every minute. States of indexes, with reasons,
+// are written to the database's info log (DBOptions::info_log), in lines that begin with "[cairn]";
+// so are failures to store or merge, and writes that waited. Neither these lines nor statuses of
+// this object name keys or values of rows, unless DBOptions::allow_data_in_errors is set. While the
+// database is open, each index's directory is locked: others that would write there get
+// Unavailable.
 //
 // An index proves that a database which is opened again continues the state that it has, and is
 // rebuilt otherwise (docs/staying-current.md). If the database does not archive its log, Close
@@ -200,15 +215,23 @@ class IndexedDB : public rocksdb::StackableDB {
 
   // Starts to build the index `spec.name` while writes go on, and returns. The index is kept with
   // the database: if this process ends before it is built, the next Open builds it. `column_family`
-  // (null: the default one) must be the spec's. AlreadyExists for a name that is taken;
-  // InvalidArgument for a spec of another column family, or whose name is not 1 to 128 letters,
-  // digits, '_', '-' and '.', not starting with '.'; FailedPrecondition, naming it, for an option
-  // of the database under which no index can be trusted (see above).
+  // (null: the default one) must be the spec's. Indexes of one column family that wait to be built
+  // are built together, by one scan.
+  // Errors: AlreadyExists if the name is taken. InvalidArgument if the spec is of another column
+  // family, if its name is not 1 to 128 letters, digits, '_', '-' and '.', not starting with '.',
+  // or if compactions of the column family may drop or change rows and the spec does not ignore
+  // that (DroppedRows). FailedPrecondition or Unimplemented, naming the option, if the database
+  // cannot be followed as it is open: see above. An existing index gets the same errors when its
+  // database is opened with such options: it has failed, and is not built until that has changed.
   virtual absl::Status CreateIndex(const IndexSpec& spec,
                                    rocksdb::ColumnFamilyHandle* column_family = nullptr) = 0;
-  // The same by the spec's text (IndexSpec): CreateIndex("city = value.field('|', 2):text").
-  // Without cf=NAME the index is of `column_family`. InvalidArgument, with the offset and what was
-  // expected there, for a text that is not a spec.
+  // CreateIndex of several indexes of one column family, which one scan of its rows builds. Either
+  // all are created or, after an error, none. Errors: those of CreateIndex.
+  virtual absl::Status CreateIndexes(absl::Span<const IndexSpec> specs,
+                                     rocksdb::ColumnFamilyHandle* column_family = nullptr) = 0;
+  // The same as CreateIndex, by the spec's text (IndexSpec): CreateIndex("city = value.field('|',
+  // 2):text"). Without cf=NAME the index is of `column_family`. InvalidArgument, with the offset
+  // and what was expected there, for a text that is not a spec.
   absl::Status CreateIndex(std::string_view spec,
                            rocksdb::ColumnFamilyHandle* column_family = nullptr);
   // Rebuilds an index in the background, also a failed one. NotFound.
@@ -230,8 +253,10 @@ class IndexedDB : public rocksdb::StackableDB {
   // what was expected; otherwise errors as of Index and its queries.
   virtual absl::StatusOr<FoundKeys> Lookup(const std::string& index, const KeyQuery& keys,
                                            const LookupOptions& options = {}) const = 0;
-  // The rows themselves, as they are in the database during the call. A row that is changed
-  // meanwhile is returned only if it still has such a key.
+  // The rows themselves. One state of the database answers, index and rows, with all writes that
+  // had returned when the call began. The index is brought to exactly the state of a snapshot, so
+  // that next to a writer this takes some microseconds more than Lookup. With dropped_rows=ignore,
+  // rows that compactions dropped or changed are left out if they no longer have such a key.
   virtual absl::StatusOr<FoundRows> LookupRows(const std::string& index, const KeyQuery& keys,
                                                const LookupOptions& options = {}) const = 0;
 

@@ -28,6 +28,7 @@ class IndexedDatabase {
  public:
   explicit IndexedDatabase(IndexedDBOptions options = {}) : options_(std::move(options)) {
     rocksdb_options_.create_if_missing = true;
+    rocksdb_options_.allow_data_in_errors = true;
     rocksdb_options_.create_missing_column_families = true;
     rocksdb_options_.merge_operator = std::make_shared<AppendOperator>();
     options_.open.calibration = Calibration::kNone;

@@ -250,6 +250,7 @@ A spec is [name=] source:type {, source:type} {, option}
            column('city')
   types    u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 text bytes; of raw bytes with le or be: u32le
   options  cf=NAME  unique=true  nulls=skip|first|last  on_error=fail|skip
+           dropped_rows=refuse|ignore
            include(name=source:type {, name=source:type}): columns for cairn query --select
 --cf, --unique, --nulls and --on-error hold for the specs that do not say so themselves.
 

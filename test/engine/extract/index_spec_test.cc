@@ -31,7 +31,7 @@ bool Same(const IndexSpec& a, const IndexSpec& b) {
     if (!Same(a.include[i].value, b.include[i].value)) return false;
   }
   return a.name == b.name && a.column_family == b.column_family && a.unique == b.unique &&
-         a.nulls == b.nulls && a.on_error == b.on_error;
+         a.nulls == b.nulls && a.on_error == b.on_error && a.dropped_rows == b.dropped_rows;
 }
 
 IndexSpec Parsed(std::string_view text) {
@@ -92,7 +92,10 @@ BOOST_AUTO_TEST_CASE(reads_every_option_in_any_order) {
   BOOST_TEST(spec.unique);
   BOOST_CHECK(spec.nulls == NullPolicy::kLast);
   BOOST_CHECK(spec.on_error == ErrorPolicy::kSkip);
-  BOOST_CHECK(Same(Parsed("value:u8,unique=false,nulls=skip,on_error=fail,cf=default"), plain));
+  BOOST_CHECK(Same(Parsed("value:u8,unique=false,nulls=skip,on_error=fail,dropped_rows=refuse,"
+                          "cf=default"),
+                   plain));
+  BOOST_CHECK(Parsed("value:u8,dropped_rows=ignore").dropped_rows == DroppedRows::kIgnore);
   BOOST_TEST(Parsed("value:u8,cf='my, cf=\\'x\\''").column_family == "my, cf='x'");
 }
 
@@ -149,6 +152,7 @@ BOOST_AUTO_TEST_CASE(strings_may_hold_anything) {
 BOOST_AUTO_TEST_CASE(a_part_s_word_may_name_an_index_but_an_option_s_may_not) {
   BOOST_TEST(Parsed("value=value:u8").name == "value");
   BOOST_TEST(Parsed("a.b-c_9=key:text").name == "a.b-c_9");
+  BOOST_TEST(Parsed("dropped_rows=key:text").name == "dropped_rows");  // older than the option
   for (const char* text : {"cf=value:u8", "unique=true", "nulls=first,value:u8", "on_error=skip"}) {
     Refuses(text, 0, "options stand behind the parts");
   }
@@ -194,12 +198,14 @@ BOOST_AUTO_TEST_CASE(says_where_and_what_was_expected) {
   Refuses("custom(''):text", 0, "expected the name of an extractor");
   Refuses("value:u8,", 9, "expected a source");
   Refuses("value:u8, unique", 10,
-          "or an option (cf=, unique=true, nulls=, on_error=, include(…)), found");
+          "or an option (cf=, unique=true, nulls=, on_error=, dropped_rows=, include(…)), found");
   Refuses("value:u8;", 8, "expected ',' or the end");
-  Refuses("value:u8,size=5", 9, "expected an option (cf, unique, nulls, on_error, include)");
+  Refuses("value:u8,size=5", 9,
+          "expected an option (cf, unique, nulls, on_error, dropped_rows, include)");
   Refuses("value:u8,unique=yes", 16, "expected true or false");
   Refuses("value:u8,nulls=", 15, "expected skip, first or last");
   Refuses("value:u8,on_error=die", 18, "expected fail or skip");
+  Refuses("value:u8,dropped_rows=no", 22, "expected refuse or ignore");
   Refuses("value:u8,cf=", 12, "a column family's name");
   Refuses("value:u8,cf=a,cf=b", 14, "expected each option once, found 'cf' again");
   Refuses("value:u8,unique=true,unique=true", 21, "found 'unique' again");
@@ -222,10 +228,10 @@ BOOST_AUTO_TEST_CASE(refuses_what_is_too_much) {
 BOOST_AUTO_TEST_CASE(the_canonical_text_leaves_out_what_is_the_default) {
   BOOST_TEST(Parsed(" value[0:] :text, unique=false, cf = 'default'").ToString() == "value:text");
   BOOST_TEST(Parsed("i=value[0:4]:u32le,column('a\\x27\\xC3\\\\'):u8,cf='x y',on_error=skip,"
-                    "nulls=first,unique=true")
+                    "dropped_rows=ignore,nulls=first,unique=true")
                  .ToString() ==
              "i=value[0:4]:u32le,column('a\\'\\xc3\\\\'):u8,cf='x y',unique=true,nulls=first,"
-             "on_error=skip");
+             "on_error=skip,dropped_rows=ignore");
 }
 
 std::string RandomString(std::mt19937_64& random, size_t most) {
@@ -278,6 +284,7 @@ BOOST_AUTO_TEST_CASE(random_specs_read_back_as_they_were) {
     spec.unique = random() % 2 == 0;
     spec.nulls = static_cast<NullPolicy>(random() % 3);
     spec.on_error = static_cast<ErrorPolicy>(random() % 2);
+    spec.dropped_rows = static_cast<DroppedRows>(random() % 2);
     for (size_t n = random() % 2 == 0 ? 0 : random() % 65; n > 0; --n) {
       spec.include.push_back({absl::StrFormat("c.%d", n), RandomPart(random)});
     }

@@ -181,7 +181,8 @@ BOOST_AUTO_TEST_CASE(a_mark_that_is_in_doubt_is_written_again) {
       CheckOk(spec.status());
       const IndexMark mark{wanted, "why", spec->ToString()};
       CheckOk(catalog.Mark("x", mark));
-      FollowedIndex index(*spec, *spec->Codec(), &catalog, mark, nullptr);
+      const EventLog log(nullptr);
+      FollowedIndex index(*spec, *spec->Codec(), &catalog, mark, nullptr, &log);
       files->FailFrom(k);
       BOOST_TEST(!index.MarkFollowing(wanted, [] { return false; }).ok());
       files->FailFrom(INT64_MAX);

@@ -1,6 +1,7 @@
 // IndexedDB::Lookup and LookupRows.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <map>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cairn/indexed_db.h"
+#include "rocksdb/write_batch.h"
 #include "test/engine/indexed_database.h"
 #include "test/require_ok.h"
 #include "test/sanitizer.h"
@@ -366,6 +368,37 @@ BOOST_AUTO_TEST_CASE(a_row_with_several_keys_is_on_one_page) {
   BOOST_TEST(RequireOk(rows(page)) == (Strings{"c", "b"}), boost::test_tools::per_element());
   page.after = RequireOk(db->LookupRows("tag", KeyQuery::Range(1, 9), page)).cursor();
   BOOST_TEST(RequireOk(rows(page)) == (Strings{"a"}), boost::test_tools::per_element());
+}
+
+// A row that has one of two cities at every moment, and another that has the other one, is found in
+// one state of index and rows by each call.
+BOOST_AUTO_TEST_CASE(rows_are_those_of_the_state_that_the_index_is_at) {
+  IndexedDatabase db;
+  db.Create("city = value:text");
+  db.Put("ana", "Lisbon");
+  db.Put("bo", "Oslo");
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int i = 0; !stop; ++i) {
+      rocksdb::WriteBatch batch;
+      RequireOk(batch.Put("ana", i % 2 == 0 ? "Oslo" : "Lisbon"));
+      RequireOk(batch.Put("bo", i % 2 == 0 ? "Lisbon" : "Oslo"));
+      RequireOk(db->Write({}, &batch));
+    }
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  int wrong = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    const FoundRows found = RequireOk(db->LookupRows("city", {"Lisbon", "Oslo"}));
+    bool right = found.size() == 2;
+    for (size_t i = 0; i < found.queries() && right; ++i) {
+      right = found.of(i).size() == 1 && found.of(i)[0].value == (i == 0 ? "Lisbon" : "Oslo");
+    }
+    if (!right) ++wrong;
+  }
+  stop = true;
+  writer.join();
+  BOOST_TEST(wrong == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

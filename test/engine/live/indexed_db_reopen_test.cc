@@ -2,18 +2,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cairn/extractor.h"
 #include "cairn/indexed_db.h"
 #include "rocksdb/sst_file_writer.h"
 #include "test/engine/indexed_database.h"
 #include "test/engine/live/indexed_db_checks.h"
 #include "test/require_ok.h"
+#include "test/test_random.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(indexed_db_reopen_test)
@@ -165,6 +171,107 @@ BOOST_AUTO_TEST_CASE(ingested_files_make_indexes_stale_also_across_a_reopen) {
   db.Reopen();
   BOOST_TEST(RowsOf(db.get(), "by_colour", "red") == "a m");
   BOOST_TEST(db.Info("by_colour").builds == 0u);
+}
+
+// Fails for one row, once it is to.
+class Failing final : public KeyExtractor {
+ public:
+  absl::Status Extract(const RowView& row, KeySink* sink) const override {
+    if (fails && row.primary_key == "bad") return absl::InvalidArgumentError("a bad row");
+    sink->Add(row.value);
+    return absl::OkStatus();
+  }
+  std::atomic<bool> fails{false};
+};
+
+// Indexes that are stored at several states, in both column families, catch up by one reading of
+// the log, in which each takes part from its own state on.
+BOOST_AUTO_TEST_CASE(indexes_catch_up_together_from_different_states) {
+  static const auto failing = std::make_shared<Failing>();
+  RequireOk(RegisterExtractor("indexed_db_reopen_failing", failing));
+  IndexedDBOptions options;
+  options.store_interval = absl::ZeroDuration();
+  IndexedDatabase db(options);
+  const std::vector<std::string> names = {"d", "b", "of_a", "c", "fails", "a"};
+  for (const std::string& name : names) {
+    db.Create(
+        absl::StrCat(
+            name, name == "fails" ? " = custom('indexed_db_reopen_failing'):text" : " = value:text",
+            name == "of_a" ? ", cf=a" : ""),
+        name == "of_a" ? 1 : 0);
+  }
+  const std::filesystem::path live = db.path() + ".indexes";
+  const std::filesystem::path kept = db.Beside("kept");
+  std::filesystem::create_directory(kept);
+  std::mt19937_64 random = TestRandom(5);
+  const auto write = [&] {
+    for (int i = 0; i < 100; ++i) {
+      const std::string row = absl::StrCat("row", random() % 50);
+      const int family = static_cast<int>(random() % 2);
+      switch (random() % 4) {
+        case 0:
+          RequireOk(db->Merge({}, db.family(family), row, absl::StrCat("+", random() % 10)));
+          break;
+        case 1:
+          RequireOk(db->Delete({}, db.family(family), row));
+          break;
+        default:
+          db.Put(row, absl::StrCat("v", random() % 20), family);
+      }
+      if (random() % 40 == 0) RequireOk(db->Flush({}));
+    }
+  };
+  for (const std::string& name : names) {
+    write();
+    RequireOk(db->StoreIndexes());
+    std::filesystem::copy(live / name, kept / name, std::filesystem::copy_options::recursive);
+  }
+  db.Put("bad", "row");
+  write();
+  for (const bool one_fails : {false, true}) {
+    db.Close();
+    for (const std::string& name : names) {
+      std::filesystem::remove_all(live / name);
+      std::filesystem::copy(kept / name, live / name, std::filesystem::copy_options::recursive);
+    }
+    failing->fails = one_fails;
+    db.Open();
+    for (const std::string& name : names) {
+      BOOST_TEST_CONTEXT(name) {
+        if (one_fails && name == "fails") {
+          CheckFails(db->WaitUntilReady(name), absl::StatusCode::kInvalidArgument, "a bad row");
+          continue;
+        }
+        RequireOk(db->WaitUntilReady(name));
+        BOOST_TEST(db.Info(name).builds == 0u);
+        CheckAgainstDatabase(db.get(), name, db.family(name == "of_a" ? 1 : 0));
+      }
+    }
+  }
+}
+
+// One that is of another database is built; the others are not.
+BOOST_AUTO_TEST_CASE(an_index_that_cannot_catch_up_does_no_harm_to_the_others) {
+  IndexedDatabase other, db;
+  other.Put("a", "of another");
+  other.Create("stranger = value:text");
+  other.Close();
+  db.Put("a", "red");
+  db.Create("good = value:text");
+  db.Create("stranger = value:text");
+  db.Put("b", "red");
+  db.Close();
+  const std::string live = db.path() + ".indexes/stranger";
+  std::filesystem::remove_all(live);
+  std::filesystem::copy(other.path() + ".indexes/stranger", live,
+                        std::filesystem::copy_options::recursive);
+  db.Open();
+  for (const char* name : {"good", "stranger"}) {
+    RequireOk(db->WaitUntilReady(name));
+    CheckAgainstDatabase(db.get(), name, db.family(0));
+  }
+  BOOST_TEST(db.Info("good").builds == 0u);
+  BOOST_TEST(db.Info("stranger").builds == 1u);
 }
 
 }  // namespace

@@ -2,12 +2,16 @@
 
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/log/wal_files.h"
+#include "engine/log/wal_links.h"
 #include "engine/util/rocksdb_compat.h"
 #include "test/engine/indexed_database.h"
 #include "test/sanitizer.h"
@@ -28,6 +32,7 @@ class Database {
     RequireOk(rocksdb::DB::Open(options, directory_ / "db", Into(&db_)));
   }
   rocksdb::DB* get() { return db_.get(); }
+  std::string path() const { return directory_ / "db"; }
 
   void Write(uint64_t bytes) {
     for (uint64_t written = 0; written < bytes; written += 1000) {
@@ -79,7 +84,7 @@ BOOST_AUTO_TEST_CASE(the_log_is_kept_until_it_was_read) {
   Database db;
   LogRetention retention(db.get(), 100 * kMegabyte);
   db.Write(kMuch);
-  BOOST_TEST(!retention.IsOverdue());
+  BOOST_TEST(!retention.CheckBounds());
   BOOST_TEST(db.LogBytes() >= kMuch);
   WaitForRelease();
   retention.Release(/*log_number=*/1000);
@@ -89,46 +94,100 @@ BOOST_AUTO_TEST_CASE(the_log_is_kept_until_it_was_read) {
   retention.Close();
   BOOST_TEST(db.LogBytes() < kMegabyte);
   retention.Release(2000);
-  BOOST_TEST(!retention.IsOverdue());
+  BOOST_TEST(!retention.CheckBounds());
 }
 
 BOOST_AUTO_TEST_CASE(what_is_held_for_a_build_is_kept_though_others_have_read_it) {
   Database db;
   LogRetention retention(db.get(), 100 * kMegabyte);
   {
-    const LogRetention::Hold hold(&retention);
+    const LogRetention::Hold hold(&retention, LogRetention::kNoBound);
     db.Write(kMuch);
     WaitForRelease();
     retention.Release(1000);
     BOOST_TEST(db.LogBytes() >= kMuch);
-    const LogRetention::Hold another(&retention);
+    const LogRetention::Hold another(&retention, LogRetention::kNoBound);
   }
   WaitForRelease();
   retention.Release(2000);
   BOOST_TEST(db.LogBytes() < kMegabyte);
 }
 
-BOOST_AUTO_TEST_CASE(what_is_held_is_let_go_beyond_the_bound) {
+BOOST_AUTO_TEST_CASE(what_is_held_is_let_go_beyond_its_bound) {
   Database db;
   LogRetention retention(db.get(), kMegabyte);
-  const LogRetention::Hold hold(&retention);
+  const LogRetention::Hold hold(&retention, kMegabyte);
   db.Write(kMegabyte / 4);
-  BOOST_TEST(!retention.IsOverdue());
+  BOOST_TEST(!retention.CheckBounds());
+  BOOST_TEST(!hold.exceeded());
   db.Write(kMuch);
-  BOOST_TEST(retention.IsOverdue());
+  BOOST_TEST(retention.CheckBounds());
+  BOOST_TEST(hold.exceeded());
   WaitForRelease();
   retention.Release(1000);
   BOOST_TEST(db.LogBytes() < kMegabyte);
-  BOOST_TEST(!retention.IsOverdue());
+  BOOST_TEST(!retention.CheckBounds());
 }
 
-BOOST_AUTO_TEST_CASE(a_database_that_archives_its_log_is_left_alone) {
+BOOST_AUTO_TEST_CASE(a_database_that_archives_its_log_is_left_alone_until_something_is_held) {
   Database db(/*archived_megabytes=*/100);
   LogRetention retention(db.get(), kMegabyte);
-  const LogRetention::Hold hold(&retention);
   db.Write(kMuch);
   BOOST_TEST(db.LogBytes() < kMegabyte);  // moved
-  BOOST_TEST(!retention.IsOverdue());
+  BOOST_TEST(!retention.CheckBounds());
+  const LogRetention::Hold hold(&retention, kMegabyte);
+  db.Write(kMegabyte / 4);
+  BOOST_TEST(!retention.CheckBounds());
+  BOOST_TEST(!hold.exceeded());
+  db.Write(kMuch);
+  BOOST_TEST(db.LogBytes() >= kMuch);
+  BOOST_TEST(!retention.CheckBounds());
+  BOOST_TEST(hold.exceeded());
+}
+
+// Sequence numbers of all records of files that can be read, from the file `from` on.
+std::vector<SequenceNumber> ReadRecords(rocksdb::DB* db, uint64_t from) {
+  std::vector<SequenceNumber> numbers;
+  for (const WalFile& file : RequireOk(ListWalFiles(db))) {
+    if (file.number < from) continue;
+    const auto reader = RequireOk(OpenWalFile(db, file));
+    while (reader->Next()) numbers.push_back(reader->sequence());
+  }
+  return numbers;
+}
+
+BOOST_AUTO_TEST_CASE(what_was_not_read_yet_stays_readable_though_it_is_let_go) {
+  Database db;
+  LogRetention retention(db.get(), 100 * kMegabyte);
+  db.Write(kMuch);
+  WaitForRelease();
+  const uint64_t first = RequireOk(ListWalFiles(db.get())).back().number;
+  db.Write(kMuch);  // obsolete in the moment of the release, and not read
+  const std::vector<SequenceNumber> before = ReadRecords(db.get(), first);
+  BOOST_TEST(before.size() > 1000u);
+  retention.Release(first);
+  BOOST_TEST(db.LogBytes() < kMegabyte);
+  BOOST_CHECK(ReadRecords(db.get(), first) == before);
+  WaitForRelease();
+  const uint64_t last = RequireOk(ListWalFiles(db.get())).back().number;
+  retention.Release(last);
+  const std::vector<WalFile> files = RequireOk(ListWalFiles(db.get()));
+  BOOST_TEST(files.front().number == last);
+  WaitForRelease();
+  retention.Release(0);
+  for (const auto& file : std::filesystem::directory_iterator(db.path())) {
+    BOOST_TEST(!file.is_directory(), file.path());  // no links are left
+  }
+}
+
+BOOST_AUTO_TEST_CASE(links_of_a_process_that_was_killed_are_removed) {
+  Database db;
+  const std::string links = WalLinkDirectory(db.path(), "killed");
+  std::filesystem::create_directory(links);
+  std::ofstream(links + "/000099.log") << "no log";
+  BOOST_TEST(RequireOk(ListWalFiles(db.get())).back().number < 99u);
+  const LogRetention retention(db.get(), kMegabyte);
+  BOOST_TEST(!std::filesystem::exists(links));
 }
 
 BOOST_AUTO_TEST_CASE(obsolete_files_go_though_nobody_follows) {

@@ -1,0 +1,174 @@
+// How indexes join a LogFollower.
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "engine/live/log_follower.h"
+#include "engine/log/anchor.h"
+#include "engine/log/ingested_files.h"
+#include "engine/log/row_reading.h"
+#include "engine/log/table_files.h"
+#include "engine/log/update_log.h"
+#include "engine/serve/catch_up.h"
+#include "engine/util/status.h"
+#include "index/keys/escaped_text.h"
+#include "index/machine/guard.h"
+#include "index/machine/status_macros.h"
+
+namespace cairn {
+namespace {
+
+absl::Status CheckIsOf(const Manifest& manifest, const FollowedIndex& index, rocksdb::DB* db) {
+  if (manifest.column_family != index.column_family()->GetName()) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("index %s: expected column family %s, got %s", Quoted(index.name()),
+                        Quoted(manifest.column_family), Quoted(index.column_family()->GetName())));
+  }
+  std::string id;
+  RETURN_IF_ERROR(FromRocksDb(db->GetDbIdentity(id),
+                              absl::StrFormat("cannot identify database '%s'", db->GetName())));
+  if (manifest.database_id.empty() || id.empty() || manifest.database_id == id) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrFormat("index %s was built from the database with the id %s, but '%s' has the id %s",
+                      Quoted(index.name()), manifest.database_id, db->GetName(), id));
+}
+
+}  // namespace
+
+std::vector<absl::Status> LogFollower::Join(
+    absl::Span<const std::shared_ptr<FollowedIndex>> indexes, Ingested ingested) {
+  std::vector<absl::Status> status(indexes.size());
+  std::vector<KnownFiles> known(indexes.size());
+  std::vector<Member> admitted;
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    absl::StatusOr<Member> member =
+        Guarded("joining those that follow the log", [&] { return Admit(indexes[i]); });
+    if (!member.ok()) {
+      status[i] = member.status();
+      continue;
+    }
+    known[i] = member->known;
+    member->joining = &status[i];
+    admitted.push_back(*std::move(member));
+  }
+  if (admitted.empty()) return status;
+  const std::shared_ptr<rocksdb::ManagedSnapshot> snapshot = TakeIn(&admitted);
+  if (snapshot == nullptr || ingested == Ingested::kUnchecked) return status;
+  CheckIngested(indexes, known, snapshot->snapshot()->GetSequenceNumber(), absl::MakeSpan(status));
+  return status;
+}
+
+absl::StatusOr<LogFollower::Member> LogFollower::Admit(
+    const std::shared_ptr<FollowedIndex>& index) {
+  rocksdb::ColumnFamilyHandle* const column_family = index->column_family();
+  const std::shared_ptr<IndexWriter> writer = index->writer();
+  Member member;
+  member.index = index;
+  ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(index->spec()));
+  member.extractor = std::make_unique<ChangeExtractor>(std::move(extractor));
+  member.updates = std::make_unique<RowUpdates>(index->codec().kind());
+
+  std::vector<ChangedRange> ranges;
+  do {
+    // Rows that the log does not tell of are read again first, which stops nobody else.
+    if (!ranges.empty()) RETURN_IF_ERROR(CatchUpAlone(*index));
+    ranges.clear();
+    IndexWriter::Update update(writer.get());
+    const Manifest& manifest = update.version().base->manifest;
+    RETURN_IF_ERROR(CheckIsOf(manifest, *index, db_));
+    RETURN_IF_ERROR(CheckRowReading(manifest.reading, index->spec(), db_, column_family));
+    Anchor anchor = update.anchor();
+    member.from = update.version().sequence;
+    member.position = anchor.log;
+    member.known = {member.from, anchor.ingested_file, anchor.tables};
+    bool proven = true;
+    RETURN_IF_ERROR(CheckContinues(member.from, db_, column_family, &anchor, &proven, &ranges));
+    if (!ranges.empty()) continue;
+    // That the log has what is missing is said here, where it is nobody else's error. Numbers that
+    // were given twice are seen nowhere else.
+    const SequenceNumber latest = db_->GetLatestSequenceNumber();
+    RETURN_IF_ERROR(UpdateLog::Open(db_, absl::MakeConstSpan(&column_family, 1), member.from,
+                                    latest, member.position, live_)
+                        .status());
+    RETURN_IF_ERROR(TableFilesRecorder(db_, column_family).Record(&anchor.tables));
+    RETURN_IF_ERROR(update.Publish(member.from, std::move(anchor)));
+  } while (!ranges.empty());
+  return member;
+}
+
+absl::Status LogFollower::CatchUpAlone(const FollowedIndex& index) const {
+  // The layers above the root keep values, or there would be no index.
+  ASSIGN_OR_RETURN(const std::unique_ptr<SnapshotSource> source,
+                   SnapshotSource::FromDb(db_->GetRootDB(), index.column_family()));
+  CatchUpOptions options;
+  options.durable = false;
+  options.cancelled = &index.cancelled();
+  return CatchUp(*source, options, index.writer().get(), live_).status();
+}
+
+std::shared_ptr<rocksdb::ManagedSnapshot> LogFollower::TakeIn(std::vector<Member>* admitted) {
+  const MutexLock lock(&mutex_);
+  std::shared_ptr<rocksdb::ManagedSnapshot> snapshot;
+  const absl::Status ready = Guarded("joining those that follow the log", [&]() -> absl::Status {
+    mutex_.AssertHeld();
+    if (closed_) return absl::CancelledError("the database has been closed");
+    RETURN_IF_ERROR(LoseThoseOfGoneFamilies(admitted));
+    members_.reserve(members_.size() + admitted->size());
+    snapshot = std::make_shared<rocksdb::ManagedSnapshot>(db_);
+    if (snapshot->snapshot() != nullptr) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "database '%s' does not support snapshots (inplace_update_support)", db_->GetName()));
+  });
+  if (!ready.ok()) {
+    for (const Member& member : *admitted) *member.joining = ready;
+    return nullptr;
+  }
+  for (Member& member : *admitted) members_.push_back(std::move(member));
+  // By their names, so that updates of several begin in one order, whoever joined first.
+  std::sort(members_.begin(), members_.end(),
+            [](const Member& a, const Member& b) { return a.index->name() < b.index->name(); });
+  RestartTail();
+  FollowTo(snapshot->snapshot()->GetSequenceNumber(), snapshot);
+  for (Member& member : members_) member.joining = nullptr;
+  return snapshot;
+}
+
+void LogFollower::CheckIngested(absl::Span<const std::shared_ptr<FollowedIndex>> indexes,
+                                absl::Span<const KnownFiles> known, SequenceNumber until,
+                                absl::Span<absl::Status> status) {
+  std::map<uint32_t, std::vector<size_t>> families;
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    if (status[i].ok()) families[indexes[i]->column_family_id()].push_back(i);
+  }
+  for (const auto& [id, members] : families) {
+    uint64_t least = known[members[0]].ingested_file;
+    // What the index at the lowest state has seen, all have.
+    const KnownFiles* oldest = &known[members[0]];
+    for (const size_t i : members) {
+      least = std::min(least, known[i].ingested_file);
+      if (known[i].from < oldest->from) oldest = &known[i];
+    }
+    rocksdb::ColumnFamilyHandle* const column_family = indexes[members[0]]->column_family();
+    const absl::StatusOr<uint64_t> newest = Guarded("looking for ingested files", [&] {
+      return NewestIngestedFile(db_, column_family, until, least, oldest->tables.get());
+    });
+    for (const size_t i : members) {
+      if (!newest.ok()) {
+        status[i] = newest.status();
+      } else if (*newest > known[i].ingested_file) {
+        status[i] = absl::FailedPreconditionError(absl::StrFormat(
+            "index %s: file %06d.sst was ingested into column family %s after the state that the "
+            "index has, which the log does not record; rebuild the index",
+            Quoted(indexes[i]->name()), *newest, Quoted(column_family->GetName())));
+      }
+      if (!status[i].ok()) Leave(*indexes[i]);
+    }
+  }
+}
+
+}  // namespace cairn
