@@ -41,6 +41,9 @@ constexpr std::chrono::milliseconds kIngestionPatience(1000);
 // Of followed_, where there is nothing to follow.
 constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::max();
 
+// Memory for a slice of the log is kept for the next one, unless a record was as large as this.
+constexpr size_t kMostKept = 4 * UpdateLog::kSliceBytes;
+
 // How often versions of one sequence number are looked for while more are published.
 constexpr int kTries = 16;
 
@@ -359,8 +362,20 @@ absl::Status LogFollower::ApplySlice(const std::shared_ptr<rocksdb::ManagedSnaps
       updates->of_member[m] = nullptr;
       updates->status[m] = std::move(s);
     }
+    if (changes_[i].memory_bytes() > kMostKept) GiveBackMemory(i);
   }
   return absl::OkStatus();
+}
+
+void LogFollower::GiveBackMemory(size_t family) {
+  families_[family].settled = SettledChanges();
+  changes_[family] = RowChanges();
+  for (Member& member : members_) {
+    if (member.index->column_family_id() != families_[family].handle->GetID()) continue;
+    *member.updates = RowUpdates(member.updates->keys.kind());
+    absl::StatusOr<ChangeExtractor> extractor = ChangeExtractor::Create(member.index->spec());
+    if (extractor.ok()) *member.extractor = *std::move(extractor);
+  }
 }
 
 absl::Status LogFollower::ApplyTo(const Member& member, const Family& family,
