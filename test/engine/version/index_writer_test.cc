@@ -319,9 +319,11 @@ struct Queue {
         AppendRow<uint64_t>(Name(i - kLength), {}, &updates);
         index->rows.erase(Name(i - kLength));
       }
-      IndexWriter::Update update(index->writer.get());
-      CheckOk(update.Apply(updates));
-      CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
+      {
+        IndexWriter::Update update(index->writer.get());
+        CheckOk(update.Apply(updates));
+        CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
+      }
       if (next % (rows / stores) < kBatch) CheckOk(index->writer->Store());
       most_bytes = std::max(most_bytes, index->writer->version()->delta->Stats().bytes);
     }
