@@ -21,6 +21,7 @@ struct KeysOfRows {
   KeyColumn keys;
 
   uint64_t KeysBegin(size_t i) const { return i == 0 ? 0 : key_ends[i - 1]; }
+  uint64_t Keys(size_t i) const { return key_ends[i] - KeysBegin(i); }  // how many it has
   void EndRow(RowId row) {
     rows.push_back(row);
     key_ends.push_back(keys.size());

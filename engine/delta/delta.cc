@@ -24,6 +24,8 @@ DeltaStats Delta::Stats() const {
   stats.entries = base_run.size() - stats.removed_entries + stats.added_entries;
   stats.dead_rows = dead_rows.size();
   stats.new_rows = end_row - base_rows.rows();
+  stats.dead_new_rows = stats.new_rows - live_new_rows;
+  stats.dead_tuples = end_tuple - tuple_rows;
   stats.rows = base_rows.rows() - stats.dead_rows + live_new_rows;
   stats.segments = parts.size();
   stats.bytes = removed.memory_bytes() + dead_rows.memory_bytes();

@@ -36,6 +36,10 @@ struct DeltaStats {
   uint64_t added_entries = 0;
   uint64_t dead_rows = 0;  // of the base's
   uint64_t new_rows = 0;   // that the base lacks, dead or not
+  // What DeltaWriter::Renumber leaves out: new rows without entries, and tuples of rows that were
+  // given a later one.
+  uint64_t dead_new_rows = 0;
+  uint64_t dead_tuples = 0;
   uint64_t segments = 0;
   uint64_t bytes = 0;  // of memory beyond the base's
 };
@@ -44,8 +48,9 @@ struct DeltaStats {
 // sees. Immutable once a DeltaWriter has made it; safe from any number of threads. Versions share
 // what they have in common.
 //
-// A row keeps its id for as long as the base is, whatever becomes of its keys: rows of the base
-// have the ids that they have there, later ones (DeltaRows) those behind. A version's entries are
+// A row keeps its id from version to version, whatever becomes of its keys, until a writer numbers
+// the later rows again (DeltaWriter::Renumber): rows of the base have the ids that they have there,
+// later ones (DeltaRows) those after it. A version's entries are
 // those of the base at positions that were not removed, and those of the parts, likewise; none is
 // in two of these. Everywhere they are in (key, primary key) order.
 struct Delta {
@@ -63,6 +68,7 @@ struct Delta {
   RowId end_row = 0;                              // the version's rows have ids below
   std::shared_ptr<const DeltaTuples> tuples;      // where the index includes columns, else null
   uint32_t end_tuple = 0;                         // the version's tuples are those below
+  uint32_t tuple_rows = 0;                        // rows that were given one of these
   uint64_t live_new_rows = 0;                     // rows that the base lacks and that have entries
   std::shared_ptr<const ChangeLog::Place> place;  // where its changes end
   std::shared_ptr<CompactDelta> compact;          // this in another form; null where that is none

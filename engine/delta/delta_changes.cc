@@ -1,7 +1,6 @@
 #include "engine/delta/delta_changes.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 
 #include "index/machine/guard.h"
@@ -30,12 +29,14 @@ absl::StatusOr<DeltaChanges> DeltaChanges::Since(const Delta& since,
     const std::vector<RowId>& rows = changes.changed_.rows;
     // The base's rows stand before the later ones, and in order; those are put among them.
     std::vector<uint32_t>& order = changes.order_;
-    order.resize(rows.size());
-    std::iota(order.begin(), order.end(), 0);
+    order.reserve(rows.size());
+    for (uint32_t i = 0; i < rows.size(); ++i) {
+      const bool came_and_went = rows[i] >= since.end_row && changes.changed_.Keys(i) == 0;
+      if (!came_and_went) order.push_back(i);
+    }
     const auto less = [&](uint32_t a, uint32_t b) { return delta->rows->Less(rows[a], rows[b]); };
-    const auto later =
-        order.begin() +
-        (std::lower_bound(rows.begin(), rows.end(), delta->rows->base_rows()) - rows.begin());
+    const auto later = std::partition_point(
+        order.begin(), order.end(), [&](uint32_t i) { return rows[i] < delta->rows->base_rows(); });
     // They mostly came in their keys' order.
     if (!std::is_sorted(later, order.end(), less)) std::sort(later, order.end(), less);
     std::inplace_merge(order.begin(), later, order.end(), less);
@@ -68,7 +69,7 @@ absl::Status DeltaChanges::Append(size_t first, size_t count, RowUpdates* update
         }
         updates->row_ends.push_back(updates->keys.size());
         if (delta_->tuples == nullptr) continue;
-        const bool has_keys = changed_.KeysBegin(i) != changed_.key_ends[i];
+        const bool has_keys = changed_.Keys(i) != 0;
         updates->tuples.Append(has_keys ? delta_->Tuple(changed_.rows[i]).value_or("") : "");
       }
     });

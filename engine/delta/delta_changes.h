@@ -22,8 +22,9 @@ namespace cairn {
 // for what came before. Immutable; every method is safe from any number of threads.
 class DeltaChanges {
  public:
-  // What changed since an older version of the same base, and perhaps rows that are what they were.
-  // A DeltaWriter over anything that has what `since` has comes by them to the version's entries.
+  // What changed since an older version of the same base, and perhaps rows that are what they were;
+  // rows that came after `since` and went again are left out. A DeltaWriter over anything that has
+  // what `since` has comes by them to the version's entries.
   // InvalidArgument where `since` is no older version of the same writer; ResourceExhausted.
   static absl::StatusOr<DeltaChanges> Since(const Delta& since, std::shared_ptr<const Delta> delta);
   // At most so many rows would that be; takes no time. InvalidArgument likewise.

@@ -12,9 +12,9 @@
 
 namespace cairn {
 
-// The rows that came after a base: row id -> primary key and rank. Their ids go on behind the
-// base's, in the order in which they came, and stay theirs for as long as the base is: a row that
-// is deleted and comes back has the id that it had.
+// The rows that came after a base: row id -> primary key and rank. Their ids follow the base's, in
+// the order in which they came. A row that is deleted and comes back has the id that it had, until
+// DeltaWriter::Renumber makes other DeltaRows of those that are left.
 //
 // Grows at its end, and what is there never moves. One thread appends; any number of others may at
 // the same time read the rows that were there when they were told of them (Delta::end_row).

@@ -20,8 +20,8 @@ namespace cairn {
 //
 // Grows at its end, and what is there never moves nor goes. One thread appends; any number of
 // others may at the same time ask for what a version has. A version has the tuples below an end
-// (Delta::end_tuple). Takes 32 to 48 bytes a tuple besides its own, until the next merge, also for
-// those that are no longer any row's.
+// (Delta::end_tuple). Takes 32 to 48 bytes per tuple in addition to its own, also for tuples that
+// are no longer any row's: DeltaWriter::Renumber leaves these out.
 class DeltaTuples {
  public:
   DeltaTuples();
@@ -35,6 +35,8 @@ class DeltaTuples {
   // What follows is for the one thread that appends.
 
   uint32_t end() const { return tuples_.size(); }
+  // The number of rows that were given one.
+  uint32_t rows() const { return static_cast<uint32_t>(tables_.back()->used); }
   // What Find will say in versions behind the tuples that were appended so far.
   std::optional<std::string_view> Find(RowId row) const { return Find(row, end()); }
   // Gives the row a tuple; requires end() < kMost. Throws std::bad_alloc, and then has not.

@@ -10,6 +10,8 @@
 #include "engine/delta/change_log.h"
 #include "engine/delta/compact_delta.h"
 #include "engine/delta/delta_parts.h"
+#include "engine/delta/new_row_order.h"
+#include "engine/delta/renumbered_delta.h"
 #include "engine/delta/row_keys.h"
 #include "engine/delta/update_rows.h"
 #include "engine/util/make_room.h"
@@ -27,6 +29,8 @@ namespace {
 constexpr uint64_t kSegmentRatio = 4;
 // Rows whose reads are in flight at a time.
 constexpr size_t kAhead = 32;
+// Memory for the rows of a batch is kept for the next batch, unless it was for more than this.
+constexpr size_t kMostKeptRows = size_t{1} << 20;
 
 template <typename Key>
 class TypedDeltaWriter final : public DeltaWriter {
@@ -36,7 +40,8 @@ class TypedDeltaWriter final : public DeltaWriter {
       : DeltaWriter(std::move(delta)),
         rows_(std::move(rows)),
         tuples_(std::move(tuples)),
-        threads_(threads) {}
+        threads_(threads),
+        new_row_order_(rows_.get()) {}
 
   absl::StatusOr<std::shared_ptr<const Delta>> Apply(const RowUpdates& updates) override {
     const MutexLock lock(&mutex_);
@@ -45,6 +50,7 @@ class TypedDeltaWriter final : public DeltaWriter {
       return Next(updates);
     });
     stale_ = !next.ok();
+    if (update_rows_.capacity() > kMostKeptRows) update_rows_ = {};
     if (next.ok()) Publish(*next);
     return next;
   }
@@ -55,6 +61,12 @@ class TypedDeltaWriter final : public DeltaWriter {
     TakeBack();
     filter_ = nullptr;  // it may lack what has been removed since
     stale_ = true;
+  }
+
+  absl::StatusOr<Renumbered> Renumber(const Delta& since, const Delta& delta,
+                                      Sharing sharing) override {
+    return Guarded("numbering the rows of a delta again",
+                   [&] { return RenumberRows(since, delta, sharing); });
   }
 
  private:
@@ -82,6 +94,7 @@ class TypedDeltaWriter final : public DeltaWriter {
   absl::Status AddEntries(const Entries& added, Delta* next) const;
   absl::Status FindPlaces(const Delta& version, absl::Span<DeltaEntry<Key>> entries) const;
   void AddToFilter(const Changes& changes, const Delta& version, Delta* next);
+  absl::StatusOr<Renumbered> RenumberRows(const Delta& since, const Delta& delta, Sharing sharing);
 
   // Frees the rows and changes that came behind the latest version.
   void TakeBack();
@@ -95,8 +108,9 @@ class TypedDeltaWriter final : public DeltaWriter {
   bool stale_ = false;
   // Both are null before the first update.
   std::shared_ptr<const RowFinder> finder_;
-  std::unique_ptr<const OrderedIndex> base_index_;
+  std::shared_ptr<const OrderedIndex> base_index_;
   NewRowIds new_rows_;
+  NewRowOrder new_row_order_;
   RowKeys<Key> row_keys_;
   std::shared_ptr<KeyFilter> filter_;   // the version's
   std::vector<UpdateRow> update_rows_;  // scratch, as are those that follow
@@ -114,7 +128,8 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
     ASSIGN_OR_RETURN(finder_, RowFinder::Build(next->base_rows, threads_));
   }
   if (base_index_ == nullptr) {
-    ASSIGN_OR_RETURN(base_index_, MakeCheapIndex(next->base_run));
+    ASSIGN_OR_RETURN(std::unique_ptr<const OrderedIndex> index, MakeCheapIndex(next->base_run));
+    base_index_ = std::move(index);
   }
   if (next->positions == nullptr) {
     ASSIGN_OR_RETURN(std::shared_ptr<const RowPositions> positions,
@@ -130,7 +145,10 @@ absl::StatusOr<std::shared_ptr<const Delta>> TypedDeltaWriter<Key>::Next(
   RETURN_IF_ERROR(TakeEntries<Key>(std::move(changes.taken), *rows_, next.get()));
   RETURN_IF_ERROR(AddEntries(changes.added, next.get()));
   next->end_row = rows_->end();
-  if (tuples_ != nullptr) next->end_tuple = tuples_->end();
+  if (tuples_ != nullptr) {
+    next->end_tuple = tuples_->end();
+    next->tuple_rows = tuples_->rows();
+  }
   if (!changes.all.rows.empty()) {
     next->place = ChangeLog::Append(*version->place, std::move(changes.all));
   }
@@ -191,7 +209,7 @@ absl::Status TypedDeltaWriter<Key>::FindChanges(const RowUpdates& updates, const
     }
     Change(version, row.row, wanted_, anew, changes);
   }
-  return ForEachDeletedRow(updates, *finder_, *rows_, version.end_row, update_rows_,
+  return ForEachDeletedRow(updates, *finder_, version.dead_rows, &new_row_order_, update_rows_,
                            [&](RowId row) { Change(version, row, {}, false, changes); });
 }
 
@@ -250,7 +268,10 @@ void TypedDeltaWriter<Key>::Change(const Delta& version, RowId row, absl::Span<c
   }
 
   if (!of_base) {
-    changes->new_rows_revived += has_entries && !had_entries ? 1 : 0;
+    if (has_entries && !had_entries) {
+      ++changes->new_rows_revived;
+      new_row_order_.Add(row);
+    }
     changes->new_rows_died += had_entries && !has_entries ? 1 : 0;
   } else if (!has_entries) {
     changed |= !version.dead_rows.Contains(row);  // even where it had none
@@ -357,6 +378,7 @@ void TypedDeltaWriter<Key>::Restore() {
   TakeBack();
   const std::shared_ptr<const Delta> version = delta();
   new_rows_.clear();
+  new_row_order_.Clear();
   row_keys_.Clear();
   for (RowId row = rows_->base_rows(); row < version->end_row; ++row) {
     MakeRoomForOne(&new_rows_);
@@ -368,6 +390,24 @@ void TypedDeltaWriter<Key>::Restore() {
   // By key, so that a row's keys ascend.
   const auto column = ColumnOf<Key>((*added)->run());
   for (size_t i = 0; i < (*added)->size(); ++i) row_keys_.Add((*added)->rows()[i], column[i]);
+}
+
+template <typename Key>
+absl::StatusOr<DeltaWriter::Renumbered> TypedDeltaWriter<Key>::RenumberRows(const Delta& since,
+                                                                            const Delta& delta,
+                                                                            Sharing sharing) {
+  ASSIGN_OR_RETURN(RenumberedDelta next, RenumberDelta(since, delta));
+  if (sharing == Sharing::kNone) {
+    next.delta->removed = next.delta->removed.Copy();
+    next.delta->dead_rows = next.delta->dead_rows.Copy();
+  }
+  auto writer = std::make_unique<TypedDeltaWriter>(std::move(next.delta), std::move(next.rows),
+                                                   std::move(next.tuples), threads_);
+  writer->stale_ = true;  // the first Apply reads the rest out of the version
+  const MutexLock lock(&mutex_);
+  writer->finder_ = finder_;
+  writer->base_index_ = base_index_;
+  return Renumbered{std::move(writer), std::move(next.since)};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -20,9 +21,10 @@ namespace cairn {
 // is merged with those before it that are not several times larger (LSM-trees; O'Neil et al.,
 // 1996), so that there are few and an entry is copied a few times.
 //
-// Beside what a Delta counts (DeltaStats) it keeps the primary keys of new rows and the keys of
-// changed rows in hash maps: about 60 bytes a row; and a search structure over the base's entries,
-// of 0.3 to 4 bytes an entry.
+// In addition to what a Delta counts (DeltaStats) it keeps the primary keys of new rows and the
+// keys of changed rows in hash maps: about 60 bytes per row; and a search structure over the base's
+// entries, of 0.3 to 4 bytes per entry. Rows and tuples that came and went stay in memory until
+// Renumber, or a merge into another base, leaves them out.
 class DeltaWriter {
  public:
   // For the rows and entries of a base, of which the version at hand has all. `threads`: for what
@@ -44,6 +46,25 @@ class DeltaWriter {
   // Takes back what was applied since `delta`, one of this writer's versions, which is the latest
   // one again. Nobody may have been told of those in between.
   virtual void RollBack(std::shared_ptr<const Delta> delta) = 0;
+
+  // A writer over the same base whose latest version has the entries, the rows and the tuples of
+  // `delta`, one of this writer's versions, without the rows and tuples that came and went (
+  // DeltaStats::dead_new_rows, dead_tuples): memory in proportion to what is there. Rows that the
+  // base lacks get other ids. The versions of this writer stay what they are.
+  struct Renumbered {
+    std::unique_ptr<DeltaWriter> writer;
+    // Stands for `since`, one of this writer's versions before `delta`, when DeltaChanges::Since is
+    // asked: so rows that `since` had, and that are gone by now, are kept. It has no entries,
+    // unless nothing changed between the two: then it is the writer's version.
+    std::shared_ptr<const Delta> since;
+  };
+  // With Sharing::kNone this writer may go on beside the new one; otherwise neither it nor its
+  // versions may be applied to any more. Takes time for the entries and rows that came since the
+  // base was built, nothing for the base's. InvalidArgument unless `delta` follows `since`;
+  // ResourceExhausted if memory is not enough.
+  enum class Sharing : uint8_t { kPages, kNone };
+  virtual absl::StatusOr<Renumbered> Renumber(const Delta& since, const Delta& delta,
+                                              Sharing sharing) = 0;
 
   // The latest version; at first, one that is empty.
   std::shared_ptr<const Delta> delta() const {

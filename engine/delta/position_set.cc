@@ -1,7 +1,6 @@
 #include "engine/delta/position_set.h"
 #include "index/machine/mutex.h"
 
-#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -62,67 +61,99 @@ int ChooseLog2PageWords(uint64_t universe) {
 
 }  // namespace
 
-// The pages of all sets that come of one.
+// The pages of all sets that come of one, and the leases of those sets. A page that a set replaces
+// is seen by that set's predecessors only, from the one that it was made for on. It is kept in the
+// list of the last of these that is in use; when that one goes, it is kept for the one before, if
+// that sees it, too. So each set in use keeps its own pages, however many sets come after it.
 class PositionSet::Pages {
  public:
   explicit Pages(size_t page_words) : page_words_(page_words) {}
 
-  // A page of unspecified contents.
-  uint64_t* Take() {
+  // A page of unspecified contents, for the set of this number.
+  uint64_t* Take(uint64_t number) {
     const MutexLock lock(&mutex_);
-    if (free_.empty()) {
-      free_.reserve(all_.size() + 1);  // so that Give need not allocate
-      all_.push_back(std::make_unique_for_overwrite<uint64_t[]>(page_words_));
-      return all_.back().get();
+    if (free_ == nullptr) {
+      all_.push_back(std::make_unique_for_overwrite<uint64_t[]>(kHeaderWords + page_words_));
+      free_ = reinterpret_cast<Header*>(all_.back().get());
+      free_->next = nullptr;
     }
-    uint64_t* page = free_.back();
-    free_.pop_back();
-    return page;
-  }
-  void Give(const std::vector<uint64_t*>& pages) {
-    const MutexLock lock(&mutex_);
-    free_.insert(free_.end(), pages.begin(), pages.end());
+    Header* const page = std::exchange(free_, free_->next);
+    page->number = number;
+    return reinterpret_cast<uint64_t*>(page) + kHeaderWords;
   }
   uint64_t memory_bytes() {
     const MutexLock lock(&mutex_);
-    return all_.size() * page_words_ * sizeof(uint64_t);
+    return all_.size() * (kHeaderWords + page_words_) * sizeof(uint64_t);
   }
 
  private:
+  friend class PositionSet::Lease;
+
+  struct Header {
+    uint64_t number;  // of the set that the page was made for
+    Header* next;     // in a list
+  };
+  static constexpr size_t kHeaderWords = sizeof(Header) / sizeof(uint64_t);
+  static Header* HeaderOf(uint64_t* page) { return reinterpret_cast<Header*>(page - kHeaderWords); }
+  static void Push(Header* page, Header** list) {
+    page->next = *list;
+    *list = page;
+  }
+
   const size_t page_words_;
   Mutex mutex_;
   std::vector<std::unique_ptr<uint64_t[]>> all_ ABSL_GUARDED_BY(mutex_);
-  std::vector<uint64_t*> free_ ABSL_GUARDED_BY(mutex_);
+  Header* free_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  Lease* last_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of those in use
 };
 
-// A version's hold on its pages. A page that the next version replaced can be seen by this one and
-// those before: it is free when all of them are gone, and so each version holds the next one's
-// lease.
+// A set's hold on its pages.
 class PositionSet::Lease {
  public:
-  explicit Lease(std::shared_ptr<Pages> memory) : memory_(std::move(memory)) {}
+  // Of the first set that has pages in `memory`.
+  explicit Lease(std::shared_ptr<Pages> memory) : Lease(std::move(memory), 1) {}
+  // Of the set after `before`, which has no next one yet.
+  static Lease* After(const Lease& before) { return new Lease(before.memory_, before.number_ + 1); }
 
-  bool has_next() const { return next_ != nullptr; }
-  void SetNext(Lease* next, std::vector<uint64_t*> replaced) {
-    replaced_ = std::move(replaced);
-    next_ = next;
-    next->users_.fetch_add(1, std::memory_order_relaxed);
+  uint64_t* Take() { return memory_->Take(number_); }
+  bool has_next() const { return has_next_; }
+  // The next set is there, and does not have these pages of this one any more.
+  void SetNext(const std::vector<uint64_t*>& replaced) {
+    has_next_ = true;
+    const MutexLock lock(&memory_->mutex_);
+    for (uint64_t* const page : replaced) Pages::Push(Pages::HeaderOf(page), &replaced_);
   }
-  // Ends one use of the lease and of those that end with it: a loop, as there may be many.
   static void Release(Lease* lease) {
-    while (lease != nullptr && lease->users_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      lease->memory_->Give(lease->replaced_);
-      Lease* const next = lease->next_;
-      delete lease;
-      lease = next;
+    if (lease == nullptr) return;
+    const std::shared_ptr<Pages> memory = lease->memory_;
+    const MutexLock lock(&memory->mutex_);
+    Lease* const before = lease->before_;
+    while (lease->replaced_ != nullptr) {
+      Pages::Header* const page = std::exchange(lease->replaced_, lease->replaced_->next);
+      const bool is_seen = before != nullptr && page->number <= before->number_;
+      Pages::Push(page, is_seen ? &before->replaced_ : &memory->free_);
     }
+    if (before != nullptr) before->after_ = lease->after_;
+    (lease->after_ != nullptr ? lease->after_->before_ : memory->last_) = before;
+    delete lease;
   }
 
  private:
-  std::atomic<uint32_t> users_{1};  // the version and the lease before
-  std::vector<uint64_t*> replaced_;
-  Lease* next_ = nullptr;
-  std::shared_ptr<Pages> memory_;
+  Lease(std::shared_ptr<Pages> memory, uint64_t number)
+      : memory_(std::move(memory)), number_(number) {
+    const MutexLock lock(&memory_->mutex_);
+    before_ = std::exchange(memory_->last_, this);
+    if (before_ != nullptr) before_->after_ = this;
+  }
+
+  const std::shared_ptr<Pages> memory_;
+  const uint64_t number_;
+  bool has_next_ = false;
+  // Guarded by the memory's mutex: pages that no later set in use sees, and the leases in use next
+  // to this one.
+  Pages::Header* replaced_ = nullptr;
+  Lease* before_ = nullptr;
+  Lease* after_ = nullptr;
 };
 
 PositionSet::State::~State() {
@@ -180,13 +211,13 @@ PositionSet PositionSet::With(absl::Span<const Position> more,
   if (shares) {
     next->memory = state_->memory;
     Lease::Release(std::exchange(next->lease, nullptr));
-    next->lease = new Lease(next->memory);
+    next->lease = Lease::After(*state_->lease);
     next->pages = state_->pages;
   }
   std::vector<uint64_t*> replaced;
   std::vector<uint64_t*> own(next->pages.size());  // the pages that may be written
   const auto own_page = [&](size_t page) {
-    uint64_t* words = next->memory->Take();
+    uint64_t* words = next->lease->Take();
     const uint64_t* old = state_ == nullptr ? nullptr : state_->pages[page];
     if (old == nullptr) {
       std::memset(words, 0, page_bytes);
@@ -220,10 +251,26 @@ PositionSet PositionSet::With(absl::Span<const Position> more,
   for (Position p : less) flip(p, false);
   for (size_t page = 0; page < own.size(); ++page) counts[page + 1] += counts[page];
 
-  if (shares) state_->lease->SetNext(next->lease, std::move(replaced));
+  if (shares) state_->lease->SetNext(replaced);
   PositionSet set(universe_);
   set.state_ = next;
   return set;
+}
+
+PositionSet PositionSet::Copy() const {
+  PositionSet copy(universe_);
+  if (state_ == nullptr) return copy;
+  const std::shared_ptr<State> own = NewState(universe_);
+  const size_t page_bytes = sizeof(uint64_t) << own->log2_page_words;
+  own->ranks = state_->ranks;
+  for (size_t page = 0; page < own->pages.size(); ++page) {
+    if (page_members(page) == 0) continue;
+    uint64_t* const words = own->lease->Take();
+    std::memcpy(words, state_->pages[page], page_bytes);
+    own->pages[page] = words;
+  }
+  copy.state_ = own;
+  return copy;
 }
 
 uint64_t PositionSet::memory_bytes() const {

@@ -61,6 +61,9 @@ class PositionSet {
   // come of one another. Takes time for the pages that change and for 12 bytes a page; the second
   // call for one set takes time for all of it. Throws std::bad_alloc.
   PositionSet With(absl::Span<const Position> more, absl::Span<const Position> less) const;
+  // The same set in memory of its own, so that another thread may make sets of it. Throws
+  // std::bad_alloc.
+  PositionSet Copy() const;
 
   // Members stand in pages of so many numbers each, but for the last one.
   uint64_t page_size() const { return uint64_t{64} << log2_page_words(); }
@@ -97,6 +100,10 @@ class PositionSet {
   uint64_t CountBetween(uint64_t begin, uint64_t end) const;
   template <bool kAbsent>
   uint64_t First(uint64_t begin, uint64_t end) const;
+  // The first number from `from` on, the first of a page, whose page has a member or a number that
+  // is none; perhaps beyond `end`.
+  template <bool kAbsent>
+  uint64_t SkipPages(uint64_t from, uint64_t end) const;
   template <bool kAbsent>
   uint64_t Behind(uint64_t begin, uint64_t end) const;
 
@@ -110,11 +117,22 @@ class PositionSet {
 template <bool kAbsent>
 uint64_t PositionSet::First(uint64_t begin, uint64_t end) const {
   if (state_ == nullptr) return kAbsent ? std::min(begin, end) : end;
-  for (uint64_t from = begin; from < end; from = (from / 64 + 1) * 64) {
+  for (uint64_t from = begin; from < end;) {
     const uint64_t word = (kAbsent ? ~Word(from / 64) : Word(from / 64)) >> (from % 64);
     if (word != 0) return std::min(end, from + static_cast<uint64_t>(std::countr_zero(word)));
+    from = (from / 64 + 1) * 64;
+    if (from % page_size() == 0) from = SkipPages<kAbsent>(from, end);
   }
   return end;
+}
+
+template <bool kAbsent>
+uint64_t PositionSet::SkipPages(uint64_t from, uint64_t end) const {
+  const uint64_t page_bits = page_size();
+  while (from < end && page_members(from / page_bits) == (kAbsent ? page_bits : 0)) {
+    from += page_bits;
+  }
+  return from;
 }
 
 template <bool kAbsent>

@@ -115,7 +115,7 @@ absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_row
 }
 
 absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_rows,
-                               const DeltaRows& new_rows, RowId end_row,
+                               const PositionSet& dead_rows, NewRowOrder* new_rows,
                                const std::vector<UpdateRow>& rows,
                                absl::FunctionRef<void(RowId)> delete_row) {
   const std::vector<KeyRange> ranges = DeletedRanges(updates);
@@ -137,19 +137,21 @@ absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_
   std::vector<RowPlace> places(ends.size());
   RETURN_IF_ERROR(base_rows.Places(ends, absl::MakeSpan(places)));
   for (size_t i = 0; i < places.size(); i += 2) {
-    for (RowId row = places[i].rank; row < places[i + 1].rank; ++row) {
-      if (!is_updated(row)) delete_row(row);
+    const uint64_t end = places[i + 1].rank;
+    for (uint64_t row = dead_rows.FirstAbsent(places[i].rank, end); row < end;
+         row = dead_rows.FirstAbsent(row + 1, end)) {
+      if (!is_updated(static_cast<RowId>(row))) delete_row(static_cast<RowId>(row));
     }
   }
 
-  for (RowId row = new_rows.base_rows(); row < end_row; ++row) {
-    const std::string_view primary_key = new_rows.primary_key(row);
-    // Behind the last range that starts at or before it.
-    const auto behind = std::upper_bound(
-        ranges.begin(), ranges.end(), primary_key,
-        [](std::string_view key, const KeyRange& range) { return key < range.first; });
-    if (behind == ranges.begin() || primary_key >= std::prev(behind)->second) continue;
-    if (!is_updated(row)) delete_row(row);
+  std::vector<RowId> taken;
+  for (const auto& [from, to] : ranges) new_rows->Take(from, to, &taken);
+  for (const RowId row : taken) {
+    if (is_updated(row)) {
+      new_rows->Add(row);
+    } else {
+      delete_row(row);
+    }
   }
   return absl::OkStatus();
 }

@@ -9,7 +9,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "cairn/types.h"
-#include "engine/delta/delta_rows.h"
+#include "engine/delta/new_row_order.h"
+#include "engine/delta/position_set.h"
 #include "engine/delta/row_finder.h"
 #include "engine/delta/row_updates.h"
 
@@ -46,11 +47,12 @@ struct UpdateRow {
 absl::Status FindUpdateRows(const RowUpdates& updates, const RowFinder& base_rows,
                             const NewRowIds& new_rows, std::vector<UpdateRow>* rows);
 
-// Calls delete_row for the rows with ids below `end_row` that are in the batch's deleted ranges and
-// not among `rows`, which FindUpdateRows gave. Takes time for all new rows. DataLoss. Throws
-// std::bad_alloc.
+// Calls delete_row for the rows that are in the batch's deleted ranges and not among `rows`, which
+// FindUpdateRows gave and whose new rows have ids by now: for those of the base that are not among
+// `dead_rows`, and for later ones that NewRowOrder::Take finds. Takes time for these, and to find
+// the ranges. DataLoss. Throws std::bad_alloc.
 absl::Status ForEachDeletedRow(const RowUpdates& updates, const RowFinder& base_rows,
-                               const DeltaRows& new_rows, RowId end_row,
+                               const PositionSet& dead_rows, NewRowOrder* new_rows,
                                const std::vector<UpdateRow>& rows,
                                absl::FunctionRef<void(RowId)> delete_row);
 

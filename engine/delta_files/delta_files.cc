@@ -83,6 +83,29 @@ absl::StatusOr<std::vector<DeltaFile>> OpenToMerge(absl::Span<const ManifestFile
                     directory->files());
 }
 
+// Removes the rows without keys that the base lacks: of those there is nothing to be undone.
+absl::Status LeaveOutRowsThatWent(const RowTable& base_rows, RowUpdates* updates) {
+  std::vector<std::string_view> gone;
+  for (size_t i = 0, begin = 0; i < updates->rows(); begin = updates->row_ends[i++]) {
+    if (updates->row_ends[i] == begin) gone.push_back(updates->primary_keys[i]);
+  }
+  std::vector<RowPlace> places(gone.size());
+  RETURN_IF_ERROR(base_rows.Places(gone, absl::MakeSpan(places)));
+  RowUpdates left(updates->keys.kind());
+  size_t next = 0;
+  for (size_t i = 0, begin = 0; i < updates->rows(); begin = updates->row_ends[i++]) {
+    if (updates->row_ends[i] == begin && !places[next++].found) continue;
+    left.primary_keys.Append(updates->primary_keys[i]);
+    if (!updates->tuples.empty()) left.tuples.Append(updates->tuples[i]);
+    left.row_ends.push_back(updates->row_ends[i]);  // no keys were left out
+  }
+  left.keys = std::move(updates->keys);
+  left.deleted_from = std::move(updates->deleted_from);
+  left.deleted_to = std::move(updates->deleted_to);
+  *updates = std::move(left);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<ManifestFile> DeltaFilesOf(const Manifest& manifest) {
@@ -152,10 +175,12 @@ bool MergedDeltas::Replace(Manifest* next) const {
 }
 
 absl::StatusOr<std::optional<MergedDeltas>> MergeDeltas(const Manifest& manifest, KeyKind kind,
-                                                        IndexDirectory* directory) try {
+                                                        IndexDirectory* directory,
+                                                        const RowTable* base_rows) try {
   std::vector<ManifestFile> deltas = DeltaFilesOf(manifest);
   deltas.resize(FirstSmall(deltas));
-  deltas.erase(deltas.begin(), deltas.begin() + static_cast<ptrdiff_t>(FirstToMerge(deltas, 0)));
+  const size_t first = FirstToMerge(deltas, 0);
+  deltas.erase(deltas.begin(), deltas.begin() + static_cast<ptrdiff_t>(first));
   if (deltas.empty()) return std::nullopt;
   RowUpdates updates(kind);
   SequenceNumber after = 0, sequence = 0;
@@ -167,6 +192,9 @@ absl::StatusOr<std::optional<MergedDeltas>> MergeDeltas(const Manifest& manifest
     UpdateMerge merge(kind);
     for (const DeltaFile& file : opened) merge.Add(file);
     merge.Next(SIZE_MAX, &updates);
+  }
+  if (first == 0 && base_rows != nullptr) {
+    RETURN_IF_ERROR(LeaveOutRowsThatWent(*base_rows, &updates));
   }
   ASSIGN_OR_RETURN(ManifestFile file, WriteDelta(directory, updates, after, sequence));
   return MergedDeltas{std::move(deltas), std::move(file)};

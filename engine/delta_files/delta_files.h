@@ -10,6 +10,7 @@
 #include "cairn/types.h"
 #include "engine/delta/row_updates.h"
 #include "engine/delta_files/delta_file.h"
+#include "engine/rows/row_table.h"
 #include "index/files/file_system.h"
 #include "index/files/index_directory.h"
 #include "index/files/manifest.h"
@@ -58,9 +59,14 @@ struct MergedDeltas {
 };
 
 // Writes the file that a manifest's large delta files, and those that no AddDelta would take, are
-// to become; null where each is several times as large as those behind it. `directory` may publish
-// other versions meanwhile. Takes memory for what is in the files. Errors likewise.
+// to become; null if each is several times as large as those after it. `directory` may publish
+// other versions concurrently. Takes memory for what is in the files. Errors: those of AddDelta.
+//
+// `base_rows`: the rows of the manifest's base, or null. If the file replaces all those before it,
+// rows without keys that the base lacks are left out, so that delta files are in proportion to the
+// rows that are there or are the base's.
 absl::StatusOr<std::optional<MergedDeltas>> MergeDeltas(const Manifest& manifest, KeyKind kind,
-                                                        IndexDirectory* directory);
+                                                        IndexDirectory* directory,
+                                                        const RowTable* base_rows = nullptr);
 
 }  // namespace cairn

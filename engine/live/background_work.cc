@@ -76,10 +76,10 @@ absl::Status BackgroundWork::Merge(FollowedIndex* index) {
   return s;
 }
 
-absl::Status BackgroundWork::MergeDeltaFiles(FollowedIndex* index) {
+absl::Status BackgroundWork::Tidy(FollowedIndex* index) {
   const MutexLock lock(index->work_mutex());
   RETURN_IF_ERROR(index->Ready().status());
-  return index->writer()->MergeDeltaFiles();
+  return index->writer()->Tidy();
 }
 
 void BackgroundWork::MergeWhatPays() {
@@ -87,7 +87,7 @@ void BackgroundWork::MergeWhatPays() {
     const auto ready = index->Ready();
     FollowedIndex::MergeRetry& retry = index->merge_retry;
     if (!ready.ok() || absl::Now() < retry.due) continue;
-    if (((*ready)->MergePays() ? Merge(index.get()) : MergeDeltaFiles(index.get())).ok()) {
+    if (((*ready)->MergePays() ? Merge(index.get()) : Tidy(index.get())).ok()) {
       retry = {};
     } else {
       // On a full disk it writes in vain until that is seen.

@@ -34,7 +34,7 @@ class BackgroundWork {
   void Follow();
   void KeepLogShort();
   void MergeWhatPays();
-  absl::Status MergeDeltaFiles(FollowedIndex* index);
+  absl::Status Tidy(FollowedIndex* index);
 
   const IndexedDBOptions& options_;
   const IndexList& indexes_;

@@ -43,6 +43,8 @@ constexpr SequenceNumber kNothingFollows = std::numeric_limits<SequenceNumber>::
 // Changes that are held at a time by those that publish once: enough for batches that find
 // neighboring rows in passing, little next to an index.
 constexpr size_t kLargeSliceBytes = size_t{64} << 20;
+// Memory for a slice of the log is kept for the next one, unless a record was as large as this.
+constexpr size_t kMostKept = 4 * UpdateLog::kSliceBytes;
 
 // How often versions of one sequence number are looked for while more are published.
 constexpr int kTries = 16;
@@ -425,8 +427,20 @@ absl::Status LogFollower::ApplySlice(SequenceNumber start,
       absl::Status s = ApplyTo(members_[m], family, updates->of_member[m].get());
       if (!s.ok()) fail(m, std::move(s));
     }
+    if (changes_[i].memory_bytes() > kMostKept) GiveBackMemory(i);
   }
   return absl::OkStatus();
+}
+
+void LogFollower::GiveBackMemory(size_t family) {
+  families_[family].settled = SettledChanges();
+  changes_[family] = RowChanges();
+  for (Member& member : members_) {
+    if (member.index->column_family_id() != families_[family].handle->GetID()) continue;
+    *member.updates = RowUpdates(member.updates->keys.kind());
+    absl::StatusOr<ChangeExtractor> extractor = ChangeExtractor::Create(member.index->spec());
+    if (extractor.ok()) *member.extractor = *std::move(extractor);
+  }
 }
 
 absl::Status LogFollower::ApplyTo(const Member& member, const Family& family,

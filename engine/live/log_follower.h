@@ -180,6 +180,8 @@ class LogFollower {
   absl::Status ApplySlice(SequenceNumber start,
                           const std::shared_ptr<rocksdb::ManagedSnapshot>& snapshot,
                           Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Frees what a slice of the log took, of a family.
+  void GiveBackMemory(size_t family) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static absl::Status ApplyTo(const Member& member, const Family& family,
                               IndexWriter::Update* update);
   void Publish(Updates* updates) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -65,7 +65,7 @@ bool LogTail::ReadOn(SequenceNumber until, size_t max_bytes, absl::Span<RowChang
       SequenceNumber first;
       std::memcpy(&first, record.data(), sizeof first);
       if (first != next) return false;
-      const rocksdb::WriteBatch batch{std::string(record)};
+      const auto batch = std::make_shared<const rocksdb::WriteBatch>((*reader)->TakeRecord());
       const absl::StatusOr<uint64_t> count =
           batches_->Read(batch, first, sequence_, until, changes);
       if (!count.ok()) return false;

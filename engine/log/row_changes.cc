@@ -25,13 +25,17 @@ RowChanges& RowChanges::operator=(RowChanges&& other) noexcept {
   capacity_ = std::exchange(other.capacity_, 0);
   entries_ = std::move(other.entries_);
   other.entries_.clear();
+  owners_ = std::move(other.owners_);
+  other.owners_.clear();
+  shared_bytes_ = std::exchange(other.shared_bytes_, 0);
   return *this;
 }
 
-absl::Status RowChanges::PutEntity(std::string_view key, std::string_view entity) {
+absl::Status RowChanges::PutEntity(std::string_view key, std::string_view entity,
+                                   const Owner& owner) {
   const absl::Status s = DecodeEntity(entity, &columns_);
   if (s.ok()) {
-    Add(RowChangeKind::kPutEntity, key, entity);
+    AddOwned(RowChangeKind::kPutEntity, key, entity, owner);
   } else if (absl::IsUnimplemented(s)) {
     LookUp(key);
   } else {
@@ -42,26 +46,44 @@ absl::Status RowChanges::PutEntity(std::string_view key, std::string_view entity
 
 void RowChanges::Append(const RowChanges& later) {
   Reserve(later.size_);
+  owners_.insert(owners_.end(), later.owners_.begin(), later.owners_.end());
   for (size_t i = 0; i < later.size(); ++i) {
     const RowChange change = later[i];
-    Add(change.kind, change.key, change.value);
+    if (later.entries_[i].is_shared) {
+      AddShared(change.kind, change.key, change.value);
+    } else {
+      Add(change.kind, change.key, change.value);
+    }
   }
 }
 
 void RowChanges::Clear() {
   size_ = 0;
   entries_.clear();
+  owners_.clear();
+  shared_bytes_ = 0;
 }
 
 RowChange RowChanges::operator[](size_t i) const {
   const Entry& entry = entries_[i];
   const std::string_view key = KeyRecord::GetKey(memory_.get() + entry.offset);
-  return {entry.kind, key, std::string_view(key.data() + key.size(), entry.value_size)};
+  const char* value = key.data() + key.size();
+  if (entry.is_shared) [[unlikely]]
+    std::memcpy(&value, value, sizeof value);
+  return {entry.kind, key, std::string_view(value, entry.value_size)};
+}
+
+void RowChanges::AddShared(RowChangeKind kind, std::string_view key, std::string_view value) {
+  const char* const address = value.data();
+  Add(kind, key, std::string_view(reinterpret_cast<const char*>(&address), sizeof address));
+  entries_.back().value_size = static_cast<uint32_t>(value.size());
+  entries_.back().is_shared = true;
+  shared_bytes_ += value.size();
 }
 
 void RowChanges::Add(RowChangeKind kind, std::string_view key, std::string_view value) {
   Reserve(KeyRecord::Bytes(key.size()) + value.size());
-  entries_.push_back({size_, static_cast<uint32_t>(value.size()), kind});
+  entries_.push_back({size_, static_cast<uint32_t>(value.size()), kind, false});
   KeyRecord::Write(key, static_cast<uint32_t>(entries_.size() - 1), memory_.get() + size_);
   size_ += KeyRecord::Bytes(key.size());
   if (!value.empty()) std::memcpy(memory_.get() + size_, value.data(), value.size());

@@ -34,23 +34,30 @@ void SetRow(const RowChange& change, std::vector<ColumnView>* scratch, RowView* 
 
 // What happened to the rows of one column family, in the order in which it was committed. Keys and
 // values are copied into one block of memory, which Clear keeps: nothing is allocated for a change
-// once there is room. Movable; not thread-safe. Views of changes are valid until the next change is
-// added. Throws std::bad_alloc like any container.
+// once there is room. Values of kLeastShared bytes or more are not copied if they have an owner,
+// which is kept instead. Movable; not thread-safe. Views of changes are valid until the next change
+// is added. Throws std::bad_alloc like any container.
 class RowChanges {
  public:
   static constexpr size_t kMaxChanges = UINT32_MAX;
   // Bytes of memory that a change takes beyond its key and value.
   static constexpr size_t kBytesPerChange = 24;
+  static constexpr size_t kLeastShared = size_t{1} << 20;
+  // What a value is part of, or null.
+  using Owner = std::shared_ptr<const void>;
 
   RowChanges() = default;
   RowChanges(RowChanges&& other) noexcept { *this = std::move(other); }
   RowChanges& operator=(RowChanges&& other) noexcept;
 
   // Keys and values are of less than 4 GiB, changes at most kMaxChanges.
-  void Put(std::string_view key, std::string_view value) { Add(RowChangeKind::kPut, key, value); }
+  void Put(std::string_view key, std::string_view value, const Owner& owner = nullptr) {
+    AddOwned(RowChangeKind::kPut, key, value, owner);
+  }
   // `entity` is what a write batch has for wide columns. One in a newer format is a LookUp;
   // DataLoss, and nothing added, for one that is not an entity.
-  absl::Status PutEntity(std::string_view key, std::string_view entity);
+  absl::Status PutEntity(std::string_view key, std::string_view entity,
+                         const Owner& owner = nullptr);
   void Delete(std::string_view key) { Add(RowChangeKind::kDelete, key, {}); }
   void LookUp(std::string_view key) { Add(RowChangeKind::kLookUp, key, {}); }
   // Nothing where lower >= upper, as in RocksDB.
@@ -64,20 +71,36 @@ class RowChanges {
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
   RowChange operator[](size_t i) const;
-  // Bytes of memory in use.
-  size_t bytes() const { return size_ + entries_.size() * sizeof(Entry); }
+  // Bytes of memory in use, those of shared values included.
+  size_t bytes() const { return size_ + shared_bytes_ + entries_.size() * sizeof(Entry); }
+  // Bytes of memory that it holds, used or not.
+  size_t memory_bytes() const {
+    return capacity_ + shared_bytes_ + entries_.capacity() * sizeof(Entry);
+  }
 
  private:
   friend class SettledChanges;
 
   // A change is a KeyRecord (index/sort/sort_entry.h) of its key and its own number, and then its
-  // value.
+  // value, or the address of a shared value.
   struct Entry {
     uint64_t offset;  // of the record in memory_
     uint32_t value_size;
     RowChangeKind kind;
+    bool is_shared;
   };
 
+  void AddOwned(RowChangeKind kind, std::string_view key, std::string_view value,
+                const Owner& owner) {
+    if (owner == nullptr || value.size() < kLeastShared) [[likely]] {
+      Add(kind, key, value);
+    } else {
+      if (owners_.empty() || owners_.back() != owner) owners_.push_back(owner);
+      AddShared(kind, key, value);
+    }
+  }
+  // Of a value whose owner is kept.
+  void AddShared(RowChangeKind kind, std::string_view key, std::string_view value);
   void Add(RowChangeKind kind, std::string_view key, std::string_view value);
   void Reserve(size_t more);
 
@@ -85,6 +108,8 @@ class RowChanges {
   size_t size_ = 0;      // bytes in use
   size_t capacity_ = 0;  // bytes, the slack that key records need included
   std::vector<Entry> entries_;
+  std::vector<Owner> owners_;  // of shared values
+  size_t shared_bytes_ = 0;
   std::vector<ColumnView> columns_;  // of the entity that is being checked
 };
 

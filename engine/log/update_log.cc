@@ -185,7 +185,7 @@ absl::Status UpdateLog::FindStart() {
 absl::Status UpdateLog::Read(size_t max_bytes, absl::Span<RowChanges> changes) try {
   for (size_t bytes = 0; !done() && bytes < std::max(max_bytes, size_t{1});) {
     ASSIGN_OR_RETURN(auto* const reader, Next());
-    RETURN_IF_ERROR(ReadRecord(*reader, changes));
+    RETURN_IF_ERROR(ReadRecord(reader, changes));
     bytes = 0;
     for (const RowChanges& c : changes) bytes += c.bytes();
   }
@@ -194,7 +194,7 @@ absl::Status UpdateLog::Read(size_t max_bytes, absl::Span<RowChanges> changes) t
   return StatusOfException("reading a database's log");
 }
 
-absl::StatusOr<const WalReader*> UpdateLog::Next() {
+absl::StatusOr<WalReader*> UpdateLog::Next() {
   for (; file_ < files_.size(); ++file_) {
     WalReader* const reader = readers_[file_].get();
     if (reader->Next()) {
@@ -209,30 +209,30 @@ absl::StatusOr<const WalReader*> UpdateLog::Next() {
   return Missing("which ends there");
 }
 
-absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChanges> changes) {
+absl::Status UpdateLog::ReadRecord(WalReader* reader, absl::Span<RowChanges> changes) {
   const WalFile& file = files_[file_];
-  const SequenceNumber first = reader.sequence();
-  const rocksdb::WriteBatch batch{std::string(reader.record())};
-  if (first >= file.limit) return ReadSuperseded(batch, changes);
+  const SequenceNumber first = reader->sequence();
+  const auto batch = std::make_shared<const rocksdb::WriteBatch>(reader->TakeRecord());
+  if (first >= file.limit) return ReadSuperseded(*batch, changes);
   if (first != next_) {
-    return Missing(absl::StrFormat("where %d follows in file '%s'", first, reader.path()));
+    return Missing(absl::StrFormat("where %d follows in file '%s'", first, reader->path()));
   }
   damage_ = absl::OkStatus();
-  RETURN_IF_ERROR(CheckKeys(reader));
+  RETURN_IF_ERROR(CheckKeys(*reader));
 
   const absl::StatusOr<uint64_t> count = batches_.Read(batch, first, after_, until_, changes);
   if (!count.ok()) {
     return absl::Status(
         count.status().code(),
         absl::StrFormat("%s (log file '%s', record at offset %d)", count.status().message(),
-                        reader.path(), reader.start().offset));
+                        reader->path(), reader->start().offset));
   }
   next_ += *count;
   if (const uint64_t empty = batches_.empty_ranges(); empty > 0) {
-    ASSIGN_OR_RETURN(next_, EndOfEmptyRanges(first, next_ - empty, reader));
+    ASSIGN_OR_RETURN(next_, EndOfEmptyRanges(first, next_ - empty, *reader));
   }
-  if (next_ <= until_ + 1) position_ = {file.number, reader.end()};
-  return done() ? CheckFollowing(reader) : absl::OkStatus();
+  if (next_ <= until_ + 1) position_ = {file.number, reader->end()};
+  return done() ? CheckFollowing(*reader) : absl::OkStatus();
 }
 
 absl::StatusOr<SequenceNumber> UpdateLog::EndOfEmptyRanges(SequenceNumber first,
@@ -321,7 +321,7 @@ absl::StatusOr<PreparedTransaction> UpdateLog::FindPrepared(std::string_view nam
     while ((*reader)->Next()) {
       if (i == start_file_ && (*reader)->start().offset >= start_.offset) break;
       RETURN_IF_ERROR(CheckKeys(**reader));
-      const rocksdb::WriteBatch batch{std::string((*reader)->record())};
+      const auto batch = std::make_shared<const rocksdb::WriteBatch>((*reader)->TakeRecord());
       const absl::StatusOr<uint64_t> count = batches.Read(batch, 1, 0, 0, absl::MakeSpan(none));
       if (!count.ok()) return count.status();
     }

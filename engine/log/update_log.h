@@ -133,8 +133,8 @@ class UpdateLog {
   absl::Status FindStart();
 
   // Moves to the next record, of the next file where one has ended.
-  absl::StatusOr<const WalReader*> Next();
-  absl::Status ReadRecord(const WalReader& reader, absl::Span<RowChanges> changes);
+  absl::StatusOr<WalReader*> Next();
+  absl::Status ReadRecord(WalReader* reader, absl::Span<RowChanges> changes);
   // The number behind those that only empty ranges of the record just read took, from `least` on,
   // as far as they did: up to next_, or less.
   absl::StatusOr<SequenceNumber> EndOfEmptyRanges(SequenceNumber first, SequenceNumber least,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "engine/util/crc32c.h"
@@ -122,6 +123,12 @@ bool WalReader::Next() {
     }
   }
   return false;
+}
+
+std::string WalReader::TakeRecord() {
+  const std::string_view record = std::exchange(record_, {});
+  if (record.data() != fragments_.data()) return std::string(record);
+  return std::exchange(fragments_, {});
 }
 
 SequenceNumber WalReader::sequence() const {

@@ -52,6 +52,8 @@ class WalReader {
   bool Next();
   // The record moved to; valid until the next call.
   std::string_view record() const { return record_; }
+  // The same, which is then no longer here; a record in several fragments is not copied.
+  std::string TakeRecord();
   // The sequence number that it was written at.
   SequenceNumber sequence() const;
 

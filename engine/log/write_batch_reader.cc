@@ -52,6 +52,15 @@ absl::StatusOr<uint64_t> WriteBatchReader::Read(const rocksdb::WriteBatch& batch
   return next_ - first + empty_ranges_;
 }
 
+absl::StatusOr<uint64_t> WriteBatchReader::Read(
+    const std::shared_ptr<const rocksdb::WriteBatch>& batch, SequenceNumber first,
+    SequenceNumber after, SequenceNumber until, absl::Span<RowChanges> changes) {
+  owner_ = batch;
+  absl::StatusOr<uint64_t> count = Read(*batch, first, after, until, changes);
+  owner_ = nullptr;
+  return count;
+}
+
 std::optional<PreparedTransaction> WriteBatchReader::TakePrepared(std::string_view name) {
   const auto it = prepared_.find(name);
   if (it == prepared_.end()) return std::nullopt;
@@ -83,14 +92,14 @@ RowChanges* WriteBatchReader::NextRecord(uint32_t id) {
 
 rocksdb::Status WriteBatchReader::PutCF(uint32_t id, const rocksdb::Slice& key,
                                         const rocksdb::Slice& value) {
-  if (RowChanges* changes = NextRecord(id)) changes->Put(ToView(key), ToView(value));
+  if (RowChanges* changes = NextRecord(id)) changes->Put(ToView(key), ToView(value), owner_);
   return rocksdb::Status::OK();
 }
 
 rocksdb::Status WriteBatchReader::PutEntityCF(uint32_t id, const rocksdb::Slice& key,
                                               const rocksdb::Slice& entity) {
   if (RowChanges* changes = NextRecord(id)) {
-    status_ = changes->PutEntity(ToView(key), ToView(entity));
+    status_ = changes->PutEntity(ToView(key), ToView(entity), owner_);
   }
   return rocksdb::Status::OK();
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,10 @@ class WriteBatchReader final : private WriteBatchHandler {
   // memory. After an error the changes may have some of the batch's.
   absl::StatusOr<uint64_t> Read(const rocksdb::WriteBatch& batch, SequenceNumber first,
                                 SequenceNumber after, SequenceNumber until,
+                                absl::Span<RowChanges> changes);
+  // The same; large values are not copied (RowChanges::Owner).
+  absl::StatusOr<uint64_t> Read(const std::shared_ptr<const rocksdb::WriteBatch>& batch,
+                                SequenceNumber first, SequenceNumber after, SequenceNumber until,
                                 absl::Span<RowChanges> changes);
   // All that a batch does, for callers who know its place.
   absl::StatusOr<uint64_t> Read(const rocksdb::WriteBatch& batch, absl::Span<RowChanges> changes) {
@@ -117,6 +122,7 @@ class WriteBatchReader final : private WriteBatchHandler {
   SequenceNumber after_ = 0;
   SequenceNumber until_ = 0;
   absl::Span<RowChanges> changes_;
+  RowChanges::Owner owner_;
   uint64_t empty_ranges_ = 0;
   bool preparing_ = false;
   PreparedTransaction transaction_;  // that is being prepared

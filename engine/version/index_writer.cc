@@ -23,14 +23,33 @@
 namespace cairn {
 namespace {
 
-// A merge pays when so large a share of the base's entries has come or gone: a point query then
-// searches the delta for about as large a share of its keys, and a merge, which writes everything
-// once, comes to ten bytes written for each that came.
+// A merge pays when so large a share of the base's entries has come or gone, or has come and gone
+// again: a point query then searches the delta for about as large a share of its keys, the delta
+// takes a similar share of memory, and a merge, which writes everything once, comes to ten bytes
+// written for each that came.
 constexpr double kShareThatPays = 0.1;
 // But not for less than this, which stays in the cache.
 constexpr uint64_t kLeastThatPays = 10000;
 // An index is opened so often, while versions are published.
 constexpr int kMostTries = 4;
+// Rows and tuples that came and went are left out once there are more of them than of those that
+// are in use, and than this: their memory is then about a megabyte at most, and each change pays
+// for one row that is numbered again.
+constexpr uint64_t kLeastDead = 10000;
+// Updates wait for as many rows and entries to be numbered again, some milliseconds' work. More are
+// left to Tidy, until so many times as much has come and gone.
+constexpr uint64_t kMostAtOnce = 20000;
+constexpr uint64_t kPatience = 4;
+
+// Rows and tuples that came and went, and what is left of rows and entries if these are left out.
+uint64_t DeadOf(const Delta& delta) {
+  return delta.end_row - delta.base_rows.rows() - delta.live_new_rows + delta.end_tuple -
+         delta.tuple_rows;
+}
+uint64_t InUseOf(const Delta& delta) {
+  return delta.live_new_rows + delta.added_entries();
+}
+
 // Rows that are carried over to another base at a time.
 constexpr size_t kRowsAtATime = size_t{1} << 16;
 // Rows that updates, and so the queries of a live index, may wait for when a base takes another's
@@ -80,6 +99,7 @@ absl::StatusOr<std::unique_ptr<IndexWriter>> IndexWriter::Open(const std::string
     std::unique_ptr<IndexWriter> writer(new IndexWriter(options));
     const MutexLock store_lock(&writer->store_mutex_), update_lock(&writer->update_mutex_);
     if (access == Access::kExclusive) {
+      writer->renumbers_ = true;
       ASSIGN_OR_RETURN(std::unique_ptr<IndexDirectory> held,
                        IndexDirectory::OpenForWrite(directory, writer->files_.get()));
       writer->access_ = access;
@@ -162,6 +182,7 @@ absl::Status IndexWriter::Update::Publish(SequenceNumber sequence, Anchor anchor
   writer_->Publish(NewVersion(version_->base, writer_->deltas_->delta(), sequence));
   writer_->anchor_ = std::move(anchor);
   applied_ = false;
+  writer_->RenumberIfPays();
   return absl::OkStatus();
 }
 
@@ -201,7 +222,7 @@ absl::Status IndexWriter::Store() {
   if (delta_files < kMostDeltaFiles) return absl::OkStatus();
   if (!merge_mutex_.TryLock()) return absl::OkStatus();  // a merge that is at work leaves fewer
   const MutexLock lock(&merge_mutex_, std::adopt_lock);
-  return MergeDeltaFilesLocked();
+  return MergeDeltaFiles();
 }
 
 absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
@@ -268,12 +289,72 @@ bool IndexWriter::PublishManifest(Manifest next, IndexDirectory* directory, absl
   return true;
 }
 
-absl::Status IndexWriter::MergeDeltaFiles() {
+absl::Status IndexWriter::Tidy() {
   const MutexLock merge_lock(&merge_mutex_);
-  return MergeDeltaFilesLocked();
+  bool pays = false;
+  if (renumbers_) {
+    const MutexLock update_lock(&update_mutex_);
+    pays = RenumberPays(*version()->delta, 1);
+  }
+  if (pays) RETURN_IF_ERROR(RenumberLocked());
+  return MergeDeltaFiles();
 }
 
-absl::Status IndexWriter::MergeDeltaFilesLocked() {
+bool IndexWriter::RenumberPays(const Delta& delta, uint64_t patience) const {
+  return DeadOf(delta) >= patience * (kLeastDead + InUseOf(delta) + 2 * dead_left_);
+}
+
+void IndexWriter::RenumberIfPays() {
+  if (!renumbers_) return;
+  const std::shared_ptr<const IndexVersion> latest = version();
+  const uint64_t patience = InUseOf(*latest->delta) <= kMostAtOnce ? 1 : kPatience;
+  if (!RenumberPays(*latest->delta, patience)) return;
+  // Others that wait for updates have locked these before: then another time.
+  if (!merge_mutex_.TryLock()) return;
+  const MutexLock merge_lock(&merge_mutex_, std::adopt_lock);
+  if (!store_mutex_.TryLock()) return;
+  const MutexLock store_lock(&store_mutex_, std::adopt_lock);
+  if (merged_.delta != nullptr) return;
+  Guarded("numbering rows again", [&]() -> absl::Status {
+    update_mutex_.AssertHeld();
+    store_mutex_.AssertHeld();
+    ASSIGN_OR_RETURN(DeltaWriter::Renumbered next, deltas_->Renumber(*stored_.delta, *latest->delta,
+                                                                     DeltaWriter::Sharing::kPages));
+    auto version = NewVersion(latest->base, next.writer->delta(), latest->sequence);
+    dead_left_ = DeadOf(*version->delta);
+    deltas_ = std::move(next.writer);
+    stored_.delta = std::move(next.since);
+    Publish(std::move(version));
+    return absl::OkStatus();
+  }).IgnoreError();  // the next update tries again
+}
+
+absl::Status IndexWriter::Renumber() {
+  const MutexLock merge_lock(&merge_mutex_);
+  return RenumberLocked();
+}
+
+absl::Status IndexWriter::RenumberLocked() {
+  const MutexLock store_lock(&store_mutex_);
+  if (merged_.delta != nullptr) return absl::OkStatus();  // rows are numbered again with that base
+  return Guarded("numbering rows again", [&]() -> absl::Status {
+    store_mutex_.AssertHeld();
+    std::shared_ptr<const IndexVersion> latest;
+    DeltaWriter* writer = nullptr;
+    {
+      const MutexLock update_lock(&update_mutex_);
+      latest = version();
+      writer = deltas_.get();  // nobody else replaces it while store_mutex_ is held
+    }
+    ASSIGN_OR_RETURN(DeltaWriter::Renumbered next,
+                     writer->Renumber(*stored_.delta, *latest->delta, DeltaWriter::Sharing::kNone));
+    RETURN_IF_ERROR(TakeIntoUse(latest->base, std::move(next.writer), latest->delta).status());
+    stored_.delta = std::move(next.since);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status IndexWriter::MergeDeltaFiles() {
   std::shared_ptr<IndexDirectory> directory;
   bool failed = true;
   const absl::Cleanup close = [&] {
@@ -282,14 +363,17 @@ absl::Status IndexWriter::MergeDeltaFilesLocked() {
     if (failed) OpenDirectoryAgain();
   };
   Manifest at;
+  const std::shared_ptr<const Base> base = version()->base;  // stays while this is at work
+  bool is_of_base = false;
   {
     const MutexLock lock(&store_mutex_);
     ASSIGN_OR_RETURN(directory, Directory());
     at = *directory->manifest();
+    is_of_base = merged_.delta == nullptr;
   }
-  const KeyKind kind = version()->base->run().kind();
-  ASSIGN_OR_RETURN(const std::optional<MergedDeltas> merged,
-                   MergeDeltas(at, kind, directory.get()));
+  ASSIGN_OR_RETURN(
+      const std::optional<MergedDeltas> merged,
+      MergeDeltas(at, base->run().kind(), directory.get(), is_of_base ? &base->rows() : nullptr));
   failed = false;
   if (!merged.has_value()) return absl::OkStatus();
   const MutexLock lock(&store_mutex_);
@@ -332,7 +416,9 @@ absl::Status IndexWriter::Merge(const MergeOptions& options) {
     merged_files = DeltaFilesOf(*directory->manifest());
   }
   WaitForReaders(*std::exchange(old, nullptr));
-  if (merged_files.empty()) return absl::OkStatus();
+  if (merged_files.empty()) {  // all that came has gone again
+    return DeadOf(*merged.delta) == 0 ? absl::OkStatus() : RenumberLocked();
+  }
   const absl::StatusOr<MergedBase> base =
       MergeBase(*merged.delta, directory.get(), options,
                 merged.base->run_file.has_leaves() ? BaseLeaves::kStored : BaseLeaves::kNone);
@@ -369,14 +455,25 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
 
   // First what has been stored meanwhile, then what has come besides, then what has come during
   // that, and so on until so little is left that updates may wait for it.
-  std::shared_ptr<const Delta> carried = merged_.delta;
+  ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*merged_.delta, stored_.delta));
+  RETURN_IF_ERROR(ApplyChanges(changes, kind, writer.get()));
+  std::shared_ptr<const Delta> stored = writer->delta();
+  ASSIGN_OR_RETURN(std::shared_ptr<const IndexVersion> latest,
+                   TakeIntoUse(base, std::move(writer), stored_.delta));
+  stored_.delta = std::move(stored);
+  merged_ = {};
+  return latest;
+}
+
+absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeIntoUse(
+    std::shared_ptr<const Base> base, std::unique_ptr<DeltaWriter> writer,
+    std::shared_ptr<const Delta> carried) {
+  const KeyKind kind = base->run().kind();
   const auto carry_to = [&](const std::shared_ptr<const Delta>& delta) -> absl::Status {
-    ASSIGN_OR_RETURN(DeltaChanges changes, DeltaChanges::Since(*carried, delta));
+    ASSIGN_OR_RETURN(const DeltaChanges changes, DeltaChanges::Since(*carried, delta));
     carried = delta;
     return ApplyChanges(changes, kind, writer.get());
   };
-  RETURN_IF_ERROR(carry_to(stored_.delta));
-  const std::shared_ptr<const Delta> stored = writer->delta();
   std::shared_ptr<const IndexVersion> latest = version();
   for (int round = 0;; ++round) {
     RETURN_IF_ERROR(carry_to(latest->delta));
@@ -385,23 +482,28 @@ absl::StatusOr<std::shared_ptr<const IndexVersion>> IndexWriter::TakeMergedBase(
     ASSIGN_OR_RETURN(const uint64_t left, DeltaChanges::MostRowsSince(*carried, *latest->delta));
     if (left > kRowsToWaitFor && round < kMostRounds) continue;
     RETURN_IF_ERROR(carry_to(latest->delta));
-    auto next = NewVersion(base, writer->delta(), latest->sequence);
+    auto next = NewVersion(std::move(base), writer->delta(), latest->sequence);
+    dead_left_ = DeadOf(*next->delta);
     deltas_.swap(writer);  // the old one is freed behind the lock
     Publish(std::move(next));
-    break;
+    return latest;
   }
-  stored_.delta = stored;
-  merged_ = {};
-  return latest;
 }
 
 bool IndexWriter::MergePays() const {
   const std::shared_ptr<const IndexVersion> at = version();
   const DeltaStats stats = at->delta->Stats();
-  const uint64_t changed = stats.added_entries + stats.removed_entries;
-  return changed >= kLeastThatPays &&
-         static_cast<double>(changed) >=
-             kShareThatPays * static_cast<double>(at->base->run().size());
+  // What Renumber leaves out need not be merged.
+  const uint64_t dead = renumbers_ ? 0 : DeadOf(*at->delta);
+  const uint64_t changed = stats.added_entries + stats.removed_entries + dead;
+  if (changed < kLeastThatPays) return false;
+  if (static_cast<double>(changed) >=
+      kShareThatPays * static_cast<double>(at->base->run().size())) {
+    return true;
+  }
+  // Before there are no more row ids, or numbers of tuples.
+  const uint64_t ids = kMaxEntries - at->base->rows().rows();
+  return stats.new_rows > ids / 2 || at->delta->end_tuple > DeltaTuples::kMost / 2;
 }
 
 }  // namespace cairn

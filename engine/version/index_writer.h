@@ -29,8 +29,10 @@ namespace cairn {
 class IndexWriter {
  public:
   enum class Access : uint8_t {
-    kShared,     // others may write to the directory while this does not
-    kExclusive,  // nobody else may, until LetGoOfDirectory: Unavailable where another does
+    kShared,  // others may write to the directory while this does not
+    // Nobody else may, until LetGoOfDirectory: Unavailable where another does. The writer may
+    // number rows that the base lacks again with any update: row ids are good for one version.
+    kExclusive,
   };
 
   // Maps the live files in `directory`, and applies what is stored of updates. Errors as
@@ -96,9 +98,17 @@ class IndexWriter {
   // thousands of calls MergeDeltaFiles besides, unless somebody calls that often enough. Errors as
   // CatchUp's.
   absl::Status Store();
-  // Makes a few large files of many small ones that Store has written (delta_files.h), where there
-  // are too many. In the background of updates, queries and stores. Errors as CatchUp's.
-  absl::Status MergeDeltaFiles();
+  // Keeps what came since the base was built small, in the background of updates, queries and
+  // stores: makes a few large files of many small ones that Store has written (delta_files.h), if
+  // there are too many; and with Access::kExclusive calls Renumber if that pays. Errors as
+  // CatchUp's.
+  absl::Status Tidy();
+  // Gives back the memory of rows and tuples that came and went since the base was built (
+  // DeltaWriter::Renumber), in the background of updates, queries and stores; changes the ids of
+  // rows that the base lacks. With Access::kExclusive updates do that by themselves as often as the
+  // memory would otherwise exceed what is in use: it is then in proportion to the rows that are
+  // there, however many came and went.
+  absl::Status Renumber();
 
   // SecondaryIndex's methods of these names.
   absl::Status Merge(const MergeOptions& options);
@@ -110,8 +120,10 @@ class IndexWriter {
     std::shared_ptr<const Manifest> manifest;
     bool durable = true;  // whether that is certain to survive a loss of power
     SequenceNumber sequence = 0;
-    bool in_files = false;               // whether the anchor's table files are complete
-    std::shared_ptr<const Delta> delta;  // of the latest version's base
+    bool in_files = false;  // whether the anchor's table files are complete
+    // Of the latest version's base. If it is older than the latest version, perhaps only
+    // DeltaWriter::Renumbered::since, without entries.
+    std::shared_ptr<const Delta> delta;
   };
 
   explicit IndexWriter(const OpenOptions& options);
@@ -128,7 +140,18 @@ class IndexWriter {
   absl::Status StoreLatest(size_t* delta_files);
   absl::Status StoreVersion(const IndexVersion& version, const Anchor& anchor,
                             IndexDirectory* directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
-  absl::Status MergeDeltaFilesLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_);
+  absl::Status MergeDeltaFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_);
+  absl::Status RenumberLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(merge_mutex_);
+  // Whether Renumber pays; `patience`: and so many times as much has come and gone.
+  bool RenumberPays(const Delta& delta, uint64_t patience) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(update_mutex_);
+  // Renumber at once, while updates wait, if that pays and nobody else is at work.
+  void RenumberIfPays() ABSL_EXCLUSIVE_LOCKS_REQUIRED(update_mutex_);
+  // Has `writer`, which has what `carried` has, apply what came since, and publishes its version in
+  // place of the latest. Returns that.
+  absl::StatusOr<std::shared_ptr<const IndexVersion>> TakeIntoUse(
+      std::shared_ptr<const Base> base, std::unique_ptr<DeltaWriter> writer,
+      std::shared_ptr<const Delta> carried) ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
   // Where access is exclusive: has what failed attempts left in the directory removed.
   void OpenDirectoryAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_mutex_);
   // Has `directory` publish `next`. True where that came into force, which it may have after an
@@ -141,6 +164,7 @@ class IndexWriter {
 
   const OpenOptions options_;
   const std::shared_ptr<FileSystem> files_;
+  bool renumbers_ = false;  // by itself
   std::function<absl::Status()> sync_;
   std::function<absl::Status(Anchor*)> record_;
 
@@ -162,6 +186,8 @@ class IndexWriter {
   // Both of the latest version, or of its base.
   std::unique_ptr<DeltaWriter> deltas_ ABSL_GUARDED_BY(update_mutex_);
   Anchor anchor_ ABSL_GUARDED_BY(update_mutex_);
+  // What the last Renumber left of rows and tuples that came and went, as the files know them.
+  uint64_t dead_left_ ABSL_GUARDED_BY(update_mutex_) = 0;
 
   mutable Mutex version_mutex_;
   std::shared_ptr<const IndexVersion> version_ ABSL_GUARDED_BY(version_mutex_);

@@ -261,7 +261,7 @@ class IndexedDB : public rocksdb::StackableDB {
                                                const LookupOptions& options = {}) const = 0;
 
   // The index by this name, for batches of physical keys. Each query sees all writes that had
-  // returned when it began. Two queries may see two states, and a merge between them changes row
+  // returned when it began. Two queries may see two states, in which a row may have two row
   // ids: use Pin if row ids are to be passed from one call to another. Queries are Unavailable
   // while the index is built for the first time, and FailedPrecondition, saying why, while it is
   // stale or has failed, once it is dropped, and after Close. NotFound if there is none by that

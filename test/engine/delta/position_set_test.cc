@@ -106,6 +106,42 @@ BOOST_AUTO_TEST_CASE(a_set_may_be_followed_by_several) {
   for (const auto& [set, members] : sets) Check(set, kUniverse, members, random);
 }
 
+BOOST_AUTO_TEST_CASE(full_and_empty_pages_are_skipped) {
+  auto random = TestRandom();
+  constexpr uint64_t kUniverse = 20000;
+  std::vector<Position> most;
+  Members members;
+  for (Position p = 777; p < 15000; ++p) {
+    most.push_back(p);
+    members.insert(p);
+  }
+  const PositionSet full = PositionSet(kUniverse).With(most, {});
+  Check(full, kUniverse, members, random);
+  most.pop_back();
+  members = {most.front(), 14999};
+  most.erase(most.begin());
+  Check(full.With({}, most), kUniverse, members, random);
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_has_the_members_and_memory_of_its_own) {
+  auto random = TestRandom();
+  constexpr uint64_t kUniverse = 100000;
+  Members members, copied_members;
+  std::vector<Position> more, less;
+  PositionSet set(kUniverse);
+  Check(set.Copy(), kUniverse, {}, random);
+  for (int i = 0; i < 20; ++i) {
+    Change(kUniverse, &members, &more, &less, random);
+    set = set.With(more, less);
+    PositionSet copy = set.Copy();
+    copied_members = members;
+    Change(kUniverse, &copied_members, &more, &less, random);
+    copy = copy.With(more, less);
+    Check(copy, kUniverse, copied_members, random);
+    Check(set, kUniverse, members, random);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_is_there_already_makes_no_difference) {
   const PositionSet set = PositionSet(100).With({5, 7, 7}, {});
   BOOST_TEST(set.size() == 2u);
@@ -133,6 +169,26 @@ BOOST_AUTO_TEST_CASE(pages_of_versions_that_are_gone_are_used_again) {
   }
   // All pages, those of the version before, and what a page is known by.
   BOOST_TEST(set.memory_bytes() < 2 * kUniverse / 8);
+}
+
+// A reader, or what was stored last, may keep a version for as long as it likes.
+BOOST_AUTO_TEST_CASE(a_version_that_is_kept_does_not_keep_the_pages_of_later_ones) {
+  auto random = TestRandom();
+  constexpr uint64_t kUniverse = 1000000;
+  PositionSet set(kUniverse);
+  std::vector<std::pair<PositionSet, Members>> kept;
+  Members members;
+  std::vector<Position> more, less;
+  for (int i = 0; i < 450; ++i) {
+    Change(kUniverse, &members, &more, &less, random);
+    set = set.With(more, less);
+    if (i % 150 == 75) kept.emplace_back(set, members);
+    if (i == 300) kept.erase(kept.begin());
+  }
+  for (const auto& [version, expected] : kept) Check(version, kUniverse, expected, random);
+  Check(set, kUniverse, members, random);
+  // All pages of two versions that are kept, of the latest and the one before.
+  BOOST_TEST(set.memory_bytes() < 5 * kUniverse / 8);
 }
 
 BOOST_AUTO_TEST_CASE(a_small_change_copies_little) {

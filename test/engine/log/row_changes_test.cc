@@ -79,6 +79,36 @@ BOOST_AUTO_TEST_CASE(moves_and_can_be_used_again) {
   BOOST_TEST((from.size() == 1 && from[0].key == "b"));
 }
 
+BOOST_AUTO_TEST_CASE(large_values_are_their_owners) {
+  const auto owner =
+      std::make_shared<const std::string>(std::string(RowChanges::kLeastShared, 'x') + "small");
+  const std::string_view large = std::string_view(*owner).substr(0, RowChanges::kLeastShared);
+  const std::string_view small = std::string_view(*owner).substr(RowChanges::kLeastShared);
+  RowChanges changes;
+  changes.Put("a", large, owner);
+  changes.Put("b", small, owner);
+  changes.Put("c", large);
+  BOOST_TEST(owner.use_count() == 2);
+  BOOST_TEST(changes[0].value.data() == large.data());
+  BOOST_TEST((changes[1].value == small && changes[1].value.data() != small.data()));
+  BOOST_TEST((changes[2].value == large && changes[2].value.data() != large.data()));
+  BOOST_TEST(changes.bytes() > 2 * RowChanges::kLeastShared);
+  BOOST_TEST(changes.memory_bytes() >= changes.bytes());
+
+  RowChanges later;
+  later.Put("d", "1");
+  later.Append(changes);
+  BOOST_TEST(later[1].value.data() == large.data());
+  BOOST_TEST(later[2].value == small);
+  changes.Clear();
+  BOOST_TEST(changes.bytes() == 0u);
+  BOOST_TEST(owner.use_count() == 2);
+  const RowChanges moved = std::move(later);
+  BOOST_TEST(moved[1].value.data() == large.data());
+  BOOST_TEST(later.memory_bytes() == 0u);
+  BOOST_TEST(owner.use_count() == 2);
+}
+
 BOOST_AUTO_TEST_CASE(gives_rows_as_rocksdb_reads_them) {
   RowChanges changes;
   changes.Put("k", "v");

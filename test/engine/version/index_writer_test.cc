@@ -9,6 +9,7 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,8 +29,9 @@ using Rows = ModelRows<uint64_t>;
 
 // An index of the model's rows, which a test updates itself.
 struct Index {
-  explicit Index(const Rows& base, uint64_t salt = 0)
-      : history({.salt = salt, .most_keys_a_row = 3}), rows(base) {
+  explicit Index(const Rows& base, uint64_t salt = 0,
+                 IndexWriter::Access access = IndexWriter::Access::kShared)
+      : access(access), history({.salt = salt, .most_keys_a_row = 3}), rows(base) {
     for (const auto& [primary_key, keys] : base) {
       const uint64_t value = __builtin_bswap64(*keys.begin());
       db.Put(primary_key, {reinterpret_cast<const char*>(&value), sizeof value});
@@ -47,7 +49,7 @@ struct Index {
   std::string path() const { return db.Beside("index"); }
   void Open() {
     writer = nullptr;
-    writer = RequireOk(IndexWriter::Open(path(), options));
+    writer = RequireOk(IndexWriter::Open(path(), options, access));
   }
   // Publishes a few batches, or gives them up.
   void Update(size_t most_rows, bool publish = true) {
@@ -80,6 +82,7 @@ struct Index {
   }
   std::vector<ManifestFile> Deltas() const { return DeltaFilesOf(*ReadManifest(path())); }
 
+  const IndexWriter::Access access;
   TestDatabase db;
   std::shared_ptr<FaultyFileSystem> files = std::make_shared<FaultyFileSystem>();
   OpenOptions options;
@@ -102,7 +105,8 @@ void CheckOk(const absl::Status& status) {
 }
 
 void CheckRandomHistory(uint64_t salt, size_t steps) {
-  Index index(BaseRows(400), salt);
+  using Access = IndexWriter::Access;
+  Index index(BaseRows(400), salt, salt % 2 == 0 ? Access::kExclusive : Access::kShared);
   auto random = TestRandom(salt + 100);
   std::atomic<bool> end{false};
   for (size_t step = 0; step < steps; ++step) {
@@ -118,7 +122,7 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
       index.files->Repair();
       return status;
     };
-    switch (random() % 12) {
+    switch (random() % 13) {
       case 0:
       case 1:
         if (!store_like([&] { return index.writer->Store(); }).ok()) {
@@ -129,7 +133,7 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
         index.CheckFiles();
         break;
       case 2:
-        BOOST_TEST((store_like([&] { return index.writer->MergeDeltaFiles(); }).ok() || fails));
+        BOOST_TEST((store_like([&] { return index.writer->Tidy(); }).ok() || fails));
         index.CheckFiles();
         break;
       case 3: {  // a merge, with updates and stores beside it
@@ -157,6 +161,18 @@ void CheckRandomHistory(uint64_t salt, size_t steps) {
         index.Update(60, /*publish=*/false);
         index.Check();
         break;
+      case 6: {  // rows that are numbered again, with updates beside that, and a reader
+        const auto pinned = index.writer->version();
+        const Rows pinned_rows = index.rows;
+        absl::Status status;
+        std::thread renumbering([&] { status = index.writer->Renumber(); });
+        for (uint64_t updates = random() % 5; updates > 0; --updates) index.Update(40);
+        renumbering.join();
+        CheckOk(status);
+        index.Check();
+        index.CheckVersion(*pinned, pinned_rows, 20);
+        break;
+      }
       case 5:
         index.rows = index.stored_rows;
         index.Open();
@@ -285,6 +301,87 @@ BOOST_AUTO_TEST_CASE(updates_do_not_wait_for_what_a_merge_has_merged) {
     best = std::min(best, waited / all);
   }
   BOOST_TEST(best <= kMostWaited);
+  index.Check();
+}
+
+// Rows that come and go in a queue, stored now and then.
+struct Queue {
+  static constexpr uint64_t kLength = 100, kBatch = 100;
+  static std::string Name(uint64_t i) { return "job" + std::to_string(10'000'000 + i); }
+
+  void Run(Index* index, uint64_t rows, uint64_t stores) {
+    for (const uint64_t last = next + rows; next < last; next += kBatch) {
+      RowUpdates updates(KeyKind::kU64);
+      for (uint64_t i = next; i < next + kBatch; ++i) {
+        AppendRow<uint64_t>(Name(i), {i % 10}, &updates);
+        index->rows[Name(i)] = {i % 10};
+        if (i < kLength) continue;
+        AppendRow<uint64_t>(Name(i - kLength), {}, &updates);
+        index->rows.erase(Name(i - kLength));
+      }
+      {
+        IndexWriter::Update update(index->writer.get());
+        CheckOk(update.Apply(updates));
+        CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
+      }
+      if (next % (rows / stores) < kBatch) CheckOk(index->writer->Store());
+      most_bytes = std::max(most_bytes, index->writer->version()->delta->Stats().bytes);
+    }
+  }
+
+  uint64_t next = 0, most_bytes = 0;
+};
+
+BOOST_AUTO_TEST_CASE(rows_that_come_and_go_take_memory_and_files_for_those_that_are_there) {
+  Index index(BaseRows(1000), 1, IndexWriter::Access::kExclusive);
+  Queue queue;
+  const auto pinned = index.writer->version();
+  const Rows pinned_rows = index.rows;
+  queue.Run(&index, FewerUnderTsan(200'000, 4), 40);
+  BOOST_TEST(queue.most_bytes < 3u << 20);  // 14 MB where they stay
+  CheckOk(index.writer->Tidy());
+  uint64_t files = 0;
+  for (const ManifestFile& file : index.Deltas()) files += file.size;
+  BOOST_TEST(files < 100u << 10);
+  index.Check();
+  CheckOk(index.writer->Store());
+  index.stored_rows = index.rows;
+  index.CheckFiles();
+  index.CheckVersion(*pinned, pinned_rows, 50);
+  index.Open();
+  index.Check();
+}
+
+// Whoever catches up by himself has row ids that last until a merge, and asks whether one pays.
+BOOST_AUTO_TEST_CASE(a_merge_pays_for_rows_that_came_and_went) {
+  Index index(BaseRows(1000));
+  Queue queue;
+  queue.Run(&index, 5'000, 1);
+  BOOST_TEST(!index.writer->MergePays());
+  queue.Run(&index, 10'000, 1);
+  BOOST_TEST(index.writer->MergePays());
+  BOOST_TEST(index.writer->version()->delta->Stats().new_rows == 15'000u);
+  MergeOptions options;
+  options.threads = 1;
+  CheckOk(index.writer->Merge(options));
+  BOOST_TEST(!index.writer->MergePays());
+  BOOST_TEST(index.writer->version()->delta->Stats().new_rows == 0u);
+  index.Check();
+  // Also if none of them is left to be merged.
+  for (const bool come : {true, false}) {
+    RowUpdates updates(KeyKind::kU64);
+    for (uint64_t i = 0; i < 20'000; ++i) {
+      AppendRow<uint64_t>("x" + std::to_string(i),
+                          come ? std::set<uint64_t>{i} : std::set<uint64_t>{}, &updates);
+    }
+    IndexWriter::Update update(index.writer.get());
+    CheckOk(update.Apply(updates));
+    CheckOk(update.Publish(update.version().sequence + 1, update.anchor()));
+  }
+  BOOST_TEST(index.writer->MergePays());
+  CheckOk(index.writer->Merge(options));
+  BOOST_TEST(!index.writer->MergePays());
+  BOOST_TEST(index.writer->version()->delta->Stats().new_rows == 0u);
   index.Check();
 }
 

@@ -6,13 +6,19 @@
 //   alone; fresh_read/<after_write or nothing_new>: a query of one key on the live index;
 //   batch_p99/<alone or during_merge>: the 99th percentile of batches of 1,000 keys;
 //   lookup/<keys or rows>/batch:<b>: IndexedDB::Lookup and LookupRows of b keys that are there, one
-//   row each; lookup/multi_get/batch:<b>: RocksDB's MultiGet of as many rows by primary key.
+//   row each; lookup/multi_get/batch:<b>: RocksDB's MultiGet of as many rows by primary key;
+//   queue/<plain, indexed or included>: batches of 500 rows that come and 500 that go, of 1,000
+//   that
+//     are there, on an empty database without an index, with one, or with an included column; the
+//     most memory of the delta (delta_mb), and of the process beyond what it had at first (rss_mb);
+//   empty_range/delta:<d>: DeleteRange of no row and a lookup, if d rows came since the build.
 // Rows are of 16 + 100 bytes, an index of value[0:8]:u64be.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -20,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "cairn/build.h"
 #include "cairn/catch_up.h"
 #include "cairn/indexed_db.h"
@@ -294,6 +301,79 @@ void Lookup(benchmark::State& state, Ask ask, size_t batch) {
   state.counters["p99_us"] = 1e6 * times[times.size() * 99 / 100];
 }
 
+// Of this process.
+double ResidentMegabytes() {
+  std::ifstream status("/proc/self/statm");
+  double pages = 0;
+  status >> pages >> pages;
+  return pages * 4096 / 1e6;
+}
+
+// An IndexedDB in a temporary directory, empty at first, that follows at once.
+class EmptyDatabase {
+ public:
+  explicit EmptyDatabase(const std::string& spec) {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.write_buffer_size = 8 << 20;
+    db_ = OrThrow(IndexedDB::Open(options, directory_.path() + "/db"));
+    if (spec.empty()) return;
+    OrThrow(db_->CreateIndex(spec));
+    OrThrow(db_->WaitUntilReady("state"));
+  }
+  IndexedDB* operator->() { return db_.get(); }
+
+ private:
+  const TemporaryDirectory directory_;
+  std::unique_ptr<IndexedDB> db_;
+};
+
+void Queue(benchmark::State& state, const std::string& spec) {
+  constexpr uint64_t kLength = 1000, kComing = 500;
+  EmptyDatabase db(spec);
+  const double resident = ResidentMegabytes();
+  double most = 0, most_of_delta = 0;
+  uint64_t next = 0;
+  for (auto _ : state) {
+    rocksdb::WriteBatch batch;
+    for (const uint64_t end = next + kComing; next < end; ++next) {
+      OrThrow(
+          batch.Put(BenchDatabase::PrimaryKey(next), absl::StrFormat("s%d|%d", next % 10, next)));
+      if (next >= kLength) OrThrow(batch.Delete(BenchDatabase::PrimaryKey(next - kLength)));
+    }
+    OrThrow(db->Write({}, &batch));
+    if (next % 50'000 != 0) continue;
+    most = std::max(most, ResidentMegabytes() - resident);
+    if (spec.empty()) continue;
+    const auto index = OrThrow(db->Index("state"));
+    most_of_delta =
+        std::max(most_of_delta, static_cast<double>(OrThrow(index->Stats()).delta.bytes) / 1e6);
+  }
+  if (!spec.empty() && OrThrow(db->Lookup("state", "s1")).size() != kLength / 10) {
+    throw std::runtime_error("the index does not have the queue's rows");
+  }
+  state.counters["delta_mb"] = most_of_delta;
+  state.counters["rss_mb"] = most;
+  state.counters["rows_per_s"] =
+      benchmark::Counter(kComing, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void EmptyRange(benchmark::State& state, uint64_t delta) {
+  EmptyDatabase db("state = value:text");
+  for (uint64_t row = 0; row < delta;) {
+    rocksdb::WriteBatch batch;
+    for (int i = 0; i < 1000 && row < delta; ++i, ++row) {
+      OrThrow(batch.Put(BenchDatabase::PrimaryKey(row), absl::StrFormat("s%d", row)));
+    }
+    OrThrow(db->Write({}, &batch));
+  }
+  OrThrow(db->Lookup("state", "s1"));
+  for (auto _ : state) {
+    OrThrow(db->DeleteRange({}, db->DefaultColumnFamily(), "z", "zz"));
+    OrThrow(db->Lookup("state", "s1"));
+  }
+}
+
 std::string Name(const std::string& what) {
   return "IndexedDb/" + what + "/rows:" + std::to_string(BenchRows(kRows));
 }
@@ -337,6 +417,23 @@ std::string Name(const std::string& what) {
           ->Iterations(2000)
           ->Unit(benchmark::kMicrosecond);
     }
+  }
+  for (const auto& [name, spec] :
+       {std::pair{"plain", ""}, std::pair{"indexed", "state = value.field('|', 0):text"},
+        std::pair{"included",
+                  "state = value.field('|', 0):text, include(n = value.field('|', 1):u64)"}}) {
+    benchmark::RegisterBenchmark(("IndexedDb/queue/" + std::string(name)).c_str(), Queue,
+                                 std::string(spec))
+        ->UseRealTime()
+        ->Iterations(20'000)  // 10M rows
+        ->Unit(benchmark::kMicrosecond);
+  }
+  for (const uint64_t delta : {20'000, 160'000}) {
+    benchmark::RegisterBenchmark(absl::StrFormat("IndexedDb/empty_range/delta:%d", delta).c_str(),
+                                 EmptyRange, delta)
+        ->UseRealTime()
+        ->Iterations(1000)
+        ->Unit(benchmark::kMicrosecond);
   }
   return true;
 }();
