@@ -13,6 +13,7 @@
 #include "engine/extract/included_columns.h"
 #include "engine/extract/row_extractor.h"
 #include "engine/log/anchor.h"
+#include "engine/log/row_reading.h"
 #include "engine/rows/row_table_file.h"
 #include "engine/source/db_source.h"
 #include "engine/source/scan_pass.h"
@@ -248,6 +249,11 @@ absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   manifest.database_id = source_.database_id();
   manifest.column_family = source_.column_family();
   manifest.anchor = anchor_.ToString();
+  if (anchor_.tables != nullptr) manifest.tables = anchor_.tables->ToString();
+  if (database_ != nullptr) {
+    ASSIGN_OR_RETURN(manifest.reading,
+                     RowReading(index->spec, database_->db(), database_->column_family_handle()));
+  }
   manifest.sequence = source_.sequence();
   manifest.rows = report->rows;
   manifest.entries = report->entries;

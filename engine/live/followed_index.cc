@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "engine/log/table_files.h"
 #include "engine/log/wal_files.h"
 #include "engine/serve/open_index.h"
 #include "index/keys/escaped_text.h"
@@ -252,7 +253,9 @@ absl::Status FollowedIndex::OpenWriter(rocksdb::DB* db, const OpenOptions& optio
   ASSIGN_OR_RETURN(std::unique_ptr<IndexWriter> opened,
                    IndexWriter::Open(directory_, options, IndexWriter::Access::kExclusive));
   std::shared_ptr<IndexWriter> writer = std::move(opened);
-  writer->set_sync([db] { return SyncLog(db, /*read_only=*/false); });
+  const auto recorder = std::make_shared<TableFilesRecorder>(db, column_family());
+  writer->set_database([db] { return SyncLog(db, /*read_only=*/false); },
+                       [recorder](Anchor* anchor) { return recorder->Record(&anchor->tables); });
   std::shared_ptr<SecondaryIndex> index = OverWriter(writer, options);
   const MutexLock lock(&mutex_);
   writer_.swap(writer);

@@ -130,6 +130,7 @@ void IndexSet::Close() {
   if (closed_) return;
   closed_ = true;
   EndThreads();
+  FlushIfNoLogIsKept();
   // What is not stored is read from the log.
   Guarded("storing indexes", [&] { return work_.StoreAll(); }).IgnoreError();
   for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
@@ -140,6 +141,20 @@ void IndexSet::Close() {
   follower_->Close();
   retention_.Close();
   groups_.Clear();
+}
+
+void IndexSet::FlushIfNoLogIsKept() {
+  const rocksdb::DBOptions options = db_->GetDBOptions();
+  if (options.WAL_ttl_seconds > 0 || options.WAL_size_limit_MB > 0) return;
+  // Before a flush makes the log obsolete. Without these the index is built again when the database
+  // is opened the next time, which is no error of closing it.
+  follower_->Follow().IgnoreError();
+  for (auto index = indexes_.After(nullptr); index != nullptr; index = indexes_.After(&*index)) {
+    const auto column_family = index->HoldColumnFamily();
+    if (!index->Ready().ok()) continue;
+    const rocksdb::Status flushed = db_->Flush(rocksdb::FlushOptions(), index->column_family());
+    flushed.PermitUncheckedError();
+  }
 }
 
 void IndexSet::EndThreads() {

@@ -91,6 +91,8 @@ class IndexSet {
   void DetachHandle(rocksdb::ColumnFamilyHandle* handle);
 
  private:
+  // Has what the indexes are of in table files: the next opening finds no log that proves it.
+  void FlushIfNoLogIsKept();
   void EndThreads();
   // Reads what an index is from the catalog.
   absl::Status Define(FollowedIndex* index);

@@ -59,11 +59,6 @@ absl::StatusOr<SequenceNumber> FindRecord(Which which, rocksdb::DB* db, Sequence
   return found;
 }
 
-// Adds what names a file, if there is something.
-void AddFile(const std::string& file, Anchor* anchor) {
-  if (!file.empty()) absl::StrAppend(&anchor->files, anchor->files.empty() ? "" : ",", file);
-}
-
 // Whether table files show that everything that was written before the record `first`, with which
 // the log's file `first_log` begins, was in the log or in files before.
 bool IsInFilesBefore(rocksdb::DB* db, SequenceNumber first, uint64_t first_log) {
@@ -101,112 +96,53 @@ absl::StatusOr<std::optional<bool>> LogAgrees(const LogPosition& position, rocks
   return std::optional<bool>();
 }
 
-// Has the anchor ask for the files that hold what the log did not tell, or everything where
-// `position` is none.
-absl::Status HoldFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
-                       SequenceNumber sequence, const absl::StatusOr<LogPosition>& position,
-                       Anchor* anchor) {
-  ASSIGN_OR_RETURN(const std::vector<WalFile> logs, ListWalFiles(db));
-  const uint64_t newest_log = logs.empty() ? 0 : logs.back().number;
-  anchor->log_behind_files = std::max(anchor->log_behind_files, newest_log);
-  if (!position.ok()) anchor->log.log_number = newest_log;
+// Whether the log may have changes up to `sequence` that are not in table files, as those of
+// archived logs are.
+absl::StatusOr<bool> LogHasAnyOf(SequenceNumber sequence, rocksdb::DB* db) {
+  ASSIGN_OR_RETURN(std::vector<WalFile> files, ListWalFiles(db));
+  std::erase_if(files, [](const WalFile& file) { return file.path == file.archived_path; });
+  ASSIGN_OR_RETURN(const SequenceNumber first,
+                   FindRecord(Which::kFirst, db, sequence, absl::MakeConstSpan(files)));
+  return first > 0;
+}
 
-  const std::vector<rocksdb::LiveFileMetaData> files = LiveFiles(db);
-  const rocksdb::LiveFileMetaData* const own = Newest(files, column_family);
-  const rocksdb::LiveFileMetaData* const newest = Newest(files, nullptr);
-  std::string own_file;
-  if (own != nullptr) {
-    ASSIGN_OR_RETURN(own_file, OwnFileId(db, column_family, own->file_number));
-  }
-  const bool all_in_files = own == nullptr || !own_file.empty();
-  if (own != nullptr && own->file_number != anchor->ingested_file) AddFile(own_file, anchor);
-  if (position.ok()) {
-    if (!all_in_files) anchor->unproven = "its table files have no identity";
-    return absl::OkStatus();
-  }
-  // Nothing is in the log: the newest file of all shows that the database has come so far.
-  const bool nothing_in_memory = EntriesInMemory(db, column_family) == 0;
-  if (newest != nullptr && newest != own) AddFile(AnyFileId(*newest), anchor);
-  if (sequence > 0 && (newest == nullptr || !all_in_files || !nothing_in_memory)) {
-    anchor->files.clear();
-    anchor->unproven = absl::StrFormat(
-        "its state %d stood neither in the log nor in table files alone when the index was built: "
-        "%s",
-        sequence, position.status().message());
-  }
+// Whether files prove the state that an anchor is of, once the rows of those that are not the same
+// any more have been read again. What is missing for that; empty if nothing is.
+absl::StatusOr<std::string> MissingForFiles(SequenceNumber sequence, rocksdb::DB* db,
+                                            rocksdb::ColumnFamilyHandle* column_family,
+                                            const Anchor& anchor) {
+  const TableFiles* const tables = anchor.tables.get();
+  if (tables == nullptr || !tables->complete)
+    return std::string("its table files had not all rows");
+  ASSIGN_OR_RETURN(const bool in_log, LogHasAnyOf(sequence, db));
+  if (in_log) return std::string("its log has older changes, which may be others than then");
+  if (tables->newest.empty()) return std::string();
+  const uint64_t newest = tables->files.back().number;
+  ASSIGN_OR_RETURN(const std::string id, OwnFileId(db, column_family, newest));
+  if (id.empty() || id == tables->newest) return std::string();
+  return Differs(db, sequence,
+                 absl::StrFormat("its table file %06d.sst is another than then", newest));
+}
+
+// FindChangedRanges, between an anchor's files and those of now.
+absl::Status FindRanges(SequenceNumber sequence, rocksdb::DB* db,
+                        rocksdb::ColumnFamilyHandle* column_family, const Anchor& anchor,
+                        ChangedFiles which, std::vector<ChangedRange>* ranges) {
+  if (anchor.tables == nullptr) return absl::OkStatus();
+  absl::StatusOr<std::vector<ChangedRange>> found =
+      FindChangedRanges(*anchor.tables, ListTableFiles(db, column_family), which);
+  if (!found.ok()) return Differs(db, sequence, std::string(found.status().message()));
+  // There files are dropped for their age, and their rows stay in an index.
+  const bool drops =
+      db->GetOptions(column_family).compaction_style == rocksdb::kCompactionStyleFIFO;
+  if (which != ChangedFiles::kLost || !drops) *ranges = *std::move(found);
   return absl::OkStatus();
 }
 
-// Whether a file that an anchor names is live. An error where it is another than then.
-absl::StatusOr<bool> IsLive(const std::string& file, rocksdb::DB* db,
-                            rocksdb::ColumnFamilyHandle* column_family, SequenceNumber sequence) {
-  uint64_t number = 0;
-  if (!absl::SimpleAtoi(file.substr(0, file.find(':')), &number)) number = 0;
-  for (const rocksdb::LiveFileMetaData& live : LiveFiles(db)) {
-    if (live.file_number != number) continue;
-    if (AnyFileId(live) == file) return true;
-    ASSIGN_OR_RETURN(const std::string own, OwnFileId(db, column_family, number));
-    if (own == file) return true;
-    return Differs(db, sequence, absl::StrFormat("its table file %d is another than then", number));
-  }
-  return false;
-}
-
-}  // namespace
-
-void Anchor::MoveTo(const LogPosition& position) {
-  if (position.place.offset == 0) return;  // nothing was there to read
-  log = position;
-  if (position.log_number > log_behind_files) AssumeProven();
-}
-
-void Anchor::AssumeProven() {
-  files.clear();
-  log_behind_files = 0;
-  unproven.clear();
-}
-
-std::string Anchor::ToString() const {
-  return absl::StrFormat(
-      "session=%s family=%d log=%d:%d:%016x ingested=%d files=%s until=%d "
-      "unproven=%s",
-      session_id, column_family_id, log.log_number, log.place.offset, log.place.checksum,
-      ingested_file, files, log_behind_files, unproven);
-}
-
-absl::StatusOr<Anchor> Anchor::Parse(std::string_view text) {
-  Anchor anchor;
-  const std::vector<std::string> fields =
-      absl::StrSplit(absl::string_view(text.data(), text.size()), absl::MaxSplits(' ', 6));
-  const auto value = [&fields](size_t i, std::string_view name) {
-    const std::string field = i < fields.size() ? fields[i] : std::string();
-    return field.starts_with(name) ? field.substr(name.size()) : std::string();
-  };
-  const std::vector<std::string> log = absl::StrSplit(value(2, "log="), ':');
-  anchor.session_id = value(0, "session=");
-  anchor.files = value(4, "files=");
-  anchor.unproven = value(6, "unproven=");
-  const bool numbers = log.size() == 3 &&
-                       absl::SimpleAtoi(value(1, "family="), &anchor.column_family_id) &&
-                       absl::SimpleAtoi(log[0], &anchor.log.log_number) &&
-                       absl::SimpleAtoi(log[1], &anchor.log.place.offset) &&
-                       absl::SimpleHexAtoi(log[2], &anchor.log.place.checksum) &&
-                       absl::SimpleAtoi(value(3, "ingested="), &anchor.ingested_file) &&
-                       absl::SimpleAtoi(value(5, "until="), &anchor.log_behind_files);
-  if (!numbers || anchor.ToString() != text) {
-    return absl::DataLossError(
-        absl::StrFormat("%s does not say which state of a database an index is of", Quoted(text)));
-  }
-  return anchor;
-}
-
-absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
-                                  SequenceNumber sequence, bool read_only) {
-  Anchor anchor;
-  ASSIGN_OR_RETURN(anchor.session_id, SessionId(db));
-  anchor.column_family_id = column_family->GetID();
-  ASSIGN_OR_RETURN(anchor.ingested_file, NewestIngestedFile(db, column_family, sequence));
-
+// Finds a new anchor's place in the log; has rows that are not in the log written to files.
+absl::Status FindInLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                       SequenceNumber sequence, bool read_only, Anchor* anchor) {
+  if (sequence == 0) return absl::OkStatus();
   if (db->GetDBOptions().manual_wal_flush) {
     if (absl::Status s = FromRocksDb(
             db->FlushWAL(/*sync=*/false),
@@ -253,24 +189,20 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
       ASSIGN_OR_RETURN(const SequenceNumber last, FindRecord(Which::kLast, db, sequence, live));
       position = ReadTo(db, last - 1, sequence);
     }
-    if (position.ok()) anchor.log = *position;
+    if (position.ok()) anchor->log = *position;
   }
-  if (anchor.ingested_file > first_log) {
-    ASSIGN_OR_RETURN(const std::string file, OwnFileId(db, column_family, anchor.ingested_file));
-    AddFile(file, &anchor);
-    anchor.log_behind_files = files.back().number;
-  }
-  if (complete) return anchor;
+  if (anchor->ingested_file > first_log) anchor->log_behind_files = files.back().number;
+  if (complete) return absl::OkStatus();
 
   if (read_only) {
     if (has_gap) {
-      anchor.unproven = absl::StrFormat(
+      anchor->unproven = absl::StrFormat(
           "its log did not tell everything up to its state %d when the index was built, and what "
           "it did not tell may have been in the memory of the process that writes to it",
           sequence);
-      anchor.log_behind_files = UINT64_MAX;
+      anchor->log_behind_files = UINT64_MAX;
     }
-    if (position.ok()) return anchor;
+    if (position.ok()) return absl::OkStatus();
   } else if (EntriesInMemory(db, column_family) > 0) {
     const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), column_family);
     // What cannot be written to holds nothing but what its log has.
@@ -280,14 +212,93 @@ absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
                                                column_family->GetName(), db->GetName())));
     }
   }
-  RETURN_IF_ERROR(HoldFiles(db, column_family, sequence, position, &anchor));
+  // What the log did not tell is in files. A log that was begun behind them is in no copy without
+  // them.
+  ASSIGN_OR_RETURN(const std::vector<WalFile> logs, ListWalFiles(db));
+  const uint64_t newest_log = logs.empty() ? 0 : logs.back().number;
+  anchor->log_behind_files = std::max(anchor->log_behind_files, newest_log);
+  if (!position.ok()) anchor->log.log_number = newest_log;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void Anchor::MoveTo(const LogPosition& position) {
+  if (position.place.offset == 0) return;  // nothing was there to read
+  log = position;
+  if (position.log_number > log_behind_files) AssumeProven();
+}
+
+void Anchor::AssumeProven() {
+  files.clear();
+  log_behind_files = 0;
+  unproven.clear();
+}
+
+void Anchor::SetSeen(SequenceNumber sequence) {
+  if (tables == nullptr) return;
+  auto seen = std::make_shared<TableFiles>(*tables);
+  for (TableFile& file : seen->files) file.seen |= file.largest_sequence <= sequence;
+  tables = std::move(seen);
+}
+
+std::string Anchor::ToString() const {
+  return absl::StrFormat(
+      "session=%s family=%d log=%d:%d:%016x ingested=%d files=%s until=%d "
+      "unproven=%s",
+      session_id, column_family_id, log.log_number, log.place.offset, log.place.checksum,
+      ingested_file, files, log_behind_files, unproven);
+}
+
+absl::StatusOr<Anchor> Anchor::Parse(std::string_view text) {
+  Anchor anchor;
+  const std::vector<std::string> fields =
+      absl::StrSplit(absl::string_view(text.data(), text.size()), absl::MaxSplits(' ', 6));
+  const auto value = [&fields](size_t i, std::string_view name) {
+    const std::string field = i < fields.size() ? fields[i] : std::string();
+    return field.starts_with(name) ? field.substr(name.size()) : std::string();
+  };
+  const std::vector<std::string> log = absl::StrSplit(value(2, "log="), ':');
+  anchor.session_id = value(0, "session=");
+  anchor.files = value(4, "files=");
+  anchor.unproven = value(6, "unproven=");
+  const bool numbers = log.size() == 3 &&
+                       absl::SimpleAtoi(value(1, "family="), &anchor.column_family_id) &&
+                       absl::SimpleAtoi(log[0], &anchor.log.log_number) &&
+                       absl::SimpleAtoi(log[1], &anchor.log.place.offset) &&
+                       absl::SimpleHexAtoi(log[2], &anchor.log.place.checksum) &&
+                       absl::SimpleAtoi(value(3, "ingested="), &anchor.ingested_file) &&
+                       absl::SimpleAtoi(value(5, "until="), &anchor.log_behind_files);
+  if (!numbers || anchor.ToString() != text) {
+    return absl::DataLossError(
+        absl::StrFormat("%s does not say which state of a database an index is of", Quoted(text)));
+  }
+  return anchor;
+}
+
+absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                                  SequenceNumber sequence, bool read_only) {
+  Anchor anchor;
+  ASSIGN_OR_RETURN(anchor.session_id, SessionId(db));
+  anchor.column_family_id = column_family->GetID();
+  ASSIGN_OR_RETURN(anchor.ingested_file, NewestIngestedFile(db, column_family, sequence));
+  RETURN_IF_ERROR(FindInLog(db, column_family, sequence, read_only, &anchor));
+  RETURN_IF_ERROR(TableFilesRecorder(db, column_family).Record(&anchor.tables));
+  anchor.SetSeen(sequence);
+  const bool in_files = anchor.tables != nullptr && anchor.tables->complete;
+  if (sequence > 0 && anchor.log.place.offset == 0 && anchor.unproven.empty() && !in_files) {
+    anchor.unproven = absl::StrFormat(
+        "its state %d was neither in the log nor in table files alone when the index was built",
+        sequence);
+  }
   return anchor;
 }
 
 absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
                             rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
-                            bool* proven) {
+                            bool* proven, std::vector<ChangedRange>* ranges) {
   *proven = true;
+  ranges->clear();
   const bool of_database = !anchor->session_id.empty();
   if (of_database && column_family->GetID() != anchor->column_family_id) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -297,33 +308,40 @@ absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
   }
   ASSIGN_OR_RETURN(std::string session, SessionId(db));
   if (session == anchor->session_id) return absl::OkStatus();
-  anchor->session_id = std::move(session);
-  anchor->column_family_id = column_family->GetID();
   std::string missing = anchor->unproven;
-  const bool in_log = anchor->log.place.offset > 0;
-  if (in_log) {
+  bool by_files = false;
+  if (sequence > 0 && anchor->log.place.offset > 0) {
     ASSIGN_OR_RETURN(const std::optional<bool> agrees, LogAgrees(anchor->log, db));
-    if (!agrees.has_value()) {
-      missing = absl::StrFormat(
-          "its log %d, which would prove it, is gone (set DBOptions::WAL_ttl_seconds or "
-          "WAL_size_limit_MB to have logs kept)",
-          anchor->log.log_number);
-    } else if (!*agrees) {
+    by_files = !agrees.has_value();
+    if (agrees.has_value() && !*agrees) {
       return Differs(db, sequence,
                      absl::StrFormat("its log %d is not, up to byte %d, as it was then",
                                      anchor->log.log_number, anchor->log.place.offset));
     }
+  } else if (sequence > 0) {
+    by_files = true;
   }
-  if (!anchor->files.empty()) {
-    for (const std::string& file : std::vector<std::string>(absl::StrSplit(anchor->files, ','))) {
-      ASSIGN_OR_RETURN(const bool live, IsLive(file, db, column_family, sequence));
-      if (live) continue;
-      missing = absl::StrFormat("its table file %s, which would prove it, has been compacted",
-                                file.substr(0, file.find(':')));
+  if (missing.empty() && !anchor->files.empty()) {
+    missing = "an older version of Cairn has stored which files would prove it";
+  }
+  if (missing.empty() && by_files) {
+    ASSIGN_OR_RETURN(missing, MissingForFiles(sequence, db, column_family, *anchor));
+    if (!missing.empty() && anchor->log.place.offset > 0) {
+      missing = absl::StrFormat(
+          "its log %d, which would prove it, is gone (set DBOptions::WAL_ttl_seconds or "
+          "WAL_size_limit_MB to have logs kept), and %s",
+          anchor->log.log_number, missing);
     }
-  } else if (!in_log && missing.empty() && sequence > 0) {
-    missing = "the index does not say of which log or files it is";
   }
+  ChangedFiles which = ChangedFiles::kLost;
+  if (missing.empty() && by_files) {
+    which = ChangedFiles::kDifferent;
+  } else if (anchor->log_behind_files > 0 && anchor->log.log_number <= anchor->log_behind_files) {
+    which = ChangedFiles::kGone;
+  }
+  RETURN_IF_ERROR(FindRanges(sequence, db, column_family, *anchor, which, ranges));
+  anchor->session_id = std::move(session);
+  anchor->column_family_id = column_family->GetID();
   if (missing.empty()) return absl::OkStatus();
   *proven = false;
   return absl::FailedPreconditionError(absl::StrFormat(

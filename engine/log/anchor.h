@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cairn/types.h"
+#include "engine/log/table_files.h"
 #include "engine/log/wal_files.h"
 #include "rocksdb/db.h"
 
@@ -19,30 +22,46 @@ namespace cairn {
 //
 // A database continues the anchor's state if it is the open database that the anchor was taken from
 // (`session_id`), or if all of this is so:
-// - its log holds, up to `log`, the records that it held then, as their checksums tell;
-// - `files`, where there are any, are live in it: those that hold what no log tells, or, where the
-//   log was empty, everything. A log that was begun behind them, above `log_behind_files`, is in no
-//   copy without them; once `log` is there they need not be asked for any more.
+// - The column family has the same id.
+// - Its log holds, up to `log`, the records that it held then, as their checksums tell. If that
+// part
+//   of the log is gone, or the log was empty, files prove the state: `tables` had all rows of it,
+//   no record that is in the log now has a number of that state or before, and the rows in the key
+//   ranges of all files that are not the same now are read again.
+// - The rows of each file in `tables` are still there: in the file, in a newer one that a
+// compaction
+//   can have made of it, or, as they are now, in the index, because their range is read again.
+//   Up to `log_behind_files`, a log's number, newer files do not count: what is in files only is
+//   not told by a log that agrees.
+// A state with sequence number 0 has nothing that could be lost with the log.
 // Otherwise the index is refused: that nothing speaks against it is not enough.
 //
 // Not told apart are histories whose log files of one number have the same records from the first
-// on, though those before differ: a job that is run again, byte by byte, on an older copy.
+// on, though those before differ: a job that is run again, byte by byte, on an older copy. And a
+// file that was lost is taken for one that was compacted if a newer file with entries as old, to
+// the second, has keys in its range.
 struct Anchor {
   std::string session_id;  // DB::GetDbSessionId
   uint32_t column_family_id = 0;
   LogPosition log;    // behind the last record that the index has; no offset: the log had none
-  std::string files;  // table files, "number:identity" with commas between
-  uint64_t log_behind_files = 0;  // a log's number
-  uint64_t ingested_file = 0;     // the newest that the index has (ingested_files.h)
-  std::string unproven;  // why no other opening of the database can be told to continue this
+  std::string files;  // of an older version of Cairn: files that had to be live
+  uint64_t log_behind_files = 0;
+  uint64_t ingested_file = 0;  // the newest that the index has (ingested_files.h)
+  std::string unproven;        // why no other opening of the database can be told to continue this
+  std::shared_ptr<const TableFiles> tables;  // null: unknown
 
   // Reading has gone on to this place.
   void MoveTo(const LogPosition& position);
 
+  // It has been looked into what wrote the files that the state at `sequence` has.
+  void SetSeen(SequenceNumber sequence);
+
+  bool HasAllInFiles() const { return tables != nullptr && tables->complete; }
+
   // What could not be proven is not asked for any more.
   void AssumeProven();
 
-  // As text for an index's manifest, and back: DataLoss for any other text.
+  // As text for an index's manifest, without `tables`, and back: DataLoss for any other text.
   std::string ToString() const;
   static absl::StatusOr<Anchor> Parse(std::string_view text);
 
@@ -59,12 +78,13 @@ struct Anchor {
 absl::StatusOr<Anchor> TakeAnchor(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                                   SequenceNumber sequence, bool read_only);
 
-// OK where the database continues the state at `sequence` that the anchor is of;
-// FailedPrecondition, saying what does not fit and what to do, where it does not. `proven` is false
-// where nothing proves it and nothing speaks against it; true in every other case. Where it is OK
-// or not proven, the anchor has then been moved to this opening of the database.
+// OK if the database continues the state at `sequence` that the anchor is of. The rows in *ranges
+// (ascending, without keys in common) then have to be read again, as they are at some later state.
+// FailedPrecondition, saying what does not fit and what to do, otherwise. `proven` is false if
+// nothing proves it and nothing speaks against it; true in every other case. If it is OK or not
+// proven, the anchor has then been moved to this opening of the database, except for its tables.
 absl::Status CheckContinues(SequenceNumber sequence, rocksdb::DB* db,
                             rocksdb::ColumnFamilyHandle* column_family, Anchor* anchor,
-                            bool* proven);
+                            bool* proven, std::vector<ChangedRange>* ranges);
 
 }  // namespace cairn

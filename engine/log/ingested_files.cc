@@ -1,10 +1,12 @@
 #include "engine/log/ingested_files.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "engine/util/status.h"
 #include "index/machine/status_macros.h"
@@ -32,31 +34,35 @@ bool IsIngested(const rocksdb::TableProperties& table, uint64_t number, uint32_t
          (!db_id.empty() && !table.db_id.empty() && table.db_id != db_id);
 }
 
-// The name of a file in a path: "000012.sst".
-std::string FileName(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
+// The number in a path of a file: 12 of "/000012.sst"; 0 for none.
+uint64_t NumberIn(const std::string& path) {
+  uint64_t number = 0;
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return absl::SimpleAtoi(name.substr(0, name.find('.')), &number) ? number : 0;
 }
 
 }  // namespace
 
 absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
                                             rocksdb::ColumnFamilyHandle* column_family,
-                                            SequenceNumber until, uint64_t known) {
-  rocksdb::ColumnFamilyMetaData metadata;
-  db->GetColumnFamilyMetaData(column_family, &metadata);
-  std::map<std::string, uint64_t> candidates;
-  std::vector<rocksdb::Range> ranges;
-  std::vector<std::string> behind;  // upper bounds, which ranges do not include
-  behind.reserve(metadata.file_count);
-  for (const rocksdb::LevelMetaData& level : metadata.levels) {
-    for (const rocksdb::SstFileMetaData& file : level.files) {
-      if (file.file_number <= known || file.largest_seqno > until) continue;
-      candidates[FileName(file.name)] = file.file_number;
-      behind.push_back(file.largestkey + '\0');
-      ranges.emplace_back(file.smallestkey, behind.back());
+                                            SequenceNumber until, uint64_t known,
+                                            const TableFiles* seen) {
+  std::set<uint64_t> candidates;
+  std::vector<ChangedRange> spans;
+  for (TableFile& file : ListTableFiles(db, column_family).files) {
+    const TableFile* const old = seen == nullptr ? nullptr : seen->Find(file.number);
+    if (file.number <= known || file.largest_sequence > until || (old != nullptr && old->seen)) {
+      continue;
     }
+    candidates.insert(file.number);
+    spans.push_back({std::move(file.smallest), file.largest + '\0', file.number});
   }
   if (candidates.empty()) return 0;
+  // RocksDB takes time in the number of files for each range.
+  UniteRanges(&spans);
+  std::vector<rocksdb::Range> ranges;
+  ranges.reserve(spans.size());
+  for (const ChangedRange& span : spans) ranges.emplace_back(span.lower, span.upper);
   rocksdb::TablePropertiesCollection properties;
   const rocksdb::Status s =
       db->GetPropertiesOfTablesInRange(column_family, ranges.data(), ranges.size(), &properties);
@@ -72,10 +78,10 @@ absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
   }
   uint64_t newest = 0;
   for (const auto& [path, table] : properties) {
-    const auto candidate = candidates.find(FileName(path));
-    if (candidate == candidates.end()) continue;
-    if (IsIngested(*table, candidate->second, column_family->GetID(), db_id)) {
-      newest = std::max(newest, candidate->second);
+    const uint64_t number = NumberIn(path);
+    if (candidates.count(number) == 0) continue;
+    if (IsIngested(*table, number, column_family->GetID(), db_id)) {
+      newest = std::max(newest, number);
     }
   }
   return newest;

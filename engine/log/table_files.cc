@@ -1,13 +1,131 @@
 #include "engine/log/table_files.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "engine/util/status.h"
-#include "index/files/checksum.h"
+#include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
 #include "rocksdb/unique_id.h"
 
 namespace cairn {
+namespace {
+
+// Bytes of a key that are kept behind the prefix that all keys share, and of all keys together.
+constexpr size_t kMostKeyBytes = 24;
+constexpr size_t kMostBytesOfKeys = size_t{4} << 20;
+// More files are not remembered.
+constexpr size_t kMostFiles = 100'000;
+constexpr int kFields = 8;
+constexpr char kHex[] = "0123456789abcdef";
+
+// Bytes other than printable ones without '%' and ':' are %hh.
+std::string EscapeKey(std::string_view key) {
+  std::string text;
+  for (const char c : key) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > ' ' && byte <= '~' && c != '%' && c != ':') {
+      text += c;
+    } else {
+      text += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return text;
+}
+
+std::string UnescapeKey(std::string_view text) {
+  std::string key;
+  const std::string_view digits = kHex;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%' || text.size() - i < 3) {
+      key += text[i];
+      continue;
+    }
+    key += static_cast<char>(digits.find(text[i + 1]) << 4 | (digits.find(text[i + 2]) & 15));
+    i += 2;
+  }
+  return key;
+}
+
+// The first key behind all that begin with `prefix`; empty if there is none.
+std::string Behind(std::string prefix) {
+  while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
+  if (!prefix.empty()) ++prefix.back();
+  return prefix;
+}
+
+// Widens the files' ranges to keys of `bytes` behind their common prefix.
+void ShortenKeys(std::vector<TableFile>* files) {
+  if (files->empty()) return;
+  std::string_view low = files->front().smallest, high = files->front().largest;
+  for (const TableFile& file : *files) {
+    low = std::min<std::string_view>(low, file.smallest);
+    high = std::max<std::string_view>(high, file.largest);
+  }
+  const size_t same = static_cast<size_t>(
+      std::mismatch(low.begin(), low.end(), high.begin(), high.end()).first - low.begin());
+  const size_t share = kMostBytesOfKeys / (2 * files->size());
+  const size_t bytes = std::min(same + kMostKeyBytes, std::max(share, size_t{1}));
+  for (TableFile& file : *files) {
+    if (file.smallest.size() > bytes) file.smallest.resize(bytes);
+    if (file.largest.size() > bytes) {
+      std::string behind = Behind(file.largest.substr(0, bytes));
+      if (!behind.empty()) file.largest = std::move(behind);
+    }
+  }
+}
+
+bool IsSame(const TableFile& a, const TableFile& b) {
+  return a.size == b.size && a.largest_sequence == b.largest_sequence &&
+         (a.created == b.created || a.created == 0 || b.created == 0);
+}
+
+// The files that one has and another has not.
+std::vector<const TableFile*> Without(const TableFiles& files, const TableFiles& others) {
+  std::vector<const TableFile*> found;
+  for (const TableFile& file : files.files) {
+    if (others.Find(file.number) == nullptr) found.push_back(&file);
+  }
+  return found;
+}
+
+// Finds the files that others have gone on into.
+class Successors {
+ public:
+  explicit Successors(std::vector<const TableFile*> files) : files_(std::move(files)) {
+    std::sort(files_.begin(), files_.end(),
+              [](const TableFile* a, const TableFile* b) { return a->smallest < b->smallest; });
+    for (const TableFile* file : files_) {
+      largest_.push_back(largest_.empty()
+                             ? file->largest
+                             : std::max<std::string_view>(largest_.back(), file->largest));
+    }
+  }
+
+  bool AnyOf(const TableFile& gone) const {
+    const auto behind = std::upper_bound(
+        files_.begin(), files_.end(), gone.largest,
+        [](const std::string& key, const TableFile* file) { return key < file->smallest; });
+    for (auto i = static_cast<size_t>(behind - files_.begin()); i-- > 0;) {
+      if (largest_[i] < gone.smallest) return false;
+      const TableFile& file = *files_[i];
+      const bool is_old =
+          file.ancestry == 0 || gone.ancestry == 0 || file.ancestry <= gone.ancestry;
+      if (file.number > gone.number && file.largest >= gone.smallest && is_old) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::vector<const TableFile*> files_;    // by their smallest keys
+  std::vector<std::string_view> largest_;  // of all up to each
+};
+
+}  // namespace
 
 uint64_t EntriesInMemory(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
   uint64_t all = 0;
@@ -26,14 +144,147 @@ std::vector<rocksdb::LiveFileMetaData> LiveFiles(rocksdb::DB* db) {
   return files;
 }
 
-const rocksdb::LiveFileMetaData* Newest(const std::vector<rocksdb::LiveFileMetaData>& files,
-                                        rocksdb::ColumnFamilyHandle* column_family) {
-  const rocksdb::LiveFileMetaData* newest = nullptr;
-  for (const rocksdb::LiveFileMetaData& file : files) {
-    if (column_family != nullptr && file.column_family_name != column_family->GetName()) continue;
-    if (newest == nullptr || file.file_number > newest->file_number) newest = &file;
+const TableFile* TableFiles::Find(uint64_t number) const {
+  const auto found =
+      std::lower_bound(files.begin(), files.end(), number,
+                       [](const TableFile& file, uint64_t n) { return file.number < n; });
+  return found != files.end() && found->number == number ? &*found : nullptr;
+}
+
+std::string TableFiles::ToString() const {
+  std::string text = absl::StrFormat("complete=%d newest=%s", complete ? 1 : 0, newest);
+  for (const TableFile& file : files) {
+    absl::StrAppendFormat(&text, " %d:%d:%d:%d:%d:%d:%s:%s", file.number, file.size,
+                          file.largest_sequence, file.created, file.ancestry, file.seen ? 1 : 0,
+                          EscapeKey(file.smallest), EscapeKey(file.largest));
   }
-  return newest;
+  return text;
+}
+
+absl::StatusOr<TableFiles> TableFiles::Parse(std::string_view text) {
+  TableFiles tables;
+  const std::vector<std::string> words =
+      absl::StrSplit(absl::string_view(text.data(), text.size()), ' ');
+  bool good = words.size() >= 2 && words[1].starts_with("newest=");
+  if (good) {
+    tables.complete = words[0] == "complete=1";
+    tables.newest = words[1].substr(words[1].find('=') + 1);
+  }
+  for (size_t i = 2; i < words.size() && good; ++i) {
+    const std::vector<std::string> fields = absl::StrSplit(words[i], ':');
+    TableFile file;
+    good = fields.size() == kFields && absl::SimpleAtoi(fields[0], &file.number) &&
+           absl::SimpleAtoi(fields[1], &file.size) &&
+           absl::SimpleAtoi(fields[2], &file.largest_sequence) &&
+           absl::SimpleAtoi(fields[3], &file.created) &&
+           absl::SimpleAtoi(fields[4], &file.ancestry);
+    if (!good) break;
+    file.seen = fields[5] == "1";
+    file.smallest = UnescapeKey(fields[6]);
+    file.largest = UnescapeKey(fields[7]);
+    good = tables.files.empty() || tables.files.back().number < file.number;
+    tables.files.push_back(std::move(file));
+  }
+  if (!good || tables.ToString() != text) {
+    return absl::DataLossError(absl::StrFormat(
+        "%s does not say which table files a column family had", Quoted(text.substr(0, 100))));
+  }
+  return tables;
+}
+
+TableFiles ListTableFiles(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family) {
+  rocksdb::ColumnFamilyMetaData metadata;
+  db->GetColumnFamilyMetaData(column_family, &metadata);
+  TableFiles tables;
+  tables.files.reserve(metadata.file_count);
+  for (rocksdb::LevelMetaData& level : metadata.levels) {
+    for (const rocksdb::SstFileMetaData& file : level.files) {
+      tables.files.push_back({file.file_number, file.size, file.largest_seqno,
+                              file.file_creation_time, file.oldest_ancester_time, false,
+                              file.smallestkey, file.largestkey});
+    }
+  }
+  std::sort(tables.files.begin(), tables.files.end(),
+            [](const TableFile& a, const TableFile& b) { return a.number < b.number; });
+  return tables;
+}
+
+absl::Status TableFilesRecorder::Record(std::shared_ptr<const TableFiles>* tables) {
+  // In this order: what is flushed between the two is in the files that are listed then.
+  const bool complete = EntriesInMemory(db_, column_family_) == 0;
+  uint64_t version = 0;
+  db_->GetIntProperty(column_family_, rocksdb::DB::Properties::kCurrentSuperVersionNumber,
+                      &version);
+  const bool same = last_ != nullptr && version != 0 && version == at_version_ &&
+                    (*tables == before_ || *tables == last_);
+  if (!same || last_->complete != complete) {
+    auto next = std::make_shared<TableFiles>(same ? *last_ : ListTableFiles(db_, column_family_));
+    if (!same) {
+      ShortenKeys(&next->files);
+      for (TableFile& file : next->files) {
+        const TableFile* const known = *tables == nullptr ? nullptr : (*tables)->Find(file.number);
+        file.seen = known != nullptr && known->seen;
+      }
+    }
+    next->complete = complete;
+    next->newest.clear();
+    if (complete && !next->files.empty()) {
+      const uint64_t newest = next->files.back().number;
+      if (last_ != nullptr && last_->newest.starts_with(absl::StrFormat("%d:", newest))) {
+        next->newest = last_->newest;
+      } else {
+        ASSIGN_OR_RETURN(next->newest, OwnFileId(db_, column_family_, newest));
+      }
+      next->complete = !next->newest.empty();
+    }
+    at_version_ = version;
+    before_ = *tables;
+    last_ = next->files.size() > kMostFiles ? nullptr : std::move(next);
+  }
+  *tables = last_;
+  return absl::OkStatus();
+}
+
+void UniteRanges(std::vector<ChangedRange>* ranges) {
+  std::sort(ranges->begin(), ranges->end(),
+            [](const ChangedRange& a, const ChangedRange& b) { return a.lower < b.lower; });
+  size_t kept = 0;
+  for (size_t i = 1; i < ranges->size(); ++i) {
+    ChangedRange& last = (*ranges)[kept];
+    ChangedRange& next = (*ranges)[i];
+    if (next.lower < last.upper) {
+      last.upper = std::max(last.upper, next.upper);
+    } else if (++kept != i) {
+      (*ranges)[kept] = std::move(next);
+    }
+  }
+  if (!ranges->empty()) ranges->resize(kept + 1);
+}
+
+absl::StatusOr<std::vector<ChangedRange>> FindChangedRanges(const TableFiles& then,
+                                                            const TableFiles& now,
+                                                            ChangedFiles which) {
+  for (const TableFile& file : then.files) {
+    const TableFile* const live = now.Find(file.number);
+    if (live == nullptr || IsSame(file, *live)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrFormat("its table file %06d.sst is another than then", file.number));
+  }
+  const std::vector<const TableFile*> gone = Without(then, now);
+  const std::vector<const TableFile*> come = Without(now, then);
+  std::vector<ChangedRange> ranges;
+  const auto add = [&](const TableFile& file) {
+    ranges.push_back({file.smallest, file.largest + '\0', file.number});
+  };
+  const Successors successors(come);
+  for (const TableFile* file : gone) {
+    if (which != ChangedFiles::kLost || !successors.AnyOf(*file)) add(*file);
+  }
+  for (const TableFile* file : come) {
+    if (which == ChangedFiles::kDifferent) add(*file);
+  }
+  UniteRanges(&ranges);
+  return ranges;
 }
 
 absl::StatusOr<std::string> OwnFileId(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
@@ -59,12 +310,6 @@ absl::StatusOr<std::string> OwnFileId(rocksdb::DB* db, rocksdb::ColumnFamilyHand
     }
   }
   return std::string();
-}
-
-std::string AnyFileId(const rocksdb::LiveFileMetaData& file) {
-  std::string keys = file.smallestkey + file.largestkey;
-  return absl::StrFormat("%d:%d-%d-%d-%016x", file.file_number, file.size, file.smallest_seqno,
-                         file.largest_seqno, Checksum(keys.data(), keys.size()));
 }
 
 }  // namespace cairn

@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "engine/log/anchor.h"
 #include "engine/log/ingested_files.h"
 #include "engine/log/row_changes.h"
+#include "engine/log/row_reading.h"
 #include "engine/log/settled_changes.h"
+#include "engine/log/table_files.h"
 #include "engine/log/update_log.h"
 #include "engine/log/wal_files.h"
 #include "engine/serve/change_extractor.h"
@@ -26,6 +29,10 @@ namespace {
 // Changes that are held at a time: enough for batches that find neighbouring rows in passing,
 // little beside an index.
 constexpr size_t kSliceBytes = size_t{64} << 20;
+// Rows of which no log tells whether they have changed, and that are read again all the same: about
+// a second's. A build reads all rows, and the index stays as it is meanwhile.
+constexpr size_t kMostRowsReadAgain = 100'000;
+constexpr size_t kRowsAtATime = 10'000;
 
 absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& options,
                           UpdateLog* log, IndexWriter::Update* update, CatchUpReport* report) {
@@ -58,7 +65,8 @@ absl::Status ReadAndApply(const SnapshotSource& source, const CatchUpOptions& op
 // Makes sure that the database continues what the index has, by ways that its log tells; returns
 // the index's anchor as of this opening of the database.
 absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOptions& options,
-                                   const IndexWriter::Update& update) {
+                                   const IndexWriter::Update& update,
+                                   std::vector<ChangedRange>* ranges) {
   Anchor anchor = update.anchor();
   const SequenceNumber sequence = update.version().sequence;
   rocksdb::ColumnFamilyHandle* const column_family = database.column_family_handle();
@@ -68,22 +76,66 @@ absl::StatusOr<Anchor> CheckAnchor(const DbSource& database, const CatchUpOption
         "an index of it cannot be caught up; build the index anew, or from the database below",
         database.description()));
   }
+  RETURN_IF_ERROR(CheckRowReading(update.version().base->manifest.reading, update.version().spec(),
+                                  database.db(), column_family));
   bool proven = true;
-  absl::Status continues = CheckContinues(sequence, database.db(), column_family, &anchor, &proven);
+  absl::Status continues =
+      CheckContinues(sequence, database.db(), column_family, &anchor, &proven, ranges);
   if (!continues.ok()) {
     if (proven || !options.assume_continues) return continues;
     anchor.AssumeProven();
   }
-  ASSIGN_OR_RETURN(
-      const uint64_t ingested,
-      NewestIngestedFile(database.db(), column_family, database.sequence(), anchor.ingested_file));
+  ASSIGN_OR_RETURN(const uint64_t ingested,
+                   NewestIngestedFile(database.db(), column_family, database.sequence(),
+                                      anchor.ingested_file, anchor.tables.get()));
   if (ingested != 0) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "file %06d.sst was ingested into %s after the state %d that the index has, which the log "
         "does not tell; build the index anew",
         ingested, database.description(), sequence));
   }
+  RETURN_IF_ERROR(TableFilesRecorder(database.db(), column_family).Record(&anchor.tables));
+  anchor.SetSeen(database.sequence());
   return anchor;
+}
+
+// Has the rows in some ranges be those of the source, whatever the index had there.
+absl::Status ReadAgain(const SnapshotSource& source, const std::vector<ChangedRange>& ranges,
+                       const CatchUpOptions& options, IndexWriter::Update* update,
+                       CatchUpReport* report) {
+  if (ranges.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(ChangeExtractor extractor, ChangeExtractor::Create(update->version().spec()));
+  StopFlag stop(options.cancelled);
+  RowChanges changes;
+  SettledChanges settled;
+  RowUpdates updates(update->version().base->codec.kind());
+  const auto apply = [&]() -> absl::Status {
+    settled.Settle(changes);
+    RETURN_IF_ERROR(extractor.Extract(settled, &source, &updates));
+    RETURN_IF_ERROR(update->Apply(updates));
+    report->rows += updates.rows();
+    changes.Clear();
+    return stop.stopped() ? absl::CancelledError("catching up was cancelled") : absl::OkStatus();
+  };
+  size_t rows = 0;
+  for (const ChangedRange& range : ranges) {
+    changes.DeleteRange(range.lower, range.upper);
+    ASSIGN_OR_RETURN(const std::unique_ptr<RowCursor> cursor,
+                     source.Scan({range.lower, range.upper, /*open=*/false}));
+    while (cursor->Next()) {
+      if (++rows > kMostRowsReadAgain) {
+        return absl::FailedPreconditionError(absl::StrFormat(
+            "table file %06d.sst of %s is not as it was at the state %d that the index has, and "
+            "its "
+            "log does not tell why: more than %d rows may have come or gone; rebuild the index",
+            range.file, source.description(), update->version().sequence, kMostRowsReadAgain));
+      }
+      changes.LookUp(cursor->row().primary_key);
+      if (changes.size() >= kRowsAtATime) RETURN_IF_ERROR(apply());
+    }
+    RETURN_IF_ERROR(cursor->status());
+  }
+  return apply();
 }
 
 absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const CatchUpOptions& options,
@@ -97,11 +149,13 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   IndexWriter::Update update(writer);
   RETURN_IF_ERROR(CheckSameDatabase(*update.version().base, source));
   rocksdb::ColumnFamilyHandle* const column_families[] = {database->column_family_handle()};
-  ASSIGN_OR_RETURN(Anchor next, CheckAnchor(*database, options, update));
+  std::vector<ChangedRange> ranges;
+  ASSIGN_OR_RETURN(Anchor next, CheckAnchor(*database, options, update, &ranges));
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateLog> log,
                    UpdateLog::Open(database->db(), column_families, update.version().sequence,
                                    source.sequence(), update.anchor().log));
   RETURN_IF_ERROR(ReadAndApply(source, options, log.get(), &update, &report));
+  RETURN_IF_ERROR(ReadAgain(source, ranges, options, &update, &report));
   // What is published may be stored, by this call or by a merge, long after the source is gone. The
   // log is on the disk before, or the index could be ahead of a database whose machine failed.
   if (!writer->syncs_log()) {

@@ -108,8 +108,17 @@ absl::Status IndexWriter::OpenFiles(const std::string& directory) {
         absl::StrFormat("index '%s': %s", directory, anchor.status().message()));
   }
   anchor_ = *std::move(anchor);
+  if (!manifest.tables.empty()) {
+    absl::StatusOr<TableFiles> tables = TableFiles::Parse(manifest.tables);
+    if (!tables.ok()) {
+      return absl::DataLossError(
+          absl::StrFormat("index '%s': %s", directory, tables.status().message()));
+    }
+    anchor_.tables = std::make_shared<const TableFiles>(*std::move(tables));
+  }
   const SequenceNumber sequence = manifest.sequence;
-  stored_ = {std::make_shared<const Manifest>(manifest), true, sequence, deltas_->delta()};
+  stored_ = {std::make_shared<const Manifest>(manifest), true, sequence, anchor_.HasAllInFiles(),
+             deltas_->delta()};
   Publish(NewVersion(std::move(base), deltas_->delta(), sequence));
   return absl::OkStatus();
 }
@@ -208,7 +217,14 @@ absl::Status IndexWriter::StoreLatest(size_t* delta_files) {
     RETURN_IF_ERROR(files_->SyncDirectory(version->base->directory));
     opened_is_durable_ = true;
   }
-  if (version->sequence == stored_.sequence && stored_.durable) return absl::OkStatus();
+  if (record_ != nullptr) RETURN_IF_ERROR(record_(&anchor));
+  // What files prove is worth storing, too: the log may expire while nothing is written.
+  const bool proves_more =
+      anchor.HasAllInFiles() &&
+      (!stored_.in_files || stored_.manifest->tables != anchor.tables->ToString());
+  if (version->sequence == stored_.sequence && stored_.durable && !proves_more) {
+    return absl::OkStatus();
+  }
   if (sync_ != nullptr) {
     RETURN_IF_ERROR(sync_());
   }
@@ -234,9 +250,11 @@ absl::Status IndexWriter::StoreVersion(const IndexVersion& version, const Anchor
   }
   next.sequence = version.sequence;
   next.anchor = anchor.ToString();
+  next.tables = anchor.tables == nullptr ? std::string() : anchor.tables->ToString();
   absl::Status status;
   if (PublishManifest(std::move(next), directory, &status)) {
     stored_.sequence = version.sequence;
+    stored_.in_files = anchor.HasAllInFiles();
     stored_.delta = version.delta;
   }
   return status;

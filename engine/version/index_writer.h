@@ -80,9 +80,15 @@ class IndexWriter {
     bool applied_ = false;  // and not published
   };
 
-  // Has `sync` called before anything is stored: to have the log of which it came on the disk, as
-  // the index would else be ahead of a database that lost the log's end. To be called before Store.
-  void set_sync(std::function<absl::Status()> sync) { sync_ = std::move(sync); }
+  // Has both called by Store: `sync` before anything is stored, to have the log of which it came on
+  // the disk, as the index would else be ahead of a database that lost the log's end; and `record`
+  // to set the table files of an anchor, which the database had then or has now. To be called
+  // before Store.
+  void set_database(std::function<absl::Status()> sync,
+                    std::function<absl::Status(Anchor*)> record) {
+    sync_ = std::move(sync);
+    record_ = std::move(record);
+  }
   // Whether that was called. Else the log is to be synced before an update is published.
   bool syncs_log() const { return sync_ != nullptr; }
   // Writes what came since the last call, so that the next Open begins with the latest version. In
@@ -104,6 +110,7 @@ class IndexWriter {
     std::shared_ptr<const Manifest> manifest;
     bool durable = true;  // whether that is certain to survive a loss of power
     SequenceNumber sequence = 0;
+    bool in_files = false;               // whether the anchor's table files are complete
     std::shared_ptr<const Delta> delta;  // of the latest version's base
   };
 
@@ -135,6 +142,7 @@ class IndexWriter {
   const OpenOptions options_;
   const std::shared_ptr<FileSystem> files_;
   std::function<absl::Status()> sync_;
+  std::function<absl::Status(Anchor*)> record_;
 
   Mutex merge_mutex_;  // held by a merge, of the base or of delta files
 

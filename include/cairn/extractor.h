@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -44,6 +45,11 @@ class KeyExtractor {
   // A Status other than OK makes it a row that cannot be read (ErrorPolicy); its message is passed
   // on.
   virtual absl::Status Extract(const RowView& row, KeySink* sink) const = 0;
+
+  // The version of what Extract does. An index stores the versions of its extractors when it is
+  // built, and refuses to catch up, until it is rebuilt, if one of them is another. A release in
+  // which Extract gives other values for the same row must return another number.
+  virtual uint64_t Version() const { return 0; }
 };
 
 // Registers an extractor under a name for the life of the process. AlreadyExists for a taken name,

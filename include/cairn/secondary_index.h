@@ -87,7 +87,9 @@ class SecondaryIndex : public BatchIndex {
   // sequence(): it has expired, files were ingested, writes went past it, or it is another
   // database's; and where the database does not provably continue the state that the index has: it
   // was restored from an older copy, lost the end of its log, had the column family dropped and
-  // made again, or is read through a layer that changes values (DBWithTTL). Build anew then.
+  // made again, lost a table file with many rows, has another merge operator, or is read through a
+  // layer that changes values (DBWithTTL); or if an extractor has another Version(). Build anew
+  // then.
   // AlreadyExists where a unique index would get a key twice. A row that cannot be read is an error
   // or passed over, as the spec says. Unavailable while another process writes to the index's
   // directory; FailedPrecondition where one has published another version there.

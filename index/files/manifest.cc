@@ -12,7 +12,8 @@ namespace cairn {
 namespace {
 
 constexpr uint64_t kMajorVersion = 2;  // 1: without an anchor
-constexpr uint64_t kMinorVersion = 0;
+// 0: without tables and reading, and written so if there are none.
+constexpr uint64_t kMinorVersion = 1;
 constexpr std::string_view kFirstKey = "cairn-manifest";
 constexpr int kFileNumberDigits = 6;
 
@@ -52,7 +53,9 @@ class Reader {
   }
 
   absl::Status CheckComplete() const {
-    return seen_.size() == 9 ? absl::OkStatus() : absl::DataLossError("lines are missing");
+    const size_t optional = seen_.count("tables") + seen_.count("reading");
+    return seen_.size() == 9 + optional ? absl::OkStatus()
+                                        : absl::DataLossError("lines are missing");
   }
 
  private:
@@ -75,6 +78,8 @@ class Reader {
     if (key == "database_id") return &manifest_->database_id;
     if (key == "column_family") return &manifest_->column_family;
     if (key == "anchor") return &manifest_->anchor;
+    if (key == "tables") return &manifest_->tables;
+    if (key == "reading") return &manifest_->reading;
     return nullptr;
   }
 
@@ -135,13 +140,20 @@ bool ParseIndexFileName(std::string_view name, std::string_view* prefix, uint64_
 }
 
 absl::StatusOr<std::string> FormatManifest(const Manifest& manifest) {
-  std::string text = absl::StrFormat("%s %d.%d\n", kFirstKey, kMajorVersion, kMinorVersion);
+  const bool is_newer = !manifest.tables.empty() || !manifest.reading.empty();
+  std::string text = absl::StrFormat("%s %d.%d\n", kFirstKey, kMajorVersion, is_newer ? 1 : 0);
   absl::StrAppendFormat(&text, "version %d\n", manifest.version);
   absl::StrAppendFormat(&text, "next_file_number %d\n", manifest.next_file_number);
   absl::StrAppendFormat(&text, "spec %s\n", EscapeLine(manifest.spec));
   absl::StrAppendFormat(&text, "database_id %s\n", EscapeLine(manifest.database_id));
   absl::StrAppendFormat(&text, "column_family %s\n", EscapeLine(manifest.column_family));
   absl::StrAppendFormat(&text, "anchor %s\n", EscapeLine(manifest.anchor));
+  if (!manifest.tables.empty()) {
+    absl::StrAppendFormat(&text, "tables %s\n", EscapeLine(manifest.tables));
+  }
+  if (!manifest.reading.empty()) {
+    absl::StrAppendFormat(&text, "reading %s\n", EscapeLine(manifest.reading));
+  }
   absl::StrAppendFormat(&text, "sequence %d\n", manifest.sequence);
   absl::StrAppendFormat(&text, "rows %d\n", manifest.rows);
   absl::StrAppendFormat(&text, "entries %d\n", manifest.entries);

@@ -30,6 +30,8 @@ struct Manifest {
   std::string database_id;
   std::string column_family;
   std::string anchor;           // which history of the database that is (engine/log/anchor.h)
+  std::string tables;           // which table files that has (engine/log/table_files.h); or empty
+  std::string reading;          // what reads rows (engine/log/row_reading.h); empty if unknown
   SequenceNumber sequence = 0;  // the state of the database that the index answers for
   uint64_t rows = 0;
   uint64_t entries = 0;
@@ -44,7 +46,7 @@ struct Manifest {
 };
 
 // A manifest's text may have so many bytes.
-inline constexpr uint64_t kMaxManifestBytes = 1 << 20;
+inline constexpr uint64_t kMaxManifestBytes = 16 << 20;
 
 // "base-000007.run" of "base", 7, "run". A prefix and an extension are lower-case letters.
 std::string IndexFileName(std::string_view prefix, uint64_t number, std::string_view extension);

@@ -165,7 +165,7 @@ absl::Status ReadManifest(
   if (const absl::Status s = check(); !s.ok()) {
     return absl::DataLossError(absl::StrFormat("manifest '%s' is damaged: %s", path, s.message()));
   }
-  if (minor_version == format.minor_version) {
+  if (minor_version <= format.minor_version) {
     const absl::StatusOr<std::string> canonical = write();
     if (!canonical.ok() || *canonical != text) {
       return absl::DataLossError(

@@ -34,8 +34,14 @@ constexpr char kRestored[] = "restored from an older copy, or has lost the end o
 BOOST_AUTO_TEST_CASE(is_a_line_of_text_and_nothing_else) {
   Anchor anchor;
   BOOST_TEST((*Anchor::Parse(anchor.ToString()) == anchor));
-  anchor = {"SESSION",           7, {12, {4096, 0xfedcba9876543210}}, "12:ABC-DEF,13:5-6", 14, 9,
-            "two  words = here "};
+  anchor = {"SESSION",
+            7,
+            {12, {4096, 0xfedcba9876543210}},
+            "12:ABC-DEF,13:5-6",
+            14,
+            9,
+            "two  words = here ",
+            nullptr};
   const std::string text = anchor.ToString();
   BOOST_TEST((*Anchor::Parse(text) == anchor));
   for (size_t i = 0; i < text.size() - anchor.unproven.size(); ++i) {
@@ -99,7 +105,7 @@ BOOST_AUTO_TEST_CASE(where_all_was_in_table_files_they_prove_it) {
   h.Put("b", 50, 60, "newx");
   RequireOk(h.db()->Flush({}));
   h.Put("c", 0, 5, "more");
-  h.CheckRefused("state 60");
+  h.CheckCurrentOrRefused();
 }
 
 BOOST_AUTO_TEST_CASE(the_index_of_a_checkpoint_catches_up_with_its_database) {
