@@ -46,10 +46,12 @@ class DistinctFinder {
     for (uint64_t p = 0, end = 0; p < segment.size(); p = end) {
       const Key key = column[p];
       end = EndOfKey(column, p, segment.size(), key);
-      if (delta_.parts[part].removed.FirstAbsent(p, end) == end) continue;
+      // A group begins at its first entry that is left, and so does the key in it.
+      const uint64_t first = delta_.parts[part].removed.FirstAbsent(p, end);
+      if (first == end) continue;
       if (InBase(key, segment.places()[p])) continue;
       ASSIGN_OR_RETURN(const bool before, InPartBefore(key, part));
-      if (!before) gained.push_back(static_cast<Position>(p));
+      if (!before) gained.push_back(static_cast<Position>(first));
     }
     return gained;
   }

@@ -14,7 +14,7 @@ namespace cairn {
 // keys in a range is that of the base, less those lost, and those gained. Immutable.
 struct DistinctChanges {
   std::vector<Position> lost;                 // where each begins in the base, ascending
-  std::vector<std::vector<Position>> gained;  // by part: one entry of each, ascending
+  std::vector<std::vector<Position>> gained;  // by part: the first entry left of each, ascending
 
   // Takes time for the delta's entries. Throws std::bad_alloc.
   static absl::StatusOr<DistinctChanges> Of(const Delta& delta);

@@ -143,8 +143,11 @@ def ask_index(world: World) -> None:
     rng = world.random
     name, parts = rng.choice(list(world.table.composites.items()))
     functions = [f for f in (function(world) for _ in range(3)) if isinstance(f[0], str) or f[0][1] in world.numbers]
-    asked = {f"a{i}": of for i, (of, sql) in enumerate(functions) if "DISTINCT" not in sql}
-    selected = ", ".join(["count(*)", *(sql for _, sql in functions if "DISTINCT" not in sql)])
+    # Of an index, count_distinct counts its keys.
+    keys = {f"a{i}": "count_distinct" if "DISTINCT" in sql else of for i, (of, sql) in enumerate(functions)}
+    asked = {**keys, "keys": "count_distinct"}
+    different = "count(DISTINCT " + " || '|' || ".join(parts) + ")"
+    selected = ", ".join(["count(*)", *(different if "DISTINCT" in sql else sql for _, sql in functions), different])
     there = " AND ".join(f"{part} IS NOT NULL" for part in parts)
     index, first = world.indexes[name], [world.table.columns[parts[0]].draw(rng) for _ in range(3)]
     values = index.aggregate({"rows": "count", **asked}, leading=[(key,) for key in first])

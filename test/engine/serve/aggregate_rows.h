@@ -72,12 +72,13 @@ struct Rows {
   }
   std::string Keys() {
     const std::string texts[] = {"", "a", "aa", "ab", "b", std::string("a\0b", 3), "zz"};
-    return absl::StrFormat("%d|%d|%s|%d", random() % keys, random() % 5, texts[random() % 7],
-                           random() % 3);
+    return absl::StrFormat("%d|%d|%s|%d", first + random() % keys, random() % 5,
+                           texts[random() % 7], random() % 3);
   }
   std::string Any() { return Keys() + Values(); }
 
   std::mt19937_64& random;
+  uint64_t first = 0;  // of field 0, which has `keys` values from here on
   uint64_t keys = 40;
   uint64_t odds = 10;  // one in so many floats is no number, or infinite, or -0
   bool nulls = false;  // of fields 11 and 12, and not of included ones
@@ -218,6 +219,13 @@ inline std::string Key(uint64_t i) {
 
 // Changes some rows: values alone, keys alone, both, gone, new.
 inline void Change(TestDatabase& db, Rows& rows, uint64_t universe, size_t changes) {
+  // At times of few keys, most of which the base has not: a part of the delta has several entries
+  // of a key, and the next ones remove some of them.
+  const uint64_t keys = rows.keys;
+  if (rows.random() % 2 == 0) {
+    rows.first = keys / 2 + rows.random() % 20;
+    rows.keys = 1 + rows.random() % 20;
+  }
   for (; changes > 0; --changes) {
     const std::string key = Key(rows.random() % universe);
     std::string value;
@@ -236,6 +244,8 @@ inline void Change(TestDatabase& db, Rows& rows, uint64_t universe, size_t chang
       db.Put(key, rows.Any());
     }
   }
+  rows.first = 0;
+  rows.keys = keys;
 }
 
 // Specs of every kind of key.
