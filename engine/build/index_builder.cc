@@ -225,9 +225,11 @@ absl::Status IndexBuild::WriteRun(IndexInProgress* index, BuildReport* report) {
   ASSIGN_OR_RETURN(
       std::unique_ptr<RunFileWriter> file,
       RunFileWriter::Create(index->directory->PathOf(name), index->kind, {}, files_.get()));
-  UniqueFilter unique(file.get(), [&](const KeyColumn& key, RowId first, RowId second) {
-    return Duplicate(index->spec, key, first, second);
-  });
+  ASSIGN_OR_RETURN(KeyCodec codec, index->spec.Codec());
+  UniqueFilter unique(file.get(), std::move(codec),
+                      [&](const KeyColumn& key, RowId first, RowId second) {
+                        return Duplicate(index->spec, key, first, second);
+                      });
   EntrySink* sink = file.get();
   if (index->spec.unique) sink = &unique;
   uint64_t reported = 0;

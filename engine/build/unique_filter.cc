@@ -2,6 +2,9 @@
 
 #include <type_traits>
 
+#include "index/keys/key_nulls.h"
+#include "index/machine/status_macros.h"
+
 namespace cairn {
 namespace {
 
@@ -32,11 +35,23 @@ bool Holds(const KeyColumn& column, const Key& key) {
 }  // namespace
 
 template <typename Key>
+absl::Status UniqueFilter::Repeats(const Key& key, RowId first, RowId second) {
+  if (Holds(null_, key)) return absl::OkStatus();
+  KeyColumn column = OneKey(key);
+  ASSIGN_OR_RETURN(const bool has_null, HasNull(codec_, column, 0));
+  if (!has_null) return explain_(column, first, second);
+  null_ = std::move(column);
+  return absl::OkStatus();
+}
+
+template <typename Key>
 absl::Status UniqueFilter::Check(absl::Span<const Key> keys, absl::Span<const RowId> row_ids) {
   if (keys.empty()) return absl::OkStatus();
-  if (Holds(last_, keys[0])) return explain_(last_, last_row_, row_ids[0]);
+  if (Holds(last_, keys[0])) RETURN_IF_ERROR(Repeats(keys[0], last_row_, row_ids[0]));
   for (size_t i = 1; i < keys.size(); ++i) {
-    if (keys[i] == keys[i - 1]) return explain_(OneKey(keys[i]), row_ids[i - 1], row_ids[i]);
+    if (keys[i] == keys[i - 1]) {
+      RETURN_IF_ERROR(Repeats(keys[i], row_ids[i - 1], row_ids[i]));
+    }
   }
   last_ = OneKey(keys.back());
   last_row_ = row_ids.back();

@@ -4,19 +4,21 @@
 #include <string_view>
 #include <utility>
 
+#include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "index/run/entry_sink.h"
 
 namespace cairn {
 
-// Passes entries on, and fails at the first key that comes with two rows: IndexSpec::unique. Used
-// by one thread at a time.
+// Passes entries on, and fails at the first key without nulls that comes with two rows:
+// IndexSpec::unique. Used by one thread at a time.
 class UniqueFilter : public EntrySink {
  public:
   // Words the error for a key and its two rows.
   using Explain = std::function<absl::Status(const KeyColumn& key, RowId first, RowId second)>;
 
-  UniqueFilter(EntrySink* next, Explain explain) : next_(next), explain_(std::move(explain)) {}
+  UniqueFilter(EntrySink* next, KeyCodec codec, Explain explain)
+      : next_(next), codec_(std::move(codec)), explain_(std::move(explain)) {}
 
   absl::Status Begin(uint64_t entries, uint64_t key_bytes) override {
     return next_->Begin(entries, key_bytes);
@@ -30,8 +32,14 @@ class UniqueFilter : public EntrySink {
   template <typename Key>
   absl::Status Check(absl::Span<const Key> keys, absl::Span<const RowId> row_ids);
 
+  // Of a key that rows `first` and `second` have, which follow each other.
+  template <typename Key>
+  absl::Status Repeats(const Key& key, RowId first, RowId second);
+
   EntrySink* next_;
+  KeyCodec codec_;
   Explain explain_;
+  KeyColumn null_;  // a key with a null that came with two rows, or nothing
   KeyColumn last_;  // the last key of the batch before, or nothing
   RowId last_row_ = kNoRow;
 };

@@ -1,8 +1,8 @@
 #include "engine/join/key_groups.h"
 
 #include <utility>
-#include <variant>
 
+#include "index/keys/key_nulls.h"
 #include "index/machine/status_macros.h"
 #include "index/query/physical_key.h"
 
@@ -27,17 +27,6 @@ void AppendKeyOf(const KeyColumn& keys, size_t i, KeyColumn* to) {
     using Key = typename decltype(type)::type;
     AppendKey<Key>(KeyAt<Key>(keys, i), to);
   });
-}
-
-absl::StatusOr<bool> HasNull(const KeyCodec& codec, const KeyColumn& keys, size_t i) {
-  if (codec.nulls() == NullPolicy::kSkip) return false;
-  std::vector<KeyValue> values;
-  std::string scratch;
-  RETURN_IF_ERROR(codec.Decode(keys, i, &values, &scratch));
-  for (const KeyValue& value : values) {
-    if (std::holds_alternative<std::monostate>(value)) return true;
-  }
-  return false;
 }
 
 KeyGroups::KeyGroups(const SecondaryIndex& index, KeyColumn from, bool with_rows)

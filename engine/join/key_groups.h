@@ -50,9 +50,6 @@ class KeyGroups {
   std::vector<WideRowId> rows_;
 };
 
-// Whether key i has a null in any part. DataLoss where it is none of the codec's.
-absl::StatusOr<bool> HasNull(const KeyCodec& codec, const KeyColumn& keys, size_t i);
-
 // Appends key i of `keys`, whichever kind they are of, to `to`, which is of the same.
 void AppendKeyOf(const KeyColumn& keys, size_t i, KeyColumn* to);
 

@@ -9,6 +9,7 @@
 #include "index/files/checksum.h"
 #include "index/files/manifest_text.h"
 #include "index/keys/escaped_text.h"
+#include "index/keys/key_nulls.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -49,6 +50,8 @@ absl::Status CheckOneRow(const Segments& segments, const ShardBound& bound) {
   KeyColumn key(segments.kind);
   AppendOrderedKey(bound.key, &key);
   ASSIGN_OR_RETURN(const KeyCodec codec, segments.spec.Codec());
+  ASSIGN_OR_RETURN(const bool has_null, HasNull(codec, key, 0));
+  if (has_null) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrFormat("the index is unique, but several rows, one of them '%s', have the key %s",
                       EscapeBytes(bound.primary_key), KeyText(codec, key, 0)));

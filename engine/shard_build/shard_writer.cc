@@ -244,9 +244,11 @@ absl::Status ShardWrite::WriteEntries() {
   ASSIGN_OR_RETURN(
       std::unique_ptr<RunFileWriter> file,
       RunFileWriter::Create(directory_->PathOf(name), segments_.kind, {}, options_.files));
-  UniqueFilter unique(file.get(), [&](const KeyColumn& key, RowId first, RowId second) {
-    return Duplicate(key, first, second);
-  });
+  ASSIGN_OR_RETURN(KeyCodec codec, segments_.spec.Codec());
+  UniqueFilter unique(file.get(), std::move(codec),
+                      [&](const KeyColumn& key, RowId first, RowId second) {
+                        return Duplicate(key, first, second);
+                      });
   EntrySink* sink = file.get();
   if (segments_.spec.unique) sink = &unique;
   RETURN_IF_ERROR(WithPhysicalKey(

@@ -12,7 +12,9 @@
 #include "engine/util/make_room.h"
 #include "engine/version/versioned_search.h"
 #include "index/keys/escaped_text.h"
+#include "index/keys/key_nulls.h"
 #include "index/machine/status_macros.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 namespace {
@@ -63,21 +65,46 @@ class TouchedRows {
   absl::flat_hash_set<std::string_view> listed_;
 };
 
-// No two of the updated rows may have one key.
-absl::Status CheckAmongUpdates(const IndexVersion& version, const RowUpdates& updates) {
-  const KeyColumn& keys = updates.keys;
-  std::vector<size_t> order(keys.size());
-  std::vector<size_t> row_of(keys.size());
-  for (size_t row = 0, i = 0; row < updates.rows(); ++row) {
-    for (; i < updates.row_ends[row]; ++i) row_of[i] = row;
+// The keys of updated rows that no other row may have: those without nulls, which are equal to
+// nothing.
+struct KeysToCheck {
+  KeyColumn keys;
+  std::vector<size_t> row_of;
+
+  static absl::StatusOr<KeysToCheck> Of(const IndexVersion& version, const RowUpdates& updates) {
+    const KeyCodec& codec = version.base->codec;
+    KeysToCheck all{KeyColumn(updates.keys.kind()), {}};
+    const bool keeps_nulls = codec.nulls() != NullPolicy::kSkip;
+    if (!keeps_nulls) all.keys = updates.keys;
+    for (size_t row = 0, i = 0; row < updates.rows(); ++row) {
+      for (; i < updates.row_ends[row]; ++i) {
+        if (keeps_nulls) {
+          ASSIGN_OR_RETURN(const bool has_null, HasNull(codec, updates.keys, i));
+          if (has_null) continue;
+          WithPhysicalKey(updates.keys.kind(), [&](auto type) {
+            using Key = typename decltype(type)::type;
+            AppendKey<Key>(KeyAt<Key>(updates.keys, i), &all.keys);
+          });
+        }
+        all.row_of.push_back(row);
+      }
+    }
+    return all;
   }
+};
+
+// No two of the updated rows may have one key.
+absl::Status CheckAmongUpdates(const IndexVersion& version, const KeysToCheck& of,
+                               const RowUpdates& updates) {
+  const KeyColumn& keys = of.keys;
+  std::vector<size_t> order(keys.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return KeyLess(keys, a, b); });
   for (size_t i = 1; i < order.size(); ++i) {
     const size_t a = order[i - 1], b = order[i];
-    if (KeyLess(keys, a, b) || row_of[a] == row_of[b]) continue;
-    return Duplicate(version, keys, a, updates.primary_keys[row_of[a]],
-                     updates.primary_keys[row_of[b]]);
+    if (KeyLess(keys, a, b) || of.row_of[a] == of.row_of[b]) continue;
+    return Duplicate(version, keys, a, updates.primary_keys[of.row_of[a]],
+                     updates.primary_keys[of.row_of[b]]);
   }
   return absl::OkStatus();
 }
@@ -86,28 +113,27 @@ absl::Status CheckAmongUpdates(const IndexVersion& version, const RowUpdates& up
 
 absl::Status CheckUnique(const IndexVersion& version, const Delta& delta, const RowUpdates& updates,
                          const RowHasKey& row_has_key) {
-  if (updates.keys.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckAmongUpdates(version, updates));
+  ASSIGN_OR_RETURN(KeysToCheck of, KeysToCheck::Of(version, updates));
+  if (of.keys.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckAmongUpdates(version, of, updates));
   Matches matches;
-  KeyColumn keys = updates.keys;
   RETURN_IF_ERROR(AnswerVersion(
       delta, [&](const Batch& batch) { return version.base->router->Answer(batch); },
-      Batch::Find(keys.Batch(), &matches)));
+      Batch::Find(of.keys.Batch(), &matches)));
   if (matches.row_ids.empty()) return absl::OkStatus();
 
   PrimaryKeyColumn primary_keys;  // of the rows that have these keys
   RETURN_IF_ERROR(delta.PrimaryKeys(matches.row_ids, &primary_keys));
   const TouchedRows touched(updates);
-  for (size_t row = 0, key = 0; row < updates.rows(); ++row) {
-    for (; key < updates.row_ends[row]; ++key) {
-      for (uint64_t m = matches.offsets[key]; m < matches.offsets[key + 1]; ++m) {
-        if (touched.Has(primary_keys[m])) continue;
-        if (row_has_key != nullptr) {
-          ASSIGN_OR_RETURN(const bool has, row_has_key(primary_keys[m], keys, key));
-          if (!has) continue;
-        }
-        return Duplicate(version, keys, key, primary_keys[m], updates.primary_keys[row]);
+  for (size_t key = 0; key < of.row_of.size(); ++key) {
+    for (uint64_t m = matches.offsets[key]; m < matches.offsets[key + 1]; ++m) {
+      if (touched.Has(primary_keys[m])) continue;
+      if (row_has_key != nullptr) {
+        ASSIGN_OR_RETURN(const bool has, row_has_key(primary_keys[m], of.keys, key));
+        if (!has) continue;
       }
+      return Duplicate(version, of.keys, key, primary_keys[m],
+                       updates.primary_keys[of.row_of[key]]);
     }
   }
   return absl::OkStatus();

@@ -69,7 +69,9 @@ struct IndexSpec {
   std::string name;  // [A-Za-z0-9_.-]+, or empty
   std::string column_family = "default";
   std::vector<KeyPart> parts;  // 1 to 16
-  bool unique = false;         // two rows with one key are a build error
+  // Two rows with one key are an error. As in SQL, a key with a null in any part is equal to no
+  // other: any number of rows may have it.
+  bool unique = false;
   NullPolicy nulls = NullPolicy::kSkip;
   ErrorPolicy on_error = ErrorPolicy::kFail;
   std::vector<IncludedColumn> include;  // up to 64

@@ -11,6 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cairn/build.h"
 #include "cairn/catch_up.h"
 #include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"
@@ -285,6 +287,36 @@ BOOST_AUTO_TEST_CASE(a_unique_index_refuses_a_second_row_and_lets_keys_move) {
   db.Delete("b");
   CatchUp(db, index.get());
   CheckCurrent(db, *index, "value:text,unique=true");
+}
+
+// As in SQL, nulls differ.
+BOOST_AUTO_TEST_CASE(a_unique_index_lets_many_rows_have_a_null) {
+  for (const char* const nulls : {"first", "last"}) {
+    for (const char* const parts :
+         {"value.field('|',1):u8", "value.field('|',0):u8,value.field('|',1):text"}) {
+      TestDatabase db;
+      db.Put("a", "1");
+      db.Put("b", "1");
+      db.Put("c", "1|7");
+      const std::string spec = absl::StrCat(parts, ",unique=true,nulls=", nulls);
+      const auto index = Build(db, spec, "index");
+      ShardedBuildOptions sharded;
+      sharded.shards = 3;
+      RequireOk(BuildSharded(*db.Source(), Spec(spec), db.Beside("sharded"), sharded).status());
+      db.Put("d", "1");
+      db.Put("e", "1");
+      CatchUp(db, index.get());
+      CheckCurrent(db, *index, spec);
+      db.Put("f", "1|7");
+      const auto failed = index->CatchUp(*db.Source());
+      BOOST_TEST(absl::IsAlreadyExists(failed.status()), failed.status());
+      BOOST_TEST(absl::StrContains(failed.status().message(), "rows 'c' and 'f'"));
+      BOOST_TEST(absl::IsAlreadyExists(
+          SecondaryIndex::Build(*db.Source(), Spec(spec), db.Beside("again")).status()));
+      BOOST_TEST(absl::IsAlreadyExists(
+          BuildSharded(*db.Source(), Spec(spec), db.Beside("twice"), sharded).status()));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_the_log_does_not_tell_is_an_error_that_advises_to_rebuild) {
