@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(errors) {
   const auto failed = [&](const std::string& where, const std::string& message) {
     const ToolResult result =
         RunTool({"query", people.age(), people.city() + "/", "--where=" + where});
-    BOOST_TEST(result.exit_status != 0);
+    BOOST_TEST(result.exit_status == 2);
     BOOST_TEST(result.out.empty());
     BOOST_TEST(absl::StrContains(result.err, message), result.err);
   };
@@ -72,6 +72,29 @@ BOOST_AUTO_TEST_CASE(errors) {
   failed("city = 'Oslo'", "the group has no index 'city', only age, town");
   failed("age = 'x'", "index 'age'");
   failed("town IS NULL", "does not keep rows without a key");
+}
+
+BOOST_AUTO_TEST_CASE(parameters_are_never_parsed) {
+  const People people;
+  BOOST_TEST(people.Where("town = ?", {"--param=Oslo"}) == "bo\\x20b\neva\n");
+  BOOST_TEST(people.Where("age > ? AND town LIKE ?", {"--param=17", "--param=O%"}) == "eva\n");
+  BOOST_TEST(people.Where("age IN (?, 30)", {"--param=19"}) == "ana\nida\n");
+  BOOST_TEST(people.Where("town = ?", {"--param=x' OR town >= '"}).empty());
+  BOOST_TEST(people.Where("town = ?", {"--param=a\\x41"}).empty());
+  BOOST_TEST(people.Where("town >= ?", {"--param="}) == "ana\nbo\\x20b\neva\n");
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& message) {
+    arguments.insert(arguments.begin(), {"query", people.age(), people.city()});
+    const ToolResult result = RunTool(arguments);
+    BOOST_TEST(result.exit_status == 2);
+    BOOST_TEST(result.out.empty());
+    BOOST_TEST(absl::StrContains(result.err, message), result.err);
+  };
+  refused({"--where=age = ?"}, "expected a value of parameter 1, found 0 values");
+  refused({"--where=age = ?", "--param=1", "--param=x"}, "expected 1 parameter, one for each ?");
+  refused({"--where=age = ?", "--param=x"}, "--param 1, of index 'age'");
+  refused({"--where=age = ?", "--param=300"}, "--param 1, of index 'age'");
+  refused({"--where=years = ?", "--param=3"}, "the group has no index 'years'");
+  refused({"--param=3"}, "expected a --where");
 }
 
 BOOST_AUTO_TEST_CASE(formats_of_rows) {
@@ -87,6 +110,9 @@ BOOST_AUTO_TEST_CASE(formats_of_rows) {
   BOOST_TEST(run({"--format=json", "--limit=1", "--select=age,town"}) ==
              "{\"primary_key\":\"ana\",\"columns\":{\"age\":30,\"town\":\"Lisbon\"}}\n");
   BOOST_TEST(run({"--format=json", "--limit=1", "--reverse"}) == "{\"primary_key\":\"ida\"}\n");
+  // Floats are not taken for integers.
+  BOOST_TEST(run({"--format=json", "--limit=1", "--select=half"}) ==
+             "{\"primary_key\":\"ana\",\"columns\":{\"half\":30.0}}\n");
 }
 
 BOOST_AUTO_TEST_CASE(groups_in_order_and_in_pages) {

@@ -82,8 +82,10 @@ struct Demo {
       nation.push_back({nation_order, primary_key, nation_text, nation_text, value});
       const double number = std::stod(Field(value, 5));
       const std::string both = nation_text + "," + Shortest(number);
-      balance.push_back(
-          {nation_order + Ordered(number), primary_key, both, "[" + both + "]", value});
+      // In JSON a float is no integer.
+      const bool is_whole = both.find_first_of(".e") == std::string::npos;
+      balance.push_back({nation_order + Ordered(number), primary_key, both,
+                         "[" + both + (is_whole ? ".0]" : "]"), value});
     }
     phone = Sorted(std::move(phone));
     nation = Sorted(std::move(nation));

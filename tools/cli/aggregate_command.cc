@@ -58,7 +58,8 @@ absl::Status PrintGroups(const SecondaryIndex& index, const KeyRange& range, siz
     if (Interrupted()) return absl::CancelledError("interrupted");
     RangeBatch batch = columns.Batch();
     batch.after = cursors;
-    RETURN_IF_ERROR(index.AggregateGroups(batch, parts, aggregates, {kPageGroups}, &groups));
+    RETURN_IF_ERROR(
+        index.AggregateGroups(batch, parts, aggregates, {kPageGroups, &Interrupted()}, &groups));
     for (size_t g = 0; g < groups.offsets.back(); ++g) {
       RETURN_IF_ERROR(Print(groups.keys, groups.values, g, printer));
     }
@@ -79,11 +80,11 @@ absl::StatusOr<int> RunAggregate(AggregateGiven* given) {
   std::vector<ColumnValues> values;
   // Before anything is printed: it also says what cannot be asked.
   if (given->group_by == 0) {
-    RETURN_IF_ERROR(index->AggregateRanges(columns.Batch(), aggregates, &values));
+    RETURN_IF_ERROR(AsUsageError(index->AggregateRanges(columns.Batch(), aggregates, &values)));
   } else {
     Groups none;
-    RETURN_IF_ERROR(
-        index->AggregateGroups(columns.Batch(), given->group_by, aggregates, {0}, &none));
+    RETURN_IF_ERROR(AsUsageError(
+        index->AggregateGroups(columns.Batch(), given->group_by, aggregates, {0}, &none)));
   }
   TablePrinter printer(given->format, Names(given->group_by, aggregates), {});
   for (size_t i = 0; i < ranges.size(); ++i) {
@@ -114,7 +115,7 @@ void AddAggregateCommand(CLI::App* app, Action* action) {
       ->add_option("--group-by", given->group_by,
                    "A line for each group of entries with the same first K parts of the key")
       ->type_name("K")
-      ->check(CLI::PositiveNumber);
+      ->check(Count(1));
   command->add_option("--format", given->format, "text, tsv or json")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "tsv", "json"}));

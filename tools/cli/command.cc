@@ -26,6 +26,10 @@ bool IsUsageError(const absl::Status& status) {
   return status.GetPayload(kUsageMark).has_value();
 }
 
+absl::Status AsUsageError(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ? UsageError(std::string(status.message())) : status;
+}
+
 CLI::Option* AddValues(CLI::App* app, const std::string& name, const std::string& type,
                        const std::string& description) {
   // The values are read from Option::results(), as they were written: CLI11's conversions give a
@@ -40,12 +44,12 @@ CLI::Option* AddValues(CLI::App* app, const std::string& name, const std::string
       ->allow_extra_args(false);
 }
 
-CLI::Validator Count() {
+CLI::Validator Count(uint64_t least) {
   return CLI::Validator(
-      [](const std::string& text) {
+      [least](const std::string& text) {
         uint64_t number = 0;
-        if (absl::SimpleAtoi(text, &number)) return std::string();
-        return absl::StrFormat("'%s' is not a whole number from 0 to %d", text,
+        if (absl::SimpleAtoi(text, &number) && number >= least) return std::string();
+        return absl::StrFormat("'%s' is not a whole number from %d to %d", text, least,
                                std::numeric_limits<uint64_t>::max());
       },
       "");

@@ -5,6 +5,7 @@
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -48,6 +49,9 @@ void AddGenerateCommand(CLI::App* app, Action* action);
 // An error of whoever wrote the command line: kUsage instead of kFailed.
 absl::Status UsageError(std::string_view message);
 bool IsUsageError(const absl::Status& status);
+// A usage error in place of InvalidArgument, which says what is wrong with a question; any other
+// status as it is.
+absl::Status AsUsageError(const absl::Status& status);
 
 // The versions of Cairn, in the first line after its name, RocksDB and CUDA, and the instruction
 // sets.
@@ -61,8 +65,8 @@ const std::atomic<bool>& Interrupted();
 CLI::Option* AddValues(CLI::App* app, const std::string& name, const std::string& type,
                        const std::string& description);
 
-// A number from 0 on, for options of counts.
-CLI::Validator Count();
+// A number from `least` on, for options of counts.
+CLI::Validator Count(uint64_t least = 0);
 // Transforms a size such as 512M, in bytes, to a number from 0 on.
 CLI::Validator Bytes();
 

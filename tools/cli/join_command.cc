@@ -33,20 +33,23 @@ struct JoinGiven {
 absl::Status PrintPairs(const JoinGiven& given, const SecondaryIndex& left,
                         const SecondaryIndex& right, Output* output) {
   std::vector<std::string> names = {"right.primary_key"};
+  const EntryJsonNames json = {/*primary_key=*/"left.primary_key",
+                               /*beside=*/1};
   for (const std::string& name : given.select) names.push_back("left." + name);
   for (const std::string& name : given.select_right) names.push_back("right." + name);
   const std::unique_ptr<EntryPrinter> printer =
-      EntryPrinter::Make(given.format, left.codec(), names, /*with_values=*/false, output);
+      EntryPrinter::Make(given.format, left.codec(), names, /*with_values=*/false, output, json);
   JoinOptions options;
   options.with_keys = true;
   options.left_columns = given.select;
   options.right_columns = given.select_right;
+  options.cancelled = &Interrupted();
   JoinedRows rows;
   std::vector<KeyValue> cells;
   for (uint64_t rest = given.limit; rest > 0; rest -= rows.size()) {
     if (Interrupted()) return absl::CancelledError("interrupted");
     options.limit = std::min(rest, kPagePairs);
-    RETURN_IF_ERROR(Join(left, right, options, &rows));
+    RETURN_IF_ERROR(AsUsageError(Join(left, right, options, &rows)));
     PrimaryKeyColumn of_left, of_right;
     RETURN_IF_ERROR(left.PrimaryKeysOf(rows.left, &of_left));
     RETURN_IF_ERROR(right.PrimaryKeysOf(rows.right, &of_right));
@@ -72,7 +75,7 @@ absl::StatusOr<int> RunJoin(const JoinGiven& given) {
                    SecondaryIndex::Open(given.right, open));
   Output output;
   if (given.count) {
-    ASSIGN_OR_RETURN(const uint64_t pairs, CountJoin(*left, *right));
+    ASSIGN_OR_RETURN(const uint64_t pairs, CountJoin(*left, *right, &Interrupted()));
     output.Write(std::to_string(pairs) + "\n");
   } else {
     RETURN_IF_ERROR(PrintPairs(given, *left, *right, &output));
@@ -109,7 +112,7 @@ As in SQL's inner join, every row of the one index is paired with every row of t
 its key; a null equals nothing. Keys must be of the same types.
 
 A line has the key, the left primary key, the right primary key and the selected columns, as cairn
-query prints them.
+query prints them. As JSON: {"key":…,"left.primary_key":…,"right.primary_key":…,"columns":{…}}
 
 Examples:
   cairn join /tmp/orders_by_customer /tmp/customers_by_id --select=amount --select-right=name

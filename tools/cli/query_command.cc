@@ -316,8 +316,8 @@ the names of their directories:
 
   = <> < <= > >= IN (…) BETWEEN … AND … LIKE 'text%' STARTS WITH … IS [NOT] NULL
 
-joined by AND, OR, NOT and parentheses. Text stands between single quotes, keys of several parts
-between parentheses: place = ('PT', 'Lisbon'). Columns are what an index includes, and the keys of
+joined by AND, OR, NOT and parentheses. Text is between single quotes, keys of several parts are
+between parentheses: place = ('PT', 'Lisbon'). A ? is the value of the next --param. Columns are what an index includes, and the keys of
 indexes by their names; name.part1 … of an index of several parts.
 
 --count, --count-distinct, --sum, --avg, --min, --max and --group-by give a line a group: its
@@ -338,6 +338,7 @@ Examples:
   cairn query /tmp/nation_balance --eq=7,100 --select=name,phone
   cairn query /tmp/nation_balance --range=7,9990..8 --reverse --format=tsv
   cairn query /tmp/age /tmp/city --where="age >= 18 AND NOT city = 'Oslo'" --order-by=age --limit=10
+  cairn query /tmp/age /tmp/city --where="age >= ? AND city = ?" --param=18 --param="$CITY"
   cairn query /tmp/age /tmp/city --where="age >= 18" --group-by=city --count --avg=income
               --order-by="avg(income) desc" --limit=10)");
   command->callback([given, action] { *action = [given] { return RunQuery(given.get()); }; });

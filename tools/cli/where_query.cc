@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "cairn/index_spec.h"
+#include "cairn/key_codec.h"
 #include "cairn/secondary_index.h"
 #include "cairn/string_list.h"
 #include "cairn/where/index_group.h"
@@ -59,6 +60,52 @@ absl::StatusOr<std::vector<GroupOrder>> OrderOf(const WhereQuery& query,
   return order;
 }
 
+// A value of --param as the part of an index that it is compared with has it: a number, or text or
+// bytes as they are.
+absl::StatusOr<KeyValue> ReadParameter(const IndexGroup& group,
+                                       const Predicate::Parameter& parameter,
+                                       const std::string& text) {
+  for (const IndexGroup::Member& member : group.members()) {
+    const absl::Span<const KeyType> parts = member.index->codec().parts();
+    if (member.name != parameter.index || parameter.part >= parts.size()) continue;
+    const KeyType type = parts[parameter.part];
+    if (type == KeyType::kText || type == KeyType::kBytes) break;
+    ASSIGN_OR_RETURN(const KeyCodec codec, KeyCodec::Create(absl::MakeConstSpan(&type, 1)));
+    KeyColumn keys(codec.kind());
+    std::vector<KeyValue> values;
+    std::string scratch;
+    RETURN_IF_ERROR(codec.Parse(text, &keys));
+    RETURN_IF_ERROR(codec.Decode(keys, 0, &values, &scratch));
+    return values[0];
+  }
+  return KeyValue(std::string_view(text));
+}
+
+// --where, with the values of --param.
+absl::StatusOr<Predicate> ReadPredicate(const WhereQuery& query, const IndexGroup& group) {
+  const std::vector<std::string> texts = query.parameters->results();
+  if (query.where.empty()) {
+    if (texts.empty()) return Predicate::All({});
+    return UsageError("--param: expected a --where whose '?' have these values");
+  }
+  ASSIGN_OR_RETURN(const std::vector<Predicate::Parameter> parameters,
+                   Predicate::ParametersOf(query.where));
+  std::vector<PartValue> values;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i >= parameters.size()) {
+      values.emplace_back(texts[i]);
+      continue;
+    }
+    const absl::StatusOr<KeyValue> value = ReadParameter(group, parameters[i], texts[i]);
+    if (!value.ok()) {
+      return UsageError(absl::StrCat("--param ", i + 1, ", of index '", parameters[i].index,
+                                     "': ", std::string(value.status().message())));
+    }
+    values.emplace_back(*value);
+  }
+  return Predicate::Parse(query.where, values);
+}
+
 absl::StatusOr<std::string> ReadCursor(const std::string& digits) {
   const bool is_hexadecimal =
       digits.size() % 2 == 0 && std::all_of(digits.begin(), digits.end(), [](char c) {
@@ -89,8 +136,9 @@ absl::Status PrintRows(const WhereQuery& query, const IndexGroup& group, const P
     options.order_by = indexes[by.column];
     options.order = by.order;
   }
-  options.limit = std::max<uint64_t>(query.limit, 1);
+  options.limit = query.limit;
   options.after = after;
+  options.cancelled = &Interrupted();
   WhereMatches matches;
   std::vector<ColumnValues> columns;
   // Before anything is printed: it also says what cannot be asked.
@@ -139,8 +187,9 @@ absl::Status PrintGroups(const WhereQuery& query, const IndexGroup& group, const
   for (size_t c = 0; c < query.group_by.size() && query.reverse; ++c) {
     options.order_by.push_back({c, Order::kDescending});
   }
-  options.limit = std::max<uint64_t>(query.limit, 1);
+  options.limit = query.limit;
   options.after = after;
+  options.cancelled = &Interrupted();
   RowGroups groups;
   RETURN_IF_ERROR(group.AggregateRows(where, aggregates, options, &groups));
   if (query.explain) {
@@ -166,6 +215,10 @@ absl::Status PrintGroups(const WhereQuery& query, const IndexGroup& group, const
 void WhereQuery::AddTo(CLI::App* app) {
   app->add_option("--where", where, "Rows that this is true of, by their keys in the indexes")
       ->type_name("PREDICATE");
+  parameters =
+      AddValues(app, "--param", "VALUE",
+                "The value of the next ? of --where, which is never read as a part of it: a "
+                "number, or text or bytes as they are");
   app->add_flag("--count", aggregates.count, "How many rows");
   AddColumns(app, "--count-distinct", &aggregates.count_distinct,
              "How many different values these columns have");
@@ -182,14 +235,12 @@ void WhereQuery::AddTo(CLI::App* app) {
 }
 
 absl::Status WhereQuery::Run() const {
-  Predicate predicate = Predicate::All({});
-  if (!where.empty()) {
-    ASSIGN_OR_RETURN(predicate, Predicate::Parse(where));
-  }
   ASSIGN_OR_RETURN(const std::string cursor, ReadCursor(after));
   ASSIGN_OR_RETURN(const std::shared_ptr<const IndexGroup> group, OpenGroup(indexes));
-  return groups() ? PrintGroups(*this, *group, predicate, cursor)
-                  : PrintRows(*this, *group, predicate, cursor);
+  const absl::StatusOr<Predicate> predicate = ReadPredicate(*this, *group);
+  if (!predicate.ok()) return AsUsageError(predicate.status());
+  return AsUsageError(groups() ? PrintGroups(*this, *group, *predicate, cursor)
+                               : PrintRows(*this, *group, *predicate, cursor));
 }
 
 }  // namespace cairn::tools

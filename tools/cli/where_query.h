@@ -14,7 +14,8 @@ namespace cairn::tools {
 // What `cairn query` is asked by a predicate: rows of several indexes, or groups of them.
 struct WhereQuery {
   std::vector<std::string> indexes;
-  std::string where = {};  // empty: all rows
+  std::string where = {};             // empty: all rows
+  CLI::Option* parameters = nullptr;  // --param: the values of its '?'
   std::vector<std::string> select = {};
   AggregateOptions aggregates = {};
   std::vector<std::string> group_by = {};
@@ -31,7 +32,8 @@ struct WhereQuery {
   // Whether one of these is given, other than --where.
   bool groups() const { return !group_by.empty() || !aggregates.All().empty(); }
   bool any() const {
-    return groups() || !order_by.empty() || !after.empty() || tell_cursor || !where.empty();
+    return groups() || !order_by.empty() || !after.empty() || tell_cursor || !where.empty() ||
+           parameters->count() > 0;
   }
   // Prints the answer.
   absl::Status Run() const;

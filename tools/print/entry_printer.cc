@@ -39,11 +39,13 @@ class TsvPrinter : public EntryPrinter {
 };
 
 // One object a line: {"key":…,"primary_key":…[,"columns":{…}][,"value":…]}; a composite key is an
-// array. Bytes that are not UTF-8 are {"hex":"…"}; nan, inf and -inf are strings.
+// array. Bytes that are not UTF-8 are {"hex":"…"}; nan, inf and -inf are strings, and other floats
+// have a point or an exponent.
 class JsonPrinter : public EntryPrinter {
  public:
-  JsonPrinter(const KeyCodec& codec, absl::Span<const std::string> columns, Output* output)
-      : codec_(codec), columns_(columns), output_(output) {}
+  JsonPrinter(const KeyCodec& codec, absl::Span<const std::string> columns,
+              const EntryJsonNames& names, Output* output)
+      : codec_(codec), columns_(columns), names_(names), output_(output) {}
 
   absl::Status Print(const PrintedEntry& entry) override {
     RETURN_IF_ERROR(codec_.Decode(entry.keys, entry.i, &parts_, &scratch_));
@@ -54,15 +56,15 @@ class JsonPrinter : public EntryPrinter {
       AppendJsonValue(parts_[part], &line_);
     }
     if (parts_.size() > 1) line_ += ']';
-    line_ += ",\"primary_key\":";
+    line_.append(",\"").append(names_.primary_key).append("\":");
     AppendJsonValue(entry.primary_key, &line_);
     for (size_t c = 0; c < columns_.size(); ++c) {
-      line_ += c == 0 ? ",\"columns\":{" : ",";
+      line_ += c == names_.beside ? ",\"columns\":{" : ",";
       AppendJsonValue(std::string_view(columns_[c]), &line_);
       line_ += ':';
       AppendJsonValue(entry.columns[c], &line_);
     }
-    if (!columns_.empty()) line_ += '}';
+    if (columns_.size() > names_.beside) line_ += '}';
     if (entry.value.has_value()) {
       line_ += ",\"value\":";
       AppendJsonValue(*entry.value, &line_);
@@ -75,6 +77,7 @@ class JsonPrinter : public EntryPrinter {
  private:
   const KeyCodec& codec_;
   const absl::Span<const std::string> columns_;
+  const EntryJsonNames names_;
   Output* const output_;
   std::vector<KeyValue> parts_;
   std::string scratch_;
@@ -121,9 +124,10 @@ class TextPrinter : public EntryPrinter {
 
 std::unique_ptr<EntryPrinter> EntryPrinter::Make(const std::string& format, const KeyCodec& codec,
                                                  absl::Span<const std::string> columns,
-                                                 bool with_values, Output* output) {
+                                                 bool with_values, Output* output,
+                                                 const EntryJsonNames& json) {
   if (format == "tsv") return std::make_unique<TsvPrinter>(codec, output);
-  if (format == "json") return std::make_unique<JsonPrinter>(codec, columns, output);
+  if (format == "json") return std::make_unique<JsonPrinter>(codec, columns, json, output);
   return std::make_unique<TextPrinter>(codec, columns, with_values, output);
 }
 

@@ -23,6 +23,12 @@ struct PrintedEntry {
   std::optional<std::string_view> value;  // its row's, where values were asked for
 };
 
+// Names of a JSON object's members.
+struct EntryJsonNames {
+  const char* primary_key = "primary_key";
+  size_t beside = 0;  // the first columns, which are members of the object and not of "columns"
+};
+
 // How a query's entries are written.
 class EntryPrinter {
  public:
@@ -33,11 +39,11 @@ class EntryPrinter {
   // After the last entry.
   virtual void End() {}
 
-  // `format` is text (aligned for people), tsv (for scripts) or json (an object a line); `columns`
-  // are the names of those that entries have. What is given must outlive the printer.
+  // `format` is text (human-readable, aligned), tsv (for scripts) or json (an object a line);
+  // `columns` are the names of those that entries have. All arguments must outlive the printer.
   static std::unique_ptr<EntryPrinter> Make(const std::string& format, const KeyCodec& codec,
                                             absl::Span<const std::string> columns, bool with_values,
-                                            Output* output);
+                                            Output* output, const EntryJsonNames& json = {});
 };
 
 }  // namespace cairn::tools

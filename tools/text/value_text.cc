@@ -78,7 +78,9 @@ void AppendJsonValue(const KeyValue& value, std::string* text) {
   } else if (real != nullptr && !std::isfinite(*real)) {
     *text += '"' + NullOrNumber(value) + '"';
   } else {
-    *text += NullOrNumber(value);
+    const std::string number = NullOrNumber(value);
+    *text += number;
+    if (real != nullptr && number.find_first_of(".e") == std::string::npos) *text += ".0";
   }
 }
 

@@ -14,7 +14,8 @@ namespace cairn::tools {
 void AppendReadableValue(const KeyValue& value, std::string* text);
 // For scripts: of text every byte outside '!' to '~', and the backslash, as \xHH.
 void AppendTsvValue(const KeyValue& value, std::string* text);
-// As JSON: bytes that are not UTF-8 as {"hex":"…"}; nan, inf and -inf as strings.
+// As JSON: bytes that are not UTF-8 as {"hex":"…"}; nan, inf and -inf as strings. Other floats have
+// a point or an exponent, so that readers do not make integers of them: -0.0, 5.0.
 void AppendJsonValue(const KeyValue& value, std::string* text);
 
 }  // namespace cairn::tools
