@@ -2,17 +2,21 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cairn/where/index_group.h"
 #include "engine/aggregates/aggregate_values.h"
 #include "engine/groups/group_accumulator.h"
 #include "engine/groups/group_order.h"
 #include "engine/groups/row_groups.h"
+#include "engine/util/cursor_tag.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 namespace {
@@ -29,8 +33,14 @@ class RowAggregation {
 
   absl::Status Run(const Predicate& where, RowGroups* groups) {
     RETURN_IF_ERROR(Prepare());
+    const std::string question = Question(where);
+    std::string_view after;
+    if (!options_.after.empty()) {
+      ASSIGN_OR_RETURN(after, UntagCursor(question, options_.after, "RowGroupOptions::after"));
+    }
     WhereOptions find;
     find.strategy = options_.strategy;
+    find.cancelled = options_.cancelled;
     if (names_.empty()) {
       ASSIGN_OR_RETURN(groups->rows, group_.Count(where, find, &groups->plan));
       counts_.assign(1, groups->rows);
@@ -41,7 +51,9 @@ class RowAggregation {
       groups->plan = std::move(matches.plan);
       RETURN_IF_ERROR(Add(matches.shards, matches.rows));
     }
-    return Finish(groups);
+    RETURN_IF_ERROR(Finish(after, groups));
+    if (!groups->cursor.empty()) groups->cursor = TagCursor(question, groups->cursor);
+    return absl::OkStatus();
   }
 
  private:
@@ -51,11 +63,21 @@ class RowAggregation {
     std::unique_ptr<GroupAccumulator> accumulator;  // null for the count of rows
   };
 
+  // What a cursor is an answer to.
+  std::string Question(const Predicate& where) const {
+    std::string text = "groups\n";
+    for (const std::string& column : options_.group_by) absl::StrAppend(&text, column, "\n");
+    for (const Aggregate& aggregate : aggregates_) {
+      absl::StrAppend(&text, "\t", AggregateText(aggregate), "\n");
+    }
+    for (const GroupOrder& by : options_.order_by) {
+      absl::StrAppend(&text, by.column, by.order == Order::kAscending ? " asc\n" : " desc\n");
+    }
+    return absl::StrCat(text, where.ToString());
+  }
+
   // Finds the columns, and checks what is asked of them.
   absl::Status Prepare() {
-    if (options_.limit == 0) {
-      return absl::InvalidArgumentError("RowGroupOptions::limit is 0: expected one group at least");
-    }
     if (aggregates_.empty() && options_.group_by.empty()) {
       return absl::InvalidArgumentError(
           "neither an aggregate nor a column to group by is asked for");
@@ -100,6 +122,7 @@ class RowAggregation {
   absl::Status Add(absl::Span<const uint32_t> shards, absl::Span<const RowId> rows) {
     std::vector<uint32_t> row_groups;
     for (size_t first = 0; first < rows.size(); first += kRowsTogether) {
+      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
       const absl::Span<const RowId> some = rows.subspan(first, kRowsTogether);
       const auto of_some = shards.empty() ? shards : shards.subspan(first, some.size());
       RETURN_IF_ERROR(group_.Columns(of_some, some, names_, &columns_));
@@ -116,12 +139,13 @@ class RowAggregation {
     return absl::OkStatus();
   }
 
-  absl::Status Finish(RowGroups* groups) {
+  absl::Status Finish(std::string_view after, RowGroups* groups) {
     const size_t size = grouper_->groups();
     counts_.resize(size);
     std::vector<ColumnValues> keys, values;
     for (size_t c = 0; c < options_.group_by.size(); ++c) keys.push_back(grouper_->KeysOf(c));
     for (Output& output : outputs_) {
+      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
       ColumnValues& column = values.emplace_back(output.type);
       if (output.accumulator == nullptr) {
         for (const uint64_t count : counts_) column.AppendNumber(count);
@@ -135,9 +159,12 @@ class RowAggregation {
       RETURN_IF_ERROR(sorter.Then(
           by.column < keys.size() ? keys[by.column] : values[by.column - keys.size()], by.order));
     }
-    for (const ColumnValues& key : keys) RETURN_IF_ERROR(sorter.Then(key, Order::kAscending));
+    for (const ColumnValues& key : keys) {
+      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
+      RETURN_IF_ERROR(sorter.Then(key, Order::kAscending));
+    }
     std::vector<size_t> page;
-    RETURN_IF_ERROR(sorter.Page(options_.limit, options_.after, &page, &groups->cursor));
+    RETURN_IF_ERROR(sorter.Page(options_.limit, after, &page, &groups->cursor));
     const auto take = [&](const std::vector<ColumnValues>& from, std::vector<ColumnValues>* to) {
       to->clear();
       for (const ColumnValues& column : from) {

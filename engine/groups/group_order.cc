@@ -45,7 +45,8 @@ absl::Status GroupSorter::Page(uint64_t limit, std::string_view after, std::vect
     if (after.empty() || keys_[i] > after.substr(1)) groups->push_back(i);
   }
   const auto less = [&](size_t a, size_t b) { return keys_[a] < keys_[b]; };
-  const bool more = groups->size() > limit;
+  const bool more = groups->size() > limit && limit > 0;
+  if (limit == 0) groups->clear();
   if (more) {
     const auto end = groups->begin() + static_cast<std::ptrdiff_t>(limit);
     std::nth_element(groups->begin(), end, groups->end(), less);

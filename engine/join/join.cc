@@ -11,6 +11,7 @@
 #include "engine/join/key_groups.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 namespace {
@@ -102,9 +103,6 @@ class Joiner {
       : sides_(sides), options_(options), rows_(*rows) {}
 
   absl::Status Run() {
-    if (options_.limit == 0) {
-      return absl::InvalidArgumentError("JoinOptions::limit is 0: a join is for one pair at least");
-    }
     rows_.left.clear();
     rows_.right.clear();
     rows_.keys.Clear(sides_.left().kind());
@@ -113,7 +111,8 @@ class Joiner {
     KeyGroups groups(sides_.scanned(), std::move(from), /*with_rows=*/true);
     Recoder recoder(sides_.scanned().codec(), sides_.other().codec());
     Matches found;
-    while (!full_) {
+    while (!full_ && options_.limit > 0) {
+      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
       ASSIGN_OR_RETURN(const bool more, groups.Next());
       if (!more) break;
       ASSIGN_OR_RETURN(KeyColumn* const lookups, recoder.Recode(&groups.keys()));
@@ -204,6 +203,7 @@ class Joiner {
       }
     }
     for (; l < left.size(); ++l, r = 0) {
+      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
       const absl::Span<const WideRowId> pairs = right.subspan(
           r,
           static_cast<size_t>(std::min<uint64_t>(options_.limit - rows_.size(), right.size() - r)));
@@ -246,12 +246,13 @@ class Joiner {
   bool full_ = false;                  // and there is another pair
 };
 
-absl::StatusOr<uint64_t> Count(const Sides& sides) {
+absl::StatusOr<uint64_t> Count(const Sides& sides, const std::atomic<bool>* cancelled) {
   KeyGroups groups(sides.scanned(), KeyColumn(sides.scanned().kind()), /*with_rows=*/false);
   Recoder recoder(sides.scanned().codec(), sides.other().codec());
   std::vector<uint64_t> counts;
   uint64_t pairs = 0;
   while (true) {
+    RETURN_IF_ERROR(CheckNotCancelled(cancelled));
     ASSIGN_OR_RETURN(const bool more, groups.Next());
     if (!more) return pairs;
     ASSIGN_OR_RETURN(KeyColumn* const lookups, recoder.Recode(&groups.keys()));
@@ -280,10 +281,11 @@ absl::Status Join(const SecondaryIndex& left, const SecondaryIndex& right,
   });
 }
 
-absl::StatusOr<uint64_t> CountJoin(const SecondaryIndex& left, const SecondaryIndex& right) {
+absl::StatusOr<uint64_t> CountJoin(const SecondaryIndex& left, const SecondaryIndex& right,
+                                   const std::atomic<bool>* cancelled) {
   return Guarded("counting a join's pairs", [&]() -> absl::StatusOr<uint64_t> {
     ASSIGN_OR_RETURN(const Sides sides, Sides::Pin(left, right));
-    return Count(sides);
+    return Count(sides, cancelled);
   });
 }
 

@@ -12,7 +12,9 @@
 #include "cairn/fetched_rows.h"
 #include "cairn/index_spec.h"
 #include "cairn/string_list.h"
+#include "engine/serve/open_index.h"
 #include "engine/util/scan_cursor.h"
+#include "engine/version/distinct_rows.h"
 #include "index/machine/status_macros.h"
 
 namespace cairn {
@@ -29,10 +31,6 @@ class PhysicalQuery {
  public:
   static absl::StatusOr<PhysicalQuery> Encode(const SecondaryIndex& index, const KeyQuery& query,
                                               const LookupOptions& options) {
-    if (options.limit == 0) {
-      return absl::InvalidArgumentError(
-          "LookupOptions::limit is 0: a lookup is for one row at least");
-    }
     if (!options.after.empty() && query.size() != 1) {
       return absl::InvalidArgumentError(
           absl::StrFormat("a lookup goes on after a cursor for one key, prefix or range, not for a "
@@ -163,14 +161,6 @@ QueryOptions ScanOptions(const LookupOptions& options) {
   return scan;
 }
 
-// Whether a row may have several keys.
-bool IsMultiValued(const IndexSpec& spec) {
-  return std::any_of(spec.parts.begin(), spec.parts.end(), [](const KeyPart& part) {
-    return part.source.kind == KeySource::Kind::kJson ||
-           part.source.kind == KeySource::Kind::kCustom;
-  });
-}
-
 // Keeps of one range's rows the first of those that are equal.
 void DropRepeatedRows(Matches* matches) {
   std::unordered_set<RowId> seen;
@@ -189,8 +179,16 @@ absl::StatusOr<Matches> FindMatches(const SecondaryIndex& version, PhysicalQuery
     RETURN_IF_ERROR(version.Find(query->keys(), &matches));
     return matches;
   }
-  RETURN_IF_ERROR(version.Scan(query->ranges(), &matches, ScanOptions(options)));
-  if (!query->is_keys() && IsMultiValued(version.spec())) DropRepeatedRows(&matches);
+  if (query->is_keys() || !MayHaveSeveralKeys(version.spec())) {
+    RETURN_IF_ERROR(version.Scan(query->ranges(), &matches, ScanOptions(options)));
+    return matches;
+  }
+  const std::shared_ptr<const IndexVersion> of_entries = VersionOf(version);
+  RETURN_IF_ERROR(ScanDistinctRows(
+      absl::MakeConstSpan(&of_entries, 1),
+      [&](const Batch& batch) { return version.Answer(batch); }, query->ranges(),
+      ScanOptions(options), &matches));
+  DropRepeatedRows(&matches);  // of an answer that is no page
   return matches;
 }
 

@@ -23,6 +23,7 @@
 #include "engine/build/index_builder.h"
 #include "engine/serve/catch_up.h"
 #include "engine/serve/open_index.h"
+#include "engine/version/distinct_rows.h"
 #include "engine/version/fetch.h"
 #include "engine/version/index_version.h"
 #include "engine/version/index_writer.h"
@@ -136,7 +137,10 @@ absl::Status OpenIndex::Fetch(const SnapshotSource& source, const RangeBatch& ra
   const auto at = version();
   RETURN_IF_ERROR(CheckSameDatabase(*at->base, source));
   Matches matches;
-  RETURN_IF_ERROR(at->Answer(Batch::Scan(ranges, &matches, options), options_.threads));
+  RETURN_IF_ERROR(ScanDistinctRows(
+      absl::MakeConstSpan(&at, 1),
+      [&](const Batch& batch) { return at->Answer(batch, options_.threads); }, ranges, options,
+      &matches));
   RETURN_IF_ERROR(FetchRows(*at, source, ranges, matches, rows));
   rows->cursors = std::move(matches.cursors);
   return absl::OkStatus();

@@ -20,6 +20,7 @@
 #include "engine/shards/shard_set.h"
 #include "engine/shards/shard_stats.h"
 #include "engine/util/rocksdb_file_system.h"
+#include "engine/version/distinct_rows.h"
 #include "engine/version/verify.h"
 #include "engine/version/verify_source.h"
 #include "index/machine/guard.h"
@@ -237,7 +238,9 @@ absl::Status ShardedIndex::Fetch(const SnapshotSource& source, const RangeBatch&
   const ShardVersions versions = Versions();
   RETURN_IF_ERROR(CheckIsDatabase(versions, source));
   Matches matches;
-  RETURN_IF_ERROR(AnswerAt(versions, Batch::Scan(ranges, &matches, options)));
+  RETURN_IF_ERROR(ScanDistinctRows(
+      versions, [&](const Batch& batch) { return AnswerAt(versions, batch); }, ranges, options,
+      &matches));
   RETURN_IF_ERROR(FetchShardedRows(versions, source, ranges, matches, rows));
   rows->cursors = std::move(matches.cursors);
   return absl::OkStatus();

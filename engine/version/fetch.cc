@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "engine/extract/row_extractor.h"
+#include "engine/version/distinct_rows.h"
 #include "index/machine/status_macros.h"
-#include "index/run/gallop.h"
+#include "index/query/physical_key.h"
 
 namespace cairn {
 namespace {
@@ -62,43 +63,11 @@ absl::StatusOr<CurrentRows> ReadRows(const IndexVersion& version, const Snapshot
   return rows;
 }
 
-template <typename Key>
-bool Within(const Key& key, const RangeBatch& ranges, size_t i, const Key& lower,
-            const Key& upper) {
-  switch (ranges.lower_bound_of(i)) {
-    case Bound::kInclusive:
-      if (key < lower) return false;
-      break;
-    case Bound::kExclusive:
-      if (!(lower < key)) return false;
-      break;
-    default:
-      break;
-  }
-  switch (ranges.upper_bound_of(i)) {
-    case Bound::kInclusive:
-      return !(upper < key);
-    case Bound::kExclusive:
-      return key < upper;
-    case Bound::kPrefix:
-      if constexpr (std::is_same_v<Key, std::string_view>) return StartsWith(key, lower);
-      return false;
-    case Bound::kOpen:
-      return true;
-  }
-  return false;
-}
-
 bool KeyWithin(const KeyColumn& keys, size_t k, const RangeBatch& ranges, size_t i) {
-  switch (keys.kind()) {
-    case KeyKind::kU32:
-      return Within(keys.u32(k), ranges, i, ranges.lower.u32()[i], ranges.upper.u32()[i]);
-    case KeyKind::kU64:
-      return Within(keys.u64(k), ranges, i, ranges.lower.u64()[i], ranges.upper.u64()[i]);
-    case KeyKind::kBytes:
-      return Within(keys.bytes(k), ranges, i, ranges.lower.bytes()[i], ranges.upper.bytes()[i]);
-  }
-  return false;
+  return WithPhysicalKey(keys.kind(), [&](auto type) {
+    using Key = typename decltype(type)::type;
+    return IsWithin<Key>(KeyAt<Key>(keys, k), ranges, i);
+  });
 }
 
 }  // namespace

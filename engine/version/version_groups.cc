@@ -18,11 +18,15 @@
 #include "engine/version/range_chunk.h"
 #include "engine/version/range_spans.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/machine/topology.h"
 #include "index/query/batch_check.h"
 
 namespace cairn {
 namespace {
+
+// Groups between two looks at the flag.
+constexpr size_t kGroupsTogether = 64;
 
 template <typename Prefix>
 absl::StatusOr<Prefix> ReadCursor(std::string_view cursor, size_t parts, size_t range) {
@@ -75,6 +79,7 @@ class GroupWalk {
         version->chunk.Take(at, absl::MakeConstSpan(found.begin).subspan(at, some),
                             absl::MakeConstSpan(found.end).subspan(at, some));
       }
+      RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
       for (size_t i = 0; i < some; ++i) {
         for (const auto& version : versions_) version->Begin(i);
         RETURN_IF_ERROR(TakeRange(at + i));
@@ -178,6 +183,7 @@ class GroupWalk {
 
   absl::Status TakeGroup(const Prefix& prefix) {
     if (pending_ == kQueryChunk) RETURN_IF_ERROR(Evaluate());
+    if (size_ % kGroupsTogether == 0) RETURN_IF_ERROR(CheckNotCancelled(options_.cancelled));
     if (results_ != nullptr) {
       results_->prefixes.Append(PrefixBytes(prefix));
     } else {

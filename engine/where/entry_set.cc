@@ -20,9 +20,8 @@ void Append(PositionRange range, Ranges* ranges) {
   }
 }
 
-Ranges FromPositions(absl::Span<const Position> begin, absl::Span<const Position> end) {
-  Ranges found;
-  for (size_t i = 0; i < begin.size(); ++i) found.push_back({begin[i], end[i]});
+// Sorts and joins ranges of any order.
+Ranges UnionOf(Ranges found) {
   std::sort(found.begin(), found.end(),
             [](const PositionRange& a, const PositionRange& b) { return a.begin < b.begin; });
   Ranges ranges;
@@ -30,13 +29,10 @@ Ranges FromPositions(absl::Span<const Position> begin, absl::Span<const Position
   return ranges;
 }
 
-Ranges UnionOf(const Ranges& a, const Ranges& b) {
-  Ranges both(a.size() + b.size());
-  std::merge(a.begin(), a.end(), b.begin(), b.end(), both.begin(),
-             [](const PositionRange& x, const PositionRange& y) { return x.begin < y.begin; });
-  Ranges ranges;
-  for (const PositionRange& range : both) Append(range, &ranges);
-  return ranges;
+Ranges FromPositions(absl::Span<const Position> begin, absl::Span<const Position> end) {
+  Ranges found;
+  for (size_t i = 0; i < begin.size(); ++i) found.push_back({begin[i], end[i]});
+  return UnionOf(std::move(found));
 }
 
 Ranges IntersectionOf(const Ranges& a, const Ranges& b) {
@@ -94,12 +90,27 @@ bool EntrySet::empty() const {
   return std::all_of(runs_.begin(), runs_.end(), [](const Ranges& run) { return run.empty(); });
 }
 
-EntrySet EntrySet::Union(const EntrySet& other) const {
-  EntrySet both;
-  for (size_t i = 0; i < runs_.size(); ++i) {
-    both.runs_.push_back(UnionOf(runs_[i], other.runs_[i]));
+EntrySet EntrySet::Union(std::vector<EntrySet> sets) {
+  EntrySet any = std::move(sets[0]);
+  if (sets.size() == 1) return any;
+  for (size_t run = 0; run < any.runs_.size(); ++run) {
+    Ranges all = std::move(any.runs_[run]);
+    for (size_t i = 1; i < sets.size(); ++i) {
+      all.insert(all.end(), sets[i].runs_[run].begin(), sets[i].runs_[run].end());
+    }
+    any.runs_[run] = UnionOf(std::move(all));
   }
-  return both;
+  return any;
+}
+
+EntrySet EntrySet::Intersection(std::vector<EntrySet> sets) {
+  // Pairs, and pairs of these.
+  while (sets.size() > 1) {
+    const size_t half = (sets.size() + 1) / 2;
+    for (size_t i = 0; half + i < sets.size(); ++i) sets[i] = sets[i].Intersection(sets[half + i]);
+    sets.resize(half);
+  }
+  return std::move(sets[0]);
 }
 
 EntrySet EntrySet::Intersection(const EntrySet& other) const {

@@ -9,10 +9,14 @@
 #include "index/keys/escaped_text.h"
 #include "index/keys/key_encoding.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/physical_key.h"
 
 namespace cairn {
 namespace {
+
+// Rows whose keys are read between two looks at the flag.
+constexpr size_t kKeysOfRowsTogether = 4096;
 
 // Appends a part of the key at a position of a run.
 absl::Status AppendKeyPart(const KeyCodec& codec, const SortedRun& run, Position position,
@@ -112,12 +116,14 @@ absl::StatusOr<GroupColumns::Column> GroupColumns::Find(std::string_view name) c
 }
 
 absl::Status GroupColumns::Read(absl::Span<const RowId> rows, const Column& column,
-                                ColumnValues* values) const {
+                                const std::atomic<bool>* cancelled, ColumnValues* values) const {
+  RETURN_IF_ERROR(CheckNotCancelled(cancelled));
   values->Clear(column.type);
   for (size_t s = 0; s < members_[column.member]->shards(); ++s) {
     RETURN_IF_ERROR(members_[column.member + s]->Prepare());
   }
-  return column.is_key ? ReadKeys(rows, column, values) : ReadIncluded(rows, column, values);
+  return column.is_key ? ReadKeys(rows, column, cancelled, values)
+                       : ReadIncluded(rows, column, values);
 }
 
 absl::Status GroupColumns::ReadIncluded(absl::Span<const RowId> rows, const Column& column,
@@ -165,6 +171,7 @@ absl::Status GroupColumns::ReadIncluded(absl::Span<const RowId> rows, const Colu
 }
 
 absl::Status GroupColumns::ReadKeys(absl::Span<const RowId> rows, const Column& column,
+                                    const std::atomic<bool>* cancelled,
                                     ColumnValues* values) const {
   const size_t shards = members_[column.member]->shards();
   std::vector<CodedKeys> coded;
@@ -172,8 +179,10 @@ absl::Status GroupColumns::ReadKeys(absl::Span<const RowId> rows, const Column& 
     coded.emplace_back(*members_[column.member + s], column.number, column.type);
   }
   std::string scratch;
-  absl::InlinedVector<GroupMember::Place, 4> places;
-  for (const RowId row : rows) {
+  RowEntries::Places places;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i % kKeysOfRowsTogether == 0) RETURN_IF_ERROR(CheckNotCancelled(cancelled));
+    const RowId row = rows[i];
     size_t shard = 0;  // that has the entry
     RowId local = kNoRow;
     places.clear();

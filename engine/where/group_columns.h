@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string_view>
@@ -33,14 +34,16 @@ class GroupColumns {
   // several are.
   absl::StatusOr<Column> Find(std::string_view name) const;
   // Sets *values to the rows' values; null for a row that the index has no entry of. Requires rows
-  // of the space. InvalidArgument, naming the row, where one has several keys; DataLoss.
-  absl::Status Read(absl::Span<const RowId> rows, const Column& column, ColumnValues* values) const;
+  // of the space. InvalidArgument, naming the row, where one has several keys; DataLoss; Cancelled
+  // once `cancelled`, which may be null, is set.
+  absl::Status Read(absl::Span<const RowId> rows, const Column& column,
+                    const std::atomic<bool>* cancelled, ColumnValues* values) const;
 
  private:
   absl::Status ReadIncluded(absl::Span<const RowId> rows, const Column& column,
                             ColumnValues* values) const;
   absl::Status ReadKeys(absl::Span<const RowId> rows, const Column& column,
-                        ColumnValues* values) const;
+                        const std::atomic<bool>* cancelled, ColumnValues* values) const;
   absl::Status SeveralKeys(size_t member, RowId row) const;
 
   const GroupMembers& members_;

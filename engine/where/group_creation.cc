@@ -11,6 +11,7 @@
 #include "cairn/index_spec.h"
 #include "engine/serve/open_index.h"
 #include "engine/shards/sharded_index.h"
+#include "engine/version/distinct_rows.h"
 #include "engine/where/group_member.h"
 #include "engine/where/index_group.h"
 #include "engine/where/row_space.h"

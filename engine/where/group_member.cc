@@ -3,17 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/version/distinct_rows.h"
 #include "index/machine/status_macros.h"
-#include "index/machine/topology.h"
 
 namespace cairn {
-
-bool MayHaveSeveralKeys(const IndexSpec& spec) {
-  return std::any_of(spec.parts.begin(), spec.parts.end(), [](const KeyPart& part) {
-    return part.source.kind == KeySource::Kind::kJson ||
-           part.source.kind == KeySource::Kind::kCustom;
-  });
-}
 
 GroupMember::GroupMember(std::string name, std::shared_ptr<const IndexVersion> version,
                          size_t shard, size_t shards, bool shares_rows)
@@ -26,16 +19,10 @@ GroupMember::GroupMember(std::string name, std::shared_ptr<const IndexVersion> v
 absl::Status GroupMember::Prepare() const {
   const MutexLock lock(&mutex_);
   if (is_prepared_) return absl::OkStatus();
-  if (delta().positions != nullptr) {
-    positions_ = delta().positions;
-  } else {
-    ASSIGN_OR_RETURN(positions_, version_->base->Positions(Topology::Get().Threads(0)));
-  }
-  std::vector<absl::Span<const uint64_t>> by_row;
-  for (const DeltaPart& part : delta().parts) by_row.push_back(part.segment->ByRow());
-  by_row_ = std::move(by_row);
+  ASSIGN_OR_RETURN(RowEntries entries, RowEntries::Of(*version_));
+  entries_.emplace(std::move(entries));
   // What came since is not looked at for rows with several entries where rows may have them.
-  const bool base_is_single = !positions_->single().empty() || delta().base_run.empty();
+  const bool base_is_single = !positions().single().empty() || delta().base_run.empty();
   is_single_ = base_is_single && (delta().empty() || !MayHaveSeveralKeys(version_->spec()));
   is_prepared_ = true;
   return absl::OkStatus();
@@ -45,15 +32,15 @@ GroupMember::Entries GroupMember::Look(RowId row, const EntrySet& set) const {
   Entries found;
   const Delta& delta = this->delta();
   if (row < delta.base_rows.rows()) {
-    for (const Position p : (*positions_)[row]) {
+    for (const Position p : positions()[row]) {
       if (delta.removed.Contains(p)) continue;
       found.any = true;
       found.in_set |= set.Contains(0, p);
     }
     if (found.in_set || (found.any && is_single_)) return found;
   }
-  for (size_t i = 0; i < by_row_.size(); ++i) {
-    for (const uint64_t entry : DeltaSegment::OfRow(by_row_[i], row)) {
+  for (size_t i = 0; i < delta.parts.size(); ++i) {
+    for (const uint64_t entry : DeltaSegment::OfRow(entries_->by_row(i), row)) {
       const auto p = static_cast<Position>(entry);
       if (delta.parts[i].removed.Contains(p)) continue;
       found.any = true;
@@ -61,23 +48,6 @@ GroupMember::Entries GroupMember::Look(RowId row, const EntrySet& set) const {
     }
   }
   return found;
-}
-
-void GroupMember::AppendPlaces(RowId row, absl::InlinedVector<Place, 4>* places) const {
-  const Delta& delta = this->delta();
-  if (row < delta.base_rows.rows()) {
-    for (const Position p : (*positions_)[row]) {
-      if (!delta.removed.Contains(p)) places->push_back({0, p});
-    }
-  }
-  for (size_t i = 0; i < by_row_.size(); ++i) {
-    for (const uint64_t entry : DeltaSegment::OfRow(by_row_[i], row)) {
-      const auto p = static_cast<Position>(entry);
-      if (!delta.parts[i].removed.Contains(p)) {
-        places->push_back({static_cast<uint32_t>(i + 1), p});
-      }
-    }
-  }
 }
 
 const std::vector<RowId>& GroupMember::ChangedRows() const {

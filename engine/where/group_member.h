@@ -3,23 +3,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cairn/index_spec.h"
 #include "cairn/types.h"
 #include "engine/version/index_version.h"
+#include "engine/version/row_entries.h"
 #include "engine/where/entry_set.h"
 #include "index/machine/mutex.h"
 
 namespace cairn {
-
-// Whether a row of an index may have several keys at all.
-bool MayHaveSeveralKeys(const IndexSpec& spec);
 
 // One index of a group, or one shard of an index by key range, as it answers which entries a row
 // has there. Thread-safe.
@@ -44,7 +42,7 @@ class GroupMember {
   absl::Status Prepare() const;
   // Whether no row can have several entries, in this version.
   bool is_single() const { return is_single_; }
-  const RowPositions& positions() const { return *positions_; }
+  const RowPositions& positions() const { return entries_->positions(); }
 
   // Whether one of a row's entries is in `set`, and whether it has any.
   struct Entries {
@@ -52,13 +50,11 @@ class GroupMember {
     bool in_set = false;
   };
   Entries Look(RowId row, const EntrySet& set) const;
-  // An entry of a row: which run, and where in it.
-  struct Place {
-    uint32_t run = 0;
-    Position position = 0;
-  };
+  using Place = RowEntries::Place;
   // Appends the places of all entries of a row.
-  void AppendPlaces(RowId row, absl::InlinedVector<Place, 4>* places) const;
+  void AppendPlaces(RowId row, RowEntries::Places* places) const {
+    entries_->AppendPlaces(row, places);
+  }
 
   // Rows that have entries in the delta or had entries removed in the base: for all others, the
   // base alone tells. Ascending. Made by the first call, and kept.
@@ -74,9 +70,8 @@ class GroupMember {
   mutable bool is_prepared_ ABSL_GUARDED_BY(mutex_) = false;
   mutable std::unique_ptr<const std::vector<RowId>> changed_rows_ ABSL_GUARDED_BY(mutex_);
   // Set once, by Prepare.
-  mutable std::shared_ptr<const RowPositions> positions_;
+  mutable std::optional<const RowEntries> entries_;
   mutable bool is_single_ = false;
-  mutable std::vector<absl::Span<const uint64_t>> by_row_;  // of the delta's parts
 };
 
 }  // namespace cairn

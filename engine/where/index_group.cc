@@ -1,11 +1,13 @@
 #include "engine/where/index_group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/util/cursor_tag.h"
 #include "engine/where/group_columns.h"
 #include "engine/where/row_space.h"
 #include "engine/where/where_node.h"
@@ -61,7 +63,8 @@ class Group final : public WholeGroup {
     return Guarded("planning a search", [&]() -> absl::StatusOr<WherePlan> {
       WhereGoal goal;
       ASSIGN_OR_RETURN(goal, GoalOf(options));
-      ASSIGN_OR_RETURN(const WhereNode node, ResolvePredicate(where, group_, end_row()));
+      ASSIGN_OR_RETURN(const WhereNode node,
+                       ResolvePredicate(where, group_, end_row(), options.cancelled));
       return PlanWhere(node, group_, search_, goal, options.strategy);
     });
   }
@@ -73,15 +76,8 @@ class Group final : public WholeGroup {
   }
   absl::Status Columns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
                        std::vector<ColumnValues>* columns) const override {
-    return Guarded("reading included columns", [&] {
-      RETURN_IF_ERROR(CheckRows(rows));
-      columns->clear();
-      for (const std::string& name : names) {
-        ASSIGN_OR_RETURN(const GroupColumns::Column column, columns_.Find(name));
-        RETURN_IF_ERROR(columns_.Read(rows, column, &columns->emplace_back()));
-      }
-      return absl::OkStatus();
-    });
+    return Guarded("reading included columns",
+                   [&] { return ReadColumns(rows, names, nullptr, columns); });
   }
   absl::Status RowsOf(size_t member, absl::Span<const RowId> rows,
                       absl::Span<RowId> member_rows) const override {
@@ -144,10 +140,6 @@ class Group final : public WholeGroup {
 
   absl::StatusOr<WhereGoal> GoalOf(const WhereOptions& options) const {
     WhereGoal goal;
-    if (options.limit == 0) {
-      return absl::InvalidArgumentError(
-          "WhereOptions::limit is 0: a search is for one row at least");
-    }
     goal.limit = options.limit;
     if (!options.order_by.empty()) {
       ASSIGN_OR_RETURN(goal.order_by, MemberOf(options.order_by));
@@ -159,21 +151,23 @@ class Group final : public WholeGroup {
                                    WherePlan* plan_out) const {
     WhereGoal goal;
     goal.only_count = true;
-    ASSIGN_OR_RETURN(const WhereNode node, ResolvePredicate(where, group_, end_row()));
+    ASSIGN_OR_RETURN(const WhereNode node,
+                     ResolvePredicate(where, group_, end_row(), options.cancelled));
     ASSIGN_OR_RETURN(WherePlan plan, PlanWhere(node, group_, search_, goal, options.strategy));
     uint64_t count = 0;
+    const std::atomic<bool>* const cancelled = options.cancelled;
     if (plan.strategy == WhereStrategy::kBitmap) {
       RowBitmap bitmap;
-      RETURN_IF_ERROR(search_.Bitmap(node, &bitmap));
+      RETURN_IF_ERROR(search_.Bitmap(node, &bitmap, cancelled));
       count = bitmap.Count();
     } else if (plan.strategy == WhereStrategy::kScan) {
-      RETURN_IF_ERROR(search_.Scan(node, &count, nullptr));
+      RETURN_IF_ERROR(search_.Scan(node, &count, nullptr, cancelled));
     } else if (node.kind == WhereNode::Kind::kLeaf && node.mode == WhereNode::Mode::kSome &&
                group_[node.member]->is_single()) {
       count = node.entries;
     } else {
       std::vector<RowId> rows;
-      RETURN_IF_ERROR(search_.Gather(node, &rows));
+      RETURN_IF_ERROR(search_.Gather(node, &rows, cancelled));
       count = rows.size();
     }
     if (plan_out != nullptr) *plan_out = std::move(plan);
@@ -181,14 +175,14 @@ class Group final : public WholeGroup {
   }
 
   // All rows, in any order.
-  absl::Status FindAll(const WhereNode& node, WhereStrategy strategy,
-                       std::vector<RowId>* rows) const {
+  absl::Status FindAll(const WhereNode& node, WhereStrategy strategy, std::vector<RowId>* rows,
+                       const std::atomic<bool>* cancelled) const {
     rows->clear();
     uint64_t count = 0;
-    if (strategy == WhereStrategy::kScan) return search_.Scan(node, &count, rows);
-    if (strategy == WhereStrategy::kGather) return search_.Gather(node, rows);
+    if (strategy == WhereStrategy::kScan) return search_.Scan(node, &count, rows, cancelled);
+    if (strategy == WhereStrategy::kGather) return search_.Gather(node, rows, cancelled);
     RowBitmap bitmap;
-    RETURN_IF_ERROR(search_.Bitmap(node, &bitmap));
+    RETURN_IF_ERROR(search_.Bitmap(node, &bitmap, cancelled));
     bitmap.AppendTo(rows);
     return absl::OkStatus();
   }
@@ -199,19 +193,19 @@ class Group final : public WholeGroup {
                            std::optional<WhereOrder>* order) const {
     WhereGoal goal;
     ASSIGN_OR_RETURN(goal, GoalOf(options));
-    ASSIGN_OR_RETURN(const WhereNode node, ResolvePredicate(where, group_, end_row()));
+    ASSIGN_OR_RETURN(const WhereNode node,
+                     ResolvePredicate(where, group_, end_row(), options.cancelled));
     ASSIGN_OR_RETURN(*plan, PlanWhere(node, group_, search_, goal, options.strategy));
     if (goal.order_by.has_value()) {
-      absl::StatusOr<WhereOrder> made =
-          WhereOrder::Create(group_, search_, *goal.order_by, options.order, options.after, or_at);
+      absl::StatusOr<WhereOrder> made = WhereOrder::Create(
+          group_, search_, *goal.order_by, options.order, options.after, or_at, options.cancelled);
       if (!made.ok()) return made.status();
       order->emplace(*std::move(made));
     }
     if (plan->strategy == WhereStrategy::kWalk) return (*order)->Walk(node, most, rows);
-    RETURN_IF_ERROR(FindAll(node, plan->strategy, rows));
+    RETURN_IF_ERROR(FindAll(node, plan->strategy, rows, options.cancelled));
     if (!order->has_value()) return SortByPrimaryKey(options, or_at, most, rows);
-    (*order)->Sort(most, rows);
-    return absl::OkStatus();
+    return (*order)->Sort(most, rows);
   }
 
   absl::Status DoFindOrdered(const Predicate& where, const WhereOptions& options, bool or_at,
@@ -226,8 +220,10 @@ class Group final : public WholeGroup {
     return space_->PrimaryKeys(found->rows, &found->primary_keys);
   }
 
-  absl::Status DoFind(const Predicate& where, const WhereOptions& options,
+  absl::Status DoFind(const Predicate& where, const WhereOptions& given,
                       WhereMatches* matches) const {
+    WhereOptions options = given;
+    ASSIGN_OR_RETURN(options.after, PlaceOfCursor(where, given));
     matches->cursor.clear();
     matches->shards.clear();
     std::vector<RowId>& rows = matches->rows;
@@ -237,10 +233,26 @@ class Group final : public WholeGroup {
     RETURN_IF_ERROR(FindInOrder(where, options, false, most, &rows, &matches->plan, &order));
     if (rows.size() > options.limit) {
       rows.pop_back();
-      ASSIGN_OR_RETURN(matches->cursor, order.has_value() ? order->CursorBehind(rows.back())
-                                                          : CursorBehind(rows.back()));
+      if (!rows.empty()) {
+        ASSIGN_OR_RETURN(const std::string place, order.has_value()
+                                                      ? order->CursorBehind(rows.back())
+                                                      : CursorBehind(rows.back()));
+        matches->cursor = MakeCursor(where, options, place);
+      }
     }
-    return Columns(rows, options.columns, &matches->columns);
+    return ReadColumns(rows, options.columns, options.cancelled, &matches->columns);
+  }
+
+  absl::Status ReadColumns(absl::Span<const RowId> rows, absl::Span<const std::string> names,
+                           const std::atomic<bool>* cancelled,
+                           std::vector<ColumnValues>* columns) const {
+    RETURN_IF_ERROR(CheckRows(rows));
+    columns->clear();
+    for (const std::string& name : names) {
+      ASSIGN_OR_RETURN(const GroupColumns::Column column, columns_.Find(name));
+      RETURN_IF_ERROR(columns_.Read(rows, column, cancelled, &columns->emplace_back()));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status SortByPrimaryKey(const WhereOptions& options, bool or_at, uint64_t most,
@@ -278,6 +290,12 @@ class Group final : public WholeGroup {
   const GroupColumns columns_;
 };
 
+// What a cursor is an answer to.
+std::string QuestionOf(const Predicate& where, const WhereOptions& options) {
+  return absl::StrCat("rows\n", options.order == Order::kDescending ? "desc\n" : "asc\n",
+                      options.order_by, "\n", where.ToString());
+}
+
 // Whether rows of a group that is not in shards are all named as shard 0's.
 absl::Status CheckIsShard0(absl::Span<const uint32_t> shards, size_t rows) {
   if (shards.empty()) return absl::OkStatus();
@@ -289,6 +307,18 @@ absl::Status CheckIsShard0(absl::Span<const uint32_t> shards, size_t rows) {
 }
 
 }  // namespace
+
+std::string MakeCursor(const Predicate& where, const WhereOptions& options,
+                       std::string_view place) {
+  return TagCursor(QuestionOf(where, options), place);
+}
+
+absl::StatusOr<std::string> PlaceOfCursor(const Predicate& where, const WhereOptions& options) {
+  if (options.after.empty()) return std::string();
+  ASSIGN_OR_RETURN(const std::string_view place,
+                   UntagCursor(QuestionOf(where, options), options.after, "WhereOptions::after"));
+  return std::string(place);
+}
 
 std::shared_ptr<const WholeGroup> MakeWholeGroup(std::vector<IndexGroup::Member> members,
                                                  GroupMembers group,

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,11 +26,17 @@ struct OrderedRows {
 class WholeGroup : public IndexGroup {
  public:
   virtual const std::shared_ptr<const RowSpace>& space() const = 0;
-  // The first `most` rows behind WhereOptions::after, or at it, too, if `or_at`; the options'
-  // columns and limit are not looked at. Errors as Find's. Throws std::bad_alloc.
+  // The first `most` rows after the place WhereOptions::after, or at it, too, if `or_at`; the
+  // options' columns and limit are not used. Errors as Find's. Throws std::bad_alloc.
   virtual absl::Status FindOrdered(const Predicate& where, const WhereOptions& options, bool or_at,
                                    uint64_t most, OrderedRows* found) const = 0;
 };
+
+// The cursor after a row's place, which is a WholeGroup's or a shard's own cursor, and the place of
+// WhereOptions::after, or "". Errors: InvalidArgument if it is of another predicate or order. Throw
+// std::bad_alloc.
+std::string MakeCursor(const Predicate& where, const WhereOptions& options, std::string_view place);
+absl::StatusOr<std::string> PlaceOfCursor(const Predicate& where, const WhereOptions& options);
 
 // `group`: the members' versions, those of a member in shards side by side; `space` is of all.
 std::shared_ptr<const WholeGroup> MakeWholeGroup(std::vector<IndexGroup::Member> members,

@@ -1,39 +1,67 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cairn/key_codec.h"
 #include "cairn/query.h"
 #include "cairn/where/predicate.h"
+#include "engine/where/entry_set.h"
 #include "engine/where/group_member.h"
 
 namespace cairn {
 
-// The physical ranges of the keys that a comparison asks for.
+// The keys of an index for which at least one of several comparisons is true, or not false. SQL
+// compares keys of several parts part by part, and a null in a key or in the comparison makes
+// unknown what no part before it decides. So each comparison is true of some keys, false of others
+// and unknown of the rest: rows satisfy its negation if it is false of all their keys.
 class KeyRanges {
  public:
-  explicit KeyRanges(KeyKind kind) : lower_(kind), upper_(kind) {}
+  enum class Which : uint8_t { kTrue, kNotFalse };
 
-  // Adds those of a comparison, Predicate::Kind::kKeys or kCompare. InvalidArgument, naming index
-  // and comparison, for a key that does not fit. Throws std::bad_alloc.
+  // `cancelled` may be null. Both must outlive this.
+  KeyRanges(const KeyCodec& codec, Which which, const std::atomic<bool>* cancelled);
+
+  // Adds the keys of a comparison, Predicate::Kind::kKeys or kCompare. Errors: InvalidArgument,
+  // naming index and comparison, if a key does not fit or these keys are not ranges; Cancelled.
+  // Throws std::bad_alloc.
   absl::Status Add(const Predicate& where, const GroupMember& member);
-
-  // Whether one of the keys, or the end of a range, was NULL, which nothing is equal to.
-  bool has_null() const { return has_null_; }
-  // Valid until this changes.
-  RangeBatch batch();
+  // Returns the entries of a version that have these keys. Errors as of EntrySet::Of.
+  absl::StatusOr<EntrySet> Of(const IndexVersion& version);
 
  private:
-  absl::Status AddKey(const KeyCodec& codec, const LogicalKey& key, bool is_prefix);
-  // From `lower`, or behind it, to `upper`, or behind that; null: open.
-  absl::Status AddRange(const KeyCodec& codec, const LogicalKey* lower, bool lower_exclusive,
-                        const LogicalKey* upper, bool upper_inclusive);
-  absl::Status AddAll(const Predicate& where, const KeyCodec& codec);
+  using Parts = absl::Span<const KeyValue>;
+  // The first key that begins with `parts`, or the first one after all of these. Without parts
+  // there is no such end.
+  struct End {
+    Parts parts;
+    bool after = false;
+  };
 
-  bool has_null_ = false;
+  bool keeps_nulls() const { return codec_->nulls() != NullPolicy::kSkip; }
+  absl::Status AddAll(const Predicate& where);
+  absl::Status AddEqual(Parts parts, bool is_prefix);
+  absl::Status AddOrder(Predicate::Comparison comparison, Parts parts);
+  // Null: open.
+  absl::Status AddBetween(const LogicalKey* lower, const LogicalKey* upper, bool upper_inclusive);
+  absl::Status AddRange(const End& lower, const End& upper);
+  absl::Status AddKeys(Parts parts, bool is_prefix);
+  // Checks the values of a comparison that has a null, which are not encoded.
+  absl::Status CheckParts(Parts parts) const;
+
+  const KeyCodec* codec_;
+  Which which_;
+  const std::atomic<bool>* cancelled_;
   KeyColumn lower_, upper_;
   std::vector<Bound> lower_bounds_, upper_bounds_;
+  std::vector<std::pair<KeyRanges, KeyRanges>> both_;  // keys that are in both of a pair
+  std::vector<KeyRanges> outside_;                     // keys that are not in one of these
 };
 
 }  // namespace cairn

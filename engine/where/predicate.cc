@@ -2,7 +2,7 @@
 
 #include <charconv>
 #include <cmath>
-#include <deque>
+#include <list>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,7 +20,7 @@ struct Predicate::Node {
   KeyQuery keys = {};
   Comparison comparison = Comparison::kLess;
   bool upper_inclusive = false;
-  std::deque<std::string> bytes = {};  // that `keys` points into
+  std::list<std::string> bytes = {};  // that `keys` points into
 
   // A key whose bytes are this node's.
   LogicalKey Own(const LogicalKey& key) {
@@ -172,9 +172,11 @@ Predicate Predicate::IsNull(std::string_view index) {
 }
 
 // What is of the same kind at the beginning is taken apart, so that a chain of operators is flat.
+// TRUE and FALSE, which have no children, stay: TRUE bounds the rows of an IS NULL.
 Predicate::Predicate(Kind kind, std::vector<Predicate> children) {
   auto node = std::make_shared<Node>(Node{kind});
-  if (kind != Kind::kNot && !children.empty() && children[0].kind() == kind) {
+  if (kind != Kind::kNot && !children.empty() && children[0].kind() == kind &&
+      !children[0].children().empty()) {
     node->children = children[0].children();
     node->children.insert(node->children.end(), children.begin() + 1, children.end());
   } else {

@@ -9,8 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "engine/where/index_group.h"
 #include "engine/where/where_order.h"
+#include "engine/where/where_plan.h"
 #include "index/machine/guard.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/batch_check.h"
 #include "index/query/physical_key.h"
 
@@ -51,6 +53,9 @@ struct ShardCursor {
   }
 };
 
+// Rows that are merged between two looks at the flag.
+constexpr size_t kMergedTogether = 4096;
+
 // The next row of a shard.
 struct Head {
   uint32_t shard;
@@ -58,21 +63,12 @@ struct Head {
 };
 
 // Adds what another shard's plan says.
-void AddPlan(WherePlan more, double most_rows, WherePlan* plan) {
+// `places`: of comparisons in `plan`.
+void AddPlan(WherePlan more, double most_rows, PlanPlaces* places, WherePlan* plan) {
   if (more.expected_rows > most_rows) plan->strategy = more.strategy;
   plan->expected_rows += more.expected_rows;
   for (WherePlan::Comparison& comparison : more.comparisons) {
-    const auto same = std::find_if(plan->comparisons.begin(), plan->comparisons.end(),
-                                   [&](const WherePlan::Comparison& other) {
-                                     return other.text == comparison.text &&
-                                            other.index == comparison.index &&
-                                            other.how == comparison.how;
-                                   });
-    if (same == plan->comparisons.end()) {
-      plan->comparisons.push_back(std::move(comparison));
-    } else {
-      same->rows += comparison.rows;
-    }
+    AddComparison(std::move(comparison), places, plan);
   }
   for (const WherePlan::Candidate& candidate : more.candidates) {
     const auto same = std::find_if(
@@ -88,11 +84,13 @@ void AddPlan(WherePlan more, double most_rows, WherePlan* plan) {
 
 // The plans of all shards as one: the strategy is that of the shard with the most rows.
 WherePlan PlanOf(std::vector<WherePlan> plans) {
-  WherePlan all = plans[0];
-  double most_rows = all.expected_rows;
-  for (size_t s = 1; s < plans.size(); ++s) {
-    const double rows = plans[s].expected_rows;
-    AddPlan(std::move(plans[s]), most_rows, &all);
+  WherePlan all;
+  all.strategy = plans[0].strategy;
+  PlanPlaces places;
+  double most_rows = plans[0].expected_rows;
+  for (WherePlan& plan : plans) {
+    const double rows = plan.expected_rows;
+    AddPlan(std::move(plan), most_rows, &places, &all);
     most_rows = std::max(most_rows, rows);
   }
   std::stable_sort(all.candidates.begin(), all.candidates.end(),
@@ -232,8 +230,10 @@ class ShardedGroup final : public IndexGroup {
     return of_shards;
   }
 
-  absl::Status DoFind(const Predicate& where, const WhereOptions& options,
+  absl::Status DoFind(const Predicate& where, const WhereOptions& given,
                       WhereMatches* matches) const {
+    WhereOptions options = given;
+    ASSIGN_OR_RETURN(options.after, PlaceOfCursor(where, given));
     const uint64_t most = options.limit == UINT64_MAX ? UINT64_MAX : options.limit + 1;
     ShardCursor cursor;
     if (!options.after.empty()) {
@@ -255,17 +255,20 @@ class ShardedGroup final : public IndexGroup {
     matches->shards.clear();
     matches->cursor.clear();
     const KeyKind kind = found[0].keys.kind();
-    WithPhysicalKey(kind, [&](auto type) {
-      Merge<typename decltype(type)::type>(found, options, most, matches);
-    });
-    if (matches->rows.size() > options.limit) {
+    RETURN_IF_ERROR(WithPhysicalKey(kind, [&](auto type) {
+      return Merge<typename decltype(type)::type>(found, options, most, matches);
+    }));
+    const bool found_more = matches->rows.size() > options.limit;
+    if (found_more) {
       matches->rows.pop_back();
       matches->shards.pop_back();
+    }
+    if (found_more && !matches->rows.empty()) {
       const uint32_t shard = matches->shards.back();
       const size_t at = static_cast<size_t>(
           std::count(matches->shards.begin(), matches->shards.end(), shard) - 1);
       const std::string behind = CursorBehind(found[shard], at, options);
-      matches->cursor = ShardCursor{shard, behind}.Encode();
+      matches->cursor = MakeCursor(where, options, ShardCursor{shard, behind}.Encode());
     }
     return Columns(matches->shards, matches->rows, options.columns, &matches->columns);
   }
@@ -284,8 +287,8 @@ class ShardedGroup final : public IndexGroup {
   }
 
   template <typename Key>
-  void Merge(const std::vector<OrderedRows>& found, const WhereOptions& options, uint64_t most,
-             WhereMatches* matches) const {
+  absl::Status Merge(const std::vector<OrderedRows>& found, const WhereOptions& options,
+                     uint64_t most, WhereMatches* matches) const {
     const bool descending = options.order == Order::kDescending;
     const bool by_key = !options.order_by.empty();
     // Whether b comes first: the heap's top is the first of all.
@@ -313,6 +316,9 @@ class ShardedGroup final : public IndexGroup {
     }
     std::make_heap(heads.begin(), heads.end(), later);
     while (!heads.empty() && matches->rows.size() < most) {
+      if (matches->rows.size() % kMergedTogether == 0) {
+        RETURN_IF_ERROR(CheckNotCancelled(options.cancelled));
+      }
       std::pop_heap(heads.begin(), heads.end(), later);
       Head& head = heads.back();
       matches->rows.push_back(found[head.shard].rows[head.at]);
@@ -323,6 +329,7 @@ class ShardedGroup final : public IndexGroup {
         std::push_heap(heads.begin(), heads.end(), later);
       }
     }
+    return absl::OkStatus();
   }
 
   const std::vector<Member> members_;

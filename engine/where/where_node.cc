@@ -1,15 +1,19 @@
 #include "engine/where/where_node.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cairn/index_spec.h"
 #include "engine/where/key_ranges_of.h"
 #include "index/keys/escaped_text.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 namespace {
@@ -19,6 +23,8 @@ using Mode = WhereNode::Mode;
 
 // A predicate of more levels is refused: each takes a call.
 constexpr int kMostLevels = 500;
+// Comparisons that a plan lists of those that are looked up as one.
+constexpr size_t kMostTexts = 8;
 
 uint64_t CountEntries(const Delta& delta) {
   return delta.base_run.size() - delta.removed.size() + delta.added_entries();
@@ -50,42 +56,60 @@ WhereNode MakeLeaf(const GroupMembers& members, size_t member, Mode mode, EntryS
 WhereNode Of(WhereNode::Kind kind, std::vector<WhereNode> nodes, const GroupMembers& members,
              uint64_t rows);
 
-// Two leaves of one member as one.
-WhereNode Combined(const GroupMembers& members, Kind kind, uint64_t rows, const WhereNode& a,
-                   const WhereNode& b) {
-  const bool all = kind == Kind::kAnd;
-  return MakeLeaf(members, a.member, Mode::kSome,
-                  all ? a.set.Intersection(b.set) : a.set.Union(b.set),
-                  absl::StrCat(a.text, all ? " AND " : " OR ", b.text), rows);
+// Texts of comparisons as one: the first ones, if there are many.
+std::string Joined(absl::Span<const std::string> texts, const char* separator) {
+  const size_t listed = std::min(texts.size(), kMostTexts);
+  std::string text = absl::StrJoin(texts.first(listed), separator);
+  if (listed < texts.size()) {
+    absl::StrAppend(&text, separator, "... (", texts.size() - listed, " more)");
+  }
+  return text;
 }
 
-// What two nodes ask of one index as one, where that asks the same.
-bool Combine(const GroupMembers& members, Kind kind, uint64_t rows, WhereNode* a,
-             const WhereNode& b) {
-  if (kind == Kind::kOr) {
-    if (a->kind != Kind::kLeaf || b.kind != Kind::kLeaf || a->member != b.member ||
-        a->mode != Mode::kSome || b.mode != Mode::kSome) {
-      return false;
-    }
-    *a = Combined(members, kind, rows, *a, b);
-    return true;
+// Leaves of one member as one, if rows satisfy it that satisfy all of them, or any.
+WhereNode Combined(const GroupMembers& members, Kind kind, uint64_t rows,
+                   absl::Span<WhereNode* const> leaves) {
+  const bool all = kind == Kind::kAnd;
+  std::vector<EntrySet> sets;
+  std::vector<std::string> texts;
+  for (WhereNode* const leaf : leaves) {
+    sets.push_back(std::move(leaf->set));
+    texts.push_back(std::move(leaf->text));
   }
-  const WhereNode& leaf = a->kind == Kind::kOr ? a->children[0] : *a;
-  if (leaf.kind != Kind::kLeaf) return false;
+  return MakeLeaf(members, leaves[0]->member, Mode::kSome,
+                  all ? EntrySet::Intersection(std::move(sets)) : EntrySet::Union(std::move(sets)),
+                  Joined(texts, all ? " AND " : " OR "), rows);
+}
+
+// The first member of the index whose other comparisons, children of one node of this kind, can be
+// put together with this one; none if they cannot.
+std::optional<size_t> CombinesBy(const GroupMembers& members, Kind kind, const WhereNode& node) {
+  if (kind == Kind::kOr) {
+    if (node.kind != Kind::kLeaf || node.mode != Mode::kSome) return std::nullopt;
+    return node.member;
+  }
+  const WhereNode& leaf = node.kind == Kind::kOr ? node.children[0] : node;
+  if (leaf.kind != Kind::kLeaf) return std::nullopt;
   const size_t first = leaf.member - members[leaf.member]->shard();
   const size_t end = first + members[first]->shards();
-  if (EntriesOf(*a, first, end) != a || EntriesOf(b, first, end) != &b ||
-      !IsSingle(members, first)) {
-    return false;
+  if (EntriesOf(node, first, end) != &node || !IsSingle(members, first)) return std::nullopt;
+  return first;
+}
+
+// What nodes ask of one index as one: those for which CombinesBy is `member`.
+WhereNode CombineAll(const GroupMembers& members, Kind kind, uint64_t rows, size_t member,
+                     std::vector<WhereNode> nodes) {
+  if (nodes.size() == 1) return std::move(nodes[0]);
+  const size_t end = member + (kind == Kind::kOr ? 1 : members[member]->shards());
+  std::vector<WhereNode> shards;
+  for (size_t m = member; m < end; ++m) {
+    std::vector<WhereNode*> leaves;
+    for (WhereNode& node : nodes) {
+      if (WhereNode* const leaf = LeafOf(node, m)) leaves.push_back(leaf);
+    }
+    if (leaves.size() == nodes.size()) shards.push_back(Combined(members, kind, rows, leaves));
   }
-  std::vector<WhereNode> both;
-  for (size_t m = first; m < end; ++m) {
-    const WhereNode* const x = LeafOf(*a, m);
-    const WhereNode* const y = LeafOf(b, m);
-    if (x != nullptr && y != nullptr) both.push_back(Combined(members, kind, rows, *x, *y));
-  }
-  *a = Of(Kind::kOr, std::move(both), members, rows);
-  return true;
+  return Of(Kind::kOr, std::move(shards), members, rows);
 }
 
 void Estimate(uint64_t rows, WhereNode* node) {
@@ -108,11 +132,13 @@ WhereNode Of(Kind kind, std::vector<WhereNode> nodes, const GroupMembers& member
     }
   }
   std::vector<WhereNode> kept;
+  std::map<size_t, std::vector<WhereNode>> of_index;
   for (WhereNode& node : whole.children) {
-    const bool combined = std::any_of(kept.begin(), kept.end(), [&](WhereNode& other) {
-      return Combine(members, kind, rows, &other, node);
-    });
-    if (!combined) kept.push_back(std::move(node));
+    const std::optional<size_t> member = CombinesBy(members, kind, node);
+    (member.has_value() ? of_index[*member] : kept).push_back(std::move(node));
+  }
+  for (auto& [member, of] : of_index) {
+    kept.push_back(CombineAll(members, kind, rows, member, std::move(of)));
   }
   const auto is_nothing = [](const WhereNode& node) { return node.kind == Kind::kNothing; };
   if (kind == Kind::kAnd && std::any_of(kept.begin(), kept.end(), is_nothing)) return {};
@@ -153,7 +179,8 @@ WhereNode NoneOf(const GroupMembers& members, size_t m, std::vector<EntrySet> se
 
 class Resolver {
  public:
-  Resolver(const GroupMembers& members, uint64_t rows) : members_(members), rows_(rows) {}
+  Resolver(const GroupMembers& members, uint64_t rows, const std::atomic<bool>* cancelled)
+      : members_(members), rows_(rows), cancelled_(cancelled) {}
 
   absl::StatusOr<WhereNode> Resolve(const Predicate& where, bool negated, int level = 0) {
     if (level > kMostLevels) {
@@ -166,10 +193,16 @@ class Resolver {
       case Predicate::Kind::kAnd:
       case Predicate::Kind::kOr:
         break;
-      case Predicate::Kind::kIsNull:
+      case Predicate::Kind::kIsNull: {
+        ASSIGN_OR_RETURN(const size_t m, MemberOf(where));
+        return ResolveNull(where, m, negated);
+      }
       case Predicate::Kind::kKeys:
-      case Predicate::Kind::kCompare:
-        return ResolveComparison(where, negated);
+      case Predicate::Kind::kCompare: {
+        ASSIGN_OR_RETURN(const size_t m, MemberOf(where));
+        const Predicate* const comparison = &where;
+        return ResolveComparisons(absl::MakeConstSpan(&comparison, 1), m, negated);
+      }
     }
     const bool is_and = (where.kind() == Predicate::Kind::kAnd) != negated;
     if (where.children().empty()) {
@@ -177,8 +210,27 @@ class Resolver {
       return AllRows();
     }
     std::vector<WhereNode> children;
+    // Comparisons of an index are looked up together: one of them is true, or all are false.
+    std::map<size_t, std::vector<const Predicate*>> together;
     for (const Predicate& child : where.children()) {
+      RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
+      const Predicate* comparison = &child;
+      bool is_negated = negated;
+      if (comparison->kind() == Predicate::Kind::kNot) {
+        comparison = &comparison->children()[0];
+        is_negated = !negated;
+      }
+      if (is_negated == is_and && (comparison->kind() == Predicate::Kind::kKeys ||
+                                   comparison->kind() == Predicate::Kind::kCompare)) {
+        ASSIGN_OR_RETURN(const size_t m, MemberOf(*comparison));
+        together[m].push_back(comparison);
+        continue;
+      }
       ASSIGN_OR_RETURN(WhereNode node, Resolve(child, negated, level + 1));
+      children.push_back(std::move(node));
+    }
+    for (const auto& [m, comparisons] : together) {
+      ASSIGN_OR_RETURN(WhereNode node, ResolveComparisons(comparisons, m, /*negated=*/is_and));
       children.push_back(std::move(node));
     }
     return Of(is_and ? Kind::kAnd : Kind::kOr, std::move(children), members_, rows_);
@@ -186,9 +238,11 @@ class Resolver {
 
  private:
   absl::StatusOr<size_t> MemberOf(const Predicate& where) const {
-    std::string names;
     for (size_t i = 0; i < members_.size(); ++i) {
       if (members_[i]->name() == where.index()) return i;
+    }
+    std::string names;
+    for (size_t i = 0; i < members_.size(); ++i) {
       if (members_[i]->shard() != 0) continue;
       absl::StrAppend(&names, i == 0 ? "" : ", ", members_[i]->name());
     }
@@ -220,43 +274,28 @@ class Resolver {
     return Of(Kind::kOr, std::move(either), members_, rows_);
   }
 
-  absl::StatusOr<WhereNode> ResolveComparison(const Predicate& where, bool negated) {
-    ASSIGN_OR_RETURN(const size_t m, MemberOf(where));
+  // Rows that one of several comparisons of an index is true of, or all of them false.
+  absl::StatusOr<WhereNode> ResolveComparisons(absl::Span<const Predicate* const> comparisons,
+                                               size_t m, bool negated) {
     const GroupMember& member = *members_[m];
     for (size_t s = 0; s < member.shards(); ++s) RETURN_IF_ERROR(members_[m + s]->Prepare());
-    const bool composite = member.codec().parts().size() > 1;
-    if (where.kind() == Predicate::Kind::kIsNull) return ResolveNull(where, m, negated);
-    // What a part that is null makes of an order or of a negation is not in the order of keys.
-    const bool is_range =
-        where.kind() == Predicate::Kind::kCompare || where.keys().kind() == KeyQuery::Kind::kRange;
-    if (composite && member.keeps_nulls() && (negated || is_range)) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "index '%s', %s: %s over keys of several parts that may be null; build the index with "
-          "nulls=skip",
-          member.name(), where.ToString(), negated ? "a negation" : "an order"));
+    KeyRanges ranges(member.codec(),
+                     negated ? KeyRanges::Which::kNotFalse : KeyRanges::Which::kTrue, cancelled_);
+    std::vector<std::string> texts;
+    for (const Predicate* const comparison : comparisons) {
+      RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
+      RETURN_IF_ERROR(ranges.Add(*comparison, member));
+      texts.push_back(texts.size() < kMostTexts ? comparison->ToString() : std::string());
     }
-    KeyRanges ranges(member.codec().kind());
-    RETURN_IF_ERROR(ranges.Add(where, member));
-    if (negated && ranges.has_null()) {
-      // Where one of the keys is NULL, nothing is known to be none of them.
-      if (!is_range) return WhereNode();
-      return NegatedRangeWithNull(where, m);
-    }
-    const bool drop_nulls = member.keeps_nulls() && !composite && (is_range || negated);
     std::vector<EntrySet> sets;
     for (size_t s = 0; s < member.shards(); ++s) {
-      const GroupMember& shard = *members_[m + s];
-      ASSIGN_OR_RETURN(EntrySet set, EntrySet::Of(shard.version(), ranges.batch()));
-      if (drop_nulls) {
-        ASSIGN_OR_RETURN(const EntrySet nulls, Nulls(shard));
-        set = negated ? set.Union(nulls) : set.Intersection(nulls.Complement(shard.delta()));
-      }
+      ASSIGN_OR_RETURN(EntrySet set, ranges.Of(members_[m + s]->version()));
       sets.push_back(std::move(set));
     }
-    if (negated) {
-      return NoneOf(members_, m, std::move(sets), "NOT " + where.ToString(), rows_);
-    }
-    return SomeOf(m, std::move(sets), where.ToString());
+    std::string text = Joined(texts, " OR ");
+    if (!negated) return SomeOf(m, std::move(sets), text);
+    text = texts.size() == 1 ? "NOT " + text : "NOT (" + text + ")";
+    return NoneOf(members_, m, std::move(sets), text, rows_);
   }
 
   // Rows with an entry in one of sets[s], of shard s of the index that begins at member `m`.
@@ -268,35 +307,10 @@ class Resolver {
     return Of(Kind::kOr, std::move(nodes), members_, rows_);
   }
 
-  // NOT x BETWEEN 5 AND NULL is true of what is less than 5.
-  absl::StatusOr<WhereNode> NegatedRangeWithNull(const Predicate& where, size_t m) {
-    using Comparison = Predicate::Comparison;
-    if (where.kind() == Predicate::Kind::kCompare || members_[m]->codec().parts().size() > 1) {
-      return WhereNode();
-    }
-    std::vector<WhereNode> either;
-    const KeyQuery& keys = where.keys();
-    const Comparison upper = where.upper_inclusive() ? Comparison::kAtMost : Comparison::kLess;
-    if (!keys.lower_open()) {
-      ASSIGN_OR_RETURN(
-          WhereNode node,
-          ResolveComparison(Predicate::Compare(where.index(), Comparison::kAtLeast, keys.keys()[0]),
-                            /*negated=*/true));
-      either.push_back(std::move(node));
-    }
-    if (!keys.upper_open()) {
-      ASSIGN_OR_RETURN(
-          WhereNode node,
-          ResolveComparison(Predicate::Compare(where.index(), upper, keys.keys()[1]), true));
-      either.push_back(std::move(node));
-    }
-    return Of(Kind::kOr, std::move(either), members_, rows_);
-  }
-
   absl::StatusOr<WhereNode> ResolveNull(const Predicate& where, size_t m, bool negated) {
     const GroupMember& member = *members_[m];
-    const bool composite = member.codec().parts().size() > 1;
-    if (composite && (member.keeps_nulls() || !negated)) {
+    for (size_t s = 0; s < member.shards(); ++s) RETURN_IF_ERROR(members_[m + s]->Prepare());
+    if (member.codec().parts().size() > 1 && member.keeps_nulls()) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "index '%s', %s: of keys of several parts it is not known which one is null",
           member.name(), where.ToString()));
@@ -325,6 +339,7 @@ class Resolver {
 
   const GroupMembers& members_;
   const uint64_t rows_;
+  const std::atomic<bool>* const cancelled_;
 };
 
 // Whether each row that it is true of has an entry in some index, so that it is known to be there.
@@ -366,8 +381,10 @@ WhereNode AllOf(std::vector<WhereNode> nodes, const GroupMembers& members, uint6
 }
 
 absl::StatusOr<WhereNode> ResolvePredicate(const Predicate& where, const GroupMembers& members,
-                                           uint64_t rows) {
-  ASSIGN_OR_RETURN(WhereNode node, Resolver(members, rows).Resolve(where, /*negated=*/false));
+                                           uint64_t rows, const std::atomic<bool>* cancelled) {
+  RETURN_IF_ERROR(CheckNotCancelled(cancelled));
+  ASSIGN_OR_RETURN(WhereNode node,
+                   Resolver(members, rows, cancelled).Resolve(where, /*negated=*/false));
   if (const WhereNode* const unbounded = FindUnbounded(node); unbounded != nullptr) {
     const std::string& name = members[unbounded->member]->name();
     return absl::InvalidArgumentError(absl::StrFormat(

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -35,10 +37,10 @@ struct WhereNode {
 using GroupMembers = std::vector<std::unique_ptr<const GroupMember>>;
 
 // Finds the keys of a predicate. Comparisons of one index side by side become one leaf where that
-// asks the same. `rows` are those of the group. InvalidArgument as IndexGroup::Count. Throws
-// std::bad_alloc.
+// asks the same, in O(n log n) for n of them. `rows` are those of the group; `cancelled` may be
+// null. Errors: InvalidArgument as of IndexGroup::Count; Cancelled. Throws std::bad_alloc.
 absl::StatusOr<WhereNode> ResolvePredicate(const Predicate& where, const GroupMembers& members,
-                                           uint64_t rows);
+                                           uint64_t rows, const std::atomic<bool>* cancelled);
 
 // The rows that have no entry in an index, of which `member` is the only shard, or the first.
 WhereNode AbsentRows(const GroupMembers& members, size_t member, uint64_t rows);
@@ -48,6 +50,9 @@ WhereNode AbsentRows(const GroupMembers& members, size_t member, uint64_t rows);
 const WhereNode* EntriesOf(const WhereNode& node, size_t first, size_t end);
 // The leaf of a member in what EntriesOf returns; null where it has none.
 const WhereNode* LeafOf(const WhereNode& entries, size_t member);
+inline WhereNode* LeafOf(WhereNode& entries, size_t member) {
+  return const_cast<WhereNode*>(LeafOf(std::as_const(entries), member));
+}
 // Whether no row can have several entries in it. Requires Prepare of its shards.
 bool IsSingle(const GroupMembers& members, size_t member);
 // All of these, which are at least one; none that asks for nothing.

@@ -8,6 +8,7 @@
 #include "engine/util/scan_cursor.h"
 #include "engine/version/version_ranges.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 #include "index/query/physical_key.h"
 
 namespace cairn {
@@ -22,8 +23,10 @@ constexpr uint64_t kFirstWalk = 256, kMostWalk = 16384;
 
 absl::StatusOr<WhereOrder> WhereOrder::Create(const GroupMembers& members,
                                               const WhereSearch& search, size_t member, Order order,
-                                              std::string_view after, bool or_at) {
+                                              std::string_view after, bool or_at,
+                                              const std::atomic<bool>* cancelled) {
   WhereOrder whole(members, search, member, order);
+  whole.cancelled_ = cancelled;
   for (size_t m = whole.first_; m < whole.end_; ++m) RETURN_IF_ERROR(members[m]->Prepare());
   whole.is_single_ = IsSingle(members, member);
   whole.or_at_ = or_at;
@@ -68,7 +71,7 @@ bool WhereOrder::FirstEntry(RowId row, Entry* first) const {
     const RowId local = search_.space().ToMember(m, row);
     if (local == kNoRow) continue;
     const GroupMember& member = *members_[m];
-    absl::InlinedVector<GroupMember::Place, 4> places;
+    RowEntries::Places places;
     member.AppendPlaces(local, &places);
     for (size_t p = 0; p < places.size(); ++p) {
       const auto [run, position] = places[p];
@@ -109,10 +112,12 @@ int WhereOrder::CompareWithCursor(size_t member, uint32_t run, Position position
   });
 }
 
-void WhereOrder::Sort(uint64_t limit, std::vector<RowId>* rows) const {
+absl::Status WhereOrder::Sort(uint64_t limit, std::vector<RowId>* rows) const {
   std::vector<Entry> entries;
   std::vector<RowId> absent;
-  for (const RowId row : *rows) {
+  for (size_t i = 0; i < rows->size(); ++i) {
+    if (i % kFirstWalk == 0) RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
+    const RowId row = (*rows)[i];
     Entry entry;
     if (FirstEntry(row, &entry)) {
       if (IsBehindCursor(entry)) entries.push_back(entry);
@@ -130,10 +135,11 @@ void WhereOrder::Sort(uint64_t limit, std::vector<RowId>* rows) const {
   std::sort(entries.begin(), entries.end(), before);
   rows->clear();
   for (const Entry& entry : entries) rows->push_back(entry.row);
-  if (rows->size() == limit) return;
+  if (rows->size() == limit) return absl::OkStatus();
   search_.Sort(&absent);
   absent.resize(std::min<uint64_t>(absent.size(), limit - rows->size()));
   rows->insert(rows->end(), absent.begin(), absent.end());
+  return absl::OkStatus();
 }
 
 template <typename Key>
@@ -183,6 +189,7 @@ absl::Status WhereOrder::WalkEntries(size_t member, const WhereNode& node, uint6
   bool pass[256];
   for (uint64_t step = kFirstWalk; left > 0 && rows->size() < limit;
        step = std::min(2 * step, kMostWalk)) {
+    RETURN_IF_ERROR(CheckNotCancelled(cancelled_));
     some.resize(std::min(step, left));
     if (descending_) {
       merge.Descend(some.size(), some.data(), nullptr);
@@ -226,9 +233,9 @@ absl::Status WhereOrder::Walk(const WhereNode& node, uint64_t limit,
   // Then those without entries here.
   const uint64_t all = search_.space().end_row();
   std::vector<RowId> absent;
-  RETURN_IF_ERROR(
-      search_.Gather(AllOf({node, AbsentRows(members_, first_, all)}, members_, all), &absent));
-  Sort(limit - rows->size(), &absent);
+  RETURN_IF_ERROR(search_.Gather(AllOf({node, AbsentRows(members_, first_, all)}, members_, all),
+                                 &absent, cancelled_));
+  RETURN_IF_ERROR(Sort(limit - rows->size(), &absent));
   rows->insert(rows->end(), absent.begin(), absent.end());
   return absl::OkStatus();
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,12 +33,13 @@ class WhereOrder {
   // Of the index whose only shard, or whose first, is `member`. Behind `after`, a cursor, unless
   // that is empty: InvalidArgument unless it is one of this order. `or_at`: or at it. `after` and
   // the others must outlive this.
+  // `cancelled` may be null; Sort and Walk return Cancelled once it is set.
   static absl::StatusOr<WhereOrder> Create(const GroupMembers& members, const WhereSearch& search,
                                            size_t member, Order order, std::string_view after,
-                                           bool or_at = false);
+                                           bool or_at, const std::atomic<bool>* cancelled);
 
   // Leaves the first `limit` rows behind the cursor, in order.
-  void Sort(uint64_t limit, std::vector<RowId>* rows) const;
+  absl::Status Sort(uint64_t limit, std::vector<RowId>* rows) const;
   // Finds the first `limit` rows of a predicate behind the cursor, by way of the entries.
   absl::Status Walk(const WhereNode& node, uint64_t limit, std::vector<RowId>* rows) const;
   // Appends the keys that rows stand at, of those that have any, which come first, and returns how
@@ -96,6 +98,7 @@ class WhereOrder {
   uint64_t cursor_number_ = 0;     // its key
   std::string_view cursor_bytes_;
   RowSpace::Place cursor_place_;
+  const std::atomic<bool>* cancelled_ = nullptr;
 };
 
 }  // namespace cairn

@@ -124,21 +124,8 @@ bool IsCountedAlone(const WhereNode& node, const GroupMembers& members) {
                                          members[node.member]->is_single());
 }
 
-// Of the shards of one index once.
-void AddComparison(WherePlan::Comparison comparison, WherePlan* plan) {
-  for (WherePlan::Comparison& other : plan->comparisons) {
-    if (other.text != comparison.text || other.index != comparison.index ||
-        other.how != comparison.how) {
-      continue;
-    }
-    other.rows += comparison.rows;
-    return;
-  }
-  plan->comparisons.push_back(std::move(comparison));
-}
-
 void Describe(const WhereNode& node, const GroupMembers& members, WhereStrategy strategy,
-              bool listed, WherePlan* plan) {
+              bool listed, PlanPlaces* places, WherePlan* plan) {
   if (node.kind == Kind::kLeaf) {
     const char* how = strategy == WhereStrategy::kBitmap ? "bitmap"
                       : strategy == WhereStrategy::kScan ? "scanned"
@@ -147,15 +134,25 @@ void Describe(const WhereNode& node, const GroupMembers& members, WhereStrategy 
     const bool absent = node.mode == Mode::kAbsent;
     AddComparison({node.text, members[node.member]->name(),
                    absent ? static_cast<uint64_t>(node.rows) : node.entries, how},
-                  plan);
+                  places, plan);
   }
   for (size_t i = 0; i < node.children.size(); ++i) {
     Describe(node.children[i], members, strategy, listed && (node.kind == Kind::kOr || i == 0),
-             plan);
+             places, plan);
   }
 }
 
 }  // namespace
+
+void AddComparison(WherePlan::Comparison comparison, PlanPlaces* places, WherePlan* plan) {
+  std::string name = absl::StrCat(comparison.index, "\n", comparison.how, "\n", comparison.text);
+  const auto [place, is_new] = places->emplace(std::move(name), plan->comparisons.size());
+  if (is_new) {
+    plan->comparisons.push_back(std::move(comparison));
+  } else {
+    plan->comparisons[place->second].rows += comparison.rows;
+  }
+}
 
 absl::StatusOr<WherePlan> PlanWhere(const WhereNode& node, const GroupMembers& members,
                                     const WhereSearch& search, const WhereGoal& goal,
@@ -189,7 +186,8 @@ absl::StatusOr<WherePlan> PlanWhere(const WhereNode& node, const GroupMembers& m
             ? "it is for rows in the order of an index"
             : "a row has several entries in a base, or another number in an index"));
   }
-  Describe(node, members, plan.strategy, plan.strategy == WhereStrategy::kGather, &plan);
+  PlanPlaces places;
+  Describe(node, members, plan.strategy, plan.strategy == WhereStrategy::kGather, &places, &plan);
   return plan;
 }
 

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "cairn/where/index_group.h"
@@ -9,6 +12,12 @@
 #include "engine/where/where_search.h"
 
 namespace cairn {
+
+// Where a plan's comparisons are in it.
+using PlanPlaces = std::map<std::string, size_t>;
+
+// Adds a comparison to a plan; those of the shards of one index become one.
+void AddComparison(WherePlan::Comparison comparison, PlanPlaces* places, WherePlan* plan);
 
 // What a predicate's rows are wanted for.
 struct WhereGoal {

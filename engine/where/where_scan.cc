@@ -8,6 +8,7 @@
 
 #include "engine/where/where_search.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 namespace {
@@ -73,6 +74,12 @@ uint64_t Sum(const uint8_t* pass) {
   return sum;
 }
 
+// Which members a predicate has leaves of.
+void MarkMembers(const WhereNode& node, std::vector<bool>* of_member) {
+  if (node.kind == Kind::kLeaf) (*of_member)[node.member] = true;
+  for (const WhereNode& child : node.children) MarkMembers(child, of_member);
+}
+
 void AppendRows(const uint8_t* pass, RowId first, std::vector<RowId>* rows) {
   for (size_t i = 0; i < kBlock; i += 8) {
     uint64_t some = 0;
@@ -111,8 +118,10 @@ absl::StatusOr<bool> WhereSearch::CanScan(const WhereNode& node) const {
   return true;
 }
 
-absl::Status WhereSearch::PrepareScan(const WhereNode& node, std::vector<ScanLeaf>* leaves) const {
-  for (const WhereNode& child : node.children) RETURN_IF_ERROR(PrepareScan(child, leaves));
+absl::Status WhereSearch::PrepareScan(const WhereNode& node, std::vector<ScanLeaf>* leaves,
+                                      const std::atomic<bool>* cancelled) const {
+  for (const WhereNode& child : node.children)
+    RETURN_IF_ERROR(PrepareScan(child, leaves, cancelled));
   if (node.kind != Kind::kLeaf) return absl::OkStatus();
   RETURN_IF_ERROR(members_[node.member]->Prepare());
   ScanLeaf leaf;
@@ -120,7 +129,7 @@ absl::Status WhereSearch::PrepareScan(const WhereNode& node, std::vector<ScanLea
   leaf.ranges = node.set.run(0);
   if (leaf.ranges.size() > kMostRanges && node.mode != Mode::kAbsent) {
     leaf.has_bitmap = true;
-    RETURN_IF_ERROR(Bitmap(node, &leaf.bitmap));
+    RETURN_IF_ERROR(Bitmap(node, &leaf.bitmap, cancelled));
   } else {
     leaf.codes = members_[node.member]->version().base->Codes();
     for (PositionRange& range : leaf.ranges) {
@@ -175,30 +184,30 @@ void WhereSearch::ScanBlock(const WhereNode& node, const std::vector<ScanLeaf>& 
 }
 
 std::vector<RowId> WhereSearch::ChangedRows(const WhereNode& node) const {
+  std::vector<bool> of_member(members_.size());
+  MarkMembers(node, &of_member);
   std::vector<RowId> changed;
-  if (node.kind == Kind::kLeaf) {
-    for (const RowId row : members_[node.member]->ChangedRows()) {
-      changed.push_back(space_->FromMember(node.member, row));
+  for (size_t m = 0; m < of_member.size(); ++m) {
+    if (!of_member[m]) continue;
+    for (const RowId row : members_[m]->ChangedRows()) {
+      changed.push_back(space_->FromMember(m, row));
     }
-  }
-  for (const WhereNode& child : node.children) {
-    const std::vector<RowId> more = ChangedRows(child);
-    changed.insert(changed.end(), more.begin(), more.end());
   }
   std::sort(changed.begin(), changed.end());
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   return changed;
 }
 
-absl::Status WhereSearch::Scan(const WhereNode& node, uint64_t* count,
-                               std::vector<RowId>* rows) const {
+absl::Status WhereSearch::Scan(const WhereNode& node, uint64_t* count, std::vector<RowId>* rows,
+                               const std::atomic<bool>* cancelled) const {
   std::vector<ScanLeaf> leaves;
-  RETURN_IF_ERROR(PrepareScan(node, &leaves));
+  RETURN_IF_ERROR(PrepareScan(node, &leaves, cancelled));
   std::vector<RowId> changed = ChangedRows(node);
   size_t next = 0;
   *count = 0;
   std::vector<uint8_t> pass(kBlock), scratch;
   for (uint64_t first = 0; first < space_->base_rows(); first += kBlock) {
+    RETURN_IF_ERROR(CheckNotCancelled(cancelled));
     size_t leaf = 0;
     ScanBlock(node, leaves, static_cast<RowId>(first), pass.data(), &leaf, 0, &scratch);
     // Rows that changed are asked for by themselves.
@@ -210,7 +219,7 @@ absl::Status WhereSearch::Scan(const WhereNode& node, uint64_t* count,
     *count += Sum(pass.data());
     if (rows != nullptr) AppendRows(pass.data(), static_cast<RowId>(first), rows);
   }
-  Filter(node, &changed);
+  RETURN_IF_ERROR(Filter(node, &changed, cancelled));
   *count += changed.size();
   if (rows != nullptr) rows->insert(rows->end(), changed.begin(), changed.end());
   return absl::OkStatus();

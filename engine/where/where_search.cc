@@ -5,6 +5,7 @@
 
 #include "index/machine/prefetch.h"
 #include "index/machine/status_macros.h"
+#include "index/machine/stop_flag.h"
 
 namespace cairn {
 namespace {
@@ -97,10 +98,12 @@ void WhereSearch::Test(const WhereNode& node, absl::Span<const RowId> rows, bool
   }
 }
 
-void WhereSearch::Filter(const WhereNode& node, std::vector<RowId>* rows) const {
+absl::Status WhereSearch::Filter(const WhereNode& node, std::vector<RowId>* rows,
+                                 const std::atomic<bool>* cancelled) const {
   bool pass[kChunk];
   size_t kept = 0;
   for (size_t first = 0; first < rows->size(); first += kChunk) {
+    RETURN_IF_ERROR(CheckNotCancelled(cancelled));
     const size_t some = std::min(kChunk, rows->size() - first);
     Test(node, absl::MakeConstSpan(*rows).subspan(first, some), pass);
     for (size_t i = 0; i < some; ++i) {
@@ -109,6 +112,7 @@ void WhereSearch::Filter(const WhereNode& node, std::vector<RowId>* rows) const 
     }
   }
   rows->resize(kept);
+  return absl::OkStatus();
 }
 
 void WhereSearch::SortOnce(std::vector<RowId>* rows) const {
@@ -131,7 +135,8 @@ void WhereSearch::Sort(std::vector<RowId>* rows) const {
   std::inplace_merge(rows->begin(), later, rows->end(), less);
 }
 
-absl::Status WhereSearch::Gather(const WhereNode& node, std::vector<RowId>* rows) const {
+absl::Status WhereSearch::Gather(const WhereNode& node, std::vector<RowId>* rows,
+                                 const std::atomic<bool>* cancelled) const {
   rows->clear();
   switch (node.kind) {
     case Kind::kNothing:
@@ -140,26 +145,27 @@ absl::Status WhereSearch::Gather(const WhereNode& node, std::vector<RowId>* rows
       const GroupMember& member = *members_[node.member];
       if (node.mode != Mode::kSome) {
         RowBitmap bitmap;
-        RETURN_IF_ERROR(Bitmap(node, &bitmap));
+        RETURN_IF_ERROR(Bitmap(node, &bitmap, cancelled));
         bitmap.AppendTo(rows);
         return absl::OkStatus();
       }
       rows->reserve(node.entries);
       const bool identity = space_->IsIdentity(node.member);
       for (size_t run = 0; run <= member.delta().parts.size(); ++run) {
-        ForEachEntry(member.delta(), node.set, run, [&](Position, RowId row) {
-          rows->push_back(identity ? row : space_->FromMember(node.member, row));
-        });
+        RETURN_IF_ERROR(
+            ForEachEntry(member.delta(), node.set, run, cancelled, [&](Position, RowId row) {
+              rows->push_back(identity ? row : space_->FromMember(node.member, row));
+            }));
       }
       if (!member.is_single()) SortOnce(rows);
       return absl::OkStatus();
     }
     case Kind::kAnd: {
       // Children stand in the order of their rows.
-      RETURN_IF_ERROR(Gather(node.children[0], rows));
+      RETURN_IF_ERROR(Gather(node.children[0], rows, cancelled));
       for (size_t i = 1; i < node.children.size(); ++i) {
         RETURN_IF_ERROR(Prepare(node.children[i]));
-        Filter(node.children[i], rows);
+        RETURN_IF_ERROR(Filter(node.children[i], rows, cancelled));
       }
       return absl::OkStatus();
     }
@@ -168,7 +174,8 @@ absl::Status WhereSearch::Gather(const WhereNode& node, std::vector<RowId>* rows
   }
   std::vector<RowId> more;
   for (const WhereNode& child : node.children) {
-    RETURN_IF_ERROR(Gather(child, &more));
+    RETURN_IF_ERROR(CheckNotCancelled(cancelled));
+    RETURN_IF_ERROR(Gather(child, &more, cancelled));
     rows->insert(rows->end(), more.begin(), more.end());
   }
   SortOnce(rows);
@@ -182,15 +189,18 @@ absl::StatusOr<const RowBitmap*> WhereSearch::Present(size_t m) const {
     auto present = std::make_unique<RowBitmap>(space_->end_row());
     const EntrySet all = EntrySet(delta).Complement(delta);
     for (size_t run = 0; run <= delta.parts.size(); ++run) {
-      ForEachEntry(delta, all, run,
-                   [&](Position, RowId row) { present->Add(space_->FromMember(m, row)); });
+      RETURN_IF_ERROR(ForEachEntry(delta, all, run, nullptr, [&](Position, RowId row) {
+        present->Add(space_->FromMember(m, row));
+      }));
     }
     present_[m] = std::move(present);
   }
   return present_[m].get();
 }
 
-absl::Status WhereSearch::Bitmap(const WhereNode& node, RowBitmap* rows) const {
+absl::Status WhereSearch::Bitmap(const WhereNode& node, RowBitmap* rows,
+                                 const std::atomic<bool>* cancelled) const {
+  RETURN_IF_ERROR(CheckNotCancelled(cancelled));
   *rows = RowBitmap(space_->end_row());
   switch (node.kind) {
     case Kind::kNothing:
@@ -199,9 +209,9 @@ absl::Status WhereSearch::Bitmap(const WhereNode& node, RowBitmap* rows) const {
       const Delta& delta = members_[node.member]->delta();
       const bool identity = space_->IsIdentity(node.member);
       for (size_t run = 0; run <= delta.parts.size(); ++run) {
-        ForEachEntry(delta, node.set, run, [&](Position, RowId row) {
+        RETURN_IF_ERROR(ForEachEntry(delta, node.set, run, cancelled, [&](Position, RowId row) {
           rows->Add(identity ? row : space_->FromMember(node.member, row));
-        });
+        }));
       }
       if (node.mode == Mode::kSome) return absl::OkStatus();
       ASSIGN_OR_RETURN(const RowBitmap* const present, Present(node.member));
@@ -217,10 +227,10 @@ absl::Status WhereSearch::Bitmap(const WhereNode& node, RowBitmap* rows) const {
     case Kind::kOr:
       break;
   }
-  RETURN_IF_ERROR(Bitmap(node.children[0], rows));
+  RETURN_IF_ERROR(Bitmap(node.children[0], rows, cancelled));
   RowBitmap more;
   for (size_t i = 1; i < node.children.size(); ++i) {
-    RETURN_IF_ERROR(Bitmap(node.children[i], &more));
+    RETURN_IF_ERROR(Bitmap(node.children[i], &more, cancelled));
     if (node.kind == Kind::kAnd) {
       rows->And(more);
     } else {

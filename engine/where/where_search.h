@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,8 +17,9 @@
 
 namespace cairn {
 
-// Finds the rows of a resolved predicate, by each of several strategies. Thread-safe. Everything
-// but constructors throws std::bad_alloc.
+// Finds the rows of a resolved predicate, by each of several strategies. `cancelled` may be null;
+// methods that take it return Cancelled once it is set. Thread-safe. Everything but constructors
+// throws std::bad_alloc.
 class WhereSearch {
  public:
   WhereSearch(const GroupMembers* members, std::shared_ptr<const RowSpace> space)
@@ -26,16 +28,19 @@ class WhereSearch {
   const RowSpace& space() const { return *space_; }
 
   // The rows, each once, in any order: those of the most selective leaf, tested for the others.
-  absl::Status Gather(const WhereNode& node, std::vector<RowId>* rows) const;
+  absl::Status Gather(const WhereNode& node, std::vector<RowId>* rows,
+                      const std::atomic<bool>* cancelled) const;
   // The rows, each leaf a bitmap.
-  absl::Status Bitmap(const WhereNode& node, RowBitmap* rows) const;
+  absl::Status Bitmap(const WhereNode& node, RowBitmap* rows,
+                      const std::atomic<bool>* cancelled) const;
 
   // Whether Scan takes a predicate: no row of a base has several entries, and rows have their
   // indexes' own numbers.
   absl::StatusOr<bool> CanScan(const WhereNode& node) const;
   // Counts the rows, and appends them unless `rows` is null: those that changed last, all others
   // ascending. Requires CanScan.
-  absl::Status Scan(const WhereNode& node, uint64_t* count, std::vector<RowId>* rows) const;
+  absl::Status Scan(const WhereNode& node, uint64_t* count, std::vector<RowId>* rows,
+                    const std::atomic<bool>* cancelled) const;
 
   // pass[i] = whether rows[i] is one. Requires Prepare of the node's members.
   void Test(const WhereNode& node, absl::Span<const RowId> rows, bool* pass) const;
@@ -50,12 +55,15 @@ class WhereSearch {
 
   void TestLeaf(const WhereNode& leaf, absl::Span<const RowId> rows, bool* pass) const;
   // Keeps those that pass.
-  void Filter(const WhereNode& node, std::vector<RowId>* rows) const;
+  absl::Status Filter(const WhereNode& node, std::vector<RowId>* rows,
+                      const std::atomic<bool>* cancelled) const;
   void SortOnce(std::vector<RowId>* rows) const;
   absl::StatusOr<const RowBitmap*> Present(size_t member) const;
-  absl::Status PrepareScan(const WhereNode& node, std::vector<ScanLeaf>* leaves) const;
+  absl::Status PrepareScan(const WhereNode& node, std::vector<ScanLeaf>* leaves,
+                           const std::atomic<bool>* cancelled) const;
   void ScanBlock(const WhereNode& node, const std::vector<ScanLeaf>& leaves, RowId first,
                  uint8_t* pass, size_t* leaf, int level, std::vector<uint8_t>* scratch) const;
+  // In the members of these leaves.
   std::vector<RowId> ChangedRows(const WhereNode& node) const;
 
   const GroupMembers& members_;

@@ -159,12 +159,14 @@ class KeyQuery {
 };
 
 struct LookupOptions {
-  // Rows for each key of a batch, or of the range; InvalidArgument for 0.
+  // Rows for each key of a batch, or of the range: a row that has several keys in the range counts
+  // once, over all pages, where it comes first. 0: no rows, and no cursor.
   uint64_t limit = std::numeric_limits<uint64_t>::max();
   Order order = Order::kAscending;
   // Goes on where an earlier lookup reached its limit: LookupResult::cursor of the same index,
   // order, and single key, leading parts, prefix or range. Empty: begins. A cursor stays good while
-  // the database is written to, and after it is opened again.
+  // the database is written to, and after it is opened again; a row with several keys that is
+  // written to between two pages may come twice or not at all, as its first key moves.
   //
   //   do {
   //     rows = db->LookupRows(index, query, page);

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "absl/status/status.h"
+
 namespace cairn {
 
 // A caller's wish to stop a long operation, seen by all of its threads. Once seen it stays, also if
@@ -23,5 +25,12 @@ class StopFlag {
   const std::atomic<bool>* cancelled_;
   std::atomic<bool> stopped_{false};
 };
+
+// Returns Cancelled if `cancelled`, which may be null, is set. For queries of one thread, which
+// look at it once for a block of work.
+inline absl::Status CheckNotCancelled(const std::atomic<bool>* cancelled) {
+  if (cancelled == nullptr || !cancelled->load(std::memory_order_relaxed)) return absl::OkStatus();
+  return absl::CancelledError("the query was cancelled");
+}
 
 }  // namespace cairn

@@ -226,7 +226,7 @@ def test_groups_of_rows(world: World) -> None:
         ({"group_by": ["town"]}, "column 'town'"),
         ({"order_by": ["score"]}, "no column 'score' to order by, only rows"),
         ({"limit": 0}, "limit: expected an integer from 1"),
-        ({"after": b"x"}, "not a cursor"),
+        ({"after": b"x"}, "expected the cursor of an earlier answer"),
     ]:
         with pytest.raises(cairn.InvalidArgument, match=message):
             group.aggregate({"rows": "count"}, **arguments)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -66,6 +67,9 @@ struct Aggregate {
 
 struct GroupOptions {
   uint64_t limit = std::numeric_limits<uint64_t>::max();  // of groups, for each range
+  // The call returns Cancelled some milliseconds after another thread sets this. Null: it cannot be
+  // cancelled.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 // The groups of each range of a batch, in compressed sparse rows: range i's are offsets[i] …

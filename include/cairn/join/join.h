@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -22,13 +23,16 @@ namespace cairn {
 
 // What a join returns, and how much of it.
 struct JoinOptions {
-  uint64_t limit = std::numeric_limits<uint64_t>::max();  // of pairs; InvalidArgument for 0
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // of pairs; 0: none, and no cursor
   // Goes on where a join of the same indexes reached its limit: JoinedRows::cursor. Empty: begins.
   std::string after = {};
   bool with_keys = false;
   // Included columns of the rows of either side, by name (IndexSpec::include).
   std::vector<std::string> left_columns = {};
   std::vector<std::string> right_columns = {};
+  // The join returns Cancelled some milliseconds after another thread sets this. Null: it cannot be
+  // cancelled.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 // Pairs of rows, as columns: pair j is of rows left[j] and right[j]. Plain data, to be reused; a
@@ -61,8 +65,10 @@ struct JoinedRows {
 absl::Status Join(const SecondaryIndex& left, const SecondaryIndex& right,
                   const JoinOptions& options, JoinedRows* rows);
 
-// The number of these pairs, without any of them. OutOfRange where it needs more than 64 bits.
-absl::StatusOr<uint64_t> CountJoin(const SecondaryIndex& left, const SecondaryIndex& right);
+// Returns the number of these pairs, without any of them. `cancelled` is as of JoinOptions. Errors:
+// those of Join; OutOfRange if the number needs more than 64 bits.
+absl::StatusOr<uint64_t> CountJoin(const SecondaryIndex& left, const SecondaryIndex& right,
+                                   const std::atomic<bool>* cancelled = nullptr);
 
 // Every pair of one of `keys`, in their order, and a row of `index` that has it: left[j] is the
 // position among `keys`. They are physical ones (SecondaryIndex::codec()). Of the options, `limit`

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -36,9 +37,10 @@ struct WhereOptions {
   // the order of primary keys, or its reverse. Empty: all are.
   std::string order_by;
   Order order = Order::kAscending;
-  uint64_t limit = std::numeric_limits<uint64_t>::max();  // InvalidArgument for 0
-  // Goes on behind an earlier answer to the same predicate and order that reached its limit
-  // (WhereMatches::cursor). It stays good while the database is written to. Empty: begins.
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // 0: no rows, and no cursor
+  // Continues after an earlier answer to the same predicate and order that reached its limit
+  // (WhereMatches::cursor): InvalidArgument for the cursor of another. It stays good while the
+  // database is written to. Empty: from the first row on.
   std::string after;
   // Columns of the rows, by name: what an index of the group includes, "price", or "age.price"
   // where several include one of that name; and keys, "age", or "place.part2" of an index of
@@ -46,6 +48,10 @@ struct WhereOptions {
   std::vector<std::string> columns;
   // InvalidArgument where it cannot answer the predicate: kWalk without order_by.
   WhereStrategy strategy = WhereStrategy::kAuto;
+  // The call returns Cancelled some milliseconds after another thread sets this. Null: it cannot be
+  // cancelled. Steps that are done once and kept, such as the first use of an index in a group, and
+  // sorting the rows found are not interrupted.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 // How a predicate is answered.
@@ -103,11 +109,13 @@ struct RowGroupOptions {
   // which alone orders them if this is empty. Null is less than all other values, and else they are
   // ordered as keys are.
   std::vector<GroupOrder> order_by = {};
-  uint64_t limit = std::numeric_limits<uint64_t>::max();  // of groups; InvalidArgument for 0
-  // Goes on behind an earlier answer to the same question that reached its limit
-  // (RowGroups::cursor). Empty: begins.
+  uint64_t limit = std::numeric_limits<uint64_t>::max();  // of groups; 0: none, and no cursor
+  // Continues after an earlier answer to the same predicate, aggregates, group_by and order_by that
+  // reached its limit (RowGroups::cursor): InvalidArgument for the cursor of another. Empty: from
+  // the first group on.
   std::string after = {};
   WhereStrategy strategy = WhereStrategy::kAuto;  // how rows are found; not kWalk
+  const std::atomic<bool>* cancelled = nullptr;   // as of WhereOptions
 };
 
 // Groups of rows and what they come to. Plain data; a call that fails leaves it in an unspecified

@@ -171,11 +171,36 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_asked_says_why) {
   refused({Aggregate::CountDistinct()}, {}, "count_distinct(): it wants a column");
   refused({Aggregate::Count()}, {.group_by = {"tags"}}, "several keys of row 'a'");
   refused({Aggregate::Count()}, {.order_by = {{1}}}, "there is no column 1, only 0");
-  refused({Aggregate::Count()}, {.limit = 0}, "expected one group at least");
-  refused({Aggregate::Count()}, {.after = "x"}, "not a cursor");
+  refused({Aggregate::Count()}, {.after = "x"}, "RowGroupOptions::after: expected the cursor of");
   refused({Aggregate::Count()}, {.strategy = WhereStrategy::kWalk}, "walk");
   refused({{static_cast<AggregateFunction>(77), "n"}}, {}, "77 is no aggregate function");
   RowGroups groups;
+  // A cursor is of one question.
+  RowGroupOptions page;
+  page.group_by = {"n"};
+  page.limit = 1;
+  RequireOk(group->AggregateRows(Predicate::All({}), {Aggregate::Count()}, page, &groups));
+  page.after = groups.cursor;
+  BOOST_TEST(!page.after.empty());
+  RequireOk(group->AggregateRows(Predicate::All({}), {Aggregate::Count()}, page, &groups));
+  const std::string_view foreign = "expected the cursor of an earlier answer to the same question";
+  refused({Aggregate::Count()}, page, foreign);
+  const auto refused_of_all = [&](const std::vector<Aggregate>& aggregates,
+                                  const RowGroupOptions& options) {
+    const absl::Status s = group->AggregateRows(Predicate::All({}), aggregates, options, &groups);
+    BOOST_TEST(absl::StrContains(std::string(s.message()), std::string(foreign)), s.ToString());
+  };
+  refused_of_all({Aggregate::Count("n")}, page);
+  RowGroupOptions other = page;
+  other.group_by = {"town"};
+  refused_of_all({Aggregate::Count()}, other);
+  other = page;
+  other.order_by = {{0, Order::kDescending}};
+  refused_of_all({Aggregate::Count()}, other);
+  other = {};
+  other.limit = 0;
+  RequireOk(group->AggregateRows(Predicate("n", 1), {Aggregate::Count()}, other, &groups));
+  BOOST_TEST((groups.size == 0 && groups.cursor.empty() && groups.values.size() == 1));
   RequireOk(group->AggregateRows(Predicate("n", 2), {Aggregate::Sum("tags")}, {}, &groups));
   BOOST_TEST(groups.values[0].numbers<uint64_t>()[0] == 1u);
 }

@@ -66,8 +66,12 @@ BOOST_FIXTURE_TEST_CASE(predicates_that_an_index_cannot_answer, TwoIndexes) {
   refused("age = (1, 2)", "expected 1 to 1 values");
   refused("city IS NULL", "city IS NULL: index 'city' does not keep rows without a key");
   refused("age = 1 OR city IS NULL", "does not keep rows without a key");
-  refused("NOT both = ('Oslo', 'x')", "a negation over keys of several parts that may be null");
-  refused("both < ('Oslo', 'x')", "an order over keys of several parts that may be null");
+  refused("NOT both = (NULL, 'x')", "the negation of a key with NULL before another part");
+  refused("both = ('Oslo', NULL, 'x')", "expected 1 to 2 values of leading parts, found 3");
+  refused("both < ('Oslo', NULL, 'x')", "expected 1 to 2 values of leading parts, found 3");
+  refused("age IN (1, NULL, 'x')", "index 'age'");
+  refused("both = (NULL, 7)", "part 2 (text): expected text, found the number 7");
+  refused("NOT both BETWEEN (NULL, 7) AND ('Oslo')", "part 2 (text): expected text");
   refused("both IS NULL", "of keys of several parts it is not known which one is null");
   Predicate deep("age", 1);
   for (int i = 0; i < 600; ++i) deep = !deep;
@@ -101,6 +105,53 @@ BOOST_FIXTURE_TEST_CASE(nulls_that_another_index_bounds, TwoIndexes) {
   BOOST_TEST(found("both IN (('Lisbon', 'x'), ('Oslo', 'x'))") == Strings{"a"});
   BOOST_TEST(found("city = NULL OR city IN ('Oslo', NULL)") == Strings{"b"});
   BOOST_TEST(found("city NOT IN ('Oslo', NULL)") == Strings{});
+  // TRUE bounds as another index does.
+  BOOST_TEST(found("TRUE AND city IS NULL") == Strings{"c"});
+  BOOST_TEST(found("city IS NULL AND TRUE") == Strings{"c"});
+}
+
+// Keys of several parts are compared part by part, as SQL compares row values.
+BOOST_AUTO_TEST_CASE(nulls_in_parts_of_keys) {
+  TestDatabase db;
+  db.Put("a", "1|1");
+  db.Put("b", "1|2");
+  db.Put("c", "2|1");
+  db.Put("d", "3");
+  db.Put("e", "1");
+  const std::string parts = "value.field('|',0):u8,value.field('|',1):u8";
+  const auto all = BuildAt(db, "all = value.field('|',0):u8", "all");
+  for (const char* const nulls : {"", ",nulls=first", ",nulls=last"}) {
+    const auto index = BuildAt(db, "k = " + parts + nulls, std::string("k") + nulls);
+    const auto group = RequireOk(IndexGroup::Create({{all}, {index}}));
+    const bool keeps = *nulls != 0;
+    const auto check = [&](std::string_view text, const char* skipped, const char* kept) {
+      BOOST_TEST_CONTEXT(text << nulls) {
+        WhereMatches matches;
+        RequireOk(group->Find(RequireOk(Predicate::Parse(text)), {}, &matches));
+        StringList keys;
+        RequireOk(group->PrimaryKeys(matches.rows, &keys));
+        std::string found;
+        for (const std::string_view key : keys) found.append(key);
+        BOOST_TEST(found == (keeps ? kept : skipped));
+      }
+    };
+    check("k > (1, NULL)", "c", "cd");
+    check("k >= (2, NULL)", "", "d");
+    check("k < (2, NULL)", "ab", "abe");
+    check("k <= (NULL, 1)", "", "");
+    check("NOT k = (1, NULL)", "c", "cd");
+    check("k <> (1, 1)", "bc", "bcd");
+    check("NOT k IN ((1, 1), (2, NULL))", "b", "bd");
+    check("NOT k IN ((1, 1), (NULL, NULL))", "", "");
+    check("k BETWEEN (1, NULL) AND (3, 0)", "c", "c");
+    check("NOT k BETWEEN (1, 2) AND (2, NULL)", "a", "ad");
+    check("NOT k > (1, 1)", "a", "a");
+    check("NOT k < (1, 2)", "bc", "bcd");
+    check("NOT k = (1)", "c", "cd");
+    check("k >= (1) AND k < (3)", "abc", "abce");
+    check("k = (1, 1) OR k > (2, NULL)", "a", "ad");
+    if (!keeps) check("k IS NULL AND all >= 1", "de", "");
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(options_that_are_wrong, TwoIndexes) {
@@ -111,17 +162,18 @@ BOOST_FIXTURE_TEST_CASE(options_that_are_wrong, TwoIndexes) {
   };
   WhereOptions options;
   options.limit = 0;
-  refused(options, "limit is 0");
+  WhereMatches none;
+  options.columns = {"mark"};
+  RequireOk(group->Find(where, options, &none));
+  BOOST_TEST((none.rows.empty() && none.cursor.empty() && none.columns.size() == 1));
   options = {};
   options.order_by = "town";
   refused(options, "the group has no index 'town'");
   options = {};
-  options.after = "?";
-  refused(options, "not a cursor of this order");
-  options.order_by = "age";
-  refused(options, "not a cursor of this order");
-  options.after = "e";
-  refused(options, "not a cursor over keys of kind u32");
+  for (const char* const after : {"?", "no cursor at all"}) {
+    options.after = after;
+    refused(options, "WhereOptions::after: expected the cursor of an earlier answer");
+  }
   options = {};
   options.strategy = WhereStrategy::kWalk;
   refused(options, "strategy walk cannot answer this");

@@ -21,13 +21,13 @@ BOOST_AUTO_TEST_CASE(one_key_a_row) {
     World world = FieldWorld(&random);
     world.Change(keys * 2, std::max<size_t>(keys, 1));
     world.BuildTogether();
-    CheckMany(world, FewerSanitized(60, 6, 20), random, &answered);
+    CheckMany(world, FewerSanitized(40, 4, 12), random, &answered);
     for (int round = 0; round < 3; ++round) {
       world.Change(keys / 8 + 1, keys + 200);
       world.CatchUp();
-      CheckMany(world, FewerSanitized(60, 6, 20), random, &answered);
+      CheckMany(world, FewerSanitized(40, 4, 12), random, &answered);
       world.Merge(random() % 5);
-      CheckMany(world, FewerSanitized(60, 6, 20), random, &answered);
+      CheckMany(world, FewerSanitized(40, 4, 12), random, &answered);
     }
   }
   for (const WhereStrategy strategy : kStrategies) {
@@ -42,13 +42,13 @@ BOOST_AUTO_TEST_CASE(several_keys_a_row) {
     World world = ArrayWorld(&random);
     world.Change(keys * 2, keys);
     world.BuildTogether();
-    CheckMany(world, FewerSanitized(60, 6, 20), random, &answered);
+    CheckMany(world, FewerSanitized(40, 4, 12), random, &answered);
     for (int round = 0; round < 3; ++round) {
       world.Change(keys / 8 + 1, keys + 100);
       world.CatchUp();
-      CheckMany(world, FewerSanitized(60, 6, 20), random, &answered);
+      CheckMany(world, FewerSanitized(40, 4, 12), random, &answered);
       world.Merge(random() % 3);
-      CheckMany(world, FewerSanitized(60, 6, 20), random, &answered);
+      CheckMany(world, FewerSanitized(40, 4, 12), random, &answered);
     }
   }
 }
@@ -60,12 +60,12 @@ BOOST_AUTO_TEST_CASE(indexes_that_were_built_apart) {
     World world = FieldWorld(&random);
     world.Change(800, 600);
     world.BuildApart(150, 900);
-    CheckMany(world, FewerSanitized(100, 8, 20), random, &answered);
+    CheckMany(world, FewerSanitized(60, 6, 12), random, &answered);
     world.Change(300, 1000);
     world.CatchUp();
     for (size_t i = 0; i < 3; ++i) {
       world.Merge(i);
-      CheckMany(world, FewerSanitized(50, 6, 20), random, &answered);
+      CheckMany(world, FewerSanitized(30, 4, 12), random, &answered);
     }
   }
 }

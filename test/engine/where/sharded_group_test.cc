@@ -228,15 +228,30 @@ BOOST_AUTO_TEST_CASE(rows_of_a_group_in_shards_are_named_with_these) {
   BOOST_REQUIRE_EQUAL(plan.comparisons.size(), 2u);
   BOOST_TEST(plan.comparisons[0].rows + plan.comparisons[1].rows == 17u);
 
+  // A cursor is of one predicate and order.
   const Predicate where("a", KeyQuery::Everything());
-  const auto refused = [&](const std::string& after, std::string_view message) {
-    WhereOptions behind;
-    behind.after = after;
-    Refused(group->Find(where, behind, &matches), invalid, message);
+  WhereOptions page;
+  page.limit = 1;
+  RequireOk(group->Find(where, page, &matches));
+  page.after = matches.cursor;
+  BOOST_TEST(!page.after.empty());
+  RequireOk(group->Find(where, page, &matches));
+  const auto refused = [&](const Predicate& of, const WhereOptions& after) {
+    Refused(group->Find(of, after, &matches), invalid,
+            "WhereOptions::after: expected the cursor of an earlier answer to the same question");
   };
-  refused("p", "not a cursor of a group of indexes in shards");
-  refused(std::string("\2\0\0\0p", 5), "a cursor in shard 2, of 2");
-  refused(std::string("\0\0\0\0e", 5), "not a cursor of this order");
+  refused(Predicate("a", KeyQuery::AtLeast(0)), page);
+  WhereOptions other = page;
+  other.order = Order::kDescending;
+  refused(where, other);
+  other = page;
+  other.order_by = "b";
+  refused(where, other);
+  for (const char* const after : {"p", "no cursor at all"}) {
+    other = page;
+    other.after = after;
+    refused(where, other);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(indexes_that_do_not_belong_together_are_refused) {

@@ -57,18 +57,49 @@ inline LogicalKey ToLogical(const ModelKey& key) {
   return LogicalKey::OfParts(parts);
 }
 
-// What a comparison is of a row of which `is_true` says whether one of its keys, not null, fits.
-inline Truth OfKeys(const std::vector<ModelKey>& keys, bool literal_null,
-                    const std::function<bool(const ModelKey&)>& is_true) {
-  bool null = literal_null || keys.empty();
-  for (const ModelKey& key : keys) {
-    if (IsNullKey(key)) {
-      null = true;
-    } else if (is_true(key)) {
-      return Truth::kTrue;
+inline Truth And(Truth a, Truth b) {
+  return std::min(a, b);
+}
+inline Truth Not(Truth a) {
+  return static_cast<Truth>(2 - static_cast<int>(a));
+}
+
+// SQL's comparisons of row values, part by part; a literal may have the first parts only.
+inline Truth EqualParts(const ModelKey& key, const ModelKey& literal) {
+  Truth truth = Truth::kTrue;
+  for (size_t i = 0; i < literal.size(); ++i) {
+    truth = And(truth, !key[i] || !literal[i]   ? Truth::kUnknown
+                       : *key[i] == *literal[i] ? Truth::kTrue
+                                                : Truth::kFalse);
+  }
+  return truth;
+}
+inline Truth CompareParts(const ModelKey& key, Predicate::Comparison how, const ModelKey& literal) {
+  using Compare = Predicate::Comparison;
+  const bool less = how == Compare::kLess || how == Compare::kAtMost;
+  for (size_t i = 0; i < literal.size(); ++i) {
+    if (!key[i] || !literal[i]) return Truth::kUnknown;
+    if (*key[i] != *literal[i]) {
+      return (*key[i] < *literal[i]) == less ? Truth::kTrue : Truth::kFalse;
     }
   }
-  return null ? Truth::kUnknown : Truth::kFalse;
+  return how == Compare::kAtMost || how == Compare::kAtLeast ? Truth::kTrue : Truth::kFalse;
+}
+inline Truth PrefixParts(const ModelKey& key, const ModelKey& prefix) {
+  const size_t last = prefix.size() - 1;
+  const Truth begins = EqualParts(key, ModelKey(prefix.begin(), prefix.end() - 1));
+  if (!key[last] || !prefix[last]) return And(begins, Truth::kUnknown);
+  const auto& text = std::get<std::string>(*prefix[last]);
+  return std::get<std::string>(*key[last]).compare(0, text.size(), text) == 0 ? begins
+                                                                              : Truth::kFalse;
+}
+
+// What a comparison is of a row, if of each of its keys it is `truth`.
+inline Truth OfKeys(const std::vector<ModelKey>& keys,
+                    const std::function<Truth(const ModelKey&)>& truth) {
+  Truth any = keys.empty() ? Truth::kUnknown : Truth::kFalse;
+  for (const ModelKey& key : keys) any = std::max(any, truth(key));
+  return any;
 }
 
 class PredicateMaker {
@@ -81,9 +112,8 @@ class PredicateMaker {
     if (kind <= 1) return Comparison();
     if (kind == 2) {
       ModelPredicate inner = Make(depth - 1);
-      return {!inner.predicate, [truth = inner.truth](const ModelRow& row) {
-                return static_cast<Truth>(2 - static_cast<int>(truth(row)));
-              }};
+      return {!inner.predicate,
+              [truth = inner.truth](const ModelRow& row) { return Not(truth(row)); }};
     }
     std::vector<Predicate> predicates;
     std::vector<std::function<Truth(const ModelRow&)>> truths;
@@ -103,72 +133,117 @@ class PredicateMaker {
             }};
   }
 
-  // Makes null literals and IS NULL, too.
-  bool with_nulls = true;
-
  private:
+  using Compare = Predicate::Comparison;
+  using KeyTruth = std::function<Truth(const ModelKey&)>;
+
+  // A key of the domain, or its first parts, some of them null: the last ones, or any.
+  ModelKey Literal(const ModelMember& index, bool any_null) {
+    ModelKey key = index.domain[random_() % index.domain.size()];
+    if (key.size() > 1 && random_() % 4 == 0) key.resize(1 + random_() % key.size());
+    if (random_() % (index.parts == 1 ? 40 : 6) != 0) return key;
+    const size_t null = random_() % key.size();
+    key[null] = std::nullopt;
+    for (size_t i = null + 1; i < key.size() && !any_null; ++i) key[i] = std::nullopt;
+    return key;
+  }
+
   ModelPredicate Comparison() {
     const size_t i = random_() % indexes_.size();
     const ModelMember& index = indexes_[i];
-    const auto of = [i](bool null, auto is_true) {
-      return [i, null, is_true](const ModelRow& row) { return OfKeys(row[i], null, is_true); };
+    const auto of = [i](const KeyTruth& truth) {
+      return [i, truth](const ModelRow& row) { return OfKeys(row[i], truth); };
     };
-    const auto key = [&] {
-      if (with_nulls && index.parts == 1 && random_() % 40 == 0) return ModelKey{std::nullopt};
-      return index.domain[random_() % index.domain.size()];
+    const auto compared = [&](Compare how, const ModelKey& a) {
+      return ModelPredicate{Predicate::Compare(index.name, how, ToLogical(a)),
+                            of([a, how](const ModelKey& k) { return CompareParts(k, how, a); })};
     };
-    switch (random_() % 6) {
+    switch (random_() % 9) {
       case 0: {
         std::vector<ModelKey> keys;
-        for (uint64_t n = random_() % 4; n > 0; --n) keys.push_back(key());
-        const bool null = std::any_of(keys.begin(), keys.end(), IsNullKey);
+        for (uint64_t n = random_() % 4; n > 0; --n) keys.push_back(Literal(index, false));
         std::vector<LogicalKey> logical;
         for (const ModelKey& k : keys) logical.push_back(ToLogical(k));
-        return {Predicate(index.name, KeyQuery(logical)), of(null, [keys](const ModelKey& k) {
-                  return std::find(keys.begin(), keys.end(), k) != keys.end();
+        return {Predicate(index.name, KeyQuery(logical)), of([keys](const ModelKey& k) {
+                  Truth truth = Truth::kFalse;
+                  for (const ModelKey& key : keys) truth = std::max(truth, EqualParts(k, key));
+                  return truth;
                 })};
       }
-      case 1: {
-        const ModelKey a = key();
-        using Compare = Predicate::Comparison;
-        const auto how = static_cast<Compare>(random_() % 4);
-        return {Predicate::Compare(index.name, how, ToLogical(a)),
-                of(IsNullKey(a), [a, how](const ModelKey& k) {
-                  if (IsNullKey(a)) return false;
-                  return how == Compare::kLess      ? k < a
-                         : how == Compare::kAtMost  ? k <= a
-                         : how == Compare::kGreater ? k > a
-                                                    : k >= a;
-                })};
-      }
+      case 1:
+        return compared(static_cast<Compare>(random_() % 4), Literal(index, true));
       case 2:
       case 3: {
-        ModelKey a = index.domain[random_() % index.domain.size()];
-        ModelKey b = index.domain[random_() % index.domain.size()];
+        ModelKey a = Literal(index, true), b = Literal(index, true);
         if (b < a && random_() % 8 != 0) std::swap(a, b);
-        const bool inclusive = random_() % 2 == 0;
-        return {inclusive ? Predicate::Between(index.name, ToLogical(a), ToLogical(b))
-                          : Predicate(index.name, KeyQuery::Range(ToLogical(a), ToLogical(b))),
-                of(false, [a, b, inclusive](const ModelKey& k) {
-                  return k >= a && (inclusive ? k <= b : k < b);
+        const Compare upper = random_() % 2 == 0 ? Compare::kAtMost : Compare::kLess;
+        return {upper == Compare::kAtMost
+                    ? Predicate::Between(index.name, ToLogical(a), ToLogical(b))
+                    : Predicate(index.name, KeyQuery::Range(ToLogical(a), ToLogical(b))),
+                of([a, b, upper](const ModelKey& k) {
+                  return And(CompareParts(k, Compare::kAtLeast, a), CompareParts(k, upper, b));
                 })};
       }
-      case 4:
-        // A row without keys is taken to be NULL by an index that keeps none.
-        if (with_nulls && index.parts == 1 && index.keeps_nulls) {
+      case 4: {
+        // Ranges that are open at one end are written as comparisons.
+        const ModelKey a = Literal(index, true);
+        const bool less = random_() % 2 == 0;
+        return {Predicate(index.name, less ? KeyQuery::LessThan(ToLogical(a))
+                                           : KeyQuery::AtLeast(ToLogical(a))),
+                of([a, less](const ModelKey& k) {
+                  return CompareParts(k, less ? Compare::kLess : Compare::kAtLeast, a);
+                })};
+      }
+      case 5: {
+        if (index.keeps_nulls && index.parts > 1) break;
+        if (index.keeps_nulls) {
           return {Predicate::IsNull(index.name), [i](const ModelRow& row) {
                     if (row[i].empty()) return Truth::kUnknown;
                     return std::any_of(row[i].begin(), row[i].end(), IsNullKey) ? Truth::kTrue
                                                                                 : Truth::kFalse;
                   }};
         }
-        break;
+        // Rows that an index keeps no keys of are found among those of another, or of any.
+        ModelPredicate bound = {Predicate::All({}), [](const ModelRow&) { return Truth::kTrue; }};
+        if (const size_t other = random_() % indexes_.size(); other != i) {
+          const ModelKey least =
+              *std::min_element(indexes_[other].domain.begin(), indexes_[other].domain.end());
+          bound = {Predicate::Compare(indexes_[other].name, Compare::kAtLeast, ToLogical(least)),
+                   [other, least](const ModelRow& row) {
+                     return OfKeys(row[other], [&](const ModelKey& k) {
+                       return CompareParts(k, Compare::kAtLeast, least);
+                     });
+                   }};
+        }
+        return {bound.predicate && Predicate::IsNull(index.name),
+                [i, truth = bound.truth](const ModelRow& row) {
+                  return And(truth(row), row[i].empty() ? Truth::kTrue : Truth::kFalse);
+                }};
+      }
+      case 6: {
+        ModelKey prefix = Literal(index, false);
+        auto* const text = prefix.back() ? std::get_if<std::string>(&*prefix.back()) : nullptr;
+        if (text == nullptr) break;
+        text->resize(random_() % (text->size() + 1));
+        return {Predicate(index.name, KeyQuery::Prefix(ToLogical(prefix))),
+                of([prefix](const ModelKey& k) { return PrefixParts(k, prefix); })};
+      }
+      case 7: {
+        const ModelKey first = Literal(index, false);
+        return {Predicate(index.name, KeyQuery::Leading(ToLogical(first))),
+                of([first](const ModelKey& k) { return EqualParts(k, first); })};
+      }
       default:
         break;
     }
-    const ModelKey a = key();
+    if (random_() % 20 == 0) {
+      const bool all = random_() % 2 == 0;
+      return {all ? Predicate::All({}) : Predicate::Any({}),
+              [all](const ModelRow&) { return all ? Truth::kTrue : Truth::kFalse; }};
+    }
+    const ModelKey a = Literal(index, false);
     return {Predicate(index.name, KeyQuery(std::vector<LogicalKey>{ToLogical(a)})),
-            of(IsNullKey(a), [a](const ModelKey& k) { return k == a; })};
+            of([a](const ModelKey& k) { return EqualParts(k, a); })};
   }
 
   const std::vector<ModelMember> indexes_;

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string_view>
+#include <type_traits>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "cairn/index_spec.h"
+#include "cairn/query.h"
+#include "engine/version/index_version.h"
+#include "index/query/physical_key.h"
+
+namespace cairn {
+
+// Whether a row of an index may have several keys at all.
+bool MayHaveSeveralKeys(const IndexSpec& spec);
+
+// Whether range i has a key. Key is uint32_t, uint64_t or std::string_view.
+template <typename Key>
+bool IsWithin(const Key& key, const RangeBatch& ranges, size_t i) {
+  const Key lower = ranges.lower.as<Key>()[i], upper = ranges.upper.as<Key>()[i];
+  const Bound from = ranges.lower_bound_of(i);
+  if (from == Bound::kInclusive && key < lower) return false;
+  if (from == Bound::kExclusive && !(lower < key)) return false;
+  switch (ranges.upper_bound_of(i)) {
+    case Bound::kInclusive:
+      return !(upper < key);
+    case Bound::kExclusive:
+      return key < upper;
+    case Bound::kPrefix:
+      if constexpr (std::is_same_v<Key, std::string_view>) return StartsWith(key, lower);
+      return false;
+    case Bound::kOpen:
+      break;
+  }
+  return true;
+}
+
+// Scans ranges by pages of rows: a row that has several keys in a range is there once over all
+// pages, where it comes first in the order of the scan, and the limit counts rows. Takes time for
+// the entries of a page and those between its rows; for a page after a cursor the first call for a
+// base takes time for all of its entries (RowEntries). A row that is written to between two pages
+// may come twice or not at all, as its first key moves.
+//
+// `versions` are those of one index, one a shard by key range, and `scan` answers a scan of their
+// entries. Sets the offsets, rows, shards and cursors of *matches. Throws std::bad_alloc.
+absl::Status ScanDistinctRows(absl::Span<const std::shared_ptr<const IndexVersion>> versions,
+                              absl::FunctionRef<absl::Status(const Batch&)> scan,
+                              const RangeBatch& ranges, const QueryOptions& options,
+                              Matches* matches);
+
+}  // namespace cairn
