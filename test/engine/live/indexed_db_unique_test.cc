@@ -264,6 +264,7 @@ BOOST_AUTO_TEST_CASE(an_index_that_becomes_ready_beside_writers_has_no_duplicate
     if (ready.ok()) CheckAgainstDatabase(db.get(), "u", db.family(0));
     RequireOk(db->DropIndex("u"));
   }
+}
 
 BOOST_AUTO_TEST_CASE(many_rows_may_have_a_null) {
   IndexedDatabase db;
