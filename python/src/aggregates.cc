@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include "python/src/in/arguments.h"
 #include "python/src/in/ranges_in.h"
 #include "python/src/out/column.h"
+#include "python/src/watched.h"
 
 namespace cairn::python {
 namespace {
@@ -45,12 +47,10 @@ FoundGroups GroupBy(const Index& self, size_t parts, nb::handle aggregates,
   GroupOptions options;
   if (limit.has_value()) options.limit = limit->most;
   auto groups = std::make_shared<Groups>();
-  absl::Status status;
-  {
-    const GilReleased released;
-    status = index->AggregateGroups(in.batch(), parts, named.aggregates, options, groups.get());
-  }
-  Check(status);
+  RunQuery([&](const std::atomic<bool>* cancelled) {
+    options.cancelled = cancelled;
+    return index->AggregateGroups(in.batch(), parts, named.aggregates, options, groups.get());
+  });
   return FoundGroups(std::move(groups), std::move(named.names));
 }
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "python/src/index.h"
 #include "python/src/out/arrays_out.h"
 #include "python/src/out/column.h"
+#include "python/src/watched.h"
 
 namespace cairn::python {
 namespace {
@@ -95,21 +97,20 @@ FoundPairs JoinIndexes(nb::handle left, nb::handle right, BoolArg<"with_keys"> w
   options.after = ReadBytes(after, "after");
   const std::optional<Limit> limit = *given_limit;
   if (limit.has_value()) options.limit = limit->most;
-  absl::Status status;
-  {
-    const GilReleased released;
+  RunQuery([&](const std::atomic<bool>* cancelled) {
+    options.cancelled = cancelled;
     FoundPairs::Contents& contents = *found.contents;
     // Pinned, so that the rows keep their names between the calls.
     const auto pinned_left = of_left->Pin(), pinned_right = of_right->Pin();
-    status = pinned_left.status();
+    absl::Status status = pinned_left.status();
     status.Update(pinned_right.status());
     if (status.ok()) status = Join(**pinned_left, **pinned_right, options, &contents.rows);
     if (status.ok() && primary_keys) {
       status = (*pinned_left)->PrimaryKeysOf(contents.rows.left, &contents.left_keys);
       status.Update((*pinned_right)->PrimaryKeysOf(contents.rows.right, &contents.right_keys));
     }
-  }
-  Check(status);
+    return status;
+  });
   found.left_columns = std::move(options.left_columns);
   found.right_columns = std::move(options.right_columns);
   return found;
@@ -118,12 +119,13 @@ FoundPairs JoinIndexes(nb::handle left, nb::handle right, BoolArg<"with_keys"> w
 uint64_t CountPairs(nb::handle left, nb::handle right) {
   const auto of_left = IndexOf(left, "left").OpenSecondary();
   const auto of_right = IndexOf(right, "right").OpenSecondary();
-  absl::StatusOr<uint64_t> pairs = absl::InternalError("");
-  {
-    const GilReleased released;
-    pairs = CountJoin(*of_left, *of_right);
-  }
-  return ValueOf(std::move(pairs));
+  uint64_t pairs = 0;
+  RunQuery([&](const std::atomic<bool>* cancelled) {
+    const absl::StatusOr<uint64_t> counted = CountJoin(*of_left, *of_right, cancelled);
+    if (counted.ok()) pairs = *counted;
+    return counted.status();
+  });
+  return pairs;
 }
 
 }  // namespace

@@ -1,13 +1,17 @@
 #include "python/src/watched.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <optional>
-#include <thread>
+#include <utility>
 
 #include "python/src/base/errors.h"
 #include "python/src/base/gil.h"
+#include "python/src/base/worker.h"
 
 namespace cairn::python {
 namespace {
@@ -45,10 +49,18 @@ void RunWatched(nb::handle progress, const std::function<absl::Status(const Watc
   std::optional<nb::python_error> raised;
   {
     GilReleased released;
-    std::thread thread([&] {
-      const InFlight working;
-      const CancelledAtExit at_exit(&cancelled);
-      absl::Status result = work(watch);
+    RunOnWorker([&] {
+      absl::Status result;
+      {
+        const InFlight working;
+        const CancelledAtExit at_exit(&cancelled);
+        try {
+          result = work(watch);
+        } catch (const std::bad_alloc&) {
+          result = absl::ResourceExhaustedError("there is no memory for the answer");
+        }
+      }
+      // The end of what this thread touches here: notified with the lock, the other has to wait.
       const std::lock_guard lock(mutex);
       status = std::move(result);
       done = true;
@@ -61,11 +73,12 @@ void RunWatched(nb::handle progress, const std::function<absl::Status(const Watc
       const std::optional<Progress> news = reported;
       reported.reset();
       lock.unlock();
-      if (!raised.has_value()) {
+      const bool reports = news.has_value() && !progress.is_none();
+      if (!raised.has_value() && (reports || !last)) {
         released.Take();
         try {
           if (PyErr_CheckSignals() != 0) throw nb::python_error();
-          if (news.has_value() && !progress.is_none()) {
+          if (reports) {
             CallPython(progress, "(sKK)", PhaseName(news->phase),
                        static_cast<unsigned long long>(news->done),
                        static_cast<unsigned long long>(news->total));
@@ -79,10 +92,23 @@ void RunWatched(nb::handle progress, const std::function<absl::Status(const Watc
       lock.lock();
       if (last) break;
     }
-    lock.unlock();
-    thread.join();
   }
   if (raised.has_value()) throw nb::python_error(std::move(*raised));
+  Check(status);
+}
+
+void RunQuery(const std::function<absl::Status(const std::atomic<bool>*)>& query) {
+  if (gettid() == getpid()) {
+    RunWatched(nb::none(), [&](const Watch& watch) { return query(watch.cancelled); });
+    return;
+  }
+  std::atomic<bool> cancelled{false};
+  absl::Status status;
+  {
+    const GilReleased released;
+    const CancelledAtExit at_exit(&cancelled);
+    status = query(&cancelled);
+  }
   Check(status);
 }
 

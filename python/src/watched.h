@@ -20,10 +20,14 @@ struct Watch {
   const std::atomic<bool>* cancelled;
 };
 
-// Runs `work` on a thread of its own. Meanwhile this thread, which has the GIL and gives it up,
-// calls progress(phase, done, total), unless that is None, and lets signals be handled, about ten
-// times a second. An exception of either, KeyboardInterrupt for one, cancels the work and is thrown
-// when that has ended; else what the work returns is.
+// Runs `work` on another thread, without the GIL. Meanwhile this thread calls
+// progress(phase, done, total), unless that is None, and lets signals be handled, about ten times a
+// second. An exception of either, KeyboardInterrupt for one, cancels the work and is thrown when
+// that has ended; else what the work returns is. So does the end of the interpreter cancel it.
 void RunWatched(nb::handle progress, const std::function<absl::Status(const Watch&)>& work);
+
+// The same for a query. Python handles signals on its main thread only, so that on all others the
+// query runs where it is.
+void RunQuery(const std::function<absl::Status(const std::atomic<bool>* cancelled)>& query);
 
 }  // namespace cairn::python

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 #include "python/src/out/arrays_out.h"
 #include "python/src/out/column.h"
 #include "python/src/row_groups.h"
+#include "python/src/watched.h"
 
 namespace cairn::python {
 namespace {
@@ -119,12 +121,14 @@ class Group {
     const Predicate predicate = PredicateOf(where, parameters);
     WhereOptions options;
     options.strategy = StrategyOf(*strategy);
-    absl::StatusOr<uint64_t> count = 0;
-    {
-      const GilReleased released;
-      count = group_->Count(predicate, options);
-    }
-    return ValueOf(std::move(count));
+    uint64_t count = 0;
+    RunQuery([&](const std::atomic<bool>* cancelled) {
+      options.cancelled = cancelled;
+      const absl::StatusOr<uint64_t> counted = group_->Count(predicate, options);
+      if (counted.ok()) count = *counted;
+      return counted.status();
+    });
+    return count;
   }
 
   FoundWhere Find(Where where, nb::handle parameters, OrderBy order_by,
@@ -139,20 +143,19 @@ class Group {
     FoundWhere found;
     found.names = options.columns;
     found.in_shards = group_->in_shards();
-    absl::Status status;
-    {
-      const GilReleased released;
+    RunQuery([&](const std::atomic<bool>* cancelled) {
+      options.cancelled = cancelled;
       FoundWhere::Contents& contents = *found.contents;
       const WhereMatches& matches = contents.matches;
-      status = group_->Find(predicate, options, &contents.matches);
+      absl::Status status = group_->Find(predicate, options, &contents.matches);
       if (status.ok()) {
         status = group_->PrimaryKeys(matches.shards, matches.rows, &contents.primary_keys);
       }
       for (size_t i = 0; found.in_shards && i < matches.shards.size(); ++i) {
         contents.wide.push_back(matches.wide_row(i));
       }
-    }
-    Check(status);
+      return status;
+    });
     return found;
   }
 
@@ -174,12 +177,10 @@ class Group {
     options.after = ReadBytes(after, "after");
     options.strategy = StrategyOf(*strategy);
     auto groups = std::make_shared<RowGroups>();
-    absl::Status status;
-    {
-      const GilReleased released;
-      status = group_->AggregateRows(predicate, named.aggregates, options, groups.get());
-    }
-    Check(status);
+    RunQuery([&](const std::atomic<bool>* cancelled) {
+      options.cancelled = cancelled;
+      return group_->AggregateRows(predicate, named.aggregates, options, groups.get());
+    });
     return FoundRowGroups(std::move(groups), std::move(names));
   }
 
