@@ -73,8 +73,8 @@ def test_what_cannot_be_joined(tmp_path: pathlib.Path) -> None:
             cairn.join(text, number)
         with pytest.raises(cairn.InvalidArgument, match="no column 'x'"):
             cairn.join(text, text, left_columns=["x"])
-        with pytest.raises(cairn.InvalidArgument, match="limit: expected an integer from 1"):
-            cairn.join(text, text, limit=0)
+        with pytest.raises(cairn.InvalidArgument, match="limit: expected an integer from 0"):
+            cairn.join(text, text, limit=-1)
         with pytest.raises(cairn.InvalidArgument):
             cairn.join(text, text, after=b"no cursor")
         assert cairn.join(text, text).keys is None

@@ -225,7 +225,7 @@ def test_groups_of_rows(world: World) -> None:
     for arguments, message in [
         ({"group_by": ["town"]}, "column 'town'"),
         ({"order_by": ["score"]}, "no column 'score' to order by, only rows"),
-        ({"limit": 0}, "limit: expected an integer from 1"),
+        ({"limit": -1}, "limit: expected an integer from 0"),
         ({"after": b"x"}, "expected the cursor of an earlier answer"),
     ]:
         with pytest.raises(cairn.InvalidArgument, match=message):

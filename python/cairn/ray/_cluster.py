@@ -304,8 +304,8 @@ class Cluster:
         """
         if order not in ("asc", "desc"):
             raise InvalidArgument(f"order: expected 'asc' or 'desc', found '{order}'")
-        if limit is not None and limit < 1:
-            raise InvalidArgument(f"limit: expected an integer from 1, found {limit}")
+        if limit is not None and limit < 0:
+            raise InvalidArgument(f"limit: expected an integer from 0, found {limit}")
         ranges = self._ranges(lower, upper, keys, prefix, leading)
         cursors = None if after is None else list(after)
         scan = _scan.Scan(ranges, bounds, limit, order == "desc", with_keys, primary_keys, _answers.names_of(columns), cursors)

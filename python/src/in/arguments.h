@@ -47,7 +47,7 @@ struct Threads {
   operator int() const { return number; }  // NOLINT
 };
 struct Limit {
-  uint64_t most;  // of rows, groups or pairs: at least 1
+  uint64_t most;  // of rows, groups or pairs
 };
 
 template <typename T>
@@ -81,7 +81,7 @@ struct ArgumentOf<Threads> {
 template <>
 struct ArgumentOf<Limit> {
   static Limit Get(nb::handle object, const char* name) {
-    return {ReadNatural(object, name, 1, std::numeric_limits<uint64_t>::max())};
+    return {ReadNatural(object, name, 0, std::numeric_limits<uint64_t>::max())};
   }
   static constexpr auto kType = nb::detail::const_name("int");
 };
