@@ -187,6 +187,11 @@ struct IndexInfo {
 // flushes the indexed column families, as their files then prove it; after a crash the indexes are
 // rebuilt.
 //
+// An index proves that a database which is opened again continues the state that it has, and is
+// rebuilt otherwise (docs/staying-current.md). If the database does not archive its log, Close
+// flushes the indexed column families, as their files then prove it; after a crash the indexes are
+// rebuilt.
+//
 // Closing and destroying this object, destroying handles and closing the database may come in any
 // order that RocksDB allows, if a handle of an indexed column family is destroyed through this
 // object, or after Close. Close ends all work on indexes. It then closes the database if Open

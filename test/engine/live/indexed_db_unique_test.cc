@@ -277,6 +277,18 @@ BOOST_AUTO_TEST_CASE(many_rows_may_have_a_null) {
   BOOST_TEST(RequireOk(db->Lookup("k", {nullptr, 7})).size() == 4u);
 }
 
+BOOST_AUTO_TEST_CASE(many_rows_may_have_a_null) {
+  IndexedDatabase db;
+  db.Create("k = value.field('|',1):u8, unique=true, nulls=first");
+  db.Put("a", "x");
+  db.Put("b", "x");
+  db.Put("c", "x|7");
+  BOOST_TEST(db->Put({}, "d", "y|7").code() == rocksdb::Status::kInvalidArgument);
+  db.Put("c", "x");
+  db.Put("d", "y|7");
+  BOOST_TEST(RequireOk(db->Lookup("k", {nullptr, 7})).size() == 4u);
+}
+
 }  // namespace
 BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn
