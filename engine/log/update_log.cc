@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/log/table_files.h"
@@ -217,6 +218,7 @@ absl::Status UpdateLog::ReadRecord(const WalReader& reader, absl::Span<RowChange
     return Missing(absl::StrFormat("where %d follows in file '%s'", first, reader.path()));
   }
   damage_ = absl::OkStatus();
+  RETURN_IF_ERROR(CheckKeys(reader));
 
   const absl::StatusOr<uint64_t> count = batches_.Read(batch, first, after_, until_, changes);
   if (!count.ok()) {
@@ -266,6 +268,18 @@ absl::Status UpdateLog::CheckFollowing(const WalReader& reader) const {
   return count == 0 ? absl::OkStatus() : GivenTwice(following->path(), following->sequence());
 }
 
+absl::Status UpdateLog::CheckKeys(const WalReader& reader) const {
+  for (const uint32_t id : reader.with_timestamps()) {
+    if (absl::c_linear_search(column_families_, id)) {
+      return absl::FailedPreconditionError(absl::StrFormat(
+          "log file '%s': keys of column family %d end in a timestamp, which they do not have in "
+          "table files (persist_user_defined_timestamps); rebuild the index",
+          reader.path(), id));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status UpdateLog::ReadSuperseded(const rocksdb::WriteBatch& batch,
                                        absl::Span<RowChanges> changes) {
   // What takes no sequence number may stand at a file's end, with the first one of the next. That a
@@ -306,6 +320,7 @@ absl::StatusOr<PreparedTransaction> UpdateLog::FindPrepared(std::string_view nam
     WriteBatchReader batches(column_families_, ignore);
     while ((*reader)->Next()) {
       if (i == start_file_ && (*reader)->start().offset >= start_.offset) break;
+      RETURN_IF_ERROR(CheckKeys(**reader));
       const rocksdb::WriteBatch batch{std::string((*reader)->record())};
       const absl::StatusOr<uint64_t> count = batches.Read(batch, 1, 0, 0, absl::MakeSpan(none));
       if (!count.ok()) return count.status();

@@ -141,6 +141,10 @@ class UpdateLog {
                                                   const WalReader& reader) const;
   // GivenTwice if the record that follows in the file takes numbers below next_.
   absl::Status CheckFollowing(const WalReader& reader) const;
+  // Refuses a record whose keys, in a column family that is followed, are not those of its rows:
+  // the family was open with user-defined timestamps, which RocksDB kept in memory and in the log
+  // only.
+  absl::Status CheckKeys(const WalReader& reader) const;
   absl::Status ReadSuperseded(const rocksdb::WriteBatch& batch, absl::Span<RowChanges> changes);
   // The error for a record whose number another one before it in its file has.
   absl::Status GivenTwice(std::string_view path, SequenceNumber sequence) const;

@@ -164,9 +164,12 @@ bool WalReader::NextRecord() {
         UseCompression(fragment.bytes);
         if (ended_) return false;
         break;
+      case kTimestampSizes:
+      case kRecyclableTimestampSizes:
+        AddTimestampSizes(fragment.bytes);
+        break;
       default:
-        if (type != kTimestampSizes && type != kRecyclableTimestampSizes &&
-            (type & kMayBeIgnored) == 0) {
+        if ((type & kMayBeIgnored) == 0) {
           EndDamaged(absl::StrFormat("a record has type %d, which is not known", type));
           return false;
         }
@@ -175,6 +178,13 @@ bool WalReader::NextRecord() {
   }
   if (in_record && status_.ok()) EndDamaged("the file ends within a record");
   return false;
+}
+
+void WalReader::AddTimestampSizes(std::string_view record) {
+  constexpr size_t kEntryBytes = 6;  // a column family (4), the size of its timestamps (2)
+  for (; record.size() >= kEntryBytes; record.remove_prefix(kEntryBytes)) {
+    with_timestamps_.push_back(Fixed32(record.data()));
+  }
 }
 
 bool WalReader::SetRecord(std::string_view bytes) {

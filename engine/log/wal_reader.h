@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -54,6 +55,10 @@ class WalReader {
   // The sequence number that it was written at.
   SequenceNumber sequence() const;
 
+  // The column families whose keys end in a timestamp (user-defined timestamps) in that record:
+  // only those that this record or an earlier one read here writes to.
+  const std::vector<uint32_t>& with_timestamps() const { return with_timestamps_; }
+
   // Where that record starts, and where the next one does.
   WalPlace start() const { return start_; }
   WalPlace end() const { return {offset_, checksum_}; }
@@ -80,6 +85,7 @@ class WalReader {
   void TakeFirstRecord(std::string_view bytes);
   void UseCompression(std::string_view record);
   bool NextRecord();
+  void AddTimestampSizes(std::string_view record);
   bool SetRecord(std::string_view bytes);
   bool NextFragment(Fragment* fragment);
   // Whether the file has `bytes` more at offset_, which do not leave its block; reads them.
@@ -100,6 +106,7 @@ class WalReader {
   WalPlace start_;                  // of the record
   std::string_view record_;
   std::string fragments_;                   // a record that was written in several
+  std::vector<uint32_t> with_timestamps_;   // ids
   std::unique_ptr<ZstdUncompressor> zstd_;  // null where records are not compressed
   bool recycled_ = false;                   // the file's records say which log they are of
   bool ended_ = false;

@@ -150,7 +150,7 @@ class WatchedDb : public Base {
   }
 #endif
 
-#if !CAIRN_ROCKSDB_FROM(10, 0)
+#if !CAIRN_ROCKSDB_FROM(9, 11)
   Status DeleteFile(std::string name) override {
     return GuardedWrite("deleting a file", [&] { return DeleteTableFile(name); });
   }
@@ -211,7 +211,7 @@ class WatchedDb : public Base {
   virtual Status EnableCallersFileDeletions(bool all) = 0;
 
  private:
-#if !CAIRN_ROCKSDB_FROM(10, 0)
+#if !CAIRN_ROCKSDB_FROM(9, 11)
   // A table file takes rows with it, an archived log file does not.
   Status DeleteTableFile(const std::string& name) {
     std::vector<rocksdb::LiveFileMetaData> files;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,6 +9,8 @@
 #include "engine/util/rocksdb_compat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/options.h"
+#include "rocksdb/utilities/transaction_db.h"
+#include "rocksdb/utilities/write_batch_with_index.h"
 #include "rocksdb/write_batch.h"
 
 // Ways to change rows that only some versions of RocksDB have: NotSupported where this one has not.
@@ -87,6 +90,73 @@ rocksdb::Status IngestInTwoSteps([[maybe_unused]] rocksdb::DB* db,
   return db->CommitFileIngestionHandles(std::move(handles));
 #else
   return rocksdb::Status::NotSupported("PrepareFileIngestion");
+#endif
+}
+
+// Puts a row past the log, by a batch that becomes a memtable of its own.
+inline rocksdb::Status IngestBatch([[maybe_unused]] rocksdb::DB* db,
+                                   [[maybe_unused]] rocksdb::ColumnFamilyHandle* family,
+                                   [[maybe_unused]] const std::string& key,
+                                   [[maybe_unused]] const std::string& value) {
+#if CAIRN_ROCKSDB_FROM(10, 2)
+  auto batch = std::make_shared<rocksdb::WriteBatchWithIndex>(
+      rocksdb::BytewiseComparator(), /*reserved_bytes=*/0, /*overwrite_key=*/true);
+  rocksdb::Status s = batch->Put(family, key, value);
+  rocksdb::WriteOptions options;
+  options.disableWAL = true;
+  return s.ok() ? db->IngestWriteBatchWithIndex(options, std::move(batch)) : s;
+#else
+  return rocksdb::Status::NotSupported("IngestWriteBatchWithIndex");
+#endif
+}
+
+// Lets a prepared transaction become a memtable of its own when it commits. Returns false if this
+// version cannot do that.
+inline bool BypassMemtable([[maybe_unused]] rocksdb::TransactionOptions* options) {
+#if CAIRN_ROCKSDB_FROM(10, 0)  // from 9.10 on, but not with merge operands
+  options->commit_bypass_memtable = true;
+  return true;
+#else
+  return false;
+#endif
+}
+
+// Writes values of `bytes` and more to blob files before the log, which has references to them.
+// Returns false if this version cannot do that.
+inline bool WriteBlobsDirectly([[maybe_unused]] uint64_t bytes,
+                               [[maybe_unused]] rocksdb::Options* options) {
+#if CAIRN_ROCKSDB_FROM(11, 2)
+  options->enable_blob_files = true;
+  options->min_blob_size = bytes;
+  options->enable_blob_direct_write = true;
+  options->allow_concurrent_memtable_write = false;
+  return true;
+#else
+  return false;
+#endif
+}
+
+// Has the log say of each file which one came before it, and has files made before they are needed,
+// as far as a version does so.
+inline void LinkLogFiles([[maybe_unused]] rocksdb::Options* options) {
+#if CAIRN_ROCKSDB_FROM(9, 11)
+  options->track_and_verify_wals = true;
+#endif
+#if CAIRN_ROCKSDB_FROM(11, 3)
+  options->async_wal_precreate = true;
+#endif
+}
+
+// Opens column families with keys that end in a timestamp while they are in memory and in the log.
+// Returns false if this version cannot open those of a database that had none.
+inline bool KeepTimestampsInMemory([[maybe_unused]] rocksdb::Options* options) {
+#if CAIRN_ROCKSDB_FROM(8, 6)
+  options->comparator = rocksdb::BytewiseComparatorWithU64Ts();
+  options->persist_user_defined_timestamps = false;
+  options->allow_concurrent_memtable_write = false;
+  return true;
+#else
+  return false;
 #endif
 }
 

@@ -14,8 +14,11 @@
 #include "cairn/secondary_index.h"
 #include "cairn/snapshot_source.h"
 #include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/transaction.h"
+#include "rocksdb/utilities/transaction_db.h"
 #include "test/engine/indexed_database.h"
 #include "test/require_ok.h"
+#include "test/test_random.h"
 
 namespace cairn {
 BOOST_AUTO_TEST_SUITE(rocksdb_features_test)
@@ -98,6 +101,8 @@ const std::vector<NamedChange>& Changes() {
          const std::string path = c.database->Beside(c.Key("other"));
          return IngestTables(c.db, c.family(0), OtherDatabasesTables(c, path));
        }},
+      {"batch past the log",
+       [](const Changed& c) { return IngestBatch(c.db, c.family(0), c.Key("i"), "batch"); }},
       {"clipping", [](const Changed& c) { return Clip(c.db, c.family(1), "row", "rox"); }},
   };
   return changes;
@@ -157,6 +162,85 @@ BOOST_AUTO_TEST_CASE(an_ingestion_past_the_object_makes_indexes_stale_before_it_
   RequireOk(database->Pin("of_a").status());  // the file took no sequence number
   RequireOk(database->RebuildIndex("all"));
   Check(&database);
+}
+
+// The numbers that a batch past the log takes are in no record, also not in one that recovery cut.
+BOOST_AUTO_TEST_CASE(a_batch_past_the_log_is_not_hidden_by_numbers_that_are_given_again) {
+  IndexedDBOptions options;
+  options.on_stale = OnStale::kReport;
+  IndexedDatabase database(options);
+  database.rocksdb_options().avoid_flush_during_shutdown = true;
+  database.Reopen();
+  database.Create(kAll);
+  database.Put("b", "put");
+  for (int i = 0; i < 3; ++i) RequireOk(database->DeleteRange({}, database.family(0), "q", "q"));
+  database.Reopen();
+  RequireOk(database->WaitUntilReady("all"));
+  const rocksdb::Status written =
+      IngestBatch(database->GetBaseDB(), database.family(0), "z", "batch");
+  if (written.IsNotSupported()) return;
+  RequireOk(written);
+  BOOST_TEST(absl::IsFailedPrecondition(database->Pin("all").status()));
+  database.Reopen();
+  BOOST_TEST(absl::IsFailedPrecondition(database->WaitUntilReady("all")));
+}
+
+// Random transactions, of which some become memtables of their own: none makes an index stale.
+BOOST_AUTO_TEST_CASE(commits_past_the_memtable_are_followed) {
+  TemporaryDirectory directory;
+  auto random = TestRandom(1);
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.merge_operator = std::make_shared<AppendOperator>();
+  options.WAL_ttl_seconds = 3600;
+  std::shared_ptr<rocksdb::TransactionDB> transactions;
+  std::unique_ptr<IndexedDB> db;
+  std::unique_ptr<rocksdb::Transaction> prepared;
+  const auto open = [&] {
+    prepared.reset();
+    db.reset();
+    transactions.reset();
+    options.avoid_flush_during_shutdown = random() % 2 == 0;
+    options.two_write_queues = random() % 2 == 0;
+    rocksdb::TransactionDB* opened = nullptr;
+    RequireOk(rocksdb::TransactionDB::Open(options, {}, directory / "db", &opened));
+    transactions.reset(opened);
+    IndexedDBOptions of_indexes;
+    of_indexes.on_stale = OnStale::kReport;
+    db = RequireOk(IndexedDB::Attach(transactions, {}, of_indexes));
+    prepared.reset(transactions->GetTransactionByName("transaction"));
+  };
+  const auto key = [&] { return absl::StrCat("row", random() % 50); };
+  open();
+  RequireOk(db->CreateIndex(SpecOf(kAll)));
+  for (int step = 0; step < 400; ++step) {
+    if (prepared == nullptr) {
+      rocksdb::TransactionOptions of_transaction;
+      if (random() % 4 > 0) BypassMemtable(&of_transaction);
+      prepared.reset(transactions->BeginTransaction({}, of_transaction));
+      RequireOk(prepared->SetName("transaction"));
+      for (size_t i = random() % 6; i > 0; --i) {
+        RequireOk(prepared->Put(key(), absl::StrCat("put", step)));
+        if (random() % 3 == 0) RequireOk(prepared->Delete(key()));
+        if (random() % 3 == 0) RequireOk(prepared->Merge(key(), absl::StrCat("merged", step)));
+      }
+      RequireOk(prepared->Prepare());
+      RequireOk(db->Put({}, absl::StrCat("other", random() % 50), absl::StrCat(step)));
+    } else if (random() % 8 == 0) {
+      open();
+      RequireOk(db->WaitUntilReady("all"));
+    } else {
+      if (random() % 3 == 0) {
+        RequireOk(prepared->GetCommitTimeWriteBatch()->Put("at commit", absl::StrCat(step)));
+      }
+      BOOST_REQUIRE((random() % 5 == 0 ? prepared->Rollback() : prepared->Commit()).ok());
+      prepared.reset();
+    }
+    if (random() % 20 == 0) RequireOk(db->Flush({}));
+    if (random() % 10 == 0) CheckAgainstDatabase(db.get(), "all", nullptr);
+  }
+  CheckAgainstDatabase(db.get(), "all", nullptr);
+  prepared.reset();
 }
 
 // An index is either caught up to what a scan finds, or refused.

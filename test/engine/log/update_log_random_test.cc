@@ -9,6 +9,7 @@
 #include "rocksdb/utilities/transaction.h"
 #include "rocksdb/utilities/transaction_db.h"
 #include "test/engine/logged_database.h"
+#include "test/engine/rocksdb_features.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
@@ -90,7 +91,9 @@ class RandomWriter {
     const size_t slot = random_() % kSlots;
     std::unique_ptr<rocksdb::Transaction>& transaction = slots_[slot];
     if (transaction == nullptr) {
-      transaction.reset(database_.transactions()->BeginTransaction(rocksdb::WriteOptions()));
+      rocksdb::TransactionOptions options;
+      if (random_() % 2 == 0) BypassMemtable(&options);
+      transaction.reset(database_.transactions()->BeginTransaction({}, options));
       RequireOk(transaction->SetName("slot " + std::to_string(slot)));
       for (size_t i = random_() % 5; i > 0; --i) {
         const std::string key = "t" + std::to_string(slot) + "-" + std::to_string(random_() % 5);
@@ -165,6 +168,29 @@ BOOST_AUTO_TEST_CASE(databases_with_blob_files_and_atomic_flushes) {
   options.min_blob_size = 1000;
   options.atomic_flush = true;
   Run(options, Kind::kPlain, 10);
+}
+
+BOOST_AUTO_TEST_CASE(logs_whose_files_are_linked) {
+  for (uint64_t salt = 14; salt < 18; ++salt) {
+    rocksdb::Options options = LoggedDatabase::DefaultOptions();
+    LinkLogFiles(&options);
+    options.avoid_flush_during_shutdown = true;
+    options.write_buffer_size = salt % 2 == 0 ? 100000 : 64 << 20;
+    if (salt >= 16) options.wal_compression = rocksdb::kZSTD;
+    Run(options, Kind::kPlain, salt);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(databases_that_write_blobs_directly) {
+  for (uint64_t salt = 12; salt < 14; ++salt) {
+    rocksdb::Options options = LoggedDatabase::DefaultOptions();
+    // The database cannot be opened while its log refers to blobs that no table file does.
+    options.avoid_flush_during_shutdown = false;
+    options.write_buffer_size = salt == 12 ? 100000 : 64 << 20;
+    if (WriteBlobsDirectly(/*bytes=*/salt == 12 ? 1000 : 3, &options)) {
+      Run(options, Kind::kPlain, salt);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(transactions_in_two_phases) {

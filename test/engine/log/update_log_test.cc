@@ -13,6 +13,7 @@
 #include "rocksdb/version.h"
 #include "test/engine/log/update_log_errors.h"
 #include "test/engine/logged_database.h"
+#include "test/engine/rocksdb_features.h"
 #include "test/require_ok.h"
 #include "test/test_random.h"
 
@@ -368,6 +369,27 @@ BOOST_AUTO_TEST_CASE(a_log_that_is_written_out_by_hand_is_written_out) {
   const Point before = database.Now();
   for (int i = 0; i < 100; ++i) database.Put(std::to_string(i), "value");
   database.Follow(before, database.Now());
+}
+
+// RocksDB strips such timestamps when it flushes or recovers, so that rows have other keys than the
+// log has.
+BOOST_AUTO_TEST_CASE(keys_that_had_timestamps_in_the_log_are_refused) {
+  LoggedDatabase database;
+  database.Put("a", "1");
+  const SequenceNumber before = database.sequence();
+  const rocksdb::Options plain = database.options();
+  if (!KeepTimestampsInMemory(&database.options())) return;
+  database.Reopen();
+  const std::string timestamp(sizeof(uint64_t), '\1');
+  RequireOk(database.db()->Put({}, database.families()[0], "a", timestamp, "2"));
+  database.options() = plain;
+  database.Reopen();
+  const SequenceNumber stripped = database.sequence();
+  database.Put("b", "3");
+  const Point now = database.Now();
+  BOOST_TEST(now.rows[0].at("a") == "2");
+  BOOST_TEST(IsMissing(database.Error(before, now.sequence), {"end in a timestamp"}));
+  RequireOk(database.Error(stripped, now.sequence));
 }
 
 }  // namespace
