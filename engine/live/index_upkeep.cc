@@ -295,7 +295,7 @@ absl::Status IndexUpkeep::CatchUpAndJoin(const std::shared_ptr<FollowedIndex>& i
     CatchUpOptions options;
     options.durable = false;
     options.cancelled = &index->cancelled();
-    RETURN_IF_ERROR(cairn::CatchUp(*source, options, writer.get()).status());
+    RETURN_IF_ERROR(cairn::CatchUp(*source, options, writer.get(), follower_->live_log()).status());
   }
   return follower_->Join(index);
 }

@@ -75,7 +75,11 @@ struct LogFollower::Updates {
 LogFollower::LogFollower(
     rocksdb::DB* db,
     std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost)
-    : db_(db), on_lost_(std::move(on_lost)), followed_(kNothingFollows), current_at_(absl::Now()) {}
+    : db_(db),
+      live_(LiveLog::Of(db)),
+      on_lost_(std::move(on_lost)),
+      followed_(kNothingFollows),
+      current_at_(absl::Now()) {}
 
 LogFollower::~LogFollower() = default;
 
@@ -389,7 +393,7 @@ absl::Status LogFollower::Join(const std::shared_ptr<FollowedIndex>& index) {
   CatchUpOptions options;
   options.durable = false;
   options.cancelled = &index->cancelled();
-  RETURN_IF_ERROR(CatchUp(*source, options, writer.get()).status());
+  RETURN_IF_ERROR(CatchUp(*source, options, writer.get(), live_).status());
   FollowTo(source->sequence(), snapshot).IgnoreError();
   Member joined{index, std::make_unique<ChangeExtractor>(std::move(extractor)),
                 std::make_unique<RowUpdates>(index->codec().kind())};
@@ -461,7 +465,7 @@ void LogFollower::MakeTail(SequenceNumber sequence, LogPosition position) {
   if (handles.empty()) return;
   for (rocksdb::ColumnFamilyHandle* handle : handles) families_.push_back({handle, {}, nullptr});
   changes_.resize(handles.size());
-  tail_ = std::make_unique<LogTail>(db_, std::move(handles), sequence, position);
+  tail_ = std::make_unique<LogTail>(db_, std::move(handles), sequence, position, live_);
 }
 
 void LogFollower::NoteProgress() {

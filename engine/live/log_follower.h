@@ -85,6 +85,10 @@ class LogFollower {
   // The number of the log's file that reading has come to; 0 for none.
   uint64_t log_number() const;
 
+  // What was known of the log when this object was made: what recovery left, before any write that
+  // an index can miss.
+  const LiveLog& live_log() const { return live_; }
+
   // The database's sequence number. FailedPrecondition once this is closed.
   absl::StatusOr<SequenceNumber> Latest() const;
 
@@ -143,6 +147,7 @@ class LogFollower {
   void NoteProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   rocksdb::DB* const db_;
+  const LiveLog live_;
   const std::function<void(const std::shared_ptr<FollowedIndex>&, const absl::Status&)> on_lost_;
 
   // Held, shared, while the database is used without mutex_.

@@ -25,13 +25,13 @@ std::string LogDirectory(rocksdb::DB* db) {
 }  // namespace
 
 LogTail::LogTail(rocksdb::DB* db, std::vector<rocksdb::ColumnFamilyHandle*> column_families,
-                 SequenceNumber after, LogPosition position)
+                 SequenceNumber after, LogPosition position, LiveLog live)
     : db_(db),
       column_families_(std::move(column_families)),
       ids_(Ids(column_families_)),
       manual_flush_(db->GetDBOptions().manual_wal_flush),
       directory_(LogDirectory(db)),
-      live_(LiveLog::Of(db)),
+      live_(live),
       sequence_(after),
       position_(position) {}
 

@@ -24,9 +24,9 @@ namespace cairn {
 // to UpdateLog. Not thread-safe.
 class LogTail {
  public:
-  // Begins behind `after`; `position` as UpdateLog::Open's.
+  // Begins after `after`; `position` and `live` as UpdateLog::Open's.
   LogTail(rocksdb::DB* db, std::vector<rocksdb::ColumnFamilyHandle*> column_families,
-          SequenceNumber after, LogPosition position);
+          SequenceNumber after, LogPosition position, LiveLog live);
 
   // Sets changes[i] to what was committed next to the i-th column family, up to and with `until`,
   // a sequence number that the database has published; less, in whole records, once they take

@@ -139,7 +139,7 @@ absl::Status ReadAgain(const SnapshotSource& source, const std::vector<ChangedRa
 }
 
 absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const CatchUpOptions& options,
-                                       IndexWriter* writer) {
+                                       IndexWriter* writer, LiveLog live) {
   const auto* const database = dynamic_cast<const DbSource*>(&source);
   if (database == nullptr || !database->has_log()) {
     return absl::FailedPreconditionError(absl::StrFormat(
@@ -153,7 +153,7 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
   ASSIGN_OR_RETURN(Anchor next, CheckAnchor(*database, options, update, &ranges));
   ASSIGN_OR_RETURN(std::unique_ptr<UpdateLog> log,
                    UpdateLog::Open(database->db(), column_families, update.version().sequence,
-                                   source.sequence(), update.anchor().log));
+                                   source.sequence(), update.anchor().log, live));
   RETURN_IF_ERROR(ReadAndApply(source, options, log.get(), &update, &report));
   RETURN_IF_ERROR(ReadAgain(source, ranges, options, &update, &report));
   // What is published may be stored, by this call or by a merge, long after the source is gone. The
@@ -174,9 +174,9 @@ absl::StatusOr<CatchUpReport> ToSource(const SnapshotSource& source, const Catch
 }  // namespace
 
 absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source, const CatchUpOptions& options,
-                                      IndexWriter* writer) {
+                                      IndexWriter* writer, LiveLog live) {
   absl::StatusOr<CatchUpReport> report =
-      Guarded("catching up", [&] { return ToSource(source, options, writer); });
+      Guarded("catching up", [&] { return ToSource(source, options, writer, live); });
   if (!report.ok() || !options.durable) return report;
   RETURN_IF_ERROR(writer->Store());
   return report;

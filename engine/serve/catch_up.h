@@ -3,12 +3,14 @@
 #include "absl/status/statusor.h"
 #include "cairn/catch_up.h"
 #include "cairn/snapshot_source.h"
+#include "engine/log/update_log.h"
 #include "engine/version/index_writer.h"
 
 namespace cairn {
 
-// SecondaryIndex::CatchUp, for the index that `writer` makes the versions of.
+// SecondaryIndex::CatchUp, for the index that `writer` makes the versions of; `live` as
+// UpdateLog::Open's.
 absl::StatusOr<CatchUpReport> CatchUp(const SnapshotSource& source, const CatchUpOptions& options,
-                                      IndexWriter* writer);
+                                      IndexWriter* writer, LiveLog live = {});
 
 }  // namespace cairn
