@@ -220,7 +220,6 @@ BOOST_AUTO_TEST_CASE(commits_past_the_memtable_are_followed) {
     db.reset();
     transactions.reset();
     options.avoid_flush_during_shutdown = random() % 2 == 0;
-    options.two_write_queues = random() % 2 == 0;
     rocksdb::TransactionDB* opened = nullptr;
     RequireOk(rocksdb::TransactionDB::Open(options, {}, directory / "db", &opened));
     transactions.reset(opened);
