@@ -1,0 +1,294 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rocksdb/sst_file_writer.h"
+#include "rocksdb/utilities/ldb_cmd.h"
+#include "rocksdb/wal_filter.h"
+#include "test/engine/live/stateful/interpreter.h"
+
+// The commands that close and open the database, or change its files or families.
+
+namespace cairn::stateful {
+
+// Drops the log's records that have a row of city c1, or gives them rows of city c2.
+class CityWalFilter final : public rocksdb::WalFilter {
+ public:
+  explicit CityWalFilter(uint32_t how) : how_(how) {}
+  const char* Name() const override { return "CityWalFilter"; }
+  WalProcessingOption LogRecordFound(unsigned long long, const std::string&,  // NOLINT
+                                     const rocksdb::WriteBatch& batch,
+                                     rocksdb::WriteBatch* new_batch, bool* changed) override {
+    if (batch.Data().find("c1|") == std::string::npos) {
+      return WalProcessingOption::kContinueProcessing;
+    }
+    if (how_ == 0) return WalProcessingOption::kIgnoreCurrentRecord;
+    if (how_ == 1) return WalProcessingOption::kStopReplay;
+    // Of no more rows than the batch has.
+    if (!new_batch->Put(RowKey(0), RowValue(2)).ok()) return WalProcessingOption::kCorruptedRecord;
+    *changed = true;
+    return WalProcessingOption::kContinueProcessing;
+  }
+
+ private:
+  const uint32_t how_;
+};
+
+// False where the database is lost, as RocksDB itself finds.
+inline bool Interpreter::Open(const Database::Special& special) {
+  const absl::Status opened = database_.Open(special);
+  // What was written past the log is perhaps not there.
+  if (std::exchange(failed_write_, false)) Forget();
+  if (opened.ok()) return true;
+  if (absl::IsDataLoss(opened)) {
+    ++events_["databases lost"];
+    return false;
+  }
+  throw Failure(absl::StrCat("opening: ", opened.ToString()));
+}
+
+inline void Interpreter::Reopen(const Command& command) {
+  const uint32_t field = command.args[0];
+  database_.Close();
+  const World before = database_.world();
+  World& world = database_.world();
+  if (field < kFields) {
+    world[field] = command.args[1] % static_cast<uint32_t>(FieldInfos()[field].values.size());
+    if (!Allows(world)) world = before;
+    // Prepared transactions are for a TransactionDB to finish.
+    if (before[kWrapper] == kAttachTransactions) world[kWrapper] = before[kWrapper];
+    if (world[kOperator] != before[kOperator] || world[kStyle] != before[kStyle]) Forget();
+  }
+  if (world[kFilter] != kNoFilter || world[kStyle] == kFifo) Forget();
+  if (Open()) ReconcileIndexes(/*may_be_older=*/false);
+}
+
+// A killed process's log, which a filter then changes as it is read.
+inline void Interpreter::FilterLog(uint32_t how, bool plain) {
+  database_.Stop(0, /*loses_power=*/false, 0);
+  Forget();
+  CityWalFilter filter(how);
+  Database::Special special;
+  special.wal_filter = &filter;
+  if (plain) {
+    if (!database_.PlainSession(special, [](auto*, const auto&) {}).ok()) return;
+  } else if (const absl::Status opened = database_.Open(special); opened.ok()) {
+    ReconcileIndexes(/*may_be_older=*/true);
+    AskIndexes(how);
+    return;
+  } else if (absl::IsDataLoss(opened)) {
+    return;
+  } else if (!absl::IsFailedPrecondition(opened) && !absl::IsInvalidArgument(opened) &&
+             !absl::IsUnimplemented(opened)) {
+    throw Failure(absl::StrCat("opening with a filter: ", opened.ToString()));
+  }
+  if (Open()) ReconcileIndexes(/*may_be_older=*/true);
+}
+
+// The database is used without its indexes.
+inline void Interpreter::PlainSession(const Command& command) {
+  database_.Close();
+  Forget();
+  const absl::Status done = database_.PlainSession({}, [&](rocksdb::DB* db, const auto& handles) {
+    rocksdb::WriteOptions options;
+    options.disableWAL = command.args[0] == 3;
+    for (uint32_t i = 0; i < 2; ++i) {
+      rocksdb::ColumnFamilyHandle* const handle = handles[i % handles.size()];
+      Require(db->Put(options, handle, RowKey(command.args[1]), RowValue(command.args[2] + i)),
+              "writing without indexes");
+    }
+    if (command.args[0] >= 1) Require(db->Flush({}, handles), "flushing");
+    if (command.args[0] == 2) {
+      Require(db->CompactRange({}, handles[0], nullptr, nullptr), "compacting");
+    }
+  });
+  if (absl::IsDataLoss(done)) return;
+  Require(done, "a session without indexes");
+  if (Open()) ReconcileIndexes(/*may_be_older=*/false);
+}
+
+inline void Interpreter::Copy(uint32_t slot) {
+  const std::string copy = absl::StrCat("/copy", slot);
+  database_.Close();
+  RemoveAll(database_.env(), copy);
+  database_.env()->CreateDirIfMissing(copy).PermitUncheckedError();
+  CopyAll(database_.env(), kPath, copy + kPath);
+  CopyAll(database_.env(), kIndexPath, copy + kIndexPath);
+  database_.disk().files().SyncAll();
+  if (Open()) ReconcileIndexes(/*may_be_older=*/false);
+}
+// Brings back what was copied: both, only the database, or only the indexes.
+inline void Interpreter::Restore(uint32_t slot, uint32_t what) {
+  const std::string copy = absl::StrCat("/copy", slot);
+  if (!database_.env()->FileExists(copy).ok()) return;
+  database_.Close();
+  Forget();
+  for (const char* path : {kPath, kIndexPath}) {
+    if (what == (path == kPath ? 2u : 1u)) continue;
+    RemoveAll(database_.env(), path);
+    CopyAll(database_.env(), copy + path, path);
+  }
+  database_.disk().files().SyncAll();
+  lost_family_.clear();
+  if (Open()) ReconcileIndexes(/*may_be_older=*/true);
+}
+
+// A table file is lost, and the database is made to open without it.
+inline void Interpreter::LoseFile(uint32_t file, uint32_t how) {
+  std::vector<rocksdb::LiveFileMetaData> files;
+  database_.base()->GetLiveFilesMetaData(&files);
+  if (files.empty()) return;
+  const rocksdb::LiveFileMetaData& lost = files[file % files.size()];
+  database_.Close();
+  Forget();
+  if (how == 0) {
+    Require(database_.env()->DeleteFile(kPath + lost.name), "removing a file");
+    Database::Special special;
+    special.best_efforts_recovery = true;
+    absl::Status opened = database_.Open(special);
+    if (absl::IsFailedPrecondition(opened) || absl::IsInvalidArgument(opened) ||
+        absl::IsUnimplemented(opened)) {
+      opened = database_.PlainSession(special, [](auto*, const auto&) {});
+      if (opened.ok()) opened = database_.Open({});
+    }
+    if (absl::IsDataLoss(opened) || absl::IsNotFound(opened)) return;
+    Require(opened, "opening by best efforts");
+    return ReconcileIndexes(/*may_be_older=*/true);
+  }
+  const std::string number = lost.name.substr(1, lost.name.find('.') - 1);
+  const rocksdb::Options options = database_.Options();
+  const std::unique_ptr<rocksdb::LDBCommand> tool(rocksdb::LDBCommand::InitFromCmdLineArgs(
+      {absl::StrCat("--db=", kPath), "unsafe_remove_sst_file", std::to_string(std::stoi(number))},
+      options, rocksdb::LDBOptions(), nullptr));
+  tool->Run();
+  ++events_[tool->GetExecuteState().IsSucceed() ? "tables removed" : "tables that ldb kept"];
+  if (Open()) ReconcileIndexes(/*may_be_older=*/false);
+}
+
+inline std::string Interpreter::WriteTable(const std::string& key, const std::string& value,
+                                           size_t rows) {
+  const std::string path = absl::StrCat("/table", ++tables_, ".sst");
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), database_.Options());
+  Require(writer.Open(path), "writing a table");
+  for (size_t i = 0; i < rows; ++i) {
+    Require(writer.Put(i == 0 ? key : absl::StrCat(key, "+", i), value), "writing a table");
+  }
+  Require(writer.Finish(), "writing a table");
+  return path;
+}
+
+// RocksDB 7.8 ends the process if files are ingested after a write has failed.
+inline void Interpreter::ReopenAfterFailedWrite() {
+  if (!failed_write_) return;
+  database_.Close();
+  if (Open()) ReconcileIndexes(/*may_be_older=*/false);
+}
+
+// Through the object, past it, or through it over rows that a snapshot sees.
+inline void Interpreter::Ingest(const Command& command) {
+  const size_t family = command.args[0];
+  if (!database_.has(family)) return;
+  ReopenAfterFailedWrite();
+  const std::string key = RowKey(command.args[1]), value = RowValue(command.args[2]);
+  const bool past = command.args[3] == 1;
+  if (past && database_.world()[kWrapper] != kOpen) return;  // documented not to be seen
+  if (command.args[3] == 2) database_.HoldSnapshot();
+  const std::string table = WriteTable(key, value, 1);
+  rocksdb::DB* const db = past ? database_.base() : database_.get();
+  Require(db->IngestExternalFile(database_.family(family), {table}, {}), "ingesting");
+  model_[family][key] = value;
+}
+
+inline void Interpreter::FailingIngest(size_t family) {
+  if (!database_.has(family)) return;
+  ReopenAfterFailedWrite();
+  std::vector<std::optional<IndexInfo>> before;
+  for (const size_t index : created_) {
+    if (Refuses() || lost_family_.count(index) > 0 || !AwaitReady(index).ok()) {
+      before.emplace_back();
+    } else {
+      before.push_back(Info(index));
+    }
+  }
+  const rocksdb::Status failed =
+      database_->IngestExternalFile(database_.family(family), {"/no such table"}, {});
+  if (failed.ok()) throw Failure("a table that is not there was ingested");
+  size_t i = 0;
+  for (const size_t index : created_) {
+    if (before[i].has_value() && AwaitReady(index).ok() &&
+        Info(index)->builds > before[i]->builds) {
+      throw Failure(absl::StrCat(IndexKinds()[index].name,
+                                 " was rebuilt, as an ingestion failed: nothing had changed"));
+    }
+    ++i;
+  }
+}
+
+inline void Interpreter::DeleteFile(uint32_t number) {
+  std::vector<rocksdb::LiveFileMetaData> files;
+  database_.base()->GetLiveFilesMetaData(&files);
+  if (files.empty()) return;
+  const rocksdb::Status s = database_->DeleteFile(files[number % files.size()].name);
+  ++events_[s.ok() ? "files deleted" : "files that were not deleted"];
+  Forget();
+}
+
+// Makes column family b: through the object, past it, or of a table file of another database.
+inline void Interpreter::MakeFamily(uint32_t how) {
+  if (database_.has(2)) return;
+  ReopenAfterFailedWrite();
+  if (how == 2 && database_.transactions() != nullptr) how = 0;  // it would not know the family
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  const rocksdb::Options options = database_.Options();
+  if (how < 2) {
+    rocksdb::DB* const db = how == 0 ? database_.get() : database_.base();
+    Require(db->CreateColumnFamily(options, "b", &handle), "making a column family");
+  } else {
+    rocksdb::LiveFileMetaData table;
+    table.db_path = "";
+    table.name = WriteTable(RowKey(1), RowValue(1), 5);
+    // As of a database that has had as many writes; this one's number is then as large.
+    table.largest_seqno = 1000;
+    rocksdb::ExportImportFilesMetaData files;
+    files.db_comparator_name = rocksdb::BytewiseComparator()->Name();
+    files.files = {table};
+    Require(database_->CreateColumnFamilyWithImport(
+                options, "b", rocksdb::ImportColumnFamilyOptions(), files, &handle),
+            "importing");
+  }
+  database_.SetFamily(2, handle);
+  sure_[2] = false;
+  for (size_t index = 0; index < IndexKinds().size(); ++index) {
+    if (IndexKinds()[index].family == 2 && (program_.indexes >> index & 1) != 0) CreateIndex(index);
+  }
+}
+
+inline void Interpreter::RemakeFamily(size_t family, bool past) {
+  if (family == 0 || !database_.has(family)) return;
+  rocksdb::DB* const db = past ? database_.base() : database_.get();
+  Require(db->DropColumnFamily(database_.family(family)), "dropping a column family");
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  Require(db->CreateColumnFamily(database_.Options(), kFamilyNames[family], &handle),
+          "making a column family again");
+  database_.SetFamily(family, handle);
+  model_[family].clear();
+  for (const size_t index : created_) {
+    if (IndexKinds()[index].family == family) lost_family_.insert(index);
+  }
+}
+
+// Table files of two rows, which all overlap.
+inline void Interpreter::ManyFiles(uint32_t hundreds) {
+  for (uint32_t i = 0; i < 20 + 100 * hundreds; ++i) {
+    Require(database_->Put({}, "k00", RowValue(i % kRowValues)), "writing");
+    Require(database_->Put({}, "k11", RowValue(i % 7)), "writing");
+    Require(database_->Flush({}), "flushing");
+    model_[0]["k00"] = RowValue(i % kRowValues);
+    model_[0]["k11"] = RowValue(i % 7);
+  }
+}
+
+}  // namespace cairn::stateful
