@@ -216,6 +216,7 @@ inline void Interpreter::RaceRows(size_t family, const std::string& key) {
     }
     stop = true;
     writer.join();
+    Require(database_->Delete({}, database_.family(family), key), "deleting");
     sure_[family] = false;
     had_duplicates_ = true;
     if (!wrong.empty()) throw Failure(wrong);
@@ -226,6 +227,7 @@ inline void Interpreter::RaceRows(size_t family, const std::string& key) {
 // A build that takes a while, rows that come meanwhile, and answers that are right or refused.
 inline void Interpreter::BuildBesideWrites(size_t index, uint32_t key) {
   if (created_.count(index) == 0 || lost_family_.count(index) > 0) return;
+  Check(key);
   const IndexKind& kind = IndexKinds()[index];
   database_.disk().is_slow = true;
   Require(database_->RebuildIndex(kind.name), "rebuilding");

@@ -168,7 +168,7 @@ inline const std::array<OpInfo, kOps>& OpInfos() {
       {"lose_file", 4, {{"file", 8}, {"how", 4}}},
       {"idle", 1, {}},
       {"race_rows", 2, {family, key}},
-      {"build_beside_writes", 2, {{"index", 8}, key}},
+      {"build_beside_writes", 5, {{"index", 8}, key}},
       {"many_files", 1, {{"hundreds", 3}}},
   }};
   return infos;
@@ -298,6 +298,13 @@ inline bool Allows(const World& world, const Command& command) {
   }
 }
 
+inline bool Allows(const Program& program) {
+  for (const Command& command : program.commands) {
+    if (!Allows(program.world, command)) return false;
+  }
+  return Allows(program.world);
+}
+
 // The program of a seed.
 inline Program Generate(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -319,6 +326,7 @@ inline Program Generate(uint64_t seed) {
     sum += weights[op];
   }
   const uint32_t how = static_cast<uint32_t>(random() % kHows);
+  const uint32_t field = static_cast<uint32_t>(random() % kFields);
   const size_t count = 4 + random() % 36;
   while (program.commands.size() < count) {
     Command command;
@@ -334,6 +342,7 @@ inline Program Generate(uint64_t seed) {
     }
     if (command.op == kDeleteRange && random() % 4 == 0) command.args[2] = command.args[1];
     if (command.op == kWrite && random() % 2 == 0) command.args[0] = how;
+    if (command.op == kReopen && random() % 2 == 0) command.args[0] = field;
     if (Allows(program.world, command)) program.commands.push_back(command);
   }
   return program;

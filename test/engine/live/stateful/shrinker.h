@@ -13,7 +13,7 @@ namespace cairn::stateful {
 inline Program Shrink(Program program, const std::function<bool(const Program&)>& fails,
                       const std::function<bool()>& may_go_on) {
   const auto take_if_fails = [&](const Program& smaller) {
-    if (!may_go_on() || !fails(smaller)) return false;
+    if (!Allows(smaller) || !may_go_on() || !fails(smaller)) return false;
     program = smaller;
     return true;
   };
