@@ -307,6 +307,12 @@ inline void Interpreter::Execute(const Command& command) {
     case kReopen:
       return Reopen(command);
     case kCrash:
+      if (args[3] == 1) {  // recovery gives its number to another write
+        group_.push_back({kDeleteRange, 0, RowKey(1), RowKey(1)});
+        if (database_.transactions() != nullptr || database_.optimistic() != nullptr)
+          group_.clear();
+        WriteGroup();
+      }
       database_.Stop(args[1] == 0 ? 0 : args[0], args[1] == 2, args[2]);
       Forget();
       if (Open()) ReconcileIndexes(/*may_be_older=*/true);

@@ -154,13 +154,13 @@ inline const std::array<OpInfo, kOps>& OpInfos() {
       {"drop_index", 5, {{"index", 8}}},
       {"rebuild_index", 5, {{"index", 8}}},
       {"check", 25, {{"salt", 1000}}},
-      {"ingest", 7, {family, key, value, {"how", 3}}},
+      {"ingest", 10, {family, key, value, {"how", 3}}},
       {"failing_ingest", 4, {family}},
       {"delete_file", 4, {{"file", 8}}},
-      {"make_family", 3, {{"how", 3}}},
+      {"make_family", 6, {{"how", 3}}},
       {"remake_family", 4, {{"family", 3}, {"how", 2}}},
       {"reopen", 16, {{"field", kFields + 3}, {"value", 4}}},
-      {"crash", 16, {{"operations", 30}, {"power", 3}, {"salt", 1000}}},
+      {"crash", 16, {{"operations", 30}, {"power", 3}, {"salt", 1000}, {"after_empty_range", 2}}},
       {"filter_log", 4, {{"how", 3}, {"plain", 2}}},
       {"plain_session", 7, {{"how", 4}, key, value}},
       {"copy", 5, {{"slot", 2}}},
@@ -276,6 +276,8 @@ inline bool Allows(const World& world, const Command& command) {
       if (args[0] == kFilter) return IsOn("removing_filters") || IsOn("changing_filters");
       if (args[0] == kStyle) return IsOn("fifo");
       return true;
+    case kCrash:
+      return args[3] == 0 || IsOn("empty_ranges");
     case kIngest:
       return args[3] != 1 ||
              (world[kWrapper] == kOpen && (args[0] != 2 || IsOn("ingest_new_family")));
@@ -336,9 +338,7 @@ inline Program Generate(uint64_t seed) {
     command.op = static_cast<Op>(op);
     const std::vector<ArgInfo>& args = OpInfos()[op].args;
     for (size_t i = 0; i < args.size(); ++i) {
-      // Mostly near the plain value.
       command.args[i] = static_cast<uint32_t>(random() % args[i].bound);
-      if (args[i].bound == 3 && random() % 2 == 0) command.args[i] = 0;
     }
     if (command.op == kDeleteRange && random() % 4 == 0) command.args[2] = command.args[1];
     if (command.op == kWrite && random() % 2 == 0) command.args[0] = how;

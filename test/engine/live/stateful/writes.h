@@ -150,9 +150,10 @@ inline void Interpreter::FinishPrepared(bool commit) {
 inline rocksdb::Status Interpreter::FailWrite(How how, rocksdb::WriteBatch* batch) {
   rocksdb::WriteOptions options;
   options.sync = true;
-  // RocksDB 7.8 cannot take a failing write with empty memtables.
+  // RocksDB 7.8 ends the process if a write fails with memtables that are empty, or have ranges.
   for (size_t family = 0; family < kFamilies; ++family) {
     if (database_.has(family)) {
+      Require(database_->Flush({}, database_.family(family)), "flushing");
       Require(database_->Put(options, database_.family(family), "zz", RowValue(100 + resumed_++)),
               "writing");
     }
@@ -190,7 +191,7 @@ inline rocksdb::Status Interpreter::FailWrite(How how, rocksdb::WriteBatch* batc
 
 // Writes the rows that were gathered.
 inline void Interpreter::WriteGroup() {
-  const std::vector<RowOp> ops = std::exchange(group_, {});
+  std::vector<RowOp> ops = std::exchange(group_, {});
   How how = std::exchange(how_, kPlainly);
   group_left_ = 0;
   if (ops.empty()) return;
@@ -217,6 +218,9 @@ inline void Interpreter::WriteGroup() {
     return;
   }
   rocksdb::WriteBatch batch;
+  if (how == kFailingSync || how == kFailingAppend) {
+    for (RowOp& op : ops) op.op = op.op == kDeleteRange ? kDelete : op.op;
+  }
   if (!Fill(&batch, ops)) throw Failure("a batch cannot be filled");
   const bool has_unique = created_.count(kMailIndex) > 0 && lost_family_.count(kMailIndex) == 0;
   const bool duplicates = MakesDuplicate(ops);
@@ -266,7 +270,8 @@ inline void Interpreter::WriteGroup() {
   }
   ++events_["refused writes"];
   if (s.IsTimedOut() && !database_.prepared().empty()) return;
-  const bool may_refuse = has_unique && (duplicates || merges || !was_ready || had_duplicates_);
+  const bool may_refuse =
+      created_.count(kMailIndex) > 0 && (duplicates || merges || !was_ready || had_duplicates_);
   if (!may_refuse) throw Failure(absl::StrCat("a valid write was refused: ", s.ToString()));
 }
 
