@@ -72,6 +72,13 @@ bool MayPass(const absl::Status& status) {
          absl::IsInternal(status) || absl::IsCancelled(status) || absl::IsUnknown(status);
 }
 
+// Where the log goes on for an index.
+std::pair<SequenceNumber, LogPosition> StateOf(const FollowedIndex& index) {
+  const std::shared_ptr<IndexWriter> writer = index.writer();
+  const IndexWriter::Update update(writer.get());
+  return {update.version().sequence, update.anchor().log};
+}
+
 // Locks the work on indexes that are in the order of their names.
 class WorkLocks {
  public:
@@ -470,23 +477,41 @@ absl::Status IndexUpkeep::PassFailedWrites(rocksdb::ColumnFamilyHandle* column_f
       failed, db_->GetName()));
 }
 
+std::vector<absl::Status> IndexUpkeep::CatchUpApart(const Indexes& indexes) {
+  // While these are far behind, nobody else waits for them.
+  std::vector<absl::Status> status(indexes.size());
+  LogFollower apart(
+      db_, follower_->live_log(),
+      [&](const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
+        status[static_cast<size_t>(std::find(indexes.begin(), indexes.end(), index) -
+                                   indexes.begin())] = why;
+      },
+      LogFollower::Publishing::kOnce);
+  status = apart.Join(indexes, LogFollower::Ingested::kUnchecked);
+  for (int round = 1; round < kRounds && apart.Behind() > kJoinLag; ++round) {
+    apart.Follow().IgnoreError();  // each index says what became of it
+  }
+  apart.Close();
+  return status;
+}
+
 std::vector<absl::Status> IndexUpkeep::CatchUpAndJoin(const Indexes& indexes) {
   std::vector<absl::Status> status(indexes.size());
-  if (indexes.empty()) return status;
-  {
-    // While these are far behind, nobody else waits for them.
-    LogFollower apart(
-        db_, follower_->live_log(),
-        [&](const std::shared_ptr<FollowedIndex>& index, const absl::Status& why) {
-          status[static_cast<size_t>(std::find(indexes.begin(), indexes.end(), index) -
-                                     indexes.begin())] = why;
-        },
-        LogFollower::Publishing::kOnce);
-    status = apart.Join(indexes, LogFollower::Ingested::kUnchecked);
-    for (int round = 1; round < kRounds && apart.Behind() > kJoinLag; ++round) {
-      apart.Follow().IgnoreError();  // each index says what became of it
+  // Those of one state read the log once. Numbers of other states may be of an earlier opening of
+  // the database, whose log is not read by the same numbers since it was recovered.
+  std::vector<bool> done(indexes.size());
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    if (done[i]) continue;
+    Indexes same;
+    std::vector<size_t> same_places;
+    for (size_t k = i; k < indexes.size(); ++k) {
+      if (done[k] || StateOf(*indexes[k]) != StateOf(*indexes[i])) continue;
+      done[k] = true;
+      same.push_back(indexes[k]);
+      same_places.push_back(k);
     }
-    apart.Close();
+    const std::vector<absl::Status> caught_up = CatchUpApart(same);
+    for (size_t k = 0; k < same.size(); ++k) status[same_places[k]] = caught_up[k];
   }
   Indexes near;
   std::vector<size_t> places;

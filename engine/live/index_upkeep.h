@@ -96,6 +96,8 @@ class IndexUpkeep {
   // Gets the database past the records of writes that have failed, so that a snapshot has all
   // sequence numbers that they may have taken, and the log goes on in another file.
   absl::Status PassFailedWrites(rocksdb::ColumnFamilyHandle* column_family);
+  // Brings indexes of one state near the end of the log.
+  std::vector<absl::Status> CatchUpApart(const Indexes& indexes);
   std::vector<absl::Status> CatchUpAndJoin(const Indexes& indexes);
   // Makes an index that has joined ready, if `wanted` and `changes`, as they were when the attempt
   // began, are so still: else Aborted.

@@ -527,13 +527,17 @@ void LogFollower::RestartTail() {
   NoteProgress();
 }
 
-void LogFollower::MakeTail() {
+void LogFollower::EndTail() {
   for (Member& member : members_) {
     if (tail_ == nullptr || !TakesPart(member)) continue;
     member.from = tail_->sequence();
     member.position = tail_->position();
   }
   tail_ = nullptr;
+}
+
+void LogFollower::MakeTail() {
+  EndTail();
   families_.clear();
   changes_.clear();
   if (members_.empty()) return;

@@ -202,6 +202,8 @@ class LogFollower {
   // Reads for the members' column families from where the lowest of them is. If there is no memory
   // for that, none follows.
   void RestartTail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the members note where reading has brought them.
+  void EndTail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeTail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells those who wait how far reading has come.
   void NoteProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

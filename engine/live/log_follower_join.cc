@@ -128,6 +128,7 @@ std::shared_ptr<rocksdb::ManagedSnapshot> LogFollower::TakeIn(std::vector<Member
     for (const Member& member : *admitted) *member.joining = ready;
     return nullptr;
   }
+  EndTail();  // before others come that are not there yet
   for (Member& member : *admitted) members_.push_back(std::move(member));
   // By their names, so that updates of several begin in one order, whoever joined first.
   std::sort(members_.begin(), members_.end(),

@@ -59,7 +59,7 @@ enum class DroppedRows : uint8_t {
   kRefuse,  // an IndexedDB refuses the index if the column family has such compactions
   // The entries of such rows stay, as they were, until the rows are written again or the index is
   // rebuilt. Lookup returns them. IndexedDB::LookupRows leaves them out, as it reads the rows; it
-  // does not find a row by a key that a compaction filter gave it. A unique key stays taken.
+  // does not find a row by a key that a compaction filter gave it.
   kIgnore,
 };
 

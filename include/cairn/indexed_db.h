@@ -151,8 +151,9 @@ struct IndexInfo {
 // - Ingested files make the column family's indexes stale. In an attached database they make all
 //   indexes stale if RocksDB assigns the files sequence numbers (it does if their keys overlap
 //   existing ones, or a snapshot is held). So does CreateColumnFamilyWithImport, in any database,
-//   if the files have larger sequence numbers than it. So do ClipColumnFamily and DeleteFile. An ingestion, a DeleteFile or a
-//   DropColumnFamily that fails before it changes anything leaves the indexes as they are.
+//   if the files have larger sequence numbers than it. So do ClipColumnFamily and DeleteFile. An
+//   ingestion, a DeleteFile or a DropColumnFamily that fails before it changes anything leaves the
+//   indexes as they are.
 // - A log that expired before it was read makes indexes stale. If only Attach could keep it, the
 //   removal of obsolete files is delayed until they have been read: about a second longer, and half
 //   a minute at most.

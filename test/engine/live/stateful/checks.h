@@ -100,7 +100,7 @@ inline void Interpreter::Check(uint64_t salt) {
     absl::Status status = AwaitReady(index);
     if (Refuses()) {
       if (absl::IsFailedPrecondition(status) || status.ok()) continue;
-      throw Failure(absl::StrCat(kind.name, ": unordered_write: ", status.ToString()));
+      throw Failure(absl::StrCat(kind.name, ": refused options: ", status.ToString()));
     }
     if (kind.unique && (had_duplicates_ || HasDuplicates(kind, ScanRows(kind.family)))) {
       // Rows go until there are no two with one key.
@@ -183,6 +183,12 @@ inline void Interpreter::DropIndex(size_t index) {
   Require(database_->DropIndex(IndexKinds()[index].name), "dropping an index");
 }
 
+inline void Interpreter::Rebuild(size_t index) {
+  database_.disk().is_slow = true;
+  const absl::Status status = database_->RebuildIndex(IndexKinds()[index].name);
+  if (!Refuses() || !absl::IsFailedPrecondition(status)) Require(status, "rebuilding");
+}
+
 // A row that has one of two keys at each moment is found whenever both are asked for.
 inline void Interpreter::RaceRows(size_t family, const std::string& key) {
   if (!database_.has(family)) return;
@@ -229,8 +235,7 @@ inline void Interpreter::BuildBesideWrites(size_t index, uint32_t key) {
   if (created_.count(index) == 0 || lost_family_.count(index) > 0) return;
   Check(key);
   const IndexKind& kind = IndexKinds()[index];
-  database_.disk().is_slow = true;
-  Require(database_->RebuildIndex(kind.name), "rebuilding");
+  Rebuild(index);
   for (uint32_t i = 0; i < 20; ++i) {
     group_.push_back({i % 4 == 3 ? kDelete : kPut, kind.family, RowKey((key + i) % kRowKeys),
                       RowValue((key + 5 * i) % kRowValues)});
@@ -288,8 +293,7 @@ inline void Interpreter::Execute(const Command& command) {
       return DropIndex(args[0]);
     case kRebuildIndex:
       if (created_.count(args[0]) > 0 && lost_family_.count(args[0]) == 0) {
-        database_.disk().is_slow = true;
-        Require(database_->RebuildIndex(IndexKinds()[args[0]].name), "rebuilding");
+        Rebuild(args[0]);
       }
       return;
     case kCheck:
@@ -313,7 +317,7 @@ inline void Interpreter::Execute(const Command& command) {
           group_.clear();
         WriteGroup();
       }
-      database_.Stop(args[1] == 0 ? 0 : args[0], args[1] == 2, args[2]);
+      database_.Stop(args[1] == 0 ? 0 : args[0], args[1] == 2 && !imported_, args[2]);
       Forget();
       if (Open()) ReconcileIndexes(/*may_be_older=*/true);
       return;

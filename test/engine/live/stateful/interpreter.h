@@ -71,6 +71,7 @@ class Interpreter {
   // Indexes.
   void CreateIndex(size_t index);
   void DropIndex(size_t index);
+  void Rebuild(size_t index);
   void RaceRows(size_t family, const std::string& key);
   void BuildBesideWrites(size_t index, uint32_t key);
   absl::Status AwaitReady(size_t index);
@@ -82,7 +83,10 @@ class Interpreter {
   // The rows as they are, which must be those of the model where that is sure of them.
   const Rows& ScanRows(size_t family);
   void Forget() { sure_.fill(false); }
-  bool Refuses() const { return database_.world()[kWritePath] == kUnordered; }
+  // Whether no index is ready with these options.
+  bool Refuses() const {
+    return database_.world()[kWritePath] == kUnordered || database_.world()[kParanoid] != 0;
+  }
   static void Require(const rocksdb::Status& status, const std::string& doing);
   static void Require(const absl::Status& status, const std::string& doing);
 
@@ -102,6 +106,7 @@ class Interpreter {
   std::set<size_t> lost_family_;  // of these, those whose column family was dropped
   bool had_duplicates_ = false;   // perhaps, since the unique index was last ready
   bool failed_write_ = false;     // since the database was opened
+  bool imported_ = false;         // RocksDB 7.8 does not sync what it imports
   uint32_t tables_ = 0;
   uint32_t resumed_ = 0;
 };

@@ -58,6 +58,7 @@ inline void Interpreter::Reopen(const Command& command) {
   if (field < kFields) {
     world[field] = command.args[1] % static_cast<uint32_t>(FieldInfos()[field].values.size());
     if (!Allows(world)) world = before;
+    MakeAttachable(&world);
     // Prepared transactions are for a TransactionDB to finish.
     if (before[kWrapper] == kAttachTransactions) world[kWrapper] = before[kWrapper];
     if (world[kOperator] != before[kOperator] || world[kStyle] != before[kStyle]) Forget();
@@ -256,6 +257,7 @@ inline void Interpreter::MakeFamily(uint32_t how) {
     rocksdb::ExportImportFilesMetaData files;
     files.db_comparator_name = rocksdb::BytewiseComparator()->Name();
     files.files = {table};
+    imported_ = true;
     Require(database_->CreateColumnFamilyWithImport(
                 options, "b", rocksdb::ImportColumnFamilyOptions(), files, &handle),
             "importing");

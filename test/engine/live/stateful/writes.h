@@ -154,7 +154,8 @@ inline rocksdb::Status Interpreter::FailWrite(How how, rocksdb::WriteBatch* batc
   for (size_t family = 0; family < kFamilies; ++family) {
     if (database_.has(family)) {
       Require(database_->Flush({}, database_.family(family)), "flushing");
-      Require(database_->Put(options, database_.family(family), "zz", RowValue(100 + resumed_++)),
+      Require(database_.base()->Put(options, database_.family(family), "zz",
+                                    RowValue(100 + resumed_++)),
               "writing");
     }
   }
