@@ -125,9 +125,8 @@ class LogFollower {
     SettledChanges settled;
     std::unique_ptr<SnapshotSource> source;  // for rows to be looked up
   };
-  // What an index knows of ingested files (Anchor), at its state.
+  // What an index knows of ingested files (Anchor).
   struct KnownFiles {
-    SequenceNumber from = 0;
     uint64_t ingested_file = 0;  // the newest
     std::shared_ptr<const TableFiles> tables;
   };

@@ -1,7 +1,7 @@
 // How indexes join a LogFollower.
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -85,7 +85,7 @@ absl::StatusOr<LogFollower::Member> LogFollower::Admit(
     Anchor anchor = update.anchor();
     member.from = update.version().sequence;
     member.position = anchor.log;
-    member.known = {member.from, anchor.ingested_file, anchor.tables};
+    member.known = {anchor.ingested_file, anchor.tables};
     bool proven = true;
     RETURN_IF_ERROR(CheckContinues(member.from, db_, column_family, &anchor, &proven, &ranges));
     if (!ranges.empty()) continue;
@@ -142,33 +142,42 @@ std::shared_ptr<rocksdb::ManagedSnapshot> LogFollower::TakeIn(std::vector<Member
 void LogFollower::CheckIngested(absl::Span<const std::shared_ptr<FollowedIndex>> indexes,
                                 absl::Span<const KnownFiles> known, SequenceNumber until,
                                 absl::Span<absl::Status> status) {
-  std::map<uint32_t, std::vector<size_t>> families;
+  // Indexes that know the same files share a result.
+  struct Checked {
+    uint32_t column_family;
+    const KnownFiles* known;
+    absl::StatusOr<uint64_t> newest;
+  };
+  const auto same = [](const KnownFiles& a, const KnownFiles& b) {
+    if (a.tables == nullptr || b.tables == nullptr) {
+      return a.tables == b.tables && a.ingested_file == b.ingested_file;
+    }
+    return a.tables == b.tables || *a.tables == *b.tables;
+  };
+  std::vector<Checked> checked;
   for (size_t i = 0; i < indexes.size(); ++i) {
-    if (status[i].ok()) families[indexes[i]->column_family_id()].push_back(i);
-  }
-  for (const auto& [id, members] : families) {
-    uint64_t least = known[members[0]].ingested_file;
-    // What the index at the lowest state has seen, all have.
-    const KnownFiles* oldest = &known[members[0]];
-    for (const size_t i : members) {
-      least = std::min(least, known[i].ingested_file);
-      if (known[i].from < oldest->from) oldest = &known[i];
-    }
-    rocksdb::ColumnFamilyHandle* const column_family = indexes[members[0]]->column_family();
-    const absl::StatusOr<uint64_t> newest = Guarded("looking for ingested files", [&] {
-      return NewestIngestedFile(db_, column_family, until, least, oldest->tables.get());
+    if (!status[i].ok()) continue;
+    rocksdb::ColumnFamilyHandle* const column_family = indexes[i]->column_family();
+    auto found = std::find_if(checked.begin(), checked.end(), [&](const Checked& c) {
+      return c.column_family == column_family->GetID() && same(*c.known, known[i]);
     });
-    for (const size_t i : members) {
-      if (!newest.ok()) {
-        status[i] = newest.status();
-      } else if (*newest > known[i].ingested_file) {
-        status[i] = absl::FailedPreconditionError(absl::StrFormat(
-            "index %s: file %06d.sst was ingested into column family %s after the state that the "
-            "index has, which the log does not record; rebuild the index",
-            Quoted(indexes[i]->name()), *newest, Quoted(column_family->GetName())));
-      }
-      if (!status[i].ok()) Leave(*indexes[i]);
+    if (found == checked.end()) {
+      checked.push_back(
+          {column_family->GetID(), &known[i], Guarded("looking for ingested files", [&] {
+             return NewestIngestedFile(db_, column_family, until, known[i].ingested_file,
+                                       known[i].tables.get());
+           })});
+      found = std::prev(checked.end());
     }
+    if (!found->newest.ok()) {
+      status[i] = found->newest.status();
+    } else if (*found->newest != 0) {
+      status[i] = absl::FailedPreconditionError(absl::StrFormat(
+          "index %s: file %06d.sst was ingested into column family %s after the state that the "
+          "index has, which the log does not record; rebuild the index",
+          Quoted(indexes[i]->name()), *found->newest, Quoted(column_family->GetName())));
+    }
+    if (!status[i].ok()) Leave(*indexes[i]);
   }
 }
 

@@ -51,9 +51,9 @@ absl::StatusOr<uint64_t> NewestIngestedFile(rocksdb::DB* db,
   std::vector<ChangedRange> spans;
   for (TableFile& file : ListTableFiles(db, column_family).files) {
     const TableFile* const old = seen == nullptr ? nullptr : seen->Find(file.number);
-    if (file.number <= known || file.largest_sequence > until || (old != nullptr && old->seen)) {
-      continue;
-    }
+    // Numbers are given when an ingestion is prepared, so that they show no order of ingestions.
+    const bool is_known = seen == nullptr ? file.number <= known : old != nullptr && old->seen;
+    if (is_known || file.largest_sequence > until) continue;
     candidates.insert(file.number);
     spans.push_back({std::move(file.smallest), file.largest + '\0', file.number});
   }

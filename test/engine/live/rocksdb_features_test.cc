@@ -304,6 +304,25 @@ BOOST_AUTO_TEST_CASE(an_index_that_is_caught_up_misses_no_change) {
   BOOST_TEST(followed > 0);
 }
 
+// Files get their numbers when they are prepared, not when they are ingested.
+BOOST_AUTO_TEST_CASE(a_file_that_was_prepared_before_a_newer_one_is_not_missed) {
+  IndexedDatabase database;
+  database.Put("a", "put");
+  const Changed changed{&database, database->GetBaseDB()};
+  const std::string directory = database.Beside("index");
+  const rocksdb::Status ingested =
+      IngestInTwoSteps(changed.db, changed.family(0), WriteSst(changed, "z"), [&] {
+        RequireOk(changed.db->IngestExternalFile({WriteSst(changed, "y")}, {}));
+        const auto source = RequireOk(SnapshotSource::FromDb(changed.db));
+        RequireOk(SecondaryIndex::Build(*source, SpecOf(kAll), directory));
+      });
+  if (ingested.IsNotSupported()) return;
+  RequireOk(ingested);
+  const auto source = RequireOk(SnapshotSource::FromDb(changed.db));
+  const auto index = RequireOk(SecondaryIndex::Open(directory));
+  BOOST_TEST(absl::IsFailedPrecondition(index->CatchUp(*source).status()));
+}
+
 }  // namespace
 BOOST_AUTO_TEST_SUITE_END()
 }  // namespace cairn
