@@ -11,8 +11,8 @@ namespace cairn {
 
 // The number of the newest SST file of a column family that was ingested (IngestExternalFile) or
 // imported, not written by the database, as of sequence number `until`, which is that of a snapshot
-// held: 0 if there is none among those that `seen` does not list as seen or, if `seen` is null, among
-// those with a number above `known`.
+// held: 0 if there is none among those that `seen` does not list as seen or, if `seen` is null,
+// among those with a number above `known`.
 //
 // A file that is ingested where no key of its own lies takes no sequence number, unless a snapshot
 // is held: the log does not show that, and this does, until the file is compacted with others. So

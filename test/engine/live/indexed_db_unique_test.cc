@@ -264,17 +264,6 @@ BOOST_AUTO_TEST_CASE(an_index_that_becomes_ready_beside_writers_has_no_duplicate
     if (ready.ok()) CheckAgainstDatabase(db.get(), "u", db.family(0));
     RequireOk(db->DropIndex("u"));
   }
-
-BOOST_AUTO_TEST_CASE(many_rows_may_have_a_null) {
-  IndexedDatabase db;
-  db.Create("k = value.field('|',1):u8, unique=true, nulls=first");
-  db.Put("a", "x");
-  db.Put("b", "x");
-  db.Put("c", "x|7");
-  BOOST_TEST(db->Put({}, "d", "y|7").code() == rocksdb::Status::kInvalidArgument);
-  db.Put("c", "x");
-  db.Put("d", "y|7");
-  BOOST_TEST(RequireOk(db->Lookup("k", {nullptr, 7})).size() == 4u);
 }
 
 BOOST_AUTO_TEST_CASE(many_rows_may_have_a_null) {
