@@ -27,8 +27,6 @@
 namespace cairn {
 namespace {
 
-// How long a stale index waits for others that are about to be, to be built with them.
-constexpr absl::Duration kGatherTime = absl::Milliseconds(5);
 // How often it is looked whether a build is to end.
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(20);
 // Sequence numbers that an index may be behind when it joins the others: some milliseconds' work.
@@ -167,8 +165,7 @@ void IndexUpkeep::Lost(const std::shared_ptr<FollowedIndex>& index, const absl::
     return index->Set(IndexState::kStale, why);
   }
   index->Set(IndexState::kStale, why, FollowedIndex::Repair::kBegins);
-  // Others of the column family are lost now, too, as a rule: they are built together.
-  Job job{index, absl::Now() + kGatherTime, kFirstWait};
+  Job job{index, absl::Now(), kFirstWait};
   if (MayPass(why)) job.due += index->NoteLoss(job.due, kFirstWait, kLongestWait);
   const MutexLock lock(&mutex_);
   Schedule(std::move(job));
@@ -189,6 +186,7 @@ void IndexUpkeep::Schedule(Job job) {
 void IndexUpkeep::RunJobs() {
   MutexLock lock(&mutex_);
   std::vector<Job> due;
+  bool awaited = false;
   while (!stopped_) {
     const auto next = std::min_element(jobs_.begin(), jobs_.end(),
                                        [](const Job& a, const Job& b) { return a.due < b.due; });
@@ -200,6 +198,16 @@ void IndexUpkeep::RunJobs() {
       changed_.WaitUntil(&lock, absl::ToChronoTime(next->due));
       continue;
     }
+    if (!awaited) {
+      // The call that has lost this index may lose others of its column family, which are then
+      // built with it.
+      lock.Unlock();
+      follower_->AwaitCall();
+      lock.Lock();
+      awaited = true;
+      continue;
+    }
+    awaited = false;
     std::iter_swap(next, jobs_.begin());
     if (!TakeDue(&due)) {
       changed_.WaitUntil(&lock, absl::ToChronoTime(absl::Now() + kFirstWait));

@@ -111,6 +111,9 @@ class LogFollower {
   // The number of the log's file that reading has come to, or a lower one; 0 without members.
   uint64_t log_number() const;
 
+  // Returns once a call that may be losing indexes now has lost all that it loses.
+  void AwaitCall() const { const MutexLock lock(&mutex_); }
+
   const LiveLog& live_log() const { return live_; }
 
   // The database's sequence number. FailedPrecondition once this is closed.
