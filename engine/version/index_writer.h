@@ -146,7 +146,8 @@ class IndexWriter {
   bool RenumberPays(const Delta& delta, uint64_t patience) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(update_mutex_);
   // Renumber at once, while updates wait, if that pays and nobody else is at work.
-  void RenumberIfPays() ABSL_EXCLUSIVE_LOCKS_REQUIRED(update_mutex_);
+  // Only tries the locks that come before update_mutex_, which the analysis takes for locking them.
+  void RenumberIfPays() ABSL_EXCLUSIVE_LOCKS_REQUIRED(update_mutex_) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Has `writer`, which has what `carried` has, apply what came since, and publishes its version in
   // place of the latest. Returns that.
   absl::StatusOr<std::shared_ptr<const IndexVersion>> TakeIntoUse(
